@@ -166,3 +166,43 @@ def test_a_kernel_is_compiled_once_for_each_device(monkeypatch):
     assert compiler.compiled(spec) is not first
     assert len(modules) == 3
     assert "struct Config" in modules[0]["code"]
+
+
+def test_a_repeated_product_is_one_launch_of_the_same_arguments(monkeypatch):
+    """`run_single` passes the pointers that `launch` does, and leaves odd arrays to `run`."""
+    seen, kind = [], type("ndarray", (), {})
+
+    def array(shape, dtype=np.float32, address=1 << 20):
+        one, shape = kind(), shape if isinstance(shape, tuple) else (shape,)
+        one.dtype, one.shape, one.nbytes = np.dtype(dtype), shape, 4 * int(np.prod(shape))
+        one.flags, one.data = SimpleNamespace(c_contiguous=True), SimpleNamespace(ptr=address)
+        return one
+
+    def launch(function, *rest):
+        cells = (ctypes.c_void_p * n_cells).from_address(rest[-2])
+        seen.append([ctypes.c_uint64.from_address(cell).value for cell in cells])
+
+    stream = SimpleNamespace(ptr=5)
+    cuda = SimpleNamespace(
+        driver=SimpleNamespace(launchKernel=launch), get_current_stream=lambda: stream
+    )
+    fake = SimpleNamespace(ndarray=kind, empty=array, zeros=array, cuda=cuda)
+    kernel = SimpleNamespace(kernel=SimpleNamespace(ptr=77))
+    monkeypatch.setattr(device, "import_cupy", lambda: fake)
+    monkeypatch.setattr(device, "compiled", lambda *_, **__: (None, kernel))
+    place = lambda value: value if isinstance(value, np.generic) else array(value.shape)  # noqa: E731
+    monkeypatch.setattr(device, "on_device", place)
+    monkeypatch.setattr(device, "gathered", lambda array, order: array)
+    plan = accelviz.plan(GRAPH, "lane_groups", 16)
+    n_cells = len(plan.kernel.arguments)
+    ready = device.CudaPlan(plan, device.CudaDevice())
+    X, Y = array((50, 16), address=1 << 30), array((7, 16), address=1 << 31)
+    assert ready.run_single(X, Y) is Y
+    assert ready.run_single(X, None).shape == (7, 16)
+    ready.launch(ready.inputs({"X": X, "values": array(GRAPH.nnz)}), {"Y": Y})
+    assert seen[0] == seen[2]
+    assert seen[0].count(1 << 30) == seen[0].count(1 << 31) == 1
+    odd = [array((50, 16), np.float64), array((50, 8)), array((50, 16), address=(1 << 30) + 4), 3]
+    assert all(ready.run_single(one, Y) is None for one in odd)
+    assert ready.run_single(X, array((7, 16), address=(1 << 30) + 64)) is None  # it overlaps X
+    assert len(seen) == 3

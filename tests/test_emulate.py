@@ -14,7 +14,7 @@ import accelviz
 from accelviz import emulate
 from accelviz.devices import find_device
 from accelviz.devices.emulator import EmulatorDevice
-from accelviz.emulator import build, compiler, process
+from accelviz.emulator import build, compiler, library, process
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from tests.compilers import needs_compiler
 
@@ -240,6 +240,16 @@ def test_an_endless_loop_ends_in_time():
     with pytest.raises(KernelError, match=r"waits, in a loop, for something that no thread does"):
         crash(9, timeout=0.3)
     assert time.perf_counter() - start < 5
+
+
+def test_a_kernel_that_waits_for_the_processor_is_not_endless(monkeypatch):
+    waits = "__global__ void k(int *X) { usleep(500000); X[0] = 1; }"
+    waits = f'extern "C" __device__ int usleep(unsigned);\n{waits}'
+    X = np.zeros(1, np.int32)
+    assert emulate(waits, 1, 1, X, timeout=0.2)["X"] == [1]
+    monkeypatch.setattr(library, "wall_seconds", lambda seconds: seconds)
+    with pytest.raises(KernelError, match="did not end within 0.2 seconds of processor time"):
+        emulate(waits, 1, 1, X, timeout=0.2)
 
 
 def test_ctrl_c_ends_an_endless_loop(request):

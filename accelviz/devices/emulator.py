@@ -37,7 +37,7 @@ class EmulatorDevice(Device):
         Check every load and store (bounds, races, unwritten memory). Without, the kernel runs some
         times as fast, and a wrong index may pass.
     timeout : float
-        Seconds that a launch may take.
+        Seconds of the processor's time that a launch may take.
     """
 
     name = "emulator"

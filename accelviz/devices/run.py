@@ -88,8 +88,8 @@ def spmm(
     (2708, 16)
     """
     usual = values is None and strategy is None and device == "auto" and not parameters
-    if usual and (plan := _ready_for(graph, X)) is not None:
-        Y = plan.run_single(X, out)
+    if usual and (run := _short_way(graph, X)) is not None:
+        Y = run(X, out)
         if Y is not None:
             return Y
     if isinstance(values, str | Strategy):
@@ -328,8 +328,8 @@ def _prepared(
     return ready(plan, choose(device, arrays, plan)), operands
 
 
-def _ready_for(graph: Any, X: Any) -> Any:
-    """Return the plan that an earlier call of `spmm` made ready, for arrays like X."""
+def _short_way(graph: Any, X: Any) -> Any:
+    """Return how an earlier call of `spmm` with arrays like X can be run again, or None."""
     kind: Any = type(graph)
     if kind is Plan:
         return graph.ready.latest.get(type(X))
@@ -341,13 +341,14 @@ def _ready_for(graph: Any, X: Any) -> Any:
 
 def _remember(graph: Any, X: Any, plan: ReadyPlan) -> None:
     """Let later calls of `spmm` find this plan at once, where it has a short way to run."""
-    if not hasattr(plan, "run_single") or not isinstance(X, plan.device.array_type):
+    run = getattr(plan, "run_single", None)
+    if run is None or not isinstance(X, plan.device.array_type):
         return
     array: Any = X
     if isinstance(graph, Plan):
-        graph.ready.latest[type(array)] = plan
+        graph.ready.latest[type(array)] = run
     elif isinstance(graph, Graph):
-        graph.store.latest[type(array), array.shape[1]] = plan
+        graph.store.latest[type(array), array.shape[1]] = run
 
 
 def plan_of(graph: Any, strategy: Strategy, settings: dict[str, Any]) -> Plan:

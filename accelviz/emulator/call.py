@@ -73,7 +73,7 @@ def emulate(
     seed : int
         Other than 0, blocks, warps and lanes run in a random order.
     timeout : float
-        Seconds that the kernel may take in the emulator.
+        Seconds of the processor's time that the kernel may take in the emulator.
 
     Returns
     -------

@@ -15,7 +15,7 @@ from accelviz.emulator import cache, signature
 from accelviz.emulator.build import Kernel, build, runtime, twin, unwritten_locals
 from accelviz.emulator.memory import HEAD, OUTER, Known, Memory
 from accelviz.emulator.problems import kernel_error
-from accelviz.emulator.process import Common, worker
+from accelviz.emulator.process import Common, wall_seconds, worker
 from accelviz.emulator.symbols import Space, function_size, line_of, plain, variables
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.files import written_whole
@@ -38,7 +38,7 @@ def _structure(members: str, *more: tuple[str, Any, int]) -> np.dtype[np.void]:
 _ARRAY = _structure("address:u8 bytes:u8 place:u8 space:i4 writable:i4 initialised:i4 filling:u8")
 _LAUNCH = _structure(
     "grid:3u4 block:3u4 dynamic_shared_bytes:u4 n_arrays:u4 n_arguments:u4 traced:i4 checked:i4 "
-    "first_block:u4 n_blocks:u4 seed:u8 arrays:u8 arguments:u8 kernel:2u8 seconds:f8 "
+    "first_block:u4 n_blocks:u4 seed:u8 arrays:u8 arguments:u8 kernel:2u8 seconds:2f8 "
     "writer_of:2i8"
 )
 _NOTE = _structure("code:u8 other_code:u8 block:3u4 thread:3u4 other_thread:3u4 warp:i4 unlike:i4")
@@ -214,7 +214,8 @@ class Library:
         total = launch.grid[0] * launch.grid[1] * launch.grid[2]
         n_blocks = total - first_block if n_blocks is None else n_blocks
         size = dynamic, len(known), len(values), traced, checked, first_block, n_blocks
-        rest = seed, start, cells, self._code, timeout, writer_of
+        limits = timeout, wall_seconds(timeout)
+        rest = seed, start, cells, self._code, limits, writer_of
         request = np.array((launch.grid, launch.block, *size, *rest), dtype=_LAUNCH)
         answer, printed = self._send(memory, request, timeout)
         return answer, known, printed

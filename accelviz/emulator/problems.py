@@ -158,7 +158,7 @@ def kernel_error(
         "exited": (f"{who} called exit(), which a GPU does not have", "return"),
         "died": (f"it ended the process that emulates it ({_status(words)})", ""),
         "too long": (
-            f"it did not end within {timeout:g} seconds; {who} "
+            f"it did not end within {timeout:g} seconds of processor time; {who} "
             + (waits if answer["waiting"] else "was still running"),
             "end the loop, or give more time by timeout= if it only is slow",
         ),

@@ -9,6 +9,7 @@ import math
 import threading
 from array import array as packed
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -214,32 +215,44 @@ class KernelLaunch:
         self.module, self.function = compiled(
             spec, *options, shared_bytes=shared, shared_percent=percent
         )
-        self._empty = 0 in launch.grid
+        self.runs = 0 not in launch.grid
         self._held = {name: on_device(array) for name, array in plan.arrays.items()}
-        held = [_cell(self._held[name]) if name in self._held else 0 for name in spec.arguments]
-        self._cells = packed("Q", held)
-        start, _ = self._cells.buffer_info()
-        self._addresses = packed("Q", [start + 8 * i for i in range(len(held))])
+        self._names = spec.arguments
+        self._sizes = *launch.grid, *launch.block, shared
+        self._cells, self._launch = self._prepared(self._held)
         names = enumerate(spec.arguments)
         self._operands = [(i, name) for i, name in names if name not in self._held]
-        self._sizes = *launch.grid, *launch.block, shared
         self._lock = threading.Lock()
 
-    @functools.cached_property
-    def _launch(self) -> Callable[[int], None]:
-        driver_launch = import_cupy().cuda.driver.launchKernel
-        function, sizes = self.function.kernel.ptr, self._sizes
-        addresses, _ = self._addresses.buffer_info()
-        return lambda stream: driver_launch(function, *sizes, stream, addresses, 0)
+    def _prepared(self, held: Arrays) -> tuple[packed[int], Callable[[int], None]]:
+        """Return cells with what is held in place, and the launch that reads them."""
+        cells = packed("Q", [_cell(held[name]) if name in held else 0 for name in self._names])
+        start, _ = cells.buffer_info()
+        addresses = packed("Q", [start + 8 * i for i in range(len(cells))])
+        sizes, parameters = self._sizes, addresses.buffer_info()[0]
+        driver_launch, kernel = import_cupy().cuda.driver.launchKernel, self.function.kernel
+
+        def launch(stream: int, _addresses: packed[int] = addresses) -> None:
+            driver_launch(kernel.ptr, *sizes, stream, parameters, 0)
+
+        return cells, launch
+
+    def bound(self, held: Arrays, source: str, target: str) -> tuple[Any, ...]:
+        """Return a launch of its own, its cells, and where in these two operands stand."""
+        cells, launch = self._prepared(self._held | held)
+        sources, targets = (
+            [i for i, name in enumerate(self._names) if name == operand]
+            for operand in (source, target)
+        )
+        return launch, cells, sources, targets, threading.Lock()
 
     def __call__(self, operands: Arrays, stream: int) -> None:
         """Launch the kernel on a stream."""
-        if self._empty:
-            return
-        with self._lock:
-            for position, name in self._operands:
-                self._cells[position] = _cell(operands[name])
-            self._launch(stream)
+        if self.runs:
+            with self._lock:
+                for position, name in self._operands:
+                    self._cells[position] = _cell(operands[name])
+                self._launch(stream)
 
 
 def _cell(value: Any) -> int:
@@ -248,6 +261,32 @@ def _cell(value: Any) -> int:
         return int.from_bytes(value.tobytes(), "little")
     pointer: int = value.data.ptr
     return pointer
+
+
+def _address(array: Any, kind: type, shape: tuple[int, ...]) -> int:
+    """Return where an array begins, if kernels take it as it is, else 0."""
+    if type(array) is not kind:
+        return 0
+    ours: Any = array
+    if ours.dtype != _FLOAT32 or ours.shape != shape or not ours.flags.c_contiguous:
+        return 0
+    address: int = ours.data.ptr
+    return 0 if address % VECTOR_BYTES else address
+
+
+@dataclass
+class _Single:
+    """What a run on one input needs: names and sizes of input and output, launches by stream."""
+
+    names: tuple[str, str]
+    inputs: Arrays
+    array_type: type
+    shape: tuple[int, ...]
+    out_shape: tuple[int, ...]
+    bytes: int
+    out_bytes: int
+    zero_output: bool
+    launches: dict[int, list[Any]] = field(default_factory=dict)
 
 
 class CudaPlan(ReadyPlan):
@@ -261,7 +300,7 @@ class CudaPlan(ReadyPlan):
         self._errors = _Errors(plan)
         self.device = device
         self.setup_seconds: Mapping[str, float] = {}
-        self.operands, self._array_type = Operands(plan, device), device.array_type
+        self.operands = Operands(plan, device)
         dense = plan.operation.dense
         self._gathered = [operand.name for operand in dense if operand.gathered]
         # Kernels move vectors of whatever has rows.
@@ -345,22 +384,10 @@ class CudaPlan(ReadyPlan):
             self.launch(inputs, outputs)
             return {name: outputs[name].get(out=array) for name, array in host.items()}
 
-    @functools.cached_property
-    def _single(self) -> tuple[str, Any, str, Any, Arrays] | None:
-        """Return the input and the output, with shapes, and all else, of what `run_single` runs."""
-        operation, operands = self.operands.operation, self.operands
-        dense, outputs = operation.dense, operation.outputs
-        others = [one for one in operation.inputs if one not in dense]
-        values = operands.graph_values() if operands.storage == "float32" else None
-        known = values is not None and all(one.weights for one in others)
-        if len(dense) != 1 or len(outputs) != 1 or not known:
-            return None
-        source, result = dense[0].name, outputs[0].name
-        inputs = operands.ordered({one.name: values for one in others})
-        return source, operands.shapes[source], result, operands.shapes[result], inputs
-
     def run_single(self, X: Any, out: Any) -> Any:
         """Run on one input and the graph's weights; None where `run` has to look closer.
+
+        It is short, as the host needs longer for a small graph than the GPU.
 
         Parameters
         ----------
@@ -370,30 +397,65 @@ class CudaPlan(ReadyPlan):
         Returns
         -------
         array, or None
-            `out` or a new output; None unless both are CuPy arrays as the kernel takes them.
+            `out` or a new output; None unless both are CuPy arrays as the kernels take them.
         """
-        if self._single is None:
-            return None
-        name, shape, output, out_shape, inputs = self._single
-        if not self._fits(X, shape):
+        single = self._single
+        source = _address(X, single.array_type, single.shape) if single is not None else 0
+        if single is None or not source:
             return None
         if out is None:
-            out = self._cupy.empty(out_shape, _FLOAT32)
-        elif not self._fits(out, out_shape) or self.device.overlap(out, X):
+            out = self._cupy.empty(single.out_shape, _FLOAT32)
+            target = out.data.ptr
+        else:
+            target = _address(out, single.array_type, single.out_shape)
+            if source < target + single.out_bytes and target < source + single.bytes:
+                return None
+        if not target:
             return None
+        stream = self._cupy.cuda.get_current_stream().ptr
         try:
-            self.launch({**inputs, name: X}, {output: out})
+            launches = single.launches.get(stream) or self._bound(single, stream)
+            if single.zero_output and single.out_bytes:
+                out.data.memset_async(0, single.out_bytes)
+            for launch, cells, sources, targets, lock in launches:
+                with lock:
+                    for position in sources:
+                        cells[position] = source
+                    for position in targets:
+                        cells[position] = target
+                    launch(stream)
         except Exception:
             with self._errors:
                 raise
         return out
 
-    def _fits(self, array: Any, shape: tuple[int, ...]) -> bool:
-        if type(array) is not self._array_type:
-            return False
-        ours: Any = array
-        fits = ours.dtype == _FLOAT32 and ours.shape == shape and ours.flags.c_contiguous
-        return bool(fits) and not ours.data.ptr % VECTOR_BYTES
+    @functools.cached_property
+    def _single(self) -> _Single | None:
+        """Return what `run_single` needs, where the plan is of that kind."""
+        operation, operands = self.operands.operation, self.operands
+        dense, outputs = operation.dense, operation.outputs
+        others = [one for one in operation.inputs if one not in dense]
+        known = all(one.weights for one in others) and operands.storage == "float32"
+        kernels = all(isinstance(call, KernelLaunch) for call in self.calls)
+        values = operands.graph_values() if known and kernels else None
+        if len(dense) != 1 or len(outputs) != 1 or values is None:
+            return None
+        source, target = dense[0].name, outputs[0].name
+        shape, out_shape = operands.shapes[source], operands.shapes[target]
+        return _Single(
+            (source, target),
+            operands.ordered({one.name: values for one in others}),
+            *(self.device.array_type, shape, out_shape),
+            *(4 * math.prod(shape), 4 * math.prod(out_shape)),
+            zero_output=target in operands.zero_outputs,
+        )
+
+    def _bound(self, single: _Single, stream: int) -> list[Any]:
+        """Return the launches of `run_single` on a stream, all but two pointers in place."""
+        held = {**single.inputs, **self._workspaces(stream)}
+        calls = [call for call in self.calls if isinstance(call, KernelLaunch)]
+        single.launches[stream] = [call.bound(held, *single.names) for call in calls if call.runs]
+        return single.launches[stream]
 
     def seconds(
         self, operands: Mapping[str, Any], repeats: int = 20, warmup: int = 3, *, cold: bool = False

@@ -59,9 +59,16 @@ inline std::uint64_t code_of(void *context) {
     return inside ? code + 1 : 0;
 }
 
+inline void limit_time(int timer, double seconds) {
+    const double whole = std::floor(seconds);
+    const itimerval limit{{0, 0}, {time_t(whole), suseconds_t((seconds - whole) * 1e6)}};
+    setitimer(timer, &limit, nullptr);
+}
+
 inline void on_signal(int number, siginfo_t *info, void *context) {
     const bool fault = number == SIGSEGV || number == SIGBUS;
-    const char *problem = number == SIGALRM                             ? "too long"
+    const bool late = number == SIGALRM || number == SIGPROF;
+    const char *problem = late                                          ? "too long"
                           : number == SIGFPE                            ? "divided by zero"
                           : number == SIGABRT                           ? "aborted"
                           : number == SIGILL || number == SIGTRAP       ? "not to be reached"
@@ -69,7 +76,7 @@ inline void on_signal(int number, siginfo_t *info, void *context) {
                                                                         : "crashed";
     if (machine) {
         // What is out of time may be anywhere, between two functions too.
-        machine->note_here(problem, number == SIGALRM ? 0 : code_of(context));
+        machine->note_here(problem, late ? 0 : code_of(context));
     } else {
         std::strncpy(request->answer.problem, problem, sizeof(request->answer.problem) - 1);
     }
@@ -86,7 +93,7 @@ inline void catch_signals() {
     struct sigaction action{};
     action.sa_sigaction = on_signal;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGALRM}) {
+    for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGALRM, SIGPROF}) {
         sigaction(number, &action, nullptr);
     }
 }
@@ -159,9 +166,8 @@ inline void write_records(const std::vector<EmulatorRecord> &records, int memory
     request = reinterpret_cast<EmulatorRequest *>(common);
     const EmulatorLaunch &launch = request->launch;
     catch_signals();
-    const double whole = std::floor(launch.seconds);
-    const itimerval limit{{0, 0}, {time_t(whole), suseconds_t((launch.seconds - whole) * 1e6)}};
-    setitimer(ITIMER_REAL, &limit, nullptr);
+    limit_time(ITIMER_PROF, launch.seconds[0]);
+    limit_time(ITIMER_REAL, launch.seconds[1]);
     void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!loaded) refuse(dlerror());
     auto entry = reinterpret_cast<void (*)(void **)>(dlsym(loaded, "emulator_entry"));

@@ -38,7 +38,7 @@ struct EmulatorLaunch {
     std::uint64_t arrays;                 // offset of `n_arrays` EmulatorArray
     std::uint64_t arguments;              // offset of `n_arguments` offsets of the values
     std::uint64_t kernel[2];              // where its code begins and ends in the library
-    double seconds;                       // it may take
+    double seconds[2];                    // of processor time and of the wall clock, at most
     std::int64_t writer_of[2];            // an array, or -1, and a byte of it: who wrote that
 };
 

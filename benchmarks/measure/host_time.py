@@ -1,0 +1,105 @@
+"""What a call of `spmm` costs the host, beside an empty launch of CuPy and `torch.sparse.mm`.
+
+Everything lies on the GPU and every plan is made. A time is the host's alone, of calls that do not
+wait for the GPU. The graph is small, so that the GPU is done before the host has the next call.
+
+    python benchmarks/measure/host_time.py host-time.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import accelviz
+from accelviz.devices import Device, find_device
+from accelviz.measure import features
+from accelviz.plans import Call, KernelSpec, LaunchConfig
+
+#: Calls between two waits for the GPU, which holds about a thousand launches.
+CALLS = 200
+EMPTY = KernelSpec("machine/machine.cu", "nothing", {"loads_in_flight": 1}, ())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("path", type=Path, help="the CSV file to write")
+    parser.add_argument("--graph", default="cora")
+    parser.add_argument("--columns", type=int, default=16)
+    parser.add_argument("--repeats", type=int, default=50)
+    options = parser.parse_args()
+    device = find_device("cuda")
+    device.require()
+    rows = [
+        {"call": name, **microseconds(call, options.repeats)}
+        for name, call in calls(device, options.graph, options.columns)
+    ]
+    table = pd.DataFrame(rows)
+    table["over_empty_us"] = table["median_us"] - table["median_us"].iloc[0]
+    for name, value in device.hardware().items():
+        table[name] = value
+    print(table.iloc[:, :5].round(2).to_string(index=False))
+    table.to_csv(options.path, index=False)
+
+
+def calls(
+    device: Device, graph_name: str, n_cols: int
+) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Yield what is timed: the first is the empty launch."""
+    graph = accelviz.load_graph(graph_name)
+    X = device.to_device(features(graph.shape[1], n_cols))
+    out = device.empty((graph.n_rows, n_cols))
+    plan = accelviz.plan(graph, "lane_groups", n_cols)
+    yield "empty launch", empty_launch(device)
+    yield "spmm(plan, X, out=out)", lambda: accelviz.spmm(plan, X, out=out)
+    yield "spmm(plan, X)", lambda: accelviz.spmm(plan, X)
+    yield "spmm(graph, X)", lambda: accelviz.spmm(graph, X)
+    ready = find_device("cuda").prepare(plan)
+    inputs = ready.inputs(ready.placed({"X": X}))
+    yield "its launches alone", lambda: ready.launch(inputs, {"Y": out})
+    try:
+        import torch
+    except ImportError:
+        return
+    arrays = graph.row_pointers, graph.column_indices, graph.values  # noqa: PD011
+    tensors = (torch.from_numpy(array.copy()).to("cuda") for array in arrays)
+    matrix = torch.sparse_csr_tensor(*tensors, size=graph.shape)
+    dense = torch.from_numpy(features(graph.shape[1], n_cols)).to("cuda")
+    yield "torch.sparse.mm(A, X)", lambda: torch.sparse.mm(matrix, dense)
+
+
+def empty_launch(device: Device) -> Callable[[], object]:
+    """Return a call of CuPy's that launches a kernel without arguments, which does nothing."""
+    from accelviz.devices.cuda.compiler import compiled
+
+    device.launch(Call(LaunchConfig((1, 1, 1), 1), EMPTY), {})
+    _, function = compiled(EMPTY)
+    return lambda: function((1,), (32,), ())
+
+
+def microseconds(call: Callable[[], object], repeats: int) -> dict[str, Any]:
+    """Return the median and the quartiles of the host's time for a call."""
+    import cupy  # not before --help is shown where there is none
+
+    wait = cupy.cuda.Device().synchronize
+    for _ in range(CALLS):
+        call()
+    times = np.empty(repeats)
+    for i in range(repeats):
+        wait()
+        start = time.perf_counter()
+        for _ in range(CALLS):
+            call()
+        times[i] = (time.perf_counter() - start) / CALLS * 1e6
+    low, median, high = np.percentile(times, [25, 50, 75])
+    return {"median_us": median, "quartile_1_us": low, "quartile_3_us": high}
+
+
+if __name__ == "__main__":
+    main()
