@@ -239,7 +239,7 @@ def test_an_endless_loop_ends_in_time():
         crash(8, timeout=0.3)
     with pytest.raises(KernelError, match=r"waits, in a loop, for something that no thread does"):
         crash(9, timeout=0.3)
-    assert time.perf_counter() - start < 5
+    assert time.perf_counter() - start < process.wall_seconds(0.3)
 
 
 def test_a_kernel_that_waits_for_the_processor_is_not_endless(monkeypatch):
