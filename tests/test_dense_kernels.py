@@ -12,7 +12,7 @@ from accelviz.errors import DeviceUnavailable
 from accelviz.files import kernel_directory
 from accelviz.layers import Matrix, Noise, Products, dense
 from accelviz.layers.adjacency import gcn_matrix, with_diagonal
-from accelviz.layers.affine import Slope
+from accelviz.layers.affine import ActivationGradient
 from accelviz.layers.cosines import NORM_EPS, cosine_gradient, cosine_operands
 from accelviz.layers.dense import Adam
 from accelviz.layers.graph_processing import gcn_weights
@@ -112,7 +112,9 @@ def test_what_agnn_does_to_rows_and_its_gradient(shape, beta, slope):
     arrays = X, scale, *given, dQ, dV, d_scale, dX, d_beta
     emulate(source, blocks, 256, *arrays, *sizes, slope or 0.0, kernel="cosine_gradient")
     back = {"dQ": dQ, "dV": dV, "d_scale": d_scale}
-    expected = cosine_gradient(X, scale[:, None], beta, back, slope and Slope(X, slope))
+    expected = cosine_gradient(
+        X, scale[:, None], beta, back, slope and ActivationGradient(X, slope)
+    )
     for found, wanted in zip((dX, d_beta), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 

@@ -173,14 +173,14 @@ def test_a_layer_and_its_gradients_are_those_of_float64(case):
     X = rng.standard_normal((graph.n_rows, layer.n_in)).astype(np.float32)
     parameters = random_parameters(layer, rng)
     matrix = layer.prepared(graph, Products(device="cpu"))
-    Y, kept = layer.forward(matrix, X, parameters, NOISE)
+    Y, context = layer.forward(matrix, X, parameters, NOISE)
     A, wide = graph.adjacency.toarray().astype(float), X.astype(float)
     wide_parameters = {name: value.astype(float) for name, value in parameters.items()}
     expected = reference(layer, A, wide, wide_parameters)
     np.testing.assert_allclose(Y, expected, rtol=2e-5, atol=2e-5)
 
     dY = rng.standard_normal(Y.shape).astype(np.float32)
-    gradients, dX = layer.backward(matrix, dY, kept, parameters, NOISE)
+    gradients, dX = layer.backward(dY, context)
     assert set(gradients) == set(parameters)
 
     def result():
@@ -205,8 +205,8 @@ def test_the_first_layer_needs_no_gradient_by_its_input(case):
     found = []
     for needed in (True, False):
         layer.needs_input_gradient = needed
-        Y, kept = layer.forward(matrix, X, parameters, NOISE)
-        found.append(layer.backward(matrix, np.ones_like(Y), kept, parameters, NOISE))
+        Y, context = layer.forward(matrix, X, parameters, NOISE)
+        found.append(layer.backward(np.ones_like(Y), context))
     assert found[1][1] is None
     for name, gradient in found[0][0].items():
         np.testing.assert_allclose(found[1][0][name], gradient, rtol=1e-4, atol=1e-5)
@@ -225,8 +225,8 @@ def test_sparse_features_are_as_good_as_dense_ones(case):
     parameters, layer.needs_input_gradient = random_parameters(layer, rng), False
     matrix, found = layer.prepared(graph, products), []
     for given in (X, features):
-        Y, kept = layer.forward(matrix, given, parameters, NOISE)
-        found.append((Y, layer.backward(matrix, np.ones_like(Y), kept, parameters, NOISE)[0]))
+        Y, context = layer.forward(matrix, given, parameters, NOISE)
+        found.append((Y, layer.backward(np.ones_like(Y), context)[0]))
     np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-4, atol=1e-5)
     for name, gradient in found[0][1].items():
         np.testing.assert_allclose(found[1][1][name], gradient, rtol=1e-4, atol=1e-4)
@@ -246,7 +246,7 @@ def test_the_order_is_the_one_that_gathers_fewer_columns():
 
 
 @pytest.mark.parametrize("model", ["gcn", "gin", "sage", "agnn"])
-def test_layers_that_meet_half_way_have_the_same_gradients(model):
+def test_a_layer_may_apply_the_activation_of_the_one_before(model):
     """A layer goes back through the ReLU and the dropout before it: the sums are those of each."""
     graph, products, found = small_graph(), Products(device="cpu"), []
     X = np.random.default_rng(4).standard_normal((graph.n_rows, 5)).astype(np.float32)
@@ -254,12 +254,12 @@ def test_layers_that_meet_half_way_have_the_same_gradients(model):
         options = MODELS[model].options
         layers = MODELS[model].build(5, 3, **{**options, "dropout": 0.3})
         network = Network(layers, graph, products, seed=1)
-        assert any(layer.is_met_half_way for layer in layers)
+        assert any(layer.next_layer_applies_activation for layer in layers)
         if apart:
             for layer in layers:
-                layer.is_met_half_way, layer.input_rate = False, None
-        Y, kept = network.forward(X, network.noise)
-        network.backward(kept, np.ones_like(Y), network.noise)
+                layer.next_layer_applies_activation, layer.input_rate = False, None
+        Y, contexts = network.forward(X, network.noise)
+        network.backward(contexts, np.ones_like(Y))
         found.append(network.gradient)
     np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)
 
@@ -315,8 +315,8 @@ def test_nodes_without_edges_are_no_problem(name, case):
     X = rng.standard_normal((graph.n_rows, layer.n_in)).astype(np.float32)
     parameters = random_parameters(layer, rng)
     matrix = layer.prepared(graph, Products(device="cpu"))
-    Y, kept = layer.forward(matrix, X, parameters)
-    gradients, dX = layer.backward(matrix, np.ones_like(Y), kept, parameters)
+    Y, context = layer.forward(matrix, X, parameters)
+    gradients, dX = layer.backward(np.ones_like(Y), context)
     for array in (Y, dX, *gradients.values()):
         assert np.isfinite(array).all()
 

@@ -27,9 +27,8 @@ from accelviz.errors import ArgumentError, checked_choice, checked_integer
 from accelviz.graph import Graph
 from accelviz.layers import dense
 from accelviz.layers.adjacency import attention_matrix, mean_matrix
-from accelviz.layers.affine import End, affine, input_gradient, weight_gradients
-from accelviz.layers.dense import Noise
-from accelviz.layers.layer import Layer, Parameters
+from accelviz.layers.affine import affine, input_gradient, weight_gradients
+from accelviz.layers.layer import Context, Layer, Parameters
 from accelviz.layers.network import Network
 from accelviz.layers.products import Matrix, Products
 from accelviz.layers.train import Run, Training, on_host
@@ -83,17 +82,16 @@ class Update(Layer):
         X = X if isinstance(X, Matrix) else rounded(X, self.bits)
         return X, rounded(parameters["W"], self.weight_bits, per_column=True)
 
-    def linear(self, matrix: Matrix, X: Any, parameters: Parameters, end: End) -> tuple[Any, Any]:
+    def linear(self, context: Context) -> Any:
         """Round and multiply; see `Layer`."""
-        kept = self._rounded(X, parameters)
-        return affine([kept[0]], [kept[1]], end), kept
+        X, W = context.saved_for_backward = self._rounded(context.X, context.parameters)
+        return affine([X], [W], context.epilogue)
 
-    def linear_gradient(
-        self, matrix: Matrix, dZ: Any, kept: Any, parameters: Parameters, noise: Noise | None
-    ) -> tuple[Parameters, Any]:
+    def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
         """Go straight through the rounding; see `Layer`."""
-        (dW,), _ = weight_gradients([kept[0]], [dZ], sums=False)
-        return {"W": dW}, input_gradient([dZ], [kept[1]]) if self.needs_input_gradient else None
+        X, W = context.saved_for_backward
+        (dW,), _ = weight_gradients([X], [dZ], sums=False)
+        return {"W": dW}, input_gradient([dZ], [W]) if self.needs_input_gradient else None
 
 
 class Aggregate(Update):
@@ -116,18 +114,14 @@ class Aggregate(Update):
         make = loop_mean if self.mean else attention_matrix
         return Matrix(graph.store.get(("layer", make.__name__), lambda: make(graph)), products)
 
-    def linear(self, matrix: Matrix, X: Any, parameters: Parameters, end: End) -> tuple[Any, Any]:
+    def linear(self, context: Context) -> Any:
         """Update, round and aggregate; see `Layer`."""
-        kept = self._rounded(X, parameters)
-        H = rounded(affine([kept[0]], [kept[1]]), self.bits)
-        return end.of(matrix.times(H)), kept
+        X, W = context.saved_for_backward = self._rounded(context.X, context.parameters)
+        return context.epilogue.apply(context.matrix.times(rounded(affine([X], [W]), self.bits)))
 
-    def linear_gradient(
-        self, matrix: Matrix, dZ: Any, kept: Any, parameters: Parameters, noise: Noise | None
-    ) -> tuple[Parameters, Any]:
+    def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
         """Aggregate back; see `Layer`."""
-        dH = matrix.transposed_times(dZ)
-        gradients, dX = super().linear_gradient(matrix, dH, kept, parameters, noise)
+        gradients, dX = super().linear_gradient(context.matrix.transposed_times(dZ), context)
         return {**gradients, "b": dense.column_sums(dZ)}, dX
 
 

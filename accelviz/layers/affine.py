@@ -1,8 +1,8 @@
-"""Products of what nodes have with matrices of parameters, with what comes before and after them.
+"""Products of features with parameters, with their epilogues and gradients.
 
-A factor is as tall as the graph and the other is small, so that on a GPU a product is bound by
-memory as soon as its arithmetic is fast: bias, activation, dropout and slopes are applied to what
-the product has in registers, and products of the same matrix read it once.
+One factor is as tall as the graph and the other is small, so that memory bounds a product on a GPU.
+Bias, activation, dropout and their gradients are applied to the product in registers, and products
+of the same matrix read it once.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from accelviz.layers.products import Matrix
 
 
 @dataclass(frozen=True)
-class End:
-    """What follows a product: `dropout(activation(Z + bias))`.
+class Epilogue:
+    """Applied to a product's result: `dropout(activation(Z + bias))`.
 
     Parameters
     ----------
@@ -38,70 +38,70 @@ class End:
     rate: float = 0.0
     noise: Noise | None = None
 
-    def of(self, Z: Any, added: Any = None) -> Any:
+    def apply(self, Z: Any, added: Any = None) -> Any:
         """Apply it to a matrix, after adding another one to it."""
         return dense.finish(Z, self.bias, self.activation, self.rate, self.noise, added)
 
 
 @dataclass(frozen=True)
-class Slope:
-    """The slope of a ReLU, and of the dropout after it, told from their result.
+class ActivationGradient:
+    """The gradient of a ReLU and the dropout after it, read off their result.
 
     Parameters
     ----------
     result : array of float32, shape (n, n_cols)
         It is 0 where the ReLU or the dropout made it 0.
     scale : float
-        What dropout multiplied the others with.
+        The factor of dropout for the other elements.
     """
 
     result: Any
     scale: float = 1.0
 
-    def of(self, gradient: Any) -> Any:
+    def apply(self, gradient: Any) -> Any:
         """Multiply a gradient with it."""
         return gradient * ((self.result > 0) * np.float32(self.scale))
 
 
-_NO_END = End()
+_IDENTITY = Epilogue()
 
 
-def affine(inputs: Sequence[Any], weights: Sequence[Any], end: End = _NO_END) -> Any:
-    """Return `end` of the sum of `A @ W` over the pairs of both.
+def affine(inputs: Sequence[Any], weights: Sequence[Any], epilogue: Epilogue = _IDENTITY) -> Any:
+    """Return `epilogue` of the sum of `A @ W` over the pairs of both.
 
     Parameters
     ----------
     inputs : sequence of one or two arrays of float32, shape (n, inner), or Matrix
         A Matrix holds sparse features.
     weights : sequence of as many arrays of float32, shape (inner, n_cols)
-    end : End
+    epilogue : Epilogue
     """
     if is_device_array(inputs[0]) and not isinstance(inputs[-1], Matrix):
         from accelviz.devices.cuda import products
 
-        rate = 0.0 if end.noise is None else end.rate
-        options = {"bias": end.bias, "activation": end.activation, "noise": end.noise}
-        found = products.product(inputs, weights, rate=rate, **options)
-        if found is not None:
-            return found[0]
+        rate = 0.0 if epilogue.noise is None else epilogue.rate
+        options = {"bias": epilogue.bias, "activation": epilogue.activation}
+        results = products.product(inputs, weights, rate=rate, noise=epilogue.noise, **options)
+        if results is not None:
+            return results[0]
     Z = None
     for A, W in zip(inputs, weights, strict=True):
-        Z = weighted(A, W, onto=Z)
-    return end.of(Z)
+        Z = times_weights(A, W, onto=Z)
+    return epilogue.apply(Z)
 
 
-def apart(A: Any, weights: Sequence[Any]) -> list[Any]:
+def times_both(A: Any, weights: Sequence[Any]) -> list[Any]:
     """Return `A @ W` of each of two matrices W."""
     if is_device_array(A):
         from accelviz.devices.cuda import products
 
-        found = products.product([A], weights)
-        if found is not None:
-            return found
-    return [weighted(A, W) for W in weights]
+        results = products.product([A], weights)
+        if results is not None:
+            return results
+    return [times_weights(A, W) for W in weights]
 
 
-def weighted(A: Any, W: Any, onto: Any = None) -> Any:
+def times_weights(A: Any, W: Any, onto: Any = None) -> Any:
     """Return `A @ W`, of dense A or of sparse features; added to `onto`, if that is given."""
     if not isinstance(A, Matrix):
         return dense.matmul(A, W, onto=onto)
@@ -109,29 +109,31 @@ def weighted(A: Any, W: Any, onto: Any = None) -> Any:
 
 
 def input_gradient(
-    gradients: Sequence[Any], weights: Sequence[Any], slope: Slope | None = None
+    gradients: Sequence[Any], weights: Sequence[Any], activation: ActivationGradient | None = None
 ) -> Any:
-    """Return the sum of `D @ W.T`, the gradient of products by their input; times a slope.
+    """Return the sum of `D @ W.T`, the gradient of products by their input, times `activation`.
 
     Parameters
     ----------
     gradients : sequence of one or two arrays of float32, shape (n, n_cols)
         By each result.
     weights : sequence of as many arrays of float32, shape (inner, n_cols)
-    slope : Slope, optional
-        Of what made the input.
+    activation : ActivationGradient, optional
+        Of the layer that made the input.
     """
     if is_device_array(gradients[0]):
         from accelviz.devices.cuda import products
 
-        options = {} if slope is None else {"positive": slope.result, "scale": slope.scale}
-        found = products.product(gradients, weights, transposed=True, **options)
-        if found is not None:
-            return found[0]
+        options = {}
+        if activation is not None:
+            options = {"positive": activation.result, "scale": activation.scale}
+        results = products.product(gradients, weights, transposed=True, **options)
+        if results is not None:
+            return results[0]
     dX = None
     for D, W in zip(gradients, weights, strict=True):
         dX = dense.matmul(D, W, transposed="B", onto=dX)
-    return dX if slope is None else slope.of(dX)
+    return dX if activation is None else activation.apply(dX)
 
 
 def weight_gradients(
@@ -155,9 +157,9 @@ def weight_gradients(
     if is_device_array(gradients[0]) and not any(isinstance(A, Matrix) for A in inputs):
         from accelviz.devices.cuda import products
 
-        found = products.weight_gradients(inputs, gradients)
-        if found is not None:
-            return found
+        results = products.weight_gradients(inputs, gradients)
+        if results is not None:
+            return results
     results = [
         A.transposed_times(D) if isinstance(A, Matrix) else dense.matmul(A, D, transposed="A")
         for A in inputs

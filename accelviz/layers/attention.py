@@ -14,31 +14,35 @@ import numpy as np
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.layers import composed, dense
 from accelviz.layers.adjacency import attention_matrix
-from accelviz.layers.affine import End, affine, apart, input_gradient, weight_gradients
+from accelviz.layers.affine import affine, input_gradient, times_both, weight_gradients
 from accelviz.layers.cosines import cosine_gradient, cosine_operands
 from accelviz.layers.dense import Noise
-from accelviz.layers.layer import Layer, Parameters, checked_rate
-from accelviz.layers.products import Matrix
+from accelviz.layers.layer import Context, Layer, Parameters, checked_rate
 
 #: Slope of the LeakyReLU in the scores of GAT and GATv2, as published.
 SLOPE = 0.2
 
 
-def attend(matrix: Matrix, score: str, operands: Parameters, fused: bool) -> tuple[Any, Any]:
-    """Weigh and add up the neighbors; return that and what `attend_gradient` needs."""
-    if not fused:
-        return composed.forward(matrix, score, operands)
-    found = matrix.run(score, **operands)
-    return found["Y"], found
+def attend(context: Context, score: str, operands: Parameters, fused: bool) -> Any:
+    """Weigh and add up the neighbors; save what `attend_gradient` needs."""
+    if fused:
+        outputs = context.matrix.run(score, **operands)
+        Y = outputs["Y"]
+    else:
+        Y, outputs = composed.forward(context.matrix, score, operands)
+    context.saved_for_backward = operands, outputs
+    return Y
 
 
-def attend_gradient(
-    matrix: Matrix, score: str, operands: Parameters, kept: Any, dY: Any, fused: bool
-) -> Parameters:
+def attend_gradient(context: Context, score: str, dY: Any, fused: bool) -> Parameters:
     """Return the gradients of `attend` by its operands: "d_receiver", "dV", ..."""
-    if not fused:
-        return composed.backward(matrix, score, operands, kept, dY)
-    return matrix.run(f"{score}_gradient", **operands, **kept, dY=dY)
+    operands, outputs = context.saved_for_backward
+    if fused:
+        gradients: Parameters = context.matrix.run(
+            f"{score}_gradient", **operands, **outputs, dY=dY
+        )
+        return gradients
+    return composed.backward(context.matrix, score, operands, outputs, dY)
 
 
 class GAT(Layer):
@@ -126,39 +130,33 @@ class GAT(Layer):
         parts = [dense.block_diagonal(vector) for vector in vectors]
         return dense.side_by_side(*parts)
 
-    def linear(self, matrix: Matrix, X: Any, parameters: Parameters, end: End) -> tuple[Any, Any]:
+    def linear(self, context: Context) -> Any:
         """Score, weigh and add up the neighbors; see `Layer`."""
-        V = affine([X], [parameters["W"]])
-        ends = dense.matmul(V, self._vectors(parameters))
+        V = affine([context.X], [context.parameters["W"]])
+        ends = dense.matmul(V, self._vectors(context.parameters))
         operands = {
             "receiver": ends[:, self.heads :].copy(),
             "sender": ends[:, : self.heads].copy(),
             "V": self._by_head(V),
-            **self._numbers(end.noise),
+            **self._numbers(context.epilogue.noise),
         }
-        Y, kept = attend(matrix, "gat", operands, self.fused)
-        return end.of(self._merged(Y)), (X, operands, kept)
+        return context.epilogue.apply(self._merged(attend(context, "gat", operands, self.fused)))
 
-    def linear_gradient(
-        self, matrix: Matrix, dZ: Any, kept: Any, parameters: Parameters, noise: Noise | None
-    ) -> tuple[Parameters, Any]:
+    def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
         """Go back through the weights and the scores; see `Layer`."""
-        X, operands, kept = kept
-        V = operands["V"].reshape(-1, self.heads_width)
-        found = attend_gradient(matrix, "gat", operands, kept, self._parted(dZ), self.fused)
-        d_ends = dense.side_by_side(found["d_sender"], found["d_receiver"])
+        V = context.saved_for_backward[0]["V"].reshape(-1, self.heads_width)
+        gradients = attend_gradient(context, "gat", self._parted(dZ), self.fused)
+        d_ends = dense.side_by_side(gradients["d_sender"], gradients["d_receiver"])
         d_vectors = dense.matmul(V, d_ends, transposed="A")
-        senders, receivers = d_vectors[:, : self.heads], d_vectors[:, self.heads :]
-        dV = found["dV"].reshape(V.shape)
-        dV = dense.matmul(d_ends, self._vectors(parameters), transposed="B", onto=dV)
-        (dW,), _ = weight_gradients([X], [dV], sums=False)
-        gradients = {
+        dV, vectors = gradients["dV"].reshape(V.shape), self._vectors(context.parameters)
+        dV = dense.matmul(d_ends, vectors, transposed="B", onto=dV)
+        (dW,), _ = weight_gradients([context.X], [dV], sums=False)
+        W = context.parameters["W"]
+        return {
             "W": dW,
-            "sender": dense.diagonal_blocks(senders, self.heads),
-            "receiver": dense.diagonal_blocks(receivers, self.heads),
-        }
-        dX = input_gradient([dV], [parameters["W"]]) if self.needs_input_gradient else None
-        return gradients, dX
+            "sender": dense.diagonal_blocks(d_vectors[:, : self.heads], self.heads),
+            "receiver": dense.diagonal_blocks(d_vectors[:, self.heads :], self.heads),
+        }, input_gradient([dV], [W]) if self.needs_input_gradient else None
 
 
 class GATv2(GAT):
@@ -177,25 +175,22 @@ class GATv2(GAT):
         weights = {"W": (self.n_in, self.heads_width), "Wr": (self.n_in, self.heads_width)}
         return {**weights, "a": (self.heads, self.n_out), **self._bias()}
 
-    def linear(self, matrix: Matrix, X: Any, parameters: Parameters, end: End) -> tuple[Any, Any]:
+    def linear(self, context: Context) -> Any:
         """Score, weigh and add up the neighbors; see `Layer`."""
-        V, R = map(self._by_head, apart(X, [parameters["W"], parameters["Wr"]]))
-        operands = {"R": R, "V": V, "a": parameters["a"], **self._numbers(end.noise)}
-        Y, kept = attend(matrix, "gatv2", operands, self.fused)
-        return end.of(self._merged(Y)), (X, operands, kept)
+        parameters = context.parameters
+        V, R = map(self._by_head, times_both(context.X, [parameters["W"], parameters["Wr"]]))
+        numbers = self._numbers(context.epilogue.noise)
+        operands = {"R": R, "V": V, "a": parameters["a"], **numbers}
+        return context.epilogue.apply(self._merged(attend(context, "gatv2", operands, self.fused)))
 
-    def linear_gradient(
-        self, matrix: Matrix, dZ: Any, kept: Any, parameters: Parameters, noise: Noise | None
-    ) -> tuple[Parameters, Any]:
+    def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
         """Go back through the weights and the scores; see `Layer`."""
-        X, operands, kept = kept
-        found = attend_gradient(matrix, "gatv2", operands, kept, self._parted(dZ), self.fused)
-        dR, dV = (found[name].reshape(-1, self.heads_width) for name in ("dR", "dV"))
-        (dW, dWr), _ = weight_gradients([X], [dV, dR], sums=False)
-        dX = None
-        if self.needs_input_gradient:
-            dX = input_gradient([dV, dR], [parameters["W"], parameters["Wr"]])
-        return {"W": dW, "Wr": dWr, "a": found["da"]}, dX
+        gradients = attend_gradient(context, "gatv2", self._parted(dZ), self.fused)
+        both = [gradients[name].reshape(-1, self.heads_width) for name in ("dV", "dR")]
+        (dW, dWr), _ = weight_gradients([context.X], both, sums=False)
+        weights = [context.parameters["W"], context.parameters["Wr"]]
+        dX = input_gradient(both, weights) if self.needs_input_gradient else None
+        return {"W": dW, "Wr": dWr, "a": gradients["da"]}, dX
 
 
 class AGNN(Layer):
@@ -217,7 +212,7 @@ class AGNN(Layer):
     """
 
     matrix_of = staticmethod(attention_matrix)
-    takes_slope = True
+    applies_input_activation = True
 
     def __init__(
         self,
@@ -235,22 +230,22 @@ class AGNN(Layer):
         """Return the shape of beta, if it is a parameter."""
         return {"beta": (1,)} if self.train_beta else {}
 
-    def linear(self, matrix: Matrix, X: Any, parameters: Parameters, end: End) -> tuple[Any, Any]:
-        """Score, weigh and add up the neighbors; see `Layer`."""
-        beta = parameters["beta"] if self.train_beta else self.beta
-        Q, scale = cosine_operands(X, beta)
-        operands = {"Q": Q[:, None], "V": X[:, None], "scale": scale}
-        Y, kept = attend(matrix, "cosine", operands, self.fused)
-        return end.of(Y[:, 0]), (operands, kept)
+    def _beta(self, context: Context) -> Any:
+        return context.parameters["beta"] if self.train_beta else self.beta
 
-    def linear_gradient(
-        self, matrix: Matrix, dZ: Any, kept: Any, parameters: Parameters, noise: Noise | None
-    ) -> tuple[Parameters, Any]:
+    def linear(self, context: Context) -> Any:
+        """Score, weigh and add up the neighbors; see `Layer`."""
+        X = context.X
+        Q, scale = cosine_operands(X, self._beta(context))
+        operands = {"Q": Q[:, None], "V": X[:, None], "scale": scale}
+        return context.epilogue.apply(attend(context, "cosine", operands, self.fused)[:, 0])
+
+    def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
         """Go back through the weights and the cosines; see `Layer`."""
-        operands, kept = kept
-        found = attend_gradient(matrix, "cosine", operands, kept, dZ[:, None], self.fused)
-        X, scale = operands["V"][:, 0], operands["scale"]
-        beta = parameters["beta"] if self.train_beta else self.beta
-        dX, d_beta = cosine_gradient(X, scale, beta, found, self.input_slope(X, noise))
-        gradients = {"beta": d_beta.sum().reshape(1)} if self.train_beta else {}
-        return gradients, dX if self.needs_input_gradient else None
+        gradients = attend_gradient(context, "cosine", dZ[:, None], self.fused)
+        scale, activation = context.saved_for_backward[0]["scale"], self.input_activation(context)
+        beta = self._beta(context)
+        dX, d_beta = cosine_gradient(context.X, scale, beta, gradients, activation)
+        if not self.needs_input_gradient:
+            dX = None
+        return {"beta": d_beta.sum().reshape(1)} if self.train_beta else {}, dX

@@ -42,7 +42,7 @@ def forward(matrix: Matrix, score: str, operands: Operands) -> tuple[Any, Any]:
     Returns
     -------
     Y : array of float32, shape (n_nodes, heads, n_cols)
-    kept : tuple
+    saved : tuple
         For `backward`: the scores before their LeakyReLU, the weights, and what dropout left of
         them.
     """
@@ -54,9 +54,9 @@ def forward(matrix: Matrix, score: str, operands: Operands) -> tuple[Any, Any]:
     return side_by_side(*heads).reshape(-1, *V.shape[1:]), (before, alpha, dropped)
 
 
-def backward(matrix: Matrix, score: str, operands: Operands, kept: Any, dY: Any) -> dict[str, Any]:
+def backward(matrix: Matrix, score: str, operands: Operands, saved: Any, dY: Any) -> dict[str, Any]:
     """Return the gradient by each operand, "d_" before its name or "d" before a single letter."""
-    before, alpha, dropped = kept
+    before, alpha, dropped = saved
     V = operands["V"]
     d_alpha = matrix.dots(dY, V) * _kept_edges(matrix, alpha, operands)
     d_scores = matrix.softmax_gradient(alpha, d_alpha)

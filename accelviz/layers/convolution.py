@@ -11,28 +11,27 @@ from accelviz.graph import Graph
 from accelviz.layers import dense
 from accelviz.layers.adjacency import gcn_matrix, mean_matrix, sum_matrix
 from accelviz.layers.affine import (
-    End,
-    Slope,
+    ActivationGradient,
+    Epilogue,
     affine,
-    apart,
     input_gradient,
+    times_both,
+    times_weights,
     weight_gradients,
-    weighted,
 )
-from accelviz.layers.dense import Noise
-from accelviz.layers.layer import Layer, Parameters
+from accelviz.layers.layer import Context, Layer, Parameters
 from accelviz.layers.maximum import row_max, row_max_gradient
 from accelviz.layers.products import Matrix
 
 
 class Propagation:
-    """Which of `A (X W)` and `(A X) W` is cheaper, and the first layers' gradients of both.
+    """`A X W` in the cheaper order, `A (X W)` or `(A X) W`, and its gradients.
 
-    `A (X W)` gathers rows of `n_out` columns, forward and backward; `(A X) W` rows of `n_in`
-    columns, and backward only if the gradient by X is needed. Dense products cost the same, and
-    what follows them is free, so that the matrix comes first if both gather as much. Features that
-    never change (`Matrix.fix`) are gathered once, which is nothing in a step: the matrix comes
-    first, and `A X` stays in memory. Sparse features are always multiplied with W first.
+    `A (X W)` gathers rows of `n_out` columns, forward and backward. `(A X) W` gathers rows of
+    `n_in` columns, backward only if the gradient by X is needed. Dense products cost the same, and
+    the epilogue is free, so that the matrix comes first if both gather as much. Features that never
+    change (`Matrix.fix`) are gathered once in a training: then the matrix comes first, and `A X`
+    stays in memory. Sparse features are always multiplied with W first.
 
     Parameters
     ----------
@@ -52,7 +51,7 @@ class Propagation:
         return {"weights first": 2 * self.n_out, "matrix first": self.n_in * passes}
 
     def matrix_first(self, X: Any, needs_input_gradient: bool, fixed: bool = False) -> bool:
-        """Say whether `(A X) W` is taken; `fixed` says that X never changes."""
+        """Tell whether `(A X) W` is cheaper; `fixed` if X never changes."""
         if isinstance(X, Matrix | Graph):
             return False
         if self.order != "auto":
@@ -61,29 +60,34 @@ class Propagation:
         return columns["matrix first"] <= columns["weights first"]
 
     def forward(
-        self, matrix: Matrix, X: Any, W: Any, end: End, needs_input_gradient: bool
+        self, matrix: Matrix, X: Any, W: Any, epilogue: Epilogue, needed: bool
     ) -> tuple[Any, Any]:
-        """Return `end` of `A X W`, and what `backward` needs."""
-        if self.matrix_first(X, needs_input_gradient, matrix.is_fixed(X)):
+        """Return `epilogue` of `A X W`, and `A X` or None; `needed` if the gradient by X is."""
+        if self.matrix_first(X, needed, matrix.is_fixed(X)):
             AX = matrix.times(X)
-            return affine([AX], [W], end), (X, AX)
-        return end.of(matrix.times(affine([X], [W]))), (X, None)
+            return affine([AX], [W], epilogue), AX
+        return epilogue.apply(matrix.times(affine([X], [W]))), None
 
     def backward(
-        self, matrix: Matrix, dZ: Any, kept: Any, W: Any, needed: bool, slope: Slope | None
+        self,
+        matrix: Matrix,
+        dZ: Any,
+        X: Any,
+        AX: Any,
+        W: Any,
+        needed: bool,
+        activation: ActivationGradient | None,
     ) -> tuple[Any, Any, Any]:
-        """Return the gradients by W, by the bias, and, if `needed`, by X times a slope."""
-        X, AX = kept
-        if AX is not None:
-            (dW,), db = weight_gradients([AX], [dZ])
-            if not needed:
-                return dW, db, None
-            dX = matrix.transposed_times(input_gradient([dZ], [W]))
-            return dW, db, dX if slope is None else slope.of(dX)
-        dXW = matrix.transposed_times(dZ)
-        (dW,), _ = weight_gradients([X], [dXW], sums=False)
-        dX = input_gradient([dXW], [W], slope) if needed else None
-        return dW, dense.column_sums(dZ), dX
+        """Return the gradients by W, by the bias or None, and, if `needed`, by X."""
+        if AX is None:
+            dXW = matrix.transposed_times(dZ)
+            (dW,), _ = weight_gradients([X], [dXW], sums=False)
+            return dW, None, input_gradient([dXW], [W], activation) if needed else None
+        (dW,), db = weight_gradients([AX], [dZ])
+        if not needed:
+            return dW, db, None
+        dX = matrix.transposed_times(input_gradient([dZ], [W]))
+        return dW, db, dX if activation is None else activation.apply(dX)
 
 
 class GCN(Layer):
@@ -98,27 +102,35 @@ class GCN(Layer):
     """
 
     matrix_of = staticmethod(gcn_matrix)
-    takes_slope = True
+    applies_input_activation = True
 
     def __init__(self, n_in: int, n_out: int, *, order: str = "auto", **options: Any) -> None:
         super().__init__(n_in, n_out, **options)
         self.propagation = Propagation(n_in, n_out, order)
 
-    def linear(self, matrix: Matrix, X: Any, parameters: Parameters, end: End) -> tuple[Any, Any]:
+    def linear(self, context: Context) -> Any:
         """Propagate; see `Layer`."""
-        return self.propagation.forward(matrix, X, parameters["W"], end, self.needs_input_gradient)
-
-    def linear_gradient(
-        self, matrix: Matrix, dZ: Any, kept: Any, parameters: Parameters, noise: Noise | None
-    ) -> tuple[Parameters, Any]:
-        """Propagate back; see `Layer`."""
-        W, needed, slope = (
-            parameters["W"],
+        Y, context.saved_for_backward = self.propagation.forward(
+            context.matrix,
+            context.X,
+            context.parameters["W"],
+            context.epilogue,
             self.needs_input_gradient,
-            self.input_slope(kept[0], noise),
         )
-        dW, db, dX = self.propagation.backward(matrix, dZ, kept, W, needed, slope)
-        return {"W": dW, **({"b": db} if self.bias else {})}, dX
+        return Y
+
+    def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
+        """Propagate back; see `Layer`."""
+        dW, db, dX = self.propagation.backward(
+            context.matrix,
+            dZ,
+            context.X,
+            context.saved_for_backward,
+            context.parameters["W"],
+            self.needs_input_gradient,
+            self.input_activation(context),
+        )
+        return {"W": dW, "b": db}, dX
 
 
 class GIN(Layer):
@@ -139,7 +151,7 @@ class GIN(Layer):
     """
 
     matrix_of = staticmethod(sum_matrix)
-    takes_slope = True
+    applies_input_activation = True
 
     def __init__(
         self,
@@ -164,39 +176,35 @@ class GIN(Layer):
         eps = {"eps": (1,)} if self.train_eps else {}
         return {**hidden, "W": (self.n_hidden, self.n_out), **eps, **self._bias()}
 
-    def _matrix(self, matrix: Matrix, parameters: Parameters) -> Matrix:
+    def _matrix(self, context: Context) -> Matrix:
         """Return the matrix with 1 + eps on its diagonal."""
+        matrix: Matrix = context.matrix
         if not self.train_eps and self.eps == 0:
             return matrix
-        eps = parameters["eps"] if self.train_eps else np.float32(self.eps)
+        eps = context.parameters["eps"] if self.train_eps else np.float32(self.eps)
         return matrix.with_values(matrix.weights + eps * (matrix.rows == matrix.columns))
 
-    def linear(self, matrix: Matrix, X: Any, parameters: Parameters, end: End) -> tuple[Any, Any]:
+    def linear(self, context: Context) -> Any:
         """Propagate, then the MLP; see `Layer`."""
-        needed, middle = self.needs_input_gradient, End(parameters["b1"], "relu")
-        matrix = self._matrix(matrix, parameters)
-        H, kept = self.propagation.forward(matrix, X, parameters["W1"], middle, needed)
-        return affine([H], [parameters["W"]], end), (kept, H)
+        needed, hidden = self.needs_input_gradient, Epilogue(context.parameters["b1"], "relu")
+        matrix, W1 = self._matrix(context), context.parameters["W1"]
+        H, AX = self.propagation.forward(matrix, context.X, W1, hidden, needed)
+        context.saved_for_backward = AX, H
+        return affine([H], [context.parameters["W"]], context.epilogue)
 
-    def linear_gradient(
-        self, matrix: Matrix, dZ: Any, kept: Any, parameters: Parameters, noise: Noise | None
-    ) -> tuple[Parameters, Any]:
+    def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
         """Go back through the MLP and propagate back; see `Layer`."""
-        kept, H = kept
-        W1, needed, slope = (
-            parameters["W1"],
-            self.needs_input_gradient,
-            self.input_slope(kept[0], noise),
-        )
+        (AX, H), X, W1 = context.saved_for_backward, context.X, context.parameters["W1"]
         (dW,), db = weight_gradients([H], [dZ])
-        dZ1 = input_gradient([dZ], [parameters["W"]], Slope(H))
-        matrix = self._matrix(matrix, parameters)
-        dW1, db1, dX = self.propagation.backward(matrix, dZ1, kept, W1, needed, slope)
-        gradients = {"W1": dW1, "b1": db1, "W": dW}
-        if self.bias:
-            gradients["b"] = db
-        if self.train_eps:  # eps multiplies X, so its gradient is a product with X W1
-            gradients["eps"] = (dZ1 * weighted(kept[0], W1)).sum().reshape(1)
+        dZ1 = input_gradient([dZ], [context.parameters["W"]], ActivationGradient(H))
+        needed, activation = self.needs_input_gradient, self.input_activation(context)
+        dW1, db1, dX = self.propagation.backward(
+            self._matrix(context), dZ1, X, AX, W1, needed, activation
+        )
+        db1 = dense.column_sums(dZ1) if db1 is None else db1
+        gradients = {"W1": dW1, "b1": db1, "W": dW, "b": db}
+        if self.train_eps:  # eps multiplies X, so that its gradient is a product with X W1
+            gradients["eps"] = (dZ1 * times_weights(X, W1)).sum().reshape(1)
         return gradients, dX
 
 
@@ -214,7 +222,7 @@ class SAGE(Layer):
     """
 
     matrix_of = staticmethod(mean_matrix)
-    takes_slope = True
+    applies_input_activation = True
 
     def __init__(
         self,
@@ -234,38 +242,39 @@ class SAGE(Layer):
         shape = (self.n_in, self.n_out)
         return {"W": shape, "Wr": shape, **self._bias()}
 
-    def linear(self, matrix: Matrix, X: Any, parameters: Parameters, end: End) -> tuple[Any, Any]:
+    def linear(self, context: Context) -> Any:
         """Add up the neighbors' part and the node's own; see `Layer`."""
-        weights, share = [parameters["W"], parameters["Wr"]], None
+        matrix, X, share = context.matrix, context.X, None
+        weights = [context.parameters["W"], context.parameters["Wr"]]
         if self.aggregate == "max":
             full = X.dense() if isinstance(X, Matrix) else X
             neighbors, share = row_max(matrix, full)
         elif self.propagation.matrix_first(X, self.needs_input_gradient, matrix.is_fixed(X)):
             full, neighbors = X, matrix.times(X)
         else:
-            XW, own = apart(X, weights)
-            return end.of(matrix.times(XW), own), (X, None, None, None)
-        return affine([neighbors, X], weights, end), (X, full, neighbors, share)
+            XW, XWr = times_both(X, weights)
+            return context.epilogue.apply(matrix.times(XW), XWr)
+        context.saved_for_backward = full, neighbors, share
+        return affine([neighbors, X], weights, context.epilogue)
 
-    def linear_gradient(
-        self, matrix: Matrix, dZ: Any, kept: Any, parameters: Parameters, noise: Noise | None
-    ) -> tuple[Parameters, Any]:
+    def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
         """Go back to the neighbors, and to the node itself; see `Layer`."""
-        X, full, neighbors, share = kept
-        weights, slope = [parameters["W"], parameters["Wr"]], self.input_slope(X, noise)
-        if neighbors is None:
+        matrix, X, dX = context.matrix, context.X, None
+        weights = [context.parameters["W"], context.parameters["Wr"]]
+        activation = self.input_activation(context)
+        if context.saved_for_backward is None:
             both = [matrix.transposed_times(dZ), dZ]
             (dW, dWr), db = weight_gradients([X], both)
-            needed = self.needs_input_gradient
-            dX = input_gradient(both, weights, slope) if needed else None
+            if self.needs_input_gradient:
+                dX = input_gradient(both, weights, activation)
         else:
+            full, neighbors, share = context.saved_for_backward
             (dW, dWr), db = weight_gradients([neighbors, X], [dZ])
-            dX = None
             if self.needs_input_gradient:
                 d_neighbors, dX = (input_gradient([dZ], [W]) for W in weights)
                 if share is None:
                     dX += matrix.transposed_times(d_neighbors)
                 else:
                     dX += row_max_gradient(matrix, full, neighbors, d_neighbors * share)
-                dX = dX if slope is None else slope.of(dX)
-        return {"W": dW, "Wr": dWr, **({"b": db} if self.bias else {})}, dX
+                dX = dX if activation is None else activation.apply(dX)
+        return {"W": dW, "Wr": dWr, "b": db}, dX

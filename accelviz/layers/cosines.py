@@ -1,4 +1,4 @@
-"""What AGNN does to rows before and after its attention: one pass over memory each on a GPU."""
+"""AGNN's operands of the attention by cosines, and their gradient, each one pass over memory."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from accelviz.devices.base import is_device_array
-from accelviz.layers.affine import Slope
+from accelviz.layers.affine import ActivationGradient
 
-#: What PyTorch puts in place of a norm that is smaller.
+#: The least norm that PyTorch divides by.
 NORM_EPS = 1e-12
 
 
 def cosine_operands(X: Any, beta: Any) -> tuple[Any, Any]:
-    """Return what an attention by `beta cos(X_i, X_j)` takes beside X.
+    """Return the operands of an attention by `beta cos(X_i, X_j)`, besides X.
 
     Parameters
     ----------
@@ -39,7 +39,11 @@ def cosine_operands(X: Any, beta: Any) -> tuple[Any, Any]:
 
 
 def cosine_gradient(
-    X: Any, scale: Any, beta: Any, found: Mapping[str, Any], slope: Slope | None
+    X: Any,
+    scale: Any,
+    beta: Any,
+    gradients: Mapping[str, Any],
+    activation: ActivationGradient | None,
 ) -> tuple[Any, Any]:
     """Go back through `cosine_operands`, X being the values of the attention too.
 
@@ -47,24 +51,24 @@ def cosine_gradient(
     ----------
     X, scale, beta
         As there.
-    found : mapping of str to array
+    gradients : mapping of str to array
         "dQ" and "dV", (n, 1, n_cols), and "d_scale", (n, 1), of the attention.
-    slope : Slope, optional
-        Of what made X.
+    activation : ActivationGradient, optional
+        Of the layer that made X.
 
     Returns
     -------
     dX : array of float32, shape (n, n_cols)
     d_beta : array of float32, shape (n,)
-        What each row adds to the gradient by beta.
+        The part of each row in the gradient by beta.
     """
-    dQ, dV = (found[name].reshape(X.shape) for name in ("dQ", "dV"))
+    dQ, dV = (gradients[name].reshape(X.shape) for name in ("dQ", "dV"))
     if is_device_array(X):
         from accelviz.devices.cuda import dense
 
-        by = 0.0 if slope is None else slope.scale
-        return dense.cosine_gradient(X, scale, beta, dQ, dV, found["d_scale"], by)
+        scale_of_X = 0.0 if activation is None else activation.scale
+        return dense.cosine_gradient(X, scale, beta, dQ, dV, gradients["d_scale"], scale_of_X)
     along, beta = (dQ * X).sum(axis=1, keepdims=True), np.float32(beta)
-    # The scale is 1 / the length of X's row, so its slope is -X scale^3.
-    dX = dV + (beta * scale) * dQ - X * ((found["d_scale"] + beta * along) * scale**3)
-    return dX if slope is None else slope.of(dX), (along * scale)[:, 0]
+    # The scale is 1 / the length of X's row, so that its gradient is -X scale^3.
+    dX = dV + (beta * scale) * dQ - X * ((gradients["d_scale"] + beta * along) * scale**3)
+    return dX if activation is None else activation.apply(dX), (along * scale)[:, 0]

@@ -1,22 +1,56 @@
-"""What a layer is, and the simplest one.
+"""The contract of a layer, and the simplest one.
 
-A layer has parameters by name, `forward`, which returns its result and what backward needs, and
-`backward`, which returns a gradient for each parameter and for X. There is no tape: each gradient
-is written down. A result of sparse operations alone; dense steps are those of `layers.dense`.
+A layer has parameters by name, `forward`, which returns its result and a `Context`, and `backward`,
+which returns a gradient for each parameter and for X. There is no tape: each gradient is written by
+hand. A layer runs its sparse products itself; dense steps are in `layers.dense`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from accelviz.errors import ArgumentError, checked_choice, checked_integer, is_number
 from accelviz.graph import Graph
 from accelviz.layers import dense
-from accelviz.layers.affine import End, Slope, affine, input_gradient, weight_gradients
+from accelviz.layers.affine import (
+    ActivationGradient,
+    Epilogue,
+    affine,
+    input_gradient,
+    weight_gradients,
+)
 from accelviz.layers.dense import Noise
 from accelviz.layers.products import Matrix, Products
 
 Parameters = dict[str, Any]
+
+
+@dataclass
+class Context:
+    """A forward pass of a layer, for its gradient.
+
+    Attributes
+    ----------
+    matrix : Matrix or None
+        As `Layer.prepared` returns it.
+    X : array of float32, shape (n_nodes, n_in), or Matrix
+        A Matrix holds sparse features.
+    parameters : dict of str to array
+    epilogue : Epilogue
+        Bias, activation and dropout, which `Layer.linear` applies.
+    Y : array
+        The result.
+    saved_for_backward
+        Whatever else the gradient needs.
+    """
+
+    matrix: Any
+    X: Any
+    parameters: Parameters
+    epilogue: Epilogue
+    Y: Any = None
+    saved_for_backward: Any = None
 
 
 class Layer:
@@ -26,27 +60,28 @@ class Layer:
     ----------
     n_in, n_out : int
     activation : {"none", "relu", "elu"}
-        What follows the bias.
+        Applied after the bias.
     dropout : float
-        The share of the result that is dropped while training, 0 to below 1.
+        Share of the result that is dropped while training, 0 to below 1.
     bias : bool
 
     Attributes
     ----------
     needs_input_gradient : bool
-        Whether `backward` returns the gradient by X; a network's first layer need not.
+        Whether `backward` returns the gradient by X. A network's first layer does not.
     input_rate : float or None
-        If X comes from a ReLU and dropout at this rate: `backward` goes back through those too.
-    is_met_half_way : bool
-        Whether the next layer's `backward` does so for this layer's own ReLU and dropout.
+        Not None if `backward` applies the gradient of the ReLU and dropout that made X: the rate of
+        that dropout.
+    next_layer_applies_activation : bool
+        Whether the next layer's `backward` does so for this layer's ReLU and dropout.
     """
 
     matrix_of: ClassVar[Any] = None
-    #: Whether `backward` knows `input_rate`.
-    takes_slope: ClassVar[bool] = False
+    #: Whether `backward` may be given an `input_rate`.
+    applies_input_activation: ClassVar[bool] = False
     needs_input_gradient = True
     input_rate: float | None = None
-    is_met_half_way = False
+    next_layer_applies_activation = False
 
     def __init__(
         self,
@@ -76,70 +111,61 @@ class Layer:
         return {"b": (self.width,)} if self.bias else {}
 
     def prepared(self, graph: Graph, products: Products) -> Matrix | None:
-        """Return the matrix that the layer multiplies with, made once and kept with the graph."""
+        """Return the matrix that the layer multiplies with, made once and stored with the graph."""
         make = type(self).matrix_of
         if make is None:
             return None
-        made = graph.store.get(("layer", make.__name__), lambda: make(graph))
-        return products.matrix(made)
+        return products.matrix(graph.store.get(("layer", make.__name__), lambda: make(graph)))
 
     def forward(
         self, matrix: Any, X: Any, parameters: Parameters, noise: Noise | None = None
-    ) -> tuple[Any, Any]:
-        """Return the layer's result and what `backward` needs.
+    ) -> tuple[Any, Context]:
+        """Return the layer's result, and the context that `backward` needs.
 
         Parameters
         ----------
-        matrix : Matrix
-            As `prepared` gives it.
-        X : array of float32, shape (n_nodes, n_in), or Matrix
-            A Matrix holds sparse features.
-        parameters : dict of str to array
+        matrix, X, parameters
+            As of `Context`.
         noise : Noise, optional
             For dropout; None where nothing is dropped.
         """
-        end = End(parameters.get("b"), self.activation, self.dropout, noise)
-        Y, kept = self.linear(matrix, X, parameters, end)
-        return Y, (kept, Y)
+        epilogue = Epilogue(parameters.get("b"), self.activation, self.dropout, noise)
+        context = Context(matrix, X, parameters, epilogue)
+        context.Y = self.linear(context)
+        return context.Y, context
 
-    def backward(
-        self, matrix: Any, dY: Any, kept: Any, parameters: Parameters, noise: Noise | None = None
-    ) -> tuple[Parameters, Any]:
-        """Return the gradients by parameter, and by X or None, of that by the result.
+    def backward(self, dY: Any, context: Context) -> tuple[Parameters, Any]:
+        """Return the gradients by parameter, and by X or None, given that by the result."""
+        noise = context.epilogue.noise
+        if not self.next_layer_applies_activation:
+            dY = dense.finish_gradient(dY, context.Y, self.activation, self.dropout, noise)
+        gradients, dX = self.linear_gradient(dY, context)
+        if self.bias and gradients.get("b") is None:
+            gradients["b"] = dense.column_sums(dY)
+        return {name: gradients[name] for name in self.shapes()}, dX
 
-        `noise` is the one that `forward` was given.
-        """
-        kept, dZ = kept[0], dY if self.is_met_half_way else self._before_end(dY, kept[1], noise)
-        gradients, dX = self.linear_gradient(matrix, dZ, kept, parameters, noise)
-        if self.bias and "b" not in gradients:
-            gradients["b"] = dense.column_sums(dZ)
-        return gradients, dX
-
-    def _before_end(self, dY: Any, Y: Any, noise: Noise | None) -> Any:
-        return dense.finish_gradient(dY, Y, self.activation, self.dropout, noise)
-
-    def input_slope(self, X: Any, noise: Noise | None) -> Slope | None:
-        """Return what the gradient by X is to be multiplied with, by `input_rate`."""
+    def input_activation(self, context: Context) -> ActivationGradient | None:
+        """Return the gradient of the ReLU and dropout that made X, or None, by `input_rate`."""
         if self.input_rate is None or not self.needs_input_gradient:
             return None
-        return Slope(X, 1.0 if noise is None else 1 / (1 - self.input_rate))
+        training = context.epilogue.noise is not None
+        return ActivationGradient(context.X, 1 / (1 - self.input_rate) if training else 1.0)
 
-    def linear(self, matrix: Any, X: Any, parameters: Parameters, end: End) -> tuple[Any, Any]:
-        """Return the result, `end` of what the layer computes, and what its gradient needs."""
+    def linear(self, context: Context) -> Any:
+        """Return the layer's result after the epilogue; may save something for backward."""
         raise NotImplementedError
 
-    def linear_gradient(
-        self, matrix: Any, dZ: Any, kept: Any, parameters: Parameters, noise: Noise | None
-    ) -> tuple[Parameters, Any]:
-        """Return the gradients by parameter and by X, of that by what was there before `end`.
+    def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
+        """Return the gradients by parameter and by X, given that by the result before the epilogue.
 
-        That by the bias may be missing: it is the sum of `dZ` over the nodes.
+        The gradient by the bias may be missing, or None: it is the sum of `dZ` over the nodes. The
+        gradient by X includes `input_activation`.
         """
         raise NotImplementedError
 
 
 def checked_rate(name: str, rate: Any) -> float:
-    """Return a rate of dropout from 0 to below 1.
+    """Return a rate of dropout, 0 to below 1.
 
     Raises
     ------
@@ -152,20 +178,18 @@ def checked_rate(name: str, rate: Any) -> float:
 
 
 class Linear(Layer):
-    """`X W`, of every node by itself."""
+    """`X W`, without the graph."""
 
-    takes_slope = True
+    applies_input_activation = True
 
-    def linear(self, matrix: Any, X: Any, parameters: Parameters, end: End) -> tuple[Any, Any]:
+    def linear(self, context: Context) -> Any:
         """Multiply; see `Layer`."""
-        return affine([X], [parameters["W"]], end), X
+        return affine([context.X], [context.parameters["W"]], context.epilogue)
 
-    def linear_gradient(
-        self, matrix: Any, dZ: Any, kept: Any, parameters: Parameters, noise: Noise | None
-    ) -> tuple[Parameters, Any]:
+    def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
         """Multiply with the transposed factors; see `Layer`."""
-        (dW,), db = weight_gradients([kept], [dZ])
-        dX = None
+        (dW,), db = weight_gradients([context.X], [dZ])
+        dX, W = None, context.parameters["W"]
         if self.needs_input_gradient:
-            dX = input_gradient([dZ], [parameters["W"]], self.input_slope(kept, noise))
-        return {"W": dW, **({"b": db} if self.bias else {})}, dX
+            dX = input_gradient([dZ], [W], self.input_activation(context))
+        return {"W": dW, "b": db}, dX

@@ -1,4 +1,4 @@
-"""Products with a sparse matrix and with its transpose, by any strategy, on any device, timed."""
+"""Sparse operations of a network on one device: strategies, times, matrices."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from accelviz.strategies import (
 
 
 class Products:
-    """Where the operations of a network run, by which strategies, and how long they took.
+    """The device and the strategies of a network's operations, and the seconds that they take.
 
     Parameters
     ----------
     strategy : str, Strategy, (strategy, parameters), or mapping of operation to one, optional
         Such as "accel_gcn", which is of "spmm", or `{"spmm": ("gnnadvisor", {"ngs": 32}),
-        "sddmm": "row_warp"}`. Instead of parameters, a function that makes them of `n_cols`. An
+        "sddmm": "row_warp"}`. Instead of parameters, a function of `n_cols` that returns them. An
         operation that is not named takes its fastest.
     device : {"auto", "cuda", "cpu", "emulator"}
         "auto" takes the GPU where there is one.
@@ -40,7 +40,7 @@ class Products:
     Attributes
     ----------
     seconds : dict of str to float
-        What was timed by `clock` since `reset`, by name.
+        Times of `clock` since `reset`, by name.
 
     Raises
     ------
@@ -54,8 +54,8 @@ class Products:
         named = strategy if isinstance(strategy, Mapping) else {"spmm": strategy}
         for name in named:
             if name not in OPERATIONS:
-                right = f"one of {', '.join(OPERATIONS)}"
-                raise ArgumentError("strategy", f"there is no operation {name!r}", right)
+                expected = f"one of {', '.join(OPERATIONS)}"
+                raise ArgumentError("strategy", f"there is no operation {name!r}", expected)
         self._chosen = {name: _chosen(name, named.get(name)) for name in OPERATIONS}
         self.seconds: dict[str, float] = {}
         self.xp: Any = np
@@ -69,7 +69,7 @@ class Products:
         self.stream = self._device.stream()
 
     def placed(self, array: Any) -> Any:
-        """Return a host array where this runs."""
+        """Return a host array on this device."""
         return self._device.to_device(array)
 
     def matrix(self, graph: Graph) -> Matrix:
@@ -83,9 +83,9 @@ class Products:
     def reset(self) -> dict[str, float]:
         """Return the seconds so far by name, and begin anew."""
         self._clock.settle()
-        found = dict(self.seconds)
+        seconds = dict(self.seconds)
         self.seconds.clear()
-        return found
+        return seconds
 
     def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
         """Return a function whose later calls are one launch; on the host, `work` itself.
@@ -99,8 +99,8 @@ class Products:
     ) -> dict[str, Any]:
         """Run an operation on a graph; return its outputs by name.
 
-        Weights that are missing are the graph's. The plan is kept with the graph. `label` follows
-        the operation's name where its time is kept.
+        Weights that are missing are the graph's. The plan is stored with the graph. `label` follows
+        the operation's name in `seconds`.
         """
         strategy, parameters = self._chosen[operation.name]
         widths = operation.widths_of(operands)
@@ -110,9 +110,9 @@ class Products:
             return ready(plan, self._device).run(operands)
 
 
-def _chosen(operation: str, given: Any) -> tuple[Strategy, Callable[[int], Mapping[str, Any]]]:
-    """Return a strategy, and what makes its parameters of a column count."""
-    strategy, parameters = given if isinstance(given, tuple) else (given, {})
+def _chosen(operation: str, choice: Any) -> tuple[Strategy, Callable[[int], Mapping[str, Any]]]:
+    """Return a strategy, and a function that returns its parameters for a number of columns."""
+    strategy, parameters = choice if isinstance(choice, tuple) else (choice, {})
     strategy = OPERATIONS[operation].fastest if strategy is None else strategy
     found = find_strategy(strategy, operation)
     return found, parameters if callable(parameters) else lambda n_cols: parameters
@@ -126,9 +126,9 @@ class Matrix:
     graph : Graph
     products : Products
     values : array of float32, shape (nnz,), optional
-        Weights in place of the graph's own, where `products` runs.
+        Weights in place of the graph's own, on the device of `products`.
     label : str
-        What follows an operation's name where its time is kept.
+        Follows an operation's name in `Products.seconds`.
     """
 
     def __init__(
@@ -154,9 +154,9 @@ class Matrix:
         return other
 
     def fix(self, X: Any) -> None:
-        """Promise that this array never changes: `times` multiplies it once and keeps the result.
+        """Promise that this array never changes: `times` multiplies it once and stores the result.
 
-        None takes the promise back. A matrix of other weights (`with_values`) makes no use of it.
+        None takes the promise back. It does not hold for other weights (`with_values`).
         """
         self._fixed, self._product_of_fixed = X, None
 
@@ -211,54 +211,54 @@ class Matrix:
         return self._run(OPERATIONS[operation], self.graph, **operands)
 
     def dense(self) -> Any:
-        """Return the matrix as a dense array, where `products` runs."""
-        found = self.products.xp.zeros(self.shape, np.float32)
-        found[self.rows, self.columns] = self.weights
-        return found
+        """Return the matrix as a dense array, on the device."""
+        array = self.products.xp.zeros(self.shape, np.float32)
+        array[self.rows, self.columns] = self.weights
+        return array
 
     @cached_property
     def weights(self) -> Any:
-        """Its weights, (nnz,), where `products` runs: placed once, as a recorded step needs."""
+        """Its weights, (nnz,), on the device: placed once, as a captured step needs."""
         return self.products.placed(self.graph.values) if self.values is None else self.values
 
     @property
     def rows(self) -> Any:
-        """Row of each nonzero, int32, where `products` runs."""
+        """Row of each nonzero, int32, on the device."""
         return self._placed.rows
 
     @property
     def columns(self) -> Any:
-        """Column of each nonzero, int32, where `products` runs."""
+        """Column of each nonzero, int32, on the device."""
         return self._placed.columns
 
 
 class _Placed:
-    """What belongs to a pattern, where it runs: made once, whatever the weights."""
+    """Arrays and graphs that follow from a pattern, made once, whatever the weights."""
 
     def __init__(self, graph: Graph, products: Products) -> None:
         self.graph, self.products = graph, products
 
     @cached_property
     def rows(self) -> Any:
-        """Row of each nonzero, int32, where `products` runs."""
+        """Row of each nonzero, int32, on the device."""
         rows = np.repeat(np.arange(self.graph.n_rows, dtype=np.int32), self.graph.degrees)
         return self.products.placed(taken_over(rows))
 
     @cached_property
     def columns(self) -> Any:
-        """Column of each nonzero, int32, where `products` runs."""
+        """Column of each nonzero, int32, on the device."""
         return self.products.placed(self.graph.column_indices)
 
     @cached_property
     def order(self) -> Any:
-        """Which nonzero each nonzero of the transpose is, where `products` runs."""
+        """Which nonzero each nonzero of the transpose is, on the device."""
         return self.products.placed(self.graph.transposed().nonzeros)
 
     @cached_property
     def transposed(self) -> Graph:
         return self.graph.transposed().graph
 
-    # Sums over nonzeros are products with a matrix that says which nonzero is whose.
+    # Sums over nonzeros are products with an incidence matrix of rows and nonzeros.
     @cached_property
     def row_sums(self) -> Graph:
         return _incidence(self.graph, np.arange(self.graph.nnz, dtype=np.int32))

@@ -240,16 +240,16 @@ class Run:
     ) -> None:
         self.network, self.products, self.optimiser = network, network.products, optimiser
         self.nodes, products, xp = nodes, network.products, network.products.xp
-        own = slice(None) if rows is None else rows
+        chosen = slice(None) if rows is None else rows
         self.X = _features(nodes.features, rows, products)
         network.fix(self.X)
         labels = np.where(nodes.labels == UNLABELLED, 0, nodes.labels).astype(np.int32)
-        self.labels = products.placed(labels[own])
+        self.labels = products.placed(labels[chosen])
         members = np.zeros((len(SPLITS), nodes.n_nodes), np.float32)
         for row, split in zip(members, SPLITS, strict=True):
             row[getattr(nodes, split)] = 1
         self.sizes = members.sum(axis=1, dtype=np.float64)
-        self.members = products.placed(np.ascontiguousarray(members[:, own]))
+        self.members = products.placed(np.ascontiguousarray(members[:, chosen]))
         self.weights = self.members[0] * np.float32(1 / self.sizes[0])
         self.states = xp.zeros((optimiser.n_states, network.flat.size), np.float32)
         self.decay = network.decay(decay, decayed)
@@ -328,10 +328,10 @@ class Run:
     def step(self) -> tuple[Any, Any]:
         """Go forward, backward, and change the parameters; return what `reduced` does."""
         noise = self.network.noise
-        logits, saved = self.network.forward(self.X, noise)
+        logits, contexts = self.network.forward(self.X, noise)
         with self.products.clock("loss"):
             losses, gradient = dense.cross_entropy(logits, self.labels, self.weights)
-        self.network.backward(saved, gradient, noise)
+        self.network.backward(contexts, gradient)
         result = self.reduced(losses.sum(), logits)
         with self.products.clock("optimiser"):
             flat, gradient = self.network.flat, self.network.gradient

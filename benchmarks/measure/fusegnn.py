@@ -194,8 +194,8 @@ def own(
                 convert()
         if model == "gcn":
             used = kept if form == "ours" else matrix.with_values(gcn_weights(matrix))
-        _, known = layer.forward(used, X, parameters)
-        layer.backward(used, dY, known, parameters)
+        _, context = layer.forward(used, X, parameters)
+        layer.backward(dY, context)
 
     cupy.cuda.Device().synchronize()
     taken = seconds(step, products.stream)
