@@ -53,8 +53,8 @@ class ChannelMap:
         for name in ("in_channels", "out_channels", "groups"):
             checked_integer(name, getattr(self, name), error=ArgumentError)
         if self.in_channels % self.groups:
-            right = f"a divisor of in_channels, which are {self.in_channels}"
-            raise ArgumentError("groups", f"got {self.groups}", right)
+            expected = f"a divisor of in_channels, which are {self.in_channels}"
+            raise ArgumentError("groups", f"got {self.groups}", expected)
         real = isinstance(self.overlap, Real) and not isinstance(self.overlap, bool)
         if not (real and 0 <= self.overlap <= 1):
             raise ArgumentError("overlap", f"got {self.overlap!r}", "a share from 0 to 1")
@@ -105,8 +105,8 @@ class ChannelMap:
     def windows(self) -> npt.NDArray[np.int32]:
         """The channels that each filter reads, in the window's order, (out_channels, width)."""
         start = np.arange(self.out_channels, dtype=np.int64) * self.step
-        found = (start[:, None] + np.arange(self.width)) % self.in_channels
-        return taken_over(found.astype(np.int32))
+        channels = (start[:, None] + np.arange(self.width)) % self.in_channels
+        return taken_over(channels.astype(np.int32))
 
     @cached_property
     def _order(self) -> npt.NDArray[np.int64]:
@@ -144,10 +144,11 @@ class ChannelMap:
         return weights.ravel()[self._flat(self._order)]
 
     def _check(self, weights: Any) -> None:
-        wanted = (self.out_channels, self.width)
-        if tuple(weights.shape) != wanted:
-            what = f"shape {tuple(weights.shape)} for {self.name}"
-            raise ArgumentError("weights", what, f"shape {wanted}: filters, channels of a window")
+        shape = (self.out_channels, self.width)
+        if tuple(weights.shape) != shape:
+            problem = f"shape {tuple(weights.shape)} for {self.name}"
+            expected = f"shape {shape}: filters, channels of a window"
+            raise ArgumentError("weights", problem, expected)
 
     def weights(self, values: Any) -> Any:
         """Bring values in the graph's order back into shape (out_channels, width)."""
@@ -160,9 +161,9 @@ class ChannelMap:
     def dense(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the masked dense matrix, (out_channels, in_channels); raises as `values`."""
         self._check(weights)
-        found = np.zeros((self.out_channels, self.in_channels), weights.dtype)
-        np.put_along_axis(found, self.windows.astype(np.int64), weights, axis=1)
-        return found
+        matrix = np.zeros((self.out_channels, self.in_channels), weights.dtype)
+        np.put_along_axis(matrix, self.windows.astype(np.int64), weights, axis=1)
+        return matrix
 
 
 def checked_map(channels: Any) -> ChannelMap:
@@ -195,13 +196,13 @@ def algorithm_7(
     """
     ChannelMap(in_channels, out_channels, groups, overlap)
     width = in_channels // groups
-    found = [(0, width)]
+    windows = [(0, width)]
     end = width
     for _ in range(1, out_channels):
         start = end - int(overlap * width)
         end = start + width
         window = start % in_channels, end % in_channels
-        if window in found:
+        if window in windows:
             break
-        found.append(window)
-    return found
+        windows.append(window)
+    return windows

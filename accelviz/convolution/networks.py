@@ -86,8 +86,8 @@ class Network:
             If there are not as many as stages, or one is below 1.
         """
         if not isinstance(depths, Sequence) or len(depths) != len(self.stages):
-            right = f"one for each of {len(self.stages)} stages"
-            raise ArgumentError("depths", f"got {depths!r}", right)
+            expected = f"one for each of {len(self.stages)} stages"
+            raise ArgumentError("depths", f"got {depths!r}", expected)
         stages = [
             replace(stage, units=checked_integer("depths", units, error=ArgumentError))
             for stage, units in zip(self.stages, depths, strict=True)
@@ -166,16 +166,15 @@ class Network:
     @property
     def parameters(self) -> int:
         """Weights, biases, the two numbers a channel of batch normalization, dense layers."""
-        found = sum(n * m + m for n, m in self._dense())
-        for weights, _, channels, bias in self._convolutions():
-            found += weights + channels * (2 + bias)
-        return found
+        dense = sum(n * m + m for n, m in self._dense())
+        layers = self._convolutions()
+        return dense + sum(weights + channels * (2 + bias) for weights, _, channels, bias in layers)
 
     @property
     def flops(self) -> int:
         """Multiplications of convolutions and dense layers, one with its addition."""
-        found = sum(n * m for n, m in self._dense())
-        return found + sum(weights * pixels for weights, pixels, *_ in self._convolutions())
+        dense = sum(n * m for n, m in self._dense())
+        return dense + sum(weights * pixels for weights, pixels, *_ in self._convolutions())
 
     def gains(self, alpha: float = ALPHA) -> list[list[float]]:
         """Return the gains of each stage's units but the first, Equation 7.7."""
@@ -193,8 +192,7 @@ def unit_gains(stage: Stage, units: int, alpha: float = ALPHA) -> list[float]:
     Whatever the unit, it widens the field by two pixels and reads all channels.
     """
     # A share of all channels is the same share of one, and faster to follow.
-    found = fields([Kernel("conv", 3)] * units, stage.width, 1)
-    return gains(found, stage.width**2, alpha)
+    return gains(fields([Kernel("conv", 3)] * units, stage.width, 1), stage.width**2, alpha)
 
 
 @dataclass(frozen=True)
@@ -220,8 +218,8 @@ def checked_network(network: object) -> Network:
         Listing those of `NETWORKS`.
     """
     if not isinstance(network, Network):
-        right = f"a Network, such as NETWORKS[name] of {', '.join(NETWORKS)}"
-        raise ArgumentError("network", f"got {network!r}", right)
+        expected = f"a Network, such as NETWORKS[name] of {', '.join(NETWORKS)}"
+        raise ArgumentError("network", f"got {network!r}", expected)
     return network
 
 
@@ -234,7 +232,7 @@ def organize(
     ----------
     network : Network
     theta : float
-        Below it a gain is none, the chapter's border between under- and overfitting.
+        Gains below theta count as zero (section 7.3), the border between under- and overfitting.
     alpha : float
         Of Equation 7.7.
     most : int
@@ -269,18 +267,18 @@ def organize(
         depths[source] -= 1
         if moves:
             depths[target] += 1
-        place = target if moves else None
-        steps.append(Step(source, place, last[source], more[target], tuple(depths)))
+        goal = target if moves else None
+        steps.append(Step(source, goal, last[source], more[target], tuple(depths)))
     return steps
 
 
 def _stages(width: int, before: int, channels: tuple[int, ...], depths: tuple[int, ...],
             expansion: int = 1) -> tuple[Stage, ...]:  # fmt: skip
-    found = []
-    for number, (own, units) in enumerate(zip(channels, depths, strict=True)):
-        found.append(Stage(width >> number, before, own, units))
-        before = own * expansion
-    return tuple(found)
+    stages = []
+    for number, (after, units) in enumerate(zip(channels, depths, strict=True)):
+        stages.append(Stage(width >> number, before, after, units))
+        before = after * expansion
+    return tuple(stages)
 
 
 _VGG, _MOBILE, _RES = (64, 128, 256, 512, 512), (64, 128, 256, 512, 1024), (64, 128, 256, 512)

@@ -68,8 +68,8 @@ class Kernel:
         """
         same = self.kind in ("dw", "shuffle")
         if before % self.groups or after % self.groups or (same and before != after):
-            what = f"{before} channels to {after} by {self.name}"
-            raise ArgumentError("channels", what, "multiples of groups; as many for DW, shuffle")
+            problem = f"{before} channels to {after} by {self.name}"
+            raise ArgumentError("channels", problem, "multiples of groups; as many for DW, shuffle")
         if self.kind in ("conv", "pw"):
             return np.ones((after, before), bool)
         if self.kind == "dw":
@@ -80,8 +80,8 @@ class Kernel:
         if self.kind == "rpw":
             channels = ChannelMap(before, after, self.groups, self.overlap)
             return channels.dense(np.ones((after, channels.width), bool))
-        own = [np.arange(n) // (n // self.groups) for n in (after, before)]
-        return np.equal.outer(*own)
+        groups = [np.arange(n) // (n // self.groups) for n in (after, before)]
+        return np.equal.outer(*groups)
 
     def parameters(self, before: int, after: int) -> int:
         """Count the weights, without bias."""
@@ -132,9 +132,9 @@ def fields(
     checked_integer("width", width, error=ArgumentError)
     channels = checked_integer("channels", channels, error=ArgumentError)
     if outputs and len(outputs) != len(kernels):
-        what = f"{len(outputs)} for {len(kernels)} kernels"
-        raise ArgumentError("outputs", what, "one for each, or none")
-    found, seen = [], np.eye(channels, dtype=bool)
+        problem = f"{len(outputs)} for {len(kernels)} kernels"
+        raise ArgumentError("outputs", problem, "one for each, or none")
+    after_each, seen = [], np.eye(channels, dtype=bool)
     span, now = 1, channels
     for i, kernel in enumerate(kernels):
         after = outputs[i] if outputs else now
@@ -142,8 +142,8 @@ def fields(
         # Counted in float32, whose products are many times faster than those of integers.
         reached = kernel.reads(now, after).astype(np.float32) @ seen.astype(np.float32)
         seen, now = reached > 0, after
-        found.append(Field(span, int(seen.sum(axis=1).min())))
-    return found
+        after_each.append(Field(span, int(seen.sum(axis=1).min())))
+    return after_each
 
 
 def checked_kernels(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
@@ -155,14 +155,14 @@ def checked_kernels(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
         If one of them is something else.
     """
     kernels = tuple(kernels)
-    for each in kernels:
-        if not isinstance(each, Kernel):
-            raise ArgumentError("kernels", f"got {each!r}", "convolution.Kernel")
+    for kernel in kernels:
+        if not isinstance(kernel, Kernel):
+            raise ArgumentError("kernels", f"got {kernel!r}", "convolution.Kernel")
     return kernels
 
 
 def gain(before: Field, after: Field, volume: int, alpha: float = ALPHA) -> float:
-    """Return what a layer adds to the field, with the chapter's decay, Equation 7.7.
+    """Return the gain of a layer, the growth of the field with the chapter's decay, Equation 7.7.
 
     Parameters
     ----------
@@ -177,15 +177,15 @@ def gain(before: Field, after: Field, volume: int, alpha: float = ALPHA) -> floa
         If the field before, or the volume, is none.
     """
     if before.size < 1 or volume < 1:
-        what = f"a field of {before.size} before, in a volume of {volume}"
-        raise ArgumentError("gain", what, "both at least 1")
+        problem = f"a field of {before.size} before, in a volume of {volume}"
+        raise ArgumentError("gain", problem, "both at least 1")
     share = (after.size - before.size) / before.size
     return share * math.exp(-alpha * before.size / volume)
 
 
-def gains(found: Sequence[Field], volume: int, alpha: float = ALPHA) -> list[float]:
+def gains(fields: Sequence[Field], volume: int, alpha: float = ALPHA) -> list[float]:
     """Return the gains of all layers but the first, which has none."""
-    return [gain(one, other, volume, alpha) for one, other in itertools.pairwise(found)]
+    return [gain(one, other, volume, alpha) for one, other in itertools.pairwise(fields)]
 
 
 _DW = Kernel("dw", 3)
@@ -243,12 +243,12 @@ def replaces(
     standard = checked_integer("standard", standard, error=ArgumentError)
     if not block:
         raise ArgumentError("block", "got none", "one kernel or more")
-    wanted = fields([Kernel("conv", 3)] * standard, width, channels)[-1]
-    found = fields(block, width, channels)[-1]
+    replaced = fields([Kernel("conv", 3)] * standard, width, channels)[-1]
+    field = fields(block, width, channels)[-1]
     rest = [(*block[:i], *block[i + 1 :]) for i in range(len(block))]
     spare = [
         kernel.name
         for kernel, others in zip(block, rest, strict=True)
-        if others and fields(others, width, channels)[-1].size >= wanted.size
+        if others and fields(others, width, channels)[-1].size >= replaced.size
     ]
-    return Replacement(found == wanted, not spare, tuple(spare))
+    return Replacement(field == replaced, not spare, tuple(spare))

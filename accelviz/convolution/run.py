@@ -62,10 +62,10 @@ def scc(
     X, weights = _map("X", X, channels.in_channels, layout), as_operand("weights", weights)
     operands = {"values": channels.values(weights), "X": _flat(X, layout)}
     operation, graph = SCC if layout == "first" else SCC_LAST, channels.graph
-    found = run_operation(operation, graph, operands, strategy, device, None, parameters)["Y"]
+    Y = run_operation(operation, graph, operands, strategy, device, None, parameters)["Y"]
     shape = list(X.shape)
     shape[LAYOUTS[layout]] = channels.out_channels
-    return found.reshape(shape)
+    return Y.reshape(shape)
 
 
 def scc_gradient(
@@ -107,13 +107,13 @@ def scc_gradient(
     values, maps = channels.values(weights), {"X": _flat(X, layout), "dY": _flat(dY, layout)}
     how = strategy, device, None, parameters
     if layout == "first":
-        found = run_operation(SCC_GRADIENT, channels.graph, {"values": values, **maps}, *how)
+        gradients = run_operation(SCC_GRADIENT, channels.graph, {"values": values, **maps}, *how)
     else:
-        found = run_operation(SCC_LAST_WEIGHTS, channels.graph, maps, *how)
+        gradients = run_operation(SCC_LAST_WEIGHTS, channels.graph, maps, *how)
         turned = channels.graph.transposed()
         back = {"values": values[turned.nonzeros], "X": maps["dY"]}
-        found["dX"] = run_operation(SCC_LAST, turned.graph, back, *how)["Y"]
-    return found["dX"].reshape(X.shape), channels.weights(found["d_values"])
+        gradients["dX"] = run_operation(SCC_LAST, turned.graph, back, *how)["Y"]
+    return gradients["dX"].reshape(X.shape), channels.weights(gradients["d_values"])
 
 
 def _map(name: str, array: Any, channels: int, layout: str) -> Any:
@@ -130,8 +130,8 @@ def _map(name: str, array: Any, channels: int, layout: str) -> Any:
         axes.insert(axis, str(channels))
         raise ArgumentError(name, f"shape {tuple(array.shape)}", f"({', '.join(axes)})")
     if 0 in array.shape:
-        right = "at least one image, of at least one pixel"
-        raise ArgumentError(name, f"shape {tuple(array.shape)}", right)
+        expected = "at least one image, of at least one pixel"
+        raise ArgumentError(name, f"shape {tuple(array.shape)}", expected)
     return array
 
 

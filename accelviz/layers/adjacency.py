@@ -1,4 +1,4 @@
-"""The matrices that layers multiply with: self loops and weights by each layer's definition.
+"""Matrices of layers: self loops and weights by each layer's definition.
 
 A self loop that a graph has already is never doubled.
 """
@@ -20,12 +20,12 @@ def rows_of(graph: Graph) -> npt.NDArray[np.int32]:
     return np.repeat(np.arange(graph.n_rows, dtype=np.int32), graph.degrees)
 
 
-def own_loops(graph: Graph) -> npt.NDArray[np.bool_]:
-    """Tell of each node of a square graph whether it has a self loop, bool, shape (n_nodes,)."""
+def has_self_loops(graph: Graph) -> npt.NDArray[np.bool_]:
+    """Return which nodes of a square graph have a self loop, bool, shape (n_nodes,)."""
     rows = rows_of(graph)
-    found = np.zeros(graph.n_rows, np.bool_)
-    found[rows[rows == graph.column_indices]] = True
-    return found
+    has_loop = np.zeros(graph.n_rows, np.bool_)
+    has_loop[rows[rows == graph.column_indices]] = True
+    return has_loop
 
 
 def with_diagonal(graph: Graph, values: Any, diagonal: Any) -> Graph:
@@ -46,11 +46,11 @@ def with_diagonal(graph: Graph, values: Any, diagonal: Any) -> Graph:
 def gcn_matrix(graph: Graph) -> Graph:
     """Return `D^-1/2 (A + I) D^-1/2`, D being the row sums of A + I (Kipf and Welling, ICLR 2017).
 
-    A self loop that is there keeps its weight. A row whose weights add up to 0 or less is weighted
+    A self loop of the graph keeps its weight. A row whose weights add up to 0 or less has weights
     0, as in PyTorch Geometric.
     """
-    own = graph.adjacency.diagonal()
-    looped = with_diagonal(graph, graph.values, np.where(own_loops(graph), own, 1))
+    diagonal = np.where(has_self_loops(graph), graph.adjacency.diagonal(), 1)
+    looped = with_diagonal(graph, graph.values, diagonal)
     sums = np.asarray(looped.adjacency.sum(axis=1), np.float64).ravel()
     root = np.zeros_like(sums)
     root[sums > 0] = sums[sums > 0] ** -0.5
@@ -59,14 +59,14 @@ def gcn_matrix(graph: Graph) -> Graph:
 
 
 def mean_matrix(graph: Graph) -> Graph:
-    """Return the matrix that takes the mean over each row's neighbors; weights do not count."""
+    """Return the matrix of the mean over each row's neighbors; weights do not count."""
     share = 1 / np.maximum(graph.degrees, 1)
     return graph.with_values(np.repeat(share, graph.degrees).astype(np.float32))
 
 
 def sum_matrix(graph: Graph) -> Graph:
-    """Return `A + I`, what GIN multiplies with; weights do not count, a loop of A counts 2."""
-    return with_diagonal(graph, np.ones(graph.nnz), 1 + own_loops(graph))
+    """Return GIN's matrix `A + I`; weights do not count, a loop of A counts 2."""
+    return with_diagonal(graph, np.ones(graph.nnz), 1 + has_self_loops(graph))
 
 
 def attention_matrix(graph: Graph) -> Graph:

@@ -1,4 +1,4 @@
-"""A training on disk: all that the next epoch depends on, and whose it is."""
+"""A training on disk: all that the next epoch depends on, and the settings of the training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from accelviz.graph import Graph
 #: Raise it when a file means something else.
 VERSION = 1
 _ARRAYS = ("flat", "states", "best_flat")
-_RIGHT = "a file that train(..., checkpoint=...) wrote, or another path"
+_EXPECTED = "a file that train(..., checkpoint=...) wrote, or another path"
 
 
 class Checkpoint:
@@ -30,7 +30,7 @@ class Checkpoint:
     ----------
     path : path
     settings : dict
-        Everything that decides how training goes on: model, options, seed, optimiser.
+        All that the training depends on: model, options, seed, optimiser.
     data : NodeData
     shapes : dict of str to tuple
         Of the parameters.
@@ -78,33 +78,30 @@ class Checkpoint:
             whole = about["sha256"] == _digest(arrays, others)
             version, settings = about["version"], about["settings"]
         except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
-            what = f"{self.path} is damaged or no checkpoint ({str(error).strip()[:100]})"
-            raise ArgumentError("checkpoint", what, _RIGHT) from error
+            problem = f"{self.path} is damaged or no checkpoint ({str(error).strip()[:100]})"
+            raise ArgumentError("checkpoint", problem, _EXPECTED) from error
         if not whole:
-            what = f"{self.path} is damaged: its content does not match its checksum"
-            raise ArgumentError("checkpoint", what, _RIGHT)
+            problem = f"{self.path} is damaged: its content does not match its checksum"
+            raise ArgumentError("checkpoint", problem, _EXPECTED)
         if version != VERSION:
-            what = f"{self.path} is of version {version}"
-            raise ArgumentError("checkpoint", what, f"version {VERSION}, or another path")
-        for name, own in self.settings.items():
-            other = settings.get(name)
-            if other != own:
-                shown = f"{name} is {other!r}, not {own!r}"
+            problem = f"{self.path} is of version {version}"
+            raise ArgumentError("checkpoint", problem, f"version {VERSION}, or another path")
+        for name, value in self.settings.items():
+            if settings.get(name) != value:
+                difference = f"{name} is {settings.get(name)!r}, not {value!r}"
                 if name == "data_sha256":
-                    shown = "its graph, features, labels or split differ"
-                what = f"{self.path} is of another training: {shown}"
-                raise ArgumentError("checkpoint", what, "the same arguments, or another path")
+                    difference = "its graph, features, labels or split differ"
+                problem = f"{self.path} is of another training: {difference}"
+                raise ArgumentError("checkpoint", problem, "the same arguments, or another path")
         return {**arrays, **others}
 
 
 def fingerprint(data: NodeData) -> str:
     """Return the SHA-256 of a graph with its features, labels and split."""
     parts = [data.labels, *(getattr(data, split) for split in SPLITS)]
-    for each in (data.graph, data.features):
-        if isinstance(each, Graph):
-            parts += [each.row_pointers, each.column_indices, each.values]
-        else:
-            parts.append(each)
+    for part in (data.graph, data.features):
+        is_graph = isinstance(part, Graph)
+        parts += [part.row_pointers, part.column_indices, part.values] if is_graph else [part]
     digest = hashlib.sha256()
     for part in parts:
         digest.update(np.ascontiguousarray(part).data)

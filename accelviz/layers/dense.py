@@ -1,7 +1,7 @@
-"""What layers do to dense matrices: products, activations, dropout, the loss, the optimisers.
+"""Dense steps of layers: products, activations, dropout, the loss, the optimisers.
 
-Each function serves NumPy and CuPy arrays. On a GPU all but the products and sums are one kernel
-each (`devices.cuda.dense`); here is what those kernels compute.
+Each function takes NumPy or CuPy arrays. On a GPU all but the products and sums are one kernel each
+(`devices.cuda.dense`); the code for NumPy defines their results.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ACTIVATIONS = ("none", "relu", "elu")
 
 
 class Noise:
-    """Which random numbers an array's dropout draws.
+    """The random numbers of an array's dropout.
 
     Parameters
     ----------
@@ -123,22 +123,22 @@ def block_diagonal(vectors: Any) -> Any:
 
 def diagonal_blocks(matrix: Any, heads: int) -> Any:
     """Return the vectors of `block_diagonal` that a matrix of its shape has, (heads, n)."""
-    own = array_module(matrix).eye(heads, dtype=np.float32)[:, None]
-    return (matrix.reshape(heads, -1, heads) * own).sum(axis=2)
+    blocks = array_module(matrix).eye(heads, dtype=np.float32)[:, None]
+    return (matrix.reshape(heads, -1, heads) * blocks).sum(axis=2)
 
 
 def side_by_side(*matrices: Any) -> Any:
     """Return matrices of as many rows as one.
 
-    CuPy's own `concatenate` and `stack` copy addresses from the host, which a recorded step cannot
+    CuPy's own `concatenate` and `stack` copy addresses from the host, which a captured step cannot
     repeat.
     """
     xp, rows = array_module(matrices[0]), matrices[0].shape[0]
-    joined = xp.empty((rows, sum(each.shape[1] for each in matrices)), np.float32)
+    joined = xp.empty((rows, sum(matrix.shape[1] for matrix in matrices)), np.float32)
     start = 0
-    for each in matrices:
-        joined[:, start : start + each.shape[1]] = each
-        start += each.shape[1]
+    for matrix in matrices:
+        joined[:, start : start + matrix.shape[1]] = matrix
+        start += matrix.shape[1]
     return joined
 
 
@@ -151,8 +151,8 @@ def array_module(array: Any) -> Any:
     return dense.cupy_module()
 
 
-def keep(shape: tuple[int, ...], rate: float, noise: Noise) -> Any:
-    """Return what dropout multiplies with: 0 with probability `rate`, else `1 / (1 - rate)`.
+def dropout_mask(shape: tuple[int, ...], rate: float, noise: Noise) -> Any:
+    """Return the factors of dropout: 0 with probability `rate`, else `1 / (1 - rate)`.
 
     float32 of that shape; element `i` in C order draws number `i` of `noise`.
     """
@@ -168,7 +168,7 @@ def dropout(X: Any, rate: float, noise: Noise | None) -> Any:
         from accelviz.devices.cuda import dense
 
         return dense.finish(X, None, "none", rate, noise)
-    return X * keep(X.shape, rate, noise)
+    return X * dropout_mask(X.shape, rate, noise)
 
 
 def finish(
@@ -199,7 +199,7 @@ def finish(
         Z = np.maximum(Z, 0)
     elif activation == "elu":
         Z = np.where(Z > 0, Z, np.expm1(np.minimum(Z, 0)))
-    return Z if rate == 0 else Z * keep(Z.shape, rate, noise)  # type: ignore[arg-type]
+    return Z if rate == 0 else Z * dropout_mask(Z.shape, rate, noise)  # type: ignore[arg-type]
 
 
 def finish_gradient(dY: Any, Y: Any, activation: str, rate: float, noise: Noise | None) -> Any:
@@ -218,7 +218,9 @@ def finish_gradient(dY: Any, Y: Any, activation: str, rate: float, noise: Noise 
         assert noise is not None
         # A ReLU's result is 0 wherever it was dropped.
         dZ = dY * (
-            np.float32(1 / (1 - rate)) if activation == "relu" else keep(Y.shape, rate, noise)
+            np.float32(1 / (1 - rate))
+            if activation == "relu"
+            else dropout_mask(Y.shape, rate, noise)
         )
     if activation == "relu":
         dZ = dZ * (Y > 0)
@@ -251,7 +253,7 @@ def cross_entropy(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
     labels : array of int32, shape (n,)
         A class each; -1 only where the weight is 0.
     weights : array of float32, shape (n,)
-        What each row counts: one over the number of nodes to learn from, else 0.
+        The weight of each row: one over the number of nodes to learn from, else 0.
 
     Returns
     -------
@@ -268,11 +270,11 @@ def cross_entropy(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
     shifted = chosen - chosen.max(axis=1, keepdims=True)
     powers = np.exp(shifted)
     sums = powers.sum(axis=1, keepdims=True)
-    here, right, counts = np.arange(rows.size), labels[rows], weights[rows]
+    labeled, counts = (np.arange(rows.size), labels[rows]), weights[rows]
     loss, gradient = np.zeros_like(weights), np.zeros_like(logits)
-    loss[rows] = (np.log(sums[:, 0]) - shifted[here, right]) * counts
+    loss[rows] = (np.log(sums[:, 0]) - shifted[labeled]) * counts
     share = powers / sums
-    share[here, right] -= 1
+    share[labeled] -= 1
     gradient[rows] = share * counts[:, None]
     return loss, gradient
 
@@ -339,4 +341,4 @@ class SGD:
         flat -= self.rate * speed
 
 
-OPTIMISERS = {each.name: each for each in (Adam, SGD)}
+OPTIMISERS = {optimiser.name: optimiser for optimiser in (Adam, SGD)}

@@ -17,13 +17,13 @@ from accelviz.strategies.spmm.gnnadvisor import WORKLOAD_PER_THREAD, Decision, d
 
 #: The two models of the paper's evaluation.
 MODELS = ("gcn", "gin")
-#: Relation of the largest degree to the mean from which the text says that rows differ much.
+#: Ratio of the largest degree to the mean from which the text calls rows uneven.
 _UNEVEN = 10
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What the runtime found in its input, and what it decided.
+    """The properties of the input that the runtime extracts, and its decisions.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Advice:
             f"  {self.renumber}",
             f"  So the nodes {'get new numbers by Rabbit order' if self.renumber else 'stay'}.",
         ]
-        lines += [f"  {_reason(each)}" for each in self.decisions]
+        lines += [f"  {_reason(decision)}" for decision in self.decisions]
         return "\n".join(lines)
 
 
@@ -72,7 +72,7 @@ def _reason(decision: Decision) -> str:
 
 
 def advise(model: str, data: Any, **options: Any) -> Advice:
-    """Extract what GNNAdvisor looks at, and decide as it does; nothing is trained.
+    """Extract the properties that GNNAdvisor decides by, and decide; nothing is trained.
 
     Parameters
     ----------
@@ -89,15 +89,15 @@ def advise(model: str, data: Any, **options: Any) -> Advice:
         As `train` does.
     """
     checked_choice("model", model, MODELS)
-    found, options = find_model(model, options)
+    known, options = find_model(model, options)
     nodes = load_nodes(data)
     widths = []
-    for i, layer in enumerate(found.build(nodes.n_features, nodes.n_classes, **options)):
+    for i, layer in enumerate(known.build(nodes.n_features, nodes.n_classes, **options)):
         assert isinstance(layer, GCN | GIN)
         X, fixed = (None, False) if i else (nodes.features, options["dropout"] == 0)
         first = layer.propagation.matrix_first(X, i > 0, fixed)
         widths.append(layer.n_in if first else layer.propagation.n_out)
-    decisions = tuple(decide(each) for each in sorted(set(widths), reverse=True))
+    decisions = tuple(decide(width) for width in sorted(set(widths), reverse=True))
     return Advice(nodes, tuple(widths), renumbering_pays(nodes.graph), decisions)
 
 
@@ -126,7 +126,7 @@ def gnnadvisor(model: str, data: Any, *, quiet: bool = False, **settings: Any) -
     Examples
     --------
     >>> from accelviz.layers import gnnadvisor
-    >>> found = gnnadvisor("gcn", "cora", epochs=2, device="cpu", progress=False)
+    >>> training = gnnadvisor("gcn", "cora", epochs=2, device="cpu", progress=False)
     ... # doctest: +ELLIPSIS, +NORMALIZE_WHITESPACE
     Extracted:
       2,708 nodes, 10,556 edges; degrees are 3.9 on average and 168 at most: ...
@@ -136,8 +136,8 @@ def gnnadvisor(model: str, data: Any, *, quiet: bool = False, **settings: Any) -
       16 columns: dw = 16 dimension workers, as there are fewer than a warp has lanes ...
     """
     if "strategy" in settings:
-        right = "none: they run by 'gnnadvisor'; layers.train takes another"
-        raise ArgumentError("strategy", f"got {settings['strategy']!r}", right)
+        expected = "none: they run by 'gnnadvisor'; layers.train takes another"
+        raise ArgumentError("strategy", f"got {settings['strategy']!r}", expected)
     of_train = inspect.signature(train).parameters
     options = {name: value for name, value in settings.items() if name not in of_train}
     advice = advise(model, data, **options)

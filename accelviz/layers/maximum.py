@@ -47,9 +47,9 @@ def largest_neighbors(graph: Graph, X: Any) -> tuple[Any, Any]:
         from accelviz.devices.cuda import dense
 
         return dense.row_max(graph, X)
-    found = np.zeros((2, graph.n_rows, X.shape[1]), np.float32)
-    _row_max(graph.row_pointers, graph.column_indices, X, *found)
-    return found[0], found[1]
+    Y, share = np.zeros((2, graph.n_rows, X.shape[1]), np.float32)
+    _row_max(graph.row_pointers, graph.column_indices, X, Y, share)
+    return Y, share
 
 
 def largest_neighbors_gradient(graph: Graph, X: Any, Y: Any, dY: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The networks of two layers that are trained most, with the settings of their papers."""
+"""Networks by name, with the settings of their papers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Model:
     build : callable
         `build(n_features, n_classes, **options)` gives the layers.
     options : mapping
-        What `build` takes, with the defaults.
+        Keyword arguments of `build`, with the defaults.
     rate, decay : float
         Learning rate, and factor of the L2 penalty.
     decayed : {"first", "all"}
         The layers that have the penalty.
     source : str
-        Where the settings come from.
+        The paper of the settings.
     """
 
     build: Callable[..., list[Layer]]
@@ -99,8 +99,8 @@ MODELS: dict[str, Model] = {
 }
 
 
-def find_model(model: str, given: Mapping[str, Any]) -> tuple[Model, dict[str, Any]]:
-    """Return a model and its options, those given in place of its own.
+def find_model(model: str, changes: Mapping[str, Any]) -> tuple[Model, dict[str, Any]]:
+    """Return a model and its options, with some changed.
 
     Raises
     ------
@@ -109,13 +109,13 @@ def find_model(model: str, given: Mapping[str, Any]) -> tuple[Model, dict[str, A
     """
     if not isinstance(model, str) or model.lower() not in MODELS:
         raise ArgumentError("model", f"there is no {model!r}", f"one of {', '.join(MODELS)}")
-    found = MODELS[model.lower()]
-    for name in given:
-        if name not in found.options:
-            right = ", ".join(found.options)
-            raise ArgumentError(name, f"{model} has no such option", f"one of {right}")
-    options = {**found.options, **given}
+    known = MODELS[model.lower()]
+    for name in changes:
+        if name not in known.options:
+            expected = f"one of {', '.join(known.options)}"
+            raise ArgumentError(name, f"{model} has no such option", expected)
+    options = {**known.options, **changes}
     for name, value in options.items():
         options[name] = value.item() if isinstance(value, np.generic) else value  # for checkpoints
     checked_integer("hidden", options["hidden"], error=ArgumentError)
-    return found, options
+    return known, options

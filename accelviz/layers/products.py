@@ -114,8 +114,8 @@ def _chosen(operation: str, choice: Any) -> tuple[Strategy, Callable[[int], Mapp
     """Return a strategy, and a function that returns its parameters for a number of columns."""
     strategy, parameters = choice if isinstance(choice, tuple) else (choice, {})
     strategy = OPERATIONS[operation].fastest if strategy is None else strategy
-    found = find_strategy(strategy, operation)
-    return found, parameters if callable(parameters) else lambda n_cols: parameters
+    known = find_strategy(strategy, operation)
+    return known, parameters if callable(parameters) else lambda n_cols: parameters
 
 
 class Matrix:

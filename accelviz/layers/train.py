@@ -201,15 +201,15 @@ def checked_training(
     ArgumentError, GraphError
         As `train` does.
     """
-    found_model, options = find_model(model, options)
+    known_model, options = find_model(model, options)
     return CheckedTraining(
-        found_model,
+        known_model,
         options,
         load_nodes(data),
         checked_integer("seed", seed, MOST_SEED, least=0, error=ArgumentError),
         checked_integer("epochs", epochs, error=ArgumentError),
-        checked_number("rate", found_model.rate if rate is None else rate),
-        checked_number("decay", found_model.decay if decay is None else decay, or_zero=True),
+        checked_number("rate", known_model.rate if rate is None else rate),
+        checked_number("decay", known_model.decay if decay is None else decay, or_zero=True),
     )
 
 

@@ -1,4 +1,4 @@
-"""How long a product should take on several GPUs, and whether they help: a model of a few rates."""
+"""A model of the time of a product on several GPUs, from a few rates, and whether they help."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from accelviz.errors import (
     checked_type,
 )
 from accelviz.many_gpus.halo import MOST_PIECES
+from accelviz.many_gpus.peers import TIMELINE
 from accelviz.many_gpus.split import Split
 from accelviz.plans.operation import FLOAT_BYTES
+from accelviz.plans.program import Program, Step
 from accelviz.plans.storage import STORAGE_BYTES
 
-#: What a fetch and the product beside it cost each other: the product takes this share of the
-#: fetch's time longer, and the fetch so many times as long. Read off timelines of two H200.
+#: A product beside a fetch takes this share of the fetch's time longer, and the fetch takes so many
+#: times as long. Read off timelines of two H200.
 _PRODUCT_LATER, _FETCH_SLOWER = 0.16, 1.35
 
 
 @dataclass(frozen=True)
 class Rates:
-    """What the devices of a host can do.
+    """Rates of the devices of a host.
 
     Attributes
     ----------
@@ -72,20 +74,20 @@ class Rates:
 
     def gather_rate(self, row_bytes: float, table_bytes: float) -> float:
         """Return the rate of random rows of a table at home, in bytes per second."""
-        rates = {own: _between(tables, table_bytes) for own, tables in self.gather.items()}
+        rates = {size: _between(tables, table_bytes) for size, tables in self.gather.items()}
         return _between(rates, row_bytes)
 
 
 def _between(known: Mapping[int, float], at: float) -> float:
-    """Interpolate between known rates, both on a logarithmic scale; the ends go on level."""
-    places = sorted(known)
-    logs = np.log([known[place] for place in places])
-    return float(np.exp(np.interp(np.log(max(float(at), 1.0)), np.log(places), logs)))
+    """Interpolate between known rates, both on a logarithmic scale, constant beyond the ends."""
+    points = sorted(known)
+    logs = np.log([known[point] for point in points])
+    return float(np.exp(np.interp(np.log(max(float(at), 1.0)), np.log(points), logs)))
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a product on several devices is about, without the graph.
+    """Sizes of a product on several devices, without the graph.
 
     Attributes
     ----------
@@ -114,7 +116,7 @@ class Work:
     def even(
         cls, nodes: int, edges: int, devices: int, cut_share: float, reuse: float | None = None
     ) -> Work:
-        """Describe a graph that is dealt out evenly.
+        """Return the sizes of a graph that is divided evenly.
 
         Parameters
         ----------
@@ -123,8 +125,8 @@ class Work:
         cut_share : float
             Share of the edges that come from another device, 0 to 1.
         reuse : float, optional
-            Edges that use a halo row, in the mean. If not given: as if the senders of the edges
-            that are cut were drawn at random from all others' vertices.
+            Mean number of edges that use a halo row. If not given, the sources of cut edges are
+            random among all others' vertices.
 
         Raises
         ------
@@ -141,18 +143,18 @@ class Work:
         others = nodes * (devices - 1) / devices
         drawn = others * -np.expm1(-remote / others) if others and remote else 0.0
         halo = drawn if reuse is None else remote / reuse
-        each = (nodes / devices, edges / devices - remote, remote, float(min(halo, others)))
-        return cls(nodes, edges, *((value,) * devices for value in each))
+        sizes = (nodes / devices, edges / devices - remote, remote, float(min(halo, others)))
+        return cls(nodes, edges, *((size,) * devices for size in sizes))
 
     @property
     def devices(self) -> int:
-        """How many."""
+        """Number of devices."""
         return len(self.rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What the model says of a scheme.
+    """The time that the model predicts for a scheme.
 
     Attributes
     ----------
@@ -177,7 +179,7 @@ class Prediction:
 
 
 def on_one(work: Work, n_cols: int, rates: Rates) -> float:
-    """Return the seconds of a product on one device, if the senders of edges were random."""
+    """Return the seconds of a product on one device, if the sources of edges are random."""
     return max(_product(work.edges, work.nodes, work.nodes, n_cols, rates), rates.step)
 
 
@@ -201,8 +203,8 @@ def predict(
     rates : Rates
     scheme : {"halo", "mgg", "all_gather"}
     one_gpu : float, optional
-        Seconds of the product on one device, measured: then caches and the order of the vertices
-        are in it. If not given, senders are taken as random (`on_one`).
+        Measured seconds of the product on one device, with the effect of caches and of the order of
+        the vertices. If not given, sources of edges are taken as random (`on_one`).
     pieces, storage
         As of the scheme.
     devices_a_host : int, optional
@@ -241,45 +243,49 @@ def predict(
         one_gpu = checked_number("one_gpu", one_gpu)
     if devices_a_host is not None:
         checked_integer("devices_a_host", devices_a_host, error=ArgumentError)
-    random_one = on_one(work, n_cols, rates)
-    one_gpu = random_one if one_gpu is None else one_gpu
+    one_gpu = on_one(work, n_cols, rates) if one_gpu is None else one_gpu
     if work.devices == 1:
-        steps = pd.DataFrame([_line(0, "compute", "multiply", 0.0, one_gpu)])
+        steps = _timeline([(Step("multiply", 0), one_gpu)])
         return Prediction(scheme, one_gpu, one_gpu, steps)
     hosts = _share_over_link(work.devices, devices_a_host)
     if scheme == "all_gather":
-        everything = tuple(work.nodes - rows for rows in work.rows)
-        work = replace(work, halo=everything)
-    lines: list[dict[str, object]] = []
+        work = replace(work, halo=tuple(work.nodes - rows for rows in work.rows))
+    timed: list[tuple[Step, float]] = []
     for device in range(work.devices):
         if scheme == "mgg":
-            lines += _published(work, device, n_cols, rates, hosts)
+            timed += _published(work, device, n_cols, rates, hosts)
         else:
             row_bytes = n_cols * STORAGE_BYTES[storage]
             fetch = _link(work.halo[device] * row_bytes, row_bytes, rates, hosts)
-            lines += _ours(work, device, n_cols, rates, one_gpu, pieces, fetch, storage)
-    steps = pd.DataFrame(lines)
+            first = len(timed)
+            timed += _ours(work, device, n_cols, rates, one_gpu, pieces, fetch, storage, first)
+    steps = _timeline(timed)
     return Prediction(scheme, float(steps["stop"].max()) + rates.barrier, one_gpu, steps)
 
 
-def _line(device: int, queue: str, step: str, start: float, stop: float) -> dict[str, object]:
-    return {"device": device, "queue": queue, "step": step, "start": start, "stop": stop}
+def _timeline(timed: Sequence[tuple[Step, float]]) -> pd.DataFrame:
+    """Return when each step starts and stops, given the seconds that it takes."""
+    program = Program(tuple(step for step, _ in timed))
+    times = program.schedule([seconds for _, seconds in timed])
+    pairs = zip(program.steps, times, strict=True)
+    rows = [(step.device, step.queue, step.name, *ends) for step, ends in pairs]
+    return pd.DataFrame(rows, columns=TIMELINE)
 
 
 def _product(
-    edges: float, senders: float, rows: float, n_cols: int, rates: Rates, storage: str = "float32"
+    edges: float, columns: float, rows: float, n_cols: int, rates: Rates, storage: str = "float32"
 ) -> float:
-    """Return the seconds of gathering random rows, and of what is read and written in order."""
+    """Return the seconds of gathering random rows, and of reading and writing in order."""
     row_bytes = n_cols * STORAGE_BYTES[storage]
-    gathered = edges * row_bytes / rates.gather_rate(row_bytes, senders * row_bytes)
+    gathered = edges * row_bytes / rates.gather_rate(row_bytes, columns * row_bytes)
     streamed = FLOAT_BYTES * (2 * edges + n_cols * rows)
     return gathered + streamed / rates.copy
 
 
 def _share_over_link(devices: int, devices_a_host: int | None) -> tuple[float, int]:
     """Return the share of the other devices that a link leads to, and the devices of a host."""
-    own = devices if devices_a_host is None else min(devices_a_host, devices)
-    return (own - 1) / (devices - 1), own
+    a_host = devices if devices_a_host is None else min(devices_a_host, devices)
+    return (a_host - 1) / (devices - 1), a_host
 
 
 def _link(moved: float, row_bytes: float, rates: Rates, hosts: tuple[float, int]) -> float:
@@ -298,41 +304,41 @@ def _ours(
     pieces: int,
     fetch: float,
     storage: str,
-) -> list[dict[str, object]]:
+    first: int,
+) -> list[tuple[Step, float]]:
+    """Return a device's steps, the first of which has the number `first`, with their seconds."""
     remote, halo, rows = work.remote[device], work.halo[device], work.rows[device]
-    row_bytes, start = n_cols * FLOAT_BYTES, 0.0
+    row_bytes = n_cols * FLOAT_BYTES
 
-    def edges(count: float, senders: float, storage: str = "float32") -> float:
+    def edges(count: float, columns: float, storage: str = "float32") -> float:
         """Return the seconds of edges as on one device, whose table is larger."""
-        own = n_cols * STORAGE_BYTES[storage]
+        element = STORAGE_BYTES[storage]
         whole = rates.gather_rate(row_bytes, work.nodes * row_bytes)
-        smaller = rates.gather_rate(own, senders * own)
+        smaller = rates.gather_rate(n_cols * element, columns * n_cols * element)
         as_one = count * one_gpu / max(work.edges, 1)
-        return as_one * own / row_bytes * (whole / smaller) ** 0.5
+        return as_one * element / FLOAT_BYTES * (whole / smaller) ** 0.5
 
-    multiply = max(edges(work.local[device], rows), rates.step)
-    if storage != "float32":
-        moved = rows * n_cols * (FLOAT_BYTES + STORAGE_BYTES[storage])
-        start = max(moved / rates.copy, rates.step) + rates.barrier
-    # While both run they are in each other's way.
+    multiply, steps = max(edges(work.local[device], rows), rates.step), []
+    # While a fetch and a product run together, both take longer.
     together = min(fetch * _FETCH_SLOWER, multiply)
     multiply += _PRODUCT_LATER * min(fetch, multiply)
     fetch += together * (1 - 1 / _FETCH_SLOWER)
-    lines = [_line(device, "compute", "multiply", 0.0, multiply)]
-    now = multiply
-    for piece in range(pieces if halo else 0):
-        began = start + fetch * piece / pieces
-        there = max(start + fetch * (piece + 1) / pieces, rates.step * (piece + 1))
-        lines.append(_line(device, "link", "fetch", began, there))
+    if storage != "float32":
+        moved = rows * n_cols * (FLOAT_BYTES + STORAGE_BYTES[storage])
+        rounding = max(moved / rates.copy, rates.step) + rates.barrier
+        steps.append((Step("round", device, "link"), rounding))
+    steps.append((Step("multiply", device), multiply))
+    pieces = pieces if halo else 0
+    fetched = range(first + len(steps), first + len(steps) + pieces)
+    steps += [(Step("fetch", device, "link"), max(fetch / pieces, rates.step)) for _ in fetched]
+    for number in fetched:
         touched = min(rows, rows * -np.expm1(-remote / pieces / max(rows, 1)))
         written = 2 * touched * row_bytes / rates.copy
-        senders = remote / pieces, halo / pieces
-        at_random = _product(*senders, 0, n_cols, rates, storage)
-        add = written + (edges(*senders, storage) + at_random) / 2
-        begin = max(now, there)
-        now = begin + max(add, rates.step)
-        lines.append(_line(device, "compute", "add", begin, now))
-    return lines
+        share = remote / pieces, halo / pieces
+        at_random = _product(*share, 0, n_cols, rates, storage)
+        add = max(written + (edges(*share, storage) + at_random) / 2, rates.step)
+        steps.append((Step("add", device, after=(number,)), add))
+    return steps
 
 
 def _published(
@@ -341,7 +347,7 @@ def _published(
     n_cols: int,
     rates: Rates,
     hosts: tuple[float, int],
-) -> list[dict[str, object]]:
+) -> list[tuple[Step, float]]:
     row_bytes = n_cols * FLOAT_BYTES
     first, column = rates.edge
     local, remote, edge = work.local[device], work.remote[device], first + column * n_cols
@@ -350,10 +356,7 @@ def _published(
     paired = min(local, remote)
     pairs = max((paired + remote) * edge, fetch, remote * rates.latency / rates.warps)
     seconds = max(pairs + (local - paired) * edge, rates.step)
-    return [
-        _line(device, "compute", "aggregate", 0.0, seconds),
-        _line(device, "link", "get", 0.0, fetch),
-    ]
+    return [(Step("aggregate", device), seconds), (Step("get", device, "link"), fetch)]
 
 
 def advise(
@@ -375,12 +378,12 @@ def advise(
     """
     if not checked_type("work", work, Mapping, "numbers of devices to Work"):
         raise ArgumentError("work", "it is empty", "Work for a number of devices at least")
-    found = {n: predict(each, n_cols, rates, one_gpu=one_gpu) for n, each in work.items()}
-    if 1 not in found:
+    predictions = {n: predict(w, n_cols, rates, one_gpu=one_gpu) for n, w in work.items()}
+    if 1 not in predictions:
         any_work = next(iter(work.values()))
         alone = Work.even(any_work.nodes, any_work.edges, 1, 0.0)
-        found[1] = predict(alone, n_cols, rates, one_gpu=one_gpu)
-    return dict(sorted(found.items(), key=lambda item: item[1].seconds))
+        predictions[1] = predict(alone, n_cols, rates, one_gpu=one_gpu)
+    return dict(sorted(predictions.items(), key=lambda item: item[1].seconds))
 
 
 def gains(
@@ -393,12 +396,12 @@ def gains(
     shares: Sequence[float] = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5),
     scheme: str = "halo",
 ) -> pd.DataFrame:
-    """Predict over how many times one device several are, for shares of edges that are cut.
+    """Predict the speedup of several devices over one, for shares of edges that are cut.
 
     Returns
     -------
     DataFrame
-        A line a share, a column a width. Senders of edges that are cut are taken as random.
+        A row for each share, a column for each width. Sources of cut edges are taken as random.
 
     Raises
     ------
@@ -407,11 +410,11 @@ def gains(
     """
     checked_type("columns", columns, Sequence | np.ndarray, "a list of integers")
     checked_type("shares", shares, Sequence | np.ndarray, "a list of numbers from 0 to 1")
-    found = {
+    speedups = {
         n_cols: [
             predict(Work.even(nodes, edges, devices, share), n_cols, rates, scheme).speedup
             for share in shares
         ]
         for n_cols in columns
     }
-    return pd.DataFrame(found, index=pd.Index(shares, name="cut share"))
+    return pd.DataFrame(speedups, index=pd.Index(shares, name="cut share"))

@@ -58,8 +58,8 @@ class Process:
         try:
             return str(store.get(name).decode())
         except RuntimeError as error:
-            what = f"no process has stored {name!r}: {error}"
-            raise DeviceUnavailable("processes", what, "start all of them again") from error
+            problem = f"no process has stored {name!r}: {error}"
+            raise DeviceUnavailable("processes", problem, "start all of them again") from error
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The rates that the model takes: measured on the GPUs that are there, or recorded."""
+"""The rates of the model: measured on this host's GPUs, or recorded."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from accelviz.plans.operation import FLOAT_BYTES
 _VERTICES, _COLUMNS = 1 << 21, (8, 32, 128, 256)
 _TABLE_ROWS = tuple(1 << k for k in (13, 15, 17, 19, 20, 22))
 
-#: What a table of rates has to have: columns of numbers, and measurements.
+#: Columns and measurements that a table of rates has to have.
 _NUMBERS = ("columns", "blocks", "rows", "gigabytes_per_second", "median_us")
-_WHAT = ("fetch", "barriers alone", "launch", "copy", "gather")
+_MEASUREMENTS = ("fetch", "barriers alone", "launch", "copy", "gather")
 
 
 def rates_of(table: pd.DataFrame, blocks: int = 64) -> Rates:
     """Read rates from a table of measurements.
 
-    The latency is what the fewest blocks tell: the bytes that they have under way, over their rate.
+    The latency follows from the fewest blocks: the bytes that they have in flight over their rate.
 
     Parameters
     ----------
@@ -50,15 +50,15 @@ def rates_of(table: pd.DataFrame, blocks: int = 64) -> Rates:
     checked_type("table", table, pd.DataFrame, "what measured_rates returns")
     if lacking := {"hardware", "what", *_NUMBERS} - {*table.columns}:
         raise ArgumentError("table", f"it has no {min(lacking)!r}", "what measured_rates returns")
-    if lacking := {*_WHAT} - {*table["what"]}:
-        what = f"there is no {min(lacking)!r} in `what`"
-        raise ArgumentError("table", what, "what measured_rates returns")
-    known = sorted({int(each) for each in table.loc[table["what"] == "fetch", "blocks"]})
+    if lacking := {*_MEASUREMENTS} - {*table["what"]}:
+        problem = f"there is no {min(lacking)!r} in `what`"
+        raise ArgumentError("table", problem, "what measured_rates returns")
+    known = sorted({int(count) for count in table.loc[table["what"] == "fetch", "blocks"]})
     if checked_integer("blocks", blocks, error=ArgumentError) not in known:
         raise ArgumentError("blocks", f"got {blocks!r}", f"one of {', '.join(map(str, known))}")
     fetch = table[(table["what"] == "fetch") & (table["blocks"] == blocks)]
     gather = table[table["what"] == "gather"]
-    one = {what: rows.iloc[0] for what, rows in table.groupby("what")}
+    first = {name: rows.iloc[0] for name, rows in table.groupby("what")}
     tables: dict[int, dict[int, float]] = {}
     for columns, rows, rate in zip(
         gather["columns"], gather["rows"], gather["gigabytes_per_second"], strict=True
@@ -67,17 +67,17 @@ def rates_of(table: pd.DataFrame, blocks: int = 64) -> Rates:
         tables.setdefault(row_bytes, {})[int(rows) * row_bytes] = float(rate) * 1e9
     few = table[table["what"] == "fetch"].nsmallest(1, ["blocks"], keep="all")
     few = few.loc[few["columns"].idxmax()]
-    under_way = int(few["blocks"]) * PULL_THREADS * PULLS_AT_ONCE * VECTOR_BYTES
+    in_flight = int(few["blocks"]) * PULL_THREADS * PULLS_AT_ONCE * VECTOR_BYTES
     pairs = zip(fetch["columns"], fetch["gigabytes_per_second"], strict=True)
     return Rates(
         hardware=str(table["hardware"].iloc[0]),
         link={int(columns) * FLOAT_BYTES: float(rate) * 1e9 for columns, rate in pairs},
         gets=float(table.loc[table["what"] == "fetch", "gigabytes_per_second"].max()) * 1e9,
         gather=tables,
-        copy=float(one["copy"]["gigabytes_per_second"]) * 1e9,
-        barrier=float(one["barriers alone"]["median_us"]) * 1e-6,
-        step=float(one["launch"]["median_us"]) * 1e-6,
-        latency=under_way / float(few["gigabytes_per_second"]) * 1e-9,
+        copy=float(first["copy"]["gigabytes_per_second"]) * 1e9,
+        barrier=float(first["barriers alone"]["median_us"]) * 1e-6,
+        step=float(first["launch"]["median_us"]) * 1e-6,
+        latency=in_flight / float(few["gigabytes_per_second"]) * 1e-9,
     )
 
 
@@ -94,7 +94,7 @@ def measured_rates(gpus: Peers, blocks: int = 64) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A line a measurement: `hardware`, `what`, `columns`, `blocks`, `rows`,
+        A row a measurement: `hardware`, `what`, `columns`, `blocks`, `rows`,
         `gigabytes_per_second` (a device's own, all at once) and `median_us`. See `rates_of`.
     """
     checked_type("gpus", gpus, Peers, "many_gpus.Peers(2)")
@@ -105,21 +105,21 @@ def measured_rates(gpus: Peers, blocks: int = 64) -> pd.DataFrame:
     columns = np.random.default_rng(0).integers(0, n, n, dtype=np.int32)
     pointers = np.arange(n + 1, dtype=np.int64)
     graph = Graph(pointers, columns, np.ones(n, np.float32), (n, n), "an edge a row")
-    made = split(graph, len(gpus.devices), by="rows")
+    divided = split(graph, len(gpus.devices), by="rows")
     lines: list[dict[str, object]] = []
 
-    def add(what: str, seconds: float, moved: float = np.nan, **more: int) -> None:
+    def add(name: str, seconds: float, moved: float = np.nan, **more: int) -> None:
         rate = moved / seconds / 1e9
         micros = {"gigabytes_per_second": rate, "median_us": seconds * 1e6}
-        lines.append({"what": what, **more, **micros})
+        lines.append({"what": name, **more, **micros})
 
-    widest = ((_COLUMNS[-1], own) for own in (max(blocks // 4, 1), 4 * blocks))
-    for d, own in (*((d, blocks) for d in _COLUMNS), *widest):
-        program = halo(made, d, pieces=1, pull_blocks=own)
+    widest = ((_COLUMNS[-1], count) for count in (max(blocks // 4, 1), 4 * blocks))
+    for d, count in (*((d, blocks) for d in _COLUMNS), *widest):
+        program = halo(divided, d, pieces=1, pull_blocks=count)
         ready = gpus.ready(program)
         moved = [sum(step.link_bytes.values()) for step in program.steps if step.name == "fetch"]
         seconds = float(np.median(ready.seconds(9, 2, only={"fetch"})))
-        add("fetch", seconds, max(moved, default=0), columns=d, blocks=own)
+        add("fetch", seconds, max(moved, default=0), columns=d, blocks=count)
     add("barriers alone", float(np.median(ready.seconds(20, 3, only={"nothing"}))))
     limits = CudaLimits()
     add("launch", limits.launch_seconds)

@@ -1,4 +1,4 @@
-"""A graph dealt out to several GPUs: who has which vertices, and which rows come from elsewhere."""
+"""A graph split over several GPUs: the vertices of each, and the rows that it needs of others."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def edge_ranges(row_pointers: Longs, n_devices: int) -> Longs:
     """
     row_pointers = on_host("row_pointers", row_pointers)
     if row_pointers.ndim != 1 or not row_pointers.size or row_pointers.dtype.kind not in "iu":
-        what = f"shape {row_pointers.shape}, dtype {row_pointers.dtype}"
-        raise PartitionError("row_pointers", what, "integers: Graph.row_pointers")
+        problem = f"shape {row_pointers.shape}, dtype {row_pointers.dtype}"
+        raise PartitionError("row_pointers", problem, "integers: Graph.row_pointers")
     n_devices = checked_integer("n_devices", n_devices, MOST_DEVICES)
     n_rows = row_pointers.size - 1
     share = -(-int(row_pointers[-1]) // n_devices)
@@ -86,7 +86,7 @@ def edge_ranges(row_pointers: Longs, n_devices: int) -> Longs:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What one device has: its rows, as a matrix of its own vertices and one of the others'.
+    """One device's rows, as a matrix of its own vertices and one of the others'.
 
     Attributes
     ----------
@@ -100,8 +100,9 @@ class Part:
     local_nonzeros, remote_nonzeros : arrays of int64
         Nonzero `k` of `local` is that nonzero of the split's graph; so for `remote`.
     halo_owner, halo_row : arrays of int32, shape (n_halo,)
-        The vertices of others that its edges come from, each once: whose they are, and their number
-        there. They begin with the next device's and go round, so that not all ask the same first.
+        The vertices of others that its edges come from, each once: the owner, and the row there.
+        They begin with the next device's and go round, so that devices do not fetch from the same
+        one first.
     """
 
     device: int
@@ -134,11 +135,9 @@ class Part:
         """
         shift = word_shift(n_devices)
         if self.halo_row.size and int(self.halo_row.max()) >> shift:
-            what = f"a device has {int(self.halo_row.max()) + 1:,} rows or more"
-            raise PartitionError("split", what, f"at most {1 << shift:,} of {n_devices} devices")
-        return (self.halo_owner.astype(np.uint32) << np.uint32(shift)) | self.halo_row.astype(
-            np.uint32
-        )
+            problem = f"a device has {int(self.halo_row.max()) + 1:,} rows or more"
+            raise PartitionError("split", problem, f"at most {1 << shift:,} of {n_devices} devices")
+        return self.halo_owner.astype(np.uint32) << np.uint32(shift) | self.halo_row.view(np.uint32)
 
 
 def word_shift(n_devices: int) -> int:
@@ -148,12 +147,12 @@ def word_shift(n_devices: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A graph's vertices dealt out to devices, rows of X and of Y alike.
+    """A graph's vertices divided among devices, rows of X and of Y alike.
 
-    The features lie where the vertices are, for all devices to read; the structure is private to
-    the device whose rows it describes (hybrid placement, section 4.4.2). Unlike there, X is cut
-    where the graph is, and not into equally many rows: the result of one layer lies where the next
-    one wants it.
+    All devices read the features, each device has those of its vertices; the structure is private
+    to the device whose rows it describes (hybrid placement, section 4.4.2). Unlike there, X has the
+    ranges of the graph, not ranges of equally many rows, so that each device has the rows of a
+    layer's result that the next layer needs.
 
     Attributes
     ----------
@@ -166,7 +165,7 @@ class Split:
     nonzeros : array of int or None
         Nonzero `k` of `graph` is the caller's nonzero `nonzeros[k]`.
     how : str
-        What it was made by.
+        The method.
     setup_seconds : mapping of str to float
     """
 
@@ -184,7 +183,7 @@ class Split:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """What each device has."""
+        """The part of each device."""
         return tuple(_part(self.graph, self.bounds, device) for device in range(self.n_devices))
 
     @cached_property
@@ -201,10 +200,9 @@ class Split:
         return sum(part.remote.nnz for part in self.parts) / max(self.graph.nnz, 1)
 
     def table(self) -> pd.DataFrame:
-        """Return a line a device: `rows`, `edges`, `local`, `remote`, `halo` and `reuse`.
+        """Return a row for each device: `rows`, `edges`, `local`, `remote`, `halo` and `reuse`.
 
-        `reuse` is how many edges use a halo row, on average: so many times the published scheme
-        fetches it.
+        `reuse` is the mean number of edges that use a halo row: MGG fetches it so many times.
         """
         lines = []
         for part in self.parts:
@@ -215,7 +213,7 @@ class Split:
         return pd.DataFrame(lines, index=pd.Index(range(self.n_devices), name="device"))
 
     def apply(self, array: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-        """Deal rows, in the caller's order, out to the devices."""
+        """Return the rows of each device, given all in the caller's order."""
         array = on_host("array", array)
         if array.shape[:1] != (self.graph.n_rows,):
             raise ArgumentError("array", f"shape {array.shape}", f"{self.graph.n_rows} rows")
@@ -223,14 +221,14 @@ class Split:
         return [ordered[a:b] for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
 
     def collect(self, arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """Put the devices' rows together in the caller's order."""
+        """Return all rows in the caller's order, given those of each device."""
         checked_type("arrays", arrays, Sequence, "an array of rows for each device")
-        parts = [on_host("arrays", each) for each in arrays]
-        if [each.shape[:1] for each in parts] != [(part.n_rows,) for part in self.parts]:
-            what = f"shapes {', '.join(str(each.shape) for each in parts) or 'of nothing'}"
-            right = f"{' and '.join(str(part.n_rows) for part in self.parts)} rows"
-            raise ArgumentError("arrays", what, right)
-        ordered = np.concatenate(parts)
+        rows = [on_host("arrays", array) for array in arrays]
+        if [array.shape[:1] for array in rows] != [(part.n_rows,) for part in self.parts]:
+            problem = f"shapes {', '.join(str(array.shape) for array in rows) or 'of nothing'}"
+            expected = f"{' and '.join(str(part.n_rows) for part in self.parts)} rows"
+            raise ArgumentError("arrays", problem, expected)
+        ordered = np.concatenate(rows)
         return ordered if self.permutation is None else self.permutation.invert(ordered)
 
     def __repr__(self) -> str:
@@ -241,7 +239,7 @@ class Split:
 
 
 def split(graph: Any, devices: int = 2, *, by: Any = "edges", order: Any = None) -> Split:
-    """Deal a graph's vertices out to several devices.
+    """Divide a graph's vertices among several devices.
 
     Parameters
     ----------
@@ -295,8 +293,8 @@ def split(graph: Any, devices: int = 2, *, by: Any = "edges", order: Any = None)
             permutation, how = vertex_order(graph, order), f"{how} in {order} order"
         elif order is not None:
             if not isinstance(order, Permutation):
-                right = "a name of an order, or Permutation(...) of the vertices"
-                raise PartitionError("order", f"got a {type(order).__name__}", right)
+                expected = "a name of an order, or Permutation(...) of the vertices"
+                raise PartitionError("order", f"got a {type(order).__name__}", expected)
             permutation, how = order, f"{how} in a given order"
         if permutation is not None:
             pattern, nonzeros = permutation.apply_to_pattern(graph.pattern, columns=True)
@@ -308,10 +306,10 @@ def split(graph: Any, devices: int = 2, *, by: Any = "edges", order: Any = None)
     with clock.step("ranges"):
         if bounds is None:
             bounds, how = _bounds(graph, devices, by, how)
-    made = Split(graph, bounds, permutation, nonzeros, how, clock.seconds)
+    divided = Split(graph, bounds, permutation, nonzeros, how, clock.seconds)
     with clock.step("parts"):
-        made.parts  # noqa: B018 - made now, so that they are timed
-    return made
+        divided.parts  # noqa: B018 - computed now, so that they are timed
+    return divided
 
 
 def _bounds(graph: Graph, devices: int, by: Any, how: str) -> tuple[Longs, str]:
@@ -320,13 +318,13 @@ def _bounds(graph: Graph, devices: int, by: Any, how: str) -> tuple[Longs, str]:
             return edge_ranges(graph.row_pointers, devices), how
         if by == "rows":
             return np.linspace(0, graph.n_rows, devices + 1).astype(np.int64), how
-        right = f"'edges', 'rows', 'metis' or bounds; as order= one of {', '.join(ORDERS)}"
-        raise PartitionError("by", f"got {by!r}", right)
+        expected = f"'edges', 'rows', 'metis' or bounds; as order= one of {', '.join(ORDERS)}"
+        raise PartitionError("by", f"got {by!r}", expected)
     bounds = np.asarray(by)
     fits = bounds.shape == (devices + 1,) and bounds.dtype.kind in "iu"
     if not fits or bounds[0] != 0 or bounds[-1] != graph.n_rows or (np.diff(bounds) < 0).any():
-        right = f"{devices + 1} integers from 0 to {graph.n_rows}, never falling"
-        raise PartitionError("by", f"got {by!r}", right)
+        expected = f"{devices + 1} integers from 0 to {graph.n_rows}, never falling"
+        raise PartitionError("by", f"got {by!r}", expected)
     return bounds.astype(np.int64), "given bounds"
 
 
@@ -341,8 +339,8 @@ def _part(graph: Graph, bounds: Longs, device: int) -> Part:
     used[columns[~is_local]] = True
     halo = np.flatnonzero(used)
     halo = np.concatenate([halo[halo >= stop], halo[halo < first]])  # the next device's first
-    place = np.zeros(graph.n_rows, np.int32)
-    place[halo] = np.arange(halo.size, dtype=np.int32)
+    halo_row = np.zeros(graph.n_rows, np.int32)
+    halo_row[halo] = np.arange(halo.size, dtype=np.int32)
     owner = np.searchsorted(bounds, halo, side="right") - 1
     remote = _remote_nonzeros(pointers - begin, columns, first, stop)
     shape = stop - first, stop - first
@@ -351,7 +349,7 @@ def _part(graph: Graph, bounds: Longs, device: int) -> Part:
         *(device, first, stop),
         _rows_of(graph, pointers, begin, is_local, local, columns[local] - first, shape, name),
         _rows_of(
-            *(graph, pointers, begin, ~is_local, remote, place[columns[remote]]),
+            *(graph, pointers, begin, ~is_local, remote, halo_row[columns[remote]]),
             *((stop - first, halo.size), f"{name}, remote"),
         ),
         local + begin,
@@ -374,19 +372,19 @@ def _rows_of(
     """Return some of the nonzeros of a range of rows as a graph; their values come along."""
     counted = np.concatenate([[0], np.cumsum(chosen, dtype=np.int64)])
     values: Floats = np.take(graph.values, begin + nonzeros)
-    found = taken_over(counted[pointers - begin]), taken_over(columns.astype(np.int32))
-    return Graph(*found, taken_over(values), shape, name, graph.source, graph.kind)
+    pattern = taken_over(counted[pointers - begin]), taken_over(columns.astype(np.int32))
+    return Graph(*pattern, taken_over(values), shape, name, graph.source, graph.kind)
 
 
 @numba.njit(cache=True, nogil=True)
 def _remote_nonzeros(pointers: Longs, columns: Ints, first: int, stop: int) -> Longs:
     """Return the nonzeros of other devices, row by row in the order of the halo."""
-    found = np.empty(columns.size, np.int64)
+    nonzeros = np.empty(columns.size, np.int64)
     end = 0
     for row in range(pointers.size - 1):
         for behind in (True, False):  # columns rise, and the halo begins behind this device
             for k in range(pointers[row], pointers[row + 1]):
                 if (columns[k] >= stop) if behind else (columns[k] < first):
-                    found[end] = k
+                    nonzeros[end] = k
                     end += 1
-    return found[:end].copy()
+    return nonzeros[:end].copy()

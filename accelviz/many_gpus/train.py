@@ -97,7 +97,7 @@ class _Devices:
                 self.options = {"devices_a_host": self.gpus.process.devices_a_host}
         self.all_reduce = AllReduce(self.gpus)
         #: The devices that this process has.
-        self.own = list(range(divided.n_devices) if self.gpus is None else self.gpus.gpu_of)
+        self.members = list(range(divided.n_devices) if self.gpus is None else self.gpus.gpu_of)
         self._programs: dict[tuple[int, bool, int], tuple[SplitProgram, Any]] = {}
         self._splits: dict[int, tuple[Graph, Split]] = {}
 
@@ -129,16 +129,16 @@ class _Devices:
             }
             run = emulate_program if self.device == "emulator" else SplitProgram.replay
             buffers = run(program, inputs)
-            return [buffers[buffer_name("Y", d)].reshape(-1, n_cols) for d in self.own]
+            return [buffers[buffer_name("Y", d)].reshape(-1, n_cols) for d in self.members]
         self.gpus.wait()  # a thread's stream does not wait for the others'
-        for device, rows in zip(self.own, X, strict=True):
+        for device, rows in zip(self.members, X, strict=True):
             with self.on(device):
                 ready.buffers[buffer_name("X", device)][...] = rows.ravel()
         self.gpus.wait()
         ready.launch()
         self.gpus.wait()
         results = []
-        for device in self.own:
+        for device in self.members:
             with self.on(device):
                 Y = ready.buffers[buffer_name("Y", device)].reshape(-1, n_cols)
                 results.append(Y.copy())
@@ -151,9 +151,9 @@ class _Devices:
             return parts
         ends = self.split.bounds
         rows = np.zeros((int(ends[-1]), parts[0].shape[1]))
-        for device, part in zip(self.own, parts, strict=True):
+        for device, part in zip(self.members, parts, strict=True):
             rows[ends[device] : ends[device + 1]] = part
-        with self.on(self.own[0]):
+        with self.on(self.members[0]):
             gathered = self.gpus.all_reduce(rows).astype(np.float32)
         return np.split(gathered, ends[1:-1])
 
@@ -176,7 +176,7 @@ class SplitProducts(Products):
 
     def __init__(self, device: int, collective: Collective, devices: _Devices) -> None:
         super().__init__(None, "cpu" if devices.gpus is None else "cuda")
-        self._index, self._collective = devices.own.index(device), collective
+        self._index, self._collective = devices.members.index(device), collective
         self._devices = devices
 
     def matrix(self, graph: Graph) -> Matrix:
@@ -280,7 +280,7 @@ def train(
     if device == "auto":
         device = fastest_device(devices)
     group = _Devices(divided, device, scheme)
-    collective = Collective(len(group.own))
+    collective = Collective(len(group.members))
     order_of_nodes: npt.NDArray[Any] = np.arange(nodes.n_nodes)
     if divided.permutation is not None:
         order_of_nodes = divided.permutation.order
@@ -301,15 +301,15 @@ def train(
             collective.abort(error)
             raise
 
-    with ThreadPoolExecutor(len(group.own)) as threads:
-        futures = [threads.submit(train_one, number) for number in group.own]
+    with ThreadPoolExecutor(len(group.members)) as threads:
+        futures = [threads.submit(train_one, number) for number in group.members]
     if isinstance(collective.error, AccelvizError):
         raise collective.error
     if collective.error is not None:
         raise RuntimeError(f"a device failed: {collective.error!r}") from collective.error
     runs, parts = zip(*(future.result() for future in futures), strict=True)
     logits = divided.collect(group.all_gather([*parts]))
-    with group.on(group.own[0]):
+    with group.on(group.members[0]):
         training = runs[0].training(model.lower(), known.seed, False, logits)
     how = {"device": device, "split": divided, "all_reduce": group.all_reduce.how}
     return Training(**{**vars(training), **how})

@@ -8,8 +8,8 @@ Edges are brought into CSR once for each `edge_index` tensor and kept as long as
 try:
     import torch  # noqa: F401
 except ModuleNotFoundError as error:
-    what = "accelviz.torch needs PyTorch: pip install 'accelviz[torch]'"
-    raise ModuleNotFoundError(what, name=error.name) from error
+    message = "accelviz.torch needs PyTorch: pip install 'accelviz[torch]'"
+    raise ModuleNotFoundError(message, name=error.name) from error
 
 from accelviz.torch.attention import AGNNConv, GATConv, GATv2Conv
 from accelviz.torch.convolution import GCNConv, GINConv, SAGEConv

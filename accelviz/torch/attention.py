@@ -14,15 +14,8 @@ from accelviz.torch.edges import edges_of
 from accelviz.torch.operations import attention
 
 
-def refused(**given: Any) -> None:
-    """Refuse what is not as plain as it has to be: each argument is a value and the plain one."""
-    for name, (value, plain) in given.items():
-        if value != plain:
-            raise ArgumentError(name, f"got {value!r}", f"{plain!r}; accelviz has no other yet")
-
-
 class _Heads(torch.nn.Module):
-    """What GATConv and GATv2Conv share."""
+    """Heads, their parameters and their result, of GATConv and GATv2Conv."""
 
     def __init__(
         self,
@@ -33,10 +26,13 @@ class _Heads(torch.nn.Module):
         slope: float,
         dropout: float,
         add_self_loops: bool,
+        edge_dim: int | None,
         bias: bool,
         residual: bool,
     ) -> None:
         super().__init__()
+        if edge_dim is not None:
+            raise ArgumentError("edge_dim", f"got {edge_dim!r}", "None; accelviz has no other yet")
         self.heads, self.out_channels, self.concat = heads, out_channels, concat
         self.negative_slope, self.dropout = slope, dropout
         self.add_self_loops = add_self_loops
@@ -84,8 +80,7 @@ class GATConv(_Heads):
         bias: bool = True,
         residual: bool = False,
     ) -> None:
-        refused(edge_dim=(edge_dim, None))
-        shared = heads, concat, negative_slope, dropout, add_self_loops, bias, residual
+        shared = heads, concat, negative_slope, dropout, add_self_loops, edge_dim, bias, residual
         super().__init__(in_channels, out_channels, *shared)
         self.lin = linear(in_channels, heads * out_channels, False)
         self.att_src = torch.nn.Parameter(torch.empty(1, heads, out_channels))
@@ -117,8 +112,7 @@ class GATv2Conv(_Heads):
         share_weights: bool = False,
         residual: bool = False,
     ) -> None:
-        refused(edge_dim=(edge_dim, None))
-        shared = heads, concat, negative_slope, dropout, add_self_loops, bias, residual
+        shared = heads, concat, negative_slope, dropout, add_self_loops, edge_dim, bias, residual
         super().__init__(in_channels, out_channels, *shared)
         self.lin_l = linear(in_channels, heads * out_channels, bias)
         self.lin_r = self.lin_l
@@ -130,8 +124,8 @@ class GATv2Conv(_Heads):
     def forward(self, x: Any, edge_index: Any) -> Any:
         """Score by sender and receiver together, weigh, add up."""
         V, R = self._by_head(self.lin_l(x)), self._by_head(self.lin_r(x))
-        found = self._attend(edge_index, x, "gatv2", R=R, V=V, a=self.att[0])
-        return self._finished(found, x)
+        out = self._attend(edge_index, x, "gatv2", R=R, V=V, a=self.att[0])
+        return self._finished(out, x)
 
 
 class AGNNConv(torch.nn.Module):
@@ -155,5 +149,4 @@ class AGNNConv(torch.nn.Module):
         edges = edges_of(edge_index, x, self.add_self_loops).single("AGNNConv")
         scale = 1 / x.norm(dim=-1, keepdim=True).clamp(min=NORM_EPS)
         Q = (self.beta * scale * x)[:, None]
-        found = attention(edges, "cosine", 0.0, None, Q=Q, V=x[:, None], scale=scale)
-        return found[:, 0]
+        return attention(edges, "cosine", 0.0, None, Q=Q, V=x[:, None], scale=scale)[:, 0]

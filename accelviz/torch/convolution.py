@@ -66,21 +66,21 @@ class GCNConv(torch.nn.Module):
     def _values(self, edges: Edges, weight: Any) -> Any:
         if not self.normalize:
             return edges.values(weight)
-        kept = f"gcn {self.improved} {self.add_self_loops}"
-        own = weight is None and (edges.weight is None or not edges.weight.requires_grad)
-        if own and kept in edges.constants:
-            return edges.constants[kept]
+        key = f"gcn {self.improved} {self.add_self_loops}"
+        constant = weight is None and (edges.weight is None or not edges.weight.requires_grad)
+        if constant and key in edges.constants:
+            return edges.constants[key]
         values = edges.values(weight)
         if self.add_self_loops:
             # As in PyTorch Geometric, `improved` counts only where there are weights.
             weighted = weight is not None or edges.weight is not None
             missing = (~edges.had_loop).to(values.dtype) * (1.0 + (self.improved and weighted))
-            values = values.index_add(0, edges.own, missing)
+            values = values.index_add(0, edges.diagonal, missing)
         root = edges.row_sums(values).pow(-0.5)
         root = root.masked_fill(root == float("inf"), 0.0)
         values = root[edges.rows] * values * root[edges.columns]
-        if own:
-            edges.constants[kept] = values
+        if constant:
+            edges.constants[key] = values
         return values
 
 
@@ -155,11 +155,11 @@ class SAGEConv(torch.nn.Module):
         return functional.normalize(out, p=2.0, dim=-1) if self.normalize else out
 
     def _values(self, edges: Edges, x: Any) -> Any:
-        """Return what the sum or the mean multiplies with; an edge's own weight does not count."""
-        kept = f"sage {self.aggr}"
-        if kept not in edges.constants:
+        """Return the weights of the sum or the mean; an edge's own weight does not count."""
+        key = f"sage {self.aggr}"
+        if key not in edges.constants:
             values = edges.values(torch.ones_like(edges.position, dtype=x.dtype))
             if self.aggr == "mean":
                 values = values / edges.row_sums(values).clamp(min=1)[edges.rows]
-            edges.constants[kept] = values
-        return edges.constants[kept]
+            edges.constants[key] = values
+        return edges.constants[key]

@@ -31,7 +31,7 @@ class Edges:
         Receiver and sender of each nonzero.
     position : tensor of int64, shape (E,)
         The nonzero of each edge; edges that are there twice share one.
-    own : tensor of int64
+    diagonal : tensor of int64
         The nonzeros on the diagonal that are self loops, in the order of the nodes; with `loops`
         one for each node.
     had_loop : tensor of bool, shape (n_nodes,)
@@ -55,14 +55,14 @@ class Edges:
         senders, receivers, self.weight = _pairs(edge_index, n_nodes)
         ends = torch.stack([senders, receivers])
         if ends.numel() and (int(ends.min()) < 0 or int(ends.max()) >= n_nodes):
-            what = f"nodes {int(ends.min())} to {int(ends.max())} for {n_nodes} rows of x"
-            raise ArgumentError("edge_index", what, f"0 to {n_nodes - 1}")
+            problem = f"nodes {int(ends.min())} to {int(ends.max())} for {n_nodes} rows of x"
+            raise ArgumentError("edge_index", problem, f"0 to {n_nodes - 1}")
         nodes = torch.arange(n_nodes, device=ends.device)
         keys = receivers * n_nodes + senders
         both = torch.cat([keys, nodes * n_nodes + nodes]) if loops else keys
-        unique, place = torch.unique(both, return_inverse=True)
+        unique, position = torch.unique(both, return_inverse=True)
         self.rows, self.columns = unique // n_nodes, unique % n_nodes
-        self.position, self.own = place[: keys.numel()], place[keys.numel() :]
+        self.position, self.diagonal = position.tensor_split([keys.numel()])
         self.had_loop = torch.zeros(n_nodes, dtype=torch.bool, device=ends.device)
         self.had_loop[receivers[senders == receivers]] = True
         self.repeated = int(keys.numel() - torch.unique(self.position).numel())
@@ -80,18 +80,23 @@ class Edges:
         self.constants: dict[str, Any] = {}
 
     @classmethod
+    def numbered(cls, number: int) -> Edges:
+        """Return the edges with a number, as custom operators pass it."""
+        return cls._all[number]
+
+    @classmethod
     def of(cls, edge_index: Any, n_nodes: int, loops: bool) -> Edges:
         """Return the edges of a tensor, made once while it lives unchanged; Edges as they are."""
         if isinstance(edge_index, Edges):
             return edge_index
         key = (id(edge_index), n_nodes, loops)
         version = getattr(edge_index, "_version", 0)
-        reference, known, found = cls._known.get(key, (lambda: None, 0, None))
-        if found is None or reference() is not edge_index or known != version:
-            found = cls(edge_index, n_nodes, loops)
+        reference, known, edges = cls._known.get(key, (lambda: None, 0, None))
+        if edges is None or reference() is not edge_index or known != version:
+            edges = cls(edge_index, n_nodes, loops)
             forget = weakref.ref(edge_index, lambda _: cls._known.pop(key, None))
-            cls._known[key] = (forget, version, found)
-        return found
+            cls._known[key] = (forget, version, edges)
+        return edges
 
     def single(self, layer: str) -> Edges:
         """Return itself if no edge is there twice.
@@ -102,8 +107,8 @@ class Edges:
             If one is: a weight is that of a pair of nodes here.
         """
         if self.repeated:
-            what = f"{self.repeated} edges are there twice, and {layer} weighs each by itself"
-            raise ArgumentError("edge_index", what, "torch_geometric.utils.coalesce(edge_index)")
+            problem = f"{self.repeated} edges are there twice, and {layer} weighs each by itself"
+            raise ArgumentError("edge_index", problem, "torch_geometric.utils.coalesce(edge_index)")
         return self
 
     def values(self, weight: Any = None) -> Any:
@@ -113,8 +118,8 @@ class Edges:
             weight = torch.ones(self.position.numel(), device=self.position.device)
         edges = self.position.numel()
         if weight.numel() != edges:
-            what = f"shape {tuple(weight.shape)} for {edges} edges"
-            raise ArgumentError("edge_weight", what, "a number for each")
+            problem = f"shape {tuple(weight.shape)} for {edges} edges"
+            raise ArgumentError("edge_weight", problem, "a number for each")
         zeros = torch.zeros(self.rows.numel(), device=weight.device, dtype=weight.dtype)
         return zeros.index_add(0, self.position, weight.reshape(-1))
 
@@ -136,16 +141,16 @@ def _pairs(edge_index: Any, n_nodes: int) -> tuple[Any, Any, Any]:
     else:
         fits = isinstance(edge_index, torch.Tensor) and edge_index.dim() == 2
         if not fits or edge_index.size(0) != 2 or edge_index.dtype != torch.int64:
-            what = f"a {type(edge_index).__name__}"
+            problem = f"a {type(edge_index).__name__}"
             if isinstance(edge_index, torch.Tensor):
-                what = f"shape {tuple(edge_index.shape)}, {edge_index.dtype}"
-            right = "a tensor of int64 of shape (2, E), or a sparse CSR tensor"
-            raise ArgumentError("edge_index", what, right)
+                problem = f"shape {tuple(edge_index.shape)}, {edge_index.dtype}"
+            expected = "a tensor of int64 of shape (2, E), or a sparse CSR tensor"
+            raise ArgumentError("edge_index", problem, expected)
         return edge_index[0], edge_index[1], None
     rows = torch.arange(pointers.numel() - 1, device=pointers.device)
     if rows.numel() != n_nodes:
-        what = f"a matrix of {rows.numel()} rows for {n_nodes} rows of x"
-        raise ArgumentError("edge_index", what, "as many")
+        problem = f"a matrix of {rows.numel()} rows for {n_nodes} rows of x"
+        raise ArgumentError("edge_index", problem, "as many")
     return columns.long(), rows.repeat_interleave(pointers.diff()), weight
 
 
@@ -154,8 +159,10 @@ def edges_of(edge_index: Any, x: Any, loops: bool) -> Edges:
     """Return the edges that a layer was called with, after a look at `x`."""
     if not isinstance(x, torch.Tensor) or x.dim() != 2:
         shape = getattr(x, "shape", None)
-        what = f"a {type(x).__name__}" if shape is None else f"shape {tuple(shape)}"
-        raise ArgumentError("x", what, "a tensor of shape (n_nodes, n_features): one set of nodes")
+        problem = f"a {type(x).__name__}" if shape is None else f"shape {tuple(shape)}"
+        raise ArgumentError(
+            "x", problem, "a tensor of shape (n_nodes, n_features): one set of nodes"
+        )
     if x.dtype != torch.float32:
         raise ArgumentError("x", f"dtype {x.dtype}", "torch.float32")
     return Edges.of(edge_index, x.size(0), loops)

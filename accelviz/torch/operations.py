@@ -1,4 +1,4 @@
-"""What layers for PyTorch run, with its gradients, for autograd and torch.compile."""
+"""Operations of the layers, with their gradients, for autograd and torch.compile."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def _operation(number: int, name: str, keys: str, tensors: list[Any], numbers: l
     operation, graph = _of(number, name)
     names = keys.split(",")
     device, executor = tensors[0].device, find_device(tensors[0].device.type)
-    given = {key: t.detach().contiguous() for key, t in zip(names, tensors, strict=False)}
-    widths = operation.widths_of(given)
+    inputs = {key: t.detach().contiguous() for key, t in zip(names, tensors, strict=False)}
+    widths = operation.widths_of(inputs)
     plan = plan_of(graph, find_strategy(operation.fastest, operation), widths)
-    shapes = {each.name: each.shape(plan.sizes) for each in operation.outputs}
+    shapes = {output.name: output.shape(plan.sizes) for output in operation.outputs}
     outputs = {key: torch.empty(shape, device=device) for key, shape in shapes.items()}
-    arrays, out = ({key: _array(t) for key, t in ts.items()} for ts in (given, outputs))
+    arrays, out = ({key: _array(t) for key, t in ts.items()} for ts in (inputs, outputs))
     arrays |= dict(zip(names[len(tensors) :], numbers, strict=True))
     with _on_stream(device):
         ready(plan, executor).run(arrays, out)
@@ -34,7 +34,7 @@ def _operation(number: int, name: str, keys: str, tensors: list[Any], numbers: l
 
 
 def _of(number: int, name: str) -> tuple[Any, Graph]:
-    edges = Edges._all[number]
+    edges = Edges.numbered(number)
     if name == "spmm_transposed":
         return OPERATIONS["spmm"], edges.graph.transposed().graph
     return OPERATIONS[name], edges.graph
@@ -64,18 +64,18 @@ def _on_stream(device: Any) -> contextlib.AbstractContextManager[Any]:
 
     stream, cuda = torch.cuda.current_stream(device), cupy_module().cuda
     if hasattr(stream, "__cuda_stream__") and hasattr(cuda.Stream, "from_external"):
-        found: contextlib.AbstractContextManager[Any] = cuda.Stream.from_external(stream)
+        external: contextlib.AbstractContextManager[Any] = cuda.Stream.from_external(stream)
     else:  # before CuPy 14 or the protocol in PyTorch
-        found = cuda.ExternalStream(stream.cuda_stream, stream.device_index)
-    return found
+        external = cuda.ExternalStream(stream.cuda_stream, stream.device_index)
+    return external
 
 
 def _shapes(number: int, name: str, keys: str, tensors: list[Any], numbers: list[float]) -> Any:
     """Return empty results, for torch.compile."""
     operation, graph = _of(number, name)
-    given = dict(zip(keys.split(","), tensors, strict=False))
-    sizes = operation.sizes(graph.pattern, operation.widths_of(given))
-    return [tensors[0].new_empty(each.shape(sizes)) for each in operation.outputs]
+    inputs = dict(zip(keys.split(","), tensors, strict=False))
+    sizes = operation.sizes(graph.pattern, operation.widths_of(inputs))
+    return [tensors[0].new_empty(output.shape(sizes)) for output in operation.outputs]
 
 
 _run = torch.library.custom_op(
@@ -106,22 +106,22 @@ class SpMM(torch.autograd.Function):
             d_values = _run(ctx.number, "sddmm", "U,V", pair, [])[0][:, 0]
         if ctx.needs_input_grad[2]:
             order = _transposed_order(ctx.number, values.device)
-            given = [dY.contiguous(), values[order]]
-            dX = _run(ctx.number, "spmm_transposed", "X,values", given, [])[0]
+            operands = [dY.contiguous(), values[order]]
+            dX = _run(ctx.number, "spmm_transposed", "X,values", operands, [])[0]
         return None, d_values, dX
 
 
 def _largest(number: int, X: Any) -> list[Any]:
     """Return the largest of the neighbors' features, and one over how many have it."""
     with _on_stream(X.device):
-        found = largest_neighbors(Edges._all[number].graph, _array(X.detach().contiguous()))
-    return [_tensor(each) for each in found]
+        results = largest_neighbors(Edges.numbered(number).graph, _array(X.detach().contiguous()))
+    return [_tensor(result) for result in results]
 
 
 def _largest_gradient(number: int, X: Any, Y: Any, dY: Any) -> Any:
-    arrays = [_array(each.detach().contiguous()) for each in (X, Y, dY)]
+    arrays = [_array(tensor.detach().contiguous()) for tensor in (X, Y, dY)]
     with _on_stream(X.device):
-        return _tensor(largest_neighbors_gradient(Edges._all[number].graph, *arrays))
+        return _tensor(largest_neighbors_gradient(Edges.numbered(number).graph, *arrays))
 
 
 _row_max = torch.library.custom_op(
@@ -160,7 +160,7 @@ class RowMax(torch.autograd.Function):
 
 @torch.compiler.disable
 def _transposed_order(number: int, device: Any) -> Any:
-    edges = Edges._all[number]
+    edges = Edges.numbered(number)
     if "order" not in edges.constants:
         order = torch.from_numpy(edges.graph.transposed().nonzeros.astype(np.int64))
         edges.constants["order"] = order.to(device)
@@ -175,10 +175,10 @@ class Attention(torch.autograd.Function):
         ctx: Any, number: int, name: str, keys: str, numbers: Any, words: Any, *tensors: Any
     ) -> Any:
         """Run the operation; `keys` are the names of the tensors and of the numbers."""
-        given, named = [*tensors], keys
+        operands, named = [*tensors], keys
         if words is not None:
-            given, named = [*tensors, words], _inserted(keys, len(tensors), "random")
-        Y, logsumexp = _run(number, name, named, given, numbers)
+            operands, named = [*tensors, words], _inserted(keys, len(tensors), "random")
+        Y, logsumexp = _run(number, name, named, operands, numbers)
         ctx.number, ctx.name, ctx.keys, ctx.numbers = number, name, keys, numbers
         ctx.save_for_backward(Y, logsumexp, words, *tensors)
         return Y
@@ -187,23 +187,23 @@ class Attention(torch.autograd.Function):
     def backward(ctx: Any, dY: Any) -> Any:
         """Run its gradient."""
         Y, logsumexp, words, *tensors = ctx.saved_tensors
-        given = [*tensors, Y, logsumexp, dY.contiguous()]
+        operands = [*tensors, Y, logsumexp, dY.contiguous()]
         named = _inserted(ctx.keys, len(tensors), "Y,logsumexp,dY")
         if words is not None:
-            named = _inserted(named, len(given), "random")
-            given.append(words)
-        found = _run(ctx.number, f"{ctx.name}_gradient", named, given, ctx.numbers)
-        outputs = [each.name for each in OPERATIONS[f"{ctx.name}_gradient"].outputs]
-        by_name = dict(zip(outputs, found, strict=True))
+            named = _inserted(named, len(operands), "random")
+            operands.append(words)
+        results = _run(ctx.number, f"{ctx.name}_gradient", named, operands, ctx.numbers)
+        outputs = [output.name for output in OPERATIONS[f"{ctx.name}_gradient"].outputs]
+        by_name = dict(zip(outputs, results, strict=True))
         names = ctx.keys.split(",")[: len(tensors)]
         return (None,) * 5 + tuple(
             by_name[f"d{key}" if len(key) == 1 else f"d_{key}"] for key in names
         )
 
 
-def _inserted(keys: str, place: int, more: str) -> str:
+def _inserted(keys: str, index: int, more: str) -> str:
     names = keys.split(",")
-    return ",".join([*names[:place], more, *names[place:]])
+    return ",".join([*names[:index], more, *names[index:]])
 
 
 def attention(edges: Edges, name: str, rate: float, slope: float | None, **tensors: Any) -> Any:
@@ -228,5 +228,5 @@ def attention(edges: Edges, name: str, rate: float, slope: float | None, **tenso
         seed = torch.randint(-(1 << 31), 1 << 31, (2,), device=first.device)
         words = torch.cat([seed, torch.zeros_like(seed)]).to(torch.int32)
         keys, numbers = [*keys, "rate"], [*numbers, rate]
-    given = [each.contiguous() for each in tensors.values()]
-    return Attention.apply(edges.number, name, ",".join(keys), numbers, words, *given)
+    operands = [tensor.contiguous() for tensor in tensors.values()]
+    return Attention.apply(edges.number, name, ",".join(keys), numbers, words, *operands)
