@@ -61,8 +61,8 @@ def test_windowed_degree_sort_sorts_each_window(degrees, window):
 def test_the_ends_of_windowed_degree_sort():
     graph = load_graph("cora")
     for window in (graph.n_rows, 2**70, np.int32(8192)):
-        found = windowed_degree_sort(graph, window=window)
-        assert found.order.tolist() == degree_sort(graph).order.tolist()
+        permutation = windowed_degree_sort(graph, window=window)
+        assert permutation.order.tolist() == degree_sort(graph).order.tolist()
     for window in (0, -1, 2.0, None, True):
         with pytest.raises(ArgumentError, match="window: got .* an integer of at least 1"):
             windowed_degree_sort(graph, window=window)

@@ -40,9 +40,9 @@ def shuffled(graph, seed=7):
 
 
 def of_edges(edges, n_rows):
-    sender, receiver = np.array(edges, dtype=np.int64).reshape(-1, 2).T
-    ones = np.ones(sender.size, dtype=np.float32)
-    return load_graph(sparse.coo_array((ones, (receiver, sender)), shape=(n_rows, n_rows)))
+    source, target = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    ones = np.ones(source.size, dtype=np.float32)
+    return load_graph(sparse.coo_array((ones, (target, source)), shape=(n_rows, n_rows)))
 
 
 def path(n_rows):
@@ -79,13 +79,13 @@ def test_every_order_of_every_graph(order, name):
         pytest.skip("the libraries' own time")
     arrays = (graph.row_pointers, graph.column_indices, graph.values)
     before = [array.copy() for array in arrays]
-    found = vertex_order(graph, order)
-    assert isinstance(found, Permutation)
-    assert found.order.dtype == np.int32
-    assert not found.order.flags.writeable
-    assert sorted(found.order.tolist()) == list(range(graph.n_rows))
+    permutation = vertex_order(graph, order)
+    assert isinstance(permutation, Permutation)
+    assert permutation.order.dtype == np.int32
+    assert not permutation.order.flags.writeable
+    assert sorted(permutation.order.tolist()) == list(range(graph.n_rows))
     again = vertex_order(Graph(*before, graph.shape), order)
-    np.testing.assert_array_equal(found.order, again.order)
+    np.testing.assert_array_equal(permutation.order, again.order)
     for array, copy in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, copy)
 
@@ -168,8 +168,8 @@ def test_cuthill_mckee_keeps_components_together():
     parts = sparse.block_diag([path(size).adjacency for size in (30, 1, 50, 2, 20)], format="csr")
     graph = shuffled(load_graph(parts))
     _, label = sparse.csgraph.connected_components(graph.adjacency)
-    found = label[reverse_cuthill_mckee(graph).order]
-    assert np.count_nonzero(np.diff(found)) == 4
+    labels = label[reverse_cuthill_mckee(graph).order]
+    assert np.count_nonzero(np.diff(labels)) == 4
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -180,8 +180,8 @@ def test_communities_come_by_smallest_row_with_rows_in_old_order(method):
     first = np.array([np.flatnonzero(label == clique)[0] for clique in range(8)])
     expected = np.lexsort((np.arange(96), first[label]))
     parts = {"parts": 8} if method == "metis" else {}
-    found = community_order(mixed, method=method, **parts).order
-    assert found.tolist() == expected.tolist()
+    order = community_order(mixed, method=method, **parts).order
+    assert order.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -277,11 +277,11 @@ def test_the_aes_rule_on_graphs():
         renumbering_pays(graph_of_degrees([1], 5))
 
 
-def merges(found):
+def merges(dendrogram):
     """Replay: each visited vertex, its parent or -1, and the communities before, by their roots."""
-    members = {row: [row] for row in range(len(found.visits))}
-    for row in found.visits.tolist():
-        parent = int(found.parents[row])
+    members = {row: [row] for row in range(len(dendrogram.visits))}
+    for row in dendrogram.visits.tolist():
+        parent = int(dendrogram.parents[row])
         yield row, parent, members
         if parent >= 0:
             members[parent] = members[parent] + members.pop(row)
@@ -289,15 +289,15 @@ def merges(found):
 
 def check_each_merge(graph):
     """Each vertex takes the neighbor with the best gain, by brute force."""
-    found = rabbit_dendrogram(graph)
+    dendrogram = rabbit_dendrogram(graph)
     A = undirected_pattern(graph).toarray().astype(int)
     degrees = A.sum(axis=0)
-    assert sorted(found.visits.tolist()) == list(range(graph.n_rows))
-    assert (np.diff(degrees[found.visits]) >= 0).all()
+    assert sorted(dendrogram.visits.tolist()) == list(range(graph.n_rows))
+    assert (np.diff(degrees[dendrogram.visits]) >= 0).all()
     # (2m)^2 times the modularity, in whole numbers, from its definition; half a merge's gain is the
     # sum over the pairs that it brings together.
     Q = A * A.sum() - np.outer(degrees, degrees)
-    for row, parent, members in merges(found):
+    for row, parent, members in merges(dendrogram):
         gains = {
             other: int(Q[np.ix_(members[row], members[other])].sum())
             for other in members
@@ -306,15 +306,15 @@ def check_each_merge(graph):
         best = max(gains.values(), default=0)
         choice = min((other for other in gains if gains[other] == best), default=-1)
         assert parent == (choice if best > 0 else -1)
-    total = sum(int(Q[np.ix_(each, each)].sum()) for each in members.values())
+    total = sum(int(Q[np.ix_(rows, rows)].sum()) for rows in members.values())
     if A.any():
-        assert found.modularity == pytest.approx(total / A.sum() ** 2, abs=1e-12)
+        assert dendrogram.modularity == pytest.approx(total / A.sum() ** 2, abs=1e-12)
     else:
-        assert np.isnan(found.modularity)
-    assert found.n_communities == len(members)
-    for root, each in members.items():
-        assert (found.communities[each] == root).all()
-        assert found.sizes[root] == len(each)
+        assert np.isnan(dendrogram.modularity)
+    assert dendrogram.n_communities == len(members)
+    for root, rows in members.items():
+        assert (dendrogram.communities[rows] == root).all()
+        assert dendrogram.sizes[root] == len(rows)
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 8)] * 2)))
@@ -330,14 +330,14 @@ def test_rabbit_takes_the_best_positive_gain_among_many_equal_ones(seed):
 
 @pytest.mark.parametrize("name", ["cora", "facebook", "hub", "two_components"])
 def test_every_community_of_rabbit_order_is_one_run_after_every_merge(name):
-    found = rabbit_dendrogram(ALL[name]())
-    place = found.numbering().inverse
-    for row, parent, members in merges(found):
+    dendrogram = rabbit_dendrogram(ALL[name]())
+    position = dendrogram.numbering().inverse
+    for row, parent, members in merges(dendrogram):
         if parent >= 0:
-            places = place[members[parent] + members[row]]
+            places = position[members[parent] + members[row]]
             assert places.max() - places.min() == places.size - 1
-            assert place[parent] == places.min()
-            assert (place[members[parent]] < place[row]).all()  # who joined before is before
+            assert position[parent] == places.min()
+            assert (position[members[parent]] < position[row]).all()  # who joined before is before
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -345,9 +345,9 @@ def test_rabbit_recovers_planted_cliques(seed):
     graph, label = cliques(30, 7)
     shuffle = random_order(graph, seed=seed)
     mixed, label = shuffle.apply_to_graph(graph, columns=True), shuffle.apply(label)
-    found = rabbit_dendrogram(mixed)
-    assert found.n_communities == 30
-    assert found.modularity == pytest.approx(1 - 1 / 30)
+    dendrogram = rabbit_dendrogram(mixed)
+    assert dendrogram.n_communities == 30
+    assert dendrogram.modularity == pytest.approx(1 - 1 / 30)
     assert np.count_nonzero(np.diff(label[rabbit_order(mixed).order])) == 29
 
 
@@ -355,12 +355,12 @@ def test_rabbit_recovers_planted_cliques(seed):
 def test_rabbit_s_modularity_is_near_louvain_s(name):
     igraph = pytest.importorskip("igraph")
     graph = load_graph(name)
-    found = rabbit_dendrogram(graph)
+    dendrogram = rabbit_dendrogram(graph)
     edges = sparse.triu(undirected_pattern(graph), format="coo")
     theirs = igraph.Graph(graph.n_rows, np.column_stack([edges.row, edges.col]))
-    _, membership = np.unique(found.communities, return_inverse=True)
-    assert found.modularity == pytest.approx(theirs.modularity(membership))
-    assert found.modularity > 0.8 * theirs.community_multilevel().modularity
+    _, membership = np.unique(dendrogram.communities, return_inverse=True)
+    assert dendrogram.modularity == pytest.approx(theirs.modularity(membership))
+    assert dendrogram.modularity > 0.8 * theirs.community_multilevel().modularity
 
 
 @pytest.mark.parametrize(
@@ -368,15 +368,15 @@ def test_rabbit_s_modularity_is_near_louvain_s(name):
 )
 def test_rabbit_order_shortens_the_edges_of_a_shuffled_graph(name, falls):
     graph = shuffled(load_graph(name))
-    found = rabbit_order(graph).apply_to_graph(graph, columns=True)
-    assert average_edge_span(found) < average_edge_span(graph) / falls
+    ordered = rabbit_order(graph).apply_to_graph(graph, columns=True)
+    assert average_edge_span(ordered) < average_edge_span(graph) / falls
 
 
 def test_rabbit_finds_many_communities_where_all_degrees_are_equal():
     # Visited in the order of their ids, the vertices of a path make 3 communities.
-    found = rabbit_dendrogram(path(20_000))
-    assert found.n_communities > 80
-    assert found.modularity > 0.98
+    dendrogram = rabbit_dendrogram(path(20_000))
+    assert dendrogram.n_communities > 80
+    assert dendrogram.modularity > 0.98
 
 
 def test_rabbit_keeps_isolated_rows_in_order():

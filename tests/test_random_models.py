@@ -38,8 +38,8 @@ def test_rmat_puts_edges_into_the_quadrants_as_asked():
     graph = rmat(400_000, n_nodes=1 << 20, quadrants=(a, b, c), symmetric=False, order="natural")
     rows = np.repeat(np.arange(graph.n_rows), graph.degrees)
     for bit in (19, 12):  # the first level, and a later one
-        lower, right = rows >> bit & 1, graph.column_indices >> bit & 1
-        shares = np.bincount(2 * lower + right, minlength=4) / graph.nnz
+        lower_half, right_half = rows >> bit & 1, graph.column_indices >> bit & 1
+        shares = np.bincount(2 * lower_half + right_half, minlength=4) / graph.nnz
         np.testing.assert_allclose(shares, [a, b, c, 1 - a - b - c], atol=0.01)
 
 

@@ -45,7 +45,7 @@ def rows(fields, separator=","):
     lines = []
     for s, r, w in EDGES:
         known = {"s": s, "r": r, "w": w}
-        lines.append(separator.join(str(known.get(each, each)) for each in fields))
+        lines.append(separator.join(str(known.get(field, field)) for field in fields))
     return "\n".join(lines) + "\n"
 
 
@@ -85,12 +85,12 @@ def test_comments_that_may_say_that_there_is_no_direction(opened, comment):
 def test_comments_that_say_it(opened):
     for more in ("", " (each unordered pair of nodes is saved once)"):
         snap = f"# Undirected graph{more}: ../../x.txt\n# x\n# FromNodeId\tToNodeId\n"
-        found = opened(snap + BODY, "g.txt")
-        np.testing.assert_array_equal(found, np.maximum(ONES, ONES.T))
+        matrix = opened(snap + BODY, "g.txt")
+        np.testing.assert_array_equal(matrix, np.maximum(ONES, ONES.T))
     from_one = "1 2\n3 2\n2 4\n"
     for comment in ("% sym unweighted", "%% sym", "% SYM positive"):
-        found = opened(f"{comment}\n{from_one}", "g.txt")
-        np.testing.assert_array_equal(found, np.maximum(ONES, ONES.T))
+        matrix = opened(f"{comment}\n{from_one}", "g.txt")
+        np.testing.assert_array_equal(matrix, np.maximum(ONES, ONES.T))
     for comment in ("# Directed graph: x", "# Directed", "# symbols", "# a directory"):
         np.testing.assert_array_equal(opened(f"{comment}\n{BODY}", "g.txt"), ONES)
 
@@ -172,8 +172,8 @@ def test_sizes_that_a_comment_states(opened):
 def test_archives_with_features_and_weights(tmp_path):
     path, ends = tmp_path / "g.npz", np.array(EDGES).T[:2].astype(int)
     np.savez(path, edge_index=ends, x=np.ones((6, 2)), y=np.ones(6), w=np.array(EDGES)[:, 2])
-    found = load_graph(path).adjacency.toarray()
-    np.testing.assert_array_equal(found, np.pad(A, (0, 2)))
+    matrix = load_graph(path).adjacency.toarray()
+    np.testing.assert_array_equal(matrix, np.pad(A, (0, 2)))
     np.savez(path, edge_index=ends, cost=np.ones(3), x=np.ones((4, 2)))
     with pytest.raises(GraphError, match="weights='cost', or weights=False"):
         load_graph(path)
@@ -188,9 +188,9 @@ def test_what_may_be_edges_or_a_matrix(tmp_path):
             load_graph(edges)
     square = np.array([[0, 1], [1, 0]])
     np.save(tmp_path / "g.npy", square)
-    for each in (square, tmp_path / "g.npy", square.tolist()):
+    for array in (square, tmp_path / "g.npy", square.tolist()):
         with pytest.raises(GraphError, match="edge_index of two edges, or a dense.*coo_.*csr_"):
-            load_graph(each)
+            load_graph(array)
     np.savez(tmp_path / "g.npz", edge_index=square)
     assert load_graph(tmp_path / "g.npz").nnz == 2
     with pytest.raises(GraphError, match=r"shape \(3, 2\).*its transpose, .T"):

@@ -23,8 +23,8 @@ def written(header, order, separator=",", *, quoted=False):
     lines = [header] if header else []
     for number, (source, target, weight) in enumerate(EDGES):
         known = {"s": source, "r": target, "w": weight, "id": number + 70}
-        fields = [str(known.get(each, each)) for each in order]
-        lines.append(separator.join(f'"{each}"' if quoted else each for each in fields))
+        fields = [str(known.get(field, field)) for field in order]
+        lines.append(separator.join(f'"{field}"' if quoted else field for field in fields))
     return "\n".join(lines) + "\n"
 
 
@@ -115,8 +115,8 @@ def test_columns_that_are_none(file, options, says):
 def test_what_pandas_and_numpy_write_comes_back(tmp_path):
     path = tmp_path / "g.csv"
     table = pd.DataFrame(EDGES, columns=["source", "target", "weight"])
-    for each in (table, table[["weight", "target", "source"]]):
-        each.to_csv(path, index=False)
+    for frame in (table, table[["weight", "target", "source"]]):
+        frame.to_csv(path, index=False)
         assert edges_of(load_graph(path)) == EDGES
     table.to_csv(path, sep="\t", quoting=1, index=False)
     assert edges_of(load_graph(path)) == EDGES
@@ -177,8 +177,8 @@ def test_names_of_nodes_are_no_header(file):
 def test_an_archive_keeps_its_weights(tmp_path, name):
     path = tmp_path / "g.npz"
     ends, weights = np.array(EDGES)[:, :2].T.astype(int), np.array(EDGES)[:, 2]
-    for each in (weights, weights[:, None], weights.astype(np.float16)):
-        np.savez(path, edge_index=ends, **{name: each})
+    for array in (weights, weights[:, None], weights.astype(np.float16)):
+        np.savez(path, edge_index=ends, **{name: array})
         assert edges_of(load_graph(path)) == EDGES
         assert load_graph(path).source.endswith(f"weights in {name}")
     assert edges_of(load_graph(path, weights=False)) == ONES

@@ -158,6 +158,9 @@ def test_weights(file):
         load_graph(file("0 1\n"), weights=True)
     named = file('0,1,"a, b"\n1,2,"c"\n', "g.csv")
     assert load_graph(named, weights=False).nnz == 2
+    for hidden in ('0,1,a\n1,2,"b\n2,3,c"\n3,4,d\n', '0,1,a\n1,2,"b\n2,3,c\n'):
+        with pytest.raises(GraphError, match="from line 1 on: a line ends inside quotes"):
+            load_graph(file(hidden, "g.csv"), weights=False)
 
 
 def test_sparse_numbers_are_numbered_anew(file):
@@ -336,7 +339,7 @@ def check_against_python(layout, block):
         assert re.match("f, (from )?line", layout.mistake(1, block).argument)
         return
     data = [line for line in block.split(b"\n") if line.strip(b" \t") and not is_comment(line)]
-    rows = [[split(line, layout.delimiter)[place] for place in layout.take] for line in data]
+    rows = [[split(line, layout.delimiter)[column] for column in layout.take] for line in data]
     nodes, weights = arrays
     assert nodes.tolist() == [[int(u), int(v)] for u, v, *_ in rows]
     assert nodes.dtype == (np.int32 if layout.allowed.high < 2**31 else np.int64)

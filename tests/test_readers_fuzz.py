@@ -63,12 +63,12 @@ def tensors():
 
         index = torch.tensor([[0, 1, 2], [1, 2, 0]])
         both = {"edge_index": index, "edge_weight": torch.ones(3), "num_nodes": 4}
-        seeds[".pt"] = [saved(lambda f, each: torch.save(each, f), x) for x in (index, both)]
+        seeds[".pt"] = [saved(lambda f, content: torch.save(content, f), x) for x in (index, both)]
     with contextlib.suppress(ImportError):
         import pyarrow  # noqa: F401
 
         table = pd.DataFrame({"source": [0, 1, 2], "target": [1, 2, 3], "weight": [0.5, 1, 2]})
-        seeds[".parquet"] = [saved(lambda stream, each: each.to_parquet(stream), table)]
+        seeds[".parquet"] = [saved(lambda stream, content: content.to_parquet(stream), table)]
     return seeds
 
 
@@ -130,16 +130,16 @@ TOKENS += [b"9223372036854775807", b"18446744073709551616", b"", b" ", b"\t", b"
 TOKENS += [b"\n", b"\r", b"\r\n", b"#", b"%", b"//", b'"', b"\0", b"\xff", b"\xef\xbb\xbf", b"x,y"]
 TOKENS += ["\u0663".encode(), b"x" * 70_000, b"1 2 " * 20_000, b"symmetric", b"complex", b"array"]
 
-place = st.floats(0, 1, exclude_max=True)
+position = st.floats(0, 1, exclude_max=True)
 mutations = st.lists(
     st.one_of(
-        st.tuples(st.just("byte"), place, st.integers(0, 255)),
-        st.tuples(st.just("delete"), place, st.integers(1, 20)),
-        st.tuples(st.just("insert"), place, st.sampled_from(TOKENS)),
-        st.tuples(st.just("replace"), place, st.sampled_from(TOKENS)),
-        st.tuples(st.just("truncate"), place, st.none()),
-        st.tuples(st.just("repeat"), place, st.integers(2, 50)),
-        st.tuples(st.just("join"), place, st.sampled_from([*EDGES, *MARKET, b"\x1f\x8b"])),
+        st.tuples(st.just("byte"), position, st.integers(0, 255)),
+        st.tuples(st.just("delete"), position, st.integers(1, 20)),
+        st.tuples(st.just("insert"), position, st.sampled_from(TOKENS)),
+        st.tuples(st.just("replace"), position, st.sampled_from(TOKENS)),
+        st.tuples(st.just("truncate"), position, st.none()),
+        st.tuples(st.just("repeat"), position, st.integers(2, 50)),
+        st.tuples(st.just("join"), position, st.sampled_from([*EDGES, *MARKET, b"\x1f\x8b"])),
     ),
     max_size=4,
 )
@@ -245,14 +245,14 @@ NAMES += ["dst_li", "row", "col", "offsets", "blocksize", "coords", "_is_array"]
 VALUES = st.sampled_from([-1, 0, 1, 2, 3, 4, 8, 127, 10**6, 2**31 - 1])
 
 
-def made(shape, values, dtype):
+def array_of(shape, values, dtype):
     with np.errstate(over="ignore"):
         return np.resize(np.array(values), shape).astype(dtype)
 
 
 any_array = st.one_of(
     st.builds(
-        made,
+        array_of,
         arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5),
         st.lists(VALUES, min_size=1, max_size=6),
         st.sampled_from(["i4", "i8", "u4", "u8", "f4", "f8", "f2", "?", "c8", ">i4", "S3", "U3"]),

@@ -145,8 +145,8 @@ def test_tensors(tmp_path, monkeypatch):
     assert dense(load_graph(saved(index))).tolist() == [[0, 0, 0], [1, 0, 0], [1, 0, 1]]
     both = {"edge_index": index, "num_nodes": 4, "x": torch.ones(4, 2), "y": None}
     for key in ("edge_weight", "edge_attr"):
-        for each in (weight, weight.to(torch.bfloat16)):
-            assert dense(load_graph(saved({**both, key: each}))).tolist() == ROWS
+        for tensor in (weight, weight.to(torch.bfloat16)):
+            assert dense(load_graph(saved({**both, key: tensor}))).tolist() == ROWS
     assert dense(load_graph(saved({**both, "edge_attr": weight[:, None]}))).tolist() == ROWS
     with pytest.raises(GraphError, match="weights='edge_attr', or weights=False"):
         load_graph(saved({**both, "edge_attr": torch.ones(3, 2)}))

@@ -25,11 +25,11 @@ def test_blocks_are_whole_lines_and_count_them(tmp_path_factory, parts, size):
     path.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text, "BLOCK_BYTES", size)
-        found = list(blocks(path))
-    assert all(block.endswith(b"\n") and b"\r" not in block for _, block in found)
-    assert b"".join(block for _, block in found).splitlines() == content.splitlines()
+        parts_read = list(blocks(path))
+    assert all(block.endswith(b"\n") and b"\r" not in block for _, block in parts_read)
+    assert b"".join(block for _, block in parts_read).splitlines() == content.splitlines()
     line = 1
-    for number, block in found:
+    for number, block in parts_read:
         assert number == line
         line += block.count(b"\n")
 
@@ -52,21 +52,21 @@ def test_the_progress_bar(tmp_path, monkeypatch, capsys):
     path = tmp_path / "long.txt.gz"
     path.write_bytes(gzip.compress(b"0 1\n" * 5000))
 
-    def shown(**options):
+    def shows_bar(**options):
         load_graph(path, **options)
         return "long.txt.gz: 100%" in capsys.readouterr().err
 
-    assert not shown()
-    assert shown(progress=True)
+    assert not shows_bar()
+    assert shows_bar(progress=True)
     monkeypatch.setattr(text, "BAR_FROM_BYTES", 1)
-    assert not shown()  # there is no terminal
+    assert not shows_bar()  # there is no terminal
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    assert shown()
-    assert not shown(progress=False)
+    assert shows_bar()
+    assert not shows_bar(progress=False)
     monkeypatch.setattr("sys.stderr.isatty", lambda: False)
     kernel = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
     monkeypatch.setitem(sys.modules, "IPython", kernel)
-    assert shown()
+    assert shows_bar()
 
 
 NODES, DEGREE = 100_000, 24

@@ -125,12 +125,12 @@ def local_share(graph, share):
 
 @pytest.mark.parametrize("name", ["collab", "arxiv"])
 def test_locality_is_the_share_of_neighbors_in_the_own_community(name):
-    found = [local_share(twin(name, locality=share), share) for share in (0.0, 0.5, 0.8)]
-    assert found[0] < 0.02
+    shares = [local_share(twin(name, locality=share), share) for share in (0.0, 0.5, 0.8)]
+    assert shares[0] < 0.02
     # Arxiv's hubs have more neighbors than any community has rows.
     low, high = (0.49, 0.79) if name == "collab" else (0.42, 0.68)
-    assert low < found[1] < 0.52
-    assert high < found[2] < 0.82
+    assert low < shares[1] < 0.52
+    assert high < shares[2] < 0.82
 
 
 def test_community_sizes_are_heavy_tailed_and_fill_the_graph():
@@ -186,10 +186,10 @@ def test_symmetric_where_the_degrees_allow_it():
 def test_a_graph_has_a_twin_of_its_own():
     for name in ("cora", "cit-hepph"):
         real = load_graph(name)
-        made = twin(real)
-        np.testing.assert_array_equal(np.sort(made.degrees), np.sort(real.degrees))
-        assert is_symmetric(made) == is_symmetric(real)
-        assert made.name == f"{name}-twin"
+        double = twin(real)
+        np.testing.assert_array_equal(np.sort(double.degrees), np.sort(real.degrees))
+        assert is_symmetric(double) == is_symmetric(real)
+        assert double.name == f"{name}-twin"
         assert twin(real, locality=0.5).name == f"{name}-twin-locality-0.5"
     with pytest.raises(GraphError, match="square"):
         twin(graph_of_degrees([1, 2], 5))
@@ -228,9 +228,9 @@ def test_a_misspelt_name_is_guessed():
     [(1000, 5_000, 300), (1000, 20_000, 25), (1000, 1299, 300), (7, 49, 7), (1, 5, 5), (9, 9, 1)],
 )
 def test_heavy_tailed_degrees_meet_all_three_figures(n_rows, nnz, largest):
-    each = degrees_of(heavy_tailed_degrees(n_rows, nnz, largest))
-    assert (each.size, each.sum(), each.max()) == (n_rows, nnz, largest)
-    assert each.min() >= 1
+    degrees = degrees_of(heavy_tailed_degrees(n_rows, nnz, largest))
+    assert (degrees.size, degrees.sum(), degrees.max()) == (n_rows, nnz, largest)
+    assert degrees.min() >= 1
 
 
 @given(st.data())
@@ -238,8 +238,13 @@ def test_heavy_tailed_degrees_meet_any_figures_that_can_be_met(data):
     n_rows, largest = data.draw(st.integers(1, 60)), data.draw(st.integers(1, 60))
     low, high = n_rows + largest - 1, n_rows * largest
     nnz = data.draw(st.integers(low, high))
-    each = degrees_of(heavy_tailed_degrees(n_rows, nnz, largest))
-    assert (each.size, each.sum(), each.max(), each.min() >= 1) == (n_rows, nnz, largest, True)
+    degrees = degrees_of(heavy_tailed_degrees(n_rows, nnz, largest))
+    assert (degrees.size, degrees.sum(), degrees.max(), degrees.min() >= 1) == (
+        n_rows,
+        nnz,
+        largest,
+        True,
+    )
     for wrong in (low - 1, high + 1):
         with pytest.raises(ArgumentError, match="nonzeros"):
             heavy_tailed_degrees(n_rows, wrong, largest)
@@ -279,17 +284,17 @@ def test_the_cache_keeps_a_twin_and_notices_damage(tmp_path, monkeypatch):
 def test_real_graphs_lie_between_their_twins_orders(name):
     """What twins are for: the statistics that SpMM depends on, bracketed by the two orders."""
     real = load_graph(name)
-    found = {order: locality(twin(real, order=order)) for order in ("natural", "shuffled")}
-    natural, shuffled, own = found["natural"], found["shuffled"], locality(real)
+    by_order = {order: locality(twin(real, order=order)) for order in ("natural", "shuffled")}
+    natural, shuffled, measured = by_order["natural"], by_order["shuffled"], locality(real)
     # The road network and facebook's circles are more local than any twin, in some statistics.
     if name not in ("luxembourg-osm", "facebook"):
-        assert natural.average_edge_span < own.average_edge_span
-        assert natural.distinct_share < own.distinct_share
-        assert natural.median_reuse_distance < own.median_reuse_distance
-    assert own.average_edge_span < 1.07 * shuffled.average_edge_span
-    assert own.distinct_share < 1.01 * shuffled.distinct_share
-    assert own.median_reuse_distance < 1.03 * shuffled.median_reuse_distance
-    assert own.neighbor_overlap > 0.3 * shuffled.neighbor_overlap
+        assert natural.average_edge_span < measured.average_edge_span
+        assert natural.distinct_share < measured.distinct_share
+        assert natural.median_reuse_distance < measured.median_reuse_distance
+    assert measured.average_edge_span < 1.07 * shuffled.average_edge_span
+    assert measured.distinct_share < 1.01 * shuffled.distinct_share
+    assert measured.median_reuse_distance < 1.03 * shuffled.median_reuse_distance
+    assert measured.neighbor_overlap > 0.3 * shuffled.neighbor_overlap
 
 
 def test_the_documented_table_is_what_the_histograms_say():

@@ -294,8 +294,9 @@ class Layout:
                 problem = self._problem(number, line)
                 if problem is not None:
                     return malformed(self.path, number, *problem)
-        where = f"{self.path}, from line {first_line} on"
-        return GraphError(where, "pandas cannot read it", "lines like `0 1`, without quotes")
+        problem = "a line ends inside quotes" if b'"' in block else "pandas cannot read it"
+        expected = "an edge on each line; pandas.read_csv reads texts with line ends in them"
+        return GraphError(f"{self.path}, from line {first_line} on", problem, expected)
 
     def _problem(self, number: int, line: bytes) -> tuple[str, str] | None:
         """Say what is wrong with a line and what is expected, or return None for a good line."""
