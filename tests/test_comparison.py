@@ -406,7 +406,8 @@ def test_measuring_goes_on_where_it_was_stopped(script, tmp_path, capsys):
     }
 
 
-def test_one_thread_a_row_is_spared_large_graphs_and_most_columns():
+def test_one_thread_a_row_is_spared_large_graphs_and_most_columns(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS / "measure"))
     names = runpy.run_path(str(BENCHMARKS / "measure" / "measure.py"))
     parts, studies = names["parts"], names["STUDIES"]
     cases, columns = ["accel_gcn", "row_thread"], [16, 32, 64]

@@ -15,9 +15,9 @@
 
 enum Kind : std::int64_t { SCALAR, ARRAY, UNWRITTEN };
 
-static void check(cudaError_t status, const char *what) {
+static void check(cudaError_t status, const char *call) {
     if (status == cudaSuccess) return;
-    std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(status));
+    std::fprintf(stderr, "%s: %s\n", call, cudaGetErrorName(status));
     std::fflush(stderr);
     _exit(3);
 }

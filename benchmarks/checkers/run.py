@@ -100,12 +100,12 @@ class Programs:
             for line in text.splitlines()
             if line.startswith("=========") and not _SAYS_NOTHING.match(line)
         ]
-        found = int(count[1]) > 0 if count else bool(lines)
+        hit = int(count[1]) > 0 if count else bool(lines)
         if seconds >= limit:
             ended = "time limit"
         elif not count:
             ended += ", no summary"
-        return Seen(found, ended, seconds, lines[0] if found and lines else "")
+        return Seen(hit, ended, seconds, lines[0] if hit and lines else "")
 
     def _alone(self, case: Case, warps: int, program: list, limit: int) -> Seen:
         output = self.folder / f"{threading.get_ident()}.out"
@@ -195,10 +195,10 @@ def grouped(cases: list[Case]) -> list[list[tuple[Case, int]]]:
             first = case.mistake.kind not in kinds
             kinds.add(case.mistake.kind)
             warps = warps if first else (warps[number % len(warps)],)
-            place = HANGING if case.mistake.hangs else 1 if first else 2
+            group = HANGING if case.mistake.hangs else 1 if first else 2
         else:
-            place = 0
-        groups[place] += [(case, each) for each in warps]
+            group = 0
+        groups[group] += [(case, count) for count in warps]
     return groups
 
 
@@ -236,9 +236,10 @@ def main() -> None:
 
         def write(case: Case, warps: int, tool: str, jobs: int, seen: Seen) -> None:
             seconds = [
-                f"{each:.3f}" if each != "" else "" for each in (seen.seconds, seen.first_seconds)
+                f"{value:.3f}" if value != "" else ""
+                for value in (seen.seconds, seen.first_seconds)
             ]
-            row = [*case_names(case), warps, tool, int(seen.found), seen.result, *seconds]
+            row = [*case_names(case), warps, tool, int(seen.hit), seen.result, *seconds]
             with lock:
                 table.writerow([*row, jobs, seen.report[:300], *about])
                 file.flush()

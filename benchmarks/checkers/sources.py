@@ -16,7 +16,7 @@ _DEFINED = re.compile(r"^#define (\w+)", re.MULTILINE)
 
 def program(cases: list[Case]) -> str:
     """Write one source for cases of a kernel, each in a namespace of its own."""
-    includes = sorted({each for case in cases for each in _INCLUDE.findall(case.code)})
+    includes = sorted({include for case in cases for include in _INCLUDE.findall(case.code)})
     parts = ["#include <cstdlib>\n", *includes]
     entries = []
     for number, case in enumerate(cases):
@@ -32,13 +32,13 @@ def program(cases: list[Case]) -> str:
 
 def compiled(kernel: Kernel, cases: list[Case], folder: Path, *options: str) -> Path:
     """Compile the program of a kernel for an H200; return its path."""
-    source, made = folder / f"{kernel.name}.cu", folder / kernel.name
+    source, program_path = folder / f"{kernel.name}.cu", folder / kernel.name
     source.write_text(program(cases), "utf-8")
     command = ["nvcc", "-std=c++17", "-arch=sm_90", "-lineinfo", "-w", *options]
-    done = subprocess.run([*command, "-o", made, source], capture_output=True, text=True)
+    done = subprocess.run([*command, "-o", program_path, source], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{kernel.name} does not compile:\n{done.stderr[-3000:]}")
-    return made
+    return program_path
 
 
 def triple(size: tuple[int, ...] | int) -> tuple[int, ...]:
@@ -48,19 +48,19 @@ def triple(size: tuple[int, ...] | int) -> tuple[int, ...]:
 
 def packed(launch: Launch) -> bytes:
     """Write a launch as host.cu reads it."""
-    given = {name: np.asarray(value) for name, value in launch.arguments.items()}
-    head = [*triple(launch.grid), *triple(launch.block), launch.shared_bytes, len(given)]
-    for name, value in given.items():
+    arguments = {name: np.asarray(value) for name, value in launch.arguments.items()}
+    head = [*triple(launch.grid), *triple(launch.block), launch.shared_bytes, len(arguments)]
+    for name, value in arguments.items():
         head += [value.nbytes, (2 if name in launch.unwritten else 1) if value.ndim else 0]
-    content = [np.ascontiguousarray(value).tobytes() for value in given.values()]
+    content = [np.ascontiguousarray(value).tobytes() for value in arguments.values()]
     return b"".join([np.array(head, np.int64).tobytes(), *content])
 
 
 def unpacked(launch: Launch, content: bytes) -> dict[str, np.ndarray]:
     """Read the arrays that host.cu wrote."""
-    found, start = {}, 0
+    arrays, start = {}, 0
     for name, value in launch.arguments.items():
         if isinstance(value, np.ndarray):
-            found[name] = np.frombuffer(content, value.dtype, value.size, start)
+            arrays[name] = np.frombuffer(content, value.dtype, value.size, start)
             start += value.nbytes
-    return found
+    return arrays

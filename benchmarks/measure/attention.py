@@ -15,19 +15,18 @@ are compared before they are timed: `difference` is the largest |ours - theirs| 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import cupy
 import numpy as np
-import pandas as pd
 import torch
+from study import full_machine, median_us, parser, record
 from torch_geometric.nn import AGNNConv, GATConv, GATv2Conv
 
 import accelviz
 from accelviz.devices import find_device
 from accelviz.graph import Graph
-from accelviz.measure.records import hardware, source_commit
 
 GRAPHS = ("cora", "pubmed", "collab", "amazon0601", "yelp")
 SCORES = ("gat", "gatv2", "cosine")
@@ -37,24 +36,21 @@ _WARMUP = 3
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--graphs", nargs="+", default=GRAPHS, help="names that load_graph takes")
-    parser.add_argument("--scores", nargs="+", default=SCORES, choices=SCORES)
-    parser.add_argument("--strategy", default="lane_groups")
-    parser.add_argument("--heads", type=int, default=8, help="of gat and gatv2; cosine has one")
-    parser.add_argument("--columns", type=int, default=8, help="of a head")
-    parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--output", type=Path, help="CSV, written after each row")
-    options = parser.parse_args()
-    rows = []
+    options = parser(__doc__, graphs=GRAPHS, repeats=20)
+    options.add_argument("--scores", nargs="+", default=SCORES, choices=SCORES)
+    options.add_argument("--strategy", default="lane_groups")
+    options.add_argument("--heads", type=int, default=8, help="of gat and gatv2; cosine has one")
+    options.add_argument("--columns", type=int, default=8, help="of a head")
+    chosen = options.parse_args()
+    record(cases(chosen), chosen.output, full_machine())
+
+
+def cases(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Compare every score on every graph."""
     for name in options.graphs:
         graph = accelviz.load_graph(name)
         for score in options.scores:
-            row = compared(graph, score, options)
-            rows.append(row)
-            if options.output:
-                pd.DataFrame(rows).to_csv(options.output, index=False)
-            print(pd.DataFrame([row]).iloc[:, 5:].to_string(index=False), flush=True)
+            yield compared(graph, score, options)
 
 
 def compared(graph: Graph, score: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -66,13 +62,11 @@ def compared(graph: Graph, score: str, options: argparse.Namespace) -> dict[str,
     x = rng.standard_normal((graph.n_rows, heads, n_cols), dtype=np.float32)
     a = 0.3 * rng.standard_normal((2, heads, n_cols), dtype=np.float32)
     dY = rng.standard_normal(x.shape, dtype=np.float32)
-    own = ours(graph, score, x, a, dY, options)
-    other = theirs(graph, score, x, a, dY, options.repeats)
-    difference = np.abs(own["Y"] - other["Y"]).max() / np.abs(other["Y"]).max()
+    mine = ours(graph, score, x, a, dY, options)
+    pyg = theirs(graph, score, x, a, dY, options.repeats)
+    difference = np.abs(mine["Y"] - pyg["Y"]).max() / np.abs(pyg["Y"]).max()
     assert difference < MOST_DIFFERENCE, f"{graph.name}, {score}: Y differs by {difference:.2g}"
     return {
-        **hardware("cuda"),
-        "commit": source_commit(),
         "strategy": options.strategy,
         "graph": graph.name,
         "edges": graph.nnz,
@@ -80,10 +74,10 @@ def compared(graph: Graph, score: str, options: argparse.Namespace) -> dict[str,
         "heads": heads,
         "columns": n_cols,
         "difference": float(difference),
-        **{f"ours_{k}": own[k] for k in ("forward_us", "backward_us", "peak_mib", "setup_ms")},
-        **{f"pyg_{k}": other[k] for k in ("forward_us", "backward_us", "peak_mib")},
-        "times_as_fast": (other["forward_us"] + other["backward_us"])
-        / (own["forward_us"] + own["backward_us"]),
+        **{f"ours_{k}": mine[k] for k in ("forward_us", "backward_us", "peak_mib", "setup_ms")},
+        **{f"pyg_{k}": pyg[k] for k in ("forward_us", "backward_us", "peak_mib")},
+        "times_as_fast": (pyg["forward_us"] + pyg["backward_us"])
+        / (mine["forward_us"] + mine["backward_us"]),
     }
 
 
@@ -110,17 +104,16 @@ def ours(
         else:
             scale = 1 / cupy.linalg.norm(X, axis=-1)
             inputs |= {"Q": X * scale[..., None], "scale": scale}
-        known = forward.run(inputs)
-        given = {**inputs, **known, "dY": cupy.asarray(dY)}
-        backward.run(given)
-        found = {
-            "Y": known["Y"].get(),
-            "forward_us": 1e6 * np.median(forward.seconds(inputs, options.repeats, _WARMUP)),
-            "backward_us": 1e6 * np.median(backward.seconds(given, options.repeats, _WARMUP)),
+        outputs = forward.run(inputs)
+        operands = {**inputs, **outputs, "dY": cupy.asarray(dY)}
+        backward.run(operands)
+        return {
+            "Y": outputs["Y"].get(),
+            "forward_us": median_us(forward.seconds(inputs, options.repeats, _WARMUP)),
+            "backward_us": median_us(backward.seconds(operands, options.repeats, _WARMUP)),
             "peak_mib": pool.total_bytes() / 2**20,
             "setup_ms": 1e3 * sum(sum(plan.setup_seconds.values()) for plan in plans),
         }
-    return found
 
 
 def theirs(graph: Graph, score: str, x: Any, a: Any, dY: Any, repeats: int) -> dict[str, Any]:
@@ -141,9 +134,9 @@ def theirs(graph: Graph, score: str, x: Any, a: Any, dY: Any, repeats: int) -> d
         for name in ("lin", "lin_l", "lin_r", "lin_src", "lin_dst"):
             if getattr(layer, name, None) is not None:
                 setattr(layer, name, torch.nn.Identity())
-        given = {"att_src": a[0], "att_dst": a[1]} if score == "gat" else {"att": a[0]}
+        weights = {"att_src": a[0], "att_dst": a[1]} if score == "gat" else {"att": a[0]}
         with torch.no_grad():
-            for name, value in given.items():
+            for name, value in weights.items():
                 getattr(layer, name).copy_(torch.as_tensor(value[None]))
     layer = layer.cuda()
     back = torch.as_tensor(dY.reshape(n_rows, -1)).cuda()

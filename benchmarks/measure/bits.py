@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.sparse import csr_array as sparse_matrix
+from study import machine, parser, record
 
 import accelviz
 from accelviz import bits
@@ -43,7 +43,6 @@ from accelviz.devices import find_device
 from accelviz.devices.cuda.timing import CudaLimits, event_seconds
 from accelviz.graph import Graph
 from accelviz.layers import Network, Products
-from accelviz.measure.records import hardware, source_commit
 from accelviz.plans import Call, KernelSpec, LaunchConfig
 
 ON_GPU = ("table", "sizes", "reuse", "gather", "density", "network")
@@ -67,21 +66,13 @@ WAYS = ("warpgroup", "tiled", "split")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=(*ON_GPU, "parts", "accuracy"))
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--batches", type=Path, help="what `parts` keeps, and `network` reads")
-    parser.add_argument("--repeats", type=int, default=20)
-    options = parser.parse_args()
-    rows: list[dict[str, Any]] = []
-    on_gpu = options.what in ON_GPU
-    about = {"hardware": hardware("cuda" if on_gpu else "cpu")["hardware"]}
-    about["commit"] = source_commit()
-    begin = rates() if on_gpu else ()
-    for row in itertools.chain(begin, globals()[options.what](options)):
-        rows.append({**row, **about})
-        pd.DataFrame(rows).to_csv(options.output, index=False)
-        print(" ".join(f"{value}" for value in row.values()), flush=True)
+    arguments = parser(__doc__, repeats=20)
+    arguments.add_argument("study", choices=(*ON_GPU, "parts", "accuracy"))
+    arguments.add_argument("--batches", type=Path, help="what `parts` keeps, and `network` reads")
+    options = arguments.parse_args()
+    on_gpu = options.study in ON_GPU
+    rows = itertools.chain(rates() if on_gpu else (), globals()[options.study](options))
+    record(rows, options.output, machine("cuda" if on_gpu else "cpu"))
 
 
 def rates() -> Iterator[dict[str, Any]]:
@@ -106,8 +97,8 @@ def rates() -> Iterator[dict[str, Any]]:
 def row(way: str, n: int, d: int, width: int, seconds: float, **more: Any) -> dict[str, Any]:
     """Return a line of the table."""
     rate = 2 * n * n * d / seconds / 1e12
-    found = {"way": way, "n": n, "d": d, "bits": width, "median_us": round(seconds * 1e6, 3)}
-    return {**found, "tflops": round(rate, 2), **more}
+    cells = {"way": way, "n": n, "d": d, "bits": width, "median_us": round(seconds * 1e6, 3)}
+    return {**cells, "tflops": round(rate, 2), **more}
 
 
 class Case:
@@ -116,8 +107,8 @@ class Case:
     def __init__(self, n: int, d: int, width: int) -> None:
         import torch
 
-        made = torch.Generator("cuda").manual_seed(n + d + width)
-        options = {"device": "cuda", "generator": made}
+        generator = torch.Generator("cuda").manual_seed(n + d + width)
+        options = {"device": "cuda", "generator": generator}
         self.a = torch.randint(0, 2, (n, n), dtype=torch.int8, **options)
         x = torch.randint(0, 1 << min(width, 7), (d, n), dtype=torch.int8, **options)
         self.x, self.width, self.torch = x.t(), width, torch
@@ -136,9 +127,9 @@ class Case:
         import cupy
 
         plan = bits.plan_product(self.A, self.X, way, **options)
-        found = plan.run(self.A, self.X, "cuda")
-        right = bool((found == cupy.from_dlpack(self.expected)).all())
-        assert right, f"{way} {self.A} {self.X} {options} is wrong"
+        product = plan.run(self.A, self.X, "cuda")
+        equal = bool((product == cupy.from_dlpack(self.expected)).all())
+        assert equal, f"{way} {self.A} {self.X} {options} is wrong"
         return plan.way, float(np.median(plan.seconds(self.A, self.X, repeats)))
 
     def int8(self, repeats: int) -> float:
@@ -148,7 +139,7 @@ class Case:
             event_seconds(lambda x=x: self.torch._int_mm(self.a, x, out=out), repeats, 3)
             for x in (self.x, self.x.contiguous())
         ]
-        return min(float(np.median(each)) for each in times)
+        return min(float(np.median(seconds)) for seconds in times)
 
 
 def table(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -160,8 +151,8 @@ def table(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 yield row(way, n, d, width, case.time(way, options.repeats, jump=False)[1])
             if way == "popc" and width == 1 and d == 1024:
                 for warps in ((4, 2), (2, 4), (2, 2)):
-                    found = case.time("tiled", options.repeats, jump=False, warps=warps)[1]
-                    yield row(f"tiled {warps[0]}x{warps[1]}", n, d, width, found)
+                    seconds = case.time("tiled", options.repeats, jump=False, warps=warps)[1]
+                    yield row(f"tiled {warps[0]}x{warps[1]}", n, d, width, seconds)
         yield row("cublas int8", n, d, 8, case.int8(options.repeats))
 
 
@@ -180,8 +171,8 @@ def reuse(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         for width in (4, 8, 16):
             case = Case(n, 1024, width)
             for again in (True, False):
-                found = case.time("tiled", options.repeats, jump=False, reuse=again)[1]
-                yield row("tiled", n, 1024, width, found, reuse=again)
+                seconds = case.time("tiled", options.repeats, jump=False, reuse=again)[1]
+                yield row("tiled", n, 1024, width, seconds, reuse=again)
 
 
 def sparse(n: int, degree: int) -> Graph:
@@ -198,8 +189,8 @@ def sums(graph: Graph, d: int, repeats: int) -> Iterator[tuple[str, int, float]]
     """Check and time sums of neighbors in float32, and of 8 and 4 bits; give way, bits, seconds."""
     import cupy
 
-    found = accelviz.benchmark(graph, ["lane_groups"], d, repeats=repeats, states=["warm"])
-    yield "lane_groups", 32, float(found["median_us"].iloc[0]) * 1e-6
+    table = accelviz.benchmark(graph, ["lane_groups"], d, repeats=repeats, states=["warm"])
+    yield "lane_groups", 32, float(table["median_us"].iloc[0]) * 1e-6
     for width in bits.gather.ROW_BITS:
         X = np.random.default_rng(d).integers(0, 1 << width, (graph.shape[1], d))
         plan, rows = bits.Gather(graph, d, width), bits.pack_rows(X, width)
@@ -237,19 +228,19 @@ def density(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 def parts(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Cut graphs into 1,500 parts; keep the edges of the first batches of 16 parts."""
-    kept: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for name in GRAPHS:
         graph = accelviz.load_graph(name)
         start = time.perf_counter()
         part = bits.batches.partition(graph, PARTS)
         seconds = time.perf_counter() - start
         cut = bits.batches.cut_edges(graph, part)
-        made = list(itertools.islice(bits.batches.batches(graph, part, PARTS_OF_BATCH), BATCHES))
+        batches = list(itertools.islice(bits.batches.batches(graph, part, PARTS_OF_BATCH), BATCHES))
         jumped = []
-        for i, batch in enumerate(made):
+        for i, batch in enumerate(batches):
             n = batch.nodes.size
             edges = np.nonzero(batch.A.planes[0])
-            kept[f"{name} {i}"] = np.stack([[n, n], *np.transpose(edges)]).astype(np.int32)
+            arrays[f"{name} {i}"] = np.stack([[n, n], *np.transpose(edges)]).astype(np.int32)
             X = bits.pack(np.zeros((n, 1), np.uint8), 1, "right")
             for rows, width in ((8, 128), (SIDE, SPLIT_BITS)):
                 plan = dataclasses.replace(
@@ -261,7 +252,7 @@ def parts(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             f"jumped_{rows}": round(float(np.mean([b for a, b in jumped if a == rows])), 4)
             for rows in (8, SIDE)
         }
-        nodes = round(float(np.mean([batch.nodes.size for batch in made])), 1)
+        nodes = round(float(np.mean([batch.nodes.size for batch in batches])), 1)
         yield {
             "graph": name,
             "edges": graph.nnz,
@@ -270,34 +261,34 @@ def parts(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             **shares,
             "metis_seconds": round(seconds, 2),
         }
-    np.savez_compressed(options.batches, **kept)
+    np.savez_compressed(options.batches, **arrays)
 
 
 def network(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Run both models on batches, of 8, 4 and 2 bits, and in float32 by PyTorch Geometric."""
     import torch
 
-    kept = np.load(options.batches)
+    arrays = np.load(options.batches)
     for name in GRAPHS:
-        edges = [kept[f"{name} {i}"] for i in range(BATCHES // 2)]
+        edges = [arrays[f"{name} {i}"] for i in range(BATCHES // 2)]
         for model in bits.networks.MODELS:
-            found: dict[str, list[float]] = {}
-            for each in edges:
-                n, pairs = int(each[0, 0]), each[1:]
+            times_of: dict[str, list[float]] = {}
+            for batch_edges in edges:
+                n, pairs = int(batch_edges[0, 0]), batch_edges[1:]
                 batch, nodes = batch_of(n, pairs)
                 with torch.no_grad():
-                    found.setdefault("pyg", []).append(pyg(model, nodes, pairs, options.repeats))
+                    times_of.setdefault("pyg", []).append(pyg(model, nodes, pairs, options.repeats))
                 for width in (8, 4, 2):
                     built = bits.networks.layers_of(model, FEATURES, CLASSES, width)
-                    made = Network(built, nodes.graph, Products(None, "cuda"))
-                    quantized = bits.networks.BitNetwork.of(made, nodes, width)
+                    network = Network(built, nodes.graph, Products(None, "cuda"))
+                    quantized = bits.networks.BitNetwork.of(network, nodes, width)
                     X = quantized.features(nodes.features)
                     run, logits = quantized.queued(batch, X)
                     times = event_seconds(run, options.repeats, 3)
                     if n <= CHECKED and width == 4:
                         assert np.array_equal(logits.get(), quantized.run(batch, X, "cpu"))
-                    found.setdefault(str(width), []).append(float(np.median(times)))
-            for way, times in found.items():
+                    times_of.setdefault(str(width), []).append(float(np.median(times)))
+            for way, times in times_of.items():
                 yield {
                     "graph": name,
                     "model": model,
@@ -333,16 +324,16 @@ def pyg(model: str, nodes: NodeData, pairs: Any, repeats: int) -> float:
         )
         for a, b in itertools.pairwise(widths)
     ]
-    built = [each.cuda() for each in convolutions]
+    built = [layer.cuda() for layer in convolutions]
     X = torch.from_numpy(np.array(nodes.features)).cuda()
     edges = torch.from_numpy(np.ascontiguousarray(pairs.T[::-1])).long().cuda()
 
     def run() -> None:
-        found = X
-        for i, each in enumerate(built):
-            found = each(found, edges)
+        Y = X
+        for i, layer in enumerate(built):
+            Y = layer(Y, edges)
             if i < len(built) - 1:
-                found = found.relu_()
+                Y = Y.relu_()
 
     return float(np.median(event_seconds(run, repeats, 5)))
 
@@ -352,19 +343,19 @@ def accuracy(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for data in (load_nodes("cora"), load_nodes("citeseer"), planted()):
         whole = bits.batches.partition(data.graph, 1)
         (batch,) = bits.batches.batches(data.graph, whole, 1)
-        runs = [(each, SEEDS.get((data.name, each), FEW_SEEDS)) for each in ("gcn", "gin")]
-        for model, seed in ((each, seed) for each, seeds in runs for seed in range(seeds)):
+        runs = [(model, SEEDS.get((data.name, model), FEW_SEEDS)) for model in ("gcn", "gin")]
+        for model, seed in ((model, seed) for model, seeds in runs for seed in range(seeds)):
             for width in (32, 16, 8, 4, 2, 1):
                 settings: dict[str, Any] = {"seed": seed, "device": "cpu", "progress": False}
-                found, trained = bits.networks.train(model, data, width, **settings)
+                result, trained = bits.networks.train(model, data, width, **settings)
                 about = {"data": data.name, "model": model, "seed": seed}
-                yield {**about, "bits": width, "how": "trained", "accuracy": found.test_accuracy}
-                for own in (8, 4, 2) if width == 32 else (width,):
-                    quantized = bits.networks.BitNetwork.of(trained, data, own)
+                yield {**about, "bits": width, "how": "trained", "accuracy": result.test_accuracy}
+                for bits_of in (8, 4, 2) if width == 32 else (width,):
+                    quantized = bits.networks.BitNetwork.of(trained, data, bits_of)
                     logits = quantized.run(batch, quantized.features(data.features), "cpu")
                     share = bits.networks.accuracy(logits, data)
                     how = "quantized afterwards" if width == 32 else "whole numbers"
-                    yield {**about, "bits": own, "how": how, "accuracy": share}
+                    yield {**about, "bits": bits_of, "how": how, "accuracy": share}
 
 
 def planted() -> NodeData:

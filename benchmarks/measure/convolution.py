@@ -14,23 +14,20 @@ parameters is another cut of its blocks than the rule's.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from study import machine, parser, record
 
 import accelviz
 from accelviz.convolution import ChannelMap
 from accelviz.devices import find_device
 from accelviz.devices.cuda.compiler import compile_options, compiled
 from accelviz.graph import Graph
-from accelviz.measure.records import hardware, source_commit
 from accelviz.plans.arithmetic import CUT_OFF, ROUNDING
 from accelviz.plans.operation import EPS32
 
@@ -77,15 +74,8 @@ SAMPLE = 4096
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--repeats", type=int, default=9)
-    options = parser.parse_args()
-    rows = []
-    for row in layers(options):
-        rows.append(row)
-        pd.DataFrame(rows).to_csv(options.output, index=False)
-        print(" ".join(f"{value}" for value in row.values()), flush=True)
+    options = parser(__doc__, repeats=9).parse_args()
+    record(layers(options.repeats), options.output, machine())
 
 
 @functools.cache
@@ -132,10 +122,10 @@ class Layer:
         """Return a map of channels first as one of channels last."""
         return planes.transpose(0, 2, 1).reshape(self.images * self.pixels, -1)
 
-    def error(self, found: Any, arithmetic: str = "float32") -> float:
+    def error(self, outputs: Any, arithmetic: str = "float32") -> float:
         """Hold Y, dX or the weights' gradient, by name, to float64."""
         worst = 0.0
-        for name, array in found.items():
+        for name, array in outputs.items():
             if name not in self._known:
                 self._known[name] = self._exact(name)
             exact, bound, terms = self._known[name]
@@ -150,7 +140,7 @@ class Layer:
         if name == "d_values":
             sums = [wide * 0, wide * 0]
             for i in range(0, len(self.X), 1 << 17):
-                X, dY = (each[i : i + (1 << 17)].astype(np.float64) for each in (self.X, self.dY))
+                X, dY = (array[i : i + (1 << 17)].astype(np.float64) for array in (self.X, self.dY))
                 sums = [sums[0] + dY.T @ X, sums[1] + abs(dY).T @ abs(X)]
             rows, columns = (
                 np.repeat(np.arange(self.channels.out_channels), self.channels.width),
@@ -162,9 +152,11 @@ class Layer:
         terms = max(1, int((self.mask.sum(axis=1 if name == "Y" else 0)).max()))
         return rows @ matrix, EPS32 * terms * (abs(rows) @ abs(matrix)), terms
 
-    def floor(self, what: str) -> float:
+    def floor(self, direction: str) -> float:
         """Count the bytes that a pass has to read and write."""
-        written = self.X.nbytes if what == "backward" else 0  # X and dY are read, dX is written
+        written = (
+            self.X.nbytes if direction == "backward" else 0
+        )  # X and dY are read, dX is written
         return self.X.nbytes + self.dY.nbytes + written + self.entries.nbytes
 
 
@@ -184,7 +176,7 @@ def ours(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], floa
     back = layer.entries[turned.nonzeros]
     for arithmetic in ("tf32", "3xtf32"):
         widths = {"n_cols": n, "arithmetic": arithmetic}
-        for what, graph, operation, operands, output in (
+        for direction, graph, operation, operands, output in (
             ("forward", pattern, "scc_last", {"values": layer.entries, "X": layer.X}, "Y"),
             ("d_input", turned.graph, "scc_last", {"values": back, "X": layer.dY}, "dX"),
             ("d_weights", pattern, "scc_last_weights", {"X": layer.X, "dY": layer.dY}, "d_values"),
@@ -196,10 +188,10 @@ def ours(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], floa
                     graph, "strided_windows", operation, {**widths, **cut}, **operands
                 )
                 run()
-                (found,) = outputs.values()
-                error = layer.error({output: found}, arithmetic)
+                (result,) = outputs.values()
+                error = layer.error({output: result}, arithmetic)
                 word = "".join(f" {key}={value}" for key, value in cut.items())
-                yield what, "strided_windows" + word, arithmetic, run, error
+                yield direction, "strided_windows" + word, arithmetic, run, error
 
 
 def chapters(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], float]]:
@@ -209,22 +201,22 @@ def chapters(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], 
     forward = [("dsxplore", {}), ("channel_stack", {"cyclic": 1}), ("convolution_stack", {})]
     if 4 * graph.nnz * len(layer.X) <= MOST_STACK:
         forward.append(("channel_stack", {"cyclic": 0}))
-    for name, given in forward:
+    for name, parameters in forward:
         run, outputs, *_ = planned(
-            *(graph, name, "scc", {**widths, **given}), values=layer.entries, X=X
+            *(graph, name, "scc", {**widths, **parameters}), values=layer.entries, X=X
         )
         run()
-        word = "".join(f" {key}={value}" for key, value in given.items())
+        word = "".join(f" {key}={value}" for key, value in parameters.items())
         yield "forward", name + word, "float32", run, layer.error({"Y": layer.last(outputs["Y"])})
     for name in ("dsxplore", "dsxplore_var"):
         operands = {"values": layer.entries, "X": X, "dY": dY}
         run, outputs, _, calls = planned(graph, name, "scc_gradient", widths, **operands)
         run()
-        found = {"dX": layer.last(outputs["dX"]), "d_values": outputs["d_values"]}
-        yield "backward", name, "float32", run, layer.error(found)
+        gradients = {"dX": layer.last(outputs["dX"]), "d_values": outputs["d_values"]}
+        yield "backward", name, "float32", run, layer.error(gradients)
         if name == "dsxplore":
-            for what, call in zip(("d_weights", "d_input"), calls, strict=True):
-                yield what, name, "float32", call, float("nan")
+            for direction, call in zip(("d_weights", "d_input"), calls, strict=True):
+                yield direction, name, "float32", call, float("nan")
 
 
 def rivals(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], float]]:
@@ -235,13 +227,13 @@ def rivals(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], fl
 
     channels, side = layer.channels, int(layer.pixels**0.5)
     X, dY, dense = (
-        torch.as_tensor(each, device="cuda") for each in (layer.X, layer.dY, layer.dense)
+        torch.as_tensor(array, device="cuda") for array in (layer.X, layer.dY, layer.dense)
     )
-    maps = [each.reshape(layer.images, side, side, -1).permute(0, 3, 1, 2) for each in (X, dY)]
+    maps = [array.reshape(layer.images, side, side, -1).permute(0, 3, 1, 2) for array in (X, dY)]
     whole = torch.randn(channels.out_channels, channels.in_channels, 1, 1, device="cuda")
     part = whole[:, : channels.width].contiguous()
     mask = torch.as_tensor(layer.mask, device="cuda")
-    kernels = [each.to(memory_format=torch.channels_last) for each in (whole, part)]
+    kernels = [array.to(memory_format=torch.channels_last) for array in (whole, part)]
     windows = torch.tensor(channels.windows, device="cuda").long()
     weights = torch.as_tensor(layer.weights, device="cuda")
     cycle = channels.cyclic_distance
@@ -269,13 +261,13 @@ def rivals(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], fl
                 conv2d_weight(maps[0], kernel.shape, maps[1], groups=groups)
 
             backward = (d_input, d_weights) if arithmetic == "tf32" else ()
-            for what in (forward, *backward):
-                yield what.__name__, name, arithmetic, what, float("nan")
+            for direction in (forward, *backward):
+                yield direction.__name__, name, arithmetic, direction, float("nan")
         torch.matmul(X, dense.T, out=Y)
-        own = "tf32" if arithmetic == "tf32" else "float32"
+        rounding = "tf32" if arithmetic == "tf32" else "float32"
         import cupy
 
-        error = layer.error({"Y": cupy.asarray(Y[:SAMPLE])}, own)
+        error = layer.error({"Y": cupy.asarray(Y[:SAMPLE])}, rounding)
         yield "forward", "masked", arithmetic, lambda: torch.matmul(X, dense.T, out=Y), error
         yield "d_input", "masked", arithmetic, lambda: torch.matmul(dY, dense, out=dX), float("nan")
         yield "d_weights", "masked", arithmetic, lambda: (dY.T @ X) * mask, float("nan")
@@ -283,7 +275,7 @@ def rivals(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], fl
             yield "forward", "torch windows", arithmetic, stacked, float("nan")
 
 
-def layers(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def layers(repeats: int) -> Iterator[dict[str, Any]]:
     """Check and time everything, layer by layer."""
     from accelviz.devices.cuda.timing import CudaLimits, event_seconds
 
@@ -296,20 +288,19 @@ def layers(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     bandwidth = CudaLimits().copy_bandwidth
     for network, shape, batch, groups, overlap in cells:
         layer = Layer(shape, batch, groups, overlap)
-        for what, name, arithmetic, run, error in itertools.chain(
+        for direction, name, arithmetic, run, error in itertools.chain(
             ours(layer), chapters(layer), rivals(layer)
         ):
-            times = event_seconds(run, options.repeats, 2, cold=True)
+            times = event_seconds(run, repeats, 2, cold=True)
             yield {
                 "network": network,
                 **layer.about,
-                "pass": what,
+                "pass": direction,
                 "strategy": name,
                 "arithmetic": arithmetic,
                 "median_us": round(float(np.median(times)) * 1e6, 2),
-                "floor_us": round(layer.floor(what) / bandwidth * 1e6, 2),
+                "floor_us": round(layer.floor(direction) / bandwidth * 1e6, 2),
                 "error": error,
-                **machine(),
             }
 
 
@@ -320,7 +311,7 @@ def compile_all(cells: list[Any]) -> None:
         graph = channel_map(before, after, groups, overlap).graph
         n = batch * side * side
         for arithmetic in ("tf32", "3xtf32"):
-            given = {"n_cols": n, "arithmetic": arithmetic}
+            widths = {"n_cols": n, "arithmetic": arithmetic}
             for operation, pattern in (
                 ("scc_last", graph),
                 ("scc_last", graph.transposed().graph),
@@ -328,14 +319,14 @@ def compile_all(cells: list[Any]) -> None:
             ):
                 cuts = [{}]
                 if (batch, groups, overlap) == CUT_SETTING:
-                    cuts += cuts_of(pattern, operation, given)
+                    cuts += cuts_of(pattern, operation, widths)
                 plans += [
-                    accelviz.plan(pattern, operation=operation, **given, **cut) for cut in cuts
+                    accelviz.plan(pattern, operation=operation, **widths, **cut) for cut in cuts
                 ]
     kernels = [call.kernel for plan in plans for call in plan.calls]
-    wanted = {(each.source(), compile_options(each)): each for each in kernels}
+    wanted = {(kernel.source(), compile_options(kernel)): kernel for kernel in kernels}
     with ThreadPoolExecutor(12) as threads:
-        list(threads.map(lambda each: compiled(each), wanted.values()))
+        list(threads.map(compiled, wanted.values()))
     print(f"{len(wanted)} kernels compiled", flush=True)
 
 
@@ -343,22 +334,17 @@ def cuts_of(graph: Graph, operation: str, widths: dict[str, Any]) -> list[dict[s
     """Return other cuts of our blocks than the rule's, none wider than the layer."""
     names, values, side = CUTS[operation]
     plan = accelviz.plan(graph, operation=operation, **widths)
-    found = []
-    for each in values:
-        cut = dict(zip(names, each, strict=True))
+    cuts = []
+    for sizes in values:
+        cut = dict(zip(names, sizes, strict=True))
         filters, channels = cut.get("pieces", 1) * cut.get("piece", 64), 32
         if operation == "scc_last_weights":
             filters *= cut["filter_warps"]
             channels *= cut["channels"] * cut["channel_warps"]
         fits = filters <= max(64, graph.n_rows) and channels <= max(side, graph.shape[1])
         if fits and any(plan.parameters[name] != value for name, value in cut.items()):
-            found.append(cut)
-    return found
-
-
-def machine() -> dict[str, str]:
-    """Name the GPU and the source."""
-    return {"hardware": hardware("cuda")["hardware"], "commit": source_commit()}
+            cuts.append(cut)
+    return cuts
 
 
 if __name__ == "__main__":

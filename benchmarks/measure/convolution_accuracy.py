@@ -12,13 +12,11 @@ time; the seed draws weights, batches, the split of the digits, and the teacher.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from study import parser, record
 
 from accelviz.convolution import Kernel
 from accelviz.measure.records import source_commit
@@ -33,28 +31,20 @@ SHIFTS = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, default=10)
-    options = parser.parse_args()
-    rows = []
-    for seed in range(options.seeds):
+    options = parser(__doc__)
+    options.add_argument("--seeds", type=int, default=10)
+    chosen = options.parse_args()
+    record(accuracies(chosen.seeds), chosen.output, {"commit": source_commit()})
+
+
+def accuracies(seeds: int) -> Iterator[dict[str, Any]]:
+    """Train on both problems with every way of mixing, seed by seed."""
+    for seed in range(seeds):
         for data, problem in (("teacher", teacher), ("digits", digits)):
             for mixing, kernel in MIXING.items():
                 accuracy, weights = problem(seed, kernel)
-                rows.append(
-                    {
-                        "data": data,
-                        "mixing": mixing,
-                        "kernel": kernel.name,
-                        "seed": seed,
-                        "test_accuracy": round(accuracy, 4),
-                        "weights": weights,
-                        "commit": source_commit(),
-                    }
-                )
-                pd.DataFrame(rows).to_csv(options.output, index=False)
-                print(*rows[-1].values(), flush=True)
+                about = {"data": data, "mixing": mixing, "kernel": kernel.name, "seed": seed}
+                yield {**about, "test_accuracy": round(accuracy, 4), "weights": weights}
 
 
 class Parameters:
@@ -126,32 +116,32 @@ class Blocks:
 
     def forward(self, X: Any) -> tuple[Any, list[Any]]:
         """Return the scores, and what the way back needs."""
-        own, kept = self.parameters.arrays, []
+        arrays, saved = self.parameters.arrays, []
         for block in "12":
-            seen = depthwise(X, own[f"dw{block}"]) if self.pixels else X
-            Y = np.maximum(seen @ own[f"mix{block}"].T + own[f"bias{block}"], 0)
-            kept.append((X, seen, Y))
+            seen = depthwise(X, arrays[f"dw{block}"]) if self.pixels else X
+            Y = np.maximum(seen @ arrays[f"mix{block}"].T + arrays[f"bias{block}"], 0)
+            saved.append((X, seen, Y))
             X = Y
         pooled = X.mean(axis=(1, 2)) if self.pixels else X
-        return pooled @ own["dense"].T, [*kept, pooled]
+        return pooled @ arrays["dense"].T, [*saved, pooled]
 
-    def gradients(self, kept: list[Any], d_scores: Any) -> tuple[dict[str, Any], Any]:
+    def gradients(self, saved: list[Any], d_scores: Any) -> tuple[dict[str, Any], Any]:
         """Return the gradients by all arrays, and by the input."""
-        own = self.parameters.arrays
-        found = {"dense": d_scores.T @ kept[-1]}
-        dY = d_scores @ own["dense"]
+        arrays = self.parameters.arrays
+        gradients = {"dense": d_scores.T @ saved[-1]}
+        dY = d_scores @ arrays["dense"]
         if self.pixels:
-            pixels = np.prod(kept[0][0].shape[1:3])
-            dY = np.broadcast_to(dY[:, None, None] / pixels, kept[1][2].shape)
-        for block, (X, seen, Y) in zip("21", (kept[1], kept[0]), strict=True):
+            pixels = np.prod(saved[0][0].shape[1:3])
+            dY = np.broadcast_to(dY[:, None, None] / pixels, saved[1][2].shape)
+        for block, (X, seen, Y) in zip("21", (saved[1], saved[0]), strict=True):
             dZ = (dY * (Y > 0)).astype(np.float32)
             flat = dZ.reshape(-1, CHANNELS)
-            found[f"mix{block}"] = flat.T @ seen.reshape(-1, CHANNELS)
-            found[f"bias{block}"] = flat.sum(axis=0)
-            dY = dZ @ own[f"mix{block}"]
+            gradients[f"mix{block}"] = flat.T @ seen.reshape(-1, CHANNELS)
+            gradients[f"bias{block}"] = flat.sum(axis=0)
+            dY = dZ @ arrays[f"mix{block}"]
             if self.pixels:
-                dY, found[f"dw{block}"] = depthwise_gradient(X, own[f"dw{block}"], dY)
-        return found, dY
+                dY, gradients[f"dw{block}"] = depthwise_gradient(X, arrays[f"dw{block}"], dY)
+        return gradients, dY
 
 
 def entropy_gradient(scores: Any, labels: Any) -> Any:
@@ -174,20 +164,20 @@ def teacher(seed: int, kernel: Kernel, steps: int = 3000) -> tuple[float, int]:
     model = Blocks(kernel, 2, rng, pixels=False)
     for step in range(steps):
         X, labels = drawn(BATCH)
-        scores, kept = model.forward(X)
-        found, _ = model.gradients(kept, entropy_gradient(scores, labels))
-        model.parameters.update(found, RATE * (1 - step / steps))
+        scores, saved = model.forward(X)
+        gradients, _ = model.gradients(saved, entropy_gradient(scores, labels))
+        model.parameters.update(gradients, RATE * (1 - step / steps))
     X, labels = drawn(10_000)
     return float((model.forward(X)[0].argmax(axis=1) == labels).mean()), model.parameters.count
 
 
 def batches(n: int, epochs: int, rng: np.random.Generator) -> Iterator[tuple[float, Any]]:
     """Give the share that is left, and the examples of each batch."""
-    each = n // BATCH
+    n_batches = n // BATCH
     for epoch in range(epochs):
         order = rng.permutation(n)
-        for i in range(each):
-            left = 1 - (epoch * each + i) / (epochs * each)
+        for i in range(n_batches):
+            left = 1 - (epoch * n_batches + i) / (epochs * n_batches)
             yield left, order[i * BATCH : (i + 1) * BATCH]
 
 
@@ -213,14 +203,14 @@ def digits(seed: int, kernel: Kernel, epochs: int = 30) -> tuple[float, int]:
     learn, test = order[: labels.size * 2 // 3], order[labels.size * 2 // 3 :]
     model = Blocks(kernel, 10, rng, pixels=True)
     model.parameters.add("stem", (9, CHANNELS), 9)
-    for left, own in batches(learn.size, epochs, rng):
-        X, stem = images[learn[own]], model.parameters.arrays["stem"]
+    for left, batch in batches(learn.size, epochs, rng):
+        X, stem = images[learn[batch]], model.parameters.arrays["stem"]
         Z = stemmed(X, stem)
-        scores, kept = model.forward(halved(np.maximum(Z, 0)))
-        found, dX = model.gradients(kept, entropy_gradient(scores, labels[learn[own]]))
+        scores, saved = model.forward(halved(np.maximum(Z, 0)))
+        gradients, dX = model.gradients(saved, entropy_gradient(scores, labels[learn[batch]]))
         dZ = dX.repeat(2, axis=1).repeat(2, axis=2) / 4 * (Z > 0)
-        found["stem"] = depthwise_gradient(np.broadcast_to(X, Z.shape), stem, dZ)[1]
-        model.parameters.update(found, 2 * RATE * left)
+        gradients["stem"] = depthwise_gradient(np.broadcast_to(X, Z.shape), stem, dZ)[1]
+        model.parameters.update(gradients, 2 * RATE * left)
     Z = stemmed(images[test], model.parameters.arrays["stem"])
     guessed = model.forward(halved(np.maximum(Z, 0)))[0].argmax(axis=1)
     return float((guessed == labels[test]).mean()), model.parameters.count

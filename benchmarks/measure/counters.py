@@ -9,19 +9,17 @@ Needs a GPU and `ncu`. Times under a profiler are not times: those are in the ot
 from __future__ import annotations
 
 import argparse
-import datetime
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import nsight
 import pandas as pd
-from measure import opened
+from study import full_machine, opened, parser, write
 
 import accelviz
-from accelviz import files, measure
+from accelviz import measure
 from accelviz.devices import find_device
-from accelviz.measure.records import parameters_text, source_commit
+from accelviz.measure.records import parameters_text
 from accelviz.plans import Plan
 
 #: What is counted, by the name it has in the table.
@@ -68,21 +66,15 @@ CASES: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("what", choices=["profile", "launch"], help="launch is what ncu runs")
-    parser.add_argument("--cases", choices=list(CASES), default="published")
-    parser.add_argument("--graphs", nargs="+", default=["collab-twin", "ppa-twin"])
-    parser.add_argument("--orders", nargs="+", default=["natural", "shuffled"])
-    parser.add_argument("--columns", nargs="+", type=int, default=[32, 64, 128])
-    parser.add_argument("--warm", action="store_true", help="leave the caches as they are")
-    parser.add_argument("--output", type=Path)
-    options = parser.parse_args()
-    if options.what == "launch":
-        launch(options)
-    else:
-        profile(options)
+    graphs = ["collab-twin", "ppa-twin"]
+    options = parser(__doc__, graphs=graphs, columns=[32, 64, 128], output=False)
+    options.add_argument("command", choices=["profile", "launch"], help="launch is what ncu runs")
+    options.add_argument("--cases", choices=list(CASES), default="published")
+    options.add_argument("--orders", nargs="+", default=["natural", "shuffled"])
+    options.add_argument("--warm", action="store_true", help="leave the caches as they are")
+    options.add_argument("--output", help="CSV to write")
+    chosen = options.parse_args()
+    {"launch": launch, "profile": profile}[chosen.command](chosen)
 
 
 def plans(options: argparse.Namespace) -> Iterator[Plan]:
@@ -103,18 +95,13 @@ def launch(options: argparse.Namespace) -> None:
 
 
 def profile(options: argparse.Namespace) -> None:
-    made = list(plans(options))
+    profiled = list(plans(options))
     chosen = ("--cases", options.cases, "--graphs", *options.graphs, "--orders", *options.orders)
     columns = ("--columns", *map(str, options.columns))
-    entries = [plan.kernel.entry for plan in made if plan.kernel]
+    entries = [plan.kernel.entry for plan in profiled if plan.kernel]
     script = [__file__, "launch", *chosen, *columns]
-    found = nsight.profile(script, entries, METRICS.values(), warm=options.warm)
-    common = {
-        **find_device("cuda").hardware(),
-        "date": datetime.date.today().isoformat(),
-        "commit": source_commit(),
-        "state": "warm" if options.warm else "cold",
-    }
+    launches = nsight.profile(script, entries, METRICS.values(), warm=options.warm)
+    common = {**full_machine(), "state": "warm" if options.warm else "cold"}
     rows = [
         {
             **common,
@@ -125,11 +112,10 @@ def profile(options: argparse.Namespace) -> None:
             "columns": plan.n_cols,
             **{name: counters.get(metric) for name, metric in METRICS.items()},
         }
-        for plan, counters in zip(made, found, strict=True)
+        for plan, counters in zip(profiled, launches, strict=True)
     ]
     table = pd.DataFrame(rows)
-    with files.written_whole(options.output) as temporary:
-        table.to_csv(temporary, index=False)
+    write(table, options.output)
     print(table.drop(columns=list(common)).to_string())
 
 

@@ -21,9 +21,10 @@ from typing import Any
 import nsight
 import numpy as np
 import pandas as pd
+from study import write
 
 import accelviz
-from accelviz import files, measure
+from accelviz import measure
 from accelviz.devices import find_device
 from accelviz.measure.records import source_commit
 from accelviz.plans import Plan
@@ -106,10 +107,10 @@ def emulate(options: argparse.Namespace) -> None:
 
     rows = []
     for case, plan in cases():
-        found = launch_traffic(plan, measure.features(plan.pattern.shape[1], plan.n_cols))
+        traffic = launch_traffic(plan, measure.features(plan.pattern.shape[1], plan.n_cols))
         for space, measures in (("global", ("requests", "sectors")), ("shared", ("wavefronts",))):
             for kind in ("load", "store", "atomic"):
-                chosen = found[(found["space"] == space) & (found["kind"] == kind)]
+                chosen = traffic[(traffic["space"] == space) & (traffic["kind"] == kind)]
                 rows += [
                     {
                         **case,
@@ -158,8 +159,7 @@ def compare(options: argparse.Namespace) -> None:
     ]
     both.insert(0, "date", datetime.date.today().isoformat())
     both.insert(1, "commit", source_commit())
-    with files.written_whole(options.output) as temporary:
-        both.to_csv(temporary, index=False)
+    write(both, options.output)
     print(both[[*KEY, "quantity", "count_emulated", "count_hardware", "ratio"]].to_string())
 
 

@@ -110,15 +110,15 @@ def measure(page) -> None:
 
 def pressed(page, slider: str) -> list[float]:
     """Press keys back and forth, each after the one before was shown."""
-    found = []
+    times = []
     control = page.locator(f"[data-control={slider}]").first
     for move in range(MOVES):
         control.focus()
         key = "ArrowLeft" if move % 10 < 5 else "ArrowRight"
         page.evaluate(REPAINT, [key, 1, READY, 60_000])
         page.keyboard.press(key)
-        found.append(page.evaluate("window.repaint"))
-    return found
+        times.append(page.evaluate("window.repaint"))
+    return times
 
 
 if __name__ == "__main__":

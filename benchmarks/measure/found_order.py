@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
 import time
-from pathlib import Path
 
 import pandas as pd
-from measure import SIXTEEN, opened
+from measure import SIXTEEN
+from study import opened, parser, write
 
 import accelviz
-from accelviz import files
 from accelviz.graph import Graph
 from accelviz.ordering import vertex_order
 
@@ -28,17 +26,9 @@ ORDER = "rabbit"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--graphs", nargs="+", default=SIXTEEN)
-    parser.add_argument("--columns", nargs="+", type=int, default=[32, 64, 128])
-    parser.add_argument("--repeats", type=int, default=11)
-    parser.add_argument("--cache", metavar="FOLDER", help="keep twins on disk there")
-    parser.add_argument("--output", type=Path, required=True, help="CSV to write")
-    options = parser.parse_args()
-    if options.cache:
-        os.environ["ACCELVIZ_CACHE"] = options.cache
+    columns = [32, 64, 128]
+    arguments = parser(__doc__, graphs=SIXTEEN, columns=columns, repeats=11, cache=True)
+    options = arguments.parse_args()
     vertex_order("citeseer", ORDER)  # compiles
     accelviz.benchmark("cora", CASES, options.columns, "cuda", repeats=1)
 
@@ -48,28 +38,20 @@ def main() -> None:
         start = time.perf_counter()
         order = vertex_order(shuffled, ORDER)
         seconds = time.perf_counter() - start
-        found = dataclasses.replace(
+        renumbered = dataclasses.replace(
             order.apply_to_graph(shuffled, columns=True), name=f"{shuffled.name}-{ORDER}"
         )
-        table = measured([shuffled, found], options)
-        table["order_seconds"] = table["graph"].map({found.name: seconds, shuffled.name: 0.0})
+        table = measured([shuffled, renumbered], options)
+        table["order_seconds"] = table["graph"].map({renumbered.name: seconds, shuffled.name: 0.0})
         tables.append(table)
-        print(summary(table, shuffled, found, seconds), flush=True)
-        with files.written_whole(options.output) as temporary:
-            pd.concat(tables).to_csv(temporary, index=False)
+        print(summary(table, shuffled, renumbered, seconds), flush=True)
+        write(pd.concat(tables), options.output)
 
 
 def measured(graphs: list[Graph], options: argparse.Namespace) -> pd.DataFrame:
     """Time both orders of a graph in one run."""
-    return accelviz.benchmark(
-        graphs,
-        CASES,
-        options.columns,
-        "cuda",
-        repeats=options.repeats,
-        states=("warm",),
-        progress=False,
-    )
+    warm = {"repeats": options.repeats, "states": ("warm",), "progress": False}
+    return accelviz.benchmark(graphs, CASES, options.columns, "cuda", **warm)
 
 
 def summary(table: pd.DataFrame, before: Graph, after: Graph, seconds: float) -> str:

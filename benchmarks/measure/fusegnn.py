@@ -25,14 +25,13 @@ import argparse
 import contextlib
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import cupy
 import nsight
 import numpy as np
-import pandas as pd
 from scipy import sparse
+from study import parser, record
 
 import accelviz
 from accelviz import measure
@@ -73,28 +72,20 @@ COUNTED = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("what", choices=["latency", "crossover", "counters", "launch"])
-    parser.add_argument("--graphs", nargs="+", default=list(FEATURES), choices=list(FEATURES))
-    parser.add_argument("--hidden", nargs="+", type=int, default=HIDDEN)
-    parser.add_argument("--models", nargs="+", default=MODELS, choices=MODELS)
-    parser.add_argument("--forms", nargs="+", default=FORMS, choices=FORMS)
-    parser.add_argument("--output", type=Path, help="CSV, written after each row")
-    options = parser.parse_args()
-    if options.what == "launch":  # what ncu runs
+    studies = {"latency": latency, "crossover": crossover, "counters": counters}
+    arguments = parser(__doc__, graphs=list(FEATURES), output=False)
+    arguments.add_argument("study", choices=[*studies, "launch"], help="launch is what ncu runs")
+    arguments.add_argument("--hidden", nargs="+", type=int, default=HIDDEN)
+    arguments.add_argument("--models", nargs="+", default=MODELS, choices=MODELS)
+    arguments.add_argument("--forms", nargs="+", default=FORMS, choices=FORMS)
+    arguments.add_argument("--output", help="CSV, written after each row")
+    options = arguments.parse_args()
+    if options.study == "launch":
         for ready, operands in launches(options.graphs):
             ready.run(operands)
-        return
-    rows = []
-    for row in {"latency": latency, "crossover": crossover, "counters": counters}[options.what](
-        options
-    ):
-        rows.append({**row, **hardware("cuda"), "commit": source_commit()})
-        print(*row.values(), flush=True)
-        if options.output:
-            pd.DataFrame(rows).to_csv(options.output, index=False)
+    else:
+        about = {**hardware("cuda"), "commit": source_commit()}
+        record(studies[options.study](options), options.output, about)
 
 
 def seconds(work: Callable[[], Any], stream: Any = None) -> float:
@@ -146,10 +137,10 @@ def latency(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 convert = conversion(graph) if form == "gar" else None
                 for hidden in options.hidden:
                     case = {"graph": name, "edges": graph.nnz, "model": model, "form": form}
-                    found = one_pass(graph, model, form, hidden, convert)
+                    result = one_pass(graph, model, form, hidden, convert)
                     if hidden != HIDDEN[0]:
-                        found["peak_mib"] = float("nan")
-                    yield {**case, "hidden": hidden, **found}
+                        result["peak_mib"] = float("nan")
+                    yield {**case, "hidden": hidden, **result}
 
 
 def one_pass(
@@ -160,14 +151,14 @@ def one_pass(
     try:
         if form == "pyg":
             return theirs(graph, model, hidden)
-        return own(graph, model, form, hidden, convert)
+        return ours(graph, model, form, hidden, convert)
     except Exception as error:  # two libraries have classes of their own for this
         if "memory" not in str(error).lower():
             raise
         return {"ms": float("nan"), "peak_mib": float("nan"), "parts_ms": "{}", "problem": "memory"}
 
 
-def own(
+def ours(
     graph: Graph, model: str, form: str, hidden: int, convert: Callable[[], None] | None
 ) -> dict[str, Any]:
     """Time a pass by fuseGNN's kernels or ours, and its sparse operations."""
@@ -185,7 +176,7 @@ def own(
         key: 0.1 * rng.standard_normal(shape, dtype=np.float32)
         for key, shape in layer.shapes().items()
     }
-    kept = matrix.with_values(gcn_weights(matrix))
+    normalized = matrix.with_values(gcn_weights(matrix))
 
     def step() -> None:
         used = matrix
@@ -193,7 +184,7 @@ def own(
             with products.clock("conversion"):
                 convert()
         if model == "gcn":
-            used = kept if form == "ours" else matrix.with_values(gcn_weights(matrix))
+            used = normalized if form == "ours" else matrix.with_values(gcn_weights(matrix))
         _, context = layer.forward(used, X, parameters)
         layer.backward(dY, context)
 
@@ -204,7 +195,7 @@ def own(
     with products.stream:
         for _ in range(_REPEATS):
             step()
-    parts = {each: 1e3 * total / _REPEATS for each, total in products.reset().items()}
+    parts = {name: 1e3 * total / _REPEATS for name, total in products.reset().items()}
     return {"ms": 1e3 * taken, "peak_mib": peak / 2**20, "parts_ms": json.dumps(parts)}
 
 
@@ -244,10 +235,10 @@ def crossover(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             row["chosen"] = faster_aggregation(graph, n_cols)
             for form in ("gas", "gar"):
                 row[f"{form}_us"] = 0.0
-                for each in (graph, graph.transposed().graph):
-                    plan = accelviz.plan(each, f"fusegnn_{form}", n_cols)
+                for pattern in (graph, graph.transposed().graph):
+                    plan = accelviz.plan(pattern, f"fusegnn_{form}", n_cols)
                     ready = find_device("cuda").prepare(plan)
-                    X = cupy.zeros((each.shape[1], n_cols), np.float32)
+                    X = cupy.zeros((pattern.shape[1], n_cols), np.float32)
                     operands = ready.placed(plan.operation.named(X))
                     row[f"{form}_us"] += 1e6 * np.median(ready.seconds(operands, _REPEATS, _WARMUP))
             yield {**row, "conversion_us": convert_us}
@@ -272,13 +263,13 @@ def counters(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         for strategy in strategies if name in options.graphs else ():
             plan = accelviz.plan("cora", strategy, n_cols)
             kernels = (call.kernel for call in plan.calls)
-            cases += [(name, n_cols, strategy, each.entry) for each in kernels if each]
+            cases += [(name, n_cols, strategy, kernel.entry) for kernel in kernels if kernel]
     script = [__file__, "launch", "--graphs", *options.graphs]
     wanted = [metric for metric, _ in METRICS.values()]
-    found = nsight.profile(script, {entry for *_, entry in cases}, wanted)
-    for (name, n_cols, strategy, entry), own in zip(cases, found, strict=True):
+    launches_counted = nsight.profile(script, {entry for *_, entry in cases}, wanted)
+    for (name, n_cols, strategy, entry), counts in zip(cases, launches_counted, strict=True):
         row = {"graph": name, "columns": n_cols, "strategy": strategy, "kernel": entry}
-        yield row | {key: own.get(metric, 0) * by for key, (metric, by) in METRICS.items()}
+        yield row | {key: counts.get(metric, 0) * by for key, (metric, by) in METRICS.items()}
 
 
 if __name__ == "__main__":

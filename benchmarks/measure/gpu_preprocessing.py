@@ -11,18 +11,15 @@ product by both clocks.
 
 from __future__ import annotations
 
-import argparse
-import os
-import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import cupy
 import numpy as np
 import pandas as pd
-from measure import TWINS, opened
+from measure import TWINS
+from study import host_seconds, opened, parser, write
 
 import accelviz
 from accelviz import measure
@@ -42,31 +39,22 @@ WARMUP, HOST_REPEATS = 3, 3
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--graphs", nargs="+", default=[*bundled_graphs(), *TWINS])
-    parser.add_argument(
-        "--orders", nargs="+", default=["natural", "shuffled"], help="of twins' ids"
-    )
-    parser.add_argument("--columns", nargs="+", type=int, default=[128])
-    parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--cache", metavar="FOLDER", help="keep twins on disk there")
-    parser.add_argument("--output", type=Path, help="CSV to write")
-    options = parser.parse_args()
-    if options.cache:
-        os.environ["ACCELVIZ_CACHE"] = options.cache
-
+    graphs = [*bundled_graphs(), *TWINS]
+    arguments = parser(__doc__, graphs=graphs, columns=[128], repeats=15, cache=True)
+    orders = ["natural", "shuffled"]
+    arguments.add_argument("--orders", nargs="+", default=orders, help="of twins' ids")
+    options = arguments.parse_args()
     measured(opened("cora", "natural", False), "natural", 128, 1)  # compiles everything
-    found = []
+    rows = []
     for name in options.graphs:
         orders = options.orders if name.endswith("-twin") else ["natural"]
         for order in orders:
             graph = opened(name, order, bool(options.cache))
             for n_cols in options.columns:
-                found.append(measured(graph, order, n_cols, options.repeats))
-                show(found[-1])
-    table = pd.DataFrame(found)
-    if options.output:
-        table.to_csv(options.output, index=False, float_format="%.2f")
+                rows.append(measured(graph, order, n_cols, options.repeats))
+                show(rows[-1])
+    table = pd.DataFrame(rows)
+    write(table, options.output, float_format="%.2f")
     for title, part in (
         ("all", table),
         ("above a million nonzeros", table[table["nnz"] > 1_000_000]),
@@ -80,24 +68,24 @@ def main() -> None:
 def measured(graph: Graph, order: str, n_cols: int, repeats: int) -> dict[str, Any]:
     """Measure one graph; times in microseconds, the first three of each kind are quartiles."""
     host, host_seconds = planned_on_host(graph, n_cols)
-    there = uploaded(graph)
+    pattern = uploaded(graph)
     setting = (
         BlockSetting(host.workers_per_block, host.parameters["group_nzs"]),
         host.parameters["short_nzs"],
         host.parameters["block_order"],
     )
-    check(preprocessing.preprocess(there, *setting), host)
+    check(preprocessing.preprocess(pattern, *setting), host)
 
     def copied() -> None:
         pointers, columns = map(cupy.asarray, (graph.row_pointers, graph.column_indices))
         preprocessing.preprocess(Pattern(pointers, columns, graph.shape), *setting)
 
-    gpu = event_seconds(lambda: preprocessing.queue(there, *setting), repeats, WARMUP)
-    wall = wall_seconds(lambda: preprocessing.preprocess(there, *setting), repeats)
+    gpu = event_seconds(lambda: preprocessing.queue(pattern, *setting), repeats, WARMUP)
+    wall = wall_seconds(lambda: preprocessing.preprocess(pattern, *setting), repeats)
     with_copies = wall_seconds(copied, min(repeats, 5))
-    ready = find_device("cuda").prepare(device_plan(there, n_cols))
-    given = {"values": graph.adjacency.data, "X": measure.features(graph.shape[1], n_cols)}
-    operands, out = ready.placed(given), ready.outputs()
+    ready = find_device("cuda").prepare(device_plan(pattern, n_cols))
+    arrays = {"values": graph.adjacency.data, "X": measure.features(graph.shape[1], n_cols)}
+    operands, out = ready.placed(arrays), ready.outputs()
     spmm = ready.seconds(operands, repeats, WARMUP)
     spmm_wall = wall_seconds(lambda: ready.run(operands, out), repeats)
     row = {
@@ -123,7 +111,7 @@ def measured(graph: Graph, order: str, n_cols: int, repeats: int) -> dict[str, A
     row["wall_ratio"] = row["wall_us"] / row["spmm_us"]
     passes = max(1, -(-int(graph.degrees.max(initial=0)).bit_length() // preprocessing.DIGIT_BITS))
     row["passes"] = passes
-    steps = step_seconds(lambda: preprocessing.queue(there, *setting, record_steps=True), passes)
+    steps = step_seconds(lambda: preprocessing.queue(pattern, *setting, record_steps=True), passes)
     for step, seconds in steps.items():
         row[f"{step}_us"] = 1e6 * seconds
     row["rest_us"] = row["gpu_us"] - 1e6 * sum(steps.values())
@@ -140,23 +128,16 @@ def planned_on_host(graph: Graph, n_cols: int) -> tuple[Plan, list[float]]:
     return plan, seconds
 
 
-def check(made: LanePartition, host: Plan) -> None:
+def check(partition: LanePartition, host: Plan) -> None:
     wanted = {**host.arrays, "nonzero_order": host.layout.nonzero_order}
     for name in ("metadata", "output_rows", "columns", "nonzero_order"):
-        if not np.array_equal(getattr(made, name).get(), wanted[name]):
+        if not np.array_equal(getattr(partition, name).get(), wanted[name]):
             raise AssertionError(f"{host!r}: {name} is not the host's")
 
 
 def wall_seconds(run: Callable[[], object], repeats: int) -> np.ndarray:
     """Time by the host's clock, from a GPU at rest to a GPU at rest."""
-    times = []
-    for _ in range(WARMUP + repeats):
-        cupy.cuda.Device().synchronize()
-        start = time.perf_counter()
-        run()
-        cupy.cuda.Device().synchronize()
-        times.append(time.perf_counter() - start)
-    return np.array(times[WARMUP:])
+    return host_seconds(run, repeats, WARMUP, cupy.cuda.Device().synchronize)
 
 
 def step_seconds(queue: Callable[[], Callable[[], object]], passes: int) -> dict[str, float]:

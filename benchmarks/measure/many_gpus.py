@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from study import host_seconds
 
 import accelviz
 from accelviz import many_gpus
@@ -41,8 +42,8 @@ DATE = datetime.date.today().isoformat()
 BEGIN = time.perf_counter()
 
 
-def say(*what: object) -> None:
-    print(f"{time.perf_counter() - BEGIN:7.1f} s", *what, flush=True)
+def say(*words: object) -> None:
+    print(f"{time.perf_counter() - BEGIN:7.1f} s", *words, flush=True)
 
 
 @contextlib.contextmanager
@@ -78,32 +79,32 @@ def hardware() -> dict[str, Any]:
 def fill(ready: PeersProgram) -> None:
     """Put features into the GPUs' memory that a host could know too."""
     cupy = ready._cupy
-    made = cupy.ElementwiseKernel(
+    kernel = cupy.ElementwiseKernel(
         "uint64 first",
         "float32 x",
         "const unsigned long long k = (first + i) * 0x9E3779B97F4A7C15ull;"
         "x = (float)(k >> 40) * 1.1920929e-07f - 1.0f",
         "features",
     )
-    for name, each in ready.program.buffers.items():
-        if each.kind == "input":
-            with ready.gpus.on(each.device):
-                made(np.uint64(1 + each.device), ready.buffers[name])
+    for name, buffer in ready.program.buffers.items():
+        if buffer.kind == "input":
+            with ready.gpus.on(buffer.device):
+                kernel(np.uint64(1 + buffer.device), ready.buffers[name])
     ready.gpus.wait()
 
 
 def rows_of(ready: PeersProgram, name: str, vertices: Any) -> Any:
     """Take rows of X or Y of all devices, in the split's order."""
     bounds, n_cols = ready.program.split.bounds, ready.program.n_cols
-    found = np.empty((len(vertices), n_cols), np.float32)
+    rows = np.empty((len(vertices), n_cols), np.float32)
     owners = np.searchsorted(bounds, vertices, side="right") - 1
     for device in range(ready.program.n_devices):
         mine = owners == device
         if mine.any():
             with ready.gpus.on(device):
                 whole = ready.buffers[buffer_name(name, device)].reshape(-1, n_cols)
-                found[mine] = whole[ready._cupy.asarray(vertices[mine] - bounds[device])].get()
-    return found
+                rows[mine] = whole[ready._cupy.asarray(vertices[mine] - bounds[device])].get()
+    return rows
 
 
 def error(ready: PeersProgram, sample: int = 200) -> float:
@@ -143,8 +144,8 @@ def single(matrix: Graph, n_cols: int, table: Table, row: dict[str, Any]) -> Non
 
     plan = accelviz.plan(matrix, "lane_groups", n_cols)
     X = cupy.ones((matrix.n_rows, n_cols), np.float32)
-    made = CudaDevice().prepare(plan)
-    table.add(made.seconds({"X": X}, 15, 3), **row, columns=n_cols, scheme="one GPU", step="all")
+    ready = CudaDevice().prepare(plan)
+    table.add(ready.seconds({"X": X}, 15, 3), **row, columns=n_cols, scheme="one GPU", step="all")
 
 
 def time_program(
@@ -268,14 +269,14 @@ def ablations(output: Path) -> None:
             settings: list[tuple[str, str, dict[str, Any]]] = [("ours", "halo", {"pieces": 1})]
             settings += [("ours", "halo", {"pieces": 2}), ("all rows", "all_gather", {"pieces": 1})]
             settings += [("4.10a", "mgg", {"ps": ps}) for ps in (16, None)]
-            settings += [("4.10b", "mgg", {"interleave": each}) for each in (True, False)]
-            settings += [("4.6", "mgg", {"asynchronous": each}) for each in (True, False)]
+            settings += [("4.10b", "mgg", {"interleave": value}) for value in (True, False)]
+            settings += [("4.6", "mgg", {"asynchronous": value}) for value in (True, False)]
             settings += [
                 ("4.10c", "mgg", {"ps": 2, "dist": 2, "get": get})
                 for get in ("thread", "warp", "block")
             ]
-            for figure, scheme, given in settings:
-                ready = gpus.ready(many_gpus.plan(split, d, scheme, **given))
+            for figure, scheme, setting in settings:
+                ready = gpus.ready(many_gpus.plan(split, d, scheme, **setting))
                 time_program(ready, table, {**row, "figure": figure}, 10, parts=False)
                 del ready
 
@@ -303,17 +304,6 @@ def whole_rows(split: Any, device: int) -> Graph:
     return Graph(pointers, *arrays, (b - a, graph.n_rows), "rows")
 
 
-def _host_seconds(run: Any, wait: Any, repeats: int) -> list[float]:
-    found = []
-    for _ in range(repeats + 2):
-        wait()
-        start = time.perf_counter()
-        run()
-        wait()
-        found.append(time.perf_counter() - start)
-    return found[2:]
-
-
 def _wait() -> None:
     import cupy
 
@@ -329,31 +319,31 @@ def nccl(split: Any, d: int, table: Table, row: dict[str, Any]) -> None:
 
     most = int(np.diff(split.bounds).max())
     communicators = library.NcclCommunicator.initAll(GPUS)
-    own, gathered, made, out = [], [], [], []
-    for place, device in enumerate(GPUS):
+    features, gathered, prepared, out = [], [], [], []
+    for rank, device in enumerate(GPUS):
         with cupy.cuda.Device(device):
-            own.append(cupy.ones((most, d), np.float32))
+            features.append(cupy.ones((most, d), np.float32))
             gathered.append(cupy.empty((2 * most, d), np.float32))
-            plan = accelviz.plan(whole_rows(split, place), "lane_groups", d)
-            made.append(CudaDevice().prepare(plan))
-            out.append(made[-1].outputs())
+            plan = accelviz.plan(whole_rows(split, rank), "lane_groups", d)
+            prepared.append(CudaDevice().prepare(plan))
+            out.append(prepared[-1].outputs())
 
     def gather() -> None:
         library.groupStart()
-        for place, device in enumerate(GPUS):
+        for rank, device in enumerate(GPUS):
             with cupy.cuda.Device(device):
-                communicators[place].allGather(
-                    *(own[place].data.ptr, gathered[place].data.ptr, most * d),
+                communicators[rank].allGather(
+                    *(features[rank].data.ptr, gathered[rank].data.ptr, most * d),
                     *(library.NCCL_FLOAT32, cupy.cuda.get_current_stream().ptr),
                 )
         library.groupEnd()
 
     def product() -> None:
-        for place, device in enumerate(GPUS):
+        for rank, device in enumerate(GPUS):
             with cupy.cuda.Device(device):
-                X = gathered[place][: split.graph.n_rows]
-                ready = made[place]
-                ready.launch(ready.inputs(ready.placed({"X": X})), out[place])
+                X = gathered[rank][: split.graph.n_rows]
+                ready = prepared[rank]
+                ready.launch(ready.inputs(ready.placed({"X": X})), out[rank])
 
     def both() -> None:
         gather()
@@ -361,7 +351,7 @@ def nccl(split: Any, d: int, table: Table, row: dict[str, Any]) -> None:
 
     for step, run in (("gather", gather), ("all", both)):
         table.add(
-            _host_seconds(run, _wait, 10),
+            host_seconds(run, 10, 2, _wait),
             **{**row, "columns": d, "scheme": "nccl all-gather", "step": step},
         )
 
@@ -373,35 +363,32 @@ def unified(split: Any, d: int, table: Table, row: dict[str, Any]) -> None:
     n = split.graph.n_rows
     pointer = cupy.cuda.malloc_managed(n * d * 4)
     X = cupy.ndarray((n, d), np.float32, pointer)
-    made, out = [], []
-    for place, device in enumerate(GPUS):
+    prepared, out = [], []
+    for rank, device in enumerate(GPUS):
         with cupy.cuda.Device(device):
-            X[split.bounds[place] : split.bounds[place + 1]].fill(1)
-            plan = accelviz.plan(whole_rows(split, place), "lane_groups", d)
-            made.append(CudaDevice().prepare(plan))
-            out.append(made[-1].outputs())
+            X[split.bounds[rank] : split.bounds[rank + 1]].fill(1)
+            plan = accelviz.plan(whole_rows(split, rank), "lane_groups", d)
+            prepared.append(CudaDevice().prepare(plan))
+            out.append(prepared[-1].outputs())
     _wait()
 
     def rewrite() -> None:
-        for place, device in enumerate(GPUS):
+        for rank, device in enumerate(GPUS):
             with cupy.cuda.Device(device):
-                X[split.bounds[place] : split.bounds[place + 1]].fill(1)
+                X[split.bounds[rank] : split.bounds[rank + 1]].fill(1)
         _wait()
 
     def product() -> None:
-        for place, device in enumerate(GPUS):
+        for rank, device in enumerate(GPUS):
             with cupy.cuda.Device(device):
-                ready = made[place]
-                ready.launch(ready.inputs(ready.placed({"X": X})), out[place])
+                ready = prepared[rank]
+                ready.launch(ready.inputs(ready.placed({"X": X})), out[rank])
 
-    found = []
+    seconds = []
     for _ in range(5):
         rewrite()
-        start = time.perf_counter()
-        product()
-        _wait()
-        found.append(time.perf_counter() - start)
-    table.add(found[1:], **{**row, "columns": d, "scheme": "unified memory", "step": "all"})
+        seconds += host_seconds(product, 1, wait=_wait).tolist()
+    table.add(seconds[1:], **{**row, "columns": d, "scheme": "unified memory", "step": "all"})
 
 
 def large(output: Path, rows: int = 20_000_000, n_cols: int = 1024) -> None:
@@ -437,18 +424,18 @@ def main() -> None:
     parser.add_argument("--columns", type=int, nargs="+", default=[32, 128])
     parser.add_argument("--gpus", type=int, nargs=2, default=GPUS)
     parser.add_argument("--seconds", type=float, default=600, help="of all, then stop")
-    given = parser.parse_args()
-    GPUS[:] = given.gpus
-    if given.what == "ablations":  # before CuPy looks for it
+    options = parser.parse_args()
+    GPUS[:] = options.gpus
+    if options.what == "ablations":  # before CuPy looks for it
         spec = importlib.util.find_spec("nvidia.nccl")
         for folder in (spec and spec.submodule_search_locations) or ():
             for library in glob.glob(f"{folder}/lib/libnccl.so*"):
                 ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
-    given.output.mkdir(parents=True, exist_ok=True)
-    if given.what == "case":
-        case(given.output, given.graph, given.order, given.columns)
-    elif given.what != "all":
-        {"rates": rates, "ablations": ablations, "large": large}[given.what](given.output)
+    options.output.mkdir(parents=True, exist_ok=True)
+    if options.what == "case":
+        case(options.output, options.graph, options.order, options.columns)
+    elif options.what != "all":
+        {"rates": rates, "ablations": ablations, "large": large}[options.what](options.output)
     else:
         parts = [["rates"], ["ablations"], ["large"]]
         parts += [
@@ -456,13 +443,13 @@ def main() -> None:
             for graph in ("reddit", "products")
             for order in ("natural", "shuffled", "rabbit")
         ]
-        common = ["--output", str(given.output), "--gpus", *map(str, GPUS)]
-        common += ["--columns", *map(str, given.columns)]
+        common = ["--output", str(options.output), "--gpus", *map(str, GPUS)]
+        common += ["--columns", *map(str, options.columns)]
         command = [sys.executable, __file__]
         started = [subprocess.Popen([*command, *part, *common]) for part in parts]
         while any(process.poll() is None for process in started):
             time.sleep(0.5)
-            if time.perf_counter() - BEGIN > given.seconds:
+            if time.perf_counter() - BEGIN > options.seconds:
                 for process in started:
                     process.kill()
 

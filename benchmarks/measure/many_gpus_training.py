@@ -39,9 +39,9 @@ def timed(train: Callable[[int], Any], steps: int) -> tuple[float, Any]:
     train(SHORT)  # compiles, and joins
     marks = [time.perf_counter()]
     for epochs in (SHORT, SHORT + steps):
-        found = train(epochs)
+        trained = train(epochs)
         marks.append(time.perf_counter())
-    return (marks[2] - 2 * marks[1] + marks[0]) / steps, found
+    return (marks[2] - 2 * marks[1] + marks[0]) / steps, trained
 
 
 def main() -> None:
@@ -52,38 +52,40 @@ def main() -> None:
     parser.add_argument("--models", nargs="*", default=["gcn", "gin", "sage"])
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
-    given = parser.parse_args()
-    here = many_gpus.this_process()
-    n, several = (here.size, "nvshmem") if here else (given.gpus, given.device)
-    about = {**hardware(given.device), "gpus": n, "device": several}
+    options = parser.parse_args()
+    process = many_gpus.this_process()
+    n, several = (process.size, "nvshmem") if process else (options.gpus, options.device)
+    about = {**hardware(options.device), "gpus": n, "device": several}
     rows = []
-    for graph in given.graphs:
+    for graph in options.graphs:
         data = load_nodes("cora") if graph == "cora" else random_nodes(graph)
-        for model in given.models:
+        for model in options.models:
 
             def over_all(epochs: int, model: str = model, data: Any = data) -> Any:
                 return many_gpus.train(model, data, n, device=several, epochs=epochs)
 
             def alone(epochs: int, model: str = model, data: Any = data) -> Any:
-                options = {"dropout": 0.0, "device": given.device, "progress": False}
-                return layers.train(model, data, epochs=epochs, **options)
+                settings = {"dropout": 0.0, "device": options.device, "progress": False}
+                return layers.train(model, data, epochs=epochs, **settings)
 
-            seconds, found = timed(over_all, given.steps)
-            again = over_all(SHORT + given.steps)
-            one, single = timed(alone, given.steps)
-            off = [np.abs(a - single.parameters[k]).max() for k, a in found.parameters.items()]
-            same = all(np.array_equal(a, again.parameters[k]) for k, a in found.parameters.items())
+            seconds, trained = timed(over_all, options.steps)
+            again = over_all(SHORT + options.steps)
+            one, single = timed(alone, options.steps)
+            off = [np.abs(a - single.parameters[k]).max() for k, a in trained.parameters.items()]
+            same = all(
+                np.array_equal(a, again.parameters[k]) for k, a in trained.parameters.items()
+            )
             row = {
                 "graph": graph,
                 "model": model,
-                "all_reduce": found.all_reduce,
+                "all_reduce": trained.all_reduce,
                 "step_ms": 1e3 * seconds,
             }
             row |= {"one_gpu_step_ms": 1e3 * one, "parameters_off": max(off), "same_bits": same}
             rows.append({**about, **row})
-            if not here or here.rank == 0:
+            if not process or process.rank == 0:
                 print(row, flush=True)
-                pd.DataFrame(rows).to_csv(given.output, index=False)
+                pd.DataFrame(rows).to_csv(options.output, index=False)
 
 
 if __name__ == "__main__":

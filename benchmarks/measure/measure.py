@@ -25,10 +25,10 @@ from typing import Any
 
 import pandas as pd
 from scipy import sparse
+from study import opened, use_cache
 
 import accelviz
 from accelviz.datasets import TABLE_ONE, bundled_graphs, load_graph
-from accelviz.datasets.synthetic.twins import find_table_entry
 from accelviz.devices import DEVICES, find_device
 from accelviz.errors import AccelvizError
 from accelviz.files import written_whole
@@ -221,7 +221,7 @@ STUDIES = {
 def main() -> None:
     options = parsed()
     if options.cache:
-        os.environ["ACCELVIZ_CACHE"] = options.cache
+        use_cache(options.cache)
     if options.study == "prepare":
         prepare(options.graphs, options.order, options.processes)
         return
@@ -243,14 +243,14 @@ def main() -> None:
             break
         start = time.perf_counter()
         graph = opened(name, options.order, options.cache is not None)
-        made = time.perf_counter() - start
+        seconds = time.perf_counter() - start
         for some, counts in parts(study, cases, columns, graph.nnz):
             rows = len(some) * len(study.states)
             forget_unfinished(options.output, graph.name, study.operation, counts, rows)
             run(study, graph, some, counts, options.device, options.repeats, options.output)
         print(
-            f"{graph.name}: made or read in {made:.0f} s, "
-            f"measured in {time.perf_counter() - start - made:.0f} s",
+            f"{graph.name}: made or read in {seconds:.0f} s, "
+            f"measured in {time.perf_counter() - start - seconds:.0f} s",
             flush=True,
         )
         del graph  # before the next one is made
@@ -300,23 +300,16 @@ def _about_graphs(word: argparse.ArgumentParser, graphs: Sequence[str]) -> None:
     )
 
 
-def opened(name: str, order: str, cache: bool) -> Graph:
-    """Return a graph; of a twin in the order asked for, and kept on disk if asked."""
-    if name.lower() in bundled_graphs() or find_table_entry(name) is None:
-        return load_graph(name)
-    return load_graph(name, order=order, cache=cache)
-
-
 def runnable(cases: Sequence[Case], device: str, operation: str) -> list[Case]:
     """Return the cases that the device can run, and say which it cannot."""
     if device == "auto":
         executor = next(
-            each for each in DEVICES if each.timed and each.unavailable_reason() is None
+            device for device in DEVICES if device.timed and device.unavailable_reason() is None
         )
     else:
         executor = find_device(device)
     tiny = load_graph(sparse.eye_array(1, format="csr"))
-    found = []
+    usable = []
     for case in cases:
         parameters = case[1] if isinstance(case, tuple) else {}
         try:
@@ -325,10 +318,10 @@ def runnable(cases: Sequence[Case], device: str, operation: str) -> list[Case]:
         except AccelvizError as error:
             problem = str(error)
         if problem is None:
-            found.append(case)
+            usable.append(case)
         else:
             print(f"left out on {executor.name}: {case}: {problem}")
-    return found
+    return usable
 
 
 def parts(
@@ -412,11 +405,11 @@ def prepare(names: Sequence[str], order: str, processes: int) -> None:
     """Make twins and keep them on disk, each in a process of its own."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        for done in as_completed([pool.submit(made, name, order) for name in names]):
+        for done in as_completed([pool.submit(prepared, name, order) for name in names]):
             print(done.result(), flush=True)
 
 
-def made(name: str, order: str) -> str:
+def prepared(name: str, order: str) -> str:
     """Make one graph, or read it if it is there, and say how long that took."""
     start = time.perf_counter()
     graph = opened(name, order, cache=True)

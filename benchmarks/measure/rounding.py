@@ -9,14 +9,14 @@ no GPU it is the CPU's replay of the same plan.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-import pandas as pd
-from measure import opened
+from study import opened, parser, record, write
 
 import accelviz
-from accelviz import files, measure
+from accelviz import measure
 from accelviz.measure.accuracy import Oracle
 from accelviz.plans.operation import EPS32
 from accelviz.plans.storage import STORAGE_BYTES
@@ -25,17 +25,17 @@ STRATEGY = "lane_groups"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--graphs", nargs="+", default=["cora", "mit8", "arxiv-twin", "yelp-twin"])
-    parser.add_argument("--columns", type=int, default=64)
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--output", type=Path, required=True, help="CSV to write")
-    options = parser.parse_args()
-    rows = []
+    options = parser(__doc__, graphs=["cora", "mit8", "arxiv-twin", "yelp-twin"])
+    options.add_argument("--columns", type=int, default=64)
+    options.add_argument("--device", default="auto")
+    chosen = options.parse_args()
+    write(record(errors(chosen), chosen.output), chosen.output, float_format="%.3g")
+
+
+def errors(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Hold products of every storage against float64."""
     for name in options.graphs:
-        graph = measure.random_weights(opened(name, "natural", cache=False))
+        graph = measure.random_weights(opened(name))
         X = measure.features(graph.shape[1], options.columns)
         expected, bound = Oracle(graph, X).known["Y"]
         degrees = graph.degrees[:, None]
@@ -45,19 +45,14 @@ def main() -> None:
             plan = accelviz.plan(graph, STRATEGY, options.columns, storage=storage)
             distance = np.abs(accelviz.spmm(plan, X, device=options.device) - expected)
             relative = (distance / magnitude)[graph.degrees > 0]
-            rows.append(
-                {
-                    "graph": graph.name,
-                    "columns": options.columns,
-                    "storage": storage,
-                    "largest": relative.max(),
-                    "median": np.median(relative),
-                    "norm": np.linalg.norm(distance) / np.linalg.norm(expected),
-                }
-            )
-            print(rows[-1], flush=True)
-    with files.written_whole(options.output) as temporary:
-        pd.DataFrame(rows).to_csv(temporary, index=False, float_format="%.3g")
+            yield {
+                "graph": graph.name,
+                "columns": options.columns,
+                "storage": storage,
+                "largest": relative.max(),
+                "median": np.median(relative),
+                "norm": np.linalg.norm(distance) / np.linalg.norm(expected),
+            }
 
 
 if __name__ == "__main__":

@@ -21,17 +21,17 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from study import machine, median_us, parser, record
 
 import accelviz
 from accelviz.datasets import bundled_graphs
 from accelviz.devices.cuda import cusparse
 from accelviz.graph import Graph
-from accelviz.measure.records import hardware, source_commit
 from accelviz.ordering import vertex_order
 from accelviz.tensor_cores.windows import row_windows, untranslated_blocks
 
@@ -52,27 +52,21 @@ _R_32F, _R_16F, _ROW_ORDER, _PLAIN = 0, 2, 2, 0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("tiles", "density", "graphs", "all"))
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--graphs", nargs="+", help="names that load_graph takes")
-    parser.add_argument("--columns", nargs="+", type=int, default=(16, 64, 128))
-    parser.add_argument("--repeats", type=int, default=20)
-    options = parser.parse_args()
-    if options.what == "all":
+    arguments = parser(__doc__, columns=(16, 64, 128), repeats=20)
+    arguments.add_argument("study", choices=("tiles", "density", "graphs", "all"))
+    arguments.add_argument("--graphs", nargs="+", help="names that load_graph takes")
+    options = arguments.parse_args()
+    if options.study == "all":
         measure_all(options.output)
-        return
-    rows = []
-    for row in globals()[options.what](options):
-        rows.append(row)
-        pd.DataFrame(rows).to_csv(options.output, index=False)
-        print(" ".join(f"{value}" for value in row.values()), flush=True)
+    else:
+        about = {} if options.study == "tiles" else machine()
+        record(globals()[options.study](options), options.output, about)
 
 
 def measure_all(folder: Path) -> None:
     """Run every measurement of the chapter, one after the other; stop at what fails."""
     folder.mkdir(parents=True, exist_ok=True)
-    runs = [(Path(__file__).name, what, file) for what, file in FILES.items()]
+    runs = [(Path(__file__).name, study, file) for study, file in FILES.items()]
     runs.append(("tensor_modes.py", "", "tensor-modes-h200.csv.gz"))
     for cases, seeds in (("gcn:cora", 10), ("agnn:cora", 5)):
         for strategy in ("lane_groups", "tc_gnn", "window_tiles"):
@@ -116,11 +110,9 @@ def density(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         about = {"blocks_of_window": blocks, "density": graph.nnz / SIDE**2}
         for n_cols in options.columns:
             work = 2 * graph.nnz * n_cols
-            found = list(strategies(graph, n_cols, options.repeats))
-            found += libraries(graph, places, n_cols, options.repeats)
-            for row in found:
-                rate = round(work / row["median_us"] / 1e3, 1)
-                yield {**about, **row, "gflops": rate, **machine()}
+            rows = strategies(graph, n_cols, options.repeats)
+            for row in chain(rows, libraries(graph, places, n_cols, options.repeats)):
+                yield {**about, **row, "gflops": round(work / row["median_us"] / 1e3, 1)}
 
 
 def graphs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -131,18 +123,18 @@ def graphs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         for operation in TILES:
             for n_cols in options.columns:
                 for row in strategies(graph, n_cols, options.repeats, operation):
-                    yield {"graph": graph.name, "reuse": reuse, **row, **machine()}
+                    yield {"graph": graph.name, "reuse": reuse, **row}
 
 
 def strategies(
     graph: Graph, n_cols: int, repeats: int, operation: str = "spmm"
 ) -> Iterator[dict[str, Any]]:
     """Check and time the strategies, with random signed weights."""
-    there = [
+    available = [
         name for name in STRATEGIES if name != "cusparse" or cusparse.unavailable_reason() is None
     ]
     table = accelviz.benchmark(
-        *(graph, there, n_cols),
+        *(graph, available, n_cols),
         operation=operation,
         repeats=repeats,
         states=["warm"],
@@ -173,7 +165,7 @@ def libraries(graph: Graph, places: Any, n_cols: int, repeats: int) -> Iterator[
     from accelviz.devices.cuda.timing import event_seconds
 
     X = cupy.asarray(np.random.default_rng(1).standard_normal((SIDE, n_cols), dtype=np.float32))
-    weights = graph.values  # noqa: PD011 (not those of pandas)
+    weights = graph.values
     ell = cupy.asarray(weights.reshape(SIDE, -1))
     dense = cupy.asarray(graph.adjacency.toarray())
     exact = dense.astype(np.float64) @ X.astype(np.float64)
@@ -190,7 +182,7 @@ def libraries(graph: Graph, places: Any, n_cols: int, repeats: int) -> Iterator[
             "strategy": name,
             "columns": n_cols,
             "dtype": dtype,
-            "median_us": round(float(np.median(times)) * 1e6, 3),
+            "median_us": median_us(times),
             "error": error,
         }
 
@@ -223,8 +215,8 @@ def blocked_ell(places: Any, values: Any, X: Any, out: Any, kind: int) -> Callab
     )
     one, zero = np.array(1, np.float32), np.array(0, np.float32)
     x, y = (
-        library.create_dn_mat(SIDE, n_cols, n_cols, each.data.ptr, kind, _ROW_ORDER)
-        for each in (X, out)
+        library.create_dn_mat(SIDE, n_cols, n_cols, matrix.data.ptr, kind, _ROW_ORDER)
+        for matrix in (X, out)
     )
     algorithm = int(library.SpMMAlg.BLOCKED_ELL_ALG1)
     call = (handle, _PLAIN, _PLAIN, one.ctypes.data, matrix, x, zero.ctypes.data, y, _R_32F)
@@ -237,11 +229,6 @@ def blocked_ell(places: Any, values: Any, X: Any, out: Any, kind: int) -> Callab
         library.sp_mm(*call, algorithm, held[-1].data.ptr)
 
     return run
-
-
-def machine() -> dict[str, str]:
-    """Name the GPU and the source."""
-    return {"hardware": hardware("cuda")["hardware"], "commit": source_commit()}
 
 
 if __name__ == "__main__":

@@ -11,19 +11,14 @@ medians of CUDA events, warm, those of sparse graph translation of the host's cl
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from measure import opened
-from tensor_cores import machine
+from study import host_seconds, machine, median_us, opened, parser, record
 
 from accelviz import measure
 from accelviz.devices import find_device
@@ -82,24 +77,21 @@ LONG = 0.02
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--graphs", nargs="+", default=GRAPHS)
-    parser.add_argument("--columns", nargs="+", type=int, default=(128, 256, 512))
-    parser.add_argument("--repeats", type=int, default=11)
-    parser.add_argument("--only", nargs="+", help="of `operation:strategy:arithmetic`, a few")
-    options = parser.parse_args()
+    arguments = parser(__doc__, graphs=GRAPHS, columns=(128, 256, 512), repeats=11)
+    arguments.add_argument("--only", nargs="+", help="of `operation:strategy:arithmetic`, a few")
+    options = arguments.parse_args()
     for operation, cases in CASES.items():
-        cases[:] = [each for each in cases if wanted(operation, *each, options.only)]
-    rows = []
-    # All are opened, translated and compiled first: a busy host would disturb times.
+        cases[:] = [case for case in cases if wanted(operation, *case, options.only)]
+    record(rows(options.graphs, options.columns, options.repeats), options.output, machine())
+
+
+def rows(names: list[str], columns: list[int], repeats: int) -> Iterator[dict[str, Any]]:
+    """Measure every graph; all are opened, translated and compiled before: a host at rest."""
     with ThreadPoolExecutor(8) as pool:
-        ready = list(pool.map(partial(prepared, columns=options.columns), options.graphs))
-    for graph, about in ready:
-        for row in chain(translated(graph), timed(graph, options.columns, options.repeats)):
-            rows.append({**about, **row, **machine()})
-            pd.DataFrame(rows).to_csv(options.output, index=False)
-            print(" ".join(f"{value}" for value in row.values()), flush=True)
+        graphs = list(pool.map(partial(prepared, columns=columns), names))
+    for graph, about in graphs:
+        for row in chain(translated(graph), timed(graph, columns, repeats)):
+            yield {**about, **row}
 
 
 def wanted(
@@ -164,18 +156,13 @@ def translated(graph: Graph) -> Iterator[dict[str, Any]]:
     arrays = (cupy.asarray(graph.row_pointers), cupy.asarray(graph.column_indices))
     pattern = Pattern(*arrays, graph.shape, graph.name)
     for rows in (8, 16):
-        times = []
-        for _ in range(7):
-            cupy.cuda.Device().synchronize()
-            start = time.perf_counter()
-            found = translate_windows(pattern, rows)
-            cupy.cuda.Device().synchronize()
-            times.append(time.perf_counter() - start)
-        expected = row_windows(graph, rows)
+        call = partial(translate_windows, pattern, rows)
+        times = host_seconds(call, 7, wait=cupy.cuda.Device().synchronize)
+        windows, expected = call(), row_windows(graph, rows)
         for name in ("pointers", "senders", "edge_to_column"):
-            assert np.array_equal(getattr(found, name).get(), getattr(expected, name)), name
-        median = round(float(np.median(times)) * 1e6, 3)
-        yield {"operation": "translation", "window_rows": rows, "median_us": median}
+            assert np.array_equal(getattr(windows, name).get(), getattr(expected, name)), name
+        about = {"operation": "translation", "window_rows": rows}
+        yield {**about, "median_us": median_us(times)}
 
 
 def timed(graph: Graph, columns: list[int], repeats: int) -> Iterator[dict[str, Any]]:
@@ -186,8 +173,8 @@ def timed(graph: Graph, columns: list[int], repeats: int) -> Iterator[dict[str, 
     for n_cols in columns:
         wide = rng.standard_normal((max(graph.shape), n_cols), dtype=np.float32)
         for operation, cases in CASES.items():
-            given = operands(graph, operation, wide)
-            known = exact(graph, operation, given)
+            inputs = operands(graph, operation, wide)
+            known = exact(graph, operation, inputs)
             for strategy, parameters in cases:
                 try:
                     plan = planned(graph, operation, strategy, n_cols, parameters)
@@ -198,28 +185,28 @@ def timed(graph: Graph, columns: list[int], repeats: int) -> Iterator[dict[str, 
                 out = ready.outputs()
                 for array in out.values():
                     array.fill(np.nan)
-                (found,) = ready.run(given, out).values()
+                (result,) = ready.run(inputs, out).values()
                 kind = plan.storage if plan.arithmetic == "float32" else plan.arithmetic
-                off = abs(found.reshape(known[0].shape) - known[0])
+                off = abs(result.reshape(known[0].shape) - known[0])
                 # Of numbers near float16's smallest, any share may be lost.
                 least = known[2] * SMALLEST if kind == "float16" else 0.0
                 if not bool((off <= MOST_ERROR[kind] * known[1] + least).all()):
                     print(f"WRONG by {float((off / known[1]).max())}: {plan}", flush=True)
                     continue
                 error = float((off / known[1]).max())
-                once = ready.seconds(given, 1, 0)[0]
-                times = ready.seconds(given, repeats if once < LONG else 3, 1) * 1e6
+                once = ready.seconds(inputs, 1, 0)[0]
+                times = ready.seconds(inputs, repeats if once < LONG else 3, 1)
                 yield {
                     "operation": operation.name,
                     "columns": n_cols,
                     "strategy": strategy,
                     "dtype": kind,
                     **{name: parameters.get(name, "") for name in SETTINGS},
-                    "median_us": round(float(np.median(times)), 3),
+                    "median_us": median_us(times),
                     "error": f"{error:.3g}",
                 }
-                del plan, ready, out, found, off, least
-            del known, given
+                del plan, ready, out, result, off, least
+            del known, inputs
             cupy.get_default_memory_pool().free_all_blocks()
 
 
@@ -231,7 +218,7 @@ def operands(graph: Graph, operation: Operation, wide: Any) -> dict[str, Any]:
     return {"U": wide[:n_rows, None], "V": wide[::-1][:n_senders, None].copy()}
 
 
-def exact(graph: Graph, operation: Operation, given: dict[str, Any]) -> tuple[Any, Any, Any]:
+def exact(graph: Graph, operation: Operation, inputs: dict[str, Any]) -> tuple[Any, Any, Any]:
     """Return the result in float64, the sums of the magnitudes of its terms, and their numbers."""
     import cupy
     from cupyx.scipy import sparse
@@ -240,7 +227,7 @@ def exact(graph: Graph, operation: Operation, given: dict[str, Any]) -> tuple[An
     if operation is SPMM:
         weights = cupy.asarray(graph.values).astype(np.float64)
         matrix = sparse.csr_matrix((weights, columns, pointers.astype(np.int32)), graph.shape)
-        X = given["X"].astype(np.float64)
+        X = inputs["X"].astype(np.float64)
         result = matrix @ X
         matrix.data = abs(matrix.data)
         degrees = cupy.asarray(graph.degrees)[:, None]
@@ -248,10 +235,10 @@ def exact(graph: Graph, operation: Operation, given: dict[str, Any]) -> tuple[An
     result, size = cupy.empty(graph.nnz), cupy.empty(graph.nnz)
     row = cupy.searchsorted(pointers, cupy.arange(graph.nnz), side="right") - 1
     for first in range(0, graph.nnz, CHUNK):
-        own = slice(first, first + CHUNK)
-        terms = given["U"][row[own], 0].astype(np.float64) * given["V"][columns[own], 0]
-        result[own], size[own] = terms.sum(axis=1), abs(terms).sum(axis=1)
-    return result, size + 1e-300, 2 * given["U"].shape[-1]
+        chunk = slice(first, first + CHUNK)
+        terms = inputs["U"][row[chunk], 0].astype(np.float64) * inputs["V"][columns[chunk], 0]
+        result[chunk], size[chunk] = terms.sum(axis=1), abs(terms).sum(axis=1)
+    return result, size + 1e-300, 2 * inputs["U"].shape[-1]
 
 
 if __name__ == "__main__":

@@ -9,38 +9,25 @@ about a hundred of them.
 
 from __future__ import annotations
 
-import argparse
-import datetime
-from pathlib import Path
-
 import pandas as pd
+from study import full_machine, parser, write
 
 import accelviz
-from accelviz import files, measure
+from accelviz import measure
 from accelviz.analysis.schedule import block_times
-from accelviz.devices import find_device
-from accelviz.measure.records import parameters_text, source_commit
+from accelviz.measure.records import parameters_text
 
 STRATEGIES = ("accel_gcn", "gnnadvisor", "graphblast", "merge_path", "row_thread")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--graph", default="ca-astroph")
-    parser.add_argument("--columns", type=int, default=64)
-    parser.add_argument("--output", type=Path, required=True)
-    options = parser.parse_args()
+    arguments = parser(__doc__)
+    arguments.add_argument("--graph", default="ca-astroph")
+    arguments.add_argument("--columns", type=int, default=64)
+    options = arguments.parse_args()
     graph = measure.random_weights(accelviz.load_graph(options.graph))
     X = measure.features(graph.shape[1], options.columns)
-    common = {
-        **find_device("cuda").hardware(),
-        "date": datetime.date.today().isoformat(),
-        "commit": source_commit(),
-        "graph": graph.name,
-        "columns": options.columns,
-    }
+    common = {**full_machine(), "graph": graph.name, "columns": options.columns}
     tables = []
     for strategy in STRATEGIES:
         plan = accelviz.plan(graph, strategy, options.columns)
@@ -51,8 +38,7 @@ def main() -> None:
         tables.append(blocks.assign(**common, **about, **attributes))
         print(strategy, len(blocks), "blocks,", blocks["stop"].max() / 1000, "us", attributes)
     table = pd.concat(tables)[[*common, *about, *attributes, *blocks.columns]]
-    with files.written_whole(options.output) as temporary:
-        table.to_csv(temporary, index=False)
+    write(table, options.output)
 
 
 if __name__ == "__main__":

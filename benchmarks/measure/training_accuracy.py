@@ -46,9 +46,9 @@ def main() -> None:
     wanted = options.strategy
     if options.everywhere:
         wanted = dict.fromkeys(("spmm", "sddmm"), options.strategy)
-    cases = [tuple(each.split(":")) for each in options.cases or map(":".join, TARGETS)]
-    found = recorded(options.output) if options.output.exists() else pd.DataFrame(columns=KEY)
-    done = set(found[KEY].itertuples(index=False, name=None))
+    cases = [tuple(case.split(":")) for case in options.cases or map(":".join, TARGETS)]
+    table = recorded(options.output) if options.output.exists() else pd.DataFrame(columns=KEY)
+    done = set(table[KEY].itertuples(index=False, name=None))
     for model, data in cases:
         epochs = options.epochs
         unfused = {"fused": False} if options.everywhere and model in ATTENTION else {}
@@ -74,8 +74,8 @@ def main() -> None:
                 **hardware(trained.device),
                 "commit": source_commit(),
             }
-            there = options.output.exists()
-            pd.DataFrame([row]).to_csv(options.output, mode="a", header=not there, index=False)
+            exists = options.output.exists()
+            pd.DataFrame([row]).to_csv(options.output, mode="a", header=not exists, index=False)
     print(summary(recorded(options.output)).to_string())
 
 
@@ -88,13 +88,13 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     """Return mean and deviation of the seeds in percent, beside the target."""
     keys = [name for name in KEY if name != "seed"]
     grouped = table.groupby(keys)["test_accuracy"]
-    found = grouped.agg(["mean", "std", "count"]).reset_index()
-    found[["mean", "std"]] *= 100
-    targets = [TARGETS.get(key) for key in zip(found.model, found.data, strict=True)]
-    found["target"] = [target[0] if target else float("nan") for target in targets]
-    found["allowed"] = [target[1] if target else float("nan") for target in targets]
-    found["met"] = (found["mean"] - found["target"]).abs() <= found["allowed"]
-    return found.round(2)
+    means = grouped.agg(["mean", "std", "count"]).reset_index()
+    means[["mean", "std"]] *= 100
+    targets = [TARGETS.get(key) for key in zip(means.model, means.data, strict=True)]
+    means["target"] = [target[0] if target else float("nan") for target in targets]
+    means["allowed"] = [target[1] if target else float("nan") for target in targets]
+    means["met"] = (means["mean"] - means["target"]).abs() <= means["allowed"]
+    return means.round(2)
 
 
 if __name__ == "__main__":

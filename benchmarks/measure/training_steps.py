@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from study import host_seconds
 
 from accelviz import load_graph
 from accelviz.datasets import NodeData
@@ -67,12 +68,12 @@ def main() -> None:
     for graph in options.graphs:
         for form in options.forms:
             case = {"graph": graph, "form": form, "device": options.device}
-            for found in in_a_process({**case, "models": options.models}, options.timeout):
-                row = {"run": run, **case, **found, **hardware(options.device)}
+            for measurement in in_a_process({**case, "models": options.models}, options.timeout):
+                row = {"run": run, **case, **measurement, **hardware(options.device)}
                 row["commit"] = source_commit()
-                there = options.output.exists()
+                exists = options.output.exists()
                 table = pd.DataFrame([row], columns=[*COLUMNS, *hardware(options.device)])
-                table.to_csv(options.output, mode="a", header=not there, index=False)
+                table.to_csv(options.output, mode="a", header=not exists, index=False)
                 print(f"{graph:16} {form:11} {row['model']:5}", row["step_ms"], row["problem"])
     print(ratios(pd.read_csv(options.output)).to_string(index=False))
 
@@ -94,7 +95,7 @@ def in_a_process(case: dict[str, Any], timeout: float) -> list[dict[str, Any]]:
     rows = [json.loads(line) for line in said.splitlines()]
     done = {row["model"] for row in rows}
     empty = {"step_ms": float("nan"), "peak_mib": float("nan"), "problem": problem}
-    return [*rows, *({"model": each, **empty} for each in case["models"] if each not in done)]
+    return [*rows, *({"model": model, **empty} for model in case["models"] if model not in done)]
 
 
 def measured(graph: str, models: list[str], form: str, device: str) -> Iterator[dict[str, Any]]:
@@ -146,14 +147,14 @@ def ours(graph: Any, X: Any, labels: Any, model: str, device: str, form: str = "
     options: dict[str, Any] = {"hidden": N_HIDDEN, "dropout": 0.0}
     if model == "gat":
         options |= {"hidden": N_HIDDEN // HEADS, "heads": HEADS, "attention_dropout": 0.0}
-    found, options = find_model(model, options)
+    network_kind, options = find_model(model, options)
     # Every node is learned from; the other splits are not looked at here.
     nodes = np.arange(graph.n_rows)
     data = NodeData(graph, X, labels, nodes[:-2], nodes[-2:-1], nodes[-1:])
     products = Products(OTHERS.get(form), device)
     products.stream.__enter__()  # on which the process goes on
-    network = Network(found.build(N_FEATURES, N_CLASSES, **options), graph, products)
-    run = Run(network, data, dense.Adam(found.rate), 0.0, "all")
+    network = Network(network_kind.build(N_FEATURES, N_CLASSES, **options), graph, products)
+    run = Run(network, data, dense.Adam(network_kind.rate), 0.0, "all")
     if form in OTHERS:
         network.fix(None)
     return products.captured(run.step)
@@ -210,7 +211,7 @@ def theirs(graph: Any, X: Any, labels: Any, model: str, form: str) -> Any:
             graph.column_indices.astype(np.int64),
             np.ones_like(graph.values),
         )
-        parts = tuple(torch.from_numpy(each.copy()).cuda() for each in parts)
+        parts = tuple(torch.from_numpy(array.copy()).cuda() for array in parts)
         edges = torch.sparse_csr_tensor(*parts, size=graph.shape)
     net = Net().cuda()
     optimiser = torch.optim.Adam(net.parameters(), lr=0.01)
@@ -243,14 +244,7 @@ def timed(step: Any, form: str, device: str) -> tuple[Any, int]:
         import torch
 
         wait, peak = torch.cuda.synchronize, torch.cuda.max_memory_reserved
-    wait()
-    times = []
-    for _ in range(STEPS):
-        start = time.perf_counter()
-        step()
-        wait()
-        times.append(time.perf_counter() - start)
-    return np.array(times), peak()
+    return host_seconds(step, STEPS, wait=wait), peak()
 
 
 def ratios(table: pd.DataFrame) -> pd.DataFrame:
@@ -263,16 +257,16 @@ def ratios(table: pd.DataFrame) -> pd.DataFrame:
         own_forms = by_form[~by_form.index.isin(FORMS[1:])]
         if own_forms.empty or others.empty:
             continue
-        own, best = own_forms.iloc[0], others.loc[others["step_ms"].idxmin()]
+        ours, best = own_forms.iloc[0], others.loc[others["step_ms"].idxmin()]
         rows.append(
             {
                 "graph": graph,
                 "model": model,
                 "form": best.name,
-                "ours_ms": own.step_ms,
+                "ours_ms": ours.step_ms,
                 "pyg_ms": best.step_ms,
-                "times_as_fast": best.step_ms / own.step_ms,
-                "memory_share": own.peak_mib / others["peak_mib"].min(),
+                "times_as_fast": best.step_ms / ours.step_ms,
+                "memory_share": ours.peak_mib / others["peak_mib"].min(),
             }
         )
     return pd.DataFrame(rows).round(3)

@@ -25,8 +25,8 @@ def main() -> None:
     table = records.recorded("sweeps-h200")
     words = pd.DataFrame([parameters_of(text) for text in table["parameters"]])
     table[SETTING] = words[SETTING].astype(int)
-    found = [row for _, rows in table.groupby("graph", sort=False) for row in compared(rows)]
-    print(pd.DataFrame(found).round(2).to_string(index=False))
+    rows_of_all = [row for _, rows in table.groupby("graph", sort=False) for row in compared(rows)]
+    print(pd.DataFrame(rows_of_all).round(2).to_string(index=False))
 
 
 def compared(rows: pd.DataFrame) -> list[dict[str, object]]:
@@ -35,7 +35,7 @@ def compared(rows: pd.DataFrame) -> list[dict[str, object]]:
     graph = load_graph(name.removesuffix("-twin").lower())
     swept = accelviz.sweep(graph, **{key: sorted(set(rows[key])) for key in SETTING})
     swept["slots"] = graph.nnz / (1 - swept["idle_share"])
-    found = []
+    lines = []
     for columns, measured in rows.groupby("columns"):
         both = measured.merge(swept[[*SETTING, "slots", "idle_share"]], on=SETTING)
         published = both.query(f"{SETTING[0]} == {MAX_BLOCK_WARPS}").set_index(SETTING[1])
@@ -43,7 +43,7 @@ def compared(rows: pd.DataFrame) -> list[dict[str, object]]:
         time, predicted = both["median_us"], both["slots"] / default["slots"]
         predicted = predicted * default["median_us"]
         fastest = both.loc[time.idxmin()]
-        found.append(
+        lines.append(
             {
                 "graph": name,
                 "columns": columns,
@@ -55,7 +55,7 @@ def compared(rows: pd.DataFrame) -> list[dict[str, object]]:
                 "error of no change": float(np.median(abs(default["median_us"] / time - 1))),
             }
         )
-    return found
+    return lines
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ __global__ void dot_double(const double *X, const double *Y, double *sum, int n)
 }
 """,
     Mistake("no atomic", "add_by_cas(sum, mine)", "*sum += mine"),
-    Mistake("output not cleared", launch=lambda given: replace(given, unwritten=("sum",))),
+    Mistake("output not cleared", launch=lambda launch: replace(launch, unwritten=("sum",))),
     Mistake(
         "endless loop",
         "} while (assumed != old);",

@@ -67,12 +67,12 @@ class Launch:
     shared_bytes: int = 0
     tolerance: float = 0.0
 
-    def wrong(self, found: Mapping[str, Any]) -> list[str]:
+    def wrong(self, outputs: Mapping[str, Any]) -> list[str]:
         """Return the names of the outputs that differ from what is expected."""
         return [
             name
-            for name, right in self.expected.items()
-            if not np.allclose(found[name], right, rtol=self.tolerance, atol=self.tolerance)
+            for name, expected in self.expected.items()
+            if not np.allclose(outputs[name], expected, rtol=self.tolerance, atol=self.tolerance)
         ]
 
 
@@ -149,15 +149,15 @@ class Case:
 
     def launch(self, warps: int) -> Launch:
         """Make the call for a number of warps a block, the same each time."""
-        found = self.kernel.make(warps, np.random.default_rng(SEED + warps))
-        return self.mistake.launch(found) if self.mistake and self.mistake.launch else found
+        launch = self.kernel.make(warps, np.random.default_rng(SEED + warps))
+        return self.mistake.launch(launch) if self.mistake and self.mistake.launch else launch
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What one way of looking made of a case: whether it found something, and how it ended."""
+    """What one way of looking made of a case: whether it reported something, and how it ended."""
 
-    found: bool
+    hit: bool
     result: str
     seconds: float
     report: str = ""

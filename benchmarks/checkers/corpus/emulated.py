@@ -41,7 +41,7 @@ def emulated(case: Case, warps: int) -> Seen:
     """Run a case twice: `first_seconds` may hold the compiler's time."""
     first, again = look(case, warps), look(case, warps)
     report = again.report.strip().partition("\n")[0]
-    return Seen(again.found, again.result, again.seconds, report, first.seconds)
+    return Seen(again.hit, again.result, again.seconds, report, first.seconds)
 
 
 def hardware() -> tuple[str, str]:

@@ -48,11 +48,11 @@ def convolution(warps, random):
 def neighbors(A, around):
     """Sum the shifted copies of an array of zeros at the border, with weights by offset."""
     padded = np.pad(A, 1)
-    found = np.zeros_like(A)
+    sums = np.zeros_like(A)
     for offset, weight in around.items():
         window = tuple(slice(1 + o, 1 + o + size) for o, size in zip(offset, A.shape, strict=True))
-        found += np.float32(weight) * padded[window]
-    return found
+        sums += np.float32(weight) * padded[window]
+    return sums
 
 
 @kernel(
@@ -88,7 +88,7 @@ __global__ void convolution_2d(const float *image, float *out, int height, int w
     Mistake("unwritten shared memory", "x < pitch; x +=", "x < blockDim.x; x +="),
     Mistake(
         "too little dynamic shared memory",
-        launch=lambda given: replace(given, shared_bytes=given.block[0] * given.block[1] * 4),
+        launch=lambda launch: replace(launch, shared_bytes=launch.block[0] * launch.block[1] * 4),
     ),
 )
 def convolution_2d(warps, random):
@@ -169,13 +169,13 @@ __global__ void stencil_2d(float *now, float *next, int n, int steps) {
 def stencil_2d(warps, random):
     now = whole(random, 11, 11) * 16
     first = {"now": now.ravel(), "next": now.ravel().copy()}
-    found = [now.copy(), now.copy()]
+    grids = [now.copy(), now.copy()]
     for step in range(2):
-        old, new = found[step % 2], found[1 - step % 2]
+        old, new = grids[step % 2], grids[1 - step % 2]
         new[1:-1, 1:-1] = (
             old[1:-1, :-2] + old[1:-1, 2:] + old[:-2, 1:-1] + old[2:, 1:-1]
         ) * np.float32(0.25)
-    expected = {"now": found[0].ravel(), "next": found[1].ravel()}
+    expected = {"now": grids[0].ravel(), "next": grids[1].ravel()}
     arguments = {**first, "n": np.int32(11), "steps": np.int32(2)}
     return Launch(1, 32 * warps, arguments, expected)
 
@@ -209,7 +209,7 @@ def stencil_3d(warps, random):
     around = {(0, 0, 0): -6}
     for axis in range(3):
         for step in (-1, 1):
-            around[tuple(step * (axis == each) for each in range(3))] = 1
+            around[tuple(step * (axis == other_axis) for other_axis in range(3))] = 1
     arguments = {
         "X": X.ravel(),
         "Y": np.zeros(X.size, np.float32),
@@ -217,7 +217,9 @@ def stencil_3d(warps, random):
         "ny": np.int32(6),
         "nz": np.int32(5),
     }
-    grid = tuple(-(-size // each) for size, each in zip((7, 6, 5), block, strict=True))
+    grid = tuple(
+        -(-size // size_of_block) for size, size_of_block in zip((7, 6, 5), block, strict=True)
+    )
     return Launch(grid, block, arguments, {"Y": neighbors(X, around).ravel()}, unwritten=("Y",))
 
 

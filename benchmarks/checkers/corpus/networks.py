@@ -170,7 +170,7 @@ __global__ void axpy_half2(float a, const half2 *X, half2 *Y, int n) {
         "X[i], Y[i]",
         "*reinterpret_cast<const half2 *>(reinterpret_cast<const half *>(X) + i), Y[i]",
     ),
-    Mistake("output not cleared", launch=lambda given: replace(given, unwritten=("Y",))),
+    Mistake("output not cleared", launch=lambda launch: replace(launch, unwritten=("Y",))),
 )
 def axpy_half2(warps, random):
     X, Y = random.integers(-8, 9, (2, 2 * (64 * warps - 5))).astype(np.float16)
@@ -217,7 +217,7 @@ __global__ void bodies(const float4 *positions, float *forces, int n) {
     Mistake("wrong stride", "forces[3 * i + 1]", "forces[3 * (i + 1)]"),
     Mistake(
         "too little dynamic shared memory",
-        launch=lambda given: replace(given, shared_bytes=given.shared_bytes // 4),
+        launch=lambda launch: replace(launch, shared_bytes=launch.shared_bytes // 4),
     ),
 )
 def bodies(warps, random):
@@ -269,7 +269,7 @@ def mean_of_rows(warps, random):
     table = random.integers(0, 1000, (30, 50)).astype(np.int32)
     chosen = random.integers(5, 30, 9).astype(np.int32)
     lists = np.split(table[chosen], starts[1:-1])
-    means = [each.sum(axis=0) // max(len(each), 1) for each in lists]
+    means = [rows.sum(axis=0) // max(len(rows), 1) for rows in lists]
     arguments = {
         "starts": starts,
         "chosen": chosen,

@@ -201,9 +201,9 @@ __global__ void reduce_grid_stride(const int *X, int *sum, int n) {
     Mistake("endless loop", "i += blockDim.x * gridDim.x", "i += blockDim.x / 512", hangs=True),
     Mistake(
         "too little dynamic shared memory",
-        launch=lambda given: replace(given, shared_bytes=given.shared_bytes // 2),
+        launch=lambda launch: replace(launch, shared_bytes=launch.shared_bytes // 2),
     ),
-    Mistake("output not cleared", launch=lambda given: replace(given, unwritten=("sum",))),
+    Mistake("output not cleared", launch=lambda launch: replace(launch, unwritten=("sum",))),
 )
 def reduce_grid_stride(warps, random):
     X = random.integers(-100, 100, 200 * warps + 3).astype(np.int32)

@@ -79,7 +79,7 @@ __global__ void scan_blelloch(const int *X, int *Y) {
     Mistake("write past shared memory", "if (t < d) tree[offset", "if (t <= d) tree[offset"),
     Mistake(
         "too little dynamic shared memory",
-        launch=lambda given: replace(given, shared_bytes=given.shared_bytes - 4),
+        launch=lambda launch: replace(launch, shared_bytes=launch.shared_bytes - 4),
     ),
 )
 def scan_blelloch(warps, random):
@@ -268,17 +268,17 @@ __global__ void compact_in_order(const int *X, int *kept, int *counts) {
 def compact_in_order(warps, random):
     threads = 32 * warps
     X = random.integers(0, 1000, (2, threads)).astype(np.int32)
-    kept = np.full(X.shape, -1, np.int32)
-    for row, found in zip(X, kept, strict=True):
+    front = np.full(X.shape, -1, np.int32)
+    for row, line in zip(X, front, strict=True):
         chosen = row[row % 3 == 0]
-        found[: chosen.size] = chosen
+        line[: chosen.size] = chosen
     counts = (X % 3 == 0).sum(axis=1)
     arguments = {
         "X": X.ravel(),
         "kept": np.full(X.size, -1, np.int32),
         "counts": np.zeros(2, np.int32),
     }
-    expected = {"kept": kept.ravel(), "counts": counts}
+    expected = {"kept": front.ravel(), "counts": counts}
     return Launch(2, threads, arguments, expected, unwritten=("counts",))
 
 

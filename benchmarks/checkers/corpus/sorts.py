@@ -117,9 +117,9 @@ def radix_step(warps, random):
     keys = random.integers(0, 256, (2, 32 * warps)).astype(np.uint32)
     keys[:, 0] &= ~np.uint32(8)
     keys[:, -1] |= np.uint32(8)
-    found = np.array([np.concatenate([row[row & 8 == 0], row[row & 8 != 0]]) for row in keys])
+    sorted_rows = np.array([np.concatenate([row[row & 8 == 0], row[row & 8 != 0]]) for row in keys])
     arguments = {"in": keys.ravel(), "out": np.zeros(keys.size, np.uint32), "bit": np.int32(3)}
-    return Launch(2, 32 * warps, arguments, {"out": found.ravel()}, unwritten=("out",))
+    return Launch(2, 32 * warps, arguments, {"out": sorted_rows.ravel()}, unwritten=("out",))
 
 
 @kernel(
@@ -193,7 +193,7 @@ __global__ void histogram_global(const unsigned char *data, unsigned int *counts
 """,
     Mistake("no atomic", "atomicAdd(&counts[data[i]], 1u)", "counts[data[i]]++"),
     Mistake("index below zero", "counts[data[i]]", "counts[(signed char)data[i]]"),
-    Mistake("output not cleared", launch=lambda given: replace(given, unwritten=("counts",))),
+    Mistake("output not cleared", launch=lambda launch: replace(launch, unwritten=("counts",))),
     Mistake("scope too small", "atomicAdd(", "atomicAdd_block("),
 )
 def histogram_global(warps, random):

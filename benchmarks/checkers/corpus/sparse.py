@@ -114,9 +114,9 @@ __global__ void csr_stream(const int *pointers, const int *columns, const float 
     Mistake("write past shared memory", "min(first + SHARE, pointers[rows])", "pointers[rows]"),
 )
 def csr_stream(warps, random):
-    found = csr(warps, random, 40 * warps)
-    nonzeros = found.arguments["columns"].size
-    return replace(found, grid=-(-nonzeros // 64), unwritten=())
+    launch = csr(warps, random, 40 * warps)
+    nonzeros = launch.arguments["columns"].size
+    return replace(launch, grid=-(-nonzeros // 64), unwritten=())
 
 
 @kernel(
@@ -133,7 +133,7 @@ __global__ void coo_atomic(const int *rows, const int *columns, const float *val
         "atomicAdd(&y[rows[k]], values[k] * x[columns[k]])",
         "y[rows[k]] += values[k] * x[columns[k]]",
     ),
-    Mistake("output not cleared", launch=lambda given: replace(given, unwritten=("y",))),
+    Mistake("output not cleared", launch=lambda launch: replace(launch, unwritten=("y",))),
     Mistake("missing guard", "k < nonzeros", "k < gridDim.x * blockDim.x"),
 )
 def coo_atomic(warps, random):

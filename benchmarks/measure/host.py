@@ -1,0 +1,99 @@
+"""Work of the host beside SciPy's and NumPy's, in one run.
+
+    python benchmarks/measure/host.py spmm
+    python benchmarks/measure/host.py preprocessing --degrees DEGREES.csv
+
+`spmm` times whole calls of `spmm(device="cpu")` and of `A @ X`, output allocation included, in two
+ways: each side's calls in a row, and both sides in turn, where each finds the caches as the other
+left them. It reports the ratio of medians for both, and our very first call, which plans.
+
+`preprocessing` takes a degree distribution (CSV with the columns graph, degree, rows), deals the
+degrees to rows at random and plans: counting sort, histogram, block-level metadata; the CSR is not
+permuted. It reports the ratio of medians to NumPy's stable sort of the degrees alone, and the
+memory in use beyond inputs and outputs per row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import tracemalloc
+
+import numba
+import numpy as np
+import pandas as pd
+from study import host_seconds, parser
+
+import accelviz
+from accelviz import measure
+from accelviz.measure.accuracy import Oracle
+from accelviz.ordering import sort_by_degree
+from accelviz.partition.block_level import block_partition
+
+
+def main() -> None:
+    graphs = ["email-enron", "cora", "mit8"]
+    options = parser(__doc__, graphs=graphs, columns=[64], repeats=60, output=False)
+    options.add_argument("study", choices=["spmm", "preprocessing"])
+    options.add_argument("--degrees", help="CSV with the columns graph, degree, rows")
+    options.add_argument("--graph", default="Citation", help="in that CSV")
+    chosen = options.parse_args()
+    {"spmm": spmm, "preprocessing": preprocessing}[chosen.study](chosen)
+
+
+def spmm(options: argparse.Namespace) -> None:
+    """Compare `spmm(device="cpu")` with SciPy."""
+    warm = accelviz.load_graph("citeseer")
+    accelviz.spmm(warm, measure.features(warm.shape[1], 3), device="cpu")  # compiles
+    print(f"{numba.get_num_threads()} threads; medians in ms, {options.repeats} calls")
+    print("graph          columns   SciPy    ours   ratio | in turn: SciPy    ours   ratio | first")
+    for name in options.graphs:
+        for n_cols in options.columns:
+            graph = accelviz.load_graph(name)
+            X = measure.features(graph.shape[1], n_cols)
+            A = graph.adjacency
+            calls = (lambda A=A, X=X: A @ X, lambda g=graph, X=X: accelviz.spmm(g, X, device="cpu"))
+            start = time.perf_counter()
+            result = calls[1]()
+            first = time.perf_counter() - start
+            assert Oracle(graph, X).error(result) <= 1
+            row = [np.median(host_seconds(call, options.repeats)) * 1e3 for call in calls]
+            turns = [[host_seconds(call, 1)[0] for call in calls] for _ in range(options.repeats)]
+            turn = np.median(turns, axis=0) * 1e3
+            print(
+                f"{name:<14} {n_cols:7} {row[0]:7.3f} {row[1]:7.3f} {row[0] / row[1]:7.2f} |"
+                f" {turn[0]:14.3f} {turn[1]:7.3f} {turn[0] / turn[1]:7.2f} | {first * 1e3:.2f}"
+            )
+
+
+def preprocessing(options: argparse.Namespace) -> None:
+    """Compare degree sort and metadata with NumPy's sort of the degrees."""
+    table = pd.read_csv(options.degrees)
+    table = table[table.graph == options.graph]
+    degrees = np.repeat(table.degree.to_numpy(np.int64), table.rows.to_numpy())
+    np.random.default_rng(0).shuffle(degrees)
+    row_pointers = np.concatenate([[0], np.cumsum(degrees)])
+    print(f"{options.graph}: {degrees.size:,} rows, {degrees.sum():,} nonzeros")
+    calls = {"degree sort and metadata": lambda: block_partition(sort_by_degree(row_pointers)[1])}
+    for dtype in (np.int64, np.int32):
+        array = degrees.astype(dtype)
+        name = f"numpy.argsort(stable) of {array.dtype}"
+        calls[name] = lambda array=array: np.argsort(array, kind="stable")
+    ours = 0.0
+    for name, call in calls.items():
+        seconds = host_seconds(call, options.repeats, warmup=3)
+        low, median, high = np.percentile(seconds, [25, 50, 75]) * 1e3
+        ours = ours or median
+        text = f"{median:8.2f} ms (quartiles {low:.2f} to {high:.2f})"
+        print(f"{name:<33} {text}   ratio {median / ours:.1f}")
+    # Numba allocates through NumPy, so tracemalloc sees its arrays.
+    tracemalloc.start()
+    permutation, histogram = sort_by_degree(row_pointers)
+    metadata = block_partition(histogram)
+    _, peak = tracemalloc.get_traced_memory()
+    outputs = permutation.order.nbytes + metadata.nbytes
+    print(f"memory beyond inputs and outputs: {(peak - outputs) / degrees.size:.2f} bytes a row")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""What the scripts of this folder share: options, rows written as they come, the host's clock."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from accelviz.datasets import bundled_graphs, load_graph
+from accelviz.datasets.synthetic.twins import find_table_entry
+from accelviz.files import written_whole
+from accelviz.graph import Graph
+from accelviz.measure.records import hardware, source_commit
+
+Row = dict[str, Any]
+
+
+def parser(
+    doc: str | None,
+    *,
+    graphs: Sequence[str] | None = None,
+    columns: Sequence[int] | None = None,
+    repeats: int | None = None,
+    output: bool = True,
+    cache: bool = False,
+) -> argparse.ArgumentParser:
+    """Return a parser with the options that have a default here; `--output` unless told not to."""
+    options = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    if output:
+        options.add_argument("--output", type=Path, required=True, help="CSV to write")
+    if graphs is not None:
+        text = "names that load_graph takes"
+        options.add_argument("--graphs", nargs="+", default=list(graphs), help=text)
+    if columns is not None:
+        options.add_argument("--columns", nargs="+", type=int, default=list(columns))
+    if repeats is not None:
+        options.add_argument("--repeats", type=int, default=repeats, help="timed runs of a case")
+    if cache:
+        options.add_argument("--cache", type=use_cache, help="folder to keep twins in, on disk")
+    return options
+
+
+def use_cache(folder: str) -> str:
+    """Keep graphs in a folder from now on."""
+    os.environ["ACCELVIZ_CACHE"] = folder
+    return folder
+
+
+def opened(name: str, order: str = "natural", cache: bool = False) -> Graph:
+    """Return a graph; of a twin in the order asked for, and kept on disk if asked."""
+    if name.lower() in bundled_graphs() or find_table_entry(name) is None:
+        return load_graph(name)
+    return load_graph(name, order=order, cache=cache)
+
+
+def machine(device: str = "cuda") -> Row:
+    """Name the hardware and the source."""
+    return {"hardware": hardware(device)["hardware"], "commit": source_commit()}
+
+
+def full_machine(device: str = "cuda") -> Row:
+    """Name hardware, driver and versions, the date and the source."""
+    today = datetime.date.today().isoformat()
+    return {**hardware(device), "date": today, "commit": source_commit()}
+
+
+def record(rows: Iterable[Row], path: Path | None, about: Row | None = None) -> pd.DataFrame:
+    """Print each row and write all of them, with what is the same in all, as soon as it comes."""
+    table: list[Row] = []
+    for row in rows:
+        table.append({**row, **(about or {})})
+        if path:
+            write(pd.DataFrame(table), path)
+        print(" ".join(f"{value}" for value in row.values()), flush=True)
+    return pd.DataFrame(table)
+
+
+def write(table: pd.DataFrame, path: Path, **options: Any) -> None:
+    """Write a CSV; an interrupted run leaves the old one whole."""
+    with written_whole(path) as temporary:
+        table.to_csv(temporary, index=False, **options)
+
+
+def host_seconds(
+    run: Callable[[], object],
+    repeats: int,
+    warmup: int = 0,
+    wait: Callable[[], object] = lambda: None,
+) -> np.ndarray:
+    """Time calls by the host's clock, from a device at rest to a device at rest."""
+    times = []
+    for _ in range(warmup + repeats):
+        wait()
+        start = time.perf_counter()
+        run()
+        wait()
+        times.append(time.perf_counter() - start)
+    return np.array(times[warmup:])
+
+
+def median_us(seconds: Any) -> float:
+    """Return the median in microseconds."""
+    return round(float(np.median(seconds)) * 1e6, 3)
