@@ -31,7 +31,7 @@ from accelviz.plots.style import BLUE, GREY, IDLE, ORANGE, PLAIN, VERMILLION, te
 Degrees = npt.NDArray[np.int64]
 
 #: Of more distinct degrees than this, points and bars would run into each other.
-MOST_POINTS, MOST_BARS = 500, 60
+MOST_POINTS, MOST_BARS = 150, 60
 _LABEL = "degree (nonzeros in a row)"
 #: Rows per degree, which may be a fraction.
 _FRACTION = FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
@@ -57,7 +57,7 @@ def degree_histogram(
 ) -> Axes:
     """Draw how many rows have each degree.
 
-    It has a point for each degree, or a bar on linear axes. More than 500 distinct degrees (60 on
+    It has a point for each degree, or a bar on linear axes. More than 150 distinct degrees (60 on
     linear axes) are counted in ranges; the label of the rows says so.
 
     Parameters

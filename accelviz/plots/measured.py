@@ -26,7 +26,7 @@ from accelviz.measure.comparison import (
     speedups,
 )
 from accelviz.plots.drawing import Look, log_ticks, new_axes
-from accelviz.plots.labels import beside, head
+from accelviz.plots.labels import beside, head, wrapped
 from accelviz.plots.style import BLACK, GREY, GRID, VERMILLION, Page, strategy_colours, tell, tidy
 
 #: Behind everything slower than the baseline.
@@ -239,7 +239,7 @@ def speedup_ranges(
     room: Look = {"columnspacing": 1.2, "handletextpad": 0.2}
     ax.legend(handles=handles, ncols=len(handles), **title, **room, fontsize=9, **_ABOVE)
     said = _verdict(means, other)
-    head(ax, said.replace(", slower", ",\nslower"), 12, pad=42)
+    head(ax, wrapped(said, 1.45, 12), 12, pad=42)
     tell(ax, f"Speedups over {other} of {len(graphs)} graphs by column count. {said}.")
     return tidy(ax)
 

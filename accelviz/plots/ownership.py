@@ -51,6 +51,9 @@ def block_ownership(*maps: Plan | OwnershipMap, axes: Sequence[Axes] | None = No
         axes = list(figure.subplots(1, len(shown), squeeze=False)[0])
     coarse = [each for each in shown if not each.exact]
     most = max((int(each.blocks.max(initial=1)) for each in coarse), default=1)
+    # An order that all panels share tells none of them apart.
+    same = len(shown) > 1 and len({each.order for each in shown}) == 1
+    orders = {each.order: "" if same else f", {each.order}'s row order" for each in shown}
     for ax, each in zip(axes, shown, strict=True):
         n_rows, n_cols = each.shape
         label = "row" if each.order == "caller" else "row, in the kernel's order"
@@ -58,7 +61,7 @@ def block_ownership(*maps: Plan | OwnershipMap, axes: Sequence[Axes] | None = No
         ax.set(xlim=(-0.5, max(n_cols, 1) - 0.5), ylim=(max(n_rows, 1) - 0.5, -0.5))
         for axis, length in ((ax.xaxis, n_cols), (ax.yaxis, n_rows)):
             count_ticks(axis, most=10 if length <= _GRID_LIMIT else 4, least=1)
-        title = f"{each.strategy}, {each.order}'s row order: {counted(each.n_blocks, 'block')}"
+        title = f"{each.strategy}{orders[each.order]}: {counted(each.n_blocks, 'block')}"
         ax.set_title(f"{title}\n{_reach(each)}", loc="left", fontsize=10)
         if not each.counts.any():
             nothing(ax, "no nonzero")
