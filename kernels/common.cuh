@@ -24,6 +24,20 @@ __device__ __forceinline__ void emit(T *to, T sum, bool shared) {
     }
 }
 
+// Returns to all threads of a block whether the others that count in `arrived`, `blocks` in all,
+// have been here before. Then their writes can be read, with __ldcg, and `arrived` is zero again.
+__device__ __forceinline__ bool is_last_block(bool &shared_answer, unsigned *arrived, int blocks) {
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        shared_answer = atomicAdd(arrived, 1u) == unsigned(blocks) - 1;
+        __threadfence();
+    }
+    __syncthreads();
+    if (shared_answer && threadIdx.x == 0) *arrived = 0u;
+    return shared_answer;
+}
+
 // ceil(a / b) of positive integers.
 __device__ __forceinline__ int ceil_div(int a, int b) {
     return (a + b - 1) / b;

@@ -31,17 +31,3 @@ __device__ __forceinline__ Block decode(int4 metadata) {
         block.cut ? ceil_div(block.row_nzs, Config::groups) : info >> Config::info_field_bits;
     return block;
 }
-
-// Returns to all threads of a block whether the others that count in `arrived`, `blocks` in all,
-// have been here before. Then their writes can be read, with __ldcg, and `arrived` is zero again.
-__device__ __forceinline__ bool is_last_block(bool &shared_answer, unsigned *arrived, int blocks) {
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        shared_answer = atomicAdd(arrived, 1u) == unsigned(blocks) - 1;
-        __threadfence();
-    }
-    __syncthreads();
-    if (shared_answer && threadIdx.x == 0) *arrived = 0u;
-    return shared_answer;
-}

@@ -72,19 +72,97 @@ struct Copies {
     }
 };
 
+using Counts = int[Config::m_tiles][Config::n_tiles][4];
+using Sums = unsigned[ROWS_OF_WARP][COLUMNS_OF_WARP][4];
+
+// Multiplies a warp's lines of a chunk, all planes of a pass.
+__device__ __forceinline__ void multiply_chunk(Counts &c, const uint4 *stage, int warp_m,
+                                               int warp_n) {
+    const int lane = int(threadIdx.x) % WARP_SIZE;
+    const uint4 *right = stage + A_LINES * QUADS;
+    unsigned b[Config::n_tiles][4];
+#pragma unroll
+    for (int n = 0; n < Config::n_tiles; ++n) {
+        const int line = (warp_n * Config::n_tiles + n) * 8 + lane % 8;
+        load_matrices(b[n], &right[place(line, lane / 8)]);
+    }
+#pragma unroll
+    for (int step = 0; step < 2; ++step) {
+        unsigned a[Config::m_tiles][4], any = 0;
+#pragma unroll
+        for (int m = 0; m < Config::m_tiles; ++m) {
+            const int line = (warp_m * Config::m_tiles + m) * 16 + lane % 16;
+            load_matrices(a[m], &stage[place(line, 2 * step + lane / 16)]);
+            any |= a[m][0] | a[m][1] | a[m][2] | a[m][3];
+        }
+        if (Config::jump && !__any_sync(ALL_LANES, any != 0)) continue;
+#pragma unroll
+        for (int n = 0; n < Config::n_tiles; ++n) {
+#pragma unroll
+            for (int m = 0; m < Config::m_tiles; ++m) {
+                mma_b1_k256(c[m][n], a[m], {b[n][2 * step], b[n][2 * step + 1]});
+            }
+        }
+    }
+}
+
+// Adds the products of a pass, shifted by their planes, whose first are `a_plane` and `b_plane`.
+__device__ __forceinline__ void add_shifted(Sums &sums, const Counts &c, int a_plane, int b_plane) {
+#pragma unroll
+    for (int m = 0; m < Config::m_tiles; ++m) {
+#pragma unroll
+        for (int n = 0; n < Config::n_tiles; ++n) {
+            const int shift = a_plane + m % Config::a_planes + b_plane + n % Config::b_planes;
+            if (shift > 30) continue;  // planes that there are not: only zeros
+#pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                sums[m / Config::a_planes][n / Config::b_planes][r] += unsigned(c[m][n][r])
+                                                                       << shift;
+            }
+        }
+    }
+}
+
+// Writes a warp's sums, from an element on.
+__device__ __forceinline__ void write(const Sums &sums, int *__restrict__ out, int first_row,
+                                      int first_column, int rows, int columns) {
+    const int lane = int(threadIdx.x) % WARP_SIZE;
+#pragma unroll
+    for (int m = 0; m < ROWS_OF_WARP; ++m) {
+#pragma unroll
+        for (int n = 0; n < COLUMNS_OF_WARP; ++n) {
+#pragma unroll
+            for (int r = 0; r < 4; r += 2) {
+                const Element at = element_of_c(lane, r);
+                const int row = first_row + m * 16 + at.row;
+                const int column = first_column + n * 8 + at.column;
+                if (row >= rows || column >= columns) continue;
+                int *to = &out[element(row, column, columns)];
+                const int first = int(sums[m][n][r]), second = int(sums[m][n][r + 1]);
+                if (columns % 2 == 0) {
+                    *reinterpret_cast<int2 *>(to) = make_int2(first, second);
+                } else {
+                    to[0] = first;
+                    if (column + 1 < columns) to[1] = second;
+                }
+            }
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, Config::blocks_per_sm)
     tiled(const uint4 *__restrict__ A, const uint4 *__restrict__ B, int *__restrict__ out, int rows,
           int columns, int words, int a_bits, int a_lines, int b_bits, int b_lines) {
     RECORD_WARP;
     DYNAMIC_SHARED(uint4, stages);
-    const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
+    const int warp = int(threadIdx.x) / WARP_SIZE;
     const int warp_m = warp / Config::warps_n, warp_n = warp % Config::warps_n;
     const Planes of_a{a_bits, a_lines, words}, of_b{b_bits, b_lines, words};
     const int first_row = int(blockIdx.x) * (A_LINES / Config::a_planes);
     const int first_column = int(blockIdx.y) * (B_LINES / Config::b_planes);
     const int chunks = ceil_div(words, 4 * QUADS);
 
-    unsigned sums[ROWS_OF_WARP][COLUMNS_OF_WARP][4] = {};
+    Sums sums = {};
 #pragma unroll
     for (int a_pass = 0; a_pass < Config::a_passes; ++a_pass) {
 #pragma unroll
@@ -101,7 +179,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, Config::blocks_per_sm)
                 }
                 close_copies();
             };
-            int c[Config::m_tiles][Config::n_tiles][4] = {};
+            Counts c = {};
 #pragma unroll
             for (int chunk = 0; chunk < Config::stages - 1; ++chunk) fetch(chunk);
 #pragma unroll 1
@@ -110,70 +188,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, Config::blocks_per_sm)
                 __syncthreads();  // this chunk is there, and the one before is done with
                 fetch(chunk + Config::stages - 1);
                 const uint4 *stage = stages + chunk % Config::stages * (A_LINES + B_LINES) * QUADS;
-                const uint4 *right = stage + A_LINES * QUADS;
-                unsigned b[Config::n_tiles][4];
-#pragma unroll
-                for (int n = 0; n < Config::n_tiles; ++n) {
-                    const int line = (warp_n * Config::n_tiles + n) * 8 + lane % 8;
-                    load_matrices(b[n], &right[place(line, lane / 8)]);
-                }
-#pragma unroll
-                for (int step = 0; step < 2; ++step) {
-                    unsigned a[Config::m_tiles][4], any = 0;
-#pragma unroll
-                    for (int m = 0; m < Config::m_tiles; ++m) {
-                        const int line = (warp_m * Config::m_tiles + m) * 16 + lane % 16;
-                        load_matrices(a[m], &stage[place(line, 2 * step + lane / 16)]);
-                        any |= a[m][0] | a[m][1] | a[m][2] | a[m][3];
-                    }
-                    if (Config::jump && !__any_sync(ALL_LANES, any != 0)) continue;
-#pragma unroll
-                    for (int n = 0; n < Config::n_tiles; ++n) {
-#pragma unroll
-                        for (int m = 0; m < Config::m_tiles; ++m) {
-                            mma_b1_k256(c[m][n], a[m], {b[n][2 * step], b[n][2 * step + 1]});
-                        }
-                    }
-                }
+                multiply_chunk(c, stage, warp_m, warp_n);
             }
             await_copies<0>();
             __syncthreads();  // the next pass begins with the stages
-#pragma unroll
-            for (int m = 0; m < Config::m_tiles; ++m) {
-#pragma unroll
-                for (int n = 0; n < Config::n_tiles; ++n) {
-                    const int shift = a_pass * Config::a_planes + m % Config::a_planes +
-                                      b_pass * Config::b_planes + n % Config::b_planes;
-                    if (shift > 30) continue;  // planes that there are not: only zeros
-#pragma unroll
-                    for (int r = 0; r < 4; ++r) {
-                        sums[m / Config::a_planes][n / Config::b_planes][r] += unsigned(c[m][n][r])
-                                                                               << shift;
-                    }
-                }
-            }
+            add_shifted(sums, c, a_pass * Config::a_planes, b_pass * Config::b_planes);
         }
     }
 
-#pragma unroll
-    for (int m = 0; m < ROWS_OF_WARP; ++m) {
-#pragma unroll
-        for (int n = 0; n < COLUMNS_OF_WARP; ++n) {
-#pragma unroll
-            for (int r = 0; r < 4; r += 2) {
-                const Element at = element_of_c(lane, r);
-                const int row = first_row + (warp_m * ROWS_OF_WARP + m) * 16 + at.row;
-                const int column = first_column + (warp_n * COLUMNS_OF_WARP + n) * 8 + at.column;
-                if (row >= rows || column >= columns) continue;
-                int *to = &out[element(row, column, columns)];
-                const int first = int(sums[m][n][r]), second = int(sums[m][n][r + 1]);
-                if (columns % 2 == 0) {
-                    *reinterpret_cast<int2 *>(to) = make_int2(first, second);
-                } else {
-                    to[0] = first;
-                    if (column + 1 < columns) to[1] = second;
-                }
-            }
-        }
-    }
+    write(sums, out, first_row + warp_m * ROWS_OF_WARP * 16,
+          first_column + warp_n * COLUMNS_OF_WARP * 8, rows, columns);
 }

@@ -132,6 +132,28 @@ __device__ __forceinline__ void add_turns(float (&sums)[4][Config::channels][4][
     }
 }
 
+// Writes the sums of the products in `mask` to where the lane's `place` says.
+__device__ __forceinline__ void write(const float (&sums)[4][Config::channels][4][4],
+                                      float *__restrict__ part, const int4 *__restrict__ place,
+                                      unsigned mask) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+#pragma unroll
+        for (int c = 0; c < Config::channels; ++c) {
+            if (!(mask >> (e * Config::channels + c) & 1u)) continue;
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const int4 to = place[i * WARP_SIZE];
+                if (to.x >= 0) part[to.x] = sums[e][c][i][0];
+                if (to.y >= 0) part[to.y] = sums[e][c][i][1];
+                if (to.z >= 0) part[to.z] = sums[e][c][i][2];
+                if (to.w >= 0) part[to.w] = sums[e][c][i][3];
+            }
+            place += 4 * WARP_SIZE;
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
     strided_weights(const int2 *__restrict__ corners, const uint2 *__restrict__ masks,
                     const int4 *__restrict__ places, const float *__restrict__ X,
@@ -194,23 +216,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
     add_turns(sums, shared + tile_warp * SUMS * WARP_SIZE + lane, pixel_warp);
     if (pixel_warp > 0) return;
     float *own_part = parts + (long long)blockIdx.y * n_values;
-    const int4 *place = places + (long long)own.y * 4 * WARP_SIZE + lane;
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-#pragma unroll
-        for (int c = 0; c < Config::channels; ++c) {
-            if (!(own.x >> (e * Config::channels + c) & 1u)) continue;
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const int4 to = place[i * WARP_SIZE];
-                if (to.x >= 0) own_part[to.x] = sums[e][c][i][0];
-                if (to.y >= 0) own_part[to.y] = sums[e][c][i][1];
-                if (to.z >= 0) own_part[to.z] = sums[e][c][i][2];
-                if (to.w >= 0) own_part[to.w] = sums[e][c][i][3];
-            }
-            place += 4 * WARP_SIZE;
-        }
-    }
+    write(sums, own_part, places + (long long)own.y * 4 * WARP_SIZE + lane, own.x);
 }
 
 // grid = (weights over 32, 1), block = PART_WARPS warps, which take turns at parts

@@ -29,6 +29,32 @@ constexpr int PITCH = Config::step + 4;
 static_assert(Config::tile_rows == 16 && Config::tile_columns == 16,
               "the tile of scores is WMMA's of TF32");
 
+// Multiplies the columns of U and V that are in shared memory, for two halves of 8 columns of a
+// tile.
+__device__ __forceinline__ void multiply_step(float (&sums)[2][4], const unsigned *u_tile,
+                                              const unsigned *v_tile) {
+    const int lane = threadIdx.x % WARP_SIZE;
+#pragma unroll
+    for (int k = 0; k < Config::step; k += INSTRUCTION_COLUMNS) {
+        unsigned a[4];
+#pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            const Element at = element_of_a(lane, r, 0, 1);
+            a[r] = u_tile[at.row * PITCH + k + at.column];
+        }
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            unsigned b[2];
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                const Element at = element_of_b(lane, r, 0, 1);
+                b[r] = v_tile[(half * 8 + at.column) * PITCH + k + at.row];
+            }
+            mma_tf32_k8(sums[half], a, b);
+        }
+    }
+}
+
 // tile_pointers: where the nonzeros of each tile begin in `offsets`, their places in the matrix
 // behind the window's first, and in `places`, row times tile_columns plus column in the tile.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
@@ -65,25 +91,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
                 operands[warp][row * PITCH + i % Config::step] = to_tf32(inside ? from[at] : 0.0f);
             }
             __syncwarp();
-#pragma unroll
-            for (int k = 0; k < Config::step; k += INSTRUCTION_COLUMNS) {
-                unsigned a[4];
-#pragma unroll
-                for (int r = 0; r < 4; ++r) {
-                    const Element at = element_of_a(lane, r, 0, 1);
-                    a[r] = u_tile[at.row * PITCH + k + at.column];
-                }
-#pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    unsigned b[2];
-#pragma unroll
-                    for (int r = 0; r < 2; ++r) {
-                        const Element at = element_of_b(lane, r, 0, 1);
-                        b[r] = v_tile[(half * 8 + at.column) * PITCH + k + at.row];
-                    }
-                    mma_tf32_k8(sums[half], a, b);
-                }
-            }
+            multiply_step(sums, u_tile, v_tile);
             __syncwarp();  // the next columns take the place of these
         }
 #pragma unroll

@@ -36,6 +36,57 @@ constexpr int X_PITCH = SLAB + 8;
 static_assert(Config::tile_rows == 16 && Config::tile_columns == 8,
               "the tile of A is TF32's of tensor cores");
 
+using Sums = float[Config::warp_tiles][2][4];  // of Y: two halves of 8 columns a tile
+
+// Multiplies a tile of A with a warp's tiles of X.
+__device__ __forceinline__ void multiply_tile(Sums &sums, const unsigned *a_tile,
+                                              const unsigned *x_tile) {
+    const int lane = threadIdx.x % WARP_SIZE, warp = threadIdx.x / WARP_SIZE;
+    unsigned a[4];
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        const Element at = element_of_a(lane, r, 0, 1);
+        a[r] = a_tile[at.row * A_PITCH + at.column];
+    }
+#pragma unroll
+    for (int i = 0; i < Config::warp_tiles; ++i) {
+        const int x_column = (i * Config::warps + warp) * X_COLUMNS;
+        if (x_column < SLAB) {  // the same for the whole warp
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                unsigned b[2];
+#pragma unroll
+                for (int r = 0; r < 2; ++r) {
+                    const Element at = element_of_b(lane, r, 0, 1);
+                    b[r] = x_tile[at.row * X_PITCH + x_column + half * 8 + at.column];
+                }
+                mma_tf32_k8(sums[i][half], a, b);
+            }
+        }
+    }
+}
+
+__device__ __forceinline__ void write(const Sums &sums, float *__restrict__ Y, int first_row,
+                                      int first_column, int n_rows, int n_cols) {
+    const int lane = threadIdx.x % WARP_SIZE, warp = threadIdx.x / WARP_SIZE;
+#pragma unroll
+    for (int i = 0; i < Config::warp_tiles; ++i) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+#pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                const Element at = element_of_c(lane, r);
+                const int slab_column =
+                    (i * Config::warps + warp) * X_COLUMNS + half * 8 + at.column;
+                const int row = first_row + at.row, column = first_column + slab_column;
+                if (row < n_rows && slab_column < SLAB && column < n_cols) {
+                    Y[element(row, column, n_cols)] = sums[i][half][r];
+                }
+            }
+        }
+    }
+}
+
 // tile_pointers: where the nonzeros of each tile begin in `offsets`, their places in the matrix
 // behind the window's first, and in `places`, row times tile_columns plus column in the tile.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
@@ -49,12 +100,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     __shared__ unsigned a_tiles[Config::tiles_at_once * A_TILE];                         // TF32
     __shared__ unsigned x_rows[Config::tiles_at_once * Config::tile_columns * X_PITCH];  // TF32
 
-    const int thread = threadIdx.x, lane = thread % WARP_SIZE, warp = thread / WARP_SIZE;
+    const int thread = threadIdx.x;
     const int first_row = blockIdx.x * Config::tile_rows;
     const int first_column = blockIdx.y * SLAB;
     const float *window_values = values + row_pointers[first_row];
 
-    float sums[Config::warp_tiles][2][4] = {};  // of Y: two halves of 8 columns a tile
+    Sums sums = {};
     const long long last_tile = window_tiles[blockIdx.x + 1];
     for (long long tile = window_tiles[blockIdx.x]; tile < last_tile;
          tile += Config::tiles_at_once) {
@@ -80,46 +131,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 
         for (int own = 0; own < tiles; ++own) {
             const unsigned *x_tile = &x_rows[own * Config::tile_columns * X_PITCH];
-            unsigned a[4];
-#pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                const Element at = element_of_a(lane, r, 0, 1);
-                a[r] = a_tiles[own * A_TILE + at.row * A_PITCH + at.column];
-            }
-#pragma unroll
-            for (int i = 0; i < Config::warp_tiles; ++i) {
-                const int x_column = (i * Config::warps + warp) * X_COLUMNS;
-                if (x_column < SLAB) {  // the same for the whole warp
-#pragma unroll
-                    for (int half = 0; half < 2; ++half) {
-                        unsigned b[2];
-#pragma unroll
-                        for (int r = 0; r < 2; ++r) {
-                            const Element at = element_of_b(lane, r, 0, 1);
-                            b[r] = x_tile[at.row * X_PITCH + x_column + half * 8 + at.column];
-                        }
-                        mma_tf32_k8(sums[i][half], a, b);
-                    }
-                }
-            }
+            multiply_tile(sums, &a_tiles[own * A_TILE], x_tile);
         }
         __syncthreads();  // the next tiles take the place of these
     }
 
-#pragma unroll
-    for (int i = 0; i < Config::warp_tiles; ++i) {
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-#pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                const Element at = element_of_c(lane, r);
-                const int slab_column =
-                    (i * Config::warps + warp) * X_COLUMNS + half * 8 + at.column;
-                const int row = first_row + at.row, column = first_column + slab_column;
-                if (row < n_rows && slab_column < SLAB && column < n_cols) {
-                    Y[element(row, column, n_cols)] = sums[i][half][r];
-                }
-            }
-        }
-    }
+    write(sums, Y, first_row, first_column, n_rows, n_cols);
 }

@@ -321,8 +321,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::blocks_per_s
     if (block.parts == 1) return;
     __threadfence();
     __syncwarp();
-    const bool last = lane == 0 && meeting.last_of(block.parts);
-    if (!__shfl_sync(ALL_LANES, int(last), 0)) return;
+    if (!__any_sync(ALL_LANES, lane == 0 && meeting.last_of(block.parts))) return;
     meeting.move(Y, block.first_row, n_rows, first_column, min(WARP_COLUMNS, n_cols - first_column),
                  n_cols, lane, WARP_SIZE);
 }

@@ -49,6 +49,72 @@ __device__ __forceinline__ void fetch(Vector (*stage)[WARP_SIZE], int own_column
     }
 }
 
+// Loads the lane's value of a word's nonzeros in each of the warp's rows, of which lane r has the
+// bits and the number of the first of row r.
+__device__ __forceinline__ void load_values(float (&value)[WARP_ROWS],
+                                            const float *__restrict__ values, unsigned bits,
+                                            unsigned start) {
+    const int lane = int(threadIdx.x) % WARP_SIZE;
+#pragma unroll
+    for (int r = 0; r < WARP_ROWS; ++r) {
+        const int count = __popc(__shfl_sync(ALL_LANES, bits, r));
+        const unsigned first = __shfl_sync(ALL_LANES, start, r);
+        value[r] = load_if(lane < count, &values[first + lane]);
+    }
+}
+
+// Adds a row's nonzeros of a word, `left`, whose values the lanes have, two at a time.
+__device__ __forceinline__ void add_row(Vector &sum, unsigned left, float mine,
+                                        const Vector (*here)[WARP_SIZE]) {
+    const int lane = int(threadIdx.x) % WARP_SIZE;
+    int k = 0;
+    while (left & (left - 1)) {
+        const int j = __ffs(int(left)) - 1;
+        left &= left - 1;
+        const int i = __ffs(int(left)) - 1;
+        left &= left - 1;
+        const Vector x = here[j][lane], z = here[i][lane];
+        add_product(sum, __shfl_sync(ALL_LANES, mine, k), x);
+        add_product(sum, __shfl_sync(ALL_LANES, mine, k + 1), z);
+        k += 2;
+    }
+    if (left) {
+        add_product(sum, __shfl_sync(ALL_LANES, mine, k), here[__ffs(int(left)) - 1][lane]);
+    }
+}
+
+__device__ __forceinline__ void write(const Vector (&sums)[WARP_ROWS], const WindowBlock &block,
+                                      const CutSums &meeting, float *__restrict__ Y, int tile,
+                                      int n_rows, int n_cols) {
+    const bool cut = block.parts > 1;
+    const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
+#pragma unroll
+    for (int r = 0; r < WARP_ROWS; ++r) {
+        const int row = warp * WARP_ROWS + r;
+        if (block.first_row + row >= n_rows) break;
+        float *to = cut ? meeting.sums + element(row, tile, n_cols)
+                        : Y + element(block.first_row + row, tile, n_cols);
+#pragma unroll
+        for (int j = 0; j < Config::vector; ++j) {
+            // Copies of narrow pieces are dealt to lanes in turn, but the stage holds columns in
+            // their order.
+            const int column = lane * Config::vector + j;
+            if (tile + column >= n_cols) continue;
+            if (cut) atomicAdd(&to[column], part(sums[r], j));
+        }
+        if (!cut && Config::copied == Config::vector) {
+            if (tile + lane * Config::vector < n_cols)
+                stream(reinterpret_cast<Vector *>(to) + lane, sums[r]);
+        } else if (!cut) {
+#pragma unroll
+            for (int j = 0; j < Config::vector; ++j) {
+                const int column = lane * Config::vector + j;
+                if (tile + column < n_cols) to[column] = part(sums[r], j);
+            }
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     windows_spmm(const int *__restrict__ columns, const int4 *__restrict__ metadata,
                  const unsigned *__restrict__ starts, const unsigned *__restrict__ bits,
@@ -86,12 +152,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     unsigned own = accounts && words > 0 ? __ldg(bits) : 0u;
     unsigned next = accounts && words > 1 ? __ldg(bits + Config::rows) : 0u;
     float value[WARP_ROWS];
-#pragma unroll
-    for (int r = 0; r < WARP_ROWS; ++r) {
-        const int count = __popc(__shfl_sync(ALL_LANES, own, r));
-        const unsigned first = __shfl_sync(ALL_LANES, start, r);
-        value[r] = load_if(lane < count, &values[first + lane]);
-    }
+    load_values(value, values, own, start);
     start += __popc(own);
 
     Vector sums[WARP_ROWS] = {};
@@ -115,71 +176,23 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         next = accounts && s + 2 < words ? __ldg(bits + (long long)(s + 2) * Config::rows) : 0u;
         const Vector(*here)[WARP_SIZE] = stages[slot];
         float next_value[WARP_ROWS];
+        load_values(next_value, values, own, start);
 #pragma unroll
         for (int r = 0; r < WARP_ROWS; ++r) {
-            const int count = __popc(__shfl_sync(ALL_LANES, own, r));
-            const unsigned first = __shfl_sync(ALL_LANES, start, r);
-            next_value[r] = load_if(lane < count, &values[first + lane]);
-        }
-#pragma unroll
-        for (int r = 0; r < WARP_ROWS; ++r) {
-            unsigned left = __shfl_sync(ALL_LANES, now, r);
+            const unsigned left = __shfl_sync(ALL_LANES, now, r);
             const float mine = value[r];
             value[r] = next_value[r];
-            int k = 0;
-            while (left & (left - 1)) {  // two at a time
-                const int j = __ffs(int(left)) - 1;
-                left &= left - 1;
-                const int i = __ffs(int(left)) - 1;
-                left &= left - 1;
-                const Vector x = here[j][lane], z = here[i][lane];
-                add_product(sums[r], __shfl_sync(ALL_LANES, mine, k), x);
-                add_product(sums[r], __shfl_sync(ALL_LANES, mine, k + 1), z);
-                k += 2;
-            }
-            if (left) {
-                add_product(sums[r], __shfl_sync(ALL_LANES, mine, k),
-                            here[__ffs(int(left)) - 1][lane]);
-            }
+            add_row(sums[r], left, mine, here);
         }
         start += __popc(own);
         slot = slot + 1 == Config::stages ? 0 : slot + 1;
     }
 
-    const bool cut = block.parts > 1;
     const CutSums meeting(cut_sums, arrivals, int(blockIdx.x), block.part, n_cols);
-#pragma unroll
-    for (int r = 0; r < WARP_ROWS; ++r) {
-        const int row = warp * WARP_ROWS + r;
-        if (block.first_row + row >= n_rows) break;
-        float *to = cut ? meeting.sums + element(row, tile, n_cols)
-                        : Y + element(block.first_row + row, tile, n_cols);
-#pragma unroll
-        for (int j = 0; j < Config::vector; ++j) {
-            // Copies of narrow pieces are dealt to lanes in turn, but the stage holds columns in
-            // their order.
-            const int column = lane * Config::vector + j;
-            if (tile + column >= n_cols) continue;
-            if (cut) atomicAdd(&to[column], part(sums[r], j));
-        }
-        if (!cut && Config::copied == Config::vector) {
-            if (tile + lane * Config::vector < n_cols)
-                stream(reinterpret_cast<Vector *>(to) + lane, sums[r]);
-        } else if (!cut) {
-#pragma unroll
-            for (int j = 0; j < Config::vector; ++j) {
-                const int column = lane * Config::vector + j;
-                if (tile + column < n_cols) to[column] = part(sums[r], j);
-            }
-        }
-    }
-    if (!cut) return;
-    bool *is_last = reinterpret_cast<bool *>(memory);
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) *is_last = meeting.last_of(block.parts);
-    __syncthreads();
-    if (!*is_last) return;
+    write(sums, block, meeting, Y, tile, n_rows, n_cols);
+    if (block.parts == 1) return;
+    bool &is_last = reinterpret_cast<bool &>(memory);
+    if (!is_last_block(is_last, meeting.arrived, block.parts)) return;
     meeting.move(Y, block.first_row, n_rows, tile, min(WARP_SIZE * Config::vector, n_cols - tile),
                  n_cols, int(threadIdx.x), BLOCK_THREADS);
 }
