@@ -43,6 +43,165 @@ struct Cursor {
     }
 };
 
+// The ring of stages: chunks are on their way to some while another is multiplied.
+struct Ring {
+    uint4 *stages;
+    Arrival *arrivals;
+    const uint4 *__restrict__ A;
+    const uint4 *__restrict__ B;
+    const Planes of_a, of_b;
+    const TensorMap &map_of_a, &map_of_b;
+    int chunks, across, tiles;  // of K; tiles of the result, side by side and in all
+    Cursor next;
+    int filled, used, round;  // stages, round and round
+
+    // Begins to copy the next chunk.
+    __device__ __forceinline__ void fetch() {
+        if (next.tile >= tiles || !chunks) return;
+        if (asks_engine()) {
+            uint4 *const to = stages + filled * STAGE_QUADS;
+            Arrival *const arrival = &arrivals[filled];
+            const int quad = next.chunk * LINE_QUADS;
+            expect(arrival, BOX_QUADS * int(sizeof(uint4)));
+            copy_box<1, ROWS / 8>(to, map_of_a, A, of_a, quad, next.plane,
+                                  next.tile / across * (ROWS / 8), arrival);
+            copy_box<Config::b_planes, COLUMN_TILES>(to + ROWS * LINE_QUADS, map_of_b, B, of_b,
+                                                     quad, 0, next.tile % across * COLUMN_TILES,
+                                                     arrival);
+        }
+        next.advance(chunks);
+        filled = filled + 1 == Config::stages ? 0 : filled + 1;
+    }
+
+    // Fills the ring but for one stage.
+    __device__ __forceinline__ void begin() {
+        // Lines that are no plane's are multiplied too, though nobody reads their sums.
+        for (int i = int(threadIdx.x); i < Config::stages * (STAGE_QUADS - BOX_QUADS);
+             i += THREADS) {
+            stages[i % Config::stages * STAGE_QUADS + BOX_QUADS + i / Config::stages] =
+                make_uint4(0, 0, 0, 0);
+        }
+        show_to_products();
+        if (asks_engine()) prepare(arrivals, Config::stages);
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < Config::stages - 1; ++i) fetch();
+    }
+
+    // Waits for the stage that is used next, and returns whether its tile of A is zero and jumped
+    // over.
+    __device__ __forceinline__ bool arrived_empty() const {
+        await_arrival(&arrivals[used], round);
+        if constexpr (!Config::jump) return false;
+        const uint4 *own = stages + used * STAGE_QUADS + int(threadIdx.x);
+        unsigned any = 0;
+#pragma unroll
+        for (int i = 0; i < ROWS * LINE_QUADS; i += THREADS) {
+            any |= own[i].x | own[i].y | own[i].z | own[i].w;
+        }
+        return !__syncthreads_or(any != 0);
+    }
+
+    // Goes on to the next stage; past the barrier, all threads are done with the one before.
+    __device__ __forceinline__ void go_on() {
+        __syncthreads();
+        fetch();
+        if (++used < Config::stages) return;
+        used = 0;
+        ++round;
+    }
+};
+
+using Sums = int[Config::halves * GROUP_SUMS];
+
+// Adds the products of all chunks with a plane of A.
+__device__ __forceinline__ void multiply_plane(Sums &c, Ring &ring) {
+    const int group = int(threadIdx.x) / WARP_SIZE / GROUP_WARPS;
+    int chunk = 0;
+#pragma unroll 1
+    for (;;) {
+        // A branch around products would make each wait for the one before: so the loop looks for
+        // the next chunk that holds something to multiply.
+#pragma unroll 1
+        for (; chunk < ring.chunks && ring.arrived_empty(); ++chunk) {
+            await_products<0>();
+            ring.go_on();
+        }
+        if (chunk == ring.chunks) break;
+        const uint4 *a = ring.stages + ring.used * STAGE_QUADS + group * GROUP_ROWS * LINE_QUADS;
+        const uint4 *b = ring.stages + ring.used * STAGE_QUADS + ROWS * LINE_QUADS;
+        begin_products();
+#pragma unroll
+        for (int step = 0; step < LINE_QUADS / STEP_QUADS; ++step) multiply_b1(c, a, b, step);
+        close_products();
+        await_products<1>();
+        ring.go_on();
+        ++chunk;
+    }
+    await_products<0>();
+    settle(c);
+}
+
+// The sums of two columns of tile n, over all planes.
+__device__ __forceinline__ int2 pair_of(const Sums &c, int n, int r) {
+    unsigned sums[2] = {};
+#pragma unroll
+    for (int j = 0; j < Config::b_planes; ++j) {
+        const int at = (n * Config::b_planes + j) * 4 + r;
+        sums[0] += unsigned(c[at]) << j;
+        sums[1] += unsigned(c[at + 1]) << j;
+    }
+    return make_int2(int(sums[0]), int(sums[1]));
+}
+
+// Writes a warp's sums to rows that are no multiple of 16 bytes.
+__device__ __forceinline__ void write_unaligned(const Sums &c, int *__restrict__ out, int first_row,
+                                                int first_column, int rows, int columns) {
+    const int lane = int(threadIdx.x) % WARP_SIZE;
+#pragma unroll
+    for (int n = 0; n < COLUMN_TILES; ++n) {
+#pragma unroll
+        for (int r = 0; r < 4; r += 2) {
+            const Element at = element_of_c(lane, r);
+            const int row = first_row + at.row, column = first_column + n * 8 + at.column;
+            const int2 sums = pair_of(c, n, r);
+            if (row >= rows || column >= columns) continue;
+            out[element(row, column, columns)] = sums.x;
+            if (column + 1 < columns) out[element(row, column + 1, columns)] = sums.y;
+        }
+    }
+}
+
+// Writes a warp's sums. Four tiles at a time go through shared memory, the warp's `stage`, so that
+// rows are written in 128 bytes.
+__device__ __forceinline__ void write(const Sums &c, int *__restrict__ out, int *stage,
+                                      int first_row, int first_column, int rows, int columns) {
+    const int lane = int(threadIdx.x) % WARP_SIZE;
+    const int quad = lane % 8 * 4, column = first_column + quad;
+    int *const to = &out[element(first_row + lane / 8, column, columns)];
+#pragma unroll
+    for (int n = 0; n < COLUMN_TILES; n += 4) {
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < 4 && n + i < COLUMN_TILES; ++i) {
+#pragma unroll
+            for (int r = 0; r < 4; r += 2) {
+                const Element at = element_of_c(lane, r);
+                int *const pair = &stage[at.row * OUT_STRIDE + i * 8 + at.column];
+                *reinterpret_cast<int2 *>(pair) = pair_of(c, n + i, r);
+            }
+        }
+        __syncwarp();
+        const bool inside = column + n * 8 < columns && quad + n * 8 < COLUMNS;
+#pragma unroll
+        for (int i = 0; i < 16; i += 4) {
+            if (!inside || first_row + lane / 8 + i >= rows) continue;
+            *reinterpret_cast<int4 *>(to + element(i, n * 8, columns)) =
+                *reinterpret_cast<const int4 *>(&stage[(lane / 8 + i) * OUT_STRIDE + quad]);
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     warpgroup(const uint4 *__restrict__ A, const uint4 *__restrict__ B, int *__restrict__ out,
               int rows, int columns, int words, int a_bits, int a_lines, int b_bits, int b_lines,
@@ -54,151 +213,43 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const auto unaligned = reinterpret_cast<unsigned long long>(memory);
     uint4 *const stages =
         memory + (LINES_ALIGNMENT - unaligned % LINES_ALIGNMENT) % LINES_ALIGNMENT / sizeof(uint4);
-    const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
-    const int group = warp / GROUP_WARPS;
-    const int chunks = ceil_div(words / 4, LINE_QUADS);
-    const int across = ceil_div(columns, COLUMNS), tiles = ceil_div(rows, ROWS) * across;
-
-    Cursor next{int(blockIdx.x), Config::a_planes - 1, 0};
-    int filled = 0, used = 0, round = 0;  // stages, round and round
-    auto fetch = [&]() {
-        if (next.tile >= tiles || !chunks) return;
-        if (asks_engine()) {
-            uint4 *const to = stages + filled * STAGE_QUADS;
-            Arrival *const arrival = &arrivals[filled];
-            const int quad = next.chunk * LINE_QUADS;
-            expect(arrival, BOX_QUADS * int(sizeof(uint4)));
-            copy_box<1, ROWS / 8>(to, map_of_a, A, {a_bits, a_lines, words}, quad, next.plane,
-                                  next.tile / across * (ROWS / 8), arrival);
-            copy_box<Config::b_planes, COLUMN_TILES>(to + ROWS * LINE_QUADS, map_of_b, B,
-                                                     {b_bits, b_lines, words}, quad, 0,
-                                                     next.tile % across * COLUMN_TILES, arrival);
-        }
-        next.advance(chunks);
-        filled = filled + 1 == Config::stages ? 0 : filled + 1;
-    };
-    // Lines that are no plane's are multiplied too, though nobody reads their sums.
-    for (int i = int(threadIdx.x); i < Config::stages * (STAGE_QUADS - BOX_QUADS); i += THREADS) {
-        stages[i % Config::stages * STAGE_QUADS + BOX_QUADS + i / Config::stages] =
-            make_uint4(0, 0, 0, 0);
-    }
-    show_to_products();
-    if (asks_engine()) prepare(arrivals, Config::stages);
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < Config::stages - 1; ++i) fetch();
-
-    // Waits for the stage that is used next, and says whether its tile of A is zero and jumped
-    // over.
-    auto arrived_empty = [&]() {
-        await_arrival(&arrivals[used], round);
-        if constexpr (!Config::jump) return false;
-        const uint4 *own = stages + used * STAGE_QUADS + int(threadIdx.x);
-        unsigned any = 0;
-#pragma unroll
-        for (int i = 0; i < ROWS * LINE_QUADS; i += THREADS) {
-            any |= own[i].x | own[i].y | own[i].z | own[i].w;
-        }
-        return !__syncthreads_or(any != 0);
-    };
-    // Goes on to the next stage; past the barrier, all threads are done with the one before.
-    auto go_on = [&]() {
-        __syncthreads();
-        fetch();
-        if (++used < Config::stages) return;
-        used = 0;
-        ++round;
-    };
-
+    const int warp = int(threadIdx.x) / WARP_SIZE, across = ceil_div(columns, COLUMNS);
+    Ring ring = {stages,
+                 arrivals,
+                 A,
+                 B,
+                 {a_bits, a_lines, words},
+                 {b_bits, b_lines, words},
+                 map_of_a,
+                 map_of_b,
+                 ceil_div(words / 4, LINE_QUADS),
+                 across,
+                 ceil_div(rows, ROWS) * across,
+                 {int(blockIdx.x), Config::a_planes - 1, 0},
+                 0,
+                 0,
+                 0};
+    ring.begin();
 #pragma unroll 1
-    for (int tile = int(blockIdx.x); tile < tiles; tile += int(gridDim.x)) {
-        int c[Config::halves * GROUP_SUMS] = {};
+    for (int tile = int(blockIdx.x); tile < ring.tiles; tile += int(gridDim.x)) {
+        Sums c = {};
 #pragma unroll 1
         for (int plane = 0; plane < Config::a_planes; ++plane) {
             if (plane) {
 #pragma unroll
-                for (int i = 0; i < Config::halves * GROUP_SUMS; ++i)
+                for (int i = 0; i < Config::halves * GROUP_SUMS; ++i) {
                     c[i] = int(unsigned(c[i]) << 1);
-            }
-            int chunk = 0;
-#pragma unroll 1
-            for (;;) {
-                // A branch around products would make each wait for the one before: so the loop
-                // looks for the next chunk that there is something to multiply in.
-#pragma unroll 1
-                for (; chunk < chunks && arrived_empty(); ++chunk) {
-                    await_products<0>();
-                    go_on();
                 }
-                if (chunk == chunks) break;
-                const uint4 *a = stages + used * STAGE_QUADS + group * GROUP_ROWS * LINE_QUADS;
-                const uint4 *b = stages + used * STAGE_QUADS + ROWS * LINE_QUADS;
-                begin_products();
-#pragma unroll
-                for (int step = 0; step < LINE_QUADS / STEP_QUADS; ++step) {
-                    multiply_b1(c, a, b, step);
-                }
-                close_products();
-                await_products<1>();
-                go_on();
-                ++chunk;
             }
-            await_products<0>();
-            settle(c);
+            multiply_plane(c, ring);
         }
-
         const int first_row = tile / across * ROWS + warp * 16;
         const int first_column = tile % across * COLUMNS;
-        auto pair_of = [&](int n, int r) {  // sums of two columns of tile n, over all planes
-            unsigned sums[2] = {};
-#pragma unroll
-            for (int j = 0; j < Config::b_planes; ++j) {
-                const int at = (n * Config::b_planes + j) * 4 + r;
-                sums[0] += unsigned(c[at]) << j;
-                sums[1] += unsigned(c[at + 1]) << j;
-            }
-            return make_int2(int(sums[0]), int(sums[1]));
-        };
         if (columns % 4) {
-#pragma unroll
-            for (int n = 0; n < COLUMN_TILES; ++n) {
-#pragma unroll
-                for (int r = 0; r < 4; r += 2) {
-                    const Element at = element_of_c(lane, r);
-                    const int row = first_row + at.row, column = first_column + n * 8 + at.column;
-                    const int2 sums = pair_of(n, r);
-                    if (row >= rows || column >= columns) continue;
-                    out[element(row, column, columns)] = sums.x;
-                    if (column + 1 < columns) out[element(row, column + 1, columns)] = sums.y;
-                }
-            }
-            continue;
-        }
-        // Four tiles at a time go through shared memory, so that rows are written in 128 bytes.
-        int *const own =
-            reinterpret_cast<int *>(stages + Config::stages * STAGE_QUADS) + warp * OUT_INTS;
-        const int quad = lane % 8 * 4, column = first_column + quad;
-        int *const to = &out[element(first_row + lane / 8, column, columns)];
-#pragma unroll
-        for (int n = 0; n < COLUMN_TILES; n += 4) {
-            __syncwarp();
-#pragma unroll
-            for (int i = 0; i < 4 && n + i < COLUMN_TILES; ++i) {
-#pragma unroll
-                for (int r = 0; r < 4; r += 2) {
-                    const Element at = element_of_c(lane, r);
-                    int *const place = &own[at.row * OUT_STRIDE + i * 8 + at.column];
-                    *reinterpret_cast<int2 *>(place) = pair_of(n + i, r);
-                }
-            }
-            __syncwarp();
-            const bool there = column + n * 8 < columns && quad + n * 8 < COLUMNS;
-#pragma unroll
-            for (int i = 0; i < 16; i += 4) {
-                if (!there || first_row + lane / 8 + i >= rows) continue;
-                *reinterpret_cast<int4 *>(to + element(i, n * 8, columns)) =
-                    *reinterpret_cast<const int4 *>(&own[(lane / 8 + i) * OUT_STRIDE + quad]);
-            }
+            write_unaligned(c, out, first_row, first_column, rows, columns);
+        } else {
+            int *const stage = reinterpret_cast<int *>(stages + Config::stages * STAGE_QUADS);
+            write(c, out, stage + warp * OUT_INTS, first_row, first_column, rows, columns);
         }
     }
 }

@@ -69,6 +69,122 @@ __device__ __forceinline__ void multiply_chunk(float (&sums)[Config::pieces][Con
     }
 }
 
+using Sums = float[Config::pieces][Config::piece / 2];
+using Fragments = unsigned[PARTS][STEPS][4];  // of pixels, for each step
+
+// Fetches chunks of pixels and their weights, in the order in which they are multiplied. What is
+// known of a chunk (channel, first product, how many, mask) is read one chunk early.
+struct Fetcher {
+    float *shared;
+    const float *__restrict__ X;
+    const float4 *packed;
+    const int4 *__restrict__ chunks;
+    int n_chunks, tiles, n_senders, n_cols, stage_floats;
+    int next_tile, next_chunk, next_stage;
+    int4 next;
+
+    __device__ __forceinline__ void fetch() {
+        if (next_tile < tiles && n_chunks > 0) {
+            const int4 chunk = next;
+            const int tile = next_tile;
+            if (++next_chunk == n_chunks) {
+                next_chunk = 0;
+                next_tile += int(gridDim.y);
+            }
+            next = chunks[next_chunk];
+            float *to = shared + next_stage * stage_floats;
+            next_stage = next_stage + 1 < Config::stages ? next_stage + 1 : 0;
+            copy_pixels(to, tile, chunk.x);
+            float4 *weights = reinterpret_cast<float4 *>(to + PIXELS * CHUNK);
+            const float4 *origin = packed + (long long)chunk.y * PRODUCT_QUADS;
+#pragma unroll 4
+            for (int i = int(threadIdx.x); i < chunk.z * PRODUCT_QUADS; i += BLOCK_THREADS) {
+                copy_async(&weights[i], &origin[i]);
+            }
+        }
+        close_copies();
+    }
+
+    // Copies the pixels of a tile, channels `first_channel` on. Pixels beyond the last are any
+    // others: their sums are not written.
+    __device__ __forceinline__ void copy_pixels(float *to, int tile, int first_channel) const {
+        const int last = min(PIXELS, n_cols - tile * PIXELS) - 1;
+        const int channel = int(threadIdx.x) % (CHUNK / Config::vector) * Config::vector;
+        const bool inside = first_channel + channel < n_senders;
+        const float *from =
+            X + (long long)tile * PIXELS * n_senders + (inside ? first_channel + channel : 0);
+#pragma unroll
+        for (int first = 0; first < PIXELS; first += BLOCK_THREADS * Config::vector / CHUNK) {
+            const int pixel = first + int(threadIdx.x) / (CHUNK / Config::vector);
+            Copied *copied = reinterpret_cast<Copied *>(&to[place_of(pixel, channel)]);
+            if (inside) {
+                const unsigned row = unsigned(min(pixel, last)) * n_senders;
+                copy_async(copied, reinterpret_cast<const Copied *>(&from[row]));
+            } else {
+                *copied = Copied{};
+            }
+        }
+    }
+};
+
+// Splits what the lane has of a chunk: pixels g and g + 8, channels 4 t and 4 (t + 4) and the three
+// behind, one a step.
+__device__ __forceinline__ void split_pixels(Fragments &a, const float4 (&fours)[4]) {
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+#pragma unroll
+        for (int step = 0; step < STEPS; ++step) {
+            unsigned high, low;
+            split(part(fours[r], step), high, low);
+            a[0][step][r] = kept(high);
+            if (PARTS == 2) a[PARTS - 1][step][r] = kept(low);
+        }
+    }
+}
+
+// Begins the products of a chunk with one of the masks.
+__device__ __forceinline__ void multiply(Sums &sums, const Fragments &a, const float *weights,
+                                         unsigned mask) {
+    begin_products();
+    if (!Config::mask_1 || mask == Config::mask_0) {  // the same for all lanes
+        multiply_chunk<Config::mask_0>(sums, a, weights);
+    } else if (!Config::mask_2 || mask == Config::mask_1) {
+        multiply_chunk<Config::mask_1>(sums, a, weights);
+    } else if (!Config::mask_3 || mask == Config::mask_2) {
+        multiply_chunk<Config::mask_2>(sums, a, weights);
+    } else {
+        multiply_chunk<Config::mask_3>(sums, a, weights);
+    }
+    close_products();
+}
+
+// Writes two pixels. Four lanes write 64 bytes of a pixel side by side, filters 4 t and the three
+// behind.
+__device__ __forceinline__ void write(const Sums &sums, float *__restrict__ Y, int first_pixel,
+                                      int t, int n_rows, int n_cols) {
+    const int filter = int(blockIdx.x) * FILTERS + 4 * t;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        const int pixel = first_pixel + 8 * half;
+        if (pixel >= n_cols) continue;
+        float *to = Y + (long long)pixel * n_rows;
+        auto result = [&](int i) {
+            const int piece = Config::turns ? i % Config::pieces : i / (Config::piece / 4);
+            const int held = Config::turns ? i / Config::pieces : i % (Config::piece / 4);
+            return sums[piece][held / 2 * 4 + 2 * half + held % 2];
+        };
+#pragma unroll
+        for (int i = 0; i < FILTERS / 4; i += Config::written) {
+            const int at = filter + i / 4 * 16 + i % 4;
+            if (at >= n_rows) continue;
+            alignas(Written) float results[Config::written];
+#pragma unroll
+            for (int w = 0; w < Config::written; ++w) results[w] = result(i + w);
+            *reinterpret_cast<Written *>(&to[at]) = *reinterpret_cast<Written *>(results);
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
     strided_windows(const int *__restrict__ first_chunks, const int4 *__restrict__ chunks,
                     const float4 *packed, const float *__restrict__ X, float *__restrict__ Y,
@@ -78,72 +194,41 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
     const int g = lane / 4, t = lane % 4;
     const int first_chunk = first_chunks[blockIdx.x];
     const int n_chunks = first_chunks[blockIdx.x + 1] - first_chunk;
-    const int tiles = ceil_div(n_cols, PIXELS);
+    chunks += first_chunk;
     DYNAMIC_SHARED(float4, memory);
     float *shared = reinterpret_cast<float *>(memory);
-
-    // The chunk that is fetched next (channel, first product, how many, mask), of which tile, and
-    // where it goes. What is known of a chunk is read one chunk early.
-    int next_tile = int(blockIdx.y), next_chunk = 0, next_stage = 0;
-    int4 next = n_chunks > 0 ? chunks[first_chunk] : int4{};
-    auto fetch = [&] {
-        if (next_tile < tiles && n_chunks > 0) {
-            const int4 own = next;
-            const int tile = next_tile;
-            if (++next_chunk == n_chunks) {
-                next_chunk = 0;
-                next_tile += int(gridDim.y);
-            }
-            next = chunks[first_chunk + next_chunk];
-            float *to = shared + next_stage * stage_floats;
-            next_stage = next_stage + 1 < Config::stages ? next_stage + 1 : 0;
-            const int last = min(PIXELS, n_cols - tile * PIXELS) - 1;
-            const int channel = int(threadIdx.x) % (CHUNK / Config::vector) * Config::vector;
-            const bool there = own.x + channel < n_senders;
-            const float *from =
-                X + (long long)tile * PIXELS * n_senders + (there ? own.x + channel : 0);
-            // Pixels beyond the last are any others: their sums are not written.
-#pragma unroll
-            for (int first = 0; first < PIXELS; first += BLOCK_THREADS * Config::vector / CHUNK) {
-                const int pixel = first + int(threadIdx.x) / (CHUNK / Config::vector);
-                Copied *place = reinterpret_cast<Copied *>(&to[place_of(pixel, channel)]);
-                if (there) {
-                    const unsigned row = unsigned(min(pixel, last)) * n_senders;
-                    copy_async(place, reinterpret_cast<const Copied *>(&from[row]));
-                } else {
-                    *place = Copied{};
-                }
-            }
-            float4 *weights = reinterpret_cast<float4 *>(to + PIXELS * CHUNK);
-            const float4 *origin = packed + (long long)own.y * PRODUCT_QUADS;
-#pragma unroll 4
-            for (int i = int(threadIdx.x); i < own.z * PRODUCT_QUADS; i += BLOCK_THREADS) {
-                copy_async(&weights[i], &origin[i]);
-            }
-        }
-        close_copies();
-    };
+    Fetcher fetcher = {shared,
+                       X,
+                       packed,
+                       chunks,
+                       n_chunks,
+                       ceil_div(n_cols, PIXELS),
+                       n_senders,
+                       n_cols,
+                       stage_floats,
+                       int(blockIdx.y),
+                       0,
+                       0,
+                       n_chunks > 0 ? chunks[0] : int4{}};
     // A stage whose weights are being multiplied is not free yet.
 #pragma unroll 1
-    for (int i = 0; i < Config::stages - 2; ++i) fetch();
+    for (int i = 0; i < Config::stages - 2; ++i) fetcher.fetch();
 
     const int own_pixel = warp * 16 + g;
     int stage = 0;
-    for (int tile = int(blockIdx.y); tile < tiles; tile += int(gridDim.y)) {
-        float sums[Config::pieces][Config::piece / 2] = {};
-        unsigned a[PARTS][STEPS][4] = {};
-        unsigned mask = n_chunks > 0 ? unsigned(chunks[first_chunk].w) : 0;
+    for (int tile = int(blockIdx.y); tile < fetcher.tiles; tile += int(gridDim.y)) {
+        Sums sums = {};
+        Fragments a = {};
+        unsigned mask = n_chunks > 0 ? unsigned(chunks[0].w) : 0;
 #pragma unroll 1
         for (int chunk = 0; chunk < n_chunks; ++chunk) {
             const unsigned own_mask = mask;
-            if (Config::mask_1 && chunk + 1 < n_chunks)
-                mask = unsigned(chunks[first_chunk + chunk + 1].w);
+            if (Config::mask_1 && chunk + 1 < n_chunks) mask = unsigned(chunks[chunk + 1].w);
             await_copies<Config::stages - 3>();
             show_to_products();
             __syncthreads();  // the chunk is there, and the one before the last has been multiplied
             const float *x = shared + stage * stage_floats;
             stage = stage + 1 < Config::stages ? stage + 1 : 0;
-            // Pixels g and g + 8, channels 4 t and 4 (t + 4) and the three behind, one a step.
             float4 fours[4];
 #pragma unroll
             for (int r = 0; r < 4; ++r) {
@@ -153,56 +238,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
             await_products<0>();
 #pragma unroll
             for (int i = 0; i < PARTS * STEPS; ++i) settle(a[i / STEPS][i % STEPS]);
-#pragma unroll
-            for (int r = 0; r < 4; ++r) {
-                const float of_steps[STEPS] = {fours[r].x, fours[r].y, fours[r].z, fours[r].w};
-#pragma unroll
-                for (int step = 0; step < STEPS; ++step) {
-                    unsigned high, low;
-                    split(of_steps[step], high, low);
-                    a[0][step][r] = kept(high);
-                    if (PARTS == 2) a[PARTS - 1][step][r] = kept(low);
-                }
-            }
-            const float *weights = x + PIXELS * CHUNK;
-            begin_products();
-            if (!Config::mask_1 || own_mask == Config::mask_0) {  // the same for all lanes
-                multiply_chunk<Config::mask_0>(sums, a, weights);
-            } else if (!Config::mask_2 || own_mask == Config::mask_1) {
-                multiply_chunk<Config::mask_1>(sums, a, weights);
-            } else if (!Config::mask_3 || own_mask == Config::mask_2) {
-                multiply_chunk<Config::mask_2>(sums, a, weights);
-            } else {
-                multiply_chunk<Config::mask_3>(sums, a, weights);
-            }
-            close_products();
-            fetch();
+            split_pixels(a, fours);
+            multiply(sums, a, x + PIXELS * CHUNK, own_mask);
+            fetcher.fetch();
         }
         await_products<0>();
 #pragma unroll
         for (int p = 0; p < Config::pieces; ++p) settle(sums[p]);
-
-        // Four lanes write 64 bytes of a pixel side by side, filters 4 t and the three behind.
-        const int filter = int(blockIdx.x) * FILTERS + 4 * t;
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const int pixel = tile * PIXELS + own_pixel + 8 * half;
-            if (pixel >= n_cols) continue;
-            float *to = Y + (long long)pixel * n_rows;
-            auto result = [&](int i) {
-                const int piece = Config::turns ? i % Config::pieces : i / (Config::piece / 4);
-                const int held = Config::turns ? i / Config::pieces : i % (Config::piece / 4);
-                return sums[piece][held / 2 * 4 + 2 * half + held % 2];
-            };
-#pragma unroll
-            for (int i = 0; i < FILTERS / 4; i += Config::written) {
-                const int at = filter + i / 4 * 16 + i % 4;
-                if (at >= n_rows) continue;
-                alignas(Written) float own[Config::written];
-#pragma unroll
-                for (int w = 0; w < Config::written; ++w) own[w] = result(i + w);
-                *reinterpret_cast<Written *>(&to[at]) = *reinterpret_cast<Written *>(own);
-            }
-        }
+        write(sums, Y, tile * PIXELS + own_pixel, t, n_rows, n_cols);
     }
 }

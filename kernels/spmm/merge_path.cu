@@ -54,6 +54,22 @@ __device__ __forceinline__ void emit(float *__restrict__ Y,
     }
 }
 
+// Loads the lane's columns of the rows of X for nonzeros `first` on of the `held` of a warp.
+__device__ __forceinline__ void load_batch(float (&x)[BATCH][Config::lane_columns],
+                                           const float *__restrict__ X, int my_column, int first,
+                                           int held, int column, int n_cols) {
+#pragma unroll
+    for (int j = 0; j < BATCH; ++j) {
+        const int source = __shfl_sync(ALL_LANES, my_column, first + j);
+#pragma unroll
+        for (int i = 0; i < Config::lane_columns; ++i) {
+            const int at = column + i * WARP_SIZE;
+            const bool wanted = first + j < held && at < n_cols;
+            x[j][i] = wanted ? X[element(source, at, n_cols)] : 0.0f;
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     merge_path(const int *__restrict__ first_rows, const long long *__restrict__ row_pointers,
                const int *__restrict__ columns, const float *__restrict__ values,
@@ -68,8 +84,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 
     int row = first_rows[warp];
     const int last_row = first_rows[warp + 1];
-    const int items =
-        n_items - item < Config::warp_items ? int(n_items - item) : Config::warp_items;
+    const int items = int(min(n_items - item, (long long)Config::warp_items));
     const int count = items - (last_row - row);  // nonzeros of the share
     const long long begin = item - row;          // the first of them
 
@@ -108,16 +123,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         const int held = min(count - first, WARP_SIZE);
         for (int k = 0; k < held; k += BATCH) {
             float x[BATCH][Config::lane_columns];
-#pragma unroll
-            for (int j = 0; j < BATCH; ++j) {
-                const int sender = __shfl_sync(ALL_LANES, my_column, k + j);
-#pragma unroll
-                for (int i = 0; i < Config::lane_columns; ++i) {
-                    const int own = column + i * WARP_SIZE;
-                    const bool wanted = k + j < held && own < n_cols;
-                    x[j][i] = wanted ? X[element(sender, own, n_cols)] : 0.0f;
-                }
-            }
+            load_batch(x, X, my_column, k, held, column, n_cols);
 #pragma unroll
             for (int j = 0; j < BATCH; ++j) {
                 while (end <= first + k + j) finish_row();

@@ -49,6 +49,17 @@ __device__ __forceinline__ void fetch(Vector (*stage)[WARP_SIZE], int own_column
     }
 }
 
+// Begins to copy the columns of a word, if there is such a word, and loads the next one's.
+__device__ __forceinline__ void fetch_word(Vector (*stage)[WARP_SIZE], int &next_column,
+                                           const int *__restrict__ columns, int word,
+                                           const WindowBlock &block, const float *__restrict__ X,
+                                           int first, int n_cols) {
+    const int column = next_column, words = block.words();
+    if (word + 1 < words) next_column = __ldg(columns + (long long)(word + 1) * WORD_COLUMNS);
+    if (word < words) fetch(stage, column, block.columns - word * WORD_COLUMNS, X, first, n_cols);
+    close_copies();
+}
+
 // Loads the lane's value of a word's nonzeros in each of the warp's rows, of which lane r has the
 // bits and the number of the first of row r.
 __device__ __forceinline__ void load_values(float (&value)[WARP_ROWS],
@@ -142,12 +153,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     int next_column = words > 0 ? __ldg(columns) : 0;
 #pragma unroll
     for (int s = 0; s < Config::stages - 1; ++s) {
-        const int column = next_column;
-        if (s + 1 < words) next_column = __ldg(columns + (s + 1) * WORD_COLUMNS);
-        if (s < words) {
-            fetch(stages[s], column, block.columns - s * WORD_COLUMNS, X, tile, n_cols);
-        }
-        close_copies();
+        fetch_word(stages[s], next_column, columns, s, block, X, tile, n_cols);
     }
     unsigned own = accounts && words > 0 ? __ldg(bits) : 0u;
     unsigned next = accounts && words > 1 ? __ldg(bits + Config::rows) : 0u;
@@ -160,17 +166,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     for (int s = 0; s < words; ++s) {
         await_copies<Config::stages - 2>();
         __syncthreads();
-        const int coming = s + Config::stages - 1;
-        const int coming_slot = slot == 0 ? Config::stages - 1 : slot - 1;
-        const int column = next_column;
-        if (coming + 1 < words) {
-            next_column = __ldg(columns + (long long)(coming + 1) * WORD_COLUMNS);
-        }
-        if (coming < words) {
-            fetch(stages[coming_slot], column, block.columns - coming * WORD_COLUMNS, X, tile,
-                  n_cols);
-        }
-        close_copies();
+        fetch_word(stages[slot == 0 ? Config::stages - 1 : slot - 1], next_column, columns,
+                   s + Config::stages - 1, block, X, tile, n_cols);
         const unsigned now = own;
         own = next;
         next = accounts && s + 2 < words ? __ldg(bits + (long long)(s + 2) * Config::rows) : 0u;
