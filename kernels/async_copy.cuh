@@ -2,10 +2,12 @@
 // compute capability 8.0, and the emulator, copy at once.
 #pragma once
 
+#include "common.cuh"
+
 // Copies 4, 8 or 16 bytes; 2 at once, as there is no such instruction. Both addresses are multiples
 // of that.
 template <typename T>
-__device__ __forceinline__ void copy_async(T *shared, const T *global) {
+DEVICE void copy_async(T *shared, const T *global) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     const unsigned to = unsigned(__cvta_generic_to_shared(shared));
     if constexpr (sizeof(T) == 16) {
@@ -23,7 +25,7 @@ __device__ __forceinline__ void copy_async(T *shared, const T *global) {
 }
 
 // Closes the group of copies begun since the last call.
-__device__ __forceinline__ void close_copies() {
+DEVICE void close_copies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
@@ -31,7 +33,7 @@ __device__ __forceinline__ void close_copies() {
 
 // Waits until no more than LEFT of this thread's groups, the last ones, are under way.
 template <int LEFT>
-__device__ __forceinline__ void await_copies() {
+DEVICE void await_copies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 #endif

@@ -1,6 +1,9 @@
 // Plumbing that every kernel shares. No algorithm hides here.
 #pragma once
 
+// A function of the GPU's, inlined.
+#define DEVICE __device__ __forceinline__
+
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffffu;
 
@@ -10,13 +13,13 @@ constexpr unsigned ALL_LANES = 0xffffffffu;
 #endif
 
 // Position in a dense matrix. 64-bit, because rows x columns passes 2^31 on real graphs.
-__device__ __forceinline__ long long element(int row, int column, int n_cols) {
+DEVICE long long element(int row, int column, int n_cols) {
     return (long long)row * n_cols + column;
 }
 
 // Writes a sum, or adds it where others add theirs.
 template <class T>
-__device__ __forceinline__ void emit(T *to, T sum, bool shared) {
+DEVICE void emit(T *to, T sum, bool shared) {
     if (shared) {
         atomicAdd(to, sum);
     } else {
@@ -26,7 +29,7 @@ __device__ __forceinline__ void emit(T *to, T sum, bool shared) {
 
 // Returns to all threads of a block whether the others that count in `arrived`, `blocks` in all,
 // have been here before. Then their writes can be read, with __ldcg, and `arrived` is zero again.
-__device__ __forceinline__ bool is_last_block(bool &shared_answer, unsigned *arrived, int blocks) {
+DEVICE bool is_last_block(bool &shared_answer, unsigned *arrived, int blocks) {
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -39,13 +42,13 @@ __device__ __forceinline__ bool is_last_block(bool &shared_answer, unsigned *arr
 }
 
 // ceil(a / b) of positive integers.
-__device__ __forceinline__ int ceil_div(int a, int b) {
+DEVICE int ceil_div(int a, int b) {
     return (a + b - 1) / b;
 }
 
 #ifndef EMULATOR
 // The GPU's own clock, the same on all of its SMs.
-__device__ __forceinline__ unsigned long long global_nanoseconds() {
+DEVICE unsigned long long global_nanoseconds() {
     unsigned long long now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     return now;

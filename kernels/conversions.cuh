@@ -1,24 +1,26 @@
 // Conversions between float32 and narrower numbers that GPUs have instructions for.
 #pragma once
 
+#include "common.cuh"
+
 #ifdef EMULATOR
 #include "instructions/conversions.h"
 #else
-__device__ __forceinline__ float float16_value(unsigned bits) {
+DEVICE float float16_value(unsigned bits) {
     float wide;
     asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"((unsigned short)bits));
     return wide;
 }
 
 // The nearest float16, halfway cases to even.
-__device__ __forceinline__ unsigned short to_f16(float x) {
+DEVICE unsigned short to_f16(float x) {
     unsigned short bits;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
     return bits;
 }
 
 // Two float16; the first lies in the lower bits.
-__device__ __forceinline__ unsigned to_f16(float first, float second) {
+DEVICE unsigned to_f16(float first, float second) {
     unsigned bits;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));
     return bits;

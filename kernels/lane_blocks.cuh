@@ -1,4 +1,4 @@
-// What the int4 of a block of lane groups says; `lane_group_partition` makes it. The including file
+// What the int4 of a block of subwarps says; `lane_group_partition` makes it. The including file
 // has deg_bound, groups and info_field_bits.
 #pragma once
 
@@ -15,7 +15,7 @@ struct Block {
     int parts;      // how many there are
 };
 
-__device__ __forceinline__ Block decode(int4 metadata) {
+DEVICE Block decode(int4 metadata) {
     const int degree = metadata.x;
     const unsigned info = metadata.w;
     Block block;

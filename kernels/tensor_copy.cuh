@@ -18,12 +18,12 @@ struct TensorMap {
 
 typedef unsigned long long Arrival;
 
-__device__ __forceinline__ bool asks_engine() {
+DEVICE bool asks_engine() {
     return threadIdx.x == 0;
 }
 
-// By the thread that asks; a barrier follows.
-__device__ __forceinline__ void prepare(Arrival *arrivals, int count) {
+// By the thread that starts copies; a barrier follows.
+DEVICE void prepare(Arrival *arrivals, int count) {
     for (int i = 0; i < count; ++i) {
         const unsigned at = unsigned(__cvta_generic_to_shared(&arrivals[i]));
         asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(at) : "memory");
@@ -32,14 +32,14 @@ __device__ __forceinline__ void prepare(Arrival *arrivals, int count) {
 }
 
 // Says how many bytes of boxes will come.
-__device__ __forceinline__ void expect(Arrival *arrival, int bytes) {
+DEVICE void expect(Arrival *arrival, int bytes) {
     const unsigned at = unsigned(__cvta_generic_to_shared(arrival));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes)
                  : "memory");
 }
 
 // Waits until all bytes have come, of the round (0, 1 ...) in which the arrival is used again.
-__device__ __forceinline__ void await_arrival(Arrival *arrival, int round) {
+DEVICE void await_arrival(Arrival *arrival, int round) {
     const unsigned at = unsigned(__cvta_generic_to_shared(arrival));
     unsigned come = 0;
     while (!come) {
@@ -58,9 +58,8 @@ __device__ __forceinline__ void await_arrival(Arrival *arrival, int round) {
 // the next plane, then the next group; quads lie where `swizzled` says. What there is not comes as
 // zeros, and counts.
 template <int PLANES, int EIGHTS>
-__device__ __forceinline__ void copy_box(uint4 *to, const TensorMap &map, const uint4 *,
-                                         const Planes &, int quad, int plane, int group,
-                                         Arrival *arrival) {
+DEVICE void copy_box(uint4 *to, const TensorMap &map, const uint4 *, const Planes &, int quad,
+                     int plane, int group, Arrival *arrival) {
     asm volatile(
         "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
         "[%0], [%1, {%2, 0, %3, %4}], [%5];" ::"r"(unsigned(__cvta_generic_to_shared(to))),

@@ -1,6 +1,8 @@
 // Neighboring columns that a lane reads, sums and writes as one.
 #pragma once
 
+#include "common.cuh"
+
 struct Float8 {
     float4 low, high;
 };
@@ -28,68 +30,68 @@ template <int columns>
 using Floats = typename VectorOf<columns>::type;
 
 // One of the columns of a vector.
-__device__ __forceinline__ float part(float vector, int) {
+DEVICE float part(float vector, int) {
     return vector;
 }
-__device__ __forceinline__ float part(float2 vector, int i) {
+DEVICE float part(float2 vector, int i) {
     return i == 0 ? vector.x : vector.y;
 }
-__device__ __forceinline__ float part(float4 vector, int i) {
+DEVICE float part(float4 vector, int i) {
     return i == 0 ? vector.x : i == 1 ? vector.y : i == 2 ? vector.z : vector.w;
 }
-__device__ __forceinline__ float part(const Float8 &vector, int i) {
+DEVICE float part(const Float8 &vector, int i) {
     return i < 4 ? part(vector.low, i) : part(vector.high, i - 4);
 }
 
 // The vector of columns that lie in registers.
-__device__ __forceinline__ void gather(float &vector, const float *columns) {
+DEVICE void gather(float &vector, const float *columns) {
     vector = columns[0];
 }
-__device__ __forceinline__ void gather(float2 &vector, const float *columns) {
+DEVICE void gather(float2 &vector, const float *columns) {
     vector = make_float2(columns[0], columns[1]);
 }
-__device__ __forceinline__ void gather(float4 &vector, const float *columns) {
+DEVICE void gather(float4 &vector, const float *columns) {
     vector = make_float4(columns[0], columns[1], columns[2], columns[3]);
 }
 
-__device__ __forceinline__ void add_product(float &sum, float weight, float x) {
+DEVICE void add_product(float &sum, float weight, float x) {
     sum += weight * x;
 }
-__device__ __forceinline__ void add_product(float2 &sum, float weight, float2 x) {
+DEVICE void add_product(float2 &sum, float weight, float2 x) {
     sum.x += weight * x.x;
     sum.y += weight * x.y;
 }
-__device__ __forceinline__ void add_product(float4 &sum, float weight, float4 x) {
+DEVICE void add_product(float4 &sum, float weight, float4 x) {
     sum.x += weight * x.x;
     sum.y += weight * x.y;
     sum.z += weight * x.z;
     sum.w += weight * x.w;
 }
 
-__device__ __forceinline__ void add(float &sum, float x) {
+DEVICE void add(float &sum, float x) {
     sum += x;
 }
-__device__ __forceinline__ void add(float2 &sum, float2 x) {
+DEVICE void add(float2 &sum, float2 x) {
     sum.x += x.x;
     sum.y += x.y;
 }
-__device__ __forceinline__ void add(float4 &sum, float4 x) {
+DEVICE void add(float4 &sum, float4 x) {
     sum.x += x.x;
     sum.y += x.y;
     sum.z += x.z;
     sum.w += x.w;
 }
-__device__ __forceinline__ void add(Float8 &sum, const Float8 &x) {
+DEVICE void add(Float8 &sum, const Float8 &x) {
     add(sum.low, x.low);
     add(sum.high, x.high);
 }
 
 // Writes what is not read again, so that it does not push X out of the caches.
 template <typename T>
-__device__ __forceinline__ void stream(T *to, T value) {
+DEVICE void stream(T *to, T value) {
     __stcs(to, value);
 }
-__device__ __forceinline__ void stream(Float8 *to, const Float8 &value) {
+DEVICE void stream(Float8 *to, const Float8 &value) {
     __stcs(&to->low, value.low);
     __stcs(&to->high, value.high);
 }

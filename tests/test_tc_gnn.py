@@ -85,6 +85,6 @@ def test_every_column_is_one_warp_s(n_cols):
     for warps in (1, 3, 32):
         plan = accelviz.plan("cora", "tc_gnn", n_cols, block_warps=warps)
         defines = plan.kernel.config
-        tiles = plan.launch.grid[1] * defines["slab_tiles"]
-        assert tiles * 16 >= n_cols > (plan.launch.grid[1] - 1) * defines["slab_tiles"] * 16
-        assert defines["slab_tiles"] <= defines["warp_tiles"] * warps <= 4 * warps
+        tiles = plan.launch.grid[1] * defines["block_tiles"]
+        assert tiles * 16 >= n_cols > (plan.launch.grid[1] - 1) * defines["block_tiles"] * 16
+        assert defines["block_tiles"] <= defines["warp_tiles"] * warps <= 4 * warps

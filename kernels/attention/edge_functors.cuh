@@ -11,19 +11,19 @@
 struct Forward {
     using State = Softmax;
     using Element = float;
-    const float *__restrict__ scores;
-    float *__restrict__ alpha;
+    Input scores;
+    Output alpha;
 
-    static __device__ __forceinline__ State none() {
+    static DEVICE State none() {
         return {LOWEST, 0.0f};
     }
-    __device__ __forceinline__ Element load(long long at) const {
+    DEVICE Element load(long long at) const {
         return scores[at];
     }
-    static __device__ __forceinline__ void take(State &state, Element score) {
+    static DEVICE void take(State &state, Element score) {
         add(state, score);
     }
-    __device__ __forceinline__ void store(long long at, Element score, State row) const {
+    DEVICE void store(long long at, Element score, State row) const {
         alpha[at] = __expf(score - row.largest) / row.sum;
     }
 };
@@ -32,20 +32,19 @@ struct Forward {
 struct Gradient {
     using State = float;
     using Element = float2;
-    const float *__restrict__ alpha;
-    const float *__restrict__ d_alpha;
-    float *__restrict__ d_scores;
+    Input alpha, d_alpha;
+    Output d_scores;
 
-    static __device__ __forceinline__ State none() {
+    static DEVICE State none() {
         return 0.0f;
     }
-    __device__ __forceinline__ Element load(long long at) const {
+    DEVICE Element load(long long at) const {
         return make_float2(alpha[at], d_alpha[at]);
     }
-    static __device__ __forceinline__ void take(State &state, Element own) {
-        state += own.x * own.y;
+    static DEVICE void take(State &state, Element element) {
+        state += element.x * element.y;
     }
-    __device__ __forceinline__ void store(long long at, Element own, State row) const {
-        d_scores[at] = own.x * (own.y - row);
+    DEVICE void store(long long at, Element element, State row) const {
+        d_scores[at] = element.x * (element.y - row);
     }
 };

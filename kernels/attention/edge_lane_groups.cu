@@ -1,27 +1,28 @@
 // Our own softmax over the nonzeros of each row, and its gradient: each edge value is read once.
 //
-//   - A group of lanes lanes has a head of a row. Groups side by side have the heads of one row, so
+//   - A subwarp of `lanes` lanes has a head of a row. Groups side by side have the heads of one
+//   row, so
 //     that a warp reads neighboring values whatever the number of heads;
-//   - a lane keeps kept nonzeros in registers, all of whose loads are on their way at once. Only
-//   what
-//     a row has beyond lanes * kept nonzeros is read a second time;
+//   - a lane keeps lane_nonzeros nonzeros in registers, all of whose loads are on their way at
+//   once. Only what
+//     a row has beyond lanes * lane_nonzeros nonzeros is read a second time;
 //   - a row of more than long_row nonzeros has a block for itself, whose groups share it. These
 //     blocks come first.
 //
 // grid  = long rows, then rows x heads over groups, rounded up
-// block = groups groups of lanes threads
+// block = `groups` subwarps of `lanes` threads
 
 // The plan supplies, at compile time:
 //   lanes     lanes of a group: 1, 2, 4, 8, 16 or 32
 //   groups    groups of a block, of which whole warps can be made
-//   kept      nonzeros of a lane that stay in registers
+//   lane_nonzeros  nonzeros of a lane that stay in registers
 //   long_row  most nonzeros of a row that one group has
 
 #include "attention/edge_functors.cuh"
 #include "common.cuh"
 
 template <class State>
-__device__ __forceinline__ State group_state(State state) {
+DEVICE State group_state(State state) {
 #pragma unroll
     for (int apart = Config::lanes / 2; apart > 0; apart /= 2) {
         state = merged(state, from_lane(state, apart));
@@ -31,8 +32,7 @@ __device__ __forceinline__ State group_state(State state) {
 
 // A row of a block's own; every group has a run of its nonzeros.
 template <class Functor>
-__device__ __forceinline__ void long_row(const Functor &functor, long long begin, int degree,
-                                         int n_cols) {
+DEVICE void long_row(const Functor &functor, long long begin, int degree, int n_cols) {
     __shared__ typename Functor::State parts[Config::groups];
     const int group = int(threadIdx.x) / Config::lanes, lane = int(threadIdx.x) % Config::lanes;
     const int share = ceil_div(degree, Config::groups);
@@ -57,10 +57,8 @@ __device__ __forceinline__ void long_row(const Functor &functor, long long begin
 }
 
 template <class Functor>
-__device__ __forceinline__ void row_by_group(const Functor &functor,
-                                             const long long *__restrict__ row_pointers,
-                                             const int *__restrict__ long_rows, int n_long,
-                                             int n_rows, int n_cols) {
+DEVICE void row_by_group(const Functor &functor, const long long *__restrict__ row_pointers,
+                         const int *__restrict__ long_rows, int n_long, int n_rows, int n_cols) {
     if (int(blockIdx.x) < n_long) {
         const int row = long_rows[blockIdx.x];
         const long long begin = row_pointers[row];
@@ -72,33 +70,33 @@ __device__ __forceinline__ void row_by_group(const Functor &functor,
     const long long row = unit / n_cols;
     const int head = int(unit % n_cols);
     // A group without a row, or with one that a block has, does nothing where lanes meet.
-    const bool there = row < n_rows;
-    const long long begin = there ? row_pointers[row] : 0;
-    const long long nonzeros = there ? row_pointers[row + 1] - begin : 0;
+    const bool exists = row < n_rows;
+    const long long begin = exists ? row_pointers[row] : 0;
+    const long long nonzeros = exists ? row_pointers[row + 1] - begin : 0;
     const int degree = nonzeros > Config::long_row ? 0 : int(nonzeros);
 
-    typename Functor::Element kept[Config::kept];
+    typename Functor::Element elements[Config::lane_nonzeros];
 #pragma unroll
-    for (int i = 0; i < Config::kept; ++i) {
+    for (int i = 0; i < Config::lane_nonzeros; ++i) {
         const int k = lane + i * Config::lanes;
-        kept[i] =
+        elements[i] =
             k < degree ? functor.load((begin + k) * n_cols + head) : typename Functor::Element{};
     }
     typename Functor::State state = Functor::none();
 #pragma unroll
-    for (int i = 0; i < Config::kept; ++i) {
-        if (lane + i * Config::lanes < degree) Functor::take(state, kept[i]);
+    for (int i = 0; i < Config::lane_nonzeros; ++i) {
+        if (lane + i * Config::lanes < degree) Functor::take(state, elements[i]);
     }
-    for (int k = lane + Config::kept * Config::lanes; k < degree; k += Config::lanes) {
+    for (int k = lane + Config::lane_nonzeros * Config::lanes; k < degree; k += Config::lanes) {
         Functor::take(state, functor.load((begin + k) * n_cols + head));
     }
     state = group_state(state);
 #pragma unroll
-    for (int i = 0; i < Config::kept; ++i) {
+    for (int i = 0; i < Config::lane_nonzeros; ++i) {
         const int k = lane + i * Config::lanes;
-        if (k < degree) functor.store((begin + k) * n_cols + head, kept[i], state);
+        if (k < degree) functor.store((begin + k) * n_cols + head, elements[i], state);
     }
-    for (int k = lane + Config::kept * Config::lanes; k < degree; k += Config::lanes) {
+    for (int k = lane + Config::lane_nonzeros * Config::lanes; k < degree; k += Config::lanes) {
         const long long at = (begin + k) * n_cols + head;
         functor.store(at, functor.load(at), state);
     }

@@ -19,7 +19,7 @@ struct State {
 };
 
 struct NoTotals {
-    __device__ __forceinline__ const Columns *totals() const {
+    DEVICE const Columns *totals() const {
         return nullptr;
     }
 };
@@ -32,30 +32,28 @@ struct Attention : NoTotals {
     using Item = typename Score::Item;
     Score score;
     Dropout dropout;
-    float *__restrict__ Y;
-    float *__restrict__ logsumexp;
+    Output Y, logsumexp;
 
-    __device__ __forceinline__ Row row(const Place &place, int i) const {
-        return score.row(place, i);
+    DEVICE Row row(const Position &position, int i) const {
+        return score.row(position, i);
     }
-    __device__ __forceinline__ Item item(const Place &place, int j) const {
-        return score.item(place, j);
+    DEVICE Item item(const Position &position, int j) const {
+        return score.item(position, j);
     }
-    static __device__ __forceinline__ float2 none() {
+    static DEVICE float2 none() {
         return make_float2(LOWEST, 0.0f);
     }
 
-    // Adds N nonzeros, which are there where `columns` are not negative; `kept` is dropout's
+    // Adds N nonzeros, which are there where `columns` are not negative; `multipliers` is dropout's
     // factor of each.
     template <int N>
-    __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], float (&kept)[N],
-                                         const Place &place) {
+    DEVICE void take(State<1> &state, const Row &row, const Item (&items)[N],
+                     const int (&columns)[N], float (&multipliers)[N], const Position &position) {
         float scores[N], largest = state.head.x;
 #pragma unroll
         for (int n = 0; n < N; ++n) {
-            const float found = score.of(row, items[n]);
-            scores[n] = columns[n] >= 0 ? found : LOWEST;
+            const float value = score.of(row, items[n]);
+            scores[n] = columns[n] >= 0 ? value : LOWEST;
             largest = fmaxf(largest, scores[n]);
         }
         const float before = __expf(state.head.x - largest);
@@ -66,25 +64,25 @@ struct Attention : NoTotals {
         for (int n = 0; n < N; ++n) {
             const float power = columns[n] >= 0 ? __expf(scores[n] - largest) : 0.0f;
             state.head.y += power;
-            add_product(state.sums[0], power * kept[n], items[n].v);
+            add_product(state.sums[0], power * multipliers[n], items[n].v);
         }
     }
 
-    static __device__ __forceinline__ float2 together(float2 a, float2 b) {
+    static DEVICE float2 together(float2 a, float2 b) {
         const Softmax all = merged(Softmax{a.x, a.y}, Softmax{b.x, b.y});
         return make_float2(all.largest, all.sum);
     }
     // What a part's sums count in the whole.
-    static __device__ __forceinline__ float share(float2 part, float2 all) {
+    static DEVICE float share(float2 part, float2 all) {
         return __expf(part.x - all.x);
     }
-    __device__ __forceinline__ float *out(int) const {
+    DEVICE float *out(int) const {
         return Y;
     }
-    static __device__ __forceinline__ float result(float sum, float2 head) {
+    static DEVICE float result(float sum, float2 head) {
         return head.y > 0.0f ? sum / head.y : sum;
     }
-    __device__ __forceinline__ void finish(long long row_head, float2 head) const {
+    DEVICE void finish(long long row_head, float2 head) const {
         logsumexp[row_head] = head.y > 0.0f ? head.x + __logf(head.y) : 0.0f;
     }
 };
@@ -98,18 +96,17 @@ struct GatScore {
         Columns v;
         float sender;
     };
-    const float *__restrict__ receiver;
-    const float *__restrict__ sender;
-    const float *__restrict__ V;
+    Input receiver, sender, V;
     float slope;
 
-    __device__ __forceinline__ Row row(const Place &place, int i) const {
-        return {place.there() ? __ldg(&receiver[place.head_of(i)]) : 0.0f};
+    DEVICE Row row(const Position &position, int i) const {
+        return {position.exists() ? __ldg(&receiver[position.head_of(i)]) : 0.0f};
     }
-    __device__ __forceinline__ Item item(const Place &place, int j) const {
-        return {place.load(V, j), place.there() ? __ldg(&sender[place.head_of(j)]) : 0.0f};
+    DEVICE Item item(const Position &position, int j) const {
+        return {position.load(V, j),
+                position.exists() ? __ldg(&sender[position.head_of(j)]) : 0.0f};
     }
-    __device__ __forceinline__ float of(const Row &row, const Item &item) const {
+    DEVICE float of(const Row &row, const Item &item) const {
         return leaky(row.receiver + item.sender, slope);
     }
 };
@@ -122,19 +119,17 @@ struct Gatv2Score {
     struct Item {
         Columns v;
     };
-    const float *__restrict__ R;
-    const float *__restrict__ V;
-    const float *__restrict__ a;
+    Input R, V, a;
     float slope;
 
-    __device__ __forceinline__ Row row(const Place &place, int i) const {
-        return {place.load(R, i), place.load(a, 0)};
+    DEVICE Row row(const Position &position, int i) const {
+        return {position.load(R, i), position.load(a, 0)};
     }
-    __device__ __forceinline__ Item item(const Place &place, int j) const {
-        return {place.load(V, j)};
+    DEVICE Item item(const Position &position, int j) const {
+        return {position.load(V, j)};
     }
-    __device__ __forceinline__ float of(const Row &row, const Item &item) const {
-        return Place::sum(leaky_dot(row.a, row.r, item.v, slope));
+    DEVICE float of(const Row &row, const Item &item) const {
+        return Position::sum(leaky_dot(row.a, row.r, item.v, slope));
     }
 };
 
@@ -147,17 +142,15 @@ struct CosineScore {
         Columns v;
         float scale;
     };
-    const float *__restrict__ Q;
-    const float *__restrict__ V;
-    const float *__restrict__ scale;
+    Input Q, V, scale;
 
-    __device__ __forceinline__ Row row(const Place &place, int i) const {
-        return {place.load(Q, i)};
+    DEVICE Row row(const Position &position, int i) const {
+        return {position.load(Q, i)};
     }
-    __device__ __forceinline__ Item item(const Place &place, int j) const {
-        return {place.load(V, j), place.there() ? __ldg(&scale[place.head_of(j)]) : 0.0f};
+    DEVICE Item item(const Position &position, int j) const {
+        return {position.load(V, j), position.exists() ? __ldg(&scale[position.head_of(j)]) : 0.0f};
     }
-    __device__ __forceinline__ float of(const Row &row, const Item &item) const {
-        return item.scale * Place::sum(inner(row.q, item.v));
+    DEVICE float of(const Row &row, const Item &item) const {
+        return item.scale * Position::sum(inner(row.q, item.v));
     }
 };

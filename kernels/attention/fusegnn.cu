@@ -20,18 +20,17 @@ struct Item {
     long long edge;
     int head;
 
-    __device__ __forceinline__ long long of(
-        const int *ends) const {  // an end's place in (n, heads)
+    DEVICE long long of(const int *ends) const {  // an end's place in (n, heads)
         return (long long)ends[edge] * Config::heads + head;
     }
 };
 
-__device__ __forceinline__ Item own_item() {
+DEVICE Item thread_item() {
     const long long at = (long long)blockIdx.x * Config::block_threads + threadIdx.x;
     return {at, at / Config::heads, int(at % Config::heads)};
 }
 
-__device__ __forceinline__ float leaky(float x, float slope) {
+DEVICE float leaky(float x, float slope) {
     return x > 0.0f ? x : slope * x;
 }
 
@@ -40,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
                 const float *__restrict__ receiver, const float *__restrict__ sender,
                 float *__restrict__ weights, float *logsumexp, float slope, long long n_edges) {
     RECORD_WARP;
-    const Item item = own_item();
+    const Item item = thread_item();
     if (item.edge >= n_edges) return;
     const float x = receiver[item.of(rows)] + sender[item.of(columns)];
     const float power = __expf(leaky(x, slope));
@@ -53,16 +52,16 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
                  const float *__restrict__ logsumexp, float rate,
                  const unsigned *__restrict__ random, long long n_edges) {
     RECORD_WARP;
-    const Item item = own_item();
+    const Item item = thread_item();
     if (item.edge >= n_edges) return;
-    const float kept = Dropout{rate, random}.factor(item.edge, item.head);
-    weights[item.at] = weights[item.at] / logsumexp[item.of(rows)] * kept;
+    const float multiplier = Dropout{rate, random}.factor(item.edge, item.head);
+    weights[item.at] = weights[item.at] / logsumexp[item.of(rows)] * multiplier;
 }
 
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
     logarithms(float *__restrict__ logsumexp, int n_rows) {
     RECORD_WARP;
-    const Item item = own_item();
+    const Item item = thread_item();
     if (item.edge >= n_rows) return;
     const float sum = logsumexp[item.at];
     logsumexp[item.at] = sum > 0.0f ? __logf(sum) : 0.0f;
@@ -76,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
                   const float *__restrict__ sender, float *__restrict__ weights, float slope,
                   float rate, const unsigned *__restrict__ random, long long n_edges) {
     RECORD_WARP;
-    const Item item = own_item();
+    const Item item = thread_item();
     if (item.edge >= n_edges) return;
     const float4 known = statistics[item.of(targets)];
     const float alpha = __expf(leaky(known.x + sender[item.of(sources)], slope) - known.y);
@@ -89,13 +88,13 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
                   const float *__restrict__ d_weights, float *d_receiver, float *d_sender,
                   float slope, float rate, const unsigned *__restrict__ random, long long n_edges) {
     RECORD_WARP;
-    const Item item = own_item();
+    const Item item = thread_item();
     if (item.edge >= n_edges) return;
     const float4 known = statistics[item.of(rows)];
     const float x = known.x + sender[item.of(columns)];
     const float alpha = __expf(leaky(x, slope) - known.y);
-    const float kept = Dropout{rate, random}.factor(item.edge, item.head);
-    const float d_score = alpha * (kept * d_weights[item.at] - known.z);
+    const float multiplier = Dropout{rate, random}.factor(item.edge, item.head);
+    const float d_score = alpha * (multiplier * d_weights[item.at] - known.z);
     const float d_x = x > 0.0f ? d_score : slope * d_score;
     atomicAdd(&d_receiver[item.of(rows)], d_x);
     atomicAdd(&d_sender[item.of(columns)], d_x);

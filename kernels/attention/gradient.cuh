@@ -1,45 +1,44 @@
 // What the gradients of attention compute of a row and its nonzeros. With
 //   alpha = exp(score - logsumexp[i]),  g = dY[i] . V[j],  D[i] = dY[i] . Y[i],
-//   d_score = alpha (kept g - D[i])
-// where `kept` is 0 or 1 / (1 - rate). "Senders" walk the transposed matrix: a row is j, and its
-// items are receivers i; "receivers" walk the matrix itself. `statistics` has, for each receiver
-// and head, what a kernel before has put there: (logsumexp, D), of GAT (receiver, logsumexp, D, 0).
+//   d_score = alpha (multiplier g - D[i])
+// where `multiplier` is 0 or 1 / (1 - rate). "Senders" walk the transposed matrix: a row is j, and
+// its items are receivers i; "receivers" walk the matrix itself. `statistics` has, for each
+// receiver and head, what a kernel before has put there: (logsumexp, D), of GAT (receiver,
+// logsumexp, D, 0).
 #pragma once
 
 #include "attention/forward.cuh"
 
 // What all have in common: sums, which parts add up to.
 struct Sums {
-    static __device__ __forceinline__ float2 none() {
+    static DEVICE float2 none() {
         return make_float2(0.0f, 0.0f);
     }
-    static __device__ __forceinline__ float2 together(float2 a, float2 b) {
+    static DEVICE float2 together(float2 a, float2 b) {
         return make_float2(a.x + b.x, 0.0f);
     }
-    static __device__ __forceinline__ float share(float2, float2) {
+    static DEVICE float share(float2, float2) {
         return 1.0f;
     }
-    static __device__ __forceinline__ float result(float sum, float2) {
+    static DEVICE float result(float sum, float2) {
         return sum;
     }
-    __device__ __forceinline__ void finish(long long, float2) const {
+    DEVICE void finish(long long, float2) const {
     }
 };
 
-__device__ __forceinline__ float2 statistics_of(const float *__restrict__ statistics,
-                                                const Place &place, int i) {
+DEVICE float2 statistics_of(Input statistics, const Position &position, int i) {
     const float2 *all = reinterpret_cast<const float2 *>(statistics);
-    return place.there() ? __ldg(&all[place.head_of(i)]) : float2{};
+    return position.exists() ? __ldg(&all[position.head_of(i)]) : float2{};
 }
 
 // Of GAT: what alpha comes to, and d_score times the slope of the LeakyReLU; `known` is a
 // receiver's.
-__device__ __forceinline__ float2 gat_weights(float sender, float g, float4 known, float kept,
-                                              float slope) {
+DEVICE float2 gat_weights(float sender, float g, float4 known, float multiplier, float slope) {
     const float x = known.x + sender;
     const float alpha = __expf(leaky(x, slope) - known.y);
-    const float d_score = alpha * (kept * g - known.z);
-    return make_float2(alpha * kept, x > 0.0f ? d_score : slope * d_score);
+    const float d_score = alpha * (multiplier * g - known.z);
+    return make_float2(alpha * multiplier, x > 0.0f ? d_score : slope * d_score);
 }
 
 // dV[j] and d_sender[j]
@@ -53,41 +52,39 @@ struct GatSenders : Sums, NoTotals {
         Columns dy;
         float4 known;
     };
-    const float *__restrict__ statistics;
-    const float *__restrict__ sender;
-    const float *__restrict__ V;
-    const float *__restrict__ dY;
+    Input statistics, sender, V, dY;
     float slope;
     Dropout dropout;
-    float *__restrict__ d_sender;
-    float *__restrict__ dV;
+    Output d_sender, dV;
 
-    __device__ __forceinline__ Row row(const Place &place, int j) const {
-        return {place.load(V, j), place.there() ? __ldg(&sender[place.head_of(j)]) : 0.0f};
+    DEVICE Row row(const Position &position, int j) const {
+        return {position.load(V, j),
+                position.exists() ? __ldg(&sender[position.head_of(j)]) : 0.0f};
     }
-    __device__ __forceinline__ Item item(const Place &place, int i) const {
+    DEVICE Item item(const Position &position, int i) const {
         const float4 *all = reinterpret_cast<const float4 *>(statistics);
-        return {place.load(dY, i), place.there() ? __ldg(&all[place.head_of(i)]) : float4{}};
+        return {position.load(dY, i),
+                position.exists() ? __ldg(&all[position.head_of(i)]) : float4{}};
     }
     template <int N>
-    __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], float (&kept)[N],
-                                         const Place &place) {
+    DEVICE void take(State<1> &state, const Row &row, const Item (&items)[N],
+                     const int (&columns)[N], float (&multipliers)[N], const Position &position) {
         float g[N];
 #pragma unroll
-        for (int n = 0; n < N; ++n) g[n] = Place::sum(inner(items[n].dy, row.v));
+        for (int n = 0; n < N; ++n) g[n] = Position::sum(inner(items[n].dy, row.v));
 #pragma unroll
         for (int n = 0; n < N; ++n) {
             if (columns[n] < 0) continue;
-            const float2 weights = gat_weights(row.sender, g[n], items[n].known, kept[n], slope);
+            const float2 weights =
+                gat_weights(row.sender, g[n], items[n].known, multipliers[n], slope);
             state.head.x += weights.y;
             add_product(state.sums[0], weights.x, items[n].dy);
         }
     }
-    __device__ __forceinline__ float *out(int) const {
+    DEVICE float *out(int) const {
         return dV;
     }
-    __device__ __forceinline__ void finish(long long row_head, float2 head) const {
+    DEVICE void finish(long long row_head, float2 head) const {
         d_sender[row_head] = head.x;
     }
 };
@@ -100,44 +97,41 @@ struct GatReceivers : Sums, NoTotals {
         float4 known;
     };
     using Item = GatScore::Item;
-    const float *__restrict__ statistics;
-    const float *__restrict__ sender;
-    const float *__restrict__ V;
-    const float *__restrict__ dY;
+    Input statistics, sender, V, dY;
     float slope;
     Dropout dropout;
-    float *__restrict__ d_receiver;
+    Output d_receiver;
 
-    __device__ __forceinline__ Row row(const Place &place, int i) const {
+    DEVICE Row row(const Position &position, int i) const {
         const float4 *all = reinterpret_cast<const float4 *>(statistics);
-        return {place.load(dY, i), place.there() ? __ldg(&all[place.head_of(i)]) : float4{}};
+        return {position.load(dY, i),
+                position.exists() ? __ldg(&all[position.head_of(i)]) : float4{}};
     }
-    __device__ __forceinline__ Item item(const Place &place, int j) const {
-        return GatScore{nullptr, sender, V, slope}.item(place, j);
+    DEVICE Item item(const Position &position, int j) const {
+        return GatScore{nullptr, sender, V, slope}.item(position, j);
     }
     template <int N>
-    __device__ __forceinline__ void take(State<0> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], float (&kept)[N],
-                                         const Place &place) {
+    DEVICE void take(State<0> &state, const Row &row, const Item (&items)[N],
+                     const int (&columns)[N], float (&multipliers)[N], const Position &position) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
-            const float g = Place::sum(inner(row.dy, items[n].v));
+            const float g = Position::sum(inner(row.dy, items[n].v));
             if (columns[n] < 0) continue;
-            state.head.x += gat_weights(items[n].sender, g, row.known, kept[n], slope).y;
+            state.head.x += gat_weights(items[n].sender, g, row.known, multipliers[n], slope).y;
         }
     }
-    __device__ __forceinline__ float *out(int) const {
+    DEVICE float *out(int) const {
         return nullptr;
     }
-    __device__ __forceinline__ void finish(long long row_head, float2 head) const {
+    DEVICE void finish(long long row_head, float2 head) const {
         d_receiver[row_head] = head.x;
     }
 };
 
-// alpha kept, and d_score.
-__device__ __forceinline__ float2 weights_of(float score, float g, float2 known, float kept) {
+// alpha multiplier, and d_score.
+DEVICE float2 weights_of(float score, float g, float2 known, float multiplier) {
     const float alpha = __expf(score - known.x);
-    return make_float2(alpha * kept, alpha * (kept * g - known.y));
+    return make_float2(alpha * multiplier, alpha * (multiplier * g - known.y));
 }
 
 // dV[j]
@@ -150,31 +144,26 @@ struct Gatv2Senders : Sums, NoTotals {
         Columns r, dy;
         float2 known;
     };
-    const float *__restrict__ statistics;
-    const float *__restrict__ R;
-    const float *__restrict__ V;
-    const float *__restrict__ a;
-    const float *__restrict__ dY;
+    Input statistics, R, V, a, dY;
     float slope;
     Dropout dropout;
-    float *__restrict__ dV;
+    Output dV;
 
-    __device__ __forceinline__ Row row(const Place &place, int j) const {
-        return {place.load(V, j), place.load(a, 0)};
+    DEVICE Row row(const Position &position, int j) const {
+        return {position.load(V, j), position.load(a, 0)};
     }
-    __device__ __forceinline__ Item item(const Place &place, int i) const {
-        return {place.load(R, i), place.load(dY, i), statistics_of(statistics, place, i)};
+    DEVICE Item item(const Position &position, int i) const {
+        return {position.load(R, i), position.load(dY, i), statistics_of(statistics, position, i)};
     }
     template <int N>
-    __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], float (&kept)[N],
-                                         const Place &place) {
+    DEVICE void take(State<1> &state, const Row &row, const Item (&items)[N],
+                     const int (&columns)[N], float (&multipliers)[N], const Position &position) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
-            const float score = Place::sum(leaky_dot(row.a, items[n].r, row.v, slope));
-            const float g = Place::sum(inner(items[n].dy, row.v));
+            const float score = Position::sum(leaky_dot(row.a, items[n].r, row.v, slope));
+            const float g = Position::sum(inner(items[n].dy, row.v));
             if (columns[n] < 0) continue;
-            const float2 weights = weights_of(score, g, items[n].known, kept[n]);
+            const float2 weights = weights_of(score, g, items[n].known, multipliers[n]);
 #pragma unroll
             for (int c = 0; c < WIDTH; ++c) {
                 const float rise = items[n].r.x[c] + row.v.x[c] > 0.0f ? 1.0f : slope;
@@ -182,7 +171,7 @@ struct Gatv2Senders : Sums, NoTotals {
             }
         }
     }
-    __device__ __forceinline__ float *out(int) const {
+    DEVICE float *out(int) const {
         return dV;
     }
 };
@@ -197,33 +186,28 @@ struct Gatv2Receivers : Sums {
     struct Item {
         Columns v;
     };
-    const float *__restrict__ statistics;
-    const float *__restrict__ R;
-    const float *__restrict__ V;
-    const float *__restrict__ a;
-    const float *__restrict__ dY;
+    Input statistics, R, V, a, dY;
     float slope;
     Dropout dropout;
-    float *__restrict__ dR;
+    Output dR;
     Columns da;  // the lane's part, of all its rows
 
-    __device__ __forceinline__ Row row(const Place &place, int i) const {
-        return {place.load(R, i), place.load(a, 0), place.load(dY, i),
-                statistics_of(statistics, place, i)};
+    DEVICE Row row(const Position &position, int i) const {
+        return {position.load(R, i), position.load(a, 0), position.load(dY, i),
+                statistics_of(statistics, position, i)};
     }
-    __device__ __forceinline__ Item item(const Place &place, int j) const {
-        return {place.load(V, j)};
+    DEVICE Item item(const Position &position, int j) const {
+        return {position.load(V, j)};
     }
     template <int N>
-    __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], float (&kept)[N],
-                                         const Place &place) {
+    DEVICE void take(State<1> &state, const Row &row, const Item (&items)[N],
+                     const int (&columns)[N], float (&multipliers)[N], const Position &position) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
-            const float score = Place::sum(leaky_dot(row.a, row.r, items[n].v, slope));
-            const float g = Place::sum(inner(row.dy, items[n].v));
+            const float score = Position::sum(leaky_dot(row.a, row.r, items[n].v, slope));
+            const float g = Position::sum(inner(row.dy, items[n].v));
             if (columns[n] < 0) continue;
-            const float2 weights = weights_of(score, g, row.known, kept[n]);
+            const float2 weights = weights_of(score, g, row.known, multipliers[n]);
 #pragma unroll
             for (int c = 0; c < WIDTH; ++c) {
                 const float x = row.r.x[c] + items[n].v.x[c];
@@ -233,10 +217,10 @@ struct Gatv2Receivers : Sums {
             }
         }
     }
-    __device__ __forceinline__ float *out(int) const {
+    DEVICE float *out(int) const {
         return dR;
     }
-    __device__ __forceinline__ const Columns *totals() const {
+    DEVICE const Columns *totals() const {
         return &da;
     }
 };
@@ -252,40 +236,35 @@ struct CosineSenders : Sums, NoTotals {
         Columns q, dy;
         float2 known;
     };
-    const float *__restrict__ statistics;
-    const float *__restrict__ Q;
-    const float *__restrict__ V;
-    const float *__restrict__ scale;
-    const float *__restrict__ dY;
+    Input statistics, Q, V, scale, dY;
     Dropout dropout;
-    float *__restrict__ d_scale;
-    float *__restrict__ dV;
+    Output d_scale, dV;
 
-    __device__ __forceinline__ Row row(const Place &place, int j) const {
-        return {place.load(V, j), place.there() ? __ldg(&scale[place.head_of(j)]) : 0.0f};
+    DEVICE Row row(const Position &position, int j) const {
+        return {position.load(V, j), position.exists() ? __ldg(&scale[position.head_of(j)]) : 0.0f};
     }
-    __device__ __forceinline__ Item item(const Place &place, int i) const {
-        return {place.load(Q, i), place.load(dY, i), statistics_of(statistics, place, i)};
+    DEVICE Item item(const Position &position, int i) const {
+        return {position.load(Q, i), position.load(dY, i), statistics_of(statistics, position, i)};
     }
     template <int N>
-    __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], float (&kept)[N],
-                                         const Place &place) {
+    DEVICE void take(State<1> &state, const Row &row, const Item (&items)[N],
+                     const int (&columns)[N], float (&multipliers)[N], const Position &position) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
-            const float product = Place::sum(inner(items[n].q, row.v));
-            const float g = Place::sum(inner(items[n].dy, row.v));
+            const float product = Position::sum(inner(items[n].q, row.v));
+            const float g = Position::sum(inner(items[n].dy, row.v));
             if (columns[n] < 0) continue;
-            const float2 weights = weights_of(row.scale * product, g, items[n].known, kept[n]);
+            const float2 weights =
+                weights_of(row.scale * product, g, items[n].known, multipliers[n]);
             state.head.x += weights.y * product;
             add_product(state.sums[0], weights.y * row.scale, items[n].q);
             add_product(state.sums[0], weights.x, items[n].dy);
         }
     }
-    __device__ __forceinline__ float *out(int) const {
+    DEVICE float *out(int) const {
         return dV;
     }
-    __device__ __forceinline__ void finish(long long row_head, float2 head) const {
+    DEVICE void finish(long long row_head, float2 head) const {
         d_scale[row_head] = head.x;
     }
 };
@@ -298,41 +277,36 @@ struct CosineReceivers : Sums, NoTotals {
         float2 known;
     };
     using Item = CosineScore::Item;
-    const float *__restrict__ statistics;
-    const float *__restrict__ Q;
-    const float *__restrict__ V;
-    const float *__restrict__ scale;
-    const float *__restrict__ dY;
+    Input statistics, Q, V, scale, dY;
     Dropout dropout;
-    float *__restrict__ dQ;
+    Output dQ;
 
-    __device__ __forceinline__ Row row(const Place &place, int i) const {
-        return {place.load(Q, i), place.load(dY, i), statistics_of(statistics, place, i)};
+    DEVICE Row row(const Position &position, int i) const {
+        return {position.load(Q, i), position.load(dY, i), statistics_of(statistics, position, i)};
     }
-    __device__ __forceinline__ Item item(const Place &place, int j) const {
-        return CosineScore{Q, V, scale}.item(place, j);
+    DEVICE Item item(const Position &position, int j) const {
+        return CosineScore{Q, V, scale}.item(position, j);
     }
     template <int N>
-    __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], float (&kept)[N],
-                                         const Place &place) {
+    DEVICE void take(State<1> &state, const Row &row, const Item (&items)[N],
+                     const int (&columns)[N], float (&multipliers)[N], const Position &position) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
             const float scale = items[n].scale;
-            const float score = scale * Place::sum(inner(row.q, items[n].v));
-            const float g = Place::sum(inner(row.dy, items[n].v));
+            const float score = scale * Position::sum(inner(row.q, items[n].v));
+            const float g = Position::sum(inner(row.dy, items[n].v));
             if (columns[n] < 0) continue;
-            const float2 weights = weights_of(score, g, row.known, kept[n]);
+            const float2 weights = weights_of(score, g, row.known, multipliers[n]);
             add_product(state.sums[0], weights.y * scale, items[n].v);
         }
     }
-    __device__ __forceinline__ float *out(int) const {
+    DEVICE float *out(int) const {
         return dQ;
     }
 };
 
-// dX[j] of a product with weighted nonzeros, and d_values of each: `kept` is the weight, and what
-// is left in its place is dY[i] . X[j].
+// dX[j] of a product with weighted nonzeros, and d_values of each: `multiplier` is the weight, and
+// what is left in its place is dY[i] . X[j].
 struct SpmmSenders : Sums, NoTotals {
     static constexpr int OUTPUTS = 1;
     struct Row {
@@ -341,30 +315,26 @@ struct SpmmSenders : Sums, NoTotals {
     struct Item {
         Columns dy;
     };
-    const float *__restrict__ values;
-    const float *__restrict__ X;
-    const float *__restrict__ dY;
-    float *__restrict__ d_values;
-    float *__restrict__ dX;
+    Input values, X, dY;
+    Output d_values, dX;
 
-    __device__ __forceinline__ Row row(const Place &place, int j) const {
-        return {place.load(X, j)};
+    DEVICE Row row(const Position &position, int j) const {
+        return {position.load(X, j)};
     }
-    __device__ __forceinline__ Item item(const Place &place, int i) const {
-        return {place.load(dY, i)};
+    DEVICE Item item(const Position &position, int i) const {
+        return {position.load(dY, i)};
     }
     template <int N>
-    __device__ __forceinline__ void take(State<1> &state, const Row &row, const Item (&items)[N],
-                                         const int (&columns)[N], float (&kept)[N],
-                                         const Place &place) {
+    DEVICE void take(State<1> &state, const Row &row, const Item (&items)[N],
+                     const int (&columns)[N], float (&multipliers)[N], const Position &position) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
-            const float g = Place::sum(inner(items[n].dy, row.x));
-            if (columns[n] >= 0) add_product(state.sums[0], kept[n], items[n].dy);
-            kept[n] = g;
+            const float g = Position::sum(inner(items[n].dy, row.x));
+            if (columns[n] >= 0) add_product(state.sums[0], multipliers[n], items[n].dy);
+            multipliers[n] = g;
         }
     }
-    __device__ __forceinline__ float *out(int) const {
+    DEVICE float *out(int) const {
         return dX;
     }
 };
@@ -375,7 +345,7 @@ struct Walked {
     const unsigned *__restrict__ order;
     long long first;
 
-    __device__ __forceinline__ unsigned of_caller(int k) const {
+    DEVICE unsigned of_caller(int k) const {
         return order == nullptr ? unsigned(first + k) : order[k];
     }
 };
@@ -383,27 +353,24 @@ struct Walked {
 // What nonzero k is multiplied with: dropout's factor, of a product its weight. And whether all are
 // multiplied with 1.
 template <class Functor>
-__device__ __forceinline__ float factor(const Functor &functor, const Walked &walked, int k,
-                                        int head) {
+DEVICE float factor(const Functor &functor, const Walked &walked, int k, int head) {
     return functor.dropout.factor(walked.of_caller(k), head);
 }
-__device__ __forceinline__ float factor(const SpmmSenders &functor, const Walked &walked, int k,
-                                        int) {
+DEVICE float factor(const SpmmSenders &functor, const Walked &walked, int k, int) {
     return functor.values[walked.first + k];
 }
 template <class Functor>
-__device__ __forceinline__ bool unchanged(const Functor &functor) {
+DEVICE bool unchanged(const Functor &functor) {
     return functor.dropout.rate == 0.0f;
 }
-__device__ __forceinline__ bool unchanged(const SpmmSenders &) {
+DEVICE bool unchanged(const SpmmSenders &) {
     return false;
 }
 
 // Writes what a product leaves of a nonzero; attention leaves nothing.
 template <class Functor>
-__device__ __forceinline__ void leave(const Functor &, const Walked &, int, float) {
+DEVICE void leave(const Functor &, const Walked &, int, float) {
 }
-__device__ __forceinline__ void leave(const SpmmSenders &functor, const Walked &walked, int k,
-                                      float found) {
-    functor.d_values[walked.of_caller(k)] = found;
+DEVICE void leave(const SpmmSenders &functor, const Walked &walked, int k, float gradient) {
+    functor.d_values[walked.of_caller(k)] = gradient;
 }

@@ -24,11 +24,10 @@
 template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     gat(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
-        const int *__restrict__ columns, const unsigned *__restrict__ order,
-        const float *__restrict__ receiver, const float *__restrict__ sender,
-        const float *__restrict__ V, float *__restrict__ Y, float *__restrict__ logsumexp,
-        float *part_sums, float2 *part_heads, unsigned *arrivals, float slope, float rate,
-        const unsigned *__restrict__ random, int heads, int n_cols) {
+        const int *__restrict__ columns, const unsigned *__restrict__ order, Input receiver,
+        Input sender, Input V, Output Y, Output logsumexp, float *part_sums, float2 *part_heads,
+        unsigned *arrivals, float slope, float rate, const unsigned *__restrict__ random, int heads,
+        int n_cols) {
     RECORD_WARP;
     walk(Attention<GatScore>{{}, {receiver, sender, V, slope}, {rate, random}, Y, logsumexp},
          metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
@@ -38,11 +37,10 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
 template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     cosine(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
-           const int *__restrict__ columns, const unsigned *__restrict__ order,
-           const float *__restrict__ Q, const float *__restrict__ V,
-           const float *__restrict__ scale, float *__restrict__ Y, float *__restrict__ logsumexp,
-           float *part_sums, float2 *part_heads, unsigned *arrivals, float rate,
-           const unsigned *__restrict__ random, int heads, int n_cols) {
+           const int *__restrict__ columns, const unsigned *__restrict__ order, Input Q, Input V,
+           Input scale, Output Y, Output logsumexp, float *part_sums, float2 *part_heads,
+           unsigned *arrivals, float rate, const unsigned *__restrict__ random, int heads,
+           int n_cols) {
     RECORD_WARP;
     walk(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, logsumexp}, metadata,
          output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
@@ -51,11 +49,10 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
 template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     gatv2(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
-          const int *__restrict__ columns, const unsigned *__restrict__ order,
-          const float *__restrict__ R, const float *__restrict__ V, const float *__restrict__ a,
-          float *__restrict__ Y, float *__restrict__ logsumexp, float *part_sums,
-          float2 *part_heads, unsigned *arrivals, float slope, float rate,
-          const unsigned *__restrict__ random, int heads, int n_cols) {
+          const int *__restrict__ columns, const unsigned *__restrict__ order, Input R, Input V,
+          Input a, Output Y, Output logsumexp, float *part_sums, float2 *part_heads,
+          unsigned *arrivals, float slope, float rate, const unsigned *__restrict__ random,
+          int heads, int n_cols) {
     RECORD_WARP;
     walk(Attention<Gatv2Score>{{}, {R, V, a, slope}, {rate, random}, Y, logsumexp}, metadata,
          output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
@@ -65,10 +62,8 @@ template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     gat_senders(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                 const int *__restrict__ columns, const unsigned *__restrict__ order,
-                const float *__restrict__ statistics, const float *__restrict__ sender,
-                const float *__restrict__ V, const float *__restrict__ dY,
-                float *__restrict__ d_sender, float *__restrict__ dV, float *part_sums,
-                float2 *part_heads, unsigned *arrivals, float slope, float rate,
+                Input statistics, Input sender, Input V, Input dY, Output d_sender, Output dV,
+                float *part_sums, float2 *part_heads, unsigned *arrivals, float slope, float rate,
                 const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
     walk(GatSenders{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_sender, dV},
@@ -80,11 +75,9 @@ template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     cosine_senders(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                    const int *__restrict__ columns, const unsigned *__restrict__ order,
-                   const float *__restrict__ statistics, const float *__restrict__ Q,
-                   const float *__restrict__ V, const float *__restrict__ scale,
-                   const float *__restrict__ dY, float *__restrict__ d_scale,
-                   float *__restrict__ dV, float *part_sums, float2 *part_heads, unsigned *arrivals,
-                   float rate, const unsigned *__restrict__ random, int heads, int n_cols) {
+                   Input statistics, Input Q, Input V, Input scale, Input dY, Output d_scale,
+                   Output dV, float *part_sums, float2 *part_heads, unsigned *arrivals, float rate,
+                   const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
     walk(CosineSenders{{}, {}, statistics, Q, V, scale, dY, {rate, random}, d_scale, dV}, metadata,
          output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
@@ -94,10 +87,8 @@ template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     cosine_receivers(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                      const int *__restrict__ columns, const unsigned *__restrict__ order,
-                     const float *__restrict__ statistics, const float *__restrict__ Q,
-                     const float *__restrict__ V, const float *__restrict__ scale,
-                     const float *__restrict__ dY, float *__restrict__ dQ, float *part_sums,
-                     float2 *part_heads, unsigned *arrivals, float rate,
+                     Input statistics, Input Q, Input V, Input scale, Input dY, Output dQ,
+                     float *part_sums, float2 *part_heads, unsigned *arrivals, float rate,
                      const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
     walk(CosineReceivers{{}, {}, statistics, Q, V, scale, dY, {rate, random}, dQ}, metadata,
@@ -108,10 +99,8 @@ template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     gatv2_senders(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                   const int *__restrict__ columns, const unsigned *__restrict__ order,
-                  const float *__restrict__ statistics, const float *__restrict__ R,
-                  const float *__restrict__ V, const float *__restrict__ a,
-                  const float *__restrict__ dY, float *__restrict__ dV, float *part_sums,
-                  float2 *part_heads, unsigned *arrivals, float slope, float rate,
+                  Input statistics, Input R, Input V, Input a, Input dY, Output dV,
+                  float *part_sums, float2 *part_heads, unsigned *arrivals, float slope, float rate,
                   const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
     walk(Gatv2Senders{{}, {}, statistics, R, V, a, dY, slope, {rate, random}, dV}, metadata,
@@ -122,11 +111,10 @@ template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     gatv2_receivers(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                     const int *__restrict__ columns, const unsigned *__restrict__ order,
-                    const float *__restrict__ statistics, const float *__restrict__ R,
-                    const float *__restrict__ V, const float *__restrict__ a,
-                    const float *__restrict__ dY, float *__restrict__ dR, float *part_sums,
-                    float2 *part_heads, unsigned *arrivals, float *block_totals, float slope,
-                    float rate, const unsigned *__restrict__ random, int heads, int n_cols) {
+                    Input statistics, Input R, Input V, Input a, Input dY, Output dR,
+                    float *part_sums, float2 *part_heads, unsigned *arrivals, float *block_totals,
+                    float slope, float rate, const unsigned *__restrict__ random, int heads,
+                    int n_cols) {
     RECORD_WARP;
     walk(Gatv2Receivers{{}, statistics, R, V, a, dY, slope, {rate, random}, dR, {}}, metadata,
          output_rows, columns, order, {part_sums, part_heads, arrivals}, block_totals, heads,
@@ -136,10 +124,9 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
 template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     spmm_senders(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
-                 const int *__restrict__ columns, const unsigned *__restrict__ order,
-                 const float *__restrict__ values, const float *__restrict__ X,
-                 const float *__restrict__ dY, float *__restrict__ d_values, float *__restrict__ dX,
-                 float *part_sums, float2 *part_heads, unsigned *arrivals, int heads, int n_cols) {
+                 const int *__restrict__ columns, const unsigned *__restrict__ order, Input values,
+                 Input X, Input dY, Output d_values, Output dX, float *part_sums,
+                 float2 *part_heads, unsigned *arrivals, int heads, int n_cols) {
     RECORD_WARP;
     walk(SpmmSenders{{}, {}, values, X, dY, d_values, dX}, metadata, output_rows, columns, order,
          {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
@@ -149,11 +136,9 @@ template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     gat_receivers(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                   const int *__restrict__ columns, const unsigned *__restrict__ order,
-                  const float *__restrict__ statistics, const float *__restrict__ sender,
-                  const float *__restrict__ V, const float *__restrict__ dY,
-                  float *__restrict__ d_receiver, float *part_sums, float2 *part_heads,
-                  unsigned *arrivals, float slope, float rate, const unsigned *__restrict__ random,
-                  int heads, int n_cols) {
+                  Input statistics, Input sender, Input V, Input dY, Output d_receiver,
+                  float *part_sums, float2 *part_heads, unsigned *arrivals, float slope, float rate,
+                  const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
     walk(GatReceivers{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_receiver},
          metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,

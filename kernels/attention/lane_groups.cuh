@@ -1,4 +1,4 @@
-// How our own attention walks rows: Accel-GCN's blocks for lane groups, as kernels/spmm/
+// How our own attention walks rows: Accel-GCN's blocks for subwarps, as kernels/spmm/
 // lane_groups.cu has them. What is computed of a row is the argument Functor (forward.cuh,
 // gradient.cuh).
 //
@@ -10,7 +10,7 @@
 //     memory; the parts of a cut row meet in a scratch buffer, and the last to arrive merges them.
 //
 // grid  = (blocks in the metadata, tiles of heads_together heads)
-// block = groups groups of heads_together * head_lanes threads, rounded up to whole warps
+// block = `groups` subwarps of heads_together * head_lanes threads, rounded up to whole warps
 #pragma once
 
 #include "attention/gradient.cuh"
@@ -33,178 +33,179 @@ struct Scratch {
 };
 
 template <class Functor>
-__device__ __forceinline__ State<Functor::OUTPUTS> nothing() {
+DEVICE State<Functor::OUTPUTS> nothing() {
     State<Functor::OUTPUTS> state = {};
     state.head = Functor::none();
     return state;
 }
 
 template <class Functor>
-__device__ __forceinline__ void write(const Functor &functor, const Place &place, int row,
-                                      const State<Functor::OUTPUTS> &state) {
+DEVICE void write(const Functor &functor, const Position &position, int row,
+                  const State<Functor::OUTPUTS> &state) {
 #pragma unroll
     for (int o = 0; o < Functor::OUTPUTS; ++o) {
-        Columns found;
+        Columns results;
 #pragma unroll
         for (int c = 0; c < WIDTH; ++c) {
-            found.x[c] = Functor::result(state.sums[o].x[c], state.head);
+            results.x[c] = Functor::result(state.sums[o].x[c], state.head);
         }
-        place.store(functor.out(o), row, found);
+        position.store(functor.out(o), row, results);
     }
-    if (place.lane == 0 && place.there()) functor.finish(place.head_of(row), state.head);
+    if (position.lane == 0 && position.exists()) functor.finish(position.head_of(row), state.head);
 }
 
 // Takes N nonzeros from `first` on, as far as they lie below `end`.
 template <int N, class Functor>
-__device__ __forceinline__ void gather(const Functor &functor, const Nonzeros &nonzeros, int first,
-                                       int end, const Place &place, int (&columns)[N],
-                                       typename Functor::Item (&items)[N]) {
+DEVICE void gather(const Functor &functor, const Nonzeros &nonzeros, int first, int end,
+                   const Position &position, int (&columns)[N],
+                   typename Functor::Item (&items)[N]) {
 #pragma unroll
     for (int n = 0; n < N; ++n) columns[n] = first + n < end ? nonzeros.columns[first + n] : -1;
 #pragma unroll
     for (int n = 0; n < N; ++n) {
-        items[n] = columns[n] >= 0 ? functor.item(place, columns[n]) : typename Functor::Item{};
+        items[n] = columns[n] >= 0 ? functor.item(position, columns[n]) : typename Functor::Item{};
     }
 }
 
 // What those are multiplied with. The lanes of a head find one each and tell each other, before
 // anything else is in their registers.
 template <int N, class Functor>
-__device__ __forceinline__ void draw(const Functor &functor, const Nonzeros &nonzeros, int first,
-                                     int end, const Place &place, float (&kept)[N]) {
+DEVICE void draw(const Functor &functor, const Nonzeros &nonzeros, int first, int end,
+                 const Position &position, float (&multipliers)[N]) {
 #pragma unroll
-    for (int n = 0; n < N; ++n) kept[n] = 1.0f;
+    for (int n = 0; n < N; ++n) multipliers[n] = 1.0f;
     if (unchanged(functor)) return;
 #pragma unroll
     for (int from = 0; from < N; from += Config::head_lanes) {
-        const int own = first + from + place.lane;
-        const float found = own < end ? factor(functor, nonzeros.walked, own, place.head) : 0.0f;
+        const int lane_nonzero = first + from + position.lane;
+        const float results = lane_nonzero < end
+                                  ? factor(functor, nonzeros.walked, lane_nonzero, position.head)
+                                  : 0.0f;
 #pragma unroll
         for (int n = from; n < N && n < from + Config::head_lanes; ++n) {
-            kept[n] = Place::from_lane(found, n - from);
+            multipliers[n] = Position::from_lane(results, n - from);
         }
     }
 }
 
 // Takes them, and writes what is left of each.
 template <int N, class Functor>
-__device__ __forceinline__ void take(Functor &functor, const Nonzeros &nonzeros, int first, int end,
-                                     const Place &place, State<Functor::OUTPUTS> &state,
-                                     const typename Functor::Row &own, const int (&columns)[N],
-                                     const typename Functor::Item (&items)[N], float (&kept)[N]) {
-    functor.take(state, own, items, columns, kept, place);
+DEVICE void take(Functor &functor, const Nonzeros &nonzeros, int first, int end,
+                 const Position &position, State<Functor::OUTPUTS> &state,
+                 const typename Functor::Row &lane_nonzero, const int (&columns)[N],
+                 const typename Functor::Item (&items)[N], float (&multipliers)[N]) {
+    functor.take(state, lane_nonzero, items, columns, multipliers, position);
 #pragma unroll
     for (int n = 0; n < N; ++n) {
-        const bool mine = place.lane == n % Config::head_lanes && first + n < end;
-        if (mine) leave(functor, nonzeros.walked, first + n, kept[n]);
+        const bool mine = position.lane == n % Config::head_lanes && first + n < end;
+        if (mine) leave(functor, nonzeros.walked, first + n, multipliers[n]);
     }
 }
 
 // Nonzeros begin..end-1 of a row.
 template <class Functor>
-__device__ __forceinline__ State<Functor::OUTPUTS> run(Functor &functor, const Nonzeros &nonzeros,
-                                                       int begin, int end, int row,
-                                                       const Place &place) {
+DEVICE State<Functor::OUTPUTS> run(Functor &functor, const Nonzeros &nonzeros, int begin, int end,
+                                   int row, const Position &position) {
     State<Functor::OUTPUTS> state = nothing<Functor>();
-    const typename Functor::Row own = functor.row(place, row);
+    const typename Functor::Row lane_nonzero = functor.row(position, row);
     for (int k = begin; k < end; k += Config::at_once) {
         int columns[Config::at_once];
-        float kept[Config::at_once];
+        float multipliers[Config::at_once];
         typename Functor::Item items[Config::at_once];
-        draw(functor, nonzeros, k, end, place, kept);
-        gather(functor, nonzeros, k, end, place, columns, items);
-        take(functor, nonzeros, k, end, place, state, own, columns, items, kept);
+        draw(functor, nonzeros, k, end, position, multipliers);
+        gather(functor, nonzeros, k, end, position, columns, items);
+        take(functor, nonzeros, k, end, position, state, lane_nonzero, columns, items, multipliers);
     }
     return state;
 }
 
 // Rows of at most N nonzeros that have a group each, ROWS rows of a group at a time.
 template <int ROWS, int N, class Functor>
-__device__ __forceinline__ void short_rows(Functor &functor, const Nonzeros &nonzeros,
-                                           const int *__restrict__ output_rows, const Block &block,
-                                           int group, const Place &place) {
+DEVICE void short_rows(Functor &functor, const Nonzeros &nonzeros,
+                       const int *__restrict__ output_rows, const Block &block, int group,
+                       const Position &position) {
     const int degree = block.row_nzs;
     for (int first = group; first < block.rows; first += Config::groups * ROWS) {
         int rows[ROWS], columns[ROWS][N];
-        float kept[ROWS][N];
-        typename Functor::Row own[ROWS];
+        float multipliers[ROWS][N];
+        typename Functor::Row lane_nonzero[ROWS];
         typename Functor::Item items[ROWS][N];
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
             const int row = first + r * Config::groups;
             const int end = row < block.rows ? (row + 1) * degree : 0;
-            draw(functor, nonzeros, row * degree, end, place, kept[r]);
+            draw(functor, nonzeros, row * degree, end, position, multipliers[r]);
         }
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
             const int row = first + r * Config::groups;
             rows[r] = row < block.rows ? output_rows[row] : -1;
-            gather(functor, nonzeros, row * degree, rows[r] >= 0 ? (row + 1) * degree : 0, place,
+            gather(functor, nonzeros, row * degree, rows[r] >= 0 ? (row + 1) * degree : 0, position,
                    columns[r], items[r]);
         }
 #pragma unroll
-        for (int r = 0; r < ROWS; ++r) own[r] = functor.row(place, max(rows[r], 0));
+        for (int r = 0; r < ROWS; ++r) lane_nonzero[r] = functor.row(position, max(rows[r], 0));
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
             State<Functor::OUTPUTS> state = nothing<Functor>();
             if (rows[r] < 0) break;
             const int begin = (first + r * Config::groups) * degree;
             if (degree > 0) {
-                take(functor, nonzeros, begin, begin + degree, place, state, own[r], columns[r],
-                     items[r], kept[r]);
+                take(functor, nonzeros, begin, begin + degree, position, state, lane_nonzero[r],
+                     columns[r], items[r], multipliers[r]);
             }
-            write(functor, place, rows[r], state);
+            write(functor, position, rows[r], state);
         }
     }
 }
 
 // Leaves a block's totals, of all its rows: those of its groups, in their order.
 template <class Functor>
-__device__ __forceinline__ void leave_totals(const Functor &functor, float *memory, float *totals,
-                                             bool busy, int group, const Place &place) {
-    const Columns *own = functor.totals();
-    if (own == nullptr) return;
+DEVICE void leave_totals(const Functor &functor, float *memory, float *totals, bool busy, int group,
+                         const Position &position) {
+    const Columns *lane_nonzero = functor.totals();
+    if (lane_nonzero == nullptr) return;
     const int lane = int(threadIdx.x) % GROUP_LANES;
     __syncthreads();
 #pragma unroll
     for (int c = 0; c < WIDTH; ++c) {
-        if (busy) memory[group * TILE + c * GROUP_LANES + lane] = own->x[c];
+        if (busy) memory[group * TILE + c * GROUP_LANES + lane] = lane_nonzero->x[c];
     }
     __syncthreads();
     if (group > 0) return;  // the first group adds them up
-    float *to = totals + (long long)blockIdx.x * place.heads * place.n_cols;
+    float *to = totals + (long long)blockIdx.x * position.heads * position.n_cols;
 #pragma unroll
     for (int c = 0; c < WIDTH; ++c) {
         float sum = 0.0f;
         for (int g = 0; g < Config::groups; ++g) sum += memory[g * TILE + c * GROUP_LANES + lane];
-        const int column = place.column(c / Config::vector) + c % Config::vector;
-        if (place.has(c / Config::vector)) to[place.head * place.n_cols + column] = sum;
+        const int column = position.column(c / Config::vector) + c % Config::vector;
+        if (position.has(c / Config::vector)) to[position.head * position.n_cols + column] = sum;
     }
 }
 
 // Rows that have a group each.
 template <class Functor>
-__device__ __forceinline__ void rows_alone(Functor &functor, const Nonzeros &nonzeros,
-                                           const int *__restrict__ output_rows, const Block &block,
-                                           int group, const Place &place) {
+DEVICE void rows_alone(Functor &functor, const Nonzeros &nonzeros,
+                       const int *__restrict__ output_rows, const Block &block, int group,
+                       const Position &position) {
     if (block.row_nzs <= 1) {
-        short_rows<Config::at_once, 1>(functor, nonzeros, output_rows, block, group, place);
+        short_rows<Config::at_once, 1>(functor, nonzeros, output_rows, block, group, position);
     } else if (block.row_nzs == 2) {
         short_rows<(Config::at_once + 1) / 2, 2>(functor, nonzeros, output_rows, block, group,
-                                                 place);
+                                                 position);
     } else {
         for (int row = group; row < block.rows; row += Config::groups) {
             const int first = row * block.row_nzs, out = output_rows[row];
-            write(functor, place, out,
-                  run(functor, nonzeros, first, first + block.row_nzs, out, place));
+            write(functor, position, out,
+                  run(functor, nonzeros, first, first + block.row_nzs, out, position));
         }
     }
 }
 
 // Leaves a group's state in shared memory, where those of a row meet.
 template <int OUTPUTS>
-__device__ __forceinline__ void leave_state(const State<OUTPUTS> &state, float *sums,
-                                            float2 *group_heads, int group, const Place &place) {
+DEVICE void leave_state(const State<OUTPUTS> &state, float *sums, float2 *group_heads, int group,
+                        const Position &position) {
     const int lane = int(threadIdx.x) % GROUP_LANES;
 #pragma unroll
     for (int o = 0; o < OUTPUTS; ++o) {
@@ -213,16 +214,15 @@ __device__ __forceinline__ void leave_state(const State<OUTPUTS> &state, float *
             sums[(group * OUTPUTS + o) * TILE + c * GROUP_LANES + lane] = state.sums[o].x[c];
         }
     }
-    if (place.lane == 0) {
+    if (position.lane == 0) {
         group_heads[group * Config::heads_together + lane / Config::head_lanes] = state.head;
     }
 }
 
 // A lane's part of the state of a row, of which groups `first` on have `count` parts.
 template <class Functor>
-__device__ __forceinline__ State<Functor::OUTPUTS> merged_groups(const float *sums,
-                                                                 const float2 *group_heads,
-                                                                 int first, int count, int lane) {
+DEVICE State<Functor::OUTPUTS> merged_groups(const float *sums, const float2 *group_heads,
+                                             int first, int count, int lane) {
     constexpr int OUTPUTS = Functor::OUTPUTS;
     group_heads += lane / Config::head_lanes;
     State<OUTPUTS> state = nothing<Functor>();
@@ -245,8 +245,7 @@ __device__ __forceinline__ State<Functor::OUTPUTS> merged_groups(const float *su
 
 // Leaves a lane's state of a cut row's part number `number` for the last part.
 template <int OUTPUTS>
-__device__ __forceinline__ void leave_part(const State<OUTPUTS> &state, const Scratch &scratch,
-                                           int number, int lane) {
+DEVICE void leave_part(const State<OUTPUTS> &state, const Scratch &scratch, int number, int lane) {
 #pragma unroll
     for (int o = 0; o < OUTPUTS; ++o) {
 #pragma unroll
@@ -262,9 +261,8 @@ __device__ __forceinline__ void leave_part(const State<OUTPUTS> &state, const Sc
 
 // Merges all parts of a cut row, and leaves the scratch as it was: zero.
 template <class Functor>
-__device__ __forceinline__ void merge_parts(const Functor &functor, const Scratch &scratch,
-                                            int first_part, int parts, int row,
-                                            const Place &place) {
+DEVICE void merge_parts(const Functor &functor, const Scratch &scratch, int first_part, int parts,
+                        int row, const Position &position) {
     constexpr int OUTPUTS = Functor::OUTPUTS;
     State<OUTPUTS> state = nothing<Functor>();
     const int lane = threadIdx.x, head = lane / Config::head_lanes;
@@ -290,20 +288,19 @@ __device__ __forceinline__ void merge_parts(const Functor &functor, const Scratc
             }
         }
     }
-    if (merges) write(functor, place, row, state);
+    if (merges) write(functor, position, row, state);
     __syncthreads();  // all lanes of a head have read it
-    for (int p = 0; merges && place.lane == 0 && p < parts; ++p) {
+    for (int p = 0; merges && position.lane == 0 && p < parts; ++p) {
         const long long from = (long long)(first_part + p) * gridDim.y + blockIdx.y;
         scratch.heads[from * Config::heads_together + head] = make_float2(0.0f, 0.0f);
     }
 }
 
 template <class Functor>
-__device__ __forceinline__ void walk(Functor functor, const int4 *__restrict__ metadata,
-                                     const int *__restrict__ output_rows,
-                                     const int *__restrict__ columns,
-                                     const unsigned *__restrict__ order, const Scratch &scratch,
-                                     float *totals, int heads, int n_cols) {
+DEVICE void walk(Functor functor, const int4 *__restrict__ metadata,
+                 const int *__restrict__ output_rows, const int *__restrict__ columns,
+                 const unsigned *__restrict__ order, const Scratch &scratch, float *totals,
+                 int heads, int n_cols) {
     constexpr int OUTPUTS = Functor::OUTPUTS;
     __shared__ int stage[Config::staged];
     __shared__ float sums[Config::groups * (OUTPUTS > 0 ? OUTPUTS : 1) * TILE];
@@ -313,11 +310,11 @@ __device__ __forceinline__ void walk(Functor functor, const int4 *__restrict__ m
     const Block block = decode(metadata[blockIdx.x]);
     const int group = int(threadIdx.x) / GROUP_LANES;
     const bool busy = group < Config::groups;  // threads beyond the last group only help
-    const auto place_of = [&](int lane) -> Place {
+    const auto position_of = [&](int lane) -> Position {
         return {int(blockIdx.y) * Config::heads_together + lane / Config::head_lanes,
                 lane % Config::head_lanes, heads, n_cols};
     };
-    const Place place = place_of(int(threadIdx.x) % GROUP_LANES);
+    const Position position = position_of(int(threadIdx.x) % GROUP_LANES);
     output_rows += block.first_row;
     for (int i = threadIdx.x; i < block.rows * block.row_nzs; i += Config::block_threads) {
         stage[i] = __ldcs(&columns[block.first_nz + i]);
@@ -326,8 +323,8 @@ __device__ __forceinline__ void walk(Functor functor, const int4 *__restrict__ m
     const Nonzeros nonzeros = {stage, {order + block.first_nz, block.first_nz}};
 
     if (!block.cut && block.row_nzs <= block.group_nzs) {
-        if (busy) rows_alone(functor, nonzeros, output_rows, block, group, place);
-        leave_totals(functor, sums, totals, busy, group, place);
+        if (busy) rows_alone(functor, nonzeros, output_rows, block, group, position);
+        leave_totals(functor, sums, totals, busy, group, position);
         return;
     }
 
@@ -337,8 +334,8 @@ __device__ __forceinline__ void walk(Functor functor, const int4 *__restrict__ m
     if (busy && row < block.rows) {
         const int begin = group % groups_per_row * block.group_nzs;
         const int end = min(begin + block.group_nzs, block.row_nzs), first = row * block.row_nzs;
-        leave_state(run(functor, nonzeros, first + begin, first + end, output_rows[row], place),
-                    sums, group_heads, group, place);
+        leave_state(run(functor, nonzeros, first + begin, first + end, output_rows[row], position),
+                    sums, group_heads, group, position);
     }
     __syncthreads();
 
@@ -351,13 +348,13 @@ __device__ __forceinline__ void walk(Functor functor, const int4 *__restrict__ m
         if (block.cut) {
             leave_part(state, scratch, number, lane);
         } else {
-            write(functor, place_of(lane), output_rows[own_row], state);
+            write(functor, position_of(lane), output_rows[own_row], state);
         }
     }
-    leave_totals(functor, sums, totals, busy, group, place);
+    leave_totals(functor, sums, totals, busy, group, position);
     if (!block.cut) return;
     const int first_part = int(blockIdx.x) - block.part;
     unsigned *arrived = &scratch.arrivals[first_part * gridDim.y + blockIdx.y];
     if (!is_last_block(is_last, arrived, block.parts)) return;
-    merge_parts(functor, scratch, first_part, block.parts, output_rows[0], place);
+    merge_parts(functor, scratch, first_part, block.parts, output_rows[0], position);
 }

@@ -11,10 +11,9 @@
 
 template <class Config>
 __global__ void gat(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
-                    const float *__restrict__ receiver, const float *__restrict__ sender,
-                    const float *__restrict__ V, float *__restrict__ Y,
-                    float *__restrict__ logsumexp, float slope, float rate,
-                    const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
+                    Input receiver, Input sender, Input V, Output Y, Output logsumexp, float slope,
+                    float rate, const unsigned *__restrict__ random, int n_rows, int heads,
+                    int n_cols) {
     RECORD_WARP;
     walk(Attention<GatScore>{{}, {receiver, sender, V, slope}, {rate, random}, Y, logsumexp},
          row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
@@ -22,9 +21,7 @@ __global__ void gat(const long long *__restrict__ row_pointers, const int *__res
 
 template <class Config>
 __global__ void cosine(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
-                       const float *__restrict__ Q, const float *__restrict__ V,
-                       const float *__restrict__ scale, float *__restrict__ Y,
-                       float *__restrict__ logsumexp, float rate,
+                       Input Q, Input V, Input scale, Output Y, Output logsumexp, float rate,
                        const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
     RECORD_WARP;
     walk(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, logsumexp}, row_pointers,
@@ -33,10 +30,9 @@ __global__ void cosine(const long long *__restrict__ row_pointers, const int *__
 
 template <class Config>
 __global__ void gatv2(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
-                      const float *__restrict__ R, const float *__restrict__ V,
-                      const float *__restrict__ a, float *__restrict__ Y,
-                      float *__restrict__ logsumexp, float slope, float rate,
-                      const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
+                      Input R, Input V, Input a, Output Y, Output logsumexp, float slope,
+                      float rate, const unsigned *__restrict__ random, int n_rows, int heads,
+                      int n_cols) {
     RECORD_WARP;
     walk(Attention<Gatv2Score>{{}, {R, V, a, slope}, {rate, random}, Y, logsumexp}, row_pointers,
          columns, nullptr, nullptr, n_rows, heads, n_cols);
@@ -45,11 +41,9 @@ __global__ void gatv2(const long long *__restrict__ row_pointers, const int *__r
 template <class Config>
 __global__ void gat_senders(const long long *__restrict__ row_pointers,
                             const int *__restrict__ columns, const unsigned *__restrict__ order,
-                            const float *__restrict__ statistics, const float *__restrict__ sender,
-                            const float *__restrict__ V, const float *__restrict__ dY,
-                            float *__restrict__ d_sender, float *__restrict__ dV, float slope,
-                            float rate, const unsigned *__restrict__ random, int n_rows, int heads,
-                            int n_cols) {
+                            Input statistics, Input sender, Input V, Input dY, Output d_sender,
+                            Output dV, float slope, float rate, const unsigned *__restrict__ random,
+                            int n_rows, int heads, int n_cols) {
     RECORD_WARP;
     walk(GatSenders{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_sender, dV},
          row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
@@ -58,10 +52,8 @@ __global__ void gat_senders(const long long *__restrict__ row_pointers,
 template <class Config>
 __global__ void cosine_senders(const long long *__restrict__ row_pointers,
                                const int *__restrict__ columns, const unsigned *__restrict__ order,
-                               const float *__restrict__ statistics, const float *__restrict__ Q,
-                               const float *__restrict__ V, const float *__restrict__ scale,
-                               const float *__restrict__ dY, float *__restrict__ d_scale,
-                               float *__restrict__ dV, float rate,
+                               Input statistics, Input Q, Input V, Input scale, Input dY,
+                               Output d_scale, Output dV, float rate,
                                const unsigned *__restrict__ random, int n_rows, int heads,
                                int n_cols) {
     RECORD_WARP;
@@ -71,10 +63,8 @@ __global__ void cosine_senders(const long long *__restrict__ row_pointers,
 
 template <class Config>
 __global__ void cosine_receivers(const long long *__restrict__ row_pointers,
-                                 const int *__restrict__ columns,
-                                 const float *__restrict__ statistics, const float *__restrict__ Q,
-                                 const float *__restrict__ V, const float *__restrict__ scale,
-                                 const float *__restrict__ dY, float *__restrict__ dQ, float rate,
+                                 const int *__restrict__ columns, Input statistics, Input Q,
+                                 Input V, Input scale, Input dY, Output dQ, float rate,
                                  const unsigned *__restrict__ random, int n_rows, int heads,
                                  int n_cols) {
     RECORD_WARP;
@@ -85,11 +75,9 @@ __global__ void cosine_receivers(const long long *__restrict__ row_pointers,
 template <class Config>
 __global__ void gatv2_senders(const long long *__restrict__ row_pointers,
                               const int *__restrict__ columns, const unsigned *__restrict__ order,
-                              const float *__restrict__ statistics, const float *__restrict__ R,
-                              const float *__restrict__ V, const float *__restrict__ a,
-                              const float *__restrict__ dY, float *__restrict__ dV, float slope,
-                              float rate, const unsigned *__restrict__ random, int n_rows,
-                              int heads, int n_cols) {
+                              Input statistics, Input R, Input V, Input a, Input dY, Output dV,
+                              float slope, float rate, const unsigned *__restrict__ random,
+                              int n_rows, int heads, int n_cols) {
     RECORD_WARP;
     walk(Gatv2Senders{{}, {}, statistics, R, V, a, dY, slope, {rate, random}, dV}, row_pointers,
          columns, order, nullptr, n_rows, heads, n_cols);
@@ -97,13 +85,10 @@ __global__ void gatv2_senders(const long long *__restrict__ row_pointers,
 
 template <class Config>
 __global__ void gatv2_receivers(const long long *__restrict__ row_pointers,
-                                const int *__restrict__ columns,
-                                const float *__restrict__ statistics, const float *__restrict__ R,
-                                const float *__restrict__ V, const float *__restrict__ a,
-                                const float *__restrict__ dY, float *__restrict__ dR,
-                                float *block_totals, float slope, float rate,
-                                const unsigned *__restrict__ random, int n_rows, int heads,
-                                int n_cols) {
+                                const int *__restrict__ columns, Input statistics, Input R, Input V,
+                                Input a, Input dY, Output dR, float *block_totals, float slope,
+                                float rate, const unsigned *__restrict__ random, int n_rows,
+                                int heads, int n_cols) {
     RECORD_WARP;
     walk(Gatv2Receivers{{}, statistics, R, V, a, dY, slope, {rate, random}, dR, {}}, row_pointers,
          columns, nullptr, block_totals, n_rows, heads, n_cols);
@@ -112,9 +97,8 @@ __global__ void gatv2_receivers(const long long *__restrict__ row_pointers,
 template <class Config>
 __global__ void spmm_senders(const long long *__restrict__ row_pointers,
                              const int *__restrict__ columns, const unsigned *__restrict__ order,
-                             const float *__restrict__ values, const float *__restrict__ X,
-                             const float *__restrict__ dY, float *__restrict__ d_values,
-                             float *__restrict__ dX, int n_rows, int heads, int n_cols) {
+                             Input values, Input X, Input dY, Output d_values, Output dX,
+                             int n_rows, int heads, int n_cols) {
     RECORD_WARP;
     walk(SpmmSenders{{}, {}, values, X, dY, d_values, dX}, row_pointers, columns, order, nullptr,
          n_rows, heads, n_cols);
@@ -122,11 +106,10 @@ __global__ void spmm_senders(const long long *__restrict__ row_pointers,
 
 template <class Config>
 __global__ void gat_receivers(const long long *__restrict__ row_pointers,
-                              const int *__restrict__ columns, const float *__restrict__ statistics,
-                              const float *__restrict__ sender, const float *__restrict__ V,
-                              const float *__restrict__ dY, float *__restrict__ d_receiver,
-                              float slope, float rate, const unsigned *__restrict__ random,
-                              int n_rows, int heads, int n_cols) {
+                              const int *__restrict__ columns, Input statistics, Input sender,
+                              Input V, Input dY, Output d_receiver, float slope, float rate,
+                              const unsigned *__restrict__ random, int n_rows, int heads,
+                              int n_cols) {
     RECORD_WARP;
     walk(GatReceivers{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_receiver},
          row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);

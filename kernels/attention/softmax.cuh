@@ -3,6 +3,10 @@
 
 #include "common.cuh"
 
+// Operands of attention: nobody else writes what a kernel reads, or reads what it writes.
+using Input = const float *__restrict__;
+using Output = float *__restrict__;
+
 constexpr float LOWEST = -3.402823466e38f;
 
 struct Softmax {
@@ -10,25 +14,25 @@ struct Softmax {
     float sum;      // of exp(score - largest)
 };
 
-__device__ __forceinline__ void add(Softmax &own, float score) {
-    const float other = __expf(-fabsf(score - own.largest));
-    own.sum = score > own.largest ? own.sum * other + 1.0f : own.sum + other;
-    own.largest = fmaxf(own.largest, score);
+DEVICE void add(Softmax &state, float score) {
+    const float other = __expf(-fabsf(score - state.largest));
+    state.sum = score > state.largest ? state.sum * other + 1.0f : state.sum + other;
+    state.largest = fmaxf(state.largest, score);
 }
 
-__device__ __forceinline__ Softmax merged(Softmax a, Softmax b) {
+DEVICE Softmax merged(Softmax a, Softmax b) {
     const float largest = fmaxf(a.largest, b.largest);
     return {largest, a.sum * __expf(a.largest - largest) + b.sum * __expf(b.largest - largest)};
 }
 
 // Lanes of a warp: that of lane `lane` xor `apart`.
-__device__ __forceinline__ Softmax from_lane(Softmax own, int apart) {
-    return {__shfl_xor_sync(ALL_LANES, own.largest, apart),
-            __shfl_xor_sync(ALL_LANES, own.sum, apart)};
+DEVICE Softmax from_lane(Softmax state, int apart) {
+    return {__shfl_xor_sync(ALL_LANES, state.largest, apart),
+            __shfl_xor_sync(ALL_LANES, state.sum, apart)};
 }
-__device__ __forceinline__ float from_lane(float own, int apart) {
-    return __shfl_xor_sync(ALL_LANES, own, apart);
+DEVICE float from_lane(float state, int apart) {
+    return __shfl_xor_sync(ALL_LANES, state, apart);
 }
-__device__ __forceinline__ float merged(float a, float b) {
+DEVICE float merged(float a, float b) {
     return a + b;
 }

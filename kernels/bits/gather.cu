@@ -1,5 +1,5 @@
 // Sums of neighbors' features of 8 or 4 bits: Y = A X with A of zeros and ones, whole numbers. The
-// blocks are those of lane groups (kernels/spmm/lane_groups.cu); a row of X is a quarter or an
+// blocks are those of subwarps (kernels/spmm/lane_groups.cu); a row of X is a quarter or an
 // eighth of float32's bytes.
 //
 // A lane loads 16 bytes of a row, 16 or 32 columns. Sums are exact in any order: groups that share
@@ -7,7 +7,7 @@
 // there.
 //
 // grid  = (blocks in the metadata, tiles of TILE_VECTORS vectors of columns)
-// block = groups groups of lanes threads, rounded up to whole warps
+// block = `groups` subwarps of `lanes` threads, rounded up to whole warps
 
 // The plan supplies, at compile time:
 //   bits            8 or 4, of a feature
@@ -32,7 +32,7 @@ constexpr int SHARED_ROWS =
 // Adds up the columns of some vectors. A sum of bytes with one of them chosen is one instruction.
 // Nibbles are added up in bytes first, which hold 17 of them.
 template <int N>
-__device__ __forceinline__ void add(unsigned (&sums)[PER_VECTOR], const uint4 (&x)[N]) {
+DEVICE void add(unsigned (&sums)[PER_VECTOR], const uint4 (&x)[N]) {
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
         if constexpr (Config::bits == 8) {
@@ -61,9 +61,8 @@ __device__ __forceinline__ void add(unsigned (&sums)[PER_VECTOR], const uint4 (&
 }
 
 // Adds the vectors of at_once nonzeros from `first` on, as far as they lie below `end`.
-__device__ __forceinline__ void add_nonzeros(unsigned (&sums)[PER_VECTOR],
-                                             const uint4 *__restrict__ X, const int *stage,
-                                             int first, int end, int row_vectors) {
+DEVICE void add_nonzeros(unsigned (&sums)[PER_VECTOR], const uint4 *__restrict__ X,
+                         const int *stage, int first, int end, int row_vectors) {
     uint4 x[Config::at_once];
 #pragma unroll
     for (int j = 0; j < Config::at_once; ++j) {
@@ -74,8 +73,8 @@ __device__ __forceinline__ void add_nonzeros(unsigned (&sums)[PER_VECTOR],
 }
 
 // Writes the sums of a vector of columns, from column `first` on.
-__device__ __forceinline__ void write(int *__restrict__ Y, const unsigned (&sums)[PER_VECTOR],
-                                      int row, int first, int n_cols) {
+DEVICE void write(int *__restrict__ Y, const unsigned (&sums)[PER_VECTOR], int row, int first,
+                  int n_cols) {
     int *to = &Y[element(row, first, n_cols)];
 #pragma unroll
     for (int i = 0; i < PER_VECTOR; i += 4) {
@@ -123,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
             alone ? begin + block.row_nzs : min(begin + block.group_nzs, (row + 1) * block.row_nzs);
 #pragma unroll
         for (int v = 0; v < Config::lane_vectors; ++v) {
-            const int own = lane + v * Config::lanes, vector = first_vector + own;
+            const int slot = lane + v * Config::lanes, vector = first_vector + slot;
             if (vector >= row_vectors) continue;
             unsigned sums[PER_VECTOR] = {};
             for (int k = begin; k < end; k += Config::at_once) {
@@ -134,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
             } else {
 #pragma unroll
                 for (int i = 0; i < PER_VECTOR; ++i) {
-                    if (sums[i]) atomicAdd(&shared_sums[row][i][own], sums[i]);
+                    if (sums[i]) atomicAdd(&shared_sums[row][i][slot], sums[i]);
                 }
             }
         }

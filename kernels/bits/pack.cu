@@ -20,11 +20,11 @@ extern "C" __global__ void __launch_bounds__(256)
     int outside = 0;
     for (int i = int(threadIdx.x) / WARP_SIZE; i < SIDE; i += int(blockDim.x) / WARP_SIZE) {
         const int row = first_row + i, column = first_column + lane;
-        const bool there = row < rows && column < columns;
+        const bool inside = row < rows && column < columns;
         const int scale = Config::per_column ? column : 0;
-        levels[i][lane] = there ? level_of(X[element(row, column, columns)], low[scale],
-                                           step[scale], bits, outside)
-                                : 0u;
+        levels[i][lane] = inside ? level_of(X[element(row, column, columns)], low[scale],
+                                            step[scale], bits, outside)
+                                 : 0u;
     }
     if (outside) atomicAdd(clipped, outside);
     __syncthreads();
@@ -42,10 +42,10 @@ extern "C" __global__ void __launch_bounds__(256)
         if (row >= rows || column >= columns) continue;
         const int line = Config::along_columns ? row : column,
                   k = Config::along_columns ? column : row;
-        unsigned found = 0;
+        unsigned level = 0;
         for (int plane = 0; plane < bits; ++plane) {
-            found |= (in[planes.at(plane, line, k / 32)] >> (k % 32) & 1u) << plane;
+            level |= (in[planes.at(plane, line, k / 32)] >> (k % 32) & 1u) << plane;
         }
-        out[element(row, column, columns)] = int(found);
+        out[element(row, column, columns)] = int(level);
     }
 }

@@ -11,41 +11,40 @@ struct Planes {
     int bits, lines, words;
 
     // Where a word is.
-    __device__ __forceinline__ long long at(int plane, int line, int word) const {
+    DEVICE long long at(int plane, int line, int word) const {
         return ((long long)plane * lines + line) * words + word;
     }
 };
 
-__device__ __forceinline__ unsigned word_of(const uint4 &words, int i) {
+DEVICE unsigned word_of(const uint4 &words, int i) {
     return i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
 }
 
 // The bits of whole numbers, 32 x 32 of them, as words: along the columns, or along the rows. All
 // threads of the block call together, after all have written their numbers.
 template <class Number>
-__device__ __forceinline__ void write_planes(const Number (&numbers)[SIDE][SIDE + 1],
-                                             unsigned *__restrict__ out, const Planes &planes,
-                                             int first_row, int first_column, bool along_columns) {
+DEVICE void write_planes(const Number (&numbers)[SIDE][SIDE + 1], unsigned *__restrict__ out,
+                         const Planes &planes, int first_row, int first_column,
+                         bool along_columns) {
     const int lane = int(threadIdx.x) % WARP_SIZE, warps = int(blockDim.x) / WARP_SIZE;
     const int first_line = along_columns ? first_row : first_column;
     const int word = (along_columns ? first_column : first_row) / SIDE;
     for (int i = int(threadIdx.x) / WARP_SIZE; i < SIDE; i += warps) {
         const auto number = along_columns ? numbers[i][lane] : numbers[lane][i];
-        unsigned own = 0;  // lane p keeps the word of plane p
+        unsigned lane_word = 0;  // lane p keeps the word of plane p
         for (int plane = 0; plane < planes.bits; ++plane) {
             const unsigned votes = __ballot_sync(ALL_LANES, number >> plane & 1u);
-            if (plane == lane) own = votes;
+            if (plane == lane) lane_word = votes;
         }
         if (lane < planes.bits && first_line + i < planes.lines && word < planes.words) {
-            out[planes.at(lane, first_line + i, word)] = own;
+            out[planes.at(lane, first_line + i, word)] = lane_word;
         }
     }
 }
 
 // Equation 2.2 of the thesis: the level of a value, in float32 operation by operation, so that the
 // host comes to the same. Adds to `clipped` where the value is outside low ... low + 2^bits * step.
-__device__ __forceinline__ unsigned level_of(float value, float low, float step, int bits,
-                                             int &clipped) {
+DEVICE unsigned level_of(float value, float low, float step, int bits, int &clipped) {
     const float most = float((1u << bits) - 1), above = __fsub_rn(value, low);
     const float steps = step > 0 ? __fdiv_rn(above, step) : 0.0f;
     clipped += steps < 0 || steps > most + 1 || (!(step > 0) && above != 0);

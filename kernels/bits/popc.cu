@@ -25,15 +25,15 @@ extern "C" __global__ void __launch_bounds__(WARPS *WARP_SIZE)
         for (int word = 0; word < words; word += SIDE) {
             unsigned any = 0;
             for (int line = warp; line < SIDE; line += WARPS) {
-                const bool there = first_row + line < a_lines && word + lane < words;
-                a[line][lane] = there ? A[of_a.at(i, first_row + line, word + lane)] : 0u;
+                const bool inside = first_row + line < a_lines && word + lane < words;
+                a[line][lane] = inside ? A[of_a.at(i, first_row + line, word + lane)] : 0u;
                 any |= a[line][lane];
             }
             if (!__syncthreads_or(any != 0) && Config::jump) continue;
             for (int j = 0; j < b_bits; ++j) {
                 for (int line = warp; line < SIDE; line += WARPS) {
-                    const bool there = first_column + line < b_lines && word + lane < words;
-                    b[line][lane] = there ? B[of_b.at(j, first_column + line, word + lane)] : 0u;
+                    const bool inside = first_column + line < b_lines && word + lane < words;
+                    b[line][lane] = inside ? B[of_b.at(j, first_column + line, word + lane)] : 0u;
                 }
                 __syncthreads();
 #pragma unroll

@@ -33,7 +33,7 @@ constexpr int COLUMNS_OF_WARP = Config::n_tiles / Config::b_planes;  // in tiles
 #define COPIES(LINES) (((LINES) * QUADS + THREADS - 1) / THREADS)  // of a thread
 
 // Where in a stage a quad of a line is.
-__device__ __forceinline__ int place(int line, int quad) {
+DEVICE int slot_of(int line, int quad) {
     return line * QUADS + (quad ^ line / 2 % QUADS);
 }
 
@@ -44,29 +44,27 @@ struct Copies {
     int words;
 
     // PLANES planes of SIZE lines follow each other in each tile of a stage.
-    __device__ __forceinline__ Copies(const Planes &of, int first_line, int first_plane)
-        : words(of.words) {
+    DEVICE Copies(const Planes &of, int first_line, int first_plane) : words(of.words) {
 #pragma unroll
         for (int i = 0; i < COPIES(LINES); ++i) {
             const int slot = (int(threadIdx.x) + i * THREADS) / QUADS, tile = slot / SIZE;
             const int plane = first_plane + tile % PLANES;
             const int line = first_line + tile / PLANES * SIZE + slot % SIZE;
-            const bool there = plane < of.bits && line < of.lines;
-            from[i] = there ? int(of.at(plane, line, 0) / 4) : -1;
+            const bool inside = plane < of.bits && line < of.lines;
+            from[i] = inside ? int(of.at(plane, line, 0) / 4) : -1;
         }
     }
 
-    __device__ __forceinline__ void begin(uint4 *stage, const uint4 *__restrict__ planes,
-                                          int chunk) const {
+    DEVICE void begin(uint4 *stage, const uint4 *__restrict__ planes, int chunk) const {
         const int quad = int(threadIdx.x) % QUADS, next = chunk * QUADS + quad;
 #pragma unroll
         for (int i = 0; i < COPIES(LINES); ++i) {
             const int slot = (int(threadIdx.x) + i * THREADS) / QUADS;
             if (LINES * QUADS % THREADS && slot >= LINES) break;
             if (from[i] >= 0 && next < words / 4) {
-                copy_async(&stage[place(slot, quad)], &planes[from[i] + next]);
+                copy_async(&stage[slot_of(slot, quad)], &planes[from[i] + next]);
             } else {
-                stage[place(slot, quad)] = make_uint4(0, 0, 0, 0);
+                stage[slot_of(slot, quad)] = make_uint4(0, 0, 0, 0);
             }
         }
     }
@@ -76,15 +74,14 @@ using Counts = int[Config::m_tiles][Config::n_tiles][4];
 using Sums = unsigned[ROWS_OF_WARP][COLUMNS_OF_WARP][4];
 
 // Multiplies a warp's lines of a chunk, all planes of a pass.
-__device__ __forceinline__ void multiply_chunk(Counts &c, const uint4 *stage, int warp_m,
-                                               int warp_n) {
+DEVICE void multiply_chunk(Counts &c, const uint4 *stage, int warp_m, int warp_n) {
     const int lane = int(threadIdx.x) % WARP_SIZE;
     const uint4 *right = stage + A_LINES * QUADS;
     unsigned b[Config::n_tiles][4];
 #pragma unroll
     for (int n = 0; n < Config::n_tiles; ++n) {
         const int line = (warp_n * Config::n_tiles + n) * 8 + lane % 8;
-        load_matrices(b[n], &right[place(line, lane / 8)]);
+        load_matrices(b[n], &right[slot_of(line, lane / 8)]);
     }
 #pragma unroll
     for (int step = 0; step < 2; ++step) {
@@ -92,7 +89,7 @@ __device__ __forceinline__ void multiply_chunk(Counts &c, const uint4 *stage, in
 #pragma unroll
         for (int m = 0; m < Config::m_tiles; ++m) {
             const int line = (warp_m * Config::m_tiles + m) * 16 + lane % 16;
-            load_matrices(a[m], &stage[place(line, 2 * step + lane / 16)]);
+            load_matrices(a[m], &stage[slot_of(line, 2 * step + lane / 16)]);
             any |= a[m][0] | a[m][1] | a[m][2] | a[m][3];
         }
         if (Config::jump && !__any_sync(ALL_LANES, any != 0)) continue;
@@ -107,7 +104,7 @@ __device__ __forceinline__ void multiply_chunk(Counts &c, const uint4 *stage, in
 }
 
 // Adds the products of a pass, shifted by their planes, whose first are `a_plane` and `b_plane`.
-__device__ __forceinline__ void add_shifted(Sums &sums, const Counts &c, int a_plane, int b_plane) {
+DEVICE void add_shifted(Sums &sums, const Counts &c, int a_plane, int b_plane) {
 #pragma unroll
     for (int m = 0; m < Config::m_tiles; ++m) {
 #pragma unroll
@@ -124,8 +121,8 @@ __device__ __forceinline__ void add_shifted(Sums &sums, const Counts &c, int a_p
 }
 
 // Writes a warp's sums, from an element on.
-__device__ __forceinline__ void write(const Sums &sums, int *__restrict__ out, int first_row,
-                                      int first_column, int rows, int columns) {
+DEVICE void write(const Sums &sums, int *__restrict__ out, int first_row, int first_column,
+                  int rows, int columns) {
     const int lane = int(threadIdx.x) % WARP_SIZE;
 #pragma unroll
     for (int m = 0; m < ROWS_OF_WARP; ++m) {

@@ -12,11 +12,11 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
     stack_channels(const int *__restrict__ channels, const float *__restrict__ X,
                    float *__restrict__ stack, int n_planes, int n_senders, int images, int n_cols) {
     RECORD_WARP;
-    const Pixel own(images, n_cols);
-    if (!own.there) return;
+    const Pixel pixel(images, n_cols);
+    if (!pixel.inside) return;
     const int plane = blockIdx.x;
-    stack[own.in_map(n_planes, n_cols) + (long long)plane * n_cols] =
-        X[own.in_map(n_senders, n_cols) + (long long)channels[plane] * n_cols];
+    stack[pixel.in_map(n_planes, n_cols) + (long long)plane * n_cols] =
+        X[pixel.in_map(n_senders, n_cols) + (long long)channels[plane] * n_cols];
 }
 
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
@@ -24,9 +24,9 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
                    const float *__restrict__ values, const float *__restrict__ stack,
                    float *__restrict__ Y, int n_rows, int n_planes, int images, int n_cols) {
     RECORD_WARP;
-    const Pixel own(images, n_cols);
-    if (!own.there) return;
+    const Pixel pixel(images, n_cols);
+    if (!pixel.inside) return;
     const int filter = blockIdx.x;
-    Y[own.in_map(n_rows, n_cols) + (long long)filter * n_cols] =
-        stacked_sum(own, stack, values, row_pointers, filter, first_plane, n_planes, n_cols);
+    Y[pixel.in_map(n_rows, n_cols) + (long long)filter * n_cols] =
+        stacked_sum(pixel, stack, values, row_pointers, filter, first_plane, n_planes, n_cols);
 }

@@ -9,8 +9,8 @@
 #include "convolution/pixels.cuh"
 
 // Where a filter's own map, of all images, has a pixel.
-__device__ __forceinline__ long long in_own_map(const Pixel &own, int images, int n_cols) {
-    return ((long long)blockIdx.x * images + own.image) * n_cols + own.pixel;
+DEVICE long long in_filter_map(const Pixel &position, int images, int n_cols) {
+    return ((long long)blockIdx.x * images + position.image) * n_cols + position.pixel;
 }
 
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
@@ -18,19 +18,19 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
                    const float *__restrict__ values, const float *__restrict__ stack,
                    float *__restrict__ maps, int n_planes, int images, int n_cols) {
     RECORD_WARP;
-    const Pixel own(images, n_cols);
-    if (!own.there) return;
+    const Pixel position(images, n_cols);
+    if (!position.inside) return;
     const int filter = blockIdx.x;
-    maps[in_own_map(own, images, n_cols)] =
-        stacked_sum(own, stack, values, row_pointers, filter, first_plane, n_planes, n_cols);
+    maps[in_filter_map(position, images, n_cols)] =
+        stacked_sum(position, stack, values, row_pointers, filter, first_plane, n_planes, n_cols);
 }
 
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
     concatenate(const float *__restrict__ maps, float *__restrict__ Y, int n_rows, int images,
                 int n_cols) {
     RECORD_WARP;
-    const Pixel own(images, n_cols);
-    if (!own.there) return;
-    Y[own.in_map(n_rows, n_cols) + (long long)blockIdx.x * n_cols] =
-        maps[in_own_map(own, images, n_cols)];
+    const Pixel position(images, n_cols);
+    if (!position.inside) return;
+    Y[position.in_map(n_rows, n_cols) + (long long)blockIdx.x * n_cols] =
+        maps[in_filter_map(position, images, n_cols)];
 }

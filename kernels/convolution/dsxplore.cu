@@ -16,11 +16,11 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
              const float *__restrict__ values, const float *__restrict__ X, float *__restrict__ Y,
              int n_rows, int n_senders, int images, int n_cols) {
     RECORD_WARP;
-    const Pixel own(images, n_cols);
-    if (!own.there) return;
+    const Pixel pixel(images, n_cols);
+    if (!pixel.inside) return;
     const int filter = blockIdx.x, window = window_of[filter];
     const float *weights = values + row_pointers[filter];
-    const float *x = X + own.in_map(n_senders, n_cols);
+    const float *x = X + pixel.in_map(n_senders, n_cols);
     float sum = 0.0f;
     for (int r = window_runs[window]; r < window_runs[window + 1]; ++r) {
         const int2 run = runs[r];  // the first channel, and how many
@@ -28,5 +28,5 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
             sum += *weights++ * x[(long long)(run.x + i) * n_cols];
         }
     }
-    Y[own.in_map(n_rows, n_cols) + (long long)filter * n_cols] = sum;
+    Y[pixel.in_map(n_rows, n_cols) + (long long)filter * n_cols] = sum;
 }

@@ -15,36 +15,35 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
                   const float *__restrict__ dY, float *__restrict__ dX, int n_rows, int n_senders,
                   int images, int n_cols) {
     RECORD_WARP;
-    const Pixel own(images, n_cols);
-    if (!own.there) return;
+    const Pixel pixel(images, n_cols);
+    if (!pixel.inside) return;
     const int channel = blockIdx.x;
-    const float *g = dY + own.in_map(n_rows, n_cols);
+    const float *g = dY + pixel.in_map(n_rows, n_cols);
     float sum = 0.0f;
     for (long long k = filter_pointers[channel]; k < filter_pointers[channel + 1]; ++k) {
         sum += values[order[k]] * g[(long long)filters[k] * n_cols];
     }
-    dX[own.in_map(n_senders, n_cols) + (long long)channel * n_cols] = sum;
+    dX[pixel.in_map(n_senders, n_cols) + (long long)channel * n_cols] = sum;
 }
 
 // The output-centric pass with PUSH: filters whose windows overlap meet in dX, by atomics. Without,
 // the gradient by the weights alone.
 template <bool PUSH>
-__device__ __forceinline__ void take_back(const long long *__restrict__ row_pointers,
-                                          const int *__restrict__ channels,
-                                          const float *__restrict__ values,
-                                          const float *__restrict__ X, const float *__restrict__ dY,
-                                          float *__restrict__ d_values, float *__restrict__ dX,
-                                          int n_rows, int n_senders, int images, int n_cols) {
-    const Pixel own(images, n_cols);
-    if (!own.with_others) return;
+DEVICE void take_back(const long long *__restrict__ row_pointers, const int *__restrict__ channels,
+                      const float *__restrict__ values, const float *__restrict__ X,
+                      const float *__restrict__ dY, float *__restrict__ d_values,
+                      float *__restrict__ dX, int n_rows, int n_senders, int images, int n_cols) {
+    const Pixel pixel(images, n_cols);
+    if (!pixel.with_others) return;
     const int filter = blockIdx.x;
-    const long long at = own.in_map(n_senders, n_cols);
-    const float g = own.there ? dY[own.in_map(n_rows, n_cols) + (long long)filter * n_cols] : 0.0f;
+    const long long at = pixel.in_map(n_senders, n_cols);
+    const float g =
+        pixel.inside ? dY[pixel.in_map(n_rows, n_cols) + (long long)filter * n_cols] : 0.0f;
     for (long long k = row_pointers[filter]; k < row_pointers[filter + 1]; ++k) {
-        const long long here = at + (long long)channels[k] * n_cols;
-        const float sum = warp_sum(own.there ? g * X[here] : 0.0f);
+        const long long element_of_x = at + (long long)channels[k] * n_cols;
+        const float sum = warp_sum(pixel.inside ? g * X[element_of_x] : 0.0f);
         if (threadIdx.x % WARP_SIZE == 0) atomicAdd(&d_values[k], sum);
-        if (PUSH && own.there) atomicAdd(&dX[here], values[k] * g);
+        if (PUSH && pixel.inside) atomicAdd(&dX[element_of_x], values[k] * g);
     }
 }
 

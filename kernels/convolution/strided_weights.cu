@@ -39,14 +39,14 @@ constexpr int STAGE_FLOATS = Config::pixels * (X_STRIDE + Y_STRIDE);
 constexpr int SUMS = 4 * Config::channels * 4 * 4;
 
 // Rounded to TF32; or as it is, to be split into two numbers of TF32 later.
-__device__ __forceinline__ unsigned prepared(float x) {
-    return Config::terms == 3 ? __float_as_uint(x) : kept(__float_as_uint(x) + 0x1000u);
+DEVICE unsigned prepared(float x) {
+    return Config::terms == 3 ? __float_as_uint(x) : opaque(__float_as_uint(x) + 0x1000u);
 }
 
 // Copies WIDTH channels from `first` on of a chunk of pixels; zeros where there are none.
 template <int VECTOR, int WIDTH, int STRIDE>
-__device__ __forceinline__ void fetch_map(float *to, const float *__restrict__ map,
-                                          long long first_pixel, int pixels, int first, int width) {
+DEVICE void fetch_map(float *to, const float *__restrict__ map, long long first_pixel, int pixels,
+                      int first, int width) {
     using Copied = Floats<VECTOR>;
     constexpr int COLUMNS = WIDTH / VECTOR;
 #pragma unroll 4
@@ -63,8 +63,8 @@ __device__ __forceinline__ void fetch_map(float *to, const float *__restrict__ m
 }
 
 // Adds the product of 16 filters by 32 channels at 8 pixels.
-__device__ __forceinline__ void multiply(float (&sums)[4][4], const unsigned (&left)[4],
-                                         const unsigned (&right)[4][2]) {
+DEVICE void multiply(float (&sums)[4][4], const unsigned (&left)[4],
+                     const unsigned (&right)[4][2]) {
     unsigned a[4], a_low[4];
 #pragma unroll
     for (int r = 0; r < 4 && Config::terms == 3; ++r) {
@@ -91,7 +91,7 @@ __device__ __forceinline__ void multiply(float (&sums)[4][4], const unsigned (&l
 
 // A lane's elements of a product of 8 pixels: filters from `y` on, and channels from `x` on, both
 // at its first pixel.
-__device__ __forceinline__ void load_left(unsigned (&left)[4][4], const float *y) {
+DEVICE void load_left(unsigned (&left)[4][4], const float *y) {
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
         const float *from = &y[4 * (r / 2) * Y_STRIDE + 32 * (r % 2)];
@@ -100,8 +100,7 @@ __device__ __forceinline__ void load_left(unsigned (&left)[4][4], const float *y
         for (int e = 0; e < 4; ++e) left[e][r] = prepared(part(four, e));
     }
 }
-__device__ __forceinline__ void load_right(unsigned (&right)[Config::channels][4][2],
-                                           const float *x) {
+DEVICE void load_right(unsigned (&right)[Config::channels][4][2], const float *x) {
 #pragma unroll
     for (int i = 0; i < 2 * Config::channels; ++i) {
         const float *from = &x[4 * (i % 2) * X_STRIDE + 32 * (i / 2)];
@@ -113,8 +112,7 @@ __device__ __forceinline__ void load_right(unsigned (&right)[Config::channels][4
 
 // Adds up the sums of warps that took turns, those of half of them to those of the other half.
 // `shared` is the lane's in the block's memory.
-__device__ __forceinline__ void add_turns(float (&sums)[4][Config::channels][4][4], float *shared,
-                                          int pixel_warp) {
+DEVICE void add_turns(float (&sums)[4][Config::channels][4][4], float *shared, int pixel_warp) {
     float *flat = &sums[0][0][0][0];
 #pragma unroll
     for (int half = Config::pixel_warps / 2; half > 0; half /= 2) {
@@ -133,9 +131,8 @@ __device__ __forceinline__ void add_turns(float (&sums)[4][Config::channels][4][
 }
 
 // Writes the sums of the products in `mask` to where the lane's `place` says.
-__device__ __forceinline__ void write(const float (&sums)[4][Config::channels][4][4],
-                                      float *__restrict__ part, const int4 *__restrict__ place,
-                                      unsigned mask) {
+DEVICE void write(const float (&sums)[4][Config::channels][4][4], float *__restrict__ part,
+                  const int4 *__restrict__ place, unsigned mask) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
 #pragma unroll
@@ -164,9 +161,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
     const int g = lane / 4, t = lane % 4;
     const int tile_warp = warp % TILE_WARPS, pixel_warp = warp / TILE_WARPS;
     const int2 corner = corners[blockIdx.x];  // the first filter, the first channel
-    const uint2 own = masks[int(blockIdx.x) * TILE_WARPS + tile_warp];
-    const int own_filter = tile_warp / Config::channel_warps * 64;
-    const int own_channel = tile_warp % Config::channel_warps * (32 * Config::channels);
+    const uint2 mask_and_place = masks[int(blockIdx.x) * TILE_WARPS + tile_warp];
+    const int warp_filter = tile_warp / Config::channel_warps * 64;
+    const int warp_channel = tile_warp % Config::channel_warps * (32 * Config::channels);
     DYNAMIC_SHARED(float4, memory);
     float *shared = reinterpret_cast<float *>(memory);
 
@@ -199,14 +196,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
         stage = stage + 1 < Config::stages ? stage + 1 : 0;
         for (int step = 8 * pixel_warp; step < Config::pixels; step += 8 * Config::pixel_warps) {
             unsigned left[4][4], right[Config::channels][4][2];
-            load_left(left, &y[(step + t) * Y_STRIDE + own_filter + 4 * g]);
-            load_right(right, &x[(step + t) * X_STRIDE + own_channel + 4 * g]);
+            load_left(left, &y[(step + t) * Y_STRIDE + warp_filter + 4 * g]);
+            load_right(right, &x[(step + t) * X_STRIDE + warp_channel + 4 * g]);
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
 #pragma unroll
                 for (int c = 0; c < Config::channels; ++c) {
                     // The same for all lanes.
-                    const bool reads = own.x >> (e * Config::channels + c) & 1u;
+                    const bool reads = mask_and_place.x >> (e * Config::channels + c) & 1u;
                     if (reads) multiply(sums[e][c], left[e], right[c]);
                 }
             }
@@ -215,8 +212,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
 
     add_turns(sums, shared + tile_warp * SUMS * WARP_SIZE + lane, pixel_warp);
     if (pixel_warp > 0) return;
-    float *own_part = parts + (long long)blockIdx.y * n_values;
-    write(sums, own_part, places + (long long)own.y * 4 * WARP_SIZE + lane, own.x);
+    float *block_part = parts + (long long)blockIdx.y * n_values;
+    write(sums, block_part, places + (long long)mask_and_place.y * 4 * WARP_SIZE + lane,
+          mask_and_place.x);
 }
 
 // grid = (weights over 32, 1), block = PART_WARPS warps, which take turns at parts

@@ -46,25 +46,24 @@ using Written = Floats<Config::written>;
 
 // Where a channel of a pixel lies in a chunk. Two pixels by four times four channels, which eight
 // lanes read at once, lie in different banks.
-__device__ __forceinline__ int place_of(int pixel, int channel) {
+DEVICE int place_of(int pixel, int channel) {
     return pixel * CHUNK + (channel ^ (pixel % 2 * 16));
 }
 
 // Begins the products of a chunk, whose weights follow each other.
 template <unsigned MASK>
-__device__ __forceinline__ void multiply_chunk(float (&sums)[Config::pieces][Config::piece / 2],
-                                               const unsigned (&a)[PARTS][STEPS][4],
-                                               const float *weights) {
+DEVICE void multiply_chunk(float (&sums)[Config::pieces][Config::piece / 2],
+                           const unsigned (&a)[PARTS][STEPS][4], const float *weights) {
 #pragma unroll
     for (int i = 0; i < STEPS * Config::pieces; ++i) {
         if (!(MASK >> i & 1u)) continue;
-        float (&own)[Config::piece / 2] = sums[i % Config::pieces];
+        float (&piece_sums)[Config::piece / 2] = sums[i % Config::pieces];
         const unsigned (&high)[4] = a[0][i / Config::pieces];
         if (PARTS == 2) {
-            multiply_tf32(own, a[PARTS - 1][i / Config::pieces], weights);
-            multiply_tf32(own, high, weights + PRODUCT_FLOATS);
+            multiply_tf32(piece_sums, a[PARTS - 1][i / Config::pieces], weights);
+            multiply_tf32(piece_sums, high, weights + PRODUCT_FLOATS);
         }
-        multiply_tf32(own, high, weights);
+        multiply_tf32(piece_sums, high, weights);
         weights += PARTS * PRODUCT_FLOATS;
     }
 }
@@ -83,7 +82,7 @@ struct Fetcher {
     int next_tile, next_chunk, next_stage;
     int4 next;
 
-    __device__ __forceinline__ void fetch() {
+    DEVICE void fetch() {
         if (next_tile < tiles && n_chunks > 0) {
             const int4 chunk = next;
             const int tile = next_tile;
@@ -107,7 +106,7 @@ struct Fetcher {
 
     // Copies the pixels of a tile, channels `first_channel` on. Pixels beyond the last are any
     // others: their sums are not written.
-    __device__ __forceinline__ void copy_pixels(float *to, int tile, int first_channel) const {
+    DEVICE void copy_pixels(float *to, int tile, int first_channel) const {
         const int last = min(PIXELS, n_cols - tile * PIXELS) - 1;
         const int channel = int(threadIdx.x) % (CHUNK / Config::vector) * Config::vector;
         const bool inside = first_channel + channel < n_senders;
@@ -129,22 +128,21 @@ struct Fetcher {
 
 // Splits what the lane has of a chunk: pixels g and g + 8, channels 4 t and 4 (t + 4) and the three
 // behind, one a step.
-__device__ __forceinline__ void split_pixels(Fragments &a, const float4 (&fours)[4]) {
+DEVICE void split_pixels(Fragments &a, const float4 (&fours)[4]) {
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
             unsigned high, low;
             split(part(fours[r], step), high, low);
-            a[0][step][r] = kept(high);
-            if (PARTS == 2) a[PARTS - 1][step][r] = kept(low);
+            a[0][step][r] = opaque(high);
+            if (PARTS == 2) a[PARTS - 1][step][r] = opaque(low);
         }
     }
 }
 
 // Begins the products of a chunk with one of the masks.
-__device__ __forceinline__ void multiply(Sums &sums, const Fragments &a, const float *weights,
-                                         unsigned mask) {
+DEVICE void multiply(Sums &sums, const Fragments &a, const float *weights, unsigned mask) {
     begin_products();
     if (!Config::mask_1 || mask == Config::mask_0) {  // the same for all lanes
         multiply_chunk<Config::mask_0>(sums, a, weights);
@@ -160,8 +158,8 @@ __device__ __forceinline__ void multiply(Sums &sums, const Fragments &a, const f
 
 // Writes two pixels. Four lanes write 64 bytes of a pixel side by side, filters 4 t and the three
 // behind.
-__device__ __forceinline__ void write(const Sums &sums, float *__restrict__ Y, int first_pixel,
-                                      int t, int n_rows, int n_cols) {
+DEVICE void write(const Sums &sums, float *__restrict__ Y, int first_pixel, int t, int n_rows,
+                  int n_cols) {
     const int filter = int(blockIdx.x) * FILTERS + 4 * t;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -214,7 +212,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
 #pragma unroll 1
     for (int i = 0; i < Config::stages - 2; ++i) fetcher.fetch();
 
-    const int own_pixel = warp * 16 + g;
+    const int lane_pixel = warp * 16 + g;
     int stage = 0;
     for (int tile = int(blockIdx.y); tile < fetcher.tiles; tile += int(gridDim.y)) {
         Sums sums = {};
@@ -222,7 +220,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
         unsigned mask = n_chunks > 0 ? unsigned(chunks[0].w) : 0;
 #pragma unroll 1
         for (int chunk = 0; chunk < n_chunks; ++chunk) {
-            const unsigned own_mask = mask;
+            const unsigned chunk_mask = mask;
             if (Config::mask_1 && chunk + 1 < n_chunks) mask = unsigned(chunks[chunk + 1].w);
             await_copies<Config::stages - 3>();
             show_to_products();
@@ -233,18 +231,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
 #pragma unroll
             for (int r = 0; r < 4; ++r) {
                 fours[r] = *reinterpret_cast<const float4 *>(
-                    &x[place_of(own_pixel + 8 * (r % 2), 4 * t + 16 * (r / 2))]);
+                    &x[place_of(lane_pixel + 8 * (r % 2), 4 * t + 16 * (r / 2))]);
             }
             await_products<0>();
 #pragma unroll
             for (int i = 0; i < PARTS * STEPS; ++i) settle(a[i / STEPS][i % STEPS]);
             split_pixels(a, fours);
-            multiply(sums, a, x + PIXELS * CHUNK, own_mask);
+            multiply(sums, a, x + PIXELS * CHUNK, chunk_mask);
             fetcher.fetch();
         }
         await_products<0>();
 #pragma unroll
         for (int p = 0; p < Config::pieces; ++p) settle(sums[p]);
-        write(sums, Y, tile * PIXELS + own_pixel, t, n_rows, n_cols);
+        write(sums, Y, tile * PIXELS + lane_pixel, t, n_rows, n_cols);
     }
 }

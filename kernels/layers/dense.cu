@@ -3,26 +3,23 @@
 #include "layers/finish.cuh"
 #include "layers/lanes.cuh"
 
-__device__ __forceinline__ bool is_whole(const void *first, const void *second, long long four,
-                                         long long n) {
+DEVICE bool is_whole(const void *first, const void *second, long long four, long long n) {
     const bool aligned = ((size_t)first | (size_t)second) % sizeof(float4) == 0;
     return aligned && AT_ONCE * four + AT_ONCE <= n;
 }
 
-__device__ __forceinline__ void load_four(const float *X, long long four, long long n, bool whole,
-                                          float *found) {
+DEVICE void load_four(const float *X, long long four, long long n, bool whole, float *loaded) {
     if (whole) {
         const float4 read = reinterpret_cast<const float4 *>(X)[four];
-        found[0] = read.x, found[1] = read.y, found[2] = read.z, found[3] = read.w;
+        loaded[0] = read.x, loaded[1] = read.y, loaded[2] = read.z, loaded[3] = read.w;
         return;
     }
     for (int i = 0; i < AT_ONCE; ++i) {
-        found[i] = AT_ONCE * four + i < n ? X[AT_ONCE * four + i] : 0.0f;
+        loaded[i] = AT_ONCE * four + i < n ? X[AT_ONCE * four + i] : 0.0f;
     }
 }
 
-__device__ __forceinline__ void store_four(float *Y, long long four, long long n, bool whole,
-                                           const float *values) {
+DEVICE void store_four(float *Y, long long four, long long n, bool whole, const float *values) {
     if (whole) {
         reinterpret_cast<float4 *>(Y)[four] =
             make_float4(values[0], values[1], values[2], values[3]);
@@ -42,12 +39,12 @@ extern "C" __global__ void finish(const float *Z, const float *added, const floa
     float values[AT_ONCE], others[AT_ONCE] = {};
     load_four(Z, four, n, whole, values);
     if (added != nullptr) load_four(added, four, n, is_whole(added, Z, four, n), others);
-    const Kept keep = kept(four, rate, random);
+    const DropoutMask mask = dropout_mask(four, rate, random);
 #pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) {
         float z = values[i] + others[i];
         if (bias != nullptr) z += bias[(AT_ONCE * four + i) % n_cols];
-        values[i] = activated(z) * keep.factor[i];
+        values[i] = activated(z) * mask.factor[i];
     }
     store_four(Y, four, n, whole, values);
 }
@@ -61,10 +58,10 @@ extern "C" __global__ void finish_gradient(const float *dY, const float *Y, floa
     float values[AT_ONCE], results[AT_ONCE];
     load_four(dY, four, n, whole, values);
     load_four(Y, four, n, whole, results);
-    const Kept keep = kept(four, rate, random);
+    const DropoutMask mask = dropout_mask(four, rate, random);
 #pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) {
-        values[i] *= keep.factor[i];
+        values[i] *= mask.factor[i];
         if (Config::activation == 1) values[i] = results[i] > 0.0f ? values[i] : 0.0f;
         if (Config::activation == 2 && results[i] <= 0.0f)
             values[i] *= 1.0f + results[i] * (Config::dropout ? 1.0f - rate : 1.0f);
@@ -76,21 +73,21 @@ extern "C" __global__ void finish_gradient(const float *dY, const float *Y, floa
 extern "C" __global__ void cross_entropy(const float *logits, const int *labels,
                                          const float *weights, float *losses, float *gradient,
                                          int n_rows, int n_classes, int log_lanes) {
-    const auto [row, lane, lanes, there] = own_row(n_rows, log_lanes);
-    const float *own = logits + element(row, 0, n_classes);
-    float largest = own[lane < n_classes ? lane : 0], sum = 0.0f;
-    for (int c = lane; c < n_classes; c += lanes) largest = fmaxf(largest, own[c]);
+    const auto [row, lane, lanes, exists] = row_of_thread(n_rows, log_lanes);
+    const float *row_logits = logits + element(row, 0, n_classes);
+    float largest = row_logits[lane < n_classes ? lane : 0], sum = 0.0f;
+    for (int c = lane; c < n_classes; c += lanes) largest = fmaxf(largest, row_logits[c]);
     largest = largest_of(largest, lanes);
-    for (int c = lane; c < n_classes; c += lanes) sum += expf(own[c] - largest);
+    for (int c = lane; c < n_classes; c += lanes) sum += expf(row_logits[c] - largest);
     sum = sum_of(sum, lanes);
-    if (!there) return;
+    if (!exists) return;
     const float weight = weights[row];
     const int label = weight == 0.0f ? 0 : labels[row];
     if (lane == 0) {
-        losses[row] = weight == 0.0f ? 0.0f : weight * (logf(sum) - (own[label] - largest));
+        losses[row] = weight == 0.0f ? 0.0f : weight * (logf(sum) - (row_logits[label] - largest));
     }
     for (int c = lane; c < n_classes; c += lanes) {
-        const float share = expf(own[c] - largest) / sum;
+        const float share = expf(row_logits[c] - largest) / sum;
         gradient[element(row, c, n_classes)] =
             weight == 0.0f ? 0.0f : weight * (share - (c == label ? 1.0f : 0.0f));
     }
@@ -121,20 +118,20 @@ extern "C" __global__ void column_sums(const float *A, float *sums, int n_rows, 
                                        int width) {
     __shared__ float parts[1024];
     const int rows_at_once = blockDim.x / width;
-    const int own_row = threadIdx.x / width, own_column = threadIdx.x % width;
+    const int row_of_thread = threadIdx.x / width, own_column = threadIdx.x % width;
     for (int first = 0; first < n_cols; first += width) {
         const int column = first + own_column;
         float sum = 0.0f;
-        if (own_row < rows_at_once && column < n_cols) {
+        if (row_of_thread < rows_at_once && column < n_cols) {
 #pragma unroll 8
-            for (int row = blockIdx.x * rows_at_once + own_row; row < n_rows;
+            for (int row = blockIdx.x * rows_at_once + row_of_thread; row < n_rows;
                  row += gridDim.x * rows_at_once) {
                 sum += A[element(row, column, n_cols)];
             }
         }
         parts[threadIdx.x] = sum;
         __syncthreads();
-        if (own_row == 0 && column < n_cols) {
+        if (row_of_thread == 0 && column < n_cols) {
             for (int other = 1; other < rows_at_once; ++other) {
                 sum += parts[other * width + own_column];
             }

@@ -8,13 +8,13 @@
 constexpr int AT_ONCE = 4;
 
 // What dropout multiplies four neighboring elements with.
-struct Kept {
+struct DropoutMask {
     float factor[AT_ONCE];
 };
 
-__device__ __forceinline__ Kept kept(long long four, float rate, const unsigned *random) {
-    Kept found = {{1.0f, 1.0f, 1.0f, 1.0f}};
-    if constexpr (!Config::dropout) return found;
+DEVICE DropoutMask dropout_mask(long long four, float rate, const unsigned *random) {
+    DropoutMask mask = {{1.0f, 1.0f, 1.0f, 1.0f}};
+    if constexpr (!Config::dropout) return mask;
     const RandomWords counter = {unsigned(four), unsigned((unsigned long long)four >> 32),
                                  random[2], random[3]};
     const RandomWords drawn = philox(random[0], random[1], counter);
@@ -22,12 +22,12 @@ __device__ __forceinline__ Kept kept(long long four, float rate, const unsigned 
 #pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) {
         const bool stays = float(words[i] >> 8) * 0x1p-24f >= rate;
-        found.factor[i] = stays ? 1.0f / (1.0f - rate) : 0.0f;
+        mask.factor[i] = stays ? 1.0f / (1.0f - rate) : 0.0f;
     }
-    return found;
+    return mask;
 }
 
-__device__ __forceinline__ float activated(float z) {
+DEVICE float activated(float z) {
     if (Config::activation == 1) return z > 0.0f ? z : 0.0f;
     if (Config::activation == 2) return z > 0.0f ? z : expm1f(z);
     return z;

@@ -4,26 +4,26 @@
 #include "common.cuh"
 
 // The row and the lane of a thread. Lanes past the last row go along with it and write nothing.
-struct OwnRow {
+struct RowOfThread {
     int row, lane, lanes;
-    bool there;
+    bool exists;
 };
 
-__device__ __forceinline__ OwnRow own_row(int n_rows, int log_lanes) {
+DEVICE RowOfThread row_of_thread(int n_rows, int log_lanes) {
     const int lanes = 1 << log_lanes;
     const long long row = ((long long)blockIdx.x * blockDim.x + threadIdx.x) >> log_lanes;
-    const bool there = row < n_rows;
-    return {there ? int(row) : n_rows - 1, int(threadIdx.x) & (lanes - 1), lanes, there};
+    const bool exists = row < n_rows;
+    return {exists ? int(row) : n_rows - 1, int(threadIdx.x) & (lanes - 1), lanes, exists};
 }
 
 // Among the `lanes` lanes of a row, a power of two.
-__device__ __forceinline__ float largest_of(float value, int lanes) {
+DEVICE float largest_of(float value, int lanes) {
     for (int other = lanes / 2; other > 0; other /= 2) {
         value = fmaxf(value, __shfl_xor_sync(ALL_LANES, value, other));
     }
     return value;
 }
-__device__ __forceinline__ float sum_of(float value, int lanes) {
+DEVICE float sum_of(float value, int lanes) {
     for (int other = lanes / 2; other > 0; other /= 2) {
         value += __shfl_xor_sync(ALL_LANES, value, other);
     }

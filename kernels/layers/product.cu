@@ -12,7 +12,7 @@ constexpr int PAIRS = RIGHT / 16;
 constexpr int TILES = PAIRS % 2 == 0 ? 4 : 2;
 
 // W, of both factors' parts together.
-__device__ __forceinline__ float weight(const float *W0, const float *W1, int k, int n) {
+DEVICE float weight(const float *W0, const float *W1, int k, int n) {
     // Parts lie below each other if A has parts, side by side if Y has.
     const float *W = W0;
     if (k >= Config::inner) W = W1, k -= Config::inner;
@@ -22,8 +22,8 @@ __device__ __forceinline__ float weight(const float *W0, const float *W1, int k,
 
 // Rows of a tile that a lane has: `lane / 4` and 8 more; columns of each 16: four from
 // `4 * (lane % 4)` on. The MMA's own order of the columns differs; W's rows are in the same order.
-__device__ __forceinline__ void load_chunk(const float *A0, const float *A1, int n_rows, int tile,
-                                           int chunk, float4 (&found)[CHUNK / 16][2 * HEIGHT]) {
+DEVICE void load_chunk(const float *A0, const float *A1, int n_rows, int tile, int chunk,
+                       float4 (&loaded)[CHUNK / 16][2 * HEIGHT]) {
     const int lane = threadIdx.x % WARP_SIZE;
     const float *A = chunk * CHUNK < Config::inner ? A0 : A1;
     const int column = chunk * CHUNK % Config::inner + QUAD * (lane % 4);
@@ -34,7 +34,7 @@ __device__ __forceinline__ void load_chunk(const float *A0, const float *A1, int
             reinterpret_cast<const float4 *>(A + element(row, column, Config::inner));
 #pragma unroll
         for (int i = 0; i < CHUNK / 16; ++i) {
-            found[i][half] =
+            loaded[i][half] =
                 row < n_rows ? __ldg(&from[i * 16 / QUAD]) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         }
     }
@@ -44,9 +44,8 @@ using Total = float[HEIGHT][2 * PAIRS][4];
 
 // Multiplies a chunk of A's columns, which the warp has in registers; W's rows of it from `weights`
 // on.
-__device__ __forceinline__ void multiply_chunk(Total &total,
-                                               const float4 (&here)[CHUNK / 16][2 * HEIGHT],
-                                               const float4 *weights) {
+DEVICE void multiply_chunk(Total &total, const float4 (&current)[CHUNK / 16][2 * HEIGHT],
+                           const float4 *weights) {
     const int lane = threadIdx.x % WARP_SIZE;
 #pragma unroll
     for (int first = 0; first < 2 * PAIRS; first += TILES) {
@@ -68,7 +67,7 @@ __device__ __forceinline__ void multiply_chunk(Total &total,
                 }
 #pragma unroll
                 for (int high = 0; high < HEIGHT; ++high) {
-                    const float4 upper = here[i][2 * high], lower = here[i][2 * high + 1];
+                    const float4 upper = current[i][2 * high], lower = current[i][2 * high + 1];
                     const float a[4] = {part(upper, 2 * step), part(lower, 2 * step),
                                         part(upper, 2 * step + 1), part(lower, 2 * step + 1)};
                     unsigned a_high[4], a_low[4];
@@ -86,9 +85,9 @@ __device__ __forceinline__ void multiply_chunk(Total &total,
 }
 
 // Writes a warp's tile after what follows the product.
-__device__ __forceinline__ void write(const Total &total, int tile, int n_rows, const float *bias,
-                                      const float *positive, float *Y0, float *Y1, float scale,
-                                      float rate, const unsigned *random) {
+DEVICE void write(const Total &total, int tile, int n_rows, const float *bias,
+                  const float *positive, float *Y0, float *Y1, float scale, float rate,
+                  const unsigned *random) {
     const int lane = threadIdx.x % WARP_SIZE;
 #pragma unroll
     for (int half = 0; half < 2 * HEIGHT; ++half) {
@@ -97,21 +96,21 @@ __device__ __forceinline__ void write(const Total &total, int tile, int n_rows, 
 #pragma unroll
         for (int pair = 0; pair < PAIRS; ++pair) {
             const int column = 16 * pair % Config::columns + 4 * (lane % 4);
-            const float (&own)[2 * PAIRS][4] = total[half / 2];
+            const float (&tile_sums)[2 * PAIRS][4] = total[half / 2];
             const int i = half % 2 * 2;
-            float z[AT_ONCE] = {own[2 * pair][i], own[2 * pair][i + 1], own[2 * pair + 1][i],
-                                own[2 * pair + 1][i + 1]};
+            float z[AT_ONCE] = {tile_sums[2 * pair][i], tile_sums[2 * pair][i + 1],
+                                tile_sums[2 * pair + 1][i], tile_sums[2 * pair + 1][i + 1]};
             const long long four = element(row, column, Config::columns) / AT_ONCE;
             if (positive != nullptr) {
                 const float4 x = reinterpret_cast<const float4 *>(positive)[four];
 #pragma unroll
                 for (int c = 0; c < AT_ONCE; ++c) z[c] = part(x, c) > 0.0f ? z[c] * scale : 0.0f;
             } else {
-                const Kept keep = kept(four, rate, random);
+                const DropoutMask mask = dropout_mask(four, rate, random);
 #pragma unroll
                 for (int c = 0; c < AT_ONCE; ++c) {
                     const float added = bias == nullptr ? 0.0f : __ldg(&bias[column + c]);
-                    z[c] = activated(z[c] + added) * keep.factor[c];
+                    z[c] = activated(z[c] + added) * mask.factor[c];
                 }
             }
             float *Y = 16 * pair < Config::columns ? Y0 : Y1;
@@ -149,14 +148,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         float total[HEIGHT][2 * PAIRS][4] = {};
 #pragma unroll
         for (int chunk = 0; chunk < LEFT / CHUNK; ++chunk) {
-            float4 here[CHUNK / 16][2 * HEIGHT];
+            float4 current[CHUNK / 16][2 * HEIGHT];
 #pragma unroll
             for (int i = 0; i < CHUNK / 16 * 2 * HEIGHT; ++i) {
-                here[i / (2 * HEIGHT)][i % (2 * HEIGHT)] = next[i / (2 * HEIGHT)][i % (2 * HEIGHT)];
+                current[i / (2 * HEIGHT)][i % (2 * HEIGHT)] =
+                    next[i / (2 * HEIGHT)][i % (2 * HEIGHT)];
             }
             const bool last = chunk + 1 == LEFT / CHUNK;
             load_chunk(A0, A1, n_rows, last ? tile + stride : tile, last ? 0 : chunk + 1, next);
-            multiply_chunk(total, here, &weights[chunk * (CHUNK / 16) * 2 * PAIRS * WARP_SIZE]);
+            multiply_chunk(total, current, &weights[chunk * (CHUNK / 16) * 2 * PAIRS * WARP_SIZE]);
         }
         write(total, tile, n_rows, bias, positive, Y0, Y1, scale, rate, random);
     }

@@ -32,11 +32,11 @@ extern "C" __global__ void row_max_gradient(const long long *row_pointers, const
     if (sender >= n_senders) return;
     const long long start = row_pointers[sender], stop = row_pointers[sender + 1];
     for (int c = threadIdx.x % WARP_SIZE; c < n_cols; c += WARP_SIZE) {
-        const float own = X[element(sender, c, n_cols)];
+        const float x = X[element(sender, c, n_cols)];
         float sum = 0.0f;
         for (long long k = start; k < stop; ++k) {
-            const long long place = element(receivers[k], c, n_cols);
-            if (Y[place] == own) sum += dY[place];
+            const long long at = element(receivers[k], c, n_cols);
+            if (Y[at] == x) sum += dY[at];
         }
         dX[element(sender, c, n_cols)] = sum;
     }

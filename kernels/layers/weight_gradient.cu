@@ -24,7 +24,7 @@ struct Factors {
     const float *A0, *A1, *D0, *D1;
     int n_rows;
 
-    __device__ __forceinline__ float4 quad(int tile, int i) const {
+    DEVICE float4 quad(int tile, int i) const {
         const int row = tile * ROWS + i / QUADS_OF_ROW, column = 4 * (i % QUADS_OF_ROW);
         if (i >= QUADS || row >= n_rows) return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         const float *from =
@@ -39,15 +39,15 @@ struct Factors {
 using Total = float[HIGH][WIDE][4];
 
 // Adds the products of a warp's tiles of dW over the rows of its group in shared memory.
-__device__ __forceinline__ void multiply(Total &total, const float *staged, const float *right,
-                                         int group, int k0, int n0) {
+DEVICE void multiply(Total &total, const float *staged, const float *staged_right, int group,
+                     int k0, int n0) {
     const int lane = threadIdx.x % WARP_SIZE;
     float sums[HIGH][WIDE][4] = {};
 #pragma unroll
     for (int step = 0; step < STEPS; step += GROUPS) {
         const int row = 8 * (step + group) + lane % 4;
         const float *left_row = staged + row * LEFT_STRIDE + k0 + lane / 4;
-        const float *right_row = right + row * RIGHT_STRIDE + n0 + lane / 4;
+        const float *right_row = staged_right + row * RIGHT_STRIDE + n0 + lane / 4;
         unsigned a_high[HIGH][4], a_low[HIGH][4];
 #pragma unroll
         for (int i = 0; i < HIGH; ++i) {
@@ -74,8 +74,7 @@ __device__ __forceinline__ void multiply(Total &total, const float *staged, cons
 }
 
 // Adds up the groups' sums, one after the other in shared memory, and writes them to `part`.
-__device__ __forceinline__ void add_groups(const Total &total, float *staged, float *part,
-                                           int group, int k0, int n0) {
+DEVICE void add_groups(const Total &total, float *staged, float *part, int group, int k0, int n0) {
     const int lane = threadIdx.x % WARP_SIZE;
 #pragma unroll
     for (int turn = GROUPS - 1; turn >= 0; --turn) {
@@ -84,10 +83,10 @@ __device__ __forceinline__ void add_groups(const Total &total, float *staged, fl
 #pragma unroll
         for (int i = 0; i < HIGH * WIDE * 4; ++i) {
             const int k = k0 + 16 * (i / (WIDE * 4)) + lane / 4 + 8 * (i / 2 % 2);
-            const int place = k * RIGHT + n0 + 8 * (i / 4 % WIDE) + 2 * (lane % 4) + i % 2;
+            const int at = k * RIGHT + n0 + 8 * (i / 4 % WIDE) + 2 * (lane % 4) + i % 2;
             float sum = total[i / (WIDE * 4)][i / 4 % WIDE][i % 4];
-            if (turn + 1 < GROUPS) sum += staged[place];
-            (turn == 0 ? part : staged)[place] = sum;
+            if (turn + 1 < GROUPS) sum += staged[at];
+            (turn == 0 ? part : staged)[at] = sum;
         }
     }
 }
@@ -98,11 +97,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                     float *parts, int n_rows) {
     __shared__ float4 memory[STAGED / 4];
     float *staged = reinterpret_cast<float *>(memory);
-    float *right = staged + ROWS * LEFT_STRIDE;
+    float *staged_right = staged + ROWS * LEFT_STRIDE;
     const Factors factors = {A0, A1, D0, D1, n_rows};
     const int warp = threadIdx.x / WARP_SIZE;
-    const int group = warp / WARPS_OF_DW, own = warp % WARPS_OF_DW;
-    const int k0 = own / ACROSS * 16 * HIGH, n0 = own % ACROSS * 8 * WIDE;
+    const int group = warp / WARPS_OF_DW, warp_tile = warp % WARPS_OF_DW;
+    const int k0 = warp_tile / ACROSS * 16 * HIGH, n0 = warp_tile % ACROSS * 8 * WIDE;
     Total total = {};
     float column_sum = 0.0f;
     float4 next[QUADS_OF_THREAD];
@@ -119,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             if (quad >= QUADS) break;
             const int row = quad / QUADS_OF_ROW, column = 4 * (quad % QUADS_OF_ROW);
             float *to = column < LEFT ? staged + row * LEFT_STRIDE + column
-                                      : right + row * RIGHT_STRIDE + column - LEFT;
+                                      : staged_right + row * RIGHT_STRIDE + column - LEFT;
             *reinterpret_cast<float4 *>(to) = next[i];
         }
         __syncthreads();
@@ -130,10 +129,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (threadIdx.x < RIGHT) {
 #pragma unroll 8
             for (int row = 0; row < ROWS; ++row) {
-                column_sum += right[row * RIGHT_STRIDE + threadIdx.x];
+                column_sum += staged_right[row * RIGHT_STRIDE + threadIdx.x];
             }
         }
-        multiply(total, staged, right, group, k0, n0);
+        multiply(total, staged, staged_right, group, k0, n0);
     }
     float *part = parts + (long long)blockIdx.x * (LEFT + 1) * RIGHT;
     add_groups(total, staged, part, group, k0, n0);

@@ -19,26 +19,25 @@ struct Peers {
     const T *of[MOST_DEVICES];
 
     // The first element of the row that a word names; `length` elements to a row.
-    __device__ __forceinline__ const T *row(unsigned word, int length) const {
+    DEVICE const T *row(unsigned word, int length) const {
         const int owner = int((unsigned long long)word >> Config::row_bits);
-        const T *found = of[0];
+        const T *base = of[0];
 #pragma unroll
         for (int device = 1; device < Config::n_devices; ++device) {
-            if (owner == device) found = of[device];
+            if (owner == device) base = of[device];
         }
-        return found + (long long)(word & ((1u << Config::row_bits) - 1)) * length;
+        return base + (long long)(word & ((1u << Config::row_bits) - 1)) * length;
     }
 };
 
 // Begins to copy a row to shared memory, by those `workers` threads of which this is number
 // `worker`: a thread, a warp or a block. Neighboring threads copy neighboring elements. All that
 // they fetch is there after `await_row`, and a barrier of those who read what others have fetched.
-__device__ __forceinline__ void begin_row(float *shared, const float *row, int length, int worker,
-                                          int workers) {
+DEVICE void begin_row(float *shared, const float *row, int length, int worker, int workers) {
     for (int i = worker; i < length; i += workers) copy_async(&shared[i], &row[i]);
     close_copies();
 }
 
-__device__ __forceinline__ void await_row() {
+DEVICE void await_row() {
     await_copies<0>();
 }

@@ -4,8 +4,10 @@
 // All products cost the same, so the work is cut by products and not by rows: nothing to sort, no
 // row too long, and neighbors in the graph's order stay neighbors on the GPU. With several heads,
 // product p is that of nonzero p / heads and head p % heads, which is the order of `scores`.
-//   - lanes lanes, as in SpMM's lane_groups, are the group that handles a product: they cover the
-//     columns with vectors of vector columns each. A group has group_products neighboring products;
+//   - `lanes` lanes, as in SpMM's lane_groups, are the subwarp that handles a product: they cover
+//   the
+//     columns with vectors of `vector` columns each. A group has group_products neighboring
+//     products;
 //   - each of its lanes loads where the rows of one product are, so that a warp reads the graph
 //     coalesced, and passes that on by shuffles;
 //   - each lane has its vectors of at_once rows of V on their way at once. With one head, and where
@@ -14,7 +16,7 @@
 //     whose rows it had loaded. So the scores, too, are written coalesced.
 //
 // grid  = products over groups * group_products, rounded up
-// block = groups groups of lanes threads
+// block = `groups` subwarps of `lanes` threads
 
 // The plan supplies, at compile time:
 //   vector          neighboring columns that a lane reads as one: 1, 2 or 4, a divisor of n_cols
@@ -38,19 +40,18 @@ struct Rows {
     int stride;  // vectors of a row
 
     // The lane's vectors of a row, `first` being the first of them.
-    __device__ __forceinline__ void load(Vector (&to)[Config::lane_vectors], int row,
-                                         int first) const {
+    DEVICE void load(Vector (&to)[Config::lane_vectors], int row, int first) const {
         const Vector *__restrict__ from = vectors + (long long)row * stride + first;
 #pragma unroll
         for (int i = 0; i < Config::lane_vectors; ++i) {
-            const bool there = Config::whole_tiles || first + i * Config::lanes < stride;
-            to[i] = there ? __ldg(&from[i * Config::lanes]) : Vector{};
+            const bool inside = Config::whole_tiles || first + i * Config::lanes < stride;
+            to[i] = inside ? __ldg(&from[i * Config::lanes]) : Vector{};
         }
     }
 };
 
-__device__ __forceinline__ void add_product(float &sum, const Vector (&u)[Config::lane_vectors],
-                                            const Vector (&v)[Config::lane_vectors]) {
+DEVICE void add_product(float &sum, const Vector (&u)[Config::lane_vectors],
+                        const Vector (&v)[Config::lane_vectors]) {
 #pragma unroll
     for (int i = 0; i < Config::lane_vectors; ++i) {
 #pragma unroll
@@ -62,14 +63,14 @@ __device__ __forceinline__ void add_product(float &sum, const Vector (&u)[Config
 // lane % at_once. As long as several sums are left, a lane gives half of them away and adds what it
 // is given to the other half: 7 shuffles for 8 sums and 8 lanes, where one sum after the other
 // would take 24.
-__device__ __forceinline__ float group_sum(float (&sums)[Config::at_once], int lane) {
+DEVICE float group_sum(float (&sums)[Config::at_once], int lane) {
 #pragma unroll
     for (int half = Config::at_once / 2; half > 0; half /= 2) {
 #pragma unroll
         for (int i = 0; i < half; ++i) {
-            const float kept = lane & half ? sums[i + half] : sums[i];
-            const float given = lane & half ? sums[i] : sums[i + half];
-            sums[i] = kept + __shfl_xor_sync(ALL_LANES, given, half);
+            const float retained = lane & half ? sums[i + half] : sums[i];
+            const float sent = lane & half ? sums[i] : sums[i + half];
+            sums[i] = retained + __shfl_xor_sync(ALL_LANES, sent, half);
         }
     }
 #pragma unroll
@@ -94,12 +95,12 @@ extern "C" __global__ void __launch_bounds__(Config::groups *Config::lanes, 1)
     const long long products = nnz * Config::heads;
     const long long first =
         ((long long)blockIdx.x * Config::groups + group) * Config::group_products;
-    const long long own = first + lane % Config::group_products;
-    const long long there = min(own, products - 1);
-    const int own_row =
-        __ldcs(&rows[there / Config::heads]) * Config::heads + int(there % Config::heads);
-    const int own_column =
-        __ldcs(&columns[there / Config::heads]) * Config::heads + int(there % Config::heads);
+    const long long lane_product = first + lane % Config::group_products;
+    const long long product = min(lane_product, products - 1);
+    const int lane_row =
+        __ldcs(&rows[product / Config::heads]) * Config::heads + int(product % Config::heads);
+    const int lane_column =
+        __ldcs(&columns[product / Config::heads]) * Config::heads + int(product % Config::heads);
 
     float score = 0.0f;
 #pragma unroll 1
@@ -107,8 +108,8 @@ extern "C" __global__ void __launch_bounds__(Config::groups *Config::lanes, 1)
         int row[Config::at_once], column[Config::at_once];
 #pragma unroll
         for (int j = 0; j < Config::at_once; ++j) {
-            row[j] = __shfl_sync(ALL_LANES, own_row, next + j, Config::lanes);
-            column[j] = __shfl_sync(ALL_LANES, own_column, next + j, Config::lanes);
+            row[j] = __shfl_sync(ALL_LANES, lane_row, next + j, Config::lanes);
+            column[j] = __shfl_sync(ALL_LANES, lane_column, next + j, Config::lanes);
         }
         // Nonzeros come row by row: those between have that row too. Heads alternate.
         const bool one_row =
@@ -137,5 +138,6 @@ extern "C" __global__ void __launch_bounds__(Config::groups *Config::lanes, 1)
         const float sum = group_sum(sums, lane);
         if (lane % Config::group_products / Config::at_once == next / Config::at_once) score = sum;
     }
-    if (lane < Config::group_products && own < products) stream(&scores[own], score);
+    if (lane < Config::group_products && lane_product < products)
+        stream(&scores[lane_product], score);
 }

@@ -15,7 +15,7 @@ struct Place {
 };
 
 // Where this thread works in one of the passes: all that the combined warp changes (Figure 4).
-__device__ __forceinline__ Place place(int pass) {
+DEVICE Place place(int pass) {
     if (Config::combined_warp) {
         // tile_columns threads side by side are a warp: they cover all columns at the same time.
         const int thread = threadIdx.x + pass * BLOCK_THREADS;
@@ -28,9 +28,8 @@ __device__ __forceinline__ Place place(int pass) {
 // Sums N nonzeros of one row, for one column of X: all loads are on their way before the first
 // product, as a warp with a short row has nothing else to wait for.
 template <int N>
-__device__ __forceinline__ float products(const int *__restrict__ columns,
-                                          const float *__restrict__ values,
-                                          const float *__restrict__ X, int column, int n_cols) {
+DEVICE float products(const int *__restrict__ columns, const float *__restrict__ values,
+                      const float *__restrict__ X, int column, int n_cols) {
     float neighbors[N], sum = 0.0f;
 #pragma unroll
     for (int j = 0; j < N; ++j) neighbors[j] = X[element(columns[j], column, n_cols)];
@@ -40,9 +39,8 @@ __device__ __forceinline__ float products(const int *__restrict__ columns,
 }
 
 // Sums nonzeros begin..end-1 of one row, for one column of X, four at a time.
-__device__ __forceinline__ float dot(const int *__restrict__ columns,
-                                     const float *__restrict__ values, const float *__restrict__ X,
-                                     int begin, int end, int column, int n_cols) {
+DEVICE float dot(const int *__restrict__ columns, const float *__restrict__ values,
+                 const float *__restrict__ X, int begin, int end, int column, int n_cols) {
     float sum = 0.0f;
     int k = begin;
     for (; k + 4 <= end; k += 4) sum += products<4>(columns + k, values + k, X, column, n_cols);

@@ -1,5 +1,5 @@
 // A stable radix sort of rows by degree over all blocks of a launch, for preprocess.cu, and what
-// lanes of a warp do together. A pass is `count_digits` and `place`, with a wait for all blocks
+// lanes of a warp do together. A pass is `count_digits` and `move_rows`, with a wait for all blocks
 // after each.
 #pragma once
 
@@ -13,25 +13,25 @@ struct Share {
     int begin, end;
 };
 
-__device__ __forceinline__ int lane_id() {
+DEVICE int lane_id() {
     return threadIdx.x % WARP_SIZE;
 }
 
-__device__ __forceinline__ int warp_id() {
+DEVICE int warp_id() {
     return threadIdx.x / WARP_SIZE;
 }
 
-__device__ __forceinline__ unsigned lanes_below() {
+DEVICE unsigned lanes_below() {
     return (1u << lane_id()) - 1;
 }
 
-__device__ __forceinline__ unsigned sum_up_to_lane(unsigned own) {
+DEVICE unsigned sum_up_to_lane(unsigned value) {
 #pragma unroll
     for (int distance = 1; distance < WARP_SIZE; distance *= 2) {
-        const unsigned before = __shfl_up_sync(ALL_LANES, own, distance);
-        if (lane_id() >= distance) own += before;
+        const unsigned before = __shfl_up_sync(ALL_LANES, value, distance);
+        if (lane_id() >= distance) value += before;
     }
-    return own;
+    return value;
 }
 
 // Rows in some order: those of the graph in its own, or what a pass of the sort has left.
@@ -40,17 +40,17 @@ struct Rows {
     const unsigned *degrees;
     const int *rows;  // null for the graph's order
 
-    __device__ __forceinline__ unsigned degree(int i) const {
+    DEVICE unsigned degree(int i) const {
         return rows ? degrees[i] : unsigned(row_pointers[i + 1] - row_pointers[i]);
     }
-    __device__ __forceinline__ int row(int i) const {
+    DEVICE int row(int i) const {
         return rows ? rows[i] : i;
     }
 };
 
 // The lanes with the same digit. Their lowest acts for them.
-__device__ __forceinline__ unsigned lanes_with(unsigned digit, bool there) {
-    unsigned lanes = __ballot_sync(ALL_LANES, there);
+DEVICE unsigned lanes_with(unsigned digit, bool exists) {
+    unsigned lanes = __ballot_sync(ALL_LANES, exists);
 #pragma unroll
     for (int bit = 0; bit < Config::digit_bits; ++bit) {
         const bool set = digit >> bit & 1;
@@ -66,15 +66,15 @@ __device__ unsigned count_digits(const Rows &from, int shift, Share share, unsig
                                  unsigned *digit_counts) {
     for (int i = threadIdx.x; i < WARPS * DIGITS; i += Config::block_threads) counts[i] = 0;
     __syncthreads();
-    unsigned *own = &counts[warp_id() * DIGITS];
+    unsigned *warp_counts = &counts[warp_id() * DIGITS];
     unsigned largest = 0;
     for (int first = share.begin; first < share.end; first += WARP_SIZE) {
         const int i = first + lane_id();
-        const bool there = i < share.end;
-        const unsigned degree = there ? from.degree(i) : 0;
+        const bool exists = i < share.end;
+        const unsigned degree = exists ? from.degree(i) : 0;
         const unsigned digit = degree >> shift & (DIGITS - 1);
-        const unsigned lanes = lanes_with(digit, there);
-        if (there && (lanes & lanes_below()) == 0) own[digit] += __popc(lanes);
+        const unsigned lanes = lanes_with(digit, exists);
+        if (exists && (lanes & lanes_below()) == 0) warp_counts[digit] += __popc(lanes);
         largest = max(largest, degree);
         __syncwarp();
     }
@@ -124,23 +124,23 @@ __device__ void find_places(unsigned *counts, const unsigned *digit_counts) {
 }
 
 // Moves the rows to the places of their digits, in order.
-__device__ void place(const Rows &from, int shift, Share share, unsigned *counts,
-                      const unsigned *digit_counts, unsigned *degrees, int *rows) {
+__device__ void move_rows(const Rows &from, int shift, Share share, unsigned *counts,
+                          const unsigned *digit_counts, unsigned *degrees, int *rows) {
     find_places(counts, digit_counts);
     unsigned *next = &counts[warp_id() * DIGITS];
     for (int first = share.begin; first < share.end; first += WARP_SIZE) {
         const int i = first + lane_id();
-        const bool there = i < share.end;
-        const unsigned degree = there ? from.degree(i) : 0;
+        const bool exists = i < share.end;
+        const unsigned degree = exists ? from.degree(i) : 0;
         const unsigned digit = degree >> shift & (DIGITS - 1);
-        const unsigned lanes = lanes_with(digit, there);
-        if (there) {
+        const unsigned lanes = lanes_with(digit, exists);
+        if (exists) {
             const unsigned target = next[digit] + __popc(lanes & lanes_below());
             degrees[target] = degree;
             rows[target] = from.row(i);
         }
         __syncwarp();
-        if (there && (lanes & lanes_below()) == 0) next[digit] += __popc(lanes);
+        if (exists && (lanes & lanes_below()) == 0) next[digit] += __popc(lanes);
         __syncwarp();
     }
 }

@@ -21,19 +21,18 @@ constexpr int BATCH = 4;
 
 // Sums nonzeros `first`, `first` + `step`, ... of the `count` of a row, for one column of X. Those
 // past the end are left out one by one, so that a short row's loads are in flight together too.
-__device__ __forceinline__ float dot(const int *__restrict__ columns,
-                                     const float *__restrict__ values, const float *__restrict__ X,
-                                     unsigned first, unsigned count, unsigned step, int column,
-                                     int n_cols) {
+DEVICE float dot(const int *__restrict__ columns, const float *__restrict__ values,
+                 const float *__restrict__ X, unsigned first, unsigned count, unsigned step,
+                 int column, int n_cols) {
     float sum = 0.0f;
     for (unsigned k = first; k < count; k += BATCH * step) {
         int senders[BATCH];
         float weights[BATCH], x[BATCH];
 #pragma unroll
         for (unsigned j = 0; j < BATCH; ++j) {
-            const unsigned own = k + j * step;
-            senders[j] = own < count ? columns[own] : 0;
-            weights[j] = own < count ? values[(long long)own * Config::heads] : 0.0f;
+            const unsigned nonzero = k + j * step;
+            senders[j] = nonzero < count ? columns[nonzero] : 0;
+            weights[j] = nonzero < count ? values[(long long)nonzero * Config::heads] : 0.0f;
         }
 #pragma unroll
         for (unsigned j = 0; j < BATCH; ++j) {
@@ -46,11 +45,9 @@ __device__ __forceinline__ float dot(const int *__restrict__ columns,
     return sum;
 }
 
-__device__ __forceinline__ void aggregate(const long long *__restrict__ row_pointers,
-                                          const int *__restrict__ columns,
-                                          const float *__restrict__ values,
-                                          const float *__restrict__ X, float *__restrict__ Y,
-                                          int n_cols, int groups) {
+DEVICE void aggregate(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
+                      const float *__restrict__ values, const float *__restrict__ X,
+                      float *__restrict__ Y, int n_cols, int groups) {
     __shared__ float buffer[Config::block_threads];
 
     const int row = blockIdx.x;

@@ -18,13 +18,11 @@
 
 #include "spmm/fusegnn.cuh"
 
-__device__ __forceinline__ void take_back(const int *__restrict__ sources,
-                                          const int *__restrict__ targets,
-                                          const unsigned *__restrict__ order,
-                                          const float *__restrict__ values,
-                                          const float *__restrict__ X, const float *__restrict__ dY,
-                                          float *__restrict__ d_values, float *__restrict__ dX,
-                                          long long n_edges, int n_cols, int groups) {
+DEVICE void take_back(const int *__restrict__ sources, const int *__restrict__ targets,
+                      const unsigned *__restrict__ order, const float *__restrict__ values,
+                      const float *__restrict__ X, const float *__restrict__ dY,
+                      float *__restrict__ d_values, float *__restrict__ dX, long long n_edges,
+                      int n_cols, int groups) {
     __shared__ float buffer[Config::block_threads];
 
     const int thread = threadIdx.x;
@@ -36,10 +34,10 @@ __device__ __forceinline__ void take_back(const int *__restrict__ sources,
         float part = 0.0f;
         if (works) {
             const int at = int(item % Config::heads) * n_cols + column;
-            const long long own = element(sources[edge], at, Config::heads * n_cols);
+            const long long element_of_x = element(sources[edge], at, Config::heads * n_cols);
             const float g = dY[element(targets[edge], at, Config::heads * n_cols)];
-            atomicAdd(&dX[own], g * values[item]);
-            part = g * X[own];
+            atomicAdd(&dX[element_of_x], g * values[item]);
+            part = g * X[element_of_x];
         }
         if (group < groups) buffer[column * groups + group] = part;
         group_reduce(buffer, n_cols, thread, groups);
@@ -55,10 +53,10 @@ __device__ __forceinline__ void take_back(const int *__restrict__ sources,
         const float weight = values[first];
         float part = 0.0f;
         for (int column = thread; column < n_cols; column += Config::block_threads) {
-            const long long own = element(source, head + column, Config::heads * n_cols);
+            const long long element_of_x = element(source, head + column, Config::heads * n_cols);
             const float g = dY[element(target, head + column, Config::heads * n_cols)];
-            atomicAdd(&dX[own], g * weight);
-            part += g * X[own];
+            atomicAdd(&dX[element_of_x], g * weight);
+            part += g * X[element_of_x];
         }
         buffer[thread] = part;
         block_reduce(buffer, thread);

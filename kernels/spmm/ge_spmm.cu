@@ -39,19 +39,20 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         __syncwarp();
         const int count = end - begin < WARP_SIZE ? int(end - begin) : WARP_SIZE;
         for (int k = 0; k < count; ++k) {
-            const int sender = staged_columns[first + k];
+            const int source = staged_columns[first + k];
             const float value = staged_values[first + k];
 #pragma unroll
             for (int i = 0; i < Config::lane_columns; ++i) {
-                const int own = column + i * WARP_SIZE;
-                if (own < n_cols) sums[i] += value * X[element(sender, own, n_cols)];
+                const int lane_column = column + i * WARP_SIZE;
+                if (lane_column < n_cols)
+                    sums[i] += value * X[element(source, lane_column, n_cols)];
             }
         }
         __syncwarp();  // before the next nonzeros take the place of these
     }
 #pragma unroll
     for (int i = 0; i < Config::lane_columns; ++i) {
-        const int own = column + i * WARP_SIZE;
-        if (own < n_cols) Y[element(row, own, n_cols)] = sums[i];
+        const int lane_column = column + i * WARP_SIZE;
+        if (lane_column < n_cols) Y[element(row, lane_column, n_cols)] = sums[i];
     }
 }

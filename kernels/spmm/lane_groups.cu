@@ -3,8 +3,9 @@
 //
 // As there, one int4 describes a block: rows of one degree, or a part of one row that is longer
 // than deg_bound. What is done otherwise, each by a constant or a function of its own:
-//   - lanes lanes, not a whole number of warps, are the group that handles a row: they cover its
-//     columns with vectors of vector columns each, so that narrow features leave no lane idle;
+//   - `lanes` lanes, not a whole number of warps, are the subwarp that handles a row: they cover
+//     its columns with vectors of `vector` columns each, so that narrow features leave no lane
+//     idle;
 //   - the nonzeros of a block lie side by side, so the block loads them all at once, coalesced,
 //     into shared memory. Then nothing is left to wait for but X itself;
 //   - each lane has the loads of at_once nonzeros on their way: of one long row (`run`), or of
@@ -16,7 +17,7 @@
 //     plan sees to it), and wide features in tiles, one after the other: so X stays in the caches.
 //
 // grid  = (blocks in the metadata, tiles of TILE_VECTORS vectors of columns)
-// block = groups groups of lanes threads, rounded up to whole warps
+// block = `groups` subwarps of `lanes` threads, rounded up to whole warps
 
 // The plan supplies, at compile time:
 //   vector          neighboring columns that a lane reads as one: 1, 2, 4 or 8, a divisor of n_cols
@@ -50,10 +51,10 @@ struct Place {
     int vectors;  // of this tile
     int stride;   // vectors of a row of X
 
-    __device__ __forceinline__ bool has(int i) const {
+    DEVICE bool has(int i) const {
         return Config::whole_tiles || lane + i * Config::lanes < vectors;
     }
-    __device__ __forceinline__ long long vector(int row, int i) const {
+    DEVICE long long vector(int row, int i) const {
         return (long long)row * stride + lane + i * Config::lanes;
     }
 };
@@ -65,8 +66,8 @@ struct NonzerosOf {
     const int2 *staged;
 
     // All threads of the block load them together.
-    static __device__ __forceinline__ NonzerosOf load(int2 *stage, const int *__restrict__ columns,
-                                                      const float *__restrict__ values, int count) {
+    static DEVICE NonzerosOf load(int2 *stage, const int *__restrict__ columns,
+                                  const float *__restrict__ values, int count) {
 #pragma unroll 2  // more would cost registers, of which there are few
         for (int i = threadIdx.x; i < count; i += Config::block_threads) {
             stage[i] = make_int2(__ldcs(&columns[i]), __float_as_int(__ldcs(&values[i])));
@@ -74,7 +75,7 @@ struct NonzerosOf {
         __syncthreads();
         return {stage};
     }
-    __device__ __forceinline__ int2 operator[](int k) const {
+    DEVICE int2 operator[](int k) const {
         return staged[k];
     }
 };
@@ -83,29 +84,28 @@ struct NonzerosOf<false> {
     const int *__restrict__ columns;
     const float *__restrict__ values;
 
-    static __device__ __forceinline__ NonzerosOf load(int2 *, const int *__restrict__ columns,
-                                                      const float *__restrict__ values, int) {
+    static DEVICE NonzerosOf load(int2 *, const int *__restrict__ columns,
+                                  const float *__restrict__ values, int) {
         return {columns, values};
     }
-    __device__ __forceinline__ int2 operator[](int k) const {
+    DEVICE int2 operator[](int k) const {
         return make_int2(columns[k], __float_as_int(values[k]));
     }
 };
 using Nonzeros = NonzerosOf<Config::stage>;
 
 // One of them; where a lane has none, the column is -1.
-__device__ __forceinline__ int2 nonzero(const Nonzeros &nonzeros, int position, bool there) {
-    return there ? nonzeros[position] : make_int2(-1, 0);
+DEVICE int2 nonzero(const Nonzeros &nonzeros, int position, bool exists) {
+    return exists ? nonzeros[position] : make_int2(-1, 0);
 }
 
-__device__ __forceinline__ Stored gathered(const Stored *__restrict__ X, const Place &place,
-                                           int2 nonzero, int i) {
+DEVICE Stored gathered(const Stored *__restrict__ X, const Place &place, int2 nonzero, int i) {
     return nonzero.x >= 0 && place.has(i) ? __ldg(&X[place.vector(nonzero.x, i)]) : Stored{};
 }
 
 // Writes the sums of some columns of a row. Y is not read again: it should not push X out of the
 // caches.
-__device__ __forceinline__ void emit(Vector *to, Vector sum) {
+DEVICE void emit(Vector *to, Vector sum) {
     if (Config::accumulate) add(sum, *to);
     stream(to, sum);
 }
@@ -113,23 +113,22 @@ __device__ __forceinline__ void emit(Vector *to, Vector sum) {
 // Sums rows that have a group each, ROWS rows of a group at a time and NZS nonzeros of each:
 // all loads of X are on their way before the first product.
 template <int ROWS, int NZS>
-__device__ __forceinline__ void whole_rows(const Nonzeros &nonzeros, const Stored *__restrict__ X,
-                                           Vector *__restrict__ Y,
-                                           const int *__restrict__ output_rows, const Block &block,
-                                           const Place &place) {
+DEVICE void whole_rows(const Nonzeros &nonzeros, const Stored *__restrict__ X,
+                       Vector *__restrict__ Y, const int *__restrict__ output_rows,
+                       const Block &block, const Place &place) {
     const int degree = block.row_nzs;
     for (int first = place.group; first < block.rows; first += Config::groups * ROWS) {
         Vector sums[ROWS][Config::lane_vectors] = {};
         for (int k = 0; k < degree; k += NZS) {
-            int2 own[ROWS][NZS];
+            int2 slot[ROWS][NZS];
             Stored x[ROWS][NZS][Config::lane_vectors];
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
                 const int row = first + r * Config::groups;
 #pragma unroll
                 for (int j = 0; j < NZS; ++j) {
-                    const bool there = row < block.rows && k + j < degree;
-                    own[r][j] = nonzero(nonzeros, row * degree + k + j, there);
+                    const bool exists = row < block.rows && k + j < degree;
+                    slot[r][j] = nonzero(nonzeros, row * degree + k + j, exists);
                 }
             }
 #pragma unroll
@@ -138,7 +137,7 @@ __device__ __forceinline__ void whole_rows(const Nonzeros &nonzeros, const Store
                 for (int j = 0; j < NZS; ++j) {
 #pragma unroll
                     for (int i = 0; i < Config::lane_vectors; ++i) {
-                        x[r][j][i] = gathered(X, place, own[r][j], i);
+                        x[r][j][i] = gathered(X, place, slot[r][j], i);
                     }
                 }
             }
@@ -148,7 +147,7 @@ __device__ __forceinline__ void whole_rows(const Nonzeros &nonzeros, const Store
                 for (int j = 0; j < NZS; ++j) {
 #pragma unroll
                     for (int i = 0; i < Config::lane_vectors; ++i) {
-                        add_product(sums[r][i], __int_as_float(own[r][j].y), x[r][j][i]);
+                        add_product(sums[r][i], __int_as_float(slot[r][j].y), x[r][j][i]);
                     }
                 }
             }
@@ -167,34 +166,32 @@ __device__ __forceinline__ void whole_rows(const Nonzeros &nonzeros, const Store
 }
 
 // Sums staged nonzeros begin..end-1.
-__device__ __forceinline__ void run(const Nonzeros &nonzeros, const Stored *__restrict__ X,
-                                    const Place &place, int begin, int end,
-                                    Vector (&sums)[Config::lane_vectors]) {
+DEVICE void run(const Nonzeros &nonzeros, const Stored *__restrict__ X, const Place &place,
+                int begin, int end, Vector (&sums)[Config::lane_vectors]) {
     for (int k = begin; k < end; k += Config::at_once) {
-        int2 own[Config::at_once];
+        int2 slot[Config::at_once];
         Stored x[Config::at_once][Config::lane_vectors];
 #pragma unroll
-        for (int j = 0; j < Config::at_once; ++j) own[j] = nonzero(nonzeros, k + j, k + j < end);
+        for (int j = 0; j < Config::at_once; ++j) slot[j] = nonzero(nonzeros, k + j, k + j < end);
 #pragma unroll
         for (int j = 0; j < Config::at_once; ++j) {
 #pragma unroll
-            for (int i = 0; i < Config::lane_vectors; ++i) x[j][i] = gathered(X, place, own[j], i);
+            for (int i = 0; i < Config::lane_vectors; ++i) x[j][i] = gathered(X, place, slot[j], i);
         }
 #pragma unroll
         for (int j = 0; j < Config::at_once; ++j) {
 #pragma unroll
             for (int i = 0; i < Config::lane_vectors; ++i) {
-                add_product(sums[i], __int_as_float(own[j].y), x[j][i]);
+                add_product(sums[i], __int_as_float(slot[j].y), x[j][i]);
             }
         }
     }
 }
 
 // Rows that have a group each.
-__device__ __forceinline__ void rows_alone(const Nonzeros &nonzeros, const Stored *__restrict__ X,
-                                           Vector *__restrict__ Y,
-                                           const int *__restrict__ output_rows, const Block &block,
-                                           const Place &place) {
+DEVICE void rows_alone(const Nonzeros &nonzeros, const Stored *__restrict__ X,
+                       Vector *__restrict__ Y, const int *__restrict__ output_rows,
+                       const Block &block, const Place &place) {
     if (block.row_nzs <= 1) {
         whole_rows<Config::at_once, 1>(nonzeros, X, Y, output_rows, block, place);
     } else if (block.row_nzs == 2) {
@@ -205,9 +202,8 @@ __device__ __forceinline__ void rows_alone(const Nonzeros &nonzeros, const Store
 }
 
 // Leaves the sums of groups that share a row in shared memory, where the nonzeros were.
-__device__ __forceinline__ void leave_sums(const Nonzeros &nonzeros, const Stored *__restrict__ X,
-                                           const Block &block, const Place &place,
-                                           int groups_per_row, Vector *partial) {
+DEVICE void leave_sums(const Nonzeros &nonzeros, const Stored *__restrict__ X, const Block &block,
+                       const Place &place, int groups_per_row, Vector *partial) {
     const int row = place.group / groups_per_row;
     const bool working = place.busy && row < block.rows;
     Vector sums[Config::lane_vectors] = {};
@@ -220,18 +216,17 @@ __device__ __forceinline__ void leave_sums(const Nonzeros &nonzeros, const Store
     if (working) {
 #pragma unroll
         for (int i = 0; i < Config::lane_vectors; ++i) {
-            const int own = place.group * TILE_VECTORS + place.lane + i * Config::lanes;
-            if (place.has(i)) partial[own] = sums[i];
+            const int slot = place.group * TILE_VECTORS + place.lane + i * Config::lanes;
+            if (place.has(i)) partial[slot] = sums[i];
         }
     }
     __syncthreads();
 }
 
 // Adds up the groups of each row, to Y or, of a cut row, to the part's row of `part_sums`.
-__device__ __forceinline__ void add_groups(const Vector *partial, Vector *__restrict__ Y,
-                                           const int *__restrict__ output_rows, float *part_sums,
-                                           const Block &block, const Place &place,
-                                           int groups_per_row, int n_cols) {
+DEVICE void add_groups(const Vector *partial, Vector *__restrict__ Y,
+                       const int *__restrict__ output_rows, float *part_sums, const Block &block,
+                       const Place &place, int groups_per_row, int n_cols) {
     for (int i = threadIdx.x; i < block.rows * place.vectors; i += Config::block_threads) {
         const int row = i / place.vectors, vector = i % place.vectors;
         Vector sum = {};

@@ -6,7 +6,7 @@
 // the copying is one launch, `partition`, whose blocks wait for each other between its steps
 // (`wait_for_all`; the launch is cooperative, so that all blocks are there at once):
 //   - a stable radix sort by degree, digit_bits at a time, in as many passes as the largest degree
-//     needs (degree_sort.cuh): `count_digits`, wait, `place`, wait;
+//     needs (degree_sort.cuh): `count_digits`, wait, `move_rows`, wait;
 //   - sums over the sorted rows, from which each row learns its first nonzero and where the rows of
 //     its degree begin: `add_up`, wait, `find_blocks`, wait;
 //   - the blocks in their order: `describe_blocks`. A row begins one block at most, so counting
@@ -48,7 +48,7 @@ struct State {
 };
 
 // Returns when every block has come here, and what they have written can be read.
-__device__ __forceinline__ void wait_for_all(State *state, int step) {
+DEVICE void wait_for_all(State *state, int step) {
     __syncthreads();
     if (gridDim.x > 1 && threadIdx.x == 0) {
         __threadfence();
@@ -69,85 +69,86 @@ struct Totals {
     int run;            // where the last rows of one degree begin, -1 if before all of them
 };
 
-__device__ __forceinline__ Totals combined(const Totals &before, const Totals &own) {
-    return {before.nonzeros + own.nonzeros, before.parts + own.parts, max(before.run, own.run)};
+DEVICE Totals combined(const Totals &before, const Totals &totals) {
+    return {before.nonzeros + totals.nonzeros, before.parts + totals.parts,
+            max(before.run, totals.run)};
 }
 
-__device__ __forceinline__ Totals of_lane(const Totals &totals, int lane) {
+DEVICE Totals of_lane(const Totals &totals, int lane) {
     return {__shfl_sync(ALL_LANES, totals.nonzeros, lane),
             __shfl_sync(ALL_LANES, totals.parts, lane), __shfl_sync(ALL_LANES, totals.run, lane)};
 }
 
-__device__ __forceinline__ Totals totals_up_to_lane(Totals own) {
+DEVICE Totals totals_up_to_lane(Totals totals) {
 #pragma unroll
     for (int distance = 1; distance < WARP_SIZE; distance *= 2) {
-        const Totals before = {__shfl_up_sync(ALL_LANES, own.nonzeros, distance),
-                               __shfl_up_sync(ALL_LANES, own.parts, distance),
-                               __shfl_up_sync(ALL_LANES, own.run, distance)};
-        if (lane_id() >= distance) own = combined(before, own);
+        const Totals before = {__shfl_up_sync(ALL_LANES, totals.nonzeros, distance),
+                               __shfl_up_sync(ALL_LANES, totals.parts, distance),
+                               __shfl_up_sync(ALL_LANES, totals.run, distance)};
+        if (lane_id() >= distance) totals = combined(before, totals);
     }
-    return own;
+    return totals;
 }
 
-// Algorithm 1 of Accel-GCN for groups of lanes; lane_group_partition says the same for all degrees.
+// Algorithm 1 of Accel-GCN for subwarps; lane_group_partition says the same for all degrees.
 struct Setting {
     int groups, max_group_nzs, short_nzs;
 
-    __device__ __forceinline__ int deg_bound() const {
+    DEVICE int deg_bound() const {
         return groups * max_group_nzs;
     }
-    __device__ __forceinline__ bool cuts(int degree) const {
+    DEVICE bool cuts(int degree) const {
         return degree > deg_bound();
     }
     // Groups that share a row: the smallest divisor of `groups` that suffices.
-    __device__ __forceinline__ int factor(int degree) const {
+    DEVICE int factor(int degree) const {
         int factor = max((degree - 1) / max_group_nzs + 1, 1);
         while (groups % factor) ++factor;
         return factor;
     }
-    __device__ __forceinline__ int block_rows(int degree) const {
+    DEVICE int block_rows(int degree) const {
         if (degree > max_group_nzs) return groups / factor(degree);
         return min(groups * max(short_nzs / max(degree, 1), 1), INFO_FIELD_LIMIT);
     }
-    __device__ __forceinline__ int group_nzs(int degree) const {
+    DEVICE int group_nzs(int degree) const {
         return max(ceil_div(degree, factor(degree)), 1);
     }
 };
 
-__device__ __forceinline__ Totals totals_of(const unsigned *degrees, int place, bool there,
-                                            const Setting &setting) {
-    if (!there) return {0, 0, -1};
-    const unsigned degree = degrees[place];
+DEVICE Totals totals_of(const unsigned *degrees, int position, bool exists,
+                        const Setting &setting) {
+    if (!exists) return {0, 0, -1};
+    const unsigned degree = degrees[position];
     const unsigned parts = setting.cuts(degree) ? (degree - 1) / setting.deg_bound() + 1 : 0;
-    const bool begins = place == 0 || degrees[place - 1] != degree;
-    return {degree, parts, begins ? place : -1};
+    const bool begins = position == 0 || degrees[position - 1] != degree;
+    return {degree, parts, begins ? position : -1};
 }
 
 // Adds up each warp's rows into `warp_totals`, and the block's into `block_totals`.
 __device__ void add_up(const unsigned *degrees, Share share, const Setting &setting,
                        Totals *warp_totals, Totals *block_totals) {
-    Totals own = {0, 0, -1};
+    Totals totals = {0, 0, -1};
     for (int i = share.begin + lane_id(); i < share.end; i += WARP_SIZE) {
-        own = combined(own, totals_of(degrees, i, true, setting));
+        totals = combined(totals, totals_of(degrees, i, true, setting));
     }
-    own = totals_up_to_lane(own);
-    if (lane_id() == WARP_SIZE - 1) warp_totals[warp_id()] = own;
+    totals = totals_up_to_lane(totals);
+    if (lane_id() == WARP_SIZE - 1) warp_totals[warp_id()] = totals;
     __syncthreads();
     if (warp_id() != 0) return;
-    own = {0, 0, -1};
-    if (lane_id() < WARPS) own = warp_totals[lane_id()];
-    own = totals_up_to_lane(own);
-    if (lane_id() == WARP_SIZE - 1) block_totals[blockIdx.x] = own;
+    totals = {0, 0, -1};
+    if (lane_id() < WARPS) totals = warp_totals[lane_id()];
+    totals = totals_up_to_lane(totals);
+    if (lane_id() == WARP_SIZE - 1) block_totals[blockIdx.x] = totals;
 }
 
 // What `add_up` found in all the rows before the warp's.
 __device__ Totals totals_before(const Totals *warp_totals, const Totals *block_totals) {
-    Totals own = {0, 0, -1};
+    Totals totals = {0, 0, -1};
     for (int block = lane_id(); block < int(blockIdx.x); block += WARP_SIZE) {
-        own = combined(own, block_totals[block]);
+        totals = combined(totals, block_totals[block]);
     }
-    if (lane_id() < warp_id()) own = combined(own, warp_totals[lane_id()]);
-    return of_lane(totals_up_to_lane(own), WARP_SIZE - 1);
+    if (lane_id() < warp_id()) totals = combined(totals, warp_totals[lane_id()]);
+    return of_lane(totals_up_to_lane(totals), WARP_SIZE - 1);
 }
 
 // Finds the rows that begin a block, and describes the parts of cut rows.
@@ -160,23 +161,23 @@ __device__ void find_blocks(const unsigned *degrees, const int *output_rows, Sha
                             int4 *metadata) {
     for (int first = share.begin; first < share.end; first += WARP_SIZE) {
         const int row = first + lane_id();
-        const bool there = row < share.end;
-        const Totals own = totals_of(degrees, row, there, setting);
-        const Totals sum = combined(before, totals_up_to_lane(own));
-        if (there) {
-            const int degree = own.nonzeros;
+        const bool exists = row < share.end;
+        const Totals totals = totals_of(degrees, row, exists, setting);
+        const Totals sum = combined(before, totals_up_to_lane(totals));
+        if (exists) {
+            const int degree = totals.nonzeros;
             const unsigned first_nz = sum.nonzeros - degree;
             const bool cut = setting.cuts(degree);
-            for (unsigned part = 0; part < own.parts; ++part) {
-                metadata[sum.parts - own.parts + part] =
+            for (unsigned part = 0; part < totals.parts; ++part) {
+                metadata[sum.parts - totals.parts + part] =
                     make_int4(degree, row, first_nz + part * setting.deg_bound(), part);
             }
-            const int place = in_place ? output_rows[row] : row;
+            const int position = in_place ? output_rows[row] : row;
             const bool head = !cut && (row - sum.run) % setting.block_rows(degree) == 0;
-            first_rows[place] = head ? row : -1;
+            first_rows[position] = head ? row : -1;
             if (head) {
                 first_nzs[row] = first_nz;
-                atomicAdd(&begins[place / share_rows], 1u);
+                atomicAdd(&begins[position / share_rows], 1u);
             }
         }
         before = of_lane(sum, WARP_SIZE - 1);
@@ -186,7 +187,7 @@ __device__ void find_blocks(const unsigned *degrees, const int *output_rows, Sha
 }
 
 // Rows from `first` on that have its degree, at most `most`, which are all there.
-__device__ __forceinline__ int equal_rows(const unsigned *degrees, int first, int most) {
+DEVICE int equal_rows(const unsigned *degrees, int first, int most) {
     const unsigned degree = degrees[first];
     if (degrees[first + most - 1] == degree) return most;
     int low = 1, high = most - 1;
@@ -218,8 +219,8 @@ __device__ void describe_blocks(const unsigned *degrees, int n_rows, Share share
     sum = sum_up_to_lane(lane_id() < warp_id() ? begins[share_before + lane_id()] : 0);
     unsigned next = blocks_before + __shfl_sync(ALL_LANES, sum, WARP_SIZE - 1);
     for (int first = share.begin; first < share.end; first += WARP_SIZE) {
-        const int place = first + lane_id();
-        const int row = place < share.end ? first_rows[place] : -1;
+        const int position = first + lane_id();
+        const int row = position < share.end ? first_rows[position] : -1;
         const unsigned heads = __ballot_sync(ALL_LANES, row >= 0);
         if (row >= 0) {
             const int degree = degrees[row];
@@ -271,7 +272,7 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads, 1)
         const bool final = (passes - pass) % 2 == 1;  // or one that ends where the final one will
         unsigned *degrees = final ? spare_sorted : spare_degrees;
         int *rows = final ? output_rows : spare_rows;
-        place(from, shift, share, counts, digit_counts, degrees, rows);
+        move_rows(from, shift, share, counts, digit_counts, degrees, rows);
         wait_for_all(state, step++);
         from = {row_pointers, degrees, rows};
     }

@@ -9,12 +9,12 @@ constexpr int WORD_COLUMNS = 32;  // whose bits a word has
 struct WindowBlock {
     int first_row, first_word, columns, part, parts;
 
-    __device__ __forceinline__ int words() const {
+    DEVICE int words() const {
         return ceil_div(columns, WORD_COLUMNS);
     }
 };
 
-__device__ __forceinline__ WindowBlock decode(const int4 &words) {
+DEVICE WindowBlock decode(const int4 &words) {
     return {words.x * ROWS, words.y, words.z, words.w & 0xffff, int(unsigned(words.w) >> 16)};
 }
 
@@ -23,25 +23,24 @@ struct CutSums {
     float *sums;
     unsigned *arrived;
 
-    // `number` is the block's line of the metadata.
-    __device__ __forceinline__ CutSums(float *cut_sums, unsigned *arrivals, int number, int part,
-                                       int n_cols) {
+    // `number` is the block's record of the metadata.
+    DEVICE CutSums(float *cut_sums, unsigned *arrivals, int number, int part, int n_cols) {
         // Each cut window has two parts or more.
-        const int place = (number - part) / 2;
-        sums = cut_sums + (long long)place * ROWS * n_cols;
-        arrived = &arrivals[place * int(gridDim.y) + int(blockIdx.y)];
+        const int window = (number - part) / 2;
+        sums = cut_sums + (long long)window * ROWS * n_cols;
+        arrived = &arrivals[window * int(gridDim.y) + int(blockIdx.y)];
     }
 
     // Says to one thread whether all the others have been there.
-    __device__ __forceinline__ bool last_of(int parts) const {
+    DEVICE bool last_of(int parts) const {
         const bool last = atomicAdd(arrived, 1u) == unsigned(parts) - 1;
         if (last) atomicExch(arrived, 0u);
         return last;
     }
 
     // Moves the sums of some columns to Y, and leaves the scratch as it was: zero.
-    __device__ __forceinline__ void move(float *Y, int first_row, int n_rows, int first,
-                                         int columns, int n_cols, int thread, int threads) const {
+    DEVICE void move(float *Y, int first_row, int n_rows, int first, int columns, int n_cols,
+                     int thread, int threads) const {
         const int rows = min(ROWS, n_rows - first_row);
         for (int i = thread; i < rows * columns; i += threads) {
             const int row = i / columns, column = first + i % columns;
@@ -56,13 +55,13 @@ struct CutSums {
 #else
 // Loads a float if it is there, and is 0 if not. In PTX, because the compiler would make a branch
 // of it, behind which copies of the loaded register wait for the load.
-__device__ __forceinline__ float load_if(bool there, const float *from) {
+DEVICE float load_if(bool exists, const float *from) {
     float value;
     asm volatile(
         "{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %2, 0;\n\tmov.f32 %0, 0f00000000;\n\t"
         "@p ld.global.nc.f32 %0, [%1];\n\t}"
         : "=f"(value)
-        : "l"(from), "r"(int(there)));
+        : "l"(from), "r"(int(exists)));
     return value;
 }
 #endif

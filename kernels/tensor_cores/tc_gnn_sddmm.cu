@@ -11,7 +11,7 @@
 // fetched at a time.
 //
 // grid  = (windows of 16 rows, heads)
-// block = warps warps
+// block = `warps` warps
 
 // The plan supplies, at compile time:
 //   warps    warps of a block
@@ -31,8 +31,7 @@ static_assert(Config::tile_rows == 16 && Config::tile_columns == 16,
 
 // Multiplies the columns of U and V that are in shared memory, for two halves of 8 columns of a
 // tile.
-__device__ __forceinline__ void multiply_step(float (&sums)[2][4], const unsigned *u_tile,
-                                              const unsigned *v_tile) {
+DEVICE void multiply_step(float (&sums)[2][4], const unsigned *u_tile, const unsigned *v_tile) {
     const int lane = threadIdx.x % WARP_SIZE;
 #pragma unroll
     for (int k = 0; k < Config::step; k += INSTRUCTION_COLUMNS) {
@@ -67,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     RECORD_WARP;
     __shared__ unsigned operands[Config::warps]
                                 [(Config::tile_rows + Config::tile_columns) * PITCH];  // TF32
-    __shared__ float found[Config::warps][Config::tile_rows * Config::tile_columns];
+    __shared__ float tile_scores[Config::warps][Config::tile_rows * Config::tile_columns];
 
     const int lane = threadIdx.x % WARP_SIZE, warp = threadIdx.x / WARP_SIZE;
     const int first_row = blockIdx.x * Config::tile_rows, head = blockIdx.y;
@@ -82,12 +81,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
                  i += WARP_SIZE) {
                 const int row = i / Config::step, column = step + i % Config::step;
                 const bool of_u = row < Config::tile_rows;
-                const int own =
+                const int operand_row =
                     of_u ? first_row + row
                          : senders[tile * Config::tile_columns + row - Config::tile_rows];
-                const bool inside = column < n_cols && (of_u ? own < n_rows : own >= 0);
+                const bool inside =
+                    column < n_cols && (of_u ? operand_row < n_rows : operand_row >= 0);
                 const float *from = of_u ? U : V;
-                const long long at = ((long long)own * heads + head) * n_cols + column;
+                const long long at = ((long long)operand_row * heads + head) * n_cols + column;
                 operands[warp][row * PITCH + i % Config::step] = to_tf32(inside ? from[at] : 0.0f);
             }
             __syncwarp();
@@ -99,13 +99,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 #pragma unroll
             for (int r = 0; r < 4; ++r) {
                 const Element at = element_of_c(lane, r);
-                found[warp][at.row * Config::tile_columns + half * 8 + at.column] = sums[half][r];
+                tile_scores[warp][at.row * Config::tile_columns + half * 8 + at.column] =
+                    sums[half][r];
             }
         }
         __syncwarp();
         for (long long i = tile_pointers[tile] + lane; i < tile_pointers[tile + 1];
              i += WARP_SIZE) {
-            scores[(first_nonzero + offsets[i]) * heads + head] = found[warp][places[i]];
+            scores[(first_nonzero + offsets[i]) * heads + head] = tile_scores[warp][places[i]];
         }
         __syncwarp();
     }

@@ -12,13 +12,13 @@
 // will do; and the product of 16 x 8 by 8 x 16 is two instructions of 16 x 8 by 8 x 8, which is
 // what WMMA compiles to.
 //
-// grid  = (windows of 16 rows, slabs of columns)
-// block = warps warps
+// grid  = (windows of 16 rows, tiles of columns)
+// block = `warps` warps
 
 // The plan supplies, at compile time:
 //   warps         warps of a block
 //   warp_tiles    tiles of 16 columns of X that a warp multiplies, warps apart
-//   slab_tiles    tiles of 16 columns of X that a block multiplies, at most warps * warp_tiles
+//   block_tiles   tiles of 16 columns of X that a block multiplies, at most warps * warp_tiles
 //   tiles_at_once tiles of A that are fetched together
 //   tile_rows, tile_columns    of a tile of A: 16 and 8
 
@@ -27,11 +27,11 @@
 
 constexpr int BLOCK_THREADS = Config::warps * WARP_SIZE;
 constexpr int X_COLUMNS = 16;  // of a tile of X
-constexpr int SLAB = Config::slab_tiles * X_COLUMNS;
+constexpr int BLOCK_COLUMNS = Config::block_tiles * X_COLUMNS;
 // Lengths of rows in shared memory, such that the lanes of a fragment are in different banks.
 constexpr int A_PITCH = 12;
 constexpr int A_TILE = Config::tile_rows * A_PITCH;
-constexpr int X_PITCH = SLAB + 8;
+constexpr int X_PITCH = BLOCK_COLUMNS + 8;
 
 static_assert(Config::tile_rows == 16 && Config::tile_columns == 8,
               "the tile of A is TF32's of tensor cores");
@@ -39,8 +39,7 @@ static_assert(Config::tile_rows == 16 && Config::tile_columns == 8,
 using Sums = float[Config::warp_tiles][2][4];  // of Y: two halves of 8 columns a tile
 
 // Multiplies a tile of A with a warp's tiles of X.
-__device__ __forceinline__ void multiply_tile(Sums &sums, const unsigned *a_tile,
-                                              const unsigned *x_tile) {
+DEVICE void multiply_tile(Sums &sums, const unsigned *a_tile, const unsigned *x_tile) {
     const int lane = threadIdx.x % WARP_SIZE, warp = threadIdx.x / WARP_SIZE;
     unsigned a[4];
 #pragma unroll
@@ -51,7 +50,7 @@ __device__ __forceinline__ void multiply_tile(Sums &sums, const unsigned *a_tile
 #pragma unroll
     for (int i = 0; i < Config::warp_tiles; ++i) {
         const int x_column = (i * Config::warps + warp) * X_COLUMNS;
-        if (x_column < SLAB) {  // the same for the whole warp
+        if (x_column < BLOCK_COLUMNS) {  // the same for the whole warp
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
                 unsigned b[2];
@@ -66,8 +65,8 @@ __device__ __forceinline__ void multiply_tile(Sums &sums, const unsigned *a_tile
     }
 }
 
-__device__ __forceinline__ void write(const Sums &sums, float *__restrict__ Y, int first_row,
-                                      int first_column, int n_rows, int n_cols) {
+DEVICE void write(const Sums &sums, float *__restrict__ Y, int first_row, int first_column,
+                  int n_rows, int n_cols) {
     const int lane = threadIdx.x % WARP_SIZE, warp = threadIdx.x / WARP_SIZE;
 #pragma unroll
     for (int i = 0; i < Config::warp_tiles; ++i) {
@@ -76,10 +75,10 @@ __device__ __forceinline__ void write(const Sums &sums, float *__restrict__ Y, i
 #pragma unroll
             for (int r = 0; r < 4; ++r) {
                 const Element at = element_of_c(lane, r);
-                const int slab_column =
+                const int tile_column =
                     (i * Config::warps + warp) * X_COLUMNS + half * 8 + at.column;
-                const int row = first_row + at.row, column = first_column + slab_column;
-                if (row < n_rows && slab_column < SLAB && column < n_cols) {
+                const int row = first_row + at.row, column = first_column + tile_column;
+                if (row < n_rows && tile_column < BLOCK_COLUMNS && column < n_cols) {
                     Y[element(row, column, n_cols)] = sums[i][half][r];
                 }
             }
@@ -102,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 
     const int thread = threadIdx.x;
     const int first_row = blockIdx.x * Config::tile_rows;
-    const int first_column = blockIdx.y * SLAB;
+    const int first_column = blockIdx.y * BLOCK_COLUMNS;
     const float *window_values = values + row_pointers[first_row];
 
     Sums sums = {};
@@ -111,8 +110,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
          tile += Config::tiles_at_once) {
         const int tiles = int(min(last_tile - tile, (long long)Config::tiles_at_once));
         for (int i = thread; i < tiles * A_TILE; i += BLOCK_THREADS) a_tiles[i] = 0;
-        for (int i = thread; i < tiles * Config::tile_columns * SLAB; i += BLOCK_THREADS) {
-            const int row = i / SLAB, column = i % SLAB;
+        for (int i = thread; i < tiles * Config::tile_columns * BLOCK_COLUMNS; i += BLOCK_THREADS) {
+            const int row = i / BLOCK_COLUMNS, column = i % BLOCK_COLUMNS;
             const int sender = senders[tile * Config::tile_columns + row];
             const bool inside = sender >= 0 && first_column + column < n_cols;
             const float x = inside ? X[element(sender, first_column + column, n_cols)] : 0.0f;
@@ -121,17 +120,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         __syncthreads();
         const long long end = tile_pointers[tile + tiles];
         for (long long i = tile_pointers[tile] + thread; i < end; i += BLOCK_THREADS) {
-            int own = 0;  // which of the tiles
-            for (int j = 1; j < tiles; ++j) own += i >= tile_pointers[tile + j];
+            int number = 0;  // which of the tiles
+            for (int j = 1; j < tiles; ++j) number += i >= tile_pointers[tile + j];
             const int row = places[i] / Config::tile_columns,
                       column = places[i] % Config::tile_columns;
-            a_tiles[own * A_TILE + row * A_PITCH + column] = to_tf32(window_values[offsets[i]]);
+            a_tiles[number * A_TILE + row * A_PITCH + column] = to_tf32(window_values[offsets[i]]);
         }
         __syncthreads();
 
-        for (int own = 0; own < tiles; ++own) {
-            const unsigned *x_tile = &x_rows[own * Config::tile_columns * X_PITCH];
-            multiply_tile(sums, &a_tiles[own * A_TILE], x_tile);
+        for (int number = 0; number < tiles; ++number) {
+            const unsigned *x_tile = &x_rows[number * Config::tile_columns * X_PITCH];
+            multiply_tile(sums, &a_tiles[number * A_TILE], x_tile);
         }
         __syncthreads();  // the next tiles take the place of these
     }

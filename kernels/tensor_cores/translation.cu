@@ -24,11 +24,11 @@ struct Window {
     const long long *row_pointers;
     int rows, n_rows;
 
-    __device__ __forceinline__ long long start(int window) const {
+    DEVICE long long start(int window) const {
         return row_pointers[min((long long)window * rows, (long long)n_rows)];
     }
     // The last of the windows `low` to `high` that begins at nonzero k or before.
-    __device__ __forceinline__ int of(long long k, int low, int high) const {
+    DEVICE int of(long long k, int low, int high) const {
         while (low < high) {
             const int middle = low + (high - low + 1) / 2;
             if (start(middle) <= k) {
@@ -43,7 +43,7 @@ struct Window {
 
 // Calls `visit(k, window)` for the nonzeros of the block's chunk, a thread each.
 template <typename Visit>
-__device__ __forceinline__ void each_nonzero(const Window &windows, long long nnz, Visit visit) {
+DEVICE void each_nonzero(const Window &windows, long long nnz, Visit visit) {
     __shared__ int ends[2];  // the windows of the chunk's first and last nonzero
     const long long first = (long long)blockIdx.x * Config::chunk;
     const long long last = min(first + Config::chunk, nnz) - 1;
@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
         const int column = columns[k];
         const long long start = windows.start(window);
         const int first_row = window * rows, last_row = min(rows, n_rows - first_row) + first_row;
-        unsigned place = 0;
+        unsigned rank = 0;
         bool seen = false;
         long long begin = start;
         for (int row = first_row; row < last_row; ++row) {
@@ -78,12 +78,12 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
                     high = middle;
                 }
             }
-            place += unsigned(low);
+            rank += unsigned(low);
             seen |= end <= k && begin + low < end && columns[begin + low] == column;
             begin = end;
         }
-        places[k] = place | (seen ? SEEN_BEFORE : 0u);
-        if (!seen) marks[start + place] = 1;
+        places[k] = rank | (seen ? SEEN_BEFORE : 0u);
+        if (!seen) marks[start + rank] = 1;
     });
 }
 
@@ -98,9 +98,9 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
     const Window windows{row_pointers, rows, n_rows};
     each_nonzero(windows, nnz, [&](long long k, int window) {
         const long long start = windows.start(window);
-        const unsigned place = edge_to_column[k];
-        const long long number = distinct_before[start + (place & ~SEEN_BEFORE)];
-        if (!(place & SEEN_BEFORE)) senders[number] = columns[k];
+        const unsigned rank = edge_to_column[k];
+        const long long number = distinct_before[start + (rank & ~SEEN_BEFORE)];
+        if (!(rank & SEEN_BEFORE)) senders[number] = columns[k];
         edge_to_column[k] = unsigned(number - distinct_before[start]);
     });
 }

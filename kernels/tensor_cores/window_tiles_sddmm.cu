@@ -1,13 +1,13 @@
 // SDDMM by windows on tensor cores: scores[k] = U[i] . V[j] for each nonzero k = (i, j). A window
-// has 8 * groups rows. 32 of its distinct columns at a time: their rows of V by the rows of U are
+// has 8 * `groups` rows. 32 of its distinct columns at a time: their rows of V by the rows of U are
 // two tiles of 16 x 8 dot products for each group of 8 rows, of which those at nonzeros are
 // written. A row of V is read, and made into fragments, once for a window.
 //
 // Exact mode (terms 3): each number is the sum of two TF32 numbers, and three products are added
 // up. With terms 0 U and V are stored in float16.
 //
-// grid  = (blocks of the metadata over warps, heads)
-// block = warps warps, each with one block of the metadata
+// grid  = (blocks of the metadata over `warps`, heads)
+// block = `warps` warps, each with one block of the metadata
 
 // The plan supplies, at compile time:
 //   groups          groups of 8 rows of a window
@@ -37,8 +37,7 @@ struct Eight {
 };
 
 // A lane's columns of a step, of those `n_cols`; beyond the last one any others.
-__device__ __forceinline__ Eight load(const unsigned short *__restrict__ row, int first,
-                                      int n_cols) {
+DEVICE Eight load(const unsigned short *__restrict__ row, int first, int n_cols) {
     Eight columns;
 #pragma unroll
     for (int i = 0; i < 8; i += Config::vector) {
@@ -48,7 +47,7 @@ __device__ __forceinline__ Eight load(const unsigned short *__restrict__ row, in
     }
     return columns;
 }
-__device__ __forceinline__ float4 load(const float *__restrict__ row, int first, int n_cols) {
+DEVICE float4 load(const float *__restrict__ row, int first, int n_cols) {
     if constexpr (Config::vector == 4) {
         const float *from = row + (Config::whole ? first : min(first, n_cols - 4));
         return __ldg(reinterpret_cast<const float4 *>(from));
@@ -66,8 +65,7 @@ using Part = decltype(load(static_cast<const Feature *>(nullptr), 0, 0));
 
 // Adds a step to the dot products of 32 rows of V with ROWS of U, of which `left` columns exist
 // from the lane's first one on.
-__device__ __forceinline__ void multiply(Sums &sums, Eight (&u)[GROUPS], const Eight (&v)[4],
-                                         int left) {
+DEVICE void multiply(Sums &sums, Eight (&u)[GROUPS], const Eight (&v)[4], int left) {
 #pragma unroll
     for (int i = 0; i < GROUPS; ++i) {
 #pragma unroll
@@ -89,8 +87,7 @@ __device__ __forceinline__ void multiply(Sums &sums, Eight (&u)[GROUPS], const E
         }
     }
 }
-__device__ __forceinline__ void multiply(Sums &sums, const float4 (&u)[GROUPS],
-                                         const float4 (&v)[4], int left) {
+DEVICE void multiply(Sums &sums, const float4 (&u)[GROUPS], const float4 (&v)[4], int left) {
     unsigned high[GROUPS][2][2], low[GROUPS][2][2];  // of U: two products of 8 columns each
 #pragma unroll
     for (int i = 0; i < GROUPS; ++i) {
@@ -134,14 +131,14 @@ struct Operands {
     const Feature *u_row[GROUPS], *v_row[4];
     Part u[AHEAD][GROUPS], v[AHEAD][4];
 
-    __device__ __forceinline__ void load_step(int stage, int step) {
+    DEVICE void load_step(int stage, int step) {
         const int first = step * STEP_COLUMNS + LANE_COLUMNS * t;
 #pragma unroll
         for (int i = 0; i < 4; ++i) v[stage][i] = load(v_row[i], first, n_cols);
 #pragma unroll
         for (int i = 0; i < GROUPS; ++i) u[stage][i] = load(u_row[i], first, n_cols);
     }
-    __device__ __forceinline__ void find_rows(int word) {
+    DEVICE void find_rows(int word) {
         const int lane_column = __ldg(columns + (long long)word * WORD_COLUMNS);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
@@ -152,8 +149,8 @@ struct Operands {
 };
 
 // Writes the scores of a word's nonzeros in two rows of a group, and counts them to `start`.
-__device__ __forceinline__ void write(float *__restrict__ scores, const float (&sums)[2][4],
-                                      const uint2 &bits, unsigned (&start)[2], int g) {
+DEVICE void write(float *__restrict__ scores, const float (&sums)[2][4], const uint2 &bits,
+                  unsigned (&start)[2], int g) {
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
 #pragma unroll

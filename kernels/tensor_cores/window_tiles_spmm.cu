@@ -1,4 +1,4 @@
-// SpMM by windows on tensor cores: Y = A X. A window has 8 * groups rows. Eight of its distinct
+// SpMM by windows on tensor cores: Y = A X. A window has 8 * `groups` rows. Eight of its distinct
 // columns at a time are a step: the transposed product, 16 columns of X by 8 rows of A, takes rows
 // of X straight from memory as the fragments of one MMA operand, each once for the whole window.
 //
@@ -9,8 +9,8 @@
 // With terms 0 X is stored in float16, weights are rounded to it, and two steps are multiplied
 // together, as an instruction has 16 columns.
 //
-// grid  = (blocks in the metadata over warps, tiles of WARP_COLUMNS columns)
-// block = warps warps, each with one block of the metadata
+// grid  = (blocks in the metadata over `warps`, tiles of WARP_COLUMNS columns)
+// block = `warps` warps, each with one block of the metadata
 
 // The plan supplies, at compile time:
 //   groups          groups of 8 rows of a window
@@ -45,7 +45,7 @@ constexpr int STAGE_SIZE = 8 * STAGE_STRIDE;
 using Sums = float[GROUPS][QUADS][LANE_COLUMNS / 2][4];
 using Weights = float[GROUPS][2];  // of a step: rows 8 i + g of the window, columns t and t + 4
 
-__device__ __forceinline__ unsigned word(const uint4 &vector, int i) {
+DEVICE unsigned word(const uint4 &vector, int i) {
     return i == 0 ? vector.x : i == 1 ? vector.y : i == 2 ? vector.z : vector.w;
 }
 
@@ -53,9 +53,8 @@ __device__ __forceinline__ unsigned word(const uint4 &vector, int i) {
 // lane's from `stage` on. A register has two numbers of the same column of X: those of rows t and
 // t + 4.
 template <int QUAD_TILES>
-__device__ __forceinline__ void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4],
-                                         const unsigned short *stage, int t,
-                                         const Weights (&weights)[AHEAD], int step) {
+DEVICE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4], const unsigned short *stage,
+                     int t, const Weights (&weights)[AHEAD], int step) {
     unsigned b[GROUPS][2];
 #pragma unroll
     for (int i = 0; i < GROUPS * 2; ++i) {
@@ -85,10 +84,8 @@ __device__ __forceinline__ void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES
 }
 
 // Adds one product of 16 columns of X by 8 rows of A, of both numbers' TF32 parts.
-__device__ __forceinline__ void multiply_parts(float (&sum)[4], const unsigned (&x_high)[4],
-                                               const unsigned (&x_low)[4],
-                                               const unsigned (&high)[2], const unsigned (&low)[2],
-                                               bool finer) {
+DEVICE void multiply_parts(float (&sum)[4], const unsigned (&x_high)[4], const unsigned (&x_low)[4],
+                           const unsigned (&high)[2], const unsigned (&low)[2], bool finer) {
     if (Config::terms != 3) {
         mma_tf32_k8(sum, x_high, high);
         return;
@@ -103,9 +100,8 @@ __device__ __forceinline__ void multiply_parts(float (&sum)[4], const unsigned (
 
 // Adds the products of a step in TF32; the lane's rows of X from `stage` on.
 template <int QUAD_TILES>
-__device__ __forceinline__ void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4],
-                                         const float *stage, int t, const Weights (&weights)[AHEAD],
-                                         int step) {
+DEVICE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4], const float *stage, int t,
+                     const Weights (&weights)[AHEAD], int step) {
     const Weights &weight = weights[step % AHEAD];
     float4 x[QUADS][2];
 #pragma unroll
@@ -145,9 +141,8 @@ struct Words {
     int count, column, next_column;
     unsigned bits[GROUPS], next_bits[GROUPS], start[GROUPS], next_start[GROUPS];
 
-    __device__ __forceinline__ Words(const int *__restrict__ columns,
-                                     const unsigned *__restrict__ row_bits,
-                                     const unsigned *__restrict__ starts, int count)
+    DEVICE Words(const int *__restrict__ columns, const unsigned *__restrict__ row_bits,
+                 const unsigned *__restrict__ starts, int count)
         : columns(columns), row_bits(row_bits), count(count) {
 #pragma unroll
         for (int i = 0; i < GROUPS; ++i) {
@@ -159,12 +154,12 @@ struct Words {
         next_column = count > 1 ? __ldg(columns + WORD_COLUMNS) : column;
     }
 
-    __device__ __forceinline__ void find_next_start() {
+    DEVICE void find_next_start() {
 #pragma unroll
         for (int i = 0; i < GROUPS; ++i) next_start[i] = start[i] + __popc(bits[i]);
     }
     // Goes on from word `number` to the next one.
-    __device__ __forceinline__ void advance(int number) {
+    DEVICE void advance(int number) {
         column = next_column;
         const bool more = number + 2 < count;
         if (more) next_column = __ldg(columns + (long long)(number + 2) * WORD_COLUMNS);
@@ -187,20 +182,19 @@ struct Source {
     unsigned row_bytes;
     const char *lane_columns;
 
-    __device__ __forceinline__ int column_of(int i) const {
+    DEVICE int column_of(int i) const {
         return (lane + i * WARP_SIZE) % ROW_COPIES * Config::vector;
     }
     // Columns beyond the last are any others: their sums are not written.
-    __device__ __forceinline__ const char *columns_of(int i) const {
+    DEVICE const char *columns_of(int i) const {
         const int column = column_of(ROW_COPIES <= WARP_SIZE ? 0 : i);
         return reinterpret_cast<const char *>(
             X + (Config::whole ? column : min(column, columns - Config::vector)));
     }
 
     // Begins to copy the columns of step `step` of a word, and to load its weights.
-    __device__ __forceinline__ void load(Feature *stage, Weights &weight, int step, int lane_column,
-                                         const unsigned (&bits)[GROUPS],
-                                         const unsigned (&start)[GROUPS]) const {
+    DEVICE void load(Feature *stage, Weights &weight, int step, int lane_column,
+                     const unsigned (&bits)[GROUPS], const unsigned (&start)[GROUPS]) const {
 #pragma unroll
         for (int i = 0; i < 8 * ROW_COPIES / WARP_SIZE; ++i) {
             const int row = (lane + i * WARP_SIZE) / ROW_COPIES;
@@ -224,8 +218,7 @@ struct Source {
 };
 
 // Writes four columns of a row to Y, or adds them where a cut window's parts meet.
-__device__ __forceinline__ void write_four(float *to, const float4 &four, int column, int n_cols,
-                                           bool cut) {
+DEVICE void write_four(float *to, const float4 &four, int column, int n_cols, bool cut) {
     if (Config::vector >= 4 && !cut) {
         if (column < n_cols) stream(reinterpret_cast<float4 *>(to), four);
         return;
@@ -236,9 +229,8 @@ __device__ __forceinline__ void write_four(float *to, const float4 &four, int co
     }
 }
 
-__device__ __forceinline__ void write(const Sums &sums, const WindowBlock &block,
-                                      const CutSums &meeting, float *__restrict__ Y,
-                                      int lane_column, int t, int n_rows, int n_cols) {
+DEVICE void write(const Sums &sums, const WindowBlock &block, const CutSums &meeting,
+                  float *__restrict__ Y, int lane_column, int t, int n_rows, int n_cols) {
     const bool cut = block.parts > 1;
 #pragma unroll
     for (int i = 0; i < 2 * GROUPS; ++i) {

@@ -3,7 +3,7 @@
 // copied before.
 //
 // grid  = (blocks in the metadata, tiles of WARP_SIZE * vector columns)
-// block = warps warps, each with rows / warps rows of the window
+// block = `warps` warps, each with rows / warps rows of the window
 
 // The plan supplies, at compile time:
 //   rows            rows of a window
@@ -20,6 +20,7 @@ constexpr int ROWS = Config::rows;
 #include "tensor_cores/shared_columns.cuh"
 
 constexpr int BLOCK_THREADS = Config::warps * WARP_SIZE;
+using Stage = Vector[WORD_COLUMNS][WARP_SIZE];
 constexpr int WARP_ROWS = Config::rows / Config::warps;
 constexpr int WARP_COPIES = (WORD_COLUMNS + Config::warps - 1) / Config::warps;
 
@@ -27,16 +28,16 @@ using Vector = Floats<Config::vector>;
 using Copied = Floats<Config::copied>;
 
 // What a warp copies of a word's columns: column c of the word is warp c % warps's.
-__device__ __forceinline__ void fetch(Vector (*stage)[WARP_SIZE], int own_column, int columns,
-                                      const float *__restrict__ X, int first, int n_cols) {
+DEVICE void fetch(Vector (*stage)[WARP_SIZE], int lane_column, int columns,
+                  const float *__restrict__ X, int first, int n_cols) {
     const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
 #pragma unroll
     for (int i = 0; i < WARP_COPIES; ++i) {
-        const int place = warp + i * Config::warps;
-        const int column = __shfl_sync(ALL_LANES, own_column, place % WORD_COLUMNS);
-        if (place >= min(columns, WORD_COLUMNS)) continue;
+        const int slot_of_column = warp + i * Config::warps;
+        const int column = __shfl_sync(ALL_LANES, lane_column, slot_of_column % WORD_COLUMNS);
+        if (slot_of_column >= min(columns, WORD_COLUMNS)) continue;
         const float *from = &X[element(column, first, n_cols)];
-        Copied *to = reinterpret_cast<Copied *>(stage[place]);
+        Copied *to = reinterpret_cast<Copied *>(stage[slot_of_column]);
 #pragma unroll
         for (int j = 0; j < Config::vector / Config::copied; ++j) {
             const int at = (lane + j * WARP_SIZE) * Config::copied;
@@ -50,10 +51,9 @@ __device__ __forceinline__ void fetch(Vector (*stage)[WARP_SIZE], int own_column
 }
 
 // Begins to copy the columns of a word, if there is such a word, and loads the next one's.
-__device__ __forceinline__ void fetch_word(Vector (*stage)[WARP_SIZE], int &next_column,
-                                           const int *__restrict__ columns, int word,
-                                           const WindowBlock &block, const float *__restrict__ X,
-                                           int first, int n_cols) {
+DEVICE void fetch_word(Vector (*stage)[WARP_SIZE], int &next_column,
+                       const int *__restrict__ columns, int word, const WindowBlock &block,
+                       const float *__restrict__ X, int first, int n_cols) {
     const int column = next_column, words = block.words();
     if (word + 1 < words) next_column = __ldg(columns + (long long)(word + 1) * WORD_COLUMNS);
     if (word < words) fetch(stage, column, block.columns - word * WORD_COLUMNS, X, first, n_cols);
@@ -62,9 +62,8 @@ __device__ __forceinline__ void fetch_word(Vector (*stage)[WARP_SIZE], int &next
 
 // Loads the lane's value of a word's nonzeros in each of the warp's rows, of which lane r has the
 // bits and the number of the first of row r.
-__device__ __forceinline__ void load_values(float (&value)[WARP_ROWS],
-                                            const float *__restrict__ values, unsigned bits,
-                                            unsigned start) {
+DEVICE void load_values(float (&value)[WARP_ROWS], const float *__restrict__ values, unsigned bits,
+                        unsigned start) {
     const int lane = int(threadIdx.x) % WARP_SIZE;
 #pragma unroll
     for (int r = 0; r < WARP_ROWS; ++r) {
@@ -75,8 +74,8 @@ __device__ __forceinline__ void load_values(float (&value)[WARP_ROWS],
 }
 
 // Adds a row's nonzeros of a word, `left`, whose values the lanes have, two at a time.
-__device__ __forceinline__ void add_row(Vector &sum, unsigned left, float mine,
-                                        const Vector (*here)[WARP_SIZE]) {
+DEVICE void add_row(Vector &sum, unsigned left, float lane_value,
+                    const Vector (*stage)[WARP_SIZE]) {
     const int lane = int(threadIdx.x) % WARP_SIZE;
     int k = 0;
     while (left & (left - 1)) {
@@ -84,19 +83,18 @@ __device__ __forceinline__ void add_row(Vector &sum, unsigned left, float mine,
         left &= left - 1;
         const int i = __ffs(int(left)) - 1;
         left &= left - 1;
-        const Vector x = here[j][lane], z = here[i][lane];
-        add_product(sum, __shfl_sync(ALL_LANES, mine, k), x);
-        add_product(sum, __shfl_sync(ALL_LANES, mine, k + 1), z);
+        const Vector x = stage[j][lane], z = stage[i][lane];
+        add_product(sum, __shfl_sync(ALL_LANES, lane_value, k), x);
+        add_product(sum, __shfl_sync(ALL_LANES, lane_value, k + 1), z);
         k += 2;
     }
     if (left) {
-        add_product(sum, __shfl_sync(ALL_LANES, mine, k), here[__ffs(int(left)) - 1][lane]);
+        add_product(sum, __shfl_sync(ALL_LANES, lane_value, k), stage[__ffs(int(left)) - 1][lane]);
     }
 }
 
-__device__ __forceinline__ void write(const Vector (&sums)[WARP_ROWS], const WindowBlock &block,
-                                      const CutSums &meeting, float *__restrict__ Y, int tile,
-                                      int n_rows, int n_cols) {
+DEVICE void write(const Vector (&sums)[WARP_ROWS], const WindowBlock &block, const CutSums &meeting,
+                  float *__restrict__ Y, int tile, int n_rows, int n_cols) {
     const bool cut = block.parts > 1;
     const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
 #pragma unroll
@@ -134,19 +132,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
                  int n_cols) {
     RECORD_WARP;
     DYNAMIC_SHARED(float4, memory);
-    Vector(*stages)[WORD_COLUMNS][WARP_SIZE] =
-        reinterpret_cast<Vector(*)[WORD_COLUMNS][WARP_SIZE]>(memory);
+    Stage *stages = reinterpret_cast<Stage *>(memory);
 
     const WindowBlock block = decode(metadata[blockIdx.x]);
-    const int words = block.words();
-    const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
-    const int tile = int(blockIdx.y) * WARP_SIZE * Config::vector;
+    const int words = block.words(), warp = int(threadIdx.x) / WARP_SIZE;
+    const int lane = int(threadIdx.x) % WARP_SIZE,
+              tile = int(blockIdx.y) * WARP_SIZE * Config::vector;
     columns += (long long)block.first_word * WORD_COLUMNS + lane;
     bits += (long long)block.first_word * Config::rows + warp * WARP_ROWS + lane;
     // Lane r of a warp keeps account of the warp's row r.
     const bool accounts = lane < WARP_ROWS;
-    unsigned start =
-        accounts ? starts[(long long)blockIdx.x * Config::rows + warp * WARP_ROWS + lane] : 0u;
+    starts += (long long)blockIdx.x * Config::rows + warp * WARP_ROWS + lane;
+    unsigned start = accounts ? *starts : 0u;
 
     // Columns are known one word ahead of their copies, copies are stages - 1 words ahead of their
     // use, bits two words and values one.
@@ -155,11 +152,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     for (int s = 0; s < Config::stages - 1; ++s) {
         fetch_word(stages[s], next_column, columns, s, block, X, tile, n_cols);
     }
-    unsigned own = accounts && words > 0 ? __ldg(bits) : 0u;
-    unsigned next = accounts && words > 1 ? __ldg(bits + Config::rows) : 0u;
+    unsigned row_bits = accounts && words > 0 ? __ldg(bits) : 0u;
+    unsigned next_bits = accounts && words > 1 ? __ldg(bits + Config::rows) : 0u;
     float value[WARP_ROWS];
-    load_values(value, values, own, start);
-    start += __popc(own);
+    load_values(value, values, row_bits, start);
+    start += __popc(row_bits);
 
     Vector sums[WARP_ROWS] = {};
     int slot = 0;
@@ -168,20 +165,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         __syncthreads();
         fetch_word(stages[slot == 0 ? Config::stages - 1 : slot - 1], next_column, columns,
                    s + Config::stages - 1, block, X, tile, n_cols);
-        const unsigned now = own;
-        own = next;
-        next = accounts && s + 2 < words ? __ldg(bits + (long long)(s + 2) * Config::rows) : 0u;
-        const Vector(*here)[WARP_SIZE] = stages[slot];
+        const unsigned current_bits = row_bits;
+        row_bits = next_bits;
+        next_bits =
+            accounts && s + 2 < words ? __ldg(bits + (long long)(s + 2) * Config::rows) : 0u;
+        const Vector(*stage)[WARP_SIZE] = stages[slot];
         float next_value[WARP_ROWS];
-        load_values(next_value, values, own, start);
+        load_values(next_value, values, row_bits, start);
 #pragma unroll
         for (int r = 0; r < WARP_ROWS; ++r) {
-            const unsigned left = __shfl_sync(ALL_LANES, now, r);
-            const float mine = value[r];
+            const unsigned left = __shfl_sync(ALL_LANES, current_bits, r);
+            const float lane_value = value[r];
             value[r] = next_value[r];
-            add_row(sums[r], left, mine, here);
+            add_row(sums[r], left, lane_value, stage);
         }
-        start += __popc(own);
+        start += __popc(row_bits);
         slot = slot + 1 == Config::stages ? 0 : slot + 1;
     }
 

@@ -124,7 +124,7 @@ class LaneGroups(Strategy):
         config = {
             "lanes": settings.lanes,
             "groups": groups,
-            "kept": KEPT,
+            "lane_nonzeros": KEPT,
             "long_row": settings.long_row,
         }
         kernel = _kernel(self.operation, "edge_lane_groups.cu", config, "long_rows", "n_long")

@@ -87,7 +87,7 @@ class TcGnn(TcGnnStrategy):
             config={
                 "warps": warps,
                 "warp_tiles": -(-slab_tiles // warps),
-                "slab_tiles": slab_tiles,
+                "block_tiles": slab_tiles,
                 "tiles_at_once": settings.tiles_at_once,
                 "tile_rows": WINDOW_ROWS,
                 "tile_columns": TILE_COLUMNS,

@@ -17,7 +17,7 @@ EMULATOR_PURE void split_to_even(float x, unsigned &high, unsigned &low) {
     low = __float_as_uint(x - __uint_as_float(high));
 }
 
-EMULATOR_PURE unsigned kept(unsigned bits) { return bits; }
+EMULATOR_PURE unsigned opaque(unsigned bits) { return bits; }
 
 // Infinities stay, and a NaN loses its lower bits.
 EMULATOR_PURE unsigned to_tf32(float x) {
@@ -82,7 +82,7 @@ EMULATOR_PURE double power_of_two(int exponent) {
 // exponent; the exponent of a product is the sum of its factors'. The sum is cut off to float32.
 template <int N>
 EMULATOR_PURE float total(float c, const double (&a)[N], const double (&b)[N]) {
-    constexpr int kept = 23 + 2, none = -10000;
+    constexpr int high = 23 + 2, none = -10000;
     int top = c != 0 ? exponent(c) : none;
     double plain = c;
     for (int k = 0; k < N; ++k) {
@@ -90,10 +90,10 @@ EMULATOR_PURE float total(float c, const double (&a)[N], const double (&b)[N]) {
         if (a[k] != 0 && b[k] != 0) top = max(top, exponent(a[k]) + exponent(b[k]));
     }
     if (top == none || !__builtin_isfinite(plain)) return float(plain);
-    const double scale = power_of_two(kept - top);
+    const double scale = power_of_two(high - top);
     long long sum = (long long)(c * scale);
     for (int k = 0; k < N; ++k) sum += (long long)(a[k] * b[k] * scale);
-    const double exact = double(sum) * power_of_two(top - kept);
+    const double exact = double(sum) * power_of_two(top - high);
     const float near = float(exact);
     return __builtin_fabs(near) > __builtin_fabs(exact) ? __builtin_nextafterf(near, 0) : near;
 }
