@@ -1,11 +1,9 @@
 // Our own softmax over the nonzeros of each row, and its gradient: each edge value is read once.
 //
-//   - A subwarp of `lanes` lanes has a head of a row. Groups side by side have the heads of one
-//   row, so
-//     that a warp reads neighboring values whatever the number of heads;
+//   - A subwarp of `lanes` lanes has a head of a row. Subwarps side by side have the heads of one
+//     row, so that a warp reads neighboring values whatever the number of heads;
 //   - a lane keeps lane_nonzeros nonzeros in registers, all of whose loads are on their way at
-//   once. Only what
-//     a row has beyond lanes * lane_nonzeros nonzeros is read a second time;
+//     once. Only what a row has beyond lanes * lane_nonzeros nonzeros is read a second time;
 //   - a row of more than long_row nonzeros has a block for itself, whose groups share it. These
 //     blocks come first.
 //

@@ -5,8 +5,7 @@
 // row too long, and neighbors in the graph's order stay neighbors on the GPU. With several heads,
 // product p is that of nonzero p / heads and head p % heads, which is the order of `scores`.
 //   - `lanes` lanes, as in SpMM's lane_groups, are the subwarp that handles a product: they cover
-//   the
-//     columns with vectors of `vector` columns each. A group has group_products neighboring
+//     the columns with vectors of `vector` columns each. A subwarp has group_products neighboring
 //     products;
 //   - each of its lanes loads where the rows of one product are, so that a warp reads the graph
 //     coalesced, and passes that on by shuffles;
