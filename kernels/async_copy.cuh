@@ -7,7 +7,7 @@
 // Copies 4, 8 or 16 bytes; 2 at once, as there is no such instruction. Both addresses are multiples
 // of that.
 template <typename T>
-DEVICE void copy_async(T *shared, const T *global) {
+DEVICE_INLINE void copy_async(T *shared, const T *global) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     const unsigned to = unsigned(__cvta_generic_to_shared(shared));
     if constexpr (sizeof(T) == 16) {
@@ -25,7 +25,7 @@ DEVICE void copy_async(T *shared, const T *global) {
 }
 
 // Closes the group of copies begun since the last call.
-DEVICE void close_copies() {
+DEVICE_INLINE void close_copies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
@@ -33,7 +33,7 @@ DEVICE void close_copies() {
 
 // Waits until no more than LEFT of this thread's groups, the last ones, are under way.
 template <int LEFT>
-DEVICE void await_copies() {
+DEVICE_INLINE void await_copies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 #endif

@@ -2,7 +2,7 @@
 #pragma once
 
 // A function of the GPU's, inlined.
-#define DEVICE __device__ __forceinline__
+#define DEVICE_INLINE __device__ __forceinline__
 
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffffu;
@@ -13,13 +13,13 @@ constexpr unsigned ALL_LANES = 0xffffffffu;
 #endif
 
 // Position in a dense matrix. 64-bit, because rows x columns passes 2^31 on real graphs.
-DEVICE long long element(int row, int column, int n_cols) {
+DEVICE_INLINE long long element(int row, int column, int n_cols) {
     return (long long)row * n_cols + column;
 }
 
 // Writes a sum, or adds it where others add theirs.
 template <class T>
-DEVICE void emit(T *to, T sum, bool shared) {
+DEVICE_INLINE void emit(T *to, T sum, bool shared) {
     if (shared) {
         atomicAdd(to, sum);
     } else {
@@ -29,7 +29,7 @@ DEVICE void emit(T *to, T sum, bool shared) {
 
 // Returns to all threads of a block whether the others that count in `arrived`, `blocks` in all,
 // have been here before. Then their writes can be read, with __ldcg, and `arrived` is zero again.
-DEVICE bool is_last_block(bool &shared_answer, unsigned *arrived, int blocks) {
+DEVICE_INLINE bool is_last_block(bool &shared_answer, unsigned *arrived, int blocks) {
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -42,13 +42,13 @@ DEVICE bool is_last_block(bool &shared_answer, unsigned *arrived, int blocks) {
 }
 
 // ceil(a / b) of positive integers.
-DEVICE int ceil_div(int a, int b) {
+DEVICE_INLINE int ceil_div(int a, int b) {
     return (a + b - 1) / b;
 }
 
 #ifndef EMULATOR
 // The GPU's own clock, the same on all of its SMs.
-DEVICE unsigned long long global_nanoseconds() {
+DEVICE_INLINE unsigned long long global_nanoseconds() {
     unsigned long long now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     return now;

@@ -6,21 +6,21 @@
 #ifdef EMULATOR
 #include "instructions/conversions.h"
 #else
-DEVICE float float16_value(unsigned bits) {
+DEVICE_INLINE float float16_value(unsigned bits) {
     float wide;
     asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"((unsigned short)bits));
     return wide;
 }
 
 // The nearest float16, halfway cases to even.
-DEVICE unsigned short to_f16(float x) {
+DEVICE_INLINE unsigned short to_f16(float x) {
     unsigned short bits;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
     return bits;
 }
 
 // Two float16; the first lies in the lower bits.
-DEVICE unsigned to_f16(float first, float second) {
+DEVICE_INLINE unsigned to_f16(float first, float second) {
     unsigned bits;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));
     return bits;

@@ -31,24 +31,24 @@ using Feature = StoredOf<Config::features == 0, 1>::type;
 using Stored = StoredOf<Config::features == 0, Config::vector>::type;  // a vector in memory
 
 // The float32 of 16 bits.
-DEVICE float widened(unsigned bits) {
+DEVICE_INLINE float widened(unsigned bits) {
     return Config::features == 2 ? __int_as_float(bits << 16) : float16_value(bits);
 }
 
-DEVICE float2 pair(unsigned bits) {
+DEVICE_INLINE float2 pair(unsigned bits) {
     return make_float2(widened(bits & 0xffffu), widened(bits >> 16));
 }
-DEVICE void add_product(float &sum, float weight, unsigned short x) {
+DEVICE_INLINE void add_product(float &sum, float weight, unsigned short x) {
     add_product(sum, weight, widened(x));
 }
-DEVICE void add_product(float2 &sum, float weight, unsigned x) {
+DEVICE_INLINE void add_product(float2 &sum, float weight, unsigned x) {
     add_product(sum, weight, pair(x));
 }
-DEVICE void add_product(float4 &sum, float weight, uint2 x) {
+DEVICE_INLINE void add_product(float4 &sum, float weight, uint2 x) {
     const float2 low = pair(x.x), high = pair(x.y);
     add_product(sum, weight, make_float4(low.x, low.y, high.x, high.y));
 }
-DEVICE void add_product(Float8 &sum, float weight, uint4 x) {
+DEVICE_INLINE void add_product(Float8 &sum, float weight, uint4 x) {
     add_product(sum.low, weight, make_uint2(x.x, x.y));
     add_product(sum.high, weight, make_uint2(x.z, x.w));
 }

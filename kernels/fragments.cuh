@@ -44,7 +44,7 @@ __host__ __device__ __forceinline__ constexpr Element element_of_c(int lane, int
 
 // x = high + low, both TF32: what a tensor core does not read of `high`, its lower 13 bits, is left
 // as it comes.
-DEVICE void split(float x, unsigned &high, unsigned &low) {
+DEVICE_INLINE void split(float x, unsigned &high, unsigned &low) {
     high = __float_as_uint(x) + 0x1000u;
     low = __float_as_uint(x - __uint_as_float(high & 0xffffe000u));
 }
@@ -59,7 +59,7 @@ DEVICE void split(float x, unsigned &high, unsigned &low) {
 // Loads four matrices of 8 rows of 16 bytes from shared memory: lane i says where row i % 8 of
 // matrix i / 8 is, and gets word lane % 4 of row lane / 4 of each. That is a register of a fragment
 // each.
-DEVICE void load_matrices(unsigned (&words)[4], const uint4 *row) {
+DEVICE_INLINE void load_matrices(unsigned (&words)[4], const uint4 *row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
                  : "r"(unsigned(__cvta_generic_to_shared(row))));
@@ -67,7 +67,7 @@ DEVICE void load_matrices(unsigned (&words)[4], const uint4 *row) {
 
 // The same by the conversion that GPUs have from compute capability 9.0 on: an instruction less,
 // halfway cases to even.
-DEVICE void split_to_even(float x, unsigned &high, unsigned &low) {
+DEVICE_INLINE void split_to_even(float x, unsigned &high, unsigned &low) {
 #if __CUDA_ARCH__ >= 900
     asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(high) : "f"(x));
     low = __float_as_uint(x - __uint_as_float(high));
@@ -77,31 +77,31 @@ DEVICE void split_to_even(float x, unsigned &high, unsigned &low) {
 }
 
 // The same bits, which the compiler may not work out anew at each use.
-DEVICE unsigned opaque(unsigned bits) {
+DEVICE_INLINE unsigned opaque(unsigned bits) {
     asm volatile("" : "+r"(bits));
     return bits;
 }
 
 // The nearest TF32; halfway cases go away from zero. The lower 13 bits of the result are zero.
-DEVICE unsigned to_tf32(float x) {
+DEVICE_INLINE unsigned to_tf32(float x) {
     unsigned bits;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
     return bits;
 }
 
-DEVICE void mma_tf32_k4(float (&c)[4], const unsigned (&a)[2], const unsigned (&b)[1]) {
+DEVICE_INLINE void mma_tf32_k4(float (&c)[4], const unsigned (&a)[2], const unsigned (&b)[1]) {
     asm("mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 "
         "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 }
 
-#define MMA_OF_FOUR(NAME, SHAPE_AND_TYPES, C, LETTER)                                \
-    DEVICE void NAME(C(&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {     \
-        asm("mma.sync.aligned." SHAPE_AND_TYPES                                      \
-            " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"       \
-            : "+" LETTER(c[0]), "+" LETTER(c[1]), "+" LETTER(c[2]), "+" LETTER(c[3]) \
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));     \
+#define MMA_OF_FOUR(NAME, SHAPE_AND_TYPES, C, LETTER)                                   \
+    DEVICE_INLINE void NAME(C(&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) { \
+        asm("mma.sync.aligned." SHAPE_AND_TYPES                                         \
+            " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"          \
+            : "+" LETTER(c[0]), "+" LETTER(c[1]), "+" LETTER(c[2]), "+" LETTER(c[3])    \
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));        \
     }
 MMA_OF_FOUR(mma_tf32_k8, "m16n8k8.row.col.f32.tf32.tf32.f32", float, "f")
 MMA_OF_FOUR(mma_f16_k16, "m16n8k16.row.col.f32.f16.f16.f32", float, "f")
@@ -111,7 +111,7 @@ MMA_OF_FOUR(mma_s4_k64, "m16n8k64.row.col.s32.s4.s4.s32", int, "r")
 MMA_OF_FOUR(mma_b1_k256, "m16n8k256.row.col.s32.b1.b1.s32.and.popc", int, "r")
 #undef MMA_OF_FOUR
 
-DEVICE void mma_b1_k128(int (&c)[2], const unsigned (&a)[1], const unsigned (&b)[1]) {
+DEVICE_INLINE void mma_b1_k128(int (&c)[2], const unsigned (&a)[1], const unsigned (&b)[1]) {
     asm("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.and.popc {%0, %1}, {%2}, {%3}, {%0, %1};"
         : "+r"(c[0]), "+r"(c[1])
         : "r"(a[0]), "r"(b[0]));

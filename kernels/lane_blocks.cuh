@@ -15,7 +15,7 @@ struct Block {
     int parts;      // how many there are
 };
 
-DEVICE Block decode(int4 metadata) {
+DEVICE_INLINE Block decode(int4 metadata) {
     const int degree = metadata.x;
     const unsigned info = metadata.w;
     Block block;

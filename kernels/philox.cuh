@@ -8,7 +8,7 @@ struct RandomWords {
     unsigned c0, c1, c2, c3;
 };
 
-DEVICE RandomWords philox(unsigned key0, unsigned key1, RandomWords counter) {
+DEVICE_INLINE RandomWords philox(unsigned key0, unsigned key1, RandomWords counter) {
 #pragma unroll
     for (int round = 0; round < 10; ++round) {
         const unsigned high0 = __umulhi(0xd2511f53u, counter.c0), low0 = 0xd2511f53u * counter.c0;
@@ -26,7 +26,7 @@ struct Dropout {
     const unsigned *__restrict__ random;  // the seed's two words, a site, a step
 
     // 0 or 1 / (1 - rate), for a nonzero in the caller's order and a head.
-    DEVICE float factor(unsigned long long nonzero, int head) const {
+    DEVICE_INLINE float factor(unsigned long long nonzero, int head) const {
         if (rate == 0.0f) return 1.0f;
         const RandomWords counter = {unsigned(nonzero), unsigned(nonzero >> 32),
                                      __ldg(&random[2]) | unsigned(head) << 16, __ldg(&random[3])};

@@ -18,12 +18,12 @@ struct TensorMap {
 
 typedef unsigned long long Arrival;
 
-DEVICE bool asks_engine() {
+DEVICE_INLINE bool asks_engine() {
     return threadIdx.x == 0;
 }
 
 // By the thread that starts copies; a barrier follows.
-DEVICE void prepare(Arrival *arrivals, int count) {
+DEVICE_INLINE void prepare(Arrival *arrivals, int count) {
     for (int i = 0; i < count; ++i) {
         const unsigned at = unsigned(__cvta_generic_to_shared(&arrivals[i]));
         asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(at) : "memory");
@@ -32,14 +32,14 @@ DEVICE void prepare(Arrival *arrivals, int count) {
 }
 
 // Says how many bytes of boxes will come.
-DEVICE void expect(Arrival *arrival, int bytes) {
+DEVICE_INLINE void expect(Arrival *arrival, int bytes) {
     const unsigned at = unsigned(__cvta_generic_to_shared(arrival));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes)
                  : "memory");
 }
 
 // Waits until all bytes have come, of the round (0, 1 ...) in which the arrival is used again.
-DEVICE void await_arrival(Arrival *arrival, int round) {
+DEVICE_INLINE void await_arrival(Arrival *arrival, int round) {
     const unsigned at = unsigned(__cvta_generic_to_shared(arrival));
     unsigned come = 0;
     while (!come) {
@@ -58,8 +58,8 @@ DEVICE void await_arrival(Arrival *arrival, int round) {
 // the next plane, then the next group; quads lie where `swizzled` says. What there is not comes as
 // zeros, and counts.
 template <int PLANES, int EIGHTS>
-DEVICE void copy_box(uint4 *to, const TensorMap &map, const uint4 *, const Planes &, int quad,
-                     int plane, int group, Arrival *arrival) {
+DEVICE_INLINE void copy_box(uint4 *to, const TensorMap &map, const uint4 *, const Planes &,
+                            int quad, int plane, int group, Arrival *arrival) {
     asm volatile(
         "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
         "[%0], [%1, {%2, 0, %3, %4}], [%5];" ::"r"(unsigned(__cvta_generic_to_shared(to))),

@@ -30,68 +30,68 @@ template <int columns>
 using Floats = typename VectorOf<columns>::type;
 
 // One of the columns of a vector.
-DEVICE float part(float vector, int) {
+DEVICE_INLINE float part(float vector, int) {
     return vector;
 }
-DEVICE float part(float2 vector, int i) {
+DEVICE_INLINE float part(float2 vector, int i) {
     return i == 0 ? vector.x : vector.y;
 }
-DEVICE float part(float4 vector, int i) {
+DEVICE_INLINE float part(float4 vector, int i) {
     return i == 0 ? vector.x : i == 1 ? vector.y : i == 2 ? vector.z : vector.w;
 }
-DEVICE float part(const Float8 &vector, int i) {
+DEVICE_INLINE float part(const Float8 &vector, int i) {
     return i < 4 ? part(vector.low, i) : part(vector.high, i - 4);
 }
 
 // The vector of columns that lie in registers.
-DEVICE void gather(float &vector, const float *columns) {
+DEVICE_INLINE void gather(float &vector, const float *columns) {
     vector = columns[0];
 }
-DEVICE void gather(float2 &vector, const float *columns) {
+DEVICE_INLINE void gather(float2 &vector, const float *columns) {
     vector = make_float2(columns[0], columns[1]);
 }
-DEVICE void gather(float4 &vector, const float *columns) {
+DEVICE_INLINE void gather(float4 &vector, const float *columns) {
     vector = make_float4(columns[0], columns[1], columns[2], columns[3]);
 }
 
-DEVICE void add_product(float &sum, float weight, float x) {
+DEVICE_INLINE void add_product(float &sum, float weight, float x) {
     sum += weight * x;
 }
-DEVICE void add_product(float2 &sum, float weight, float2 x) {
+DEVICE_INLINE void add_product(float2 &sum, float weight, float2 x) {
     sum.x += weight * x.x;
     sum.y += weight * x.y;
 }
-DEVICE void add_product(float4 &sum, float weight, float4 x) {
+DEVICE_INLINE void add_product(float4 &sum, float weight, float4 x) {
     sum.x += weight * x.x;
     sum.y += weight * x.y;
     sum.z += weight * x.z;
     sum.w += weight * x.w;
 }
 
-DEVICE void add(float &sum, float x) {
+DEVICE_INLINE void add(float &sum, float x) {
     sum += x;
 }
-DEVICE void add(float2 &sum, float2 x) {
+DEVICE_INLINE void add(float2 &sum, float2 x) {
     sum.x += x.x;
     sum.y += x.y;
 }
-DEVICE void add(float4 &sum, float4 x) {
+DEVICE_INLINE void add(float4 &sum, float4 x) {
     sum.x += x.x;
     sum.y += x.y;
     sum.z += x.z;
     sum.w += x.w;
 }
-DEVICE void add(Float8 &sum, const Float8 &x) {
+DEVICE_INLINE void add(Float8 &sum, const Float8 &x) {
     add(sum.low, x.low);
     add(sum.high, x.high);
 }
 
 // Writes what is not read again, so that it does not push X out of the caches.
 template <typename T>
-DEVICE void stream(T *to, T value) {
+DEVICE_INLINE void stream(T *to, T value) {
     __stcs(to, value);
 }
-DEVICE void stream(Float8 *to, const Float8 &value) {
+DEVICE_INLINE void stream(Float8 *to, const Float8 &value) {
     __stcs(&to->low, value.low);
     __stcs(&to->high, value.high);
 }

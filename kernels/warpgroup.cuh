@@ -36,14 +36,14 @@ __host__ __device__ __forceinline__ constexpr int place_in_b(int k, int column) 
 
 // A in registers, as `mma_tf32_k8` has it; B in shared memory, its quads of K 128 bytes apart, its
 // eights of columns 256.
-#define MULTIPLY(COLUMNS, SUMS, A, B)                                                     \
-    DEVICE void multiply_tf32(float (&c)[SUMS], const unsigned (&a)[4], const float *b) { \
-        const unsigned at = unsigned(__cvta_generic_to_shared(b));                        \
-        asm volatile("wgmma.mma_async.sync.aligned.m64n" #COLUMNS                         \
-                     "k8.f32.tf32.tf32 {" GROUP_LIST_##SUMS "}, {" A "}, " B ", 1, 1, 1;" \
-                     : GROUP_HOLD_##SUMS("+f", 0)                                         \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]),                        \
-                       "l"(at >> 4 | 8ull << 16 | 16ull << 32));                          \
+#define MULTIPLY(COLUMNS, SUMS, A, B)                                                            \
+    DEVICE_INLINE void multiply_tf32(float (&c)[SUMS], const unsigned (&a)[4], const float *b) { \
+        const unsigned at = unsigned(__cvta_generic_to_shared(b));                               \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #COLUMNS                                \
+                     "k8.f32.tf32.tf32 {" GROUP_LIST_##SUMS "}, {" A "}, " B ", 1, 1, 1;"        \
+                     : GROUP_HOLD_##SUMS("+f", 0)                                                \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]),                               \
+                       "l"(at >> 4 | 8ull << 16 | 16ull << 32));                                 \
     }
 MULTIPLY(16, 8, "%8, %9, %10, %11", "%12")
 MULTIPLY(32, 16, "%16, %17, %18, %19", "%20")
@@ -52,36 +52,36 @@ MULTIPLY(128, 64, "%64, %65, %66, %67", "%68")
 #undef MULTIPLY
 
 // Before the first product, and after other instructions have written its registers.
-DEVICE void begin_products() {
+DEVICE_INLINE void begin_products() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
 // Closes the group of products begun since the last call.
-DEVICE void close_products() {
+DEVICE_INLINE void close_products() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
 // Waits until no more than LEFT groups, the last ones, are under way.
 template <int LEFT>
-DEVICE void await_products() {
+DEVICE_INLINE void await_products() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
 }
 
 // What this thread has written to shared memory, products that follow a barrier see.
-DEVICE void show_to_products() {
+DEVICE_INLINE void show_to_products() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 // Registers that have been waited for: no instruction that uses them moves before this.
-DEVICE void hold(float &x) {
+DEVICE_INLINE void hold(float &x) {
     asm volatile("" : "+f"(x)::"memory");
 }
 template <typename T>
-DEVICE void hold(T &x) {
+DEVICE_INLINE void hold(T &x) {
     asm volatile("" : "+r"(x)::"memory");
 }
 template <typename T, int N>
-DEVICE void settle(T (&registers)[N]) {
+DEVICE_INLINE void settle(T (&registers)[N]) {
 #pragma unroll
     for (int i = 0; i < N; ++i) hold(registers[i]);
 }
@@ -89,7 +89,7 @@ DEVICE void settle(T (&registers)[N]) {
 #else
 
 template <int SUMS>
-DEVICE void multiply_tf32(float (&c)[SUMS], const unsigned (&a)[4], const float *b) {
+DEVICE_INLINE void multiply_tf32(float (&c)[SUMS], const unsigned (&a)[4], const float *b) {
     const int lane = int(threadIdx.x) % WARP_SIZE;
 #pragma unroll
     for (int i = 0; i < SUMS; i += 4) {
@@ -106,17 +106,17 @@ DEVICE void multiply_tf32(float (&c)[SUMS], const unsigned (&a)[4], const float 
     }
 }
 
-DEVICE void begin_products() {
+DEVICE_INLINE void begin_products() {
 }
-DEVICE void close_products() {
+DEVICE_INLINE void close_products() {
 }
 template <int LEFT>
-DEVICE void await_products() {
+DEVICE_INLINE void await_products() {
 }
-DEVICE void show_to_products() {
+DEVICE_INLINE void show_to_products() {
 }
 template <typename T, int N>
-DEVICE void settle(T (&)[N]) {
+DEVICE_INLINE void settle(T (&)[N]) {
 }
 
 #endif

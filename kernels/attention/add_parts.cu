@@ -10,8 +10,8 @@
 #include "common.cuh"
 
 // totals: (n, heads * n_cols); sums: (grid's parts, heads * n_cols)
-DEVICE void add(const float *__restrict__ totals, float *__restrict__ sums, int n, int heads,
-                int n_cols) {
+DEVICE_INLINE void add(const float *__restrict__ totals, float *__restrict__ sums, int n, int heads,
+                       int n_cols) {
     const int entry = int(blockIdx.x) * Config::block_threads + int(threadIdx.x),
               entries = heads * n_cols;
     if (entry >= entries) return;

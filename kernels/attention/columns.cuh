@@ -18,21 +18,21 @@ struct Columns {
 struct Position {
     int head, lane, heads, n_cols;
 
-    DEVICE bool exists() const {
+    DEVICE_INLINE bool exists() const {
         return Config::whole_heads || head < heads;
     }
-    DEVICE int column(int i) const {  // first of the lane's vector i
+    DEVICE_INLINE int column(int i) const {  // first of the lane's vector i
         return (lane + i * Config::head_lanes) * Config::vector;
     }
-    DEVICE bool has(int i) const {
+    DEVICE_INLINE bool has(int i) const {
         return exists() && (Config::whole_lanes || column(i) < n_cols);
     }
-    DEVICE long long head_of(int row) const {
+    DEVICE_INLINE long long head_of(int row) const {
         return (long long)row * heads + head;
     }
 
     // The lane's columns of a row of a matrix (rows, heads, n_cols); zeros where it has none.
-    DEVICE Columns load(const float *__restrict__ matrix, int row) const {
+    DEVICE_INLINE Columns load(const float *__restrict__ matrix, int row) const {
         const float *__restrict__ from = matrix + head_of(row) * n_cols;
         Columns result;
 #pragma unroll
@@ -46,7 +46,7 @@ struct Position {
         return result;
     }
 
-    DEVICE void store(float *__restrict__ matrix, int row, const Columns &columns) const {
+    DEVICE_INLINE void store(float *__restrict__ matrix, int row, const Columns &columns) const {
         float *__restrict__ to = matrix + head_of(row) * n_cols;
 #pragma unroll
         for (int i = 0; i < Config::lane_vectors; ++i) {
@@ -59,14 +59,14 @@ struct Position {
 
     // The lanes of the head, of which the first is `first_lane`. Other heads of the warp need not
     // be where these meet.
-    static DEVICE int first_lane() {
+    static DEVICE_INLINE int first_lane() {
         return int(threadIdx.x) % WARP_SIZE / Config::head_lanes * Config::head_lanes;
     }
-    static DEVICE unsigned lanes() {
+    static DEVICE_INLINE unsigned lanes() {
         return (Config::head_lanes == 32 ? 0xffffffffu : (1u << Config::head_lanes % 32) - 1)
                << first_lane();
     }
-    static DEVICE float sum(float value) {
+    static DEVICE_INLINE float sum(float value) {
         const unsigned together = lanes();
 #pragma unroll
         for (int apart = Config::head_lanes / 2; apart > 0; apart /= 2) {
@@ -74,29 +74,29 @@ struct Position {
         }
         return value;
     }
-    static DEVICE float from_lane(float value, int of_head) {
+    static DEVICE_INLINE float from_lane(float value, int of_head) {
         return __shfl_sync(lanes(), value, first_lane() + of_head);
     }
 };
 
-DEVICE float inner(const Columns &a, const Columns &b) {
+DEVICE_INLINE float inner(const Columns &a, const Columns &b) {
     float sum = 0.0f;
 #pragma unroll
     for (int c = 0; c < WIDTH; ++c) sum += a.x[c] * b.x[c];
     return sum;
 }
 
-DEVICE void add_product(Columns &sum, float weight, const Columns &x) {
+DEVICE_INLINE void add_product(Columns &sum, float weight, const Columns &x) {
 #pragma unroll
     for (int c = 0; c < WIDTH; ++c) sum.x[c] += weight * x.x[c];
 }
 
-DEVICE float leaky(float x, float slope) {
+DEVICE_INLINE float leaky(float x, float slope) {
     return x > 0.0f ? x : slope * x;
 }
 
 // a . LeakyReLU(x + y), of the lane's columns.
-DEVICE float leaky_dot(const Columns &a, const Columns &x, const Columns &y, float slope) {
+DEVICE_INLINE float leaky_dot(const Columns &a, const Columns &x, const Columns &y, float slope) {
     float sum = 0.0f;
 #pragma unroll
     for (int c = 0; c < WIDTH; ++c) sum += a.x[c] * leaky(x.x[c] + y.x[c], slope);

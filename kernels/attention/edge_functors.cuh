@@ -14,16 +14,16 @@ struct Forward {
     Input scores;
     Output alpha;
 
-    static DEVICE State none() {
+    static DEVICE_INLINE State none() {
         return {LOWEST, 0.0f};
     }
-    DEVICE Element load(long long at) const {
+    DEVICE_INLINE Element load(long long at) const {
         return scores[at];
     }
-    static DEVICE void take(State &state, Element score) {
+    static DEVICE_INLINE void take(State &state, Element score) {
         add(state, score);
     }
-    DEVICE void store(long long at, Element score, State row) const {
+    DEVICE_INLINE void store(long long at, Element score, State row) const {
         alpha[at] = __expf(score - row.largest) / row.sum;
     }
 };
@@ -35,16 +35,16 @@ struct Gradient {
     Input alpha, d_alpha;
     Output d_scores;
 
-    static DEVICE State none() {
+    static DEVICE_INLINE State none() {
         return 0.0f;
     }
-    DEVICE Element load(long long at) const {
+    DEVICE_INLINE Element load(long long at) const {
         return make_float2(alpha[at], d_alpha[at]);
     }
-    static DEVICE void take(State &state, Element element) {
+    static DEVICE_INLINE void take(State &state, Element element) {
         state += element.x * element.y;
     }
-    DEVICE void store(long long at, Element element, State row) const {
+    DEVICE_INLINE void store(long long at, Element element, State row) const {
         d_scores[at] = element.x * (element.y - row);
     }
 };

@@ -20,7 +20,7 @@
 #include "common.cuh"
 
 template <class State>
-DEVICE State group_state(State state) {
+DEVICE_INLINE State group_state(State state) {
 #pragma unroll
     for (int apart = Config::lanes / 2; apart > 0; apart /= 2) {
         state = merged(state, from_lane(state, apart));
@@ -30,7 +30,7 @@ DEVICE State group_state(State state) {
 
 // A row of a block's own; every group has a run of its nonzeros.
 template <class Functor>
-DEVICE void long_row(const Functor &functor, long long begin, int degree, int n_cols) {
+DEVICE_INLINE void long_row(const Functor &functor, long long begin, int degree, int n_cols) {
     __shared__ typename Functor::State parts[Config::groups];
     const int group = int(threadIdx.x) / Config::lanes, lane = int(threadIdx.x) % Config::lanes;
     const int share = ceil_div(degree, Config::groups);
@@ -55,8 +55,9 @@ DEVICE void long_row(const Functor &functor, long long begin, int degree, int n_
 }
 
 template <class Functor>
-DEVICE void row_by_group(const Functor &functor, const long long *__restrict__ row_pointers,
-                         const int *__restrict__ long_rows, int n_long, int n_rows, int n_cols) {
+DEVICE_INLINE void row_by_group(const Functor &functor, const long long *__restrict__ row_pointers,
+                                const int *__restrict__ long_rows, int n_long, int n_rows,
+                                int n_cols) {
     if (int(blockIdx.x) < n_long) {
         const int row = long_rows[blockIdx.x];
         const long long begin = row_pointers[row];

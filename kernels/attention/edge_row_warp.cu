@@ -13,8 +13,8 @@
 #include "common.cuh"
 
 template <class Functor>
-DEVICE void row_by_warp(const Functor &functor, const long long *__restrict__ row_pointers,
-                        int n_rows, int n_cols) {
+DEVICE_INLINE void row_by_warp(const Functor &functor, const long long *__restrict__ row_pointers,
+                               int n_rows, int n_cols) {
     const long long row = (long long)blockIdx.x * Config::block_warps + threadIdx.x / WARP_SIZE;
     const int lane = threadIdx.x % WARP_SIZE;
     if (row >= n_rows) return;  // a whole warp

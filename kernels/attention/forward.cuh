@@ -19,7 +19,7 @@ struct State {
 };
 
 struct NoTotals {
-    DEVICE const Columns *totals() const {
+    DEVICE_INLINE const Columns *totals() const {
         return nullptr;
     }
 };
@@ -34,21 +34,22 @@ struct Attention : NoTotals {
     Dropout dropout;
     Output Y, logsumexp;
 
-    DEVICE Row row(const Position &position, int i) const {
+    DEVICE_INLINE Row row(const Position &position, int i) const {
         return score.row(position, i);
     }
-    DEVICE Item item(const Position &position, int j) const {
+    DEVICE_INLINE Item item(const Position &position, int j) const {
         return score.item(position, j);
     }
-    static DEVICE float2 none() {
+    static DEVICE_INLINE float2 none() {
         return make_float2(LOWEST, 0.0f);
     }
 
     // Adds N nonzeros, which are there where `columns` are not negative; `multipliers` is dropout's
     // factor of each.
     template <int N>
-    DEVICE void take(State<1> &state, const Row &row, const Item (&items)[N],
-                     const int (&columns)[N], float (&multipliers)[N], const Position &position) {
+    DEVICE_INLINE void take(State<1> &state, const Row &row, const Item (&items)[N],
+                            const int (&columns)[N], float (&multipliers)[N],
+                            const Position &position) {
         float scores[N], largest = state.head.x;
 #pragma unroll
         for (int n = 0; n < N; ++n) {
@@ -68,21 +69,21 @@ struct Attention : NoTotals {
         }
     }
 
-    static DEVICE float2 together(float2 a, float2 b) {
+    static DEVICE_INLINE float2 together(float2 a, float2 b) {
         const Softmax all = merged(Softmax{a.x, a.y}, Softmax{b.x, b.y});
         return make_float2(all.largest, all.sum);
     }
     // What a part's sums count in the whole.
-    static DEVICE float share(float2 part, float2 all) {
+    static DEVICE_INLINE float share(float2 part, float2 all) {
         return __expf(part.x - all.x);
     }
-    DEVICE float *out(int) const {
+    DEVICE_INLINE float *out(int) const {
         return Y;
     }
-    static DEVICE float result(float sum, float2 head) {
+    static DEVICE_INLINE float result(float sum, float2 head) {
         return head.y > 0.0f ? sum / head.y : sum;
     }
-    DEVICE void finish(long long row_head, float2 head) const {
+    DEVICE_INLINE void finish(long long row_head, float2 head) const {
         logsumexp[row_head] = head.y > 0.0f ? head.x + __logf(head.y) : 0.0f;
     }
 };
@@ -99,14 +100,14 @@ struct GatScore {
     Input receiver, sender, V;
     float slope;
 
-    DEVICE Row row(const Position &position, int i) const {
+    DEVICE_INLINE Row row(const Position &position, int i) const {
         return {position.exists() ? __ldg(&receiver[position.head_of(i)]) : 0.0f};
     }
-    DEVICE Item item(const Position &position, int j) const {
+    DEVICE_INLINE Item item(const Position &position, int j) const {
         return {position.load(V, j),
                 position.exists() ? __ldg(&sender[position.head_of(j)]) : 0.0f};
     }
-    DEVICE float of(const Row &row, const Item &item) const {
+    DEVICE_INLINE float of(const Row &row, const Item &item) const {
         return leaky(row.receiver + item.sender, slope);
     }
 };
@@ -122,13 +123,13 @@ struct Gatv2Score {
     Input R, V, a;
     float slope;
 
-    DEVICE Row row(const Position &position, int i) const {
+    DEVICE_INLINE Row row(const Position &position, int i) const {
         return {position.load(R, i), position.load(a, 0)};
     }
-    DEVICE Item item(const Position &position, int j) const {
+    DEVICE_INLINE Item item(const Position &position, int j) const {
         return {position.load(V, j)};
     }
-    DEVICE float of(const Row &row, const Item &item) const {
+    DEVICE_INLINE float of(const Row &row, const Item &item) const {
         return Position::sum(leaky_dot(row.a, row.r, item.v, slope));
     }
 };
@@ -144,13 +145,13 @@ struct CosineScore {
     };
     Input Q, V, scale;
 
-    DEVICE Row row(const Position &position, int i) const {
+    DEVICE_INLINE Row row(const Position &position, int i) const {
         return {position.load(Q, i)};
     }
-    DEVICE Item item(const Position &position, int j) const {
+    DEVICE_INLINE Item item(const Position &position, int j) const {
         return {position.load(V, j), position.exists() ? __ldg(&scale[position.head_of(j)]) : 0.0f};
     }
-    DEVICE float of(const Row &row, const Item &item) const {
+    DEVICE_INLINE float of(const Row &row, const Item &item) const {
         return item.scale * Position::sum(inner(row.q, item.v));
     }
 };

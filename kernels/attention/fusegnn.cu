@@ -20,17 +20,17 @@ struct Item {
     long long edge;
     int head;
 
-    DEVICE long long of(const int *ends) const {  // an end's place in (n, heads)
+    DEVICE_INLINE long long of(const int *ends) const {  // an end's place in (n, heads)
         return (long long)ends[edge] * Config::heads + head;
     }
 };
 
-DEVICE Item thread_item() {
+DEVICE_INLINE Item thread_item() {
     const long long at = (long long)blockIdx.x * Config::block_threads + threadIdx.x;
     return {at, at / Config::heads, int(at % Config::heads)};
 }
 
-DEVICE float leaky(float x, float slope) {
+DEVICE_INLINE float leaky(float x, float slope) {
     return x > 0.0f ? x : slope * x;
 }
 

@@ -11,30 +11,31 @@
 
 // What all have in common: sums, which parts add up to.
 struct Sums {
-    static DEVICE float2 none() {
+    static DEVICE_INLINE float2 none() {
         return make_float2(0.0f, 0.0f);
     }
-    static DEVICE float2 together(float2 a, float2 b) {
+    static DEVICE_INLINE float2 together(float2 a, float2 b) {
         return make_float2(a.x + b.x, 0.0f);
     }
-    static DEVICE float share(float2, float2) {
+    static DEVICE_INLINE float share(float2, float2) {
         return 1.0f;
     }
-    static DEVICE float result(float sum, float2) {
+    static DEVICE_INLINE float result(float sum, float2) {
         return sum;
     }
-    DEVICE void finish(long long, float2) const {
+    DEVICE_INLINE void finish(long long, float2) const {
     }
 };
 
-DEVICE float2 statistics_of(Input statistics, const Position &position, int i) {
+DEVICE_INLINE float2 statistics_of(Input statistics, const Position &position, int i) {
     const float2 *all = reinterpret_cast<const float2 *>(statistics);
     return position.exists() ? __ldg(&all[position.head_of(i)]) : float2{};
 }
 
 // Of GAT: what alpha comes to, and d_score times the slope of the LeakyReLU; `known` is a
 // receiver's.
-DEVICE float2 gat_weights(float sender, float g, float4 known, float multiplier, float slope) {
+DEVICE_INLINE float2 gat_weights(float sender, float g, float4 known, float multiplier,
+                                 float slope) {
     const float x = known.x + sender;
     const float alpha = __expf(leaky(x, slope) - known.y);
     const float d_score = alpha * (multiplier * g - known.z);
@@ -57,18 +58,19 @@ struct GatSenders : Sums, NoTotals {
     Dropout dropout;
     Output d_sender, dV;
 
-    DEVICE Row row(const Position &position, int j) const {
+    DEVICE_INLINE Row row(const Position &position, int j) const {
         return {position.load(V, j),
                 position.exists() ? __ldg(&sender[position.head_of(j)]) : 0.0f};
     }
-    DEVICE Item item(const Position &position, int i) const {
+    DEVICE_INLINE Item item(const Position &position, int i) const {
         const float4 *all = reinterpret_cast<const float4 *>(statistics);
         return {position.load(dY, i),
                 position.exists() ? __ldg(&all[position.head_of(i)]) : float4{}};
     }
     template <int N>
-    DEVICE void take(State<1> &state, const Row &row, const Item (&items)[N],
-                     const int (&columns)[N], float (&multipliers)[N], const Position &position) {
+    DEVICE_INLINE void take(State<1> &state, const Row &row, const Item (&items)[N],
+                            const int (&columns)[N], float (&multipliers)[N],
+                            const Position &position) {
         float g[N];
 #pragma unroll
         for (int n = 0; n < N; ++n) g[n] = Position::sum(inner(items[n].dy, row.v));
@@ -81,10 +83,10 @@ struct GatSenders : Sums, NoTotals {
             add_product(state.sums[0], weights.x, items[n].dy);
         }
     }
-    DEVICE float *out(int) const {
+    DEVICE_INLINE float *out(int) const {
         return dV;
     }
-    DEVICE void finish(long long row_head, float2 head) const {
+    DEVICE_INLINE void finish(long long row_head, float2 head) const {
         d_sender[row_head] = head.x;
     }
 };
@@ -102,17 +104,18 @@ struct GatReceivers : Sums, NoTotals {
     Dropout dropout;
     Output d_receiver;
 
-    DEVICE Row row(const Position &position, int i) const {
+    DEVICE_INLINE Row row(const Position &position, int i) const {
         const float4 *all = reinterpret_cast<const float4 *>(statistics);
         return {position.load(dY, i),
                 position.exists() ? __ldg(&all[position.head_of(i)]) : float4{}};
     }
-    DEVICE Item item(const Position &position, int j) const {
+    DEVICE_INLINE Item item(const Position &position, int j) const {
         return GatScore{nullptr, sender, V, slope}.item(position, j);
     }
     template <int N>
-    DEVICE void take(State<0> &state, const Row &row, const Item (&items)[N],
-                     const int (&columns)[N], float (&multipliers)[N], const Position &position) {
+    DEVICE_INLINE void take(State<0> &state, const Row &row, const Item (&items)[N],
+                            const int (&columns)[N], float (&multipliers)[N],
+                            const Position &position) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
             const float g = Position::sum(inner(row.dy, items[n].v));
@@ -120,16 +123,16 @@ struct GatReceivers : Sums, NoTotals {
             state.head.x += gat_weights(items[n].sender, g, row.known, multipliers[n], slope).y;
         }
     }
-    DEVICE float *out(int) const {
+    DEVICE_INLINE float *out(int) const {
         return nullptr;
     }
-    DEVICE void finish(long long row_head, float2 head) const {
+    DEVICE_INLINE void finish(long long row_head, float2 head) const {
         d_receiver[row_head] = head.x;
     }
 };
 
 // alpha multiplier, and d_score.
-DEVICE float2 weights_of(float score, float g, float2 known, float multiplier) {
+DEVICE_INLINE float2 weights_of(float score, float g, float2 known, float multiplier) {
     const float alpha = __expf(score - known.x);
     return make_float2(alpha * multiplier, alpha * (multiplier * g - known.y));
 }
@@ -149,15 +152,16 @@ struct Gatv2Senders : Sums, NoTotals {
     Dropout dropout;
     Output dV;
 
-    DEVICE Row row(const Position &position, int j) const {
+    DEVICE_INLINE Row row(const Position &position, int j) const {
         return {position.load(V, j), position.load(a, 0)};
     }
-    DEVICE Item item(const Position &position, int i) const {
+    DEVICE_INLINE Item item(const Position &position, int i) const {
         return {position.load(R, i), position.load(dY, i), statistics_of(statistics, position, i)};
     }
     template <int N>
-    DEVICE void take(State<1> &state, const Row &row, const Item (&items)[N],
-                     const int (&columns)[N], float (&multipliers)[N], const Position &position) {
+    DEVICE_INLINE void take(State<1> &state, const Row &row, const Item (&items)[N],
+                            const int (&columns)[N], float (&multipliers)[N],
+                            const Position &position) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
             const float score = Position::sum(leaky_dot(row.a, items[n].r, row.v, slope));
@@ -171,7 +175,7 @@ struct Gatv2Senders : Sums, NoTotals {
             }
         }
     }
-    DEVICE float *out(int) const {
+    DEVICE_INLINE float *out(int) const {
         return dV;
     }
 };
@@ -192,16 +196,17 @@ struct Gatv2Receivers : Sums {
     Output dR;
     Columns da;  // the lane's part, of all its rows
 
-    DEVICE Row row(const Position &position, int i) const {
+    DEVICE_INLINE Row row(const Position &position, int i) const {
         return {position.load(R, i), position.load(a, 0), position.load(dY, i),
                 statistics_of(statistics, position, i)};
     }
-    DEVICE Item item(const Position &position, int j) const {
+    DEVICE_INLINE Item item(const Position &position, int j) const {
         return {position.load(V, j)};
     }
     template <int N>
-    DEVICE void take(State<1> &state, const Row &row, const Item (&items)[N],
-                     const int (&columns)[N], float (&multipliers)[N], const Position &position) {
+    DEVICE_INLINE void take(State<1> &state, const Row &row, const Item (&items)[N],
+                            const int (&columns)[N], float (&multipliers)[N],
+                            const Position &position) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
             const float score = Position::sum(leaky_dot(row.a, row.r, items[n].v, slope));
@@ -217,10 +222,10 @@ struct Gatv2Receivers : Sums {
             }
         }
     }
-    DEVICE float *out(int) const {
+    DEVICE_INLINE float *out(int) const {
         return dR;
     }
-    DEVICE const Columns *totals() const {
+    DEVICE_INLINE const Columns *totals() const {
         return &da;
     }
 };
@@ -240,15 +245,16 @@ struct CosineSenders : Sums, NoTotals {
     Dropout dropout;
     Output d_scale, dV;
 
-    DEVICE Row row(const Position &position, int j) const {
+    DEVICE_INLINE Row row(const Position &position, int j) const {
         return {position.load(V, j), position.exists() ? __ldg(&scale[position.head_of(j)]) : 0.0f};
     }
-    DEVICE Item item(const Position &position, int i) const {
+    DEVICE_INLINE Item item(const Position &position, int i) const {
         return {position.load(Q, i), position.load(dY, i), statistics_of(statistics, position, i)};
     }
     template <int N>
-    DEVICE void take(State<1> &state, const Row &row, const Item (&items)[N],
-                     const int (&columns)[N], float (&multipliers)[N], const Position &position) {
+    DEVICE_INLINE void take(State<1> &state, const Row &row, const Item (&items)[N],
+                            const int (&columns)[N], float (&multipliers)[N],
+                            const Position &position) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
             const float product = Position::sum(inner(items[n].q, row.v));
@@ -261,10 +267,10 @@ struct CosineSenders : Sums, NoTotals {
             add_product(state.sums[0], weights.x, items[n].dy);
         }
     }
-    DEVICE float *out(int) const {
+    DEVICE_INLINE float *out(int) const {
         return dV;
     }
-    DEVICE void finish(long long row_head, float2 head) const {
+    DEVICE_INLINE void finish(long long row_head, float2 head) const {
         d_scale[row_head] = head.x;
     }
 };
@@ -281,15 +287,16 @@ struct CosineReceivers : Sums, NoTotals {
     Dropout dropout;
     Output dQ;
 
-    DEVICE Row row(const Position &position, int i) const {
+    DEVICE_INLINE Row row(const Position &position, int i) const {
         return {position.load(Q, i), position.load(dY, i), statistics_of(statistics, position, i)};
     }
-    DEVICE Item item(const Position &position, int j) const {
+    DEVICE_INLINE Item item(const Position &position, int j) const {
         return CosineScore{Q, V, scale}.item(position, j);
     }
     template <int N>
-    DEVICE void take(State<1> &state, const Row &row, const Item (&items)[N],
-                     const int (&columns)[N], float (&multipliers)[N], const Position &position) {
+    DEVICE_INLINE void take(State<1> &state, const Row &row, const Item (&items)[N],
+                            const int (&columns)[N], float (&multipliers)[N],
+                            const Position &position) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
             const float scale = items[n].scale;
@@ -300,7 +307,7 @@ struct CosineReceivers : Sums, NoTotals {
             add_product(state.sums[0], weights.y * scale, items[n].v);
         }
     }
-    DEVICE float *out(int) const {
+    DEVICE_INLINE float *out(int) const {
         return dQ;
     }
 };
@@ -318,15 +325,16 @@ struct SpmmSenders : Sums, NoTotals {
     Input values, X, dY;
     Output d_values, dX;
 
-    DEVICE Row row(const Position &position, int j) const {
+    DEVICE_INLINE Row row(const Position &position, int j) const {
         return {position.load(X, j)};
     }
-    DEVICE Item item(const Position &position, int i) const {
+    DEVICE_INLINE Item item(const Position &position, int i) const {
         return {position.load(dY, i)};
     }
     template <int N>
-    DEVICE void take(State<1> &state, const Row &row, const Item (&items)[N],
-                     const int (&columns)[N], float (&multipliers)[N], const Position &position) {
+    DEVICE_INLINE void take(State<1> &state, const Row &row, const Item (&items)[N],
+                            const int (&columns)[N], float (&multipliers)[N],
+                            const Position &position) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
             const float g = Position::sum(inner(items[n].dy, row.x));
@@ -334,7 +342,7 @@ struct SpmmSenders : Sums, NoTotals {
             multipliers[n] = g;
         }
     }
-    DEVICE float *out(int) const {
+    DEVICE_INLINE float *out(int) const {
         return dX;
     }
 };
@@ -345,7 +353,7 @@ struct Walked {
     const unsigned *__restrict__ order;
     long long first;
 
-    DEVICE unsigned of_caller(int k) const {
+    DEVICE_INLINE unsigned of_caller(int k) const {
         return order == nullptr ? unsigned(first + k) : order[k];
     }
 };
@@ -353,24 +361,24 @@ struct Walked {
 // What nonzero k is multiplied with: dropout's factor, of a product its weight. And whether all are
 // multiplied with 1.
 template <class Functor>
-DEVICE float factor(const Functor &functor, const Walked &walked, int k, int head) {
+DEVICE_INLINE float factor(const Functor &functor, const Walked &walked, int k, int head) {
     return functor.dropout.factor(walked.of_caller(k), head);
 }
-DEVICE float factor(const SpmmSenders &functor, const Walked &walked, int k, int) {
+DEVICE_INLINE float factor(const SpmmSenders &functor, const Walked &walked, int k, int) {
     return functor.values[walked.first + k];
 }
 template <class Functor>
-DEVICE bool unchanged(const Functor &functor) {
+DEVICE_INLINE bool unchanged(const Functor &functor) {
     return functor.dropout.rate == 0.0f;
 }
-DEVICE bool unchanged(const SpmmSenders &) {
+DEVICE_INLINE bool unchanged(const SpmmSenders &) {
     return false;
 }
 
 // Writes what a product leaves of a nonzero; attention leaves nothing.
 template <class Functor>
-DEVICE void leave(const Functor &, const Walked &, int, float) {
+DEVICE_INLINE void leave(const Functor &, const Walked &, int, float) {
 }
-DEVICE void leave(const SpmmSenders &functor, const Walked &walked, int k, float gradient) {
+DEVICE_INLINE void leave(const SpmmSenders &functor, const Walked &walked, int k, float gradient) {
     functor.d_values[walked.of_caller(k)] = gradient;
 }

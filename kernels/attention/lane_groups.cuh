@@ -33,15 +33,15 @@ struct Scratch {
 };
 
 template <class Functor>
-DEVICE State<Functor::OUTPUTS> nothing() {
+DEVICE_INLINE State<Functor::OUTPUTS> nothing() {
     State<Functor::OUTPUTS> state = {};
     state.head = Functor::none();
     return state;
 }
 
 template <class Functor>
-DEVICE void write(const Functor &functor, const Position &position, int row,
-                  const State<Functor::OUTPUTS> &state) {
+DEVICE_INLINE void write(const Functor &functor, const Position &position, int row,
+                         const State<Functor::OUTPUTS> &state) {
 #pragma unroll
     for (int o = 0; o < Functor::OUTPUTS; ++o) {
         Columns results;
@@ -56,9 +56,9 @@ DEVICE void write(const Functor &functor, const Position &position, int row,
 
 // Takes N nonzeros from `first` on, as far as they lie below `end`.
 template <int N, class Functor>
-DEVICE void gather(const Functor &functor, const Nonzeros &nonzeros, int first, int end,
-                   const Position &position, int (&columns)[N],
-                   typename Functor::Item (&items)[N]) {
+DEVICE_INLINE void gather(const Functor &functor, const Nonzeros &nonzeros, int first, int end,
+                          const Position &position, int (&columns)[N],
+                          typename Functor::Item (&items)[N]) {
 #pragma unroll
     for (int n = 0; n < N; ++n) columns[n] = first + n < end ? nonzeros.columns[first + n] : -1;
 #pragma unroll
@@ -70,8 +70,8 @@ DEVICE void gather(const Functor &functor, const Nonzeros &nonzeros, int first, 
 // What those are multiplied with. The lanes of a head find one each and tell each other, before
 // anything else is in their registers.
 template <int N, class Functor>
-DEVICE void draw(const Functor &functor, const Nonzeros &nonzeros, int first, int end,
-                 const Position &position, float (&multipliers)[N]) {
+DEVICE_INLINE void draw(const Functor &functor, const Nonzeros &nonzeros, int first, int end,
+                        const Position &position, float (&multipliers)[N]) {
 #pragma unroll
     for (int n = 0; n < N; ++n) multipliers[n] = 1.0f;
     if (unchanged(functor)) return;
@@ -90,10 +90,10 @@ DEVICE void draw(const Functor &functor, const Nonzeros &nonzeros, int first, in
 
 // Takes them, and writes what is left of each.
 template <int N, class Functor>
-DEVICE void take(Functor &functor, const Nonzeros &nonzeros, int first, int end,
-                 const Position &position, State<Functor::OUTPUTS> &state,
-                 const typename Functor::Row &lane_nonzero, const int (&columns)[N],
-                 const typename Functor::Item (&items)[N], float (&multipliers)[N]) {
+DEVICE_INLINE void take(Functor &functor, const Nonzeros &nonzeros, int first, int end,
+                        const Position &position, State<Functor::OUTPUTS> &state,
+                        const typename Functor::Row &lane_nonzero, const int (&columns)[N],
+                        const typename Functor::Item (&items)[N], float (&multipliers)[N]) {
     functor.take(state, lane_nonzero, items, columns, multipliers, position);
 #pragma unroll
     for (int n = 0; n < N; ++n) {
@@ -104,8 +104,8 @@ DEVICE void take(Functor &functor, const Nonzeros &nonzeros, int first, int end,
 
 // Nonzeros begin..end-1 of a row.
 template <class Functor>
-DEVICE State<Functor::OUTPUTS> run(Functor &functor, const Nonzeros &nonzeros, int begin, int end,
-                                   int row, const Position &position) {
+DEVICE_INLINE State<Functor::OUTPUTS> run(Functor &functor, const Nonzeros &nonzeros, int begin,
+                                          int end, int row, const Position &position) {
     State<Functor::OUTPUTS> state = nothing<Functor>();
     const typename Functor::Row lane_nonzero = functor.row(position, row);
     for (int k = begin; k < end; k += Config::at_once) {
@@ -121,9 +121,9 @@ DEVICE State<Functor::OUTPUTS> run(Functor &functor, const Nonzeros &nonzeros, i
 
 // Rows of at most N nonzeros that have a group each, ROWS rows of a group at a time.
 template <int ROWS, int N, class Functor>
-DEVICE void short_rows(Functor &functor, const Nonzeros &nonzeros,
-                       const int *__restrict__ output_rows, const Block &block, int group,
-                       const Position &position) {
+DEVICE_INLINE void short_rows(Functor &functor, const Nonzeros &nonzeros,
+                              const int *__restrict__ output_rows, const Block &block, int group,
+                              const Position &position) {
     const int degree = block.row_nzs;
     for (int first = group; first < block.rows; first += Config::groups * ROWS) {
         int rows[ROWS], columns[ROWS][N];
@@ -161,8 +161,8 @@ DEVICE void short_rows(Functor &functor, const Nonzeros &nonzeros,
 
 // Leaves a block's totals, of all its rows: those of its groups, in their order.
 template <class Functor>
-DEVICE void leave_totals(const Functor &functor, float *memory, float *totals, bool busy, int group,
-                         const Position &position) {
+DEVICE_INLINE void leave_totals(const Functor &functor, float *memory, float *totals, bool busy,
+                                int group, const Position &position) {
     const Columns *lane_nonzero = functor.totals();
     if (lane_nonzero == nullptr) return;
     const int lane = int(threadIdx.x) % GROUP_LANES;
@@ -185,9 +185,9 @@ DEVICE void leave_totals(const Functor &functor, float *memory, float *totals, b
 
 // Rows that have a group each.
 template <class Functor>
-DEVICE void rows_alone(Functor &functor, const Nonzeros &nonzeros,
-                       const int *__restrict__ output_rows, const Block &block, int group,
-                       const Position &position) {
+DEVICE_INLINE void rows_alone(Functor &functor, const Nonzeros &nonzeros,
+                              const int *__restrict__ output_rows, const Block &block, int group,
+                              const Position &position) {
     if (block.row_nzs <= 1) {
         short_rows<Config::at_once, 1>(functor, nonzeros, output_rows, block, group, position);
     } else if (block.row_nzs == 2) {
@@ -204,8 +204,8 @@ DEVICE void rows_alone(Functor &functor, const Nonzeros &nonzeros,
 
 // Leaves a group's state in shared memory, where those of a row meet.
 template <int OUTPUTS>
-DEVICE void leave_state(const State<OUTPUTS> &state, float *sums, float2 *group_heads, int group,
-                        const Position &position) {
+DEVICE_INLINE void leave_state(const State<OUTPUTS> &state, float *sums, float2 *group_heads,
+                               int group, const Position &position) {
     const int lane = int(threadIdx.x) % GROUP_LANES;
 #pragma unroll
     for (int o = 0; o < OUTPUTS; ++o) {
@@ -221,8 +221,8 @@ DEVICE void leave_state(const State<OUTPUTS> &state, float *sums, float2 *group_
 
 // A lane's part of the state of a row, of which groups `first` on have `count` parts.
 template <class Functor>
-DEVICE State<Functor::OUTPUTS> merged_groups(const float *sums, const float2 *group_heads,
-                                             int first, int count, int lane) {
+DEVICE_INLINE State<Functor::OUTPUTS> merged_groups(const float *sums, const float2 *group_heads,
+                                                    int first, int count, int lane) {
     constexpr int OUTPUTS = Functor::OUTPUTS;
     group_heads += lane / Config::head_lanes;
     State<OUTPUTS> state = nothing<Functor>();
@@ -245,7 +245,8 @@ DEVICE State<Functor::OUTPUTS> merged_groups(const float *sums, const float2 *gr
 
 // Leaves a lane's state of a cut row's part number `number` for the last part.
 template <int OUTPUTS>
-DEVICE void leave_part(const State<OUTPUTS> &state, const Scratch &scratch, int number, int lane) {
+DEVICE_INLINE void leave_part(const State<OUTPUTS> &state, const Scratch &scratch, int number,
+                              int lane) {
 #pragma unroll
     for (int o = 0; o < OUTPUTS; ++o) {
 #pragma unroll
@@ -261,8 +262,8 @@ DEVICE void leave_part(const State<OUTPUTS> &state, const Scratch &scratch, int 
 
 // Merges all parts of a cut row, and leaves the scratch as it was: zero.
 template <class Functor>
-DEVICE void merge_parts(const Functor &functor, const Scratch &scratch, int first_part, int parts,
-                        int row, const Position &position) {
+DEVICE_INLINE void merge_parts(const Functor &functor, const Scratch &scratch, int first_part,
+                               int parts, int row, const Position &position) {
     constexpr int OUTPUTS = Functor::OUTPUTS;
     State<OUTPUTS> state = nothing<Functor>();
     const int lane = threadIdx.x, head = lane / Config::head_lanes;
@@ -297,10 +298,10 @@ DEVICE void merge_parts(const Functor &functor, const Scratch &scratch, int firs
 }
 
 template <class Functor>
-DEVICE void walk(Functor functor, const int4 *__restrict__ metadata,
-                 const int *__restrict__ output_rows, const int *__restrict__ columns,
-                 const unsigned *__restrict__ order, const Scratch &scratch, float *totals,
-                 int heads, int n_cols) {
+DEVICE_INLINE void walk(Functor functor, const int4 *__restrict__ metadata,
+                        const int *__restrict__ output_rows, const int *__restrict__ columns,
+                        const unsigned *__restrict__ order, const Scratch &scratch, float *totals,
+                        int heads, int n_cols) {
     constexpr int OUTPUTS = Functor::OUTPUTS;
     __shared__ int stage[Config::staged];
     __shared__ float sums[Config::groups * (OUTPUTS > 0 ? OUTPUTS : 1) * TILE];

@@ -9,9 +9,9 @@
 
 // `order` says which nonzero of the caller's each is; without it, they are in the caller's order.
 template <class Functor>
-DEVICE void walk(Functor functor, const long long *__restrict__ row_pointers,
-                 const int *__restrict__ columns, const unsigned *__restrict__ order,
-                 float *row_totals, int n_rows, int heads, int n_cols) {
+DEVICE_INLINE void walk(Functor functor, const long long *__restrict__ row_pointers,
+                        const int *__restrict__ columns, const unsigned *__restrict__ order,
+                        float *row_totals, int n_rows, int heads, int n_cols) {
     const long long row = (long long)blockIdx.x * Config::block_warps + threadIdx.x / WARP_SIZE;
     const Position position = {int(blockIdx.y), int(threadIdx.x) % WARP_SIZE, heads, n_cols};
     if (row >= n_rows) return;  // a whole warp

@@ -14,25 +14,25 @@ struct Softmax {
     float sum;      // of exp(score - largest)
 };
 
-DEVICE void add(Softmax &state, float score) {
+DEVICE_INLINE void add(Softmax &state, float score) {
     const float other = __expf(-fabsf(score - state.largest));
     state.sum = score > state.largest ? state.sum * other + 1.0f : state.sum + other;
     state.largest = fmaxf(state.largest, score);
 }
 
-DEVICE Softmax merged(Softmax a, Softmax b) {
+DEVICE_INLINE Softmax merged(Softmax a, Softmax b) {
     const float largest = fmaxf(a.largest, b.largest);
     return {largest, a.sum * __expf(a.largest - largest) + b.sum * __expf(b.largest - largest)};
 }
 
 // Lanes of a warp: that of lane `lane` xor `apart`.
-DEVICE Softmax from_lane(Softmax state, int apart) {
+DEVICE_INLINE Softmax from_lane(Softmax state, int apart) {
     return {__shfl_xor_sync(ALL_LANES, state.largest, apart),
             __shfl_xor_sync(ALL_LANES, state.sum, apart)};
 }
-DEVICE float from_lane(float state, int apart) {
+DEVICE_INLINE float from_lane(float state, int apart) {
     return __shfl_xor_sync(ALL_LANES, state, apart);
 }
-DEVICE float merged(float a, float b) {
+DEVICE_INLINE float merged(float a, float b) {
     return a + b;
 }

@@ -13,8 +13,8 @@
 #include "attention/columns.cuh"
 
 // Returns D to all lanes of a head, and where it is; `row` is past the last one where nothing is.
-DEVICE float row_product(Input Y, Input dY, int n_receivers, int heads, int n_cols,
-                         Position &position, int &row) {
+DEVICE_INLINE float row_product(Input Y, Input dY, int n_receivers, int heads, int n_cols,
+                                Position &position, int &row) {
     const long long unit = (long long)blockIdx.x * (Config::block_threads / Config::head_lanes) +
                            threadIdx.x / Config::head_lanes;
     row = int(min(unit / heads, (long long)n_receivers));

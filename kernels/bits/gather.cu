@@ -32,7 +32,7 @@ constexpr int SHARED_ROWS =
 // Adds up the columns of some vectors. A sum of bytes with one of them chosen is one instruction.
 // Nibbles are added up in bytes first, which hold 17 of them.
 template <int N>
-DEVICE void add(unsigned (&sums)[PER_VECTOR], const uint4 (&x)[N]) {
+DEVICE_INLINE void add(unsigned (&sums)[PER_VECTOR], const uint4 (&x)[N]) {
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
         if constexpr (Config::bits == 8) {
@@ -61,8 +61,8 @@ DEVICE void add(unsigned (&sums)[PER_VECTOR], const uint4 (&x)[N]) {
 }
 
 // Adds the vectors of at_once nonzeros from `first` on, as far as they lie below `end`.
-DEVICE void add_nonzeros(unsigned (&sums)[PER_VECTOR], const uint4 *__restrict__ X,
-                         const int *stage, int first, int end, int row_vectors) {
+DEVICE_INLINE void add_nonzeros(unsigned (&sums)[PER_VECTOR], const uint4 *__restrict__ X,
+                                const int *stage, int first, int end, int row_vectors) {
     uint4 x[Config::at_once];
 #pragma unroll
     for (int j = 0; j < Config::at_once; ++j) {
@@ -73,8 +73,8 @@ DEVICE void add_nonzeros(unsigned (&sums)[PER_VECTOR], const uint4 *__restrict__
 }
 
 // Writes the sums of a vector of columns, from column `first` on.
-DEVICE void write(int *__restrict__ Y, const unsigned (&sums)[PER_VECTOR], int row, int first,
-                  int n_cols) {
+DEVICE_INLINE void write(int *__restrict__ Y, const unsigned (&sums)[PER_VECTOR], int row,
+                         int first, int n_cols) {
     int *to = &Y[element(row, first, n_cols)];
 #pragma unroll
     for (int i = 0; i < PER_VECTOR; i += 4) {

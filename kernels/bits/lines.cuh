@@ -15,7 +15,7 @@ constexpr int GROUP_TILES = GROUP_LINES / 8;  // of 8 columns
 constexpr int GROUP_SUMS = 4 * GROUP_TILES;   // registers of a lane
 constexpr int LINES_ALIGNMENT = 1024;
 
-DEVICE int swizzled(int line, int quad) {
+DEVICE_INLINE int swizzled(int line, int quad) {
     return line * LINE_QUADS + (quad ^ line % 8);
 }
 
@@ -28,12 +28,12 @@ DEVICE int swizzled(int line, int quad) {
 
 // Where lines lie, as the instruction wants it: address, 1,024 bytes from one eight to the next,
 // swizzle of 128 bytes. The second field is not read with that swizzle.
-DEVICE unsigned long long descriptor(const uint4 *lines) {
+DEVICE_INLINE unsigned long long descriptor(const uint4 *lines) {
     const unsigned at = unsigned(__cvta_generic_to_shared(lines));
     return at >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
 
-DEVICE void multiply_b1(int (&c)[GROUP_SUMS], const uint4 *a, const uint4 *b, int step) {
+DEVICE_INLINE void multiply_b1(int (&c)[GROUP_SUMS], const uint4 *a, const uint4 *b, int step) {
     asm volatile("wgmma.mma_async.sync.aligned.m64n128k256.s32.b1.b1.and.popc {" GROUP_LIST_64
                  "}, %64, %65, 1;"
                  : GROUP_HOLD_64("+r", 0)
@@ -41,7 +41,7 @@ DEVICE void multiply_b1(int (&c)[GROUP_SUMS], const uint4 *a, const uint4 *b, in
 }
 
 // The same with 256 lines of B: those of A are read once for all.
-DEVICE void multiply_b1(int (&c)[2 * GROUP_SUMS], const uint4 *a, const uint4 *b, int step) {
+DEVICE_INLINE void multiply_b1(int (&c)[2 * GROUP_SUMS], const uint4 *a, const uint4 *b, int step) {
     asm volatile("wgmma.mma_async.sync.aligned.m64n256k256.s32.b1.b1.and.popc {" GROUP_LIST_64
                  ", "
                  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "

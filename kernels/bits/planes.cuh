@@ -11,21 +11,21 @@ struct Planes {
     int bits, lines, words;
 
     // Where a word is.
-    DEVICE long long at(int plane, int line, int word) const {
+    DEVICE_INLINE long long at(int plane, int line, int word) const {
         return ((long long)plane * lines + line) * words + word;
     }
 };
 
-DEVICE unsigned word_of(const uint4 &words, int i) {
+DEVICE_INLINE unsigned word_of(const uint4 &words, int i) {
     return i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
 }
 
 // The bits of whole numbers, 32 x 32 of them, as words: along the columns, or along the rows. All
 // threads of the block call together, after all have written their numbers.
 template <class Number>
-DEVICE void write_planes(const Number (&numbers)[SIDE][SIDE + 1], unsigned *__restrict__ out,
-                         const Planes &planes, int first_row, int first_column,
-                         bool along_columns) {
+DEVICE_INLINE void write_planes(const Number (&numbers)[SIDE][SIDE + 1], unsigned *__restrict__ out,
+                                const Planes &planes, int first_row, int first_column,
+                                bool along_columns) {
     const int lane = int(threadIdx.x) % WARP_SIZE, warps = int(blockDim.x) / WARP_SIZE;
     const int first_line = along_columns ? first_row : first_column;
     const int word = (along_columns ? first_column : first_row) / SIDE;
@@ -44,7 +44,7 @@ DEVICE void write_planes(const Number (&numbers)[SIDE][SIDE + 1], unsigned *__re
 
 // Equation 2.2 of the thesis: the level of a value, in float32 operation by operation, so that the
 // host comes to the same. Adds to `clipped` where the value is outside low ... low + 2^bits * step.
-DEVICE unsigned level_of(float value, float low, float step, int bits, int &clipped) {
+DEVICE_INLINE unsigned level_of(float value, float low, float step, int bits, int &clipped) {
     const float most = float((1u << bits) - 1), above = __fsub_rn(value, low);
     const float steps = step > 0 ? __fdiv_rn(above, step) : 0.0f;
     clipped += steps < 0 || steps > most + 1 || (!(step > 0) && above != 0);

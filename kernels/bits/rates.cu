@@ -10,7 +10,7 @@
 constexpr int SUMS = 8;
 
 template <typename Multiply>
-DEVICE void repeat(int *out, Multiply multiply) {
+DEVICE_INLINE void repeat(int *out, Multiply multiply) {
     int c[SUMS][4] = {};
     unsigned a[4], b[2];
     for (int r = 0; r < 4; ++r) a[r] = threadIdx.x * 0x9e3779b9u + r;

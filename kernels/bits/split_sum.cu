@@ -44,7 +44,7 @@ struct Operand {
     int first_line;
 
     // Eight lines of a plane, 16 words of each: the lane's part of them.
-    DEVICE uint4 load(int plane, int eight, int quad) const {
+    DEVICE_INLINE uint4 load(int plane, int eight, int quad) const {
         const int line = first_line + 8 * eight + int(threadIdx.x) % WARP_SIZE / 4;
         const bool inside = plane < planes.bits && line < planes.lines && quad < planes.words / 4;
         return inside ? __ldg(&words[planes.at(plane, line, 0) / 4 + quad])
@@ -52,14 +52,14 @@ struct Operand {
     }
 };
 
-DEVICE int ones_of(const uint4 &words) {
+DEVICE_INLINE int ones_of(const uint4 &words) {
     return __popc(words.x) + __popc(words.y) + __popc(words.z) + __popc(words.w);
 }
 
 // Loads a chunk of A's planes of a pass, and returns whether the warp has a bit in it. `counts`
 // adds its ones to `row_sums`.
-DEVICE bool load_left(uint4 (&a)[Config::a_planes][4], const Operand &A, int pass, int quad,
-                      bool counts, unsigned (&row_sums)[4]) {
+DEVICE_INLINE bool load_left(uint4 (&a)[Config::a_planes][4], const Operand &A, int pass, int quad,
+                             bool counts, unsigned (&row_sums)[4]) {
     unsigned any = 0;
 #pragma unroll
     for (int i = 0; i < Config::a_planes; ++i) {
@@ -74,14 +74,14 @@ DEVICE bool load_left(uint4 (&a)[Config::a_planes][4], const Operand &A, int pas
     return !Config::jump || __any_sync(ALL_LANES, any != 0);
 }
 
-DEVICE void mma_b1(int (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+DEVICE_INLINE void mma_b1(int (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     mma_b1_k256(c, a, b);
 }
-DEVICE void mma_b1(int (&c)[2], const unsigned (&a)[1], const unsigned (&b)[1]) {
+DEVICE_INLINE void mma_b1(int (&c)[2], const unsigned (&a)[1], const unsigned (&b)[1]) {
     mma_b1_k128(c, a, b);
 }
 
-DEVICE void multiply(int (&c)[2 * HALVES], const uint4 *a, const uint4 &b, int step) {
+DEVICE_INLINE void multiply(int (&c)[2 * HALVES], const uint4 *a, const uint4 &b, int step) {
     unsigned left[HALVES * K_REGISTERS], right[K_REGISTERS];
 #pragma unroll
     for (int k = 0; k < K_REGISTERS; ++k) {
@@ -95,8 +95,8 @@ DEVICE void multiply(int (&c)[2 * HALVES], const uint4 *a, const uint4 &b, int s
 }
 
 // Multiplies a chunk of A's planes with all of B's planes of a pass.
-DEVICE void multiply_chunk(Counts &c, const uint4 (&a)[Config::a_planes][4], const Operand &B,
-                           int pass, int quad) {
+DEVICE_INLINE void multiply_chunk(Counts &c, const uint4 (&a)[Config::a_planes][4],
+                                  const Operand &B, int pass, int quad) {
 #pragma unroll
     for (int j = 0; j < Config::b_planes; ++j) {
         uint4 b[N_TILES];
@@ -113,7 +113,7 @@ DEVICE void multiply_chunk(Counts &c, const uint4 (&a)[Config::a_planes][4], con
 }
 
 // Adds the products of a pass, shifted by their planes, whose first are `a_plane` and `b_plane`.
-DEVICE void add_shifted(Sums &sums, const Counts &c, int a_plane, int b_plane) {
+DEVICE_INLINE void add_shifted(Sums &sums, const Counts &c, int a_plane, int b_plane) {
 #pragma unroll
     for (int i = 0; i < Config::a_planes; ++i) {
 #pragma unroll
@@ -131,8 +131,8 @@ DEVICE void add_shifted(Sums &sums, const Counts &c, int a_plane, int b_plane) {
 }
 
 // Leaves a warp's sums in shared memory.
-DEVICE void leave(const Sums &sums, const unsigned (&row_sums)[4], Tile &part,
-                  int (&row_part)[SIDE]) {
+DEVICE_INLINE void leave(const Sums &sums, const unsigned (&row_sums)[4], Tile &part,
+                         int (&row_part)[SIDE]) {
     const int lane = int(threadIdx.x) % WARP_SIZE;
 #pragma unroll
     for (int at = 0; at < M_TILES * N_TILES * 2 * HALVES; ++at) {
@@ -159,7 +159,7 @@ struct Epilogue {
     const float *__restrict__ row_scale;
 
     // Each operation by itself: the host comes to the same bits.
-    DEVICE float value(int sum, int row_sum, int row, int column) const {
+    DEVICE_INLINE float value(int sum, int row_sum, int row, int column) const {
         float x = __fadd_rn(__fmul_rn(float(sum), alpha[column]),
                             __fmul_rn(float(row_sum), beta[column]));
         x = __fadd_rn(__fmul_rn(x, row_scale[row]), gamma[column]);

@@ -33,7 +33,7 @@ constexpr int COLUMNS_OF_WARP = Config::n_tiles / Config::b_planes;  // in tiles
 #define COPIES(LINES) (((LINES) * QUADS + THREADS - 1) / THREADS)  // of a thread
 
 // Where in a stage a quad of a line is.
-DEVICE int slot_of(int line, int quad) {
+DEVICE_INLINE int slot_of(int line, int quad) {
     return line * QUADS + (quad ^ line / 2 % QUADS);
 }
 
@@ -44,7 +44,7 @@ struct Copies {
     int words;
 
     // PLANES planes of SIZE lines follow each other in each tile of a stage.
-    DEVICE Copies(const Planes &of, int first_line, int first_plane) : words(of.words) {
+    DEVICE_INLINE Copies(const Planes &of, int first_line, int first_plane) : words(of.words) {
 #pragma unroll
         for (int i = 0; i < COPIES(LINES); ++i) {
             const int slot = (int(threadIdx.x) + i * THREADS) / QUADS, tile = slot / SIZE;
@@ -55,7 +55,7 @@ struct Copies {
         }
     }
 
-    DEVICE void begin(uint4 *stage, const uint4 *__restrict__ planes, int chunk) const {
+    DEVICE_INLINE void begin(uint4 *stage, const uint4 *__restrict__ planes, int chunk) const {
         const int quad = int(threadIdx.x) % QUADS, next = chunk * QUADS + quad;
 #pragma unroll
         for (int i = 0; i < COPIES(LINES); ++i) {
@@ -74,7 +74,7 @@ using Counts = int[Config::m_tiles][Config::n_tiles][4];
 using Sums = unsigned[ROWS_OF_WARP][COLUMNS_OF_WARP][4];
 
 // Multiplies a warp's lines of a chunk, all planes of a pass.
-DEVICE void multiply_chunk(Counts &c, const uint4 *stage, int warp_m, int warp_n) {
+DEVICE_INLINE void multiply_chunk(Counts &c, const uint4 *stage, int warp_m, int warp_n) {
     const int lane = int(threadIdx.x) % WARP_SIZE;
     const uint4 *right = stage + A_LINES * QUADS;
     unsigned b[Config::n_tiles][4];
@@ -104,7 +104,7 @@ DEVICE void multiply_chunk(Counts &c, const uint4 *stage, int warp_m, int warp_n
 }
 
 // Adds the products of a pass, shifted by their planes, whose first are `a_plane` and `b_plane`.
-DEVICE void add_shifted(Sums &sums, const Counts &c, int a_plane, int b_plane) {
+DEVICE_INLINE void add_shifted(Sums &sums, const Counts &c, int a_plane, int b_plane) {
 #pragma unroll
     for (int m = 0; m < Config::m_tiles; ++m) {
 #pragma unroll
@@ -121,8 +121,8 @@ DEVICE void add_shifted(Sums &sums, const Counts &c, int a_plane, int b_plane) {
 }
 
 // Writes a warp's sums, from an element on.
-DEVICE void write(const Sums &sums, int *__restrict__ out, int first_row, int first_column,
-                  int rows, int columns) {
+DEVICE_INLINE void write(const Sums &sums, int *__restrict__ out, int first_row, int first_column,
+                         int rows, int columns) {
     const int lane = int(threadIdx.x) % WARP_SIZE;
 #pragma unroll
     for (int m = 0; m < ROWS_OF_WARP; ++m) {

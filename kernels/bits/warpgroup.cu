@@ -34,7 +34,7 @@ constexpr int OUT_INTS = 16 * OUT_STRIDE;  // of a warp
 struct Cursor {
     int tile, plane, chunk;
 
-    DEVICE void advance(int chunks) {
+    DEVICE_INLINE void advance(int chunks) {
         if (++chunk < chunks) return;
         chunk = 0;
         if (--plane >= 0) return;
@@ -56,7 +56,7 @@ struct Ring {
     int filled, used, round;  // stages, round and round
 
     // Begins to copy the next chunk.
-    DEVICE void fetch() {
+    DEVICE_INLINE void fetch() {
         if (next.tile >= tiles || !chunks) return;
         if (asks_engine()) {
             uint4 *const to = stages + filled * STAGE_QUADS;
@@ -74,7 +74,7 @@ struct Ring {
     }
 
     // Fills the ring but for one stage.
-    DEVICE void begin() {
+    DEVICE_INLINE void begin() {
         // Lines that are no plane's are multiplied too, though nobody reads their sums.
         for (int i = int(threadIdx.x); i < Config::stages * (STAGE_QUADS - BOX_QUADS);
              i += THREADS) {
@@ -90,7 +90,7 @@ struct Ring {
 
     // Waits for the stage that is used next, and returns whether its tile of A is zero and jumped
     // over.
-    DEVICE bool arrived_empty() const {
+    DEVICE_INLINE bool arrived_empty() const {
         await_arrival(&arrivals[used], round);
         if constexpr (!Config::jump) return false;
         const uint4 *own = stages + used * STAGE_QUADS + int(threadIdx.x);
@@ -103,7 +103,7 @@ struct Ring {
     }
 
     // Goes on to the next stage; past the barrier, all threads are done with the one before.
-    DEVICE void go_on() {
+    DEVICE_INLINE void go_on() {
         __syncthreads();
         fetch();
         if (++used < Config::stages) return;
@@ -115,7 +115,7 @@ struct Ring {
 using Sums = int[Config::halves * GROUP_SUMS];
 
 // Adds the products of all chunks with a plane of A.
-DEVICE void multiply_plane(Sums &c, Ring &ring) {
+DEVICE_INLINE void multiply_plane(Sums &c, Ring &ring) {
     const int group = int(threadIdx.x) / WARP_SIZE / GROUP_WARPS;
     int chunk = 0;
 #pragma unroll 1
@@ -143,7 +143,7 @@ DEVICE void multiply_plane(Sums &c, Ring &ring) {
 }
 
 // The sums of two columns of tile n, over all planes.
-DEVICE int2 pair_of(const Sums &c, int n, int r) {
+DEVICE_INLINE int2 pair_of(const Sums &c, int n, int r) {
     unsigned sums[2] = {};
 #pragma unroll
     for (int j = 0; j < Config::b_planes; ++j) {
@@ -155,8 +155,8 @@ DEVICE int2 pair_of(const Sums &c, int n, int r) {
 }
 
 // Writes a warp's sums to rows that are no multiple of 16 bytes.
-DEVICE void write_unaligned(const Sums &c, int *__restrict__ out, int first_row, int first_column,
-                            int rows, int columns) {
+DEVICE_INLINE void write_unaligned(const Sums &c, int *__restrict__ out, int first_row,
+                                   int first_column, int rows, int columns) {
     const int lane = int(threadIdx.x) % WARP_SIZE;
 #pragma unroll
     for (int n = 0; n < COLUMN_TILES; ++n) {
@@ -174,8 +174,8 @@ DEVICE void write_unaligned(const Sums &c, int *__restrict__ out, int first_row,
 
 // Writes a warp's sums. Four tiles at a time go through shared memory, the warp's `stage`, so that
 // rows are written in 128 bytes.
-DEVICE void write(const Sums &c, int *__restrict__ out, int *stage, int first_row, int first_column,
-                  int rows, int columns) {
+DEVICE_INLINE void write(const Sums &c, int *__restrict__ out, int *stage, int first_row,
+                         int first_column, int rows, int columns) {
     const int lane = int(threadIdx.x) % WARP_SIZE;
     const int quad = lane % 8 * 4, column = first_column + quad;
     int *const to = &out[element(first_row + lane / 8, column, columns)];

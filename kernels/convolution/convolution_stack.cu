@@ -9,7 +9,7 @@
 #include "convolution/pixels.cuh"
 
 // Where a filter's own map, of all images, has a pixel.
-DEVICE long long in_filter_map(const Pixel &position, int images, int n_cols) {
+DEVICE_INLINE long long in_filter_map(const Pixel &position, int images, int n_cols) {
     return ((long long)blockIdx.x * images + position.image) * n_cols + position.pixel;
 }
 

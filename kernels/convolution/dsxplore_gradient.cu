@@ -29,10 +29,11 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
 // The output-centric pass with PUSH: filters whose windows overlap meet in dX, by atomics. Without,
 // the gradient by the weights alone.
 template <bool PUSH>
-DEVICE void take_back(const long long *__restrict__ row_pointers, const int *__restrict__ channels,
-                      const float *__restrict__ values, const float *__restrict__ X,
-                      const float *__restrict__ dY, float *__restrict__ d_values,
-                      float *__restrict__ dX, int n_rows, int n_senders, int images, int n_cols) {
+DEVICE_INLINE void take_back(const long long *__restrict__ row_pointers,
+                             const int *__restrict__ channels, const float *__restrict__ values,
+                             const float *__restrict__ X, const float *__restrict__ dY,
+                             float *__restrict__ d_values, float *__restrict__ dX, int n_rows,
+                             int n_senders, int images, int n_cols) {
     const Pixel pixel(images, n_cols);
     if (!pixel.with_others) return;
     const int filter = blockIdx.x;

@@ -8,7 +8,7 @@ struct Pixel {
     int image, pixel;
     bool inside, with_others;  // whether there is such a pixel, and one for any lane of the warp
 
-    DEVICE Pixel(int images, int n_cols) {
+    DEVICE_INLINE Pixel(int images, int n_cols) {
         const long long index = (long long)blockIdx.y * Config::block_threads + threadIdx.x;
         image = int(index / n_cols);
         pixel = int(index % n_cols);
@@ -17,22 +17,22 @@ struct Pixel {
     }
 
     // Position of this pixel in the plane of channel 0; planes have n_cols floats.
-    DEVICE long long in_map(int channels, int n_cols) const {
+    DEVICE_INLINE long long in_map(int channels, int n_cols) const {
         return (long long)image * channels * n_cols + pixel;
     }
 };
 
 // The sum over the lanes of a warp, in lane 0.
-DEVICE float warp_sum(float x) {
+DEVICE_INLINE float warp_sum(float x) {
     for (int half = WARP_SIZE / 2; half > 0; half /= 2) x += __shfl_down_sync(ALL_LANES, x, half);
     return x;
 }
 
 // The product of a filter with its channels, copied behind each other into a stack of n_planes.
-DEVICE float stacked_sum(const Pixel &position, const float *__restrict__ stack,
-                         const float *__restrict__ values,
-                         const long long *__restrict__ row_pointers, int filter,
-                         const int *__restrict__ first_plane, int n_planes, int n_cols) {
+DEVICE_INLINE float stacked_sum(const Pixel &position, const float *__restrict__ stack,
+                                const float *__restrict__ values,
+                                const long long *__restrict__ row_pointers, int filter,
+                                const int *__restrict__ first_plane, int n_planes, int n_cols) {
     const long long begin = row_pointers[filter];
     const int width = int(row_pointers[filter + 1] - begin);
     const float *x =

@@ -39,14 +39,14 @@ constexpr int STAGE_FLOATS = Config::pixels * (X_STRIDE + Y_STRIDE);
 constexpr int SUMS = 4 * Config::channels * 4 * 4;
 
 // Rounded to TF32; or as it is, to be split into two numbers of TF32 later.
-DEVICE unsigned prepared(float x) {
+DEVICE_INLINE unsigned prepared(float x) {
     return Config::terms == 3 ? __float_as_uint(x) : opaque(__float_as_uint(x) + 0x1000u);
 }
 
 // Copies WIDTH channels from `first` on of a chunk of pixels; zeros where there are none.
 template <int VECTOR, int WIDTH, int STRIDE>
-DEVICE void fetch_map(float *to, const float *__restrict__ map, long long first_pixel, int pixels,
-                      int first, int width) {
+DEVICE_INLINE void fetch_map(float *to, const float *__restrict__ map, long long first_pixel,
+                             int pixels, int first, int width) {
     using Copied = Floats<VECTOR>;
     constexpr int COLUMNS = WIDTH / VECTOR;
 #pragma unroll 4
@@ -63,8 +63,8 @@ DEVICE void fetch_map(float *to, const float *__restrict__ map, long long first_
 }
 
 // Adds the product of 16 filters by 32 channels at 8 pixels.
-DEVICE void multiply(float (&sums)[4][4], const unsigned (&left)[4],
-                     const unsigned (&right)[4][2]) {
+DEVICE_INLINE void multiply(float (&sums)[4][4], const unsigned (&left)[4],
+                            const unsigned (&right)[4][2]) {
     unsigned a[4], a_low[4];
 #pragma unroll
     for (int r = 0; r < 4 && Config::terms == 3; ++r) {
@@ -91,7 +91,7 @@ DEVICE void multiply(float (&sums)[4][4], const unsigned (&left)[4],
 
 // A lane's elements of a product of 8 pixels: filters from `y` on, and channels from `x` on, both
 // at its first pixel.
-DEVICE void load_left(unsigned (&left)[4][4], const float *y) {
+DEVICE_INLINE void load_left(unsigned (&left)[4][4], const float *y) {
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
         const float *from = &y[4 * (r / 2) * Y_STRIDE + 32 * (r % 2)];
@@ -100,7 +100,7 @@ DEVICE void load_left(unsigned (&left)[4][4], const float *y) {
         for (int e = 0; e < 4; ++e) left[e][r] = prepared(part(four, e));
     }
 }
-DEVICE void load_right(unsigned (&right)[Config::channels][4][2], const float *x) {
+DEVICE_INLINE void load_right(unsigned (&right)[Config::channels][4][2], const float *x) {
 #pragma unroll
     for (int i = 0; i < 2 * Config::channels; ++i) {
         const float *from = &x[4 * (i % 2) * X_STRIDE + 32 * (i / 2)];
@@ -112,7 +112,8 @@ DEVICE void load_right(unsigned (&right)[Config::channels][4][2], const float *x
 
 // Adds up the sums of warps that took turns, those of half of them to those of the other half.
 // `shared` is the lane's in the block's memory.
-DEVICE void add_turns(float (&sums)[4][Config::channels][4][4], float *shared, int pixel_warp) {
+DEVICE_INLINE void add_turns(float (&sums)[4][Config::channels][4][4], float *shared,
+                             int pixel_warp) {
     float *flat = &sums[0][0][0][0];
 #pragma unroll
     for (int half = Config::pixel_warps / 2; half > 0; half /= 2) {
@@ -131,8 +132,8 @@ DEVICE void add_turns(float (&sums)[4][Config::channels][4][4], float *shared, i
 }
 
 // Writes the sums of the products in `mask` to where the lane's `place` says.
-DEVICE void write(const float (&sums)[4][Config::channels][4][4], float *__restrict__ part,
-                  const int4 *__restrict__ place, unsigned mask) {
+DEVICE_INLINE void write(const float (&sums)[4][Config::channels][4][4], float *__restrict__ part,
+                         const int4 *__restrict__ place, unsigned mask) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
 #pragma unroll

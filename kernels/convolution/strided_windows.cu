@@ -46,14 +46,14 @@ using Written = Floats<Config::written>;
 
 // Where a channel of a pixel lies in a chunk. Two pixels by four times four channels, which eight
 // lanes read at once, lie in different banks.
-DEVICE int place_of(int pixel, int channel) {
+DEVICE_INLINE int place_of(int pixel, int channel) {
     return pixel * CHUNK + (channel ^ (pixel % 2 * 16));
 }
 
 // Begins the products of a chunk, whose weights follow each other.
 template <unsigned MASK>
-DEVICE void multiply_chunk(float (&sums)[Config::pieces][Config::piece / 2],
-                           const unsigned (&a)[PARTS][STEPS][4], const float *weights) {
+DEVICE_INLINE void multiply_chunk(float (&sums)[Config::pieces][Config::piece / 2],
+                                  const unsigned (&a)[PARTS][STEPS][4], const float *weights) {
 #pragma unroll
     for (int i = 0; i < STEPS * Config::pieces; ++i) {
         if (!(MASK >> i & 1u)) continue;
@@ -82,7 +82,7 @@ struct Fetcher {
     int next_tile, next_chunk, next_stage;
     int4 next;
 
-    DEVICE void fetch() {
+    DEVICE_INLINE void fetch() {
         if (next_tile < tiles && n_chunks > 0) {
             const int4 chunk = next;
             const int tile = next_tile;
@@ -106,7 +106,7 @@ struct Fetcher {
 
     // Copies the pixels of a tile, channels `first_channel` on. Pixels beyond the last are any
     // others: their sums are not written.
-    DEVICE void copy_pixels(float *to, int tile, int first_channel) const {
+    DEVICE_INLINE void copy_pixels(float *to, int tile, int first_channel) const {
         const int last = min(PIXELS, n_cols - tile * PIXELS) - 1;
         const int channel = int(threadIdx.x) % (CHUNK / Config::vector) * Config::vector;
         const bool inside = first_channel + channel < n_senders;
@@ -128,7 +128,7 @@ struct Fetcher {
 
 // Splits what the lane has of a chunk: pixels g and g + 8, channels 4 t and 4 (t + 4) and the three
 // behind, one a step.
-DEVICE void split_pixels(Fragments &a, const float4 (&fours)[4]) {
+DEVICE_INLINE void split_pixels(Fragments &a, const float4 (&fours)[4]) {
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
 #pragma unroll
@@ -142,7 +142,7 @@ DEVICE void split_pixels(Fragments &a, const float4 (&fours)[4]) {
 }
 
 // Begins the products of a chunk with one of the masks.
-DEVICE void multiply(Sums &sums, const Fragments &a, const float *weights, unsigned mask) {
+DEVICE_INLINE void multiply(Sums &sums, const Fragments &a, const float *weights, unsigned mask) {
     begin_products();
     if (!Config::mask_1 || mask == Config::mask_0) {  // the same for all lanes
         multiply_chunk<Config::mask_0>(sums, a, weights);
@@ -158,8 +158,8 @@ DEVICE void multiply(Sums &sums, const Fragments &a, const float *weights, unsig
 
 // Writes two pixels. Four lanes write 64 bytes of a pixel side by side, filters 4 t and the three
 // behind.
-DEVICE void write(const Sums &sums, float *__restrict__ Y, int first_pixel, int t, int n_rows,
-                  int n_cols) {
+DEVICE_INLINE void write(const Sums &sums, float *__restrict__ Y, int first_pixel, int t,
+                         int n_rows, int n_cols) {
     const int filter = int(blockIdx.x) * FILTERS + 4 * t;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {

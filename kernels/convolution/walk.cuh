@@ -8,14 +8,14 @@ struct Walk {
     int row, column;
 
     // `columns` are 1 or more.
-    DEVICE explicit Walk(int columns)
+    DEVICE_INLINE explicit Walk(int columns)
         : row(int(threadIdx.x) / columns),
           column(int(threadIdx.x) % columns),
           rows_on(THREADS / columns),
           columns_on(THREADS % columns),
           width(columns) {
     }
-    DEVICE void go_on() {
+    DEVICE_INLINE void go_on() {
         row += rows_on;
         column += columns_on;
         if (column >= width) {

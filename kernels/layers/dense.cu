@@ -3,12 +3,13 @@
 #include "layers/finish.cuh"
 #include "layers/lanes.cuh"
 
-DEVICE bool is_whole(const void *first, const void *second, long long four, long long n) {
+DEVICE_INLINE bool is_whole(const void *first, const void *second, long long four, long long n) {
     const bool aligned = ((size_t)first | (size_t)second) % sizeof(float4) == 0;
     return aligned && AT_ONCE * four + AT_ONCE <= n;
 }
 
-DEVICE void load_four(const float *X, long long four, long long n, bool whole, float *loaded) {
+DEVICE_INLINE void load_four(const float *X, long long four, long long n, bool whole,
+                             float *loaded) {
     if (whole) {
         const float4 read = reinterpret_cast<const float4 *>(X)[four];
         loaded[0] = read.x, loaded[1] = read.y, loaded[2] = read.z, loaded[3] = read.w;
@@ -19,7 +20,8 @@ DEVICE void load_four(const float *X, long long four, long long n, bool whole, f
     }
 }
 
-DEVICE void store_four(float *Y, long long four, long long n, bool whole, const float *values) {
+DEVICE_INLINE void store_four(float *Y, long long four, long long n, bool whole,
+                              const float *values) {
     if (whole) {
         reinterpret_cast<float4 *>(Y)[four] =
             make_float4(values[0], values[1], values[2], values[3]);

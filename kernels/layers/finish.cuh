@@ -12,7 +12,7 @@ struct DropoutMask {
     float factor[AT_ONCE];
 };
 
-DEVICE DropoutMask dropout_mask(long long four, float rate, const unsigned *random) {
+DEVICE_INLINE DropoutMask dropout_mask(long long four, float rate, const unsigned *random) {
     DropoutMask mask = {{1.0f, 1.0f, 1.0f, 1.0f}};
     if constexpr (!Config::dropout) return mask;
     const RandomWords counter = {unsigned(four), unsigned((unsigned long long)four >> 32),
@@ -27,7 +27,7 @@ DEVICE DropoutMask dropout_mask(long long four, float rate, const unsigned *rand
     return mask;
 }
 
-DEVICE float activated(float z) {
+DEVICE_INLINE float activated(float z) {
     if (Config::activation == 1) return z > 0.0f ? z : 0.0f;
     if (Config::activation == 2) return z > 0.0f ? z : expm1f(z);
     return z;

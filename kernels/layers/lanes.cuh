@@ -9,7 +9,7 @@ struct RowOfThread {
     bool exists;
 };
 
-DEVICE RowOfThread row_of_thread(int n_rows, int log_lanes) {
+DEVICE_INLINE RowOfThread row_of_thread(int n_rows, int log_lanes) {
     const int lanes = 1 << log_lanes;
     const long long row = ((long long)blockIdx.x * blockDim.x + threadIdx.x) >> log_lanes;
     const bool exists = row < n_rows;
@@ -17,13 +17,13 @@ DEVICE RowOfThread row_of_thread(int n_rows, int log_lanes) {
 }
 
 // Among the `lanes` lanes of a row, a power of two.
-DEVICE float largest_of(float value, int lanes) {
+DEVICE_INLINE float largest_of(float value, int lanes) {
     for (int other = lanes / 2; other > 0; other /= 2) {
         value = fmaxf(value, __shfl_xor_sync(ALL_LANES, value, other));
     }
     return value;
 }
-DEVICE float sum_of(float value, int lanes) {
+DEVICE_INLINE float sum_of(float value, int lanes) {
     for (int other = lanes / 2; other > 0; other /= 2) {
         value += __shfl_xor_sync(ALL_LANES, value, other);
     }

@@ -12,7 +12,7 @@ constexpr int PAIRS = RIGHT / 16;
 constexpr int TILES = PAIRS % 2 == 0 ? 4 : 2;
 
 // W, of both factors' parts together.
-DEVICE float weight(const float *W0, const float *W1, int k, int n) {
+DEVICE_INLINE float weight(const float *W0, const float *W1, int k, int n) {
     // Parts lie below each other if A has parts, side by side if Y has.
     const float *W = W0;
     if (k >= Config::inner) W = W1, k -= Config::inner;
@@ -22,8 +22,8 @@ DEVICE float weight(const float *W0, const float *W1, int k, int n) {
 
 // Rows of a tile that a lane has: `lane / 4` and 8 more; columns of each 16: four from
 // `4 * (lane % 4)` on. The MMA's own order of the columns differs; W's rows are in the same order.
-DEVICE void load_chunk(const float *A0, const float *A1, int n_rows, int tile, int chunk,
-                       float4 (&loaded)[CHUNK / 16][2 * HEIGHT]) {
+DEVICE_INLINE void load_chunk(const float *A0, const float *A1, int n_rows, int tile, int chunk,
+                              float4 (&loaded)[CHUNK / 16][2 * HEIGHT]) {
     const int lane = threadIdx.x % WARP_SIZE;
     const float *A = chunk * CHUNK < Config::inner ? A0 : A1;
     const int column = chunk * CHUNK % Config::inner + QUAD * (lane % 4);
@@ -44,8 +44,8 @@ using Total = float[HEIGHT][2 * PAIRS][4];
 
 // Multiplies a chunk of A's columns, which the warp has in registers; W's rows of it from `weights`
 // on.
-DEVICE void multiply_chunk(Total &total, const float4 (&current)[CHUNK / 16][2 * HEIGHT],
-                           const float4 *weights) {
+DEVICE_INLINE void multiply_chunk(Total &total, const float4 (&current)[CHUNK / 16][2 * HEIGHT],
+                                  const float4 *weights) {
     const int lane = threadIdx.x % WARP_SIZE;
 #pragma unroll
     for (int first = 0; first < 2 * PAIRS; first += TILES) {
@@ -85,9 +85,9 @@ DEVICE void multiply_chunk(Total &total, const float4 (&current)[CHUNK / 16][2 *
 }
 
 // Writes a warp's tile after what follows the product.
-DEVICE void write(const Total &total, int tile, int n_rows, const float *bias,
-                  const float *positive, float *Y0, float *Y1, float scale, float rate,
-                  const unsigned *random) {
+DEVICE_INLINE void write(const Total &total, int tile, int n_rows, const float *bias,
+                         const float *positive, float *Y0, float *Y1, float scale, float rate,
+                         const unsigned *random) {
     const int lane = threadIdx.x % WARP_SIZE;
 #pragma unroll
     for (int half = 0; half < 2 * HEIGHT; ++half) {

@@ -13,7 +13,7 @@ static_assert(Config::inner % 16 == 0 && Config::columns % 16 == 0, "tiles have 
 constexpr int LEFT = Config::in_parts * Config::inner, RIGHT = Config::out_parts * Config::columns;
 
 template <int N>
-DEVICE void split(const float (&x)[N], unsigned (&high)[N], unsigned (&low)[N]) {
+DEVICE_INLINE void split(const float (&x)[N], unsigned (&high)[N], unsigned (&low)[N]) {
 #pragma unroll
     for (int i = 0; i < N; ++i) {
         // As `to_tf32` rounds, in arithmetic that runs at full rate.
@@ -25,8 +25,9 @@ DEVICE void split(const float (&x)[N], unsigned (&high)[N], unsigned (&low)[N]) 
 // Products of one factor A with several B, each into sums of its own. Those of a sum wait for each
 // other, so the others come in between; the small products come first, while a sum is small.
 template <int N>
-DEVICE void mma_float(float (*sums)[4], const unsigned (&a_high)[4], const unsigned (&a_low)[4],
-                      const unsigned (&b_high)[N][2], const unsigned (&b_low)[N][2]) {
+DEVICE_INLINE void mma_float(float (*sums)[4], const unsigned (&a_high)[4],
+                             const unsigned (&a_low)[4], const unsigned (&b_high)[N][2],
+                             const unsigned (&b_low)[N][2]) {
 #pragma unroll
     for (int j = 0; j < N; ++j) mma_tf32_k8(sums[j], a_low, b_high[j]);
 #pragma unroll

@@ -24,7 +24,7 @@ struct Factors {
     const float *A0, *A1, *D0, *D1;
     int n_rows;
 
-    DEVICE float4 quad(int tile, int i) const {
+    DEVICE_INLINE float4 quad(int tile, int i) const {
         const int row = tile * ROWS + i / QUADS_OF_ROW, column = 4 * (i % QUADS_OF_ROW);
         if (i >= QUADS || row >= n_rows) return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         const float *from =
@@ -39,8 +39,8 @@ struct Factors {
 using Total = float[HIGH][WIDE][4];
 
 // Adds the products of a warp's tiles of dW over the rows of its group in shared memory.
-DEVICE void multiply(Total &total, const float *staged, const float *staged_right, int group,
-                     int k0, int n0) {
+DEVICE_INLINE void multiply(Total &total, const float *staged, const float *staged_right, int group,
+                            int k0, int n0) {
     const int lane = threadIdx.x % WARP_SIZE;
     float sums[HIGH][WIDE][4] = {};
 #pragma unroll
@@ -74,7 +74,8 @@ DEVICE void multiply(Total &total, const float *staged, const float *staged_righ
 }
 
 // Adds up the groups' sums, one after the other in shared memory, and writes them to `part`.
-DEVICE void add_groups(const Total &total, float *staged, float *part, int group, int k0, int n0) {
+DEVICE_INLINE void add_groups(const Total &total, float *staged, float *part, int group, int k0,
+                              int n0) {
     const int lane = threadIdx.x % WARP_SIZE;
 #pragma unroll
     for (int turn = GROUPS - 1; turn >= 0; --turn) {

@@ -13,7 +13,7 @@ extern "C" __global__ void pause(unsigned long long nanoseconds) {
 }
 
 // A well-mixed 32-bit number for each i.
-DEVICE unsigned mixed(unsigned i) {
+DEVICE_INLINE unsigned mixed(unsigned i) {
     i = (i ^ (i >> 16)) * 0x21f0aaadu;
     i = (i ^ (i >> 15)) * 0x735a2d97u;
     return i ^ (i >> 15);

@@ -35,8 +35,8 @@ struct Partition {
     long long begin;
 };
 
-DEVICE Partition partition(const long long *__restrict__ pointers, const int *__restrict__ rows,
-                           int number, int partitions) {
+DEVICE_INLINE Partition partition(const long long *__restrict__ pointers,
+                                  const int *__restrict__ rows, int number, int partitions) {
     if (number < 0 || number >= partitions) return {0, 0, 0};
     const long long begin = pointers[number];
     return {rows[number], int(pointers[number + 1] - begin), begin};
@@ -50,27 +50,28 @@ struct Space {
 };
 
 // Puts a partition's neighbors where the warp finds them, and begins its sums.
-DEVICE void open(const Space &own, const unsigned *__restrict__ neighbors, const Partition &part,
-                 int lane, int n_cols) {
+DEVICE_INLINE void open(const Space &own, const unsigned *__restrict__ neighbors,
+                        const Partition &part, int lane, int n_cols) {
     for (int k = lane; k < part.count; k += WARP_SIZE) own.neighbors[k] = neighbors[part.begin + k];
     for (int c = lane; c < n_cols; c += WARP_SIZE) own.sums[c] = 0.0f;
     __syncwarp();
 }
 
 // Each lane adds columns of its own, so that no barrier is needed between sums.
-DEVICE void add_row(const Space &own, float weight, const float *row, int lane, int n_cols) {
+DEVICE_INLINE void add_row(const Space &own, float weight, const float *row, int lane, int n_cols) {
     for (int c = lane; c < n_cols; c += WARP_SIZE) own.sums[c] += weight * row[c];
 }
 
-DEVICE void close(const Space &own, float *__restrict__ Y, const Partition &part, int lane,
-                  int n_cols) {
+DEVICE_INLINE void close(const Space &own, float *__restrict__ Y, const Partition &part, int lane,
+                         int n_cols) {
     if (!part.count) return;
     float *out = &Y[element(part.row, 0, n_cols)];
     for (int c = lane; c < n_cols; c += WARP_SIZE) atomicAdd(&out[c], own.sums[c]);
     __syncwarp();  // the neighbors are read: others may take their place
 }
 
-DEVICE void fetch(const Space &own, const Peers<float> &X, unsigned word, int lane, int n_cols) {
+DEVICE_INLINE void fetch(const Space &own, const Peers<float> &X, unsigned word, int lane,
+                         int n_cols) {
     const float *row = X.row(word, n_cols);
     if (!BY_THREAD) {
         begin_row(own.fetched, row, n_cols, lane, WARP_SIZE);
@@ -80,10 +81,10 @@ DEVICE void fetch(const Space &own, const Peers<float> &X, unsigned word, int la
 }
 
 // Sums a remote partition whose rows the warp fetches itself. With `early` the first is on its way.
-DEVICE void add_remote(const Space &own, const Peers<float> &X,
-                       const unsigned *__restrict__ neighbors, const float *__restrict__ values,
-                       const Partition &remote, float *__restrict__ Y, bool early, int lane,
-                       int n_cols) {
+DEVICE_INLINE void add_remote(const Space &own, const Peers<float> &X,
+                              const unsigned *__restrict__ neighbors,
+                              const float *__restrict__ values, const Partition &remote,
+                              float *__restrict__ Y, bool early, int lane, int n_cols) {
     if (!remote.count) return;
     open(own, neighbors, remote, lane, n_cols);
     for (int k = 0; k < remote.count; ++k) {
@@ -97,10 +98,10 @@ DEVICE void add_remote(const Space &own, const Peers<float> &X,
 }
 
 // The same by all warps of the block, which fetch each row together, one warp's after the other's.
-DEVICE void add_remote_by_block(const Space &own, const Space &first, const Peers<float> &X,
-                                const unsigned *__restrict__ neighbors,
-                                const float *__restrict__ values, const Partition &remote,
-                                float *__restrict__ Y, int lane, int n_cols) {
+DEVICE_INLINE void add_remote_by_block(const Space &own, const Space &first, const Peers<float> &X,
+                                       const unsigned *__restrict__ neighbors,
+                                       const float *__restrict__ values, const Partition &remote,
+                                       float *__restrict__ Y, int lane, int n_cols) {
     __shared__ int counts[Config::wpb];
     if (lane == 0) counts[threadIdx.x / WARP_SIZE] = remote.count;
     open(own, neighbors, remote, lane, n_cols);

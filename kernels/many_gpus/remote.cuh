@@ -19,7 +19,7 @@ struct Peers {
     const T *of[MOST_DEVICES];
 
     // The first element of the row that a word names; `length` elements to a row.
-    DEVICE const T *row(unsigned word, int length) const {
+    DEVICE_INLINE const T *row(unsigned word, int length) const {
         const int owner = int((unsigned long long)word >> Config::row_bits);
         const T *base = of[0];
 #pragma unroll
@@ -33,11 +33,11 @@ struct Peers {
 // Begins to copy a row to shared memory, by those `workers` threads of which this is number
 // `worker`: a thread, a warp or a block. Neighboring threads copy neighboring elements. All that
 // they fetch is there after `await_row`, and a barrier of those who read what others have fetched.
-DEVICE void begin_row(float *shared, const float *row, int length, int worker, int workers) {
+DEVICE_INLINE void begin_row(float *shared, const float *row, int length, int worker, int workers) {
     for (int i = worker; i < length; i += workers) copy_async(&shared[i], &row[i]);
     close_copies();
 }
 
-DEVICE void await_row() {
+DEVICE_INLINE void await_row() {
     await_copies<0>();
 }

@@ -10,7 +10,7 @@
 #include "common.cuh"
 #include "conversions.cuh"
 
-DEVICE unsigned short narrowed(float x) {
+DEVICE_INLINE unsigned short narrowed(float x) {
     if (Config::features == 1) return to_f16(x);
     const unsigned bits = __float_as_uint(x);
     if (x != x) return (unsigned short)(bits >> 16 | 0x40u);  // a NaN, not rounded to infinity

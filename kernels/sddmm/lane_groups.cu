@@ -39,7 +39,7 @@ struct Rows {
     int stride;  // vectors of a row
 
     // The lane's vectors of a row, `first` being the first of them.
-    DEVICE void load(Vector (&to)[Config::lane_vectors], int row, int first) const {
+    DEVICE_INLINE void load(Vector (&to)[Config::lane_vectors], int row, int first) const {
         const Vector *__restrict__ from = vectors + (long long)row * stride + first;
 #pragma unroll
         for (int i = 0; i < Config::lane_vectors; ++i) {
@@ -49,8 +49,8 @@ struct Rows {
     }
 };
 
-DEVICE void add_product(float &sum, const Vector (&u)[Config::lane_vectors],
-                        const Vector (&v)[Config::lane_vectors]) {
+DEVICE_INLINE void add_product(float &sum, const Vector (&u)[Config::lane_vectors],
+                               const Vector (&v)[Config::lane_vectors]) {
 #pragma unroll
     for (int i = 0; i < Config::lane_vectors; ++i) {
 #pragma unroll
@@ -62,7 +62,7 @@ DEVICE void add_product(float &sum, const Vector (&u)[Config::lane_vectors],
 // lane % at_once. As long as several sums are left, a lane gives half of them away and adds what it
 // is given to the other half: 7 shuffles for 8 sums and 8 lanes, where one sum after the other
 // would take 24.
-DEVICE float group_sum(float (&sums)[Config::at_once], int lane) {
+DEVICE_INLINE float group_sum(float (&sums)[Config::at_once], int lane) {
 #pragma unroll
     for (int half = Config::at_once / 2; half > 0; half /= 2) {
 #pragma unroll

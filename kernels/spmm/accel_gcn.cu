@@ -33,7 +33,7 @@ struct Block {
     bool split;         // other blocks hold more of this row
 };
 
-DEVICE Block decode(int4 metadata) {
+DEVICE_INLINE Block decode(int4 metadata) {
     const int degree = metadata.x;
     const unsigned info = metadata.w;
     Block block;

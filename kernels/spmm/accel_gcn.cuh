@@ -15,7 +15,7 @@ struct Place {
 };
 
 // Where this thread works in one of the passes: all that the combined warp changes (Figure 4).
-DEVICE Place place(int pass) {
+DEVICE_INLINE Place place(int pass) {
     if (Config::combined_warp) {
         // tile_columns threads side by side are a warp: they cover all columns at the same time.
         const int thread = threadIdx.x + pass * BLOCK_THREADS;
@@ -28,8 +28,8 @@ DEVICE Place place(int pass) {
 // Sums N nonzeros of one row, for one column of X: all loads are on their way before the first
 // product, as a warp with a short row has nothing else to wait for.
 template <int N>
-DEVICE float products(const int *__restrict__ columns, const float *__restrict__ values,
-                      const float *__restrict__ X, int column, int n_cols) {
+DEVICE_INLINE float products(const int *__restrict__ columns, const float *__restrict__ values,
+                             const float *__restrict__ X, int column, int n_cols) {
     float neighbors[N], sum = 0.0f;
 #pragma unroll
     for (int j = 0; j < N; ++j) neighbors[j] = X[element(columns[j], column, n_cols)];
@@ -39,8 +39,8 @@ DEVICE float products(const int *__restrict__ columns, const float *__restrict__
 }
 
 // Sums nonzeros begin..end-1 of one row, for one column of X, four at a time.
-DEVICE float dot(const int *__restrict__ columns, const float *__restrict__ values,
-                 const float *__restrict__ X, int begin, int end, int column, int n_cols) {
+DEVICE_INLINE float dot(const int *__restrict__ columns, const float *__restrict__ values,
+                        const float *__restrict__ X, int begin, int end, int column, int n_cols) {
     float sum = 0.0f;
     int k = begin;
     for (; k + 4 <= end; k += 4) sum += products<4>(columns + k, values + k, X, column, n_cols);

@@ -25,23 +25,23 @@ struct Sharing {
     unsigned continues;
 
     // Whether a warp is the first of its row in the block.
-    DEVICE bool leads(int warp) const {
+    DEVICE_INLINE bool leads(int warp) const {
         return !(continues >> warp & 1);
     }
     // Whether its row has another warp in the block: itself or its successor continues the row.
-    DEVICE bool shares(int warp) const {
+    DEVICE_INLINE bool shares(int warp) const {
         return continues >> warp & 3;
     }
     // Place of its row's sums in shared memory. Rows that share have two warps or more, so half
     // their leader's number is a place of their own below shared_rows.
-    DEVICE int slot(int warp) const {
+    DEVICE_INLINE int slot(int warp) const {
         const unsigned leaders_so_far = ~continues & ((2u << warp) - 1);
         return (WARP_SIZE - 1 - __clz(leaders_so_far)) / 2;
     }
 };
 
 // Every warp of the hardware looks at the whole block: lane w at warp w and its predecessor.
-DEVICE Sharing find_sharing(const int4 *__restrict__ metadata, int first, int warps) {
+DEVICE_INLINE Sharing find_sharing(const int4 *__restrict__ metadata, int first, int warps) {
     const int lane = threadIdx.x % WARP_SIZE;
     const bool same =
         0 < lane && lane < warps && metadata[first + lane].x == metadata[first + lane - 1].x;

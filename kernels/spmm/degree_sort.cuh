@@ -13,19 +13,19 @@ struct Share {
     int begin, end;
 };
 
-DEVICE int lane_id() {
+DEVICE_INLINE int lane_id() {
     return threadIdx.x % WARP_SIZE;
 }
 
-DEVICE int warp_id() {
+DEVICE_INLINE int warp_id() {
     return threadIdx.x / WARP_SIZE;
 }
 
-DEVICE unsigned lanes_below() {
+DEVICE_INLINE unsigned lanes_below() {
     return (1u << lane_id()) - 1;
 }
 
-DEVICE unsigned sum_up_to_lane(unsigned value) {
+DEVICE_INLINE unsigned sum_up_to_lane(unsigned value) {
 #pragma unroll
     for (int distance = 1; distance < WARP_SIZE; distance *= 2) {
         const unsigned before = __shfl_up_sync(ALL_LANES, value, distance);
@@ -40,16 +40,16 @@ struct Rows {
     const unsigned *degrees;
     const int *rows;  // null for the graph's order
 
-    DEVICE unsigned degree(int i) const {
+    DEVICE_INLINE unsigned degree(int i) const {
         return rows ? degrees[i] : unsigned(row_pointers[i + 1] - row_pointers[i]);
     }
-    DEVICE int row(int i) const {
+    DEVICE_INLINE int row(int i) const {
         return rows ? rows[i] : i;
     }
 };
 
 // The lanes with the same digit. Their lowest acts for them.
-DEVICE unsigned lanes_with(unsigned digit, bool exists) {
+DEVICE_INLINE unsigned lanes_with(unsigned digit, bool exists) {
     unsigned lanes = __ballot_sync(ALL_LANES, exists);
 #pragma unroll
     for (int bit = 0; bit < Config::digit_bits; ++bit) {

@@ -6,7 +6,7 @@
 
 // Group reduce: adds the other groups' entries of `buffer` to the first group's, of `size` entries
 // each. An even number of groups is halved; of an odd number, the last is added to the first.
-DEVICE void group_reduce(float *buffer, int groups, int thread, int size) {
+DEVICE_INLINE void group_reduce(float *buffer, int groups, int thread, int size) {
     while (groups > 1) {
         const int moved = groups % 2 == 0 ? groups / 2 : 1;
         groups -= moved;
@@ -16,6 +16,6 @@ DEVICE void group_reduce(float *buffer, int groups, int thread, int size) {
 }
 
 // Block-wide reduce: the sum of an entry of each thread ends in buffer[0].
-DEVICE void block_reduce(float *buffer, int thread) {
+DEVICE_INLINE void block_reduce(float *buffer, int thread) {
     group_reduce(buffer, Config::block_threads, thread, 1);
 }

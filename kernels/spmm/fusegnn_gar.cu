@@ -21,9 +21,9 @@ constexpr int BATCH = 4;
 
 // Sums nonzeros `first`, `first` + `step`, ... of the `count` of a row, for one column of X. Those
 // past the end are left out one by one, so that a short row's loads are in flight together too.
-DEVICE float dot(const int *__restrict__ columns, const float *__restrict__ values,
-                 const float *__restrict__ X, unsigned first, unsigned count, unsigned step,
-                 int column, int n_cols) {
+DEVICE_INLINE float dot(const int *__restrict__ columns, const float *__restrict__ values,
+                        const float *__restrict__ X, unsigned first, unsigned count, unsigned step,
+                        int column, int n_cols) {
     float sum = 0.0f;
     for (unsigned k = first; k < count; k += BATCH * step) {
         int senders[BATCH];
@@ -45,9 +45,10 @@ DEVICE float dot(const int *__restrict__ columns, const float *__restrict__ valu
     return sum;
 }
 
-DEVICE void aggregate(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
-                      const float *__restrict__ values, const float *__restrict__ X,
-                      float *__restrict__ Y, int n_cols, int groups) {
+DEVICE_INLINE void aggregate(const long long *__restrict__ row_pointers,
+                             const int *__restrict__ columns, const float *__restrict__ values,
+                             const float *__restrict__ X, float *__restrict__ Y, int n_cols,
+                             int groups) {
     __shared__ float buffer[Config::block_threads];
 
     const int row = blockIdx.x;

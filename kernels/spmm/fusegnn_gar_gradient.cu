@@ -15,11 +15,11 @@
 
 #include "spmm/fusegnn.cuh"
 
-DEVICE void take_back(const long long *__restrict__ source_pointers,
-                      const int *__restrict__ targets, const unsigned *__restrict__ order,
-                      const float *__restrict__ values, const float *__restrict__ X,
-                      const float *__restrict__ dY, float *__restrict__ d_values,
-                      float *__restrict__ dX, int n_cols, int groups) {
+DEVICE_INLINE void take_back(const long long *__restrict__ source_pointers,
+                             const int *__restrict__ targets, const unsigned *__restrict__ order,
+                             const float *__restrict__ values, const float *__restrict__ X,
+                             const float *__restrict__ dY, float *__restrict__ d_values,
+                             float *__restrict__ dX, int n_cols, int groups) {
     __shared__ float buffer[Config::block_threads];
     DYNAMIC_SHARED(float, rows);
 

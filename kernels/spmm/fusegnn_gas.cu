@@ -16,9 +16,9 @@
 
 #include "spmm/fusegnn.cuh"
 
-DEVICE void aggregate(const int *__restrict__ rows, const int *__restrict__ columns,
-                      const float *__restrict__ values, const float *__restrict__ X,
-                      float *__restrict__ Y, long long n_edges, int n_cols, int groups) {
+DEVICE_INLINE void aggregate(const int *__restrict__ rows, const int *__restrict__ columns,
+                             const float *__restrict__ values, const float *__restrict__ X,
+                             float *__restrict__ Y, long long n_edges, int n_cols, int groups) {
     const int thread = threadIdx.x;
     const int group = groups > 1 ? thread / n_cols : 0;
     const int first_column = thread - group * n_cols;

@@ -18,11 +18,11 @@
 
 #include "spmm/fusegnn.cuh"
 
-DEVICE void take_back(const int *__restrict__ sources, const int *__restrict__ targets,
-                      const unsigned *__restrict__ order, const float *__restrict__ values,
-                      const float *__restrict__ X, const float *__restrict__ dY,
-                      float *__restrict__ d_values, float *__restrict__ dX, long long n_edges,
-                      int n_cols, int groups) {
+DEVICE_INLINE void take_back(const int *__restrict__ sources, const int *__restrict__ targets,
+                             const unsigned *__restrict__ order, const float *__restrict__ values,
+                             const float *__restrict__ X, const float *__restrict__ dY,
+                             float *__restrict__ d_values, float *__restrict__ dX,
+                             long long n_edges, int n_cols, int groups) {
     __shared__ float buffer[Config::block_threads];
 
     const int thread = threadIdx.x;

@@ -44,9 +44,9 @@ constexpr int WORKER_COLUMNS =
 // Adds N nonzeros to a lane's sums: for the vector of columns at which X is passed, and for each of
 // the next lane_vectors - 1, WORKER_COLUMNS apart, as far as they lie below `width`.
 template <int N>
-DEVICE void add(const int *__restrict__ columns, const float *__restrict__ values,
-                const float *__restrict__ X, int width, int n_cols,
-                Vector (&sums)[Config::lane_vectors]) {
+DEVICE_INLINE void add(const int *__restrict__ columns, const float *__restrict__ values,
+                       const float *__restrict__ X, int width, int n_cols,
+                       Vector (&sums)[Config::lane_vectors]) {
     int senders[N];
     float weights[N];
     Vector neighbors[N][Config::lane_vectors];
@@ -77,9 +77,9 @@ DEVICE void add(const int *__restrict__ columns, const float *__restrict__ value
 }
 
 // Adds a whole group, four nonzeros at a time and then the rest of them together.
-DEVICE void add_group(const int *__restrict__ columns, const float *__restrict__ values,
-                      const float *__restrict__ X, int count, int width, int n_cols,
-                      Vector (&sums)[Config::lane_vectors]) {
+DEVICE_INLINE void add_group(const int *__restrict__ columns, const float *__restrict__ values,
+                             const float *__restrict__ X, int count, int width, int n_cols,
+                             Vector (&sums)[Config::lane_vectors]) {
     for (; count >= 4; count -= 4, columns += 4, values += 4) {
         add<4>(columns, values, X, width, n_cols, sums);
     }
@@ -89,8 +89,8 @@ DEVICE void add_group(const int *__restrict__ columns, const float *__restrict__
 }
 
 // Adds a lane's sums from column `first` on to the slot, or writes them to Y.
-DEVICE void write(float *__restrict__ Y, float *slot, int first, const Vector &sums, bool shared,
-                  bool cut) {
+DEVICE_INLINE void write(float *__restrict__ Y, float *slot, int first, const Vector &sums,
+                         bool shared, bool cut) {
     if (shared) {
 #pragma unroll
         for (int j = 0; j < Config::vector; ++j) atomicAdd_block(&slot[first + j], part(sums, j));

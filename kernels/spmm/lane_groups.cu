@@ -51,10 +51,10 @@ struct Place {
     int vectors;  // of this tile
     int stride;   // vectors of a row of X
 
-    DEVICE bool has(int i) const {
+    DEVICE_INLINE bool has(int i) const {
         return Config::whole_tiles || lane + i * Config::lanes < vectors;
     }
-    DEVICE long long vector(int row, int i) const {
+    DEVICE_INLINE long long vector(int row, int i) const {
         return (long long)row * stride + lane + i * Config::lanes;
     }
 };
@@ -66,8 +66,8 @@ struct NonzerosOf {
     const int2 *staged;
 
     // All threads of the block load them together.
-    static DEVICE NonzerosOf load(int2 *stage, const int *__restrict__ columns,
-                                  const float *__restrict__ values, int count) {
+    static DEVICE_INLINE NonzerosOf load(int2 *stage, const int *__restrict__ columns,
+                                         const float *__restrict__ values, int count) {
 #pragma unroll 2  // more would cost registers, of which there are few
         for (int i = threadIdx.x; i < count; i += Config::block_threads) {
             stage[i] = make_int2(__ldcs(&columns[i]), __float_as_int(__ldcs(&values[i])));
@@ -75,7 +75,7 @@ struct NonzerosOf {
         __syncthreads();
         return {stage};
     }
-    DEVICE int2 operator[](int k) const {
+    DEVICE_INLINE int2 operator[](int k) const {
         return staged[k];
     }
 };
@@ -84,28 +84,29 @@ struct NonzerosOf<false> {
     const int *__restrict__ columns;
     const float *__restrict__ values;
 
-    static DEVICE NonzerosOf load(int2 *, const int *__restrict__ columns,
-                                  const float *__restrict__ values, int) {
+    static DEVICE_INLINE NonzerosOf load(int2 *, const int *__restrict__ columns,
+                                         const float *__restrict__ values, int) {
         return {columns, values};
     }
-    DEVICE int2 operator[](int k) const {
+    DEVICE_INLINE int2 operator[](int k) const {
         return make_int2(columns[k], __float_as_int(values[k]));
     }
 };
 using Nonzeros = NonzerosOf<Config::stage>;
 
 // One of them; where a lane has none, the column is -1.
-DEVICE int2 nonzero(const Nonzeros &nonzeros, int position, bool exists) {
+DEVICE_INLINE int2 nonzero(const Nonzeros &nonzeros, int position, bool exists) {
     return exists ? nonzeros[position] : make_int2(-1, 0);
 }
 
-DEVICE Stored gathered(const Stored *__restrict__ X, const Place &place, int2 nonzero, int i) {
+DEVICE_INLINE Stored gathered(const Stored *__restrict__ X, const Place &place, int2 nonzero,
+                              int i) {
     return nonzero.x >= 0 && place.has(i) ? __ldg(&X[place.vector(nonzero.x, i)]) : Stored{};
 }
 
 // Writes the sums of some columns of a row. Y is not read again: it should not push X out of the
 // caches.
-DEVICE void emit(Vector *to, Vector sum) {
+DEVICE_INLINE void emit(Vector *to, Vector sum) {
     if (Config::accumulate) add(sum, *to);
     stream(to, sum);
 }
@@ -113,9 +114,9 @@ DEVICE void emit(Vector *to, Vector sum) {
 // Sums rows that have a group each, ROWS rows of a group at a time and NZS nonzeros of each:
 // all loads of X are on their way before the first product.
 template <int ROWS, int NZS>
-DEVICE void whole_rows(const Nonzeros &nonzeros, const Stored *__restrict__ X,
-                       Vector *__restrict__ Y, const int *__restrict__ output_rows,
-                       const Block &block, const Place &place) {
+DEVICE_INLINE void whole_rows(const Nonzeros &nonzeros, const Stored *__restrict__ X,
+                              Vector *__restrict__ Y, const int *__restrict__ output_rows,
+                              const Block &block, const Place &place) {
     const int degree = block.row_nzs;
     for (int first = place.group; first < block.rows; first += Config::groups * ROWS) {
         Vector sums[ROWS][Config::lane_vectors] = {};
@@ -166,8 +167,8 @@ DEVICE void whole_rows(const Nonzeros &nonzeros, const Stored *__restrict__ X,
 }
 
 // Sums staged nonzeros begin..end-1.
-DEVICE void run(const Nonzeros &nonzeros, const Stored *__restrict__ X, const Place &place,
-                int begin, int end, Vector (&sums)[Config::lane_vectors]) {
+DEVICE_INLINE void run(const Nonzeros &nonzeros, const Stored *__restrict__ X, const Place &place,
+                       int begin, int end, Vector (&sums)[Config::lane_vectors]) {
     for (int k = begin; k < end; k += Config::at_once) {
         int2 slot[Config::at_once];
         Stored x[Config::at_once][Config::lane_vectors];
@@ -189,9 +190,9 @@ DEVICE void run(const Nonzeros &nonzeros, const Stored *__restrict__ X, const Pl
 }
 
 // Rows that have a group each.
-DEVICE void rows_alone(const Nonzeros &nonzeros, const Stored *__restrict__ X,
-                       Vector *__restrict__ Y, const int *__restrict__ output_rows,
-                       const Block &block, const Place &place) {
+DEVICE_INLINE void rows_alone(const Nonzeros &nonzeros, const Stored *__restrict__ X,
+                              Vector *__restrict__ Y, const int *__restrict__ output_rows,
+                              const Block &block, const Place &place) {
     if (block.row_nzs <= 1) {
         whole_rows<Config::at_once, 1>(nonzeros, X, Y, output_rows, block, place);
     } else if (block.row_nzs == 2) {
@@ -202,8 +203,9 @@ DEVICE void rows_alone(const Nonzeros &nonzeros, const Stored *__restrict__ X,
 }
 
 // Leaves the sums of groups that share a row in shared memory, where the nonzeros were.
-DEVICE void leave_sums(const Nonzeros &nonzeros, const Stored *__restrict__ X, const Block &block,
-                       const Place &place, int groups_per_row, Vector *partial) {
+DEVICE_INLINE void leave_sums(const Nonzeros &nonzeros, const Stored *__restrict__ X,
+                              const Block &block, const Place &place, int groups_per_row,
+                              Vector *partial) {
     const int row = place.group / groups_per_row;
     const bool working = place.busy && row < block.rows;
     Vector sums[Config::lane_vectors] = {};
@@ -224,9 +226,10 @@ DEVICE void leave_sums(const Nonzeros &nonzeros, const Stored *__restrict__ X, c
 }
 
 // Adds up the groups of each row, to Y or, of a cut row, to the part's row of `part_sums`.
-DEVICE void add_groups(const Vector *partial, Vector *__restrict__ Y,
-                       const int *__restrict__ output_rows, float *part_sums, const Block &block,
-                       const Place &place, int groups_per_row, int n_cols) {
+DEVICE_INLINE void add_groups(const Vector *partial, Vector *__restrict__ Y,
+                              const int *__restrict__ output_rows, float *part_sums,
+                              const Block &block, const Place &place, int groups_per_row,
+                              int n_cols) {
     for (int i = threadIdx.x; i < block.rows * place.vectors; i += Config::block_threads) {
         const int row = i / place.vectors, vector = i % place.vectors;
         Vector sum = {};

@@ -31,14 +31,14 @@ constexpr int NOT_HERE = 0x7fffffff;  // after every position of a share
 
 // Gives each lane the end of one row, counted from nonzero `begin`; that of `last_row` and of those
 // after it is in no item of this share.
-DEVICE int load_end(const long long *__restrict__ row_pointers, long long row, int last_row,
-                    long long begin) {
+DEVICE_INLINE int load_end(const long long *__restrict__ row_pointers, long long row, int last_row,
+                           long long begin) {
     return row < last_row ? int(row_pointers[row + 1] - begin) : NOT_HERE;
 }
 
 // Writes a lane's elements of a row; parts of a row that is cut between warps add up.
-DEVICE void emit(float *__restrict__ Y, const float (&sums)[Config::lane_columns], int row,
-                 int column, int n_cols, bool cut) {
+DEVICE_INLINE void emit(float *__restrict__ Y, const float (&sums)[Config::lane_columns], int row,
+                        int column, int n_cols, bool cut) {
     float *out = &Y[element(row, column, n_cols)];
     if (cut) {
 #pragma unroll
@@ -54,8 +54,8 @@ DEVICE void emit(float *__restrict__ Y, const float (&sums)[Config::lane_columns
 }
 
 // Loads the lane's columns of the rows of X for nonzeros `first` on of the `held` of a warp.
-DEVICE void load_batch(float (&x)[BATCH][Config::lane_columns], const float *__restrict__ X,
-                       int my_column, int first, int held, int column, int n_cols) {
+DEVICE_INLINE void load_batch(float (&x)[BATCH][Config::lane_columns], const float *__restrict__ X,
+                              int my_column, int first, int held, int column, int n_cols) {
 #pragma unroll
     for (int j = 0; j < BATCH; ++j) {
         const int source = __shfl_sync(ALL_LANES, my_column, first + j);

@@ -48,7 +48,7 @@ struct State {
 };
 
 // Returns when every block has come here, and what they have written can be read.
-DEVICE void wait_for_all(State *state, int step) {
+DEVICE_INLINE void wait_for_all(State *state, int step) {
     __syncthreads();
     if (gridDim.x > 1 && threadIdx.x == 0) {
         __threadfence();
@@ -69,17 +69,17 @@ struct Totals {
     int run;            // where the last rows of one degree begin, -1 if before all of them
 };
 
-DEVICE Totals combined(const Totals &before, const Totals &totals) {
+DEVICE_INLINE Totals combined(const Totals &before, const Totals &totals) {
     return {before.nonzeros + totals.nonzeros, before.parts + totals.parts,
             max(before.run, totals.run)};
 }
 
-DEVICE Totals of_lane(const Totals &totals, int lane) {
+DEVICE_INLINE Totals of_lane(const Totals &totals, int lane) {
     return {__shfl_sync(ALL_LANES, totals.nonzeros, lane),
             __shfl_sync(ALL_LANES, totals.parts, lane), __shfl_sync(ALL_LANES, totals.run, lane)};
 }
 
-DEVICE Totals totals_up_to_lane(Totals totals) {
+DEVICE_INLINE Totals totals_up_to_lane(Totals totals) {
 #pragma unroll
     for (int distance = 1; distance < WARP_SIZE; distance *= 2) {
         const Totals before = {__shfl_up_sync(ALL_LANES, totals.nonzeros, distance),
@@ -94,29 +94,29 @@ DEVICE Totals totals_up_to_lane(Totals totals) {
 struct Setting {
     int groups, max_group_nzs, short_nzs;
 
-    DEVICE int deg_bound() const {
+    DEVICE_INLINE int deg_bound() const {
         return groups * max_group_nzs;
     }
-    DEVICE bool cuts(int degree) const {
+    DEVICE_INLINE bool cuts(int degree) const {
         return degree > deg_bound();
     }
     // Groups that share a row: the smallest divisor of `groups` that suffices.
-    DEVICE int factor(int degree) const {
+    DEVICE_INLINE int factor(int degree) const {
         int factor = max((degree - 1) / max_group_nzs + 1, 1);
         while (groups % factor) ++factor;
         return factor;
     }
-    DEVICE int block_rows(int degree) const {
+    DEVICE_INLINE int block_rows(int degree) const {
         if (degree > max_group_nzs) return groups / factor(degree);
         return min(groups * max(short_nzs / max(degree, 1), 1), INFO_FIELD_LIMIT);
     }
-    DEVICE int group_nzs(int degree) const {
+    DEVICE_INLINE int group_nzs(int degree) const {
         return max(ceil_div(degree, factor(degree)), 1);
     }
 };
 
-DEVICE Totals totals_of(const unsigned *degrees, int position, bool exists,
-                        const Setting &setting) {
+DEVICE_INLINE Totals totals_of(const unsigned *degrees, int position, bool exists,
+                               const Setting &setting) {
     if (!exists) return {0, 0, -1};
     const unsigned degree = degrees[position];
     const unsigned parts = setting.cuts(degree) ? (degree - 1) / setting.deg_bound() + 1 : 0;
@@ -187,7 +187,7 @@ __device__ void find_blocks(const unsigned *degrees, const int *output_rows, Sha
 }
 
 // Rows from `first` on that have its degree, at most `most`, which are all there.
-DEVICE int equal_rows(const unsigned *degrees, int first, int most) {
+DEVICE_INLINE int equal_rows(const unsigned *degrees, int first, int most) {
     const unsigned degree = degrees[first];
     if (degrees[first + most - 1] == degree) return most;
     int low = 1, high = most - 1;

@@ -9,12 +9,12 @@ constexpr int WORD_COLUMNS = 32;  // whose bits a word has
 struct WindowBlock {
     int first_row, first_word, columns, part, parts;
 
-    DEVICE int words() const {
+    DEVICE_INLINE int words() const {
         return ceil_div(columns, WORD_COLUMNS);
     }
 };
 
-DEVICE WindowBlock decode(const int4 &words) {
+DEVICE_INLINE WindowBlock decode(const int4 &words) {
     return {words.x * ROWS, words.y, words.z, words.w & 0xffff, int(unsigned(words.w) >> 16)};
 }
 
@@ -24,7 +24,7 @@ struct CutSums {
     unsigned *arrived;
 
     // `number` is the block's record of the metadata.
-    DEVICE CutSums(float *cut_sums, unsigned *arrivals, int number, int part, int n_cols) {
+    DEVICE_INLINE CutSums(float *cut_sums, unsigned *arrivals, int number, int part, int n_cols) {
         // Each cut window has two parts or more.
         const int window = (number - part) / 2;
         sums = cut_sums + (long long)window * ROWS * n_cols;
@@ -32,15 +32,15 @@ struct CutSums {
     }
 
     // Says to one thread whether all the others have been there.
-    DEVICE bool last_of(int parts) const {
+    DEVICE_INLINE bool last_of(int parts) const {
         const bool last = atomicAdd(arrived, 1u) == unsigned(parts) - 1;
         if (last) atomicExch(arrived, 0u);
         return last;
     }
 
     // Moves the sums of some columns to Y, and leaves the scratch as it was: zero.
-    DEVICE void move(float *Y, int first_row, int n_rows, int first, int columns, int n_cols,
-                     int thread, int threads) const {
+    DEVICE_INLINE void move(float *Y, int first_row, int n_rows, int first, int columns, int n_cols,
+                            int thread, int threads) const {
         const int rows = min(ROWS, n_rows - first_row);
         for (int i = thread; i < rows * columns; i += threads) {
             const int row = i / columns, column = first + i % columns;
@@ -55,7 +55,7 @@ struct CutSums {
 #else
 // Loads a float if it is there, and is 0 if not. In PTX, because the compiler would make a branch
 // of it, behind which copies of the loaded register wait for the load.
-DEVICE float load_if(bool exists, const float *from) {
+DEVICE_INLINE float load_if(bool exists, const float *from) {
     float value;
     asm volatile(
         "{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %2, 0;\n\tmov.f32 %0, 0f00000000;\n\t"

@@ -31,7 +31,8 @@ static_assert(Config::tile_rows == 16 && Config::tile_columns == 16,
 
 // Multiplies the columns of U and V that are in shared memory, for two halves of 8 columns of a
 // tile.
-DEVICE void multiply_step(float (&sums)[2][4], const unsigned *u_tile, const unsigned *v_tile) {
+DEVICE_INLINE void multiply_step(float (&sums)[2][4], const unsigned *u_tile,
+                                 const unsigned *v_tile) {
     const int lane = threadIdx.x % WARP_SIZE;
 #pragma unroll
     for (int k = 0; k < Config::step; k += INSTRUCTION_COLUMNS) {

@@ -39,7 +39,7 @@ static_assert(Config::tile_rows == 16 && Config::tile_columns == 8,
 using Sums = float[Config::warp_tiles][2][4];  // of Y: two halves of 8 columns a tile
 
 // Multiplies a tile of A with a warp's tiles of X.
-DEVICE void multiply_tile(Sums &sums, const unsigned *a_tile, const unsigned *x_tile) {
+DEVICE_INLINE void multiply_tile(Sums &sums, const unsigned *a_tile, const unsigned *x_tile) {
     const int lane = threadIdx.x % WARP_SIZE, warp = threadIdx.x / WARP_SIZE;
     unsigned a[4];
 #pragma unroll
@@ -65,8 +65,8 @@ DEVICE void multiply_tile(Sums &sums, const unsigned *a_tile, const unsigned *x_
     }
 }
 
-DEVICE void write(const Sums &sums, float *__restrict__ Y, int first_row, int first_column,
-                  int n_rows, int n_cols) {
+DEVICE_INLINE void write(const Sums &sums, float *__restrict__ Y, int first_row, int first_column,
+                         int n_rows, int n_cols) {
     const int lane = threadIdx.x % WARP_SIZE, warp = threadIdx.x / WARP_SIZE;
 #pragma unroll
     for (int i = 0; i < Config::warp_tiles; ++i) {

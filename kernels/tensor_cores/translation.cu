@@ -24,11 +24,11 @@ struct Window {
     const long long *row_pointers;
     int rows, n_rows;
 
-    DEVICE long long start(int window) const {
+    DEVICE_INLINE long long start(int window) const {
         return row_pointers[min((long long)window * rows, (long long)n_rows)];
     }
     // The last of the windows `low` to `high` that begins at nonzero k or before.
-    DEVICE int of(long long k, int low, int high) const {
+    DEVICE_INLINE int of(long long k, int low, int high) const {
         while (low < high) {
             const int middle = low + (high - low + 1) / 2;
             if (start(middle) <= k) {
@@ -43,7 +43,7 @@ struct Window {
 
 // Calls `visit(k, window)` for the nonzeros of the block's chunk, a thread each.
 template <typename Visit>
-DEVICE void each_nonzero(const Window &windows, long long nnz, Visit visit) {
+DEVICE_INLINE void each_nonzero(const Window &windows, long long nnz, Visit visit) {
     __shared__ int ends[2];  // the windows of the chunk's first and last nonzero
     const long long first = (long long)blockIdx.x * Config::chunk;
     const long long last = min(first + Config::chunk, nnz) - 1;

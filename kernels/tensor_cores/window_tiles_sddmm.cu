@@ -37,7 +37,7 @@ struct Eight {
 };
 
 // A lane's columns of a step, of those `n_cols`; beyond the last one any others.
-DEVICE Eight load(const unsigned short *__restrict__ row, int first, int n_cols) {
+DEVICE_INLINE Eight load(const unsigned short *__restrict__ row, int first, int n_cols) {
     Eight columns;
 #pragma unroll
     for (int i = 0; i < 8; i += Config::vector) {
@@ -47,7 +47,7 @@ DEVICE Eight load(const unsigned short *__restrict__ row, int first, int n_cols)
     }
     return columns;
 }
-DEVICE float4 load(const float *__restrict__ row, int first, int n_cols) {
+DEVICE_INLINE float4 load(const float *__restrict__ row, int first, int n_cols) {
     if constexpr (Config::vector == 4) {
         const float *from = row + (Config::whole ? first : min(first, n_cols - 4));
         return __ldg(reinterpret_cast<const float4 *>(from));
@@ -65,7 +65,7 @@ using Part = decltype(load(static_cast<const Feature *>(nullptr), 0, 0));
 
 // Adds a step to the dot products of 32 rows of V with ROWS of U, of which `left` columns exist
 // from the lane's first one on.
-DEVICE void multiply(Sums &sums, Eight (&u)[GROUPS], const Eight (&v)[4], int left) {
+DEVICE_INLINE void multiply(Sums &sums, Eight (&u)[GROUPS], const Eight (&v)[4], int left) {
 #pragma unroll
     for (int i = 0; i < GROUPS; ++i) {
 #pragma unroll
@@ -87,7 +87,7 @@ DEVICE void multiply(Sums &sums, Eight (&u)[GROUPS], const Eight (&v)[4], int le
         }
     }
 }
-DEVICE void multiply(Sums &sums, const float4 (&u)[GROUPS], const float4 (&v)[4], int left) {
+DEVICE_INLINE void multiply(Sums &sums, const float4 (&u)[GROUPS], const float4 (&v)[4], int left) {
     unsigned high[GROUPS][2][2], low[GROUPS][2][2];  // of U: two products of 8 columns each
 #pragma unroll
     for (int i = 0; i < GROUPS; ++i) {
@@ -131,14 +131,14 @@ struct Operands {
     const Feature *u_row[GROUPS], *v_row[4];
     Part u[AHEAD][GROUPS], v[AHEAD][4];
 
-    DEVICE void load_step(int stage, int step) {
+    DEVICE_INLINE void load_step(int stage, int step) {
         const int first = step * STEP_COLUMNS + LANE_COLUMNS * t;
 #pragma unroll
         for (int i = 0; i < 4; ++i) v[stage][i] = load(v_row[i], first, n_cols);
 #pragma unroll
         for (int i = 0; i < GROUPS; ++i) u[stage][i] = load(u_row[i], first, n_cols);
     }
-    DEVICE void find_rows(int word) {
+    DEVICE_INLINE void find_rows(int word) {
         const int lane_column = __ldg(columns + (long long)word * WORD_COLUMNS);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
@@ -149,8 +149,8 @@ struct Operands {
 };
 
 // Writes the scores of a word's nonzeros in two rows of a group, and counts them to `start`.
-DEVICE void write(float *__restrict__ scores, const float (&sums)[2][4], const uint2 &bits,
-                  unsigned (&start)[2], int g) {
+DEVICE_INLINE void write(float *__restrict__ scores, const float (&sums)[2][4], const uint2 &bits,
+                         unsigned (&start)[2], int g) {
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
 #pragma unroll

@@ -45,7 +45,7 @@ constexpr int STAGE_SIZE = 8 * STAGE_STRIDE;
 using Sums = float[GROUPS][QUADS][LANE_COLUMNS / 2][4];
 using Weights = float[GROUPS][2];  // of a step: rows 8 i + g of the window, columns t and t + 4
 
-DEVICE unsigned word(const uint4 &vector, int i) {
+DEVICE_INLINE unsigned word(const uint4 &vector, int i) {
     return i == 0 ? vector.x : i == 1 ? vector.y : i == 2 ? vector.z : vector.w;
 }
 
@@ -53,8 +53,9 @@ DEVICE unsigned word(const uint4 &vector, int i) {
 // lane's from `stage` on. A register has two numbers of the same column of X: those of rows t and
 // t + 4.
 template <int QUAD_TILES>
-DEVICE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4], const unsigned short *stage,
-                     int t, const Weights (&weights)[AHEAD], int step) {
+DEVICE_INLINE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4],
+                            const unsigned short *stage, int t, const Weights (&weights)[AHEAD],
+                            int step) {
     unsigned b[GROUPS][2];
 #pragma unroll
     for (int i = 0; i < GROUPS * 2; ++i) {
@@ -84,8 +85,9 @@ DEVICE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4], const unsigned
 }
 
 // Adds one product of 16 columns of X by 8 rows of A, of both numbers' TF32 parts.
-DEVICE void multiply_parts(float (&sum)[4], const unsigned (&x_high)[4], const unsigned (&x_low)[4],
-                           const unsigned (&high)[2], const unsigned (&low)[2], bool finer) {
+DEVICE_INLINE void multiply_parts(float (&sum)[4], const unsigned (&x_high)[4],
+                                  const unsigned (&x_low)[4], const unsigned (&high)[2],
+                                  const unsigned (&low)[2], bool finer) {
     if (Config::terms != 3) {
         mma_tf32_k8(sum, x_high, high);
         return;
@@ -100,8 +102,8 @@ DEVICE void multiply_parts(float (&sum)[4], const unsigned (&x_high)[4], const u
 
 // Adds the products of a step in TF32; the lane's rows of X from `stage` on.
 template <int QUAD_TILES>
-DEVICE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4], const float *stage, int t,
-                     const Weights (&weights)[AHEAD], int step) {
+DEVICE_INLINE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4], const float *stage, int t,
+                            const Weights (&weights)[AHEAD], int step) {
     const Weights &weight = weights[step % AHEAD];
     float4 x[QUADS][2];
 #pragma unroll
@@ -141,8 +143,8 @@ struct Words {
     int count, column, next_column;
     unsigned bits[GROUPS], next_bits[GROUPS], start[GROUPS], next_start[GROUPS];
 
-    DEVICE Words(const int *__restrict__ columns, const unsigned *__restrict__ row_bits,
-                 const unsigned *__restrict__ starts, int count)
+    DEVICE_INLINE Words(const int *__restrict__ columns, const unsigned *__restrict__ row_bits,
+                        const unsigned *__restrict__ starts, int count)
         : columns(columns), row_bits(row_bits), count(count) {
 #pragma unroll
         for (int i = 0; i < GROUPS; ++i) {
@@ -154,12 +156,12 @@ struct Words {
         next_column = count > 1 ? __ldg(columns + WORD_COLUMNS) : column;
     }
 
-    DEVICE void find_next_start() {
+    DEVICE_INLINE void find_next_start() {
 #pragma unroll
         for (int i = 0; i < GROUPS; ++i) next_start[i] = start[i] + __popc(bits[i]);
     }
     // Goes on from word `number` to the next one.
-    DEVICE void advance(int number) {
+    DEVICE_INLINE void advance(int number) {
         column = next_column;
         const bool more = number + 2 < count;
         if (more) next_column = __ldg(columns + (long long)(number + 2) * WORD_COLUMNS);
@@ -182,19 +184,19 @@ struct Source {
     unsigned row_bytes;
     const char *lane_columns;
 
-    DEVICE int column_of(int i) const {
+    DEVICE_INLINE int column_of(int i) const {
         return (lane + i * WARP_SIZE) % ROW_COPIES * Config::vector;
     }
     // Columns beyond the last are any others: their sums are not written.
-    DEVICE const char *columns_of(int i) const {
+    DEVICE_INLINE const char *columns_of(int i) const {
         const int column = column_of(ROW_COPIES <= WARP_SIZE ? 0 : i);
         return reinterpret_cast<const char *>(
             X + (Config::whole ? column : min(column, columns - Config::vector)));
     }
 
     // Begins to copy the columns of step `step` of a word, and to load its weights.
-    DEVICE void load(Feature *stage, Weights &weight, int step, int lane_column,
-                     const unsigned (&bits)[GROUPS], const unsigned (&start)[GROUPS]) const {
+    DEVICE_INLINE void load(Feature *stage, Weights &weight, int step, int lane_column,
+                            const unsigned (&bits)[GROUPS], const unsigned (&start)[GROUPS]) const {
 #pragma unroll
         for (int i = 0; i < 8 * ROW_COPIES / WARP_SIZE; ++i) {
             const int row = (lane + i * WARP_SIZE) / ROW_COPIES;
@@ -218,7 +220,7 @@ struct Source {
 };
 
 // Writes four columns of a row to Y, or adds them where a cut window's parts meet.
-DEVICE void write_four(float *to, const float4 &four, int column, int n_cols, bool cut) {
+DEVICE_INLINE void write_four(float *to, const float4 &four, int column, int n_cols, bool cut) {
     if (Config::vector >= 4 && !cut) {
         if (column < n_cols) stream(reinterpret_cast<float4 *>(to), four);
         return;
@@ -229,8 +231,8 @@ DEVICE void write_four(float *to, const float4 &four, int column, int n_cols, bo
     }
 }
 
-DEVICE void write(const Sums &sums, const WindowBlock &block, const CutSums &meeting,
-                  float *__restrict__ Y, int lane_column, int t, int n_rows, int n_cols) {
+DEVICE_INLINE void write(const Sums &sums, const WindowBlock &block, const CutSums &meeting,
+                         float *__restrict__ Y, int lane_column, int t, int n_rows, int n_cols) {
     const bool cut = block.parts > 1;
 #pragma unroll
     for (int i = 0; i < 2 * GROUPS; ++i) {

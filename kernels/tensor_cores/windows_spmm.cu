@@ -20,16 +20,16 @@ constexpr int ROWS = Config::rows;
 #include "tensor_cores/shared_columns.cuh"
 
 constexpr int BLOCK_THREADS = Config::warps * WARP_SIZE;
-using Stage = Vector[WORD_COLUMNS][WARP_SIZE];
 constexpr int WARP_ROWS = Config::rows / Config::warps;
 constexpr int WARP_COPIES = (WORD_COLUMNS + Config::warps - 1) / Config::warps;
 
 using Vector = Floats<Config::vector>;
+using Stage = Vector[WORD_COLUMNS][WARP_SIZE];
 using Copied = Floats<Config::copied>;
 
 // What a warp copies of a word's columns: column c of the word is warp c % warps's.
-DEVICE void fetch(Vector (*stage)[WARP_SIZE], int lane_column, int columns,
-                  const float *__restrict__ X, int first, int n_cols) {
+DEVICE_INLINE void fetch(Vector (*stage)[WARP_SIZE], int lane_column, int columns,
+                         const float *__restrict__ X, int first, int n_cols) {
     const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
 #pragma unroll
     for (int i = 0; i < WARP_COPIES; ++i) {
@@ -51,9 +51,9 @@ DEVICE void fetch(Vector (*stage)[WARP_SIZE], int lane_column, int columns,
 }
 
 // Begins to copy the columns of a word, if there is such a word, and loads the next one's.
-DEVICE void fetch_word(Vector (*stage)[WARP_SIZE], int &next_column,
-                       const int *__restrict__ columns, int word, const WindowBlock &block,
-                       const float *__restrict__ X, int first, int n_cols) {
+DEVICE_INLINE void fetch_word(Vector (*stage)[WARP_SIZE], int &next_column,
+                              const int *__restrict__ columns, int word, const WindowBlock &block,
+                              const float *__restrict__ X, int first, int n_cols) {
     const int column = next_column, words = block.words();
     if (word + 1 < words) next_column = __ldg(columns + (long long)(word + 1) * WORD_COLUMNS);
     if (word < words) fetch(stage, column, block.columns - word * WORD_COLUMNS, X, first, n_cols);
@@ -62,8 +62,8 @@ DEVICE void fetch_word(Vector (*stage)[WARP_SIZE], int &next_column,
 
 // Loads the lane's value of a word's nonzeros in each of the warp's rows, of which lane r has the
 // bits and the number of the first of row r.
-DEVICE void load_values(float (&value)[WARP_ROWS], const float *__restrict__ values, unsigned bits,
-                        unsigned start) {
+DEVICE_INLINE void load_values(float (&value)[WARP_ROWS], const float *__restrict__ values,
+                               unsigned bits, unsigned start) {
     const int lane = int(threadIdx.x) % WARP_SIZE;
 #pragma unroll
     for (int r = 0; r < WARP_ROWS; ++r) {
@@ -74,8 +74,8 @@ DEVICE void load_values(float (&value)[WARP_ROWS], const float *__restrict__ val
 }
 
 // Adds a row's nonzeros of a word, `left`, whose values the lanes have, two at a time.
-DEVICE void add_row(Vector &sum, unsigned left, float lane_value,
-                    const Vector (*stage)[WARP_SIZE]) {
+DEVICE_INLINE void add_row(Vector &sum, unsigned left, float lane_value,
+                           const Vector (*stage)[WARP_SIZE]) {
     const int lane = int(threadIdx.x) % WARP_SIZE;
     int k = 0;
     while (left & (left - 1)) {
@@ -93,8 +93,9 @@ DEVICE void add_row(Vector &sum, unsigned left, float lane_value,
     }
 }
 
-DEVICE void write(const Vector (&sums)[WARP_ROWS], const WindowBlock &block, const CutSums &meeting,
-                  float *__restrict__ Y, int tile, int n_rows, int n_cols) {
+DEVICE_INLINE void write(const Vector (&sums)[WARP_ROWS], const WindowBlock &block,
+                         const CutSums &meeting, float *__restrict__ Y, int tile, int n_rows,
+                         int n_cols) {
     const bool cut = block.parts > 1;
     const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
 #pragma unroll
