@@ -187,7 +187,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const CutSums meeting(cut_sums, arrivals, int(blockIdx.x), block.part, n_cols);
     write(sums, block, meeting, Y, tile, n_rows, n_cols);
     if (block.parts == 1) return;
-    bool &is_last = reinterpret_cast<bool &>(memory);
+    bool &is_last = *reinterpret_cast<bool *>(memory);
     if (!is_last_block(is_last, meeting.arrived, block.parts)) return;
     meeting.move(Y, block.first_row, n_rows, tile, min(WARP_SIZE * Config::vector, n_cols - tile),
                  n_cols, int(threadIdx.x), BLOCK_THREADS);
