@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import accelviz
-from accelviz.errors import ArgumentError, PartitionError
+from accelviz.errors import PartitionError
 from accelviz.files import written_whole
 from accelviz.ordering import DegreeHistogram
-from accelviz.partition.block4 import load_block4, save_block4
 from accelviz.partition.block_level import (
     BlockFields,
     BlockSetting,
@@ -159,40 +158,8 @@ def test_metadata_read_with_another_setting_is_refused():
             unpack(wrong, FIGURE_3)
 
 
-def test_a_block4_file_is_the_raw_little_endian_words(tmp_path):
-    metadata = accelviz.plan("cora").metadata
-    path = tmp_path / "cora.block4"
-    save_block4(path, metadata)
-    assert path.read_bytes() == metadata.astype("<i4").tobytes()
-    again = load_block4(path, BlockSetting())
-    assert again.dtype == np.int32
-    np.testing.assert_array_equal(again, metadata)
-    assert [p.name for p in tmp_path.iterdir()] == ["cora.block4"]
-
-
-def test_a_block4_file_that_is_broken_is_refused(tmp_path):
-    path = tmp_path / "cut.block4"
-    path.write_bytes(b"\0" * 24)
-    with pytest.raises(PartitionError, match="ends inside block 1.*truncated"):
-        load_block4(path)
-    path.write_bytes(b"\0" * 32)
-    with pytest.raises(PartitionError, match="block 0 reads"):
-        load_block4(path, BlockSetting())
-    with pytest.raises(PartitionError, match="No such file"):
-        load_block4(tmp_path / "none.block4")
-    with pytest.raises(ArgumentError, match=r"ends in \.block4"):
-        load_block4(tmp_path / "none.npz")
-    with pytest.raises(ArgumentError, match=r"ends in \.block4"):
-        save_block4(tmp_path / "x.bin", np.zeros((1, 4), np.int32))
-    with pytest.raises(PartitionError, match="metadata: shape"):
-        save_block4(tmp_path / "x.block4", np.zeros((1, 3), np.int32))
-    with pytest.raises(ArgumentError, match=r"No such file.*a folder that exists"):
-        save_block4(tmp_path / "none" / "x.block4", np.zeros((1, 4), np.int32))
-    assert [p.name for p in tmp_path.iterdir()] == ["cut.block4"]
-
-
 def test_a_file_is_written_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "x.block4"
+    path = tmp_path / "x.bin"
     path.write_text("before")
 
     def interrupted():
@@ -203,7 +170,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     with pytest.raises(RuntimeError, match="halfway"):
         interrupted()
     assert path.read_text() == "before"
-    assert [p.name for p in tmp_path.iterdir()] == ["x.block4"]
+    assert [p.name for p in tmp_path.iterdir()] == ["x.bin"]
 
 
 @given(st.lists(st.integers(0, 100), max_size=40), st.integers(1, 40), st.integers(1, 32))

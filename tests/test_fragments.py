@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import accelviz
-from accelviz.tensor_cores.fragments import SHAPES, fragments
-from accelviz.tensor_cores.rounding import TF32_UNIT, to_tf32, truncated_tf32
+from accelviz.plans.arithmetic import DROPPED_BITS, TF32_UNIT, to_tf32
+from accelviz.plans.fragments import SHAPES, fragments
 from tests.compilers import EMULATOR
 
 each_shape = pytest.mark.parametrize("name", SHAPES)
@@ -17,6 +17,12 @@ each_device = pytest.mark.parametrize(
 
 #: Elements that are added up exactly.
 WHOLE = ("int8", "int4", "bit")
+
+
+def truncated_tf32(x):
+    """Drop the bits that TF32 lacks, as tensor cores do with a float32 that nobody rounded."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    return (bits >> DROPPED_BITS << DROPPED_BITS).view(np.float32)
 
 
 def source(shape):

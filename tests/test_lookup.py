@@ -9,16 +9,9 @@ import accelviz
 from accelviz.analysis.lookup import find_row
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.graph import Graph
-from accelviz.plans import (
-    Buffers,
-    Call,
-    LaunchConfig,
-    Layout,
-    Plan,
-    Provenance,
-    Settings,
-    Strategy,
-)
+from accelviz.plans.launch import Call, LaunchConfig
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy
+from accelviz.plans.settings import Settings
 from accelviz.strategies import SDDMM, SPMM, find_strategy
 from accelviz.workload import Workload
 from tests.graphs import MADE

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import accelviz
 from accelviz.files import results_directory
 from accelviz.measure.records import recorded
-from accelviz.tensor_cores.windows import row_windows, untranslated_blocks
+from accelviz.partition.windows import row_windows, untranslated_blocks
 from benchmarks.pages import bits, checkers, convolution, sddmm, training
 from benchmarks.pages.__main__ import main, pages
 from benchmarks.pages.document import Page, Results, renewed, table

@@ -25,7 +25,7 @@ PACKAGE = ROOT / "accelviz"
 ROOMS = (
     *("errors", "files", "emulator", "arrays", "random", "store", "graph", "card", "workload"),
     "tiles",
-    *("datasets", "ordering", "partition", "plans", "tensor_cores", "strategies", "devices"),
+    *("datasets", "ordering", "partition", "plans", "strategies", "devices"),
     *("convolution", "layers", "bits", "many_gpus", "torch"),
     *("measure", "analysis", "plots", "widgets", "course", "demo", "cli", "__main__"),
 )

@@ -20,16 +20,8 @@ from accelviz.errors import AccelvizError, ArgumentError, KernelError, Partition
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.ordering.degree import SortedRows
-from accelviz.plans import (
-    Buffers,
-    Call,
-    KernelSpec,
-    LaunchConfig,
-    Layout,
-    Plan,
-    Provenance,
-    Strategy,
-)
+from accelviz.plans.launch import Call, KernelSpec, LaunchConfig
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy
 from accelviz.store import MOST_KEPT, Store
 from accelviz.strategies import SDDMM, SPMM
 from accelviz.strategies.blocks import csr_arrays

@@ -9,10 +9,10 @@ from accelviz import measure
 from accelviz.devices import find_device
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
+from accelviz.partition.shared_columns import LEAST_PART, MOST_PART, shared_columns
+from accelviz.partition.windows import row_windows
 from accelviz.strategies import SDDMM, SPMM, find_strategy
-from accelviz.tensor_cores.choice import chosen, sampled_reuse
-from accelviz.tensor_cores.shared_columns import LEAST_PART, MOST_PART, shared_columns
-from accelviz.tensor_cores.windows import row_windows
+from accelviz.strategies.choice import chosen, sampled_reuse
 from accelviz.workload import spread
 from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS

@@ -17,16 +17,9 @@ from accelviz.errors import (
     PartitionError,
 )
 from accelviz.measure.accuracy import Oracle
-from accelviz.plans import (
-    Buffers,
-    Call,
-    LaunchConfig,
-    Layout,
-    Plan,
-    Provenance,
-    Settings,
-    Strategy,
-)
+from accelviz.plans.launch import Call, LaunchConfig
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy
+from accelviz.plans.settings import Settings
 from accelviz.store import MOST_KEPT
 from accelviz.strategies import SPMM
 from accelviz.workload import Workload

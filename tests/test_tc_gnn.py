@@ -9,11 +9,12 @@ from accelviz.devices import find_device
 from accelviz.emulator.build import unavailable_reason
 from accelviz.errors import PartitionError
 from accelviz.measure.accuracy import Oracle
+from accelviz.plans.arithmetic import to_tf32
 from accelviz.strategies import SDDMM, SPMM, find_strategy
-from accelviz.tensor_cores.rounding import to_tf32, truncated_tf32
-from accelviz.tensor_cores.tc_gnn import window_warps
+from accelviz.strategies.tc_gnn import window_warps
 from tests.graphs import GRAPHS, graph_of_degrees
 from tests.inherited import weighted
+from tests.test_fragments import truncated_tf32
 
 OPERATIONS = pytest.mark.parametrize("operation", [SPMM, SDDMM], ids=lambda each: each.name)
 

@@ -6,7 +6,7 @@ import pytest
 from accelviz.devices import emulate
 from accelviz.devices.cuda import translation
 from accelviz.errors import PartitionError
-from accelviz.tensor_cores.windows import row_windows, untranslated_blocks
+from accelviz.partition.windows import row_windows, untranslated_blocks
 from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS, graph_of_degrees
 

@@ -1,7 +1,7 @@
 """Accel-GCN's block-level partition: Algorithms 1 and 2 (section III-C).
 
 The rows are in ascending order of degree, so everything here follows from the degree histogram
-alone. `block4` knows the bits of the int4 that describes a block.
+alone. An int4 describes a block.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from functools import cached_property
+from typing import Any
 
 import numba
 import numpy as np
@@ -18,18 +19,27 @@ import pandas as pd
 from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError, checked_integer
 from accelviz.ordering import DegreeHistogram, RowDegrees
-from accelviz.partition.block4 import FIELD_BITS as FIELD_BITS
-from accelviz.partition.block4 import FIELD_LIMIT, INT4_BYTES, ceil_div, part_nzs
-from accelviz.partition.block4 import WORD_LIMIT as WORD_LIMIT
-from accelviz.partition.block4 import BlockFields as BlockFields
-from accelviz.partition.block4 import pack as pack
-from accelviz.partition.block4 import unpack as unpack
 from accelviz.partition.metadata import WORD_BITS, Field, MetadataLine, numbered, word_lines
 from accelviz.partition.scheme import Scheme
 from accelviz.partition.summary import Loads, PartitionSummary
-from accelviz.workload import Workload
+from accelviz.workload import Workload, spread
 
 Words = npt.NDArray[np.uint32]
+
+#: `warp_nzs` and `block_rows` share the 32 bits of `info`, 16 each.
+FIELD_BITS = 16
+FIELD_LIMIT = (1 << FIELD_BITS) - 1
+#: Bytes of one block's metadata.
+INT4_BYTES = 16
+#: `row` and `loc` are signed 32-bit words of the int4.
+WORD_LIMIT = int(np.iinfo(np.int32).max)
+
+
+def ceil_div(dividend: Longs, divisor: Longs | int) -> Longs:
+    """Divide integers and round up."""
+    quotient: Longs = -(-dividend // divisor)
+    return quotient
+
 
 #: The published setting (section III-C and the ablations use 12 warps of up to 32 nonzeros).
 MAX_BLOCK_WARPS = 12
@@ -106,6 +116,169 @@ class BlockSetting:
             raise PartitionError("degrees", f"{degrees.min()} to {degrees.max()}", span)
         factor = self.factors[np.searchsorted(self.factors * self.max_warp_nzs, degrees)]
         return factor, self.max_block_warps // factor, ceil_div(degrees, factor)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockFields:
+    """The metadata of some blocks, decoded. Every array is int64 of shape (blocks,).
+
+    Attributes
+    ----------
+    degree : array
+        Degree of the block's rows.
+    first_row : array
+        First row, in degree-sorted order.
+    first_nz : array
+        Position of the block's first nonzero in the degree-sorted matrix (`loc` in the paper).
+    rows : array
+        Rows in the block; 1 where the block holds a part of one row.
+    warp_nzs : array
+        Nonzeros of each warp, except that a row's last warp may have fewer.
+    row_nzs : array
+        Nonzeros of each row inside this block: the degree, or the part of a split row.
+    """
+
+    degree: Longs
+    first_row: Longs
+    first_nz: Longs
+    rows: Longs
+    warp_nzs: Longs
+    row_nzs: Longs
+
+    @property
+    def warps_per_row(self) -> Longs:
+        """Warps of each row, int64, shape (blocks,): ceil(row_nzs / warp_nzs), but at least 1."""
+        return np.maximum(ceil_div(self.row_nzs, np.maximum(self.warp_nzs, 1)), 1)
+
+    def workload(self, start: int, block_warps: int) -> Workload:
+        """Spell out which of the `block_warps` warps does what; block `start` is the first.
+
+        A block deals out a share for each row, or, where `w` warps work on a row, `w` of them:
+        share `v` is part `v mod w` of row `v div w`. The shares go to the warps in turn.
+        """
+        per_row = self.warps_per_row
+        block, share = spread(self.rows * per_row)
+        row, part = np.divmod(share, per_row[block])
+        offset = part * self.warp_nzs[block]
+        return Workload(
+            block=start + block,
+            warp=share % block_warps,
+            row=self.first_row[block] + row,
+            nz_start=self.first_nz[block] + row * self.row_nzs[block] + offset,
+            nz_count=np.minimum(self.warp_nzs[block], self.row_nzs[block] - offset),
+        )
+
+
+def pack(fields: BlockFields, setting: BlockSetting) -> Ints:
+    """Encode decoded blocks as int4 metadata; the inverse of `unpack`.
+
+    Parameters
+    ----------
+    fields : BlockFields
+        Blocks made with `setting`.
+    setting : BlockSetting
+        Only its deg_bound is used.
+
+    Returns
+    -------
+    array of int32, shape (blocks, 4)
+
+    Raises
+    ------
+    PartitionError
+        If a field does not fit its bits.
+    """
+    whole = fields.degree <= setting.deg_bound
+    for name, field in (("warp_nzs", fields.warp_nzs), ("block_rows", fields.rows)):
+        if _outside(field[whole], FIELD_LIMIT):
+            raise PartitionError(name, f"{field[whole].max()}", f"0 to {FIELD_LIMIT}, 16 bits")
+    info = np.where(whole, fields.warp_nzs << FIELD_BITS | fields.rows, fields.row_nzs)
+    words = np.stack([fields.degree, fields.first_row, fields.first_nz, info], axis=1)
+    if _outside(words[:, :3], WORD_LIMIT):
+        raise PartitionError("metadata", "a word does not fit", f"0 to {WORD_LIMIT}, 31 bits")
+    return words.astype(np.uint32).view(np.int32)
+
+
+def _outside(array: Longs, most: int) -> bool:
+    return bool(array.size and (array.min() < 0 or array.max() > most))
+
+
+def unpack(metadata: Ints, setting: BlockSetting) -> BlockFields:
+    """Decode int4 metadata.
+
+    Parameters
+    ----------
+    metadata : array of int32, shape (blocks, 4)
+        As `block_partition` gives it.
+    setting : BlockSetting
+        The one it was made with. The meaning of `info` depends on its deg_bound.
+
+    Returns
+    -------
+    BlockFields
+
+    Raises
+    ------
+    PartitionError
+        If `metadata` is no int32 array of four columns, or cannot have been made with `setting`.
+
+    Notes
+    -----
+    The nonzeros of a part of a split row are dealt out to all warps of the block evenly,
+    `warp_nzs = ceil(info / max_block_warps)`; the paper leaves this to the kernel.
+    """
+    metadata = np.asarray(metadata)
+    _check_words(metadata)
+    fields = decoded(metadata, setting)
+    possible = (
+        (metadata[:, :3] >= (1, 0, 0)).all(axis=1)
+        & (fields.rows >= 1)
+        & (fields.warp_nzs >= 1)
+        & (fields.warp_nzs <= setting.max_warp_nzs)
+        & (fields.rows * fields.warps_per_row <= setting.max_block_warps)
+    )
+    if not possible.all():
+        block = int(np.argmin(possible))
+        words = ", ".join(str(word) for word in metadata[block])
+        raise PartitionError(
+            "metadata",
+            f"block {block} reads ({words}), which max_block_warps={setting.max_block_warps}, "
+            f"max_warp_nzs={setting.max_warp_nzs} cannot give",
+            "the setting that the metadata was made with",
+        )
+    return fields
+
+
+def decoded(metadata: Ints, setting: BlockSetting, *, numbered_parts: bool = False) -> BlockFields:
+    """Decode int4 metadata without a check; its words may be unsigned.
+
+    With `numbered_parts`, the last word of a part of a split row is its number in the row in place
+    of its nonzeros.
+    """
+    degree, first_row, first_nz, info = metadata.view(np.uint32).astype(np.int64).T
+    whole = degree <= setting.deg_bound
+    nonzeros = part_nzs(degree, info, setting.deg_bound) if numbered_parts else info
+    shares = ceil_div(nonzeros, setting.max_block_warps)
+    return BlockFields(
+        degree,
+        first_row,
+        first_nz,
+        rows=np.where(whole, info & FIELD_LIMIT, 1),
+        warp_nzs=np.where(whole, info >> FIELD_BITS, shares),
+        row_nzs=np.where(whole, degree, nonzeros),
+    )
+
+
+def part_nzs(degree: Any, part: Any, deg_bound: int) -> Any:
+    """Return how many nonzeros parts of split rows have, given degrees and part numbers."""
+    return np.minimum(deg_bound, degree - part * deg_bound)
+
+
+def _check_words(metadata: Ints) -> None:
+    if metadata.ndim != 2 or metadata.shape[1] != 4 or metadata.dtype != np.int32:
+        raise PartitionError(
+            "metadata", f"shape {metadata.shape} of {metadata.dtype}", "(blocks, 4) of int32"
+        )
 
 
 def block_partition(histogram: DegreeHistogram, setting: BlockSetting | None = None) -> Ints:
@@ -364,24 +537,24 @@ class BlockLevel(Scheme):
 
     def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
         """Count what the algorithms make; see `Scheme`."""
-        return _summary(rows, n_cols, BlockSetting(self.warps, self.most))
-
-
-def _summary(rows: RowDegrees, n_cols: int, setting: BlockSetting) -> PartitionSummary:
-    warps = setting.max_block_warps
-    blocks, kind = _patterns(rows.histogram, setting).kinds()
-    n_blocks = int(blocks.sum())
-    n_rows, per_row, part = blocks * kind.rows, kind.warps_per_row, kind.degree > setting.deg_bound
-    together = per_row > 1
-    cut_rows = int(rows.histogram.rows[rows.histogram.degrees > setting.deg_bound].sum())
-    return PartitionSummary(
-        blocks=n_blocks,
-        warps=n_blocks * warps,
-        slots=int(blocks @ kind.warp_nzs) * warps,
-        loads=Loads.of_shares(n_rows, kind.row_nzs, kind.warp_nzs),
-        metadata_bytes=INT4_BYTES * n_blocks,
-        rows_shared=int(n_rows[together & ~part].sum()) + (cut_rows if warps > 1 else 0),
-        rows_cut=cut_rows,
-        shared_atomics=int(n_rows[together] @ per_row[together]) * n_cols,
-        global_atomics=int(blocks[part].sum()) * n_cols,
-    )
+        setting, warps = BlockSetting(self.warps, self.most), self.warps
+        blocks, kind = _patterns(rows.histogram, setting).kinds()
+        n_blocks = int(blocks.sum())
+        n_rows, per_row, part = (
+            blocks * kind.rows,
+            kind.warps_per_row,
+            kind.degree > setting.deg_bound,
+        )
+        together = per_row > 1
+        cut_rows = int(rows.histogram.rows[rows.histogram.degrees > setting.deg_bound].sum())
+        return PartitionSummary(
+            blocks=n_blocks,
+            warps=n_blocks * warps,
+            slots=int(blocks @ kind.warp_nzs) * warps,
+            loads=Loads.of_shares(n_rows, kind.row_nzs, kind.warp_nzs),
+            metadata_bytes=INT4_BYTES * n_blocks,
+            rows_shared=int(n_rows[together & ~part].sum()) + (cut_rows if warps > 1 else 0),
+            rows_cut=cut_rows,
+            shared_atomics=int(n_rows[together] @ per_row[together]) * n_cols,
+            global_atomics=int(blocks[part].sum()) * n_cols,
+        )

@@ -15,8 +15,14 @@ import numpy as np
 from accelviz.arrays import Ints
 from accelviz.ordering import DegreeHistogram, RowDegrees
 from accelviz.ordering.degree import SortedRows
-from accelviz.partition.block4 import FIELD_LIMIT, INT4_BYTES, ceil_div, decoded
-from accelviz.partition.block_level import BlockSetting, RowPatterns
+from accelviz.partition.block_level import (
+    FIELD_LIMIT,
+    INT4_BYTES,
+    BlockSetting,
+    RowPatterns,
+    ceil_div,
+    decoded,
+)
 from accelviz.partition.nonzero_runs import check_numbers
 from accelviz.partition.scheme import Scheme
 from accelviz.partition.summary import Loads, PartitionSummary

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.arrays import Ints, Longs
-from accelviz.partition.block4 import ceil_div
+from accelviz.partition.block_level import ceil_div
 from accelviz.workload import Workload, spread
 
 #: How a warp's properties are packed into one word of the metadata: its slot, and four flags.

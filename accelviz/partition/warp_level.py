@@ -14,8 +14,7 @@ import numpy as np
 from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError
 from accelviz.ordering import RowDegrees
-from accelviz.partition.block4 import WORD_LIMIT, ceil_div
-from accelviz.partition.block_level import BlockSetting
+from accelviz.partition.block_level import WORD_LIMIT, BlockSetting, ceil_div
 from accelviz.partition.metadata import MetadataLine, word_lines
 from accelviz.partition.scheme import Scheme
 from accelviz.partition.summary import Loads, PartitionSummary

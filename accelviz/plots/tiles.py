@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 
 from accelviz.errors import ArgumentError
 from accelviz.plans import Plan
+from accelviz.plans.fragments import Shape
 from accelviz.plots.drawing import Look, count_ticks, new_axes, new_panels, rectangles
 from accelviz.plots.style import BLUE, GREY, GRID, ORANGE, WARP_COLOURS, ink, paler, tell, tidy
-from accelviz.tensor_cores.fragments import Shape
 from accelviz.tiles import Tiles
 
 #: Columns that get a number below, and tiles that get their count above.

@@ -11,19 +11,9 @@ import numpy as np
 from accelviz.graph import Graph
 from accelviz.partition.nonzero_runs import Products, run_workload
 from accelviz.partition.thread_groups import Vertex, thread_groups, vertex_workload
-from accelviz.plans import (
-    Buffers,
-    Call,
-    KernelSpec,
-    LaunchConfig,
-    Layout,
-    Plan,
-    Provenance,
-    Settings,
-    Strategy,
-    Widths,
-)
-from accelviz.plans.launch import WARP_SIZE
+from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
+from accelviz.plans.settings import Settings
 from accelviz.strategies.blocks import block_threads_of
 
 #: Products of an average row from which a block for each is faster than an atomic a product: where

@@ -33,7 +33,7 @@ from accelviz.datasets import bundled_graphs
 from accelviz.devices.cuda import cusparse
 from accelviz.graph import Graph
 from accelviz.ordering import vertex_order
-from accelviz.tensor_cores.windows import row_windows, untranslated_blocks
+from accelviz.partition.windows import row_windows, untranslated_blocks
 
 SIDE, BLOCK = 4096, 16
 BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256)

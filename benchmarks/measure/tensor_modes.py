@@ -27,10 +27,10 @@ from accelviz.devices.cuda.translation import translate_windows
 from accelviz.errors import AccelvizError
 from accelviz.graph import Graph, Pattern
 from accelviz.ordering import vertex_order
+from accelviz.partition.windows import row_windows
 from accelviz.plans import Operation, Plan
 from accelviz.strategies import SDDMM, SPMM, find_strategy
-from accelviz.tensor_cores.choice import sampled_reuse
-from accelviz.tensor_cores.windows import row_windows
+from accelviz.strategies.choice import sampled_reuse
 
 GRAPHS = (
     *("ppa-twin", "reddit-twin", "products-twin", "collab-twin", "collab-twin:rabbit"),

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from accelviz import plots
-from accelviz.tensor_cores.choice import LEAST_COLUMNS, LEAST_NONZEROS, LEAST_REUSE, WINDOW_ROWS
+from accelviz.strategies.choice import LEAST_COLUMNS, LEAST_NONZEROS, LEAST_REUSE, WINDOW_ROWS
 from benchmarks.pages.document import Page, Parts, Picture, Results, machine, markdown, table
 
 CASE = ["graph", "order", "columns"]

@@ -7,7 +7,7 @@ import pytest
 import accelviz
 from accelviz import plots
 from accelviz.errors import ArgumentError
-from accelviz.tensor_cores.fragments import SHAPES
+from accelviz.plans.fragments import SHAPES
 from tests.graphs import GRAPHS
 
 

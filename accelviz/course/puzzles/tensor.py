@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from accelviz.course.puzzles.puzzle import Case, Par, Puzzle, signed, unwritten
-from accelviz.tensor_cores.rounding import to_tf32
+from accelviz.plans.arithmetic import to_tf32
 
 
 def fragment(rng: np.random.Generator) -> Iterator[Case]:

@@ -17,8 +17,7 @@ from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.state import import_cupy
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.graph import Pattern
-from accelviz.partition.block4 import FIELD_BITS
-from accelviz.partition.block_level import BlockSetting
+from accelviz.partition.block_level import FIELD_BITS, BlockSetting
 from accelviz.partition.lane_groups import LanePartition
 from accelviz.partition.nonzero_runs import check_numbers
 from accelviz.plans import KernelSpec

@@ -10,8 +10,8 @@ from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.state import import_cupy
 from accelviz.errors import checked_integer
 from accelviz.graph import Pattern
+from accelviz.partition.windows import MOST_ROWS, Windows
 from accelviz.plans import KernelSpec
-from accelviz.tensor_cores.windows import MOST_ROWS, Windows
 
 #: Threads of a block, and the nonzeros that it translates.
 BLOCK_THREADS, CHUNK = 256, 1024

@@ -16,19 +16,10 @@ import numpy as np
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.nonzero_runs import rows_of_nonzeros
-from accelviz.plans import (
-    Buffers,
-    Call,
-    Description,
-    KernelSpec,
-    LaunchConfig,
-    Operation,
-    Plan,
-    Provenance,
-    Strategy,
-    Widths,
-)
-from accelviz.plans.launch import WARP_SIZE
+from accelviz.plans.description import Description
+from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
+from accelviz.plans.operation import Operation
+from accelviz.plans.plan import Buffers, Plan, Provenance, Strategy, Widths
 from accelviz.strategies.attention import walks
 from accelviz.strategies.fusegnn import (
     Block128,

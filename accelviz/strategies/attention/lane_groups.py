@@ -11,8 +11,7 @@ import numpy as np
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.ordering.degree import SortedRows
-from accelviz.partition.block4 import FIELD_BITS
-from accelviz.partition.block_level import BlockSetting
+from accelviz.partition.block_level import FIELD_BITS, BlockSetting
 from accelviz.partition.lane_groups import (
     WORDS,
     Subwarps,
@@ -20,23 +19,11 @@ from accelviz.partition.lane_groups import (
     subwarp_partition,
 )
 from accelviz.partition.nonzero_runs import numbers_32
-from accelviz.plans import (
-    Buffers,
-    Call,
-    Description,
-    KernelSpec,
-    LaneColumns,
-    LaunchConfig,
-    Layout,
-    Operation,
-    Plan,
-    Provenance,
-    Settings,
-    Strategy,
-    Widths,
-    setting,
-)
-from accelviz.plans.launch import WARP_SIZE
+from accelviz.plans.description import Description, LaneColumns
+from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
+from accelviz.plans.operation import Operation
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
+from accelviz.plans.settings import Settings, setting
 from accelviz.strategies.attention import walks
 from accelviz.strategies.blocks import POWERS
 from accelviz.strategies.lanes import Lanes

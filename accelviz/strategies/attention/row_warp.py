@@ -11,20 +11,10 @@ from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.nonzero_runs import numbers_32
 from accelviz.partition.row_split import RowSplit, row_workload
-from accelviz.plans import (
-    Buffers,
-    Call,
-    Description,
-    KernelSpec,
-    LaneColumns,
-    LaunchConfig,
-    Layout,
-    Operation,
-    Plan,
-    Provenance,
-    Widths,
-)
-from accelviz.plans.launch import WARP_SIZE
+from accelviz.plans.description import Description, LaneColumns
+from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
+from accelviz.plans.operation import Operation
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Widths
 from accelviz.strategies.attention import walks
 from accelviz.strategies.blocks import BlockWarps, RowStrategy, csr_arrays
 

@@ -11,21 +11,10 @@ from accelviz.errors import PartitionError
 from accelviz.graph import MAX_SIDE, Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import RowSplit, row_workload
-from accelviz.plans import (
-    Buffers,
-    Call,
-    Description,
-    KernelSpec,
-    LaunchConfig,
-    Layout,
-    Plan,
-    Provenance,
-    Settings,
-    Strategy,
-    Widths,
-    setting,
-)
-from accelviz.plans.launch import WARP_SIZE
+from accelviz.plans.description import Description
+from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
+from accelviz.plans.settings import Settings, setting
 from accelviz.strategies.blocks import block_threads_of
 from accelviz.strategies.convolution.operation import SCC, SCC_GRADIENT
 from accelviz.strategies.convolution.windows import prepared_windows

@@ -12,18 +12,10 @@ import numpy as np
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.partition.row_split import row_workload
-from accelviz.plans import (
-    Buffers,
-    Call,
-    KernelSpec,
-    LaunchConfig,
-    Layout,
-    Plan,
-    Provenance,
-    Widths,
-)
 from accelviz.plans.arithmetic import TERMS
-from accelviz.plans.launch import WARP_SIZE
+from accelviz.plans.fragments import TF32_CAPABILITY
+from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Widths
 from accelviz.strategies.convolution.operation import SCC_LAST
 from accelviz.strategies.convolution.strided_tiles import (
     GROUP_ARCH,
@@ -34,15 +26,14 @@ from accelviz.strategies.convolution.strided_tiles import (
     StridedSettings,
     chosen,
 )
-from accelviz.tensor_cores.fragments import TF32_CAPABILITY
-from accelviz.tensor_cores.shared_columns import SharedColumnsStrategy
+from accelviz.strategies.windows import WindowStrategy
 
 PACK_THREADS = 256
 #: Pixels of a tile by channels are counted in 32 bits.
 MOST_CHANNELS = 1 << 22
 
 
-class StridedWindows(SharedColumnsStrategy):
+class StridedWindows(WindowStrategy):
     """A dense product of pixels by channels and filters, without what no filter reads.
 
     With `arithmetic="3xtf32"` every number is the sum of two of TF32, and results are as exact as

@@ -12,20 +12,11 @@ from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError
 from accelviz.graph import MAX_SIDE, Graph, Pattern, taken_over
 from accelviz.ordering import Permutation
-from accelviz.plans import (
-    Buffers,
-    Call,
-    KernelSpec,
-    LaunchConfig,
-    Layout,
-    Plan,
-    Provenance,
-    Settings,
-    Widths,
-    setting,
-)
 from accelviz.plans.arithmetic import TERMS
-from accelviz.plans.launch import WARP_SIZE
+from accelviz.plans.fragments import TF32_CAPABILITY
+from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Widths
+from accelviz.plans.settings import Settings, setting
 from accelviz.store import Stopwatch
 from accelviz.strategies.convolution.operation import SCC_LAST_WEIGHTS
 from accelviz.strategies.convolution.strided_tiles import (
@@ -38,8 +29,7 @@ from accelviz.strategies.convolution.strided_tiles import (
     STEP,
     SUMMARY,
 )
-from accelviz.tensor_cores.fragments import TF32_CAPABILITY
-from accelviz.tensor_cores.shared_columns import SharedColumnsStrategy
+from accelviz.strategies.windows import WindowStrategy
 from accelviz.tiles import Tiles
 from accelviz.workload import Workload
 
@@ -236,7 +226,7 @@ def chosen(shape: tuple[int, int], n_cols: int, settings: WeightSettings) -> dic
     return cut
 
 
-class StridedWeights(SharedColumnsStrategy):
+class StridedWeights(WindowStrategy):
     """A warp has 64 filters by some channels, and adds up their products of all pixels.
 
     Of `arithmetic` see `strided_windows`. Further it takes `channels` (groups of 32 channels of a

@@ -6,18 +6,10 @@ from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.scheme import Library
-from accelviz.plans import (
-    Buffers,
-    Description,
-    Layout,
-    LibraryCall,
-    Plan,
-    Provenance,
-    Settings,
-    Strategy,
-    Widths,
-    setting,
-)
+from accelviz.plans.description import Description
+from accelviz.plans.launch import LibraryCall
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
+from accelviz.plans.settings import Settings, setting
 from accelviz.strategies.sddmm.operation import SDDMM
 
 #: How cuSPARSE is told of V: as the transpose of V in rows, or as V^T in columns.

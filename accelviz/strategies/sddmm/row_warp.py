@@ -9,19 +9,9 @@ import numpy as np
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import RowSplit, row_workload
-from accelviz.plans import (
-    Buffers,
-    Call,
-    Description,
-    KernelSpec,
-    LaneColumns,
-    LaunchConfig,
-    Layout,
-    Plan,
-    Provenance,
-    Widths,
-)
-from accelviz.plans.launch import WARP_SIZE
+from accelviz.plans.description import Description, LaneColumns
+from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Widths
 from accelviz.strategies.blocks import BlockWarps, RowStrategy, csr_arrays
 from accelviz.strategies.sddmm.operation import SDDMM
 

@@ -6,20 +6,12 @@ import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.plans import (
-    Buffers,
-    Call,
-    KernelSpec,
-    LaunchConfig,
-    Plan,
-    Provenance,
-    Settings,
-    Widths,
-    setting,
-)
+from accelviz.plans.fragments import TF32_CAPABILITY
+from accelviz.plans.launch import Call, KernelSpec, LaunchConfig
+from accelviz.plans.plan import Buffers, Plan, Provenance, Widths
+from accelviz.plans.settings import Settings, setting
 from accelviz.strategies.sddmm.operation import SDDMM
-from accelviz.tensor_cores.fragments import TF32_CAPABILITY
-from accelviz.tensor_cores.tc_gnn import (
+from accelviz.strategies.tc_gnn import (
     WINDOW_ROWS,
     TcGnnStrategy,
     translated,

@@ -8,32 +8,20 @@ import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.plans import (
-    Buffers,
-    Call,
-    Description,
-    KernelSpec,
-    LaneColumns,
-    LaunchConfig,
-    Layout,
-    Plan,
-    Provenance,
-    Settings,
-    Widths,
-    setting,
-)
-from accelviz.plans.arithmetic import TERMS
-from accelviz.plans.launch import MOST_BLOCK_WARPS
-from accelviz.strategies.sddmm.operation import SDDMM, check_heads
-from accelviz.tensor_cores.fragments import TF32_CAPABILITY
-from accelviz.tensor_cores.shared_columns import (
+from accelviz.partition.shared_columns import (
     WORD_COLUMNS,
-    SharedColumnsStrategy,
     shared_columns,
     shared_tiles,
-    widest,
     window_workload,
 )
+from accelviz.plans.arithmetic import TERMS
+from accelviz.plans.description import Description, LaneColumns
+from accelviz.plans.fragments import TF32_CAPABILITY
+from accelviz.plans.launch import MOST_BLOCK_WARPS, Call, KernelSpec, LaunchConfig
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Widths
+from accelviz.plans.settings import Settings, setting
+from accelviz.strategies.sddmm.operation import SDDMM, check_heads
+from accelviz.strategies.windows import WindowStrategy, widest
 
 #: Rows of a group: the columns of a product of fragments. Distinct columns in such a product.
 GROUP_ROWS, TILE_COLUMNS = 8, 16
@@ -57,7 +45,7 @@ class WindowTilesSettings(Settings):
         return self.arithmetic == "float16"
 
 
-class WindowTiles(SharedColumnsStrategy):
+class WindowTiles(WindowStrategy):
     """A warp has a window; 32 of its distinct columns by 8 of its rows are two products.
 
     Of each tile of 16 x 8 dot products those at nonzeros are written. With `arithmetic="3xtf32"`

@@ -31,23 +31,11 @@ from accelviz.partition.warp_level import (
     warp_partition,
     warp_workload,
 )
-from accelviz.plans import (
-    Buffers,
-    Call,
-    Description,
-    KernelSpec,
-    LaneColumns,
-    LaunchConfig,
-    Layout,
-    Plan,
-    Provenance,
-    Settings,
-    Strategy,
-    Widths,
-    setting,
-)
-from accelviz.plans.launch import STATIC_SHARED_BYTES, WARP_SIZE
+from accelviz.plans.description import Description, LaneColumns
+from accelviz.plans.launch import STATIC_SHARED_BYTES, WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.operation import FLOAT_BYTES
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
+from accelviz.plans.settings import Settings, setting
 from accelviz.store import Stopwatch
 from accelviz.strategies.blocks import column_tiles
 from accelviz.strategies.spmm.operation import SPMM

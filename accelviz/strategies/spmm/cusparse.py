@@ -5,18 +5,10 @@ from __future__ import annotations
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.scheme import Library
-from accelviz.plans import (
-    Buffers,
-    Description,
-    Layout,
-    LibraryCall,
-    Plan,
-    Provenance,
-    Settings,
-    Strategy,
-    Widths,
-    setting,
-)
+from accelviz.plans.description import Description
+from accelviz.plans.launch import LibraryCall
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
+from accelviz.plans.settings import Settings, setting
 from accelviz.strategies.spmm.operation import SPMM
 
 #: All that take a general matrix, so none of the blocked formats; CUSPARSE_SPMM_CSR_ALG1 and so on.

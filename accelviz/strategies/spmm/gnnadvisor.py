@@ -14,23 +14,18 @@ from accelviz.partition import neighbor_groups as bits
 from accelviz.partition.block_level import WORD_LIMIT
 from accelviz.partition.neighbor_groups import group_workload, neighbor_groups, warp_memory
 from accelviz.partition.warp_level import Runs
-from accelviz.plans import (
-    Buffers,
+from accelviz.plans.description import Description, LaneColumns
+from accelviz.plans.launch import (
+    MOST_BLOCK_WARPS,
+    STATIC_SHARED_BYTES,
+    WARP_SIZE,
     Call,
-    Description,
     KernelSpec,
-    LaneColumns,
     LaunchConfig,
-    Layout,
-    Plan,
-    Provenance,
-    Settings,
-    Strategy,
-    Widths,
-    setting,
 )
-from accelviz.plans.launch import MOST_BLOCK_WARPS, STATIC_SHARED_BYTES, WARP_SIZE
 from accelviz.plans.operation import FLOAT_BYTES
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
+from accelviz.plans.settings import Settings, setting
 from accelviz.store import Stopwatch
 from accelviz.strategies.blocks import block_warps_of, column_tiles
 from accelviz.strategies.spmm.operation import SPMM

@@ -6,23 +6,13 @@ import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.plans import (
-    Buffers,
-    Call,
-    Description,
-    KernelSpec,
-    LaneColumns,
-    LaunchConfig,
-    Plan,
-    Provenance,
-    Settings,
-    Widths,
-    setting,
-)
-from accelviz.plans.launch import MOST_BLOCK_WARPS
+from accelviz.plans.description import Description, LaneColumns
+from accelviz.plans.fragments import TF32_CAPABILITY
+from accelviz.plans.launch import MOST_BLOCK_WARPS, Call, KernelSpec, LaunchConfig
+from accelviz.plans.plan import Buffers, Plan, Provenance, Widths
+from accelviz.plans.settings import Settings, setting
 from accelviz.strategies.spmm.operation import SPMM
-from accelviz.tensor_cores.fragments import TF32_CAPABILITY
-from accelviz.tensor_cores.tc_gnn import (
+from accelviz.strategies.tc_gnn import (
     WINDOW_ROWS,
     WINDOWS,
     TcGnnStrategy,

@@ -10,20 +10,9 @@ from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.nonzero_runs import Products, rows_of_nonzeros, run_workload
 from accelviz.partition.row_split import RowSplit
-from accelviz.plans import (
-    Buffers,
-    Call,
-    Description,
-    KernelSpec,
-    LaneColumns,
-    LaunchConfig,
-    Layout,
-    Plan,
-    Provenance,
-    Strategy,
-    Widths,
-)
-from accelviz.plans.launch import WARP_SIZE
+from accelviz.plans.description import Description, LaneColumns
+from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.strategies.fusegnn import BlockSize
 from accelviz.strategies.spmm.fusegnn import FuseGnnGar, side_by_side
 from accelviz.strategies.spmm.operation import SPMM

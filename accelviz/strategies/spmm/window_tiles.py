@@ -9,33 +9,20 @@ import numpy as np
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.plans import (
-    Buffers,
-    Call,
-    Description,
-    KernelSpec,
-    LaneColumns,
-    LaunchConfig,
-    Layout,
-    Plan,
-    Provenance,
-    Settings,
-    Widths,
-    setting,
-)
-from accelviz.plans.arithmetic import TERMS
-from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
-from accelviz.strategies.spmm.operation import SPMM
-from accelviz.tensor_cores.fragments import TF32_CAPABILITY
-from accelviz.tensor_cores.shared_columns import (
-    SharedColumnsStrategy,
+from accelviz.partition.shared_columns import (
     cut_workspace,
-    part_columns_of,
     shared_columns,
     shared_tiles,
-    widest,
     window_workload,
 )
+from accelviz.plans.arithmetic import TERMS
+from accelviz.plans.description import Description, LaneColumns
+from accelviz.plans.fragments import TF32_CAPABILITY
+from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE, Call, KernelSpec, LaunchConfig
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Widths
+from accelviz.plans.settings import Settings, setting
+from accelviz.strategies.spmm.operation import SPMM
+from accelviz.strategies.windows import WindowStrategy, part_columns_of, widest
 
 #: Rows of a group: the columns of a product of fragments. Distinct columns of a step.
 GROUP_ROWS, STEP_COLUMNS = 8, 8
@@ -65,7 +52,7 @@ class WindowTilesSettings(Settings):
         return min(max(self.slab, least), -(-n_cols // least) * least)
 
 
-class WindowTiles(SharedColumnsStrategy):
+class WindowTiles(WindowStrategy):
     """A warp has a window of 8 rows or more; each of its distinct columns is loaded once.
 
     The product is transposed: 16 columns of X by 8 rows of A, so that rows of X become fragments as

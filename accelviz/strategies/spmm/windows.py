@@ -9,30 +9,18 @@ import numpy as np
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.plans import (
-    Buffers,
-    Call,
-    Description,
-    KernelSpec,
-    LaneColumns,
-    LaunchConfig,
-    Layout,
-    Plan,
-    Provenance,
-    Settings,
-    Widths,
-    setting,
-)
-from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
-from accelviz.strategies.spmm.operation import SPMM
-from accelviz.tensor_cores.shared_columns import (
+from accelviz.partition.shared_columns import (
     WORD_COLUMNS,
-    SharedColumnsStrategy,
     cut_workspace,
-    part_columns_of,
     shared_columns,
     window_workload,
 )
+from accelviz.plans.description import Description, LaneColumns
+from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE, Call, KernelSpec, LaunchConfig
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Widths
+from accelviz.plans.settings import Settings, setting
+from accelviz.strategies.spmm.operation import SPMM
+from accelviz.strategies.windows import WindowStrategy, part_columns_of
 
 #: Rows of a warp, whose sums are in registers.
 MOST_WARP_ROWS = 16
@@ -53,7 +41,7 @@ class WindowsSettings(Settings):
         return next(v for v in (1, 2, 4) if v == 4 or WARP_SIZE * v >= columns)
 
 
-class Windows(SharedColumnsStrategy):
+class Windows(WindowStrategy):
     """A block has a window of rows; each distinct column is copied into shared memory once.
 
     What sharing brings without tensor cores: float32, every nonzero reads its row of X from there.

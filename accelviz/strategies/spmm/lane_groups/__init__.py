@@ -13,7 +13,7 @@ from accelviz.graph import Graph, taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.ordering.degree import SortedRows
 from accelviz.ordering.local import is_local
-from accelviz.partition.block4 import FIELD_BITS
+from accelviz.partition.block_level import FIELD_BITS
 from accelviz.partition.lane_groups import (
     WORDS,
     LanePartition,
@@ -21,20 +21,9 @@ from accelviz.partition.lane_groups import (
     lane_group_workload,
     subwarp_partition,
 )
-from accelviz.plans import (
-    Buffers,
-    Call,
-    Description,
-    KernelSpec,
-    LaneColumns,
-    LaunchConfig,
-    Layout,
-    Plan,
-    Provenance,
-    Strategy,
-    Widths,
-)
-from accelviz.plans.launch import WARP_SIZE
+from accelviz.plans.description import Description, LaneColumns
+from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.store import Stopwatch
 from accelviz.strategies.lanes import VECTORS
 from accelviz.strategies.spmm.lane_groups.settings import Blocks, LaneGroupSettings

@@ -12,10 +12,10 @@ from accelviz.errors import PartitionError
 from accelviz.graph import MAX_SIDE, Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import RowSplit, row_workload
+from accelviz.partition.windows import row_windows, window_tiles
 from accelviz.plans import Description, Layout, Strategy, Widths
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.store import Stopwatch
-from accelviz.tensor_cores.windows import row_windows, window_tiles
 from accelviz.tiles import Tiles
 
 #: Rows of a window, which tensor cores fix.

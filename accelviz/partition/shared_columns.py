@@ -17,10 +17,8 @@ import numpy.typing as npt
 from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph, Pattern
-from accelviz.ordering import RowDegrees
-from accelviz.plans import Description, Strategy, Widths, setting
+from accelviz.partition.windows import Windows, row_windows, window_tiles
 from accelviz.store import Stopwatch
-from accelviz.tensor_cores.windows import Windows, row_windows, window_tiles
 from accelviz.tiles import Tiles
 from accelviz.workload import Workload, spread
 
@@ -169,28 +167,6 @@ def shared_tiles(pattern: Pattern, found: SharedColumns, width: int, each: int) 
     block[first[line] + place] = line // each
     block.setflags(write=False)
     return replace(tiles, block=block)
-
-
-class SharedColumnsStrategy(Strategy):
-    """What the strategies by windows say alike of their metadata."""
-
-    metadata_words = ("window", "first word", "columns", "parts | part")
-
-    def describe(self, settings: Any, rows: RowDegrees, widths: Widths) -> Description:
-        """Leave the blocks to the workload: they depend on shared columns."""
-        return Description()
-
-
-def part_columns_of() -> Any:
-    """Declare the setting of SpMM's strategies: more columns are cut; None leaves it to a rule."""
-    return setting(
-        None, "most distinct columns of a part", 1 << 20, step=WORD_COLUMNS, tries=(64, 256, 2048)
-    )
-
-
-def widest(n_cols: int, halves: bool) -> int:
-    """Return the columns that a copy of at most 16 bytes moves, a divisor of all."""
-    return next(v for v in (8, 4, 2, 1) if n_cols % v == 0 and v <= (8 if halves else 4))
 
 
 def chosen_part(windows: Windows) -> int:
