@@ -72,10 +72,10 @@ class Tiles:
         values : array of float32, shape (nnz,)
             Of the matrix's nonzeros.
         """
-        own = slice(self.pointers[tile], self.pointers[tile + 1])
-        found = np.zeros(self.rows * self.columns, np.float32)
-        found[self.places[own]] = values[self.nonzeros[own]]
-        return found.reshape(self.rows, self.columns)
+        nonzeros = slice(self.pointers[tile], self.pointers[tile + 1])
+        elements = np.zeros(self.rows * self.columns, np.float32)
+        elements[self.places[nonzeros]] = values[self.nonzeros[nonzeros]]
+        return elements.reshape(self.rows, self.columns)
 
     def check(self, row_pointers: Longs, columns: Ints) -> None:
         """Refuse tiles that do not hold every nonzero of a matrix once, in its own place.
@@ -88,15 +88,15 @@ class Tiles:
         times = np.bincount(self.nonzeros, minlength=columns.size)
         if times.size != columns.size or np.any(times != 1):
             wrong = int(np.argmax(times != 1)) if times.size == columns.size else columns.size
-            what = f"nonzero {wrong} lies in {times[wrong]} tiles"
-            raise PartitionError("tiles", what, "every nonzero in one")
+            problem = f"nonzero {wrong} lies in {times[wrong]} tiles"
+            raise PartitionError("tiles", problem, "every nonzero in one")
         tile, _ = spread(self.counts)
         row, column = np.divmod(self.places, self.columns)
         own_row = np.searchsorted(row_pointers, self.nonzeros, side="right") - 1
-        right = (self.first_row[tile] + row == own_row) & (row < self.rows)
-        right &= self.senders[tile, column] == columns[self.nonzeros]
-        if not right.all():
-            wrong = int(self.nonzeros[np.argmin(right)])
+        fits = (self.first_row[tile] + row == own_row) & (row < self.rows)
+        fits &= self.senders[tile, column] == columns[self.nonzeros]
+        if not fits.all():
+            wrong = int(self.nonzeros[np.argmin(fits)])
             raise PartitionError(
                 "tiles", f"nonzero {wrong} is in a wrong place", "its row and column"
             )

@@ -389,8 +389,8 @@ class RowPatterns:
             [self.warp_nzs, self.warp_nzs, one * bound // warps, ceil_div(rest, warps)]
         )
         row_nzs = np.concatenate([self.degrees, self.degrees, one * bound, rest])
-        made = (degree, 0 * degree, 0 * degree, rows, warp_nzs, row_nzs)
-        return blocks[blocks > 0], BlockFields(*(array[blocks > 0] for array in made))
+        columns = (degree, 0 * degree, 0 * degree, rows, warp_nzs, row_nzs)
+        return blocks[blocks > 0], BlockFields(*(array[blocks > 0] for array in columns))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -488,7 +488,7 @@ def block_level_lines(
     PartitionError
         If the metadata cannot have been made with `setting`.
     """
-    found = []
+    records = []
     numbers = numbered(blocks)
     for block, line in zip(numbers, word_lines(metadata, numbers, called="block"), strict=True):
         fields = unpack(metadata[block : block + 1], setting)
@@ -516,8 +516,8 @@ def block_level_lines(
             )
         begin = (("degree", degree), ("first place", row), ("first nonzero (loc)", loc))
         words = (*((Field(name, WORD_BITS, value),) for name, value in begin), info)
-        found.append(MetadataLine(line.title, line.words, words, meaning))
-    return found
+        records.append(MetadataLine(line.title, line.words, words, meaning))
+    return records
 
 
 def _counted(nonzeros: int) -> str:

@@ -148,8 +148,8 @@ def subwarp_partition(
             metadata = in_place_order(metadata, cut_blocks, output_rows)
         metadata.setflags(write=False)
     columns = rows.pattern.column_indices
-    made = LanePartition(metadata, cut_blocks, output_rows, columns, rows.nonzero_order)
-    return made, clock.seconds
+    partition = LanePartition(metadata, cut_blocks, output_rows, columns, rows.nonzero_order)
+    return partition, clock.seconds
 
 
 def lane_group_workload(metadata: Ints, setting: BlockSetting, start: int, stop: int) -> Workload:

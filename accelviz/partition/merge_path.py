@@ -107,8 +107,8 @@ def merge_path_workload(
     rows = first_rows[first : last + 1].astype(np.int64)
     nonzeros = first_nonzeros(row_pointers, first_rows, warp_items, first, last + 1)
     # A share can reach into the row whose end is the next share's, if there is a row left.
-    owner, place = spread(np.minimum(rows[1:] + 1, row_pointers.size - 1) - rows[:-1])
-    row = rows[owner] + place
+    owner, offset = spread(np.minimum(rows[1:] + 1, row_pointers.size - 1) - rows[:-1])
+    row = rows[owner] + offset
     nz_start = np.maximum(row_pointers[row], nonzeros[owner])
     nz_count = np.minimum(row_pointers[row + 1], nonzeros[owner + 1]) - nz_start
     ends_empty = (row_pointers[row] == row_pointers[row + 1]) & (row < rows[owner + 1])

@@ -84,21 +84,21 @@ def word_lines(
     """
     array = np.asarray(metadata)
     if array.ndim not in (1, 2) or array.dtype.kind not in "iu" or array.dtype.itemsize != 4:
-        right = "32-bit integers, a line a block or warp"
-        raise ArgumentError("metadata", f"a {array.ndim}-D array of {array.dtype}", right)
+        expected = "32-bit integers, a line a block or warp"
+        raise ArgumentError("metadata", f"a {array.ndim}-D array of {array.dtype}", expected)
     table = array.reshape(len(array), -1) if array.size else np.empty((0, 0), np.int32)
     if names and len(names) != table.shape[1]:
         raise ArgumentError("names", f"{len(names)} names", f"{table.shape[1]}, as many as words")
-    found = []
+    records = []
     for line in numbered(lines):
         if not 0 <= line < len(table):
-            there = f"0 to {len(table) - 1:,}"
-            raise ArgumentError(f"{called}s", f"there is no {called} {line}", there)
+            bounds = f"0 to {len(table) - 1:,}"
+            raise ArgumentError(f"{called}s", f"there is no {called} {line}", bounds)
         signed = table[line].tolist()
         words = tuple(word % (1 << WORD_BITS) for word in signed)
-        fields = tuple(_fields(*each) for each in zip(names, signed, strict=False))
-        found.append(MetadataLine(f"{called} {line:,}", words, fields))
-    return found
+        fields = tuple(_fields(*word) for word in zip(names, signed, strict=False))
+        records.append(MetadataLine(f"{called} {line:,}", words, fields))
+    return records
 
 
 def _fields(name: str, word: int) -> tuple[Field, ...]:
@@ -107,7 +107,7 @@ def _fields(name: str, word: int) -> tuple[Field, ...]:
         return (Field(name, WORD_BITS, word),)
     half = WORD_BITS // 2
     parts = (upper, word >> half & (1 << half) - 1), (lower, word & (1 << half) - 1)
-    return tuple(Field(each, half, value) for each, value in parts)
+    return tuple(Field(label, half, value) for label, value in parts)
 
 
 def numbered(lines: int | Iterable[int]) -> list[int]:

@@ -47,10 +47,10 @@ def numbers_32(order: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
     """
     if order.itemsize != 4:
         return order.astype(np.uint32)
-    found = _NUMBERS.get(id(order))
-    if found is None or found.base is not order:
-        found = _NUMBERS[id(order)] = order.view(np.uint32)
-    return found
+    numbers = _NUMBERS.get(id(order))
+    if numbers is None or numbers.base is not order:
+        numbers = _NUMBERS[id(order)] = order.view(np.uint32)
+    return numbers
 
 
 def rows_of_nonzeros(graph: Graph) -> tuple[Ints, dict[str, float]]:
@@ -99,8 +99,8 @@ def run_workload(
     new[1:] = (worker[1:] != worker[:-1]) | (row[1:] != row[:-1])
     begins = np.flatnonzero(new)
     count = np.diff(np.append(begins, nonzeros.size))
-    block, own = np.divmod(worker[begins], workers)
-    return Workload(block, own, row[begins], nonzeros[begins], count)
+    block, in_block = np.divmod(worker[begins], workers)
+    return Workload(block, in_block, row[begins], nonzeros[begins], count)
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def _summary(
     many, rest = divmod(nnz, int(cuts[-1]))
     loads = [np.diff(cuts), np.diff(np.minimum(cuts, rest))]
     times = np.repeat([many, 1], period)
-    busiest = [int(each.reshape(-1, warps).max(axis=1).sum()) for each in loads]
+    busiest = [int(load.reshape(-1, warps).max(axis=1).sum()) for load in loads]
     shared = cut = None
     if rows.row_pointers is not None:
         begin, end = rows.row_pointers[:-1], rows.row_pointers[1:]

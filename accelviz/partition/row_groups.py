@@ -37,15 +37,15 @@ def row_group_workload(
     start, stop : int
     """
     n_rows, n_long = row_pointers.size - 1, long.size
-    own = long[start : min(stop, n_long)]
-    degree = row_pointers[own + 1] - row_pointers[own]
+    long_row = long[start : min(stop, n_long)]
+    degree = row_pointers[long_row + 1] - row_pointers[long_row]
     share = -(-degree // groups)
     owner, part = spread(-(-degree // share))
     parts = Workload(
         start + owner,
         part,
-        own[owner],
-        row_pointers[own][owner] + part * share[owner],
+        long_row[owner],
+        row_pointers[long_row][owner] + part * share[owner],
         np.minimum(share[owner], degree[owner] - part * share[owner]),
     )
     units = [max(0, block - n_long) * groups for block in (start, stop)]
@@ -83,9 +83,9 @@ def _summary(rows: RowDegrees, most: int, heads: int, warps: int) -> PartitionSu
     )
     slots = None
     if rows.row_pointers is not None:
-        own = np.diff(rows.row_pointers)
-        per_group = np.zeros(own.size * heads, np.int64)
-        per_group[::heads] = np.where(own > most, 0, own)
+        degree = np.diff(rows.row_pointers)
+        per_group = np.zeros(degree.size * heads, np.int64)
+        per_group[::heads] = np.where(degree > most, 0, degree)
         slots = slots_of(per_group, warps) + int(counts[is_long] @ share[is_long]) * warps
     return PartitionSummary(
         blocks=blocks,

@@ -33,9 +33,9 @@ def row_workload(
     rows_per_block = rows_per_warp * block_warps
     last = min(stop * rows_per_block, row_pointers.size - 1)
     rows = np.arange(min(start * rows_per_block, last), last)
-    block, place = np.divmod(rows, rows_per_block)
+    block, offset = np.divmod(rows, rows_per_block)
     degrees = row_pointers[rows + 1] - row_pointers[rows]
-    return Workload(block, place // rows_per_warp, rows, row_pointers[rows], degrees)
+    return Workload(block, offset // rows_per_warp, rows, row_pointers[rows], degrees)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def shared_columns(
 
     Returns
     -------
-    found : SharedColumns
+    shared : SharedColumns
     seconds : dict of str to float
         What that took on the host, step by step.
 
@@ -102,8 +102,8 @@ def shared_columns(
             windows = row_windows(graph, rows)
         with clock.step("words"):
             words = windows.blocks(WORD_COLUMNS)
-            window, place = spread(words)
-            index = windows.pointers[window] + place * WORD_COLUMNS
+            window, offset = spread(words)
+            index = windows.pointers[window] + offset * WORD_COLUMNS
             index = np.minimum(
                 index[:, None] + np.arange(WORD_COLUMNS), windows.pointers[window + 1][:, None] - 1
             )
@@ -139,32 +139,32 @@ def shared_columns(
             array.setflags(write=False)
         return SharedColumns(windows, metadata, wanted, n_cut, starts, columns, bits)
 
-    made, seconds = graph.store.prepared(f"shared columns of {rows} rows", translate)
-    windows, first_words, columns, bits = made
-    found, more = graph.store.prepared(f"shared columns of {rows} rows, {part_columns}", cut)
-    return found, {**seconds, **more}
+    translation, seconds = graph.store.prepared(f"shared columns of {rows} rows", translate)
+    windows, first_words, columns, bits = translation
+    shared, more = graph.store.prepared(f"shared columns of {rows} rows, {part_columns}", cut)
+    return shared, {**seconds, **more}
 
 
-def shared_tiles(pattern: Pattern, found: SharedColumns, width: int, each: int) -> Tiles:
+def shared_tiles(pattern: Pattern, shared: SharedColumns, width: int, block_records: int) -> Tiles:
     """Cut windows into tiles of `width` columns, a divisor of 32, and tell each one's block.
 
     Parameters
     ----------
     pattern : Pattern
-    found : SharedColumns
+    shared : SharedColumns
         Of its windows.
     width : int
-    each : int
+    block_records : int
         Lines of the metadata that a block of the launch has.
     """
-    tiles = window_tiles(pattern, found.windows, width)
-    window, first_word, columns = found.metadata[:, :3].astype(np.int64).T
-    line, place = spread(-(-columns // width))
-    words, blocks = found.windows.blocks(WORD_COLUMNS), found.windows.blocks(width)
+    tiles = window_tiles(pattern, shared.windows, width)
+    window, first_word, columns = shared.metadata[:, :3].astype(np.int64).T
+    line, offset = spread(-(-columns // width))
+    words, blocks = shared.windows.blocks(WORD_COLUMNS), shared.windows.blocks(width)
     begun = first_word - (np.cumsum(words) - words)[window]  # words of earlier parts
     first = (np.cumsum(blocks) - blocks)[window] + begun * (WORD_COLUMNS // width)
     block = np.empty_like(tiles.block)
-    block[first[line] + place] = line // each
+    block[first[line] + offset] = line // block_records
     block.setflags(write=False)
     return replace(tiles, block=block)
 
@@ -178,21 +178,21 @@ def chosen_part(windows: Windows) -> int:
 
 
 def cut_workspace(
-    found: SharedColumns, n_cols: int, tiles: int
+    shared: SharedColumns, n_cols: int, tiles: int
 ) -> dict[str, tuple[int, npt.DTypeLike]]:
     """Return the zeroed workspace in which the parts of a cut window meet, two or more of each."""
-    places = max(found.cut_blocks // 2, 1)
+    places = max(shared.cut_blocks // 2, 1)
     return {
-        "cut_sums": (places * found.windows.rows * n_cols, np.float32),
+        "cut_sums": (places * shared.windows.rows * n_cols, np.float32),
         "arrivals": (places * tiles, np.uint32),
     }
 
 
 def window_workload(
     row_pointers: Longs,
-    found: SharedColumns,
+    shared: SharedColumns,
     warp_rows: int,
-    each: int,
+    block_records: int,
     start: int,
     stop: int,
 ) -> Workload:
@@ -201,10 +201,10 @@ def window_workload(
     Parameters
     ----------
     row_pointers : array of int64, shape (n_rows + 1,)
-    found : SharedColumns
+    shared : SharedColumns
     warp_rows : int
         Rows of a warp.
-    each : int
+    block_records : int
         Lines of the metadata that a block of the launch has, a warp each; 1 where a block has one.
     start, stop : int
 
@@ -213,21 +213,27 @@ def window_workload(
     Workload
         A record for each row and block with nonzeros, and one for each row without.
     """
-    rows, n_rows = found.windows.rows, row_pointers.size - 1
-    first, last = start * each, min(stop * each, len(found.metadata))
-    metadata = found.metadata[first:last]
-    begin = found.starts[first:last].astype(np.int64)
+    rows, n_rows = shared.windows.rows, row_pointers.size - 1
+    first, last = start * block_records, min(stop * block_records, len(shared.metadata))
+    metadata = shared.metadata[first:last]
+    begin = shared.starts[first:last].astype(np.int64)
     row = metadata[:, :1].astype(np.int64) * rows + np.arange(rows)
     row_begin, row_end = (row_pointers[np.minimum(row + i, n_rows)] for i in (0, 1))
     number, parts = metadata[:, 3:] & 0xFFFF, metadata.view(np.uint32)[:, 3:] >> 16
     # A part ends where the next line begins, the last one with its row.
     after = np.full_like(begin, -1)
-    after[: len(found.starts) - first - 1] = found.starts[first + 1 : last + 1]
+    after[: len(shared.starts) - first - 1] = shared.starts[first + 1 : last + 1]
     end = np.where(number + 1 < parts, after, row_end)
-    there = (row < n_rows) & ((end > begin) | (row_begin == row_end) & (number == 0))
-    line, place = own = np.nonzero(there)
-    warp = place // warp_rows + line % each
-    return Workload(start + line // each, warp, row[own], begin[own], end[own] - begin[own])
+    has_work = (row < n_rows) & ((end > begin) | (row_begin == row_end) & (number == 0))
+    line, row_index = selected = np.nonzero(has_work)
+    warp = row_index // warp_rows + line % block_records
+    return Workload(
+        start + line // block_records,
+        warp,
+        row[selected],
+        begin[selected],
+        end[selected] - begin[selected],
+    )
 
 
 @numba.njit(cache=True, nogil=True)
@@ -238,8 +244,8 @@ def _set_bits(
     for row in range(row_pointers.size - 1):
         first = first_words[row // rows]
         for k in range(row_pointers[row], row_pointers[row + 1]):
-            place = edge_to_column[k]
-            bits[first + place // 32, row % rows] |= np.uint32(1) << np.uint32(place % 32)
+            column = edge_to_column[k]
+            bits[first + column // 32, row % rows] |= np.uint32(1) << np.uint32(column % 32)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -60,9 +60,9 @@ class Loads:
     @classmethod
     def gathered(cls, nonzeros: Longs, warps: Longs) -> Loads:
         """Add up the warps of entries with equally many nonzeros."""
-        distinct, place = np.unique(nonzeros, return_inverse=True)
+        distinct, index = np.unique(nonzeros, return_inverse=True)
         sums = np.zeros(distinct.size, dtype=np.int64)
-        np.add.at(sums, place, warps)
+        np.add.at(sums, index, warps)
         work = (distinct > 0) & (sums > 0)
         return cls(distinct[work], sums[work])
 
@@ -199,7 +199,8 @@ def statistics(slices: Iterable[Workload], n_blocks: int, warps_per_block: int) 
         slots += int(per_warp.max(axis=1, initial=0).sum()) * warps_per_block
         counted.append(Loads.counted(np.bincount(per_warp.ravel())))
     nonzeros, warps = (
-        np.concatenate([getattr(each, name) for each in counted]) for name in ("nonzeros", "warps")
+        np.concatenate([getattr(loads_of_slice, name) for loads_of_slice in counted])
+        for name in ("nonzeros", "warps")
     )
     loads = Loads.gathered(nonzeros, warps)
     return PartitionSummary(n_blocks, n_blocks * warps_per_block, slots, loads)

@@ -36,10 +36,10 @@ def vertex_workload(row_pointers: Longs, groups: int, start: int, stop: int) -> 
     if groups == 1:
         return row_workload(row_pointers, 1, 1, start, stop)
     degrees = np.diff(row_pointers[start : stop + 1])
-    owner, place = spread(np.maximum(degrees, 1))
+    owner, offset = spread(np.maximum(degrees, 1))
     row = start + owner
     counts = np.minimum(degrees, 1)[owner]
-    return Workload(row, place % groups, row, row_pointers[row] + place, counts)
+    return Workload(row, offset % groups, row, row_pointers[row] + offset, counts)
 
 
 @dataclass(frozen=True)

@@ -92,10 +92,10 @@ def row_windows(graph: Any, rows: int) -> Windows:
     """
     graph = load_pattern(graph)
     rows = checked_integer("rows", rows, MOST_ROWS)
-    found = _translated(graph.row_pointers, graph.column_indices, graph.shape[1], rows)
-    for array in found:
+    arrays = _translated(graph.row_pointers, graph.column_indices, graph.shape[1], rows)
+    for array in arrays:
         array.setflags(write=False)
-    return Windows(rows, *found)
+    return Windows(rows, *arrays)
 
 
 def untranslated_blocks(graph: Any, rows: int, width: int) -> Longs:
@@ -137,19 +137,19 @@ def window_tiles(graph: Graph | Pattern, windows: Windows, width: int) -> Tiles:
         Columns of a tile.
     """
     blocks = windows.blocks(width)
-    window, place = spread(blocks)
-    first = windows.pointers[window] + place * width
+    window, offset = spread(blocks)
+    first = windows.pointers[window] + offset * width
     index = first[:, None] + np.arange(width)
     inside = index < windows.pointers[window + 1][:, None]
     index[~inside] = 0
     senders = windows.senders[index] if windows.senders.size else index.astype(np.int32)
     senders[~inside] = -1
     first_tile = np.cumsum(blocks) - blocks
-    found = _dealt(
+    nonzero_arrays = _dealt(
         graph.row_pointers, windows.edge_to_column, first_tile, windows.rows, width, window.size
     )
     first_row = (window * windows.rows).astype(np.int32)
-    arrays = window, first_row, senders, *found
+    arrays = window, first_row, senders, *nonzero_arrays
     for array in arrays:
         array.setflags(write=False)
     return Tiles(windows.rows, width, *arrays)
@@ -187,7 +187,7 @@ def _translated(
     pointers = np.zeros(windows + 1, np.int64)
     # Neither is cleared between windows: a column is new to a window that is not its last one.
     last_window = np.full(n_columns, -1, np.int32)
-    place = np.empty(n_columns, np.int32)
+    position = np.empty(n_columns, np.int32)
     senders = np.empty(columns.size, np.int32)
     edge_to_column = np.empty(columns.size, np.int32)
     end = 0
@@ -201,11 +201,11 @@ def _translated(
                 last_window[column] = window
                 senders[end] = column
                 end += 1
-        own = senders[first:end]
-        own.sort()
-        for i in range(own.size):
-            place[own[i]] = i
+        distinct = senders[first:end]
+        distinct.sort()
+        for i in range(distinct.size):
+            position[distinct[i]] = i
         for k in range(start, stop):
-            edge_to_column[k] = place[columns[k]]
+            edge_to_column[k] = position[columns[k]]
         pointers[window + 1] = end
     return pointers, senders[:end].copy(), edge_to_column

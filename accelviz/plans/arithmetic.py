@@ -43,8 +43,8 @@ def to_tf32(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
     half = np.where(np.isfinite(x), np.uint32(1 << (DROPPED_BITS - 1)), np.uint32(0))
-    kept = np.uint32((1 << 32) - (1 << DROPPED_BITS))
-    return ((bits + half) & kept).astype(np.uint32).view(np.float32)
+    mask = np.uint32((1 << 32) - (1 << DROPPED_BITS))
+    return ((bits + half) & mask).astype(np.uint32).view(np.float32)
 
 
 def to_f16(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

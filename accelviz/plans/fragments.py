@@ -110,6 +110,6 @@ def fragments(
     """
     lane, register, part = np.moveaxis(shape.lanes(matrix), -1, 0)
     bits = _REGISTER_BITS if matrix == "C" else shape.bits
-    found = np.zeros((WARP_SIZE, shape.registers(matrix)), np.uint32)
-    np.bitwise_or.at(found, (lane, register), elements << (part * bits).astype(np.uint32))
-    return found
+    registers = np.zeros((WARP_SIZE, shape.registers(matrix)), np.uint32)
+    np.bitwise_or.at(registers, (lane, register), elements << (part * bits).astype(np.uint32))
+    return registers

@@ -124,10 +124,10 @@ class KernelSpec:
         except OSError as error:
             names = files.kernel_names()
             near = [name for name in names if name.startswith(f"{self.file.partition('/')[0]}/")]
-            right = "give its text as KernelSpec(..., code=text), or the name of a file there: "
-            right += ", ".join(near or names)
-            what = f"there is no such file in kernels/ ({error.strerror})"
-            raise KernelError(self.file, what, right) from error
+            expected = "give its text as KernelSpec(..., code=text), or the name of a file there: "
+            expected += ", ".join(near or names)
+            problem = f"there is no such file in kernels/ ({error.strerror})"
+            raise KernelError(self.file, problem, expected) from error
 
     def configured_source(self) -> str:
         """Return what is compiled: the source behind its `Config`, with the file's own lines."""

@@ -81,8 +81,8 @@ class Operand:
             words = np.asarray(value)
             fits = words.shape == (len(self.default),) and words.dtype.kind in "iu"
             if not fits or words.min() < 0 or words.max() >= 1 << 32:
-                right = f"{len(self.default)} integers of 0 or more, below 2^32"
-                raise ArgumentError(self.name, f"got {value!r}", right)
+                expected = f"{len(self.default)} integers of 0 or more, below 2^32"
+                raise ArgumentError(self.name, f"got {value!r}", expected)
             return words.astype(np.uint32)
         if isinstance(value, np.ndarray) and not value.ndim:
             value = value.item()
@@ -90,8 +90,8 @@ class Operand:
         if not fits or isinstance(value, bool) or not self.least <= value < self.below:
             ends = [f"at least {self.least:g}"] * (self.least > -math.inf)
             ends += [f"below {self.below:g}"] * (self.below < math.inf)
-            right = f"a number {' and '.join(ends) or 'that is finite'}"
-            raise ArgumentError(self.name, f"got {value!r}", right)
+            expected = f"a number {' and '.join(ends) or 'that is finite'}"
+            raise ArgumentError(self.name, f"got {value!r}", expected)
         return np.float32(value)
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -188,7 +188,7 @@ class Operation:
     operands: Mapping[str, Operand] = field(init=False)
 
     def __post_init__(self) -> None:
-        operands = {each.name: each for each in (*self.inputs, *self.outputs)}
+        operands = {operand.name: operand for operand in (*self.inputs, *self.outputs)}
         object.__setattr__(self, "operands", operands)
 
     def __eq__(self, other: object) -> bool:
@@ -200,12 +200,14 @@ class Operation:
     @functools.cached_property  # every call asks for it
     def dense(self) -> tuple[Operand, ...]:
         """The inputs that a caller must give: all but weights, numbers and words."""
-        return tuple(each for each in self.inputs if not each.weights and each.default is None)
+        return tuple(
+            operand for operand in self.inputs if not operand.weights and operand.default is None
+        )
 
     @functools.cached_property
     def settings(self) -> tuple[Operand, ...]:
         """The inputs that are numbers or words, each with a default."""
-        return tuple(each for each in self.inputs if each.default is not None)
+        return tuple(operand for operand in self.inputs if operand.default is not None)
 
     def named(self, *dense: Any, **operands: Any) -> dict[str, Any]:
         """Return operands by name, the dense inputs being given in their order.
@@ -215,7 +217,7 @@ class Operation:
         ArgumentError
             If there are too few or too many, or one has a name that the operation does not know.
         """
-        names = [each.name for each in self.dense]
+        names = [operand.name for operand in self.dense]
         if len(dense) != len(names):
             raise ArgumentError(
                 "operands", f"{len(dense)} for {self.formula}", f"{', '.join(names)}, in this order"
@@ -227,11 +229,11 @@ class Operation:
 
     def rounded(self, operands: Mapping[str, Any], storage: str) -> dict[str, Any]:
         """Return host operands as kernels find them: the gathered ones as storage rounds them."""
-        found = dict(operands)
-        for each in self.inputs:
-            if each.gathered:
-                found[each.name] = restored(stored(found[each.name], storage), storage)
-        return found
+        arrays = dict(operands)
+        for operand in self.inputs:
+            if operand.gathered:
+                arrays[operand.name] = restored(stored(arrays[operand.name], storage), storage)
+        return arrays
 
     def sizes(self, pattern: Pattern, widths: Mapping[str, int]) -> dict[str, int]:
         """Return the length of every axis."""
@@ -246,7 +248,7 @@ class Operation:
         ArgumentError
             If an input has another number of axes, or no element along a width.
         """
-        found: dict[str, int] = {}
+        widths: dict[str, int] = {}
         for operand in self.dense:
             shape = tuple(operands[operand.name].shape)
             if len(shape) != len(operand.axes):
@@ -254,8 +256,8 @@ class Operation:
                 vector = "; write X[:, None] for a vector" if len(shape) == 1 else ""
                 raise ArgumentError(operand.name, f"shape {shape}", wanted + vector)
             for axis, size in zip(operand.axes, shape, strict=True):
-                if axis in self.widths and axis not in found:
+                if axis in self.widths and axis not in widths:
                     if size < 1:
                         raise ArgumentError(operand.name, f"shape {shape}", f"at least one {axis}")
-                    found[axis] = size
-        return found
+                    widths[axis] = size
+        return widths

@@ -392,8 +392,8 @@ class Plan:
         return self.permutation.order
 
     def __repr__(self) -> str:
-        given = {**self.widths, **self.parameters}
-        settings = "".join(f", {name}={value}" for name, value in given.items())
+        values = {**self.widths, **self.parameters}
+        settings = "".join(f", {name}={value}" for name, value in values.items())
         grid = " x ".join(str(side) for side in self.launch.grid[:2])
         work = f"{grid} blocks of {self.launch.warps_per_block} warps"
         if isinstance(self.calls[0], LibraryCall):
@@ -508,7 +508,7 @@ class Strategy(ABC):
         """Return its settings' defaults, by name."""
         return {name: declared.default for name, declared in self.parameters.items()}
 
-    def checked(self, n_cols: int, given: Mapping[str, Any]) -> tuple[dict[str, int], Any]:
+    def checked(self, n_cols: int, options: Mapping[str, Any]) -> tuple[dict[str, int], Any]:
         """Sort keywords into all widths and the settings, none of them resolved.
 
         Raises
@@ -519,15 +519,15 @@ class Strategy(ABC):
             If a setting is out of range.
         """
         widths, values = {"n_cols": n_cols}, {}
-        for name, value in given.items():
+        for name, value in options.items():
             if name in self.operation.widths:
                 widths[name] = value
             elif name in self.parameters:
                 values[name] = value
             else:
                 known = ", ".join(f"{key}={value}" for key, value in self.defaults().items())
-                what = f"strategy {self.name!r} has no such parameter"
-                raise ArgumentError(name, what, known or "no more")
+                problem = f"strategy {self.name!r} has no such parameter"
+                raise ArgumentError(name, problem, known or "no more")
         settings = self.Settings(**values)
         for name, value in {**self.operation.widths, **widths}.items():
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
@@ -535,7 +535,7 @@ class Strategy(ABC):
             widths[name] = int(value)
         return widths, settings
 
-    def plan(self, graph: Graph, n_cols: int, **given: Any) -> Plan:
+    def plan(self, graph: Graph, n_cols: int, **options: Any) -> Plan:
         """Check widths and settings, resolve the settings, build.
 
         Raises
@@ -543,24 +543,26 @@ class Strategy(ABC):
         ArgumentError, PartitionError
             As `checked` does, and `build`.
         """
-        widths, settings = self.checked(n_cols, given)
-        made = self.build(graph, widths, self.resolve(settings, graph, widths))
-        if made.strategy is self:
-            return made
+        widths, settings = self.checked(n_cols, options)
+        plan = self.build(graph, widths, self.resolve(settings, graph, widths))
+        if plan.strategy is self:
+            return plan
         # A class may pass on another strategy's plan; it is called by the class's name then.
-        return replace(made, provenance=Provenance(self, graph.values, widths, settings))
+        return replace(plan, provenance=Provenance(self, graph.values, widths, settings))
 
-    def described(self, graph: Graph | RowDegrees, n_cols: int, **given: Any) -> Description | None:
+    def described(
+        self, graph: Graph | RowDegrees, n_cols: int, **options: Any
+    ) -> Description | None:
         """Check widths and settings as `plan` does, resolve the settings, describe."""
-        widths, settings = self.checked(n_cols, given)
+        widths, settings = self.checked(n_cols, options)
         settings = self.resolve(settings, graph, widths)
         return self.describe(settings, self.degrees(graph), widths)
 
     def closed_form(
-        self, graph: Graph | RowDegrees, n_cols: int, **given: Any
+        self, graph: Graph | RowDegrees, n_cols: int, **options: Any
     ) -> PartitionSummary | None:
         """Count in closed form what `plan` would make; None where no closed form is known."""
-        description = self.described(graph, n_cols, **given)
+        description = self.described(graph, n_cols, **options)
         if description is None or description.scheme is None:
             return None
         return description.scheme.summary(self.degrees(graph), n_cols)

@@ -58,9 +58,9 @@ class Records:
         """Rows at which the work is cut into pieces of about equal cost."""
         threads = os.cpu_count() or 1
         cuts = np.linspace(0, self.cost[-1], threads * _PIECES_PER_THREAD + 1)
-        found = np.searchsorted(self.cost, cuts)
-        found[-1] = self.cost.size - 1
-        return [int(each) for each in np.unique(found)]
+        rows = np.searchsorted(self.cost, cuts)
+        rows[-1] = self.cost.size - 1
+        return [int(row) for row in np.unique(rows)]
 
 
 def in_pieces(do: Callable[[int, int], None], records: Records, n_cols: int) -> None:

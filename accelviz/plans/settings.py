@@ -102,8 +102,8 @@ class Settings:
         dataclass(frozen=True)(cls)
         cls.declared = MappingProxyType(
             {
-                each.name: each.metadata.get("setting") or Setting(each.default)
-                for each in fields(cls)
+                member.name: member.metadata.get("setting") or Setting(member.default)
+                for member in fields(cls)
             }
         )
 
@@ -122,7 +122,7 @@ class Settings:
 
     def replaced(self, **chosen: Any) -> Self:
         """Return a copy with other values, which a rule chose and nobody checks."""
-        made = copy.copy(self)
+        settings = copy.copy(self)
         for name, value in chosen.items():
-            object.__setattr__(made, name, value)
-        return made
+            object.__setattr__(settings, name, value)
+        return settings

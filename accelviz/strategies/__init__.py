@@ -109,7 +109,9 @@ REGISTRY: tuple[Strategy, ...] = (
 )
 
 #: Operations by name.
-OPERATIONS: dict[str, Operation] = {each.operation.name: each.operation for each in REGISTRY}
+OPERATIONS: dict[str, Operation] = {
+    strategy.operation.name: strategy.operation for strategy in REGISTRY
+}
 
 
 def strategies(operation: str = "spmm") -> dict[str, str]:
@@ -131,7 +133,9 @@ def strategies(operation: str = "spmm") -> dict[str, str]:
         If there is no such operation.
     """
     wanted = find_operation(operation)
-    return {each.name: each.summary for each in REGISTRY if each.operation == wanted}
+    return {
+        strategy.name: strategy.summary for strategy in REGISTRY if strategy.operation == wanted
+    }
 
 
 def find_operation(operation: str | Operation) -> Operation:
@@ -161,11 +165,15 @@ def find_strategy(strategy: str | Strategy, operation: str | Operation = SPMM) -
     """
     wanted = find_operation(operation)
     if isinstance(strategy, Strategy):
-        own = getattr(strategy, "operation", None)
-        if own != wanted:
-            what = f"{strategy.name!r} is of {own.name}" if own else "it names no operation"
-            right = f"one with operation = {wanted.name.upper()}"
-            raise ArgumentError("strategy", what, right)
+        its_operation = getattr(strategy, "operation", None)
+        if its_operation != wanted:
+            problem = (
+                f"{strategy.name!r} is of {its_operation.name}"
+                if its_operation
+                else "it names no operation"
+            )
+            expected = f"one with operation = {wanted.name.upper()}"
+            raise ArgumentError("strategy", problem, expected)
         return strategy
     for known in REGISTRY:
         if known.name == strategy and known.operation == wanted:
@@ -173,18 +181,18 @@ def find_strategy(strategy: str | Strategy, operation: str | Operation = SPMM) -
     if isinstance(strategy, type) and issubclass(strategy, Strategy):
         raise ArgumentError("strategy", f"got the class {strategy.__name__}", "an object of it")
     if isinstance(strategy, tuple):
-        right = "a name or an object; its parameters go beside it, by name"
-        raise ArgumentError("strategy", f"got the tuple {strategy!r:.60}", right)
+        expected = "a name or an object; its parameters go beside it, by name"
+        raise ArgumentError("strategy", f"got the tuple {strategy!r:.60}", expected)
     names = ", ".join(strategies(wanted.name))
-    right = f"one of {names}{elsewhere(strategy)}"
-    raise ArgumentError("strategy", f"there is no {strategy!r}", right)
+    expected = f"one of {names}{elsewhere(strategy)}"
+    raise ArgumentError("strategy", f"there is no {strategy!r}", expected)
 
 
 def elsewhere(name: object) -> str:
     """Say how to get what an operation, or a strategy of another operation, is the name of."""
     for operation in OPERATIONS:
-        own = strategies(operation)
-        if name == operation or name in [*own]:
+        known = strategies(operation)
+        if name == operation or name in [*known]:
             strategy = name if name != operation else OPERATIONS[operation].fastest
             return f"; of {operation}, find_strategy({strategy!r}, {operation!r})"
     return ""
@@ -198,8 +206,8 @@ def operation_of(strategies: Iterable[Any], operation: str | Operation | None) -
     ArgumentError
         If there is none of that name.
     """
-    own = (getattr(each, "operation", None) for each in strategies)
-    return find_operation(operation or next(filter(None, own), SPMM))
+    operations = (getattr(strategy, "operation", None) for strategy in strategies)
+    return find_operation(operation or next(filter(None, operations), SPMM))
 
 
 def plan(

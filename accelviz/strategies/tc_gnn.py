@@ -55,7 +55,7 @@ def translated(graph: Graph, width: int) -> tuple[Translated, dict[str, float]]:
 
     Returns
     -------
-    found : Translated
+    translation : Translated
     seconds : dict of str to float
         What the translation took, step by step.
 
@@ -73,8 +73,10 @@ def translated(graph: Graph, width: int) -> tuple[Translated, dict[str, float]]:
             first = graph.row_pointers[tiles.first_row]
             behind = tiles.nonzeros - np.repeat(first, tiles.counts)
             if behind.size and behind.max() > MAX_SIDE:
-                what = f"a window of {int(behind.max()) + 1:,} nonzeros"
-                raise PartitionError("graph", what, f"at most {MAX_SIDE:,} in {WINDOW_ROWS} rows")
+                problem = f"a window of {int(behind.max()) + 1:,} nonzeros"
+                raise PartitionError(
+                    "graph", problem, f"at most {MAX_SIDE:,} in {WINDOW_ROWS} rows"
+                )
             arrays = {
                 "row_pointers": graph.row_pointers,
                 "window_tiles": np.append(0, np.cumsum(windows.blocks(width))),

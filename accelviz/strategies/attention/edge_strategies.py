@@ -27,9 +27,9 @@ from accelviz.strategies.blocks import (
 KEPT, LONG_ROW = 4, 1024
 
 
-def _kernel(operation: Operation, file: str, config: dict[str, int], *own: str) -> KernelSpec:
+def _kernel(operation: Operation, file: str, config: dict[str, int], *extra: str) -> KernelSpec:
     """Return a kernel that takes the operands of an operation between arrays of its own."""
-    arguments = ("row_pointers", *own[:1], *operation.operands, *own[1:], "n_rows", "n_cols")
+    arguments = ("row_pointers", *extra[:1], *operation.operands, *extra[1:], "n_rows", "n_cols")
     return KernelSpec(f"attention/{file}", operation.name, config, arguments)
 
 

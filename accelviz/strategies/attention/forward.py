@@ -79,17 +79,17 @@ def _exact_rows(
             drift /= total
             for k in range(degree):
                 j, t = columns[first + k], scores[k] - largest
-                kept = factors[first + k, h] if factors.size else np.float32(1)
-                alpha = np.exp(t) / total * kept
+                dropout = factors[first + k, h] if factors.size else np.float32(1)
+                alpha = np.exp(t) / total * dropout
                 relative = np.expm1(2 * wrong) + EPS32 * (1 + EXP_SLOPE) * (drift - t) + fixed
-                least = SMALLEST * (degree + 2) * kept
+                least = SMALLEST * (degree + 2) * dropout
                 for c in range(n_cols):
                     Y[row, h, c] += alpha * V[j, h, c]
                     off = (alpha * relative + least) * abs(V[j, h, c])
                     Y_bound[row, h, c] += off + 2 * SMALLEST
-            found = largest + np.log(total)
-            logs[row, h] = found
-            rounding = EPS32 * (2 * abs(found) + 2 * abs(largest) + (1 + EXP_SLOPE) * drift)
+            logsumexp = largest + np.log(total)
+            logs[row, h] = logsumexp
+            rounding = EPS32 * (2 * abs(logsumexp) + 2 * abs(largest) + (1 + EXP_SLOPE) * drift)
             logs_bound[row, h] = wrong + rounding + fixed + LOG_ERROR * (1 + np.log(total))
 
 
@@ -103,8 +103,8 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
         factors = dropout_factors(nnz if order is None else order, heads, inputs)
 
         def piece(first: int, last: int) -> None:
-            found = outputs["Y"], outputs["logsumexp"]
-            _attend(first, last, records.walk, scored, factors, *found)
+            results = outputs["Y"], outputs["logsumexp"]
+            _attend(first, last, records.walk, scored, factors, *results)
 
         in_pieces(piece, records, heads * n_cols)
 
@@ -151,11 +151,11 @@ def traffic(score: str, pattern: Pattern, widths: Mapping[str, int], element_byt
     A sender's row has the features V of all heads, and of `gat` and `cosine` a number of each head.
     """
     heads, features = widths["heads"], widths["heads"] * widths["n_cols"]
-    own = FLOAT_BYTES * (0 if score == "gatv2" else heads)
+    sender_bytes = FLOAT_BYTES * (0 if score == "gatv2" else heads)
     of_row = heads if score == "gat" else features
     streamed = FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (pattern.n_rows + 1)
     streamed += FLOAT_BYTES * (of_row + features + heads) * pattern.n_rows
-    return Traffic.of_senders(pattern, element_bytes * features + own, streamed)
+    return Traffic.of_senders(pattern, element_bytes * features + sender_bytes, streamed)
 
 
 def _operation(score: str, formula: str) -> Operation:

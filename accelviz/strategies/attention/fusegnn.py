@@ -46,7 +46,7 @@ def _renamed(plan: Plan, names: Mapping[str, str]) -> Call:
     (call,) = plan.calls
     assert isinstance(call, Call)
     assert call.kernel is not None
-    arguments = tuple(names.get(each, each) for each in call.kernel.arguments)
+    arguments = tuple(names.get(argument, argument) for argument in call.kernel.arguments)
     entry = f"{call.kernel.entry}_heads"
     return replace(call, kernel=replace(call.kernel, entry=entry, arguments=arguments))
 

@@ -64,7 +64,7 @@ def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tupl
     """
     scored = _, a, A, B, features, _ = ingredients(score, inputs)
     factors = dropout_factors(pattern.nnz, features.shape[1], inputs)
-    dA, dB, dV = (np.zeros((3, *each.shape)) for each in (A, B, features))
+    dA, dB, dV = (np.zeros((3, *array.shape)) for array in (A, B, features))
     da = np.zeros((3, *a.shape))
     known = inputs["Y"], inputs["dY"], inputs["logsumexp"]
     _exact_terms(
@@ -72,22 +72,23 @@ def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tupl
     )
     of_rows, of_senders = pattern.degrees, np.bincount(pattern.column_indices, minlength=len(dV[0]))
     if score == "gat":
-        found = {"d_receiver": (dA[..., 0], of_rows), "d_sender": (dB[..., 0], of_senders)}
+        sums = {"d_receiver": (dA[..., 0], of_rows), "d_sender": (dB[..., 0], of_senders)}
     elif score == "cosine":  # B is scale V
         sizes = np.array([1, -1, -1])[:, None, None, None]
         V, scale = (
-            np.where(sizes > 0, each, abs(each)) for each in (features, inputs["scale"][..., None])
+            np.where(sizes > 0, array, abs(array))
+            for array in (features, inputs["scale"][..., None])
         )
-        found = {
+        sums = {
             "dQ": (dA, of_rows),
             "d_scale": ((dB * V).sum(axis=-1), of_senders + features.shape[2]),
         }
         dV, of_senders = dV + scale * dB, 2 * of_senders
     else:  # V is the sender's part of the score as well
         dV, of_senders = dV + dB, 2 * of_senders
-        found = {"dR": (dA, of_rows), "da": (da, np.full(len(a), pattern.nnz + 3))}
-    found["dV"] = dV, of_senders
-    return {name: _held(*each) for name, each in found.items()}
+        sums = {"dR": (dA, of_rows), "da": (da, np.full(len(a), pattern.nnz + 3))}
+    sums["dV"] = dV, of_senders
+    return {name: _held(*array) for name, array in sums.items()}
 
 
 def _held(sums: Any, terms: Any) -> tuple[Any, Any]:
@@ -97,10 +98,10 @@ def _held(sums: Any, terms: Any) -> tuple[Any, Any]:
 
 
 @numba.njit(cache=True, nogil=True)
-def _add(sums: Any, place: Any, term: float, error: float) -> None:
-    sums[0][place] += term
-    sums[1][place] += abs(term)
-    sums[2][place] += error + 4 * SMALLEST
+def _add(sums: Any, index: Any, term: float, error: float) -> None:
+    sums[0][index] += term
+    sums[1][index] += abs(term)
+    sums[2][index] += error + 4 * SMALLEST
 
 
 @numba.njit(cache=True, nogil=True)
@@ -117,20 +118,20 @@ def _exact_terms(
             D, D_off = product(dY[i, h], Y[i, h]), product_error(dY[i, h], Y[i, h])
             for k in range(row_pointers[i], row_pointers[i + 1]):
                 j = columns[k]
-                found = score_of(leaky, a[h], A[i, h], B[j, h], slope)
-                t = found - logs[i, h]
+                score = score_of(leaky, a[h], A[i, h], B[j, h], slope)
+                t = score - logs[i, h]
                 alpha = np.exp(t)
                 off = score_error(leaky, a[h], A[i, h], B[j, h])
                 off += EPS32 * ((1 + EXP_SLOPE) * abs(t) + EXP_ULPS + 6)
                 off = alpha * np.expm1(off) + 2 * SMALLEST
                 g, g_off = product(dY[i, h], V[j, h]), product_error(dY[i, h], V[j, h])
-                kept = factors[k, h] if factors.size else np.float32(1)
-                weight = alpha * kept
-                d_score = alpha * (kept * g - D)
-                d_off = off * (abs(kept * g) + abs(D)) + alpha * (kept * g_off + D_off)
+                dropout = factors[k, h] if factors.size else np.float32(1)
+                weight = alpha * dropout
+                d_score = alpha * (dropout * g - D)
+                d_off = off * (abs(dropout * g) + abs(D)) + alpha * (dropout * g_off + D_off)
                 d_off += SMALLEST
                 for c in range(n_cols):
-                    _add(dV, (j, h, c), weight * dY[i, h, c], off * kept * abs(dY[i, h, c]))
+                    _add(dV, (j, h, c), weight * dY[i, h, c], off * dropout * abs(dY[i, h, c]))
                 for c in range(width):
                     if leaky:
                         x = A[i, h, c] + B[j, h, c]
@@ -149,9 +150,9 @@ def _exact_terms(
 def completed(score: str, pattern: Pattern, inputs: Arrays) -> Arrays:
     """Put Y and logsumexp right: what attention gives of the other inputs."""
     wide = {name: np.asarray(array, np.float64) for name, array in inputs.items()}
-    defaults = {each.name: each.setting(None) for each in settings_of(score)}
-    found = forward.reference(score, pattern, wide | defaults)
-    return {name: expected.astype(np.float32) for name, (expected, _) in found.items()}
+    defaults = {operand.name: operand.setting(None) for operand in settings_of(score)}
+    results = forward.reference(score, pattern, wide | defaults)
+    return {name: expected.astype(np.float32) for name, (expected, _) in results.items()}
 
 
 def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
@@ -170,7 +171,7 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
         walk = (first, *runs, pattern.column_indices, first[:-1].astype(np.int32))
         rows, row_order = Records(walk, pattern.row_pointers), None
     nnz, lock = pattern.nnz, threading.Lock()
-    names = [each.name for each in _OUTPUTS[score]]
+    names = [operand.name for operand in _OUTPUTS[score]]
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
         scored = ingredients(score, inputs)
@@ -189,10 +190,10 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
             _sender_terms(first, last, senders.walk, scored, factors, known, dB, dV)
 
         def of_receivers(first: int, last: int) -> None:
-            own = np.zeros_like(da)
-            _receiver_terms(first, last, rows.walk, scored, factors, known, dA, own)
+            partial_da = np.zeros_like(da)
+            _receiver_terms(first, last, rows.walk, scored, factors, known, dA, partial_da)
             with lock:
-                np.add(da, own, out=da)
+                np.add(da, partial_da, out=da)
 
         factors = dropout_factors(order, heads, inputs)
         in_pieces(of_senders, senders, heads * n_cols)
@@ -222,9 +223,9 @@ def _sender_terms(
                 for k in range(nz_start[record], nz_start[record] + nz_count[record]):
                     i = columns[k]
                     alpha = np.exp(score_of(leaky, a[h], A[i, h], B[j, h], slope) - logs[i, h])
-                    kept = factors[k, h] if factors.size else one
-                    weight = alpha * kept
-                    d_score = alpha * (kept * product(dY[i, h], V[j, h]) - D[i, h])
+                    dropout = factors[k, h] if factors.size else one
+                    weight = alpha * dropout
+                    d_score = alpha * (dropout * product(dY[i, h], V[j, h]) - D[i, h])
                     for c in range(n_cols):
                         dV[j, h, c] += weight * dY[i, h, c]
                     for c in range(width):
@@ -250,8 +251,8 @@ def _receiver_terms(
                 for k in range(nz_start[record], nz_start[record] + nz_count[record]):
                     j = columns[k]
                     alpha = np.exp(score_of(leaky, a[h], A[i, h], B[j, h], slope) - logs[i, h])
-                    kept = factors[k, h] if factors.size else one
-                    d_score = alpha * (kept * product(dY[i, h], V[j, h]) - D[i, h])
+                    dropout = factors[k, h] if factors.size else one
+                    d_score = alpha * (dropout * product(dY[i, h], V[j, h]) - D[i, h])
                     for c in range(width):
                         if leaky:
                             x = A[i, h, c] + B[j, h, c]
@@ -293,12 +294,12 @@ def _operation(score: str) -> Operation:
         Operand("logsumexp", (ROWS, "heads")),
         Operand("dY", (ROWS, *_FEATURES), gathered=True),
     )
-    own = tuple(Operand(each.name, each.axes) for each in INPUTS[score])
+    operands = tuple(Operand(operand.name, operand.axes) for operand in INPUTS[score])
     return Operation(
         name=f"{score}_gradient",
-        formula=f"gradients of {score} by {', '.join(each.name for each in own)}",
+        formula=f"gradients of {score} by {', '.join(operand.name for operand in operands)}",
         widths={"n_cols": None, "heads": 1},
-        inputs=(*own, *known, *settings_of(score)),
+        inputs=(*operands, *known, *settings_of(score)),
         outputs=_OUTPUTS[score],
         fastest="lane_groups",
         reference=partial(reference, score),
@@ -309,4 +310,4 @@ def _operation(score: str) -> Operation:
     )
 
 
-GAT_GRADIENT, COSINE_GRADIENT, GATV2_GRADIENT = (_operation(each) for each in INPUTS)
+GAT_GRADIENT, COSINE_GRADIENT, GATV2_GRADIENT = (_operation(score) for score in INPUTS)

@@ -201,14 +201,14 @@ class LaneGroups(Strategy):
             at_once = max(1, min(FLOATS_AT_ONCE // (items * width), MOST_AT_ONCE))
         room = settings.blocks_per_sm
         if room is None:
-            kept = max(
+            floats = max(
                 width * (p.outputs + p.rows + p.items * at_once) + p.numbers * at_once
                 for p in problems
             )
-            registers = -(-(OTHER_REGISTERS + kept) // 8) * 8
+            registers = -(-(OTHER_REGISTERS + floats) // 8) * 8
             room = max(1, min(SM_THREADS, SM_REGISTERS // registers) // blocks.threads)
-        made = settings.filled(head_lanes=blocks.lanes.lanes, at_once=at_once)
-        return made.replaced(blocks_per_sm=min(room, 2048 // blocks.threads, 32))
+        resolved = settings.filled(head_lanes=blocks.lanes.lanes, at_once=at_once)
+        return resolved.replaced(blocks_per_sm=min(room, 2048 // blocks.threads, 32))
 
     def describe(
         self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
@@ -239,8 +239,8 @@ class LaneGroups(Strategy):
         blocks = Blocks.of(settings, provenance.widths, walks.problems_of(self.operation))
         n_cols, heads = provenance.widths["n_cols"], blocks.heads
         rows, sort_seconds = SortedRows.of(over)
-        made, seconds = subwarp_partition(rows, blocks.groups, settings.short_nzs)
-        order = made.nonzero_order
+        partition, seconds = subwarp_partition(rows, blocks.groups, settings.short_nzs)
+        order = partition.nonzero_order
         if turned is not None:  # once for the plans of all widths
             order = over.store.get("nonzeros turned", lambda: turned[rows.nonzero_order])
             order.setflags(write=False)
@@ -249,24 +249,26 @@ class LaneGroups(Strategy):
             "attention/lane_groups.cu",
             f"{problem.name}<Config>",
             blocks.config(settings, n_cols),
-            (*problem.arguments((*made.arrays, "order"), sums), "heads", "n_cols"),
+            (*problem.arguments((*partition.arrays, "order"), sums), "heads", "n_cols"),
         )
-        launch = LaunchConfig((len(made.metadata), blocks.tiles, 1), blocks.threads // WARP_SIZE)
-        cut = max(made.cut_blocks, 1) * blocks.tiles
+        launch = LaunchConfig(
+            (len(partition.metadata), blocks.tiles, 1), blocks.threads // WARP_SIZE
+        )
+        cut = max(partition.cut_blocks, 1) * blocks.tiles
         plan = Plan(
             Layout(
                 over.pattern,
-                partial(lane_group_workload, made.metadata, blocks.groups),
+                partial(lane_group_workload, partition.metadata, blocks.groups),
                 rows.pattern,
                 rows.permutation,
                 order,
-                made.metadata,
+                partition.metadata,
                 workers_per_block=blocks.groups.max_block_warps,
             ),
             (Call(launch, kernel),),
             Buffers(
                 {
-                    **made.arrays,
+                    **partition.arrays,
                     "order": numbers_32(order),
                     "heads": np.int32(heads),
                     "n_cols": np.int32(n_cols),
@@ -279,4 +281,4 @@ class LaneGroups(Strategy):
             ),
             replace(provenance, setup_seconds={**sort_seconds, **seconds}),
         )
-        return walks.with_totals(plan, problem, len(made.metadata), heads, n_cols)
+        return walks.with_totals(plan, problem, len(partition.metadata), heads, n_cols)

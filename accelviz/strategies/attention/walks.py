@@ -98,8 +98,8 @@ def problems_of(operation: Operation) -> tuple[Problem, ...]:
     """Return what an operation's kernels compute: one, of a gradient that of senders first."""
     name = operation.name.removesuffix("_gradient")
     if name == operation.name:
-        return tuple(each for each in PROBLEMS if each.name == name)
-    return tuple(each for each in PROBLEMS if each.name.startswith(f"{name}_"))
+        return tuple(problem for problem in PROBLEMS if problem.name == name)
+    return tuple(problem for problem in PROBLEMS if problem.name.startswith(f"{name}_"))
 
 
 def cover_head(n_cols: int, head_lanes: int | None = None) -> Lanes:
@@ -138,12 +138,12 @@ def statistics_calls(
         return ()
     lanes = cover_head(n_cols)
     threads, of_gat = _STATISTICS_THREADS, operation.name == "gat_gradient"
-    own = (*(("receiver",) if of_gat else ()), "Y", "logsumexp", "dY", "statistics")
+    arguments = (*(("receiver",) if of_gat else ()), "Y", "logsumexp", "dY", "statistics")
     kernel = KernelSpec(
         "attention/statistics.cu",
         "statistics_of_gat" if of_gat else "statistics_of_any",
         {"block_threads": threads, "whole_heads": 1, **lane_config(lanes, n_cols)},
-        (*own, "n_receivers", "heads", "n_cols"),
+        (*arguments, "n_receivers", "heads", "n_cols"),
     )
     blocks = -(-pattern.n_rows * heads // (threads // lanes.lanes))
     return (Call(LaunchConfig((blocks, 1, 1), threads // WARP_SIZE), kernel),)
@@ -177,25 +177,25 @@ def plan_of(
     statistics = graph.n_rows * heads * (4 if operation.name == "gat_gradient" else 2)
 
     def walked(problem: Problem, over: Graph, order: Any = None) -> Plan:
-        made = walk(problem, over, order)
+        plan = walk(problem, over, order)
         shared = {"statistics": (statistics, np.float32)}
         known = shared if "statistics" in problem.operands else {}
-        workspace = {**known, **made.buffers.workspace}
-        buffers = replace(made.buffers, workspace=workspace, zero_outputs=())
-        return replace(made, buffers=buffers)
+        workspace = {**known, **plan.buffers.workspace}
+        buffers = replace(plan.buffers, workspace=workspace, zero_outputs=())
+        return replace(plan, buffers=buffers)
 
     if not operation.by_sender:
         return walked(problems[0], graph)
     turned = graph.transposed()
     before = statistics_calls(graph.pattern, operation, heads, n_cols)
-    made = walked(problems[0], turned.graph, turned.nonzeros)
+    plan = walked(problems[0], turned.graph, turned.nonzeros)
     receivers = {"n_receivers": np.int32(graph.n_rows)} if before else {}
     return replace(
-        made,
-        layout=replace(made.layout, pattern=graph.pattern, walked=made.walked, main=len(before)),
-        calls=(*before, *made.calls),
-        buffers=replace(made.buffers, arrays={**made.arrays, **receivers}),
-        then=tuple(walked(each, graph) for each in problems[1:]),
+        plan,
+        layout=replace(plan.layout, pattern=graph.pattern, walked=plan.walked, main=len(before)),
+        calls=(*before, *plan.calls),
+        buffers=replace(plan.buffers, arrays={**plan.arrays, **receivers}),
+        then=tuple(walked(problem, graph) for problem in problems[1:]),
     )
 
 
@@ -205,8 +205,8 @@ def with_totals(plan: Plan, problem: Problem, n_totals: int, heads: int, n_cols:
         return plan
     entries, threads = heads * n_cols, 128
 
-    def call(entry: str, parts: int, *own: str) -> Call:
-        arguments, config = (*own, "heads", "n_cols"), {"block_threads": threads}
+    def call(entry: str, parts: int, *arrays: str) -> Call:
+        arguments, config = (*arrays, "heads", "n_cols"), {"block_threads": threads}
         kernel = KernelSpec("attention/add_parts.cu", entry, config, arguments)
         return Call(LaunchConfig((-(-entries // threads), parts, 1), threads // WARP_SIZE), kernel)
 

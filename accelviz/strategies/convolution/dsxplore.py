@@ -282,7 +282,13 @@ class DsxploreVariant(_PlaneByPlane):
         """
         sizes, pixels = _sizes(graph, widths), (_pixels(widths), settings.block_size)
         arrays = _by_row(graph)
-        operands = *arrays, *(each.name for each in SCC_GRADIENT.inputs), "d_values", "dX", *_SIZES
+        operands = (
+            *arrays,
+            *(operand.name for operand in SCC_GRADIENT.inputs),
+            "d_values",
+            "dX",
+            *_SIZES,
+        )
         call = _call("output_centric", "dsxplore_gradient", graph.n_rows, *pixels, *operands)
         return Plan(
             _layout(graph, graph),

@@ -29,7 +29,7 @@ _FIRST, _LAST = ("images", "{}", "n_cols"), ("n_cols", "{}")
 
 
 def _map_of(name: str, axis: str, layout: tuple[str, ...]) -> Operand:
-    return Operand(name, tuple(each.format(axis) for each in layout))
+    return Operand(name, tuple(template.format(axis) for template in layout))
 
 
 def planes(array: Any) -> Any:
@@ -39,8 +39,12 @@ def planes(array: Any) -> Any:
 
 def _products(matrix: Any, maps: Any) -> Any:
     """Multiply each image, of shape (channels, pixels), by a sparse matrix; float32 or float64."""
-    found = [matrix @ image for image in maps]
-    return np.stack(found) if found else np.empty((0, matrix.shape[0], maps.shape[2]), maps.dtype)
+    products = [matrix @ image for image in maps]
+    return (
+        np.stack(products)
+        if products
+        else np.empty((0, matrix.shape[0], maps.shape[2]), maps.dtype)
+    )
 
 
 def _dots(filters: Any, channels: Any, dY: Any, X: Any) -> Any:
@@ -55,12 +59,12 @@ def _dots(filters: Any, channels: Any, dY: Any, X: Any) -> Any:
     -------
     array of float64, shape (pairs,)
     """
-    found = np.empty(filters.size)
-    each = max(1, _PIECE_PRODUCTS // max(1, X.shape[0] * X.shape[2]))
-    for first in range(0, filters.size, each):
-        own = slice(first, first + each)
-        found[own] = np.einsum("ikp,ikp->k", dY[:, filters[own]], X[:, channels[own]])
-    return found
+    dots = np.empty(filters.size)
+    length = max(1, _PIECE_PRODUCTS // max(1, X.shape[0] * X.shape[2]))
+    for first in range(0, filters.size, length):
+        piece = slice(first, first + length)
+        dots[piece] = np.einsum("ikp,ikp->k", dY[:, filters[piece]], X[:, channels[piece]])
+    return dots
 
 
 def _rows_of(pattern: Pattern) -> Any:
@@ -87,7 +91,8 @@ def gradient_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[A
     """Multiply in float64 by the transpose, and at the nonzeros; see `Operation.reference`."""
     dY = inputs["dY"]
     back, magnitudes = (
-        _matrix(pattern, each).T.tocsr() for each in (inputs["values"], np.abs(inputs["values"]))
+        _matrix(pattern, weights).T.tocsr()
+        for weights in (inputs["values"], np.abs(inputs["values"]))
     )
     degrees = np.bincount(pattern.column_indices, minlength=pattern.shape[1])
     bound = _products(magnitudes, np.abs(dY)) * (EPS32 * degrees[:, None])
@@ -139,13 +144,13 @@ class _Nonzeros:
 
     def __init__(self, plan: Plan, transposed: Any = None) -> None:
         work = Workload.concatenate(plan.workload_slices())
-        record, place = spread(work.nz_count)
-        k = work.nz_start[record] + place
+        record, offset = spread(work.nz_count)
+        k = work.nz_start[record] + offset
         order, rows = np.arange(plan.pattern.nnz), plan.output_rows
         if plan.permutation is not None:
             order = plan.permutation.apply_to_pattern(plan.pattern)[1]
-        own, other = rows[work.row[record]], plan.walked.column_indices[k]
-        self.filters, self.channels = (own, other) if transposed is None else (other, own)
+        row, other = rows[work.row[record]], plan.walked.column_indices[k]
+        self.filters, self.channels = (row, other) if transposed is None else (other, row)
         self.positions = (order if transposed is None else transposed)[k]
         self.touched, self.shape = np.unique(rows[work.row]), plan.pattern.shape
 
@@ -160,10 +165,10 @@ def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     nonzeros, clears = _Nonzeros(plan), "Y" in plan.zero_outputs
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
-        found = _products(nonzeros.matrix(inputs["values"]), planes(inputs["X"]))
+        result = _products(nonzeros.matrix(inputs["values"]), planes(inputs["X"]))
         # Like a kernel, a plan that asks for no clearing writes only filters that have work.
         Y, written = planes(outputs["Y"]), slice(None) if clears else nonzeros.touched
-        Y[:, written] = found[:, written]
+        Y[:, written] = result[:, written]
 
     return run
 
@@ -189,9 +194,9 @@ def weights_replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
         pairs = nonzeros.filters, nonzeros.channels
-        found = _dots(*pairs, planes(inputs["dY"]), planes(inputs["X"]))
+        result = _dots(*pairs, planes(inputs["dY"]), planes(inputs["X"]))
         outputs["d_values"][...] = 0
-        np.add.at(outputs["d_values"], nonzeros.positions, found)
+        np.add.at(outputs["d_values"], nonzeros.positions, result)
 
     return run
 

@@ -60,18 +60,18 @@ class StridedWindows(WindowStrategy):
         """
         n_cols = widths["n_cols"]
         if graph.shape[1] >= MOST_CHANNELS:
-            what = f"{graph.shape[1]:,} channels"
-            raise PartitionError("graph", what, f"fewer than {MOST_CHANNELS:,}")
+            problem = f"{graph.shape[1]:,} channels"
+            raise PartitionError("graph", problem, f"fewer than {MOST_CHANNELS:,}")
         terms = TERMS[settings.arithmetic]
         cut = chosen(graph, n_cols, settings)
-        shape, found = cut.shape, cut.found
+        shape, chunked = cut.shape, cut.chunks
         slabs, tiles = -(-graph.n_rows // shape.filters), -(-n_cols // shape.pixels)
         shares = min(tiles, max(1, SMS * cut.at_once // max(1, slabs)))
-        n_packed = found.origins.size
-        packing: dict[str, Any] = {"origins": found.origins, "n_packed": np.int32(n_packed)}
+        n_packed = chunked.origins.size
+        packing: dict[str, Any] = {"origins": chunked.origins, "n_packed": np.int32(n_packed)}
         arrays: dict[str, Any] = {
-            "first_chunks": found.first_chunks,
-            "chunks": found.chunks,
+            "first_chunks": chunked.first_chunks,
+            "chunks": chunked.chunks,
             "n_rows": np.int32(graph.n_rows),
             "n_senders": np.int32(graph.shape[1]),
             "n_cols": np.int32(n_cols),
@@ -88,8 +88,8 @@ class StridedWindows(WindowStrategy):
             "strided_windows",
             {
                 **asdict(shape),
-                **{f"mask_{i}": mask for i, mask in enumerate(found.masks)},
-                "turns": found.turns,
+                **{f"mask_{i}": mask for i, mask in enumerate(chunked.masks)},
+                "turns": chunked.turns,
                 "vector": 4 if graph.shape[1] % 4 == 0 else 1,
                 "written": math.gcd(graph.n_rows, 4),
                 "at_once": cut.at_once,
@@ -106,11 +106,11 @@ class StridedWindows(WindowStrategy):
         return Plan(
             Layout(
                 graph.pattern,
-                partial(row_workload, found.walked.row_pointers, shape.filters, 1),
-                found.walked,
-                found.permutation,
+                partial(row_workload, chunked.walked.row_pointers, shape.filters, 1),
+                chunked.walked,
+                chunked.permutation,
                 workers_per_block=1,
-                make_tiles=lambda: found.tiles,
+                make_tiles=lambda: chunked.tiles,
                 main=1,
             ),
             (Call(packers, pack), Call(launch, kernel)),

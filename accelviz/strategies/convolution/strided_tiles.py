@@ -75,8 +75,8 @@ class Chunks:
     @property
     def masks(self) -> list[int]:
         """The masks that there are, and zeros up to MASKS."""
-        own = np.unique(self.chunks[:, 3]).tolist()
-        return own + [0] * (MASKS - len(own))
+        masks = np.unique(self.chunks[:, 3]).tolist()
+        return masks + [0] * (MASKS - len(masks))
 
     @property
     def most(self) -> int:
@@ -102,16 +102,16 @@ def chunked(graph: Graph, pieces: int, piece: int) -> tuple[Chunks, dict[str, fl
 
 def _chunked(pattern: Pattern, pieces: int, piece: int) -> Chunks:
     dealt = [_dealt(pattern, pieces, piece, turns) for turns in ((1, 0) if pieces > 1 else (1,))]
-    return min(dealt, key=lambda each: len(each.tiles))
+    return min(dealt, key=lambda chunks: len(chunks.tiles))
 
 
 def _dealt(pattern: Pattern, pieces: int, piece: int, turns: int) -> Chunks:
     filters, channels = np.arange(pattern.n_rows), max(1, -(-pattern.shape[1] // CHUNK))
-    slab, place = np.divmod(filters, pieces * piece)
+    slab, offset = np.divmod(filters, pieces * piece)
     # A lane writes four filters side by side, and four lanes 16: they hold them in this order.
-    held = place // 16 * 4 + place % 4
+    held = offset // 16 * 4 + offset % 4
     held, own_piece = np.divmod(held, pieces) if turns else np.divmod(held, piece // 4)[::-1]
-    column = held // 2 * 8 + place // 4 % 4 * 2 + held % 2
+    column = held // 2 * 8 + offset // 4 % 4 * 2 + held % 2
     holder = slab * pieces + own_piece
     order = np.lexsort((column, holder)).astype(np.int32)
     permutation = Permutation.trusted(taken_over(order))
@@ -121,8 +121,8 @@ def _dealt(pattern: Pattern, pieces: int, piece: int, turns: int) -> Chunks:
     channel = walked.column_indices.astype(np.int64)
     k = channel % CHUNK // STEPS
     bit = channel % STEPS * pieces + own_piece[row]
-    there, record = np.unique(slab[row] * channels + channel // CHUNK, return_inverse=True)
-    masks = np.zeros(there.size, np.int32)
+    present, record = np.unique(slab[row] * channels + channel // CHUNK, return_inverse=True)
+    masks = np.zeros(present.size, np.int32)
     np.bitwise_or.at(masks, record, np.int32(1) << bit.astype(np.int32))
     if np.unique(masks).size > MASKS:
         masks[:] = np.bitwise_or.reduce(masks)
@@ -130,13 +130,13 @@ def _dealt(pattern: Pattern, pieces: int, piece: int, turns: int) -> Chunks:
     counts = has.sum(axis=1)
     elements = int(counts.sum()) * piece * STEP
     if elements > MAX_SIDE:
-        what = f"{elements:,} weights with zeros"
-        raise PartitionError("graph", what, f"at most {MAX_SIDE:,}")
-    own = np.cumsum(has).reshape(has.shape)[record, bit] - 1
+        problem = f"{elements:,} weights with zeros"
+        raise PartitionError("graph", problem, f"at most {MAX_SIDE:,}")
+    product = np.cumsum(has).reshape(has.shape)[record, bit] - 1
     origins = np.full(elements, -1, np.int32)
     n = column[row]
-    origins[own * piece * STEP + n // 8 * 64 + k // 4 * 32 + n % 8 * 4 + k % 4] = nonzeros
-    of_slab, of_chunk = np.divmod(there, channels)
+    origins[product * piece * STEP + n // 8 * 64 + k // 4 * 32 + n % 8 * 4 + k % 4] = nonzeros
+    of_slab, of_chunk = np.divmod(present, channels)
     chunks = np.stack([of_chunk * CHUNK, np.cumsum(counts) - counts, counts, masks], axis=1)
     chunks = chunks.astype(np.int32)
     slabs = -(-pattern.n_rows // (pieces * piece))
@@ -147,15 +147,15 @@ def _dealt(pattern: Pattern, pieces: int, piece: int, turns: int) -> Chunks:
     first_row = np.searchsorted(holder[order], of_slab[of_product] * pieces + bits % pieces)
     senders = (of_chunk[of_product] * CHUNK + bits // pieces)[:, None] + STEPS * np.arange(STEP)
     senders[senders >= pattern.shape[1]] = -1
-    by_tile = np.argsort(own, kind="stable")
-    inside = (permutation.inverse[row] - first_row[own]) * STEP + k
+    by_tile = np.argsort(product, kind="stable")
+    inside = (permutation.inverse[row] - first_row[product]) * STEP + k
     tiles = Tiles(
         piece,
         STEP,
         of_slab[of_product],
         first_row.astype(np.int32),
         senders.astype(np.int32),
-        np.append(0, np.cumsum(np.bincount(own, minlength=bits.size))),
+        np.append(0, np.cumsum(np.bincount(product, minlength=bits.size))),
         by_tile,
         inside[by_tile].astype(np.int32),
     )
@@ -204,7 +204,7 @@ class Cut:
     Attributes
     ----------
     shape : Shape
-    found : Chunks
+    chunks : Chunks
     seconds : dict of str to float
         What dealing took.
     stage_bytes : int
@@ -214,7 +214,7 @@ class Cut:
     """
 
     shape: Shape
-    found: Chunks
+    chunks: Chunks
     seconds: dict[str, float]
     stage_bytes: int
     at_once: int
@@ -246,26 +246,32 @@ def chosen(graph: Graph, n_cols: int, settings: StridedSettings) -> Cut:
     granted = settings.shared << 10
 
     def cut(filters: int, warpgroups: int) -> Cut:
-        own, piece = settings.pieces, settings.piece
+        wanted_pieces, piece = settings.pieces, settings.piece
         rule = (-(-filters // MOST_PIECE), *([4] if filters > 64 else []))
-        tries = (own,) if own else (max(1, min(4, filters // piece)),) if piece else rule
+        tries = (
+            (wanted_pieces,)
+            if wanted_pieces
+            else (max(1, min(4, filters // piece)),)
+            if piece
+            else rule
+        )
         deals = []
         for pieces in tries:
             size = piece or max(16, min(MOST_PIECE, filters // pieces))
             deals.append((pieces, size, *chunked(graph, pieces, size)))
-        pieces, piece, found, seconds = min(deals, key=lambda each: each[2].origins.size)
+        pieces, piece, bests, seconds = min(deals, key=lambda registers: registers[2].origins.size)
         warpgroups = settings.warpgroups or warpgroups
         shape = Shape(pieces, piece, warpgroups, settings.stages or 4)
-        stage = 4 * CHUNK * shape.pixels + 4 * STEP * parts * piece * found.most
+        stage = 4 * CHUNK * shape.pixels + 4 * STEP * parts * piece * bests.most
         threads = WARP_SIZE * GROUP_WARPS * warpgroups
-        each = REGISTERS[terms] + shape.filters // 2
-        room = min(SM_REGISTERS // (threads * each), SM_SHARED // (4 * stage + BLOCK_SHARED))
+        registers = REGISTERS[terms] + shape.filters // 2
+        room = min(SM_REGISTERS // (threads * registers), SM_SHARED // (4 * stage + BLOCK_SHARED))
         tiles = -(-graph.n_rows // shape.filters) * -(-n_cols // shape.pixels)
         at_once = max(1, min(room, -(-tiles // SMS)))
         if at_once == 1:
             most = max(3, min(6, granted // stage))
             shape = replace(shape, stages=settings.stages or most)
-        return Cut(shape, found, seconds, stage, at_once)
+        return Cut(shape, bests, seconds, stage, at_once)
 
     widest = next((n for n in (256, 128) if 2 * graph.n_rows > n), 64)
     for filters, warpgroups in ((256, 2), (256, 1), (128, 2), (128, 1), (64, 1)):
@@ -273,12 +279,12 @@ def chosen(graph: Graph, n_cols: int, settings: StridedSettings) -> Cut:
             continue
         pixels = GROUP_PIXELS * warpgroups
         blocks = -(-graph.n_rows // filters) * -(-n_cols // pixels)
-        found = cut(filters, warpgroups)
-        if blocks >= ENOUGH_BLOCKS and 4 * found.stage_bytes <= granted:
+        best = cut(filters, warpgroups)
+        if blocks >= ENOUGH_BLOCKS and 4 * best.stage_bytes <= granted:
             break
-    taken = found.shape.stages * found.stage_bytes
+    taken = best.shape.stages * best.stage_bytes
     if taken > granted:
-        what = f"{taken >> 10} KiB of shared memory"
-        right = f"fewer, which take at most {granted >> 10} KiB"
-        raise PartitionError("stages, pieces, piece, warpgroups", what, right)
-    return found
+        problem = f"{taken >> 10} KiB of shared memory"
+        expected = f"fewer, which take at most {granted >> 10} KiB"
+        raise PartitionError("stages, pieces, piece, warpgroups", problem, expected)
+    return best

@@ -98,8 +98,8 @@ def products(
 
 def _products(pattern: Pattern, channels: int, filter_warps: int, channel_warps: int) -> Products:
     filters = np.arange(pattern.n_rows)
-    warp_row, place = np.divmod(filters, WARP_FILTERS)
-    slot, fragment = np.divmod(place, FRAGMENTS)
+    warp_row, offset = np.divmod(filters, WARP_FILTERS)
+    slot, fragment = np.divmod(offset, FRAGMENTS)
     order = np.lexsort((slot, fragment, warp_row)).astype(np.int32)
     permutation = Permutation.trusted(taken_over(order))
     walked, nonzeros = permutation.apply_to_pattern(pattern)
@@ -114,27 +114,27 @@ def _products(pattern: Pattern, channels: int, filter_warps: int, channel_warps:
     warps = filter_warps * channel_warps
     of_warp = (slab * sides + side) * warps + warp * channel_warps + across
     key = (of_warp * FRAGMENTS + fragment[row]) * channels + group
-    found, own = np.unique(key, return_inverse=True)
-    if found.size * PRODUCT > MAX_SIDE:
-        what = f"{found.size * PRODUCT:,} weights with zeros"
-        raise PartitionError("graph", what, f"at most {MAX_SIDE:,}")
+    present, product = np.unique(key, return_inverse=True)
+    if present.size * PRODUCT > MAX_SIDE:
+        problem = f"{present.size * PRODUCT:,} weights with zeros"
+        raise PartitionError("graph", problem, f"at most {MAX_SIDE:,}")
     # Element (g + 8 h, 2 t + o) of the group's part i is that of lane 4 g + t, number 2 h + o.
     n, part = np.divmod(column, 4)
     lane = slot[row] % 8 * 4 + n // 2
     at = (part * WARP_SIZE + lane) * 4 + 2 * (slot[row] // 8) + n % 2
-    places = np.full(found.size * PRODUCT, -1, np.int32)
-    places[own * PRODUCT + at] = nonzeros
+    places = np.full(present.size * PRODUCT, -1, np.int32)
+    places[product * PRODUCT + at] = nonzeros
 
-    holder, bit = np.divmod(found, FRAGMENTS * channels)
-    kept, block = np.unique(holder // warps, return_inverse=True)
-    masks = np.zeros((kept.size * warps, 2), np.uint32)
+    holder, bit = np.divmod(present, FRAGMENTS * channels)
+    used, block = np.unique(holder // warps, return_inverse=True)
+    masks = np.zeros((used.size * warps, 2), np.uint32)
     index = block * warps + holder % warps
     np.bitwise_or.at(masks[:, 0], index, np.uint32(1) << bit.astype(np.uint32))
     masks[:, 1] = np.searchsorted(index, np.arange(masks.shape[0]))
     corners = np.stack(
         [
-            kept // max(1, sides) * WARP_FILTERS * filter_warps,
-            kept % max(1, sides) * PRODUCT_CHANNELS * channels * channel_warps,
+            used // max(1, sides) * WARP_FILTERS * filter_warps,
+            used % max(1, sides) * PRODUCT_CHANNELS * channels * channel_warps,
         ],
         axis=1,
     ).astype(np.int32)
@@ -142,8 +142,8 @@ def _products(pattern: Pattern, channels: int, filter_warps: int, channel_warps:
     # The same as tiles: filters of a fragment follow each other in the order of the walk.
     position = (warp_row * FRAGMENTS + fragment)[order]
     first_row = np.searchsorted(position, position[permutation.inverse[row]])
-    by_tile = np.argsort(own, kind="stable")
-    starts = np.append(0, np.cumsum(np.bincount(own, minlength=found.size)))
+    by_tile = np.argsort(product, kind="stable")
+    starts = np.append(0, np.cumsum(np.bincount(product, minlength=present.size)))
     heads = by_tile[starts[:-1]]
     senders = (channel[heads] - column[heads])[:, None] + np.arange(PRODUCT_CHANNELS)
     senders[senders >= pattern.shape[1]] = -1
@@ -152,7 +152,7 @@ def _products(pattern: Pattern, channels: int, filter_warps: int, channel_warps:
         *(FRAGMENT_FILTERS, PRODUCT_CHANNELS, block, first_row[heads].astype(np.int32)),
         *(senders.astype(np.int32), starts, by_tile, inside),
     )
-    workload = _records(walked, index[own], warps)
+    workload = _records(walked, index[product], warps)
     for array in (corners, masks, places):
         array.setflags(write=False)
     return Products(permutation, walked, corners, masks, places, tiles, workload)
@@ -165,8 +165,8 @@ def _records(walked: Pattern, worker: Longs, warps: int) -> Workload:
     counts = np.diff(np.append(begins, walked.nnz))
     by_worker = np.argsort(worker[begins], kind="stable")
     begins, counts = begins[by_worker], counts[by_worker]
-    own = worker[begins]
-    return Workload(own // warps, own % warps, row[begins], begins, counts)
+    owner = worker[begins]
+    return Workload(owner // warps, owner % warps, row[begins], begins, counts)
 
 
 class WeightSettings(Settings):
@@ -218,10 +218,12 @@ def chosen(shape: tuple[int, int], n_cols: int, settings: WeightSettings) -> dic
     if pixels:
         turns = min(turns, pixels // STEP)
     cut["pixel_warps"] = settings.pixel_warps or turns
-    each = STEP * cut["pixel_warps"]
-    if pixels and pixels % each:
-        raise PartitionError("pixels", str(pixels), f"a multiple of {each} with this pixel_warps")
-    cut["pixels"] = pixels or -(-min(CHUNK_PIXELS, n_cols) // each) * each
+    turn_pixels = STEP * cut["pixel_warps"]
+    if pixels and pixels % turn_pixels:
+        raise PartitionError(
+            "pixels", str(pixels), f"a multiple of {turn_pixels} with this pixel_warps"
+        )
+    cut["pixels"] = pixels or -(-min(CHUNK_PIXELS, n_cols) // turn_pixels) * turn_pixels
     cut["stages"] = settings.stages or 3
     return cut
 
@@ -253,20 +255,20 @@ class StridedWeights(WindowStrategy):
         cut = chosen(graph.shape, n_cols, settings)
         channels, filter_warps, channel_warps, pixel_warps, pixels, stages = cut.values()
         warps = filter_warps * channel_warps
-        found, seconds = products(graph, channels, filter_warps, channel_warps)
+        tiles, seconds = products(graph, channels, filter_warps, channel_warps)
         sides = PRODUCT_CHANNELS * channels * channel_warps, WARP_FILTERS * filter_warps
         shared = 4 * stages * pixels * (sum(sides) + 2 * PAD)
         met = pixel_warps // 2 * warps * FRAGMENTS * channels * SUMS * WARP_SIZE
         shared = max(shared, 4 * met)
         threads = WARP_SIZE * warps * pixel_warps
-        each = REGISTERS[channels]
-        at_once = min(SM_SHARED // (shared + BLOCK_SHARED), SM_REGISTERS // (threads * each))
-        at_once, blocks = max(1, at_once), max(1, len(found.corners))
+        registers = REGISTERS[channels]
+        at_once = min(SM_SHARED // (shared + BLOCK_SHARED), SM_REGISTERS // (threads * registers))
+        at_once, blocks = max(1, at_once), max(1, len(tiles.corners))
         shares = settings.shares or max(1, min(SMS * at_once // blocks, -(-n_cols // pixels)))
         arrays: dict[str, Any] = {
-            "corners": found.corners,
-            "masks": found.masks,
-            "places": found.places,
+            "corners": tiles.corners,
+            "masks": tiles.masks,
+            "places": tiles.places,
             "n_values": np.int32(graph.nnz),
             "n_parts": np.int32(shares),
             "n_rows": np.int32(graph.n_rows),
@@ -296,22 +298,22 @@ class StridedWeights(WindowStrategy):
             for entry, arguments in (("strided_weights", multiply), ("add_parts", add))
         ]
         adders = LaunchConfig((-(-graph.nnz // WARP_SIZE), 1, 1), PART_WARPS)
-        launch = LaunchConfig((len(found.corners), shares, 1), warps * pixel_warps, shared)
+        launch = LaunchConfig((len(tiles.corners), shares, 1), warps * pixel_warps, shared)
 
         def slice_workload(start: int, stop: int) -> Workload:
-            first, last = np.searchsorted(found.workload.block, (start, stop))
-            own = slice(first, last)
-            names = found.workload.__dataclass_fields__
-            return Workload(*(found.workload[name][own] for name in names))
+            first, last = np.searchsorted(tiles.workload.block, (start, stop))
+            records = slice(first, last)
+            names = tiles.workload.__dataclass_fields__
+            return Workload(*(tiles.workload[name][records] for name in names))
 
         return Plan(
             Layout(
                 graph.pattern,
                 slice_workload,
-                found.walked,
-                found.permutation,
+                tiles.walked,
+                tiles.permutation,
                 workers_per_block=warps,
-                make_tiles=lambda: found.tiles,
+                make_tiles=lambda: tiles.tiles,
             ),
             (Call(launch, calls[0]), Call(adders, calls[1])),
             Buffers(

@@ -48,10 +48,10 @@ def distinct_windows(pattern: Pattern) -> DistinctWindows:
     of_filter = np.empty(pattern.n_rows, np.int32)
     windows: list[Ints] = []
     for row in range(pattern.n_rows):
-        own = columns[pointers[row] : pointers[row + 1]]
-        number = known.setdefault(own.tobytes(), len(known))
+        window = columns[pointers[row] : pointers[row + 1]]
+        number = known.setdefault(window.tobytes(), len(known))
         if number == len(windows):
-            windows.append(own)
+            windows.append(window)
         of_filter[row] = number
     channels = np.concatenate([*windows, np.empty(0, np.int32)]).astype(np.int32)
     starts = np.cumsum([0, *map(len, windows)], dtype=np.int32)
@@ -61,8 +61,8 @@ def distinct_windows(pattern: Pattern) -> DistinctWindows:
     first = np.flatnonzero(begins)
     counts = np.diff(np.append(first, channels.size))
     runs = np.stack([channels[first], counts], axis=1).astype(np.int32)
-    found = of_filter, np.searchsorted(first, starts).astype(np.int32), runs, channels, starts
-    return DistinctWindows(*(taken_over(each) for each in found))
+    arrays = of_filter, np.searchsorted(first, starts).astype(np.int32), runs, channels, starts
+    return DistinctWindows(*(taken_over(array) for array in arrays))
 
 
 def prepared_windows(graph: Graph) -> tuple[DistinctWindows, dict[str, float]]:

@@ -75,8 +75,8 @@ class LaneGroupSettings(Settings):
         if products is None:
             products = min(max(LONG_GROUP if long_rows else 1, at_once), lanes)
         if not at_once <= products <= lanes:
-            what = f"at_once={at_once}, group_products={products}, lanes={lanes}"
-            raise PartitionError("at_once", what, "at_once <= group_products <= lanes")
+            problem = f"at_once={at_once}, group_products={products}, lanes={lanes}"
+            raise PartitionError("at_once", problem, "at_once <= group_products <= lanes")
         return self.filled(lanes=lanes, at_once=at_once, group_products=products)
 
     def cover(self, widths: Widths) -> Lanes:

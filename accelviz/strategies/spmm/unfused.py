@@ -73,10 +73,10 @@ class UnfusedGas(Strategy):
                     file="spmm/unfused_gas.cu",
                     entry=entry,
                     config={"block_threads": block_size},
-                    arguments=(*own, "n_edges", "n_cols"),
+                    arguments=(*arguments, "n_edges", "n_cols"),
                 ),
             )
-            for entry, own in takes.items()
+            for entry, arguments in takes.items()
         )
         arrays = {
             "rows": rows,

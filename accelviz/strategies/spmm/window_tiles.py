@@ -82,8 +82,8 @@ class WindowTiles(WindowStrategy):
         n_cols, halves, ahead = widths["n_cols"], settings.halves, settings.ahead
         window_rows, block_warps = settings.window_rows, settings.block_warps
         if halves and ahead == 1:
-            what = "1 step with 'float16', whose instruction has two"
-            raise PartitionError("ahead", what, "2 or 4")
+            problem = "1 step with 'float16', whose instruction has two"
+            raise PartitionError("ahead", problem, "2 or 4")
         shared, seconds = shared_columns(graph, window_rows, settings.part_columns)
         tile = settings.tile(n_cols)
         kernel = KernelSpec(

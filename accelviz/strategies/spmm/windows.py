@@ -68,8 +68,10 @@ class Windows(WindowStrategy):
         n_cols, stages = widths["n_cols"], settings.stages
         window_rows, block_warps = settings.window_rows, settings.block_warps
         if window_rows % block_warps or window_rows // block_warps > MOST_WARP_ROWS:
-            what = f"{block_warps} warps for {window_rows} rows"
-            raise PartitionError("block_warps", what, f"a divisor, at most {MOST_WARP_ROWS} a warp")
+            problem = f"{block_warps} warps for {window_rows} rows"
+            raise PartitionError(
+                "block_warps", problem, f"a divisor, at most {MOST_WARP_ROWS} a warp"
+            )
         shared, seconds = shared_columns(graph, window_rows, settings.part_columns)
         vector = settings.vector(n_cols)
         tiles = -(-n_cols // (WARP_SIZE * vector))

@@ -71,21 +71,21 @@ class LaneGroups(Strategy):
         _, look_seconds = _local(graph)
         rows, sort_seconds = SortedRows.of(graph)
         blocks = Blocks.of(settings, widths["n_cols"])
-        made, seconds = subwarp_partition(
+        partition, seconds = subwarp_partition(
             rows, blocks.groups, blocks.short_nzs, settings.block_order == "place"
         )
         return lane_groups_plan(
             Layout(
                 graph.pattern,
-                partial(lane_group_workload, made.metadata, blocks.groups),
+                partial(lane_group_workload, partition.metadata, blocks.groups),
                 rows.pattern,
                 rows.permutation,
-                made.nonzero_order,
-                made.metadata,
+                partition.nonzero_order,
+                partition.metadata,
                 workers_per_block=blocks.groups.max_block_warps,
             ),
             blocks,
-            made,
+            partition,
             Provenance(
                 self, graph.values, widths, settings, {**look_seconds, **sort_seconds, **seconds}
             ),
@@ -142,7 +142,7 @@ def _local(graph: Graph) -> tuple[bool, dict[str, float]]:
 
 
 def lane_groups_plan(
-    layout: Layout, blocks: Blocks, made: LanePartition, provenance: Provenance
+    layout: Layout, blocks: Blocks, partition: LanePartition, provenance: Provenance
 ) -> Plan:
     """Return the plan of blocks that the host or the GPU has made of a pattern.
 
@@ -158,9 +158,9 @@ def lane_groups_plan(
     lanes, groups = blocks.lanes, blocks.groups
     assert settings.at_once is not None
     assert settings.blocks_per_sm is not None
-    cut_blocks = max(made.cut_blocks, 1)
+    cut_blocks = max(partition.cut_blocks, 1)
     launch = LaunchConfig(
-        (len(made.metadata), lanes.tiles, 1),
+        (len(partition.metadata), lanes.tiles, 1),
         blocks.threads // WARP_SIZE,
         shared_percent=_shared_percent(settings.blocks_per_sm, blocks.shared_bytes),
     )
@@ -189,7 +189,7 @@ def lane_groups_plan(
         ),
     )
     buffers = Buffers(
-        {**made.arrays, "n_cols": np.int32(n_cols)},
+        {**partition.arrays, "n_cols": np.int32(n_cols)},
         {"arrivals": (cut_blocks * lanes.tiles, np.uint32)},
         {"part_sums": (cut_blocks * n_cols, np.float32)},
         zero_outputs=(),

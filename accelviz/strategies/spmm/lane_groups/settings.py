@@ -141,8 +141,8 @@ class LaneGroupSettings(Settings):
         """
         if self.vector is not None and self.vector not in VECTORS[self.storage]:
             known = ", ".join(map(str, VECTORS[self.storage]))
-            right = f"one of {known} with {self.storage}"
-            raise PartitionError("vector", f"got {self.vector!r}", right)
+            expected = f"one of {known} with {self.storage}"
+            raise PartitionError("vector", f"got {self.vector!r}", expected)
         return cover(n_cols, self.lanes, storage=self.storage, widest=self.vector, tile=self.slab)
 
     def resolved(
@@ -171,7 +171,7 @@ class LaneGroupSettings(Settings):
         local: bool | None = False
         if slab is None:
             slab, in_order = (
-                chosen_slab(n_cols, shape, nnz, each, width) for each in (False, True)
+                chosen_slab(n_cols, shape, nnz, in_place, width) for in_place in (False, True)
             )
             if slab != in_order:
                 local = is_local()
@@ -183,7 +183,7 @@ class LaneGroupSettings(Settings):
         if nnz >= max(LONG_NONZEROS, LONG_DEGREE * shape[0]):
             group_nzs = LONG_GROUP_NZS
         in_flight, room = _in_flight(lanes, n_cols, nnz, width)
-        made = self.filled(
+        settings = self.filled(
             group_nzs=group_nzs,
             short_nzs=next(nzs for least, nzs in reversed(SHORT_NZS) if nnz >= least),
             lanes=lanes.lanes,
@@ -191,7 +191,7 @@ class LaneGroupSettings(Settings):
             at_once=in_flight,
             blocks_per_sm=min(max(1, room * BLOCK_THREADS // threads), MOST_SM_BLOCKS),
         )
-        return made.replaced(vector=lanes.vector)
+        return settings.replaced(vector=lanes.vector)
 
 
 @dataclass(frozen=True)
