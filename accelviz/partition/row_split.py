@@ -40,25 +40,27 @@ def row_workload(
 
 @dataclass(frozen=True)
 class RowSplit(Scheme):
-    """`each` consecutive rows for each of `warps` warps of a block; no row is shared or split.
+    """Consecutive rows to consecutive warps of a block; no row is shared or split.
 
-    `atomics` is how many each nonzero costs.
+    A nonzero costs `atomics` of them.
     """
 
     kind = "rows"
-    each: int
+    rows_per_warp: int
     warps: int
     atomics: int = 0
 
     def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
         """Count rows; see `Scheme`."""
         histogram = rows.histogram
-        blocks = -(-histogram.n_rows // (self.each * self.warps))
+        blocks = -(-histogram.n_rows // (self.rows_per_warp * self.warps))
         slots = loads = None
         if rows.row_pointers is not None:
-            per_warp = np.diff(np.append(rows.row_pointers[: -1 : self.each], histogram.nnz))
+            per_warp = np.diff(
+                np.append(rows.row_pointers[: -1 : self.rows_per_warp], histogram.nnz)
+            )
             loads, slots = Loads.of_warps(per_warp), slots_of(per_warp, self.warps)
-        elif self.each == 1:
+        elif self.rows_per_warp == 1:
             loads = Loads.gathered(histogram.degrees, histogram.rows)
         return PartitionSummary(
             blocks=blocks,

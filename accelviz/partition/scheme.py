@@ -20,7 +20,7 @@ class Scheme(ABC):
     Attributes
     ----------
     kind : str
-        The name of the scheme's function in the explorer's page (`src/cuts.ts`). Without one, the
+        The name of the scheme's function in the explorer's page (`src/schemes/`). Without one, the
         page asks Python for the workload.
     """
 

@@ -1,11 +1,11 @@
-// Consecutive rows to consecutive warps, `each` of them a warp.
+// Consecutive rows to consecutive warps.
 
 import { ceilDiv } from "../numbers";
 import type { Arguments, Graph } from "../types";
 import { partitionOfWorkers } from "./partition";
 
-export function rows(graph: Graph, { each, warps, atomics }: Arguments) {
-  const { degrees, pointers, rows: total } = graph, height = each!;
+export function rows(graph: Graph, { rows_per_warp, warps, atomics }: Arguments) {
+  const { degrees, pointers, rows: total } = graph, height = rows_per_warp!;
   const endOf = (worker: number) => Math.min((worker + 1) * height, total);
   return partitionOfWorkers(graph, {
     warps,
