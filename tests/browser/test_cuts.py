@@ -256,7 +256,8 @@ def check_trees(strategy, graph, trees, setting, offers):
     wanted = {"kind": description.scheme.kind, **vars(description.scheme)}
     if description.lanes:
         wanted |= {f"reading {name}": value for name, value in vars(description.lanes).items()}
-    widths, settings = strategy.checked(setting.pop("n_cols"), setting)
+    options = {name: value for name, value in setting.items() if name != "n_cols"}
+    widths, settings = strategy.checked(setting["n_cols"], options)
     own = strategy.resolve(settings, graph, widths).values()
     wanted |= {tree: own[tree.split()[1]] for tree in trees if tree.startswith("settled ")}
     for name, value in wanted.items():
