@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from accelviz.errors import ArgumentError, DeviceUnavailable
 from accelviz.plans import Call, LibraryCall, Operand, Plan
-from accelviz.tensor_cores.rounding import to_f16, to_tf32
+from accelviz.plans.arithmetic import to_f16, to_tf32
 
 #: Larger than the last cache of most processors.
 HOST_FLUSH_BYTES = 256 << 20

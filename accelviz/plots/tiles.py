@@ -133,7 +133,7 @@ def fragment_lanes(shape: Shape, *, axes: Sequence[Axes] | None = None) -> list[
     Parameters
     ----------
     shape : Shape
-        One of `tensor_cores.fragments.SHAPES`.
+        One of `plans.fragments.SHAPES`.
     """
     sizes = {name: shape.lanes(name).shape[:2] for name in "ABC"}
     panels = new_panels(axes, (11, 4.6), 1, 3, width_ratios=[sizes[n][1] + 2 for n in "ABC"])

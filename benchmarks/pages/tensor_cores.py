@@ -94,7 +94,7 @@ def modes(results: Results) -> pd.DataFrame:
 def ratios(rows: pd.DataFrame, operation: str) -> pd.DataFrame:
     """Return the rows of an operation with `ratio`, the time of `lane_groups` over their own.
 
-    Both are of one run, which the commit names. `rule` marks what `tensor_cores.choice` chooses.
+    Both are of one run, which the commit names. `rule` marks what `strategies.choice` chooses.
     """
     rows = rows[rows["operation"] == operation]
     simple = (rows["strategy"] == "lane_groups") & (rows["dtype"] == "float32")

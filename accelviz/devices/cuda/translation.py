@@ -1,4 +1,4 @@
-"""Sparse graph translation on the GPU: what `tensor_cores.windows.row_windows` makes on the CPU."""
+"""Sparse graph translation on the GPU: what `partition.windows.row_windows` makes on the CPU."""
 
 from __future__ import annotations
 
