@@ -248,9 +248,9 @@ def test_it_is_drawn(mine):
     ]
     if plan.metadata is None:
         with pytest.raises(ArgumentError, match="has no metadata"):
-            mine.metadata_lines(plan, 0)
+            mine.metadata_records(plan, 0)
     else:
-        lines = mine.metadata_lines(plan, [0, 13])
+        lines = mine.metadata_records(plan, [0, 13])
         assert lines[1].words[0] == 13
         drawn.append(plots.metadata_layout(lines))
     for axes in drawn:

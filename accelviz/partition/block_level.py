@@ -19,7 +19,7 @@ import pandas as pd
 from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError, checked_integer
 from accelviz.ordering import DegreeHistogram, RowDegrees
-from accelviz.partition.metadata import WORD_BITS, Field, MetadataLine, numbered, word_lines
+from accelviz.partition.metadata import WORD_BITS, Field, MetadataRecord, numbered, word_records
 from accelviz.partition.scheme import Scheme
 from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.workload import Workload, spread
@@ -469,9 +469,9 @@ def block_table(metadata: Ints, setting: BlockSetting) -> pd.DataFrame:
     return table
 
 
-def block_level_lines(
+def block_level_records(
     metadata: Ints, setting: BlockSetting, blocks: int | Iterable[int]
-) -> list[MetadataLine]:
+) -> list[MetadataRecord]:
     """Take the int4 of some blocks apart (Accel-GCN, section III-C).
 
     Parameters
@@ -490,7 +490,7 @@ def block_level_lines(
     """
     records = []
     numbers = numbered(blocks)
-    for block, line in zip(numbers, word_lines(metadata, numbers, called="block"), strict=True):
+    for block, line in zip(numbers, word_records(metadata, numbers, called="block"), strict=True):
         fields = unpack(metadata[block : block + 1], setting)
         degree, row, loc, rows, warp_nzs, row_nzs = (int(column[0]) for column in astuple(fields))
         if degree > setting.deg_bound:
@@ -516,7 +516,7 @@ def block_level_lines(
             )
         begin = (("degree", degree), ("first place", row), ("first nonzero (loc)", loc))
         words = (*((Field(name, WORD_BITS, value),) for name, value in begin), info)
-        records.append(MetadataLine(line.title, line.words, words, meaning))
+        records.append(MetadataRecord(line.title, line.words, words, meaning))
     return records
 
 

@@ -190,34 +190,30 @@ class Subwarps(Scheme):
 
     def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
         """Count what `lane_group_partition` makes; see `Scheme`."""
-        return _summary(rows, BlockSetting(self.warps, self.most), self.short, self.tiles)
-
-
-def _summary(
-    rows: RowDegrees, setting: BlockSetting, short: int, tiles: int | None
-) -> PartitionSummary:
-    histogram, groups = rows.histogram, setting.max_block_warps
-    blocks, kind = _patterns(histogram, setting, short).kinds()
-    n_rows, row_nzs, group_nzs, per_row = kind.rows, kind.row_nzs, kind.warp_nzs, kind.warps_per_row
-    several, part = per_row > 1, kind.degree > setting.deg_bound
-    # Where each row is one group's, a group has every `groups`-th of them.
-    turns, more = np.divmod(n_rows, groups)
-    last = row_nzs - (per_row - 1) * group_nzs
-    nonzeros = np.where(several, (group_nzs, last), (turns * row_nzs, (turns + 1) * row_nzs))
-    owners = np.where(several, (n_rows * (per_row - 1), n_rows), (groups - more, more))
-    busiest = np.where(several, group_nzs, (turns + (more > 0)) * row_nzs)
-    n_blocks, n_parts = int(blocks.sum()), int(blocks[part].sum())
-    shared_rows = int((blocks * n_rows)[several & ~part].sum())
-    cut_rows = int(histogram.rows[histogram.degrees > setting.deg_bound].sum())
-    reports = None if tiles is None and n_parts else n_parts * (tiles or 0)
-    return PartitionSummary(
-        blocks=n_blocks,
-        warps=n_blocks * groups,
-        slots=int(blocks @ busiest) * groups,
-        loads=Loads.gathered(nonzeros.ravel(), (blocks * owners).ravel()),
-        metadata_bytes=INT4_BYTES * n_blocks,
-        rows_shared=shared_rows + (cut_rows if groups > 1 else 0),
-        rows_cut=cut_rows,
-        shared_atomics=0,
-        global_atomics=reports,
-    )
+        histogram, groups = rows.histogram, self.warps
+        setting = BlockSetting(groups, self.most)
+        blocks, kind = _patterns(histogram, setting, self.short).kinds()
+        n_rows, row_nzs, group_nzs = kind.rows, kind.row_nzs, kind.warp_nzs
+        per_row = kind.warps_per_row
+        several, part = per_row > 1, kind.degree > setting.deg_bound
+        # Where each row is one group's, a group has every `groups`-th of them.
+        turns, more = np.divmod(n_rows, groups)
+        last = row_nzs - (per_row - 1) * group_nzs
+        nonzeros = np.where(several, (group_nzs, last), (turns * row_nzs, (turns + 1) * row_nzs))
+        owners = np.where(several, (n_rows * (per_row - 1), n_rows), (groups - more, more))
+        busiest = np.where(several, group_nzs, (turns + (more > 0)) * row_nzs)
+        n_blocks, n_parts = int(blocks.sum()), int(blocks[part].sum())
+        shared_rows = int((blocks * n_rows)[several & ~part].sum())
+        cut_rows = int(histogram.rows[histogram.degrees > setting.deg_bound].sum())
+        reports = None if self.tiles is None and n_parts else n_parts * (self.tiles or 0)
+        return PartitionSummary(
+            blocks=n_blocks,
+            warps=n_blocks * groups,
+            slots=int(blocks @ busiest) * groups,
+            loads=Loads.gathered(nonzeros.ravel(), (blocks * owners).ravel()),
+            metadata_bytes=INT4_BYTES * n_blocks,
+            rows_shared=shared_rows + (cut_rows if groups > 1 else 0),
+            rows_cut=cut_rows,
+            shared_atomics=0,
+            global_atomics=reports,
+        )

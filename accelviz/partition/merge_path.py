@@ -127,33 +127,30 @@ class MergePath(Scheme):
 
     def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
         """Count the shares; see `Scheme`."""
-        return _summary(rows, n_cols, self.items, self.warps)
-
-
-def _summary(rows: RowDegrees, n_cols: int, items: int, warps: int) -> PartitionSummary:
-    shares = -(-(rows.histogram.n_rows + rows.histogram.nnz) // items)
-    blocks = -(-shares // warps)
-    size = PartitionSummary(
-        blocks=blocks,
-        warps=blocks * warps,
-        metadata_bytes=np.dtype(np.int32).itemsize * (shares + 1),
-        shared_atomics=0,
-    )
-    pointers = rows.row_pointers
-    if pointers is None:
-        return size
-    first_rows = merge_path_partition(pointers, items)
-    per_warp = np.diff(first_nonzeros(pointers, first_rows, items, 0, first_rows.size))
-    cut = _cut_at(pointers, first_rows, items)
-    row, in_block = first_rows[cut], cut % warps != 0
-    return replace(
-        size,
-        slots=slots_of(per_warp, warps),
-        loads=Loads.of_warps(per_warp),
-        rows_shared=_distinct(row[in_block]),
-        rows_cut=_distinct(row[~in_block]),
-        global_atomics=(row.size + _distinct(row)) * n_cols,
-    )
+        items, warps = self.items, self.warps
+        shares = -(-(rows.histogram.n_rows + rows.histogram.nnz) // items)
+        blocks = -(-shares // warps)
+        size = PartitionSummary(
+            blocks=blocks,
+            warps=blocks * warps,
+            metadata_bytes=np.dtype(np.int32).itemsize * (shares + 1),
+            shared_atomics=0,
+        )
+        pointers = rows.row_pointers
+        if pointers is None:
+            return size
+        first_rows = merge_path_partition(pointers, items)
+        per_warp = np.diff(first_nonzeros(pointers, first_rows, items, 0, first_rows.size))
+        cut = _cut_at(pointers, first_rows, items)
+        row, in_block = first_rows[cut], cut % warps != 0
+        return replace(
+            size,
+            slots=slots_of(per_warp, warps),
+            loads=Loads.of_warps(per_warp),
+            rows_shared=_distinct(row[in_block]),
+            rows_cut=_distinct(row[~in_block]),
+            global_atomics=(row.size + _distinct(row)) * n_cols,
+        )
 
 
 def _distinct(ascending: Ints) -> int:

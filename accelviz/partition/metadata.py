@@ -33,7 +33,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class MetadataLine:
+class MetadataRecord:
     """One line of metadata, which is what one block or one warp reads.
 
     Attributes
@@ -55,13 +55,13 @@ class MetadataLine:
     meaning: str = ""
 
 
-def word_lines(
+def word_records(
     metadata: npt.NDArray[Any],
     lines: int | Iterable[int],
     *,
     names: Sequence[str] = (),
     called: str = "line",
-) -> list[MetadataLine]:
+) -> list[MetadataRecord]:
     """Take lines of any strategy's metadata apart, a field a word.
 
     Parameters
@@ -97,7 +97,7 @@ def word_lines(
         signed = table[line].tolist()
         words = tuple(word % (1 << WORD_BITS) for word in signed)
         fields = tuple(_fields(*word) for word in zip(names, signed, strict=False))
-        records.append(MetadataLine(f"{called} {line:,}", words, fields))
+        records.append(MetadataRecord(f"{called} {line:,}", words, fields))
     return records
 
 

@@ -123,40 +123,35 @@ class Products(Scheme):
 
     def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
         """Count the runs; see `Scheme`."""
-        return _summary(rows, n_cols, self.run, self.heads, self.warps, self.atomics)
-
-
-def _summary(
-    rows: RowDegrees, n_cols: int, run: int, heads: int, warps: int, atomics: int
-) -> PartitionSummary:
-    nnz = rows.histogram.nnz
-    blocks = -(-nnz * heads // (run * warps))
-    # The pattern of loads repeats after so many workers, whole blocks of them.
-    period = math.lcm(heads // math.gcd(heads, run), warps)
-    cuts = -(-np.arange(period + 1) * run // heads)
-    many, rest = divmod(nnz, int(cuts[-1]))
-    loads = [np.diff(cuts), np.diff(np.minimum(cuts, rest))]
-    times = np.repeat([many, 1], period)
-    busiest = [int(load.reshape(-1, warps).max(axis=1).sum()) for load in loads]
-    shared = cut = None
-    if rows.row_pointers is not None:
-        begin, end = rows.row_pointers[:-1], rows.row_pointers[1:]
-        work = end > begin
-        ends = np.stack([begin[work], end[work] - 1])
-        # Workers and blocks that no nonzero counts for do not count either.
-        worker = ends * heads // run if heads < run else ends
-        block = ends * heads // (run * warps) if heads < run * warps else ends
-        boundaries = block[1] - block[0]
-        cut = int(np.count_nonzero(boundaries))
-        shared = int(np.count_nonzero(worker[1] - worker[0] > boundaries))
-    return PartitionSummary(
-        blocks=blocks,
-        warps=blocks * warps,
-        slots=(busiest[0] * many + busiest[1]) * warps,
-        loads=Loads.gathered(np.concatenate(loads), times),
-        metadata_bytes=0,
-        rows_shared=shared,
-        rows_cut=cut,
-        shared_atomics=0,
-        global_atomics=atomics * nnz * n_cols,
-    )
+        run, heads, warps = self.run, self.heads, self.warps
+        nnz = rows.histogram.nnz
+        blocks = -(-nnz * heads // (run * warps))
+        # The pattern of loads repeats after so many workers, whole blocks of them.
+        period = math.lcm(heads // math.gcd(heads, run), warps)
+        cuts = -(-np.arange(period + 1) * run // heads)
+        many, rest = divmod(nnz, int(cuts[-1]))
+        loads = [np.diff(cuts), np.diff(np.minimum(cuts, rest))]
+        times = np.repeat([many, 1], period)
+        busiest = [int(load.reshape(-1, warps).max(axis=1).sum()) for load in loads]
+        shared = cut = None
+        if rows.row_pointers is not None:
+            begin, end = rows.row_pointers[:-1], rows.row_pointers[1:]
+            work = end > begin
+            ends = np.stack([begin[work], end[work] - 1])
+            # Workers and blocks that no nonzero counts for do not count either.
+            worker = ends * heads // run if heads < run else ends
+            block = ends * heads // (run * warps) if heads < run * warps else ends
+            boundaries = block[1] - block[0]
+            cut = int(np.count_nonzero(boundaries))
+            shared = int(np.count_nonzero(worker[1] - worker[0] > boundaries))
+        return PartitionSummary(
+            blocks=blocks,
+            warps=blocks * warps,
+            slots=(busiest[0] * many + busiest[1]) * warps,
+            loads=Loads.gathered(np.concatenate(loads), times),
+            metadata_bytes=0,
+            rows_shared=shared,
+            rows_cut=cut,
+            shared_atomics=0,
+            global_atomics=self.atomics * nnz * n_cols,
+        )

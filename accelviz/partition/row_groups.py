@@ -68,33 +68,30 @@ class RowGroups(Scheme):
 
     def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
         """Count what `row_group_workload` deals out; see `Scheme`."""
-        return _summary(rows, self.most, self.heads, self.warps)
-
-
-def _summary(rows: RowDegrees, most: int, heads: int, warps: int) -> PartitionSummary:
-    degrees, counts = rows.histogram.degrees, rows.histogram.rows
-    is_long = degrees > most
-    n_long = int(counts[is_long].sum())
-    blocks = n_long + -(-rows.histogram.n_rows * heads // warps)
-    share = -(-degrees // warps)
-    parts = Loads.of_shares(counts[is_long], degrees[is_long], share[is_long])
-    loads = Loads.gathered(
-        np.append(parts.nonzeros, degrees[~is_long]), np.append(parts.warps, counts[~is_long])
-    )
-    slots = None
-    if rows.row_pointers is not None:
-        degree = np.diff(rows.row_pointers)
-        per_group = np.zeros(degree.size * heads, np.int64)
-        per_group[::heads] = np.where(degree > most, 0, degree)
-        slots = slots_of(per_group, warps) + int(counts[is_long] @ share[is_long]) * warps
-    return PartitionSummary(
-        blocks=blocks,
-        warps=blocks * warps,
-        slots=slots,
-        loads=loads,
-        metadata_bytes=0,
-        rows_shared=n_long if warps > 1 else 0,
-        rows_cut=0,
-        shared_atomics=0,
-        global_atomics=0,
-    )
+        most, heads, warps = self.most, self.heads, self.warps
+        degrees, counts = rows.histogram.degrees, rows.histogram.rows
+        is_long = degrees > most
+        n_long = int(counts[is_long].sum())
+        blocks = n_long + -(-rows.histogram.n_rows * heads // warps)
+        share = -(-degrees // warps)
+        parts = Loads.of_shares(counts[is_long], degrees[is_long], share[is_long])
+        loads = Loads.gathered(
+            np.append(parts.nonzeros, degrees[~is_long]), np.append(parts.warps, counts[~is_long])
+        )
+        slots = None
+        if rows.row_pointers is not None:
+            degree = np.diff(rows.row_pointers)
+            per_group = np.zeros(degree.size * heads, np.int64)
+            per_group[::heads] = np.where(degree > most, 0, degree)
+            slots = slots_of(per_group, warps) + int(counts[is_long] @ share[is_long]) * warps
+        return PartitionSummary(
+            blocks=blocks,
+            warps=blocks * warps,
+            slots=slots,
+            loads=loads,
+            metadata_bytes=0,
+            rows_shared=n_long if warps > 1 else 0,
+            rows_cut=0,
+            shared_atomics=0,
+            global_atomics=0,
+        )

@@ -15,7 +15,7 @@ from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError
 from accelviz.ordering import RowDegrees
 from accelviz.partition.block_level import WORD_LIMIT, BlockSetting, ceil_div
-from accelviz.partition.metadata import MetadataLine, word_lines
+from accelviz.partition.metadata import MetadataRecord, word_records
 from accelviz.partition.scheme import Scheme
 from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.workload import Workload
@@ -82,10 +82,10 @@ def warp_workload(
     return Workload(block, warp, runs[:, 0], runs[:, 1], runs[:, 2])
 
 
-def warp_level_lines(metadata: Ints, lines: int | Iterable[int]) -> list[MetadataLine]:
-    """Take the int4 of some warps apart (Figure 3b); see `word_lines`."""
+def warp_level_records(metadata: Ints, lines: int | Iterable[int]) -> list[MetadataRecord]:
+    """Take the int4 of some warps apart (Figure 3b); see `word_records`."""
     names = ("row", "first nonzero", "length", "padding")
-    return word_lines(metadata, lines, names=names, called="warp")
+    return word_records(metadata, lines, names=names, called="warp")
 
 
 def cuts_rows(metadata: Ints, block_warps: int) -> bool:
@@ -119,30 +119,25 @@ class Runs(Scheme):
 
     def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
         """Count the runs; see `Scheme`."""
-        return _summary(rows, n_cols, self.most, self.warps, self.line_bytes)
-
-
-def _summary(
-    rows: RowDegrees, n_cols: int, most: int, warps: int, line_bytes: int
-) -> PartitionSummary:
-    histogram = rows.histogram
-    degrees, n_rows = histogram.degrees, histogram.rows
-    lines = int(n_rows @ ceil_div(degrees, most))
-    blocks = -(-lines // warps)
-    slots = shared = cut = runs = parts = None
-    if rows.row_pointers is not None:
-        slots, shared, cut, runs, parts = _walk_runs(rows.row_pointers, most, warps)
-    return PartitionSummary(
-        blocks=blocks,
-        warps=blocks * warps,
-        slots=slots,
-        loads=Loads.of_shares(n_rows, degrees, np.full_like(degrees, most)),
-        metadata_bytes=line_bytes * lines,
-        rows_shared=shared,
-        rows_cut=cut,
-        shared_atomics=None if runs is None else runs * n_cols,
-        global_atomics=None if parts is None else parts * n_cols,
-    )
+        most, warps = self.most, self.warps
+        histogram = rows.histogram
+        degrees, n_rows = histogram.degrees, histogram.rows
+        lines = int(n_rows @ ceil_div(degrees, most))
+        blocks = -(-lines // warps)
+        slots = shared = cut = runs = parts = None
+        if rows.row_pointers is not None:
+            slots, shared, cut, runs, parts = _walk_runs(rows.row_pointers, most, warps)
+        return PartitionSummary(
+            blocks=blocks,
+            warps=blocks * warps,
+            slots=slots,
+            loads=Loads.of_shares(n_rows, degrees, np.full_like(degrees, most)),
+            metadata_bytes=self.line_bytes * lines,
+            rows_shared=shared,
+            rows_cut=cut,
+            shared_atomics=None if runs is None else runs * n_cols,
+            global_atomics=None if parts is None else parts * n_cols,
+        )
 
 
 @numba.njit(cache=True, nogil=True)

@@ -6,16 +6,13 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from accelviz.errors import ArgumentError
 from accelviz.graph import Pattern
 from accelviz.plans.storage import restored, stored
-
-if TYPE_CHECKING:
-    from accelviz.plans.plan import Plan
 
 #: The axes of operands that the pattern gives; the others are widths. `WORDS` are four.
 ROWS, SENDERS, NONZEROS, WORDS = "rows", "senders", "nonzeros", "words"
@@ -179,7 +176,7 @@ class Operation:
     outputs: tuple[Operand, ...]
     fastest: str
     reference: Callable[[Pattern, Arrays], Mapping[str, tuple[Any, Any]]]
-    replay: Callable[[Plan], Callable[[Arrays, Arrays], None]]
+    replay: Callable[[Any], Callable[[Arrays, Arrays], None]]
     traffic: Callable[[Pattern, Mapping[str, int], int], Traffic]
     terms: Callable[[Pattern, Mapping[str, int]], Any] | None = None
     completed: Callable[[Pattern, Arrays], Arrays] | None = None

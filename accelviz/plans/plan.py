@@ -20,7 +20,7 @@ import numpy.typing as npt
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.graph import Graph, Pattern, taken_over
 from accelviz.ordering import Permutation, RowDegrees
-from accelviz.partition.metadata import MetadataLine, word_lines
+from accelviz.partition.metadata import MetadataRecord, word_records
 from accelviz.partition.summary import PartitionSummary, statistics
 from accelviz.plans.description import Description
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig, LibraryCall
@@ -479,7 +479,7 @@ class Strategy(ABC):
         """What its settings may be, by name."""
         return self.Settings.declared
 
-    def metadata_lines(self, plan: Plan, lines: int | Iterable[int]) -> list[MetadataLine]:
+    def metadata_records(self, plan: Plan, lines: int | Iterable[int]) -> list[MetadataRecord]:
         """Take some records of a plan's metadata apart: what each bit of them means.
 
         Raises
@@ -490,7 +490,7 @@ class Strategy(ABC):
         if plan.metadata is None:
             raise ArgumentError("plan", f"{self.name!r} has no metadata", "another strategy")
         names, owner = self.metadata_words, self.metadata_owner
-        return word_lines(plan.metadata, lines, names=names, called=owner)
+        return word_records(plan.metadata, lines, names=names, called=owner)
 
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
         """Return the values that `accelviz.tune` tries, by setting, in the order it varies them.

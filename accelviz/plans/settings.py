@@ -78,6 +78,8 @@ def setting(default: Any, *args: Any, **options: Any) -> Any:
 class Settings:
     """What a strategy can vary; a subclass is a frozen dataclass of fields made by `setting`.
 
+    A field that a rule may choose is declared by the type that it has once it is resolved.
+
     Raises
     ------
     PartitionError

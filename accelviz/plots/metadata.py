@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from accelviz.errors import ArgumentError
-from accelviz.partition.metadata import WORD_BITS, Field, MetadataLine
+from accelviz.partition.metadata import WORD_BITS, Field, MetadataRecord
 from accelviz.plots.drawing import Look, new_axes, nothing, rectangles
 from accelviz.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, ink, paler, tell
 
@@ -30,15 +30,15 @@ _INT4 = ("x", "y", "z", "w")
 MOST_LINES = 16
 
 
-def metadata_layout(lines: Sequence[MetadataLine], *, ax: Axes | None = None) -> Axes:
+def metadata_layout(lines: Sequence[MetadataRecord], *, ax: Axes | None = None) -> Axes:
     """Draw metadata as bits: a row of cells for each 32-bit word, its fields bracketed and named.
 
     Bit 31 is on the left. Below each four bits is their hexadecimal digit.
 
     Parameters
     ----------
-    lines : sequence of MetadataLine
-        From `block_level_lines` (Accel-GCN's int4) or `word_lines` (any other), at most 16, one
+    lines : sequence of MetadataRecord
+        From `block_level_records` (Accel-GCN's int4) or `word_records` (any other), at most 16, one
         under the other.
 
     Raises

@@ -161,7 +161,7 @@ def check_lines(where, plan, block, told):
             [[[field.name, field.bits, field.value] for field in own] for own in line.fields],
             line.meaning,
         ]
-        for line in plan.strategy.metadata_lines(plan, numbers)
+        for line in plan.strategy.metadata_records(plan, numbers)
     ]
     assert told == wanted, (where, block)
 

@@ -7,15 +7,15 @@ from matplotlib.collections import PolyCollection
 
 import accelviz
 from accelviz.errors import AccelvizError, ArgumentError, PartitionError
-from accelviz.partition.block_level import BlockSetting, block_level_lines
-from accelviz.partition.metadata import Field, MetadataLine, word_lines
+from accelviz.partition.block_level import BlockSetting, block_level_records
+from accelviz.partition.metadata import Field, MetadataRecord, word_records
 from accelviz.plots.metadata import MOST_LINES, metadata_layout
 from tests.graphs import GRAPHS, graph_of_degrees
 
 TOY = [1, 1, 2, 2, 3, 5, 9, 0, 1, 4]
 
 
-def packed(line: MetadataLine) -> list[int]:
+def packed(line: MetadataRecord) -> list[int]:
     """The words that the fields make up, read from their values and sizes alone."""
     words = []
     for fields in line.fields:
@@ -44,7 +44,7 @@ def heights(ax) -> list[float]:
 @pytest.mark.parametrize("setting", [(12, 32), (2, 2), (7, 1), (1, 65535)])
 def test_the_fields_of_an_int4_make_up_its_words(name, setting):
     plan = accelviz.plan(GRAPHS[name](), max_block_warps=setting[0], max_warp_nzs=setting[1])
-    lines = block_level_lines(plan.metadata, BlockSetting(*setting), range(len(plan.metadata)))
+    lines = block_level_records(plan.metadata, BlockSetting(*setting), range(len(plan.metadata)))
     for line, words in zip(lines, plan.metadata.view(np.uint32).tolist(), strict=True):
         assert list(line.words) == words == packed(line)
         assert [sum(field.bits for field in fields) for fields in line.fields] == [32] * 4
@@ -52,7 +52,7 @@ def test_the_fields_of_an_int4_make_up_its_words(name, setting):
 
 def test_an_int4_says_what_the_block_does():
     plan = accelviz.plan(graph_of_degrees(TOY), max_block_warps=2, max_warp_nzs=2)
-    lines = block_level_lines(plan.metadata, BlockSetting(2, 2), [2, 3, 9])
+    lines = block_level_records(plan.metadata, BlockSetting(2, 2), [2, 3, 9])
     two, shared, part = lines
     assert two.title == "block 2"
     assert two.meaning == (
@@ -78,14 +78,14 @@ def test_an_int4_says_what_the_block_does():
 def test_words_of_other_metadata_have_the_names_given_or_none():
     plan = accelviz.plan("cora", "accel_gcn", partition="warp")
     names = ("row", "first nonzero", "length", "padding")
-    (line,) = word_lines(plan.metadata, 1700, names=names, called="warp")
+    (line,) = word_records(plan.metadata, 1700, names=names, called="warp")
     assert line.title == "warp 1,700"
     assert [fields[0].value for fields in line.fields] == plan.metadata[1700].tolist()
     assert tuple(fields[0].name for fields in line.fields) == names
-    (line,) = word_lines(accelviz.plan("cora", "merge_path").metadata, [3])
+    (line,) = word_records(accelviz.plan("cora", "merge_path").metadata, [3])
     assert len(line.words) == 1
     assert line.fields == ()
-    (line,) = word_lines(np.array([[-1, 2]], dtype=np.int32), 0, names=("a", "b"))
+    (line,) = word_records(np.array([[-1, 2]], dtype=np.int32), 0, names=("a", "b"))
     assert line.words == (0xFFFFFFFF, 2)
     assert line.fields[0] == (Field("a", 32, -1),)
 
@@ -93,23 +93,23 @@ def test_words_of_other_metadata_have_the_names_given_or_none():
 def test_errors_say_what_is_wrong_with_metadata():
     plan = accelviz.plan("cora")
     with pytest.raises(ArgumentError, match="there is no block 252. Expected: 0 to 251"):
-        block_level_lines(plan.metadata, BlockSetting(), [0, 252])
+        block_level_records(plan.metadata, BlockSetting(), [0, 252])
     with pytest.raises(PartitionError, match="the setting that the metadata was made with"):
-        block_level_lines(plan.metadata, BlockSetting(1, 2), 251)
+        block_level_records(plan.metadata, BlockSetting(1, 2), 251)
     with pytest.raises(ArgumentError, match="2 names. Expected: 4, as many as words"):
-        word_lines(plan.metadata, 0, names=("a", "b"))
+        word_records(plan.metadata, 0, names=("a", "b"))
     with pytest.raises(ArgumentError, match="int64"):
-        word_lines(plan.metadata.astype(np.int64), 0)
+        word_records(plan.metadata.astype(np.int64), 0)
     with pytest.raises(ArgumentError, match="at most 16"):
-        metadata_layout(word_lines(plan.metadata, range(MOST_LINES + 1)))
-    odd = MetadataLine("odd", (1,), ((Field("a", 16, 0), Field("b", 15, 1)),))
+        metadata_layout(word_records(plan.metadata, range(MOST_LINES + 1)))
+    odd = MetadataRecord("odd", (1,), ((Field("a", 16, 0), Field("b", 15, 1)),))
     with pytest.raises(AccelvizError, match=r"16 \+ 15 bits"):
         metadata_layout([odd])
 
 
 def test_the_picture_shows_each_bit_digit_and_field(ax):
     plan = accelviz.plan("cora")
-    lines = block_level_lines(plan.metadata, BlockSetting(), [0, 251])
+    lines = block_level_records(plan.metadata, BlockSetting(), [0, 251])
     metadata_layout(lines, ax=ax)
     words = [word for line in lines for word in line.words]
     assert [drawn_bits(ax, y=y) for y in heights(ax)] == [f"{word:032b}" for word in words]
@@ -127,7 +127,7 @@ def test_the_picture_shows_each_bit_digit_and_field(ax):
 
 
 def test_ones_are_darker_than_zeros_and_neighboring_fields_differ(ax):
-    line = MetadataLine("line", (0x0001_8000,), ((Field("a", 16, 1), Field("b", 16, 0x8000)),))
+    line = MetadataRecord("line", (0x0001_8000,), ((Field("a", 16, 1), Field("b", 16, 0x8000)),))
     metadata_layout([line], ax=ax)
     (cells,) = (each for each in ax.collections if isinstance(each, PolyCollection))
     faces = cells.get_facecolor()[:, :3]
@@ -139,11 +139,11 @@ def test_ones_are_darker_than_zeros_and_neighboring_fields_differ(ax):
 
 
 def test_unnamed_words_show_their_value_and_nothing_at_all_says_so():
-    made = metadata_layout(word_lines(accelviz.plan("cora", "gnnadvisor").metadata, [1700]))
+    made = metadata_layout(word_records(accelviz.plan("cora", "gnnadvisor").metadata, [1700]))
     texts = [text.get_text() for text in made.texts]
     assert {"word 0", "word 1", "0x00000699 = 1,689", "line 1,700: 64 bits"} <= set(texts)
     assert "0x00000699" in made.figure.alt
-    empty = metadata_layout(word_lines(accelviz.plan(GRAPHS["empty"]()).metadata, []))
+    empty = metadata_layout(word_records(accelviz.plan(GRAPHS["empty"]()).metadata, []))
     assert [text.get_text() for text in empty.texts] == ["no metadata"]
     for each in (made, empty):
         each.figure.canvas.draw()

@@ -67,7 +67,7 @@ class RowWarp(RowStrategy):
 class LaneGroupSettings(Settings):
     """Lanes of a group, and the rows that have a block."""
 
-    lanes: int | None = setting(
+    lanes: int = setting(
         None,
         "lanes of a group, which has a row; more: fewer turns for it, fewer rows in a warp",
         choices=POWERS,
@@ -84,7 +84,6 @@ class LaneGroupSettings(Settings):
     @property
     def groups(self) -> int:
         """Groups of a block, if the lanes are chosen."""
-        assert self.lanes is not None
         return self.block_threads // self.lanes
 
 
@@ -107,7 +106,6 @@ class LaneGroups(Strategy):
     def build(self, graph: Graph, widths: Widths, settings: LaneGroupSettings) -> Plan:
         """Find the long rows; deal out the others."""
         n_cols, groups = widths["n_cols"], settings.groups
-        assert settings.lanes is not None
         long = long_rows(graph.row_pointers, settings.long_row)
         long.setflags(write=False)
         config = {

@@ -44,13 +44,13 @@ STATE_BYTES = 16 << 10
 class LaneGroupSettings(Settings):
     """What a kernel is compiled with; None for the choice of a rule."""
 
-    head_lanes: int | None = setting(
+    head_lanes: int = setting(
         None,
         "lanes that share the columns of a head; more: fewer turns, fewer rows in a warp",
         choices=POWERS,
         tries=(4, 8, 16),
     )
-    at_once: int | None = setting(
+    at_once: int = setting(
         None,
         "nonzeros whose loads are in flight together; more: less waiting, more registers",
         8,
@@ -75,7 +75,7 @@ class LaneGroupSettings(Settings):
         step=WARP_SIZE,
         tries=(128, 256),
     )
-    blocks_per_sm: int | None = setting(
+    blocks_per_sm: int = setting(
         None,
         "blocks that an SM has room for; more: fewer registers for each thread",
         32,
@@ -134,8 +134,6 @@ class Blocks:
 
     def config(self, settings: LaneGroupSettings, n_cols: int) -> dict[str, int]:
         """Return the constants of the kernel."""
-        assert settings.at_once is not None
-        assert settings.blocks_per_sm is not None
         groups = self.groups
         return {
             **walks.lane_config(self.lanes, n_cols),

@@ -168,10 +168,10 @@ class StridedSettings(Settings):
     """How a block is cut: pieces of filters, warpgroups by pixels, and chunks on chip."""
 
     arithmetic: str = setting(*ARITHMETIC, choices=ARITHMETICS)
-    pieces: int | None = setting(None, "pieces that filters are dealt into", choices=(1, 2, 4))
-    piece: int | None = setting(None, "filters of a piece", choices=(16, 32, 64, 128))
-    warpgroups: int | None = setting(None, "warps by four, of 64 pixels", choices=(1, 2))
-    stages: int | None = setting(None, "chunks on chip", choices=(3, 4, 5, 6))
+    pieces: int = setting(None, "pieces that filters are dealt into", choices=(1, 2, 4))
+    piece: int = setting(None, "filters of a piece", choices=(16, 32, 64, 128))
+    warpgroups: int = setting(None, "warps by four, of 64 pixels", choices=(1, 2))
+    stages: int = setting(None, "chunks on chip", choices=(3, 4, 5, 6))
     shared: int = setting(
         MOST_SHARED, "KiB of shared memory of a block", choices=(99, 163, MOST_SHARED)
     )

@@ -173,15 +173,13 @@ class WeightSettings(Settings):
     """How warps are placed, and what is on chip; None where a rule chooses."""
 
     arithmetic: str = setting(*ARITHMETIC, choices=ARITHMETICS)
-    channels: int | None = setting(None, "groups of 32 channels of a warp", choices=(1, 2))
-    filter_warps: int | None = setting(None, "warps side by side", 4, tries=(1, 2, 4))
-    channel_warps: int | None = setting(None, "warps on other channels", 4, tries=(1, 2, 4))
-    pixel_warps: int | None = setting(None, "warps on other pixels", choices=(1, 2, 4))
-    pixels: int | None = setting(None, "pixels of a chunk", choices=(8, 16, 32, 64))
-    stages: int | None = setting(None, "chunks on chip", choices=(2, 3, 4))
-    shares: int | None = setting(
-        None, "blocks that share the pixels", 1 << 15, tries=(33, 132, 264)
-    )
+    channels: int = setting(None, "groups of 32 channels of a warp", choices=(1, 2))
+    filter_warps: int = setting(None, "warps side by side", 4, tries=(1, 2, 4))
+    channel_warps: int = setting(None, "warps on other channels", 4, tries=(1, 2, 4))
+    pixel_warps: int = setting(None, "warps on other pixels", choices=(1, 2, 4))
+    pixels: int = setting(None, "pixels of a chunk", choices=(8, 16, 32, 64))
+    stages: int = setting(None, "chunks on chip", choices=(2, 3, 4))
+    shares: int = setting(None, "blocks that share the pixels", 1 << 15, tries=(33, 132, 264))
 
 
 def chosen(shape: tuple[int, int], n_cols: int, settings: WeightSettings) -> dict[str, int]:

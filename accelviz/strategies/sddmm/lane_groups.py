@@ -34,19 +34,19 @@ LONG_GROUP, LONG_AT_ONCE = 8, 2
 class LaneGroupSettings(Settings):
     """Lanes, and the products that they compute; None for the choice of a rule."""
 
-    lanes: int | None = setting(
+    lanes: int = setting(
         None,
         "lanes of a group; more: a row of X in fewer turns, and fewer groups in a warp",
         choices=POWERS,
         tries=(4, 8, 16),
     )
-    at_once: int | None = setting(
+    at_once: int = setting(
         None,
         "products that a group computes at once; more: fewer sums over lanes, more registers",
         choices=POWERS,
         tries=(1, 2, 4, 8),
     )
-    group_products: int | None = setting(
+    group_products: int = setting(
         None,
         "products of a group, a batch after the other; more: fewer, longer groups",
         choices=POWERS,
@@ -119,8 +119,6 @@ class LaneGroups(Strategy):
             settings.group_products,
             settings.groups(widths),
         )
-        assert run is not None
-        assert settings.at_once is not None
         kernel = KernelSpec(
             file="sddmm/lane_groups.cu",
             entry="lane_groups",
@@ -172,7 +170,6 @@ class LaneGroups(Strategy):
     ) -> Description:
         """Name the runs, without atomics; a group has the columns of a head, a vector a lane."""
         lanes = settings.cover(widths)
-        assert settings.group_products is not None
         return Description(
             Products(settings.group_products, widths["heads"], settings.groups(widths), atomics=0),
             LaneColumns(lanes.lanes, lanes.vector, widths["n_cols"]),

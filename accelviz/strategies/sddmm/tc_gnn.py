@@ -30,8 +30,8 @@ MOST_STEP = 32
 class TcGnnSettings(Settings):
     """Warps of a block, and the columns that one multiplies at a time."""
 
-    block_warps: int | None = setting(None, "warps of a block", MOST_WARPS, tries=(1, 2, 4, 8))
-    step: int | None = setting(
+    block_warps: int = setting(None, "warps of a block", MOST_WARPS, tries=(1, 2, 4, 8))
+    step: int = setting(
         None,
         "columns that a warp multiplies at a time; more: fewer turns, more registers",
         choices=(8, 16, 32),
@@ -61,8 +61,6 @@ class TcGnn(TcGnnStrategy):
             If a window has 2^31 nonzeros or more.
         """
         n_cols, heads, warps = widths["n_cols"], widths["heads"], settings.block_warps
-        assert warps is not None
-        assert settings.step is not None
         translation, seconds = translated(graph, TILE_COLUMNS)
         kernel = KernelSpec(
             file="tensor_cores/tc_gnn_sddmm.cu",

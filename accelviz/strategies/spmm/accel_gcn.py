@@ -19,15 +19,15 @@ from accelviz.partition.block_level import (
     SETTING_LIMITS,
     BlockLevel,
     BlockSetting,
-    block_level_lines,
+    block_level_records,
     block_partition,
     block_workload,
 )
-from accelviz.partition.metadata import MetadataLine
+from accelviz.partition.metadata import MetadataRecord
 from accelviz.partition.warp_level import (
     Runs,
     cuts_rows,
-    warp_level_lines,
+    warp_level_records,
     warp_partition,
     warp_workload,
 )
@@ -141,14 +141,14 @@ class AccelGCN(Strategy):
             LaneColumns(tile if settings.combined_warp else WARP_SIZE, 1, tile),
         )
 
-    def metadata_lines(self, plan: Plan, lines: int | Iterable[int]) -> list[MetadataLine]:
+    def metadata_records(self, plan: Plan, lines: int | Iterable[int]) -> list[MetadataRecord]:
         """Take int4 words apart: a block's, or a warp's (Figure 3b); see `Strategy`."""
         metadata, settings = plan.metadata, plan.provenance.settings
         assert metadata is not None
         assert isinstance(settings, AccelGcnSettings)
         if settings.partition == "block":
-            return block_level_lines(metadata, settings.blocks, lines)
-        return warp_level_lines(metadata, lines)
+            return block_level_records(metadata, settings.blocks, lines)
+        return warp_level_records(metadata, lines)
 
 
 #: What a partition gives: the layout, the kernel, its arrays besides metadata and columns of X,

@@ -155,20 +155,20 @@ def lane_vectors(n_cols: int, tile_columns: int, dw: int) -> tuple[int, int]:
 class GnnAdvisorSettings(Settings):
     """What the Decider may choose."""
 
-    ngs: int | None = setting(
+    ngs: int = setting(
         NGS,
         "neighbor group size: most neighbors a warp sums; more: fewer atomics, longer waits",
         WORD_LIMIT,
         tries=(8, 16, 32, 64, 128),
         rule=True,
     )
-    dw: int | None = setting(
+    dw: int = setting(
         None,
         "dimension workers: lanes of a warp that walk the columns; the others do nothing",
         WARP_SIZE,
         tries=(8, 16, 32),
     )
-    block_warps: int | None = block_warps_of(None)
+    block_warps: int = block_warps_of(None)
 
     def decision(self, widths: Widths) -> Decision:
         """Ask the Decider for what is None."""

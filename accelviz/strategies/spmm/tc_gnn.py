@@ -32,7 +32,7 @@ TILES_AT_ONCE = 4
 class TcGnnSettings(Settings):
     """Warps of a block, and the tiles that it fetches together."""
 
-    block_warps: int | None = setting(
+    block_warps: int = setting(
         None,
         "warps that share the columns of a window; more: fewer tiles for each",
         MOST_BLOCK_WARPS,
@@ -68,7 +68,6 @@ class TcGnn(TcGnnStrategy):
             If a window has 2^31 nonzeros or more.
         """
         n_cols, warps = widths["n_cols"], settings.block_warps
-        assert warps is not None
         translation, seconds = translated(graph, TILE_COLUMNS)
         slabs, slab_tiles = column_slabs(n_cols, warps)
         kernel = KernelSpec(
@@ -102,7 +101,6 @@ class TcGnn(TcGnnStrategy):
 
     def describe(self, settings: TcGnnSettings, rows: RowDegrees, widths: Widths) -> Description:
         """Fetch 16 neighboring columns of a row of X by 16 lanes, the next ones by others."""
-        assert settings.block_warps is not None
         _, tiles = column_slabs(widths["n_cols"], settings.block_warps)
         return Description(WINDOWS, LaneColumns(X_COLUMNS, 1, tiles * X_COLUMNS))
 

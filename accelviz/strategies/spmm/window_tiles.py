@@ -39,7 +39,7 @@ class WindowTilesSettings(Settings):
     block_warps: int = setting(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 4, 8))
     ahead: int = setting(2, "steps on their way", choices=(1, 2, 4), tries=(1, 2, 4))
     blocks_per_sm: int = setting(1, "blocks that an SM has room for", 32, tries=(1, 4, 5))
-    part_columns: int | None = part_columns_of()
+    part_columns: int = part_columns_of()
 
     @property
     def halves(self) -> bool:

@@ -32,8 +32,8 @@ class WindowsSettings(Settings):
     window_rows: int = setting(32, "rows of a window", 128, step=8, tries=(16, 32, 64))
     block_warps: int = setting(8, "warps of a block", MOST_BLOCK_WARPS, tries=(4, 8, 16))
     stages: int = setting(3, "words of columns in shared memory", choices=(2, 3, 4, 5, 6))
-    slab: int | None = setting(None, "columns of X of a block", choices=(32, 64, 128))
-    part_columns: int | None = part_columns_of()
+    slab: int = setting(None, "columns of X of a block", choices=(32, 64, 128))
+    part_columns: int = part_columns_of()
 
     def vector(self, n_cols: int) -> int:
         """Return the neighboring columns of a lane: 1, 2 or 4, as many as the columns fill."""

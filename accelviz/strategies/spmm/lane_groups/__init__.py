@@ -156,8 +156,6 @@ def lane_groups_plan(
     """
     n_cols, settings = provenance.widths["n_cols"], blocks.settings
     lanes, groups = blocks.lanes, blocks.groups
-    assert settings.at_once is not None
-    assert settings.blocks_per_sm is not None
     cut_blocks = max(partition.cut_blocks, 1)
     launch = LaunchConfig(
         (len(partition.metadata), lanes.tiles, 1),

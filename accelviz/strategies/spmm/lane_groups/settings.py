@@ -72,13 +72,13 @@ IN_FLIGHT_PAIRS = (2, 16)
 class LaneGroupSettings(Settings):
     """All that `lane_groups` can vary; None leaves the choice to the rule."""
 
-    group_nzs: int | None = setting(
+    group_nzs: int = setting(
         None,
         "most nonzeros of a group; more: long rows in fewer pieces, and each lasts longer",
         MOST_GROUP_NZS,
         tries=(16, 24, 32, 48, 64, 128),
     )
-    short_nzs: int | None = setting(
+    short_nzs: int = setting(
         None,
         "most nonzeros of a group that takes several rows; more: fewer groups for short rows",
         MOST_GROUP_NZS,
@@ -90,26 +90,26 @@ class LaneGroupSettings(Settings):
         MOST_THREADS,
         step=WARP_SIZE,
     )
-    vector: int | None = setting(
+    vector: int = setting(
         None, "most columns that a lane reads with one instruction", choices=VECTORS["float16"]
     )
-    lanes: int | None = setting(
+    lanes: int = setting(
         None,
         "lanes of a group; more: a row of X in fewer turns, and fewer groups in a warp",
         WARP_SIZE,
     )
-    slab: int | None = setting(
+    slab: int = setting(
         None,
         "most columns that a block does in one go; the others have blocks of their own",
         1 << 20,
     )
-    at_once: int | None = setting(
+    at_once: int = setting(
         None,
         "nonzeros whose loads are in flight together; more: less waiting, more registers",
         16,
         tries=(2, 3, 4),
     )
-    blocks_per_sm: int | None = setting(
+    blocks_per_sm: int = setting(
         None,
         "blocks that an SM has room for; more: fewer registers for each thread",
         MOST_SM_BLOCKS,
@@ -217,8 +217,6 @@ class Blocks:
         """Work them out."""
         lanes = settings.cover(n_cols)
         groups = min(settings.block_threads // lanes.lanes, WARP_SIZE)
-        assert settings.group_nzs is not None
-        assert settings.short_nzs is not None
         return cls(settings, lanes, BlockSetting(groups, settings.group_nzs), settings.short_nzs)
 
     @property
