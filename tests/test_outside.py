@@ -312,7 +312,7 @@ def test_it_is_explored(mine):
     panel = Explorer(graph, mine, row=7, n_cols=16, block_rows=8)
     assert panel.settings["first"] == mine.name
     (told,) = (each for each in panel.content()["strategies"] if each["name"] == mine.name)
-    assert told["cut"] is None
+    assert told["scheme"] is None
     (listed,) = (each for each in panel.content()["listed"] if each["strategy"] == mine.name)
     work = mine.plan(graph, 16, block_rows=8).workload()
     assert listed["row"].tolist() == work.row.tolist()

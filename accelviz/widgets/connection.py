@@ -90,17 +90,17 @@ class Connection(anywidget.AnyWidget):
         self._cancelled = False
         begun = time.monotonic()
         pool = ThreadPoolExecutor(1)
-        made = pool.submit(answer)
+        future = pool.submit(answer)
         pool.shutdown(wait=False)
 
         def tell() -> None:
-            while not wait([made], timeout=_EVERY).done:
+            while not wait([future], timeout=_EVERY).done:
                 seconds = time.monotonic() - begun
                 text = f"{said}: {seconds:.0f} s." + f" {more}" * (seconds > _LONG)
                 self.send({"number": number, "progress": text})
                 if self._cancelled:
                     self.send({"number": number, "error": f"{said} was cancelled."})
                     return
-            self._answer(number, made.result)
+            self._answer(number, future.result)
 
         Thread(target=tell, daemon=True).start()

@@ -13,10 +13,10 @@ import numpy as np
 from accelviz.errors import AccelvizError, ArgumentError
 from accelviz.graph import KINDS, Graph
 from accelviz.measure.prediction import recorded_graphs, recorded_times
-from accelviz.plans import Operation, Strategy
+from accelviz.plans import Operation, Setting, Strategy
 from accelviz.plans.operation import ROWS, SENDERS
 from accelviz.plots.style import strategy_colours
-from accelviz.widgets.offers import COLUMNS, cut_tables, offered
+from accelviz.widgets.offers import COLUMNS, offered, scheme_tables
 from accelviz.widgets.pack import Differences
 
 #: Nonzeros up to which a graph's columns are in the page: about two bytes each, compressed.
@@ -81,61 +81,63 @@ def operation_content(operation: Operation) -> dict[str, Any]:
     ArgumentError
         If no matrix has a row a node or a nonzero, as with images.
     """
-    own, other = (SENDERS, ROWS) if operation.by_sender else (ROWS, SENDERS)
-    wide = [each for each in operation.operands.values() if "n_cols" in each.axes]
-    at_nonzeros = [each for each in operation.dense if each.of_nonzeros]
-    reads = next((each for each in wide if each.gathered and each.axes[0] == other), None)
-    beside = [each for each in operation.inputs if each in wide and each.axes[0] == own]
-    if reads is None:
+    walked, gathered = (SENDERS, ROWS) if operation.by_sender else (ROWS, SENDERS)
+    wide = [operand for operand in operation.operands.values() if "n_cols" in operand.axes]
+    at_nonzeros = [operand for operand in operation.dense if operand.of_nonzeros]
+    gathers = [x for x in wide if x.gathered and x.axes[0] == gathered]
+    beside = [x for x in operation.inputs if x in wide and x.axes[0] == walked]
+    if not gathers:
         beside = at_nonzeros[:-1]
-    of_rows = [each for each in operation.outputs if each in wide and each.axes[0] == own]
-    written = of_rows or [each for each in operation.outputs if each.of_nonzeros]
-    if not written or not (reads or at_nonzeros):
+    of_rows = [x for x in operation.outputs if x in wide and x.axes[0] == walked]
+    written = of_rows or [x for x in operation.outputs if x.of_nonzeros]
+    if not written or not (gathers or at_nonzeros):
         problem = f"no matrix of {operation.name} has a row for each node or nonzero"
         raise ArgumentError("strategies", problem, "of an operation such as spmm, sddmm or gat")
-    writes = written[0]
+    output = written[0]
     return {
         **{name: getattr(operation, name) for name in ("name", "formula", "by_sender")},
         "title": f"{operation.name} ({operation.formula})",
-        "reads": (reads or at_nonzeros[-1]).name,
-        "at_nonzeros": reads is None,
+        "reads": (gathers or at_nonzeros[-1:])[0].name,
+        "at_nonzeros": not gathers,
         "beside": beside[0].name if beside else None,
         "numbers": {
-            each.name: "row" if each.axes[0] == own else "neighbor"
-            for each in operation.inputs
-            if each not in wide and each.axes and each.axes[0] in (own, other)
+            x.name: "row" if x.axes[0] == walked else "neighbor"
+            for x in operation.inputs
+            if x not in wide and x.axes and x.axes[0] in (walked, gathered)
         },
-        "writes": writes.name,
-        "per_nonzero": writes.of_nonzeros,
-        "wide": writes in wide,
-        "arrays": {each.name: each.gathered for each in wide},
+        "writes": output.name,
+        "per_nonzero": output.of_nonzeros,
+        "wide": output in wide,
+        "arrays": {operand.name: operand.gathered for operand in wide},
     }
 
 
 def strategies_content(
-    strategies: Sequence[Strategy], graph: Graph, n_cols: int, given: Mapping[str, Any]
+    strategies: Sequence[Strategy], graph: Graph, n_cols: int, chosen: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return the strategies: their parameters with the values offered, and their cuts.
+    """Return the strategies: their parameters with the values offered, and their schemes.
 
     Parameters
     ----------
     strategies : sequence of Strategy
     graph : Graph
-        Rules look at its size.
+        Rules use its size.
     n_cols : int
-    given : mapping
+    chosen : mapping
         Parameters that are offered, and set, besides the usual ones.
     """
-    colours = strategy_colours(each.name for each in strategies)
+    colours = strategy_colours(strategy.name for strategy in strategies)
     columns = columns_offered(n_cols)
-    found = []
+    contents = []
     for strategy in strategies:
-        own = strategy.parameters
-        start = {name: given.get(name, own[name].default) for name in own}
-        offers = {name: offered(own[name], _kept(own[name], start[name])) for name in own}
-        start = {name: _kept(own[name], value) for name, value in start.items()}
-        axes = {"n_cols": columns, **{n: each for n, each in offers.items() if len(each) > 1}}
-        found.append(
+        declared = strategy.parameters
+        start = {
+            name: _accepted(parameter, chosen.get(name, parameter.default))
+            for name, parameter in declared.items()
+        }
+        offers = {name: offered(declared[name], value) for name, value in start.items()}
+        controls = {"n_cols": columns, **{n: o for n, o in offers.items() if len(o) > 1}}
+        contents.append(
             {
                 "name": strategy.name,
                 "operation": strategy.operation.name,
@@ -147,20 +149,20 @@ def strategies_content(
                 "parameters": [
                     {
                         "name": name,
-                        "meaning": own[name].meaning,
-                        "default": own[name].default,
+                        "meaning": parameter.meaning,
+                        "default": parameter.default,
                         "value": start[name],
                         "values": list(offers[name]),
                     }
-                    for name in own
+                    for name, parameter in declared.items()
                 ],
-                "cut": cut_tables(strategy, graph, axes, {**start, "n_cols": n_cols}),
+                "scheme": scheme_tables(strategy, graph, controls, {**start, "n_cols": n_cols}),
             }
         )
-    return found
+    return contents
 
 
-def _kept(parameter: Any, value: Any) -> Any:
+def _accepted(parameter: Setting, value: Any) -> Any:
     """Return a value if the parameter can have it, else its default: ranges differ."""
     try:
         return parameter.checked("parameter", value)
@@ -173,51 +175,50 @@ def columns_offered(n_cols: int) -> list[int]:
     return sorted({*COLUMNS, n_cols})
 
 
-def listed_content(strategy: Strategy, graph: Graph, n_cols: int, given: Mapping[str, Any]) -> Any:
-    """Return the workload of a strategy that names no cut, record by record, and what it counts."""
-    plan = strategy.plan(graph, n_cols, **given)
+def listed_content(
+    strategy: Strategy, graph: Graph, n_cols: int, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the workload of a strategy, record by record, where the page cannot compute it."""
+    plan = strategy.plan(graph, n_cols, **parameters)
     content: dict[str, Any] = {
         "strategy": strategy.name,
         "graph": graph.name,
         "nCols": n_cols,
-        "given": dict(given),
-        "settled": {name: plan.parameters[name] for name in strategy.parameters},
+        "given": dict(parameters),
+        "resolved": {name: plan.parameters[name] for name in strategy.parameters},
     }
-    found = strategy.closed_form(graph, n_cols, **given)
-    if plan.has_workload:
-        work = plan.workload()
-        counted = found or plan.statistics
-        order = None if plan.permutation is None else plan.permutation.order
-        bounds = np.searchsorted(work.block, np.arange(plan.launch.n_blocks + 1))
-        content |= {
-            "blocks": plan.launch.n_blocks,
-            "warps": plan.workers_per_block,
-            "order": order,
-            "bounds": bounds,
-            "warp": work.warp,
-            "row": work.row,
-            "start": work.nz_start,
-            "count": work.nz_count,
-        }
-        loads = counted.loads
-        content["summary"] = {
-            **{n: v for n, v in vars(counted).items() if n != "loads"},
+    if not plan.has_workload:
+        return content
+    work = plan.workload()
+    counted = strategy.closed_form(graph, n_cols, **parameters) or plan.statistics
+    loads = counted.loads
+    content |= {
+        "blocks": plan.launch.n_blocks,
+        "warps": plan.workers_per_block,
+        "order": None if plan.permutation is None else plan.permutation.order,
+        "bounds": np.searchsorted(work.block, np.arange(plan.launch.n_blocks + 1)),
+        "warp": work.warp,
+        "row": work.row,
+        "start": work.nz_start,
+        "count": work.nz_count,
+        "summary": {
+            **{name: value for name, value in vars(counted).items() if name != "loads"},
             "loads": loads and {"nonzeros": loads.nonzeros, "warps": loads.warps},
-        }
-        if plan.metadata is not None and plan.metadata.dtype.itemsize == 4:
-            table = plan.metadata.reshape(len(plan.metadata), -1)
-            content["metadata"] = {"words": table, "wide": table.shape[1]}
-            content["metadata"]["names"] = list(strategy.metadata_words)
+        },
+    }
+    if plan.metadata is not None and plan.metadata.dtype.itemsize == 4:
+        words = plan.metadata.reshape(len(plan.metadata), -1)
+        names = list(strategy.metadata_words)
+        content["metadata"] = {"words": words, "wide": words.shape[1], "names": names}
     return content
 
 
 @functools.cache
 def glossary() -> dict[str, str]:
     """Return the terms of the lessons' glossary and what they mean."""
-    here = Path(__file__).resolve().parents[1]
-    for folder in (here, here.parent):
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package, package.parent):
         path = folder / "notebooks" / "glossary.md"
         if path.exists():
-            found = re.findall(r"\*\*(.+?)\*\*: (.+?) \(\[", path.read_text("utf-8"))
-            return dict(found)
+            return dict(re.findall(r"\*\*(.+?)\*\*: (.+?) \(\[", path.read_text("utf-8")))
     return {}

@@ -106,8 +106,8 @@ def ask(
     ArgumentError
         If there is no such statistic or setting, or the graph's degrees do not determine it.
     """
-    own = find_strategy(strategy).parameters
-    tried = {name: OFFERED.get(name, each.tries) for name, each in own.items() if each.tries}
+    declared = find_strategy(strategy).parameters
+    tried = {name: OFFERED.get(name, one.tries) for name, one in declared.items() if one.tries}
     names = list(dict.fromkeys([*parameters, *tried]))[: max(2, len(parameters))]
     values: dict[str, Any] = {name: parameters.get(name, tried.get(name)) for name in names}
     table = sweep(graph, strategy, n_cols, **values)

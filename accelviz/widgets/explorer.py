@@ -54,7 +54,7 @@ class Explorer:
     Parameters
     ----------
     graph : Graph
-    own : Strategy or str, or sequence of them
+    strategies : Strategy or str, or sequence of them
         Strategies to offer besides those there are; the first is shown first.
     operation : str or Operation, optional
     **settings
@@ -64,31 +64,32 @@ class Explorer:
     def __init__(
         self,
         graph: Graph,
-        own: Strategy | str | Sequence[Strategy | str] = (),
+        strategies: Strategy | str | Sequence[Strategy | str] = (),
         *,
         operation: str | Operation | None = None,
         **settings: Any,
     ) -> None:
-        own = [own] if isinstance(own, Strategy | str) else own
-        if not isinstance(own, Sequence):
-            raise ArgumentError(
-                "strategies", f"got {own!r}", "a strategy, its name, or a list of them"
-            )
-        self.operation = operation_of(own, operation)
-        known = [find_strategy(each, self.operation) for each in own]
-        every = [*known, *(each for each in REGISTRY if each.operation == self.operation)]
-        self.strategies = {each.name: each for each in reversed(every)}
-        self.strategies = {each.name: self.strategies[each.name] for each in every}
+        if isinstance(strategies, Strategy | str):
+            strategies = [strategies]
+        if not isinstance(strategies, Sequence):
+            expected = "a strategy, its name, or a list of them"
+            raise ArgumentError("strategies", f"got {strategies!r}", expected)
+        self.operation = operation_of(strategies, operation)
+        registered = [one for one in REGISTRY if one.operation == self.operation]
+        offered = [*(find_strategy(one, self.operation) for one in strategies), *registered]
+        self.strategies: dict[str, Strategy] = {}
+        for strategy in offered:
+            self.strategies.setdefault(strategy.name, strategy)
         self.graphs: dict[str, Graph] = {graph.name: graph}
         self.names_of_operation = operation_content(self.operation)
         first = next(iter(self.strategies))
-        plain = next((each.name for each in REGISTRY if each.operation == self.operation), first)
+        plain = registered[0].name if registered else first
         second: str | None = plain
         pinned = {}
         if "partition" in self.strategies[plain].parameters:
             pinned = {"partition": "warp"}
         elif plain == first:  # nothing is learned from a strategy beside itself
-            others = [each for each in self.strategies if each != first]
+            others = [name for name in self.strategies if name != first]
             second = min(others, key=lambda name: name != self.operation.fastest, default=None)
         #: What the page shows; names as in `src/store.ts`.
         self.settings: dict[str, Any] = {
@@ -104,14 +105,14 @@ class Explorer:
         }
         self._change(settings)
         self._connection: Any = None
-        self._kept: Any = None
+        self._stored: Any = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """The graphs that can be chosen: this one, the bundled ones, twins of Table I."""
-        twins = [f"{each.name}-twin" for each in TABLE_ONE.values() if each.exact]
-        twins += [f"{each.name}-approximate-twin" for each in TABLE_ONE.values() if not each.exact]
-        return tuple(dict.fromkeys([*self.graphs, *bundled_graphs(), *twins]))
+        exact = [f"{graph.name}-twin" for graph in TABLE_ONE.values() if graph.exact]
+        others = [f"{g.name}-approximate-twin" for g in TABLE_ONE.values() if not g.exact]
+        return tuple(dict.fromkeys([*self.graphs, *bundled_graphs(), *exact, *others]))
 
     def graph(self, name: str) -> Graph:
         """Return a graph by name, opened once."""
@@ -149,13 +150,13 @@ class Explorer:
             wanted["row"] = longest(self.walked(graph))
         if "second" in settings and "pinned" not in settings:
             wanted["pinned"] = {}
-        own = self.strategies[wanted["first"]].parameters
+        declared = self.strategies[wanted["first"]].parameters
         for name, value in settings.items():
             if name not in SETTINGS:
-                if name not in own:
-                    known = ", ".join((*SETTINGS, *own))
+                if name not in declared:
+                    known = ", ".join((*SETTINGS, *declared))
                     raise ArgumentError(name, "there is no such setting", known)
-                wanted["given"][name] = own[name].checked(name, value)
+                wanted["given"][name] = declared[name].checked(name, value)
         if "pinned" in settings and wanted["second"] is not None:
             offered = self.strategies[wanted["second"]].parameters
             for name in wanted["pinned"]:
@@ -165,18 +166,23 @@ class Explorer:
         last_row = self.walked(graph).n_rows - 1
         if not 0 <= wanted["row"] <= max(last_row, 0):
             raise ArgumentError("row", f"got {wanted['row']}", f"0 to {last_row}")
-        found = {"first": "given", "second": "pinned"}
-        for side, given in found.items():
-            if wanted[side] is None:
-                continue
-            strategy = self.strategies[wanted[side]]
-            chosen = {n: v for n, v in wanted[given].items() if n in strategy.parameters}
-            counted = summary(strategy, graph, wanted["nCols"], chosen)  # fails here or not at all
+        for side, (strategy, parameters) in self._sides(wanted).items():
+            # Values that cannot be had together fail here.
+            counted = summary(strategy, graph, wanted["nCols"], parameters)
             if side == "first" and "block" in settings:
                 last = max((counted.blocks or 1) - 1, 0)
                 if not 0 <= wanted["block"] <= last:
                     raise ArgumentError("block", f"got {wanted['block']}", f"0 to {last}")
         self.settings = wanted
+
+    def _sides(self, settings: Mapping[str, Any]) -> dict[str, tuple[Strategy, dict[str, Any]]]:
+        """Return the strategy of each side with those of the values given that it can have."""
+        sides = {}
+        for side, values in (("first", "given"), ("second", "pinned")):
+            if settings[side] is not None:
+                strategy = self.strategies[settings[side]]
+                sides[side] = strategy, _only(strategy, settings[values])
+        return sides
 
     def _checked(self, name: str, value: Any) -> Any:
         if name == "pinned":
@@ -186,8 +192,8 @@ class Explorer:
         known = {"graph": self.names, "first": self.strategies, "second": self.strategies}
         if name in known:
             if value not in known[name] and not (name == "second" and value is None):
-                right = ", ".join(known[name]) + ("" if name == "graph" else elsewhere(value))
-                raise ArgumentError(name, f"there is no {value!r}", right)
+                names = ", ".join(known[name]) + ("" if name == "graph" else elsewhere(value))
+                raise ArgumentError(name, f"there is no {value!r}", names)
             return value
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise ArgumentError(name, f"got {value!r}", "an integer")
@@ -198,9 +204,9 @@ class Explorer:
         now = self.settings
         graph = self.graph(now["graph"])
         listed = [
-            self.listed(now[side], now[given])
-            for side, given in (("first", "given"), ("second", "pinned"))
-            if now[side] is not None and self._unknown(self.strategies[now[side]])
+            self.listed(strategy.name, parameters)
+            for strategy, parameters in self._sides(now).values()
+            if self._unknown(strategy)
         ]
         return {
             "graphs": list(self.names),
@@ -215,13 +221,16 @@ class Explorer:
     def graph_answer(self, graph: Graph) -> dict[str, Any]:
         """Return a graph and what the strategies make of graphs of its size."""
         now = self.settings
-        each = strategies_content(
-            [*self.strategies.values()], graph, now["nCols"], {**now["pinned"], **now["given"]}
-        )
-        drawn = {**graph_content(self.walked(graph), now["row"]), "name": graph.name}
+        chosen = {**now["pinned"], **now["given"]}
         return {
-            "graph": {**drawn, "times": times_content(graph, self.operation)},
-            "strategies": each,
+            "graph": {
+                **graph_content(self.walked(graph), now["row"]),
+                "name": graph.name,
+                "times": times_content(graph, self.operation),
+            },
+            "strategies": strategies_content(
+                [*self.strategies.values()], graph, now["nCols"], chosen
+            ),
         }
 
     def walked(self, graph: Graph) -> Graph:
@@ -233,14 +242,12 @@ class Explorer:
         description = strategy.described(self.graph(self.settings["graph"]), 1)
         return description is None or description.scheme is None or not description.scheme.kind
 
-    def listed(self, name: str, given: Mapping[str, Any], n_cols: int | None = None) -> Any:
-        """Return the workload of a strategy that names no cut."""
+    def listed(self, name: str, values: Mapping[str, Any], n_cols: int | None = None) -> Any:
+        """Return the workload of a strategy whose scheme the page does not know."""
         strategy, now = self.strategies[name], self.settings
-        own = {
-            **strategy.defaults(),
-            **{n: v for n, v in given.items() if n in strategy.parameters},
-        }
-        return listed_content(strategy, self.graph(now["graph"]), n_cols or now["nCols"], own)
+        parameters = {**strategy.defaults(), **_only(strategy, values)}
+        graph = self.graph(now["graph"])
+        return listed_content(strategy, graph, n_cols or now["nCols"], parameters)
 
     def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """Answer what the page asks for: a graph, a workload, columns, a trace."""
@@ -252,8 +259,7 @@ class Explorer:
             return self.graph_answer(self.graph(str(question["graph"])))
         if "listed" in question:
             wanted = question["listed"]
-            found = self.listed(wanted["strategy"], wanted["given"], wanted["nCols"])
-            return {"listed": found}
+            return {"listed": self.listed(wanted["strategy"], wanted["given"], wanted["nCols"])}
         if "columns" in question:
             graph, row = self.graph(self.settings["graph"]), int(question["columns"])
             columns = columns_of(self.walked(graph), row)
@@ -271,11 +277,8 @@ class Explorer:
             As `accelviz.trace` does; where there is no C++ compiler, DeviceUnavailable.
         """
         plan = self._plan(settings)
-        dense = [
-            each.shape(plan.sizes)
-            for each in self.operation.operands.values()
-            if not each.of_nonzeros
-        ]
+        operands = self.operation.operands.values()
+        dense = [operand.shape(plan.sizes) for operand in operands if not operand.of_nonzeros]
         size = sum(array.nbytes for array in plan.arrays.values())
         size += 2 * FLOAT_BYTES * sum(map(math.prod, dense))
         if size > TRACE_BYTES:
@@ -291,8 +294,8 @@ class Explorer:
 
     def _plan(self, settings: Mapping[str, Any]) -> Plan:
         strategy, graph = self.strategies[settings["first"]], self.graph(settings["graph"])
-        own = {n: v for n, v in settings["given"].items() if n in strategy.parameters}
-        return strategy.plan(graph, settings["nCols"], **own)
+        parameters = _only(strategy, settings["given"])
+        return strategy.plan(graph, settings["nCols"], **parameters)
 
     def traced(self) -> dict[str, Any]:
         """Return the trace of the block that the page opens with, and the settings with this block.
@@ -329,22 +332,18 @@ class Explorer:
         """Say the most important in HTML without a script."""
         now = self.settings
         graph = self.graph(now["graph"])
-        said = []
-        for side, given in (("first", "given"), ("second", "pinned")):
-            if now[side] is None:
-                continue
-            strategy = self.strategies[now[side]]
-            own = {n: v for n, v in now[given].items() if n in strategy.parameters}
-            share = summary(strategy, graph, now["nCols"], own).idle_share
+        waiting = []
+        for strategy, parameters in self._sides(now).values():
+            share = summary(strategy, graph, now["nCols"], parameters).idle_share
             known = "not known" if np.isnan(share) else f"{share:.1%}"
-            words = " ".join([strategy.name, *(f"{n}={v}" for n, v in own.items())])
-            said.append(f"{escape(words)}: {known}")
+            words = [strategy.name, *(f"{n}={v}" for n, v in parameters.items())]
+            waiting.append(f"{escape(' '.join(words))}: {known}")
         return assets.fill_frame(
             "fallback",
             graph=escape(graph.name),
             rows=f"{graph.n_rows:,}",
             nonzeros=f"{graph.nnz:,}",
-            waiting=", ".join(said),
+            waiting=", ".join(waiting),
         )
 
     def save(self, path: str | os.PathLike[str], *, trace: bool = True) -> Path:
@@ -380,18 +379,18 @@ class Explorer:
         # What follows takes seconds, on a busy machine many.
         said = f"Opening the explorer on {escape(self.settings['graph'])} ..."
         opening = {"text/html": f'<p class="av-opening">{said}</p>'}
-        shown = display(opening, raw=True, display_id=True)
+        output = display(opening, raw=True, display_id=True)
         page = assets.page(self.content(), name, self.fallback())
-        shown.update({"text/html": page, "text/plain": repr(self)}, raw=True)
+        output.update({"text/html": page, "text/plain": repr(self)}, raw=True)
         try:
             from accelviz.widgets.connection import Connection
         except ImportError:  # without ipywidgets the page has no kernel, and lives
             return
-        self._kept = display(self._kept_html(name), raw=True, display_id=True)
+        self._stored = display(self._stored_html(name), raw=True, display_id=True)
         self._connection = Connection(self, name)
         display(self._connection)
 
-    def _kept_html(self, name: str) -> dict[str, str]:
+    def _stored_html(self, name: str) -> dict[str, str]:
         text = escape(json.dumps(self.settings))
         html = f'<div class="av-kept" hidden data-page="{name}" data-settings="{text}"></div>'
         return {"text/html": html, "text/plain": ""}
@@ -399,8 +398,8 @@ class Explorer:
     def keep(self, settings: Mapping[str, Any], name: str) -> None:
         """Take the settings over from the page, and keep them in the notebook."""
         self.settings = {**self.settings, **settings}
-        if self._kept is not None:
-            self._kept.update(self._kept_html(name), raw=True)
+        if self._stored is not None:
+            self._stored.update(self._stored_html(name), raw=True)
 
     def __repr__(self) -> str:
         return f"Explorer of {self.settings['graph']}: {self.settings['first']}"
@@ -409,3 +408,8 @@ class Explorer:
 def longest(graph: Graph) -> int:
     """Return the row with the most nonzeros, which shows most about a partition."""
     return int(graph.degrees.argmax()) if graph.n_rows else 0
+
+
+def _only(strategy: Strategy, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of some values that are parameters of a strategy."""
+    return {name: value for name, value in values.items() if name in strategy.parameters}

@@ -46,52 +46,49 @@ def pack(content: Any) -> bytes:
         at a multiple of 8 bytes.
     """
     arrays: list[npt.NDArray[Any]] = []
-    differences: list[bool] = []
+    entries: list[dict[str, Any]] = []
 
     def plain(value: Any) -> Any:
         if isinstance(value, np.ndarray | Differences):
-            several = isinstance(value, Differences)
-            made = smallest(value.array if isinstance(value, Differences) else value).ravel()
-            if several and made.dtype.kind == "u":
-                made = np.diff(made, prepend=made.dtype.type(0))
-            arrays.append(made)
-            differences.append(several)
+            ascending = isinstance(value, Differences)
+            array = smallest(value.array if isinstance(value, Differences) else value).ravel()
+            if ascending and array.dtype.kind == "u":
+                array = np.diff(array, prepend=array.dtype.type(0))
+            arrays.append(array)
+            entry = {"type": array.dtype.str[1:], "count": array.size, "differences": ascending}
+            # Offsets have twelve digits, so that the header's length does not depend on them.
+            entries.append({**entry, "offset": 10**11})
             return {"$array": len(arrays) - 1}
         if isinstance(value, dict):
-            return {str(key): plain(own) for key, own in value.items()}
+            return {str(key): plain(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [plain(each) for each in value]
+            return [plain(item) for item in value]
         if isinstance(value, np.generic):
             return plain(value.item())
         if isinstance(value, float) and not math.isfinite(value):
             return None
         return value
 
-    header = {"content": plain(content), "arrays": [{} for _ in arrays]}
-    # Offsets are written in twelve digits, so that the header's length does not depend on them.
-    for entry, made, several in zip(header["arrays"], arrays, differences, strict=True):
-        entry |= {"type": made.dtype.str[1:], "count": made.size, "differences": several}
-        entry["offset"] = 10**11
+    header = {"content": plain(content), "arrays": entries}
     length = len(_json(header))
-    place = _aligned(8 + length + 0)
-    for entry, made in zip(header["arrays"], arrays, strict=True):
-        entry["offset"] = place
-        place = _aligned(place + made.nbytes)
-    text = _json(header).ljust(length)
-    whole = bytearray(place)
-    whole[:4] = len(text).to_bytes(4, "little")
-    whole[8 : 8 + len(text)] = text
-    for entry, made in zip(header["arrays"], arrays, strict=True):
-        whole[entry["offset"] : entry["offset"] + made.nbytes] = made.tobytes()
-    return bytes(whole)
+    end = _aligned(8 + length)
+    for entry, array in zip(entries, arrays, strict=True):
+        entry["offset"] = end
+        end = _aligned(end + array.nbytes)
+    packed = bytearray(end)
+    packed[:4] = length.to_bytes(4, "little")
+    packed[8 : 8 + length] = _json(header).ljust(length)
+    for entry, array in zip(entries, arrays, strict=True):
+        packed[entry["offset"] : entry["offset"] + array.nbytes] = array.tobytes()
+    return bytes(packed)
 
 
 def _json(header: Any) -> bytes:
     return json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _aligned(place: int) -> int:
-    return -(-place // _ALIGNED) * _ALIGNED
+def _aligned(offset: int) -> int:
+    return -(-offset // _ALIGNED) * _ALIGNED
 
 
 def pack_text(content: Any, level: int = 6) -> str:

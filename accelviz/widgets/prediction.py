@@ -38,7 +38,7 @@ class Prediction:
     ) -> None:
         self.question, self.choices, self.draw, self.unit = question, [*choices], draw, unit
         self.within, self.because, self._answer, self._show = within, because, answer, show
-        self._shown = ""
+        self._explanation = ""
         if len({*self.choices}) != len(self.choices):
             raise ArgumentError("choices", "one is there twice", "different ones")
         if not within >= 1:
@@ -60,12 +60,12 @@ class Prediction:
             return drawn.tolist()
         expected = "a number, or choices with it"
         if not self.choices:
-            right = isinstance(answer, (int, float, np.number)) and math.isfinite(answer)
+            valid = isinstance(answer, (int, float, np.number)) and math.isfinite(answer)
         elif isinstance(answer, (list, tuple)):
-            right, expected = sorted(answer) == sorted(self.choices), "all choices in order"
+            valid, expected = sorted(answer) == sorted(self.choices), "all choices in order"
         else:
-            right, expected = answer in self.choices, "one of the choices"
-        if not right:
+            valid, expected = answer in self.choices, "one of the choices"
+        if not valid:
             raise ArgumentError("answer", f"got {answer!r}", expected)
         return answer if self.choices else float(answer)
 
@@ -81,7 +81,7 @@ class Prediction:
     def content(self) -> dict[str, Any]:
         """Return what the page asks with, the answer included."""
         answer = self.answer()
-        found = {
+        content = {
             "form": self.form,
             "question": assets.with_code(self.question),
             "choices": self.choices,
@@ -91,13 +91,13 @@ class Prediction:
             "because": self._explained(),
         }
         if self.draw:  # room above, which does not give the largest away
-            found |= {"bar": self.draw, "most": 1 << (5 * max(answer) // 4).bit_length()}
-        return found
+            content |= {"bar": self.draw, "most": 1 << (5 * max(answer) // 4).bit_length()}
+        return content
 
     def _explained(self) -> str:
-        if self._show is not None and not self._shown:
-            self._shown = html_of(self._show())
-        return self._shown + "".join(
+        if self._show is not None and not self._explanation:
+            self._explanation = html_of(self._show())
+        return self._explanation + "".join(
             f"<p>{assets.with_code(part)}</p>" for part in self.because.split("\n\n") if part
         )
 
@@ -116,7 +116,7 @@ class Prediction:
     def _written(self) -> str:
         answer = self.answer()
         if self.form == "order":
-            return ", ".join(f"{i}. {each}" for i, each in enumerate(answer, 1))
+            return ", ".join(f"{i}. {choice}" for i, choice in enumerate(answer, 1))
         if self.form == "drawn":
             return ", ".join(map(_number, answer))
         return str(answer) if self.choices else f"{_number(answer)} {self.unit}".rstrip()
@@ -129,13 +129,13 @@ class Prediction:
             bars = range(len(self.answer()))
             return "".join(f"<label>{escape(self.draw)} {i}: {box}</label>" for i in bars)
         if self.form == "order":
-            options = "".join(f"<option>{escape(each)}</option>" for each in self.choices)
+            options = "".join(f"<option>{escape(choice)}</option>" for choice in self.choices)
             select = f'<select required><option value=""></option>{options}</select>'
             return "".join(f"<label>{i + 1}. {select}</label>" for i in range(len(self.choices)))
         name = f"predict-{zlib.crc32(self.question.encode()):08x}"
         return "".join(
-            f'<label><input type="radio" name="{name}" required> {escape(each)}</label>'
-            for each in self.choices
+            f'<label><input type="radio" name="{name}" required> {escape(choice)}</label>'
+            for choice in self.choices
         )
 
     def _repr_html_(self) -> str:
@@ -145,22 +145,23 @@ class Prediction:
         return f"Prediction: {self.question}"
 
 
-def html_of(shown: Any) -> str:
+def html_of(explanation: Any) -> str:
     """Turn a picture, a table, text or a sequence of them into HTML; pictures are closed."""
-    parts = [*shown] if isinstance(shown, (list, tuple, np.ndarray)) else [shown]
+    several = isinstance(explanation, (list, tuple, np.ndarray))
+    parts = [*explanation] if several else [explanation]
     # Several axes are one picture.
-    roots = [each.get_figure(root=True) if hasattr(each, "get_figure") else each for each in parts]
-    return "".join(_html_of(each) for each in {id(root): root for root in roots}.values())
+    roots = [p.get_figure(root=True) if hasattr(p, "get_figure") else p for p in parts]
+    return "".join(_html_of(root) for root in {id(root): root for root in roots}.values())
 
 
-def _html_of(shown: Any) -> str:
-    if hasattr(shown, "savefig"):
+def _html_of(part: Any) -> str:
+    if hasattr(part, "savefig"):
         from accelviz.plots.style import picture_html
 
-        return picture_html(shown)
-    if hasattr(shown, "_repr_html_"):
-        return str(shown._repr_html_())
-    return "" if shown is None else f"<pre>{escape(str(shown))}</pre>"
+        return picture_html(part)
+    if hasattr(part, "_repr_html_"):
+        return str(part._repr_html_())
+    return "" if part is None else f"<pre>{escape(str(part))}</pre>"
 
 
 def _number(value: float) -> str:

@@ -96,7 +96,9 @@ class Question:
             "guesses": guesses,
             "names": names,
             "choices": choices,
-            "values": np.array([values.get(each, np.nan) for each in itertools.product(*choices)]),
+            "values": np.array(
+                [values.get(setting, np.nan) for setting in itertools.product(*choices)]
+            ),
         }
 
     def html(self) -> str:

@@ -59,11 +59,13 @@ class TracedBlock:
         waits : sequence of dict
             What `accelviz.trace` gave with it.
         """
-        found = list(map(dict, waits))
+        waiting = list(map(dict, waits))
         if not len(traced):
             kinds = ("u2", "u2", "u4", "i8", "i4", "i8")
             names = ("site", "warp", "lanes", "first", "step", "others")
-            return cls(0, [], {n: np.empty(0, k) for n, k in zip(names, kinds, strict=True)}, found)
+            return cls(
+                0, [], {n: np.empty(0, k) for n, k in zip(names, kinds, strict=True)}, waiting
+            )
         offset, lane = (traced[name].to_numpy(np.int64) for name in ("offset", "lane"))
         begins = np.flatnonzero(changes(traced["step"]))
         counts = np.diff(np.append(begins, len(traced)))
@@ -82,7 +84,7 @@ class TracedBlock:
             "step": np.where(spelled, SPELLED, step).astype(np.int32),
             "others": offset[np.repeat(spelled, counts)],
         }
-        return cls(int(traced["block"].iloc[0]), sites, columns, found)
+        return cls(int(traced["block"].iloc[0]), sites, columns, waiting)
 
     def table(self) -> pd.DataFrame:
         """Return what was packed, a row for each access of each lane, as `accelviz.trace` does."""
@@ -93,16 +95,16 @@ class TracedBlock:
         offset = self.columns["first"][request] + turn * step
         offset[step == SPELLED] = self.columns["others"]
         named = pd.DataFrame(self.sites, columns=[*_SITE, "size"]).astype({"size": np.int64})
-        own = named.iloc[self.columns["site"][request]].reset_index(drop=True)
+        sites = named.iloc[self.columns["site"][request]].reset_index(drop=True)
         return pd.DataFrame(
             {
                 "block": self.block,
                 "warp": self.columns["warp"][request].astype(np.int32),
                 "lane": lane.astype(np.int32),
                 "step": request,
-                **{name: own[name] for name in _SITE[:5]},
-                "index": offset // own["size"].to_numpy(),
-                "bytes": own["bytes"].astype(np.int32),
+                **{name: sites[name] for name in _SITE[:5]},
+                "index": offset // sites["size"].to_numpy(),
+                "bytes": sites["bytes"].astype(np.int32),
                 "offset": offset,
             }
         )
@@ -118,9 +120,9 @@ def _sites(
     }
     first = traced.iloc[begins]
     numbered = first.groupby(_SITE, observed=True, sort=False).ngroup().to_numpy()
-    _, place = np.unique(numbered, return_index=True)
+    _, firsts = np.unique(numbered, return_index=True)
     sites = []
-    for record in first.iloc[place][_SITE].to_dict("records"):
+    for record in first.iloc[firsts][_SITE].to_dict("records"):
         words = {name: str(record[name]) for name in ("file", "kind", "space", "array")}
         numbers = {name: int(record[name]) for name in ("line", "bytes")}
         # What is allocated without a type is counted in what each access asks for.
@@ -138,29 +140,29 @@ def sources(plan: Plan) -> dict[str, str]:
     kernel = plan.kernel
     if kernel is None:
         return {}
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
 
     def read(name: str, text: str) -> None:
-        found[PurePosixPath(name).name] = text
-        for each in _INCLUDE.findall(text):
-            path = files.kernel_directory() / each
-            if PurePosixPath(each).name not in found and path.is_file():
-                read(each, path.read_text(encoding="utf-8"))
+        texts[PurePosixPath(name).name] = text
+        for included in _INCLUDE.findall(text):
+            path = files.kernel_directory() / included
+            if PurePosixPath(included).name not in texts and path.is_file():
+                read(included, path.read_text(encoding="utf-8"))
 
     read(kernel.file, kernel.source())
-    return found
+    return texts
 
 
 def trace_content(
     traced: pd.DataFrame, plan: Plan, waits: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
     """Return a traced block as `pack` sends it; `src/traces.ts` reads it."""
-    made = TracedBlock.of(traced, waits)
+    packed = TracedBlock.of(traced, waits)
     return {
-        "block": made.block,
+        "block": packed.block,
         "warps": plan.launch.warps_per_block,
-        "sites": made.sites,
-        "columns": made.columns,
-        "waits": made.waits,
+        "sites": packed.sites,
+        "columns": packed.columns,
+        "waits": packed.waits,
         "source": sources(plan),
     }

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from .lab import Notebook, artifacts
+from .saved import SavedPage
 from .server import Server, find_browser, launch
 
 NEEDED = ("anywidget", "axe_playwright_python", "ipywidgets", "jupyterlab", "playwright")
@@ -15,9 +16,9 @@ NEEDED = ("anywidget", "axe_playwright_python", "ipywidgets", "jupyterlab", "pla
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     # One worker of pytest-xdist runs them all (with --dist loadgroup), for there is one server.
-    here = Path(__file__).parent
+    folder = Path(__file__).parent
     for item in items:
-        if here in item.path.parents:
+        if folder in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("browser"))
 
 
@@ -36,6 +37,21 @@ def browser():
         chromium = launch(playwright, path)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture
+def saved(browser, tmp_path):
+    """Save and open explorers, and leave their pages without a complaint."""
+    views = []
+
+    def open_(explorer, *, trace=False, **look):
+        path = explorer.save(tmp_path / f"{len(views)}.html", trace=trace)
+        views.append(SavedPage(browser, path, **look))
+        return views[-1]
+
+    yield open_
+    for view in views:
+        view.close()
 
 
 @pytest.fixture(scope="package")
@@ -57,9 +73,9 @@ def pytest_runtest_makereport(item, call):
 @pytest.fixture(scope="package")
 def pages(server, browser):
     """The page that all tests share, in a list: to load JupyterLab takes longer than most tests."""
-    found = []
-    yield found
-    for page in found:
+    opened_pages = []
+    yield opened_pages
+    for page in opened_pages:
         page.close()
 
 

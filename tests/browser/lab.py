@@ -130,13 +130,13 @@ class Notebook:
 
     def fill(self, *cells: str) -> None:
         """Put new code cells in the place of all there are, and choose the first."""
-        made = [{"cell_type": "code", "source": cell} for cell in cells]
+        code_cells = [{"cell_type": "code", "source": cell} for cell in cells]
         self.ask(
             f"""
             const model = panel.content.model.sharedModel;
             model.transact(() => {{
               model.deleteCellRange(0, model.cells.length);
-              model.insertCells(0, {json.dumps(made)});
+              model.insertCells(0, {json.dumps(code_cells)});
             }});
             panel.content.activeCellIndex = 0;
             """
@@ -193,7 +193,7 @@ class Notebook:
 
     def cell_errors(self) -> list[str]:
         """Return the exceptions, standard error and unshown widgets of the cells."""
-        found = self.ask(
+        answer = self.ask(
             """
             const said = [];
             for (const cell of panel.content.model.cells) {
@@ -208,7 +208,7 @@ class Notebook:
             return said;
             """
         )
-        return [re.sub(r"\x1b\[[0-9;]*m", "", text) for text in found]
+        return [re.sub(r"\x1b\[[0-9;]*m", "", text) for text in answer]
 
     def console_errors(self) -> list[str]:
         """Return the page's uncaught errors and what it wrote to the console as errors."""
@@ -219,10 +219,10 @@ class Notebook:
         """Return all that went wrong: in cells, in the page, and addresses outside this machine."""
         return [*self.cell_errors(), *self.console_errors(), *self.outside]
 
-    def screenshot(self, name: str, what: Locator | None = None) -> Path:
+    def screenshot(self, name: str, target: Locator | None = None) -> Path:
         """Keep a picture of an element, or of the page, and return where."""
         path = artifacts() / f"{self.prefix}{name}.png"
-        (what if what is not None else self.page).screenshot(path=path)
+        (target if target is not None else self.page).screenshot(path=path)
         return path
 
     # The kernel
@@ -278,12 +278,12 @@ class Notebook:
             Milliseconds from the browser's receiving each key to the end of the first frame
             painted with the changed attribute, layout and paint included.
         """
-        shown = (
+        until = (
             f"const now = document.querySelector({json.dumps(counter)})"
             f"?.getAttribute({json.dumps(attribute)});"
             "return before === undefined ? {now} : now !== before.now;"
         )
-        return [self.burst(focused, each, 1, until=shown) for each in key]
+        return [self.burst(focused, one_key, 1, until=until) for one_key in key]
 
     def burst(self, focused: Locator, key: str, presses: int, *, until: str) -> float:
         """Press a key many times without waiting, until the page shows the effect of the last.

@@ -39,12 +39,12 @@ def find_browser() -> str | None:
     return next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
-def poll(ready: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
+def poll(ready: Callable[[], Any], awaited: str, seconds: float = PATIENCE) -> Any:
     """Return the first truthy answer of `ready`; fail with `what` when there is none in time."""
     end = time.monotonic() + seconds
     while not (answer := ready()):
         if time.monotonic() > end:
-            raise TimeoutError(f"waited {seconds:.0f} s for {what}")
+            raise TimeoutError(f"waited {seconds:.0f} s for {awaited}")
         time.sleep(0.05)
     return answer
 
@@ -177,8 +177,10 @@ class Server:
 
     def _environment(self) -> dict[str, str]:
         ours = ("JUPYTER", "IPYTHON", "COVERAGE", "PYTEST")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-        return kept | {
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(ours)
+        }
+        return environment | {
             "IPYTHONDIR": str(self.folder / "ipython"),
             "JUPYTER_CONFIG_DIR": str(self.folder / "config"),
             "JUPYTER_DATA_DIR": str(self.folder / "data"),

@@ -21,7 +21,7 @@ JUDGED = [
         ("15", "Close: 1.2 times that."),
         ("0", "Off by 12.5 %."),
         ("-12.5", "Off by 25 %."),
-        *((each, None) for each in ("", "many", "nan", "inf", "1 2", "0x", "1e999")),
+        *((text, None) for text in ("", "many", "nan", "inf", "1 2", "0x", "1e999")),
     )
 ]
 JUDGED += [
@@ -51,7 +51,7 @@ def opened(browser, tmp_path):
     def open_(*asked, **look):
         path = tmp_path / "asked.html"
         head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>asked</title>'
-        path.write_text(head + "".join(each.html() for each in asked), encoding="utf-8")
+        path.write_text(head + "".join(one.html() for one in asked), encoding="utf-8")
         page = browser.new_page(viewport={"width": 480, "height": 900}, **look)
         page.complaints = []
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
@@ -71,8 +71,8 @@ def opened(browser, tmp_path):
 def test_how_good_a_prediction_was(browser):
     page = browser.new_page()
     page.add_script_tag(content=assets.script("asking"))
-    found = page.evaluate(JUDGE, [[data, entered] for data, entered, _ in JUDGED])
-    assert found == [said for *_, said in JUDGED]
+    verdicts = page.evaluate(JUDGE, [[data, entered] for data, entered, _ in JUDGED])
+    assert verdicts == [said for *_, said in JUDGED]
     page.close()
 
 
@@ -133,14 +133,14 @@ def test_a_question_is_locked_until_it_may_be_seen(opened):
     page = opened(asked)
     guess, reveal = page.locator("[data-control=guess]"), page.locator("[data-control=reveal]")
     told = page.locator("[data-say]")
-    assert {each.get_attribute("data-say").split(": ")[1] for each in told.all()} == {
+    assert {cell.get_attribute("data-say").split(": ")[1] for cell in told.all()} == {
         "guess first."
     }
     assert reveal.is_disabled()
     guess.click()  # 4 x 32, in the middle
     assert guess.is_disabled()  # the same one again
-    place = 1 + (values < values[3]).sum()
-    assert f"4 × 32: {100 * values[3]:.2f} %, place {place} of 6." in page.inner_text("body")
+    rank = 1 + (values < values[3]).sum()
+    assert f"4 × 32: {100 * values[3]:.2f} %, place {rank} of 6." in page.inner_text("body")
     page.locator("[data-control=max_block_warps]").focus()
     page.keyboard.press("ArrowRight")
     guess.click()
@@ -165,7 +165,7 @@ def test_a_page_without_a_script_opens_the_answer_after_an_entry(browser, tmp_pa
         predict("In which order?", ["a", "b"], choices=["b", "a"]),
     ]
     outputs = [
-        nbformat.v4.new_output("display_data", data={"text/html": each.html()}) for each in asked
+        nbformat.v4.new_output("display_data", data={"text/html": one.html()}) for one in asked
     ]
     cell = nbformat.v4.new_code_cell("", outputs=outputs)
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "a.ipynb")
@@ -174,7 +174,7 @@ def test_a_page_without_a_script_opens_the_answer_after_an_entry(browser, tmp_pa
     page = context.new_page()
     page.goto((tmp_path / "a.html").as_uri())
     summaries = page.locator("summary")
-    assert [each.is_visible() for each in summaries.all()] == [False] * 3
+    assert [one.is_visible() for one in summaries.all()] == [False] * 3
     page.locator("input").first.focus()
     page.keyboard.type("4")
     page.keyboard.press("Enter")  # sends nothing anywhere
@@ -183,7 +183,7 @@ def test_a_page_without_a_script_opens_the_answer_after_an_entry(browser, tmp_pa
     page.get_by_text("Because.").wait_for()
     page.locator("[type=radio]").first.focus()
     page.keyboard.press("Space")
-    assert [each.is_visible() for each in summaries.all()] == [True, True, False]
+    assert [one.is_visible() for one in summaries.all()] == [True, True, False]
     for select in page.locator("select").all():
         select.press("a")
     assert summaries.nth(2).is_visible()

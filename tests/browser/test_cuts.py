@@ -68,13 +68,16 @@ def page(browser):
 
 def settings_of(strategy, graph, rng, many):
     """The default setting, then some at random, of what the controls offer."""
-    own = strategy.parameters
+    parameters = strategy.parameters
     for i in range(many):
         if i == 0:
             yield 64, strategy.defaults()
         else:
             n_cols = rng.choice((1, 16, 48, 80, 512))
-            yield n_cols, {n: rng.choice(offered(own[n], own[n].default)) for n in own}
+            yield (
+                n_cols,
+                {n: rng.choice(offered(parameters[n], parameters[n].default)) for n in parameters},
+            )
 
 
 def chosen(count, most, rng):
@@ -89,15 +92,15 @@ def cases_of(graph, rng, many, turn, by_sender):
     for strategy in REGISTRY[turn % 3 :: 3]:
         if strategy.operation.by_sender != by_sender:
             continue
-        for n_cols, own in settings_of(strategy, graph, rng, many):
+        for n_cols, settings in settings_of(strategy, graph, rng, many):
             try:
-                description = strategy.described(graph, n_cols, **own)
+                description = strategy.described(graph, n_cols, **settings)
             except AccelvizError:  # values that cannot be had together
                 continue
             scheme = description and description.scheme
             if scheme is None:  # a scheme that the page does not know
                 continue
-            plan = strategy.plan(graph, n_cols, **own)
+            plan = strategy.plan(graph, n_cols, **settings)
             known = plan.has_workload
             cases.append(
                 {
@@ -107,7 +110,7 @@ def cases_of(graph, rng, many, turn, by_sender):
                     "rows": chosen(walked.n_rows, SOME, rng) if known else [],
                 }
             )
-            expected.append((strategy, n_cols, own, plan))
+            expected.append((strategy, n_cols, settings, plan))
     rows, cols = walked.shape
     content = {"name": graph.name, "rows": rows, "cols": cols, "degrees": walked.degrees}
     return pack_text({"graph": content}), cases, expected
@@ -120,15 +123,15 @@ def same(told, wanted):
     return told == pytest.approx(wanted, rel=1e-12, abs=1e-12)
 
 
-def check(graph, case, told, strategy, n_cols, own, plan):
-    where = f"{graph.name}, {strategy.operation.name} {strategy.name} {n_cols} {own}"
+def check(graph, case, told, strategy, n_cols, settings, plan):
+    where = f"{graph.name}, {strategy.operation.name} {strategy.name} {n_cols} {settings}"
     if not plan.has_workload:
         assert told == {"kind": "library"}, where
         return
-    wanted = summary(strategy, graph, n_cols, own)
+    wanted = summary(strategy, graph, n_cols, settings)
     for name in STATISTICS:
-        right = getattr(wanted, name)
-        assert same(told["summary"][name], right), (where, name, told["summary"][name], right)
+        value = getattr(wanted, name)
+        assert same(told["summary"][name], value), (where, name, told["summary"][name], value)
     assert told["loads"] == [wanted.loads.nonzeros.tolist(), wanted.loads.warps.tolist()], where
     assert told["idle"] == wanted.loads.idle, where
     assert told["warps"] == plan.workers_per_block, where
@@ -142,9 +145,9 @@ def check(graph, case, told, strategy, n_cols, own, plan):
         assert told["sums"][i] == sums.tolist(), (where, block)
         check_lines(where, plan, block, told["lines"][i])
     for i, row in enumerate(case["rows"]):
-        place = find_row(plan, row)
-        assert told["places"][i] == place.walked_row, where
-        ends = [place.blocks[0], place.blocks[-1]] if place.blocks else []
+        position = find_row(plan, row)
+        assert told["places"][i] == position.walked_row, where
+        ends = [position.blocks[0], position.blocks[-1]] if position.blocks else []
         assert told["found"][i] == ends, (where, row)
 
 
@@ -152,13 +155,13 @@ def check_lines(where, plan, block, told):
     if plan.metadata is None:
         assert told is None, where
         return
-    each = 1 if len(plan.metadata) == plan.launch.n_blocks else plan.workers_per_block
-    numbers = range(block * each, min((block + 1) * each, len(plan.metadata)))
+    per_block = 1 if len(plan.metadata) == plan.launch.n_blocks else plan.workers_per_block
+    numbers = range(block * per_block, min((block + 1) * per_block, len(plan.metadata)))
     wanted = [
         [
             line.title,
             list(line.words),
-            [[[field.name, field.bits, field.value] for field in own] for own in line.fields],
+            [[[field.name, field.bits, field.value] for field in fields] for fields in line.fields],
             line.meaning,
         ]
         for line in plan.strategy.metadata_records(plan, numbers)
@@ -169,11 +172,11 @@ def check_lines(where, plan, block, told):
 def checked(page, graph, seed, many, turn):
     for by_sender in (False, True):
         text, cases, expected = cases_of(graph, random.Random(seed), many, turn, by_sender)
-        given = {"text": text, "cases": cases, "statistics": STATISTICS}
-        for case, told, own in zip(
-            cases, json.loads(page.evaluate(RUN, given)), expected, strict=True
+        request = {"text": text, "cases": cases, "statistics": STATISTICS}
+        for case, told, arguments in zip(
+            cases, json.loads(page.evaluate(RUN, request)), expected, strict=True
         ):
-            check(graph, case, told, *own)
+            check(graph, case, told, *arguments)
 
 
 @pytest.mark.parametrize(("turn", "name"), [(0, "cora"), (1, "as-caida"), (2, "citeseer")])
@@ -214,51 +217,57 @@ def test_other_columns_make_no_other_partition(page):
     )
     graph = accelviz.load_graph("cora")
     for n_cols, sides in zip((32, 512), told, strict=True):
-        for name, (kept, shared, everywhere) in zip(
+        for name, (same_partition, shared, everywhere) in zip(
             ("accel_gcn", "gnnadvisor"), sides, strict=True
         ):
             strategy = find_strategy(name)
             wanted = summary(strategy, graph, n_cols, strategy.defaults())
-            assert kept, (name, n_cols)
+            assert same_partition, (name, n_cols)
             assert (shared, everywhere) == (wanted.shared_atomics, wanted.global_atomics)
 
 
 def test_what_arguments_depend_on_is_found():
-    """Settings at random of all parameters: the trees that the page has say what the cut is."""
+    """At settings at random of all parameters, the page's trees are what Python describes."""
     rng = random.Random(18)
     graph = accelviz.load_graph("cora")
     for strategy in REGISTRY:
-        (told,) = strategies_content([strategy], graph, 64, {})
-        offers = {each["name"]: each["values"] for each in told["parameters"]}
+        (content,) = strategies_content([strategy], graph, 64, {})
+        offers = {one["name"]: one["values"] for one in content["parameters"]}
         offers["n_cols"] = list(COLUMNS)
-        if told["cut"] is None:
+        if content["scheme"] is None:
             description = strategy.described(graph, 64)
             assert description is None or description.scheme is None
             continue
         for _ in range(400):
-            own = {name: rng.choice(values) for name, values in offers.items()}
-            check_trees(strategy, graph, told["cut"], own, offers)
+            values = {name: rng.choice(offered) for name, offered in offers.items()}
+            check_trees(strategy, graph, content["scheme"], values, offers)
 
 
-def check_trees(strategy, graph, trees, setting, offers):
-    def looked(tree):
+def check_trees(strategy, graph, tables, values, offers):
+    def value_of(tree):
         while isinstance(tree, dict):
-            wanted = setting[tree["over"]]
+            wanted = values[tree["over"]]
             same = [type(v) is type(wanted) and v == wanted for v in offers[tree["over"]]]
             tree = tree["each"][same.index(True)]
         return tree
 
     try:
-        description = strategy.described(graph, **setting)
+        description = strategy.described(graph, **values)
     except AccelvizError:
-        assert looked(trees["kind"]) == "refused", (strategy.name, setting)
+        assert value_of(tables["kind"]) == "refused", (strategy.name, values)
         return
-    wanted = {"kind": description.scheme.kind, **vars(description.scheme)}
-    if description.lanes:
-        wanted |= {f"reading {name}": value for name, value in vars(description.lanes).items()}
-    options = {name: value for name, value in setting.items() if name != "n_cols"}
-    widths, settings = strategy.checked(setting["n_cols"], options)
-    own = strategy.resolve(settings, graph, widths).values()
-    wanted |= {tree: own[tree.split()[1]] for tree in trees if tree.startswith("settled ")}
-    for name, value in wanted.items():
-        assert looked(trees[name]) == value, (strategy.name, name, setting)
+    widths, settings = strategy.checked(values["n_cols"], without(values, "n_cols"))
+    resolved = strategy.resolve(settings, graph, widths).values()
+    assert value_of(tables["kind"]) == description.scheme.kind
+    expected = {
+        "arguments": vars(description.scheme),
+        "lanes": vars(description.lanes) if description.lanes else {},
+        "resolved": {name: resolved[name] for name in tables["resolved"]},
+    }
+    for part, numbers in expected.items():
+        for name, number in numbers.items():
+            assert value_of(tables[part][name]) == number, (strategy.name, name, values)
+
+
+def without(values, name):
+    return {other: value for other, value in values.items() if other != name}

@@ -9,7 +9,7 @@ import accelviz
 
 from ..compilers import needs_compiler
 from .lab import FRAME
-from .test_product import Shown
+from .saved import SavedPage
 
 OPEN = "import accelviz\npanel = accelviz.explore({arguments})\npanel"
 
@@ -58,9 +58,9 @@ def idle(**settings):
 
 @pytest.fixture(scope="module")
 def notebook(open_for_all):
-    found = open_for_all("0")
-    found.page.set_viewport_size({"width": 1280, "height": 1000})
-    return found
+    notebook_ = open_for_all("0")
+    notebook_.page.set_viewport_size({"width": 1280, "height": 1000})
+    return notebook_
 
 
 def test_what_takes_long_is_told_and_may_be_cancelled(notebook):
@@ -111,27 +111,27 @@ def test_a_page_that_is_saved_here_keeps_what_was_traced(notebook, browser, tmp_
     block = int(panel.field("block").input_value())
     panel.type("row", "100")
     panel.box.locator(".av-offer:not([hidden])").wait_for()
-    with panel.page.expect_download() as kept:
+    with panel.page.expect_download() as download:
         panel.control("html").click()
     panel.box.get_by_text(f"Saved as cora.html, with block {block:,} to play.").wait_for()
     quiet(panel)
     path = tmp_path / "0.html"
-    kept.value.save_as(path)
+    download.value.save_as(path)
     for turn in (1, 2):  # a page that was saved saves itself with it, too
-        shown = Shown(browser, path)
+        view = SavedPage(browser, path)
         path = tmp_path / f"{turn}.html"
-        assert shown.page.locator("[data-control=row] ~ input").input_value() == "100"
-        assert "keeps the trace of one block" in shown.text(".av-offer")
-        with shown.page.expect_download() as kept:
-            shown.page.locator("[data-control=html]").click()
-        kept.value.save_as(path)
-        button = shown.page.locator(".av-offer button")
+        assert view.page.locator("[data-control=row] ~ input").input_value() == "100"
+        assert "keeps the trace of one block" in view.text(".av-offer")
+        with view.page.expect_download() as download:
+            view.page.locator("[data-control=html]").click()
+        download.value.save_as(path)
+        button = view.page.locator(".av-offer button")
         assert f"row 3 in block {block:,} of accel_gcn" in button.inner_text()
         button.click()
-        shown.page.evaluate(FRAME)
-        assert shown.text(".av-said") == said
-        shown.errors = [each for each in shown.errors if not each.startswith("blob:")]
-        shown.close()
+        view.page.evaluate(FRAME)
+        assert view.text(".av-said") == said
+        view.errors = [error for error in view.errors if not error.startswith("blob:")]
+        view.close()
 
 
 #: What is drawn in the group that is seen, without what makes marks of each drawing its own.
@@ -203,7 +203,7 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
     assert panel.box.bounding_box()["y"] < top
     assert panel.control("max_block_warps").bounding_box()["y"] >= top
     panel.show("numbers")
-    # Python knows, and Python's own changes are shown.
+    # Python knows, and Python's own changes are view.
     notebook.run(1)
     assert "{'max_block_warps': 8} cora" in panel.page.locator(".jp-OutputArea").nth(1).inner_text()
     # A prediction takes keys here, too, and none of them is JupyterLab's.
@@ -213,9 +213,9 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
     panel.page.keyboard.press("Enter")
     panel.page.get_by_text("Too high by a factor of 2.").wait_for()
     # A page saves itself, in JupyterLab too.
-    with panel.page.expect_download() as kept:
+    with panel.page.expect_download() as download:
         panel.control("html").click()
-    assert "av-kept" in kept.value.path().read_text()
+    assert "av-kept" in download.value.path().read_text()
     # Only the kernel can open another graph.
     panel.control("graph").select_option("citeseer")
     panel.box.locator(".av-headline", has_text="citeseer").wait_for()
@@ -234,8 +234,8 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
     path = notebook.server.root / f"{notebook.name}.ipynb"
     assert path.stat().st_size < 800_000
     saved = json.loads(path.read_text())
-    assert any("av-page" in json.dumps(each) for each in saved["cells"][0]["outputs"])
-    assert not any("av-opening" in json.dumps(each) for each in saved["cells"][0]["outputs"])
+    assert any("av-page" in json.dumps(output) for output in saved["cells"][0]["outputs"])
+    assert not any("av-opening" in json.dumps(output) for output in saved["cells"][0]["outputs"])
 
     notebook.shut_down_kernel()
     notebook.page.evaluate(
@@ -254,7 +254,7 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
     panel.control("max_block_warps").focus()
     panel.page.keyboard.press("ArrowRight")
     panel.wait_for("idle_share", idle(max_block_warps=9))
-    shown = panel.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)").inner_text()
-    assert "model not found" not in shown
-    assert "Loading widget" not in shown
+    view = panel.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)").inner_text()
+    assert "model not found" not in view
+    assert "Loading widget" not in view
     notebook.screenshot("without-kernel", panel.box)

@@ -128,8 +128,8 @@ def test_what_goes_wrong_is_reported(shared):
     run(1)
     run(2)
     assert "mind the step" in notebook.cell_errors()[1]
-    for place in ("in the console", "in the page"):
-        notebook.wait_until(lambda place=place: place in str(notebook.console_errors()))
+    for source in ("in the console", "in the page"):
+        notebook.wait_until(lambda source=source: source in str(notebook.console_errors()))
 
 
 def test_a_kernel_that_was_shut_down_is_gone(notebook):

@@ -89,12 +89,12 @@ def test_keys_reach_every_control(page):
 
 
 def test_tab_walks_through_and_leaves(page):
-    there = page.evaluate(
+    focusable = page.evaluate(
         "() => [...document.querySelectorAll('.av-panel :is(button, input, select)')].filter("
         "(e) => !e.disabled && e.tabIndex >= 0 && e.getClientRects().length).length"
     )
     seen = []
-    for _ in range(there + 20):
+    for _ in range(focusable + 20):
         page.keyboard.press("Tab")
         now = page.evaluate(
             "() => { const e = document.activeElement; if (e === document.body) return null;"
@@ -104,7 +104,7 @@ def test_tab_walks_through_and_leaves(page):
             break
         if now is not None:
             seen.append(now)
-    assert len(seen) >= there
+    assert len(seen) >= focusable
 
 
 @pytest.mark.parametrize(("width", "stay"), [(848, True), (424, False)])
@@ -204,13 +204,13 @@ def test_what_becomes_of_a_row_is_seen_while_controls_are_used(
 def test_no_strategy_moves_what_is_below_the_controls(page, width):
     look(page, width)
     first, tabs = page.locator("[data-control=first]"), page.locator(".av-tabs")
-    own, places = set(), set()
+    counts, places = set(), set()
     for name in ("graphblast", "accel_gcn", "lane_groups", "window_tiles", "cusparse"):
         first.select_option(name)
         page.evaluate(FRAME)
-        own.add(page.locator(".av-parameters > *").count())
+        counts.add(page.locator(".av-parameters > *").count())
         places.add(tabs.bounding_box()["y"])
-    assert max(own) > 6 > min(own)
+    assert max(counts) > 6 > min(counts)
     assert len(places) == 1
 
 
@@ -247,15 +247,15 @@ def test_the_sentence_of_a_row_stays_in_sight_of_its_pictures(page):
     said, row = page.locator(".av-answer strong"), page.locator("[data-control=row]")
     page.locator(".av-fig-read").evaluate("each => each.scrollIntoView({ block: 'end' })")
     page.evaluate(FRAME)
-    before, place = said.inner_text(), said.bounding_box()
+    before, box = said.inner_text(), said.bounding_box()
     controls = page.locator(".av-controls").bounding_box()
     assert controls["y"] >= 0
-    assert place["y"] == pytest.approx(controls["y"] + controls["height"], abs=1)
+    assert box["y"] == pytest.approx(controls["y"] + controls["height"], abs=1)
     row.focus()
     page.keyboard.press("End")
     page.evaluate(FRAME)
     assert said.inner_text() != before
-    assert said.bounding_box()["y"] == place["y"]
+    assert said.bounding_box()["y"] == box["y"]
 
 
 def test_every_control_and_picture_has_a_name(page):
@@ -299,8 +299,8 @@ def test_nothing_is_cut_off_at_any_width(page, width, scheme):
         )
         assert small == [], group
         if rules := AXED.get((width, scheme)):
-            found = Axe().run(page, options={"runOnly": rules, "resultTypes": ["violations"]})
-            assert found.response["violations"] == [], group
+            report = Axe().run(page, options={"runOnly": rules, "resultTypes": ["violations"]})
+            assert report.response["violations"] == [], group
         page.screenshot(path=artifacts() / f"page-{group}-{width}-{scheme}.png", full_page=True)
 
 
@@ -351,8 +351,10 @@ def test_names_are_not_torn_and_no_line_runs_through_them(page, width):
 
 
 def test_long_names_leave_the_numbers_whole(browser, tmp_path):
-    own = {"group_nzs": 64, "short_nzs": 8, "stage": False, "storage": "bfloat16"}
-    explorer = accelviz.explore("cora", "lane_groups", second="lane_groups", pinned=own, **own)
+    settings = {"group_nzs": 64, "short_nzs": 8, "stage": False, "storage": "bfloat16"}
+    explorer = accelviz.explore(
+        "cora", "lane_groups", second="lane_groups", pinned=settings, **settings
+    )
     page = browser.new_page()
     page.goto(explorer.save(tmp_path / "long.html", trace=False).as_uri())
     page.locator("[data-group=numbers]").click()
@@ -401,11 +403,11 @@ def test_what_a_rule_chose_is_said(page):
 
 
 def test_code_gives_another_operation_and_a_later_block(browser, tmp_path):
-    own = find_strategy("lane_groups", SDDMM)
-    blocks = find_row(own.plan(accelviz.load_graph("cora"), 256), 1358).blocks
+    strategy = find_strategy("lane_groups", SDDMM)
+    blocks = find_row(strategy.plan(accelviz.load_graph("cora"), 256), 1358).blocks
     assert blocks[-1] > blocks[0]
-    given = {"n_cols": 256, "row": 1358, "block": blocks[-1]}
-    path = accelviz.explore("cora", own, **given).save(tmp_path / "sddmm.html", trace=False)
+    settings = {"n_cols": 256, "row": 1358, "block": blocks[-1]}
+    path = accelviz.explore("cora", strategy, **settings).save(tmp_path / "sddmm.html", trace=False)
     page = browser.new_page()
     page.goto(path.as_uri())
     page.locator(".av-panel[data-drawn]").wait_for()
@@ -453,8 +455,8 @@ def test_time_stands_before_the_share_of_waiting(page):
         assert line.endswith(" % of warp time waiting")
     cells = page.locator(".av-statistics tbody tr").first.locator("td").all_inner_texts()
     written = [
-        f"{each:,.1f}".removesuffix(".0") + " µs"
-        for each in (slow, fast, round(slow, 1) - round(fast, 1))
+        f"{time:,.1f}".removesuffix(".0") + " µs"
+        for time in (slow, fast, round(slow, 1) - round(fast, 1))
     ]
     assert cells == [*written[:2], f"+{written[2]} ▼"]
     told = page.locator("[data-view=times] .av-note").last.inner_text()
@@ -480,18 +482,18 @@ def test_a_drag_says_what_it_changed(page):
     shares = accelviz.sweep("cora", max_block_warps=[12, 2]).idle_share
     times = recorded_times(accelviz.load_graph("cora"), SPMM).query("columns == 64")
     before, now = (
-        times[[s.get("max_block_warps") == each and s["partition"] == "block"
+        times[[s.get("max_block_warps") == value and s["partition"] == "block"
         and s["max_warp_nzs"] == "32" and s["combined_warp"] == "True"
         for s in times["setting"]]]["median_us"].iloc[0]
-        for each in ("12", "2")
+        for value in ("12", "2")
     )  # fmt: skip
     assert now > before
     assert (
         "recorded " + f"(+{round(now, 1) - round(before, 1):.1f}".removesuffix(".0") + " µs), "
         in said
     )
-    shown = [round(100 * share, 1) for share in shares]
-    assert said.endswith(f"waiting (−{shown[0] - shown[1]:.1f} pt)")
+    rounded = [round(100 * share, 1) for share in shares]
+    assert said.endswith(f"waiting (−{rounded[0] - rounded[1]:.1f} pt)")
     page.locator("[data-control=row]").focus()
     page.keyboard.press("ArrowRight")
     page.evaluate(FRAME)
@@ -500,9 +502,9 @@ def test_a_drag_says_what_it_changed(page):
 
 def read(text):
     """The number in a text, rounded as it is written there."""
-    found = re.search(r"([−+]?)([\d,]+(?:\.\d+)?)([kM]?)", text)
-    sign, size = -1 if found[1] == "−" else 1, {"": 1, "k": 10**3, "M": 10**6}[found[3]]
-    return sign * Decimal(found[2].replace(",", "")) * size
+    match = re.search(r"([−+]?)([\d,]+(?:\.\d+)?)([kM]?)", text)
+    sign, size = -1 if match[1] == "−" else 1, {"": 1, "k": 10**3, "M": 10**6}[match[3]]
+    return sign * Decimal(match[2].replace(",", "")) * size
 
 
 def test_differences_are_those_of_the_numbers_that_are_seen(page):
@@ -527,8 +529,8 @@ def test_differences_are_those_of_the_numbers_that_are_seen(page):
         then = told()
         # In the table: from the second, which was pinned.
         for line in page.locator(".av-statistics tbody tr").all():
-            own, other, by = line.locator("td").all_inner_texts()
-            apart = read(own) - read(other)
+            first_text, second_text, by = line.locator("td").all_inner_texts()
+            apart = read(first_text) - read(second_text)
             rounded = abs(read(by) - apart) * 200 <= abs(apart) * ("k" in by)
             assert read(by) == apart or rounded, (line.inner_text(), by)
     assert {("µs", True), ("pt", True)} <= seen
@@ -646,8 +648,8 @@ def test_the_tour_shows_what_it_speaks_of(page, width, height):
         assert not covered, page.locator(".av-tour").inner_text()
         seen += 1
         button = page.locator(".av-tour button", has_text=re.compile("Next|Done"))
-        place = button.bounding_box()
-        places.add(tuple(round(place[each]) for each in ("x", "y", "width", "height")))
+        box_of_button = button.bounding_box()
+        places.add(tuple(round(box_of_button[side]) for side in ("x", "y", "width", "height")))
         button.click()
     assert seen >= 7
     assert len(places) == 1  # one may press on without looking
@@ -659,33 +661,33 @@ def test_a_page_is_saved_by_itself_as_it_is_seen(page, browser, tmp_path):
     page.locator("[data-group=numbers]").click()
     page.evaluate(FRAME)
     table = page.locator(".av-statistics").inner_text()
-    with page.expect_download() as kept:
+    with page.expect_download() as download:
         page.locator("[data-control=html]").click()
-    assert kept.value.suggested_filename == "cora.html"
+    assert download.value.suggested_filename == "cora.html"
     page.locator(".av-message", has_text="Saved as cora.html").wait_for()
     path = tmp_path / "own.html"
-    kept.value.save_as(path)
-    own = browser.new_page()
-    own.on("pageerror", lambda error: page.complaints.append(str(error)))
-    own.goto(path.as_uri())
-    own.locator(".av-panel[data-drawn]").wait_for()
-    assert own.locator(".av-statistics").inner_text() == table
-    assert own.locator("[data-control=row]").input_value() == "100"
+    download.value.save_as(path)
+    copy = browser.new_page()
+    copy.on("pageerror", lambda error: page.complaints.append(str(error)))
+    copy.goto(path.as_uri())
+    copy.locator(".av-panel[data-drawn]").wait_for()
+    assert copy.locator(".av-statistics").inner_text() == table
+    assert copy.locator("[data-control=row]").input_value() == "100"
     # It is alive, and can be saved again.
-    own.locator("[data-control=first]").select_option("accel_gcn")
-    own.evaluate(FRAME)
-    assert "accel_gcn" in own.locator(".av-of-side").first.inner_text()
-    with own.expect_download():
-        own.locator("[data-control=html]").click()
-    own.close()
+    copy.locator("[data-control=first]").select_option("accel_gcn")
+    copy.evaluate(FRAME)
+    assert "accel_gcn" in copy.locator(".av-of-side").first.inner_text()
+    with copy.expect_download():
+        copy.locator("[data-control=html]").click()
+    copy.close()
     # Who has no scripts reads the same in both kinds of pages.
     mute = browser.new_page(java_script_enabled=False)
     told = []
     written = accelviz.explore("cora", first="gnnadvisor", second="accel_gcn").save(
         tmp_path / "written.html", trace=False
     )
-    for each in (path, written):
-        mute.goto(each.as_uri())
+    for file in (path, written):
+        mute.goto(file.as_uri())
         told.append(mute.locator("main").inner_text().split("Warp time"))
     mute.close()
     assert told[0][0] == told[1][0]
@@ -701,24 +703,24 @@ def test_a_saved_picture_has_nothing_to_press(page, tmp_path):
     page.locator("[data-control=first]").select_option("merge_path")
     type_into_field(page, "items_per_thread", "1")
     page.locator(".av-blocks button").first.wait_for()
-    with page.expect_download() as kept:
+    with page.expect_download() as download:
         page.locator("[data-control=svg]").click()
-    kept.value.save_as(tmp_path / "cut.svg")
-    texts = [each.text or "" for each in ElementTree.parse(tmp_path / "cut.svg").iter(f"{SVG}text")]
-    (said,) = [each for each in texts if each.startswith("Row 1,358 is in blocks")]
+    download.value.save_as(tmp_path / "cut.svg")
+    texts = [mark.text or "" for mark in ElementTree.parse(tmp_path / "cut.svg").iter(f"{SVG}text")]
+    (said,) = [mark for mark in texts if mark.startswith("Row 1,358 is in blocks")]
     assert re.fullmatch(r"Row 1,358 is in blocks [\d,]+ to [\d,]+\.", said)
 
 
 def test_a_saved_picture_says_what_it_shows(page, tmp_path):
     for name in ("svg", "png"):
-        with page.expect_download() as kept:
+        with page.expect_download() as download:
             page.locator(f"[data-control={name}]").click()
-        kept.value.save_as(tmp_path / f"cora.{name}")
+        download.value.save_as(tmp_path / f"cora.{name}")
     assert (tmp_path / "cora.png").read_bytes().startswith(b"\x89PNG")
     root = ElementTree.parse(tmp_path / "cora.svg").getroot()
-    text = " ".join(each.text or "" for each in root.iter(f"{SVG}text"))
+    text = " ".join(mark.text or "" for mark in root.iter(f"{SVG}text"))
     way, why = (
-        page.locator(f".av-answer {each}").inner_text() for each in (".av-way-line", "strong")
+        page.locator(f".av-answer {part}").inner_text() for part in (".av-way-line", "strong")
     )
     sides = ("first: accel_gcn (max_block_warps=12", "second: accel_gcn (max_block_warps=12")
     for said in ("cora, 2,708 rows", *sides, f"{way}. {why}"):
@@ -730,5 +732,5 @@ def test_a_saved_picture_says_what_it_shows(page, tmp_path):
         for said in ("A row, from the graph", "The product")
     )
     assert 0 < first - heading < 60
-    for each in root.iter(f"{SVG}text"):
-        assert "serif" not in (each.get("style") or "").replace("sans-serif", "")
+    for mark in root.iter(f"{SVG}text"):
+        assert "serif" not in (mark.get("style") or "").replace("sans-serif", "")

@@ -17,74 +17,14 @@ from accelviz.widgets.traced import trace_content
 from ..compilers import needs_compiler
 from ..graphs import MADE
 from .lab import FRAME
+from .saved import FAULTS, SavedPage
 
 N_COLS = 64
-#: What is wrong with the pictures that are seen: words outside of them or small, no number.
-FAULTS = """() => {
-  const found = [];
-  for (const svg of document.querySelectorAll(".av-view svg")) {
-    const box = svg.getBoundingClientRect();
-    if (!box.width) continue;
-    if (svg.getAttribute("role") === "img" && !svg.getAttribute("aria-label")) found.push("silent");
-    for (const text of svg.querySelectorAll("text")) {
-      const own = text.getBoundingClientRect();
-      const out = own.left < box.left - 2 || own.right > box.right + 2
-        || own.top < box.top - 2 || own.bottom > box.bottom + 2;
-      if (own.width && out) found.push(`outside: ${text.textContent}`);
-      const size = parseFloat(getComputedStyle(text).fontSize);
-      if (size < 11) found.push(`small: ${text.textContent}`);
-    }
-    for (const mark of svg.querySelectorAll("rect, circle, path, line"))
-      for (const { value } of mark.attributes)
-        if (/NaN|Infinity|undefined/.test(value)) found.push(mark.outerHTML);
-  }
-  const text = document.querySelector(".av-view").textContent;
-  if (/NaN|undefined|Infinity|null/.test(text)) found.push(text);
-  const page = document.documentElement;
-  if (page.scrollWidth > page.clientWidth) found.push(`scrolls: ${page.scrollWidth}`);
-  return found;
-}"""
 
 
 def columns_of(row):
     graph = accelviz.load_graph("cora")
     return graph.column_indices[graph.row_pointers[row] : graph.row_pointers[row + 1]]
-
-
-class Shown:
-    """A saved page in the browser."""
-
-    def __init__(self, browser, path, **look):
-        look = {"viewport": {"width": 848, "height": 1000}, "reduced_motion": "reduce", **look}
-        self.page = browser.new_page(**look)
-        self.page.clock.install()
-        self.errors = []
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", lambda said: self.errors.append(said.text))
-        self.page.on("request", lambda asked: self.errors.append(asked.url))
-        self.page.goto(path.as_uri())
-        self.errors = [each for each in self.errors if each != path.as_uri()]
-        self.page.wait_for_selector("[data-drawn]")
-
-    def type(self, field, value):
-        box = self.page.get_by_label(f"{field}, as a number", exact=True)
-        box.fill(str(value))
-        box.press("Enter")
-        self.page.evaluate(FRAME)
-
-    def text(self, selector):
-        return self.page.locator(selector).first.inner_text()
-
-    @property
-    def walk(self):
-        return self.page.get_by_role("slider", name="Nonzeros of row")
-
-    def rings(self, name):
-        return self.page.locator(f".av-of-{name} .av-over .av-ring").count()
-
-    def close(self):
-        assert self.errors == []
-        self.page.close()
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +34,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cora(browser, folder):
-    shown = Shown(browser, explore("cora").save(folder / "cora.html", trace=False))
-    yield shown
-    shown.close()
+    view = SavedPage(browser, explore("cora").save(folder / "cora.html", trace=False))
+    yield view
+    view.close()
 
 
 @pytest.fixture(scope="module")
@@ -107,13 +47,13 @@ def plan():
 @pytest.mark.parametrize("row", [1358, 100, 0, 2707])
 def test_the_way_of_a_row_is_said_and_it_is_the_plans(cora, plan, row):
     cora.type("follow row", row)
-    place = find_row(plan, row)
-    (block,) = place.blocks
+    location = find_row(plan, row)
+    (block,) = location.blocks
     work = plan.workload(block, block + 1)
-    warps = np.unique(work.warp[work.row == place.walked_row])
+    warps = np.unique(work.warp[work.row == location.walked_row])
     said = cora.text(".av-way-line")
-    assert f"Row {row:,} of A ({place.degree:,} nonzero" in said
-    assert f"place {place.walked_row:,} in the order" in said
+    assert f"Row {row:,} of A ({location.degree:,} nonzero" in said
+    assert f"place {location.walked_row:,} in the order" in said
     assert f"block {block:,}" in said
     several = f"warps {warps[0]} to {warps[-1]}" if len(warps) > 1 else f"warp {warps[0]} "
     assert several in f"{said} "
@@ -143,13 +83,13 @@ def test_pointing_at_a_neighbor_lights_it_everywhere_and_says_what_it_is(cora, p
     )
     said = cora.text(".av-tip")
     column = int(columns_of(1358)[40])
-    place = find_row(plan, 1358)
-    work = plan.workload(place.blocks[0], place.blocks[0] + 1)
-    own = work.row == place.walked_row
-    here = (work.nz_start[own] <= place.first_nz + 40).sum() - 1
+    location = find_row(plan, 1358)
+    work = plan.workload(location.blocks[0], location.blocks[0] + 1)
+    mine = work.row == location.walked_row
+    index = (work.nz_start[mine] <= location.first_nz + 40).sum() - 1
     assert said == (
-        f"Nonzero 40 of row 1,358: column {column:,}. Warp {work.warp[own][here]} of block "
-        f"{place.blocks[0]:,} reads row {column:,} of X: 256 bytes, 8 sectors."
+        f"Nonzero 40 of row 1,358: column {column:,}. Warp {work.warp[mine][index]} of block "
+        f"{location.blocks[0]:,} reads row {column:,} of X: 256 bytes, 8 sectors."
     )
     assert cora.rings("equation") == 2  # in A, and its row of X
     assert cora.rings("strip") == cora.rings("block") == 1
@@ -231,24 +171,26 @@ def test_what_moves_glides_unless_the_reader_wants_no_motion(cora, motion, glide
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(("name", "width"), [("every_kind", 480), ("hub", 1700), ("empty", 848)])
-def test_every_strategy_draws_something_on_every_graph(browser, folder, name, width):
-    path = explore(MADE[name](), n_cols=20).save(folder / f"{name}.html", trace=False)
-    shown = Shown(browser, path, viewport={"width": width, "height": 900}, color_scheme="dark")
+def test_every_strategy_draws_something_on_every_graph(saved, name, width):
+    view = saved(
+        explore(MADE[name](), n_cols=20),
+        viewport={"width": width, "height": 900},
+        color_scheme="dark",
+    )
     for turn, strategy in enumerate(strategies()):
         wanted = {"first": strategy, "nCols": (20, 512, 1)[turn % 3]}
-        shown.page.evaluate("(wanted) => [...accelvizPages.values()][0].store.set(wanted)", wanted)
-        shown.page.evaluate(FRAME)
-        assert shown.page.evaluate(FAULTS) == [], strategy
-        assert shown.text(".av-answer strong")
-        label = shown.page.locator("[data-control=first] option:checked").inner_text()
+        view.page.evaluate("(wanted) => [...accelvizPages.values()][0].store.set(wanted)", wanted)
+        view.page.evaluate(FRAME)
+        assert view.page.evaluate(FAULTS) == [], strategy
+        assert view.text(".av-answer strong")
+        label = view.page.locator("[data-control=first] option:checked").inner_text()
         assert label.split(":")[0] == strategy
-    shown.close()
 
 
 # --- play -----------------------------------------------------------------------------------
 
 
-class Played(Shown):
+class Played(SavedPage):
     """A page with a trace."""
 
     @property
@@ -274,18 +216,18 @@ def traced():
 @pytest.fixture(scope="module")
 def played(browser, folder, traced):
     plan, table, waits, block = traced
-    shown = explore(
+    view = explore(
         MADE["every_kind"](), "gnnadvisor", block=block, n_cols=32, ngs=16, block_warps=8
     )
-    content = shown.content()
+    content = view.content()
     content["trace"] = trace_content(table, plan, waits)
     row = int(plan.workload(block, block + 1).row[0])
     content["settings"] = {**content["settings"], "view": "play", "row": row, "block": block}
     path = folder / "played.html"
-    path.write_text(assets.document(content, "played", shown.fallback()), "utf-8")
-    made = Played(browser, path)
-    yield made
-    made.close()
+    path.write_text(assets.document(content, "played", view.fallback()), "utf-8")
+    page_played = Played(browser, path)
+    yield page_played
+    page_played.close()
 
 
 def said_of(request, count, alike):
@@ -315,8 +257,8 @@ def test_each_request_is_shown_as_it_was_traced(played, traced):
     ):
         played.page.keyboard.press(key)
         request = table.iloc[step]
-        own = traced[1][traced[1]["step"] == step]
-        start, end = said_of(request, len(table), own["offset"].nunique() == 1)
+        accesses = traced[1][traced[1]["step"] == step]
+        start, end = said_of(request, len(table), accesses["offset"].nunique() == 1)
         said = played.text(".av-said")
         assert said.startswith(start)
         assert re.search(re.escape(end) + "(s|es through the banks| through the banks)?", said)
@@ -324,8 +266,8 @@ def test_each_request_is_shown_as_it_was_traced(played, traced):
         assert line.startswith(str(request["line"]))
         assert played.text(".av-listing b") == f"{request['file']}:{request['line']}"
         waiting = {w["warp"] for w in traced[2] if w["arrived"] <= step < w["left"]}
-        found = set(map(int, re.findall(r"\d+", played.text(".av-waits"))))
-        assert found == waiting or len(waiting) > 4
+        numbers = set(map(int, re.findall(r"\d+", played.text(".av-waits"))))
+        assert numbers == waiting or len(waiting) > 4
         # At the end the longest wait is named, and who has how much.
         longest = max((w["left"] - w["arrived"] for w in traced[2]), default=0)
         ended = f"for {longest:,} request" in played.text(".av-longest")
@@ -348,9 +290,9 @@ def test_a_page_saved_elsewhere_plays_no_other_block(played, browser, folder):
     page.locator("[data-control=second]").select_option("row_thread")
     page.locator("[data-group=play]").click()
     page.evaluate(FRAME)
-    with page.expect_download() as kept:
+    with page.expect_download() as download:
         page.locator("[data-control=html]").click()
-    kept.value.save_as(folder / "elsewhere.html")
+    download.value.save_as(folder / "elsewhere.html")
     page.goto((folder / "elsewhere.html").as_uri())
     page.locator(".av-panel[data-drawn]").wait_for()
     assert page.locator("[data-control=block]").input_value() != block
@@ -430,7 +372,7 @@ def test_tracks_zoom_and_scrub(played, traced):
 
 @needs_compiler
 def test_pointing_at_a_wait_says_for_what(played, traced):
-    wait = max(traced[2], key=lambda each: each["left"] - each["arrived"])
+    wait = max(traced[2], key=lambda one: one["left"] - one["arrived"])
     played.tracks.focus()
     played.page.keyboard.press("0")
     box = played.tracks.bounding_box()
@@ -443,104 +385,97 @@ def test_pointing_at_a_wait_says_for_what(played, traced):
     work = plan.workload(block, block + 1)
     loads = np.bincount(work.warp, work.nz_count, plan.workers_per_block)
     share, most = int(loads[wait["warp"]]), int(loads.max())
-    own = f"It has {share} nonzero" if share < most else f"None has more nonzeros, {most}"
-    assert own in said
+    told = f"It has {share} nonzero" if share < most else f"None has more nonzeros, {most}"
+    assert told in said
 
 
-def test_lanes_with_rows_of_their_own_wait_for_the_longest(browser, folder):
+def test_lanes_with_rows_of_their_own_wait_for_the_longest(saved):
     """Of `row_thread` a warp's rows are walked side by side: their sum is no time."""
     plan = accelviz.plan("cora", "row_thread", N_COLS)
     work = plan.workload(0, 1)
     longest = [int(work.nz_count[work.warp == warp].max()) for warp in range(8)]
     row = next(r for r, n in zip(work.row, work.nz_count, strict=True) if n == 2 and r >= 32)
-    path = explore("cora", "row_thread", row=int(row)).save(folder / "thread.html", trace=False)
-    shown = Shown(browser, path)
-    said = shown.text(".av-answer strong")
+    view = saved(explore("cora", "row_thread", row=int(row)))
+    said = view.text(".av-answer strong")
     assert f"Lane {row % 32} of warp {row // 32} of block 0 has it" in said
-    for each in (longest[row // 32], max(longest)):
-        assert f" {each}" in said
+    for length in (longest[row // 32], max(longest)):
+        assert f" {length}" in said
     assert "waits for nobody" not in said
     # A line a thread, as long as its row; what is hatched behind it is time in which it waits.
-    lines = shown.page.locator(".av-of-block :is(rect.av-thread, rect.av-row)")
+    lines = view.page.locator(".av-of-block :is(rect.av-thread, rect.av-row)")
     widths = lines.evaluate_all("each => each.map((one) => Number(one.getAttribute('width')))")
-    hatched = shown.page.locator(".av-of-block .av-waits").first.get_attribute("width")
+    hatched = view.page.locator(".av-of-block .av-waits").first.get_attribute("width")
     assert sum(width > 0 for width in widths) == (work.nz_count > 0).sum()
     assert max(widths) == pytest.approx(float(hatched), abs=1.5)
     assert min(widths) == pytest.approx(float(hatched) / max(longest), abs=1.5)
-    shown.close()
 
 
-def test_rows_that_share_a_sector_are_drawn_as_one_cell(browser, tmp_path):
+def test_rows_that_share_a_sector_are_drawn_as_one_cell(saved):
     strategy = find_strategy("lane_groups", "edge_softmax")
     softmax = explore("cora", strategy, row=1358)
     graph = accelviz.load_graph("cora")
     first, last = graph.row_pointers[1358:1360]
     assert softmax.settings["nCols"] == 1  # eight scores of 4 bytes are a sector
     sectors = np.unique(np.arange(first, last) // 8)
-    shown = Shown(browser, softmax.save(tmp_path / "shared.html", trace=False))
+    view = saved(softmax)
     # It waits for nobody, but all others for it.
     plan = strategy.plan(graph, 1)
     block = find_row(plan, 1358).blocks[0]
     work = plan.workload(block, block + 1)
     loads = np.sort(np.bincount(work.warp, work.nz_count, plan.workers_per_block))
     assert loads[-1] == last - first > loads[-2]
-    said = shown.text(".av-answer strong")
+    said = view.text(".av-answer strong")
     assert f"{(loads < loads[-1]).sum()} other lane groups of the block wait for it" in said
     assert f"it has {loads[-1]:.0f} nonzeros, the next busiest {loads[-2]:.0f}" in said
-    shown.page.locator(".av-of-block rect.av-row").first.hover()
-    assert f"; {(loads < loads[-1]).sum()} others wait for it." in shown.text(".av-tip")
-    cells = shown.page.locator(".av-of-read rect[data-f^='sector:']").evaluate_all(
+    view.page.locator(".av-of-block rect.av-row").first.hover()
+    assert f"; {(loads < loads[-1]).sum()} others wait for it." in view.text(".av-tip")
+    cells = view.page.locator(".av-of-read rect[data-f^='sector:']").evaluate_all(
         "all => all.map((each) => ['y', 'height'].map((name) => +each.getAttribute(name)))"
     )
     touch = [above + height == below for (above, height), (below, _) in itertools.pairwise(cells)]
     shares = [(first + i) // 8 == (first + i + 1) // 8 for i in range(len(cells) - 1)]
     assert touch == shares
     assert {*touch} == {False, True}
-    assert f"row 1,358 reads is in {len(sectors)} sectors." in shown.text(".av-of-read .av-below")
+    assert f"row 1,358 reads is in {len(sectors)} sectors." in view.text(".av-of-read .av-below")
     # Which row is bold, and that another can be: as it says, with a click above.
-    assert "what the nonzero framed above reads; click there" in shown.text(".av-of-read")
-    bold = shown.page.locator(".av-of-read text.av-r")
+    assert "what the nonzero framed above reads; click there" in view.text(".av-of-read")
+    bold = view.page.locator(".av-of-read text.av-r")
     assert bold.text_content() == f"number {first:,}"
-    assert "neighboring numbers of scores share a sector" in shown.text(".av-of-read .av-below")
-    strip = shown.page.locator(".av-of-strip .av-hit")
+    assert "neighboring numbers of scores share a sector" in view.text(".av-of-read .av-below")
+    strip = view.page.locator(".av-of-strip .av-hit")
     strip.click(position={"x": strip.bounding_box()["width"] - 1, "y": 9})
     assert bold.text_content() == f"number {last - 1:,}"
-    assert f"reads number {last - 1:,} of scores: 4 bytes, 1 sector." in shown.text(".av-tip")
-    shown.close()
+    assert f"reads number {last - 1:,} of scores: 4 bytes, 1 sector." in view.text(".av-tip")
 
 
 @needs_compiler
 @pytest.mark.parametrize(("operation", "n_cols"), [("edge_softmax", 1), ("gat", 1), ("gat", 12)])
-def test_play_names_the_numbers_that_are_moved_and_counts_a_sector_once(
-    browser, tmp_path, operation, n_cols
-):
+def test_play_names_the_numbers_that_are_moved_and_counts_a_sector_once(saved, operation, n_cols):
     strategy = find_strategy("row_warp", operation)
     panel = explore("cora", strategy, row=100, n_cols=n_cols)
-    shown = Shown(browser, panel.save(tmp_path / "numbers.html"))
-    shown.page.get_by_role("tab", name="Play").click()
-    shown.page.evaluate(FRAME)
+    view = saved(panel, trace=True)
+    view.tab("Play")
     plan = strategy.plan(accelviz.load_graph("cora"), n_cols)
     inputs = random_inputs(plan.operation, plan.pattern, plan.widths)
     table = accelviz.trace(plan, *inputs, block=find_row(plan, 100).blocks[0])
     single = ("receiver", "sender", "scores", "alpha")
     reads = "scores" if operation == "edge_softmax" else "V"
     read, pairs = table[(table["array"] == reads) & (table["kind"] == "load")], 0
-    shown.page.locator(".av-tracks").focus()
-    shown.page.keyboard.press("Home")
-    for step, own in itertools.islice(table.groupby("step"), 40):
-        assert f"Request {step:,} " in shown.text(".av-said")
-        if own["array"].iloc[0] in single:
-            first, last = own["index"].min(), own["index"].max()
-            assert last - first < own["index"].nunique()
+    view.page.locator(".av-tracks").focus()
+    view.page.keyboard.press("Home")
+    for step, accesses in itertools.islice(table.groupby("step"), 40):
+        assert f"Request {step:,} " in view.text(".av-said")
+        if accesses["array"].iloc[0] in single:
+            first, last = accesses["index"].min(), accesses["index"].max()
+            assert last - first < accesses["index"].nunique()
             to = f" to [{last:,}]" if last > first else ""
-            named = f"{own['array'].iloc[0]}[{first:,}]{to}: "
-            assert named in shown.text(".av-said")
+            named = f"{accesses['array'].iloc[0]}[{first:,}]{to}: "
+            assert named in view.text(".av-said")
             pairs += 1
-        shown.page.keyboard.press("ArrowRight")
+        view.page.keyboard.press("ArrowRight")
     assert pairs
-    shown.page.keyboard.press("End")
-    each = read.assign(sector=read["offset"] // 32).groupby("step")["sector"].nunique().sum()
+    view.page.keyboard.press("End")
+    times = read.assign(sector=read["offset"] // 32).groupby("step")["sector"].nunique().sum()
     sectors = (read["offset"] // 32).nunique()
-    told = f"{sectors} of {sectors} sectors read so far, {each} times in all."
-    assert told in shown.text(".av-mapped")
-    shown.close()
+    told = f"{sectors} of {sectors} sectors read so far, {times} times in all."
+    assert told in view.text(".av-mapped")

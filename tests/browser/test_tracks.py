@@ -58,10 +58,10 @@ def graph():
 
 @needs_compiler
 @pytest.mark.parametrize(("name", "n_cols", "given", "words"), CASES)
-def test_tracks_of_a_row_are_those_that_read_for_it(page, graph, name, n_cols, given, words):
-    explorer = accelviz.explore(graph, find_strategy(name), n_cols=n_cols, **given)
+def test_tracks_of_a_row_are_those_that_read_for_it(page, graph, name, n_cols, parameters, words):
+    explorer = accelviz.explore(graph, find_strategy(name), n_cols=n_cols, **parameters)
     text = pack_text(explorer.content())
-    plan = accelviz.plan(graph, name, n_cols=n_cols, **given)
+    plan = accelviz.plan(graph, name, n_cols=n_cols, **parameters)
     inputs = random_inputs(plan.operation, plan.pattern, plan.widths)
     traced, seen = {}, 0
     for row in (3, 5, 8, 11):
@@ -72,20 +72,20 @@ def test_tracks_of_a_row_are_those_that_read_for_it(page, graph, name, n_cols, g
         first, last = graph.row_pointers[row : row + 2]
         mine = (reads["index"] // n_cols).between(first, last - 1)
         warps = plan.launch.warps_per_block
-        shown, own, said = page.evaluate(
+        block_shown, mine, said = page.evaluate(
             OWN, {"text": text, "row": row, "block": block, "warps": warps}
         )
-        assert shown == block
-        assert set(own) == set(reads["warp"][mine]), row
+        assert block_shown == block
+        assert set(mine) == set(reads["warp"][mine]), row
         assert words in said if words else said == ""
-        seen += len(own)
+        seen += len(mine)
     assert seen
 
 
 def test_workers_that_the_block_has_no_warps_for_are_said_to_come_later(page, graph):
     """The first tab says combined warp 1, the tracks say warps 0 and 1: in a later turn."""
     text = pack_text(accelviz.explore(graph).content())
-    given = {"text": text, "row": DEGREES.index(70), "block": 0, "warps": 2}
-    _, own, said = page.evaluate(OWN, given)
-    assert sorted(own) == [0, 1]
+    request = {"text": text, "row": DEGREES.index(70), "block": 0, "warps": 2}
+    _, mine, said = page.evaluate(OWN, request)
+    assert sorted(mine) == [0, 1]
     assert "The block has 2 warps: combined warp 1 and those after it take a later turn" in said

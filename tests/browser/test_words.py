@@ -15,26 +15,22 @@ from accelviz.widgets import explore, explorer
 
 from ..compilers import needs_compiler
 from .lab import FRAME
-from .test_product import FAULTS, Shown
+from .saved import FAULTS
 
 
-def test_words_say_whose_threads_and_columns_are_meant(browser, tmp_path):
-    shown = Shown(
-        browser, explore("cora", n_cols=64, row=1358).save(tmp_path / "words.html", trace=False)
-    )
-    shown.page.locator("[data-f^='lane:']").nth(42).hover(force=True)
-    assert shown.text(".av-tip").startswith(
+def test_words_say_whose_threads_and_columns_are_meant(saved):
+    view = saved(explore("cora", n_cols=64, row=1358))
+    view.page.locator("[data-f^='lane:']").nth(42).hover(force=True)
+    assert view.text(".av-tip").startswith(
         "Thread 42 of the combined warp (2 warps of 32) has column 42 of Y"
     )
-    shown.page.locator("rect[data-f='field:1:0']").hover(force=True)
-    assert "Place: position of the row in the order" in shown.text(".av-tip")
-    shown.page.locator(".av-of-order rect[data-say]").nth(1).hover(position={"x": 9, "y": 2})
-    assert shown.text(".av-tip").startswith("Degrees again, with the rows in their places.")
-    assert "and 159 more of the 168 rows of X" in shown.page.locator(".av-of-read").text_content()
-    shown.page.locator("[data-control=first]").select_option("graphblast")
-    shown.page.evaluate(FRAME)
-    assert "columns 32 to 63, belong to 1 more block for the same row" in shown.text(".av-answer")
-    shown.close()
+    view.page.locator("rect[data-f='field:1:0']").hover(force=True)
+    assert "Place: position of the row in the order" in view.text(".av-tip")
+    view.page.locator(".av-of-order rect[data-say]").nth(1).hover(position={"x": 9, "y": 2})
+    assert view.text(".av-tip").startswith("Degrees again, with the rows in their places.")
+    assert "and 159 more of the 168 rows of X" in view.page.locator(".av-of-read").text_content()
+    view.choose("first", "graphblast")
+    assert "columns 32 to 63, belong to 1 more block for the same row" in view.text(".av-answer")
 
 
 @pytest.mark.sample(2)
@@ -67,61 +63,53 @@ def test_words_say_whose_threads_and_columns_are_meant(browser, tmp_path):
         ("lane_groups of gat_gradient", "Aᵀ V dY dV", "of dY → row 1,358 of dV", "of dY: ", 480),
     ],
 )
-def test_matrices_have_the_names_of_the_operation(
-    browser, tmp_path, strategy, heads, way, said, width
-):
+def test_matrices_have_the_names_of_the_operation(saved, strategy, heads, way, said, width):
     explorer = explore("cora", find_strategy(*strategy.split(" of ")), n_cols=64, row=1358)
     look = {"viewport": {"width": width, "height": 1000}, "color_scheme": "dark"}
-    shown = Shown(browser, explorer.save(tmp_path / "names.html", trace=False), **look)
-    names = shown.page.locator(".av-of-equation svg text.av-b").all_text_contents()
+    view = saved(explorer, **look)
+    names = view.page.locator(".av-of-equation svg text.av-b").all_text_contents()
     assert names == heads.split()
-    assert way in " ".join(shown.text(".av-answer").split())
-    shown.page.locator(".av-of-strip .av-draw").focus()
-    assert said in shown.text(".av-tip")
-    assert shown.page.evaluate(FAULTS) == []
+    assert way in " ".join(view.text(".av-answer").split())
+    view.page.locator(".av-of-strip .av-draw").focus()
+    assert said in view.text(".av-tip")
+    assert view.page.evaluate(FAULTS) == []
     # The times are the operation's own: other operations have strategies of the same name.
-    shown.page.get_by_role("tab", name="Numbers").click()
-    shown.page.evaluate(FRAME)
+    view.tab("Numbers")
     times = recorded_times(accelviz.load_graph("cora"), explorer.operation)
-    own = times["strategy"] == explorer.settings["first"]
-    times = times[(times["columns"] == 64) & own]["median_us"]
+    is_first = times["strategy"] == explorer.settings["first"]
+    times = times[(times["columns"] == 64) & is_first]["median_us"]
     told = f"Nothing was recorded of {explorer.operation.name} on cora with 64 columns"
     if len(times):
         told = f"first, recorded{times.iloc[0]:.1f}".removesuffix(".0") + " µs"
-    assert told in shown.page.locator("[data-view=times]").text_content()
-    shown.close()
+    assert told in view.page.locator("[data-view=times]").text_content()
 
 
-def test_why_a_softmax_takes_longer_is_said(browser, tmp_path):
+def test_why_a_softmax_takes_longer_is_said(saved):
     strategy, graph = find_strategy("lane_groups", "edge_softmax"), accelviz.load_graph("pubmed")
     pair = strategy.plan(graph, 1), find_strategy("row_warp", "edge_softmax").plan(graph, 1)
     waits = [f"{100 * plan.statistics.idle_share:.1f} %" for plan in pair]
     most = graph.degrees.max()
     lanes = pair[0].parameters["lanes"]
     panel = explore("pubmed", strategy, second="row_warp")
-    shown = Shown(browser, panel.save(tmp_path / "numbers.html", trace=False))
-    shown.page.get_by_role("tab", name="Numbers").click()
-    shown.page.evaluate(FRAME)
-    said = shown.page.locator("[data-view=times] .av-note").last.inner_text()
+    view = saved(panel)
+    view.tab("Numbers")
+    said = view.page.locator("[data-view=times] .av-note").last.inner_text()
     assert f"first's warp time {waits[0]} is waiting, of the second's {waits[1]}." in said
-    each = [f"{-(-most // of):,} turns of a " for of in (lanes, 32)]
+    turns = [f"{-(-most // of):,} turns of a " for of in (lanes, 32)]
     named = f"lane group of {lanes} lane{'s' * (lanes > 1)} in the first, "
-    assert f"busiest needs {each[0]}{named}{each[1]}warp of 32 lanes in the second." in said
-    shown.close()
+    assert f"busiest needs {turns[0]}{named}{turns[1]}warp of 32 lanes in the second." in said
 
 
-def test_numbers_and_workers_with_long_names_are_named(browser, tmp_path):
+def test_numbers_and_workers_with_long_names_are_named(saved):
     gat = explore("cora", find_strategy("row_warp", "gat"), row=1358)
-    shown = Shown(browser, gat.save(tmp_path / "gat.html", trace=False))
+    view = saved(gat)
     said = "reads a number of receiver for the row and a number of sender for each neighbor."
-    assert said in shown.text(".av-of-equation")
-    shown.close()
+    assert said in view.text(".av-of-equation")
     sddmm = explore("cora", find_strategy("lane_groups", "sddmm"), row=1358)
     narrow = {"viewport": {"width": 480, "height": 1000}}
-    shown = Shown(browser, sddmm.save(tmp_path / "sddmm.html", trace=False), **narrow)
-    names = shown.page.locator(".av-of-strip text.av-r").all_text_contents()
-    assert {len(each) for each in names} == {1, 2}  # groups 10 to 15 have no less room than 0 to 9
-    shown.close()
+    view = saved(sddmm, **narrow)
+    names = view.page.locator(".av-of-strip text.av-r").all_text_contents()
+    assert {len(name) for name in names} == {1, 2}  # groups 10 to 15 have no less room than 0 to 9
 
 
 @pytest.mark.parametrize(
@@ -145,63 +133,59 @@ def test_what_cannot_be_shown_is_refused(strategies, settings, said):
 
 
 def test_a_strategy_is_compared_with_another_or_with_another_partition():
-    for operation in {each.operation.name: each.operation for each in REGISTRY}.values():
-        own = [each for each in REGISTRY if each.operation == operation]
+    for operation in {
+        strategy.operation.name: strategy.operation for strategy in REGISTRY
+    }.values():
+        offered = [strategy for strategy in REGISTRY if strategy.operation == operation]
         if operation.name.startswith("scc"):  # images have no row a node
             with pytest.raises(ArgumentError, match="strategies: no matrix of scc"):
-                explore("cora", own[0])
+                explore("cora", offered[0])
             continue
-        panel = explore("cora", own[0])
+        panel = explore("cora", offered[0])
         now = panel.settings
         assert explore("cora", operation=operation).operation == panel.operation
-        assert now["first"] == own[0].name
-        assert now["second"] in [each.name for each in own]
+        assert now["first"] == offered[0].name
+        assert now["second"] in [strategy.name for strategy in offered]
         assert now["second"] != now["first"] or now["pinned"] == {"partition": "warp"}
 
 
-def test_groups_of_other_heads_are_not_said_to_have_no_work(browser, tmp_path):
+def test_groups_of_other_heads_are_not_said_to_have_no_work(saved):
     softmax = explore("cora", find_strategy("lane_groups", "edge_softmax"))
     assert softmax.settings["nCols"] == 1  # a column is a head
     softmax.set(n_cols=8)
     narrow = {"viewport": {"width": 480, "height": 1000}}
-    shown = Shown(browser, softmax.save(tmp_path / "heads.html", trace=False), **narrow)
-    assert "for each of its 8 heads; only the first head's is counted" in shown.text(".av-answer")
-    assert "no work" not in shown.page.locator(".av-panel").text_content()
+    view = saved(softmax, **narrow)
+    assert "for each of its 8 heads; only the first head's is counted" in view.text(".av-answer")
+    assert "no work" not in view.page.locator(".av-panel").text_content()
     # Where the share of waiting is, it says what it counts, and it is compared with no other.
     for name, said in (("lane_groups", "(7 of its 8 heads counted as waiting)"), ("row_warp", "")):
-        side = shown.page.locator(".av-of-side", has_text=name).inner_text()
+        side = view.page.locator(".av-of-side", has_text=name).inner_text()
         assert re.search(r"% of warp time waiting(.*)", side, re.S)[1].strip() == said
-    assert shown.page.evaluate(FAULTS) == []
-    shown.page.get_by_role("tab", name="Numbers").click()
-    shown.page.evaluate(FRAME)
-    cells = shown.page.locator("[data-statistic=idle_share] td").all_inner_texts()
+    assert view.page.evaluate(FAULTS) == []
+    view.tab("Numbers")
+    cells = view.page.locator("[data-statistic=idle_share] td").all_inner_texts()
     assert cells[2] == "–"
-    assert "Only the first head's is counted as work" in shown.text("[data-view=statistics]")
-    assert "By warp time alone" not in shown.text("[data-view=times]")
-    shown.page.locator("[data-control=second]").select_option("lane_groups")
-    shown.page.evaluate(FRAME)
-    cells = shown.page.locator("[data-statistic=idle_share] td").all_inner_texts()
+    assert "Only the first head's is counted as work" in view.text("[data-view=statistics]")
+    assert "By warp time alone" not in view.text("[data-view=times]")
+    view.choose("second", "lane_groups")
+    cells = view.page.locator("[data-statistic=idle_share] td").all_inner_texts()
     assert cells[2] == "0"
-    shown.close()
 
 
-def test_lane_groups_are_not_counted_against_warps(browser, tmp_path):
+def test_lane_groups_are_not_counted_against_warps(saved):
     explorer = explore("cora", "accel_gcn", second="lane_groups", n_cols=64)
-    shown = Shown(browser, explorer.save(tmp_path / "units.html", trace=False))
-    shown.page.get_by_role("tab", name="Numbers").click()
-    shown.page.evaluate(FRAME)
-    heads = shown.page.locator(".av-statistics thead th").all_inner_texts()
+    view = saved(explorer)
+    view.tab("Numbers")
+    heads = view.page.locator(".av-statistics thead th").all_inner_texts()
     assert heads[0].endswith("in combined warps")
     assert heads[1].endswith("in lane groups")
     for name, known in (("warps", False), ("mean", False), ("blocks", True)):
-        cells = shown.page.locator(f"[data-statistic={name}] td").all_inner_texts()
+        cells = view.page.locator(f"[data-statistic={name}] td").all_inner_texts()
         assert (cells[2] != "–") == known, name
-    shown.page.locator("[data-control=second]").select_option("gnnadvisor")
-    shown.page.locator("[data-control=first]").select_option("graphblast")
-    shown.page.evaluate(FRAME)
-    cells = shown.page.locator("[data-statistic=warps] td").all_inner_texts()
+    view.choose("second", "gnnadvisor")
+    view.choose("first", "graphblast")
+    cells = view.page.locator("[data-statistic=warps] td").all_inner_texts()
     assert cells[2].startswith(("+", "−"))
-    shown.close()
 
 
 def beside(tip, other):
@@ -209,13 +193,13 @@ def beside(tip, other):
     return told["y"] >= box["y"] + box["height"] or told["y"] + told["height"] <= box["y"]
 
 
-def test_words_on_the_screen_say_what_they_mean(browser, tmp_path):
+def test_words_on_the_screen_say_what_they_mean(saved):
     """The words at which a newcomer stopped."""
-    path = explore(
+    panel = explore(
         "pubmed", "gnnadvisor", second="accel_gcn", pinned={"max_block_warps": 8}, row=100
     )
-    shown = Shown(browser, path.save(tmp_path / "tips.html", trace=False))
-    page = shown.page
+    view = saved(panel)
+    page = view.page
 
     def said(spot):
         spot.hover()
@@ -233,9 +217,9 @@ def test_words_on_the_screen_say_what_they_mean(browser, tmp_path):
         meaning = gnnadvisor.parameters[name].meaning
         assert said(control(name)) == f"{name}, of the first setting: {meaning}."
     assert "the strategy chooses it" in said(page.locator("output", has_text="by rule").first)
-    way, why = (page.locator(f".av-answer {each}") for each in (".av-way-line", "strong"))
+    way, why = (page.locator(f".av-answer {part}") for part in (".av-way-line", "strong"))
     assert said(way.locator("[data-f]").first)
-    assert all(beside(page.locator(".av-tip"), each) for each in (way, why))
+    assert all(beside(page.locator(".av-tip"), part) for part in (way, why))
     assert said(page.locator(".av-of-strip .av-hit"))
     assert beside(page.locator(".av-tip"), page.locator(".av-of-strip svg"))
     sides = page.locator(".av-of-side")
@@ -249,8 +233,7 @@ def test_words_on_the_screen_say_what_they_mean(browser, tmp_path):
     assert f"row_thread: {find_strategy('row_thread').summary}" in names
     chosen = page.locator("[data-control=second]").evaluate("each => each.selectedOptions[0].text")
     assert chosen == "accel_gcn 8 x 32"
-    page.get_by_role("tab", name="Numbers").click()
-    page.evaluate(FRAME)
+    view.tab("Numbers")
     table = page.locator(".av-statistics")
     assert "NVIDIA H200" in said(sides.first.get_by_text("recorded"))
     assert "1 is perfect balance" in said(table.get_by_text("busiest over mean"))
@@ -260,12 +243,11 @@ def test_words_on_the_screen_say_what_they_mean(browser, tmp_path):
     # Away from them, and out of the panel, nothing is said.
     page.mouse.move(1, 1)
     assert page.locator(".av-tip").is_hidden()
-    shown.close()
 
 
-def test_the_followed_row_is_marked_in_both_maps(browser, tmp_path):
-    shown = Shown(browser, explore("cora", row=1358).save(tmp_path / "both.html", trace=False))
-    page = shown.page
+def test_the_followed_row_is_marked_in_both_maps(saved):
+    view = saved(explore("cora", row=1358))
+    page = view.page
     page.get_by_role("tab", name="Every warp").click()
     page.locator("[data-filled=true]").wait_for()
     plan = accelviz.plan("cora", n_cols=64, partition="warp")
@@ -276,63 +258,53 @@ def test_the_followed_row_is_marked_in_both_maps(browser, tmp_path):
     share = (mark["x"] + mark["width"] / 2 - frame["x"]) / frame["width"]
     assert share == pytest.approx((block + 0.5) / plan.launch.n_blocks, abs=0.005)
     assert page.locator(".av-map-cursor").count() == 2
-    shown.close()
 
 
-def test_a_map_says_the_same_in_its_caption_and_its_tooltip(browser, tmp_path):
-    path = explore("cora", "fusegnn_gas", block_size=128).save(tmp_path / "map.html", trace=False)
-    shown = Shown(browser, path)
-    shown.page.get_by_role("tab", name="Every warp").click()
-    shown.page.locator("[data-filled=true]").wait_for()
-    caption = shown.text(".av-map-title")
+def test_a_map_says_the_same_in_its_caption_and_its_tooltip(saved):
+    view = saved(explore("cora", "fusegnn_gas", block_size=128))
+    view.tab("Every warp")
+    view.page.locator("[data-filled=true]").wait_for()
+    caption = view.text(".av-map-title")
     many = re.search(r"most of up to (\d+) blocks( and up to (\d+) threads)?", caption)
-    shown.page.locator(".av-map canvas").first.hover(position={"x": 300, "y": 8})
-    said = shown.text(".av-tip")
+    view.page.locator(".av-map canvas").first.hover(position={"x": 300, "y": 8})
+    said = view.text(".av-tip")
     first, last = re.search(r"Blocks ([\d,]+) to ([\d,]+)", said).groups()
     assert 2 <= int(last.replace(",", "")) - int(first.replace(",", "")) + 1 <= int(many[1])
-    ticks = shown.page.locator(".av-map-axis").first.locator("text").all_text_contents()
+    ticks = view.page.locator(".av-map-axis").first.locator("text").all_text_contents()
     assert ticks[0] == "0"
     assert len(ticks) >= 4
-    shown.close()
 
 
-def test_without_a_trace_or_a_kernel_it_says_how_to_get_one(browser, tmp_path):
-    path = explore("cora", "cusparse", second="accel_gcn").save(
-        tmp_path / "library.html", trace=False
-    )
-    shown = Shown(browser, path)
-    shown.page.get_by_role("tab", name="Play").click()
-    assert "library" in shown.text(".av-offer")
-    shown.page.locator("[data-control=swap]").click()
-    shown.page.evaluate(FRAME)
-    assert "Open the notebook that made the page" in shown.text(".av-offer")
-    shown.page.get_by_role("tab", name="Numbers").click()
-    unknown = shown.page.locator("[data-statistic=imbalance] td").nth(1)
+def test_without_a_trace_or_a_kernel_it_says_how_to_get_one(saved):
+    view = saved(explore("cora", "cusparse", second="accel_gcn"))
+    view.tab("Play")
+    assert "library" in view.text(".av-offer")
+    view.page.locator("[data-control=swap]").click()
+    view.page.evaluate(FRAME)
+    assert "Open the notebook that made the page" in view.text(".av-offer")
+    view.tab("Numbers")
+    unknown = view.page.locator("[data-statistic=imbalance] td").nth(1)
     assert unknown.inner_text() == "\N{EN DASH}"
-    shown.page.locator("[data-control=tour]").click()
-    assert "1 of 7" in shown.text(".av-tour")  # no word of Play
-    shown.close()
+    view.page.locator("[data-control=tour]").click()
+    assert "1 of 7" in view.text(".av-tour")  # no word of Play
 
 
-def test_why_a_page_was_saved_without_a_trace_is_said(browser, tmp_path, monkeypatch):
+def test_why_a_page_was_saved_without_a_trace_is_said(saved, monkeypatch):
     monkeypatch.setattr(explorer, "QUICK_TRACE", 1)
-    path = explore("cora", row=1358).save(tmp_path / "large.html")
     plan = accelviz.plan("cora", n_cols=64)
     block = find_row(plan, 1358).blocks[0]
     size = 64 * plan.workload(block, block + 1).nz_count.sum()
-    shown = Shown(browser, path)
-    shown.page.get_by_role("tab", name="Play").click()
-    shown.page.evaluate(FRAME)
+    view = saved(explore("cora", row=1358), trace=True)
+    view.tab("Play")
     why = f"block {block:,} has {size:,} nonzeros times columns, of which a page keeps at most 1."
-    assert f"this page has none, nor the trace of a block: {why}" in shown.text(".av-offer")
-    shown.close()
+    assert f"this page has none, nor the trace of a block: {why}" in view.text(".av-offer")
 
 
 @needs_compiler
-def test_a_saved_page_plays_its_block_and_finds_back_to_it(browser, tmp_path):
+def test_a_saved_page_plays_its_block_and_finds_back_to_it(saved):
     plan = accelviz.plan("cora", n_cols=64)
-    cora = Shown(browser, explore("cora").save(tmp_path / "cora.html"))
-    cora.page.get_by_role("tab", name="Play").click()
+    cora = saved(explore("cora"), trace=True)
+    cora.tab("Play")
     block = find_row(plan, 1358).blocks[0]
     table = requests(
         accelviz.trace(plan, *random_inputs(plan.operation, plan.pattern, plan.widths), block=block)
@@ -343,4 +315,3 @@ def test_a_saved_page_plays_its_block_and_finds_back_to_it(browser, tmp_path):
     cora.page.locator(".av-offer button").click()
     cora.page.evaluate(FRAME)
     assert f"(the last is {len(table) - 1:,}): warp" in cora.text(".av-said")
-    cora.close()

@@ -220,12 +220,13 @@ const controlsIn = (tree: Tree): string[] => tree === null || typeof tree !== "o
   : [tree.over, ...tree.each.flatMap(controlsIn)];
 
 /** Whether a parameter moves anything that is shown: the partition, or which time was recorded. */
-function moves({ cut }: Strategy, parameter: Parameter, times: Times | null = null) {
+function moves({ scheme }: Strategy, parameter: Parameter, times: Times | null = null) {
   const { name, values, value, default: usual } = parameter;
   if (values.length < 2) return false;
-  return !cut || name in (times?.curves ?? {}) ||
-    Object.entries(cut).some(([key, tree]) =>
-      !key.startsWith("settled ") && controlsIn(tree).includes(name)) ||
-      typeof value !== "number" && times !== null && times.recorded !== null &&
-      ["boolean", "string"].includes(typeof usual);
+  if (!scheme) return true;
+  const trees = [scheme.kind, ...Object.values({ ...scheme.arguments, ...scheme.lanes })];
+  return name in (times?.curves ?? {}) ||
+    trees.some((tree) => controlsIn(tree).includes(name)) ||
+    typeof value !== "number" && times !== null && times.recorded !== null &&
+    ["boolean", "string"].includes(typeof usual);
 }

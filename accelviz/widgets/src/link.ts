@@ -40,8 +40,8 @@ export function makeLink(panel: HTMLElement) {
   function put(at: Point) {
     const box = panel.getBoundingClientRect();
     const [wide, high] = [tip.offsetWidth, tip.offsetHeight];
-    const right = at.x - box.left + GAP;
-    const left = right + wide > box.width ? at.x - box.left - GAP - wide : right;
+    const beside = at.x - box.left + GAP;
+    const left = beside + wide > box.width ? at.x - box.left - GAP - wide : beside;
     let { top, bottom } = at.target ? around(at.target) : { top: at.y, bottom: at.y };
     const fits = bottom + GAP + high <= window.innerHeight || top - GAP - high >= 0;
     if (bottom - top > TALL || !fits) top = bottom = at.y;

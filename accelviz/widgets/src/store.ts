@@ -77,9 +77,9 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
   function makeSide(
     strategy: Strategy, parameters: Values, graph: Graph, nCols: number, key: string,
   ): Side | null {
-    const list = strategy.cut ? undefined : lists.get(key);
+    const list = strategy.scheme ? undefined : lists.get(key);
     const chosen = partitionsOf(graph, nCols, strategy, parameters);
-    if (strategy.cut && !chosen) return null;
+    if (strategy.scheme && !chosen) return null;
     let partition = list?.partition ?? null, summary = list?.summary ?? summaryOf({});
     const partitionKey = chosen?.key ?? key;
     if (chosen) {
@@ -87,12 +87,12 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       partition = alike ? alike.partition : SCHEMES[chosen.scheme](graph, chosen.settings);
       if (partition) summary = partition.summary(nCols);
     }
-    const unlisted = !strategy.cut && !list, { worker, owner, colour } = strategy;
+    const unlisted = !strategy.scheme && !list, { worker, owner, colour } = strategy;
     const resolved: Side["resolved"] = { ...list?.resolved };
     for (const name of Object.keys(parameters)) resolved[name] ??= chosen?.resolved[name];
     const reading = chosen?.reading ?? null;
     const slotsOf = (values: Values) => {
-      if (!strategy.cut) {
+      if (!strategy.scheme) {
         const other = keyOf({ graph: graph.name, strategy: strategy.name, nCols, given: values });
         return other === key ? summary.slots : null;
       }
@@ -309,18 +309,14 @@ function lookUp(strategy: Strategy, columns: number[], nCols: number, parameters
     if (typeof tree !== "object" || tree === null) return tree ?? null;
     return valueOf(tree.each[offered[tree.over].indexOf(values[tree.over])]);
   };
-  const read: Record<string, Value> = {}, resolved: Side["resolved"] = {};
-  const settings: Record<string, Value> = {};
-  for (const [name, tree] of Object.entries(strategy.cut ?? {})) {
-    const [kind, rest] = name.split(" ");
-    const into = kind === "reading" ? read : kind === "settled" ? resolved : settings;
-    into[rest ?? name] = valueOf(tree);
-  }
-  const { kind, ...rest } = settings;
-  if (!kind || kind === "refused") return null;
+  const { scheme } = strategy, kind = valueOf(scheme?.kind);
+  if (!scheme || kind === "refused") return null;
+  const valuesOf = (trees: Record<string, Tree>) =>
+    Object.fromEntries(Object.entries(trees).map(([name, tree]) => [name, valueOf(tree)]));
+  const lanes = valuesOf(scheme.lanes);
   return {
-    scheme: kind as string, settings: rest as Arguments, resolved,
-    reading: read.lanes ? read as unknown as Reading : null,
+    scheme: kind as string, settings: valuesOf(scheme.arguments) as Arguments,
+    resolved: valuesOf(scheme.resolved), reading: lanes.lanes ? lanes as unknown as Reading : null,
   };
 }
 

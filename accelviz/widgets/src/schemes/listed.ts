@@ -12,7 +12,7 @@ export interface Listed {
 }
 
 export function listed(raw: ListedWorkload): Listed {
-  if (!raw.bounds) return { partition: null, summary: summaryOf({}), resolved: raw.settled };
+  if (!raw.bounds) return { partition: null, summary: summaryOf({}), resolved: raw.resolved };
   const { bounds, warp, row, start, count, warps, blocks, metadata } = raw;
   const order = raw.order && Int32Array.from(raw.order), summary = summaryOf(raw.summary);
   const positions = order && new Int32Array(order.length);
@@ -38,7 +38,7 @@ export function listed(raw: ListedWorkload): Listed {
     metadata: (block) => metadata ? metadataOf(metadata, block, blocks, warps) : null,
     summary: () => summary,
   };
-  return { partition, summary, resolved: raw.settled };
+  return { partition, summary, resolved: raw.resolved };
 }
 
 function metadataOf(

@@ -21,8 +21,8 @@ export const loads: View = (host, { a, b }) => {
   const counts = known.map((side) => (side ? [...binned(side, bins)] : []));
   const highest = Math.max(1, ...known.map((side) => side?.idle ?? 0), ...counts.flat());
   const y = axis(0.7, highest * 1.5, HEIGHT - 44, 12, true);
-  const right = width - 8, slot = (right - LEFT) / (bins.length + 2);
-  let drawn = frame(axis(0, 1, LEFT, right), y, "nonzeros of a warp", "warps", false);
+  const end = width - 8, slot = (end - LEFT) / (bins.length + 2);
+  let drawn = frame(axis(0, 1, LEFT, end), y, "nonzeros of a warp", "warps", false);
   sides.forEach((side, i) => {
     const bar = (index: number, many: number, load: string) => {
       if (!many) return;

@@ -79,14 +79,14 @@ export function equation(row: FollowedRow, width: number): Picture {
   const product = !at_nonzeros && !per_nonzero;
   const parts = [
     matrix(A, side, row.matrix, size(graph.rows, graph.cols)),
+    beside ? matrix(U, narrow, beside, size(at_nonzeros ? inputRows : graph.rows, nCols)) : "",
     matrix(X, narrow, reads, size(inputRows, nCols)),
     matrix(Y, narrow, writes, size(outputRows, outputColumns)),
     sign(U, product ? "×" : "→"), sign(Y, product ? "=" : "→"),
     path(dots(graph, side), { class: "av-dots", transform: `translate(${A} ${TOP})` }),
   ];
   if (beside) {
-    parts.push(matrix(U, narrow, beside, size(at_nonzeros ? inputRows : graph.rows, nCols)),
-      sign(X, "·"));
+    parts.push(sign(X, "·"));
     if (degree) parts.push((at_nonzeros ? band : line)(U, "row", "urow"));
   }
   const last = (columns?.length ?? 0) - 1, step = Math.max(1, Math.ceil((last + 1) / LINES));

@@ -139,9 +139,9 @@ class Player {
     this.inks = inksOf(this.host);
     this.tracks.style.height = `${view.high}px`;
     const { own, said } = hardware(row, trace.warps), numbers = [...own].sort((a, b) => a - b);
-    const whose = own.size ? `${capital(several("warp", numbers))} ` +
+    const workers = own.size ? `${capital(several("warp", numbers))} ` +
       `${own.size > 1 ? "work" : "works"} on row ${number(row.row)}.` : "";
-    this.find("turns").textContent = `${whose} ${said} ${TURNS}`.trim();
+    this.find("turns").textContent = `${workers} ${said} ${TURNS}`.trim();
     view.draw(penOf(this.tracks.children[0], width, view.high), this.inks, own);
     const seen = `${number(Math.floor(view.from))} to ${number(Math.ceil(view.to) - 1)}`;
     this.describe({
@@ -354,7 +354,7 @@ function inksOf(host: Element) {
 }
 
 const TURNS = "From left to right: the order in which the emulator lets warps make their " +
-  "requests, one in turn. It is no time of a GPU. A warp whose track has ended is done; until " +
+  "requests, one in turn. It is no time of a GPU. A warp workers track has ended is done; until " +
   "the last one is, the block stays, which One row hatches as waiting.";
 const shape = (kind: string, d: string, text: string) =>
   `<span><span class="av-ink-${kind}"><svg width="14" height="12" aria-hidden="true">` +

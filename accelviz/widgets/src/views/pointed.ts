@@ -146,12 +146,12 @@ function laneFocus(row: FollowedRow, lane: number, from: number, to: number): Fo
   const many = Math.floor((to - from) / vector) + 1;
   const who = (combined ? "Thread" : "Lane") +
     (many > 1 ? `s ${lane} to ${lane + many - 1}` : ` ${lane}`);
-  const whose = isCombined(row) || combined
+  const owner = isCombined(row) || combined
     ? `combined ${row.worker} (${Math.ceil(lanes / LANES)} warps of 32)` : row.worker;
   const first = Math.floor(lane / LANES) * LANES;
   const warp = combined
     ? ` Threads ${first} to ${first + LANES - 1} are one warp of the hardware.` : "";
-  const sentence = `${who} of the ${whose} ${many > 1 ? "have" : "has"} ` +
+  const sentence = `${who} of the ${owner} ${many > 1 ? "have" : "has"} ` +
     `${span("column", from, to)} of ` +
     `${row.operation.per_nonzero ? "" : `${row.writes} and of `}each row of ${row.reads}: ` +
     `${columns}.${warp}`;

@@ -134,7 +134,7 @@ class Product {
 
   private drawOne(name: Name) {
     const { row, widths: { [name]: width } } = this, { side, work, worker } = row;
-    const none = row.partition ? "There is no block: no row has a nonzero."
+    const reason = row.partition ? "There is no block: no row has a nonzero."
       : `${side.label}: ${side.silence}`;
     const steps: Record<Name, () => void> = {
       equation: () => this.put(name, titleOf(row.operation), equation(row, width), "",
@@ -143,17 +143,17 @@ class Product {
         row.columns && neighborhood(row, width, Math.min(SIDE, width)), this.missing()),
       strip: () => this.drawStrip(),
       order: () => {
-        this.put(name, "Where the row goes", work && order(row, width), none);
+        this.put(name, "Where the row goes", work && order(row, width), reason);
         if (side.order) this.titleOf(name).dataset.say = PLACE;
       },
       block: () => this.put(name,
         work ? `Block ${number(work.block)}: who works, who waits` : "Its block",
-        work && block(row, width), none,
+        work && block(row, width), reason,
         `${this.blocks()} ${safe(work ? combinedSaid(row) : "")}`.trim()),
       told: () => {
         const { record } = this.drawn;
-        const silent = row.partition
-          ? `${side.label} has no metadata: a ${worker} finds its rows from its own number.` : none;
+        const silent = !row.partition ? reason
+          : `${side.label} has no metadata: a ${worker} finds its rows from its own number.`;
         this.put(name, `What tells the ${row.scene.metadata?.owner ?? "block"} its work`,
           record && metadata(row, width, record), silent,
           safe(record?.meaning ? `${capital(record.meaning)}.` : ""));

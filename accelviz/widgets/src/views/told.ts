@@ -13,15 +13,15 @@ const MOST = 8; // words that are drawn
 export function metadata(row: FollowedRow, width: number, record: MetadataRecord): Picture {
   const cell = width >= 760 ? 11 : clamp((width - 2) / BITS, 9, 13), wide = cell * BITS;
   const across = Math.max(1, Math.floor((width + GAP) / (wide + GAP)));
-  const shown = record.words.slice(0, MOST).map((word, i) =>
+  const drawn = record.words.slice(0, MOST).map((word, i) =>
     ({ word, fields: fieldsOf(record, i), left: (i % across) * (wide + GAP),
       top: Math.floor(i / across) * HIGH }));
-  const parts = shown.map(({ word, fields, left, top }, i) =>
+  const parts = drawn.map(({ word, fields, left, top }, i) =>
     wordPicture(word, fields, i, left, top, cell, row));
-  const said = shown.map(({ fields }) => fields.map((field) =>
+  const said = drawn.map(({ fields }) => fields.map((field) =>
     `${field.name} ${number(field.value)}${rowOfField(row, field)}`).join(", "));
   const label = `Metadata of ${record.title}: ${said.join("; ")}.`;
-  const high = Math.ceil(shown.length / across) * HIGH;
+  const high = Math.ceil(drawn.length / across) * HIGH;
   return { svg: picture(width, high, parts.join(""), label), over: () => "" };
 }
 
