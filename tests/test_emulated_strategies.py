@@ -70,19 +70,23 @@ def test_kernel_takes_every_column_count(strategy):
     check_results(GRAPHS["every_kind"](), strategy, "emulator", two_column_counts(strategy))
 
 
-@pytest.mark.long
-@each_strategy()
-def test_kernel_takes_the_other_column_counts(strategy):
-    first = two_column_counts(strategy)
-    others = [n_cols for n_cols in columns_for(strategy, COLUMNS) if n_cols not in first]
-    check_results(GRAPHS["every_kind"](), strategy, "emulator", others)
-
-
 def two_column_counts(strategy):
     """Up to two column counts of a strategy, others than those of the next strategy."""
     counts = columns_for(strategy, COLUMNS)
     step = -(-len(counts) // 2)
     return counts[KERNELS.index(strategy) % step :: step]
+
+
+def other_column_counts(strategy):
+    counts = two_column_counts(strategy)
+    return [n_cols for n_cols in columns_for(strategy, COLUMNS) if n_cols not in counts]
+
+
+@pytest.mark.long
+@each_strategy([strategy for strategy in KERNELS if other_column_counts(strategy)])
+def test_kernel_takes_the_other_column_counts(strategy):
+    columns = other_column_counts(strategy)
+    check_results(GRAPHS["every_kind"](), strategy, "emulator", columns)
 
 
 @pytest.mark.sample(3)
