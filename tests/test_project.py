@@ -4,6 +4,7 @@ import ast
 import importlib.metadata
 import json
 import re
+import runpy
 import subprocess
 import sys
 import sysconfig
@@ -92,6 +93,11 @@ def test_every_module_has_a_room():
     there = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in MODULES}
     assert there - {"__init__"} <= {*ROOMS}
     assert {*ROOMS} <= there
+
+
+def test_the_map_of_the_house_is_drawn_from_todays_imports():
+    drawn = runpy.run_path(str(ROOT / "docs" / "house.py"))["svg"]()
+    assert (ROOT / "docs" / "house.svg").read_text("utf-8") == drawn, "run python docs/house.py"
 
 
 def test_importing_accelviz_brings_in_nothing_heavy():
