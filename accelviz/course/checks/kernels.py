@@ -40,7 +40,7 @@ HEADERS = (
     *("<cooperative_groups/scan.h>", "<cuda_fp16.h>", "<cuda_runtime.h>", "<math_constants.h>"),
 )
 _NOT_CUDA = re.compile(
-    r"__attribute|\[\s*\[|<:|%:|##|\?\?|\b(?:__)?asm\b|__builtin|_Pragma|\bsystem\b|\bpopen\b|"
+    r"__attribute|\[\s*\[|<:|%:|##|\?\?|\b_*asm_*\b|__builtin|_Pragma|\bsystem\b|\bpopen\b|"
     r"\bemulator\b|\bEMULAT\w*|\bstd\s*::|#\s*pragma\s+(?!unroll)\w+|"
     rf"#\s*include\s*(?!{'|'.join(map(re.escape, HEADERS))})\S+"
 )
