@@ -58,14 +58,14 @@ class Store:
 
     def __init__(self, most: int = MOST_KEPT) -> None:
         self._most = most
-        self._made: OrderedDict[Hashable, Any] = OrderedDict()
+        self._entries: OrderedDict[Hashable, Any] = OrderedDict()
         #: What callers look up without a lock. It is emptied when anything is dropped.
         self.latest: dict[Any, Any] = {}
         self._lock = threading.RLock()
         _STORES.add(self)
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._entries)
 
     def __reduce__(self) -> tuple[type[Store], tuple[int]]:
         return Store, (self._most,)  # another process makes its own
@@ -73,15 +73,15 @@ class Store:
     def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return what `key` stands for, which `make` makes if it is not there."""
         with self._lock:
-            if key not in self._made:
-                self._made[key] = make()
-                while len(self._made) > self._most:
-                    self._made.popitem(last=False)
+            if key not in self._entries:
+                self._entries[key] = make()
+                while len(self._entries) > self._most:
+                    self._entries.popitem(last=False)
                     self.latest.clear()
-            elif next(reversed(self._made)) != key:
-                self._made.move_to_end(key)
-            made: Made = self._made[key]
-            return made
+            elif next(reversed(self._entries)) != key:
+                self._entries.move_to_end(key)
+            entry: Made = self._entries[key]
+            return entry
 
     def prepared(
         self, name: str, make: Callable[[Stopwatch], Made]
@@ -97,7 +97,7 @@ class Store:
 
         Returns
         -------
-        made, seconds
+        result, seconds
             `seconds` are those of the first time, step by step.
         """
 
@@ -105,5 +105,5 @@ class Store:
             clock = Stopwatch()
             return make(clock), clock.seconds
 
-        made, seconds = self.get(("prepared", name), timed)
-        return made, dict(seconds)
+        result, seconds = self.get(("prepared", name), timed)
+        return result, dict(seconds)

@@ -18,13 +18,13 @@ IN_USE = 600.0
 
 def folder() -> Path:
     """Return the folder, which is there; one among temporary files where there can be no cache."""
-    found = cache_folder() / "emulator"
+    directory = cache_folder() / "emulator"
     try:
-        found.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
     except OSError:
-        found = Path(tempfile.gettempdir()) / f"accelviz-emulator-{os.getuid()}"
-        found.mkdir(mode=0o700, exist_ok=True)
-    return found
+        directory = Path(tempfile.gettempdir()) / f"accelviz-emulator-{os.getuid()}"
+        directory.mkdir(mode=0o700, exist_ok=True)
+    return directory
 
 
 def used(path: Path) -> bool:
@@ -41,16 +41,16 @@ def make_room(limit: int = LIMIT, left: int = LEFT, in_use: float = IN_USE) -> N
 
     A kernel's files go together. Other processes may do so too, and use files meanwhile.
     """
-    found: dict[str, list[tuple[float, int, Path]]] = {}
+    kernels: dict[str, list[tuple[float, int, Path]]] = {}
     for path in folder().iterdir():
         with contextlib.suppress(OSError):  # gone meanwhile
             about = path.lstat()
-            of_one = found.setdefault(path.name.lstrip(".").partition(".")[0], [])
+            of_one = kernels.setdefault(path.name.lstrip(".").partition(".")[0], [])
             of_one.append((about.st_mtime, about.st_size, path))
-    size = sum(length for files in found.values() for _, length, _ in files)
+    size = sum(length for files in kernels.values() for _, length, _ in files)
     if size <= limit:
         return
-    for files in sorted(found.values(), key=max):
+    for files in sorted(kernels.values(), key=max):
         if size <= left:
             break
         for last, length, path in sorted(files, key=lambda file: len(file[2].name)):

@@ -194,8 +194,8 @@ class KernelCall:
     ) -> KernelCall:
         """Check a call as `emulate` takes it; without `must_build`, a GPU's compiler may do."""
         launch.check(kernel.entry)
-        given = (symbols or {}).items()
-        variables = {name: _symbol(name, value, kernel.source) for name, value in given}
+        contents = (symbols or {}).items()
+        variables = {name: _symbol(name, value, kernel.source) for name, value in contents}
         names, library = [*kernel.names], None
         try:
             if problem := unavailable_reason():

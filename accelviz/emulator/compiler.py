@@ -41,16 +41,16 @@ class Compiler:
     @property
     def gives_locals_a_pattern(self) -> bool:
         """Whether it knows `-ftrivial-auto-var-init`: g++ 12 and clang 16 do."""
-        found = re.search(r"(\d+)\.\d+", self.version)
-        return found is not None and int(found[1]) >= (16 if self.is_clang else 12)
+        version = re.search(r"(\d+)\.\d+", self.version)
+        return version is not None and int(version[1]) >= (16 if self.is_clang else 12)
 
 
 def _candidates() -> list[list[str]]:
-    found = [shlex.split(os.environ["CXX"])] if os.environ.get("CXX") else []
-    found += [[name] for name in ("c++", "clang++", "g++")]
+    commands = [shlex.split(os.environ["CXX"])] if os.environ.get("CXX") else []
+    commands += [[name] for name in ("c++", "clang++", "g++")]
     if importlib.util.find_spec("ziglang"):
-        found.append([sys.executable, "-m", "ziglang", "c++"])
-    return found
+        commands.append([sys.executable, "-m", "ziglang", "c++"])
+    return commands
 
 
 @functools.cache

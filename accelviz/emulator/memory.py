@@ -82,27 +82,29 @@ class Memory:
         for array in [*arrays.values(), *symbols.values()]:
             places.append(end)
             end += -(-array.nbytes // _PAGE) * _PAGE
-        made = cls(Common(end), same=same)
+        memory = cls(Common(end), same=same)
         pairs = [*arrays.items(), *symbols.items()]
         for slot, ((name, array), place) in enumerate(zip(pairs, places, strict=True)):
-            flat: npt.NDArray[Any] = np.frombuffer(made.common.data, array.dtype, array.size, place)
+            flat: npt.NDArray[Any] = np.frombuffer(
+                memory.common.data, array.dtype, array.size, place
+            )
             data = flat.reshape(array.shape)
             data[...] = array
             if slot >= len(arrays):
-                made.symbols[name] = Known(name, array.nbytes, 0, data, place)
+                memory.symbols[name] = Known(name, array.nbytes, 0, data, place)
                 continue
             names = {name, *(one for one, other in same.items() if other == name)}
-            made.known[name] = Known(
+            memory.known[name] = Known(
                 *(name, array.nbytes, _address(slot), data, place),
                 writable=bool(names & {*writable}),
                 initialised=not names & {*unwritten},
             )
-        made.numbers = {
+        memory.numbers = {
             name: value
             for name, value in arguments.items()
-            if name not in made.known and name not in same
+            if name not in memory.known and name not in same
         }
-        return made
+        return memory
 
     def array(self, name: str) -> Known | None:
         """Return the array that an argument is, if it is one."""
@@ -115,11 +117,11 @@ class Memory:
 
     def digest(self, more: Sequence[Any]) -> bytes:
         """Name all that kernels find here, and `more` that decides what they do."""
-        found = hashlib.blake2b(repr((more, self.numbers)).encode())
+        digest = hashlib.blake2b(repr((more, self.numbers)).encode())
         for known in self._all():
-            found.update(repr(known.name).encode())
-            found.update(memoryview(self.common.data)[known.place : known.place + known.size])
-        return found.digest()
+            digest.update(repr(known.name).encode())
+            digest.update(memoryview(self.common.data)[known.place : known.place + known.size])
+        return digest.digest()
 
     def contents(self) -> list[npt.NDArray[np.uint8]]:
         """Return what each writable array holds, as bytes, and nothing for the others."""
@@ -135,10 +137,10 @@ class Memory:
 
     def _bytes(self, known: Known) -> npt.NDArray[np.uint8]:
         size = known.size if known.writable else 0
-        found: npt.NDArray[np.uint8] = np.frombuffer(
+        content: npt.NDArray[np.uint8] = np.frombuffer(
             self.common.data, np.uint8, size, known.place if size else 0
         )
-        return found
+        return content
 
 
 def _address(slot: int) -> int:

@@ -52,9 +52,9 @@ class Common:
     def behind(self, size: int) -> bytes:
         """Return what a process has written behind the data, and drop it."""
         with mmap.mmap(self.descriptor, size, offset=self.size) as more:
-            found = more[:]
+            content = more[:]
         os.ftruncate(self.descriptor, self.size)
-        return found
+        return content
 
 
 class Worker:
@@ -129,17 +129,17 @@ atexit.register(_close_idle)
 def worker(program: Path) -> Iterator[Worker]:
     """Lend a worker to one launch; several threads get several."""
     mine = _idle.setdefault(os.getpid(), [])
-    found = None
-    while mine and found is None:
-        known, found = mine.pop()
+    idle = None
+    while mine and idle is None:
+        known, idle = mine.pop()
         if known != program:  # another compiler's
-            found.close()
-            found = None
-    found = found or Worker(program)
+            idle.close()
+            idle = None
+    idle = idle or Worker(program)
     try:
-        yield found
+        yield idle
     except BaseException:
-        found.kill()
+        idle.kill()
         raise
-    if not found.killed:
-        mine.append((program, found))
+    if not idle.killed:
+        mine.append((program, idle))

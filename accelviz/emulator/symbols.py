@@ -28,8 +28,8 @@ def line_of(library: Path, offset: int) -> Line | None:
     if sys.platform == "darwin":
         return _ask_atos(library, offset - 1)
     starts, lines = _elf_lines(library)
-    place = bisect.bisect_right(starts, offset - 1) - 1
-    return lines[place] if place >= 0 else None
+    index = bisect.bisect_right(starts, offset - 1) - 1
+    return lines[index] if index >= 0 else None
 
 
 @functools.lru_cache(maxsize=64)
@@ -37,7 +37,7 @@ def _elf_lines(library: Path) -> tuple[list[int], list[Line | None]]:
     """Return the offsets of a library at which a line begins, ascending, and the lines."""
     from elftools.elf.elffile import ELFFile
 
-    found: list[tuple[int, Line | None]] = []
+    rows: list[tuple[int, Line | None]] = []
     with library.open("rb") as file:
         debugging = ELFFile(file).get_dwarf_info()
         programs = (debugging.line_program_for_CU(unit) for unit in debugging.iter_CUs())
@@ -51,17 +51,17 @@ def _elf_lines(library: Path) -> tuple[list[int], list[Line | None]]:
                     name = names[state.file - base].name.decode("utf-8", "replace")
                     last = state.line or last
                     line = Line(Path(name).name, last)
-                found.append((state.address, line))
-    found.sort(key=lambda row: row[0])
-    return [start for start, _ in found], [line for _, line in found]
+                rows.append((state.address, line))
+    rows.sort(key=lambda row: row[0])
+    return [start for start, _ in rows], [line for _, line in rows]
 
 
 def _ask_atos(library: Path, offset: int) -> Line | None:
     answer = subprocess.run(
         ["atos", "-o", str(library), hex(offset)], capture_output=True, text=True, check=False
     )
-    found = re.search(r"\((\S+):(\d+)\)", answer.stdout)
-    return Line(found[1], int(found[2])) if found else None
+    match = re.search(r"\((\S+):(\d+)\)", answer.stdout)
+    return Line(match[1], int(match[2])) if match else None
 
 
 class Space(enum.IntEnum):
@@ -88,7 +88,7 @@ def variables(library: Path) -> tuple[Variable, ...]:
     constant, those of other sections of theirs the host's, or constants that nobody has filled,
     and what is left the device's; so cuda_on_host.h declares them.
     """
-    found = []
+    listed = []
     for symbol, section in _symbols(library):
         size, name = symbol["st_size"], symbol.name
         writable = section["sh_flags"] & _WRITE
@@ -102,8 +102,8 @@ def variables(library: Path) -> tuple[Variable, ...]:
         space = Space.CONSTANT if constant else Space.SHARED if local else Space.DEVICE_VARIABLE
         space = Space.HOST if section.name == "emulator_host" else space
         filled = space is not Space.SHARED and not unfilled
-        found.append(Variable(plain(name), symbol["st_value"], size, space, filled))
-    return tuple(found)
+        listed.append(Variable(plain(name), symbol["st_value"], size, space, filled))
+    return tuple(listed)
 
 
 def function_size(library: Path, offset: int) -> int:
@@ -143,12 +143,12 @@ def plain(mangled: str) -> str:
     """Take a name's own part out of a mangled one: `partial` of `_ZZ9accel_gcnE7partial`."""
     if mangled.startswith("_ZN"):  # of a namespace
         rest, name = mangled[3:].lstrip("K"), ""
-        while found := re.match(r"L?(\d+)", rest):
-            begin, end = found.end(), found.end() + int(found[1])
+        while match := re.match(r"L?(\d+)", rest):
+            begin, end = match.end(), match.end() + int(match[1])
             name, rest = rest[begin:end], rest[end:]
         return name or mangled
     patterns = r"_ZZ.*E(\d+)(\w+?)(_\d+)?", r"_ZL?(\d+)(\w+)"
     for pattern in patterns:
-        if found := re.fullmatch(pattern, mangled):
-            return found[2][: int(found[1])]
+        if match := re.fullmatch(pattern, mangled):
+            return match[2][: int(match[1])]
     return mangled

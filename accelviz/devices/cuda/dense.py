@@ -151,9 +151,9 @@ def cosine_gradient(
 ) -> tuple[Any, Any]:
     """Go back through `cosine_operands`; see `layers.cosines`. No slope is 0."""
     cupy = import_cupy()
-    X, *given = map(cupy.ascontiguousarray, (X, dQ, dV, d_scale))
+    X, *gradients = map(cupy.ascontiguousarray, (X, dQ, dV, d_scale))
     dX, d_beta = cupy.empty_like(X), cupy.empty(len(X), np.float32)
-    arrays = X, scale, *_factor(beta), *given, dX, d_beta
+    arrays = X, scale, *_factor(beta), *gradients, dX, d_beta
     _run_lanes("cosine_gradient", arrays, X.shape, slope)
     return dX, d_beta
 
@@ -207,7 +207,7 @@ def gcn_weights(rows: Any, columns: Any, values: Any, n_rows: int) -> Any:
     blocks, edges = -(-rows.size // _THREADS), np.int64(rows.size)
     if blocks:
         summed, weighed = (
-            _kernel(each, file=_WEIGHTS_FILE) for each in ("row_sums", "gcn_weights")
+            _kernel(entry, file=_WEIGHTS_FILE) for entry in ("row_sums", "gcn_weights")
         )
         summed((blocks,), (_THREADS,), (rows, values, sums, edges))
         weighed((blocks,), (_THREADS,), (rows, columns, values, sums, weights, edges))

@@ -496,5 +496,5 @@ def _aligned(array: Any) -> Any:
 
 def trial_operands(plan: Plan, cupy: Any) -> Arrays:
     """Return dense inputs to choose an algorithm with."""
-    shapes = {each.name: each.shape(plan.sizes) for each in plan.operation.dense}
+    shapes = {operand.name: operand.shape(plan.sizes) for operand in plan.operation.dense}
     return {name: positive(cupy, math.prod(s)).reshape(s) for name, s in shapes.items()}

@@ -67,11 +67,11 @@ def device_plan(pattern: Pattern, n_cols: int, **parameters: Any) -> Plan:
         widths["n_cols"], pattern.shape, pattern.nnz, lambda: is_local(pattern, import_cupy())
     )
     blocks = Blocks.of(settings, widths["n_cols"])
-    made = preprocess(pattern, blocks.groups, blocks.short_nzs, settings.block_order)
+    partition = preprocess(pattern, blocks.groups, blocks.short_nzs, settings.block_order)
 
     @cache
     def metadata() -> npt.NDArray[np.int32]:
-        on_host: npt.NDArray[np.int32] = made.metadata.get()
+        on_host: npt.NDArray[np.int32] = partition.metadata.get()
         return on_host
 
     def slice_workload(start: int, stop: int) -> Workload:
@@ -80,11 +80,11 @@ def device_plan(pattern: Pattern, n_cols: int, **parameters: Any) -> Plan:
     layout = Layout(
         pattern,
         slice_workload,
-        nonzero_order=made.nonzero_order,
-        metadata=made.metadata,
+        nonzero_order=partition.nonzero_order,
+        metadata=partition.metadata,
         workers_per_block=blocks.groups.max_block_warps,
     )
-    return lane_groups_plan(layout, blocks, made, Provenance(strategy, None, widths, settings))
+    return lane_groups_plan(layout, blocks, partition, Provenance(strategy, None, widths, settings))
 
 
 def transposed(pattern: Pattern) -> tuple[Pattern, Any]:

@@ -186,9 +186,9 @@ def _multiprocessors(device: int) -> int:
 
 
 def _check_array(name: str, array: Any, dtype: Any, cupy: Any) -> None:
-    right = isinstance(array, cupy.ndarray) and array.dtype == dtype and array.ndim == 1
-    if not (right and array.flags.c_contiguous):
-        shape, found = getattr(array, "shape", None), getattr(array, "dtype", None)
-        what = f"a {type(array).__name__} of {found}, shape {shape}"
-        wanted = f"a contiguous 1-D CuPy array of {np.dtype(dtype).name}"
-        raise ArgumentError(name, what, wanted)
+    fits = isinstance(array, cupy.ndarray) and array.dtype == dtype and array.ndim == 1
+    if not (fits and array.flags.c_contiguous):
+        shape, dtype_of_array = getattr(array, "shape", None), getattr(array, "dtype", None)
+        problem = f"a {type(array).__name__} of {dtype_of_array}, shape {shape}"
+        expected = f"a contiguous 1-D CuPy array of {np.dtype(dtype).name}"
+        raise ArgumentError(name, problem, expected)

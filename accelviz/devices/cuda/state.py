@@ -50,10 +50,10 @@ class GpuState:
         """Whether kernels can run."""
         return self.state == READY
 
-    def require(self, what: str) -> None:
+    def require(self, component: str) -> None:
         """Raise DeviceUnavailable, of `what`, unless kernels can run."""
         if not self.ready:
-            raise DeviceUnavailable(what, self.detail, self.fix)
+            raise DeviceUnavailable(component, self.detail, self.fix)
 
 
 @functools.cache
@@ -100,12 +100,12 @@ def _without_package(error: Exception, driver: str | None) -> GpuState:
     if sys.platform == "darwin":
         return GpuState(NO_PACKAGE, "CUDA does not exist on macOS", "use device='cpu' here")
     missing = isinstance(error, ModuleNotFoundError)
-    found = "CuPy is not installed" if missing else f"CuPy does not import: {one_line(error)}"
+    finding = "CuPy is not installed" if missing else f"CuPy does not import: {one_line(error)}"
     if driver is None:
         fix = f"{_NO_GPU}, then {_INSTALL.format(13)}"
-        return GpuState(NO_PACKAGE, f"{found}, and nvidia-smi finds no NVIDIA driver", fix)
+        return GpuState(NO_PACKAGE, f"{finding}, and nvidia-smi finds no NVIDIA driver", fix)
     fix = _INSTALL.format(13 if int(driver.partition(".")[0]) >= 13 else 12)
-    return GpuState(NO_PACKAGE, f"{found}; the driver supports CUDA {driver}", fix)
+    return GpuState(NO_PACKAGE, f"{finding}; the driver supports CUDA {driver}", fix)
 
 
 def _without_driver(detail: str, driver: str | None) -> GpuState:
@@ -150,8 +150,8 @@ def import_nccl() -> Any:
 
 def driver_cuda_version() -> str | None:
     """Return the CUDA version that the NVIDIA driver supports ("13.0"), or None without one."""
-    _, found, rest = ask_nvidia_smi().partition("CUDA Version:")
-    return rest.split()[0] if found else None
+    _, label, rest = ask_nvidia_smi().partition("CUDA Version:")
+    return rest.split()[0] if label else None
 
 
 def ask_nvidia_smi(*options: str) -> str:

@@ -44,15 +44,15 @@ def tensor_map(
     """
     driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     room = np.zeros(24, np.uint64)
-    found = room[-room.ctypes.data // 8 % 8 :][:16]  # at a multiple of 64 bytes
+    words = room[-room.ctypes.data // 8 % 8 :][:16]  # at a multiple of 64 bytes
     rank = len(sizes)
     error = driver.cuTensorMapEncodeTiled(
-        *(ctypes.c_void_p(found.ctypes.data), _UINT32, rank, ctypes.c_void_p(array.data.ptr)),
+        *(ctypes.c_void_p(words.ctypes.data), _UINT32, rank, ctypes.c_void_p(array.data.ptr)),
         *((ctypes.c_uint64 * rank)(*sizes), (ctypes.c_uint64 * (rank - 1))(*strides)),
         *((ctypes.c_uint32 * rank)(*box), (ctypes.c_uint32 * rank)(*[1] * rank)),
         *(0, _SWIZZLE_128, _L2_128, 0),
     )
     if error:
-        what = f"no tensor map of sizes {tuple(sizes)} in boxes of {tuple(box)}"
-        raise KernelError("cuTensorMapEncodeTiled", f"{what}: error {error}")
-    return found.view(TENSOR_MAP).reshape(()).copy()
+        problem = f"no tensor map of sizes {tuple(sizes)} in boxes of {tuple(box)}"
+        raise KernelError("cuTensorMapEncodeTiled", f"{problem}: error {error}")
+    return words.view(TENSOR_MAP).reshape(()).copy()

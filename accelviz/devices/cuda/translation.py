@@ -53,13 +53,13 @@ def translate_windows(pattern: Pattern, rows: int) -> Windows:
     if nnz:
         grid, scalars = -(-nnz // CHUNK), (np.int32(rows), np.int32(pattern.n_rows), np.int64(nnz))
         marks = cupy.zeros(nnz, np.uint8)
-        place, condense = (compiled(spec(entry))[1] for entry in PARAMETERS)
-        given: tuple[Any, ...] = (row_pointers, columns, edge_to_column, marks, *scalars)
-        place((grid,), (BLOCK_THREADS,), given)
+        place_columns, condense = (compiled(spec(entry))[1] for entry in PARAMETERS)
+        arguments: tuple[Any, ...] = (row_pointers, columns, edge_to_column, marks, *scalars)
+        place_columns((grid,), (BLOCK_THREADS,), arguments)
         cupy.cumsum(marks, dtype=np.int64, out=distinct_before[1:])
         senders = cupy.empty(int(distinct_before[-1]), np.int32)
-        given = (row_pointers, columns, distinct_before, edge_to_column, senders, *scalars)
-        condense((grid,), (BLOCK_THREADS,), given)
+        arguments = (row_pointers, columns, distinct_before, edge_to_column, senders, *scalars)
+        condense((grid,), (BLOCK_THREADS,), arguments)
     starts = cupy.append(row_pointers[:-1:rows], row_pointers[-1:])
     return Windows(rows, distinct_before[starts], senders, edge_to_column)
 
