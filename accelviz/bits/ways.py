@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from accelviz.bits.finish import Finish
 from accelviz.bits.tensor import layout
@@ -134,7 +135,7 @@ def _warpgroup(shape: tuple[int, int, int], bits: Pair) -> Mapped:
     return Mapped("warpgroup", config, grid, 4 * GROUPS, shared, planes, passes, tile, GROUP_ARCH)
 
 
-def group_boxes(config: Mapping[str, int]) -> tuple[Pair, Pair]:
+def group_boxes(config: Mapping[str, Any]) -> tuple[Pair, Pair]:
     """Return planes, and groups of eight lines, that "warpgroup" copies at once of A and of B."""
     planes = config["b_planes"]
     tiles = config["halves"] * GROUP_COLUMNS // 8 // planes

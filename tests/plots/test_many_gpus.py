@@ -8,7 +8,6 @@ from accelviz.many_gpus.model import Work, gains, predict
 from accelviz.many_gpus.rates import rates_of
 from accelviz.measure.records import recorded
 from tests.graphs import GRAPHS
-from tests.pages import check_page, script
 
 RATES = rates_of(recorded("many-gpus-rates-h200"))
 
@@ -49,13 +48,3 @@ def test_times_of_schemes_stand_beside_one_gpu():
     table = pd.DataFrame({"ours": [1.5, 2.0], "MGG": [0.3, np.nan]}, index=["a", "b"])
     ax = plots.scheme_times(table)
     assert [text.get_text() for text in ax.texts] == ["1.50", "2.00", "0.30", "", "one GPU"]
-
-
-def test_the_page_is_what_the_script_writes(monkeypatch, tmp_path):
-    names = script(monkeypatch, "many_gpus")
-    written = check_page(names, tmp_path, None)
-    assert "**not met**" not in written
-    table = recorded("many-gpus-h200")
-    found = names["cases"](table)
-    row = found.query("graph.str.startswith('Reddit') and order == 'rabbit' and columns == 128")
-    assert (row["one"] / row["ours"]).item() > 1.8

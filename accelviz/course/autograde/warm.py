@@ -27,8 +27,10 @@ for graph in (GRAPH, WRITABLE):
         ready = find_device("cpu").prepare(planned)
         multiplied(planned, ready, X[:, :n_cols], Oracle(graph, X))
     kernels.runs_plan("", graph, 2).check()
-metadata = np.array(plan(GRAPH).layout.metadata)
-for blocks in (metadata, plan(GRAPH).layout.metadata):
+read_only = plan(GRAPH).layout.metadata
+assert read_only is not None
+metadata = np.array(read_only)
+for blocks in (metadata, read_only):
     work = block_workload(blocks, BlockSetting())
 table = np.stack([work.block, work.warp, work.row, work.nz_start, work.nz_count], axis=1)
 walked, _ = degree_sort(GRAPH).apply_to_pattern(GRAPH.pattern)

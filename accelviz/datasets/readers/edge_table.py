@@ -291,9 +291,9 @@ class Layout:
         """Return an error for the first mistake in a block: its line, and what is expected."""
         for number, line in enumerate(block.split(b"\n"), first_line):
             if line.strip(b" \t") and not is_comment(line):
-                problem = self._problem(number, line)
-                if problem is not None:
-                    return malformed(self.path, number, *problem)
+                mistake = self._problem(number, line)
+                if mistake is not None:
+                    return malformed(self.path, number, *mistake)
         problem = "a line ends inside quotes" if b'"' in block else "pandas cannot read it"
         expected = "an edge on each line; pandas.read_csv reads texts with line ends in them"
         return GraphError(f"{self.path}, from line {first_line} on", problem, expected)
