@@ -40,9 +40,9 @@ def test_scratch_is_zero_before_each_launch_and_has_to_be_left_so():
     ready = find_device("emulator").prepare(plan)
     np.testing.assert_array_equal(*(ready.run({"X": X})["Y"] for _ in range(2)))
     source = plan.kernel.source()
-    kept = "*arrived = 0u;"
-    assert kept in source
-    code = source.replace(kept, ";")
+    reset = "if (!is_last_block(is_last, arrived, block.parts)) return;"
+    assert reset in source
+    code = source.replace(reset, f"{reset} if (threadIdx.x == 0) *arrived = 1u;")
     call = dataclasses.replace(plan.calls[0], kernel=dataclasses.replace(plan.kernel, code=code))
     dirty = dataclasses.replace(plan, calls=(call,))
     with pytest.raises(

@@ -234,7 +234,8 @@ def test_an_exercise_knows_right_from_nearly_right(called, verdict, capsys):
     answer, (path,) = ANSWERS[called, verdict].strip(), FOLDER.glob(f"{called[:2]}-*.ipynb")
     cells = nbformat.read(path, as_version=4).cells
     (cell,) = (each for each in cells if asks_for(each.source, answer))
-    names = {"np": np, "accelviz": accelviz, **vars(course)}
+    names = {"np": np, "accelviz": accelviz}
+    names |= {name: getattr(course, name) for name in course.__all__}
     for each in (cell.source, answer, *checks_of(cell.source)):
         exec(each, names)
     not_written, said = capsys.readouterr().out.split("\n", 1)

@@ -48,7 +48,7 @@ def numbers_32(order: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
     if order.itemsize != 4:
         return order.astype(np.uint32)
     numbers = _NUMBERS.get(id(order))
-    if numbers is None or numbers.base is not order:
+    if numbers is None or (numbers.ctypes.data, numbers.size) != (order.ctypes.data, order.size):
         numbers = _NUMBERS[id(order)] = order.view(np.uint32)
     return numbers
 

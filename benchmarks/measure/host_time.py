@@ -67,7 +67,9 @@ def calls(
         import torch
     except ImportError:
         return
-    arrays = graph.row_pointers, graph.column_indices, graph.values  # noqa: PD011
+    # PyTorch wants both kinds of indices in one type.
+    indices = (graph.row_pointers.astype(np.int32), graph.column_indices)
+    arrays = *indices, graph.values  # noqa: PD011
     tensors = (torch.from_numpy(array.copy()).to("cuda") for array in arrays)
     matrix = torch.sparse_csr_tensor(*tensors, size=graph.shape)
     dense = torch.from_numpy(features(graph.shape[1], n_cols)).to("cuda")

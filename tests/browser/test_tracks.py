@@ -57,7 +57,7 @@ def graph():
 
 
 @needs_compiler
-@pytest.mark.parametrize(("name", "n_cols", "given", "words"), CASES)
+@pytest.mark.parametrize(("name", "n_cols", "parameters", "words"), CASES)
 def test_tracks_of_a_row_are_those_that_read_for_it(page, graph, name, n_cols, parameters, words):
     explorer = accelviz.explore(graph, find_strategy(name), n_cols=n_cols, **parameters)
     text = pack_text(explorer.content())
@@ -72,13 +72,13 @@ def test_tracks_of_a_row_are_those_that_read_for_it(page, graph, name, n_cols, p
         first, last = graph.row_pointers[row : row + 2]
         mine = (reads["index"] // n_cols).between(first, last - 1)
         warps = plan.launch.warps_per_block
-        block_shown, mine, said = page.evaluate(
+        block_shown, shown_warps, said = page.evaluate(
             OWN, {"text": text, "row": row, "block": block, "warps": warps}
         )
         assert block_shown == block
-        assert set(mine) == set(reads["warp"][mine]), row
+        assert set(shown_warps) == set(reads["warp"][mine]), row
         assert words in said if words else said == ""
-        seen += len(mine)
+        seen += len(shown_warps)
     assert seen
 
 

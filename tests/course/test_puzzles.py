@@ -23,13 +23,13 @@ LINES = re.compile(r"(// --- your lines[^\n]*\n)(.*?)([^\n]*// ---\n)", re.S)
 
 def read():
     """The texts of the puzzles: name to what stands in the two cells."""
-    cells = {}
+    texts = {}
     for path in sorted(FOLDER.glob("*.ipynb")):
         cells = nbformat.read(path, as_version=4).cells
         for text, code in pairwise(cells):
             if call := re.search(r'^puzzles\.check\("(\w+)", answer\)$', code.source, re.M):
-                cells[call[1]] = text.source, code.source
-    return cells
+                texts[call[1]] = text.source, code.source
+    return texts
 
 
 TEXTS = read()

@@ -48,7 +48,7 @@ class Child:
         paths = [path for path in sys.path if os.path.isabs(path)]
         program = f"import sys; sys.path[:] = {paths!r}\n"
         if bare:
-            program += f"exec({_STAND_INS.read_text('utf-8')!r})\n"
+            program += f"exec({_STAND_INS.read_text('utf-8')!r})\ninstall()\n"
         program += "from accelviz.course.autograde.student import main\n"
         program += f"main({theirs.fileno()}, {limits.output_bytes})"
         command = [sys.executable, "-I", "-c", program]
