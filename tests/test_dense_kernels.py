@@ -16,7 +16,6 @@ from accelviz.layers.affine import ActivationGradient
 from accelviz.layers.cosines import NORM_EPS, cosine_gradient, cosine_operands
 from accelviz.layers.dense import Adam
 from accelviz.layers.graph_processing import gcn_weights
-from accelviz.layers.maximum import row_max, row_max_gradient
 from tests.compilers import needs_compiler
 from tests.graphs import graph_of_degrees
 
@@ -130,27 +129,6 @@ def test_column_sums(shape):
     np.testing.assert_allclose(total, A.sum(axis=0, dtype=float), atol=1e-4)
 
 
-@pytest.mark.parametrize("n_cols", [1, 33])
-def test_the_largest_of_the_neighbors_and_its_gradient(n_cols):
-    graph = graph_of_degrees([3, 0, 40, 1, 2, 7, 0])
-    source, senders = kernel_directory() / "layers/row_max.cu", graph.shape[1]
-    X = rng.integers(-2, 3, (senders, n_cols)).astype(np.float32)  # many are equal
-    matrix = Matrix(graph, Products(device="cpu"))
-    Y, share = np.full((2, graph.n_rows, n_cols), np.nan, np.float32)
-    arrays, sizes = (graph.row_pointers, graph.column_indices), (graph.n_rows, n_cols)
-    blocks = -(-graph.n_rows // 8)
-    emulate(source, blocks, 256, *arrays, X, Y, share, *sizes, kernel="row_max")
-    expected = row_max(matrix, X)
-    np.testing.assert_array_equal(Y, expected[0])
-    np.testing.assert_array_equal(share, expected[1])
-    dY, dX = normal(*Y.shape), np.full_like(X, np.nan)
-    turned = graph.transposed().graph
-    arrays, blocks = (turned.row_pointers, turned.column_indices), -(-senders // 8)
-    options = {"kernel": "row_max_gradient"}
-    emulate(source, blocks, 256, *arrays, X, Y, dY, dX, senders, n_cols, **options)
-    np.testing.assert_allclose(dX, row_max_gradient(matrix, X, Y, dY), rtol=1e-6, atol=1e-6)
-
-
 def test_the_weights_of_gcn():
     degrees = [3, 0, 40, 1, 2, 7, 0] + [0] * 40
     graph = gcn_matrix(graph_of_degrees(degrees, len(degrees)))
@@ -175,7 +153,7 @@ def test_kernels_compile_for_gpus(arch):
         for activation in {"sm_75": (0, 1), "sm_90": (1, 2), "sm_100": (2, 0)}[arch]:
             dropout = activation == 1 or arch == "sm_100"
             assert len(compile_cubin(dense_kernel("finish", activation, dropout), arch)) > 1000
-        for file, entry in (("row_max",) * 2, ("gcn_weights",) * 2, ("cosines", "cosine_gradient")):
+        for file, entry in (("gcn_weights",) * 2, ("cosines", "cosine_gradient")):
             spec = dense_kernel(entry, file=f"layers/{file}.cu")
             assert len(compile_cubin(spec, arch)) > 1000
     except DeviceUnavailable as error:

@@ -8,9 +8,9 @@ from scipy import sparse
 
 import accelviz
 from accelviz import measure
-from accelviz.devices import gpu_state
-from accelviz.devices.cuda.device_plan import device_plan, transposed, uploaded
-from accelviz.devices.cuda.preprocessing import preprocess, queue, recorded_steps
+from accelviz.devices import device_plan, find_device, gpu_state
+from accelviz.devices.cuda import transposed, uploaded
+from accelviz.devices.cuda.compiler import compiled
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.graph import Graph, Pattern
 from accelviz.measure.accuracy import Oracle
@@ -18,10 +18,12 @@ from accelviz.ordering import DegreeHistogram, degree_sort
 from accelviz.ordering.local import is_local
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import in_place_order, lane_group_partition
+from accelviz.strategies.spmm.lane_groups.preprocessing import launch, preprocess, spec
 from tests.graphs import GRAPHS
 from tests.inherited import weighted
 
 pytestmark = pytest.mark.gpu
+GPU = find_device("cuda")
 
 #: Groups of a block, most nonzeros of one, and of one that takes several rows.
 SETTINGS = [(16, 32, 8), (12, 5, 4), (1, 1, 1), (25, 8, 128), (32, 128, 1), (7, 64, 3)]
@@ -54,7 +56,7 @@ def check_identical(graph: Graph, settings=SETTINGS) -> None:
         by_degree, cut_blocks = lane_group_partition(histogram, groups, short_nzs)
         in_place = in_place_order(by_degree, cut_blocks, permutation.order)
         for block_order, metadata in (("degree", by_degree), ("place", in_place)):
-            made = preprocess(there, groups, short_nzs, block_order)
+            made = preprocess(GPU, there, groups, short_nzs, block_order)
             case = f"{graph.name}, {max_groups}, {group_nzs}, {short_nzs}, {block_order}"
             assert made.cut_blocks == cut_blocks, case
             for found, wanted in (
@@ -97,9 +99,9 @@ def test_twins_are_bit_for_bit_the_host_s():
 def test_it_comes_out_the_same_every_time():
     rng = np.random.default_rng(2)
     pattern = uploaded(of_degrees(np.minimum(rng.zipf(1.6, 300_000) - 1, 5_000)))
-    first = preprocess(pattern, BlockSetting(16, 32), 8)
+    first = preprocess(GPU, pattern, BlockSetting(16, 32), 8)
     for _ in range(50):
-        again = preprocess(pattern, BlockSetting(16, 32), 8)
+        again = preprocess(GPU, pattern, BlockSetting(16, 32), 8)
         for name in ("metadata", "output_rows", "columns", "nonzero_order"):
             assert (getattr(again, name) == getattr(first, name)).all()
 
@@ -176,7 +178,9 @@ def test_a_sparse_matrix_on_the_gpu_is_multiplied_there():
     matrix.data *= 2
     after = accelviz.spmm(matrix, cupy.asarray(X))
     np.testing.assert_allclose(after.get(), 2 * before.get(), rtol=1e-5, atol=1e-5)
-    with pytest.raises(ArgumentError, match="strategy: 'accel_gcn' for a matrix that lies on"):
+    with pytest.raises(
+        ArgumentError, match="strategy: 'accel_gcn' of spmm for a matrix that lies on"
+    ):
         accelviz.spmm(matrix, X, strategy="accel_gcn")
     with pytest.raises(ArgumentError, match="device: 'cpu' for a matrix that lies on the GPU"):
         accelviz.spmm(matrix, X, device="cpu")
@@ -246,18 +250,18 @@ def test_what_is_wrong_is_named():
     groups = BlockSetting(16, 32)
     pointers, columns = graph.row_pointers, graph.column_indices
     for wrong, says in (
-        ((pointers.astype(np.int32), columns), "row_pointers: .*int32.*CuPy array of int64"),
+        ((pointers.astype(np.int32), columns), "row_pointers: .*int32.*cupy array of int64"),
         ((pointers, columns.astype(np.int64)), "column_indices: .*int64"),
         ((pointers[:-1], columns), "2708 for 2708 rows"),
     ):
         with pytest.raises(ArgumentError, match=says):
-            preprocess(Pattern(*wrong, graph.shape), groups, 8)
+            preprocess(GPU, Pattern(*wrong, graph.shape), groups, 8)
     with pytest.raises(PartitionError, match="block_order"):
-        preprocess(graph, groups, 8, "random")
+        preprocess(GPU, graph, groups, 8, "random")
     with pytest.raises(ArgumentError, match="no such parameter"):
         device_plan(graph, 16, nothing=1)
     with pytest.raises(ArgumentError, match="2709 for 7 rows"):
-        preprocess(dataclasses.replace(graph, shape=(7, 2708)), groups, 8)
+        preprocess(GPU, dataclasses.replace(graph, shape=(7, 2708)), groups, 8)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -274,7 +278,12 @@ def test_the_transpose_is_the_host_s(name):
 
 
 def test_steps_are_recorded_in_order():
-    queue(uploaded(accelviz.load_graph("pubmed")), BlockSetting(16, 32), 8, record_steps=True)()
-    steps = recorded_steps()[:6]  # the start, four waits, the end
+    import cupy
+
+    pattern = uploaded(accelviz.load_graph("pubmed"))
+    launch(GPU, pattern, BlockSetting(16, 32), 8, RECORD_STEPS=1)()
+    module, _ = compiled(spec("partition", RECORD_STEPS=1), cooperative=True)
+    steps = cupy.ndarray(32, np.uint64, module.get_global("step_times")).get()
+    steps = steps[:6]  # the start, four waits, the end
     assert (steps > 0).all()
     assert (np.diff(steps.astype(np.int64)) >= 0).all()

@@ -20,7 +20,6 @@ from accelviz.layers import (
     Products,
 )
 from accelviz.layers import dense as steps
-from accelviz.layers.maximum import row_max, row_max_gradient
 from accelviz.random import edge_uniform, element_uniform
 from tests.graphs import MADE, graph_of_degrees
 
@@ -262,17 +261,6 @@ def test_a_layer_may_apply_the_activation_of_the_one_before(model):
         network.backward(contexts, np.ones_like(Y))
         found.append(network.gradient)
     np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)
-
-
-def test_neighbors_that_are_equal_share_the_gradient_of_their_maximum():
-    graph = load_graph(np.array([[0, 1, 2, 3], [3, 3, 3, 0]]))  # three neighbors of 3, one of 0
-    matrix = Matrix(graph, Products(device="cpu"))
-    X = np.array([[2.0, 1], [2, 5], [1, 5], [4, 4]], np.float32)
-    Y, share = row_max(matrix, X)
-    np.testing.assert_array_equal(Y, [[4, 4], [0, 0], [0, 0], [2, 5]])
-    np.testing.assert_array_equal(share, [[1, 1], [0, 0], [0, 0], [0.5, 0.5]])
-    dX = row_max_gradient(matrix, X, Y, np.full_like(Y, 8) * share)
-    np.testing.assert_array_equal(dX, [[4, 0], [4, 4], [0, 4], [8, 8]])
 
 
 def test_cross_entropy_is_that_of_float64():

@@ -1,28 +1,27 @@
 """Preprocessing on the GPU, as far as no GPU is needed: the kernels in the emulator and NVRTC."""
 
 import dataclasses
-import re
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import accelviz
-from accelviz.devices import emulate, find_device
+from accelviz import measure
+from accelviz.devices import find_device
 from accelviz.devices.cuda import compile_cubin
-from accelviz.devices.cuda.preprocessing import (
-    BLOCK_THREADS,
-    BLOCKS,
-    PARAMETERS,
-    STATE_WORDS,
-    counters,
-    most_blocks,
-    spec,
-)
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.ordering import DegreeHistogram, degree_sort
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import in_place_order, lane_group_partition
+from accelviz.strategies import find_strategy
+from accelviz.strategies.spmm.lane_groups.preprocessing import (
+    PARAMETERS,
+    most_blocks,
+    preprocess,
+    spec,
+)
 from tests.compilers import needs_compiler
 from tests.graphs import MADE, graph_of_degrees
 from tests.test_kernels import ARCHITECTURES
@@ -48,58 +47,59 @@ def test_degrees_take_several_passes_of_the_sort():
     check_emulated(graph_of_degrees([int(degree) for degree in degrees]), SETTINGS[0], True)
 
 
-def emulated(kernel, grid, arrays, unwritten):
-    found = spec(kernel)
-    options = {"kernel": kernel, "unwritten": unwritten}
-    return emulate(found.configured_source(), grid, BLOCK_THREADS, **options, **arrays)
-
-
 def check_emulated(graph, setting, in_place):
     """One block: the emulator runs one after the other, and these wait for each other."""
-    if graph.n_rows == 0:
-        return
     groups, short_nzs = BlockSetting(*setting[:2]), setting[2]
     permutation = degree_sort(graph)
-    histogram = DegreeHistogram.of(graph.row_pointers)
-    metadata, cut_blocks = lane_group_partition(histogram, groups, short_nzs)
+    metadata, cut_blocks = lane_group_partition(
+        DegreeHistogram.of(graph.row_pointers), groups, short_nzs
+    )
     if in_place:
         metadata = in_place_order(metadata, cut_blocks, permutation.order)
-    n_rows = graph.n_rows
-    work = dict(zip(PARAMETERS["partition"][-3:], counters(1), strict=True))
-    work |= dict.fromkeys(("spare_sorted", "spare_degrees", "spare_rows"), n_rows)
-    arrays = {
-        "row_pointers": graph.row_pointers,
-        "n_rows": np.int32(n_rows),
-        "groups": np.int32(groups.max_block_warps),
-        "max_group_nzs": np.int32(groups.max_warp_nzs),
-        "short_nzs": np.int32(short_nzs),
-        "in_place": np.int32(in_place),
-        "state": np.zeros(STATE_WORDS, np.uint32),
-        "output_rows": np.empty(n_rows, np.int32),
-        "metadata": np.empty((most_blocks(n_rows, graph.nnz, groups), 4), np.int32),
-        **{name: np.empty(size, np.uint32) for name, size in work.items()},
-    }
-    arrays["spare_rows"] = np.empty(n_rows, np.int32)
-    unwritten = {"output_rows", "metadata", *work}
-    made = emulated("partition", 1, arrays, unwritten)
-    blocks, cut = made["state"][BLOCKS].tolist()
-    assert (blocks, cut) == (len(metadata), cut_blocks)
-    np.testing.assert_array_equal(made["output_rows"], permutation.order)
-    np.testing.assert_array_equal(made["metadata"][:blocks], metadata)
-    made_here = {
-        "columns": np.empty(graph.nnz, np.int32),
-        "nonzero_order": np.empty(graph.nnz, np.uint32),
-    }
-    arrays = {
-        **{name: made[name] for name in ("state", "metadata", "output_rows")},
-        "row_pointers": graph.row_pointers,
-        "column_indices": graph.column_indices,
-        "deg_bound": groups.deg_bound,
-    }
-    copied = emulated("copy_nonzeros", 2, {**arrays, **made_here}, made_here)
+    order = "place" if in_place else "degree"
+    made = preprocess(find_device("emulator"), graph.pattern, groups, short_nzs, order)
     pattern, nonzero_order = permutation.apply_to_pattern(graph.pattern)
-    np.testing.assert_array_equal(copied["columns"], pattern.column_indices)
-    np.testing.assert_array_equal(copied["nonzero_order"], nonzero_order)
+    assert made.cut_blocks == cut_blocks
+    np.testing.assert_array_equal(made.output_rows, permutation.order)
+    np.testing.assert_array_equal(made.metadata, metadata)
+    np.testing.assert_array_equal(made.columns, pattern.column_indices)
+    np.testing.assert_array_equal(made.nonzero_order, nonzero_order)
+
+
+@needs_compiler
+@pytest.mark.parametrize("options", [{}, {"group_nzs": 4, "short_nzs": 2, "storage": "float16"}])
+def test_a_plan_made_on_a_device_is_the_host_s(options):
+    graph, emulator = MADE["every_kind"](), find_device("emulator")
+    host, strategy = (
+        accelviz.plan(graph, "lane_groups", 16, **options),
+        find_strategy("lane_groups"),
+    )
+    there = strategy.build_on(emulator, graph.pattern, *strategy.checked(16, options))
+    assert there.kernel == host.kernel
+    assert there.launch == host.launch
+    assert there.parameters == host.parameters
+    for name in ("block", "warp", "row", "nz_start", "nz_count"):
+        columns = [getattr(plan.workload(), name) for plan in (there, host)]
+        np.testing.assert_array_equal(*columns)
+    operands = {"X": measure.features(graph.shape[1], 16), "values": graph.values}
+    results = [emulator.prepare(plan).run(operands)["Y"] for plan in (there, host)]
+    np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"row_pointers": np.zeros(8, np.int32)}, "row_pointers: .*int32.*numpy array of int64"),
+        ({"column_indices": np.zeros(3, np.int64)}, "column_indices: .*int64"),
+        ({"shape": (9, 50)}, "8 for 9 rows"),
+    ],
+)
+def test_a_pattern_that_is_not_one_is_refused(changes, message):
+    pattern = graph_of_degrees([1, 0, 2, 0, 0, 0, 0], 50).pattern
+    wrong = SimpleNamespace(**{**vars(pattern), "n_rows": 7, "nnz": 3, **changes})
+    wrong.n_rows = wrong.shape[0]
+    with pytest.raises(ArgumentError, match=message):
+        preprocess(find_device("cpu"), wrong, BlockSetting(16, 32), 8)
 
 
 def test_there_is_room_for_every_block():
@@ -136,8 +136,8 @@ def nvrtc():
 def test_compiles_to_machine_code(entry):
     """For the architecture that it is used on, and for the others in turn."""
     other = ARCHITECTURES[list(PARAMETERS).index(entry) % len(ARCHITECTURES)]
-    for arch, recorded in (("sm_90", False), ("sm_90", True), (other, False)):
-        assert compile_cubin(spec(entry, record_steps=recorded), arch)[:4] == b"\x7fELF"
+    for arch, recorded in (("sm_90", {}), ("sm_90", {"RECORD_STEPS": 1}), (other, {})):
+        assert compile_cubin(spec(entry, **recorded), arch)[:4] == b"\x7fELF"
 
 
 @pytest.mark.usefixtures("nvrtc")
@@ -147,13 +147,6 @@ def test_refuses_to_compile_without_the_constants(name):
     rest = {key: value for key, value in whole.config.items() if key != name}
     with pytest.raises(KernelError, match="does not compile for sm_90"):
         compile_cubin(dataclasses.replace(whole, config=rest), "sm_90")
-
-
-@pytest.mark.parametrize("entry", PARAMETERS)
-def test_takes_the_arguments_that_are_passed(entry):
-    signature = re.search(rf"\b{entry}\(const([^)]*)\)", spec(entry).source()).group(1)
-    names = [re.search(r"(\w+)\s*$", part).group(1) for part in signature.split(",")]
-    assert tuple(names) == PARAMETERS[entry]
 
 
 class _OnTheGpu:

@@ -169,6 +169,7 @@ def with_kernel(operation):
 MODEL_OF = {
     "spmm": ("gcn", {}),
     **dict.fromkeys(["sddmm", "edge_softmax", "edge_softmax_gradient"], ("agnn", {"fused": False})),
+    **dict.fromkeys(["spmm_max", "spmm_extremum_gradient"], ("sage", {"aggregate": "max"})),
     **dict.fromkeys(["gat", "gat_gradient"], ("gat", {})),
     **dict.fromkeys(["gatv2", "gatv2_gradient"], ("gatv2", {})),
     **dict.fromkeys(["cosine", "cosine_gradient"], ("agnn", {})),
@@ -178,8 +179,8 @@ CASES = [(operation, name) for operation in MODEL_OF for name in with_kernel(ope
 
 def test_every_operation_has_a_model():
     # Layers take the gradients of a product one by one: an spmm of the transpose, and an sddmm.
-    # Convolutions are of no graph.
-    others = {name for name in OPERATIONS if name.startswith("scc")} | {"spmm_gradient"}
+    # Convolutions are of no graph; no published layer takes a minimum.
+    others = {name for name in OPERATIONS if name.startswith("scc")} | {"spmm_gradient", "spmm_min"}
     assert set(MODEL_OF) == set(OPERATIONS) - others
 
 
@@ -389,7 +390,7 @@ def test_what_cannot_fit_is_refused_before_it_is_tried():
     with pytest.raises(DeviceUnavailable, match=message) as refused:
         train(hidden=1 << 40)
     fits = int(re.search(message, str(refused.value))[1])
-    free = memory.free_bytes(Products(device="cpu"))
+    free = Products(device="cpu").executor.free_bytes()
     found = [
         memory.least_bytes(MODELS["gcn"].build(12, 2, hidden=hidden, dropout=0.5), 60)
         for hidden in (fits, 2 * fits)

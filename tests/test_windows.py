@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from accelviz.devices import emulate
-from accelviz.devices.cuda import translation
+from accelviz.devices import find_device
 from accelviz.errors import PartitionError
+from accelviz.graph import Pattern
 from accelviz.partition.windows import row_windows, untranslated_blocks
-from tests.compilers import needs_compiler
+from accelviz.strategies.translation import translate_windows
+from tests.compilers import EMULATOR
 from tests.graphs import GRAPHS, graph_of_degrees
 
 
@@ -57,46 +58,14 @@ def test_windows_take_what_can_be_loaded_and_tiles_have_columns():
         untranslated_blocks(graph, 0, 8)
 
 
-@needs_compiler
-@pytest.mark.parametrize(("name", "rows"), [("isolated_ends", 8), ("every_kind", 16), ("cora", 16)])
-def test_the_kernels_that_translate_do_so_in_the_emulator(name, rows):
-    graph = GRAPHS[name]()
-    counts = {"rows": rows, "n_rows": graph.n_rows, "nnz": graph.nnz}
-
-    def emulated(entry, unwritten, **arrays):
-        made = translation.spec(entry)
-        given = {"row_pointers": graph.row_pointers, "columns": graph.column_indices, **arrays}
-        return emulate(
-            made.configured_source(),
-            *(-(-graph.nnz // translation.CHUNK), translation.BLOCK_THREADS),
-            **{**given, **counts},
-            kernel=entry,
-            unwritten=unwritten,
-        )
-
-    places, marks = np.zeros(graph.nnz, np.uint32), np.zeros(graph.nnz, np.uint8)
-    emulated("place_columns", ["places"], places=places, marks=marks)
-    before = np.append(0, np.cumsum(marks, dtype=np.int64))
-    senders = np.zeros(before[-1], np.int32)
-    changed = {"edge_to_column": places, "senders": senders}
-    emulated("condense_columns", ["senders"], distinct_before=before, **changed)
-    expected = row_windows(graph, rows)
-    assert np.array_equal(senders, expected.senders)
-    assert np.array_equal(places.view(np.int32), expected.edge_to_column)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", ["empty", "no_columns", "every_kind", "cora"])
-def test_the_gpu_translates_likewise(name):
-    import cupy
-
-    from accelviz.graph import Pattern
-
-    graph = GRAPHS[name]()
-    on_device = Pattern(
-        cupy.asarray(graph.row_pointers), cupy.asarray(graph.column_indices), graph.shape, name
+@pytest.mark.parametrize("device", [EMULATOR, pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("name", ["empty", "no_columns", "isolated_ends", "every_kind", "cora"])
+def test_a_device_translates_likewise(name, device):
+    graph, there = GRAPHS[name](), find_device(device)
+    pattern = Pattern(
+        *map(there.to_device, (graph.row_pointers, graph.column_indices)), graph.shape, name
     )
     for rows in (8, 16):
-        found, expected = translation.translate_windows(on_device, rows), row_windows(graph, rows)
+        found, expected = translate_windows(there, pattern, rows), row_windows(graph, rows)
         for each in ("pointers", "senders", "edge_to_column"):
-            assert np.array_equal(getattr(found, each).get(), getattr(expected, each))
+            assert np.array_equal(there.to_host(getattr(found, each)), getattr(expected, each))

@@ -5,7 +5,7 @@ from accelviz.devices.choice import DEVICES, choose, find_device
 from accelviz.devices.cuda import GpuState, gpu_state, trace_gpu
 from accelviz.devices.cuda.launch import run_kernel
 from accelviz.devices.emulator import trace
-from accelviz.devices.run import edge_softmax, run_operation, sddmm, spmm
+from accelviz.devices.run import device_plan, edge_softmax, run_operation, sddmm, spmm
 from accelviz.emulator import emulate
 from accelviz.emulator.call import LAUNCHERS
 
@@ -15,6 +15,7 @@ __all__ = [
     "GpuState",
     "ReadyPlan",
     "choose",
+    "device_plan",
     "edge_softmax",
     "emulate",
     "find_device",

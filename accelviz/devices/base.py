@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -70,11 +72,18 @@ class Device:
         Whether its times are those of hardware.
     array_type : type
         Of its arrays. They have a shape and a dtype of NumPy.
+    xp : module
+        NumPy, or what computes on arrays here as NumPy does. Where `array_type` is none of its
+        arrays, a device only runs plans, and the host does the arithmetic between them.
+    multiprocessors : int
+        SMs of a GPU: at least so many blocks run at the same time.
     """
 
     name: str
     timed = False
     array_type: type = np.ndarray
+    xp: Any = np
+    multiprocessors = 1
 
     def unavailable_reason(self, plan: Plan | None = None) -> str | None:
         """Say in one sentence why this device cannot be used here (for a plan), or None."""
@@ -147,6 +156,14 @@ class Device:
         """Tell whether two arrays have memory in common, or lie inside each other."""
         return np.may_share_memory(self.to_host(one), self.to_host(other))
 
+    def free_bytes(self) -> int:
+        """Return the memory there is: what is free of a GPU's, all of the host's."""
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+    def used_bytes(self) -> int:
+        """Return the memory of arrays that are held; on the host, of those that were traced."""
+        return tracemalloc.get_traced_memory()[0]
+
     # Work.
 
     def launch(self, call: Call, arguments: Mapping[str, Any]) -> None:
@@ -168,6 +185,10 @@ class Device:
 
     def stream(self) -> contextlib.AbstractContextManager[Any]:
         """Return a context in which work that is to be captured is launched."""
+        return contextlib.nullcontext()
+
+    def on_stream(self, stream: Any) -> contextlib.AbstractContextManager[Any]:
+        """Return a context in which work is launched on a stream of another library."""
         return contextlib.nullcontext()
 
     def prepare(self, plan: Plan) -> ReadyPlan:

@@ -10,14 +10,22 @@ import numpy as np
 from accelviz.datasets import load_graph
 from accelviz.devices.base import ReadyPlan, ready
 from accelviz.devices.choice import as_operand, choose, owner
-from accelviz.devices.cuda import device_pattern, device_plan
+from accelviz.devices.cuda import device_pattern
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph, Pattern
 from accelviz.plans import Operation, Plan, Strategy
-from accelviz.strategies import EDGE_SOFTMAX, SDDMM, SPMM, find_operation, find_strategy
+from accelviz.strategies import (
+    EDGE_SOFTMAX,
+    REGISTRY,
+    SDDMM,
+    SPMM,
+    find_operation,
+    find_strategy,
+)
 
 #: What callers call weights; the argument is `values`.
 _LIKE_VALUES = ("value", "weight", "weights")
+_ON_HOST = "the matrix on the host, as from A.get()"
 
 
 def spmm(
@@ -77,7 +85,7 @@ def spmm(
     The plan is made once for each graph, strategy, parameters and column count, and the graph keeps
     the last few. Load a graph once and reuse it to profit from that. A matrix on the GPU may change
     between calls, so nothing is kept of it; that costs about as much as the multiplication.
-    `accelviz.devices.cuda.device_plan` makes a plan that can be reused.
+    `accelviz.devices.device_plan` makes a plan that can be reused.
 
     Examples
     --------
@@ -315,9 +323,12 @@ def _prepared(
     widths = operation.widths_of(operands)
     on_gpu = device_pattern(graph)
     if on_gpu is not None:
-        _check_plannable_there(chosen, device)
         pattern, values = on_gpu
-        plan = device_plan(pattern, **widths, **parameters)
+        place = choose("auto", [pattern.column_indices])
+        if device not in ("auto", place.name):
+            problem = f"{device!r} for a matrix that lies on the GPU"
+            raise ArgumentError("device", problem, f"{place.name!r}, or {_ON_HOST}")
+        plan = device_plan(pattern, strategy=chosen, **widths, **parameters)
         arrays.append(pattern.column_indices)
     else:
         loaded = load_graph(graph)
@@ -361,12 +372,41 @@ def plan_of(graph: Any, strategy: Strategy, settings: dict[str, Any]) -> Plan:
     return graph.store.get(key, lambda: strategy.plan(graph, **settings))
 
 
-def _check_plannable_there(strategy: Strategy, device: str) -> None:
-    """Refuse what a matrix that lies on the GPU is not planned for."""
-    arguments = {"strategy": strategy.name, "operation": strategy.operation.name, "device": device}
-    allowed = {"strategy": SPMM.fastest, "operation": SPMM.name, "device": "cuda"}
-    for argument, value in arguments.items():
-        if value not in (allowed[argument], "auto"):
-            problem = f"{value!r} for a matrix that lies on the GPU"
-            expected = f"{allowed[argument]!r}, or the matrix on the host, as from A.get()"
-            raise ArgumentError(argument, problem, expected)
+def device_plan(
+    pattern: Pattern, n_cols: int, strategy: str | Strategy = SPMM.fastest, **parameters: Any
+) -> Plan:
+    """Plan an SpMM of a matrix that lies on a device, there: the host neither reads nor sorts it.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        Of the device's arrays, as `devices.cuda.device_pattern` and `uploaded` give it.
+    n_cols, **parameters
+        As of `plan`.
+    strategy : str or Strategy
+        One that plans there: `lane_groups`.
+
+    Returns
+    -------
+    Plan
+        As `plan` makes it on the host, but with its arrays on the device. Its runs have to bring
+        `values`.
+
+    Raises
+    ------
+    ArgumentError, PartitionError
+        As `plan` does, and if the strategy plans on the host alone.
+    """
+    known = strategy if isinstance(strategy, Strategy) else find_strategy(strategy)
+    if not _plans_on_devices(known):
+        names = [
+            f"{one.name!r} of {one.operation.name}" for one in REGISTRY if _plans_on_devices(one)
+        ]
+        problem = f"{known.name!r} of {known.operation.name} for a matrix that lies on the GPU"
+        raise ArgumentError("strategy", problem, f"{', '.join(names)}, or {_ON_HOST}")
+    widths, settings = known.checked(n_cols, parameters)
+    return known.build_on(choose("auto", [pattern.column_indices]), pattern, widths, settings)
+
+
+def _plans_on_devices(strategy: Strategy) -> bool:
+    return type(strategy).build_on is not Strategy.build_on

@@ -20,7 +20,6 @@ from accelviz.layers.affine import (
     weight_gradients,
 )
 from accelviz.layers.layer import Context, Layer, Parameters
-from accelviz.layers.maximum import row_max, row_max_gradient
 from accelviz.layers.products import Matrix
 
 
@@ -248,7 +247,7 @@ class SAGE(Layer):
         weights = [context.parameters["W"], context.parameters["Wr"]]
         if self.aggregate == "max":
             full = X.dense() if isinstance(X, Matrix) else X
-            neighbors, share = row_max(matrix, full)
+            neighbors, share = matrix.run("spmm_max", X=full).values()
         elif self.propagation.matrix_first(X, self.needs_input_gradient, matrix.is_fixed(X)):
             full, neighbors = X, matrix.times(X)
         else:
@@ -275,6 +274,7 @@ class SAGE(Layer):
                 if share is None:
                     dX += matrix.transposed_times(d_neighbors)
                 else:
-                    dX += row_max_gradient(matrix, full, neighbors, d_neighbors * share)
+                    operands = {"X": full, "Y": neighbors, "dY": d_neighbors * share}
+                    dX += matrix.run("spmm_extremum_gradient", **operands)["dX"]
                 dX = dX if activation is None else activation.apply(dX)
         return {"W": dW, "Wr": dWr, "b": db}, dX

@@ -15,6 +15,7 @@ import numpy as np
 
 from accelviz.arrays import Floats
 from accelviz.devices.base import is_device_array
+from accelviz.devices.choice import owner
 from accelviz.errors import ArgumentError
 from accelviz.random import element_uniform
 
@@ -144,11 +145,8 @@ def side_by_side(*matrices: Any) -> Any:
 
 def array_module(array: Any) -> Any:
     """Return NumPy or CuPy, whichever an array is of."""
-    if not is_device_array(array):
-        return np
-    from accelviz.devices.cuda import dense
-
-    return dense.cupy_module()
+    device = owner(array)
+    return np if device is None else device.xp
 
 
 def dropout_mask(shape: tuple[int, ...], rate: float, noise: Noise) -> Any:

@@ -42,45 +42,32 @@ def step_memory(
     ArgumentError, GraphError, DeviceUnavailable
         As of `train`.
     """
-    known, products = checked_training(model, options, data, seed), Products(strategy, device)
+    known, products = checked_training(model, options, data, seed), _Watched(strategy, device)
     with products.stream:
         run = known.run(products, Adam(known.rate))
         run.step()  # which makes the plans
-        with _Held(products) as held:
-            held.rows.append(("start", "forward", 0.0))
+        tracemalloc.start()
+        try:
+            products.held = [("start", products.executor.used_bytes())]
             run.step()
-    return pd.DataFrame(held.rows, columns=["operation", "direction", "mib"])
-
-
-class _Held:
-    """Looks at the memory after each block that `products` times."""
-
-    def __init__(self, products: Products) -> None:
-        self.rows: list[tuple[str, str, float]] = []
-        self._products, self._clock = products, products._clock
-        self._on_host = products.device != "cuda"
-
-    def __enter__(self) -> _Held:
-        if self._on_host:
-            tracemalloc.start()
-        self._first = self._bytes()
-        self._products._clock = self._looked
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._products._clock = self._clock
-        if self._on_host:
+        finally:
             tracemalloc.stop()
+    table = pd.DataFrame(products.held, columns=["operation", "mib"])
+    behind = (table.operation == "loss").cummax()
+    table.insert(1, "direction", behind.map({False: "forward", True: "backward"}))
+    table["mib"] = (table.mib - table.mib[0]) / 2**20
+    return table
 
-    def _bytes(self) -> int:
-        if self._on_host:
-            return tracemalloc.get_traced_memory()[0]
-        return int(self._products.xp.get_default_memory_pool().used_bytes())
+
+class _Watched(Products):
+    """Looks at the memory after each block that is timed."""
+
+    held: list[tuple[str, int]]
 
     @contextlib.contextmanager
-    def _looked(self, name: str) -> Iterator[None]:
-        with self._clock(name):
+    def clock(self, name: str) -> Iterator[None]:
+        """Time a block, then note what is held."""
+        with super().clock(name):
             yield
-        behind = any(operation == "loss" for operation, *_ in self.rows)
-        direction = "backward" if behind or name == "loss" else "forward"
-        self.rows.append((name, direction, (self._bytes() - self._first) / 2**20))
+        if tracemalloc.is_tracing():
+            self.held.append((name, self.executor.used_bytes()))

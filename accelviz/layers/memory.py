@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -31,14 +30,6 @@ def least_bytes(layers: Sequence[Layer], n_nodes: int) -> int:
     )
 
 
-def free_bytes(products: Products) -> int:
-    """Return the memory there is for a step: what is free of a GPU's, all of the host's."""
-    if products.device == "cuda":
-        free, _ = products.xp.cuda.runtime.memGetInfo()
-        return int(free + products.xp.get_default_memory_pool().free_bytes())
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
 @contextlib.contextmanager
 def enough_memory(
     build: Callable[..., list[Layer]], options: Mapping[str, Any], n_nodes: int, products: Products
@@ -59,7 +50,7 @@ def enough_memory(
     DeviceUnavailable
         Naming the memory wanted, the memory that is free, and a `hidden` that would fit.
     """
-    wanted, free = least_bytes(build(), n_nodes), free_bytes(products)
+    wanted, free = least_bytes(build(), n_nodes), products.executor.free_bytes()
 
     def unavailable(problem: str, limit: float) -> DeviceUnavailable:
         hidden, fix = int(options["hidden"]), "a smaller graph, or fewer features or classes"

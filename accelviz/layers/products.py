@@ -39,6 +39,12 @@ class Products:
 
     Attributes
     ----------
+    executor : Device
+        Where sparse products run.
+    device : str
+        Its name.
+    xp : module
+        What computes dense steps, on the device or, if it only runs plans, on the host.
     seconds : dict of str to float
         Times of `clock` since `reset`, by name.
 
@@ -46,11 +52,14 @@ class Products:
     ------
     ArgumentError
         If there is no such strategy, operation or device.
+    DeviceUnavailable
+        If the device cannot be used here.
     """
 
     def __init__(self, strategy: Any = None, device: str = "auto") -> None:
-        self._device = choose(device)
-        self.device = self._device.name
+        self.executor = choose(device)
+        self.executor.require()
+        self.device = self.executor.name
         named = strategy if isinstance(strategy, Mapping) else {"spmm": strategy}
         for name in named:
             if name not in OPERATIONS:
@@ -58,19 +67,15 @@ class Products:
                 raise ArgumentError("strategy", f"there is no operation {name!r}", expected)
         self._chosen = {name: _chosen(name, named.get(name)) for name in OPERATIONS}
         self.seconds: dict[str, float] = {}
-        self.xp: Any = np
-        if self.device == "cuda":
-            from accelviz.devices.cuda.dense import cupy_module
-
-            self._device.require()
-            self.xp = cupy_module()
-        self._clock: Any = self._device.clock(self.seconds)
+        self.xp = self.executor.xp
+        self._computes = issubclass(self.executor.array_type, self.xp.ndarray)
+        self._clock: Any = self.executor.clock(self.seconds)
         #: Everything is launched on one stream of a GPU, as capturing needs it.
-        self.stream = self._device.stream()
+        self.stream = self.executor.stream()
 
     def placed(self, array: Any) -> Any:
-        """Return a host array on this device."""
-        return self._device.to_device(array)
+        """Return a host array where dense steps run."""
+        return self.executor.to_device(array) if self._computes else array
 
     def matrix(self, graph: Graph) -> Matrix:
         """Return a graph as a matrix that multiplies here."""
@@ -92,7 +97,7 @@ class Products:
 
         See `Device.captured`.
         """
-        return self._device.captured(work, self._clock)
+        return self.executor.captured(work, self._clock)
 
     def run(
         self, operation: Operation, graph: Graph, operands: dict[str, Any], label: str = ""
@@ -107,7 +112,10 @@ class Products:
         settings = parameters(widths.get("n_cols", 1))
         plan = plan_of(graph, strategy, {**widths, **settings})
         with self.clock(operation.name + label):
-            return ready(plan, self._device).run(operands)
+            outputs = ready(plan, self.executor).run(operands)
+        if self._computes:
+            return outputs
+        return {name: self.executor.to_host(array) for name, array in outputs.items()}
 
 
 def _chosen(operation: str, choice: Any) -> tuple[Strategy, Callable[[int], Mapping[str, Any]]]:

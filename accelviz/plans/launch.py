@@ -34,6 +34,8 @@ class LaunchConfig:
     shared_percent : int, optional
         How much of an SM's shared memory should be set aside for blocks, in percent; what is not
         serves as L1. None leaves it to the driver.
+    cooperative : bool
+        Whether blocks wait for each other, so that all of them have to be on the GPU at once.
 
     Raises
     ------
@@ -46,6 +48,7 @@ class LaunchConfig:
     warps_per_block: int
     dynamic_shared_bytes: int = 0
     shared_percent: int | None = None
+    cooperative: bool = False
 
     def __post_init__(self) -> None:
         for axis, blocks, limit in zip("xyz", self.grid, GRID_LIMITS, strict=True):

@@ -165,6 +165,8 @@ class Operation:
     by_sender : bool
         Whether strategies walk the transposed matrix (first), so that closed forms are of the
         degrees of senders.
+    reduction : {"sum", "mean", "max", "min"}
+        How an output combines what its nonzeros bring.
     independent : str
         A width whose entries do not depend on each other, as the columns of an SpMM; "" if none.
     """
@@ -181,6 +183,7 @@ class Operation:
     terms: Callable[[Pattern, Mapping[str, int]], Any] | None = None
     completed: Callable[[Pattern, Arrays], Arrays] | None = None
     by_sender: bool = False
+    reduction: str = "sum"
     independent: str = ""
     operands: Mapping[str, Operand] = field(init=False)
 

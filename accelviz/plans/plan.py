@@ -445,6 +445,13 @@ class Strategy(ABC):
             Of the strategy's own class, as `resolve` returns them.
         """
 
+    def build_on(self, device: Any, pattern: Pattern, widths: Widths, settings: Any) -> Plan:
+        """Make the plan of a pattern whose arrays lie on a device, there.
+
+        A strategy that has this plans matrices that lie on the GPU. `settings` are not resolved.
+        """
+        raise NotImplementedError
+
     def resolve(self, settings: Any, graph: Graph | RowDegrees, widths: Widths) -> Any:
         """Fill what a rule chooses where a setting is None; here nothing.
 

@@ -27,6 +27,8 @@ from accelviz.strategies.sddmm import cusparse, lane_groups, row_warp, tc_gnn, w
 from accelviz.strategies.sddmm.operation import SDDMM
 from accelviz.strategies.spmm.accel_gcn import AccelGCN
 from accelviz.strategies.spmm.cusparse import CuSPARSE
+from accelviz.strategies.spmm.extrema import SPMM_EXTREMUM_GRADIENT, SPMM_MAX, SPMM_MIN
+from accelviz.strategies.spmm.extrema import RowWarp as ExtremaRowWarp
 from accelviz.strategies.spmm.fusegnn import FuseGnnGar, FuseGnnGas
 from accelviz.strategies.spmm.fusegnn_gradient import FuseGnnGarGradient, FuseGnnGasGradient
 from accelviz.strategies.spmm.ge_spmm import GeSpMM
@@ -77,6 +79,7 @@ REGISTRY: tuple[Strategy, ...] = (
     cusparse.CuSPARSE(),
     FuseGnnGasGradient(),
     FuseGnnGarGradient(),
+    *map(ExtremaRowWarp, (SPMM_MAX, SPMM_MIN, SPMM_EXTREMUM_GRADIENT)),
     *(
         walk(operation)
         for operation in (EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT)

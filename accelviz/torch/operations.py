@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import numpy as np
 import torch
 
-from accelviz.devices import find_device, ready
+from accelviz.devices import Device, find_device, ready
 from accelviz.devices.run import plan_of
 from accelviz.graph import Graph
-from accelviz.layers.maximum import largest_neighbors, largest_neighbors_gradient
 from accelviz.strategies import OPERATIONS, find_strategy
 from accelviz.torch.edges import Edges
 
@@ -20,17 +18,27 @@ def _operation(number: int, name: str, keys: str, tensors: list[Any], numbers: l
     """Run an operation on edges: the tensors' names come first in `keys`, then the numbers'."""
     operation, graph = _of(number, name)
     names = keys.split(",")
-    device, executor = tensors[0].device, find_device(tensors[0].device.type)
+    place = tensors[0].device
+    device = find_device(place.type)
     inputs = {key: t.detach().contiguous() for key, t in zip(names, tensors, strict=False)}
     widths = operation.widths_of(inputs)
     plan = plan_of(graph, find_strategy(operation.fastest, operation), widths)
     shapes = {output.name: output.shape(plan.sizes) for output in operation.outputs}
-    outputs = {key: torch.empty(shape, device=device) for key, shape in shapes.items()}
-    arrays, out = ({key: _array(t) for key, t in ts.items()} for ts in (inputs, outputs))
-    arrays |= dict(zip(names[len(tensors) :], numbers, strict=True))
-    with _on_stream(device):
-        ready(plan, executor).run(arrays, out)
+    outputs = {key: torch.empty(shape, device=place) for key, shape in shapes.items()}
+    stream = torch.cuda.current_stream(place) if place.type == "cuda" else None
+    with device.on_stream(stream):
+        arrays, out = (
+            {key: _array(t, device) for key, t in ts.items()} for ts in (inputs, outputs)
+        )
+        arrays |= dict(zip(names[len(tensors) :], numbers, strict=True))
+        ready(plan, device).run(arrays, out)
     return list(outputs.values())
+
+
+def _array(tensor: Any, device: Device) -> Any:
+    """Return a tensor's memory as an array of a device; words are unsigned there."""
+    array = device.xp.from_dlpack(tensor)
+    return array.view(np.uint32) if tensor.dtype == torch.int32 else array
 
 
 def _of(number: int, name: str) -> tuple[Any, Graph]:
@@ -38,36 +46,6 @@ def _of(number: int, name: str) -> tuple[Any, Graph]:
     if name == "spmm_transposed":
         return OPERATIONS["spmm"], edges.graph.transposed().graph
     return OPERATIONS[name], edges.graph
-
-
-def _array(tensor: Any) -> Any:
-    """Return a tensor's memory as an array of CuPy or NumPy; words are unsigned there."""
-    if tensor.device.type == "cpu":
-        array = tensor.numpy()
-    else:
-        from accelviz.devices.cuda.dense import cupy_module
-
-        with _on_stream(tensor.device):
-            array = cupy_module().from_dlpack(tensor)
-    return array.view(np.uint32) if tensor.dtype == torch.int32 else array
-
-
-def _tensor(array: Any) -> Any:
-    return torch.from_numpy(array) if isinstance(array, np.ndarray) else torch.from_dlpack(array)
-
-
-def _on_stream(device: Any) -> contextlib.AbstractContextManager[Any]:
-    """Make CuPy use PyTorch's current stream."""
-    if device.type == "cpu":
-        return contextlib.nullcontext()
-    from accelviz.devices.cuda.dense import cupy_module
-
-    stream, cuda = torch.cuda.current_stream(device), cupy_module().cuda
-    if hasattr(stream, "__cuda_stream__") and hasattr(cuda.Stream, "from_external"):
-        external: contextlib.AbstractContextManager[Any] = cuda.Stream.from_external(stream)
-    else:  # before CuPy 14 or the protocol in PyTorch
-        external = cuda.ExternalStream(stream.cuda_stream, stream.device_index)
-    return external
 
 
 def _shapes(number: int, name: str, keys: str, tensors: list[Any], numbers: list[float]) -> Any:
@@ -111,42 +89,13 @@ class SpMM(torch.autograd.Function):
         return None, d_values, dX
 
 
-def _largest(number: int, X: Any) -> list[Any]:
-    """Return the largest of the neighbors' features, and one over how many have it."""
-    with _on_stream(X.device):
-        results = largest_neighbors(Edges.numbered(number).graph, _array(X.detach().contiguous()))
-    return [_tensor(result) for result in results]
-
-
-def _largest_gradient(number: int, X: Any, Y: Any, dY: Any) -> Any:
-    arrays = [_array(tensor.detach().contiguous()) for tensor in (X, Y, dY)]
-    with _on_stream(X.device):
-        return _tensor(largest_neighbors_gradient(Edges.numbered(number).graph, *arrays))
-
-
-_row_max = torch.library.custom_op(
-    "accelviz::row_max",
-    _largest,
-    mutates_args=(),
-    schema="(int number, Tensor X) -> Tensor[]",
-)
-_row_max.register_fake(lambda number, X: [torch.empty_like(X), torch.empty_like(X)])
-_row_max_gradient = torch.library.custom_op(
-    "accelviz::row_max_gradient",
-    _largest_gradient,
-    mutates_args=(),
-    schema="(int number, Tensor X, Tensor Y, Tensor dY) -> Tensor",
-)
-_row_max_gradient.register_fake(lambda number, X, Y, dY: torch.empty_like(X))
-
-
 class RowMax(torch.autograd.Function):
     """The largest of the neighbors' features, column by column; those that have it share."""
 
     @staticmethod
     def forward(ctx: Any, number: int, X: Any) -> Any:
         """Return the maxima, 0 where there is no neighbor."""
-        Y, share = _row_max(number, X)
+        Y, share = _run(number, "spmm_max", "X", [X], [])
         ctx.number = number
         ctx.save_for_backward(X, Y, share)
         return Y
@@ -155,7 +104,8 @@ class RowMax(torch.autograd.Function):
     def backward(ctx: Any, dY: Any) -> Any:
         """Return the gradient by X."""
         X, Y, share = ctx.saved_tensors
-        return None, _row_max_gradient(ctx.number, X, Y, dY * share)
+        operands = [X, Y, dY * share]
+        return None, _run(ctx.number, "spmm_extremum_gradient", "X,Y,dY", operands, [])[0]
 
 
 @torch.compiler.disable

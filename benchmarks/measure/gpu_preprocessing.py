@@ -24,18 +24,20 @@ from study import host_seconds, opened, parser, write
 import accelviz
 from accelviz import measure
 from accelviz.datasets import bundled_graphs
-from accelviz.devices import find_device
-from accelviz.devices.cuda import preprocessing
-from accelviz.devices.cuda.device_plan import device_plan, uploaded
+from accelviz.devices import device_plan, find_device
+from accelviz.devices.cuda import uploaded
+from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.timing import event_seconds
 from accelviz.graph import Graph, Pattern
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import LanePartition
 from accelviz.plans import Plan
+from accelviz.strategies.spmm.lane_groups import preprocessing
 
 #: What `partition` does between its waits; `count` and `place` come once for each pass of the sort.
 SORT, REST = ("count", "place"), ("add up", "find blocks", "describe blocks")
 WARMUP, HOST_REPEATS = 3, 3
+GPU = find_device("cuda")
 
 
 def main() -> None:
@@ -74,16 +76,16 @@ def measured(graph: Graph, order: str, n_cols: int, repeats: int) -> dict[str, A
         host.parameters["short_nzs"],
         host.parameters["block_order"],
     )
-    check(preprocessing.preprocess(pattern, *setting), host)
+    check(preprocessing.preprocess(GPU, pattern, *setting), host)
 
     def copied() -> None:
         pointers, columns = map(cupy.asarray, (graph.row_pointers, graph.column_indices))
-        preprocessing.preprocess(Pattern(pointers, columns, graph.shape), *setting)
+        preprocessing.preprocess(GPU, Pattern(pointers, columns, graph.shape), *setting)
 
-    gpu = event_seconds(lambda: preprocessing.queue(pattern, *setting), repeats, WARMUP)
-    wall = wall_seconds(lambda: preprocessing.preprocess(pattern, *setting), repeats)
+    gpu = event_seconds(lambda: preprocessing.launch(GPU, pattern, *setting), repeats, WARMUP)
+    wall = wall_seconds(lambda: preprocessing.preprocess(GPU, pattern, *setting), repeats)
     with_copies = wall_seconds(copied, min(repeats, 5))
-    ready = find_device("cuda").prepare(device_plan(pattern, n_cols))
+    ready = GPU.prepare(device_plan(pattern, n_cols))
     arrays = {"values": graph.adjacency.data, "X": measure.features(graph.shape[1], n_cols)}
     operands, out = ready.placed(arrays), ready.outputs()
     spmm = ready.seconds(operands, repeats, WARMUP)
@@ -111,7 +113,9 @@ def measured(graph: Graph, order: str, n_cols: int, repeats: int) -> dict[str, A
     row["wall_ratio"] = row["wall_us"] / row["spmm_us"]
     passes = max(1, -(-int(graph.degrees.max(initial=0)).bit_length() // preprocessing.DIGIT_BITS))
     row["passes"] = passes
-    steps = step_seconds(lambda: preprocessing.queue(pattern, *setting, record_steps=True), passes)
+    steps = step_seconds(
+        lambda: preprocessing.launch(GPU, pattern, *setting, RECORD_STEPS=1), passes
+    )
     for step, seconds in steps.items():
         row[f"{step}_us"] = 1e6 * seconds
     row["rest_us"] = row["gpu_us"] - 1e6 * sum(steps.values())
@@ -143,10 +147,12 @@ def wall_seconds(run: Callable[[], object], repeats: int) -> np.ndarray:
 def step_seconds(queue: Callable[[], Callable[[], object]], passes: int) -> dict[str, float]:
     """Return the median time of each step between waits, those of all passes together."""
     names = [*SORT * passes, *REST]
+    module, _ = compiled(preprocessing.spec("partition", RECORD_STEPS=1), cooperative=True)
+    recorded = cupy.ndarray(32, np.uint64, module.get_global("step_times"))
     times = []
     for _ in range(WARMUP + HOST_REPEATS):
         queue()()
-        times.append(np.diff(preprocessing.recorded_steps()[: len(names) + 1].astype(np.int64)))
+        times.append(np.diff(recorded.get()[: len(names) + 1].astype(np.int64)))
     medians = np.median(times[WARMUP:], axis=0) * 1e-9
     totals = dict.fromkeys((*SORT, *REST), 0.0)
     for name, seconds in zip(names, medians, strict=True):

@@ -23,7 +23,6 @@ from study import host_seconds, machine, median_us, opened, parser, record
 from accelviz import measure
 from accelviz.devices import find_device
 from accelviz.devices.cuda.compiler import compiled
-from accelviz.devices.cuda.translation import translate_windows
 from accelviz.errors import AccelvizError
 from accelviz.graph import Graph, Pattern
 from accelviz.ordering import vertex_order
@@ -31,6 +30,7 @@ from accelviz.partition.windows import row_windows
 from accelviz.plans import Operation, Plan
 from accelviz.strategies import SDDMM, SPMM, find_strategy
 from accelviz.strategies.choice import sampled_reuse
+from accelviz.strategies.translation import translate_windows
 
 GRAPHS = (
     *("ppa-twin", "reddit-twin", "products-twin", "collab-twin", "collab-twin:rabbit"),
@@ -156,7 +156,7 @@ def translated(graph: Graph) -> Iterator[dict[str, Any]]:
     arrays = (cupy.asarray(graph.row_pointers), cupy.asarray(graph.column_indices))
     pattern = Pattern(*arrays, graph.shape, graph.name)
     for rows in (8, 16):
-        call = partial(translate_windows, pattern, rows)
+        call = partial(translate_windows, find_device("cuda"), pattern, rows)
         times = host_seconds(call, 7, wait=cupy.cuda.Device().synchronize)
         windows, expected = call(), row_windows(graph, rows)
         for name in ("pointers", "senders", "edge_to_column"):

@@ -26,6 +26,7 @@ from study import host_seconds
 
 from accelviz import load_graph
 from accelviz.datasets import NodeData
+from accelviz.devices import find_device
 from accelviz.layers import dense
 from accelviz.layers.models import find_model
 from accelviz.layers.network import Network
@@ -132,9 +133,7 @@ def measured(graph: str, models: list[str], form: str, device: str) -> Iterator[
 def forget(form: str, device: str) -> None:
     """Give back what the pool holds and nobody uses, and begin its peak anew."""
     if device == "cuda" and form not in FORMS[1:]:
-        from accelviz.devices.cuda.dense import cupy_module
-
-        cupy_module().get_default_memory_pool().free_all_blocks()
+        find_device("cuda").xp.get_default_memory_pool().free_all_blocks()
     elif device == "cuda":
         import torch
 
@@ -234,9 +233,7 @@ def timed(step: Any, form: str, device: str) -> tuple[Any, int]:
     """
     wait, peak = (lambda: None), (lambda: 0)
     if device == "cuda" and form not in FORMS[1:]:
-        from accelviz.devices.cuda.dense import cupy_module
-
-        cupy = cupy_module()
+        cupy = find_device("cuda").xp
         pools = cupy.get_default_memory_pool(), step.pool
         wait = cupy.cuda.Device().synchronize
         peak = lambda: sum(pool.total_bytes() for pool in pools)  # noqa: E731

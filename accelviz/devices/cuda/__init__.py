@@ -5,8 +5,7 @@ The only folder that imports CuPy, and it does so only when a GPU is asked for.
 
 from accelviz.devices.cuda.compiler import compile_cubin
 from accelviz.devices.cuda.device import CudaDevice
-from accelviz.devices.cuda.device_plan import device_pattern, device_plan, transposed, uploaded
-from accelviz.devices.cuda.preprocessing import preprocess
+from accelviz.devices.cuda.patterns import device_pattern, transposed, uploaded
 from accelviz.devices.cuda.state import GpuState, gpu_state
 from accelviz.devices.cuda.timeline import trace_gpu
 
@@ -15,9 +14,7 @@ __all__ = [
     "GpuState",
     "compile_cubin",
     "device_pattern",
-    "device_plan",
     "gpu_state",
-    "preprocess",
     "trace_gpu",
     "transposed",
     "uploaded",

@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 
 from accelviz.devices.base import is_device_array
-from accelviz.devices.cuda.arrays import on_device
 from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.state import import_cupy
-from accelviz.graph import Graph
 from accelviz.plans import KernelSpec
 from accelviz.plans.launch import WARP_SIZE
 
-_FILE, _ROWS_FILE = "layers/dense.cu", "layers/row_max.cu"
-_WEIGHTS_FILE, _COSINES_FILE = "layers/gcn_weights.cu", "layers/cosines.cu"
+_FILE, _COSINES_FILE = "layers/dense.cu", "layers/cosines.cu"
+_WEIGHTS_FILE = "layers/gcn_weights.cu"
 _THREADS, _AT_ONCE = 256, 4
 #: How kernels/layers count activations.
 ACTIVATIONS = {"none": 0, "relu": 1, "elu": 2}
@@ -31,11 +29,6 @@ _ONE, _ZERO = np.array(1, np.float32), np.array(0, np.float32)
 _PLAIN, _TRANSPOSED = 0, 1
 #: A pointer to nothing.
 NULL = np.uint64(0)
-
-
-def cupy_module() -> Any:
-    """Return CuPy."""
-    return import_cupy()
 
 
 @functools.cache
@@ -182,24 +175,6 @@ def adam(
     _run("adam", flat.size, 1, arguments)
 
 
-def row_max(graph: Graph, X: Any) -> tuple[Any, Any]:
-    """Take the largest of the neighbors' features; see `layers.maximum.row_max`."""
-    cupy = import_cupy()
-    X = cupy.ascontiguousarray(X)
-    Y, share = (cupy.empty((graph.n_rows, X.shape[1]), np.float32) for _ in range(2))
-    _run_rows("row_max", graph, (X, Y, share), X.shape[1])
-    return Y, share
-
-
-def row_max_gradient(graph: Graph, X: Any, Y: Any, dY: Any) -> Any:
-    """Go back through `row_max`, along the transposed graph; see `layers.maximum`."""
-    cupy = import_cupy()
-    X, dY = cupy.ascontiguousarray(X), cupy.ascontiguousarray(dY)
-    dX = cupy.empty_like(X)
-    _run_rows("row_max_gradient", graph, (X, Y, dY, dX), X.shape[1])
-    return dX
-
-
 def gcn_weights(rows: Any, columns: Any, values: Any, n_rows: int) -> Any:
     """Weigh edges by the sums of their ends' rows; see `layers.graph_processing`."""
     cupy = import_cupy()
@@ -212,15 +187,6 @@ def gcn_weights(rows: Any, columns: Any, values: Any, n_rows: int) -> Any:
         summed((blocks,), (_THREADS,), (rows, values, sums, edges))
         weighed((blocks,), (_THREADS,), (rows, columns, values, sums, weights, edges))
     return weights
-
-
-def _run_rows(entry: str, graph: Graph, arrays: tuple[Any, ...], n_cols: int) -> None:
-    """Run a kernel of kernels/layers/row_max.cu, a warp for each row of a graph."""
-    blocks = -(-graph.n_rows * WARP_SIZE // _THREADS)
-    if blocks:
-        pattern = on_device(graph.row_pointers), on_device(graph.column_indices)
-        sizes = np.int32(graph.n_rows), np.int32(n_cols)
-        _kernel(entry, file=_ROWS_FILE)((blocks,), (_THREADS,), (*pattern, *arrays, *sizes))
 
 
 def _run(

@@ -56,6 +56,16 @@ class CudaDevice(Device):
             array = type("ndarray", (), {})
         return array
 
+    @property
+    def xp(self) -> Any:
+        """CuPy."""
+        return import_cupy()
+
+    @property
+    def multiprocessors(self) -> int:  # type: ignore[override]
+        """SMs of the current GPU."""
+        return _multiprocessors(import_cupy().cuda.Device().id)
+
     def unavailable_reason(self, plan: Plan | None = None) -> str | None:
         """Say why there is no usable GPU, or nothing to run on it, or None."""
         gpu = gpu_state()
@@ -136,13 +146,28 @@ class CudaDevice(Device):
         first, second = one.data.ptr, other.data.ptr
         return bool(first < second + other.nbytes and second < first + one.nbytes)
 
+    def free_bytes(self) -> int:
+        """Return what is free of the GPU's memory, or held by CuPy for arrays to come."""
+        cupy = import_cupy()
+        free, _ = cupy.cuda.runtime.memGetInfo()
+        return int(free + cupy.get_default_memory_pool().free_bytes())
+
+    def used_bytes(self) -> int:
+        """Return the memory of CuPy's arrays."""
+        return int(import_cupy().get_default_memory_pool().used_bytes())
+
     def launch(self, call: Call, arguments: Mapping[str, Any]) -> None:
         """Launch a kernel of no plan on the current stream; see `Device`."""
         spec, launch = call.kernel, call.launch
         assert spec is not None
         if 0 not in launch.grid:
             shared = launch.dynamic_shared_bytes
-            _, function = compiled(spec, shared_bytes=shared, shared_percent=launch.shared_percent)
+            _, function = compiled(
+                spec,
+                shared_bytes=shared,
+                shared_percent=launch.shared_percent,
+                cooperative=launch.cooperative,
+            )
             values = tuple(self.arguments(arguments).values())
             function(launch.grid, launch.block, values, shared_mem=shared)
 
@@ -165,6 +190,15 @@ class CudaDevice(Device):
         stream: contextlib.AbstractContextManager[Any] = _stream(cupy.cuda.Device().id)
         return stream
 
+    def on_stream(self, stream: Any) -> contextlib.AbstractContextManager[Any]:
+        """Make CuPy use a stream of another library, such as PyTorch."""
+        cuda = import_cupy().cuda
+        if hasattr(stream, "__cuda_stream__") and hasattr(cuda.Stream, "from_external"):
+            external: contextlib.AbstractContextManager[Any] = cuda.Stream.from_external(stream)
+        else:  # before CuPy 14 or the protocol in PyTorch
+            external = cuda.ExternalStream(stream.cuda_stream, stream.device_index)
+        return external
+
     def clock(self, seconds: dict[str, float]) -> EventClock:
         """Return a clock of CUDA events."""
         return EventClock(seconds)
@@ -186,6 +220,12 @@ class CudaDevice(Device):
         """
         self.require()
         return CudaPlan(plan, self)
+
+
+@functools.cache
+def _multiprocessors(device: int) -> int:
+    runtime = import_cupy().cuda.runtime
+    return int(runtime.deviceGetAttribute(runtime.cudaDevAttrMultiProcessorCount, device))
 
 
 @functools.cache

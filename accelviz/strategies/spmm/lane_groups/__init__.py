@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from accelviz.arrays import Ints
-from accelviz.graph import Graph, taken_over
+from accelviz.graph import Graph, Pattern, taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.ordering.degree import SortedRows
 from accelviz.ordering.local import is_local
@@ -26,6 +26,7 @@ from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.store import Stopwatch
 from accelviz.strategies.lanes import VECTORS
+from accelviz.strategies.spmm.lane_groups.preprocessing import preprocess
 from accelviz.strategies.spmm.lane_groups.settings import Blocks, LaneGroupSettings
 from accelviz.strategies.spmm.operation import SPMM
 
@@ -89,6 +90,31 @@ class LaneGroups(Strategy):
             Provenance(
                 self, graph.values, widths, settings, {**look_seconds, **sort_seconds, **seconds}
             ),
+        )
+
+    def build_on(
+        self, device: Any, pattern: Pattern, widths: Widths, settings: LaneGroupSettings
+    ) -> Plan:
+        """Sort and partition on the device; see `Strategy`. The plan's runs bring `values`."""
+        settings = settings.resolved(
+            widths["n_cols"], pattern.shape, pattern.nnz, lambda: is_local(pattern, device.xp)
+        )
+        blocks = Blocks.of(settings, widths["n_cols"])
+        partition = preprocess(
+            device, pattern, blocks.groups, blocks.short_nzs, settings.block_order
+        )
+        metadata = cache(lambda: device.to_host(partition.metadata))
+        return lane_groups_plan(
+            Layout(
+                pattern,
+                lambda start, stop: lane_group_workload(metadata(), blocks.groups, start, stop),
+                nonzero_order=partition.nonzero_order,
+                metadata=partition.metadata,
+                workers_per_block=blocks.groups.max_block_warps,
+            ),
+            blocks,
+            partition,
+            Provenance(self, None, widths, settings),
         )
 
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
