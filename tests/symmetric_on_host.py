@@ -1,7 +1,7 @@
 """Pretends CuPy and NVSHMEM, with NumPy and memory that processes share: no GPU is needed.
 
-A process calls `pretend()` first. Kernels are the steps' replays, and what is
-queued is done at once, so that this tries who allocates, meets, copies and reads what.
+A process calls `pretend()` first. Kernels are the steps' replays, and what is launched is done at
+once. So allocations, barriers, copies and reads are tested.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ class Array(np.ndarray):
 
 
 class Stream:
-    """Everything is done when it is queued."""
+    """Everything is done when it is launched."""
 
     ptr = 0
 
@@ -98,15 +98,15 @@ class Nccl:
 
         class NcclCommunicator:
             def __init__(self, *about):
-                assert about == (library.here.size, nccl.get_unique_id(), library.here.rank)
+                assert about == (library.member.size, nccl.get_unique_id(), library.member.rank)
 
             @staticmethod
             def initAll(gpus):
                 assert len({*gpus}) == len(gpus)
                 return [object.__new__(NcclCommunicator) for _ in gpus]
 
-            def allReduce(self, *given):
-                nccl.calls.append(given)
+            def allReduce(self, *arguments):
+                nccl.calls.append(arguments)
 
             def abort(self):
                 nccl.aborted += 1
@@ -125,9 +125,11 @@ class Nccl:
     def groupEnd(self):
         (about,) = {call[2:5] for call in self.calls}
         assert about[1:] == (self.NCCL_FLOAT64, self.NCCL_SUM)
-        pairs = [[ndarray(about[:1], float, each) for each in call[:2]] for call in self.calls]
-        own = [source.copy() for source, _ in pairs]
-        total = np.sum(self.library.of_all(*own) if self.library else own, axis=0)
+        pairs = [
+            [ndarray(about[:1], float, address) for address in call[:2]] for call in self.calls
+        ]
+        arrays = [source.copy() for source, _ in pairs]
+        total = np.sum(self.library.of_all(*arrays) if self.library else arrays, axis=0)
         for _, target in pairs:
             target[...] = total
 
@@ -135,41 +137,41 @@ class Nccl:
 class Library:
     """NVSHMEM's functions that are used: memory in a file, and a barrier of bytes in it."""
 
-    def __init__(self, here, folder):
-        self.here, self.used = here, 64
+    def __init__(self, member, folder):
+        self.member, self.used = member, 64
         with open(f"{folder}/heap", "a+b") as file:
-            file.truncate(HEAP * here.size)
-            self.memory = mmap.mmap(file.fileno(), HEAP * here.size)
+            file.truncate(HEAP * member.size)
+            self.memory = mmap.mmap(file.fileno(), HEAP * member.size)
         self.base = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-        self.meetings = np.frombuffer(self.memory, np.int64)[:: HEAP // 8]  # the first of each
+        self.barriers = np.frombuffer(self.memory, np.int64)[:: HEAP // 8]  # the first of each
 
     def malloc(self, size):
         self.barrier_all_on_stream(0)
-        found = self.base + self.here.rank * HEAP + self.used
+        address = self.base + self.member.rank * HEAP + self.used
         self.used += -(-size // 64) * 64
         assert self.used <= HEAP
-        ctypes.memset(found, 255, size)  # NaN
-        return found
+        ctypes.memset(address, 255, size)  # NaN
+        return address
 
     def free(self, address):
-        assert self.base < address - self.here.rank * HEAP < self.base + HEAP
+        assert self.base < address - self.member.rank * HEAP < self.base + HEAP
 
     def ptr(self, address, device):
-        return address + (device - self.here.rank) * HEAP
+        return address + (device - self.member.rank) * HEAP
 
     def getmem_on_stream(self, target, source, size, device, _):
         ctypes.memmove(target, self.ptr(source, device), size)
 
     def of_all(self, array):
-        place = self.malloc(array.nbytes)
-        ndarray(array.shape, array.dtype, place)[...] = array
+        address = self.malloc(array.nbytes)
+        ndarray(array.shape, array.dtype, address)[...] = array
         self.barrier_all_on_stream(0)
-        places = (self.ptr(place, device) for device in range(self.here.size))
-        return [ndarray(array.shape, array.dtype, each) for each in places]
+        addresses = (self.ptr(address, device) for device in range(self.member.size))
+        return [ndarray(array.shape, array.dtype, pointer) for pointer in addresses]
 
     def barrier_all_on_stream(self, _):
-        self.meetings[self.here.rank] += 1
-        while (self.meetings < self.meetings[self.here.rank]).any():
+        self.barriers[self.member.rank] += 1
+        while (self.barriers < self.barriers[self.member.rank]).any():
             time.sleep(0.0005)
 
 
@@ -207,7 +209,7 @@ def pretend(folder):
     symmetric.CHUNK = CHUNK
     peers.PeersProgram._prepared = launched
     library = Library(process.this_process(), folder)
-    symmetric._library = lambda here: library
+    symmetric._library = lambda member: library
     symmetric._staging.cache_clear()
     nccl = Nccl(library)
     all_reduce.import_nccl = lambda: nccl
@@ -227,44 +229,43 @@ def products_of_hosts(a_host):
     from accelviz.measure.accuracy import Oracle
     from tests.graphs import graph_of_degrees
 
-    here = many_gpus.this_process()
+    member = many_gpus.this_process()
     graph = graph_of_degrees([0, 1, 2, 3, 40, 8, 0, 0, 33, *[3] * 50], name="mixed")
-    made = many_gpus.split(graph, here.size, order="random")
+    divided = many_gpus.split(graph, member.size, order="random")
     rng = np.random.default_rng(0)
     gpus = many_gpus.Symmetric(devices_a_host=a_host)
-    for scheme, given in (
+    for scheme, settings in (
         ("halo", {}),
         ("halo", {"pieces": 3, "devices_a_host": a_host}),
         ("all_gather", {"devices_a_host": a_host, "pieces": 1}),
         ("mgg", {"ps": 4}),
     ):
-        program = many_gpus.plan(made, 6, scheme, **given)
+        program = many_gpus.plan(divided, 6, scheme, **settings)
         with gpus.ready(program) as ready:
             for _ in range(2):
                 X = rng.standard_normal((graph.n_rows, 6)).astype(np.float32)
                 Y = ready.run(program.inputs(X))
-                assert Oracle(graph, X).error(Y) <= 1, (scheme, given, a_host)
+                assert Oracle(graph, X).error(Y) <= 1, (scheme, settings, a_host)
     X = rng.standard_normal((graph.n_rows, 4)).astype(np.float32)
-    assert Oracle(graph, X).error(many_gpus.spmm(graph, X, here.size)) <= 1  # "auto"
-    total = gpus.all_reduce(np.full(1000, 10.0**here.rank))
-    assert np.array_equal(total, np.full(1000, sum(10.0**rank for rank in range(here.size))))
-    with pytest.raises(ArgumentError, match=f"there are {here.size} processes"):
-        many_gpus.spmm(graph, X, here.size + 1)
+    assert Oracle(graph, X).error(many_gpus.spmm(graph, X, member.size)) <= 1  # "auto"
+    total = gpus.all_reduce(np.full(1000, 10.0**member.rank))
+    assert np.array_equal(total, np.full(1000, sum(10.0**rank for rank in range(member.size))))
+    with pytest.raises(ArgumentError, match=f"there are {member.size} processes"):
+        many_gpus.spmm(graph, X, member.size + 1)
 
 
 def summed(folder, missing):
     """Add up arrays of all processes, of which one may be without NCCL."""
     pretend(folder)
-    here = process.this_process()
-    if str(here.rank) == missing:
+    member = process.this_process()
+    if str(member.rank) == missing:
         all_reduce.import_nccl = lambda: Nccl(available=False)
     for _ in range(2):  # NCCL's id is good once
-        made = all_reduce.AllReduce(symmetric.Symmetric())
-        own = np.full(700, 3.0**here.rank + 2.0**-20, np.float32).view(Array)
-        (total,) = made([own])
-        exact = np.sum([np.float64(np.float32(3.0**r + 2.0**-20)) for r in range(here.size)])
+        total_of = all_reduce.AllReduce(symmetric.Symmetric())
+        (total,) = total_of([np.full(700, 3.0**member.rank + 2.0**-20, np.float32).view(Array)])
+        exact = np.sum([np.float64(np.float32(3.0**r + 2.0**-20)) for r in range(member.size)])
         assert np.array_equal(total, np.full(700, np.float32(exact)))
-    print(f"process {here.rank}: {made.how}", flush=True)
+    print(f"process {member.rank}: {total_of.how}", flush=True)
 
 
 def trained():
@@ -272,13 +273,12 @@ def trained():
     from accelviz import layers, many_gpus
 
     for model in ("gcn", "gin"):
-        found = many_gpus.train(
-            model, "cora", many_gpus.this_process().size, device="nvshmem", epochs=10
-        )
+        size = many_gpus.this_process().size
+        training = many_gpus.train(model, "cora", size, device="nvshmem", epochs=10)
         alone = layers.train(model, "cora", epochs=10, dropout=0.0, device="cuda", progress=False)
-        for name, array in found.parameters.items():
+        for name, array in training.parameters.items():
             np.testing.assert_allclose(array, alone.parameters[name], atol=1e-4)
-    print(f"process {many_gpus.this_process().rank}: {found.all_reduce}", flush=True)
+    print(f"process {many_gpus.this_process().rank}: {training.all_reduce}", flush=True)
 
 
 def killed(folder):

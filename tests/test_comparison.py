@@ -417,7 +417,7 @@ def test_one_thread_a_row_is_spared_large_graphs_and_most_columns(monkeypatch):
     assert large == [(["accel_gcn"], columns)]
     assert list(parts(studies["bundled"], cases, columns, 10**6)) == [(cases, columns)]
     assert len(studies["strategies"].graphs) == 18
-    ablations = studies["ablations"].chosen()
+    ablations = studies["ablations"].all_cases()
     assert len({tuple(parameters.items()) for _, parameters in ablations}) == 4
 
 

@@ -129,9 +129,9 @@ def test_operands_that_do_not_fit_are_named():
         convolution.scc(X, channels, weights[:, :3])
     with pytest.raises(ArgumentError, match=r"X: .*X\.toarray\(\)"):
         convolution.scc(channels.graph.adjacency, channels, weights)
-    for none in (X[:0], X[:, :, :0]):
+    for empty in (X[:0], X[:, :, :0]):
         with pytest.raises(ArgumentError, match=r"X: shape \(.*0.* at least one image"):
-            convolution.scc(none, channels, weights)
+            convolution.scc(empty, channels, weights)
     with pytest.raises(ArgumentError, match="channels: got a ndarray"):
         convolution.scc(X, weights, channels)
     with pytest.raises(ArgumentError, match=r"weights: shape \(3, 4\)"):
@@ -148,10 +148,10 @@ def test_operands_that_do_not_fit_are_named():
 
 #: By operation, the strategies that convolve, and their layout.
 OWN = [
-    pytest.param(each, layout, id=f"{each.operation.name}-{each.name}")
-    for each in REGISTRY
+    pytest.param(strategy, layout, id=f"{strategy.operation.name}-{strategy.name}")
+    for strategy in REGISTRY
     for operation, layout in (("scc", "first"), ("scc_gradient", "first"), ("scc_last", "last"))
-    if each.operation.name == operation
+    if strategy.operation.name == operation
 ]
 
 
@@ -161,21 +161,22 @@ def test_every_strategy_convolves(strategy, layout, device):
     """Forward against the definition, both gradients against those that were held to it."""
     for channels in MAPS[1:4]:
         X, dY, weights = operands_of(channels)
-        right = by_definition(X, weights, channels)
+        expected = by_definition(X, weights, channels)
         gradients = convolution.scc_gradient(X, dY, channels, weights, device="cpu")
         operands = [X, dY]
         if layout == "last":
-            operands = [np.moveaxis(each, 1, 3) for each in operands]
-            right = np.moveaxis(right, 1, 3)
+            operands = [np.moveaxis(array, 1, 3) for array in operands]
+            expected = np.moveaxis(expected, 1, 3)
             gradients = np.moveaxis(gradients[0], 1, 3), gradients[1]
-        given = {"device": device, "layout": layout}
+        options = {"device": device, "layout": layout}
         if strategy.operation.name != "scc_gradient":
             for more in ({}, {"cyclic": 1}) if "cyclic" in strategy.parameters else ({},):
-                found = convolution.scc(operands[0], channels, weights, strategy, **given, **more)
-                np.testing.assert_allclose(found, right, atol=1e-4)
+                Y = convolution.scc(operands[0], channels, weights, strategy, **options, **more)
+                np.testing.assert_allclose(Y, expected, atol=1e-4)
         if strategy.operation.name != "scc":
-            found = convolution.scc_gradient(*operands, channels, weights, strategy.name, **given)
-            for one, other in zip(found, gradients, strict=True):
+            operands += [channels, weights, strategy.name]
+            pair = convolution.scc_gradient(*operands, **options)
+            for one, other in zip(pair, gradients, strict=True):
                 np.testing.assert_allclose(one, other, atol=1e-4)
 
 
@@ -185,25 +186,16 @@ def test_tf32_is_within_its_own_bound_and_the_exact_mode_within_float32_s(operat
     channels = ChannelMap(48, 64, 2, 0.5)
     graph = measure.random_weights(channels.graph)
     for arithmetic in ("3xtf32", "tf32"):
-        settings = {
-            "n_cols": 70,
-            "arithmetic": arithmetic,
-        }
-        plan = accelviz.plan(graph, "strided_windows", operation=operation, **settings)
+        settings = {"operation": operation, "n_cols": 70, "arithmetic": arithmetic}
+        plan = accelviz.plan(graph, "strided_windows", **settings)
         plan.check()
         dense = measure.random_inputs(plan.operation, graph.pattern, plan.widths)
         oracle = measure.accuracy.Oracle(graph, *dense, operation=plan.operation)
-        found = (
-            find_device(device)
-            .prepare(plan)
-            .run(
-                plan.operation.named(
-                    *dense, values=graph.values if operation == "scc_last" else None
-                )
-            )
-        )
-        assert oracle.error(found, arithmetic) <= 1
-        assert (oracle.error(found) > 1) == (arithmetic == "tf32")
+        values = graph.values if operation == "scc_last" else None
+        operands = plan.operation.named(*dense, values=values)
+        outputs = find_device(device).prepare(plan).run(operands)
+        assert oracle.error(outputs, arithmetic) <= 1
+        assert (oracle.error(outputs) > 1) == (arithmetic == "tf32")
 
 
 @pytest.mark.sample(2)
@@ -248,8 +240,8 @@ def test_blocks_stay_within_the_shared_memory_that_a_gpu_grants():
     for shape in (1024, 1024, 2, 0.5), (512, 512, 8, 0.5), (64, 128, 2, 0.5):
         for graph in (ChannelMap(*shape).graph, ChannelMap(*shape).graph.transposed().graph):
             for arithmetic, kib in itertools.product(("tf32", "3xtf32"), (99, 163, 227)):
-                given = {"n_cols": 1 << 15, "arithmetic": arithmetic, "shared": kib}
-                plan = accelviz.plan(graph, operation="scc_last", **given)
+                settings = {"n_cols": 1 << 15, "arithmetic": arithmetic, "shared": kib}
+                plan = accelviz.plan(graph, operation="scc_last", **settings)
                 assert plan.launch.dynamic_shared_bytes <= kib << 10
                 assert plan.parameters["stages"] >= 4
 
@@ -280,10 +272,9 @@ def test_products_by_warpgroup_are_of_hopper_and_others_have_their_own(monkeypat
     for capability in ("80", "90", "120"):
         device = SimpleNamespace(compute_capability=capability)
         cupy = SimpleNamespace(
-            cuda=SimpleNamespace(Device=lambda own=device: own),
-            RawModule=lambda **given: given,
+            cuda=SimpleNamespace(Device=lambda device=device: device), RawModule=dict
         )
-        monkeypatch.setattr(compiler, "import_cupy", lambda own=cupy: own)
+        monkeypatch.setattr(compiler, "import_cupy", lambda cupy=cupy: cupy)
         monkeypatch.setattr(compiler, "cached_cubin", lambda spec: "cubin")
         seen[capability] = compiler._module(spec, (), cooperative=False).get("path")
     assert seen == {"80": None, "90": "cubin", "120": None}
@@ -313,14 +304,14 @@ def test_chunks_of_many_kinds_have_the_products_of_all():
 def atomics_of(plan):
     """Elements that atomics of all calls add to, by array, counted by the emulator."""
     operands = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
-    found = {"dX": 0, "d_values": 0}
+    counted = {"dX": 0, "d_values": 0}
     for part in plan.parts:
         blocks = range(int(np.prod(part.launch.grid)))
         table = accelviz.trace(replace(part, then=()), *operands, block=blocks)
         counts = table[table["kind"] == "atomic"]["array"].value_counts()
-        for name in found:
-            found[name] += int(counts.get(name, 0))
-    return found
+        for name in counted:
+            counted[name] += int(counts.get(name, 0))
+    return counted
 
 
 @needs_compiler

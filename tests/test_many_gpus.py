@@ -35,7 +35,8 @@ MIXED = graph_of_degrees(DEGREES, name="mixed")
 EMPTY = graph_of_degrees([], name="empty")
 NO_EDGES = graph_of_degrees([0] * 5, name="no edges")
 HUB = graph_of_degrees([1, 60, 1, 1] + [0] * 60, name="hub")
-GRAPHS = {each.name: each for each in (MIXED, EMPTY, NO_EDGES, HUB)}
+GRAPHS = {graph.name: graph for graph in (MIXED, EMPTY, NO_EDGES, HUB)}
+SPLIT = many_gpus.split(MIXED)
 METIS = importlib.util.find_spec("pymetis") is not None
 SPLITS = [{}, {"by": "rows"}, {"order": "random"}, *([{"by": "metis"}] * METIS)]
 
@@ -44,33 +45,41 @@ def within_bound(graph, X, Y):
     return Oracle(graph, X).error(Y) <= 1
 
 
-@pytest.mark.parametrize(("name", "given"), list(itertools.product(GRAPHS, SPLITS)))
+def link_bytes(program):
+    return sum(sum(step.link_bytes.values()) for step in program.steps)
+
+
+def features(n_cols, seed=0):
+    return np.random.default_rng(seed).standard_normal((MIXED.n_rows, n_cols)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("name", "settings"), list(itertools.product(GRAPHS, SPLITS)))
 @pytest.mark.parametrize("devices", [1, 2, 3, 8])
-def test_a_split_holds_the_graph(name, given, devices):
+def test_a_split_holds_the_graph(name, settings, devices):
     graph = GRAPHS[name]
-    made = many_gpus.split(graph, devices, **given)
-    assert made.bounds[0] == 0
-    assert made.bounds[-1] == graph.n_rows
-    assert len(made.parts) == devices
-    order = np.arange(graph.n_rows) if made.permutation is None else made.permutation.order
+    divided = many_gpus.split(graph, devices, **settings)
+    assert divided.bounds[0] == 0
+    assert divided.bounds[-1] == graph.n_rows
+    assert len(divided.parts) == devices
+    order = np.arange(graph.n_rows) if divided.permutation is None else divided.permutation.order
     dense = np.zeros(graph.shape, np.float32)
-    for part in made.parts:
-        rows, own = order[part.first : part.stop], order[part.first : part.stop]
-        dense[np.ix_(rows, own)] += part.local.adjacency.toarray()
-        others = order[made.bounds[part.halo_owner] + part.halo_row]
+    for part in divided.parts:
+        rows = order[part.first : part.stop]
+        dense[np.ix_(rows, rows)] += part.local.adjacency.toarray()
+        others = order[divided.bounds[part.halo_owner] + part.halo_row]
         dense[np.ix_(rows, others)] += part.remote.adjacency.toarray()
         assert np.unique(others).size == part.n_halo  # each once
-        assert not np.isin(others, own).any()
+        assert not np.isin(others, rows).any()
         assert np.unique(part.remote.column_indices).size == part.n_halo  # and none for nothing
         for graph_of_part, nonzeros in (
             (part.local, part.local_nonzeros),
             (part.remote, part.remote_nonzeros),
         ):
-            assert np.array_equal(graph_of_part.values, made.graph.values[nonzeros])
+            assert np.array_equal(graph_of_part.values, divided.graph.values[nonzeros])
     assert np.array_equal(dense, graph.adjacency.toarray())
     X = np.arange(graph.n_rows)
-    assert np.array_equal(made.collect(made.apply(X)), X)
-    assert made.table()["edges"].sum() == graph.nnz
+    assert np.array_equal(divided.collect(divided.apply(X)), X)
+    assert divided.table()["edges"].sum() == graph.nnz
 
 
 def test_ranges_have_about_as_many_edges_each():
@@ -84,11 +93,11 @@ def test_ranges_have_about_as_many_edges_each():
 
 def test_a_hub_leaves_a_device_empty_and_nothing_breaks():
     graph = graph_of_degrees([60] + [0] * 59)
-    made = many_gpus.split(graph, 4)
-    assert 0 in [part.n_rows for part in made.parts]
+    divided = many_gpus.split(graph, 4)
+    assert 0 in [part.n_rows for part in divided.parts]
     X = np.ones((60, 4), np.float32)
     for scheme in ("halo", "mgg"):
-        Y = many_gpus.run(many_gpus.plan(made, 4, scheme), X, device="cpu")
+        Y = many_gpus.run(many_gpus.plan(divided, 4, scheme), X, device="cpu")
         assert within_bound(graph, X, Y)
 
 
@@ -126,12 +135,12 @@ CASES = [
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize(("devices", "n_cols", "scheme", "given"), CASES)
-def test_products_are_right(devices, n_cols, scheme, given):
+@pytest.mark.parametrize(("devices", "n_cols", "scheme", "settings"), CASES)
+def test_products_are_right(devices, n_cols, scheme, settings):
     """The partition, replayed, and the kernels in the emulator, in a random order of all."""
-    made = many_gpus.split(MIXED, devices, order="random" if devices == 3 else None)
-    program = many_gpus.plan(made, n_cols, scheme, **given)
-    X = np.random.default_rng(0).standard_normal((MIXED.n_rows, n_cols)).astype(np.float32)
+    divided = many_gpus.split(MIXED, devices, order="random" if devices == 3 else None)
+    program = many_gpus.plan(divided, n_cols, scheme, **settings)
+    X = features(n_cols)
     assert within_bound(MIXED, X, many_gpus.run(program, X, device="cpu"))
     if unavailable_reason() is None:
         for seed in (0, 5):
@@ -140,14 +149,14 @@ def test_products_are_right(devices, n_cols, scheme, given):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("devices", "n_cols", "scheme", "given"), CASES)
-def test_products_are_right_on_gpus(devices, n_cols, scheme, given):
+@pytest.mark.parametrize(("devices", "n_cols", "scheme", "settings"), CASES)
+def test_products_are_right_on_gpus(devices, n_cols, scheme, settings):
     """On as many as there are; one of them plays those that are missing. Run twice."""
-    made = many_gpus.split(MIXED, devices)
-    program = many_gpus.plan(made, n_cols, scheme, **given)
-    X = np.random.default_rng(0).standard_normal((MIXED.n_rows, n_cols)).astype(np.float32)
-    there = usable_gpus()
-    with many_gpus.Peers([there[place % len(there)] for place in range(devices)]) as gpus:
+    divided = many_gpus.split(MIXED, devices)
+    program = many_gpus.plan(divided, n_cols, scheme, **settings)
+    X = features(n_cols)
+    usable = usable_gpus()
+    with many_gpus.Peers([usable[n % len(usable)] for n in range(devices)]) as gpus:
         ready = gpus.ready(program)
         inputs = program.inputs(X)
         assert within_bound(MIXED, X, ready.run(inputs))
@@ -164,28 +173,26 @@ def test_products_are_right_on_gpus(devices, n_cols, scheme, given):
 def test_rows_of_others_travel_in_16_bits(storage, bits):
     """Those are rounded, as often as they are needed, and those at home are not."""
     program = many_gpus.plan(many_gpus.split(MIXED, 3), 8, storage=storage, pieces=2)
-    X = np.random.default_rng(0).standard_normal((MIXED.n_rows, 8)).astype(np.float32)
+    X = features(8)
     inputs = program.inputs(X)
-    found = emulate_program(program, inputs, seed=1)
+    emulated = emulate_program(program, inputs, seed=1)
     replayed = program.replay(inputs)
     for part in program.split.parts:
         for piece in range(2):
             name = buffer_name(f"halo {piece}", part.device)
-            assert np.array_equal(found[name], replayed[name])
+            assert np.array_equal(emulated[name], replayed[name])
     absolute = np.abs(MIXED.adjacency.toarray()).astype(np.float64) @ np.abs(X)
     exact = MIXED.adjacency.astype(np.float64) @ X
-    error = np.abs(program.result(found) - exact)
+    error = np.abs(program.result(emulated) - exact)
     assert (error <= 2.0**-bits * absolute + 1e-4).all()
     assert error.max() > 1e-4
-    assert sum(sum(step.link_bytes.values()) for step in program.steps) == 2 * 8 * sum(
-        part.n_halo for part in program.split.parts
-    )
+    assert link_bytes(program) == 2 * 8 * sum(part.n_halo for part in program.split.parts)
 
 
 def test_what_other_hosts_need_is_packed():
     """Each row once, by its owner, and nothing for devices of its own host."""
-    made = many_gpus.split(MIXED, 5, order="random")
-    program = many_gpus.plan(made, 4, devices_a_host=2, storage="float16", pieces=3)
+    divided = many_gpus.split(MIXED, 5, order="random")
+    program = many_gpus.plan(divided, 4, devices_a_host=2, storage="float16", pieces=3)
     packed = dict.fromkeys(range(5), 0)
     for step in program.steps:
         if step.name == "pack":
@@ -199,77 +206,72 @@ def test_what_other_hosts_need_is_packed():
                 far = program.buffers[name].device // 2 != step.device // 2
                 assert name.startswith("packed" if far else "rounded")
     for owner, rows in packed.items():
-        others = [part for part in made.parts if part.device // 2 != owner // 2]
+        others = [part for part in divided.parts if part.device // 2 != owner // 2]
         assert rows == sum((part.halo_owner == owner).sum() for part in others)
-    with pytest.raises(PartitionError, match="devices_a_host: got -1"):
-        many_gpus.plan(made, 4, devices_a_host=-1)
-    with pytest.raises(PartitionError, match="devices_a_host: got 0"):
-        many_gpus.plan(made, 4, devices_a_host=0)
 
 
-@pytest.mark.parametrize(("devices", "n_cols", "scheme", "given"), CASES)
 @pytest.mark.parametrize("storage", [{}, {"storage": "bfloat16"}])
-def test_processes_meet_where_a_step_waits_for_another_device(
-    devices, n_cols, scheme, given, storage
-):
+@pytest.mark.parametrize(("devices", "n_cols", "scheme", "settings"), CASES)
+def test_a_barrier_is_where_a_step_waits_for_another(devices, n_cols, scheme, settings, storage):
     """And nowhere else: those of one device follow their own queue and events."""
-    given = {**given, **(storage if scheme != "mgg" else {})}
-    program = many_gpus.plan(many_gpus.split(MIXED, devices), n_cols, scheme, **given)
+    settings = {**settings, **(storage if scheme != "mgg" else {})}
+    program = many_gpus.plan(many_gpus.split(MIXED, devices), n_cols, scheme, **settings)
     met = set()
     for number, step in enumerate(program.steps):
         for before in program.before[number]:
             if program.steps[before].device != step.device:
-                between = {each for each in program.barriers if before < each <= number}
+                between = {n for n in program.barriers if before < n <= number}
                 assert between
                 met |= between
     assert met == {*program.barriers}
-    assert bool(met) == (devices > 1 and bool({*given} & {"storage", "devices_a_host"}))
+    assert bool(met) == (devices > 1 and bool({*settings} & {"storage", "devices_a_host"}))
 
 
 def test_rows_that_float16_cannot_hold_are_refused():
     """Unless they are infinite themselves; bfloat16 holds them."""
     X = np.full((MIXED.n_rows, 8), 65519, np.float32)
     X[3] = np.inf
-    made = many_gpus.split(MIXED, 2)
-    assert many_gpus.run(many_gpus.plan(made, 8, storage="float16"), X, device="cpu").size
+    divided = many_gpus.split(MIXED, 2)
+    assert many_gpus.run(many_gpus.plan(divided, 8, storage="float16"), X, device="cpu").size
     X[7, 2] = -65520
     for scheme in ("halo", "all_gather"):
         with pytest.raises(ArgumentError, match="X: -65520 in row 7 would be infinite in float16"):
-            many_gpus.run(many_gpus.plan(made, 8, scheme, storage="float16"), X, device="cpu")
-    assert many_gpus.run(many_gpus.plan(made, 8, storage="bfloat16"), X, device="cpu").size
+            many_gpus.run(many_gpus.plan(divided, 8, scheme, storage="float16"), X, device="cpu")
+    assert many_gpus.run(many_gpus.plan(divided, 8, storage="bfloat16"), X, device="cpu").size
 
 
 @pytest.mark.parametrize("scheme", ["halo", "mgg"])
 def test_gradients_are_products_with_the_transposed_split(scheme):
-    made = many_gpus.split(MIXED, 2, order="random")
-    dY = np.random.default_rng(1).standard_normal((MIXED.n_rows, 8)).astype(np.float32)
-    dX = many_gpus.run(many_gpus.plan(made.transposed, 8, scheme), dY, device="cpu")
+    turned = many_gpus.split(MIXED, 2, order="random").transposed
+    dY = features(8, seed=1)
+    dX = many_gpus.run(many_gpus.plan(turned, 8, scheme), dY, device="cpu")
     assert within_bound(MIXED.transposed().graph, dY, dX)
-    assert np.array_equal(made.transposed.graph.values, MIXED.values[made.transposed.nonzeros])
+    assert np.array_equal(turned.graph.values, MIXED.values[turned.nonzeros])
+
+
+def with_step(program, step, other):
+    """Return a program with another step in place of one."""
+    return replace(program, steps=tuple(other if s is step else s for s in program.steps))
 
 
 def test_a_missing_barrier_is_found():
     """A halo that is used before it has come, and rows fetched while they are written."""
     program = many_gpus.plan(many_gpus.split(MIXED, 2), 8, pieces=2, storage="float16")
     for name, says in (("add", "'halo 0 of device 0'"), ("fetch", "'rounded X of device 1'")):
-        steps = list(program.steps)
-        number = next(i for i, step in enumerate(steps) if step.name == name)
-        steps[number] = replace(steps[number], after=())
+        step = next(step for step in program.steps if step.name == name)
         with pytest.raises(PartitionError, match=f"both touch {says}, one writes.*barrier"):
-            replace(program, steps=tuple(steps))
-    late = replace(program.steps[0], after=(3,))
+            with_step(program, step, replace(step, after=()))
+    first = program.steps[0]
     with pytest.raises(PartitionError, match="waits for step 3, which comes later"):
-        replace(program, steps=(late, *program.steps[1:]))
+        with_step(program, first, replace(first, after=(3,)))
 
 
 @needs_compiler
 def test_a_kernel_that_writes_to_another_device_is_found():
     program = many_gpus.plan(many_gpus.split(MIXED, 2), 8, pieces=1)
-    steps = list(program.steps)
-    number = next(i for i, step in enumerate(steps) if step.name == "fetch")
-    wrong = {**steps[number].buffers, "halo": buffer_name("X", 1)}
-    steps[number] = replace(steps[number], buffers=wrong, writes=frozenset())
-    bad = replace(program, steps=tuple(steps))
+    fetch = next(step for step in program.steps if step.name == "fetch")
+    target = {**fetch.buffers, "halo": buffer_name("X", 1)}
+    bad = with_step(program, fetch, replace(fetch, buffers=target, writes=frozenset()))
     with pytest.raises(KernelError, match="'fetch' on device 0: .*X of device 1"):
         emulate_program(bad, bad.inputs(np.ones((MIXED.n_rows, 8), np.float32)))
 
@@ -277,26 +279,19 @@ def test_a_kernel_that_writes_to_another_device_is_found():
 @needs_compiler
 def test_a_halo_that_nobody_fetched_is_found():
     program = many_gpus.plan(many_gpus.split(MIXED, 2), 8, pieces=1)
-    number = next(i for i, step in enumerate(program.steps) if step.name == "fetch")
-    step = program.steps[number]
-    idle = replace(step.call, launch=replace(step.call.launch, grid=(0, 1, 1)))
-    steps = [*program.steps[:number], replace(step, call=idle), *program.steps[number + 1 :]]
-    bad = replace(program, steps=tuple(steps))
-    with pytest.raises(
-        KernelError, match="reads halo 0 of device 0.* which nothing has written before"
-    ):
+    fetch = next(step for step in program.steps if step.name == "fetch")
+    idle = replace(fetch.call, launch=replace(fetch.call.launch, grid=(0, 1, 1)))
+    bad = with_step(program, fetch, replace(fetch, call=idle))
+    says = "reads halo 0 of device 0.* which nothing has written before"
+    with pytest.raises(KernelError, match=says):
         emulate_program(bad, bad.inputs(np.ones((MIXED.n_rows, 8), np.float32)))
 
 
 def test_each_remote_row_is_fetched_once_and_as_published_for_each_edge():
-    made = many_gpus.split(MIXED, 2)
-    bytes_of = {
-        scheme: sum(
-            sum(step.link_bytes.values()) for step in many_gpus.plan(made, 16, scheme).steps
-        )
-        for scheme in ("halo", "mgg", "all_gather")
-    }
-    table = made.table()
+    divided = many_gpus.split(MIXED, 2)
+    programs = {scheme: many_gpus.plan(divided, 16, scheme) for scheme in many_gpus.SCHEMES}
+    bytes_of = {scheme: link_bytes(program) for scheme, program in programs.items()}
+    table = divided.table()
     assert bytes_of["halo"] == table["halo"].sum() * 16 * 4
     assert bytes_of["mgg"] == table["remote"].sum() * 16 * 4
     assert bytes_of["all_gather"] == MIXED.n_rows * 16 * 4
@@ -323,16 +318,16 @@ def test_the_search_finds_a_valley_and_says_what_it_tried():
     best, trials = many_gpus.search(seconds, 16)
     assert (best.ps, best.dist, best.wpb) == (8, 2, 4)
     assert len(trials) <= 12
-    assert len({(each.ps, each.dist, each.wpb) for each in trials}) == len(trials)
+    assert len({(trial.ps, trial.dist, trial.wpb) for trial in trials}) == len(trials)
     assert trials[0].ps == trials[0].dist == trials[0].wpb == 1
 
     def narrow(ps, dist, wpb):  # a larger block pays only with smaller partitions
         return 10 - ps / 8 - dist / 100 if wpb == 1 else 3 + ps - wpb / 100
 
     best, trials = many_gpus.search(narrow, 16)
-    assert best == min(trials, key=lambda each: each.seconds)
+    assert best == min(trials, key=lambda trial: trial.seconds)
     largest = many_gpus.search(lambda **_: 1.0, 4096, shared_bytes=40_000)[1]
-    assert {each.wpb for each in largest} == {1}
+    assert {trial.wpb for trial in largest} == {1}
 
 
 @pytest.mark.parametrize(
@@ -346,33 +341,31 @@ def test_the_search_finds_a_valley_and_says_what_it_tried():
         (lambda: many_gpus.split(MIXED, 2, by="metis", order="rabbit"), "METIS has its own"),
         (lambda: many_gpus.split(MIXED, 2, order="luck"), "no order 'luck'"),
         (lambda: many_gpus.plan(MIXED), "split: got a Graph"),
-        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, "luck"), "no 'luck'"),
-        (lambda: many_gpus.plan(many_gpus.split(MIXED), 0), "n_cols: got 0"),
-        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, ps=4), "ps"),
-        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, "mgg", ps=33), "ps: got 33"),
-        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, "mgg", get="gpu"), "get: .*no 'gpu'"),
-        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, "mgg", get=[]), r"get: .*no \[\]"),
+        (lambda: many_gpus.plan(SPLIT, 8, "luck"), "no 'luck'"),
+        (lambda: many_gpus.plan(SPLIT, 0), "n_cols: got 0"),
+        (lambda: many_gpus.plan(SPLIT, 8, ps=4), "ps"),
+        (lambda: many_gpus.plan(SPLIT, 8, "mgg", ps=33), "ps: got 33"),
+        (lambda: many_gpus.plan(SPLIT, 8, "mgg", get="gpu"), "get: .*no 'gpu'"),
+        (lambda: many_gpus.plan(SPLIT, 8, "mgg", get=[]), r"get: .*no \[\]"),
         (
-            lambda: many_gpus.plan(many_gpus.split(MIXED), 8, "mgg", interleave="no"),
-            "interleave: got a str.*True or False",
+            lambda: many_gpus.plan(SPLIT, 8, "mgg", interleave="no"),
+            "interleave: .*True or False",
         ),
-        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, np.ones(2)), "scheme: there is no"),
-        (lambda: many_gpus.plan(many_gpus.split(MIXED), 4096, "mgg", wpb=8), "shared memory"),
-        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, pieces=17), "pieces: got 17"),
-        (lambda: many_gpus.plan(many_gpus.split(MIXED), 8, storage="int8"), "no 'int8'"),
+        (lambda: many_gpus.plan(SPLIT, 8, np.ones(2)), "scheme: there is no"),
+        (lambda: many_gpus.plan(SPLIT, 4096, "mgg", wpb=8), "shared memory"),
+        (lambda: many_gpus.plan(SPLIT, 8, pieces=17), "pieces: got 17"),
+        (lambda: many_gpus.plan(SPLIT, 8, devices_a_host=0), "devices_a_host: got 0"),
+        (lambda: many_gpus.plan(SPLIT, 8, storage="int8"), "no 'int8'"),
         (lambda: many_gpus.spmm(MIXED, np.ones((3, 3)), device="cpu"), "X: shape"),
         (lambda: many_gpus.spmm(MIXED, np.ones(3), device="cpu"), "2-D"),
         (lambda: many_gpus.split(MIXED, 2, order=[1, 0]), "order: got a list"),
-        (lambda: many_gpus.run(many_gpus.split(MIXED), np.ones((3, 3))), "program: got a Split"),
-        (
-            lambda: many_gpus.run(many_gpus.plan(many_gpus.split(MIXED), 1), ONE, seed="x"),
-            "seed: got 'x'",
-        ),
-        (lambda: many_gpus.split(MIXED).apply(ONE[1:]), r"array: shape \(.*rows"),
-        (lambda: many_gpus.split(MIXED).collect([ONE]), r"arrays: shapes \(.* and .* rows"),
+        (lambda: many_gpus.run(SPLIT, np.ones((3, 3))), "program: got a Split"),
+        (lambda: many_gpus.run(many_gpus.plan(SPLIT, 1), ONE, seed="x"), "seed: got 'x'"),
+        (lambda: SPLIT.apply(ONE[1:]), r"array: shape \(.*rows"),
+        (lambda: SPLIT.collect([ONE]), r"arrays: shapes \(.* and .* rows"),
         (lambda: many_gpus.edge_ranges(None, 2), "row_pointers: "),
         (lambda: many_gpus.edge_ranges(MIXED.row_pointers, 0), "n_devices: got 0"),
-        (lambda: many_gpus.predict(many_gpus.split(MIXED), 8, RATES), "work: got a Split"),
+        (lambda: many_gpus.predict(SPLIT, 8, RATES), "work: got a Split"),
         (lambda: many_gpus.predict(EVEN, 8, None), "rates: got a NoneType.*rates_of"),
         (lambda: many_gpus.predict(EVEN, 8, RATES, pieces=0), "pieces: got 0.*1 to 16"),
         (lambda: many_gpus.predict(EVEN, 8, RATES, one_gpu=np.nan), "one_gpu: got nan.*above 0"),
@@ -398,10 +391,7 @@ def test_the_search_finds_a_valley_and_says_what_it_tried():
         (lambda: many_gpus.train("gcn", "cora", device="cpu", decay=-1), "decay: got -1"),
         (lambda: many_gpus.train("gcn", "cora", device="cpu", seed=None), "seed: got None"),
         (lambda: many_gpus.spmm(MIXED, MIXED.adjacency, device="cpu"), r"X: .*X\.toarray\(\)"),
-        (
-            lambda: many_gpus.predict(EVEN, 8, RATES, devices_a_host=0),
-            "devices_a_host: got 0",
-        ),
+        (lambda: many_gpus.predict(EVEN, 8, RATES, devices_a_host=0), "devices_a_host: got 0"),
         (lambda: many_gpus.Peers(0), "devices: got 0"),
         (lambda: many_gpus.Peers([]), "devices: got \\[\\]"),
         (lambda: many_gpus.Peers(None), "devices: got None"),
@@ -438,38 +428,25 @@ ONE = np.ones((MIXED.n_rows, 1), np.float32)
 MEASURED = records.recorded("many-gpus-h200")
 
 
-def cases_of_record():
-    """Graph, order, columns: one GPU's microseconds, then rows of both GPUs."""
-    table = MEASURED[MEASURED["step"] == "all"].dropna(subset=["halo_rows"])
-    for key, rows in table.groupby(["graph", "order", "columns"]):
-        first = rows.iloc[0]
-        reuse = first["edges"] * first["cut_share"] / 2 / first["halo_rows"]
-        about = int(first["nodes"]), int(first["edges"]), 2, first["cut_share"], reuse
-        yield key, Work.even(*about), rows.set_index("parameters")["median_us"], rows
-
-
 def test_the_model_is_within_a_fifth_of_what_was_measured():
     """Of ours in pieces and in 16 bits, and of MGG in its better settings, on all of the record.
 
     But for one graph shuffled, with 128 columns in several pieces: its hubs stay in the cache.
     """
-    own = MEASURED["parameters"].astype(str).str
-    ours = own.contains("pull_blocks=64")
+    parameters = MEASURED["parameters"].astype(str).str
+    ours = parameters.contains("pull_blocks=64")
     best = "ps=(16 dist=1 wpb=2|32 dist=1 wpb=4) interleave=True asynchronous=True get=warp"
     table = MEASURED[(MEASURED["step"] == "all") & (MEASURED["cut_share"] > 0)]
     beyond = set()
     for (graph, order, n_cols), rows in table.groupby(["graph", "order", "columns"]):
         one = rows.loc[rows["scheme"] == "one GPU", "median_us"].item() * 1e-6
-        for number, row in rows[(ours | own.fullmatch(best))[rows.index]].iterrows():
+        for number, row in rows[(ours | parameters.fullmatch(best))[rows.index]].iterrows():
             first = int(row["nodes"]), int(row["edges"]), 2, row["cut_share"]
             known = np.isfinite(row["halo_rows"])
             reuse = row["edges"] * row["cut_share"] / 2 / row["halo_rows"] if known else None
-            given = parameters_of(row["parameters"])
-            halo = (
-                {"pieces": int(given["pieces"]), "storage": given["storage"]}
-                if ours[number]
-                else {}
-            )
+            settings, halo = parameters_of(row["parameters"]), {}
+            if ours[number]:
+                halo = {"pieces": int(settings["pieces"]), "storage": settings["storage"]}
             work = Work.even(*first, reuse)
             said = predict(work, int(n_cols), RATES, row["scheme"], one_gpu=one, **halo)
             if not 1 / 1.2 < said.seconds * 1e6 / row["median_us"] < 1.2:
@@ -487,23 +464,13 @@ def test_a_warp_waits_for_remote_rows_one_after_the_other():
     for n_cols, waits in ((4, True), (256, False)):
         pair = [predict(collab, n_cols, rates, "mgg").seconds for rates in (RATES, slow)]
         assert (pair[1] > 1.5 * pair[0]) == waits
-    few, none = (Work.even(10**6, 10**8, 2, share) for share in (0.05, 0.0))
+    few, uncut = (Work.even(10**6, 10**8, 2, share) for share in (0.05, 0.0))
     link = predict(few, 128, RATES, "mgg").steps.query("step == 'get'")["stop"].max()
-    local = predict(none, 128, RATES, "mgg").seconds
+    local = predict(uncut, 128, RATES, "mgg").seconds
     assert predict(few, 128, RATES, "mgg").seconds > 0.85 * local + link
 
 
-def test_targets_of_the_record():
-    """Ours over one GPU by the geometric mean; where two are advised, never much slower."""
-    gains = {}
-    for (_, order, n_cols), _, _, rows in cases_of_record():
-        one = rows.loc[rows["scheme"] == "one GPU", "median_us"].item()
-        own = rows[rows["parameters"] == "pieces=2 storage=float32 pull_blocks=64"]
-        gains.setdefault((order, n_cols), []).append(one / own["median_us"].item())
-    means = {key: float(np.exp(np.mean(np.log(each)))) for key, each in gains.items()}
-    assert means["rabbit", 128] > 1.6
-    assert means["rabbit", 32] > 1.5
-    assert min(means["shuffled", n_cols] for n_cols in (32, 128)) > 1.25
+def test_what_was_recorded_in_float32_was_right():
     float32 = ~MEASURED["parameters"].astype(str).str.contains("16 pull|bfloat|float16")
     assert MEASURED.loc[float32, "error_over_bound"].max() <= 1
 
@@ -517,7 +484,7 @@ def test_a_small_graph_is_left_on_one_gpu():
 
 def test_the_model_follows_what_it_is_of():
     work = {n: Work.even(2_000_000, 100_000_000, n, 1 - 1 / n) for n in (1, 2, 4, 8)}
-    times = [predict(each, 128, RATES).seconds for each in work.values()]
+    times = [predict(sizes, 128, RATES).seconds for sizes in work.values()]
     assert times == sorted(times, reverse=True)
     assert predict(work[1], 128, RATES).seconds == on_one(work[1], 128, RATES)
     two = predict(work[2], 128, RATES)
@@ -529,9 +496,6 @@ def test_the_model_follows_what_it_is_of():
     assert predict(less_cut, 128, RATES).seconds < two.seconds
     assert (two.steps["stop"] >= two.steps["start"]).all()
     table = Work.of(many_gpus.split(MIXED, 3))
-    assert (sum(table.local), sum(table.remote)) == (
-        MIXED.nnz - sum(table.remote),
-        MIXED.nnz - sum(table.local),
-    )
+    assert sum(table.local) + sum(table.remote) == MIXED.nnz
     with pytest.raises(ArgumentError, match="no 'luck'"):
         predict(table, 8, RATES, "luck")

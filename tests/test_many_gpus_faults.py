@@ -12,6 +12,8 @@ from accelviz.many_gpus import all_reduce, peers
 from tests.graphs import graph_of_degrees
 from tests.symmetric_on_host import Array, Event, Nccl, Stream
 
+PROGRAM = many_gpus.plan(many_gpus.split(graph_of_degrees([1] * 9), 3), 8)
+
 
 class CudaError(RuntimeError):
     status = 0
@@ -80,16 +82,14 @@ def test_gpus_that_cannot_read_each_other_are_named(gpus):
 
 
 def test_a_gpu_without_room_is_named(gpus):
-    program = many_gpus.plan(many_gpus.split(graph_of_degrees([1] * 9), 3), 8)
     gpus.full = {2}
     with pytest.raises(DeviceUnavailable, match="GPU 2: Out of memory.*fewer columns"):
-        many_gpus.Peers(3).ready(program)
+        many_gpus.Peers(3).ready(PROGRAM)
 
 
 def test_a_gpu_that_fails_in_the_middle_is_named(gpus):
-    program = many_gpus.plan(many_gpus.split(graph_of_degrees([1] * 9), 3), 8)
     with many_gpus.Peers(3) as three:
-        three.ready(program)
+        three.ready(PROGRAM)
         gpus.failed = {1}
         with pytest.raises(KernelError, match="GPU 1: it failed: .*illegal memory.*new process"):
             three.wait()
@@ -111,14 +111,12 @@ def arrays(n):
 )
 def test_devices_add_up_by_nccl_or_on_the_host(gpus, devices, available, how):
     gpus.nccl.available = available
-    made = all_reduce.AllReduce(many_gpus.Peers(devices))
-    assert made.how == how
+    total_of, n = all_reduce.AllReduce(many_gpus.Peers(devices)), len(devices)
+    assert total_of.how == how
     for _ in range(2):
-        found = made(arrays(len(devices)))
-        assert len(found) == len(devices)
-        for each in found:
-            assert each.dtype == np.float32
-            assert each.tolist() == [len(devices), sum(10.0**p for p in range(len(devices)))]
+        totals = total_of(arrays(n))
+        assert {total.dtype for total in totals} == {np.dtype(np.float32)}
+        assert [total.tolist() for total in totals] == [[n, sum(10.0**p for p in range(n))]] * n
 
 
 def test_nccl_that_fails_is_named(gpus):
@@ -131,7 +129,7 @@ def test_nccl_that_fails_is_named(gpus):
 
 
 def test_a_gpu_that_fails_while_nccl_adds_up_is_named_and_none_waits_for_it(gpus, monkeypatch):
-    made, end = all_reduce.AllReduce(many_gpus.Peers(3)), gpus.nccl.groupEnd
+    total_of, end = all_reduce.AllReduce(many_gpus.Peers(3)), gpus.nccl.groupEnd
 
     def fails():
         raise CudaError("unspecified launch failure")
@@ -143,5 +141,5 @@ def test_a_gpu_that_fails_while_nccl_adds_up_is_named_and_none_waits_for_it(gpus
 
     gpus.nccl.groupEnd = lost
     with pytest.raises(KernelError, match="GPU 2: it failed"):
-        made(arrays(3))
+        total_of(arrays(3))
     assert gpus.nccl.aborted == 3

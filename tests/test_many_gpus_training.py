@@ -14,11 +14,11 @@ from accelviz.many_gpus.peers import usable_gpus
 from tests.compilers import needs_compiler
 
 #: The module: the function of its name hides it.
-training = importlib.import_module("accelviz.many_gpus.train")
+train_module = importlib.import_module("accelviz.many_gpus.train")
 
 
 @pytest.mark.parametrize(
-    ("model", "given"),
+    ("model", "settings"),
     [
         ("gcn", {"devices": 3, "order": "random"}),
         ("gin", {"devices": 2, "scheme": "mgg"}),
@@ -26,17 +26,17 @@ training = importlib.import_module("accelviz.many_gpus.train")
         ("gcn", {"devices": 1}),
     ],
 )
-def test_several_devices_learn_what_one_does(model, given):
+def test_several_devices_learn_what_one_does(model, settings):
     alone = layers.train(model, "cora", device="cpu", epochs=8, dropout=0.0, progress=False)
-    found = many_gpus.train(model, "cora", device="cpu", epochs=8, **given)
-    assert found.parameters.keys() == alone.parameters.keys()
-    for name, array in found.parameters.items():
+    training = many_gpus.train(model, "cora", device="cpu", epochs=8, **settings)
+    assert training.parameters.keys() == alone.parameters.keys()
+    for name, array in training.parameters.items():
         np.testing.assert_allclose(array, alone.parameters[name], atol=1e-4)
-    np.testing.assert_allclose(found.logits, alone.logits, atol=1e-3)
-    np.testing.assert_allclose(found.history["loss"], alone.history["loss"], rtol=1e-5)
-    assert found.history["loss"].is_monotonic_decreasing
-    assert found.split.n_devices == given["devices"]
-    assert found.all_reduce == "on the host, where all is"
+    np.testing.assert_allclose(training.logits, alone.logits, atol=1e-3)
+    np.testing.assert_allclose(training.history["loss"], alone.history["loss"], rtol=1e-5)
+    assert training.history["loss"].is_monotonic_decreasing
+    assert training.split.n_devices == settings["devices"]
+    assert training.all_reduce == "on the host, where all is"
 
 
 @pytest.mark.gpu
@@ -64,24 +64,25 @@ def test_sums_on_gpus():
         pytest.skip("NCCL is not installed")
     for gpus in ([0], [0, 0], *([[0, 1]] if len(usable_gpus()) > 1 else [])):
         with many_gpus.Peers(gpus) as devices:
-            made, arrays = AllReduce(devices), []
-            assert made.how.startswith("by NCCL" if gpus != [0, 0] else "on the host, as a GPU")
+            total_of, arrays = AllReduce(devices), []
+            assert total_of.how.startswith("by NCCL" if gpus != [0, 0] else "on the host, as a GPU")
             rng = np.random.default_rng(0)
             host = rng.standard_normal((len(gpus), 100_003)).astype(np.float32)
-            for gpu, each in zip(gpus, host, strict=True):
+            for gpu, array in zip(gpus, host, strict=True):
                 with cupy.cuda.Device(gpu):
-                    arrays.append(cupy.asarray(each))
-            for found in made(arrays):
-                total = host.astype(np.float64).sum(axis=0).astype(np.float32)
-                np.testing.assert_array_equal(found.get(), total)
+                    arrays.append(cupy.asarray(array))
+            expected = host.astype(np.float64).sum(axis=0).astype(np.float32)
+            for total in total_of(arrays):
+                np.testing.assert_array_equal(total.get(), expected)
 
 
 @needs_compiler
 def test_products_of_a_step_run_in_the_emulator():
-    nodes = small()
-    expected = many_gpus.train("gcn", nodes, 2, device="cpu", epochs=1, hidden=8)
-    found = many_gpus.train("gcn", nodes, 2, device="emulator", epochs=1, hidden=8)
-    np.testing.assert_allclose(found.logits, expected.logits, atol=1e-5)
+    expected, emulated = (
+        many_gpus.train("gcn", small(), 2, device=device, epochs=1, hidden=8).logits
+        for device in ("cpu", "emulator")
+    )
+    np.testing.assert_allclose(emulated, expected, atol=1e-5)
 
 
 def small():
@@ -103,14 +104,14 @@ def test_if_a_device_fails_the_others_end_and_its_error_is_told(where, monkeypat
         raise problem
 
     if where == "a product":
-        monkeypatch.setattr(training._Devices, "multiply", fails)
+        monkeypatch.setattr(train_module._Devices, "multiply", fails)
     else:
-        reduced = training.SplitRun.reduced
-        monkeypatch.setattr(
-            training.SplitRun,
-            "reduced",
-            lambda run, *args: fails() if run.products._index == 1 else reduced(run, *args),
-        )
+        run_type, reduced = train_module.SplitRun, train_module.SplitRun.reduced
+
+        def of_each(run, *arguments):
+            return fails() if run.products._index == 1 else reduced(run, *arguments)
+
+        monkeypatch.setattr(run_type, "reduced", of_each)
     start = time.monotonic()
     with pytest.raises(KernelError, match="GPU 1: it failed"):
         many_gpus.train("gcn", small(), 3, device="cpu", epochs=3)

@@ -24,24 +24,20 @@ CONV = Kernel("conv", 3)
 
 def test_table_7_1():
     """Variant-3: conv3-256 three times on 8 x 8 x 128. Its last gain, 0.297, is printed cut off."""
-    found = fields([CONV] * 3, 8, 128, outputs=(256,) * 3)
-    assert [(each.width, each.channels, each.size) for each in found] == [
-        (3, 128, 1152),
-        (5, 128, 3200),
-        (7, 128, 6272),
-    ]
-    one, two = gains(found, 8 * 8 * 128)
+    seen = fields([CONV] * 3, 8, 128, outputs=(256,) * 3)
+    sizes = [(field.width, field.channels, field.size) for field in seen]
+    assert sizes == [(3, 128, 1152), (5, 128, 3200), (7, 128, 6272)]
+    one, two = gains(seen, 8 * 8 * 128)
     assert (round(one, 2), int(two * 100) / 100) == (1.17, 0.29)
 
 
 def test_table_7_2():
     """A convolution more in each stage of VGG11."""
-    stages = NETWORKS["VGG11"].stages
-    found = []
-    for stage in stages:
+    last = []
+    for stage in NETWORKS["VGG11"].stages:
         seen = fields([CONV] * (stage.units + 1), stage.width, stage.before)
-        found.append(gains(seen, stage.width**2 * stage.before)[-1])
-    assert [int(each * 100 + 0.1) / 100 for each in found] == [1.73, 1.60, 0.29, 0.0, 0.0]
+        last.append(gains(seen, stage.width**2 * stage.before)[-1])
+    assert [int(gain * 100 + 0.1) / 100 for gain in last] == [1.73, 1.60, 0.29, 0.0, 0.0]
 
 
 #: Network, depths, millions of parameters and of FLOPs as printed in Tables 6.2, 7.3, 7.5 and 7.6;
@@ -82,9 +78,9 @@ def test_the_organizer():
     assert round(best.total_gain - vgg16.total_gain, 2) == 2.49  # 2.30 printed
     # On ImageNet the gains of Table 7.5 come out too.
     for name, printed in (("VGG16 ImageNet", 0.39), ("VGG19 ImageNet", 1.09)):
-        found = NETWORKS[name]
-        last = found.with_depths(organize(found)[-1].depths)
-        assert round(last.total_gain - found.total_gain, 2) == printed
+        network = NETWORKS[name]
+        last = network.with_depths(organize(network)[-1].depths)
+        assert round(last.total_gain - network.total_gain, 2) == printed
     # VGG19's printed structure is the one before the last.
     assert organize(NETWORKS["VGG19"])[-2].depths == (6, 4, 3, 2, 1)
 
@@ -112,35 +108,36 @@ def test_a_field_is_what_can_be_seen_by_changing_inputs():
 def test_the_rule_of_replacement(name):
     """Quality as the chapter says of all; compact it finds all, we all but C and E."""
     block, standard = BLOCKS[name]
-    found = replaces(block, standard)
-    assert found.quality
-    assert found.compact == (name[0] not in "CE")
+    replacement = replaces(block, standard)
+    assert replacement.quality
+    assert replacement.compact == (name[0] not in "CE")
     if name[0] == "E":  # before the channels have met, their order does not matter
-        assert found.spare == ("SHUFFLE-g2",)
+        assert replacement.spare == ("SHUFFLE-g2",)
     if name[0] == "C":
-        assert [each.channels for each in fields(block, 32, 64)] == [16, 16, 32, 32, 32, 64]
+        assert [field.channels for field in fields(block, 32, 64)] == [16, 16, 32, 32, 32, 64]
 
 
 def test_table_7_6_s_first_row():
     """DW + PW in place of all but the first: 1.11 M and 50 MFLOPs, of {4, 3, 2, 3, 1}."""
     plain = NETWORKS["VGG16"].with_depths((4, 3, 2, 3, 1))
-    found = plain.with_block("B (MobileNet)")
-    assert found == dataclasses.replace(plain, block=(Kernel("dw", 3), Kernel("pw")))
-    assert (round(found.parameters / 1e6, 2), round(found.flops / 1e7) * 10) == (1.11, 50)
+    decomposed = plain.with_block("B (MobileNet)")
+    assert decomposed == dataclasses.replace(plain, block=(Kernel("dw", 3), Kernel("pw")))
+    sizes = round(decomposed.parameters / 1e6, 2), round(decomposed.flops / 1e7) * 10
+    assert sizes == (1.11, 50)
 
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_every_network_is_decomposed_by_every_block(block):
     """A unit's 3 x 3 convolutions go, with what the block's kernels weigh in their place."""
     kernels, standard = BLOCKS[block]
-    own = kernels[: len(kernels) // standard]
+    of_one = kernels[: len(kernels) // standard]
     resnet = NETWORKS["ResNet50"]
-    found = resnet.with_block(block)
     change = sum(
-        units * (9 * c * c - sum(kernel.parameters(c, c) for kernel in own))
+        units * (9 * c * c - sum(kernel.parameters(c, c) for kernel in of_one))
         for c, units in zip((64, 128, 256, 512), resnet.depths, strict=True)
     )
-    assert resnet.convolution_weights - found.convolution_weights == change
+    weights = resnet.with_block(block).convolution_weights
+    assert resnet.convolution_weights - weights == change
     for network in NETWORKS.values():
         small = network.with_block(block)
         if network.unit == "conv":
@@ -153,8 +150,8 @@ def test_table_6_4_s_savings():
     plain = NETWORKS["MobileNet"]
     for groups, printed in ((2, 67.31 - 45.29), (4, 67.31 - 34.28), (8, 67.31 - 28.78)):
         block = (Kernel("dw", 3), Kernel("rpw", groups=groups, overlap=0.5))
-        found = plain.with_block(block)
-        assert (plain.flops - found.flops) / 1e6 == pytest.approx(printed, abs=0.02)
+        saved = plain.flops - plain.with_block(block).flops
+        assert saved / 1e6 == pytest.approx(printed, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -187,5 +184,5 @@ def test_what_does_not_go_is_named(call, says):
 def test_gains_fall_within_a_stage():
     """Which is why the organizer looks at the last unit of each alone."""
     for network, alpha in itertools.product(NETWORKS.values(), (1.0, 3.0, 5.0)):
-        for own in network.with_depths((6,) * len(network.stages)).gains(alpha):
-            assert own == sorted(own, reverse=True)
+        for of_stage in network.with_depths((6,) * len(network.stages)).gains(alpha):
+            assert of_stage == sorted(of_stage, reverse=True)

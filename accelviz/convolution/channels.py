@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import ArgumentError, checked_integer
+from accelviz.errors import ArgumentError, checked_integer, checked_type, is_number
 from accelviz.graph import Graph, taken_over
 
 
@@ -55,8 +54,7 @@ class ChannelMap:
         if self.in_channels % self.groups:
             expected = f"a divisor of in_channels, which are {self.in_channels}"
             raise ArgumentError("groups", f"got {self.groups}", expected)
-        real = isinstance(self.overlap, Real) and not isinstance(self.overlap, bool)
-        if not (real and 0 <= self.overlap <= 1):
+        if not (is_number(self.overlap) and 0 <= self.overlap <= 1):
             raise ArgumentError("overlap", f"got {self.overlap!r}", "a share from 0 to 1")
 
     @property
@@ -167,16 +165,9 @@ class ChannelMap:
 
 
 def checked_map(channels: Any) -> ChannelMap:
-    """Return `channels` if they are a ChannelMap.
-
-    Raises
-    ------
-    ArgumentError
-        If not.
-    """
-    if not isinstance(channels, ChannelMap):
-        raise ArgumentError("channels", f"got a {type(channels).__name__}", "a ChannelMap")
-    return channels
+    """Return `channels` if they are a ChannelMap, or raise ArgumentError."""
+    checked: ChannelMap = checked_type("channels", channels, ChannelMap, "a ChannelMap")
+    return checked
 
 
 def algorithm_7(
@@ -195,9 +186,8 @@ def algorithm_7(
         As `ChannelMap` does.
     """
     ChannelMap(in_channels, out_channels, groups, overlap)
-    width = in_channels // groups
+    end = width = in_channels // groups
     windows = [(0, width)]
-    end = width
     for _ in range(1, out_channels):
         start = end - int(overlap * width)
         end = start + width

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
+from typing import Any
 
 from accelviz.convolution.receptive import (
     ALPHA,
@@ -15,10 +15,16 @@ from accelviz.convolution.receptive import (
     fields,
     gains,
 )
-from accelviz.errors import ArgumentError, checked_choice, checked_integer
+from accelviz.errors import ArgumentError, checked_choice, checked_integer, is_number
 
 #: A unit of a stage: what is repeated, and how many times wider its last output is.
 UNITS = {"conv": 1, "dw+pw": 1, "bottleneck": 4}
+#: The kernels that a block takes the place of.
+STANDARD = {
+    "conv": (Kernel("conv", 3),),
+    "dw+pw": (Kernel("dw", 3), Kernel("pw")),
+    "bottleneck": (Kernel("conv", 3),),
+}
 
 
 @dataclass(frozen=True)
@@ -116,43 +122,40 @@ class Network:
             raise ArgumentError("block", "got none", f"kernels, or one of {', '.join(BLOCKS)}")
         return replace(self, block=kernels)
 
+    def _unit(self, before: int, inner: int) -> Iterator[tuple[Kernel, int, int]]:
+        """Yield the kernels of a unit, each with its channels before and after."""
+        kernels = self.block or STANDARD[self.unit]
+        if self.unit == "bottleneck":
+            yield Kernel("pw"), before, inner
+            yield from ((kernel, inner, inner) for kernel in kernels)
+            yield Kernel("pw"), inner, inner * UNITS[self.unit]
+            return
+        for kernel in STANDARD["conv"] if before == 3 else kernels:  # an image has 3 channels
+            after = before if kernel.kind in ("dw", "shuffle") else inner
+            yield kernel, before, after
+            before = after
+
     def _convolutions(self) -> Iterator[tuple[int, int, int, bool]]:
-        """Give weights, output pixels, channels to normalize, and whether there is a bias."""
+        """Yield weights, output pixels, channels to normalize, and whether there is a bias."""
         width, channels, wider = self.stem
-        side = self.stages[0].width
         if width:
-            yield width**2 * 3 * channels, (wider * side) ** 2, channels, False
+            side = wider * self.stages[0].width
+            yield width**2 * 3 * channels, side**2, channels, False
+        biased = self.unit == "conv" and not self.block
         for number, stage in enumerate(self.stages):
             before, pixels = stage.before, stage.width**2
-            # The first unit of a later stage halves the sides: what it does first sees twice them.
-            earlier = pixels * (4 if number else 1)
+            outer = stage.channels * UNITS[self.unit]
             for unit in range(stage.units):
-                first = unit == 0
-                if self.unit == "bottleneck":
-                    inner, outer = stage.channels, stage.channels * UNITS["bottleneck"]
-                    yield before * inner, earlier if first else pixels, inner, False
-                    for kernel in self.block or (Kernel("conv", 3),):
-                        weights = kernel.parameters(inner, inner)
-                        if weights:
-                            yield weights, pixels, inner, False
-                    yield inner * outer, pixels, outer, False
-                    if first:
-                        yield before * outer, pixels, outer, False
-                    before = outer
-                    continue
-                plain = self.unit == "conv"
-                kernels = self.block or (
-                    (Kernel("conv", 3),) if plain else (Kernel("dw", 3), Kernel("pw"))
-                )
-                if before == 3:  # an image
-                    kernels = (Kernel("conv", 3),)
-                for kernel in kernels:
-                    changes = kernel.kind in ("conv", "pw", "gc", "gpw", "rpw")
-                    after = stage.channels if changes else before
-                    weights = kernel.parameters(before, after)
-                    if weights:
-                        yield weights, pixels, after, plain and not self.block
-                    before = after
+                of_unit = pixels
+                if self.unit == "bottleneck" and unit == 0:
+                    yield before * outer, pixels, outer, False  # the shortcut
+                    # Sides are halved after the first kernel of a later stage.
+                    of_unit *= 4 if number else 1
+                for kernel, ins, outs in self._unit(before, stage.channels):
+                    if weights := kernel.parameters(ins, outs):
+                        yield weights, of_unit, outs, biased
+                    of_unit = pixels
+                before = outer
 
     def _dense(self) -> Iterator[tuple[int, int]]:
         sizes = [self.stages[-1].channels * UNITS[self.unit] * self.pooled**2, *self.hidden]
@@ -210,13 +213,7 @@ class Step:
 
 
 def checked_network(network: object) -> Network:
-    """Return `network` if it is one.
-
-    Raises
-    ------
-    ArgumentError
-        Listing those of `NETWORKS`.
-    """
+    """Return `network` if it is one; an ArgumentError lists those of `NETWORKS`."""
     if not isinstance(network, Network):
         expected = f"a Network, such as NETWORKS[name] of {', '.join(NETWORKS)}"
         raise ArgumentError("network", f"got {network!r}", expected)
@@ -250,7 +247,7 @@ def organize(
     """
     network = checked_network(network)
     for name, value in (("theta", theta), ("alpha", alpha)):
-        if not (isinstance(value, Real) and math.isfinite(value)):
+        if not is_number(value):
             raise ArgumentError(name, f"got {value!r}", "a finite number")
     most = checked_integer("most", most, least=0, error=ArgumentError)
     stages, depths, steps = network.stages, list(network.depths), list[Step]()
@@ -272,54 +269,40 @@ def organize(
     return steps
 
 
-def _stages(width: int, before: int, channels: tuple[int, ...], depths: tuple[int, ...],
-            expansion: int = 1) -> tuple[Stage, ...]:  # fmt: skip
-    stages = []
-    for number, (after, units) in enumerate(zip(channels, depths, strict=True)):
-        stages.append(Stage(width >> number, before, after, units))
-        before = after * expansion
-    return tuple(stages)
+def _network(
+    name: str,
+    width: int,
+    channels: tuple[int, ...],
+    depths: tuple[int, ...],
+    unit: str = "conv",
+    stem: tuple[int, int, int] = (0, 0, 1),
+    **more: Any,
+) -> Network:
+    """Return a network whose stages halve the sides, from so many pixels on."""
+    before = [stem[1] or 3, *(UNITS[unit] * count for count in channels[:-1])]
+    sizes = zip(before, channels, depths, strict=True)
+    stages = tuple(Stage(width >> number, *size) for number, size in enumerate(sizes))
+    return Network(name, stages, unit, stem, **more)
 
 
 _VGG, _MOBILE, _RES = (64, 128, 256, 512, 512), (64, 128, 256, 512, 1024), (64, 128, 256, 512)
-
-
-def _vgg(name: str, depths: tuple[int, ...]) -> dict[str, Network]:
-    return {
-        name: Network(name, _stages(32, 3, _VGG, depths)),
-        f"{name} ImageNet": Network(
-            f"{name} ImageNet",
-            _stages(224, 3, _VGG, depths),
-            classes=1000,
-            hidden=(4096, 4096),
-            pooled=7,
-        ),
-    }
-
-
+_DENSE = {"classes": 1000, "hidden": (4096, 4096), "pooled": 7}
+_ALL = (
+    *(
+        _network(name + ending, width, _VGG, depths, **more)
+        for name, depths in (
+            ("VGG11", (1, 1, 2, 2, 2)),
+            ("VGG16", (2, 2, 3, 3, 3)),
+            ("VGG19", (2, 2, 4, 4, 4)),
+        )
+        for ending, width, more in (("", 32, {}), (" ImageNet", 224, _DENSE))
+    ),
+    *(
+        _network(name, width, _MOBILE, (1, 2, 2, 6, 2), "dw+pw", (3, 32, 1), classes=classes)
+        for name, width, classes in (("MobileNet", 32, 10), ("MobileNet ImageNet", 112, 1000))
+    ),
+    _network("ResNet50", 32, _RES, (3, 4, 6, 3), "bottleneck", (3, 64, 1)),
+    _network("ResNet50 ImageNet", 56, _RES, (3, 4, 6, 3), "bottleneck", (7, 64, 2), classes=1000),
+)
 #: The chapter's networks, for CIFAR-10 (32 x 32 pixels) and for ImageNet (224 x 224).
-NETWORKS: dict[str, Network] = {
-    **_vgg("VGG11", (1, 1, 2, 2, 2)),
-    **_vgg("VGG16", (2, 2, 3, 3, 3)),
-    **_vgg("VGG19", (2, 2, 4, 4, 4)),
-    "MobileNet": Network(
-        "MobileNet", _stages(32, 32, _MOBILE, (1, 2, 2, 6, 2)), "dw+pw", (3, 32, 1)
-    ),
-    "MobileNet ImageNet": Network(
-        "MobileNet ImageNet",
-        _stages(112, 32, _MOBILE, (1, 2, 2, 6, 2)),
-        "dw+pw",
-        (3, 32, 1),
-        1000,
-    ),
-    "ResNet50": Network(
-        "ResNet50", _stages(32, 64, _RES, (3, 4, 6, 3), 4), "bottleneck", (3, 64, 1)
-    ),
-    "ResNet50 ImageNet": Network(
-        "ResNet50 ImageNet",
-        _stages(56, 64, _RES, (3, 4, 6, 3), 4),
-        "bottleneck",
-        (7, 64, 2),
-        1000,
-    ),
-}
+NETWORKS = {network.name: network for network in _ALL}

@@ -59,7 +59,7 @@ class Kernel:
         return named + (f"-o{self.overlap:.0%}" if self.overlap else "")
 
     def reads(self, before: int, after: int) -> npt.NDArray[np.bool_]:
-        """Say which channels each output channel is made of, bool, shape (after, before).
+        """Return which channels each output channel is made of, bool, shape (after, before).
 
         Raises
         ------
@@ -80,8 +80,7 @@ class Kernel:
         if self.kind == "rpw":
             channels = ChannelMap(before, after, self.groups, self.overlap)
             return channels.dense(np.ones((after, channels.width), bool))
-        groups = [np.arange(n) // (n // self.groups) for n in (after, before)]
-        return np.equal.outer(*groups)
+        return np.equal.outer(*(np.arange(n) // (n // self.groups) for n in (after, before)))
 
     def parameters(self, before: int, after: int) -> int:
         """Count the weights, without bias."""
@@ -134,26 +133,18 @@ def fields(
     if outputs and len(outputs) != len(kernels):
         problem = f"{len(outputs)} for {len(kernels)} kernels"
         raise ArgumentError("outputs", problem, "one for each, or none")
-    after_each, seen = [], np.eye(channels, dtype=bool)
-    span, now = 1, channels
-    for i, kernel in enumerate(kernels):
-        after = outputs[i] if outputs else now
+    after_each, seen, span = [], np.eye(channels, dtype=bool), 1
+    for kernel, after in zip(kernels, outputs or [channels] * len(kernels), strict=True):
         span = min(span + kernel.width - 1, width)  # Equation 7.5
         # Counted in float32, whose products are many times faster than those of integers.
-        reached = kernel.reads(now, after).astype(np.float32) @ seen.astype(np.float32)
-        seen, now = reached > 0, after
+        reached = kernel.reads(len(seen), after).astype(np.float32) @ seen.astype(np.float32)
+        seen = reached > 0
         after_each.append(Field(span, int(seen.sum(axis=1).min())))
     return after_each
 
 
 def checked_kernels(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
-    """Return kernels as a tuple.
-
-    Raises
-    ------
-    ArgumentError
-        If one of them is something else.
-    """
+    """Return kernels as a tuple, or raise ArgumentError for something else among them."""
     kernels = tuple(kernels)
     for kernel in kernels:
         if not isinstance(kernel, Kernel):
@@ -244,11 +235,9 @@ def replaces(
     if not block:
         raise ArgumentError("block", "got none", "one kernel or more")
     replaced = fields([Kernel("conv", 3)] * standard, width, channels)[-1]
-    field = fields(block, width, channels)[-1]
-    rest = [(*block[:i], *block[i + 1 :]) for i in range(len(block))]
-    spare = [
-        kernel.name
-        for kernel, others in zip(block, rest, strict=True)
-        if others and fields(others, width, channels)[-1].size >= replaced.size
-    ]
+    field, spare = fields(block, width, channels)[-1], []
+    for i, kernel in enumerate(block):
+        others = (*block[:i], *block[i + 1 :])
+        if others and fields(others, width, channels)[-1].size >= replaced.size:
+            spare.append(kernel.name)
     return Replacement(field == replaced, not spare, tuple(spare))

@@ -117,13 +117,7 @@ def scc_gradient(
 
 
 def _map(name: str, array: Any, channels: int, layout: str) -> Any:
-    """Return a feature map.
-
-    Raises
-    ------
-    ArgumentError
-        If it has another shape or no pixel at all, or there is no such layout.
-    """
+    """Return a feature map, or raise ArgumentError for another shape, no pixel, or a layout."""
     array, axis = as_operand(name, array), LAYOUTS[checked_choice("layout", layout, LAYOUTS)]
     if len(array.shape) != 4 or array.shape[axis] != channels:
         axes = ["images", "height", "width"]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from accelviz.arrays import Ints
+from accelviz.arrays import Ints, Longs
 from accelviz.errors import checked_choice, checked_integer
 from accelviz.graph import Graph, taken_over
 from accelviz.many_gpus.program import SplitProgram, features_and_results, peer_buffers
@@ -81,16 +81,16 @@ def halo(
     a_host = split.n_devices if devices_a_host is None else devices_a_host
     a_host = min(checked_integer("devices_a_host", a_host), split.n_devices)
     builder = _Builder(split, n_cols, storage, blocks, a_host)
-    halos = [_Halo.of(part, split, all_gather) for part in split.parts]
-    cuts = [[_Piece(halo, number, pieces) for number in range(pieces)] for halo in halos]
+    parts = [_with_all_rows(part, split.bounds) if all_gather else part for part in split.parts]
+    halos = [list(_pieces(part, split.n_devices, pieces)) for part in parts]
     if storage != "float32":
-        for part in split.parts:
+        for part in parts:
             builder.round(part)
-    for of_device in cuts:
+    for of_device in halos:
         for piece in of_device:
             builder.pack(piece)
     ready = tuple(range(len(builder.steps)))  # every row that others fetch is written
-    for of_device, part in zip(cuts, split.parts, strict=True):
+    for part, of_device in zip(parts, halos, strict=True):
         fetched = [builder.fetch(piece, ready) for piece in of_device]
         builder.product("multiply", part.local, part.device, buffer_name("X", part.device))
         for piece, after in zip(of_device, fetched, strict=True):
@@ -108,44 +108,45 @@ def halo(
     )
 
 
+def _with_all_rows(part: Part, bounds: Longs) -> Part:
+    """Return the part with all rows of all others as its halo, the next device's first."""
+    n_devices = bounds.size - 1
+    ring = np.roll(np.arange(n_devices), -part.device)[1:]
+    sizes, starts = np.diff(bounds)[ring], np.zeros(n_devices, np.int64)
+    starts[ring] = np.cumsum(sizes) - sizes
+    owners = np.repeat(ring, sizes).astype(np.int32)
+    rows = (np.arange(owners.size) - starts[owners]).astype(np.int32)
+    columns = (starts[part.halo_owner] + part.halo_row)[part.remote.column_indices]
+    shape = part.n_rows, owners.size
+    remote = replace(part.remote, column_indices=columns.astype(np.int32), shape=shape)
+    return replace(part, remote=remote, halo_owner=owners, halo_row=rows)
+
+
 @dataclass(frozen=True)
-class _Halo:
-    """The rows that a device fetches, as words, and its matrix of them."""
+class _Piece:
+    """A range of a device's halo: its rows as words, and the matrix of its columns."""
 
     device: int
+    number: int
     words: Words
-    remote: sparse.csr_array
+    matrix: sparse.csr_array
     name: str
 
-    @classmethod
-    def of(cls, part: Part, split: Split, all_gather: bool) -> _Halo:
-        """Take the part's halo, or all rows of all others, the next device's first."""
-        n_devices, matrix = split.n_devices, part.remote.adjacency
-        if all_gather:
-            ring = np.roll(np.arange(n_devices), -part.device)[1:]
-            sizes, starts = np.diff(split.bounds)[ring], np.zeros(n_devices, np.int64)
-            starts[ring] = np.cumsum(sizes) - sizes
-            owners = np.repeat(ring, sizes)
-            rows = np.arange(owners.size) - starts[owners]
-            columns = (starts[part.halo_owner] + part.halo_row)[matrix.indices].astype(np.int32)
-            shape = part.n_rows, owners.size
-            matrix = sparse.csr_array((matrix.data, columns, matrix.indptr), shape=shape)
-            part = replace(part, halo_owner=owners.astype(np.int32), halo_row=rows.astype(np.int32))
-        return cls(part.device, part.words(n_devices), matrix, part.remote.name)
-
-
-class _Piece:
-    """A range of a device's halo."""
-
-    def __init__(self, halo: _Halo, number: int, pieces: int) -> None:
-        first, stop = (len(halo.words) * i // pieces for i in (number, number + 1))
-        self.halo, self.device, self.number = halo, halo.device, number
-        self.words, self.columns = halo.words[first:stop], slice(first, stop)
-        self.buffer = buffer_name(f"halo {number}", halo.device)
+    @property
+    def buffer(self) -> str:
+        return buffer_name(f"halo {self.number}", self.device)
 
     def packed(self, owner: int) -> str:
         """Return the buffer in which an owner of another host packs its rows."""
         return buffer_name(f"packed {self.device}.{self.number}", owner)
+
+
+def _pieces(part: Part, n_devices: int, pieces: int) -> Iterator[_Piece]:
+    words, remote = part.words(n_devices), part.remote
+    for number in range(pieces):
+        columns = slice(*(len(words) * i // pieces for i in (number, number + 1)))
+        name = f"{remote.name} {number}"
+        yield _Piece(part.device, number, words[columns], remote.adjacency[:, columns], name)
 
 
 class _Builder:
@@ -158,51 +159,58 @@ class _Builder:
         self.pull_blocks, self.devices_a_host = pull_blocks, devices_a_host
         self.buffers = features_and_results(split, n_cols, zeroed=False)
         self.steps: list[Step] = []
-        self._shift = word_shift(split.n_devices)
+        self._shift, self._element = word_shift(split.n_devices), STORAGE_BYTES[storage]
         self._features = list(STORAGE_BYTES).index(storage)
         self._source = "X" if storage == "float32" else "rounded X"
 
-    def _workspace(self, name: str, device: int, rows: int) -> str:
+    def _launch(
+        self,
+        name: str,
+        device: int,
+        spec: KernelSpec,
+        blocks: int,
+        arrays: Mapping[str, Any],
+        source: Mapping[str, str],
+        target: tuple[str, str, int],
+        **more: Any,
+    ) -> None:
+        """Add a step that writes rows to a buffer: the argument's name, the buffer, and rows."""
+        argument, buffer, rows = target
         dtype = "float32" if self.storage == "float32" else "uint16"
-        self.buffers[name] = Buffer(device, rows * self.n_cols, dtype, "workspace")
-        return name
+        self.buffers[buffer] = Buffer(device, rows * self.n_cols, dtype, "workspace")
+        call = Call(LaunchConfig((blocks, 1, 1), PULL_THREADS // WARP_SIZE), spec)
+        buffers, writes = {**source, argument: buffer}, frozenset({buffer})
+        step = Step(name, device, "link", call, arrays, buffers, writes, **more)
+        self.steps.append(step)
 
     def round(self, part: Part) -> None:
         """Write a device's rows in 16 bits."""
         device, size = part.device, part.n_rows * self.n_cols
-        source = buffer_name("X", device)
-        target = self._workspace(buffer_name("rounded X", device), device, part.n_rows)
-        spec = KernelSpec(
-            "many_gpus/round_rows.cu",
-            "round_rows",
-            {"features": self._features, "block_threads": PULL_THREADS},
-            ("X", "rounded", "size"),
-        )
-        step = Step(
-            "round",
-            device,
-            "link",
-            Call(_launch(min(-(-size // PULL_THREADS), 4096)), spec),
-            arrays={"size": np.int64(size)},
-            buffers={"X": source, "rounded": target},
-            writes=frozenset({target}),
+        source, target = buffer_name("X", device), buffer_name("rounded X", device)
+        config = {"features": self._features, "block_threads": PULL_THREADS}
+        arguments = ("X", "rounded", "size")
+        self._launch(
+            *("round", device),
+            KernelSpec("many_gpus/round_rows.cu", "round_rows", config, arguments),
+            min(-(-size // PULL_THREADS), 4096),
+            {"size": np.int64(size)},
+            {"X": source},
+            ("rounded", target, part.n_rows),
             replay=partial(_replay_round, source, target, self.storage),
         )
-        self.steps.append(step)
 
     def pack(self, piece: _Piece) -> None:
         """Let owners of other hosts pack the rows of a piece."""
         for owner, chosen in self._far(piece):
-            target = self._workspace(piece.packed(owner), owner, int(chosen.sum()))
             source = dict.fromkeys(peer_buffers(self.n_devices), buffer_name(self._source, owner))
-            self._pull("pack", owner, piece.words[chosen], source, target)
+            self._pull("pack", owner, piece.words[chosen], source, piece.packed(owner))
 
     def fetch(self, piece: _Piece, after: tuple[int, ...]) -> tuple[int, ...]:
         """Read a piece of a device's halo from the others; return the step to wait for."""
-        self._workspace(piece.buffer, piece.device, piece.words.size)
-        if not piece.words.size:
-            return ()
         words = piece.words.copy()
+        if not words.size:
+            self.buffers[piece.buffer] = Buffer(piece.device, 0, "float32", "workspace")
+            return ()
         owners = np.bincount(words >> np.uint32(self._shift), minlength=self.n_devices)
         local = buffer_name(self._source, piece.device)
         source = dict.fromkeys(peer_buffers(self.n_devices), local)
@@ -211,71 +219,53 @@ class _Builder:
         for owner, chosen in self._far(piece):
             source[f"X{owner}"] = piece.packed(owner)
             words[chosen] = owner << self._shift | np.arange(chosen.sum())
-        row_bytes = self.n_cols * STORAGE_BYTES[self.storage]
+        row_bytes = self.n_cols * self._element
         link_bytes = {owner: int(n) * row_bytes for owner, n in enumerate(owners) if n}
-        self._pull("fetch", piece.device, words, source, piece.buffer, after, link_bytes)
+        more = {"after": after, "link_bytes": link_bytes}
+        self._pull("fetch", piece.device, words, source, piece.buffer, **more)
         return (len(self.steps) - 1,)
 
     def _far(self, piece: _Piece) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
         """Yield the owners of other hosts, and which words are theirs."""
         owners = (piece.words >> np.uint32(self._shift)).astype(np.int64)
-        for owner in np.unique(owners):
+        for owner in np.unique(owners).tolist():
             if owner // self.devices_a_host != piece.device // self.devices_a_host:
-                yield int(owner), owners == owner
+                yield owner, owners == owner
 
     def _pull(
-        self,
-        name: str,
-        device: int,
-        words: Words,
-        source: dict[str, str],
-        target: str,
-        after: tuple[int, ...] = (),
-        link_bytes: Mapping[int, int] | None = None,
+        self, name: str, device: int, words: Words, source: dict[str, str], target: str, **more: Any
     ) -> None:
         """Add the step that writes the rows of `words` behind each other."""
-        element, words = STORAGE_BYTES[self.storage], taken_over(words)
-        fitting = (v for v in VECTORS if self.n_cols % v == 0 and v * element <= VECTOR_BYTES)
-        vector = next(fitting)
-        spec = KernelSpec(
-            "many_gpus/pull_rows.cu",
-            "pull_rows",
-            {
-                "n_devices": self.n_devices,
-                "row_bits": self._shift,
-                "vector": vector,
-                "row_vectors": self.n_cols // vector,
-                "features": self._features,
-                "at_once": PULLS_AT_ONCE,
-                "block_threads": PULL_THREADS,
-            },
-            ("words", *peer_buffers(self.n_devices), "halo", "n_rows"),
-        )
+        widths = (v for v in VECTORS if self.n_cols % v == 0 and v * self._element <= VECTOR_BYTES)
+        words, vector = taken_over(words), next(widths)
+        config = {
+            "n_devices": self.n_devices,
+            "row_bits": self._shift,
+            "vector": vector,
+            "row_vectors": self.n_cols // vector,
+            "features": self._features,
+            "at_once": PULLS_AT_ONCE,
+            "block_threads": PULL_THREADS,
+        }
+        arguments = ("words", *peer_buffers(self.n_devices), "halo", "n_rows")
         blocks = -(-words.size * (self.n_cols // vector) // PULL_THREADS)
-        step = Step(
-            name,
-            device,
-            "link",
-            Call(_launch(min(blocks, self.pull_blocks)), spec),
-            arrays={"words": words, "n_rows": np.int32(words.size)},
-            buffers={**source, "halo": target},
-            writes=frozenset({target}),
-            after=after,
+        self._launch(
+            *(name, device),
+            KernelSpec("many_gpus/pull_rows.cu", "pull_rows", config, arguments),
+            min(blocks, self.pull_blocks),
+            {"words": words, "n_rows": np.int32(words.size)},
+            source,
+            ("halo", target, words.size),
             replay=partial(_replay_pull, words, self._shift, source, target, self.n_cols),
-            link_bytes=link_bytes or {},
+            **more,
         )
-        self.steps.append(step)
 
     def add(self, piece: _Piece, after: tuple[int, ...]) -> None:
         """Add the products with a piece of the halo, once it has come."""
-        matrix = piece.halo.remote[:, piece.columns]
-        matrix.sort_indices()
-        rows = np.flatnonzero(np.diff(matrix.indptr)).astype(np.int32)
+        rows = np.flatnonzero(np.diff(piece.matrix.indptr)).astype(np.int32)
         if rows.size:
-            name = f"{piece.halo.name} {piece.number}"
-            graph = as_graph(matrix[rows], name)
-            storage = self.storage
-            self.product("add", graph, piece.device, piece.buffer, rows, storage, after)
+            graph = as_graph(piece.matrix[rows], piece.name)
+            self.product("add", graph, piece.device, piece.buffer, rows, self.storage, after)
 
     def product(
         self,
@@ -307,25 +297,17 @@ class _Builder:
                 self.buffers[buffers[argument]] = Buffer(device, size, np.dtype(dtype).name, kind)
         (call,) = plan.calls
         assert isinstance(call, Call)
-        step = Step(
-            name,
-            device,
-            call=call,
-            arrays={**plan.arrays, "values": values},
-            buffers=buffers,
-            writes=frozenset({*buffers.values()} - {source}),
-            after=after,
-            replay=replay,
+        arrays, writes = (
+            {**plan.arrays, "values": values},
+            frozenset({*buffers.values()} - {source}),
         )
+        step = Step(name, device, "compute", call, arrays, buffers, writes, after, replay)
         self.steps.append(step)
 
 
-def _launch(blocks: int) -> LaunchConfig:
-    return LaunchConfig((blocks, 1, 1), PULL_THREADS // WARP_SIZE)
-
-
 def as_graph(matrix: sparse.csr_array, name: str) -> Graph:
-    """Return a CSR matrix with sorted columns as a graph."""
+    """Return a CSR matrix with unique columns in each row as a graph."""
+    matrix.sort_indices()
     pointers, columns = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
     return Graph(pointers, columns, matrix.data, matrix.shape, name)
 
@@ -342,12 +324,7 @@ def _replay_round(source: str, target: str, storage: str, buffers: Buffers) -> N
 
 
 def _replay_pull(
-    words: Words,
-    shift: int,
-    source: Mapping[str, str],
-    target: str,
-    n_cols: int,
-    buffers: Buffers,
+    words: Words, shift: int, source: Mapping[str, str], target: str, n_cols: int, buffers: Buffers
 ) -> None:
     sources = {owner: buffers[name] for owner, name in enumerate(source.values())}
     buffers[target].reshape(-1, n_cols)[...] = rows_of_words(words, shift, sources, n_cols)

@@ -241,33 +241,31 @@ def predict(
     checked_choice("storage", storage, STORAGE_BYTES)
     if one_gpu is not None:
         one_gpu = checked_number("one_gpu", one_gpu)
+    a_host = work.devices
     if devices_a_host is not None:
-        checked_integer("devices_a_host", devices_a_host, error=ArgumentError)
+        a_host = checked_integer("devices_a_host", devices_a_host, error=ArgumentError)
     one_gpu = on_one(work, n_cols, rates) if one_gpu is None else one_gpu
     if work.devices == 1:
         steps = _timeline([(Step("multiply", 0), one_gpu)])
         return Prediction(scheme, one_gpu, one_gpu, steps)
-    hosts = _share_over_link(work.devices, devices_a_host)
     if scheme == "all_gather":
         work = replace(work, halo=tuple(work.nodes - rows for rows in work.rows))
+    model = _Model(work, n_cols, rates, one_gpu, storage, min(a_host, work.devices))
     timed: list[tuple[Step, float]] = []
     for device in range(work.devices):
         if scheme == "mgg":
-            timed += _published(work, device, n_cols, rates, hosts)
+            timed += model.published(device)
         else:
-            row_bytes = n_cols * STORAGE_BYTES[storage]
-            fetch = _link(work.halo[device] * row_bytes, row_bytes, rates, hosts)
-            first = len(timed)
-            timed += _ours(work, device, n_cols, rates, one_gpu, pieces, fetch, storage, first)
+            timed += model.ours(device, pieces, first=len(timed))
     steps = _timeline(timed)
     return Prediction(scheme, float(steps["stop"].max()) + rates.barrier, one_gpu, steps)
 
 
 def _timeline(timed: Sequence[tuple[Step, float]]) -> pd.DataFrame:
     """Return when each step starts and stops, given the seconds that it takes."""
-    program = Program(tuple(step for step, _ in timed))
-    times = program.schedule([seconds for _, seconds in timed])
-    pairs = zip(program.steps, times, strict=True)
+    steps, seconds = zip(*timed, strict=True)
+    times = Program(steps).schedule(seconds)
+    pairs = zip(steps, times, strict=True)
     rows = [(step.device, step.queue, step.name, *ends) for step, ends in pairs]
     return pd.DataFrame(rows, columns=TIMELINE)
 
@@ -282,81 +280,72 @@ def _product(
     return gathered + streamed / rates.copy
 
 
-def _share_over_link(devices: int, devices_a_host: int | None) -> tuple[float, int]:
-    """Return the share of the other devices that a link leads to, and the devices of a host."""
-    a_host = devices if devices_a_host is None else min(devices_a_host, devices)
-    return (a_host - 1) / (devices - 1), a_host
+@dataclass(frozen=True)
+class _Model:
+    """The steps of a device, with their seconds."""
 
+    work: Work
+    n_cols: int
+    rates: Rates
+    one_gpu: float
+    storage: str
+    devices_a_host: int
 
-def _link(moved: float, row_bytes: float, rates: Rates, hosts: tuple[float, int]) -> float:
-    """Return the seconds in which a device fetches so many bytes from all others."""
-    share, on_host = hosts
-    over_network = moved * (1 - share) * on_host / rates.network
-    return max(moved * share / rates.link_rate(row_bytes), over_network)
+    def link_seconds(self, moved: float, rate: float) -> float:
+        """Return the seconds in which a device fetches so many bytes from all others."""
+        on_host = self.devices_a_host
+        share = (on_host - 1) / (self.work.devices - 1)
+        over_network = moved * (1 - share) * on_host / self.rates.network
+        return max(moved * share / rate, over_network)
 
-
-def _ours(
-    work: Work,
-    device: int,
-    n_cols: int,
-    rates: Rates,
-    one_gpu: float,
-    pieces: int,
-    fetch: float,
-    storage: str,
-    first: int,
-) -> list[tuple[Step, float]]:
-    """Return a device's steps, the first of which has the number `first`, with their seconds."""
-    remote, halo, rows = work.remote[device], work.halo[device], work.rows[device]
-    row_bytes = n_cols * FLOAT_BYTES
-
-    def edges(count: float, columns: float, storage: str = "float32") -> float:
+    def edge_seconds(self, count: float, columns: float, storage: str = "float32") -> float:
         """Return the seconds of edges as on one device, whose table is larger."""
-        element = STORAGE_BYTES[storage]
-        whole = rates.gather_rate(row_bytes, work.nodes * row_bytes)
-        smaller = rates.gather_rate(n_cols * element, columns * n_cols * element)
-        as_one = count * one_gpu / max(work.edges, 1)
-        return as_one * element / FLOAT_BYTES * (whole / smaller) ** 0.5
+        row_bytes, stored_bytes = (self.n_cols * STORAGE_BYTES[s] for s in ("float32", storage))
+        whole = self.rates.gather_rate(row_bytes, self.work.nodes * row_bytes)
+        smaller = self.rates.gather_rate(stored_bytes, columns * stored_bytes)
+        as_one = count * self.one_gpu / max(self.work.edges, 1)
+        return as_one * stored_bytes / row_bytes * (whole / smaller) ** 0.5
 
-    multiply, steps = max(edges(work.local[device], rows), rates.step), []
-    # While a fetch and a product run together, both take longer.
-    together = min(fetch * _FETCH_SLOWER, multiply)
-    multiply += _PRODUCT_LATER * min(fetch, multiply)
-    fetch += together * (1 - 1 / _FETCH_SLOWER)
-    if storage != "float32":
-        moved = rows * n_cols * (FLOAT_BYTES + STORAGE_BYTES[storage])
-        rounding = max(moved / rates.copy, rates.step) + rates.barrier
-        steps.append((Step("round", device, "link"), rounding))
-    steps.append((Step("multiply", device), multiply))
-    pieces = pieces if halo else 0
-    fetched = range(first + len(steps), first + len(steps) + pieces)
-    steps += [(Step("fetch", device, "link"), max(fetch / pieces, rates.step)) for _ in fetched]
-    for number in fetched:
-        touched = min(rows, rows * -np.expm1(-remote / pieces / max(rows, 1)))
-        written = 2 * touched * row_bytes / rates.copy
-        share = remote / pieces, halo / pieces
-        at_random = _product(*share, 0, n_cols, rates, storage)
-        add = max(written + (edges(*share, storage) + at_random) / 2, rates.step)
-        steps.append((Step("add", device, after=(number,)), add))
-    return steps
+    def ours(self, device: int, pieces: int, first: int) -> list[tuple[Step, float]]:
+        """Return the steps of the halo scheme, the first of which has the number `first`."""
+        work, rates, n_cols = self.work, self.rates, self.n_cols
+        remote, halo, rows = work.remote[device], work.halo[device], work.rows[device]
+        row_bytes = n_cols * STORAGE_BYTES[self.storage]
+        fetch = self.link_seconds(halo * row_bytes, rates.link_rate(row_bytes))
+        multiply = max(self.edge_seconds(work.local[device], rows), rates.step)
+        # While a fetch and a product run together, both take longer.
+        together = min(fetch * _FETCH_SLOWER, multiply)
+        multiply += _PRODUCT_LATER * min(fetch, multiply)
+        fetch += together * (1 - 1 / _FETCH_SLOWER)
+        steps = []
+        if self.storage != "float32":
+            moved = rows * (n_cols * FLOAT_BYTES + row_bytes)
+            rounding = max(moved / rates.copy, rates.step) + rates.barrier
+            steps.append((Step("round", device, "link"), rounding))
+        steps.append((Step("multiply", device), multiply))
+        pieces = pieces if halo else 0
+        fetched = range(first + len(steps), first + len(steps) + pieces)
+        steps += [(Step("fetch", device, "link"), max(fetch / pieces, rates.step)) for _ in fetched]
+        for number in fetched:
+            touched = min(rows, rows * -np.expm1(-remote / pieces / max(rows, 1)))
+            written = 2 * touched * n_cols * FLOAT_BYTES / rates.copy
+            share = remote / pieces, halo / pieces
+            at_random = _product(*share, 0, n_cols, rates, self.storage)
+            gathered = (self.edge_seconds(*share, self.storage) + at_random) / 2
+            add = Step("add", device, after=(number,))
+            steps.append((add, max(written + gathered, rates.step)))
+        return steps
 
-
-def _published(
-    work: Work,
-    device: int,
-    n_cols: int,
-    rates: Rates,
-    hosts: tuple[float, int],
-) -> list[tuple[Step, float]]:
-    row_bytes = n_cols * FLOAT_BYTES
-    first, column = rates.edge
-    local, remote, edge = work.local[device], work.remote[device], first + column * n_cols
-    every_warp = replace(rates, link={1: rates.gets})
-    fetch = _link(remote * row_bytes, row_bytes, every_warp, hosts)
-    paired = min(local, remote)
-    pairs = max((paired + remote) * edge, fetch, remote * rates.latency / rates.warps)
-    seconds = max(pairs + (local - paired) * edge, rates.step)
-    return [(Step("aggregate", device), seconds), (Step("get", device, "link"), fetch)]
+    def published(self, device: int) -> list[tuple[Step, float]]:
+        """Return the steps of MGG."""
+        rates, (first, column) = self.rates, self.rates.edge
+        local, remote = self.work.local[device], self.work.remote[device]
+        edge = first + column * self.n_cols
+        fetch = self.link_seconds(remote * self.n_cols * FLOAT_BYTES, rates.gets)
+        paired = min(local, remote)
+        pairs = max((paired + remote) * edge, fetch, remote * rates.latency / rates.warps)
+        seconds = max(pairs + (local - paired) * edge, rates.step)
+        return [(Step("aggregate", device), seconds), (Step("get", device, "link"), fetch)]
 
 
 def advise(

@@ -23,6 +23,7 @@ LAUNCHERS = {
 }
 #: The GPU of each process of a host, such as "0,0", which lets a GPU play two devices.
 GPUS_VARIABLE = "ACCELVIZ_GPUS"
+STORE_FIX = "torchrun, or MASTER_ADDR and MASTER_PORT of the first host, the same for all processes"
 
 
 @dataclass(frozen=True)
@@ -65,16 +66,15 @@ class Process:
 @functools.cache
 def _store(rank: int, size: int) -> Any:
     """Join the store of PyTorch's rendezvous, at MASTER_ADDR and MASTER_PORT."""
-    fix = "torchrun, or MASTER_ADDR and MASTER_PORT of the first host, the same for all processes"
     try:
         from torch import distributed
+
+        store, *_ = next(distributed.rendezvous("env://", rank, size))
     except ImportError as error:
         fix = "pip install 'accelviz[nvshmem]'"
         raise DeviceUnavailable("processes", "PyTorch is not installed", fix) from error
-    try:
-        store, *_ = next(distributed.rendezvous("env://", rank, size))
     except (ValueError, RuntimeError) as error:
-        raise DeviceUnavailable("processes", str(error).partition("\n")[0], fix) from error
+        raise DeviceUnavailable("processes", str(error).partition("\n")[0], STORE_FIX) from error
     return store
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -72,9 +74,8 @@ class Setting:
 
     def warps(self, local: int, remote: int, *, interleave: bool = True) -> int:
         """Equation 4.2, rounded up; without interleaving the two kinds have warps of their own."""
-        if interleave:
-            return -(-max(local, remote) // self.dist)
-        return -(-local // self.dist) + -(-remote // self.dist)
+        of_local, of_remote = -(-local // self.dist), -(-remote // self.dist)
+        return max(of_local, of_remote) if interleave else of_local + of_remote
 
     def blocks(self, local: int, remote: int, *, interleave: bool = True) -> int:
         """Equation 4.3, rounded up."""
@@ -134,6 +135,8 @@ def mgg(
         problem = f"{setting.shared_bytes:,} bytes of shared memory for {n_cols} columns"
         raise PartitionError("wpb", problem, f"at most {SHARED_BYTES:,}; fewer warps to a block")
     asynchronous = asynchronous and get != "block"
+    parameters: dict[str, Any] = {"ps": ps, "dist": dist, "wpb": wpb, "interleave": interleave}
+    parameters |= {"asynchronous": asynchronous, "get": get}
     config = {"n_devices": split.n_devices, "row_bits": word_shift(split.n_devices)}
     config |= {"ps": setting.ps, "dist": dist, "wpb": wpb, "interleave": int(interleave)}
     config |= {"async": int(asynchronous), "get": GETS[get]}
@@ -143,14 +146,7 @@ def mgg(
         split=split,
         scheme="mgg",
         n_cols=n_cols,
-        parameters={
-            "ps": ps,
-            "dist": dist,
-            "wpb": wpb,
-            "interleave": interleave,
-            "asynchronous": asynchronous,
-            "get": get,
-        },
+        parameters=parameters,
     )
 
 
@@ -169,11 +165,11 @@ def _step(part: Part, n_devices: int, setting: Setting, config: dict[str, int]) 
         arrays[f"{kind}_rows"] = taken_over(groups.rows)
         arrays[f"{kind}_neighbors"] = taken_over(neighbors)
         arrays[f"{kind}_values"] = graph.values
-    sizes = {"n_local": len(local), "n_remote": len(remote), "device": part.device}
-    sizes["n_cols"] = n_cols
-    target = buffer_name("Y", part.device)
+    sizes = {"n_local": len(local), "n_remote": len(remote)}
+    sizes |= {"device": part.device, "n_cols": n_cols}
     names = (*arrays, *peer_buffers(n_devices), "Y", *sizes)
     launch = LaunchConfig((blocks, 1, 1), setting.wpb, setting.shared_bytes)
+    target = buffer_name("Y", part.device)
     owners = np.bincount(part.halo_owner[part.remote.column_indices], minlength=n_devices)
     return Step(
         "aggregate",
@@ -252,38 +248,31 @@ def search(
     checked_type("seconds", seconds, Callable, "a function of ps, dist and wpb")
     n_cols = checked_integer("n_cols", n_cols, error=ArgumentError)
     shared_bytes = checked_integer("shared_bytes", shared_bytes, error=ArgumentError)
+    if Setting(n_cols, 1, 1, 1).shared_bytes > shared_bytes:
+        raise PartitionError("n_cols", f"{n_cols} columns", "fewer: a warp's sums do not fit")
     trials: list[Trial] = []
 
-    def measure(ps: int, dist: int, wpb: int) -> Trial | None:
-        """Return the trial of a setting, from memory if there is one, None if it cannot run."""
-        if ps > MOST_PS or dist > MOST_DIST or wpb > MOST_WPB:
-            return None
-        if Setting(n_cols, ps, dist, wpb).shared_bytes > shared_bytes:
-            return None
-        for trial in trials:
-            if (trial.ps, trial.dist, trial.wpb) == (ps, dist, wpb):
-                return trial
+    @functools.cache
+    def measure(ps: int, dist: int, wpb: int) -> Trial:
+        """Try a setting; one that cannot run takes infinitely long."""
+        setting = Setting(n_cols, ps, dist, wpb)
+        in_range = ps <= MOST_PS and dist <= MOST_DIST and wpb <= MOST_WPB
+        if not in_range or setting.shared_bytes > shared_bytes:
+            return Trial(ps, dist, wpb, math.inf)
         took = checked_number("seconds", seconds(ps=ps, dist=dist, wpb=wpb), or_zero=True)
         trials.append(Trial(ps, dist, wpb, took))
         return trials[-1]
 
     def climb(best: Trial, name: str) -> Trial:
         """Double a parameter as long as that is faster."""
-        while True:
-            values = {"ps": best.ps, "dist": best.dist, "wpb": best.wpb}
-            doubled = measure(**{**values, name: 2 * values[name]})
-            if doubled is None or doubled.seconds >= best.seconds:
-                return best
-            best = doubled
+        values = {"ps": best.ps, "dist": best.dist, "wpb": best.wpb}
+        doubled = measure(**{**values, name: 2 * values[name]})
+        return climb(doubled, name) if doubled.seconds < best.seconds else best
 
-    first = measure(1, 1, 1)
-    if first is None:
-        raise PartitionError("n_cols", f"{n_cols} columns", "fewer: a warp's sums do not fit")
-    narrow = climb(climb(first, "ps"), "dist")
+    narrow = climb(climb(measure(ps=1, dist=1, wpb=1), "ps"), "dist")
     best = climb(narrow, "wpb")
     others = sorted((t for t in trials if t.ps != narrow.ps), key=lambda trial: trial.seconds)
     if best == narrow and others:
-        retreat = measure(others[0].ps, narrow.dist, narrow.wpb)
-        if retreat is not None:
-            best = min(best, climb(retreat, "wpb"), key=lambda trial: trial.seconds)
+        retreat = measure(ps=others[0].ps, dist=narrow.dist, wpb=narrow.wpb)
+        best = min(best, climb(retreat, "wpb"), key=lambda trial: trial.seconds)
     return best, trials

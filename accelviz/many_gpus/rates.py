@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
-from accelviz.devices.cuda.device import CudaDevice
 from accelviz.devices.cuda.timing import CudaLimits
 from accelviz.errors import ArgumentError, checked_integer, checked_type
 from accelviz.graph import Graph
@@ -53,31 +55,29 @@ def rates_of(table: pd.DataFrame, blocks: int = 64) -> Rates:
     if lacking := {*_MEASUREMENTS} - {*table["what"]}:
         problem = f"there is no {min(lacking)!r} in `what`"
         raise ArgumentError("table", problem, "what measured_rates returns")
-    known = sorted({int(count) for count in table.loc[table["what"] == "fetch", "blocks"]})
+    table = table.assign(
+        rate=table["gigabytes_per_second"] * 1e9, row_bytes=table["columns"] * FLOAT_BYTES
+    )
+    fetch, gather = (table[table["what"] == name] for name in ("fetch", "gather"))
+    known = sorted({*fetch["blocks"].astype(int)})
     if checked_integer("blocks", blocks, error=ArgumentError) not in known:
         raise ArgumentError("blocks", f"got {blocks!r}", f"one of {', '.join(map(str, known))}")
-    fetch = table[(table["what"] == "fetch") & (table["blocks"] == blocks)]
-    gather = table[table["what"] == "gather"]
-    first = {name: rows.iloc[0] for name, rows in table.groupby("what")}
+    first = table.drop_duplicates("what").set_index("what")
     tables: dict[int, dict[int, float]] = {}
-    for columns, rows, rate in zip(
-        gather["columns"], gather["rows"], gather["gigabytes_per_second"], strict=True
-    ):
-        row_bytes = int(columns) * FLOAT_BYTES
-        tables.setdefault(row_bytes, {})[int(rows) * row_bytes] = float(rate) * 1e9
-    few = table[table["what"] == "fetch"].nsmallest(1, ["blocks"], keep="all")
-    few = few.loc[few["columns"].idxmax()]
-    in_flight = int(few["blocks"]) * PULL_THREADS * PULLS_AT_ONCE * VECTOR_BYTES
-    pairs = zip(fetch["columns"], fetch["gigabytes_per_second"], strict=True)
+    for size, rows, rate in gather[["row_bytes", "rows", "rate"]].itertuples(index=False):
+        tables.setdefault(int(size), {})[int(rows * size)] = rate
+    fewest = fetch[fetch["blocks"] == known[0]]
+    in_flight = known[0] * PULL_THREADS * PULLS_AT_ONCE * VECTOR_BYTES
+    link = fetch[fetch["blocks"] == blocks]
     return Rates(
         hardware=str(table["hardware"].iloc[0]),
-        link={int(columns) * FLOAT_BYTES: float(rate) * 1e9 for columns, rate in pairs},
-        gets=float(table.loc[table["what"] == "fetch", "gigabytes_per_second"].max()) * 1e9,
+        link=dict(zip(link["row_bytes"].astype(int), link["rate"], strict=True)),
+        gets=float(fetch["rate"].max()),
         gather=tables,
-        copy=float(first["copy"]["gigabytes_per_second"]) * 1e9,
-        barrier=float(first["barriers alone"]["median_us"]) * 1e-6,
-        step=float(first["launch"]["median_us"]) * 1e-6,
-        latency=in_flight / float(few["gigabytes_per_second"]) * 1e-9,
+        copy=float(first.loc["copy", "rate"]),
+        barrier=float(first.loc["barriers alone", "median_us"]) * 1e-6,
+        step=float(first.loc["launch", "median_us"]) * 1e-6,
+        latency=in_flight / float(fewest.loc[fewest["columns"].idxmax(), "rate"]),
     )
 
 
@@ -101,30 +101,38 @@ def measured_rates(gpus: Peers, blocks: int = 64) -> pd.DataFrame:
     if len(gpus.devices) < 2:
         raise ArgumentError("gpus", "one device has no link", "many_gpus.Peers(2)")
     blocks = checked_integer("blocks", blocks, MOST_PULL_BLOCKS // 4, error=ArgumentError)
+    fetches = [(d, blocks) for d in _COLUMNS]
+    fetches += [(_COLUMNS[-1], count) for count in (max(blocks // 4, 1), 4 * blocks)]
+    gathers = [(rows, d) for rows in _TABLE_ROWS for d in _COLUMNS]
+    return pd.DataFrame(rate_rows(gpus, fetches, gathers)).assign(hardware=gpus.names[0])
+
+
+def rate_rows(
+    gpus: Peers, fetches: Iterable[tuple[int, int]], gathers: Iterable[tuple[int, int]]
+) -> Iterator[dict[str, Any]]:
+    """Yield a row a measurement.
+
+    `fetches` holds columns and blocks, `gathers` rows and columns of a table at home.
+    """
+
+    def row(name: str, seconds: float, moved: float = np.nan, **more: int) -> dict[str, Any]:
+        rates = {"gigabytes_per_second": moved / seconds / 1e9, "median_us": seconds * 1e6}
+        return {"what": name, **more, **rates}
+
     n = _VERTICES
     columns = np.random.default_rng(0).integers(0, n, n, dtype=np.int32)
     pointers = np.arange(n + 1, dtype=np.int64)
     graph = Graph(pointers, columns, np.ones(n, np.float32), (n, n), "an edge a row")
     divided = split(graph, len(gpus.devices), by="rows")
-    lines: list[dict[str, object]] = []
-
-    def add(name: str, seconds: float, moved: float = np.nan, **more: int) -> None:
-        rate = moved / seconds / 1e9
-        micros = {"gigabytes_per_second": rate, "median_us": seconds * 1e6}
-        lines.append({"what": name, **more, **micros})
-
-    widest = ((_COLUMNS[-1], count) for count in (max(blocks // 4, 1), 4 * blocks))
-    for d, count in (*((d, blocks) for d in _COLUMNS), *widest):
+    for d, count in fetches:
         program = halo(divided, d, pieces=1, pull_blocks=count)
         ready = gpus.ready(program)
         moved = [sum(step.link_bytes.values()) for step in program.steps if step.name == "fetch"]
         seconds = float(np.median(ready.seconds(9, 2, only={"fetch"})))
-        add("fetch", seconds, max(moved, default=0), columns=d, blocks=count)
-    add("barriers alone", float(np.median(ready.seconds(20, 3, only={"nothing"}))))
+        yield row("fetch", seconds, max(moved, default=0), columns=d, blocks=count)
+    yield row("barriers alone", float(np.median(ready.seconds(20, 3, only={"nothing"}))))
     limits = CudaLimits()
-    add("launch", limits.launch_seconds)
-    add("copy", 1.0, limits.copy_bandwidth)
-    for rows in _TABLE_ROWS:
-        for d in _COLUMNS:
-            add("gather", 1.0, limits.gather_bandwidth(rows, d), columns=d, rows=rows)
-    return pd.DataFrame(lines).assign(hardware=CudaDevice().hardware()["hardware"])
+    yield row("launch", limits.launch_seconds)
+    yield row("copy", 1.0, limits.copy_bandwidth)
+    for rows, d in gathers:
+        yield row("gather", 1.0, limits.gather_bandwidth(rows, d), columns=d, rows=rows)

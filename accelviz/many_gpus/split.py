@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import sparse
 
-from accelviz.arrays import Floats, Ints, Longs
+from accelviz.arrays import Ints, Longs
 from accelviz.datasets import load_graph
 from accelviz.devices.base import on_host
 from accelviz.errors import (
@@ -52,9 +52,9 @@ def edge_ranges(row_pointers: Longs, n_devices: int) -> Longs:
     before them plus an equal share. Four things are printed wrong, and mended:
 
     - `mid` is the mean of two row pointers, an edge, while the ranges that it halves are of
-      vertices: with uneven degrees it steers to the wrong half. Here the middle vertex's pointer is
-      compared with the target;
-    - `i = (i + j) / 2` stays where it is once j = i + 1: the loop never ends. Here i = mid + 1;
+      vertices: with uneven degrees it steers to the wrong half. Here `numpy.searchsorted` compares
+      the middle vertex's pointer with the target;
+    - `i = (i + j) / 2` stays where it is once j = i + 1: the loop never ends;
     - the loop finds as many points as there are GPUs, one more than the result is said to hold.
       Here the last range ends with the last vertex, rows without an edge at the end included;
     - of the two vertices around the target the search ends at the later one. Here the nearer one
@@ -66,20 +66,14 @@ def edge_ranges(row_pointers: Longs, n_devices: int) -> Longs:
         raise PartitionError("row_pointers", problem, "integers: Graph.row_pointers")
     n_devices = checked_integer("n_devices", n_devices, MOST_DEVICES)
     n_rows = row_pointers.size - 1
-    share = -(-int(row_pointers[-1]) // n_devices)
-    bounds = np.zeros(n_devices + 1, np.int64)
+    edges = int(row_pointers[-1])
+    bounds, share = np.zeros(n_devices + 1, np.int64), -(-edges // n_devices)
     for device in range(1, n_devices):
         last = int(bounds[device - 1])
-        target = min(int(row_pointers[last]) + share, int(row_pointers[-1]))
-        low, high = last, n_rows
-        while low < high:
-            middle = (low + high) // 2
-            if row_pointers[middle] < target:
-                low = middle + 1
-            else:
-                high = middle
-        nearer = low > last and target - row_pointers[low - 1] < row_pointers[low] - target
-        bounds[device] = low - int(nearer)
+        target = min(int(row_pointers[last]) + share, edges)
+        after = last + int(np.searchsorted(row_pointers[last:], target))
+        nearer = after > last and target - row_pointers[after - 1] < row_pointers[after] - target
+        bounds[device] = after - int(nearer)
     bounds[-1] = n_rows
     return bounds
 
@@ -329,62 +323,28 @@ def _bounds(graph: Graph, devices: int, by: Any, how: str) -> tuple[Longs, str]:
 
 
 def _part(graph: Graph, bounds: Longs, device: int) -> Part:
-    first, stop = int(bounds[device]), int(bounds[device + 1])
+    first, stop = map(int, bounds[device : device + 2])
     pointers = graph.row_pointers[first : stop + 1]
     begin, end = int(pointers[0]), int(pointers[-1])
-    columns = graph.column_indices[begin:end]
-    is_local = (columns >= first) & (columns < stop)
-    local = np.flatnonzero(is_local)
+    columns, shape = graph.column_indices[begin:end], (stop - first, graph.n_rows)
+    nonzeros = sparse.csr_array((np.arange(begin, end), columns, pointers - begin), shape)
     used = np.zeros(graph.n_rows, np.bool_)
-    used[columns[~is_local]] = True
-    halo = np.flatnonzero(used)
-    halo = np.concatenate([halo[halo >= stop], halo[halo < first]])  # the next device's first
-    halo_row = np.zeros(graph.n_rows, np.int32)
-    halo_row[halo] = np.arange(halo.size, dtype=np.int32)
+    used[columns] = True
+    used[first:stop] = False
+    halo = np.concatenate([stop + np.flatnonzero(used[stop:]), np.flatnonzero(used[:first])])
     owner = np.searchsorted(bounds, halo, side="right") - 1
-    remote = _remote_nonzeros(pointers - begin, columns, first, stop)
-    shape = stop - first, stop - first
     name = f"{graph.name}, device {device}"
+    local, local_nonzeros = _taken(graph, nonzeros[:, first:stop], name)
+    remote, remote_nonzeros = _taken(graph, nonzeros[:, halo], f"{name}, remote")
     return Part(
-        *(device, first, stop),
-        _rows_of(graph, pointers, begin, is_local, local, columns[local] - first, shape, name),
-        _rows_of(
-            *(graph, pointers, begin, ~is_local, remote, halo_row[columns[remote]]),
-            *((stop - first, halo.size), f"{name}, remote"),
-        ),
-        local + begin,
-        remote + begin,
-        owner.astype(np.int32),
-        (halo - bounds[owner]).astype(np.int32),
+        *(device, first, stop, local, remote, local_nonzeros, remote_nonzeros),
+        *(owner.astype(np.int32), (halo - bounds[owner]).astype(np.int32)),
     )
 
 
-def _rows_of(
-    graph: Graph,
-    pointers: Longs,
-    begin: int,
-    chosen: npt.NDArray[np.bool_],
-    nonzeros: Longs,
-    columns: npt.NDArray[Any],
-    shape: tuple[int, int],
-    name: str,
-) -> Graph:
-    """Return some of the nonzeros of a range of rows as a graph; their values come along."""
-    counted = np.concatenate([[0], np.cumsum(chosen, dtype=np.int64)])
-    values: Floats = np.take(graph.values, begin + nonzeros)
-    pattern = taken_over(counted[pointers - begin]), taken_over(columns.astype(np.int32))
-    return Graph(*pattern, taken_over(values), shape, name, graph.source, graph.kind)
-
-
-@numba.njit(cache=True, nogil=True)
-def _remote_nonzeros(pointers: Longs, columns: Ints, first: int, stop: int) -> Longs:
-    """Return the nonzeros of other devices, row by row in the order of the halo."""
-    nonzeros = np.empty(columns.size, np.int64)
-    end = 0
-    for row in range(pointers.size - 1):
-        for behind in (True, False):  # columns rise, and the halo begins behind this device
-            for k in range(pointers[row], pointers[row + 1]):
-                if (columns[k] >= stop) if behind else (columns[k] < first):
-                    nonzeros[end] = k
-                    end += 1
-    return nonzeros[:end].copy()
+def _taken(graph: Graph, nonzeros: sparse.csr_array, name: str) -> tuple[Graph, Longs]:
+    """Return a matrix of numbers of a graph's nonzeros as a graph, and the numbers."""
+    nonzeros.sort_indices()
+    pattern = nonzeros.indptr.astype(np.int64), nonzeros.indices.astype(np.int32)
+    arrays = map(taken_over, (*pattern, np.take(graph.values, nonzeros.data)))
+    return Graph(*arrays, nonzeros.shape, name, graph.source, graph.kind), nonzeros.data

@@ -98,21 +98,20 @@ class _Devices:
         self.all_reduce = AllReduce(self.gpus)
         #: The devices that this process has.
         self.members = list(range(divided.n_devices) if self.gpus is None else self.gpus.gpu_of)
-        self._programs: dict[tuple[int, bool, int], tuple[SplitProgram, Any]] = {}
-        self._splits: dict[int, tuple[Graph, Split]] = {}
+        self._splits: dict[Graph, Split] = {}
+        self._programs: dict[tuple[Graph, bool, int], tuple[SplitProgram, Any]] = {}
 
     def on(self, device: int) -> contextlib.AbstractContextManager[Any]:
         """Return the context in which a device's thread works."""
         return contextlib.nullcontext() if self.gpus is None else self.gpus.on(device)
 
     def _program(self, graph: Graph, transposed: bool, n_cols: int) -> tuple[SplitProgram, Any]:
-        key = id(graph), transposed, n_cols
+        key = graph, transposed, n_cols
         if key not in self._programs:
-            if id(graph) not in self._splits:
-                divided = split(graph, self.split.n_devices, by=self.split.bounds)
-                self._splits[id(graph)] = graph, divided
-            divided = self._splits[id(graph)][1]
-            divided = divided.transposed if transposed else divided
+            if graph not in self._splits:
+                by = self.split.bounds
+                self._splits[graph] = split(graph, self.split.n_devices, by=by)
+            divided = self._splits[graph].transposed if transposed else self._splits[graph]
             program = plan(divided, n_cols, self.scheme, **self.options)
             ready = None if self.gpus is None else self.gpus.ready(program)
             self._programs[key] = program, ready
@@ -122,14 +121,12 @@ class _Devices:
         """Return the product's rows of each device of this process, given its rows of X."""
         n_cols = X[0].shape[1]
         program, ready = self._program(graph, transposed, n_cols)
+        outputs = [buffer_name("Y", device) for device in self.members]
         if self.gpus is None:
-            inputs = {
-                buffer_name("X", device): np.ascontiguousarray(rows).ravel()
-                for device, rows in enumerate(X)
-            }
+            inputs = {buffer_name("X", d): np.ravel(rows) for d, rows in enumerate(X)}
             run = emulate_program if self.device == "emulator" else SplitProgram.replay
             buffers = run(program, inputs)
-            return [buffers[buffer_name("Y", d)].reshape(-1, n_cols) for d in self.members]
+            return [buffers[name].reshape(-1, n_cols) for name in outputs]
         self.gpus.wait()  # a thread's stream does not wait for the others'
         for device, rows in zip(self.members, X, strict=True):
             with self.on(device):
@@ -138,10 +135,9 @@ class _Devices:
         ready.launch()
         self.gpus.wait()
         results = []
-        for device in self.members:
+        for device, name in zip(self.members, outputs, strict=True):
             with self.on(device):
-                Y = ready.buffers[buffer_name("Y", device)].reshape(-1, n_cols)
-                results.append(Y.copy())
+                results.append(ready.buffers[name].reshape(-1, n_cols).copy())
         self.gpus.wait()
         return results
 
@@ -281,20 +277,15 @@ def train(
         device = fastest_device(devices)
     group = _Devices(divided, device, scheme)
     collective = Collective(len(group.members))
-    order_of_nodes: npt.NDArray[Any] = np.arange(nodes.n_nodes)
-    if divided.permutation is not None:
-        order_of_nodes = divided.permutation.order
+    rows_of = divided.apply(np.arange(nodes.n_nodes))
 
     def train_one(number: int) -> tuple[Run, npt.NDArray[np.float32]]:
         try:
             with group.on(number):
                 products = SplitProducts(number, collective, group)
                 network = Network(known.layers(), divided.graph, products, known.seed)
-                part = divided.parts[number]
-                rows = order_of_nodes[part.first : part.stop]
-                run = SplitRun(
-                    network, nodes, Adam(known.rate), known.decay, known.model.decayed, rows
-                )
+                decay = known.decay, known.model.decayed
+                run = SplitRun(network, nodes, Adam(known.rate), *decay, rows_of[number])
                 run.train(known.epochs)
                 return run, on_host(run.logits())
         except BaseException as error:

@@ -15,13 +15,12 @@ are compared before they are timed: `difference` is the largest |ours - theirs| 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from typing import Any
 
 import cupy
 import numpy as np
 import torch
-from study import full_machine, median_us, parser, record
+from study import Row, edge_index, forget_torch, full_machine, median_us, parser, record
 from torch_geometric.nn import AGNNConv, GATConv, GATv2Conv
 
 import accelviz
@@ -42,18 +41,12 @@ def main() -> None:
     options.add_argument("--heads", type=int, default=8, help="of gat and gatv2; cosine has one")
     options.add_argument("--columns", type=int, default=8, help="of a head")
     chosen = options.parse_args()
-    record(cases(chosen), chosen.output, full_machine())
+    graphs = map(accelviz.load_graph, chosen.graphs)
+    cases = (compared(graph, score, chosen) for graph in graphs for score in chosen.scores)
+    record(cases, chosen.output, full_machine())
 
 
-def cases(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Compare every score on every graph."""
-    for name in options.graphs:
-        graph = accelviz.load_graph(name)
-        for score in options.scores:
-            yield compared(graph, score, options)
-
-
-def compared(graph: Graph, score: str, options: argparse.Namespace) -> dict[str, Any]:
+def compared(graph: Graph, score: str, options: argparse.Namespace) -> Row:
     """Check and time one score on one graph, theirs after ours."""
     heads, n_cols = options.heads, options.columns
     if score == "cosine":  # AGNN: one head of all columns
@@ -81,9 +74,7 @@ def compared(graph: Graph, score: str, options: argparse.Namespace) -> dict[str,
     }
 
 
-def ours(
-    graph: Graph, score: str, x: Any, a: Any, dY: Any, options: argparse.Namespace
-) -> dict[str, Any]:
+def ours(graph: Graph, score: str, x: Any, a: Any, dY: Any, options: argparse.Namespace) -> Row:
     """Time a forward and a backward plan in a memory pool of their own."""
     torch.cuda.empty_cache()
     pool = cupy.cuda.MemoryPool()
@@ -116,14 +107,12 @@ def ours(
         }
 
 
-def theirs(graph: Graph, score: str, x: Any, a: Any, dY: Any, repeats: int) -> dict[str, Any]:
+def theirs(graph: Graph, score: str, x: Any, a: Any, dY: Any, repeats: int) -> Row:
     """Time PyG's layer, its dense transforms replaced by the identity, on `edge_index`."""
     cupy.get_default_memory_pool().free_all_blocks()
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
+    forget_torch()
     n_rows, heads, n_cols = x.shape
-    rows = np.repeat(np.arange(graph.n_rows), graph.degrees)
-    edges = torch.as_tensor(np.stack([graph.column_indices.astype(np.int64), rows])).cuda()
+    edges = edge_index(graph)
     X = torch.as_tensor(x.reshape(n_rows, -1)).cuda().requires_grad_()
     more = {"add_self_loops": False}
     if score == "cosine":
@@ -141,30 +130,22 @@ def theirs(graph: Graph, score: str, x: Any, a: Any, dY: Any, repeats: int) -> d
     layer = layer.cuda()
     back = torch.as_tensor(dY.reshape(n_rows, -1)).cuda()
 
-    def forward() -> Any:
-        return layer(X, edges)
-
-    Y = forward().detach().cpu().numpy().reshape(x.shape)
-    forward_us, backward_us = [], []
-    for i in range(_WARMUP + repeats):
+    Y = layer(X, edges).detach().cpu().numpy().reshape(x.shape)
+    times = []
+    for _ in range(_WARMUP + repeats):
         marks = [torch.cuda.Event(enable_timing=True) for _ in range(3)]
         X.grad = None
         marks[0].record()
-        result = forward()
+        result = layer(X, edges)
         marks[1].record()
         result.backward(back)
         marks[2].record()
         torch.cuda.synchronize()
         del result
-        if i >= _WARMUP:
-            forward_us.append(1e3 * marks[0].elapsed_time(marks[1]))
-            backward_us.append(1e3 * marks[1].elapsed_time(marks[2]))
-    return {
-        "Y": Y,
-        "forward_us": float(np.median(forward_us)),
-        "backward_us": float(np.median(backward_us)),
-        "peak_mib": torch.cuda.max_memory_allocated() / 2**20,
-    }
+        times.append([1e3 * marks[i].elapsed_time(marks[i + 1]) for i in range(2)])
+    medians = np.median(times[_WARMUP:], axis=0).tolist()
+    peak = torch.cuda.max_memory_allocated() / 2**20
+    return {"Y": Y, "forward_us": medians[0], "backward_us": medians[1], "peak_mib": peak}
 
 
 if __name__ == "__main__":

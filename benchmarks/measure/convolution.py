@@ -9,7 +9,7 @@ composition of a convolution a window. All that convolves with sliding channels 
 float64: `error` is the largest error of 4,096 pixels, or of all weights, over the bound of its
 arithmetic. Times are medians of CUDA events, with the L2 flushed before each. `floor_us` is the
 time of a copy of as many bytes as an operation has to read and write. `strided_windows` with
-parameters is another cut of its blocks than the rule's.
+parameters has other blocks than the rule's.
 """
 
 from __future__ import annotations
@@ -20,13 +20,18 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import cupy
 import numpy as np
-from study import machine, parser, record
+import torch
+from study import Row, machine, median_us, parser, record
+from torch.nn import functional
+from torch.nn.grad import conv2d_input, conv2d_weight
 
 import accelviz
 from accelviz.convolution import ChannelMap
 from accelviz.devices import find_device
 from accelviz.devices.cuda.compiler import compile_options, compiled
+from accelviz.devices.cuda.timing import CudaLimits, event_seconds
 from accelviz.graph import Graph
 from accelviz.plans.arithmetic import CUT_OFF, ROUNDING
 from accelviz.plans.operation import EPS32
@@ -47,8 +52,8 @@ CELLS = (
     ("mobilenet", 256, 2, 0.25, 3),
     ("vgg16", 64, 2, 0.5, 3),
 )
-#: Cuts of our blocks beside the rule's: parameters, their values, and the fewest channels.
-CUTS = {
+#: Settings of our blocks beside the rule's: parameters, their values, and the fewest channels.
+SETTINGS = {
     "scc_last": (
         ("pieces", "piece", "warpgroups", "stages"),
         (
@@ -67,10 +72,21 @@ CUTS = {
     ),
 }
 #: Batch, cg and co of the layers that are measured with these too.
-CUT_SETTING = 256, 2, 0.5
+VARIED = 256, 2, 0.5
+#: Our arithmetic, and the operations of a pass with their outputs; "d_input" goes along the
+#: transposed pattern.
+ARITHMETIC = ("tf32", "3xtf32")
+PASSES = {
+    "forward": ("scc_last", "Y"),
+    "d_input": ("scc_last", "dX"),
+    "d_weights": ("scc_last_weights", "d_values"),
+}
 #: Most bytes of what a composition copies.
 MOST_STACK = 8 << 30
 SAMPLE = 4096
+#: Pass, strategy, arithmetic, what to time, and the error.
+Case = tuple[str, str, str, Callable[[], object], float]
+NO_ERROR = float("nan")
 
 
 def main() -> None:
@@ -78,32 +94,26 @@ def main() -> None:
     record(layers(options.repeats), options.output, machine())
 
 
-@functools.cache
-def channel_map(*sizes: Any) -> ChannelMap:
-    """Return one object for equal sizes, whose pattern is looked through once."""
-    return ChannelMap(*sizes)
+#: Makes one object of equal sizes, whose pattern is looked through once.
+channel_map = functools.cache(ChannelMap)
 
 
 class Layer:
     """A convolution with its operands on the GPU, in both layouts, and what is right."""
 
     def __init__(self, shape: tuple[int, int, int], batch: int, groups: int, overlap: float):
-        import cupy
-
         before, after, side = shape
         self.channels = channel_map(before, after, groups, overlap)
-        self.setting = batch, groups, overlap
         self._known: dict[str, Any] = {}
-        self.images, self.pixels = batch, side * side
+        self.is_varied = (batch, groups, overlap) == VARIED
+        self.images, self.side, n = batch, side, batch * side * side
         rng = cupy.random.default_rng(0)
-        n = batch * self.pixels
         self.X = rng.standard_normal((n, before), dtype=np.float32)
         self.dY = rng.standard_normal((n, after), dtype=np.float32)
         weights = np.random.default_rng(1).standard_normal((after, self.channels.width))
         self.weights = weights.astype(np.float32)
         self.entries = cupy.asarray(self.channels.values(self.weights))
         self.dense = cupy.asarray(self.channels.dense(self.weights))
-        self.mask = self.dense != 0
         self.about = {
             "layer": f"{before}-{after}@{side}",
             "batch": batch,
@@ -114,13 +124,12 @@ class Layer:
 
     def first(self, rows: Any) -> Any:
         """Return a map of channels last as one of channels first."""
-        import cupy
-
-        return cupy.ascontiguousarray(rows.reshape(self.images, self.pixels, -1).transpose(0, 2, 1))
+        planes = rows.reshape(self.images, self.side**2, -1)
+        return cupy.ascontiguousarray(planes.transpose(0, 2, 1))
 
     def last(self, planes: Any) -> Any:
         """Return a map of channels first as one of channels last."""
-        return planes.transpose(0, 2, 1).reshape(self.images * self.pixels, -1)
+        return planes.transpose(0, 2, 1).reshape(len(self.X), -1)
 
     def error(self, outputs: Any, arithmetic: str = "float32") -> float:
         """Hold Y, dX or the weights' gradient, by name, to float64."""
@@ -142,98 +151,115 @@ class Layer:
             for i in range(0, len(self.X), 1 << 17):
                 X, dY = (array[i : i + (1 << 17)].astype(np.float64) for array in (self.X, self.dY))
                 sums = [sums[0] + dY.T @ X, sums[1] + abs(dY).T @ abs(X)]
-            rows, columns = (
-                np.repeat(np.arange(self.channels.out_channels), self.channels.width),
-                self.channels.graph.column_indices,
-            )
-            return sums[0][rows, columns], EPS32 * len(self.X) * sums[1][rows, columns], len(self.X)
+            graph = self.channels.graph
+            entries = np.repeat(np.arange(graph.n_rows), graph.degrees), graph.column_indices
+            return sums[0][entries], EPS32 * len(self.X) * sums[1][entries], len(self.X)
         matrix, rows = (wide.T, self.X) if name == "Y" else (wide, self.dY)
         rows = rows[:SAMPLE].astype(np.float64)
-        terms = max(1, int((self.mask.sum(axis=1 if name == "Y" else 0)).max()))
+        terms = max(1, int((matrix != 0).sum(axis=0).max()))
         return rows @ matrix, EPS32 * terms * (abs(rows) @ abs(matrix)), terms
 
     def floor(self, direction: str) -> float:
         """Count the bytes that a pass has to read and write."""
-        written = (
-            self.X.nbytes if direction == "backward" else 0
-        )  # X and dY are read, dX is written
-        return self.X.nbytes + self.dY.nbytes + written + self.entries.nbytes
+        maps = self.X.nbytes + self.dY.nbytes + self.entries.nbytes
+        return maps + (self.X.nbytes if direction == "backward" else 0)  # which writes dX
 
 
-def planned(graph: Any, name: str, operation: str, widths: dict[str, Any], **operands: Any) -> Any:
-    """Return what queues a plan, its outputs, the plan, and what queues each of its kernels."""
-    plan = accelviz.plan(graph, name, operation=operation, **widths)
+def planned(graph: Graph, name: str, operation: str, settings: Row, **operands: Any) -> Any:
+    """Return what launches a plan, its outputs after a run, and what launches each kernel."""
+    plan = accelviz.plan(graph, name, operation=operation, **settings)
     ready = find_device("cuda").prepare(plan)
     inputs, outputs = ready.inputs(ready.placed(operands)), ready.outputs()
-    calls = [functools.partial(call, {**inputs, **outputs}) for call in ready.calls]
-    return functools.partial(ready.queue, inputs, outputs), outputs, plan, calls
+    ready.launch(inputs, outputs)
+    stream = cupy.cuda.get_current_stream().ptr
+    calls = [functools.partial(call, {**inputs, **outputs}, stream) for call in ready.calls]
+    return functools.partial(ready.launch, inputs, outputs), outputs, calls
 
 
-def ours(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], float]]:
-    """Give pass, strategy, arithmetic, what to time and the error."""
-    pattern, n = layer.channels.graph, len(layer.X)
-    turned = pattern.transposed()
-    back = layer.entries[turned.nonzeros]
-    for arithmetic in ("tf32", "3xtf32"):
-        widths = {"n_cols": n, "arithmetic": arithmetic}
-        for direction, graph, operation, operands, output in (
-            ("forward", pattern, "scc_last", {"values": layer.entries, "X": layer.X}, "Y"),
-            ("d_input", turned.graph, "scc_last", {"values": back, "X": layer.dY}, "dX"),
-            ("d_weights", pattern, "scc_last_weights", {"X": layer.X, "dY": layer.dY}, "d_values"),
-        ):
-            others = cuts_of(graph, operation, widths) if layer.setting == CUT_SETTING else []
-            cuts = [{}, *others]
-            for cut in cuts:
-                run, outputs, *_ = planned(
-                    graph, "strided_windows", operation, {**widths, **cut}, **operands
-                )
-                run()
-                (result,) = outputs.values()
-                error = layer.error({output: result}, arithmetic)
-                word = "".join(f" {key}={value}" for key, value in cut.items())
-                yield direction, "strided_windows" + word, arithmetic, run, error
+def named(strategy: str, settings: Row) -> str:
+    """Name a strategy with settings as a record does."""
+    return strategy + "".join(f" {name}={value}" for name, value in settings.items())
 
 
-def chapters(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], float]]:
-    """Give the chapter's kernels; of the channel stack only what fits in memory."""
-    graph, widths = layer.channels.graph, {"n_cols": layer.pixels, "images": layer.images}
+def ours(layer: Layer) -> Iterator[Case]:
+    """Check our kernels, with the rule's settings and others."""
+    transposed = layer.channels.graph.transposed()
+    operands = {
+        "forward": {"values": layer.entries, "X": layer.X},
+        "d_input": {"values": layer.entries[transposed.nonzeros], "X": layer.dY},
+        "d_weights": {"X": layer.X, "dY": layer.dY},
+    }
+    for arithmetic, direction in itertools.product(ARITHMETIC, PASSES):
+        operation, output = PASSES[direction]
+        cases = settings_of(layer.channels, len(layer.X), layer.is_varied, direction, arithmetic)
+        for graph, settings in cases:
+            run, outputs, _ = planned(
+                graph, "strided_windows", operation, settings, **operands[direction]
+            )
+            (result,) = outputs.values()
+            others = {k: v for k, v in settings.items() if k not in ("n_cols", "arithmetic")}
+            error = layer.error({output: result}, arithmetic)
+            yield direction, named("strided_windows", others), arithmetic, run, error
+
+
+def settings_of(
+    channels: ChannelMap, n_cols: int, varied: bool, direction: str, arithmetic: str
+) -> Iterator[tuple[Graph, Row]]:
+    """Yield pattern and settings: the rule's, then others that are no wider than the layer."""
+    operation, _ = PASSES[direction]
+    graph = channels.graph.transposed().graph if direction == "d_input" else channels.graph
+    widths = {"n_cols": n_cols, "arithmetic": arithmetic}
+    yield graph, widths
+    names, values, fewest = SETTINGS[operation]
+    rule = accelviz.plan(graph, operation=operation, **widths).parameters
+    for sizes in values if varied else ():
+        setting = dict(zip(names, sizes, strict=True))
+        filters, inputs = setting.get("pieces", 1) * setting.get("piece", 64), 32
+        if operation == "scc_last_weights":
+            filters *= setting["filter_warps"]
+            inputs *= setting["channels"] * setting["channel_warps"]
+        fits = filters <= max(64, graph.n_rows) and inputs <= max(fewest, graph.shape[1])
+        if fits and any(rule[name] != value for name, value in setting.items()):
+            yield graph, {**widths, **setting}
+
+
+def chapters(layer: Layer) -> Iterator[Case]:
+    """Check the chapter's kernels; of the channel stack only what fits in memory."""
+    graph, widths = layer.channels.graph, {"n_cols": layer.side**2, "images": layer.images}
     X, dY = layer.first(layer.X), layer.first(layer.dY)
-    forward = [("dsxplore", {}), ("channel_stack", {"cyclic": 1}), ("convolution_stack", {})]
+    forward: list[tuple[str, Row]] = [("dsxplore", {}), ("channel_stack", {"cyclic": 1})]
+    forward.append(("convolution_stack", {}))
     if 4 * graph.nnz * len(layer.X) <= MOST_STACK:
         forward.append(("channel_stack", {"cyclic": 0}))
-    for name, parameters in forward:
-        run, outputs, *_ = planned(
-            *(graph, name, "scc", {**widths, **parameters}), values=layer.entries, X=X
-        )
-        run()
-        word = "".join(f" {key}={value}" for key, value in parameters.items())
-        yield "forward", name + word, "float32", run, layer.error({"Y": layer.last(outputs["Y"])})
+    for name, setting in forward:
+        operands = {"values": layer.entries, "X": X}
+        run, outputs, _ = planned(graph, name, "scc", {**widths, **setting}, **operands)
+        error = layer.error({"Y": layer.last(outputs["Y"])})
+        yield "forward", named(name, setting), "float32", run, error
     for name in ("dsxplore", "dsxplore_var"):
         operands = {"values": layer.entries, "X": X, "dY": dY}
-        run, outputs, _, calls = planned(graph, name, "scc_gradient", widths, **operands)
-        run()
+        run, outputs, calls = planned(graph, name, "scc_gradient", widths, **operands)
         gradients = {"dX": layer.last(outputs["dX"]), "d_values": outputs["d_values"]}
         yield "backward", name, "float32", run, layer.error(gradients)
         if name == "dsxplore":
             for direction, call in zip(("d_weights", "d_input"), calls, strict=True):
-                yield direction, name, "float32", call, float("nan")
+                yield direction, name, "float32", call, NO_ERROR
 
 
-def rivals(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], float]]:
+def rivals(layer: Layer) -> Iterator[Case]:
     """PyTorch's, channels last; those that are other convolutions have no error."""
-    import torch
-    from torch.nn import functional
-    from torch.nn.grad import conv2d_input, conv2d_weight
-
-    channels, side = layer.channels, int(layer.pixels**0.5)
+    channels = layer.channels
     X, dY, dense = (
         torch.as_tensor(array, device="cuda") for array in (layer.X, layer.dY, layer.dense)
     )
-    maps = [array.reshape(layer.images, side, side, -1).permute(0, 3, 1, 2) for array in (X, dY)]
-    whole = torch.randn(channels.out_channels, channels.in_channels, 1, 1, device="cuda")
-    part = whole[:, : channels.width].contiguous()
-    mask = torch.as_tensor(layer.mask, device="cuda")
-    kernels = [array.to(memory_format=torch.channels_last) for array in (whole, part)]
+    mask = dense != 0
+    shape = layer.images, layer.side, layer.side, -1
+    image, d_image = (array.reshape(shape).permute(0, 3, 1, 2) for array in (X, dY))
+    pointwise = torch.randn(channels.out_channels, channels.in_channels, 1, 1, device="cuda")
+    grouped = pointwise[:, : channels.width].contiguous()
+    pointwise, grouped = (
+        array.to(memory_format=torch.channels_last) for array in (pointwise, grouped)
+    )
     windows = torch.tensor(channels.windows, device="cuda").long()
     weights = torch.as_tensor(layer.weights, device="cuda")
     cycle = channels.cyclic_distance
@@ -241,44 +267,35 @@ def rivals(layer: Layer) -> Iterator[tuple[str, str, str, Callable[[], None], fl
     Y, dX = torch.empty_like(dY), torch.empty_like(X)
 
     def stacked() -> None:
-        copies = [functional.conv2d(maps[0][:, windows[i]], by_window[i]) for i in range(cycle)]
+        copies = [functional.conv2d(image[:, windows[i]], by_window[i]) for i in range(cycle)]
         torch.stack(copies, 2).flatten(1, 2)
 
+    torch.backends.cudnn.benchmark = True
     for arithmetic in ("tf32", "float32"):
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = (
             arithmetic == "tf32"
         )
-        torch.backends.cudnn.benchmark = True
-        for name, groups, kernel in (("pw", 1, kernels[0]), ("gpw", channels.groups, kernels[1])):
-
-            def forward(kernel: Any = kernel, groups: int = groups) -> None:
-                functional.conv2d(maps[0], kernel, groups=groups)
-
-            def d_input(kernel: Any = kernel, groups: int = groups) -> None:
-                conv2d_input(maps[0].shape, kernel, maps[1], groups=groups)
-
-            def d_weights(kernel: Any = kernel, groups: int = groups) -> None:
-                conv2d_weight(maps[0], kernel.shape, maps[1], groups=groups)
-
-            backward = (d_input, d_weights) if arithmetic == "tf32" else ()
-            for direction in (forward, *backward):
-                yield direction.__name__, name, arithmetic, direction, float("nan")
+        for name, groups, kernel in (("pw", 1, pointwise), ("gpw", channels.groups, grouped)):
+            forward = functools.partial(functional.conv2d, image, kernel, groups=groups)
+            yield "forward", name, arithmetic, forward, NO_ERROR
+            for direction, gradient, operands in (
+                ("d_input", conv2d_input, (image.shape, kernel, d_image)),
+                ("d_weights", conv2d_weight, (image, kernel.shape, d_image)),
+            ):
+                if arithmetic == "tf32":
+                    run = functools.partial(gradient, *operands, groups=groups)
+                    yield direction, name, arithmetic, run, NO_ERROR
         torch.matmul(X, dense.T, out=Y)
-        rounding = "tf32" if arithmetic == "tf32" else "float32"
-        import cupy
-
-        error = layer.error({"Y": cupy.asarray(Y[:SAMPLE])}, rounding)
+        error = layer.error({"Y": cupy.asarray(Y[:SAMPLE])}, arithmetic)
         yield "forward", "masked", arithmetic, lambda: torch.matmul(X, dense.T, out=Y), error
-        yield "d_input", "masked", arithmetic, lambda: torch.matmul(dY, dense, out=dX), float("nan")
-        yield "d_weights", "masked", arithmetic, lambda: (dY.T @ X) * mask, float("nan")
+        yield "d_input", "masked", arithmetic, lambda: torch.matmul(dY, dense, out=dX), NO_ERROR
+        yield "d_weights", "masked", arithmetic, lambda: (dY.T @ X) * mask, NO_ERROR
         if layer.images <= 64:
-            yield "forward", "torch windows", arithmetic, stacked, float("nan")
+            yield "forward", "torch windows", arithmetic, stacked, NO_ERROR
 
 
-def layers(repeats: int) -> Iterator[dict[str, Any]]:
-    """Check and time everything, layer by layer."""
-    from accelviz.devices.cuda.timing import CudaLimits, event_seconds
-
+def layers(repeats: int) -> Iterator[Row]:
+    """Check and time everything, layer by layer, once our kernels are compiled on all cores."""
     cells = [
         (network, shape, *setting)
         for network, *setting, most in CELLS
@@ -286,65 +303,39 @@ def layers(repeats: int) -> Iterator[dict[str, Any]]:
     ]
     compile_all(cells)
     bandwidth = CudaLimits().copy_bandwidth
-    for network, shape, batch, groups, overlap in cells:
-        layer = Layer(shape, batch, groups, overlap)
+    for network, *cell in cells:
+        layer = Layer(*cell)
         for direction, name, arithmetic, run, error in itertools.chain(
             ours(layer), chapters(layer), rivals(layer)
         ):
-            times = event_seconds(run, repeats, 2, cold=True)
             yield {
                 "network": network,
                 **layer.about,
                 "pass": direction,
                 "strategy": name,
                 "arithmetic": arithmetic,
-                "median_us": round(float(np.median(times)) * 1e6, 2),
+                "median_us": round(median_us(event_seconds(run, repeats, 2, cold=True)), 2),
                 "floor_us": round(layer.floor(direction) / bandwidth * 1e6, 2),
                 "error": error,
             }
 
 
 def compile_all(cells: list[Any]) -> None:
-    """Compile our kernels on all cores before anything is timed."""
-    plans = []
-    for _, (before, after, side), batch, groups, overlap in cells:
-        graph = channel_map(before, after, groups, overlap).graph
-        n = batch * side * side
-        for arithmetic in ("tf32", "3xtf32"):
-            widths = {"n_cols": n, "arithmetic": arithmetic}
-            for operation, pattern in (
-                ("scc_last", graph),
-                ("scc_last", graph.transposed().graph),
-                ("scc_last_weights", graph),
-            ):
-                cuts = [{}]
-                if (batch, groups, overlap) == CUT_SETTING:
-                    cuts += cuts_of(pattern, operation, widths)
-                plans += [
-                    accelviz.plan(pattern, operation=operation, **widths, **cut) for cut in cuts
-                ]
+    """Compile our kernels on all cores."""
+    plans = [
+        accelviz.plan(graph, operation=PASSES[direction][0], **settings)
+        for _, (before, after, side), batch, *sizes in cells
+        for direction, arithmetic in itertools.product(PASSES, ARITHMETIC)
+        for graph, settings in settings_of(
+            *(channel_map(before, after, *sizes), batch * side**2, (batch, *sizes) == VARIED),
+            *(direction, arithmetic),
+        )
+    ]
     kernels = [call.kernel for plan in plans for call in plan.calls]
-    wanted = {(kernel.source(), compile_options(kernel)): kernel for kernel in kernels}
+    different = {(kernel.source(), compile_options(kernel)): kernel for kernel in kernels}
     with ThreadPoolExecutor(12) as threads:
-        list(threads.map(compiled, wanted.values()))
-    print(f"{len(wanted)} kernels compiled", flush=True)
-
-
-def cuts_of(graph: Graph, operation: str, widths: dict[str, Any]) -> list[dict[str, int]]:
-    """Return other cuts of our blocks than the rule's, none wider than the layer."""
-    names, values, side = CUTS[operation]
-    plan = accelviz.plan(graph, operation=operation, **widths)
-    cuts = []
-    for sizes in values:
-        cut = dict(zip(names, sizes, strict=True))
-        filters, channels = cut.get("pieces", 1) * cut.get("piece", 64), 32
-        if operation == "scc_last_weights":
-            filters *= cut["filter_warps"]
-            channels *= cut["channels"] * cut["channel_warps"]
-        fits = filters <= max(64, graph.n_rows) and channels <= max(side, graph.shape[1])
-        if fits and any(plan.parameters[name] != value for name, value in cut.items()):
-            cuts.append(cut)
-    return cuts
+        list(threads.map(compiled, different.values()))
+    print(f"{len(different)} kernels compiled", flush=True)
 
 
 if __name__ == "__main__":

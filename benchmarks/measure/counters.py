@@ -13,12 +13,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import nsight
-import pandas as pd
-from study import full_machine, opened, parser, write
+from study import full_machine, opened, parser, record
 
 import accelviz
-from accelviz import measure
-from accelviz.devices import find_device
 from accelviz.measure.records import parameters_text
 from accelviz.plans import Plan
 
@@ -74,7 +71,10 @@ def main() -> None:
     options.add_argument("--warm", action="store_true", help="leave the caches as they are")
     options.add_argument("--output", help="CSV to write")
     chosen = options.parse_args()
-    {"launch": launch, "profile": profile}[chosen.command](chosen)
+    if chosen.command == "launch":
+        nsight.launch(plans(chosen))
+    else:
+        profile(chosen)
 
 
 def plans(options: argparse.Namespace) -> Iterator[Plan]:
@@ -87,24 +87,14 @@ def plans(options: argparse.Namespace) -> Iterator[Plan]:
                     yield accelviz.plan(graph, strategy, n_cols, operation=operation, **parameters)
 
 
-def launch(options: argparse.Namespace) -> None:
-    for plan in plans(options):
-        ready = find_device("cuda").prepare(plan)
-        dense = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
-        ready.run(ready.placed(plan.operation.named(*dense)))
-
-
 def profile(options: argparse.Namespace) -> None:
     profiled = list(plans(options))
     chosen = ("--cases", options.cases, "--graphs", *options.graphs, "--orders", *options.orders)
     columns = ("--columns", *map(str, options.columns))
-    entries = [plan.kernel.entry for plan in profiled if plan.kernel]
     script = [__file__, "launch", *chosen, *columns]
-    launches = nsight.profile(script, entries, METRICS.values(), warm=options.warm)
-    common = {**full_machine(), "state": "warm" if options.warm else "cold"}
+    launches = nsight.profile(script, profiled, METRICS.values(), warm=options.warm)
     rows = [
         {
-            **common,
             "graph": plan.pattern.name,
             "operation": plan.operation.name,
             "strategy": plan.name,
@@ -114,9 +104,7 @@ def profile(options: argparse.Namespace) -> None:
         }
         for plan, counters in zip(profiled, launches, strict=True)
     ]
-    table = pd.DataFrame(rows)
-    write(table, options.output)
-    print(table.drop(columns=list(common)).to_string())
+    record(rows, options.output, {**full_machine(), "state": "warm" if options.warm else "cold"})
 
 
 if __name__ == "__main__":

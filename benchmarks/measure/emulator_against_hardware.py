@@ -4,8 +4,8 @@ Three steps, because the first needs a C++ compiler and the second a GPU with `n
 
     python benchmarks/measure/emulator_against_hardware.py emulate --output emulated.csv
     python benchmarks/measure/emulator_against_hardware.py profile --output profiled.csv
-    python benchmarks/measure/emulator_against_hardware.py compare emulated.csv profiled.csv \
-        --output compared.csv
+    python benchmarks/measure/emulator_against_hardware.py compare --output compared.csv \
+        --counts emulated.csv profiled.csv
 
 Each counts whole launches of every strategy's kernel on bundled graphs. The table has a row for
 each case and quantity, with both counts, their ratio, and why they differ where they do.
@@ -16,15 +16,16 @@ from __future__ import annotations
 import argparse
 import datetime
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 import nsight
 import numpy as np
 import pandas as pd
-from study import write
+from study import Row, parser, record, write
 
 import accelviz
 from accelviz import measure
+from accelviz.analysis.traffic import launch_traffic
 from accelviz.devices import find_device
 from accelviz.measure.records import source_commit
 from accelviz.plans import Plan
@@ -75,24 +76,17 @@ _WHY = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True)
-    for name, function in (("emulate", emulate), ("profile", profile)):
-        command = commands.add_parser(name)
-        command.add_argument("--output", required=True)
-        command.set_defaults(run=function)
-    launches = commands.add_parser("launch")  # what `profile` runs under ncu
-    launches.set_defaults(run=launch)
-    command = commands.add_parser("compare")
-    command.add_argument("emulated")
-    command.add_argument("profiled")
-    command.add_argument("--output", required=True)
-    command.set_defaults(run=compare)
-    options = parser.parse_args()
-    options.run(options)
+    commands = {"emulate": emulate, "profile": profile, "compare": compare}
+    commands["launch"] = lambda _: nsight.launch(plan for _, plan in cases())
+    arguments = parser(__doc__, output=False)
+    arguments.add_argument("command", choices=commands, help="launch is what ncu runs")
+    arguments.add_argument("--counts", nargs=2, help="what emulate and profile have written")
+    arguments.add_argument("--output", type=Path, help="CSV to write")
+    options = arguments.parse_args()
+    commands[options.command](options)
 
 
-def cases() -> Iterator[tuple[dict[str, Any], Plan]]:
+def cases() -> Iterator[tuple[Row, Plan]]:
     for strategy in accelviz.strategies():
         for name, columns in CASES.items():
             graph = accelviz.load_graph(name)
@@ -103,60 +97,44 @@ def cases() -> Iterator[tuple[dict[str, Any], Plan]]:
 
 
 def emulate(options: argparse.Namespace) -> None:
-    from accelviz.analysis.traffic import launch_traffic
+    record(emulated_counts(), options.output)
 
-    rows = []
+
+def emulated_counts() -> Iterator[Row]:
+    """Count the memory accesses of each case in the emulator."""
     for case, plan in cases():
         traffic = launch_traffic(plan, measure.features(plan.pattern.shape[1], plan.n_cols))
-        for space, measures in (("global", ("requests", "sectors")), ("shared", ("wavefronts",))):
-            for kind in ("load", "store", "atomic"):
-                chosen = traffic[(traffic["space"] == space) & (traffic["kind"] == kind)]
-                rows += [
-                    {
-                        **case,
-                        "quantity": f"{space} {kind} {measure}",
-                        "count": chosen[measure].sum(),
-                    }
-                    for measure in measures
-                ]
-        print(case, flush=True)
-    pd.DataFrame(rows).to_csv(options.output, index=False)
-
-
-def launch(_: argparse.Namespace) -> None:
-    for _case, plan in cases():
-        ready = find_device("cuda").prepare(plan)
-        ready.run({"X": measure.features(plan.pattern.shape[1], plan.n_cols)})
+        counts = traffic.groupby(["space", "kind"])[["requests", "sectors", "wavefronts"]].sum()
+        for quantity in METRICS:
+            space, kind, unit = quantity.split()
+            known = (space, kind) in counts.index
+            count = counts.loc[(space, kind), unit] if known else 0
+            yield {**case, "quantity": quantity, "count": count}
 
 
 def profile(options: argparse.Namespace) -> None:
     metrics = {metric for group in METRICS.values() for metric in group}
-    entries = {plan.kernel.entry for _, plan in cases() if plan.kernel}
-    launches = nsight.profile([__file__, "launch"], entries, metrics)
+    launches = nsight.profile([__file__, "launch"], [plan for _, plan in cases()], metrics)
     known = [case for case, plan in cases() if plan.launch.n_blocks]
     if len(launches) != len(known):
         raise SystemExit(f"{len(launches)} launches for {len(known)} cases")
-    hardware = find_device("cuda").hardware()
     rows = []
     for case, row in zip(known, launches, strict=True):
         for quantity, group in METRICS.items():
             counts = [row[metric] for metric in group if metric in row]
-            count = int(sum(counts)) if counts else ""
-            rows.append({**hardware, **case, "quantity": quantity, "count": count})
-    pd.DataFrame(rows).to_csv(options.output, index=False)
+            rows.append({**case, "quantity": quantity, "count": sum(counts) if counts else ""})
+    record(rows, options.output, find_device("cuda").hardware())
 
 
 def compare(options: argparse.Namespace) -> None:
-    emulated, profiled = pd.read_csv(options.emulated), pd.read_csv(options.profiled)
+    emulated, profiled = map(pd.read_csv, options.counts)
     both = profiled.merge(emulated, on=[*KEY, "quantity"], suffixes=("_hardware", "_emulated"))
     both = both[(both["count_hardware"] > 0) | (both["count_emulated"] > 0)]
     both["ratio"] = np.round(both["count_emulated"] / both["count_hardware"], 4)
-    both["why"] = [
-        ""
-        if abs(row.ratio - 1) <= _CLOSE
-        else _WHY.get((row.strategy, row.quantity), "unexplained")
-        for row in both.itertuples()
+    reasons = [
+        _WHY.get(key, "unexplained") for key in zip(both.strategy, both.quantity, strict=True)
     ]
+    both["why"] = np.where(abs(both["ratio"] - 1) <= _CLOSE, "", reasons)
     both.insert(0, "date", datetime.date.today().isoformat())
     both.insert(1, "commit", source_commit())
     write(both, options.output)

@@ -1,6 +1,6 @@
 """How long the explorer takes to open, and from a key to the repainted page, in a Chromium.
 
-    python benchmarks/measure/explorer.py pubmed reddit-approximate-twin products-approximate-twin
+    python benchmarks/measure/explorer.py --graphs pubmed reddit-approximate-twin
 
 Needs Chromium (on PATH, or named in ACCELVIZ_CHROMIUM) and Playwright. The page is the one that
 `explore(...).save(...)` writes, with the controls at 848 px, or with `--lab` a cell's output in a
@@ -10,12 +10,13 @@ time is from the browser's receiving the key to the end of the frame that shows 
 
 from __future__ import annotations
 
-import argparse
-import statistics
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+import numpy as np
+from study import parser
 
 import accelviz
 
@@ -32,12 +33,9 @@ READY = SHOWN + "return before === undefined ? {now} : now !== before.now;"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("graphs", nargs="*", default=["pubmed"])
-    parser.add_argument("--lab", action="store_true", help="in a JupyterLab, with a kernel")
-    options = parser.parse_args()
+    arguments = parser(__doc__, graphs=["pubmed"], output=False)
+    arguments.add_argument("--lab", action="store_true", help="in a JupyterLab, with a kernel")
+    options = arguments.parse_args()
     path = find_browser()
     if path is None:
         sys.exit("There is no Chromium: install it, or name it in ACCELVIZ_CHROMIUM.")
@@ -68,9 +66,7 @@ def in_lab(browser, graphs: list[str], folder: Path) -> None:
             start = time.perf_counter()
             notebook.run(1)
             page.wait_for_selector(".av-panel[data-drawn]")
-            print(
-                f"{name} in JupyterLab\n  opens in {time.perf_counter() - start:.2f} s", flush=True
-            )
+            print(f"{name} in JupyterLab\n  opens in {time.perf_counter() - start:.2f} s")
             measure(page)
             print("  complaints:", notebook.complaints() or "none", flush=True)
     finally:
@@ -99,26 +95,17 @@ def measure(page) -> None:
         page.locator(f"[data-group={group}]").click()
         page.wait_for_timeout(1500)
         for slider in SLIDERS:
-            times = pressed(page, slider)
-            ordered = sorted(times)
-            print(
-                f"  {group}, {slider}: median {statistics.median(times):.0f} ms, "
-                f"p90 {ordered[int(0.9 * len(times))]:.0f} ms, most {ordered[-1]:.0f} ms",
-                flush=True,
-            )
-
-
-def pressed(page, slider: str) -> list[float]:
-    """Press keys back and forth, each after the one before was shown."""
-    times = []
-    control = page.locator(f"[data-control={slider}]").first
-    for move in range(MOVES):
-        control.focus()
-        key = "ArrowLeft" if move % 10 < 5 else "ArrowRight"
-        page.evaluate(REPAINT, [key, 1, READY, 60_000])
-        page.keyboard.press(key)
-        times.append(page.evaluate("window.repaint"))
-    return times
+            times = []
+            control = page.locator(f"[data-control={slider}]").first
+            for move in range(MOVES):  # back and forth, each after the one before was shown
+                control.focus()
+                key = "ArrowLeft" if move % 10 < 5 else "ArrowRight"
+                page.evaluate(REPAINT, [key, 1, READY, 60_000])
+                page.keyboard.press(key)
+                times.append(page.evaluate("window.repaint"))
+            median, p90, most = np.percentile(times, [50, 90, 100])
+            quantiles = f"median {median:.0f} ms, p90 {p90:.0f} ms, most {most:.0f} ms"
+            print(f"  {group}, {slider}: {quantiles}", flush=True)
 
 
 if __name__ == "__main__":

@@ -31,16 +31,15 @@ import cupy
 import nsight
 import numpy as np
 from scipy import sparse
-from study import parser, record
+from study import Row, edge_index, forget_torch, full_machine, parser, record
 
 import accelviz
-from accelviz import measure
 from accelviz.devices import find_device
 from accelviz.graph import Graph, taken_over
 from accelviz.layers import GAT, GCN, Layer, Matrix, Products
 from accelviz.layers.adjacency import attention_matrix
 from accelviz.layers.graph_processing import gcn_weights
-from accelviz.measure.records import hardware, source_commit
+from accelviz.plans import Plan
 from accelviz.strategies.fusegnn import faster_aggregation
 
 #: Columns of the features that the paper's datasets have; Reddit here is a twin.
@@ -81,11 +80,9 @@ def main() -> None:
     arguments.add_argument("--output", help="CSV, written after each row")
     options = arguments.parse_args()
     if options.study == "launch":
-        for ready, operands in launches(options.graphs):
-            ready.run(operands)
+        nsight.launch(plan for *_, plan in counted(options.graphs))
     else:
-        about = {**hardware("cuda"), "commit": source_commit()}
-        record(studies[options.study](options), options.output, about)
+        record(studies[options.study](options), options.output, full_machine())
 
 
 def seconds(work: Callable[[], Any], stream: Any = None) -> float:
@@ -125,7 +122,7 @@ def loaded(name: str) -> Graph:
     return accelviz.load_graph(name, **({"cache": True} if name == "reddit" else {}))
 
 
-def latency(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def latency(options: argparse.Namespace) -> Iterator[Row]:
     for name in options.graphs:
         looped = attention_matrix(loaded(name))
         for model in options.models:
@@ -145,7 +142,7 @@ def latency(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 def one_pass(
     graph: Graph, model: str, form: str, hidden: int, convert: Callable[[], None] | None
-) -> dict[str, Any]:
+) -> Row:
     """Time forward and backward pass of a layer, with a conversion of its edges in each."""
     cupy.get_default_memory_pool().free_all_blocks()
     try:
@@ -160,7 +157,7 @@ def one_pass(
 
 def ours(
     graph: Graph, model: str, form: str, hidden: int, convert: Callable[[], None] | None
-) -> dict[str, Any]:
+) -> Row:
     """Time a pass by fuseGNN's kernels or ours, and its sparse operations."""
     name = "lane_groups" if form == "ours" else f"fusegnn_{form}"
     products = Products(dict.fromkeys(("spmm", "gat", "gat_gradient"), name), "cuda")
@@ -199,18 +196,16 @@ def ours(
     return {"ms": 1e3 * taken, "peak_mib": peak / 2**20, "parts_ms": json.dumps(parts)}
 
 
-def theirs(graph: Graph, model: str, hidden: int) -> dict[str, Any]:
+def theirs(graph: Graph, model: str, hidden: int) -> Row:
     """Time a pass by PyTorch Geometric, on the stream that CuPy's events are recorded on."""
     import torch
     from torch_geometric.nn import GATConv, GCNConv
 
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
+    forget_torch()
     n_in = FEATURES[graph.name]
     kind = GCNConv if model == "gcn" else GATConv
     layer = kind(n_in, hidden, bias=False, add_self_loops=False).cuda()
-    rows = np.repeat(np.arange(graph.n_rows), graph.degrees)
-    edges = torch.as_tensor(np.stack([graph.column_indices.astype(np.int64), rows])).cuda()
+    edges = edge_index(graph)
     X = torch.randn(graph.n_rows, n_in, device="cuda")
     dY = torch.randn(graph.n_rows, hidden, device="cuda")
 
@@ -223,7 +218,7 @@ def theirs(graph: Graph, model: str, hidden: int) -> dict[str, Any]:
     return {"ms": 1e3 * taken, "peak_mib": peak / 2**20, "parts_ms": "{}"}
 
 
-def crossover(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def crossover(options: argparse.Namespace) -> Iterator[Row]:
     for degree in DEGREES:
         n_rows = EDGES // degree
         ends = np.random.default_rng(degree).integers(0, n_rows, (2, EDGES))
@@ -244,32 +239,23 @@ def crossover(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             yield {**row, "conversion_us": convert_us}
 
 
-def launches(graphs: list[str]) -> Iterator[tuple[Any, Any]]:
-    """Yield what is counted, ready, with its operands."""
+def counted(graphs: list[str]) -> Iterator[tuple[str, int, Plan]]:
+    """Yield what is counted: graph, columns and plan."""
     for name, n_cols, strategies in COUNTED:
-        if name not in graphs:
-            continue
-        graph = loaded(name)
-        for strategy in strategies:
-            plan = accelviz.plan(graph, strategy, n_cols)
-            ready = find_device("cuda").prepare(plan)
-            dense = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
-            yield ready, ready.placed(plan.operation.named(*dense))
+        for strategy in strategies if name in graphs else ():
+            yield name, n_cols, accelviz.plan(loaded(name), strategy, n_cols)
 
 
-def counters(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    cases = []
-    for name, n_cols, strategies in COUNTED:
-        for strategy in strategies if name in options.graphs else ():
-            plan = accelviz.plan("cora", strategy, n_cols)
-            kernels = (call.kernel for call in plan.calls)
-            cases += [(name, n_cols, strategy, kernel.entry) for kernel in kernels if kernel]
+def counters(options: argparse.Namespace) -> Iterator[Row]:
+    plans = list(counted(options.graphs))
     script = [__file__, "launch", "--graphs", *options.graphs]
-    wanted = [metric for metric, _ in METRICS.values()]
-    launches_counted = nsight.profile(script, {entry for *_, entry in cases}, wanted)
-    for (name, n_cols, strategy, entry), counts in zip(cases, launches_counted, strict=True):
-        row = {"graph": name, "columns": n_cols, "strategy": strategy, "kernel": entry}
-        yield row | {key: counts.get(metric, 0) * by for key, (metric, by) in METRICS.items()}
+    metrics = [metric for metric, _ in METRICS.values()]
+    cases = [(*case, plan, call) for *case, plan in plans for call in plan.calls if call.kernel]
+    launches = nsight.profile(script, [plan for *_, plan in plans], metrics)
+    for (name, n_cols, plan, call), counts in zip(cases, launches, strict=True):
+        row = {"graph": name, "columns": n_cols, "strategy": plan.name}
+        row |= {key: counts.get(metric, 0) * by for key, (metric, by) in METRICS.items()}
+        yield {**row, "kernel": call.kernel.entry}
 
 
 if __name__ == "__main__":

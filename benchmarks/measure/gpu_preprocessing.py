@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import cupy
 import numpy as np
 import pandas as pd
 from measure import TWINS
-from study import host_seconds, opened, parser, write
+from study import Row, host_seconds, opened, parser, record, write
 
 import accelviz
 from accelviz import measure
@@ -29,6 +28,7 @@ from accelviz.devices.cuda import uploaded
 from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.timing import event_seconds
 from accelviz.graph import Graph, Pattern
+from accelviz.measure.comparison import geometric_mean
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.lane_groups import LanePartition
 from accelviz.plans import Plan
@@ -47,29 +47,22 @@ def main() -> None:
     arguments.add_argument("--orders", nargs="+", default=orders, help="of twins' ids")
     options = arguments.parse_args()
     measured(opened("cora", "natural", False), "natural", 128, 1)  # compiles everything
-    rows = []
-    for name in options.graphs:
-        orders = options.orders if name.endswith("-twin") else ["natural"]
-        for order in orders:
-            graph = opened(name, order, bool(options.cache))
-            for n_cols in options.columns:
-                rows.append(measured(graph, order, n_cols, options.repeats))
-                show(rows[-1])
-    table = pd.DataFrame(rows)
+    rows = (
+        measured(opened(name, order, bool(options.cache)), order, n_cols, options.repeats)
+        for name in options.graphs
+        for order in (options.orders if name.endswith("-twin") else ["natural"])
+        for n_cols in options.columns
+    )
+    table = record(rows, options.output)
     write(table, options.output, float_format="%.2f")
-    for title, part in (
-        ("all", table),
-        ("above a million nonzeros", table[table["nnz"] > 1_000_000]),
-        ("below", table[table["nnz"] <= 1_000_000]),
-    ):
-        for ratio in ("gpu_ratio", "wall_ratio"):
-            mean = np.exp(np.log(part[ratio]).mean()) if len(part) else np.nan
-            print(f"{title}, {len(part)} cases: geometric mean of {ratio} {mean:.3f}")
+    for is_large, part in table.groupby(table["nnz"] > 1_000_000):
+        means = [f"{name} {geometric_mean(part[name]):.3f}" for name in ("gpu_ratio", "wall_ratio")]
+        print(f"{'above' if is_large else 'below'} a million nonzeros: {', '.join(means)}")
 
 
-def measured(graph: Graph, order: str, n_cols: int, repeats: int) -> dict[str, Any]:
+def measured(graph: Graph, order: str, n_cols: int, repeats: int) -> Row:
     """Measure one graph; times in microseconds, the first three of each kind are quartiles."""
-    host, host_seconds = planned_on_host(graph, n_cols)
+    host, on_host = planned_on_host(graph, n_cols)
     pattern = uploaded(graph)
     setting = (
         BlockSetting(host.workers_per_block, host.parameters["group_nzs"]),
@@ -99,14 +92,8 @@ def measured(graph: Graph, order: str, n_cols: int, repeats: int) -> dict[str, A
         "gpu": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
         "blocks": host.launch.n_blocks,
     }
-    for name, seconds in (
-        ("gpu", gpu),
-        ("wall", wall),
-        ("with_copies", with_copies),
-        ("spmm", spmm),
-        ("spmm_wall", spmm_wall),
-        ("host", host_seconds),
-    ):
+    times = {"gpu": gpu, "wall": wall, "with_copies": with_copies, "spmm": spmm}
+    for name, seconds in (times | {"spmm_wall": spmm_wall, "host": on_host}).items():
         for quartile, label in ((50, ""), (25, "_low"), (75, "_high")):
             row[f"{name}{label}_us"] = 1e6 * float(np.percentile(seconds, quartile))
     row["gpu_ratio"] = row["gpu_us"] / row["spmm_us"]
@@ -116,8 +103,7 @@ def measured(graph: Graph, order: str, n_cols: int, repeats: int) -> dict[str, A
     steps = step_seconds(
         lambda: preprocessing.launch(GPU, pattern, *setting, RECORD_STEPS=1), passes
     )
-    for step, seconds in steps.items():
-        row[f"{step}_us"] = 1e6 * seconds
+    row |= {f"{step}_us": 1e6 * seconds for step, seconds in steps.items()}
     row["rest_us"] = row["gpu_us"] - 1e6 * sum(steps.values())
     return row
 
@@ -153,23 +139,8 @@ def step_seconds(queue: Callable[[], Callable[[], object]], passes: int) -> dict
     for _ in range(WARMUP + HOST_REPEATS):
         queue()()
         times.append(np.diff(recorded.get()[: len(names) + 1].astype(np.int64)))
-    medians = np.median(times[WARMUP:], axis=0) * 1e-9
-    totals = dict.fromkeys((*SORT, *REST), 0.0)
-    for name, seconds in zip(names, medians, strict=True):
-        totals[name] += float(seconds)
-    return totals
-
-
-def show(row: dict[str, Any]) -> None:
-    steps = " ".join(f"{row[f'{step}_us']:.0f}" for step in (*SORT, *REST))
-    print(
-        f"{row['graph']:>22} {row['order']:<8} {row['nnz']:>11,} d={row['columns']}: "
-        f"GPU {row['gpu_us']:.1f}, wall {row['wall_us']:.1f}, copies {row['with_copies_us']:.0f}; "
-        f"spmm {row['spmm_us']:.1f}, wall {row['spmm_wall_us']:.1f}; host {row['host_us']:.0f} us; "
-        f"ratio {row['gpu_ratio']:.3f}, wall {row['wall_ratio']:.3f}; "
-        f"{row['passes']} passes, steps {steps}, rest {row['rest_us']:.0f}",
-        flush=True,
-    )
+    medians = pd.Series(np.median(times[WARMUP:], axis=0) * 1e-9, index=names)
+    return medians.groupby(level=0, sort=False).sum().to_dict()
 
 
 if __name__ == "__main__":

@@ -3,19 +3,15 @@
 Everything lies on the GPU and every plan is made. A time is the host's alone, of calls that do not
 wait for the GPU. The graph is small, so that the GPU is done before the host has the next call.
 
-    python benchmarks/measure/host_time.py host-time.csv
+    python benchmarks/measure/host_time.py --output host-time.csv
 """
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
+from study import Row, host_seconds, parser, record
 
 import accelviz
 from accelviz.devices import Device, find_device
@@ -28,24 +24,14 @@ EMPTY = KernelSpec("machine/machine.cu", "nothing", {"loads_in_flight": 1}, ())
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("path", type=Path, help="the CSV file to write")
-    parser.add_argument("--graph", default="cora")
-    parser.add_argument("--columns", type=int, default=16)
-    parser.add_argument("--repeats", type=int, default=50)
-    options = parser.parse_args()
+    arguments = parser(__doc__, repeats=50)
+    arguments.add_argument("--graph", default="cora")
+    arguments.add_argument("--columns", type=int, default=16)
+    options = arguments.parse_args()
     device = find_device("cuda")
     device.require()
-    rows = [
-        {"call": name, **microseconds(call, options.repeats)}
-        for name, call in calls(device, options.graph, options.columns)
-    ]
-    table = pd.DataFrame(rows)
-    table["over_empty_us"] = table["median_us"] - table["median_us"].iloc[0]
-    for name, value in device.hardware().items():
-        table[name] = value
-    print(table.iloc[:, :5].round(2).to_string(index=False))
-    table.to_csv(options.path, index=False)
+    cases = calls(device, options.graph, options.columns)
+    record(times(cases, options.repeats), options.output, device.hardware())
 
 
 def calls(
@@ -69,7 +55,7 @@ def calls(
         return
     # PyTorch wants both kinds of indices in one type.
     indices = (graph.row_pointers.astype(np.int32), graph.column_indices)
-    arrays = *indices, graph.values  # noqa: PD011
+    arrays = *indices, graph.values
     tensors = (torch.from_numpy(array.copy()).to("cuda") for array in arrays)
     matrix = torch.sparse_csr_tensor(*tensors, size=graph.shape)
     dense = torch.from_numpy(features(graph.shape[1], n_cols)).to("cuda")
@@ -85,22 +71,21 @@ def empty_launch(device: Device) -> Callable[[], object]:
     return lambda: function((1,), (32,), ())
 
 
-def microseconds(call: Callable[[], object], repeats: int) -> dict[str, Any]:
-    """Return the median and the quartiles of the host's time for a call."""
-    import cupy  # not before --help is shown where there is none
+def times(cases: Iterator[tuple[str, Callable[[], object]]], repeats: int) -> Iterator[Row]:
+    """Yield the median and the quartiles of the host's time for each call."""
+    import cupy
 
-    wait = cupy.cuda.Device().synchronize
-    for _ in range(CALLS):
-        call()
-    times = np.empty(repeats)
-    for i in range(repeats):
-        wait()
-        start = time.perf_counter()
-        for _ in range(CALLS):
-            call()
-        times[i] = (time.perf_counter() - start) / CALLS * 1e6
-    low, median, high = np.percentile(times, [25, 50, 75])
-    return {"median_us": median, "quartile_1_us": low, "quartile_3_us": high}
+    empty = np.nan
+    for name, call in cases:
+        seconds = np.empty(repeats)
+        for i in range(repeats):
+            cupy.cuda.Device().synchronize()
+            warmup = CALLS if i == 0 else 0
+            seconds[i] = host_seconds(call, CALLS, warmup).sum() / CALLS
+        low, median, high = np.percentile(1e6 * seconds, [25, 50, 75])
+        empty = median if np.isnan(empty) else empty
+        quartiles = {"median_us": median, "quartile_1_us": low, "quartile_3_us": high}
+        yield {"call": name, **quartiles, "over_empty_us": median - empty}
 
 
 if __name__ == "__main__":

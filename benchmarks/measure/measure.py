@@ -25,13 +25,12 @@ from typing import Any
 
 import pandas as pd
 from scipy import sparse
-from study import opened, use_cache
+from study import opened, parser, use_cache, write
 
 import accelviz
 from accelviz.datasets import TABLE_ONE, bundled_graphs, load_graph
-from accelviz.devices import DEVICES, find_device
+from accelviz.devices import choose
 from accelviz.errors import AccelvizError
-from accelviz.files import written_whole
 from accelviz.graph import Graph
 from accelviz.measure.harness import COLUMNS, STATES
 from accelviz.measure.ladder import ladder
@@ -51,11 +50,16 @@ VARIANTS: tuple[Case, ...] = (
     ),
     ("gnnadvisor", {"ngs": None}),
 )
-TWINS = [f"{name}-twin" for name in sorted(TABLE_ONE, key=lambda name: TABLE_ONE[name].edges)]
+
+
+def twins(*names: str) -> list[str]:
+    """Name the twins of graphs."""
+    return [f"{name}-twin" for name in names]
+
+
+TWINS = twins(*sorted(TABLE_ONE, key=lambda name: TABLE_ONE[name].edges))
 #: The sixteen that the targets for our own strategy speak of: without the two that take minutes.
 SIXTEEN = [name for name in TWINS if name not in ("reddit-twin", "products-twin")]
-#: From one thread a row to our own strategy.
-LADDER: tuple[Case, ...] = tuple(ladder().values())
 #: Settings around those that the rule of `lane_groups` chooses.
 LANE_SETTINGS: tuple[Case, ...] = (
     "lane_groups",
@@ -91,16 +95,16 @@ class Study:
     summary: str
     graphs: Sequence[str]
     columns: Sequence[int]
-    states: tuple[str, ...]
+    states: tuple[str, ...] = ("warm",)
     cases: tuple[Case, ...] | None = None
     variants: tuple[Case, ...] = ()
     spares_row_thread: bool = False
     operation: str = "spmm"
 
-    def chosen(self) -> list[Case]:
+    def all_cases(self) -> list[Case]:
         """Return the cases with the variants."""
-        every = self.cases if self.cases is not None else tuple(accelviz.strategies(self.operation))
-        return [*every, *self.variants]
+        cases = accelviz.strategies(self.operation) if self.cases is None else self.cases
+        return [*cases, *self.variants]
 
 
 STUDIES = {
@@ -115,19 +119,17 @@ STUDIES = {
     "columns": Study(
         "four systems at every column count, warm (Figure 6)",
         [
-            *("pubmed-twin", "artist-twin", "collab-twin", "com-amazon-twin"),
-            *("arxiv-twin", "twitter-partial-twin", "youtube-twin", "ovcar-8h-twin"),
+            *twins("pubmed", "artist", "collab", "com-amazon"),
+            *twins("arxiv", "twitter-partial", "youtube", "ovcar-8h"),
         ],
         range(16, 129),
-        ("warm",),
-        ("accel_gcn", "gnnadvisor", "graphblast", "cusparse"),
+        cases=("accel_gcn", "gnnadvisor", "graphblast", "cusparse"),
     ),
     "ablations": Study(
         "Accel-GCN without its partition, its combined warp, or both, warm (Figures 7 and 8)",
         TWINS,
         sorted([*range(16, 129, 8), 17, 33, 50, 65, 100, 127]),
-        ("warm",),
-        tuple(
+        cases=tuple(
             ("accel_gcn", {"partition": partition, "combined_warp": combined})
             for partition in ("block", "warp")
             for combined in (True, False)
@@ -135,10 +137,9 @@ STUDIES = {
     ),
     "sweeps": Study(
         "Accel-GCN with other settings than the published one, warm",
-        ["cora", "pubmed", "collab-twin", "artist-twin", "com-amazon-twin", "citation-twin"],
+        ["cora", "pubmed", *twins("collab", "artist", "com-amazon", "citation")],
         (16, 32, 64, 128),
-        ("warm",),
-        tuple(
+        cases=tuple(
             ("accel_gcn", {"max_block_warps": block_warps, "max_warp_nzs": warp_nzs})
             for block_warps in (1, 2, 4, 6, 8, 12, 16, 24, 32)
             for warp_nzs in (8, 16, 32, 64, 128)
@@ -148,47 +149,37 @@ STUDIES = {
         "our own strategy against those it should be ahead of, warm (docs/performance.md)",
         [*SIXTEEN, *bundled_graphs()],
         (16, 17, 32, 33, 48, 50, 64, 96, 100, 128),
-        ("warm",),
-        ("lane_groups", "cusparse", "gnnadvisor", "accel_gcn"),
-        (("cusparse", {"preprocess": False}),),
+        cases=("lane_groups", "cusparse", "gnnadvisor", "accel_gcn"),
+        variants=(("cusparse", {"preprocess": False}),),
     ),
     "ladder": Study(
         "from one thread a row to our own strategy, a change at a time, warm (lesson 12)",
-        [*("com-amazon-twin", "ovcar-8h-twin", "citation-twin", "ppa-twin")],
+        twins("com-amazon", "ovcar-8h", "citation", "ppa"),
         (32, 128),
-        ("warm",),
-        LADDER,
+        cases=tuple(ladder().values()),
     ),
     "lanes": Study(
         "other settings of our own strategy than its rule chooses, warm",
-        ["mit8", "pubmed", "artist-twin", "collab-twin", "com-amazon-twin", "ovcar-8h-twin"],
+        ["mit8", "pubmed", *twins("artist", "collab", "com-amazon", "ovcar-8h")],
         (16, 32, 64, 96, 128),
-        ("warm",),
-        LANE_SETTINGS,
+        cases=LANE_SETTINGS,
     ),
     "half": Study(
         "our own strategy with features kept in 16 bits, warm",
-        [
-            *("collab-twin", "com-amazon-twin", "ovcar-8h-twin", "youtube-twin", "yelp-twin"),
-            "citation-twin",
-        ],
+        twins("collab", "com-amazon", "ovcar-8h", "youtube", "yelp", "citation"),
         (32, 64, 96, 128),
-        ("warm",),
-        (
+        cases=(
             "lane_groups",
-            ("lane_groups", {"storage": "float16"}),
-            ("lane_groups", {"storage": "bfloat16"}),
+            *(("lane_groups", {"storage": storage}) for storage in ("float16", "bfloat16")),
         ),
     ),
     "sddmm": Study(
         "every strategy of SDDMM on the bundled graphs and six twins, warm (docs/sddmm.md)",
         [
             *bundled_graphs(),
-            *("com-amazon-twin", "collab-twin", "amazon0601-twin", "yelp-twin"),
-            *("citation-twin", "ppa-twin"),
+            *twins("com-amazon", "collab", "amazon0601", "yelp", "citation", "ppa"),
         ],
         (16, 32, 64, 128),
-        ("warm",),
         variants=(("cusparse", {"preprocess": False}),),
         operation="sddmm",
     ),
@@ -197,7 +188,6 @@ STUDIES = {
             f"every strategy of {operation} on the bundled graphs, warm (the explorer's times)",
             list(bundled_graphs()),
             (16, 32, 64, 128),
-            ("warm",),
             operation=operation,
         )
         for operation in OTHERS
@@ -220,22 +210,18 @@ STUDIES = {
 
 def main() -> None:
     options = parsed()
-    if options.cache:
-        use_cache(options.cache)
     if options.study == "prepare":
         prepare(options.graphs, options.order, options.processes)
         return
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    study = STUDIES[options.study]
-    chosen = [
-        case for case in study.chosen() if named(case) in (options.strategies or [named(case)])
+    study, columns = STUDIES[options.study], options.columns
+    cases = [
+        case for case in study.all_cases() if named(case) in (options.strategies or [named(case)])
     ]
-    cases = runnable(chosen, options.device, study.operation)
-    columns = options.columns
+    cases = runnable(cases, options.device, study.operation)
     ends = sorted({min(columns), max(columns)})
-    warm = Study("", [WARM_UP], ends, ("warm",), operation=study.operation)
+    warm = Study("", [WARM_UP], ends, operation=study.operation)
     run(warm, load_graph(WARM_UP), cases, ends, options.device, repeats=1, path=None)
-
     begin = time.perf_counter()
     for i, name in enumerate(options.graphs):
         if time.perf_counter() - begin > options.seconds:
@@ -263,51 +249,37 @@ def named(case: Case) -> str:
 
 
 def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    words = parser.add_subparsers(dest="study", required=True, metavar="WHAT")
-    for name, study in STUDIES.items():
-        word = words.add_parser(name, help=study.summary, description=study.summary)
-        word.add_argument("--output", required=True, type=Path, help="CSV to add to")
-        word.add_argument("--strategies", nargs="+", help="these alone of the study's")
-        word.add_argument("--columns", nargs="+", type=int, default=list(study.columns))
-        word.add_argument("--repeats", type=int, default=20, help="timed runs of each case")
-        word.add_argument("--device", default="auto", help="auto, cuda or cpu")
-        word.add_argument(
-            "--seconds", type=float, default=float("inf"), help="begin no other graph after these"
-        )
-        _about_graphs(word, study.graphs)
-    word = words.add_parser("prepare", help="make the graphs, in parallel, and keep them on disk")
-    word.add_argument("--processes", type=int, default=os.cpu_count())
-    _about_graphs(word, TWINS)
-    return parser.parse_args()
-
-
-def _about_graphs(word: argparse.ArgumentParser, graphs: Sequence[str]) -> None:
-    word.add_argument(
-        "--graphs", nargs="+", default=list(graphs), help="names that load_graph takes"
-    )
-    word.add_argument(
-        "--order", choices=["natural", "shuffled"], default="natural", help="of twins' ids"
-    )
-    word.add_argument(
-        "--cache",
-        nargs="?",
-        const=os.environ.get("ACCELVIZ_CACHE", ""),
-        metavar="FOLDER",
-        help="keep twins on disk, in the user's cache folder or in this one",
-    )
+    options = parser(__doc__, repeats=20, output=False)
+    lines = [f"  {name:<24} {study.summary}" for name, study in STUDIES.items()]
+    lines.append(f"  {'prepare':<24} make the graphs, in parallel, and keep them on disk")
+    options.epilog = "\n".join(["what to measure:", *lines])
+    options.add_argument("study", choices=[*STUDIES, "prepare"], metavar="WHAT")
+    options.add_argument("--output", type=Path, help="CSV to add to")
+    options.add_argument("--graphs", nargs="+", help="names that load_graph takes, not the study's")
+    options.add_argument("--columns", nargs="+", type=int, help="not the study's")
+    options.add_argument("--strategies", nargs="+", help="these alone of the study's")
+    options.add_argument("--device", default="auto", help="auto, cuda or cpu")
+    unlimited, text = float("inf"), "begin no other graph after these"
+    options.add_argument("--seconds", type=float, default=unlimited, help=text)
+    options.add_argument("--processes", type=int, default=os.cpu_count(), help="of prepare")
+    options.add_argument("--order", choices=["natural", "shuffled"], default="natural")
+    text, folder = "keep twins on disk, in the user's cache folder or in this one", "ACCELVIZ_CACHE"
+    const = os.environ.get(folder, "")
+    options.add_argument("--cache", nargs="?", const=const, metavar="FOLDER", help=text)
+    chosen = options.parse_args()
+    study = STUDIES.get(chosen.study)
+    if study is not None and chosen.output is None:
+        options.error("--output is missing")
+    chosen.graphs = chosen.graphs or list(study.graphs if study else TWINS)
+    chosen.columns = chosen.columns or list(study.columns if study else ())
+    if chosen.cache:
+        use_cache(chosen.cache)
+    return chosen
 
 
 def runnable(cases: Sequence[Case], device: str, operation: str) -> list[Case]:
-    """Return the cases that the device can run, and say which it cannot."""
-    if device == "auto":
-        executor = next(
-            device for device in DEVICES if device.timed and device.unavailable_reason() is None
-        )
-    else:
-        executor = find_device(device)
+    """Return the cases that the device can run, and print which it cannot."""
+    executor = choose(device, timed=True)
     tiny = load_graph(sparse.eye_array(1, format="csr"))
     usable = []
     for case in cases:
@@ -328,13 +300,13 @@ def parts(
     study: Study, cases: Sequence[Case], columns: Sequence[int], nonzeros: int
 ) -> Iterator[tuple[list[Case], list[int]]]:
     """Split the work by column counts into what one call measures: all of a ratio in one run."""
-    everything = list(columns)
+    of_all = list(columns)
     if study.spares_row_thread:
         small = nonzeros < ROW_THREAD_NONZEROS
-        everything = [d for d in columns if small and d in ROW_THREAD_COLUMNS]
+        of_all = [d for d in columns if small and d in ROW_THREAD_COLUMNS]
     others = [case for case in cases if case != ROW_THREAD]
-    rest = [d for d in columns if d not in everything]
-    for some, counts in ((list(cases), everything), (others, rest)):
+    rest = [d for d in columns if d not in of_all]
+    for some, counts in ((list(cases), of_all), (others, rest)):
         if some and counts:
             yield some, counts
 
@@ -366,32 +338,24 @@ def run(
 def forget_unfinished(
     path: Path, graph: str, operation: str, columns: Sequence[int], rows: int
 ) -> None:
-    """Take the last column count out of a CSV if the run was stopped in the middle of it.
+    """Remove the last column count from a CSV if the run was stopped in the middle of it.
 
-    Ratios belong inside one run, so what it had measured there would have nothing to be compared
-    with; it is measured again with the rest.
+    It is measured again with the rest, because ratios belong inside one run.
     """
-    if not path.exists():
-        return
-    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    table = pd.read_csv(path, dtype=str, keep_default_na=False) if path.exists() else pd.DataFrame()
     if table.empty:
         return
-    last = table.iloc[-1]
-    alike = ["run", "graph", "operation", "columns"]
+    last, alike = table.iloc[-1], ["run", "graph", "operation", "columns"]
     group = (table[alike] == last[alike]).all(axis=1)
-    if (last["graph"], last["operation"]) != (graph, operation) or int(
-        last["columns"]
-    ) not in columns:
-        return
+    is_last = (last["graph"], last["operation"]) == (graph, operation)
     failed = int((table.loc[group, "problem"] != "").sum())  # one row each, whatever the states
-    if failed == 0 and int(group.sum()) < rows:
-        with written_whole(path) as temporary:
-            table[~group].to_csv(temporary, index=False)
+    if is_last and int(last["columns"]) in columns and not failed and int(group.sum()) < rows:
+        write(table[~group], path)
         print(f"measuring {graph} with {last['columns']} columns again: it was not finished")
 
 
 def report(path: Path) -> None:
-    """Say what the CSV holds now, and what went wrong."""
+    """Print what the CSV holds now, and what went wrong."""
     if not path.exists():
         return
     table = pd.read_csv(path)

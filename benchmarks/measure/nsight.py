@@ -8,43 +8,33 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 
+from accelviz import measure
+from accelviz.devices import find_device
+from accelviz.plans import Plan
+
+
+def launch(plans: Iterable[Plan]) -> None:
+    """Run plans once each on random inputs: what a script under `profile` does."""
+    for plan in plans:
+        ready = find_device("cuda").prepare(plan)
+        dense = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
+        ready.run(ready.placed(plan.operation.named(*dense)))
+
 
 def profile(
-    script: Sequence[str],
-    entries: Iterable[str],
-    metrics: Iterable[str],
-    *,
-    warm: bool = False,
+    script: Sequence[str], plans: Iterable[Plan], metrics: Iterable[str], *, warm: bool = False
 ) -> list[dict[str, float]]:
-    """Run `python *script` under ncu.
+    """Run `python *script` under ncu; return the counters of each launch of the plans' kernels.
 
-    Parameters
-    ----------
-    script : sequence of str
-        File and arguments.
-    entries : iterable of str
-        Names of the kernels to count; other launches run as they are.
-    metrics : iterable of str
-        Nsight Compute's counters.
-    warm : bool
-        Leave in the caches what they hold; otherwise ncu empties them before each pass.
-
-    Returns
-    -------
-    list of dict
-        The counters of each launch, in order; one that does not apply to it is missing. The clocks
-        are left as they are.
-
-    Raises
-    ------
-    SystemExit
-        If ncu fails, with what it says.
+    A counter that does not apply to a launch is missing. The clocks are left as they are. The
+    caches are emptied before each pass, unless `warm`. If ncu fails, so does the script.
     """
     chosen = sorted(set(metrics))
+    entries = sorted({call.kernel.entry for plan in plans for call in plan.calls if call.kernel})
     answer = subprocess.run(
         [
             *("ncu", "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base"),
-            *("--kernel-name", f"regex:^({'|'.join(sorted(set(entries)))})$"),
+            *("--kernel-name", f"regex:^({'|'.join(entries)})$"),
             *("--cache-control", "none" if warm else "all"),
             *("--metrics", ",".join(chosen), sys.executable, *script),
         ],

@@ -10,17 +10,16 @@ strategy, a graph and a column count.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 OPERATIONS = {
     "spmm": ("accel_gcn", "lane_groups", "window_tiles", "windows", "merge_path", "gnnadvisor"),
@@ -73,48 +72,43 @@ def ask(process: subprocess.Popen[str], case: dict[str, Any]) -> dict[str, Any]:
     raise SystemExit("a process ended before it answered")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("old", type=Path, help="a checkout")
-    parser.add_argument("new", type=Path, help="another")
-    parser.add_argument("--operations", nargs="+", default=OPERATIONS, choices=OPERATIONS)
-    parser.add_argument("--graphs", nargs="+", default=GRAPHS, help="names that load_graph takes")
-    parser.add_argument("--columns", nargs="+", type=int, default=COLUMNS)
-    parser.add_argument("--rounds", type=int, default=3, help="turns of each checkout")
-    parser.add_argument("--repeats", type=int, default=50, help="timed runs of a turn")
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--output", type=Path, help="CSV, written after each case")
-    options = parser.parse_args()
-    checkouts = {"old": start(options.old), "new": start(options.new)}
-    rows = []
-    for name in options.operations:
-        for strategy, graph, columns in itertools.product(
-            OPERATIONS[name], options.graphs, options.columns
+def cases(options: Any, checkouts: dict[str, subprocess.Popen[str]]) -> Iterator[dict[str, Any]]:
+    """Time each case in turns; keep the shortest time of each checkout."""
+    for operation in options.operations:
+        for case in itertools.product(
+            [operation], OPERATIONS[operation], options.graphs, options.columns
         ):
-            case = dict(zip(CASE, (name, strategy, graph, columns), strict=True))
-            more = {"repeats": options.repeats, "device": options.device}
-            row: dict[str, Any] = dict(case)
-            for turn, (side, process) in itertools.product(
-                range(options.rounds), checkouts.items()
-            ):
-                answer = ask(process, case | more)
-                row[f"{side}_us"] = np.nanmin([row.get(f"{side}_us", np.inf), answer["us"]])
-                row["problem"] = row.get("problem") or answer["problem"]
-                if turn == 0 and answer["problem"]:
-                    print(f"{side} {case}: {answer['problem'][:200]}", file=sys.stderr)
-            rows.append(row | {"ratio": row["old_us"] / row["new_us"]})
-            if options.output:
-                pd.DataFrame(rows).to_csv(options.output, index=False)
-        times = pd.DataFrame(rows).query("operation == @name and ratio > 0 and ratio < inf")
-        if len(times):
-            worst, mean = times.loc[times.ratio.idxmin()], np.exp(np.log(times.ratio).mean())
-            where = ", ".join(str(worst[key]) for key in CASE[1:])
-            print(
-                f"{name}: {len(times)} cases, old / new {mean:.3f}; worst {worst.ratio:.3f} {where}"
-            )
-            sys.stdout.flush()
+            row: dict[str, Any] = dict(zip(CASE, case, strict=True))
+            task = {**row, "repeats": options.repeats, "device": options.device}
+            row |= {"old_us": np.inf, "new_us": np.inf, "problem": ""}
+            for _ in range(options.rounds):
+                for side, process in checkouts.items():
+                    answer = ask(process, task)
+                    row[f"{side}_us"] = np.nanmin([row[f"{side}_us"], answer["us"]])
+                    row["problem"] = row["problem"] or answer["problem"]
+            yield {**row, "ratio": row["old_us"] / row["new_us"]}
+
+
+def main() -> None:
+    from study import parser, record  # of this checkout: the processes import another's package
+
+    arguments = parser(__doc__, graphs=GRAPHS, columns=COLUMNS, repeats=50, output=False)
+    arguments.add_argument("old", type=Path, help="a checkout")
+    arguments.add_argument("new", type=Path, help="another")
+    arguments.add_argument("--operations", nargs="+", default=OPERATIONS, choices=OPERATIONS)
+    arguments.add_argument("--rounds", type=int, default=3, help="turns of each checkout")
+    arguments.add_argument("--device", default="cuda")
+    arguments.add_argument("--output", type=Path, help="CSV, written after each case")
+    options = arguments.parse_args()
+    checkouts = {"old": start(options.old), "new": start(options.new)}
+    table = record(cases(options, checkouts), options.output)
     for process in checkouts.values():
         process.terminate()
+    for name, times in table.query("ratio > 0 and ratio < inf").groupby("operation", sort=False):
+        worst, mean = times.loc[times.ratio.idxmin()], np.exp(np.log(times.ratio).mean())
+        where = ", ".join(str(worst[key]) for key in CASE[1:])
+        text = f"{len(times)} cases, old / new {mean:.3f}; worst {worst.ratio:.3f} {where}"
+        print(f"{name}: {text}")
 
 
 if __name__ == "__main__":

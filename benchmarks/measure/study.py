@@ -62,6 +62,22 @@ def opened(name: str, order: str = "natural", cache: bool = False) -> Graph:
     return load_graph(name, order=order, cache=cache)
 
 
+def edge_index(graph: Graph) -> Any:
+    """Return a graph's edges as PyTorch Geometric has them, on the GPU."""
+    import torch
+
+    rows = np.repeat(np.arange(graph.n_rows), graph.degrees)
+    return torch.from_numpy(np.stack([graph.column_indices.astype(np.int64), rows])).cuda()
+
+
+def forget_torch() -> None:
+    """Give back what PyTorch's pool holds and nobody uses, and begin its peak anew."""
+    import torch
+
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+
+
 def machine(device: str = "cuda") -> Row:
     """Name the hardware and the source."""
     return {"hardware": hardware(device)["hardware"], "commit": source_commit()}
@@ -88,6 +104,12 @@ def write(table: pd.DataFrame, path: Path, **options: Any) -> None:
     """Write a CSV; an interrupted run leaves the old one whole."""
     with written_whole(path) as temporary:
         table.to_csv(temporary, index=False, **options)
+
+
+def append(rows: Iterable[Row], path: Path) -> None:
+    """Add rows to a CSV as they come."""
+    for row in rows:
+        pd.DataFrame([row]).to_csv(path, mode="a", header=not path.exists(), index=False)
 
 
 def host_seconds(

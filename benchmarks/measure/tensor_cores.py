@@ -18,6 +18,7 @@ warm.
 from __future__ import annotations
 
 import argparse
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from study import machine, median_us, parser, record
+from study import Row, machine, median_us, parser, record
 
 import accelviz
 from accelviz.datasets import bundled_graphs
@@ -39,11 +40,19 @@ SIDE, BLOCK = 4096, 16
 BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 STRATEGIES = ("tc_gnn", "lane_groups", "cusparse")
 GRAPHS = ("cora", "pubmed", "facebook", "ca-astroph", "mit8", "collab", "amazon0601", "yelp")
-#: What `all` measures with this script, and where it goes.
-FILES = {
-    "tiles": "tensor-tiles.csv",
-    "density --columns 16 128": "tensor-density-h200.csv",
-    "graphs": "tensor-graphs-h200.csv",
+ACCURACY = "tensor-accuracy-h200.csv"
+TRAINED = ("--cases gcn:cora --seeds 10 --strategy", "--cases agnn:cora --seeds 5 --strategy")
+#: What `all` runs, and where it goes.
+RUNS = {
+    "tensor_cores.py tiles": "tensor-tiles.csv",
+    "tensor_cores.py density --columns 16 128": "tensor-density-h200.csv",
+    "tensor_cores.py graphs": "tensor-graphs-h200.csv",
+    "tensor_modes.py": "tensor-modes-h200.csv.gz",
+    **{
+        f"training_accuracy.py --device cuda --everywhere {cases} {strategy}": ACCURACY
+        for cases in TRAINED
+        for strategy in ("lane_groups", "tc_gnn", "window_tiles")
+    },
 }
 #: Of a tile of the sparse operand of an SpMM, and of the result of an SDDMM.
 TILES = {"spmm": (16, 8), "sddmm": (16, 16)}
@@ -59,26 +68,22 @@ def main() -> None:
     if options.study == "all":
         measure_all(options.output)
     else:
+        studies = {"tiles": tiles, "density": density, "graphs": graphs}
         about = {} if options.study == "tiles" else machine()
-        record(globals()[options.study](options), options.output, about)
+        record(studies[options.study](options), options.output, about)
 
 
 def measure_all(folder: Path) -> None:
     """Run every measurement of the chapter, one after the other; stop at what fails."""
     folder.mkdir(parents=True, exist_ok=True)
-    runs = [(Path(__file__).name, study, file) for study, file in FILES.items()]
-    runs.append(("tensor_modes.py", "", "tensor-modes-h200.csv.gz"))
-    for cases, seeds in (("gcn:cora", 10), ("agnn:cora", 5)):
-        for strategy in ("lane_groups", "tc_gnn", "window_tiles"):
-            how = f"{cases} --seeds {seeds} --strategy {strategy} --everywhere --device cuda"
-            runs.append(("training_accuracy.py", f"--cases {how}", "tensor-accuracy-h200.csv"))
-    for script, arguments, file in runs:
-        command = [sys.executable, Path(__file__).with_name(script), *arguments.split()]
-        print(*command[1:], flush=True)
+    for run, file in RUNS.items():
+        script, *arguments = shlex.split(run)
+        print(run, flush=True)
+        command = [sys.executable, Path(__file__).with_name(script), *arguments]
         subprocess.run([*command, "--output", folder / file], check=True)
 
 
-def tiles(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def tiles(options: argparse.Namespace) -> Iterator[Row]:
     """Count tiles with a nonzero: as the matrix stands, with columns condensed, in Rabbit order."""
     for name in options.graphs or bundled_graphs():
         graph = accelviz.load_graph(name)
@@ -103,19 +108,19 @@ def tiles(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             }
 
 
-def density(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Time every way of multiplying a matrix of dense blocks."""
+def density(options: argparse.Namespace) -> Iterator[Row]:
+    """Time a matrix of dense blocks as every strategy and library multiplies it."""
     for blocks in BLOCKS:
-        graph, places = dense_blocks(blocks)
+        graph, block_columns = dense_blocks(blocks)
         about = {"blocks_of_window": blocks, "density": graph.nnz / SIDE**2}
         for n_cols in options.columns:
             work = 2 * graph.nnz * n_cols
             rows = strategies(graph, n_cols, options.repeats)
-            for row in chain(rows, libraries(graph, places, n_cols, options.repeats)):
+            for row in chain(rows, libraries(graph, block_columns, n_cols, options.repeats)):
                 yield {**about, **row, "gflops": round(work / row["median_us"] / 1e3, 1)}
 
 
-def graphs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def graphs(options: argparse.Namespace) -> Iterator[Row]:
     """Time SpMM and SDDMM on real graphs and twins."""
     for name in options.graphs or GRAPHS:
         graph = accelviz.load_graph(name)
@@ -126,20 +131,13 @@ def graphs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     yield {"graph": graph.name, "reuse": reuse, **row}
 
 
-def strategies(
-    graph: Graph, n_cols: int, repeats: int, operation: str = "spmm"
-) -> Iterator[dict[str, Any]]:
+def strategies(graph: Graph, n_cols: int, repeats: int, operation: str = "spmm") -> Iterator[Row]:
     """Check and time the strategies, with random signed weights."""
     available = [
         name for name in STRATEGIES if name != "cusparse" or cusparse.unavailable_reason() is None
     ]
-    table = accelviz.benchmark(
-        *(graph, available, n_cols),
-        operation=operation,
-        repeats=repeats,
-        states=["warm"],
-        progress=False,
-    )
+    options = {"operation": operation, "repeats": repeats, "states": ["warm"], "progress": False}
+    table = accelviz.benchmark(graph, available, n_cols, **options)
     wanted = ["operation", "strategy", "columns", "dtype", "median_us", "error_over_bound"]
     yield from table[wanted].to_dict("records")
 
@@ -148,16 +146,16 @@ def dense_blocks(count: int) -> tuple[Graph, np.ndarray[Any, Any]]:
     """Make a matrix with `count` dense blocks in each window, and the block columns of each."""
     rng = np.random.default_rng(count)
     windows = SIDE // BLOCK
-    places = np.stack([np.sort(rng.choice(windows, count, replace=False)) for _ in range(windows)])
-    columns = (places[:, :, None] * BLOCK + np.arange(BLOCK)).reshape(windows, -1)
+    blocks = np.stack([np.sort(rng.choice(windows, count, replace=False)) for _ in range(windows)])
+    columns = (blocks[:, :, None] * BLOCK + np.arange(BLOCK)).reshape(windows, -1)
     indices = np.repeat(columns, BLOCK, axis=0).astype(np.int32)
     pointers = np.arange(SIDE + 1, dtype=np.int64) * columns.shape[1]
     values = rng.standard_normal(indices.size).astype(np.float32)
     name = f"{count} blocks a window"
-    return Graph(pointers, indices.ravel(), values, (SIDE, SIDE), name), places.astype(np.int32)
+    return Graph(pointers, indices.ravel(), values, (SIDE, SIDE), name), blocks.astype(np.int32)
 
 
-def libraries(graph: Graph, places: Any, n_cols: int, repeats: int) -> Iterator[dict[str, Any]]:
+def libraries(graph: Graph, block_columns: Any, n_cols: int, repeats: int) -> Iterator[Row]:
     """Check and time Blocked-ELL in float32 and float16, and the dense product."""
     import cupy
     from cupy._core import _routines_linalg as linalg
@@ -165,50 +163,41 @@ def libraries(graph: Graph, places: Any, n_cols: int, repeats: int) -> Iterator[
     from accelviz.devices.cuda.timing import event_seconds
 
     X = cupy.asarray(np.random.default_rng(1).standard_normal((SIDE, n_cols), dtype=np.float32))
-    weights = graph.values
-    ell = cupy.asarray(weights.reshape(SIDE, -1))
+    ell = cupy.asarray(graph.values.reshape(SIDE, -1))
     dense = cupy.asarray(graph.adjacency.toarray())
     exact = dense.astype(np.float64) @ X.astype(np.float64)
     magnitude = abs(dense.astype(np.float64)) @ abs(X.astype(np.float64))
     Y = cupy.empty((SIDE, n_cols), np.float32)
 
-    def row(name: str, dtype: str, run: Callable[[], object], result: Any) -> dict[str, Any]:
+    def row(name: str, dtype: str, run: Callable[[], object], result: Any) -> Row:
         run()
         error = float((abs(result - exact) / magnitude).max())
         assert error < 1e-2, f"{name} in {dtype} is wrong: {error}"
+        about = {"operation": "spmm", "strategy": name, "columns": n_cols, "dtype": dtype}
         times = event_seconds(run, repeats, 3)
-        return {
-            "operation": "spmm",
-            "strategy": name,
-            "columns": n_cols,
-            "dtype": dtype,
-            "median_us": median_us(times),
-            "error": error,
-        }
+        return {**about, "median_us": median_us(times), "error": error}
 
-    # What it keeps in float32 it multiplies in TF32, as its errors show.
+    # Blocked-ELL multiplies float32 in TF32, as its errors show.
     kinds = (("tf32", np.float32, _R_32F), ("float16", np.float16, _R_16F))
     for dtype_name, dtype, kind in kinds if cusparse.unavailable_reason() is None else ():
         out = Y.astype(dtype)
-        run = blocked_ell(places, ell.astype(dtype), X.astype(dtype), out, kind)
+        run = blocked_ell(block_columns, ell.astype(dtype), X.astype(dtype), out, kind)
         yield row("blocked_ell", dtype_name, run, out)
     before = linalg.get_compute_type(np.float32)
-    for dtype_name, compute in (
-        ("float32", linalg.COMPUTE_TYPE_FP32),
-        ("tf32", linalg.COMPUTE_TYPE_TF32),
-    ):
+    types = {"float32": linalg.COMPUTE_TYPE_FP32, "tf32": linalg.COMPUTE_TYPE_TF32}
+    for dtype_name, compute in types.items():
         linalg.set_compute_type(np.float32, compute)
         yield row("dense", dtype_name, lambda: cupy.matmul(dense, X, out=Y), Y)
     linalg.set_compute_type(np.float32, before)
 
 
-def blocked_ell(places: Any, values: Any, X: Any, out: Any, kind: int) -> Callable[[], None]:
+def blocked_ell(block_columns: Any, values: Any, X: Any, out: Any, kind: int) -> Callable[[], None]:
     """Return a call of cuSPARSE's SpMM on a matrix of blocks, everything described beforehand."""
     import cupy
     from nvmath.bindings import cusparse as library
 
     n_cols, ell_columns = X.shape[1], values.shape[1]
-    handle, index = library.create(), cupy.asarray(places)
+    handle, index = library.create(), cupy.asarray(block_columns)
     matrix = library.create_blocked_ell(
         *(SIDE, SIDE, BLOCK, ell_columns, index.data.ptr, values.data.ptr),
         *(library.IndexType.INDEX_32I, 0, kind),

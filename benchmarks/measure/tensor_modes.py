@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from study import host_seconds, machine, median_us, opened, parser, record
+from study import Row, host_seconds, machine, median_us, opened, parser, record
 
 from accelviz import measure
 from accelviz.devices import find_device
@@ -27,7 +27,7 @@ from accelviz.errors import AccelvizError
 from accelviz.graph import Graph, Pattern
 from accelviz.ordering import vertex_order
 from accelviz.partition.windows import row_windows
-from accelviz.plans import Operation, Plan
+from accelviz.plans import Operation
 from accelviz.strategies import SDDMM, SPMM, find_strategy
 from accelviz.strategies.choice import sampled_reuse
 from accelviz.strategies.translation import translate_windows
@@ -42,29 +42,24 @@ MODES = ("3xtf32", "tf32", "float16")
 ROWS_OF_WINDOWS = (8, 16, 32)
 #: Parameters that a row names.
 SETTINGS = ("window_rows", "slab", "ahead")
+Case = tuple[str, dict[str, Any]]
+TILES: list[Case] = [
+    ("window_tiles", {"arithmetic": arithmetic, "window_rows": rows})
+    for arithmetic in MODES
+    for rows in ROWS_OF_WINDOWS
+]
 #: What is timed, of each operation: strategies and their parameters.
-CASES: dict[Operation, list[tuple[str, dict[str, Any]]]] = {
+CASES: dict[Operation, list[Case]] = {
     SPMM: [
         *(("cusparse", {}), ("lane_groups", {}), ("lane_groups", {"storage": "float16"})),
         *(("tc_gnn", {}), ("windows", {"window_rows": 16, "block_warps": 4})),
-        *(
-            ("window_tiles", {"arithmetic": arithmetic, "window_rows": rows})
-            for arithmetic in MODES
-            for rows in ROWS_OF_WINDOWS
-        ),
+        *TILES,
         *(
             ("window_tiles", {"arithmetic": "float16", "window_rows": 16, "slab": 128, **more})
             for more in ({}, {"ahead": 4})
         ),
     ],
-    SDDMM: [
-        *(("cusparse", {}), ("lane_groups", {}), ("tc_gnn", {})),
-        *(
-            ("window_tiles", {"arithmetic": arithmetic, "window_rows": rows})
-            for arithmetic in MODES
-            for rows in ROWS_OF_WINDOWS
-        ),
-    ],
+    SDDMM: [("cusparse", {}), ("lane_groups", {}), ("tc_gnn", {}), *TILES],
 }
 #: The largest error that each arithmetic may have. What is in 16 bits is so in every strategy.
 MOST_ERROR = {"float32": 1e-6, "3xtf32": 1e-6, "tf32": 1e-3, "float16": 1.2e-3}
@@ -80,12 +75,12 @@ def main() -> None:
     arguments = parser(__doc__, graphs=GRAPHS, columns=(128, 256, 512), repeats=11)
     arguments.add_argument("--only", nargs="+", help="of `operation:strategy:arithmetic`, a few")
     options = arguments.parse_args()
-    for operation, cases in CASES.items():
-        cases[:] = [case for case in cases if wanted(operation, *case, options.only)]
+    for operation, cases in CASES.items() if options.only else ():
+        cases[:] = [case for case in cases if name_of(operation, *case) in options.only]
     record(rows(options.graphs, options.columns, options.repeats), options.output, machine())
 
 
-def rows(names: list[str], columns: list[int], repeats: int) -> Iterator[dict[str, Any]]:
+def rows(names: list[str], columns: list[int], repeats: int) -> Iterator[Row]:
     """Measure every graph; all are opened, translated and compiled before: a host at rest."""
     with ThreadPoolExecutor(8) as pool:
         graphs = list(pool.map(partial(prepared, columns=columns), names))
@@ -94,15 +89,13 @@ def rows(names: list[str], columns: list[int], repeats: int) -> Iterator[dict[st
             yield {**about, **row}
 
 
-def wanted(
-    operation: Operation, strategy: str, parameters: dict[str, Any], only: list[str] | None
-) -> bool:
-    """Tell whether a case is one of those asked for."""
+def name_of(operation: Operation, strategy: str, parameters: dict[str, Any]) -> str:
+    """Return what `--only` calls a case."""
     kind = parameters.get("arithmetic", parameters.get("storage", "float32"))
-    return only is None or f"{operation.name}:{strategy}:{kind}" in only
+    return f"{operation.name}:{strategy}:{kind}"
 
 
-def prepared(name: str, columns: list[int]) -> tuple[Graph, dict[str, Any]]:
+def prepared(name: str, columns: list[int]) -> tuple[Graph, Row]:
     """Open a graph, with random weights and in its order; translate and compile for every case."""
     name, _, order = name.partition(":")
     size = name.removeprefix("blocks-")
@@ -113,7 +106,9 @@ def prepared(name: str, columns: list[int]) -> tuple[Graph, dict[str, Any]]:
     for operation, cases in CASES.items():
         for strategy, parameters in cases:
             for n_cols in columns:
-                compile_kernel(planned(graph, operation, strategy, n_cols, parameters))
+                plan = find_strategy(strategy, operation).plan(graph, n_cols, **parameters)
+                if plan.kernel is not None:
+                    compiled(plan.kernel)  # CuPy keeps it on disk
     about = {
         "graph": name,
         "order": order,
@@ -136,20 +131,7 @@ def blocks(size: int) -> Graph:
     return Graph(pointers, columns.ravel().astype(np.int32), values, (ROWS, ROWS), f"{size}")
 
 
-def planned(
-    graph: Graph, operation: Operation, strategy: str, n_cols: int, parameters: dict[str, Any]
-) -> Plan:
-    """Return a plan."""
-    return find_strategy(strategy, operation).plan(graph, n_cols, **parameters)
-
-
-def compile_kernel(plan: Plan) -> None:
-    """Compile a plan's kernel, which CuPy keeps on disk."""
-    if plan.kernel is not None:
-        compiled(plan.kernel)
-
-
-def translated(graph: Graph) -> Iterator[dict[str, Any]]:
+def translated(graph: Graph) -> Iterator[Row]:
     """Time sparse graph translation on the GPU, by the host's clock, and check it."""
     import cupy
 
@@ -165,7 +147,7 @@ def translated(graph: Graph) -> Iterator[dict[str, Any]]:
         yield {**about, "median_us": median_us(times)}
 
 
-def timed(graph: Graph, columns: list[int], repeats: int) -> Iterator[dict[str, Any]]:
+def timed(graph: Graph, columns: list[int], repeats: int) -> Iterator[Row]:
     """Check and time every case."""
     import cupy
 
@@ -177,10 +159,10 @@ def timed(graph: Graph, columns: list[int], repeats: int) -> Iterator[dict[str, 
             known = exact(graph, operation, inputs)
             for strategy, parameters in cases:
                 try:
-                    plan = planned(graph, operation, strategy, n_cols, parameters)
+                    plan = find_strategy(strategy, operation).plan(graph, n_cols, **parameters)
                     ready = executor.prepare(plan)
-                except AccelvizError as error:
-                    print(f"{strategy} of {operation.name}: {error}", flush=True)
+                except AccelvizError as problem:
+                    print(f"{strategy} of {operation.name}: {problem}", flush=True)
                     continue
                 out = ready.outputs()
                 for array in out.values():
@@ -190,10 +172,10 @@ def timed(graph: Graph, columns: list[int], repeats: int) -> Iterator[dict[str, 
                 off = abs(result.reshape(known[0].shape) - known[0])
                 # Of numbers near float16's smallest, any share may be lost.
                 least = known[2] * SMALLEST if kind == "float16" else 0.0
-                if not bool((off <= MOST_ERROR[kind] * known[1] + least).all()):
-                    print(f"WRONG by {float((off / known[1]).max())}: {plan}", flush=True)
-                    continue
                 error = float((off / known[1]).max())
+                if not bool((off <= MOST_ERROR[kind] * known[1] + least).all()):
+                    print(f"WRONG by {error}: {plan}", flush=True)
+                    continue
                 once = ready.seconds(inputs, 1, 0)[0]
                 times = ready.seconds(inputs, repeats if once < LONG else 3, 1)
                 yield {

@@ -6,10 +6,10 @@ target is the mean of an independent implementation, with the deviation of the m
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pandas as pd
+from study import append, parser
 from tqdm import tqdm
 
 from accelviz import layers
@@ -30,19 +30,18 @@ KEY = ["model", "data", "strategy", "device", "seed", "epochs"]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="a CSV, to which rows are added")
-    parser.add_argument("--cases", nargs="*", help="such as gcn:cora; all targets if not given")
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--epochs", type=int, default=EPOCHS)
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--strategy", help="of spmm; its fastest if not given")
-    parser.add_argument(
+    arguments = parser(__doc__)
+    arguments.add_argument("--cases", nargs="*", help="such as gcn:cora; all targets if not given")
+    arguments.add_argument("--seeds", type=int, default=20)
+    arguments.add_argument("--epochs", type=int, default=EPOCHS)
+    arguments.add_argument("--device", default="auto")
+    arguments.add_argument("--strategy", help="of spmm; its fastest if not given")
+    arguments.add_argument(
         "--everywhere",
         action="store_true",
         help="the strategy is that of sddmm too, and attention is not fused, so that both are run",
     )
-    options = parser.parse_args()
+    options = arguments.parse_args()
     wanted = options.strategy
     if options.everywhere:
         wanted = dict.fromkeys(("spmm", "sddmm"), options.strategy)
@@ -74,8 +73,7 @@ def main() -> None:
                 **hardware(trained.device),
                 "commit": source_commit(),
             }
-            exists = options.output.exists()
-            pd.DataFrame([row]).to_csv(options.output, mode="a", header=not exists, index=False)
+            append([row], options.output)
     print(summary(recorded(options.output)).to_string())
 
 

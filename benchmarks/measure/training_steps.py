@@ -10,23 +10,20 @@ in the end takes the faster. GAT has 8 heads of 8 columns, then one of 16; AGNN 
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from study import host_seconds
+from study import append, edge_index, forget_torch, host_seconds, parser
 
 from accelviz import load_graph
 from accelviz.datasets import NodeData
-from accelviz.devices import find_device
 from accelviz.layers import dense
 from accelviz.layers.models import find_model
 from accelviz.layers.network import Network
@@ -52,37 +49,34 @@ WARMUP, STEPS = 5, 30
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="a CSV, to which rows are added")
-    parser.add_argument("--graphs", nargs="*", default=[g for g in GRAPHS if g != "reddit"])
-    parser.add_argument("--models", nargs="*", default=MODELS)
-    parser.add_argument("--forms", nargs="*", default=FORMS, choices=(*FORMS, *OTHERS))
-    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
-    parser.add_argument("--timeout", type=float, default=300, help="seconds of a process")
-    parser.add_argument("--case", help="of one process, as JSON: what the others are started with")
-    options = parser.parse_args()
-    if options.case:
-        for row in measured(**json.loads(options.case)):
+    options = parser(__doc__, graphs=[graph for graph in GRAPHS if graph != "reddit"])
+    options.add_argument("--models", nargs="*", default=MODELS)
+    options.add_argument("--forms", nargs="*", default=FORMS, choices=(*FORMS, *OTHERS))
+    options.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    options.add_argument("--timeout", type=float, default=300, help="seconds of a process")
+    options.add_argument("--case", help="of one process, as JSON: what the others are started with")
+    chosen = options.parse_args()
+    if chosen.case:
+        for row in measured(**json.loads(chosen.case)):
             print(json.dumps(row), flush=True)
         return
-    run = time.strftime("%Y-%m-%d %H:%M:%S")
-    for graph in options.graphs:
-        for form in options.forms:
-            case = {"graph": graph, "form": form, "device": options.device}
-            for measurement in in_a_process({**case, "models": options.models}, options.timeout):
-                row = {"run": run, **case, **measurement, **hardware(options.device)}
-                row["commit"] = source_commit()
-                exists = options.output.exists()
-                table = pd.DataFrame([row], columns=[*COLUMNS, *hardware(options.device)])
-                table.to_csv(options.output, mode="a", header=not exists, index=False)
+    about = {**hardware(chosen.device), "run": time.strftime("%Y-%m-%d %H:%M:%S")}
+    about["commit"] = source_commit()
+    for graph in chosen.graphs:
+        for form in chosen.forms:
+            case = {"graph": graph, "form": form, "device": chosen.device}
+            rows = in_a_process({**case, "models": chosen.models}, chosen.timeout)
+            empty = dict.fromkeys(COLUMNS)
+            append(({**empty, **about, **case, **row} for row in rows), chosen.output)
+            for row in rows:
                 print(f"{graph:16} {form:11} {row['model']:5}", row["step_ms"], row["problem"])
-    print(ratios(pd.read_csv(options.output)).to_string(index=False))
+    print(ratios(pd.read_csv(chosen.output)).to_string(index=False))
 
 
-COLUMNS = [
+COLUMNS = (
     *("run", "graph", "model", "form", "device", "nodes", "edges", "step_ms", "quartile1_ms"),
     *("quartile3_ms", "peak_mib", "loss", "problem", "commit"),
-]
+)
 
 
 def in_a_process(case: dict[str, Any], timeout: float) -> list[dict[str, Any]]:
@@ -108,41 +102,31 @@ def measured(graph: str, models: list[str], form: str, device: str) -> Iterator[
     labels = rng.integers(0, N_CLASSES, loaded.n_rows)
     for model in models:
         gc.collect()  # what the one before held
-        forget(form, device)
         if form in FORMS[1:]:
-            step = theirs(loaded, X, labels, model, form)
+            step, wait, peak = theirs(loaded, X, labels, model, form)
         else:
-            step = ours(loaded, X, labels, model, device, form)
-        losses = [step() for _ in range(WARMUP)]
-        times, peak = timed(step, form, device)
+            step, wait, peak = ours(loaded, X, labels, model, device, form)
+        loss = float(step())
+        times = host_seconds(step, STEPS, warmup=WARMUP - 1, wait=wait)
         quartiles = np.percentile(times, [25, 50, 75]) * 1e3
         yield {
             "model": model,
             "nodes": loaded.n_rows,
             "edges": loaded.nnz,
-            "loss": float(losses[0]),
-            "step_ms": quartiles[1],
-            "quartile1_ms": quartiles[0],
-            "quartile3_ms": quartiles[2],
-            "peak_mib": peak / 2**20,
+            "loss": loss,
+            **dict(zip(("quartile1_ms", "step_ms", "quartile3_ms"), quartiles, strict=True)),
+            "peak_mib": peak() / 2**20,
             "problem": "",
         }
-        del step
+        del step, wait, peak
 
 
-def forget(form: str, device: str) -> None:
-    """Give back what the pool holds and nobody uses, and begin its peak anew."""
-    if device == "cuda" and form not in FORMS[1:]:
-        find_device("cuda").xp.get_default_memory_pool().free_all_blocks()
-    elif device == "cuda":
-        import torch
-
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
+#: A step, the wait for its end, and the peak of what the framework's pool holds of the device.
+Measured = tuple[Callable[[], Any], Callable[[], object], Callable[[], int]]
 
 
-def ours(graph: Any, X: Any, labels: Any, model: str, device: str, form: str = "ours") -> Any:
-    """Return a step of ours: a recording on a GPU."""
+def ours(graph: Any, X: Any, labels: Any, model: str, device: str, form: str) -> Measured:
+    """Return a step of ours: a captured graph on a GPU."""
     options: dict[str, Any] = {"hidden": N_HIDDEN, "dropout": 0.0}
     if model == "gat":
         options |= {"hidden": N_HIDDEN // HEADS, "heads": HEADS, "attention_dropout": 0.0}
@@ -151,68 +135,64 @@ def ours(graph: Any, X: Any, labels: Any, model: str, device: str, form: str = "
     nodes = np.arange(graph.n_rows)
     data = NodeData(graph, X, labels, nodes[:-2], nodes[-2:-1], nodes[-1:])
     products = Products(OTHERS.get(form), device)
+    cupy = products.xp
+    if device == "cuda":
+        cupy.get_default_memory_pool().free_all_blocks()
     products.stream.__enter__()  # on which the process goes on
     network = Network(network_kind.build(N_FEATURES, N_CLASSES, **options), graph, products)
     run = Run(network, data, dense.Adam(network_kind.rate), 0.0, "all")
     if form in OTHERS:
         network.fix(None)
-    return products.captured(run.step)
+    step = products.captured(run.step)
+    if device == "cpu":
+        return (lambda: step()[0]), (lambda: None), (lambda: 0)
+    pools = cupy.get_default_memory_pool(), getattr(step, "pool", None)
+    peak = lambda: sum(pool.total_bytes() for pool in pools if pool)  # noqa: E731
+    return (lambda: step()[0]), cupy.cuda.Device().synchronize, peak
 
 
-def theirs(graph: Any, X: Any, labels: Any, model: str, form: str) -> Any:
+def theirs(graph: Any, X: Any, labels: Any, model: str, form: str) -> Measured:
     """Return a step of PyTorch Geometric's."""
     import torch
     import torch_geometric.nn as layers
 
+    forget_torch()
+    linear, relu, passing = torch.nn.Linear, torch.nn.ReLU(), "x, edges -> x"
+
     def mlp(n_in: int, n_out: int) -> Any:
-        parts = torch.nn.Linear(n_in, n_out), torch.nn.ReLU(), torch.nn.Linear(n_out, n_out)
-        return torch.nn.Sequential(*parts)
+        return torch.nn.Sequential(linear(n_in, n_out), torch.nn.ReLU(), linear(n_out, n_out))
 
-    class Net(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.first: Any = torch.nn.Identity()
-            self.last: Any = torch.nn.Identity()
-            if model == "gcn":
-                self.one = layers.GCNConv(N_FEATURES, N_HIDDEN)
-                self.two = layers.GCNConv(N_HIDDEN, N_CLASSES)
-            elif model == "sage":
-                self.one = layers.SAGEConv(N_FEATURES, N_HIDDEN)
-                self.two = layers.SAGEConv(N_HIDDEN, N_CLASSES)
-            elif model == "gin":
-                self.one = layers.GINConv(mlp(N_FEATURES, N_HIDDEN))
-                self.two = layers.GINConv(mlp(N_HIDDEN, N_CLASSES))
-            elif model == "gat":
-                self.one = layers.GATConv(N_FEATURES, N_HIDDEN // HEADS, heads=HEADS)
-                self.two = layers.GATConv(N_HIDDEN, N_CLASSES, heads=1, concat=False)
-            else:
-                self.first = torch.nn.Linear(N_FEATURES, N_HIDDEN)
-                self.one = layers.AGNNConv(requires_grad=False)
-                self.two = layers.AGNNConv()
-                self.last = torch.nn.Linear(N_HIDDEN, N_CLASSES)
+    def two(one: Any, other: Any) -> list[Any]:
+        return [(one, passing), relu, (other, passing)]
 
-        def forward(self, x: Any, edges: Any) -> Any:
-            x = self.first(x)
-            x = torch.relu(x) if model == "agnn" else x
-            x = self.one(x, edges)
-            x = x if model == "agnn" else torch.relu(x)
-            return self.last(self.two(x, edges))
-
+    networks = {
+        "gcn": lambda: two(
+            layers.GCNConv(N_FEATURES, N_HIDDEN), layers.GCNConv(N_HIDDEN, N_CLASSES)
+        ),
+        "sage": lambda: two(
+            layers.SAGEConv(N_FEATURES, N_HIDDEN), layers.SAGEConv(N_HIDDEN, N_CLASSES)
+        ),
+        "gin": lambda: two(
+            layers.GINConv(mlp(N_FEATURES, N_HIDDEN)), layers.GINConv(mlp(N_HIDDEN, N_CLASSES))
+        ),
+        "gat": lambda: two(
+            layers.GATConv(N_FEATURES, N_HIDDEN // HEADS, heads=HEADS),
+            layers.GATConv(N_HIDDEN, N_CLASSES, heads=1, concat=False),
+        ),
+        "agnn": lambda: [
+            *(linear(N_FEATURES, N_HIDDEN), relu),
+            *((layers.AGNNConv(requires_grad=False), passing), (layers.AGNNConv(), passing)),
+            linear(N_HIDDEN, N_CLASSES),
+        ],
+    }
     torch.manual_seed(0)
     features, classes = torch.from_numpy(X).cuda(), torch.from_numpy(labels).cuda()
-    rows = np.repeat(np.arange(graph.n_rows), graph.degrees)
-    if form == "edge_index":
-        pair = np.stack([graph.column_indices.astype(np.int64), rows])
-        edges = torch.from_numpy(pair).cuda()
-    else:
-        parts = (
-            graph.row_pointers,
-            graph.column_indices.astype(np.int64),
-            np.ones_like(graph.values),
-        )
-        parts = tuple(torch.from_numpy(array.copy()).cuda() for array in parts)
-        edges = torch.sparse_csr_tensor(*parts, size=graph.shape)
-    net = Net().cuda()
+    edges = edge_index(graph)
+    if form == "csr":
+        pointers = torch.tensor(graph.row_pointers).cuda()
+        ones = torch.ones(graph.nnz, device="cuda")
+        edges = torch.sparse_csr_tensor(pointers, edges[0], ones, size=graph.shape)
+    net = layers.Sequential("x, edges", networks[model]()).cuda()
     optimiser = torch.optim.Adam(net.parameters(), lr=0.01)
     entropy = torch.nn.CrossEntropyLoss()
 
@@ -223,25 +203,7 @@ def theirs(graph: Any, X: Any, labels: Any, model: str, form: str) -> Any:
         optimiser.step()
         return loss.detach()
 
-    return step
-
-
-def timed(step: Any, form: str, device: str) -> tuple[Any, int]:
-    """Return the seconds of every step, waits for the GPU included, and the peak of memory.
-
-    The peak is what the framework's pool holds of the device, for both alike.
-    """
-    wait, peak = (lambda: None), (lambda: 0)
-    if device == "cuda" and form not in FORMS[1:]:
-        cupy = find_device("cuda").xp
-        pools = cupy.get_default_memory_pool(), step.pool
-        wait = cupy.cuda.Device().synchronize
-        peak = lambda: sum(pool.total_bytes() for pool in pools)  # noqa: E731
-    elif device == "cuda":
-        import torch
-
-        wait, peak = torch.cuda.synchronize, torch.cuda.max_memory_reserved
-    return host_seconds(step, STEPS, wait=wait), peak()
+    return step, torch.cuda.synchronize, torch.cuda.max_memory_reserved
 
 
 def ratios(table: pd.DataFrame) -> pd.DataFrame:
@@ -255,17 +217,10 @@ def ratios(table: pd.DataFrame) -> pd.DataFrame:
         if own_forms.empty or others.empty:
             continue
         ours, best = own_forms.iloc[0], others.loc[others["step_ms"].idxmin()]
-        rows.append(
-            {
-                "graph": graph,
-                "model": model,
-                "form": best.name,
-                "ours_ms": ours.step_ms,
-                "pyg_ms": best.step_ms,
-                "times_as_fast": best.step_ms / ours.step_ms,
-                "memory_share": ours.peak_mib / others["peak_mib"].min(),
-            }
-        )
+        row = {"graph": graph, "model": model, "form": best.name}
+        row |= {"ours_ms": ours.step_ms, "pyg_ms": best.step_ms}
+        row["times_as_fast"] = best.step_ms / ours.step_ms
+        rows.append({**row, "memory_share": ours.peak_mib / others["peak_mib"].min()})
     return pd.DataFrame(rows).round(3)
 
 

@@ -24,29 +24,11 @@ _SHAPES = (-60.0, 60.0)
 
 
 def heavy_tailed_degrees(n_rows: int, nnz: int, max_degree: int) -> tuple[Longs, Longs]:
-    """Fit a degree distribution to a graph's nodes, edges and largest degree.
+    """Fit a degree distribution to a graph's nodes, edges and largest degree, all met exactly.
 
-    Parameters
-    ----------
-    n_rows : int
-        Rows; every one gets at least one nonzero.
-    nnz : int
-        Nonzeros in all; met exactly.
-    max_degree : int
-        Largest degree; met exactly, by the last row.
+    Returns the degrees that occur, ascending, and how many rows have each. Every row gets at least
+    one nonzero, the last one the most.
 
-    Returns
-    -------
-    degrees, rows : arrays of int64, shape (k,)
-        The degrees that occur, ascending, and how many rows have each.
-
-    Raises
-    ------
-    ArgumentError
-        If no distribution has these figures.
-
-    Notes
-    -----
     The degree of the row at quantile u is `1 + (max - 1) * expm1(c t) / expm1(c t_last)` with
     `t = -log(1 - u)`: a generalised Pareto law whose one parameter c is solved for the mean. c > 0
     has a power-law tail, c = 0 an exponential one, c < 0 none.

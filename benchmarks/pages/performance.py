@@ -23,7 +23,6 @@ from benchmarks.pages.targets import (
     orders,
     other_peers,
     over,
-    reasons,
     targets_table,
     wide,
 )
@@ -69,18 +68,16 @@ def result(results: Results) -> Parts:
 
 
 def targets(results: Results) -> Parts:
-    """Hold the targets against the times, and list why some were missed."""
+    """Hold the targets against the times."""
     rows, half = ours(results), results.optional("half-h200")
     recorded = (results.optional(f"{name}-h200") for name in ("strategies", "bundled"))
     peers = [table for table in recorded if table is not None]
-    why = reasons(rows, results.optional("counters-ours-h200"), half)
     return [
         targets_table(rows, results.optional("preprocessing-h200"), half),
         "2.2 billion nonzeros, more than 2^31, ran correctly on the same GPU: metadata in full, "
         "sampled rows against float64 (`tests/test_gpu_preprocessing.py`).",
         means_table(rows),
         other_peers(rows, peers) if peers else "",
-        "Why targets were missed:\n\n" + "\n".join(why) if why else "",
     ]
 
 

@@ -1,4 +1,4 @@
-"""What was asked of `lane_groups` beside what was measured, and why some targets were missed.
+"""What was asked of `lane_groups` beside what was measured.
 
 Every ratio is one of medians inside one run, but for those between two vertex orders, each of which
 has a run of its own. Means are geometric, over every case: a graph and a column count.
@@ -216,13 +216,9 @@ def _peer(rows: pd.DataFrame, name: str, wanted: float) -> Target:
     title, ratios = f"over our `{name}`, mean", over(rows, name)
     if ratios is None:
         return title, f"{wanted}", "–", None
-    mean, lowest, highest = _spread(ratios)
-    return title, f"{wanted}", f"{mean:.2f} ({lowest:.2f} to {highest:.2f})", mean >= wanted
-
-
-def _spread(ratios: pd.DataFrame) -> tuple[float, float, float]:
     speedup = ratios["speedup"]
-    return geometric_mean(speedup), speedup.min(), speedup.max()
+    mean, extremes = geometric_mean(speedup), f"{speedup.min():.2f} to {speedup.max():.2f}"
+    return title, f"{wanted}", f"{mean:.2f} ({extremes})", mean >= wanted
 
 
 def _preprocessing(rows: pd.DataFrame | None) -> Target:
@@ -238,14 +234,13 @@ def _half(half: pd.DataFrame | None) -> Target:
     title = "16-bit features over our float32, d ≥ 64, every case (another problem)"
     if half is None:
         return title, f"{OVER_FLOAT32}", "–", None
-    ratios = wide(halves(half))
-    mean, lowest, highest = _spread(ratios)
-    reached = int((ratios["speedup"] >= OVER_FLOAT32).sum())
+    speedup = wide(halves(half))["speedup"]
+    reached = int((speedup >= OVER_FLOAT32).sum())
     measured = (
-        f"{mean:.2f} in the mean, {lowest:.2f} to {highest:.2f}, reached in {reached} of "
-        f"{len(ratios)}"
+        f"{geometric_mean(speedup):.2f} in the mean, {speedup.min():.2f} to {speedup.max():.2f}, "
+        f"reached in {reached} of {len(speedup)}"
     )
-    return title, f"{OVER_FLOAT32}", measured, reached == len(ratios)
+    return title, f"{OVER_FLOAT32}", measured, reached == len(speedup)
 
 
 def means_table(rows: pd.DataFrame) -> str:
@@ -286,146 +281,3 @@ def other_peers(rows: pd.DataFrame, recorded: Iterable[pd.DataFrame]) -> str:
     means, lowest = ratios.agg(geometric_mean).sort_values(), ratios.min()
     peers = ", ".join(f"`{name}` {mean:.2f} ({lowest[name]:.2f})" for name, mean in means.items())
     return f"Over the other strategies, in other runs on such a GPU, mean and lowest: {peers}."
-
-
-def reasons(
-    rows: pd.DataFrame, counters: pd.DataFrame | None = None, half: pd.DataFrame | None = None
-) -> list[str]:
-    """List why targets were missed, as far as times and hardware counters show it."""
-    texts = [
-        _why_mean(rows),
-        _why_low(rows, counters),
-        _why_small(rows, counters),
-        _why_peer(rows, "gnnadvisor", OVER_GNNADVISOR),
-        _why_peer(rows, "accel_gcn", OVER_ACCEL_GCN),
-        _why_half(half),
-    ]
-    return [text for text in texts if text]
-
-
-def _why_mean(rows: pd.DataFrame) -> str:
-    ratios, limit = over(rows, PREPROCESSED), shares(rows, PREPROCESSED)
-    if mean_at(ratios, "speedup", ROUND) >= OVER_ROUND:
-        return ""
-    gain = speedups(grouped(rows), NOT_PREPROCESSED, {"call": PREPROCESSED})
-    gains = [mean_at(gain, "speedup", [d]) for d in (16, 128)]
-    best = {
-        case: int(shares(rows, case)["variant"].str.startswith("csr_alg3").sum())
-        for case in (NOT_PREPROCESSED, PREPROCESSED)
-    }
-    (ours, allowed), (small, small_allowed) = (
-        (mean_at(ratios, "speedup", ROUND, group), mean_at(limit, "launches", ROUND, group))
-        for group in ("shuffled", "bundled")
-    )
-    end = ": if each nonzero fetches a row of X anew, there is no such mean"
-    return (
-        f"- **{OVER_ROUND} over cuSPARSE.** The target seems to stem from times without "
-        f"`cusparseSpMM_preprocess`. That call makes cuSPARSE {gains[0]:.2f} times as fast at "
-        f"d = 16, {gains[1]:.2f} at d = 128 (at most {gain['speedup'].max():.2f}), and CSR_ALG3 "
-        f"the fastest in {best[PREPROCESSED]} cases in place of {best[NOT_PREPROCESSED]}. On "
-        f"shuffled twins an empty launch plus the random-gather limit would be {allowed:.2f} times "
-        f"as fast as it, `{OURS}` is {ours:.2f} times{end if allowed < OVER_ROUND else ''}. On "
-        f"bundled graphs, all small, launch plus limit would be {small_allowed:.2f} times as fast, "
-        f"`{OURS}` is {small:.2f} times."
-    )
-
-
-def _counted(counters: pd.DataFrame | None, graph: str, columns: int) -> pd.Series | None:
-    """Return the hardware counters of our kernel in a case, None if it was not profiled."""
-    if counters is None:
-        return None
-    case = (counters["graph"] == graph) & (counters["columns"] == columns)
-    rows = counters[case & (counters["strategy"] == OURS)]
-    return None if rows.empty else rows.iloc[-1]
-
-
-def _why_low(rows: pd.DataFrame, counters: pd.DataFrame | None) -> str:
-    ratios = over(rows, PREPROCESSED)
-    low = ratios[ratios["speedup"] < EVERY].sort_values("speedup")
-    parts = []
-    for graph, columns, speedup in zip(low["graph"], low["columns"], low["speedup"], strict=True):
-        counted = _counted(counters, graph, columns)
-        profile = "not profiled"
-        if counted is not None:
-            busy = counted["active_cycles"] / counted["elapsed_cycles"]
-            profile = (
-                f"Nsight Compute, warm caches: {counted['l1_hit_pct']:.0f} % hits in the L1, the "
-                f"L2 works at {counted['l2_pct']:.0f} % of its throughput, the L1 at "
-                f"{counted['l1_pct']:.0f} %, DRAM at {counted['dram_pct']:.0f} %; an SM is busy "
-                f"for {100 * busy:.0f} % of the launch's cycles"
-            )
-        parts.append(f"{case_name(graph, columns)}: {speedup:.3f} ({profile})")
-    return f"- **Below {EVERY}.** {'; '.join(parts)}." if parts else ""
-
-
-def _why_small(rows: pd.DataFrame, counters: pd.DataFrame | None) -> str:
-    rows = shares(rows)
-    above = rows[(rows["nonzeros"] <= MILLION) & (rows["launches"] > MOST_LAUNCHES)]
-    if above.empty:
-        return ""
-    aligned = at(above, ROUND)
-    names = [
-        f"{plain(graph)} at {counts_of(sorted(part['columns']))}"
-        for graph, part in aligned.groupby("graph", sort=False)
-    ]
-    rest = f"The other {len(aligned)}: {'; '.join(names)}. " if names else ""
-    cases = zip(aligned["graph"], aligned["columns"], strict=True)
-    counted = [counts for case in cases if (counts := _counted(counters, *case)) is not None]
-    return (
-        f"- **Small graphs.** In {len(above) - len(aligned)} of the {len(above)} cases above "
-        f"{MOST_LAUNCHES}, d is 17, 33, 50 or 100: rows of X begin inside a sector of 32 bytes and "
-        f"touch more sectors than the limit counts, and loads are narrower than 16 bytes but for "
-        f"100. {rest}{_profile(counted)}"
-    )
-
-
-def _profile(counted: list[pd.Series]) -> str:
-    if not counted:
-        return "None was profiled."
-    rows = pd.DataFrame(counted)
-    rows["busy"] = 100 * rows["active_cycles"] / rows["elapsed_cycles"]
-    busy, l1, l2 = (
-        f"{rows[name].min():.0f} to {rows[name].max():.0f} %"
-        for name in ("busy", "l1_pct", "l2_pct")
-    )
-    return (
-        f"Nsight Compute, warm caches, {len(rows)} of them: an SM is busy for {busy} of the "
-        f"launch's cycles, the L1 works at {l1} of its throughput, the L2 at {l2}. No unit is "
-        "full; what is left is waiting: metadata, nonzeros and X are loads that depend on each "
-        "other, and a launch begins and ends with idle SMs."
-    )
-
-
-def _why_peer(rows: pd.DataFrame, name: str, wanted: float) -> str:
-    ratios = over(rows, name)
-    if ratios is None or geometric_mean(ratios["speedup"]) >= wanted:
-        return ""
-    is_bundled = ratios["group"] == "bundled"
-    parts = [ratios.loc[part, "speedup"] for part in (~is_bundled, is_bundled) if part.any()]
-    means = [geometric_mean(part) for part in parts]
-    limit = shares(rows, name)
-    most = geometric_mean(limit.loc[limit["group"] == "bundled", "launches"])
-    return (
-        f"- **{wanted} over `{name}`.** {means[0]:.2f} on the twins, {means[-1]:.2f} on the "
-        f"bundled graphs, all small: there an empty launch plus the limit would be {most:.2f} "
-        "times as fast as it. Ours is no plain port: see [reproduction.md](reproduction.md)."
-    )
-
-
-def _why_half(half: pd.DataFrame | None) -> str:
-    if half is None:
-        return ""
-    ratios = wide(halves(half))
-    missed = ratios[ratios["speedup"] < OVER_FLOAT32]
-    if missed.empty:
-        return ""
-    graphs = dict.fromkeys(ratios["graph"])
-    lists: dict[bool, list[str]] = {True: [], False: []}
-    for graph in graphs:
-        lists[graph in set(missed["graph"])].append(plain(graph))
-    reached, lost = (", ".join(lists[part]) or "none" for part in (False, True))
-    return (
-        f"- **16-bit features.** Reached at every d ≥ 64 on {reached}; not on {lost}. In the cases "
-        f"below {OVER_FLOAT32} the random-gather limits themselves allow "
-        f"{geometric_mean(missed['limit']):.2f} in the mean: Y and the nonzeros stay as wide."
-    )

@@ -11,16 +11,11 @@ PYG = ["edge_index", "csr"]
 
 
 def beside_pyg(rows: pd.DataFrame, form: str) -> pd.DataFrame:
-    """Set one of our forms beside PyTorch Geometric in the same run.
+    """Set one of our forms beside PyTorch Geometric in the same run, a line a graph and model.
 
-    Of several runs of a case it is the last of those that hold the most forms.
-
-    Returns
-    -------
-    DataFrame
-        A line for each graph and model: `graph`, `model`, `edges`, `ms` and `mib` of ours,
-        milliseconds of `edge_index` and `csr`, and `pyg_mib`, the smaller of their peaks; NaN where
-        a form was not measured.
+    Of several runs of a case it is the last of those that hold the most forms. `ms` and `mib` are
+    ours, `edge_index` and `csr` milliseconds, and `pyg_mib` is the smaller of their peaks; NaN
+    where a form was not measured.
     """
     lines = []
     for (graph, model), cases in rows.groupby(["graph", "model"], sort=False):
