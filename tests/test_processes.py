@@ -88,13 +88,13 @@ def test_one_process_has_no_symmetric_memory(alone):
 
 
 @needs_torch
-def test_a_store_that_is_missing_is_named(alone):
+def test_processes_that_cannot_join_are_named(alone):
     alone.delenv("MASTER_ADDR", raising=False)
     with pytest.raises(DeviceUnavailable, match="MASTER_ADDR expected.*first host"):
-        Process(0, 2, 0, 2).share("word", "a")
+        Process(0, 2, 0, 2).all_gather("a")
     alone.setitem(sys.modules, "torch", None)
     with pytest.raises(DeviceUnavailable, match=r"PyTorch is not installed.*accelviz\[nvshmem\]"):
-        Process(1, 2, 0, 2).share("word", "a")
+        Process(1, 2, 0, 2).all_gather("a")
 
 
 @needs_torch

@@ -286,7 +286,10 @@ def _network(
 
 
 _VGG, _MOBILE, _RES = (64, 128, 256, 512, 512), (64, 128, 256, 512, 1024), (64, 128, 256, 512)
-_DENSE = {"classes": 1000, "hidden": (4096, 4096), "pooled": 7}
+_SIZES: dict[str, tuple[int, dict[str, Any]]] = {
+    "": (32, {}),
+    " ImageNet": (224, {"classes": 1000, "hidden": (4096, 4096), "pooled": 7}),
+}
 _ALL = (
     *(
         _network(name + ending, width, _VGG, depths, **more)
@@ -295,7 +298,7 @@ _ALL = (
             ("VGG16", (2, 2, 3, 3, 3)),
             ("VGG19", (2, 2, 4, 4, 4)),
         )
-        for ending, width, more in (("", 32, {}), (" ImageNet", 224, _DENSE))
+        for ending, (width, more) in _SIZES.items()
     ),
     *(
         _network(name, width, _MOBILE, (1, 2, 2, 6, 2), "dw+pw", (3, 32, 1), classes=classes)

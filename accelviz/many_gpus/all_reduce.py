@@ -29,8 +29,7 @@ def _communicators(gpus: tuple[int, ...], process: Process | None) -> tuple[tupl
     nccl, properties = import_nccl(), import_cupy().cuda.runtime.getDeviceProperties
     uuids = [properties(gpu)["uuid"].hex() if nccl.available else "" for gpu in gpus]
     if process is not None:
-        process.share(f"GPU of process {process.rank}", uuids[0])
-        uuids = [process.share(f"GPU of process {rank}", None) for rank in range(process.size)]
+        uuids = process.all_gather(uuids[0])
     if "" in uuids:
         return (), "on the host, as NCCL is not installed"
     if len({*uuids}) < len(uuids):
@@ -40,8 +39,7 @@ def _communicators(gpus: tuple[int, ...], process: Process | None) -> tuple[tupl
     try:
         if process is None:
             return tuple(nccl.NcclCommunicator.initAll(list(gpus))), how
-        new = nccl.get_unique_id().hex() if process.rank == 0 else None
-        identity = bytes.fromhex(process.share("NCCL", new))
+        identity = process.all_gather(nccl.get_unique_id() if process.rank == 0 else None)[0]
         return (nccl.NcclCommunicator(process.size, identity, process.rank),), how
     except nccl.NcclError as error:
         fix = "NCCL_DEBUG=WARN tells more; without NCCL sums are made on the host"
@@ -85,7 +83,7 @@ class AllReduce:
             return self._by_nccl(self._gpus, arrays)
         wide = np.sum([on_host(array).astype(np.float64) for array in arrays], axis=0)
         if isinstance(self._gpus, Symmetric):
-            wide = self._gpus.all_reduce(wide)
+            wide = np.sum(self._gpus.process.all_gather(wide), axis=0)
         total = wide.astype(np.float32)
         if self._gpus is None:
             return [total.copy() for _ in arrays]

@@ -1,4 +1,4 @@
-"""Several processes of one program, a GPU each: which one this is, and a store that all share.
+"""Several processes of one program, a GPU each: which one this is, and what the others have.
 
 `torchrun`, `mpirun` or `srun` starts the processes and ends them if one fails.
 """
@@ -23,7 +23,7 @@ LAUNCHERS = {
 }
 #: The GPU of each process of a host, such as "0,0", which lets a GPU play two devices.
 GPUS_VARIABLE = "ACCELVIZ_GPUS"
-STORE_FIX = "torchrun, or MASTER_ADDR and MASTER_PORT of the first host, the same for all processes"
+JOIN_FIX = "torchrun, or MASTER_ADDR and MASTER_PORT of the first host, the same for all processes"
 
 
 @dataclass(frozen=True)
@@ -44,38 +44,38 @@ class Process:
     gpu: int
     devices_a_host: int
 
-    def share(self, name: str, value: str | None) -> str:
-        """Store a value for all processes, or with None wait until another has stored it.
+    def all_gather(self, value: Any) -> list[Any]:
+        """Return the values of all processes by rank; all of them have to call it.
 
         Raises
         ------
         DeviceUnavailable
-            If PyTorch is missing, the store cannot be reached, or the value does not come.
+            If PyTorch is missing, the processes cannot join, or one of them has ended.
         """
-        store = _store(self.rank, self.size)
-        if value is not None:
-            store.set(name, value)
-            return value
+        distributed, group = _joined(self.rank, self.size)
+        values = [None] * self.size
         try:
-            return str(store.get(name).decode())
+            distributed.all_gather_object(values, value, group)
         except RuntimeError as error:
-            problem = f"no process has stored {name!r}: {error}"
+            problem = f"one of them has ended: {error}"
             raise DeviceUnavailable("processes", problem, "start all of them again") from error
+        return values
 
 
 @functools.cache
-def _store(rank: int, size: int) -> Any:
-    """Join the store of PyTorch's rendezvous, at MASTER_ADDR and MASTER_PORT."""
+def _joined(rank: int, size: int) -> tuple[Any, Any]:
+    """Return `torch.distributed` and a group of all processes, joined once by their hosts."""
     try:
         from torch import distributed
 
-        store, *_ = next(distributed.rendezvous("env://", rank, size))
+        if not distributed.is_initialized():
+            distributed.init_process_group("gloo", rank=rank, world_size=size)
+        return distributed, distributed.new_group(backend="gloo")
     except ImportError as error:
         fix = "pip install 'accelviz[nvshmem]'"
         raise DeviceUnavailable("processes", "PyTorch is not installed", fix) from error
     except (ValueError, RuntimeError) as error:
-        raise DeviceUnavailable("processes", str(error).partition("\n")[0], STORE_FIX) from error
-    return store
+        raise DeviceUnavailable("processes", str(error).partition("\n")[0], JOIN_FIX) from error
 
 
 def this_process() -> Process | None:

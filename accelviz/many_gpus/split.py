@@ -345,6 +345,10 @@ def _part(graph: Graph, bounds: Longs, device: int) -> Part:
 def _taken(graph: Graph, nonzeros: sparse.csr_array, name: str) -> tuple[Graph, Longs]:
     """Return a matrix of numbers of a graph's nonzeros as a graph, and the numbers."""
     nonzeros.sort_indices()
-    pattern = nonzeros.indptr.astype(np.int64), nonzeros.indices.astype(np.int32)
-    arrays = map(taken_over, (*pattern, np.take(graph.values, nonzeros.data)))
+    pointers, columns = nonzeros.indptr.astype(np.int64), nonzeros.indices.astype(np.int32)
+    arrays = (
+        taken_over(pointers),
+        taken_over(columns),
+        taken_over(np.take(graph.values, nonzeros.data)),
+    )
     return Graph(*arrays, nonzeros.shape, name, graph.source, graph.kind), nonzeros.data

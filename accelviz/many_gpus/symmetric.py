@@ -23,9 +23,6 @@ from accelviz.many_gpus.process import Process, this_process
 from accelviz.many_gpus.program import SplitProgram
 from accelviz.plans.program import Buffer, Step, buffer_family, buffer_name
 
-#: Bytes that are copied from another device to the host at a time.
-CHUNK = 1 << 24
-
 
 @functools.cache
 def _library(process: Process) -> Any:
@@ -41,8 +38,7 @@ def _library(process: Process) -> Any:
     Device(process.gpu).set_current()
     uid = core.get_unique_id(empty=process.rank != 0)
     raw = uid._data.view(np.uint8)
-    text = process.share("uid", raw.tobytes().hex() if process.rank == 0 else None)
-    raw[...] = np.frombuffer(bytes.fromhex(text), np.uint8).reshape(raw.shape)
+    raw[...] = process.all_gather(raw.copy())[0]
     ranks = {"rank": process.rank, "nranks": process.size}
     core.init(device=Device(process.gpu), uid=uid, **ranks, initializer_method="uid")
     report = sys.excepthook
@@ -56,13 +52,6 @@ def _library(process: Process) -> Any:
 
     sys.excepthook = exit_at_once
     return bindings
-
-
-@functools.cache
-def _staging(process: Process) -> tuple[int, int]:
-    """Return `CHUNK` bytes of symmetric memory for others to read, and as many to copy to."""
-    malloc = _library(process).malloc
-    return int(malloc(CHUNK)), int(malloc(CHUNK))
 
 
 class Symmetric(Peers):
@@ -103,7 +92,7 @@ class Symmetric(Peers):
         self.process, self.devices_a_host = process, checked_integer("devices_a_host", a_host)
         import_cupy().cuda.Device(process.gpu).use()
         self._use({process.rank: process.gpu})
-        self.library, (self._readable, self._landing) = _library(process), _staging(process)
+        self.library = _library(process)
 
     def ready(self, program: SplitProgram) -> SymmetricProgram:
         """Compile a program's kernels and put its arrays on the GPU, in all processes."""
@@ -128,32 +117,6 @@ class Symmetric(Peers):
         cuda, n_bytes = self._cupy.cuda, max(size * np.dtype(dtype).itemsize, 16)
         memory = cuda.UnownedMemory(address, n_bytes, self)
         return self._cupy.ndarray((size,), dtype, cuda.MemoryPointer(memory, 0))
-
-    def copy_to_host(self, address: int, size: int, device: int) -> npt.NDArray[np.uint8]:
-        """Copy bytes of a device's symmetric memory, by their address here, to the host."""
-        stream, host = self.streams[self.process.rank, "link"], np.empty(size, np.uint8)
-        for begin in range(0, size, CHUNK):
-            part, get = host[begin : begin + CHUNK], self.library.getmem_on_stream
-            get(self._landing, address + begin, part.size, device, stream.ptr)
-            stream.synchronize()
-            part[...] = self.view(self._landing, part.size, np.uint8).get()
-        return host
-
-    def all_reduce(self, array: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return the sum of all processes' arrays of a shape, the same in all to the last bit."""
-        flat, step = array.ravel(), CHUNK // array.itemsize
-        total = np.zeros_like(flat)
-        for begin in range(0, flat.size, step):
-            part = np.ascontiguousarray(flat[begin : begin + step])
-            self.view(self._readable, part.size, part.dtype).set(part)
-            self.wait()
-            self.barrier()
-            for device in range(self.process.size):
-                copy = self.copy_to_host(self._readable, part.nbytes, device)
-                total[begin : begin + step] += copy.view(part.dtype)
-            self.barrier()  # the others may still read this chunk
-            self.wait()
-        return total.reshape(array.shape)
 
 
 class SymmetricProgram(PeersProgram):
@@ -182,7 +145,6 @@ class SymmetricProgram(PeersProgram):
         program, gpus, rank = self.program, self.gpus, self.gpus.process.rank
         buffers = program.buffers
         shared = {name for step in program.steps for name in program.remote(step)}
-        shared |= {name for name, buffer in buffers.items() if buffer.kind == "output"}
         for family in sorted({buffer_family(name) for name in shared}):
             sizes = (b.nbytes for name, b in buffers.items() if buffer_family(name) == family)
             self._addresses[family] = self._allocated(family, max(sizes))
@@ -267,21 +229,11 @@ class SymmetricProgram(PeersProgram):
                 self._copied[name].record(stream)
             stream.wait_event(self._copied[name])
 
-    def collect(self, name: str) -> npt.NDArray[Any]:
-        """Copy a buffer of any device, an output or one that others read, to the host."""
-        buffer = self.program.buffers[name]
-        if buffer.device == self.gpus.process.rank:
-            return self.get(name)
-        address = self._addresses[buffer_family(name)]
-        return self.gpus.copy_to_host(address, buffer.nbytes, buffer.device).view(buffer.dtype)
-
     def outputs(self) -> dict[str, npt.NDArray[Any]]:
         """Copy the results of all devices to this process's host; all processes do so."""
-        names = [buffer_name("Y", device) for device in range(self.program.n_devices)]
-        arrays = {name: self.collect(name) for name in names}
-        self.gpus.barrier()  # the others may still read this device
-        self.gpus.wait()
-        return arrays
+        process = self.gpus.process
+        arrays = process.all_gather(self.get(buffer_name("Y", process.rank)))
+        return {buffer_name("Y", device): array for device, array in enumerate(arrays)}
 
     def close(self) -> None:
         """Free symmetric memory, in all processes at once."""

@@ -143,15 +143,9 @@ class _Devices:
 
     def all_gather(self, parts: list[npt.NDArray[np.float32]]) -> list[npt.NDArray[np.float32]]:
         """Return the rows of all devices, given those of this process, on the host."""
-        if not isinstance(self.gpus, Symmetric):
-            return parts
-        ends = self.split.bounds
-        rows = np.zeros((int(ends[-1]), parts[0].shape[1]))
-        for device, part in zip(self.members, parts, strict=True):
-            rows[ends[device] : ends[device + 1]] = part
-        with self.on(self.members[0]):
-            gathered = self.gpus.all_reduce(rows).astype(np.float32)
-        return np.split(gathered, ends[1:-1])
+        if isinstance(self.gpus, Symmetric):
+            return self.gpus.process.all_gather(parts[0])
+        return parts
 
 
 class SplitMatrix(Matrix):

@@ -1,16 +1,16 @@
 """Work of the host beside SciPy's and NumPy's, in one run.
 
     python benchmarks/measure/host.py spmm
-    python benchmarks/measure/host.py preprocessing --degrees DEGREES.csv
+    python benchmarks/measure/host.py preprocessing --graphs citation
 
 `spmm` times whole calls of `spmm(device="cpu")` and of `A @ X`, output allocation included, in two
 ways: each side's calls in a row, and both sides in turn, where each finds the caches as the other
 left them. It reports the ratio of medians for both, and our very first call, which plans.
 
-`preprocessing` takes a degree distribution (CSV with the columns graph, degree, rows), deals the
-degrees to rows at random and plans: counting sort, histogram, block-level metadata; the CSR is not
-permuted. It reports the ratio of medians to NumPy's stable sort of the degrees alone, and the
-memory in use beyond inputs and outputs per row.
+`preprocessing` takes the degrees of graphs of Table I, deals them to rows at random and plans:
+counting sort, histogram, block-level metadata; the CSR is not permuted. It reports the ratio of
+medians to NumPy's stable sort of the degrees alone, and the memory in use beyond inputs and outputs
+per row.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import tracemalloc
 
 import numba
 import numpy as np
-import pandas as pd
 from study import host_seconds, parser
 
 import accelviz
 from accelviz import measure
+from accelviz.datasets import TABLE_ONE
 from accelviz.measure.accuracy import Oracle
 from accelviz.ordering import sort_by_degree
 from accelviz.partition.block_level import block_partition
@@ -35,8 +35,6 @@ def main() -> None:
     graphs = ["email-enron", "cora", "mit8"]
     options = parser(__doc__, graphs=graphs, columns=[64], repeats=60, output=False)
     options.add_argument("study", choices=["spmm", "preprocessing"])
-    options.add_argument("--degrees", help="CSV with the columns graph, degree, rows")
-    options.add_argument("--graph", default="Citation", help="in that CSV")
     chosen = options.parse_args()
     {"spmm": spmm, "preprocessing": preprocessing}[chosen.study](chosen)
 
@@ -68,12 +66,15 @@ def spmm(options: argparse.Namespace) -> None:
 
 def preprocessing(options: argparse.Namespace) -> None:
     """Compare degree sort and metadata with NumPy's sort of the degrees."""
-    table = pd.read_csv(options.degrees)
-    table = table[table.graph == options.graph]
-    degrees = np.repeat(table.degree.to_numpy(np.int64), table.rows.to_numpy())
-    np.random.default_rng(0).shuffle(degrees)
+    for name in options.graphs:
+        degrees = np.repeat(*TABLE_ONE[name].histogram())
+        np.random.default_rng(0).shuffle(degrees)
+        print(f"{name}: {degrees.size:,} rows, {degrees.sum():,} nonzeros")
+        sort_degrees(degrees, options.repeats)
+
+
+def sort_degrees(degrees: np.ndarray, repeats: int) -> None:
     row_pointers = np.concatenate([[0], np.cumsum(degrees)])
-    print(f"{options.graph}: {degrees.size:,} rows, {degrees.sum():,} nonzeros")
     calls = {"degree sort and metadata": lambda: block_partition(sort_by_degree(row_pointers)[1])}
     for dtype in (np.int64, np.int32):
         array = degrees.astype(dtype)
@@ -81,7 +82,7 @@ def preprocessing(options: argparse.Namespace) -> None:
         calls[name] = lambda array=array: np.argsort(array, kind="stable")
     ours = 0.0
     for name, call in calls.items():
-        seconds = host_seconds(call, options.repeats, warmup=3)
+        seconds = host_seconds(call, repeats, warmup=3)
         low, median, high = np.percentile(seconds, [25, 50, 75]) * 1e3
         ours = ours or median
         text = f"{median:8.2f} ms (quartiles {low:.2f} to {high:.2f})"
