@@ -25,15 +25,14 @@ def planted(n=240, classes=4, within=0.9):
 def test_batches_have_every_edge_that_no_cut_takes():
     graph = stochastic_block(3000, n_nodes=200, n_blocks=7, seed=1)
     part = np.random.default_rng(1).permutation(np.arange(200) * 7 // 200)
-    found = list(batches.batches(graph, part, 3))
-    assert [batch.starts.size - 1 for batch in found] == [3, 3, 1]
-    assert np.array_equal(np.sort(np.concatenate([each.nodes for each in found])), np.arange(200))
+    every = list(batches.batches(graph, part, 3))
+    assert [batch.starts.size - 1 for batch in every] == [3, 3, 1]
+    assert np.array_equal(np.sort(np.concatenate([one.nodes for one in every])), np.arange(200))
     dense = graph.adjacency.toarray() != 0
     same = part[:, None] == part
-    for batch in found:
-        expected = (dense & same)[np.ix_(batch.nodes, batch.nodes)] | np.eye(
-            batch.nodes.size, dtype=bool
-        )
+    for batch in every:
+        expected = (dense & same)[np.ix_(batch.nodes, batch.nodes)]
+        np.fill_diagonal(expected, True)
         assert np.array_equal(batch.A.levels(), expected)
         assert np.array_equal(batch.degrees, expected.sum(axis=1))
     assert batches.cut_edges(graph, part) == (dense & ~same).sum()
@@ -70,10 +69,10 @@ def test_a_partition_needs_a_square_graph_and_its_package(monkeypatch):
 def test_tensors_travel_in_one_piece():
     A = batches.pack_pattern(graph_of_degrees([3, 0, 7, 2]))
     X = bits.pack(np.arange(70).reshape(7, 10) % 8, 3, "right")
-    buffer, (left, right) = batches.one_transfer(A, X)
+    buffer, (A_moved, X_moved) = batches.one_transfer(A, X)
     assert buffer.nbytes == A.nbytes + X.nbytes
-    assert np.array_equal(bits.product(left, right, device="cpu"), A.levels() @ X.levels())
-    assert np.shares_memory(buffer, right.words)
+    assert np.array_equal(bits.product(A_moved, X_moved, device="cpu"), A.levels() @ X.levels())
+    assert np.shares_memory(buffer, X_moved.words)
 
 
 @pytest.mark.sample(4)
@@ -82,14 +81,14 @@ def test_tensors_travel_in_one_piece():
 def test_whole_numbers_come_to_what_training_rounds_to(model, device):
     """Ties of a floor may fall the other way in float32, a few in a thousand."""
     nodes = planted()
-    found, trained = networks.train(model, nodes, 4, epochs=40, device="cpu", progress=False)
+    training, trained = networks.train(model, nodes, 4, epochs=40, device="cpu", progress=False)
     (batch,) = batches.batches(nodes.graph, batches.partition(nodes.graph, 1), 1)
     quantized = networks.BitNetwork.of(trained, nodes, 4)
     logits = host(quantized.run(batch, quantized.features(nodes.features), device))
-    near = np.isclose(logits, found.logits, rtol=1e-3, atol=1e-3).all(axis=1)
+    near = np.isclose(logits, training.logits, rtol=1e-3, atol=1e-3).all(axis=1)
     assert near.mean() > 0.95
     assert networks.accuracy(logits, nodes) > 0.6
-    assert networks.accuracy(logits, nodes) == pytest.approx(found.test_accuracy, abs=0.03)
+    assert networks.accuracy(logits, nodes) == pytest.approx(training.test_accuracy, abs=0.03)
 
 
 def test_bags_of_words_are_single_bits():
@@ -112,10 +111,9 @@ def test_gradients_go_straight_through():
     for width in (32, 16, 2):
         built = networks.layers_of("gcn", 12, 3, width)
         network = Network(built, nodes.graph, Products(None, "cpu"))
-        logits, kept = network.forward(nodes.features)
-        network.backward(
-            kept, np.cos(np.arange(logits.size, dtype=np.float32)).reshape(logits.shape)
-        )
+        logits, contexts = network.forward(nodes.features)
+        dY = np.cos(np.arange(logits.size, dtype=np.float32)).reshape(logits.shape)
+        network.backward(contexts, dY)
         gradients[width] = network.gradient.copy()
     size = abs(gradients[32]).max()
     assert abs(gradients[16] - gradients[32]).max() < 0.05 * size

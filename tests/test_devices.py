@@ -1,17 +1,19 @@
 """Devices: a new one is a class of its own, and the GPU's launches carry the right arguments."""
 
 import ctypes
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import accelviz
-from accelviz.bits import devices as bit_devices
+from accelviz import bits
 from accelviz.devices import DEVICES, Device, choose, find_device
 from accelviz.devices.cuda import compiler, device
 from accelviz.errors import ArgumentError, DeviceUnavailable
 from accelviz.layers import GAT, Products, train
+from accelviz.measure import random_inputs
 from accelviz.plans import Call, KernelSpec, LaunchConfig
 from accelviz.strategies import OPERATIONS
 from tests.graphs import graph_of_degrees
@@ -74,15 +76,34 @@ def test_a_fourth_device_multiplies_where_its_arrays_lie(far):
     np.testing.assert_allclose(np.add.reduceat(alpha.host, [0, 3, 43, 44, 51]), 1, rtol=1e-6)
 
 
+def test_a_fourth_device_multiplies_bits_where_they_lie(far):
+    X, Z = random(7, 50), random(50, 9)
+    A, B = (bits.quantize(far.to_device(Y), 3, side) for Y, side in ((X, "left"), (Z, "right")))
+    assert isinstance(A.words, FarArray)
+    host = A.on_host(), B.on_host()
+    np.testing.assert_array_equal(bits.levels(B).host, bits.quantize(Z, 3, "right").levels())
+    for finish in (None, bits.Finish(relu=True), bits.Finish(bits=2, side="right")):
+        result = bits.product(A, B, finish=finish)
+        expected = bits.product(*host, device="cpu", finish=finish)
+        if finish is not None and finish.bits:
+            result, expected = result.words, expected.words
+        np.testing.assert_array_equal(result.host, expected)
+    plan, levels = bits.Gather(GRAPH, 9, 4), np.arange(450).reshape(50, 9) % 16
+    rows = bits.pack_rows(levels, 4)
+    sums = plan.run(replace(rows, words=far.to_device(rows.words)))
+    np.testing.assert_array_equal(sums.host, (GRAPH.adjacency.toarray() != 0) @ levels)
+    with pytest.raises(ArgumentError, match="device: an operand lies on 'far'"):
+        bits.levels(A, "cpu")
+
+
 @pytest.mark.parametrize("name", [name for name in OPERATIONS if not name.startswith("scc")])
 def test_a_fourth_device_runs_every_operation(far, name):
     operation = OPERATIONS[name]
     graph = graph_of_degrees([3, 0, 40, 1, 7, 0, 2, *[5] * 43], 50)
     widths = {width: default or 8 for width, default in operation.widths.items()}
     plan = accelviz.plan(graph, operation=name, **widths)
-    inputs = {one.name: random(*one.shape(plan.sizes)) for one in operation.dense}
-    if operation.completed is not None:
-        inputs = {**inputs, **operation.completed(graph.pattern, inputs)}
+    drawn = random_inputs(operation, graph.pattern, plan.widths)
+    inputs = dict(zip((one.name for one in operation.dense), drawn, strict=True))
     expected = find_device("cpu").prepare(plan).run(inputs)
     placed = {key: far.to_device(np.asarray(array)) for key, array in inputs.items()}
     outputs = far.prepare(plan).run(placed)
@@ -121,7 +142,6 @@ def test_a_fourth_device_is_refused_what_it_does_not_have(far):
         accelviz.spmm(GRAPH, X, out=np.empty((7, 16), np.float32))
     with pytest.raises(DeviceUnavailable, match="device 'far': it runs no kernel"):
         far.launch(Call(LaunchConfig((1, 1, 1), 1)), {})
-    assert bit_devices.chosen("auto", X) is far
 
 
 def test_one_decision_for_all(far):

@@ -36,7 +36,9 @@ SMALLEST = min(BUNDLED, key=lambda name: GRAPHS[name]().nnz)
 TURNS = [
     pytest.param(
         strategy,
-        SMALLEST if strategy.name == "strided_windows" else LARGE[(i + 2) % len(LARGE)],
+        SMALLEST
+        if strategy.name == "strided_windows" or strategy.operation.name == "bit_product"
+        else LARGE[(i + 2) % len(LARGE)],
         id=case_name(strategy),
         marks=() if case_name(strategy) in DAILY else pytest.mark.long,
     )

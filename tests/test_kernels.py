@@ -60,6 +60,11 @@ def _kind(spec):
     return spec.file, spec.entry, tuple(spec.config)
 
 
+def arch_of(spec, arch="sm_90"):
+    """The architecture that a kernel is compiled for: its own, if no other has its instructions."""
+    return spec.arch if spec.arch and not spec.portable else arch
+
+
 def without(spec, member):
     rest = {key: value for key, value in spec.config.items() if key != member}
     return dataclasses.replace(spec, config=rest)
@@ -103,12 +108,13 @@ def check_compiles(strategy, parameters, pairs):
             assert "n_cols" in str(error)  # noqa: PT017
             continue
         for spec in specs:
-            case = spec.entry, tuple(spec.config.items()), arch
-            if int(arch.removeprefix("sm_")) < spec.capability:
+            own_arch = arch_of(spec, arch)
+            case = spec.entry, tuple(spec.config.items()), own_arch
+            if own_arch == arch and int(arch.removeprefix("sm_")) < spec.capability:
                 with pytest.raises(KernelError, match=f"sm_{spec.capability}"):
                     compile_cubin(spec, arch)
             elif case not in done:
-                assert compile_cubin(spec, arch)[:4] == b"\x7fELF"
+                assert compile_cubin(spec, own_arch)[:4] == b"\x7fELF"
             done.add(case)
 
 
@@ -124,7 +130,7 @@ def test_refuses_to_compile_without_the_plan_s_constants(strategy, parameters):
     for spec in own_kernels(strategy, parameters):
         for name in spec.config:
             with pytest.raises(KernelError, match=f'"Config" has no member "{name}"'):
-                compile_cubin(without(spec, name), "sm_90")
+                compile_cubin(without(spec, name), arch_of(spec))
 
 
 @each_variant
@@ -162,9 +168,10 @@ def test_every_kernel_file_belongs_to_a_strategy():
     # those of layers are no operations on nonzeros (test_dense_kernels.py,
     # test_affine_kernels.py)
     others = {"machine/machine.cu", "spmm/preprocess.cu", "tensor_cores/translation.cu"}
-    # those of bits multiply matrices without a pattern (test_bits.py), and those of many_gpus run
-    # on several (test_many_gpus.py)
-    rooms = ("layers/", "bits/", "many_gpus/")
+    # bits/pack.cu and rates.cu belong to no product (test_bits.py), and those of many_gpus run on
+    # several (test_many_gpus.py)
+    others |= {"bits/pack.cu", "bits/rates.cu"}
+    rooms = ("layers/", "many_gpus/")
     others |= {name for name in files.kernel_names() if name.startswith(rooms)}
     assert used == {*files.kernel_names()} - others
 
@@ -201,5 +208,5 @@ def code_of(spec) -> bytes:
     program = nvrtc.createProgram(spec.configured_source(), spec.file, [], [])
     if "<" in spec.entry:
         nvrtc.addNameExpression(program, spec.entry)
-    nvrtc.compileProgram(program, ["-arch=compute_90", *options])
+    nvrtc.compileProgram(program, [f"-arch={arch_of(spec).replace('sm', 'compute')}", *options])
     return nvrtc.getPTX(program)

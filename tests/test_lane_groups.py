@@ -19,7 +19,7 @@ from accelviz.partition.lane_groups import in_place_order, lane_group_partition
 from accelviz.plans.storage import restored, stored
 from accelviz.strategies import find_strategy
 from accelviz.strategies.lanes import Lanes, cover
-from accelviz.strategies.spmm.lane_groups.settings import Blocks, LaneGroupSettings, chosen_slab
+from accelviz.strategies.subwarps import Blocks, LaneGroupSettings, chosen_slab
 from tests.compilers import needs_compiler
 from tests.graphs import graph_of_degrees
 from tests.inherited import weighted

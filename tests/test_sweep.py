@@ -47,6 +47,8 @@ def drawn(name, parameter):
 BY_COLUMNS = (
     *("spmm windows", "spmm window_tiles", "sddmm window_tiles"),
     *("scc_last strided_windows", "scc_last_weights strided_windows"),
+    *("bit_product warpgroup", "bit_product split", "bit_product paper"),
+    *("bit_spmm_8 lane_groups", "bit_spmm_4 lane_groups"),  # atomics depend on sums
 )
 #: The other strategies of every operation that are not a library's, by name.
 EVERY = {

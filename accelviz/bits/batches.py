@@ -5,24 +5,27 @@ Sections 2.4.1 and 2.4.6 of the thesis (QGTC), after Cluster-GCN (Chiang et al.,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.bits.tensor import WORD_BITS, BitTensor, checked_tensor, layout
+from accelviz.arrays import Ints, Longs
+from accelviz.bits.tensor import BitTensor, checked_tensor
 from accelviz.datasets import load_graph
 from accelviz.datasets.load import load_pattern
-from accelviz.errors import ArgumentError, DeviceUnavailable, checked_integer
+from accelviz.errors import ArgumentError, DeviceUnavailable, checked_choice, checked_integer
 from accelviz.graph import Graph
 from accelviz.ordering import vertex_order
+from accelviz.strategies.bits.packing import pack_ones
 
 METHODS = ("metis", "rabbit")
 
 
-def partition(graph: Any, parts: int, method: str = "metis") -> npt.NDArray[np.int32]:
+def partition(graph: Any, parts: int, method: str = "metis") -> Ints:
     """Deal the nodes of a graph out to parts that few edges leave.
 
     Parameters
@@ -48,15 +51,12 @@ def partition(graph: Any, parts: int, method: str = "metis") -> npt.NDArray[np.i
     """
     graph = _square(graph)
     parts = checked_integer("parts", parts, max(graph.n_rows, 1), error=ArgumentError)
-    if method not in METHODS:
-        raise ArgumentError("method", f"got {method!r}", " or ".join(map(repr, METHODS)))
-    if method == "rabbit" or parts == 1:
-        place = np.empty(graph.n_rows, np.int64)
-        if parts > 1:
-            place[vertex_order(graph, "rabbit").order] = np.arange(graph.n_rows)
-        else:
-            place[:] = 0
-        return (place * parts // max(graph.n_rows, 1)).astype(np.int32)
+    checked_choice("method", method, METHODS)
+    if parts == 1:
+        return np.zeros(graph.n_rows, np.int32)
+    if method == "rabbit":
+        rank = np.argsort(vertex_order(graph, "rabbit").order)
+        return (rank * parts // graph.n_rows).astype(np.int32)
     try:
         import pymetis
     except ImportError as error:
@@ -66,9 +66,8 @@ def partition(graph: Any, parts: int, method: str = "metis") -> npt.NDArray[np.i
     both.setdiag(0)
     both.data[:] = both.data != 0
     both.eliminate_zeros()
-    neighbors = pymetis.CSRAdjacency(both.indptr, both.indices)
-    found = pymetis.part_graph(parts, neighbors)
-    return np.asarray(found[1], np.int32)
+    _, part = pymetis.part_graph(parts, pymetis.CSRAdjacency(both.indptr, both.indices))
+    return np.asarray(part, np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,20 +86,20 @@ class Batch:
         Ones in each row of A.
     """
 
-    nodes: npt.NDArray[np.int64]
-    starts: npt.NDArray[np.int64]
+    nodes: Longs
+    starts: Longs
     A: BitTensor
-    degrees: npt.NDArray[np.int64]
+    degrees: Longs
 
 
-def cut_edges(graph: Any, part: npt.NDArray[np.int32]) -> int:
+def cut_edges(graph: Any, part: Ints) -> int:
     """Count the edges between two parts, which no batch has."""
     graph, part = _checked(graph, part)
     rows = np.repeat(part, graph.degrees)
     return int((rows != part[graph.column_indices]).sum())
 
 
-def batches(graph: Any, part: npt.NDArray[np.int32], size: int) -> Iterator[Batch]:
+def batches(graph: Any, part: Ints, size: int) -> Iterator[Batch]:
     """Give the graph in batches of `size` parts; edges between two parts are left out.
 
     Parameters
@@ -118,22 +117,14 @@ def batches(graph: Any, part: npt.NDArray[np.int32], size: int) -> Iterator[Batc
     size = checked_integer("size", size, error=ArgumentError)
     graph, part = _checked(graph, part)
     by_part = np.argsort(part, kind="stable")
-    counts = np.bincount(part, minlength=1)
-    ends = np.append(0, np.cumsum(counts))
-    place = np.empty(graph.n_rows, np.int64)
-    for first in range(0, counts.size, size):
-        last = min(first + size, counts.size)
+    ends = np.append(0, np.cumsum(np.bincount(part, minlength=1)))
+    for first in range(0, ends.size - 1, size):
+        last = min(first + size, ends.size - 1)
         nodes = by_part[ends[first] : ends[last]]
-        place[nodes] = np.arange(nodes.size)
-        owner = np.repeat(np.arange(nodes.size), graph.degrees[nodes])
-        begin = np.repeat(graph.row_pointers[nodes], graph.degrees[nodes])
-        own = np.arange(owner.size) - np.repeat(
-            np.cumsum(graph.degrees[nodes]) - graph.degrees[nodes], graph.degrees[nodes]
-        )
-        columns = graph.column_indices[begin + own]
-        inside = part[columns] == part[nodes[owner]]
-        rows = np.append(owner[inside], np.arange(nodes.size))
-        columns = np.append(place[columns[inside]], np.arange(nodes.size))
+        edges = graph.adjacency[nodes][:, nodes].tocoo()
+        inside = part[nodes[edges.row]] == part[nodes[edges.col]]
+        loops = np.arange(nodes.size)
+        rows, columns = np.append(edges.row[inside], loops), np.append(edges.col[inside], loops)
         A = _packed(rows, columns, (nodes.size, nodes.size))
         degrees = np.bitwise_count(A.words[0, : nodes.size]).sum(axis=1, dtype=np.int64)
         yield Batch(nodes, ends[first : last + 1] - ends[first], A, degrees)
@@ -148,12 +139,12 @@ def _square(graph: Any) -> Graph:
 
 def _checked(graph: Any, part: Any) -> tuple[Graph, npt.NDArray[Any]]:
     graph = _square(graph)
-    found = np.asarray(part)
-    if found.shape != (graph.n_rows,) or found.dtype.kind not in "iu" or found.min(initial=0) < 0:
-        what = f"shape {found.shape}, dtype {found.dtype}"
-        right = f"{graph.n_rows:,} integers of at least 0, a part for each node"
-        raise ArgumentError("part", what, right)
-    return graph, found
+    part = np.asarray(part)
+    if part.shape != (graph.n_rows,) or part.dtype.kind not in "iu" or part.min(initial=0) < 0:
+        problem = f"shape {part.shape}, dtype {part.dtype}"
+        expected = f"{graph.n_rows:,} integers of at least 0, a part for each node"
+        raise ArgumentError("part", problem, expected)
+    return graph, part
 
 
 def pack_pattern(graph: Any) -> BitTensor:
@@ -170,10 +161,7 @@ def pack_pattern(graph: Any) -> BitTensor:
 
 
 def _packed(rows: Any, columns: Any, shape: tuple[int, int]) -> BitTensor:
-    words = np.zeros(layout(shape, 1, "left"), np.uint32)
-    bits = np.uint32(1) << (columns % WORD_BITS).astype(np.uint32)
-    np.bitwise_or.at(words[0], (rows, columns // WORD_BITS), bits)
-    return BitTensor(words, shape, "left")
+    return BitTensor(pack_ones(rows, columns, shape), shape, "left")
 
 
 def one_transfer(*tensors: BitTensor) -> tuple[npt.NDArray[np.uint32], list[BitTensor]]:
@@ -191,19 +179,19 @@ def one_transfer(*tensors: BitTensor) -> tuple[npt.NDArray[np.uint32], list[BitT
     ArgumentError
         If one is no BitTensor.
     """
-    for i, each in enumerate(tensors):
-        checked_tensor(f"tensors[{i}]", each)
-    buffer = np.empty(sum(each.words.size for each in tensors), np.uint32)
-    return buffer, views(buffer, tensors, fill=True)
+    for i, tensor in enumerate(tensors):
+        checked_tensor(f"tensors[{i}]", tensor)
+    parts = [tensor.words.ravel() for tensor in tensors]
+    buffer = np.concatenate(parts) if parts else np.empty(0, np.uint32)
+    return buffer, views(buffer, tensors)
 
 
-def views(buffer: Any, tensors: Any, *, fill: bool = False) -> list[BitTensor]:
+def views(buffer: Any, tensors: Sequence[BitTensor]) -> list[BitTensor]:
     """Return tensors whose words are parts of a buffer, here or on the GPU, in their order."""
-    found, start = [], 0
-    for each in tensors:
-        part = buffer[start : start + each.words.size].reshape(each.words.shape)
-        if fill:
-            part[...] = each.words
-        found.append(BitTensor(part, each.shape, each.side, each.scale, each.clipped))
-        start += each.words.size
-    return found
+    moved, start = [], 0
+    for tensor in tensors:
+        shape = tensor.words.shape
+        part = buffer[start : start + math.prod(shape)]
+        moved.append(replace(tensor, words=part.reshape(shape)))
+        start += part.size
+    return moved

@@ -7,46 +7,32 @@ from typing import Any
 
 import numpy as np
 
-from accelviz.bits import devices
-from accelviz.bits.tensor import BitTensor, Scale, checked_tensor, layout, pack
-from accelviz.devices import Device, find_device
+from accelviz.bits.tensor import BitTensor, Scale, checked_tensor, pack
+from accelviz.devices import Device, choose, find_device
 from accelviz.devices.choice import as_operand, owner
 from accelviz.errors import ArgumentError
 from accelviz.plans import Call, KernelSpec, LaunchConfig
+from accelviz.strategies.bits.packing import layout
 
 _SIDE, _WARPS = 32, 8
 
 
-def _checked(X: Any) -> Any:
-    """Return a matrix as float32, where it lies.
+def _chosen(device: str, array: Any) -> Device:
+    """Return the device that converts an array: of "auto", where it lies.
 
     Raises
     ------
     ArgumentError
-        If it is no matrix of real numbers, or some are NaN.
+        If it lies on another device than the one that is named.
+    DeviceUnavailable
     """
-    device = owner(X) or find_device("cpu")
-    found = device.adopt(as_operand("X", X))
-    if found.ndim != 2 or found.dtype.kind not in "biuf":
-        raise ArgumentError("X", f"{found.ndim}-D of {found.dtype}", "a matrix of real numbers")
-    with np.errstate(over="ignore"):  # what is infinite in float32 is out of any range
-        found = device.contiguous(found)
-    if bool((found != found).any()):
-        raise ArgumentError("X", "some are NaN, which has no level", "numbers")
-    return found
-
-
-def _range(X: Any, per_column: bool) -> tuple[Any, Any]:
-    """Return the least and the largest value of a matrix, or of each column; 0 and 0 of none.
-
-    `X` is NumPy's or CuPy's.
-    """
-    if not X.size:
-        return np.float32(0), np.float32(0)
-    axis = 0 if per_column else None
-    least, most = X.min(axis=axis), X.max(axis=axis)
-    device = owner(X) or find_device("cpu")
-    return device.to_host(least), device.to_host(most)
+    holder = owner(array) or find_device("cpu")
+    wanted = holder if device == "auto" else choose(device)
+    wanted.require()
+    if owner(array) not in (None, wanted):
+        problem = f"an operand lies on {holder.name!r}, not where {wanted.name!r} reads"
+        raise ArgumentError("device", problem, f"device={holder.name!r}, or the operand on_host()")
+    return wanted
 
 
 def quantize(
@@ -102,45 +88,59 @@ def quantize(
     array([[0.125, 0.375],
            [0.625, 0.875]], dtype=float32)
     """
-    found = _checked(X)
-    layout(found.shape, bits, side)
-    least, most = _range(found, per_column)
-    scale = Scale.of_range(least if low is None else low, most if high is None else high, bits)
-    if scale.per_column and scale.low.size != found.shape[1]:
-        right = f"one number, or {found.shape[1]}"
-        raise ArgumentError("range", f"of {scale.low.size} columns", right)
-    holder = owner(found)
-    there = "cpu" if holder is None else holder.name
-    chosen = devices.chosen(there if device == "auto" else device, found)
-    if chosen.name == "cpu":
-        levels, clipped = scale.levels(found, bits)
-        made = pack(levels, bits, side, scale=scale)
+    X = as_operand("X", X)
+    chosen = _chosen(device, X)
+    if len(X.shape) != 2 or X.dtype.kind not in "biuf":
+        raise ArgumentError("X", f"{len(X.shape)}-D of {X.dtype}", "a matrix of real numbers")
+    layout(X.shape, bits, side)
+    if owner(X) is not None and not chosen.launches:
+        X = chosen.to_host(X)
+    holder = owner(X) or find_device("cpu")
+    with np.errstate(over="ignore"):  # what is infinite in float32 is out of any range
+        X = holder.contiguous(holder.adopt(X))
+    if bool((X != X).any()):
+        raise ArgumentError("X", "some are NaN, which has no level", "numbers")
+    axis = 0 if per_column else None
+    if low is None:
+        low = holder.to_host(X.min(axis=axis)) if X.size else np.float32(0)
+    if high is None:
+        high = holder.to_host(X.max(axis=axis)) if X.size else np.float32(0)
+    scale = Scale.of_range(low, high, bits)
+    if scale.per_column and scale.low.size != X.shape[1]:
+        expected = f"one number, or {X.shape[1]}"
+        raise ArgumentError("range", f"of {scale.low.size} columns", expected)
+    if chosen.launches:
+        tensor, clipped = _quantized(X, bits, side, scale, chosen)
     else:
-        made, clipped = _quantized(found, bits, side, scale, chosen)
+        numbers, clipped = scale.levels(X, bits)
+        tensor = pack(numbers, bits, side, scale=scale)
+        tensor = replace(tensor, words=chosen.to_device(tensor.words))
     if clipped and not clip:
-        what = f"{clipped:,} values are out of the range"
-        raise ArgumentError("X", what, "a wider range, or clip=True")
-    return replace(made, clipped=clipped)
+        problem = f"{clipped:,} values are out of the range"
+        raise ArgumentError("X", problem, "a wider range, or clip=True")
+    return replace(tensor, clipped=clipped)
 
 
-def _call(entry: str, shape: tuple[int, int], side: str, per_column: bool, names: str) -> Call:
-    config = {"along_columns": int(side == "left"), "per_column": int(per_column)}
-    grid = -(-shape[0] // _SIDE), -(-shape[1] // _SIDE), 1
-    return Call(
-        LaunchConfig(grid, _WARPS), KernelSpec("bits/pack.cu", entry, config, tuple(names.split()))
-    )
+def _launch(
+    device: Device, entry: str, tensor: BitTensor, per_column: bool, arguments: dict[str, Any]
+) -> None:
+    """Run a kernel of pack.cu on 32 x 32 numbers a block."""
+    bits, lines, words = tensor.words.shape
+    rows, columns = tensor.shape
+    sizes = {"rows": rows, "columns": columns, "bits": bits, "lines": lines, "words": words}
+    config = {"along_columns": int(tensor.side == "left"), "per_column": int(per_column)}
+    kernel = KernelSpec("bits/pack.cu", entry, config, (*arguments, *sizes))
+    grid = -(-rows // _SIDE), -(-columns // _SIDE), 1
+    device.launch(Call(LaunchConfig(grid, _WARPS), kernel), arguments | sizes)
 
 
 def _quantized(X: Any, bits: int, side: str, scale: Scale, device: Device) -> tuple[BitTensor, int]:
     """Quantize and pack by the kernel."""
-    planes, lines, words = layout(X.shape, bits, side)
-    out, clipped = device.zeros((planes, lines, words), np.uint32), device.zeros(1, np.int32)
-    arguments = {"X": X, "low": scale.low, "step": scale.step, "out": out, "clipped": clipped}
-    arguments |= {"rows": X.shape[0], "columns": X.shape[1]}
-    arguments |= {"bits": bits, "lines": lines, "words": words}
-    call = _call("quantize", X.shape, side, scale.per_column, " ".join(arguments))
-    device.launch(call, arguments)
-    return BitTensor(out, X.shape, side, scale), int(clipped[0])
+    words, clipped = device.zeros(layout(X.shape, bits, side), np.uint32), device.zeros(1, np.int32)
+    tensor = BitTensor(words, X.shape, side, scale)
+    arguments = {"X": X, "low": scale.low, "step": scale.step, "out": words, "clipped": clipped}
+    _launch(device, "quantize", tensor, scale.per_column, arguments)
+    return tensor, int(clipped[0])
 
 
 def levels(tensor: BitTensor, device: str = "auto") -> Any:
@@ -149,17 +149,12 @@ def levels(tensor: BitTensor, device: str = "auto") -> Any:
     Raises
     ------
     ArgumentError, DeviceUnavailable
-        As `product` does.
+        As `quantize` does.
     """
     checked_tensor("tensor", tensor)
-    there = "cuda" if tensor.on_gpu else "cpu"
-    chosen = devices.chosen(there if device == "auto" else device, tensor.words)
-    if chosen.name == "cpu":
-        return tensor.levels()
+    chosen = _chosen(device, tensor.words)
+    if not chosen.launches:
+        return chosen.to_device(tensor.levels())
     out = chosen.empty(tensor.shape, np.int32)
-    arguments = {"in": tensor.words, "out": out, "rows": tensor.shape[0]}
-    arguments |= {"columns": tensor.shape[1], "bits": tensor.bits}
-    arguments |= {"lines": tensor.words.shape[1], "words": tensor.words.shape[2]}
-    call = _call("levels", tensor.shape, tensor.side, False, " ".join(arguments))
-    chosen.launch(call, arguments)
+    _launch(chosen, "levels", tensor, False, {"in": tensor.words, "out": out})
     return out

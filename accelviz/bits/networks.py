@@ -8,6 +8,7 @@ numbers from the first product to the last one.
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -16,27 +17,33 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.arrays import Floats
 from accelviz.bits.batches import Batch
 from accelviz.bits.convert import quantize
 from accelviz.bits.finish import Finish
-from accelviz.bits.product import plan_product, product
-from accelviz.bits.tensor import MOST_BITS, BitTensor, Floats, Scale, pack
+from accelviz.bits.product import plan_product
+from accelviz.bits.tensor import BitTensor, Scale, pack
 from accelviz.datasets.nodes import NodeData, load_nodes
-from accelviz.devices import find_device
+from accelviz.devices import choose, find_device
+from accelviz.devices.programs import launches, run_program
 from accelviz.errors import ArgumentError, checked_choice, checked_integer
 from accelviz.graph import Graph
 from accelviz.layers import dense
 from accelviz.layers.adjacency import attention_matrix, mean_matrix
-from accelviz.layers.affine import affine, input_gradient, weight_gradients
-from accelviz.layers.layer import Context, Layer, Parameters
+from accelviz.layers.affine import affine
+from accelviz.layers.layer import Context, Linear, Parameters
 from accelviz.layers.network import Network
 from accelviz.layers.products import Matrix, Products
 from accelviz.layers.train import Run, Training, on_host
+from accelviz.plans.program import Buffer, Program
+from accelviz.strategies.bits.packing import MOST_BITS
 
 #: Bits that stand for float32, without rounding; and most bits of weights: sums have 32.
 EXACT, MOST_WEIGHT_BITS = 32, 8
 #: Layers and hidden columns of the models (section 2.6).
 MODELS = {"gcn": (3, 16), "gin": (3, 64)}
+#: The buffer of a network's result.
+LOGITS = "logits"
 
 
 def loop_mean(graph: Graph) -> Graph:
@@ -56,8 +63,8 @@ def rounded(X: Any, bits: int, per_column: bool = False) -> Any:
     return xp.clip(levels, 0, (1 << bits) - 1) * step + (low + step / np.float32(2))
 
 
-class Update(Layer):
-    """`X W` of rounded X and W, as `Linear`; sparse features are taken as they are.
+class Update(Linear):
+    """`X W` of rounded X and W; sparse features are taken as they are.
 
     Parameters
     ----------
@@ -66,6 +73,8 @@ class Update(Layer):
     bits : int
         Of X; of W as many, up to 8. 32 rounds nothing.
     """
+
+    applies_input_activation = False
 
     def __init__(self, n_in: int, n_out: int, *, bits: int, **options: Any) -> None:
         super().__init__(n_in, n_out, **options)
@@ -78,20 +87,18 @@ class Update(Layer):
         """Bits of W."""
         return self.bits if self.bits == EXACT else min(self.bits, MOST_WEIGHT_BITS)
 
-    def _rounded(self, X: Any, parameters: Parameters) -> tuple[Any, Any]:
-        X = X if isinstance(X, Matrix) else rounded(X, self.bits)
-        return X, rounded(parameters["W"], self.weight_bits, per_column=True)
+    def round_operands(self, context: Context) -> tuple[Any, Any]:
+        """Put rounded X and W into a context; gradients go straight through the rounding."""
+        if not isinstance(context.X, Matrix):
+            context.X = rounded(context.X, self.bits)
+        W = rounded(context.parameters["W"], self.weight_bits, per_column=True)
+        context.parameters = {**context.parameters, "W": W}
+        return context.X, W
 
     def linear(self, context: Context) -> Any:
         """Round and multiply; see `Layer`."""
-        X, W = context.saved_for_backward = self._rounded(context.X, context.parameters)
-        return affine([X], [W], context.epilogue)
-
-    def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
-        """Go straight through the rounding; see `Layer`."""
-        X, W = context.saved_for_backward
-        (dW,), _ = weight_gradients([X], [dZ], sums=False)
-        return {"W": dW}, input_gradient([dZ], [W]) if self.needs_input_gradient else None
+        self.round_operands(context)
+        return super().linear(context)
 
 
 class Aggregate(Update):
@@ -116,8 +123,9 @@ class Aggregate(Update):
 
     def linear(self, context: Context) -> Any:
         """Update, round and aggregate; see `Layer`."""
-        X, W = context.saved_for_backward = self._rounded(context.X, context.parameters)
-        return context.epilogue.apply(context.matrix.times(rounded(affine([X], [W]), self.bits)))
+        X, W = self.round_operands(context)
+        updated = context.saved_for_backward = affine([X], [W])
+        return context.epilogue.apply(context.matrix.times(rounded(updated, self.bits)))
 
     def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
         """Aggregate back; see `Layer`."""
@@ -136,15 +144,15 @@ def layers_of(model: str, n_features: int, n_classes: int, bits: int) -> list[Up
     checked_choice("model", model, tuple(MODELS))
     count, hidden = MODELS[model]
     widths = [n_features, *[hidden] * (count - 1), n_classes]
-    found: list[Update] = []
+    layers: list[Update] = []
     for i, (n_in, n_out) in enumerate(itertools.pairwise(widths)):
         relu = "none" if i == count - 1 else "relu"
         if model == "gcn":
-            found.append(Aggregate(n_in, n_out, bits=bits, mean=True, activation=relu))
+            layers.append(Aggregate(n_in, n_out, bits=bits, mean=True, activation=relu))
         else:
-            found.append(Aggregate(n_in, hidden, bits=bits, mean=False, activation="relu"))
-            found.append(Update(hidden, n_out, bits=bits, activation=relu))
-    return found
+            layers.append(Aggregate(n_in, hidden, bits=bits, mean=False, activation="relu"))
+            layers.append(Update(hidden, n_out, bits=bits, activation=relu))
+    return layers
 
 
 def train(
@@ -191,7 +199,7 @@ def train(
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class NetworkStep:
     """A product of a network: with weights, or of a batch's edges.
 
     Attributes
@@ -215,14 +223,14 @@ class BitNetwork:
 
     Attributes
     ----------
-    steps : tuple of Step
+    steps : tuple of NetworkStep
     inputs : Scale or None
         Of the features; None where they are single bits, each row divided by their number.
     bits : int
         Of features and of what follows them.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[NetworkStep, ...]
     inputs: Scale | None
     bits: int
 
@@ -253,30 +261,29 @@ class BitNetwork:
         else:
             inputs = Scale.of_range(X.min(), X.max(), bits)
             X = network.products.placed(X)
-        steps: list[Step] = []
-        layers = [each for each in network.layers if isinstance(each, Update)]
-        weight_bits = min(bits, MOST_WEIGHT_BITS)
-        for i, (layer, parameters) in enumerate(zip(layers, network.parameters, strict=True)):
-            W = on_host(parameters["W"])
+        steps: list[NetworkStep] = []
+        layers = [layer for layer in network.layers if isinstance(layer, Update)]
+        n_steps = sum(1 + isinstance(layer, Aggregate) for layer in layers)
+        for layer, parameters in zip(layers, network.parameters, strict=True):
+            layer = copy.copy(layer)
+            layer.bits = bits
+            X, context = layer.forward(layer.prepared(nodes.graph, network.products), X, parameters)
             weights: BitTensor | None = quantize(
-                W, weight_bits, "right", per_column=True, device="cpu"
+                on_host(parameters["W"]), layer.weight_bits, "right", per_column=True, device="cpu"
             )
-            own = layers_of_bits(layer, bits)
-            matrix = own.prepared(nodes.graph, network.products)
-            last = i == len(layers) - 1
             if isinstance(layer, Aggregate):
-                kept = own._rounded(X, parameters)
-                H = on_host(affine([kept[0]], [kept[1]]))
-                steps.append(Step(weights, Finish(bits, H.min(), H.max(), "right")))
+                H = on_host(context.saved_for_backward)
+                steps.append(NetworkStep(weights, Finish(bits, H.min(), H.max(), "right")))
                 weights = None
-            X = own.forward(matrix, X, parameters)[0]
             Y = on_host(X)
-            ends: dict[str, Any] = {"relu": layer.activation == "relu"}
-            ends["bias"] = on_host(parameters["b"])
-            if not last:
-                ends |= {"bits": bits, "low": float(Y.min()), "high": float(Y.max())}
-            mean = isinstance(layer, Aggregate) and layer.mean
-            steps.append(Step(weights, Finish(side="left", **ends), mean))
+            finish = Finish(
+                bits if len(steps) < n_steps - 1 else None,
+                float(Y.min()),
+                float(Y.max()),
+                bias=on_host(parameters["b"]),
+                relu=layer.activation == "relu",
+            )
+            steps.append(NetworkStep(weights, finish, isinstance(layer, Aggregate) and layer.mean))
         return cls(tuple(steps), inputs, bits)
 
     def features(self, features: Any, nodes: npt.NDArray[Any] | None = None) -> BitTensor:
@@ -289,6 +296,26 @@ class BitNetwork:
         low, high = self.inputs.low[0], self.inputs.low[0] + self.inputs.step[0] * (1 << self.bits)
         return quantize(rows, self.bits, "left", low=low, high=high, device="cpu")
 
+    def program(self, batch: Batch, X: BitTensor, jump: bool = True) -> Program:
+        """Return the products of a batch, from the buffers "edges" and "features" to `LOGITS`."""
+        tensors, last = {"edges": batch.A, "features": X}, "features"
+        buffers, steps = {}, []
+        for name, tensor in tensors.items():
+            buffers[name] = Buffer(0, tensor.words.size, "uint32", "input")
+        for number, (finish, weights) in enumerate(self._steps(batch, X)):
+            out = f"product {number}" if finish.bits else LOGITS
+            names = {"A": last, "out": out}
+            if weights is None:
+                names = {"A": "edges", "B": last, "out": out}
+            A, B = tensors[names["A"]], weights or tensors[last]
+            planned = plan_product(A, B, jump=jump, finish=finish)
+            steps.append(planned.step(A, B, names))
+            words = planned.largest
+            kind = "workspace" if finish.bits else "output"
+            buffers[out] = Buffer(0, words.size, words.dtype.name, kind)
+            tensors[out], last = planned.result(words), out
+        return Program(tuple(steps), buffers)
+
     def run(self, batch: Batch, X: BitTensor, device: str = "auto", jump: bool = True) -> Any:
         """Return the logits of a batch's nodes, float32, shape (n, classes).
 
@@ -300,36 +327,26 @@ class BitNetwork:
         device, jump
             As of `product`.
         """
-        found: Any = X
-        for finish, weights in self._steps(batch, X):
-            left, right = (batch.A, found) if weights is None else (found, weights)
-            found = product(left, right, device=device, jump=jump, finish=finish)
-        return found
+        chosen = choose(device, (batch.A.words, X.words))
+        buffers = run_program(self.program(batch, X, jump), _inputs(batch, X), chosen)
+        return buffers[LOGITS].reshape(batch.nodes.size, -1)
 
     def queued(self, batch: Batch, X: BitTensor) -> tuple[Callable[[], None], Any]:
         """Put all that a batch needs on the GPU; return what queues its kernels, and the logits."""
-        gpu, found = find_device("cuda"), X
-        calls = []
-        for finish, weights in self._steps(batch, X):
-            left, right = (batch.A, found) if weights is None else (found, weights)
-            plan = plan_product(left, right, finish=finish)
-            arguments = gpu.arguments(plan.arguments(left, right, gpu))
-            calls.append((plan.call, arguments))
-            found = plan.result(arguments["out"])
-
-        def run() -> None:
-            for call, arguments in calls:
-                gpu.launch(call, arguments)
-
-        return run, found
+        run, buffers = launches(self.program(batch, X), _inputs(batch, X), find_device("cuda"))
+        return run, buffers[LOGITS].reshape(batch.nodes.size, -1)
 
     def _steps(self, batch: Batch, X: BitTensor) -> Iterator[tuple[Finish, BitTensor | None]]:
         shares = (1 / np.maximum(batch.degrees, 1)).astype(np.float32)
         for i, step in enumerate(self.steps):
             row_scale = shares if step.mean else None
             if i == 0 and self.inputs is None:  # rows of single bits, divided by their number
-                row_scale = (1 / np.maximum(X.on_host().sums, 1)).astype(np.float32)
+                row_scale = (1 / np.maximum(X.sums, 1)).astype(np.float32)
             yield replace(step.finish, row_scale=row_scale), step.weights
+
+
+def _inputs(batch: Batch, X: BitTensor) -> dict[str, Any]:
+    return {"edges": batch.A.words.reshape(-1), "features": X.words.reshape(-1)}
 
 
 def bag_of_words(features: Graph) -> None:
@@ -341,16 +358,8 @@ def bag_of_words(features: Graph) -> None:
     """
     share = 1 / np.repeat(np.maximum(features.degrees, 1), features.degrees)
     if not np.allclose(features.values, share, rtol=1e-5):
-        what = "sparse, and other than ones divided by the number of ones in their row"
-        raise ArgumentError("features", what, "bags of words, or dense features")
-
-
-def layers_of_bits(layer: Update, bits: int) -> Update:
-    """Return a layer like another, of other bits."""
-    options: dict[str, Any] = {"activation": layer.activation, "bits": bits}
-    if isinstance(layer, Aggregate):
-        return Aggregate(layer.n_in, layer.n_out, mean=layer.mean, **options)
-    return Update(layer.n_in, layer.n_out, **options)
+        problem = "sparse, and other than ones divided by the number of ones in their row"
+        raise ArgumentError("features", problem, "bags of words, or dense features")
 
 
 def accuracy(logits: Floats, nodes: NodeData) -> float:

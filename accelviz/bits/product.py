@@ -1,148 +1,119 @@
-"""Products of bit matrices: how they are mapped onto a GPU, and where they run.
-
-Sections 2.3.2 and 2.4.3 to 2.4.5 of the thesis (QGTC). A product of s and of t bits is s times t
-products of single bits, each an AND and a count of ones, added up with shifts: Equation 2.6.
-"""
+"""Products of bit tensors: plans of the operation `bit_product`, run on any device."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.bits import devices
-from accelviz.bits.finish import Coefficients, Finish, finished
-from accelviz.bits.tensor import BitTensor, checked_tensor, layout, pack
-from accelviz.bits.ways import WAYS, group_boxes, mapped, usual
-from accelviz.devices import Device, find_device
-from accelviz.errors import ArgumentError
-from accelviz.plans import Call, KernelSpec, LaunchConfig
+from accelviz.bits.finish import Finish
+from accelviz.bits.tensor import BitTensor, checked_tensor
+from accelviz.devices import choose, find_device, gpu_state
+from accelviz.devices.base import ready
+from accelviz.devices.cuda.compiler import is_of
+from accelviz.errors import ArgumentError, checked_type
+from accelviz.graph import Graph
+from accelviz.plans import Call, Plan
+from accelviz.plans.program import Step
+from accelviz.strategies.bits import products
+from accelviz.strategies.bits.operation import Epilogue
+from accelviz.strategies.bits.packing import MOST_SUM, layout
 
-#: Largest sum that a result of 32 bits holds.
-MOST_SUM = (1 << 31) - 1
-_ARGUMENTS = "A B out {} rows columns words a_bits a_lines b_bits b_lines {}"
+#: The algorithms by name: what each runs on, and how.
+ALGORITHMS = {name: algorithm.summary for name, algorithm in products.ALGORITHMS.items()}
+#: Elements of a result, times planes of B, beyond which "warpgroup" is faster than "split"; and
+#: from which "tiled" is.
+GROUP_LARGE, LARGE = 1 << 18, 1 << 19
+#: Plans that are stored, of the last shapes.
+_MOST_PLANS = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """A plan of a product.
+    """A plan of a product, for bit tensors of its shape and bits.
 
     Attributes
     ----------
-    shape : tuple of three int
-        Rows of A, columns of B, and what is summed over (K).
-    bits : tuple of two int
-        Of A and of B.
-    way : str
-        One of `WAYS`.
-    jump : bool
-        Whether tiles of A that are zero are jumped over.
+    plan : Plan
+        Of the operation `bit_product`; its pattern has no nonzero, as A is not known yet.
     finish : Finish, optional
         What follows in the same kernel; None leaves whole numbers.
-    call : Call
-    planes, passes : tuple of two int
-        Planes of A and B that are multiplied at a time, and how often.
-    tile : tuple of two int
-        Rows and bits of the tiles of A that are jumped over together.
     """
 
-    shape: tuple[int, int, int]
-    bits: tuple[int, int]
-    way: str
-    jump: bool
+    plan: Plan
     finish: Finish | None
-    call: Call
-    planes: tuple[int, int]
-    passes: tuple[int, int]
-    tile: tuple[int, int]
 
     @property
     def operations(self) -> int:
         """Additions and multiplications of the whole numbers, as the paper counts: 2 M N K."""
-        return 2 * int(np.prod(self.shape, dtype=object))
+        rows, inner = self.plan.pattern.shape
+        return 2 * rows * inner * self.plan.n_cols
+
+    def operands(self, A: BitTensor, B: BitTensor) -> dict[str, Any]:
+        """Return what a run of the plan takes, by name."""
+        words = {"A": A.words, "B": B.words}
+        return words if self.finish is None else words | self.finish.operands(A, B)
+
+    def step(self, A: BitTensor, B: BitTensor, buffers: Mapping[str, str]) -> Step:
+        """Return the product as a step of a program.
+
+        Parameters
+        ----------
+        A, B : BitTensor
+            Those that lie in a buffer may hold anything of their bits.
+        buffers : mapping of str to str
+            Buffers that hold operands and the result; other operands never change.
+        """
+        operation, (call,) = self.plan.operation, self.plan.calls
+        assert isinstance(call, Call)
+        operands = self.operands(A, B).items()
+        fixed = {name: value for name, value in operands if name not in buffers}
+        shapes = {name: operation.operands[name].shape(self.plan.sizes) for name in buffers}
+        replay, writes = operation.replay(self.plan), frozenset({buffers["out"]})
+
+        def on_cpu(held: Mapping[str, Any]) -> None:
+            shaped = {name: held[buffers[name]].reshape(shape) for name, shape in shapes.items()}
+            replay(fixed | shaped, shaped)
+
+        arrays = {**self.plan.arrays, **fixed}
+        return Step(buffers["out"], 0, "compute", call, arrays, buffers, writes, replay=on_cpu)
+
+    @property
+    def largest(self) -> Any:
+        """Stand-in for what a run writes, of the largest words that there are, in no memory."""
+        (output,) = self.plan.operation.outputs
+        ones = np.uint32(0xFFFFFFFF).view(output.dtype)
+        return np.broadcast_to(ones, output.shape(self.plan.sizes))
 
     def run(self, A: BitTensor, B: BitTensor, device: str = "auto") -> Any:
         """Multiply; see `product`."""
         check(A, B, self.finish)
-        chosen = devices.chosen(device, A.words, B.words)
-        if chosen.name == "cpu":
-            # Exact: sums stay below 2^31, and float64 holds all whole numbers up to 2^53.
-            sums = A.levels().astype(np.float64) @ B.levels().astype(np.float64)
-            return self._made(sums.astype(np.int32), A, B)
-        arguments = self.arguments(A, B, chosen)
-        chosen.launch(self.call, arguments)
-        return self.result(arguments["out"])
+        chosen = choose(device, (A.words, B.words), self.plan)
+        return self.result(ready(self.plan, chosen).run(self.operands(A, B))["out"])
 
     def seconds(
         self, A: BitTensor, B: BitTensor, repeats: int = 20, warmup: int = 3
     ) -> npt.NDArray[np.float64]:
         """Time runs on the GPU, operands and result in place; seconds, shape (repeats,)."""
-        gpu = find_device("cuda")
-        arguments = gpu.arguments(self.arguments(A, B, gpu))
-        return gpu.seconds(lambda: gpu.launch(self.call, arguments), repeats, warmup)
-
-    def arguments(self, A: BitTensor, B: BitTensor, device: Device) -> dict[str, Any]:
-        """Return what the kernel takes by name, a new output among it."""
-        rows, columns, _ = self.shape
-        finish = self.finish
-        if finish is not None and finish.bits:
-            wanted = layout((rows, columns), finish.bits, finish.side)
-            out = device.empty(wanted, np.uint32)
-        else:
-            wanted = (1, 1, 1)
-            out = device.empty((rows, columns), np.int32 if finish is None else np.float32)
-        words = device.place(A.words), device.place(B.words)
-        made = {
-            "A": words[0],
-            "B": words[1],
-            "out": out,
-            "rows": rows,
-            "columns": columns,
-            "words": A.words.shape[2],
-            "a_bits": A.bits,
-            "a_lines": A.words.shape[1],
-            "b_bits": B.bits,
-            "b_lines": B.words.shape[1],
-        }
-        if self.way in ("split", "paper"):
-            f = Coefficients.of(A, B, finish or Finish())
-            made |= {"alpha": f.alpha, "beta": f.beta, "gamma": f.gamma, "row_scale": f.row_scale}
-            scale = (finish or Finish()).scale
-            made |= {"low": float(scale.low[0]), "step": float(scale.step[0])}
-            made |= dict(zip(("out_bits", "out_lines", "out_words"), wanted, strict=True))
-        if self.way == "warpgroup":
-            assert self.call.kernel is not None
-            boxes = group_boxes(self.call.kernel.config)
-            made["map_of_a"], made["map_of_b"] = (
-                devices.map_of_planes(each, box, device)
-                for each, box in zip(words, boxes, strict=True)
-            )
-        assert self.call.kernel is not None
-        return {name: made[name] for name in self.call.kernel.arguments}
-
-    def _made(self, sums: npt.NDArray[np.int32], A: BitTensor, B: BitTensor) -> Any:
-        if self.finish is None:
-            return sums
-        coefficients = Coefficients.of(A, B, self.finish)
-        found = finished(sums, A.sums, coefficients, self.finish)
-        if self.finish.bits is None:
-            return found
-        return pack(found[0], self.finish.bits, self.finish.side, scale=self.finish.scale)
+        on_gpu = ready(self.plan, find_device("cuda"))
+        return on_gpu.seconds(self.operands(A, B), repeats, warmup)
 
     def result(self, out: Any) -> Any:
-        """Return what a kernel has written: numbers as they are, bits as a BitTensor."""
+        """Return what a run has written: numbers as they are, bits as a BitTensor."""
         if self.finish is None or not self.finish.bits:
             return out
-        rows, columns, _ = self.shape
-        return BitTensor(out, (rows, columns), self.finish.side, self.finish.scale, -1)
+        shape = self.plan.pattern.n_rows, self.plan.n_cols
+        return BitTensor(out, shape, self.finish.side, self.finish.scale, -1)
 
 
 def plan_product(
     A: BitTensor,
     B: BitTensor,
-    way: str | None = None,
+    algorithm: str | None = None,
     *,
     jump: bool = True,
     reuse: bool = True,
@@ -155,9 +126,9 @@ def plan_product(
     ----------
     A, B : BitTensor
         Or others of the same shape and bits.
-    way : str, optional
-        One of `WAYS`. If not given, for large results of whole numbers "warpgroup" where this
-        machine has a Hopper GPU, "tiled" where it has not; else "split".
+    algorithm : str, optional
+        One of `ALGORITHMS`. If not given, for large results of whole numbers "warpgroup" where
+        this machine has a Hopper GPU, "tiled" where it has not; else "split".
     jump : bool
         Jump over tiles of A that are zero (section 2.4.3).
     reuse : bool
@@ -171,31 +142,60 @@ def plan_product(
     Raises
     ------
     ArgumentError
-        If the operands do not fit each other, a sum could pass 2^31, or there is no such way.
+        If the operands do not fit each other, a sum could pass 2^31, or there is no such algorithm.
+    PartitionError
+        If there are no such warps.
     """
     check(A, B, finish)
-    rows, columns = A.shape[0], B.shape[1]
-    if way is None:
-        way = usual((rows, columns), B.bits, reuse, warps) if finish is None else "split"
-    if way not in WAYS:
-        raise ArgumentError("way", f"there is no {way!r}", ", ".join(WAYS))
-    if finish is not None and way not in ("split", "paper"):
-        raise ArgumentError("finish", f"{way!r} leaves whole numbers", "'split' or 'paper'")
-    if warps is not None and way != "tiled":
-        raise ArgumentError("warps", f"of {way!r}, whose blocks have one size", "way='tiled'")
-    if not reuse and way in ("warpgroup", "popc"):
-        raise ArgumentError("reuse", f"{way!r} has a loaded tile of A meet all planes", "True")
-    found = mapped(way, (rows, columns, A.shape[1]), (A.bits, B.bits), reuse, finish, warps)
-    more = ("", "map_of_a map_of_b" * (way == "warpgroup"))
-    if found.entry == "split_sum":
-        more = ("alpha beta gamma row_scale", "low step out_bits out_lines out_words")
-    arguments = tuple(_ARGUMENTS.format(*more).split())
-    config = {"jump": int(bool(jump)), **found.config}
-    file, least = f"bits/{found.entry}.cu", 90 if found.arch else 80
-    kernel = KernelSpec(file, found.entry, config, arguments, capability=least, arch=found.arch)
-    call = Call(LaunchConfig(found.grid, found.warps, found.shared_bytes), kernel)
-    shape, bits = (rows, columns, A.shape[1]), (A.bits, B.bits)
-    return Product(shape, bits, way, jump, finish, call, found.planes, found.passes, found.tile)
+    if algorithm is None and finish is not None:
+        algorithm = "split"
+    elif algorithm is None and warps is not None:
+        algorithm = "tiled"
+    elif algorithm is None:
+        algorithm = _fastest(A.shape[0] * B.shape[1] * B.bits, reuse)
+    if algorithm not in ALGORITHMS:
+        known = ", ".join(ALGORITHMS)
+        raise ArgumentError("algorithm", f"there is no {algorithm!r}", known)
+    kind = products.ALGORITHMS[algorithm]
+    if finish is not None and not kind.finishes:
+        raise ArgumentError("finish", f"{algorithm!r} leaves whole numbers", "'split' or 'paper'")
+    if warps is not None and "warps_m" not in kind.Settings.declared:
+        problem = f"of {algorithm!r}, whose blocks have one size"
+        raise ArgumentError("warps", problem, "algorithm='tiled'")
+    if not reuse and "reuse" not in kind.Settings.declared:
+        problem = f"{algorithm!r} has a loaded tile of A meet all planes"
+        raise ArgumentError("reuse", problem, "True")
+    settings: dict[str, Any] = {"jump": bool(jump), "reuse": bool(reuse)}
+    settings = {name: value for name, value in settings.items() if name in kind.Settings.declared}
+    settings |= zip(("warps_m", "warps_n"), warps or (), strict=False)
+    epilogue = finish.epilogue if finish is not None else None
+    sizes = (*A.shape, B.shape[1]), (A.bits, B.bits)
+    return Product(_plan(*sizes, algorithm, epilogue, tuple(settings.items())), finish)
+
+
+@functools.lru_cache(_MOST_PLANS)
+def _plan(
+    shape: tuple[int, int, int],
+    bits: tuple[int, int],
+    algorithm: str,
+    epilogue: Epilogue | None,
+    settings: tuple[tuple[str, Any], ...],
+) -> Plan:
+    """Plan a product of rows x inner x columns, whatever the operands hold."""
+    strategy = products.ALGORITHMS[algorithm](epilogue)
+    rows, inner, columns = shape
+    pointers, no_column = np.zeros(rows + 1, np.int64), np.empty(0, np.int32)
+    graph = Graph(pointers, no_column, np.empty(0, np.float32), (rows, inner), "any bits")
+    widths = {"n_cols": columns, "a_bits": bits[0], "b_bits": bits[1]}  # no column is fine here
+    resolved = strategy.resolve(strategy.Settings(**dict(settings)), graph, widths)
+    return strategy.build(graph, widths, resolved)
+
+
+def _fastest(size: int, reuse: bool) -> str:
+    """Return the fastest algorithm for so many elements times planes of B, as on an H200."""
+    if reuse and size > GROUP_LARGE and gpu_state().ready and is_of(products.GROUP_ARCH):
+        return "warpgroup"
+    return "split" if size < LARGE else "tiled"
 
 
 def product(
@@ -203,7 +203,7 @@ def product(
     B: BitTensor,
     *,
     device: str = "auto",
-    way: str | None = None,
+    algorithm: str | None = None,
     jump: bool = True,
     reuse: bool = True,
     finish: Finish | None = None,
@@ -216,7 +216,7 @@ def product(
     B : BitTensor, shape (K, columns), side "right"
     device : {"auto", "cuda", "cpu", "emulator"}
         "cpu" multiplies the whole numbers with NumPy; "emulator" runs the CUDA kernel.
-    way, jump, reuse, finish
+    algorithm, jump, reuse, finish
         As of `plan_product`.
 
     Returns
@@ -240,7 +240,7 @@ def product(
     array([[5],
            [3]], dtype=int32)
     """
-    planned = plan_product(A, B, way, jump=jump, reuse=reuse, finish=finish)
+    planned = plan_product(A, B, algorithm, jump=jump, reuse=reuse, finish=finish)
     return planned.run(A, B, device)
 
 
@@ -254,38 +254,18 @@ def check(A: BitTensor, B: BitTensor, finish: Finish | None = None) -> None:
     for name, operand, side in (("A", A, "left"), ("B", B, "right")):
         checked_tensor(name, operand)
         if operand.side != side:
-            what = f"packed as the {operand.side} operand of a product"
-            raise ArgumentError(name, what, f"side={side!r}")
+            problem = f"packed as the {operand.side} operand of a product"
+            raise ArgumentError(name, problem, f"side={side!r}")
     if A.shape[1] != B.shape[0]:
-        what = f"{B.shape[0]:,} rows for {A.shape[1]:,} columns of A"
-        raise ArgumentError("B", what, "as many")
-    if not isinstance(finish, Finish | None):
-        raise ArgumentError("finish", f"got a {type(finish).__name__}", "a Finish, or None")
-    if finish is not None and finish.side not in ("left", "right"):
-        raise ArgumentError("side", f"got {finish.side!r}", "'left' or 'right'")
-    if finish is not None and finish.bits:
-        layout((1, 1), finish.bits, finish.side)
+        problem = f"{B.shape[0]:,} rows for {A.shape[1]:,} columns of A"
+        raise ArgumentError("B", problem, "as many")
+    if finish is not None:
+        checked_type("finish", finish, Finish, "a Finish, or None")
+        layout((1, 1), finish.bits or 1, finish.side)
     bound = A.shape[1] * ((1 << A.bits) - 1) * ((1 << B.bits) - 1)
     if bound > MOST_SUM:  # by the sizes; now by the numbers
-        A, B = A.on_host(), B.on_host()
-        bound = min(int(A.sums.max(initial=0)) * B.largest, int(B.sums.max(initial=0)) * A.largest)
+        sums = [int(operand.sums.max(initial=0)) for operand in (A, B)]
+        bound = min(sums[0] * B.largest, sums[1] * A.largest)
     if bound > MOST_SUM:
-        what = f"its sums could reach {bound:,}"
-        raise ArgumentError("product", what, f"at most 2^31 - 1 = {MOST_SUM:,}: fewer bits")
-
-
-def jumped(plan: Product, A: BitTensor) -> tuple[int, int]:
-    """Count the tiles of A that a plan jumps over, and all that there are, in each pass over A.
-
-    A tile of a pass is zero if it is in all planes that the pass has at a time.
-    """
-    height, width = plan.tile
-    rows, inner = A.shape
-    down, across = -(-rows // height), -(-inner // width)
-    zero, passes = 0, range(0, A.bits, plan.planes[0])
-    for first in passes:
-        ones = A.planes[first : first + plan.planes[0]].any(axis=0)
-        filled = np.pad(ones, ((0, down * height - rows), (0, across * width - inner)))
-        tiles = filled.reshape(down, height, across, width).any(axis=(1, 3))
-        zero += int((~tiles).sum())
-    return zero if plan.jump else 0, down * across * len(passes)
+        problem = f"its sums could reach {bound:,}"
+        raise ArgumentError("product", problem, f"at most 2^31 - 1 = {MOST_SUM:,}: fewer bits")

@@ -1,7 +1,4 @@
-"""Matrices of a few bits a number: quantized, and their bits packed plane by plane into words.
-
-Sections 2.3.1 and 2.4.2 of the thesis (QGTC): Equation 2.2 and the 3D-stacked bit compression.
-"""
+"""Matrices of a few bits a number: packed plane by plane, and what their levels stand for."""
 
 from __future__ import annotations
 
@@ -12,21 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.arrays import Floats, Ints, Longs
 from accelviz.devices.base import on_host
-from accelviz.errors import ArgumentError, checked_integer
-
-Floats = npt.NDArray[np.float32]
-
-#: Most bits of a number, and the bits of a word.
-MOST_BITS, WORD_BITS = 16, 32
-#: A line is padded to a multiple of so many bits, a plane to one of so many lines: 8 x 128.
-LINE_BITS, LINES = 128, 8
-SIDES = ("left", "right")
-
-
-def padded(size: int, multiple: int) -> int:
-    """Round up to a multiple."""
-    return -(-size // multiple) * multiple
+from accelviz.devices.choice import owner
+from accelviz.errors import ArgumentError, checked_type
+from accelviz.strategies.bits.packing import (
+    check_numbers,
+    layout,
+    levels_of,
+    pack_planes,
+    planes_of,
+    quantized,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,37 +55,26 @@ class Scale:
         ArgumentError
             If a bound is not finite, `high` is below `low`, or the two do not fit each other.
         """
-        found = [np.atleast_1d(on_host("range", end)) for end in (low, high)]
-        if any(end.ndim > 1 or end.dtype.kind not in "biuf" for end in found):
-            what = " and ".join(f"{end.ndim}-D of {end.dtype}" for end in found)
-            raise ArgumentError("range", what, "numbers, or one for each column")
+        bounds = [np.atleast_1d(on_host("range", bound)) for bound in (low, high)]
+        if any(bound.ndim > 1 or bound.dtype.kind not in "biuf" for bound in bounds):
+            problem = " and ".join(f"{bound.ndim}-D of {bound.dtype}" for bound in bounds)
+            raise ArgumentError("range", problem, "numbers, or one for each column")
+        if len({1, *(bound.size for bound in bounds)}) > 2:
+            problem = f"{bounds[0].size} lower and {bounds[1].size} upper bounds"
+            raise ArgumentError("range", problem, "as many of both, or one for all")
         with np.errstate(over="ignore"):
-            ends = [end.astype(np.float32) for end in found]
-        if ends[0].size != ends[1].size and 1 not in (ends[0].size, ends[1].size):
-            what = f"{ends[0].size} lower and {ends[1].size} upper bounds"
-            raise ArgumentError("range", what, "as many of both, or one for all")
-        if not all(np.isfinite(end).all() for end in ends) or (ends[1] < ends[0]).any():
-            right = "two finite bounds, the lower one first"
-            raise ArgumentError("range", f"from {low} to {high}", right)
-        first, last = np.broadcast_arrays(*ends)
-        with np.errstate(over="ignore"):
+            first, last = np.broadcast_arrays(*(bound.astype(np.float32) for bound in bounds))
             step = (last - first) / np.float32(1 << bits)
+        if not np.isfinite([first, last]).all() or (last < first).any():
+            expected = "two finite bounds, the lower one first"
+            raise ArgumentError("range", f"from {low} to {high}", expected)
         if not np.isfinite(step).all():
             raise ArgumentError("range", f"from {low} to {high}", "one that float32 can measure")
-        return cls(np.array(first, np.float32), np.array(step, np.float32))
+        return cls(np.array(first), np.array(step, np.float32))
 
     def levels(self, X: Floats, bits: int) -> tuple[npt.NDArray[np.uint32], int]:
-        """Quantize; return the levels, shape as of X, and how many values were out of the range.
-
-        Those are clipped to the first or the last level. The upper end itself, which Equation 2.2
-        would give the level 2^bits, is the last level's and not counted.
-        """
-        most = np.float32((1 << bits) - 1)
-        with np.errstate(over="ignore"):
-            above = X - self.low
-            steps = np.divide(above, self.step, where=self.step > 0, out=np.zeros_like(above))
-        outside = (steps < 0) | (steps > most + 1) | ((self.step == 0) & (above != 0))
-        return np.clip(np.floor(steps), 0, most).astype(np.uint32), int(outside.sum())
+        """Quantize; return the levels, shape as of X, and how many values were out of the range."""
+        return quantized(X, self.low, self.step, bits)
 
     def values(self, levels: npt.NDArray[Any]) -> Floats:
         """Return what levels stand for, float32; `to_val` of QGTC."""
@@ -108,7 +91,7 @@ class BitTensor:
         Plane p has bit p of each number. A line is a row of a left operand, or a column of a right
         one, so that a product reads both along the axis that it sums over: 32 neighbors to a word,
         the first in the lowest bit. Lines are padded with zeros to multiples of 128 bits, their
-        number to one of 8. On the host, or of CuPy.
+        number to one of 8. On the host or a device.
     shape : tuple of two int
         Rows and columns.
     side : {"left", "right"}
@@ -138,28 +121,27 @@ class BitTensor:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether the words lie on a GPU."""
-        return not isinstance(self.words, np.ndarray)
+        """Whether the words lie on a GPU, or another device than the host."""
+        return owner(self.words) is not None
 
     def on_host(self) -> BitTensor:
         """Return it with its words on the host."""
-        return replace(self, words=self.words.get()) if self.on_gpu else self
+        holder = owner(self.words)
+        return self if holder is None else replace(self, words=holder.to_host(self.words))
 
     @cached_property
     def planes(self) -> npt.NDArray[np.uint8]:
         """Its bits, uint8 of 0 and 1, shape (bits, rows, columns)."""
-        lines, along = self.shape if self.side == "left" else self.shape[::-1]
-        words = self.on_host().words.astype("<u4", copy=False)
-        found = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little")
-        found = found[:, :lines, :along]
-        return found if self.side == "left" else found.transpose(0, 2, 1)
+        return self._cropped(planes_of(self.on_host().words))
 
-    def levels(self) -> npt.NDArray[np.int32]:
+    def levels(self) -> Ints:
         """Return the whole numbers, int32, shape (rows, columns)."""
-        found = np.zeros(self.shape, np.int32)
-        for plane, bits in enumerate(self.planes):
-            found |= bits.astype(np.int32) << plane
-        return found
+        return self._cropped(levels_of(self.on_host().words))
+
+    def _cropped(self, lines: Any) -> Any:
+        """Take off the padding; turn lines of a right operand into columns."""
+        lines = lines if self.side == "left" else lines.swapaxes(-1, -2)
+        return lines[..., : self.shape[0], : self.shape[1]]
 
     def values(self) -> Floats:
         """Return what the numbers stand for, float32; `Tensor.to_val` of QGTC."""
@@ -167,7 +149,7 @@ class BitTensor:
         return levels.astype(np.float32) if self.scale is None else self.scale.values(levels)
 
     @cached_property
-    def sums(self) -> npt.NDArray[np.int64]:
+    def sums(self) -> Longs:
         """The sum of each line: of each row of a left operand, each column of a right one."""
         return self.levels().sum(axis=1 if self.side == "left" else 0, dtype=np.int64)
 
@@ -182,30 +164,14 @@ class BitTensor:
         return f"BitTensor({size}, {self.bits} bits, {self.side}, {self.nbytes:,} bytes{where})"
 
 
-def checked_tensor(name: str, given: Any) -> None:
+def checked_tensor(name: str, tensor: Any) -> None:
     """Refuse what is no BitTensor.
 
     Raises
     ------
     ArgumentError
     """
-    if not isinstance(given, BitTensor):
-        raise ArgumentError(name, f"got a {type(given).__name__}", "a BitTensor: pack, quantize")
-
-
-def layout(shape: tuple[int, int], bits: int, side: str) -> tuple[int, int, int]:
-    """Return the shape of the words of a matrix: planes, lines, words.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such side, or `bits` is out of range.
-    """
-    if side not in SIDES:
-        raise ArgumentError("side", f"got {side!r}", " or ".join(map(repr, SIDES)))
-    checked_integer("bits", bits, MOST_BITS, error=ArgumentError)
-    lines, along = shape if side == "left" else shape[::-1]
-    return int(bits), padded(lines, LINES), padded(along, LINE_BITS) // WORD_BITS
+    checked_type(name, tensor, BitTensor, "a BitTensor: pack, quantize")
 
 
 def pack(numbers: Any, bits: int, side: str, *, scale: Scale | None = None) -> BitTensor:
@@ -237,17 +203,7 @@ def pack(numbers: Any, bits: int, side: str, *, scale: Scale | None = None) -> B
     array([[1, 1],
            [2, 1]], dtype=uint32)
     """
-    found = on_host("numbers", numbers)
-    if found.ndim != 2 or found.dtype.kind not in "biu":
-        what = f"{found.ndim}-D of {found.dtype}"
-        raise ArgumentError("numbers", what, "a matrix of integers; `quantize` takes others")
-    wanted = layout(found.shape, bits, side)
-    if found.size and (found.min() < 0 or int(found.max()) >> bits):
-        what = f"{found.min()} to {found.max()}"
-        raise ArgumentError("numbers", what, f"0 to {(1 << bits) - 1}, which {bits} bits hold")
-    lines = (found if side == "left" else found.T).astype(np.uint16)
-    spread = np.zeros((*wanted[:2], wanted[2] * WORD_BITS), np.uint8)
-    for plane in range(bits):
-        spread[plane, : lines.shape[0], : lines.shape[1]] = lines >> plane & 1
-    words = np.packbits(spread, axis=-1, bitorder="little").view("<u4").astype(np.uint32)
-    return BitTensor(words, found.shape, side, scale)
+    levels = on_host("numbers", numbers)
+    layout((0, 0), bits, side)
+    check_numbers(levels, bits, "; `quantize` takes others")
+    return BitTensor(pack_planes(levels, bits, side), levels.shape, side, scale)

@@ -140,13 +140,13 @@ class Device:
         """Return a new array of zeros."""
         return self.to_device(np.zeros(shape, dtype))
 
-    def contiguous(self, array: Any) -> Any:
-        """Return an array of this device as float32 in C order."""
+    def contiguous(self, array: Any, dtype: np.dtype[Any] = _FLOAT32) -> Any:
+        """Return an array of this device as float32, or another dtype, in C order."""
         flags = getattr(array, "flags", None)
-        if array.dtype == _FLOAT32 and (flags is None or flags.c_contiguous):
+        if array.dtype == dtype and (flags is None or flags.c_contiguous):
             return array
         with np.errstate(over="ignore"):  # what float32 cannot hold passes as infinity
-            return self.to_device(np.ascontiguousarray(self.to_host(array), np.float32))
+            return self.to_device(np.ascontiguousarray(self.to_host(array), dtype))
 
     def take(self, array: Any, order: Any) -> Any:
         """Return `array[order]`."""
@@ -165,6 +165,11 @@ class Device:
         return tracemalloc.get_traced_memory()[0]
 
     # Work.
+
+    @property
+    def launches(self) -> bool:
+        """Whether it runs kernels itself."""
+        return type(self).launch is not Device.launch
 
     def launch(self, call: Call, arguments: Mapping[str, Any]) -> None:
         """Run a kernel that belongs to no plan.
@@ -404,7 +409,7 @@ class Operands:
         self._about = f"a matrix of {plan.pattern.shape[0]} x {plan.pattern.shape[1]}"
 
     def inputs(self, operands: Mapping[str, Any]) -> Arrays:
-        """Return the inputs as contiguous float32 arrays of the right shapes.
+        """Return the inputs as contiguous arrays of the operands' shapes and dtypes.
 
         Weights stay in the caller's order; see `ordered`. NaN and infinity in dense inputs pass
         through, as in SciPy.
@@ -426,18 +431,20 @@ class Operands:
         if operand.weights and self._values is not None and graphs:
             return self.graph_values()
         exact: Any = array if type(array) is self.array_type else None
-        fits = exact is not None and exact.dtype == _FLOAT32 and exact.shape == self.shapes[name]
+        dtype = operand.dtype
+        fits = exact is not None and exact.dtype == dtype and exact.shape == self.shapes[name]
         on_host_here = self.array_type is np.ndarray
         if fits and not (operand.of_nonzeros and on_host_here):
-            return device.contiguous(array)
+            return device.contiguous(array, dtype)
         if array is None:
             raise ArgumentError(name, "it is missing", f"an array: {', '.join(operand.axes)}")
         local = not on_host_here and device.owns(array)
         if not local and is_device_array(array):
             raise ArgumentError(name, "it lies on the GPU", "an array on the host, as from X.get()")
         array = device.adopt(array) if local else on_host(name, array)
-        if array.dtype.kind not in "biuf":
-            expected = "boolean, integer or real floating point"
+        real = dtype == _FLOAT32
+        if array.dtype.kind not in "biuf" or not (real or array.dtype == dtype):
+            expected = "boolean, integer or real floating point" if real else str(dtype)
             raise ArgumentError(name, f"dtype {array.dtype}", expected)
         shape = self.shapes[name]
         if array.shape != shape:
@@ -445,9 +452,9 @@ class Operands:
             problem = f"shape {array.shape} for {self._about}"
             raise ArgumentError(name, problem, f"shape {shape}: {expected}")
         if local:
-            return device.contiguous(array)
+            return device.contiguous(array, dtype)
         with np.errstate(over="ignore"):  # what float32 cannot hold passes as infinity
-            array = np.ascontiguousarray(array, np.float32)
+            array = np.ascontiguousarray(array, dtype)
         if operand.of_nonzeros and not np.isfinite(array).all():
             raise ArgumentError(name, "some are NaN or infinite", "finite ones only")
         return device.shared(array)
@@ -510,7 +517,7 @@ class Operands:
         Raises
         ------
         ArgumentError
-            If one is not a contiguous, writable float32 array of the result's shape, or overlaps
+            If one is not a contiguous, writable array of the result's shape and dtype, or overlaps
             an input.
         """
         device, outputs = device or self._device, {}
@@ -518,18 +525,19 @@ class Operands:
             shape = self.shapes[operand.name]
             array = (out or {}).get(operand.name)
             if array is None:
-                outputs[operand.name] = device.empty(shape)
+                outputs[operand.name] = device.empty(shape, operand.dtype)
                 continue
             own_shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
             flags = getattr(array, "flags", None)
             readonly = not getattr(flags, "writeable", True)
-            fits = own_shape == shape and dtype == np.float32 and not readonly
+            fits = own_shape == shape and dtype == operand.dtype and not readonly
             fits = fits and not isinstance(array, np.ma.MaskedArray)
             fits = fits and isinstance(array, device.array_type)
             if not (fits and getattr(flags, "c_contiguous", True)):
                 problem = f"a {'read-only ' * readonly}{type(array).__name__} of shape {own_shape}"
                 library = device.array_type.__module__.partition(".")[0]
-                expected = f"a writable, C-contiguous float32 {library} array of shape {shape}"
+                kind = f"{operand.dtype} {library} array of shape {shape}"
+                expected = f"a writable, C-contiguous {kind}"
                 raise ArgumentError("out", f"{problem}, dtype {dtype}", expected)
             for name, other in (inputs or {}).items():
                 if isinstance(other, device.array_type) and device.overlap(array, other):

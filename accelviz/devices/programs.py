@@ -1,14 +1,15 @@
-"""Programs on the emulator: each emulated device has memory of its own."""
+"""Programs on a device: launched step by step, replayed, or emulated with a memory a device."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.devices.base import Device
 from accelviz.devices.emulator import on_host
 from accelviz.emulator.build import unavailable_reason
 from accelviz.emulator.library import compiled
@@ -19,7 +20,7 @@ from accelviz.plans.program import Program
 
 def emulate_program(
     program: Program,
-    inputs: Mapping[str, npt.NDArray[np.float32]],
+    inputs: Mapping[str, npt.NDArray[Any]],
     *,
     seed: int = 0,
     timeout: float = 60.0,
@@ -29,7 +30,7 @@ def emulate_program(
     Parameters
     ----------
     program : Program
-    inputs : mapping of str to array of float32
+    inputs : mapping of str to array
         The input buffers by name, flat.
     seed : int
         Other than 0, the steps come in a random order that their barriers allow, and so do the
@@ -82,3 +83,74 @@ def emulate_program(
         if buffer.kind == "zero" and np.any(memory.known[name].data):
             raise KernelError(name, "it is left other than zero", "clear what was used")
     return {name: np.array(memory.known[name].data) for name in buffers}
+
+
+def launches(
+    program: Program, inputs: Mapping[str, Any], device: Device
+) -> tuple[Callable[[], None], dict[str, Any]]:
+    """Put the buffers of a program of one device on that device.
+
+    Parameters
+    ----------
+    program : Program
+    inputs : mapping of str to array
+        The input buffers by name, flat, on the host or on the device.
+    device : Device
+        One that launches kernels.
+
+    Returns
+    -------
+    run : callable
+        Launches the steps in their order.
+    buffers : dict of str to array
+        All buffers, flat.
+    """
+    device.require()
+    buffers: dict[str, Any] = {}
+    for name, buffer in program.buffers.items():
+        if buffer.kind == "input":
+            buffers[name] = device.place(inputs[name])
+        else:
+            new = device.zeros if buffer.starts_zero else device.empty
+            buffers[name] = new(buffer.size, buffer.dtype)
+    calls = []
+    for step in program.steps:
+        assert step.call is not None
+        assert step.call.kernel is not None
+        known = {**step.arrays, **{name: buffers[key] for name, key in step.buffers.items()}}
+        arguments = {name: known[name] for name in step.call.kernel.arguments}
+        calls.append((step.call, device.arguments(arguments)))
+    zeroed = [buffers[name] for name, buffer in program.buffers.items() if buffer.zeroed]
+
+    def run() -> None:
+        for array in zeroed:
+            array.fill(0)
+        for call, arguments in calls:
+            device.launch(call, arguments)
+
+    return run, buffers
+
+
+def run_program(program: Program, inputs: Mapping[str, Any], device: Device) -> dict[str, Any]:
+    """Run a program of one device; return all buffers, flat, where the device has them.
+
+    Parameters
+    ----------
+    program : Program
+    inputs : mapping of str to array
+        The input buffers by name, flat, on the host or on the device.
+    device : Device
+
+    Raises
+    ------
+    KernelError, DeviceUnavailable
+        As `emulate_program` does.
+    """
+    if device.name == "emulator":
+        return emulate_program(program, inputs)
+    if device.launches:
+        run, buffers = launches(program, inputs, device)
+        run()
+        return buffers
+    held = {name: device.to_host(device.place(array)) for name, array in inputs.items()}
+    return {name: device.to_device(array) for name, array in program.replay(held).items()}

@@ -321,6 +321,9 @@ def _prepared(
         raise ArgumentError(names, "given without a strategy", fix)
     chosen = find_strategy(strategy or operation.fastest, operation)
     widths = operation.widths_of(operands)
+    if "n_cols" not in {*widths, *parameters}:
+        problem = f"packed operands of {operation.name} do not tell it"
+        raise ArgumentError("n_cols", problem, "parameters={'n_cols': ...}, or a Plan")
     on_gpu = device_pattern(graph)
     if on_gpu is not None:
         pattern, values = on_gpu

@@ -46,10 +46,13 @@ class Oracle:
         values: Any = None,
         **settings: Any,
     ) -> None:
-        given = operation.named(*dense)
+        given, known = operation.named(*dense), operation.operands
         if "values" in operation.operands:
             given["values"] = graph.values if values is None else values
-        wide = {name: np.asarray(array, np.float64) for name, array in given.items()}
+        wide = {
+            name: np.asarray(array, np.float64 if known[name].dtype.kind == "f" else None)
+            for name, array in given.items()
+        }
         for each in operation.settings:
             wide[each.name] = each.setting(settings.get(each.name))
         self.operation = operation

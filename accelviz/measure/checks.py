@@ -22,14 +22,24 @@ def features(rows: int, n_cols: int, seed: int = 0) -> npt.NDArray[np.float32]:
 
 def random_inputs(
     operation: Operation, pattern: Pattern, widths: Mapping[str, int], seed: int = 0
-) -> list[npt.NDArray[np.float32]]:
-    """Return random signed dense inputs of an operation, in order."""
+) -> list[npt.NDArray[Any]]:
+    """Return random signed dense inputs of an operation, in order; random words of integers."""
     rng, sizes = np.random.default_rng(seed), operation.sizes(pattern, widths)
-    shapes = {each.name: each.shape(sizes) for each in operation.dense}
-    found = {n: rng.standard_normal(shape, dtype=np.float32) for n, shape in shapes.items()}
+    inputs: dict[str, npt.NDArray[Any]] = {}
+    for operand in operation.dense:
+        shape = operand.shape(sizes)
+        if operand.dtype == np.float32:
+            inputs[operand.name] = rng.standard_normal(shape, dtype=np.float32)
+        else:
+            inputs[operand.name] = rng.integers(0, 1 << 32, shape, operand.dtype)
     if operation.completed is not None:
-        found |= operation.completed(pattern, found)
-    return [*found.values()]
+        inputs |= operation.completed(pattern, inputs)
+    return [*inputs.values()]
+
+
+def poison(array: Any) -> None:
+    """Fill an output with NaN, or with the largest integer, so that a gap in a result is seen."""
+    array.fill(np.nan if array.dtype.kind == "f" else np.iinfo(array.dtype).max)
 
 
 def random_weights(graph: Graph, seed: int = 0) -> Graph:
@@ -65,7 +75,7 @@ def check(plan: Plan, ready: ReadyPlan, operands: Mapping[str, Any], oracle: Ora
     placed, out = ready.placed(operands), ready.outputs()
     for _ in range(2):
         for array in out.values():
-            array.fill(np.nan)
+            poison(array)
         result = ready.run(placed, out)
         error = oracle.error(result, plan.arithmetic)
         if not error <= 1.0:

@@ -98,7 +98,7 @@ class Measurement:
             "parameters": settings_text(plan),
             "variant": self.variant,
             "columns": plan.n_cols,
-            "dtype": plan.storage if plan.arithmetic == "float32" else plan.arithmetic,
+            "dtype": _dtype(plan),
             "state": self.state,
             "repeats": self.seconds.size,
             "median_us": _microseconds(self.median),
@@ -109,6 +109,14 @@ class Measurement:
             "error_over_bound": round(self.error, 4),
             **_limits_row(self.limits),
         }
+
+
+def _dtype(plan: Plan) -> str:
+    """Name what features are stored in, or what products are computed in, if not in float32."""
+    result = plan.operation.outputs[0].dtype
+    if result.kind != "f":
+        return result.name
+    return plan.storage if plan.arithmetic == "float32" else plan.arithmetic
 
 
 def _microseconds(seconds: float) -> float:

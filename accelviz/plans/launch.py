@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from accelviz import files
 from accelviz.errors import KernelError, PartitionError, checked_integer
 
@@ -14,6 +16,9 @@ WARP_SIZE = 32
 MOST_BLOCK_WARPS = 32
 #: Static shared memory that every CUDA GPU grants a block without asking, in bytes.
 STATIC_SHARED_BYTES = 48 * 1024
+#: A kernel's parameter by value, Hopper's `CUtensorMap`: here unset, for a launch to fill in.
+TENSOR_MAP = np.dtype([("words", np.uint64, (16,))])
+NO_TENSOR_MAP = np.zeros((), TENSOR_MAP)[()]
 #: Most blocks of a CUDA grid in x, y and z.
 GRID_LIMITS = ((1 << 31) - 1, 65_535, 65_535)
 
@@ -150,6 +155,27 @@ class KernelSpec:
 
 
 @dataclass(frozen=True)
+class TensorMap:
+    """What Hopper's copy engine is told about an operand: its boxes of 32-bit words.
+
+    Attributes
+    ----------
+    operand : str
+    sizes : tuple of int
+        In each direction, neighbors in memory first.
+    strides : tuple of int
+        Bytes from one to the next, in each direction but the first; multiples of 16.
+    box : tuple of int
+        Sizes of a box, of at most 32 words in the first direction.
+    """
+
+    operand: str
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Call:
     """A launch of a kernel.
 
@@ -158,10 +184,13 @@ class Call:
     launch : LaunchConfig
     kernel : KernelSpec, optional
         Without one the plan runs on the CPU alone, and shows in every picture.
+    tensor_maps : mapping of str to TensorMap
+        Arguments that follow from where an operand lies on a GPU.
     """
 
     launch: LaunchConfig
     kernel: KernelSpec | None = None
+    tensor_maps: Mapping[str, TensorMap] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ ROWS, SENDERS, NONZEROS, WORDS = "rows", "senders", "nonzeros", "words"
 #: Bytes of an element of every operand that is not kept in 16 bits, and the distance from 1 to the
 #: next of them.
 FLOAT_BYTES, EPS32 = 4, float(np.finfo(np.float32).eps)
+_FLOAT32, _UINT32 = np.dtype(np.float32), np.dtype(np.uint32)
 
 Arrays = Mapping[str, Any]
 
@@ -45,6 +46,8 @@ class Operand:
         Of a number or of words: what a run that brings none takes.
     least, below : float
         The range of a number, without its upper end.
+    dtype : numpy.dtype
+        Of its elements; uint32 of words.
     """
 
     name: str
@@ -54,16 +57,16 @@ class Operand:
     default: float | tuple[int, ...] | None = None
     least: float = -math.inf
     below: float = math.inf
+    dtype: np.dtype[Any] = _FLOAT32
+
+    def __post_init__(self) -> None:
+        if isinstance(self.default, tuple):
+            object.__setattr__(self, "dtype", _UINT32)
 
     @property
     def of_nonzeros(self) -> bool:
         """Whether it has an entry for each nonzero."""
         return self.axes[:1] == (NONZEROS,)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """What its elements are: float32, or uint32 of words."""
-        return np.dtype(np.uint32 if isinstance(self.default, tuple) else np.float32)
 
     def setting(self, value: Any) -> Any:
         """Return a number as a scalar of NumPy, words as an array of uint32.
@@ -144,7 +147,6 @@ class Operation:
         as of `n_cols`.
     inputs, outputs : tuple of Operand
         `values`, the weights, come first where there are any, and numbers and words last.
-        Outputs are float32.
     fastest : str
         The strategy that is taken if none is named.
     reference : callable

@@ -9,9 +9,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, to_rgb
 
-from accelviz.bits.tensor import WORD_BITS, BitTensor
+from accelviz.bits.tensor import BitTensor
 from accelviz.plots.drawing import Look, count_ticks, new_axes, new_panels, rectangles
 from accelviz.plots.style import BLACK, BLUE, GREY, ORANGE, TURNS, VERMILLION, paler, tell, tidy
+from accelviz.strategies.bits.packing import WORD_BITS
 
 #: Planes beside each other, and how much higher a name stands than the one below it.
 _PLANES, _APART = 4, 1.13
@@ -89,18 +90,20 @@ def bits_crossover(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     table : DataFrame
-        Of `benchmarks/measure/bits.py density`, of one number of columns: `way`, `bits`, `density`
-        (1 of dense products) and `median_us`.
+        Of `benchmarks/measure/bits.py density`, of one number of columns: `algorithm`, `bits`,
+        `density` (1 of dense products) and `median_us`.
     """
     ax = new_axes(ax, figsize=(7.4, 4.2))
     table = table[table["density"].notna() & (table["density"] > 0)]
     sparse, dense = table[table["density"] < 1], table[table["density"] == 1]
-    for (width, own), colour in zip(sparse.groupby("bits"), (*TURNS[:2], BLACK), strict=False):
-        ax.plot(own["density"], own["median_us"], "o-", color=colour, label=f"sparse, {width} bits")
+    for (bits, sums), colour in zip(sparse.groupby("bits"), (*TURNS[:2], BLACK), strict=False):
+        ax.plot(
+            sums["density"], sums["median_us"], "o-", color=colour, label=f"sparse, {bits} bits"
+        )
     low, high = sparse["density"].min(), sparse["density"].max()
     written = 0.0
     for time, row in dense.sort_values("median_us").set_index("median_us", drop=False).iterrows():
-        library = row["way"] == "cublas int8"
+        library = row["algorithm"] == "cublas int8"
         look: Look = {"color": VERMILLION if library else GREY}
         ax.plot([low, high], [time] * 2, "--", linewidth=1, **look)
         name = "cuBLAS INT8" if library else f"1 x {row['bits']} bits"

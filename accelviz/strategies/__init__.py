@@ -22,6 +22,9 @@ from accelviz.strategies.attention.gradient import (
     GAT_GRADIENT,
     GATV2_GRADIENT,
 )
+from accelviz.strategies.bits import lane_groups as bit_groups
+from accelviz.strategies.bits.operation import BIT_SPMM
+from accelviz.strategies.bits.products import ALGORITHMS
 from accelviz.strategies.convolution import dsxplore, strided, strided_weights
 from accelviz.strategies.sddmm import cusparse, lane_groups, row_warp, tc_gnn, window_tiles
 from accelviz.strategies.sddmm.operation import SDDMM
@@ -102,6 +105,8 @@ REGISTRY: tuple[Strategy, ...] = (
     attention_fusegnn.FuseGnnGar(GAT, FuseGnnGar()),
     attention_fusegnn.FuseGnnGas(GAT_GRADIENT, FuseGnnGasGradient()),
     attention_fusegnn.FuseGnnGar(GAT_GRADIENT, FuseGnnGarGradient()),
+    *(algorithm() for algorithm in ALGORITHMS.values()),
+    *(bit_groups.LaneGroups(bits) for bits in BIT_SPMM),
     dsxplore.Dsxplore(),
     dsxplore.ChannelStack(),
     dsxplore.ConvolutionStack(),

@@ -21,7 +21,6 @@ batched GIN (section 2.6, 128 features) on these, beside PyTorch Geometric in fl
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import functools
 import itertools
 import time
@@ -35,8 +34,6 @@ from study import machine, parser, record
 
 import accelviz
 from accelviz import bits
-from accelviz.bits.product import jumped as jumped_tiles
-from accelviz.bits.ways import GROUP_ARCH, SIDE, SPLIT_BITS
 from accelviz.datasets import load_nodes, stochastic_block
 from accelviz.datasets.nodes import NodeData
 from accelviz.devices import find_device
@@ -44,6 +41,7 @@ from accelviz.devices.cuda.timing import CudaLimits, event_seconds
 from accelviz.graph import Graph
 from accelviz.layers import Network, Products
 from accelviz.plans import Call, KernelSpec, LaunchConfig
+from accelviz.strategies.bits.products import GROUP_ARCH, SIDE, SPLIT_BITS
 
 ON_GPU = ("table", "sizes", "reuse", "gather", "density", "network")
 GRAPHS = ("citeseer", "pubmed", "twitter-partial", "artist", "com-amazon")
@@ -61,8 +59,8 @@ WIDE = [(8192, 256), (8192, 1024)]
 REPEATS = 4096
 RATES = {"bit": 2 * 16 * 8 * 256, "byte": 2 * 16 * 8 * 32, "nibble": 2 * 16 * 8 * 64}
 RATES |= {"popc": 2 * 32 * 32 * 4, "group": 2 * 64 * 128 * 256 // 4}
-#: Where no way is named, and for all widths of Table 2.3.
-WAYS = ("warpgroup", "tiled", "split")
+#: Where no algorithm is named, and for all widths of Table 2.3.
+ALGORITHMS = ("warpgroup", "tiled", "split")
 
 
 def main() -> None:
@@ -94,25 +92,25 @@ def rates() -> Iterator[dict[str, Any]]:
         yield {**row(f"rate {name}", 0, 0, 0, seconds), "tflops": round(rate, 1)}
 
 
-def row(way: str, n: int, d: int, width: int, seconds: float, **more: Any) -> dict[str, Any]:
-    """Return a line of the table."""
-    rate = 2 * n * n * d / seconds / 1e12
-    cells = {"way": way, "n": n, "d": d, "bits": width, "median_us": round(seconds * 1e6, 3)}
-    return {**cells, "tflops": round(rate, 2), **more}
+def row(algorithm: str, n: int, d: int, bits: int, seconds: float, **more: Any) -> dict[str, Any]:
+    """Return a record of the table."""
+    us, rate = round(seconds * 1e6, 3), round(2 * n * n * d / seconds / 1e12, 2)
+    cells = {"algorithm": algorithm, "n": n, "d": d, "bits": bits, "median_us": us, "tflops": rate}
+    return cells | more
 
 
 class Case:
     """A (n x n, 1 bit) and X (n x d, `width` bits) on the GPU, and their product by INT8."""
 
-    def __init__(self, n: int, d: int, width: int) -> None:
+    def __init__(self, n: int, d: int, width: int, repeats: int) -> None:
         import torch
 
         generator = torch.Generator("cuda").manual_seed(n + d + width)
         options = {"device": "cuda", "generator": generator}
         self.a = torch.randint(0, 2, (n, n), dtype=torch.int8, **options)
-        x = torch.randint(0, 1 << min(width, 7), (d, n), dtype=torch.int8, **options)
-        self.x, self.width, self.torch = x.t(), width, torch
-        self.A, self.X = self.packed(self.a, 1, "left"), self.packed(x.t(), width, "right")
+        self.x = torch.randint(0, 1 << min(width, 7), (d, n), dtype=torch.int8, **options).t()
+        self.n, self.d, self.width, self.repeats, self.torch = n, d, width, repeats, torch
+        self.A, self.X = self.packed(self.a, 1, "left"), self.packed(self.x, width, "right")
         self.expected = torch._int_mm(self.a, self.x) if n > 16 else None
 
     def packed(self, whole: Any, width: int, side: str) -> bits.BitTensor:
@@ -122,57 +120,55 @@ class Case:
         X = cupy.from_dlpack(whole.float().contiguous())
         return bits.quantize(X, width, side, low=0, high=1 << width)
 
-    def time(self, way: str | None, repeats: int, **options: Any) -> tuple[str, float]:
-        """Check and time a way; return which it is, and seconds."""
+    def record(
+        self, algorithm: str | None = None, called: str = "", **options: Any
+    ) -> dict[str, Any]:
+        """Check and time an algorithm; return its record, under its own name if not `called`."""
         import cupy
 
-        plan = bits.plan_product(self.A, self.X, way, **options)
-        product = plan.run(self.A, self.X, "cuda")
+        planned = bits.plan_product(self.A, self.X, algorithm, **options)
+        product = planned.run(self.A, self.X, "cuda")
         equal = bool((product == cupy.from_dlpack(self.expected)).all())
-        assert equal, f"{way} {self.A} {self.X} {options} is wrong"
-        return plan.way, float(np.median(plan.seconds(self.A, self.X, repeats)))
+        assert equal, f"{algorithm} {self.A} {self.X} {options} is wrong"
+        seconds = float(np.median(planned.seconds(self.A, self.X, self.repeats)))
+        return row(called or planned.plan.name, self.n, self.d, self.width, seconds)
 
-    def int8(self, repeats: int) -> float:
+    def int8(self, **more: Any) -> dict[str, Any]:
         """Time cuBLAS, of the two orders of X the faster one."""
         out = self.torch.empty_like(self.expected)
         times = [
-            event_seconds(lambda x=x: self.torch._int_mm(self.a, x, out=out), repeats, 3)
+            event_seconds(lambda x=x: self.torch._int_mm(self.a, x, out=out), self.repeats, 3)
             for x in (self.x, self.x.contiguous())
         ]
-        return min(float(np.median(seconds)) for seconds in times)
+        seconds = min(float(np.median(seconds)) for seconds in times)
+        return row("cublas int8", self.n, self.d, 8, seconds, **more)
 
 
 def table(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Table 2.3's shapes and wide ones, by every way, beside INT8."""
+    """Table 2.3's shapes and wide ones, by every algorithm, beside INT8."""
     for n, d in (*TABLE, *WIDE):
         for width in range(1, 9) if (n, d) == (8192, 1024) else (1, 2, 3, 4, 8):
-            case = Case(n, d, width)
-            for way in bits.WAYS if width in (1, 4) else WAYS:
-                yield row(way, n, d, width, case.time(way, options.repeats, jump=False)[1])
-            if way == "popc" and width == 1 and d == 1024:
-                for warps in ((4, 2), (2, 4), (2, 2)):
-                    seconds = case.time("tiled", options.repeats, jump=False, warps=warps)[1]
-                    yield row(f"tiled {warps[0]}x{warps[1]}", n, d, width, seconds)
-        yield row("cublas int8", n, d, 8, case.int8(options.repeats))
+            case = Case(n, d, width, options.repeats)
+            for algorithm in bits.ALGORITHMS if width in (1, 4) else ALGORITHMS:
+                yield case.record(algorithm, jump=False)
+            for m, k in ((4, 2), (2, 4), (2, 2)) if width == 1 and d == 1024 else ():
+                yield case.record("tiled", f"tiled {m}x{k}", jump=False, warps=(m, k))
+        yield case.int8()
 
 
 def sizes(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """One bit by one bit, by N and D."""
-    for n in (128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768):
-        for d in (16, 32, 64, 128, 256, 512, 1024):
-            case = Case(n, d, 1)
-            for way in WAYS:
-                yield row(way, n, d, 1, case.time(way, options.repeats, jump=False)[1])
+    for n, d in itertools.product((1 << i for i in range(7, 16)), (1 << i for i in range(4, 11))):
+        case = Case(n, d, 1, options.repeats)
+        yield from (case.record(algorithm, jump=False) for algorithm in ALGORITHMS)
 
 
 def reuse(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Read a tile of A once for all planes of X, or again for each."""
-    for n in (1024, 2048, 4096, 8192):
-        for width in (4, 8, 16):
-            case = Case(n, 1024, width)
-            for again in (True, False):
-                seconds = case.time("tiled", options.repeats, jump=False, reuse=again)[1]
-                yield row("tiled", n, 1024, width, seconds, reuse=again)
+    for n, width in itertools.product((1024, 2048, 4096, 8192), (4, 8, 16)):
+        case = Case(n, 1024, width, options.repeats)
+        for again in (True, False):
+            yield case.record("tiled", jump=False, reuse=again) | {"reuse": again}
 
 
 def sparse(n: int, degree: int) -> Graph:
@@ -186,18 +182,12 @@ def sparse(n: int, degree: int) -> Graph:
 
 
 def sums(graph: Graph, d: int, repeats: int) -> Iterator[tuple[str, int, float]]:
-    """Check and time sums of neighbors in float32, and of 8 and 4 bits; give way, bits, seconds."""
-    import cupy
-
-    table = accelviz.benchmark(graph, ["lane_groups"], d, repeats=repeats, states=["warm"])
-    yield "lane_groups", 32, float(table["median_us"].iloc[0]) * 1e-6
-    for width in bits.gather.ROW_BITS:
-        X = np.random.default_rng(d).integers(0, 1 << width, (graph.shape[1], d))
-        plan, rows = bits.Gather(graph, d, width), bits.pack_rows(X, width)
-        rows = dataclasses.replace(rows, words=cupy.asarray(rows.words))
-        some = np.random.default_rng(0).integers(0, graph.n_rows, 200)
-        assert np.array_equal(plan.run(rows).get()[some], (graph.adjacency[some] @ X).astype(int))
-        yield "gather", width, float(np.median(plan.seconds(rows, repeats)))
+    """Check and time sums of neighbors in float32, 8 and 4 bits; give name, bits, seconds."""
+    for operation, width in (("spmm", 32), ("bit_spmm_8", 8), ("bit_spmm_4", 4)):
+        options = {"operation": operation, "repeats": repeats, "states": ["warm"]}
+        times = accelviz.benchmark(graph, ["lane_groups"], d, **options)
+        name = "lane_groups" if width == 32 else "gather"
+        yield name, width, float(times["median_us"].iloc[0]) * 1e-6
 
 
 def gather(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -206,9 +196,9 @@ def gather(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for degree in (8, 32, 128):
         graph = sparse(n, degree)
         for d in (64, 128, 256):
-            for way, width, seconds in sums(graph, d, options.repeats):
-                about = row(way, n, d, width, seconds, nonzeros=graph.nnz)
-                yield {**about, "tflops": round(2 * graph.nnz * d / seconds / 1e12, 3)}
+            for name, width, seconds in sums(graph, d, options.repeats):
+                cells = row(name, n, d, width, seconds, nonzeros=graph.nnz)
+                yield cells | {"tflops": round(2 * graph.nnz * d / seconds / 1e12, 3)}
 
 
 def density(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -216,14 +206,13 @@ def density(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     n = 8192
     for d in (64, 256):
         for width in (1, 2, 4, 8):
-            case = Case(n, d, width)
-            way, seconds = case.time(None, options.repeats)
-            yield row(way, n, d, width, seconds, density=1.0)
-        yield row("cublas int8", n, d, 8, case.int8(options.repeats), density=1.0)
+            case = Case(n, d, width, options.repeats)
+            yield case.record() | {"density": 1.0}
+        yield case.int8(density=1.0)
         for degree in (2, 8, 32, 128, 512):
             graph = sparse(n, degree)
-            for way, width, seconds in sums(graph, d, options.repeats):
-                yield row(way, n, d, width, seconds, density=graph.nnz / n**2)
+            for name, width, seconds in sums(graph, d, options.repeats):
+                yield row(name, n, d, width, seconds, density=graph.nnz / n**2)
 
 
 def parts(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -239,28 +228,19 @@ def parts(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         jumped = []
         for i, batch in enumerate(batches):
             n = batch.nodes.size
-            edges = np.nonzero(batch.A.planes[0])
+            edges = np.nonzero(batch.A.levels())
             arrays[f"{name} {i}"] = np.stack([[n, n], *np.transpose(edges)]).astype(np.int32)
-            X = bits.pack(np.zeros((n, 1), np.uint8), 1, "right")
             for rows, width in ((8, 128), (SIDE, SPLIT_BITS)):
-                plan = dataclasses.replace(
-                    bits.plan_product(batch.A, X, "split"), tile=(rows, width)
-                )
-                zero, tiles = jumped_tiles(plan, batch.A)
-                jumped.append((rows, zero / tiles))
+                tiles = -(-n // rows) * -(-n // width)
+                used = np.unique(edges[0] // rows * n + edges[1] // width).size
+                jumped.append((rows, 1 - used / tiles))
         shares = {
             f"jumped_{rows}": round(float(np.mean([b for a, b in jumped if a == rows])), 4)
             for rows in (8, SIDE)
         }
         nodes = round(float(np.mean([batch.nodes.size for batch in batches])), 1)
-        yield {
-            "graph": name,
-            "edges": graph.nnz,
-            "cut": round(cut / graph.nnz, 4),
-            "nodes": nodes,
-            **shares,
-            "metis_seconds": round(seconds, 2),
-        }
+        cells = {"graph": name, "edges": graph.nnz, "cut": round(cut / graph.nnz, 4)}
+        yield cells | {"nodes": nodes, **shares, "metis_seconds": round(seconds, 2)}
     np.savez_compressed(options.batches, **arrays)
 
 
@@ -288,14 +268,10 @@ def network(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     if n <= CHECKED and width == 4:
                         assert np.array_equal(logits.get(), quantized.run(batch, X, "cpu"))
                     times_of.setdefault(str(width), []).append(float(np.median(times)))
-            for way, times in times_of.items():
-                yield {
-                    "graph": name,
-                    "model": model,
-                    "way": way,
-                    "batches": len(times),
-                    "median_us": round(float(np.mean(times)) * 1e6, 3),
-                }
+            for algorithm, times in times_of.items():
+                cells = {"graph": name, "model": model, "algorithm": algorithm}
+                us = round(float(np.mean(times)) * 1e6, 3)
+                yield cells | {"batches": len(times), "median_us": us}
 
 
 def batch_of(n: int, pairs: Any) -> tuple[bits.batches.Batch, NodeData]:

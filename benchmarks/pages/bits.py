@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pandas as pd
 
-from benchmarks.pages.document import Page, machine, markdown, mean_of, table
+from benchmarks.pages.document import Page, Results, machine, markdown, mean_of, table
 
 #: Table 2.3 of the thesis, RTX 3090: TFLOPs of 1, 2, 3 and 4 bits.
 PRINTED = {
@@ -32,53 +35,56 @@ SUMS |= {"cublas int8 8": "INT8"}
 
 def rates(rows: pd.DataFrame) -> str:
     """List what the GPU's instructions do."""
-    rows = rows[rows["way"].str.startswith("rate")]
-    rows = rows.assign(name=rows["way"].str.removeprefix("rate ").map(RATES))
+    rows = rows[rows["algorithm"].str.startswith("rate")]
+    rows = rows.assign(name=rows["algorithm"].str.removeprefix("rate ").map(RATES))
     return table([("instruction", "{name}"), ("Tops/s", "{tflops:,.0f}")], rows)
+
+
+def one(rows: pd.DataFrame, algorithm: str, column: str = "median_us") -> float:
+    """Return the first value of an algorithm."""
+    return float(rows.loc[rows["algorithm"] == algorithm, column].iloc[0])
 
 
 def products(rows: pd.DataFrame) -> str:
     """Set Table 2.3 beside the fastest of our algorithms: microseconds, TFLOPS."""
-    launch = rows.loc[rows["way"] == "launch", "median_us"].iloc[0]
-    lines = []
+    launch, lines = one(rows, "launch"), []
     for (n, d), printed in PRINTED.items():
         shape = rows[(rows["n"] == n) & (rows["d"] == d)]
-        int8 = shape.loc[shape["way"] == "cublas int8", "median_us"].iloc[0]
+        int8, best = one(shape, "cublas int8"), shape[shape["algorithm"].isin(OURS)]
         for bits, published in enumerate(printed, 1):
-            us = shape.loc[shape["way"].isin(OURS) & (shape["bits"] == bits), "median_us"].min()
+            us = best.loc[best["bits"] == bits, "median_us"].min()
             rate = 2 * n * n * d / us / 1e6
             # Where the paper's product took under 20 us, a launch is what limits it.
             limited = 2 * n * n * d / published / 1e6 <= 20
             met = us <= 2 * launch if limited else rate >= 4 * published
             wanted = f"{2 * launch:.1f} µs" if limited else f"{4 * published:,.0f} TFLOPS"
             cells = f"{us:.1f}", f"{rate:,.0f}", f"{published:.1f}", f"{rate / published:.1f}"
-            lines.append(
-                (f"{n:,}", d, bits, *cells, wanted, "yes" if met else "no", f"{int8 / us:.1f}")
-            )
+            ends = wanted, "yes" if met else "no", f"{int8 / us:.1f}"
+            lines.append((f"{n:,}", d, bits, *cells, *ends))
     head = ("N", "D", "bits", "µs", "TFLOPS", "printed", "ratio", "wanted", "met", "over INT8")
     return markdown(head, lines)
 
 
 def wide(rows: pd.DataFrame) -> str:
     """List N = 8192 with 1,024 columns by bits: all algorithms, shares of rates, over INT8."""
+    peaks = [one(rows, f"rate {name}", "tflops") for name in ("bit", "group")]
     shape = rows[(rows["n"] == 8192) & (rows["d"] == 1024)]
-    peaks = [rows.loc[rows["way"] == f"rate {name}", "tflops"].iloc[0] for name in ("bit", "group")]
-    int8 = shape.loc[shape["way"] == "cublas int8", "median_us"].iloc[0]
+    times = shape.pivot_table(index="bits", columns="algorithm", values="median_us")
     lines = []
     for bits in range(1, 9):
-        times = shape[shape["bits"] == bits].set_index("way")["median_us"]
-        best = times["warpgroup"]
-        shares = (f"{2 * 8192**2 * 1024 * bits / best / 1e6 / peak:.0%}" for peak in peaks)
-        others = (f"{times[name]:,.0f}" if name in times else "" for name in ("paper", "popc"))
-        cells = (f"{times[name]:,.1f}" for name in OURS)
-        lines.append((bits, *cells, *others, *shares, f"{int8 / best:.2f}"))
+        us = times.loc[bits]
+        rate = 2 * 8192**2 * 1024 * bits / us["warpgroup"] / 1e6
+        shares = (f"{rate / peak:.0%}" for peak in peaks)
+        others = ("" if pd.isna(us[name]) else f"{us[name]:,.0f}" for name in ("paper", "popc"))
+        over = f"{one(shape, 'cublas int8') / us['warpgroup']:.2f}"
+        lines.append((bits, *(f"{us[name]:,.1f}" for name in OURS), *others, *shares, over))
     head = ("bits", "warpgroup, µs", "tiled", "split", "paper", "popc")
     return markdown((*head, "of mma's rate", "of wgmma's", "over INT8"), lines)
 
 
 def sizes(rows: pd.DataFrame) -> str:
     """List products of 1 by 1 bit by N and D, TFLOPS of the fastest algorithm (Figure 2.9)."""
-    ours = rows[rows["way"].isin(OURS)]
+    ours = rows[rows["algorithm"].isin(OURS)]
     best = ours.pivot_table(index="n", columns="d", values="tflops", aggfunc="max")
     lines = [(f"{n:,}", *(f"{rate:,.0f}" for rate in row)) for n, row in best.iterrows()]
     return markdown(("N", *(f"D = {d:,}" for d in best.columns)), lines)
@@ -98,16 +104,13 @@ def reuse(rows: pd.DataFrame) -> str:
 
 def gather(rows: pd.DataFrame) -> str:
     """List the sums of neighbors' rows in float32, 8 and 4 bits."""
-    rows = rows[rows["way"].isin(("lane_groups", "gather"))]
+    rows = rows[rows["algorithm"].isin(("lane_groups", "gather"))]
     us = rows.pivot_table(index=["nonzeros", "d"], columns="bits", values="median_us")
-    lines = [
-        (
-            *(f"{nonzeros / 65536:.0f}", d),
-            *(f"{row[bits]:,.1f}" for bits in (32, 8, 4)),
-            *(f"{row[32] / row[bits]:.2f}" for bits in (8, 4)),
-        )
-        for (nonzeros, d), row in us.iterrows()
-    ]
+    lines = []
+    for (nonzeros, d), row in us.iterrows():
+        times = (f"{row[bits]:,.1f}" for bits in (32, 8, 4))
+        ratios = (f"{row[32] / row[bits]:.2f}" for bits in (8, 4))
+        lines.append((f"{nonzeros / 65536:.0f}", d, *times, *ratios))
     head = ("neighbors", "D", "float32, µs", "8 bits", "4 bits", "8 bits, ratio", "4 bits, ratio")
     return markdown(head, lines)
 
@@ -116,7 +119,7 @@ def density(rows: pd.DataFrame) -> str:
     """List the products of one matrix by density, sparse and dense."""
     lines = []
     for (d, share), cases in rows[rows["density"].notna()].groupby(["d", "density"]):
-        times = cases.set_index(cases["way"] + " " + cases["bits"].astype(str))["median_us"]
+        times = cases.set_index(cases["algorithm"] + " " + cases["bits"].astype(str))["median_us"]
         cells = [
             f"{SUMS.get(name, '1 x ' + name.split()[-1] + ' bits')}: {us:,.1f}"
             for name, us in times.items()
@@ -128,17 +131,13 @@ def density(rows: pd.DataFrame) -> str:
 def network(rows: pd.DataFrame) -> str:
     """List the times of whole networks on batches, and PyG's over them."""
     rows = rows[rows["graph"].notna()]
-    us = rows.pivot_table(index=["model", "graph"], columns="way", values="median_us", sort=False)
-    us = us.dropna()
+    keys = ["model", "graph"]
+    us = rows.pivot_table(index=keys, columns="algorithm", values="median_us", sort=False).dropna()
     ratios = pd.DataFrame({bits: us["pyg"] / us[bits] for bits in ("8", "4", "2")})
-    lines = [
-        (
-            *key,
-            *(f"{us.loc[key, name]:,.1f}" for name in ("pyg", "8", "4", "2")),
-            *(f"{ratio:.2f}" for ratio in ratios.loc[key]),
-        )
-        for key in us.index
-    ]
+    lines = []
+    for key in us.index:
+        times = (f"{us.loc[key, name]:,.1f}" for name in ("pyg", "8", "4", "2"))
+        lines.append((*key, *times, *(f"{ratio:.2f}" for ratio in ratios.loc[key])))
     for model, of_model in ratios.groupby(level="model", sort=False):
         means = (f"{mean:.2f}" for mean in of_model.apply(mean_of))
         lines.append((model, "geometric mean", *[""] * 4, *means))
@@ -172,21 +171,26 @@ def accuracy(rows: pd.DataFrame) -> str:
     return markdown(head, lines)
 
 
+def section(make: Callable[[pd.DataFrame], str], name: str) -> Callable[[Results], str]:
+    """Return a section of the page that is made of one recorded table."""
+    return lambda results: make(results[name])
+
+
 PAGES = [
     Page(
         "bits.md",
         {
-            "machine": lambda results: machine(results["bits-table-h200"]),
-            "rates": lambda results: rates(results["bits-table-h200"]),
-            "table": lambda results: products(results["bits-table-h200"]),
-            "wide": lambda results: wide(results["bits-table-h200"]),
-            "sizes": lambda results: sizes(results["bits-sizes-h200"]),
-            "reuse": lambda results: reuse(results["bits-reuse-h200"]),
-            "gather": lambda results: gather(results["bits-gather-h200"]),
-            "density": lambda results: density(results["bits-density-h200"]),
-            "network": lambda results: network(results["bits-network-h200"]),
-            "parts": lambda results: table(PARTS, results["bits-parts"]),
-            "accuracy": lambda results: accuracy(results["bits-accuracy"]),
+            "machine": section(machine, "bits-table-h200"),
+            "rates": section(rates, "bits-table-h200"),
+            "table": section(products, "bits-table-h200"),
+            "wide": section(wide, "bits-table-h200"),
+            "sizes": section(sizes, "bits-sizes-h200"),
+            "reuse": section(reuse, "bits-reuse-h200"),
+            "gather": section(gather, "bits-gather-h200"),
+            "density": section(density, "bits-density-h200"),
+            "network": section(network, "bits-network-h200"),
+            "parts": section(partial(table, PARTS), "bits-parts"),
+            "accuracy": section(accuracy, "bits-accuracy"),
         },
     )
 ]

@@ -27,10 +27,10 @@ def test_tiles_with_a_one_are_shaded():
     assert len(ax.collections[1].get_offsets()) == 3
 
 
-def test_the_crossover_has_a_line_for_each_way():
-    names = ["way", "bits", "density", "median_us"]
+def test_the_crossover_has_a_line_for_each_algorithm():
+    names = ["algorithm", "bits", "density", "median_us"]
     rows = [("gather", 8, 0.01, 5.0), ("gather", 8, 0.1, 50.0), ("lane_groups", 32, 0.01, 9.0)]
     rows += [("split", 2, 1.0, 20.0), ("cublas int8", 8, 1.0, 70.0)]
     ax = plots.bits_crossover(pd.DataFrame(rows, columns=names))
     assert [line.get_ydata()[-1] for line in ax.lines] == [50.0, 9.0, 20.0, 70.0]
-    assert {each.get_text() for each in ax.texts} == {"1 x 2 bits", "cuBLAS INT8"}
+    assert {text.get_text() for text in ax.texts} == {"1 x 2 bits", "cuBLAS INT8"}

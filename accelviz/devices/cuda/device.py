@@ -29,6 +29,7 @@ from accelviz.devices.cuda.arrays import gathered, on_device
 from accelviz.devices.cuda.captured import CapturedGraph
 from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.state import gpu_state, import_cupy
+from accelviz.devices.cuda.tensor_maps import tensor_map
 from accelviz.devices.cuda.timing import CudaLimits, EventClock, event_seconds, positive
 from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.plans import Call, LibraryCall, Plan
@@ -129,11 +130,11 @@ class CudaDevice(Device):
         """Return a new array of zeros."""
         return import_cupy().zeros(shape, dtype)
 
-    def contiguous(self, array: Any) -> Any:
-        """Return an array as float32 in C order."""
-        if array.dtype == _FLOAT32 and array.flags.c_contiguous:
+    def contiguous(self, array: Any, dtype: np.dtype[Any] = _FLOAT32) -> Any:
+        """Return an array as float32, or another dtype, in C order."""
+        if array.dtype == dtype and array.flags.c_contiguous:
             return array
-        return import_cupy().ascontiguousarray(array, dtype=np.float32)
+        return import_cupy().ascontiguousarray(array, dtype=dtype)
 
     def take(self, array: Any, order: Any) -> Any:
         """Return `array[order]`, in one pass; of a 1-D array `order` is not checked."""
@@ -256,16 +257,19 @@ class KernelLaunch:
             spec, *options, shared_bytes=shared, shared_percent=percent
         )
         self.runs = 0 not in launch.grid
-        self._held = {name: on_device(array) for name, array in plan.arrays.items()}
+        self._maps = call.tensor_maps
+        arrays = plan.arrays.items()
+        self._held = {name: on_device(array) for name, array in arrays if name not in self._maps}
         self._names = spec.arguments
         self._sizes = *launch.grid, *launch.block, shared
-        self._cells, self._launch = self._prepared(self._held)
+        self._cells, self._addresses, self._launch = self._prepared(self._held)
+        fixed = self._held.keys() | self._maps.keys()
         names = enumerate(spec.arguments)
-        self._operands = [(i, name) for i, name in names if name not in self._held]
+        self._operands = [(i, name) for i, name in names if name not in fixed]
         self._lock = threading.Lock()
 
-    def _prepared(self, held: Arrays) -> tuple[packed[int], Callable[[int], None]]:
-        """Return cells with what is held in place, and the launch that reads them."""
+    def _prepared(self, held: Arrays) -> tuple[packed[int], packed[int], Callable[[int], None]]:
+        """Return cells with what is held in place, their addresses, the launch that reads them."""
         cells = packed("Q", [_cell(held[name]) if name in held else 0 for name in self._names])
         start, _ = cells.buffer_info()
         addresses = packed("Q", [start + 8 * i for i in range(len(cells))])
@@ -275,11 +279,11 @@ class KernelLaunch:
         def launch(stream: int, _addresses: packed[int] = addresses) -> None:
             driver_launch(kernel.ptr, *sizes, stream, parameters, 0)
 
-        return cells, launch
+        return cells, addresses, launch
 
     def bound(self, held: Arrays, source: str, target: str) -> tuple[Any, ...]:
         """Return a launch of its own, its cells, and where in these two operands stand."""
-        cells, launch = self._prepared(self._held | held)
+        cells, _, launch = self._prepared(self._held | held)
         sources, targets = (
             [i for i, name in enumerate(self._names) if name == operand]
             for operand in (source, target)
@@ -292,6 +296,12 @@ class KernelLaunch:
             with self._lock:
                 for position, name in self._operands:
                     self._cells[position] = _cell(operands[name])
+                maps = {
+                    name: tensor_map(operands[described.operand], described)
+                    for name, described in self._maps.items()
+                }
+                for name, value in maps.items():
+                    self._addresses[self._names.index(name)] = value.ctypes.data
                 self._launch(stream)
 
 

@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import KernelError
+from accelviz.plans.launch import TENSOR_MAP, TensorMap
 
-#: A kernel's parameter by value: `CUtensorMap`.
-TENSOR_MAP = np.dtype([("words", np.uint64, (16,))])
 #: Of the driver's interface: 32-bit whole numbers, swizzle of 128 bytes, 128 bytes into the L2.
 _UINT32, _SWIZZLE_128, _L2_128 = 2, 3, 2
 
 
-def tensor_map(
-    array: Any, sizes: Sequence[int], strides: Sequence[int], box: Sequence[int]
-) -> npt.NDArray[Any]:
+def tensor_map(array: Any, described: TensorMap) -> npt.NDArray[Any]:
     """Describe 32-bit words on the GPU, of which boxes are copied to shared memory.
 
     Parameters
     ----------
     array : CuPy array
-    sizes : sequence of int
-        In each direction, neighbors in memory first.
-    strides : sequence of int
-        Bytes from one to the next, in each direction but the first; multiples of 16.
-    box : sequence of int
-        Sizes of a box, of at most 32 words in the first direction.
+    described : TensorMap
 
     Returns
     -------
@@ -42,6 +33,9 @@ def tensor_map(
     KernelError
         If the driver takes no such sizes.
     """
+    if 0 in described.sizes:  # nothing is copied
+        return np.zeros((), TENSOR_MAP)
+    sizes, strides, box = described.sizes, described.strides, described.box
     driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     room = np.zeros(24, np.uint64)
     words = room[-room.ctypes.data // 8 % 8 :][:16]  # at a multiple of 64 bytes
@@ -53,6 +47,6 @@ def tensor_map(
         *(0, _SWIZZLE_128, _L2_128, 0),
     )
     if error:
-        problem = f"no tensor map of sizes {tuple(sizes)} in boxes of {tuple(box)}"
+        problem = f"no tensor map of sizes {sizes} in boxes of {box}"
         raise KernelError("cuTensorMapEncodeTiled", f"{problem}: error {error}")
     return words.view(TENSOR_MAP).reshape(()).copy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from accelviz.arrays import Ints
 from accelviz.graph import Graph, Pattern, taken_over
 from accelviz.ordering import RowDegrees
-from accelviz.ordering.degree import SortedRows
 from accelviz.ordering.local import is_local
 from accelviz.partition.block_level import FIELD_BITS
 from accelviz.partition.lane_groups import (
@@ -19,16 +18,19 @@ from accelviz.partition.lane_groups import (
     LanePartition,
     Subwarps,
     lane_group_workload,
-    subwarp_partition,
 )
 from accelviz.plans.description import Description, LaneColumns
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
-from accelviz.store import Stopwatch
 from accelviz.strategies.lanes import VECTORS
 from accelviz.strategies.spmm.lane_groups.preprocessing import preprocess
-from accelviz.strategies.spmm.lane_groups.settings import Blocks, LaneGroupSettings
 from accelviz.strategies.spmm.operation import SPMM
+from accelviz.strategies.subwarps import (
+    Blocks,
+    LaneGroupSettings,
+    local_order,
+    subwarp_layout,
+)
 
 #: Shared memory that CUDA takes for itself in each block, and what an SM has at most (H100, H200).
 _RESERVED_BYTES, _SM_SHARED_BYTES = 1024, 228 * 1024
@@ -69,28 +71,13 @@ class LaneGroups(Strategy):
         PartitionError
             If the graph has 2^32 nonzeros or more.
         """
-        _, look_seconds = _local(graph)
-        rows, sort_seconds = SortedRows.of(graph)
+        _, look_seconds = local_order(graph)
         blocks = Blocks.of(settings, widths["n_cols"])
-        partition, seconds = subwarp_partition(
-            rows, blocks.groups, blocks.short_nzs, settings.block_order == "place"
-        )
-        return lane_groups_plan(
-            Layout(
-                graph.pattern,
-                partial(lane_group_workload, partition.metadata, blocks.groups),
-                rows.pattern,
-                rows.permutation,
-                partition.nonzero_order,
-                partition.metadata,
-                workers_per_block=blocks.groups.max_block_warps,
-            ),
-            blocks,
-            partition,
-            Provenance(
-                self, graph.values, widths, settings, {**look_seconds, **sort_seconds, **seconds}
-            ),
-        )
+        in_place = settings.block_order == "place"
+        layout, partition, seconds = subwarp_layout(graph, blocks, in_place)
+        seconds = {**look_seconds, **seconds}
+        provenance = Provenance(self, graph.values, widths, settings, seconds)
+        return lane_groups_plan(layout, blocks, partition, provenance)
 
     def build_on(
         self, device: Any, pattern: Pattern, widths: Widths, settings: LaneGroupSettings
@@ -136,7 +123,7 @@ class LaneGroups(Strategy):
         """
 
         def is_local() -> bool | None:
-            return None if isinstance(graph, RowDegrees) else _local(graph)[0]
+            return None if isinstance(graph, RowDegrees) else local_order(graph)[0]
 
         return settings.resolved(widths["n_cols"], graph.shape, graph.nnz, is_local)
 
@@ -155,16 +142,6 @@ class LaneGroups(Strategy):
         )
         tile = lanes.vector * lanes.lanes * lanes.lane_vectors
         return Description(scheme, LaneColumns(lanes.lanes, lanes.vector, tile))
-
-
-def _local(graph: Graph) -> tuple[bool, dict[str, float]]:
-    """Say whether the order of the vertices is local, and what finding out took; it is kept."""
-
-    def look(clock: Stopwatch) -> bool:
-        with clock.step("look at the order"):
-            return is_local(graph.pattern)
-
-    return graph.store.prepared("local vertex order", look)
 
 
 def lane_groups_plan(

@@ -1,4 +1,4 @@
-"""The settings of `lane_groups`: how lanes cover the columns, and the rule that chooses the rest.
+"""Blocks of subwarps: how lanes cover the columns, and the rule that chooses the rest.
 
 The rule is made from sweeps on an H200. The last of them are in `benchmarks/results`:
 `lane-sweeps-h200`, on the way to it, and `lanes-h200`, settings around the present one. `tune`
@@ -9,12 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from accelviz.errors import PartitionError
+from accelviz.graph import Graph
+from accelviz.ordering.degree import SortedRows
+from accelviz.ordering.local import is_local
 from accelviz.partition.block_level import BlockSetting
-from accelviz.plans import Settings, setting
+from accelviz.partition.lane_groups import LanePartition, lane_group_workload, subwarp_partition
+from accelviz.plans import Layout, Settings, setting
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.storage import STORAGE_BYTES
+from accelviz.store import Stopwatch
 from accelviz.strategies.lanes import ENOUGH_LANES, VECTORS, Lanes, cover
 
 #: Threads of a block. Small blocks leave little waiting where groups have unequal work.
@@ -234,6 +240,47 @@ class Blocks:
         """Shared memory of a block: its nonzeros, or a sum for each group."""
         row = 4 * self.lanes.vector * self.lanes.lanes * self.lanes.lane_vectors
         return max(8 * self.staged, self.groups.max_block_warps * row)
+
+
+def local_order(graph: Graph) -> tuple[bool, dict[str, float]]:
+    """Say whether the order of the vertices is local, and what finding out took; it is stored."""
+
+    def look(clock: Stopwatch) -> bool:
+        with clock.step("look at the order"):
+            return is_local(graph.pattern)
+
+    return graph.store.prepared("local vertex order", look)
+
+
+def subwarp_layout(
+    graph: Graph, blocks: Blocks, in_place: bool
+) -> tuple[Layout, LanePartition, dict[str, float]]:
+    """Sort a graph's rows and partition them, and say what that took on the host.
+
+    Parameters
+    ----------
+    graph : Graph
+    blocks : Blocks
+    in_place : bool
+        Whether blocks come in the order in which their rows stand in the graph.
+
+    Raises
+    ------
+    PartitionError
+        If the graph has 2^32 nonzeros or more.
+    """
+    rows, sort_seconds = SortedRows.of(graph)
+    partition, seconds = subwarp_partition(rows, blocks.groups, blocks.short_nzs, in_place)
+    layout = Layout(
+        graph.pattern,
+        partial(lane_group_workload, partition.metadata, blocks.groups),
+        rows.pattern,
+        rows.permutation,
+        partition.nonzero_order,
+        partition.metadata,
+        workers_per_block=blocks.groups.max_block_warps,
+    )
+    return layout, partition, {**sort_seconds, **seconds}
 
 
 def _warps_threads(threads: int) -> int:
