@@ -166,16 +166,12 @@ class Graph:
     kind: str = "given"
 
     def __post_init__(self) -> None:
-        for field, dtype in (
-            ("row_pointers", np.int64),
-            ("column_indices", np.int32),
-            ("values", np.float32),
-        ):
+        dtypes = {"row_pointers": np.int64, "column_indices": np.int32, "values": np.float32}
+        for field, dtype in dtypes.items():
             array = getattr(self, field)
             if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
-                raise GraphError(
-                    field, f"got {_describe(array)}", f"a 1-D array of {np.dtype(dtype).name}"
-                )
+                expected = f"a 1-D array of {np.dtype(dtype).name}"
+                raise GraphError(field, f"got {_describe(array)}", expected)
             object.__setattr__(self, field, frozen(np.ascontiguousarray(array)))
         object.__setattr__(self, "shape", checked_shape(self.shape))
         if self.kind not in KINDS:
@@ -266,10 +262,8 @@ class Graph:
         return self
 
     def __repr__(self) -> str:
-        return (
-            f"Graph({self.name!r}: {self.shape[0]:,} x {self.shape[1]:,}, "
-            f"{self.nnz:,} nonzeros, {self.source})"
-        )
+        sides = " x ".join(f"{side:,}" for side in self.shape)
+        return f"Graph({self.name!r}: {sides}, {self.nnz:,} nonzeros, {self.source})"
 
 
 #: Arrays that nobody but this module has ever been able to write to, by identity.
@@ -318,33 +312,24 @@ def check_csr(
     n_rows, n_cols = shape
     nnz = column_indices.size
     if row_pointers.size != n_rows + 1:
-        raise GraphError(
-            "row_pointers", f"{row_pointers.size} entries for {n_rows} rows", f"{n_rows + 1}"
-        )
+        problem = f"{row_pointers.size} entries for {n_rows} rows"
+        raise GraphError("row_pointers", problem, f"{n_rows + 1}")
     if values.size != nnz:
         raise GraphError("values", f"{values.size} for {nnz} column indices", "as many")
     if row_pointers[0] != 0 or row_pointers[-1] != nnz:
-        raise GraphError(
-            "row_pointers",
-            f"they run from {row_pointers[0]} to {row_pointers[-1]}",
-            f"from 0 to the number of nonzeros, {nnz}",
-        )
+        problem = f"they run from {row_pointers[0]} to {row_pointers[-1]}"
+        raise GraphError("row_pointers", problem, f"from 0 to the number of nonzeros, {nnz}")
     falling = np.flatnonzero(row_pointers[1:] < row_pointers[:-1])
     if falling.size:
         raise GraphError("row_pointers", f"they fall after row {falling[0]}", "never falling")
     if nnz == 0:
         return
-    low, high = int(column_indices.min()), int(column_indices.max())
-    if low < 0:
-        where = int(np.argmin(column_indices))
-        raise GraphError(
-            "column_indices", f"the negative index {low} at position {where}", f"0 to {n_cols - 1}"
-        )
-    if high >= n_cols:
-        where = int(np.argmax(column_indices))
-        raise GraphError(
-            "column_indices", f"{high} at position {where}", f"0 to {n_cols - 1}, from the shape"
-        )
+    for where in (int(np.argmin(column_indices)), int(np.argmax(column_indices))):
+        column = int(column_indices[where])
+        if not 0 <= column < n_cols:
+            problem = f"{'the negative index ' * (column < 0)}{column} at position {where}"
+            expected = f"0 to {n_cols - 1}{', from the shape' * (column >= 0)}"
+            raise GraphError("column_indices", problem, expected)
     if canonical:
         rising = column_indices[1:] > column_indices[:-1]
         starts = row_pointers[1:-1]

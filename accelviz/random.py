@@ -11,6 +11,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 #: Multipliers and key increments of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
 #: SC 2011, for four words of 32 bits.
@@ -61,7 +62,7 @@ def uniform(words: Any) -> Any:
     return (words >> words.dtype.type(_DROPPED_BITS)).astype(np.float32) * _UNIT
 
 
-def element_uniform(n: int, seed: int, site: int = 0, step: int = 0, xp: Any = np) -> Any:
+def element_uniform(n: int, seed: int, site: int = 0, step: int = 0) -> npt.NDArray[np.float32]:
     """Draw a number for each element of an array.
 
     Parameters
@@ -74,26 +75,20 @@ def element_uniform(n: int, seed: int, site: int = 0, step: int = 0, xp: Any = n
         Which array of a step it is, 0 to 2^16 - 1.
     step : int
         0 to 2^32 - 1.
-    xp : module
-        NumPy or CuPy.
 
     Returns
     -------
     array of float32, shape (n,)
         Element `i` is word `i % 4` of the counter `(i / 4, i / 4 >> 32, site, step)`.
     """
-    if xp is np:
-        drawn = np.empty(n, np.float32)
-        _draw_elements(drawn, *_key(seed), np.uint64(site), np.uint64(step))
-        return drawn
-    blocks = xp.arange(-(-n // 4), dtype=np.uint64)
-    words = philox(_key(seed), (blocks & _WORD, blocks >> _HALF, site, step))
-    return uniform(xp.stack(words, axis=1).reshape(-1)[:n])
+    drawn = np.empty(n, np.float32)
+    _draw_elements(drawn, *_key(seed), np.uint64(site), np.uint64(step))
+    return drawn
 
 
 def edge_uniform(
-    nonzeros: Any, heads: int, seed: int, site: int = 0, step: int = 0, xp: Any = np
-) -> Any:
+    nonzeros: npt.NDArray[Any], heads: int, seed: int, site: int = 0, step: int = 0
+) -> npt.NDArray[np.float32]:
     """Draw a number for each nonzero and head.
 
     Parameters
@@ -103,7 +98,7 @@ def edge_uniform(
         transposed, draws the same.
     heads : int
         Below 2^16.
-    seed, site, step, xp
+    seed, site, step
         As of `element_uniform`.
 
     Returns
@@ -111,11 +106,9 @@ def edge_uniform(
     array of float32, shape (n, heads)
         Of nonzero `k` and head `h`: word 0 of the counter `(k, k >> 32, site + h * 2^16, step)`.
     """
-    if xp is np:
-        drawn = np.empty((len(nonzeros), heads), np.float32)
-        _draw_edges(drawn, nonzeros, *_key(seed), np.uint64(site), np.uint64(step))
-        return drawn
-    return _edges_by_arrays(nonzeros, heads, (*_key(seed), np.uint64(site), step), xp)
+    drawn = np.empty((len(nonzeros), heads), np.float32)
+    _draw_edges(drawn, nonzeros, *_key(seed), np.uint64(site), np.uint64(step))
+    return drawn
 
 
 def edge_uniform_of(nonzeros: Any, heads: int, words: Any, xp: Any = np) -> Any:
@@ -126,11 +119,7 @@ def edge_uniform_of(nonzeros: Any, heads: int, words: Any, xp: Any = np) -> Any:
     if xp is np:
         low, high, site, step = (int(word) for word in words)
         return edge_uniform(nonzeros, heads, low | high << 32, site, step)
-    return _edges_by_arrays(nonzeros, heads, [words[i].astype(np.uint64) for i in range(4)], xp)
-
-
-def _edges_by_arrays(nonzeros: Any, heads: int, words: Any, xp: Any) -> Any:
-    low, high, site, step = words
+    low, high, site, step = (words[i].astype(np.uint64) for i in range(4))
     k = nonzeros.astype(np.uint64)[:, None]
     head = site + (xp.arange(heads, dtype=np.uint64) << np.uint64(16))[None, :]
     return uniform(philox((low, high), (k & _WORD, k >> _HALF, head, step))[0])

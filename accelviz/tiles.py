@@ -28,7 +28,7 @@ class Tiles:
         The block that computes each tile.
     first_row : array of int32, shape (tiles,)
         The matrix's row that is a tile's first; the others follow it.
-    senders : array of int32, shape (tiles, columns)
+    column_indices : array of int32, shape (tiles, columns)
         The matrix's column that each column of a tile stands for; -1 where it stands for none.
     pointers : array of int64, shape (tiles + 1,)
         Where the nonzeros of each tile begin in `nonzeros`.
@@ -42,7 +42,7 @@ class Tiles:
     columns: int
     block: Longs
     first_row: Ints
-    senders: Ints
+    column_indices: Ints
     pointers: Longs
     nonzeros: Longs
     places: Ints
@@ -94,7 +94,7 @@ class Tiles:
         row, column = np.divmod(self.places, self.columns)
         own_row = np.searchsorted(row_pointers, self.nonzeros, side="right") - 1
         fits = (self.first_row[tile] + row == own_row) & (row < self.rows)
-        fits &= self.senders[tile, column] == columns[self.nonzeros]
+        fits &= self.column_indices[tile, column] == columns[self.nonzeros]
         if not fits.all():
             wrong = int(self.nonzeros[np.argmin(fits)])
             raise PartitionError(

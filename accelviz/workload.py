@@ -9,12 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from accelviz.arrays import Ints, Longs
+from accelviz.arrays import Longs
 from accelviz.errors import PartitionError
 
 #: Columns of the table, in order.
@@ -149,67 +148,39 @@ def check_cover(
     PartitionError
         Naming the first record or nonzero at fault.
     """
-    covered = np.zeros(int(row_pointers[-1]), dtype=np.bool_)
+    changes = np.zeros(int(row_pointers[-1]) + 1, dtype=np.int32)
+    bounds = {"block": n_blocks, "warp": warps_per_block, "row": row_pointers.size - 1}
     last_block = 0
-    for part in slices:
-        if not len(part):
-            continue
-        for name, upper in (
-            ("block", n_blocks),
-            ("warp", warps_per_block),
-            ("row", row_pointers.size - 1),
-        ):
-            column = getattr(part, name)
-            if column.min() < 0 or column.max() >= upper:
-                raise PartitionError(
-                    name, f"{column.min()} to {column.max()} occur", f"0 to {upper - 1}"
-                )
+    for part in filter(len, slices):
+        for name, upper in bounds.items():
+            low, high = part[name].min(), part[name].max()
+            if low < 0 or high >= upper:
+                raise PartitionError(name, f"{low} to {high} occur", f"0 to {upper - 1}")
         if part.block[0] < last_block or np.any(part.block[1:] < part.block[:-1]):
             raise PartitionError("block", "the records fall back to an earlier block", "ascending")
         last_block = int(part.block[-1])
-        fault, position = _mark(part.row, part.nz_start, part.nz_count, row_pointers, covered)
-        if fault == _OUTSIDE_ROW:
-            start, count = part.nz_start[position], part.nz_count[position]
-            row = part.row[position]
+        start, stop = part.nz_start, part.nz_start + part.nz_count
+        row_start, row_stop = row_pointers[part.row], row_pointers[part.row + 1]
+        inside = (row_start <= start) & (stop <= row_stop)
+        inside &= part.nz_count >= np.minimum(row_stop - row_start, 1)
+        if not inside.all():
+            at = int(np.argmin(inside))
             raise PartitionError(
                 "nz_start",
-                f"nonzeros {start} to {start + count - 1} of block {part.block[position]} are not "
-                f"all in row {row}",
-                f"between {row_pointers[row]} and {row_pointers[row + 1] - 1}",
+                f"nonzeros {start[at]} to {stop[at] - 1} of block {part.block[at]} are not "
+                f"all in row {part.row[at]}",
+                f"between {row_start[at]} and {row_stop[at] - 1}",
             )
-        if fault == _TWICE:
-            raise PartitionError(
-                "workload", f"nonzero {position} is covered twice", "every nonzero exactly once"
-            )
-    if not covered.all():
-        missed = int(np.argmin(covered))
+        np.add.at(changes, start, 1)
+        np.add.at(changes, stop, -1)
+    times = np.cumsum(changes[:-1])
+    if times.max(initial=1) > 1:
+        problem = f"nonzero {int(np.argmax(times > 1))} is covered twice"
+        raise PartitionError("workload", problem, "every nonzero exactly once")
+    if not times.all():
         raise PartitionError(
             "workload",
-            f"{covered.size - int(covered.sum())} of {covered.size} nonzeros are never covered, "
-            f"the first at position {missed}",
+            f"{np.count_nonzero(times == 0)} of {times.size} nonzeros are never covered, "
+            f"the first at position {int(np.argmin(times))}",
             "every nonzero exactly once",
         )
-
-
-_FINE, _OUTSIDE_ROW, _TWICE = 0, 1, 2
-
-
-@numba.njit(cache=True, nogil=True)
-def _mark(
-    row: Ints,
-    nz_start: Longs,
-    nz_count: Ints,
-    row_pointers: Longs,
-    covered: npt.NDArray[np.bool_],
-) -> tuple[int, int]:
-    for i in range(row.size):
-        start, stop = nz_start[i], nz_start[i] + nz_count[i]
-        row_start, row_stop = row_pointers[row[i]], row_pointers[row[i] + 1]
-        inside = row_start <= start and stop <= row_stop
-        if not inside or nz_count[i] < min(1, row_stop - row_start):
-            return _OUTSIDE_ROW, i
-        for k in range(start, stop):
-            if covered[k]:
-                return _TWICE, k
-            covered[k] = True
-    return _FINE, 0

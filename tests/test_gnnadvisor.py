@@ -7,15 +7,7 @@ from hypothesis import strategies as st
 
 import accelviz
 from accelviz.devices.emulator import EmulatorDevice
-from accelviz.partition.neighbor_groups import (
-    BLOCK_SHARES,
-    CUT,
-    LEADER,
-    SHARED,
-    SLOT_MASK,
-    neighbor_groups,
-    warp_memory,
-)
+from accelviz.partition.neighbor_groups import FLAGS, neighbor_groups, warp_memory
 from accelviz.strategies.spmm.gnnadvisor import decide, lane_vectors
 from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS, graph_of_degrees
@@ -155,14 +147,9 @@ def test_slots_and_leaders_are_those_of_algorithm_2(degrees, ngs, block_warps):
 
     words = memory.words()
     assert words.dtype == np.int32
-    assert (words & SLOT_MASK).tolist() == memory.slot.tolist()
-    for flag, column in (
-        (LEADER, memory.leader),
-        (SHARED, memory.shared),
-        (CUT, memory.cut),
-        (BLOCK_SHARES, memory.block_shares),
-    ):
-        np.testing.assert_array_equal(words & flag != 0, column)
+    assert (words & FLAGS["slot_mask"]).tolist() == memory.slot.tolist()
+    for name in ("leader", "shared", "cut", "block_shares"):
+        assert ((words & FLAGS[name]) != 0).tolist() == getattr(memory, name).tolist()
 
 
 def test_an_isolated_last_row_breaks_nothing():

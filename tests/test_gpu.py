@@ -16,7 +16,7 @@ from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.plans.operation import EPS32
 from accelviz.strategies import REGISTRY, SPMM
-from accelviz.strategies.spmm.cusparse import ALGORITHMS
+from accelviz.strategies.cusparse import ALGORITHMS
 from tests.graphs import COLUMNS, GRAPHS, columns_of
 from tests.inherited import check_results, each_graph, each_strategy
 
@@ -253,7 +253,7 @@ def test_every_warp_is_recorded_where_and_when_it_ran(strategy):
         assert table.attrs["step_ns"] >= 1
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS["spmm"])
 def test_every_algorithm_of_cusparse_is_right_or_refused(algorithm):
     try:
         accelviz.spmm(

@@ -17,7 +17,7 @@ from accelviz.measure.accuracy import Oracle
 from accelviz.ordering import DegreeHistogram, degree_sort
 from accelviz.ordering.local import is_local
 from accelviz.partition.block_level import BlockSetting
-from accelviz.partition.lane_groups import in_place_order, lane_group_partition
+from accelviz.partition.subwarps import in_place_order, subwarp_blocks
 from accelviz.strategies.spmm.lane_groups.preprocessing import launch, preprocess, spec
 from tests.graphs import GRAPHS
 from tests.inherited import weighted
@@ -53,7 +53,7 @@ def check_identical(graph: Graph, settings=SETTINGS) -> None:
     there = uploaded(graph)
     for max_groups, group_nzs, short_nzs in settings:
         groups = BlockSetting(max_groups, group_nzs)
-        by_degree, cut_blocks = lane_group_partition(histogram, groups, short_nzs)
+        by_degree, cut_blocks = subwarp_blocks(histogram, groups, short_nzs)
         in_place = in_place_order(by_degree, cut_blocks, permutation.order)
         for block_order, metadata in (("degree", by_degree), ("place", in_place)):
             made = preprocess(GPU, there, groups, short_nzs, block_order)
@@ -112,7 +112,7 @@ def test_it_comes_out_the_same_every_time():
     [
         {},
         {"group_nzs": 4, "short_nzs": 2, "block_threads": 64, "block_order": "degree"},
-        {"slab": 32, "lanes": 5, "storage": "float16"},
+        {"column_tile": 32, "lanes": 5, "storage": "float16"},
     ],
 )
 def test_the_plan_is_the_host_s(name, parameters):
@@ -170,7 +170,7 @@ def test_a_sparse_matrix_on_the_gpu_is_multiplied_there():
     ):
         result = accelviz.spmm(matrix, cupy.asarray(X))
         assert Oracle(graph, X).error(result.get()) <= 1
-        on_host = accelviz.spmm(matrix, X, None, "lane_groups", "cuda", slab=16)
+        on_host = accelviz.spmm(matrix, X, None, "lane_groups", "cuda", column_tile=16)
         assert isinstance(on_host, np.ndarray)
         assert Oracle(graph, X).error(on_host) <= 1
     matrix = there.csr_matrix(graph.adjacency)
@@ -220,7 +220,7 @@ def test_more_nonzeros_than_31_bits_count():
     np.testing.assert_array_equal(made["output_rows"].get(), order)
     groups = BlockSetting(plan.workers_per_block, plan.parameters["group_nzs"])
     histogram = DegreeHistogram(*np.unique(degrees, return_counts=True))
-    metadata, cut = lane_group_partition(histogram, groups, plan.parameters["short_nzs"])
+    metadata, cut = subwarp_blocks(histogram, groups, plan.parameters["short_nzs"])
     np.testing.assert_array_equal(made["metadata"].get(), in_place_order(metadata, cut, order))
     rows = rng.integers(0, degrees.size, 1 << 20)
     rows = rows[degrees[order[rows]] > 0]

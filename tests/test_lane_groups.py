@@ -15,11 +15,11 @@ from accelviz.measure.accuracy import Oracle
 from accelviz.ordering import DegreeHistogram
 from accelviz.ordering.local import is_local
 from accelviz.partition.block_level import BlockSetting
-from accelviz.partition.lane_groups import in_place_order, lane_group_partition
+from accelviz.partition.subwarps import in_place_order, subwarp_blocks
 from accelviz.plans.storage import restored, stored
 from accelviz.strategies import find_strategy
 from accelviz.strategies.lanes import Lanes, cover
-from accelviz.strategies.subwarps import Blocks, LaneGroupSettings, chosen_slab
+from accelviz.strategies.subwarps import Blocks, LaneGroupSettings, chosen_tile
 from tests.compilers import needs_compiler
 from tests.graphs import graph_of_degrees
 from tests.inherited import weighted
@@ -30,7 +30,7 @@ DEGREES = [0, 1, 2, 3, 5, 8, 9, 30, 33, 64, 200, 700, 0, 1, 2, 300]
 
 # vector, lanes, vectors of a lane, tiles
 @pytest.mark.parametrize(
-    ("n_cols", "slab", "wanted"),
+    ("n_cols", "column_tile", "wanted"),
     [
         (1, None, (1, 1, 1, 1)),
         (16, None, (4, 4, 1, 1)),
@@ -48,18 +48,18 @@ DEGREES = [0, 1, 2, 3, 5, 8, 9, 30, 33, 64, 200, 700, 0, 1, 2, 300]
         (1000, 64, (4, 8, 2, 16)),
     ],
 )
-def test_lanes_cover_the_columns(n_cols, slab, wanted):
-    assert cover(n_cols, tile=slab) == Lanes(*wanted)
+def test_lanes_cover_the_columns(n_cols, column_tile, wanted):
+    assert cover(n_cols, tile=column_tile) == Lanes(*wanted)
 
 
 @given(
     n_cols=st.integers(1, 2000),
     lanes=st.one_of(st.none(), st.integers(1, 32)),
-    slab=st.one_of(st.none(), st.integers(1, 300)),
+    column_tile=st.one_of(st.none(), st.integers(1, 300)),
     storage=st.sampled_from(["float32", "float16"]),
 )
-def test_every_column_has_one_lane(n_cols, lanes, slab, storage):
-    found = cover(n_cols, lanes, tile=slab, storage=storage)
+def test_every_column_has_one_lane(n_cols, lanes, column_tile, storage):
+    found = cover(n_cols, lanes, tile=column_tile, storage=storage)
     assert n_cols % found.vector == 0
     tile = found.lanes * found.lane_vectors * found.vector
     assert (found.tiles - 1) * tile < n_cols <= found.tiles * tile
@@ -73,7 +73,7 @@ def test_every_column_has_one_lane(n_cols, lanes, slab, storage):
         (64, 600_000, 40_000_000, False, 32),  # X is 150 MB, of which an L2 holds a fifth
         (64, 600_000, 40_000_000, True, None),
         (64, 50_000, 1_600_000, False, None),  # X lies in the L2
-        (64, 2_900_000, 30_000_000, False, None),  # a slab would not fit either
+        (64, 2_900_000, 30_000_000, False, None),  # a tile would not fit either
         (96, 50_000, 1_600_000, False, 32),
         (100, 600_000, 40_000_000, False, None),  # no whole 128-byte lines
         (128, 600_000, 40_000_000, False, 32),
@@ -83,7 +83,7 @@ def test_every_column_has_one_lane(n_cols, lanes, slab, storage):
     ],
 )
 def test_the_rule_for_tiles(n_cols, rows, nnz, local, wanted):
-    assert chosen_slab(n_cols, (rows, rows), nnz, local) == wanted
+    assert chosen_tile(n_cols, (rows, rows), nnz, local) == wanted
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,9 @@ def test_the_rule_for_loads_in_flight(n_cols, nnz, storage, at_once, blocks_per_
 
 def test_an_unknown_order_leaves_the_tile_open_only_where_it_matters():
     def resolved(n_cols, local):
-        return LaneGroupSettings().resolved(n_cols, (600_000, 600_000), 40_000_000, local).slab
+        return (
+            LaneGroupSettings().resolved(n_cols, (600_000, 600_000), 40_000_000, local).column_tile
+        )
 
     assert [resolved(64, lambda local=local: local) for local in (True, False, None)] == [
         64,
@@ -141,7 +143,7 @@ def test_locality_is_seen():
 
 def test_blocks_come_in_the_order_of_the_graph():
     histogram = DegreeHistogram(np.array([1, 2, 9, 40]), np.array([3, 2, 2, 1]))
-    metadata, cut = lane_group_partition(histogram, BlockSetting(2, 8), 4)
+    metadata, cut = subwarp_blocks(histogram, BlockSetting(2, 8), 4)
     # Rows of degree 1 and 2 in one block each, of 9 in two (2 groups share one); 40 is cut in 3.
     assert cut == 3
     assert metadata[:, 0].tolist() == [40, 40, 40, 1, 2, 9, 9]
@@ -191,9 +193,9 @@ def check(graph, n_cols, **parameters):
         (33, {"lanes": 11}),  # lanes that do not divide a warp
         (17, {"lanes": 6, "group_nzs": 8}),
         (50, {"lanes": 13, "block_threads": 64}),
-        (64, {"slab": 16, "block_order": "degree"}),
+        (64, {"column_tile": 16, "block_order": "degree"}),
         (32, {"vector": 1, "stage": False, "at_once": 1, "short_nzs": 1}),
-        (96, {"slab": 32, "at_once": 3, "short_nzs": 16}),
+        (96, {"column_tile": 32, "at_once": 3, "short_nzs": 16}),
         (20, {"group_nzs": 2, "block_threads": 32}),  # nearly every row is cut
         (300, {"block_threads": 512, "group_nzs": 128}),
     ],

@@ -251,7 +251,7 @@ def test_each_rung_is_divided_by_the_one_before():
     assert len(rungs) == len(ladder_cases()) == 11
     rows, us = [], 1024.0
     chosen = {"vector": 4, "stage": True, "at_once": 2, "group_nzs": 32, "short_nzs": 8}
-    chosen |= {"block_order": "place", "slab": 64}
+    chosen |= {"block_order": "place", "column_tile": 64}
     for name, changed in rungs.values():
         lanes = name == "lane_groups"
         settings = {key: changed.get(key, chosen[key]) for key in off} if lanes else {}
@@ -265,12 +265,12 @@ def test_each_rung_is_divided_by_the_one_before():
 
 
 def test_settings_are_held_against_the_rule():
-    rule = {"slab": 16, "lanes": 4, "block_threads": 128, "group_nzs": 32, "short_nzs": 8}
+    rule = {"column_tile": 16, "lanes": 4, "block_threads": 128, "group_nzs": 32, "short_nzs": 8}
     rule |= {"block_order": "place", "at_once": 4, "blocks_per_sm": 10}
     tried = [
         (rule, 100.0),
         (rule, 98.0),
-        ({**rule, "slab": 64}, 102.0),  # the same tile at 16 columns
+        ({**rule, "column_tile": 64}, 102.0),  # the same tile at 16 columns
         ({**rule, "group_nzs": 8}, 200.0),
         ({**rule, "lanes": 2, "at_once": 3}, 80.0),  # which follows from the lanes
     ]
@@ -281,7 +281,7 @@ def test_settings_are_held_against_the_rule():
     text = "\n\n".join(performance.rule({"lanes-h200": pd.DataFrame(rows)}))
     assert line(text, "`group_nzs`")[1:] == ["8: 2.00", "2.00 to 2.00"]
     assert line(text, "`lanes`")[1:] == ["2: 0.80", "0.80 to 0.80"]
-    assert "`slab`" not in text.split("\n\n")[1]
+    assert "`column_tile`" not in text.split("\n\n")[1]
     assert "at_once" not in text.split("\n\n")[1]
     assert "save 20.0 % in the mean, at most 20.0 % (tiny at d = 16, `lanes` 2)" in text
     assert "was 0.98 to 1.02 of its first time" in text

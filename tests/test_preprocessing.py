@@ -14,7 +14,7 @@ from accelviz.devices.cuda import compile_cubin
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.ordering import DegreeHistogram, degree_sort
 from accelviz.partition.block_level import BlockSetting
-from accelviz.partition.lane_groups import in_place_order, lane_group_partition
+from accelviz.partition.subwarps import in_place_order, subwarp_blocks
 from accelviz.strategies import find_strategy
 from accelviz.strategies.spmm.lane_groups.preprocessing import (
     PARAMETERS,
@@ -51,9 +51,7 @@ def check_emulated(graph, setting, in_place):
     """One block: the emulator runs one after the other, and these wait for each other."""
     groups, short_nzs = BlockSetting(*setting[:2]), setting[2]
     permutation = degree_sort(graph)
-    metadata, cut_blocks = lane_group_partition(
-        DegreeHistogram.of(graph.row_pointers), groups, short_nzs
-    )
+    metadata, cut_blocks = subwarp_blocks(DegreeHistogram.of(graph.row_pointers), groups, short_nzs)
     if in_place:
         metadata = in_place_order(metadata, cut_blocks, permutation.order)
     order = "place" if in_place else "degree"
@@ -111,7 +109,7 @@ def test_there_is_room_for_every_block():
         degrees, rows = np.unique(degrees, return_counts=True)
         rows = rows ** int(rng.integers(1, 4))
         histogram = DegreeHistogram(degrees, rows)
-        metadata, _ = lane_group_partition(histogram, setting, int(rng.integers(1, 129)))
+        metadata, _ = subwarp_blocks(histogram, setting, int(rng.integers(1, 129)))
         assert len(metadata) <= most_blocks(histogram.n_rows, histogram.nnz, setting)
 
 

@@ -21,7 +21,7 @@ CASES = [
     ("ge_spmm", 130, {}),
     ("merge_path", 130, {}),
     ("lane_groups", 20, {}),
-    ("lane_groups", 130, {"slab": 64}),
+    ("lane_groups", 130, {"column_tile": 64}),
     ("fusegnn_gar", 20, {}),
     ("fusegnn_gas", 300, {"block_size": 128}),
     ("row_thread", 3, {}),

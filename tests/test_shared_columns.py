@@ -75,10 +75,13 @@ def test_a_tile_is_its_block_s(operation):
     ("name", "parameters"),
     [
         ("windows", {"window_rows": 16, "block_warps": 2, "stages": 2, "part_columns": 32}),
-        ("windows", {"window_rows": 24, "block_warps": 12, "slab": 32}),
-        ("window_tiles", {"window_rows": 32, "slab": 128, "ahead": 4, "part_columns": 32}),
-        ("window_tiles", {"window_rows": 16, "slab": 32, "ahead": 1, "arithmetic": "tf32"}),
-        ("window_tiles", {"window_rows": 16, "slab": 128, "ahead": 4, "arithmetic": "float16"}),
+        ("windows", {"window_rows": 24, "block_warps": 12, "column_tile": 32}),
+        ("window_tiles", {"window_rows": 32, "column_tile": 128, "ahead": 4, "part_columns": 32}),
+        ("window_tiles", {"window_rows": 16, "column_tile": 32, "ahead": 1, "arithmetic": "tf32"}),
+        (
+            "window_tiles",
+            {"window_rows": 16, "column_tile": 128, "ahead": 4, "arithmetic": "float16"},
+        ),
     ],
 )
 def test_settings_give_the_same(name, parameters):

@@ -246,15 +246,6 @@ def test_wrong_arguments_are_named(X, options, error, says):
         accelviz.spmm(GRAPHS["isolated_ends"](), X, **{"device": "cpu", **options})
 
 
-def test_a_gpu_s_array_is_not_taken_for_the_host_s():
-    class OnDevice:
-        __cuda_array_interface__: ClassVar = {}
-        shape = (7, 5)
-
-    with pytest.raises(ArgumentError, match="X: it lies on the GPU"):
-        accelviz.spmm(GRAPHS["isolated_ends"](), OnDevice(), device="cpu")
-
-
 @pytest.mark.parametrize("n_cols", [0, -1, 1.5, True, "64", None])
 def test_a_column_count_is_a_positive_integer(n_cols):
     with pytest.raises(ArgumentError, match="n_cols"):

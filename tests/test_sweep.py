@@ -27,7 +27,7 @@ degree_lists = st.lists(
 )
 #: Parameters that are drawn from less than their whole range: beyond, most graphs are all alike.
 RANGES = {
-    **dict.fromkeys(("max_warp_nzs", "ngs", "slab"), st.integers(1, 80)),
+    **dict.fromkeys(("max_warp_nzs", "ngs", "column_tile"), st.integers(1, 80)),
     **dict.fromkeys(("group_nzs", "short_nzs"), st.integers(1, 40)),
     "items_per_thread": st.integers(1, 3),
 }

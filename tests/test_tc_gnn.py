@@ -29,7 +29,7 @@ def test_tiles_hold_the_matrix(name, operation):
     whole = np.zeros(graph.shape, np.float32)
     for tile in range(len(plan.tiles)):
         dense, first = plan.tiles.dense(tile, graph.values), plan.tiles.first_row[tile]
-        senders = plan.tiles.senders[tile]
+        senders = plan.tiles.column_indices[tile]
         there = senders >= 0
         rows = slice(first, min(first + 16, graph.n_rows))
         whole[rows, senders[there]] += dense[: rows.stop - first, there]

@@ -7,7 +7,7 @@ import accelviz
 from accelviz.errors import AccelvizError, ArgumentError
 from accelviz.plans import Strategy
 from accelviz.strategies import SPMM
-from accelviz.strategies.spmm.row_thread import RowThread
+from accelviz.strategies.spmm.rows import RowThread
 from tests.inherited import each_strategy, weighted
 
 

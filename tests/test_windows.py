@@ -20,9 +20,9 @@ def test_windows_have_their_distinct_columns_in_order(name, rows):
     assert len(windows) == -(-graph.n_rows // rows)
     own = np.repeat(np.arange(graph.n_rows), graph.degrees) // rows
     for window in range(len(windows)):
-        senders = windows.senders[windows.pointers[window] : windows.pointers[window + 1]]
-        assert np.array_equal(senders, np.unique(graph.column_indices[own == window]))
-    found = windows.senders[windows.pointers[own] + windows.edge_to_column]
+        columns = windows.columns[windows.pointers[window] : windows.pointers[window + 1]]
+        assert np.array_equal(columns, np.unique(graph.column_indices[own == window]))
+    found = windows.columns[windows.pointers[own] + windows.edge_to_column]
     assert np.array_equal(found, graph.column_indices)
     tiles = {*zip(own.tolist(), (windows.edge_to_column // 4).tolist(), strict=True)}
     assert windows.blocks(4).sum() == len(tiles)
@@ -46,7 +46,7 @@ def test_a_window_has_rows():
 
 def test_windows_take_what_can_be_loaded_and_tiles_have_columns():
     graph = GRAPHS["cora"]()
-    assert np.array_equal(row_windows("cora", 16).senders, row_windows(graph, 16).senders)
+    assert np.array_equal(row_windows("cora", 16).columns, row_windows(graph, 16).columns)
     assert row_windows(graph.pattern, 16).reuse == row_windows("cora", 16).reuse
     before = untranslated_blocks(graph, 16, 8)
     assert np.array_equal(untranslated_blocks(graph.adjacency, 16, 8), before)
@@ -67,5 +67,5 @@ def test_a_device_translates_likewise(name, device):
     )
     for rows in (8, 16):
         found, expected = translate_windows(there, pattern, rows), row_windows(graph, rows)
-        for each in ("pointers", "senders", "edge_to_column"):
+        for each in ("pointers", "columns", "edge_to_column"):
             assert np.array_equal(there.to_host(getattr(found, each)), getattr(expected, each))

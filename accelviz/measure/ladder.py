@@ -16,7 +16,7 @@ OFF: dict[str, Any] = {
     "group_nzs": 32,
     "short_nzs": 1,
     "block_order": "degree",
-    "slab": 1 << 20,
+    "column_tile": 1 << 20,
 }
 #: What a rung leaves to the strategy's rule; the first tells it from the one below.
 RELEASED: dict[str, tuple[str, ...]] = {
@@ -25,7 +25,7 @@ RELEASED: dict[str, tuple[str, ...]] = {
     "more in flight": ("at_once",),
     "short rows packed": ("short_nzs", "group_nzs"),
     "blocks in order": ("block_order",),
-    "tiles of columns": ("slab",),
+    "tiles of columns": ("column_tile",),
 }
 #: What is compared with, above the last rung.
 RIVAL = "cuSPARSE"

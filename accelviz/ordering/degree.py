@@ -9,19 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
-from accelviz.arrays import Ints, Longs
+from accelviz.arrays import Longs
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.graph import Graph, Pattern
 from accelviz.ordering.permutation import Permutation
 from accelviz.store import Stopwatch
-
-#: A counting table may hold this many entries for each row before a comparison sort is cheaper.
-_COUNTERS_PER_ROW = 4
-_SMALL_TABLE = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +37,7 @@ class DegreeHistogram:
     @classmethod
     def of(cls, row_pointers: Longs) -> DegreeHistogram:
         """Count the degrees of a matrix from its row pointers, int64, shape (n + 1,)."""
-        return _counted(np.diff(row_pointers))[0]
+        return cls(*np.unique(np.diff(row_pointers), return_counts=True))
 
     @classmethod
     def counted(cls, counts: Mapping[int, int]) -> DegreeHistogram:
@@ -59,9 +54,9 @@ class DegreeHistogram:
                 if not whole or number < 0:
                     problem = f"got a {label} of {number!r}"
                     raise ArgumentError("degrees", problem, "integers of 0 or more")
-        present = sorted((int(d), int(n)) for d, n in counts.items() if n)
-        table = np.array(present, dtype=np.int64).reshape(-1, 2)
-        return cls(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))
+        degrees = sorted(int(degree) for degree, rows in counts.items() if rows)
+        rows = [int(counts[degree]) for degree in degrees]
+        return cls(np.array(degrees, np.int64), np.array(rows, np.int64))
 
     @property
     def n_rows(self) -> int:
@@ -150,7 +145,7 @@ class SortedRows:
 
 
 def degree_sort(graph: Any) -> Permutation:
-    """Sort the rows by ascending degree, equal degrees in their old order, in O(n).
+    """Sort the rows by ascending degree, equal degrees in their old order.
 
     Parameters
     ----------
@@ -169,16 +164,14 @@ def degree_sort(graph: Any) -> Permutation:
 
     Notes
     -----
-    A stable counting sort, as section III-C of Accel-GCN asks for: one pass counts the rows of each
-    degree, a prefix sum turns counts into places, a second pass puts each row in its place. Besides
-    the result it needs one 8-byte counter for each degree up to the largest. Where that table would
-    outgrow the rows (a few rows with millions of nonzeros), NumPy's stable sort takes over.
+    Section III-C of Accel-GCN asks for a stable sort in O(n). NumPy's is a radix sort where degrees
+    have 16 bits.
     """
     return sort_by_degree(load_graph(graph).row_pointers)[0]
 
 
 def windowed_degree_sort(graph: Any, *, window: int = 8192) -> Permutation:
-    """Sort the rows by ascending degree inside windows of `window` rows each, in O(n).
+    """Sort the rows by ascending degree inside windows of `window` rows each.
 
     Parameters
     ----------
@@ -203,62 +196,21 @@ def windowed_degree_sort(graph: Any, *, window: int = 8192) -> Permutation:
 
     Notes
     -----
-    What SELL-C-sigma (Kreutzer et al., 2014) calls its sorting scope. All rows are sorted by
-    degree, then dealt back to their windows in that order: a radix sort of two digits.
+    What SELL-C-sigma (Kreutzer et al., 2014) calls its sorting scope.
     """
     window = checked_integer("window", window, error=ArgumentError)
-    order = degree_sort(graph).order
-    return Permutation.trusted(_deal_to_windows(order, min(window, max(order.size, 1))))
+    degrees = load_graph(graph).degrees
+    order = np.lexsort((degrees, np.arange(degrees.size) // min(window, max(degrees.size, 1))))
+    return Permutation.trusted(order.astype(np.int32))
 
 
 def sort_by_degree(row_pointers: Longs) -> tuple[Permutation, DegreeHistogram]:
-    """Sort rows by degree and count the rows of each degree in the same passes.
-
-    Parameters
-    ----------
-    row_pointers : array of int64, shape (n + 1,)
-        Of a valid CSR matrix.
-
-    Returns
-    -------
-    Permutation
-        As `degree_sort` gives it.
-    DegreeHistogram
-        Of the same rows.
-    """
+    """Sort rows as `degree_sort` does, and count the rows of each degree on the way."""
     degrees = np.diff(row_pointers)
-    histogram, counts = _counted(degrees)
-    if counts is None:
-        order = np.argsort(degrees, kind="stable").astype(np.int32)
-    else:
-        order = _place_by_degree(degrees, counts)
-    return Permutation.trusted(order), histogram
-
-
-def _counted(degrees: Longs) -> tuple[DegreeHistogram, Longs | None]:
-    """Return also the rows of each degree from 0 up, unless that table would outgrow the rows."""
-    if degrees.max(initial=0) > max(_SMALL_TABLE, _COUNTERS_PER_ROW * degrees.size):
-        return DegreeHistogram(*np.unique(degrees, return_counts=True)), None
-    counts = np.bincount(degrees)
-    present = np.flatnonzero(counts)
-    return DegreeHistogram(present, counts[present]), counts
-
-
-@numba.njit(cache=True, nogil=True)
-def _place_by_degree(degrees: Longs, counts: Longs) -> Ints:
-    next_position = np.cumsum(counts) - counts
-    order = np.empty(degrees.size, dtype=np.int32)
-    for row in range(degrees.size):
-        order[next_position[degrees[row]]] = row
-        next_position[degrees[row]] += 1
-    return order
-
-
-@numba.njit(cache=True, nogil=True)
-def _deal_to_windows(order: Ints, window: int) -> Ints:
-    next_position = np.arange(0, order.size, window)
-    dealt = np.empty_like(order)
-    for row in order:
-        dealt[next_position[row // window]] = row
-        next_position[row // window] += 1
-    return dealt
+    # NumPy's stable sort of 16-bit integers is a radix sort, of others a merge sort.
+    narrow = degrees.astype(np.min_scalar_type(int(degrees.max(initial=0))))
+    order = np.argsort(narrow, kind="stable")
+    ascending = degrees[order]
+    first = np.flatnonzero(np.diff(ascending, prepend=-1))
+    histogram = DegreeHistogram(ascending[first], np.diff(np.append(first, order.size)))
+    return Permutation.trusted(order.astype(np.int32)), histogram

@@ -15,15 +15,9 @@ _SAMPLE = 1 << 16
 
 
 def is_local(pattern: Pattern, xp: Any = np) -> bool:
-    """Say whether many nonzeros lie near the diagonal.
+    """Say whether many of up to 65,536 evenly spaced nonzeros lie near the diagonal.
 
-    Looks at up to 65,536 nonzeros, evenly spaced.
-
-    Parameters
-    ----------
-    pattern : Pattern
-    xp : module
-        NumPy, or CuPy where the pattern's arrays are CuPy's.
+    `xp` is CuPy where the pattern's arrays are CuPy's.
     """
     if pattern.nnz == 0:
         return False

@@ -124,12 +124,9 @@ class Permutation:
             moved = sparse.csr_array(renamed, shape=pattern.shape)
             moved.sort_indices()
         moved.data.setflags(write=False)
-        pointers, indices = (
-            moved.indptr.astype(np.int64),
-            moved.indices.astype(np.int32, copy=False),
-        )
-        arrays = taken_over(pointers), taken_over(indices)
-        return Pattern(*arrays, pattern.shape, pattern.name), moved.data
+        pointers = taken_over(moved.indptr.astype(np.int64))
+        indices = taken_over(moved.indices.astype(np.int32, copy=False))
+        return Pattern(pointers, indices, pattern.shape, pattern.name), moved.data
 
     def _matching(self, array: npt.ArrayLike, axis: int) -> npt.NDArray[Any]:
         array = np.asarray(array)

@@ -15,27 +15,12 @@ from accelviz.ordering.permutation import Permutation
 
 
 def original_order(graph: Any) -> Permutation:
-    """Keep the rows as they are.
-
-    Parameters
-    ----------
-    graph : Graph, or anything `load_graph` takes
-
-    Returns
-    -------
-    Permutation
-        The identity.
-
-    Raises
-    ------
-    GraphError
-        If `graph` is not a valid sparse matrix.
-    """
+    """Keep the rows as they are; see `vertex_order`."""
     return Permutation.trusted(np.arange(load_graph(graph).n_rows, dtype=np.int32))
 
 
 def random_order(graph: Any, *, seed: int = 0) -> Permutation:
-    """Shuffle the rows: neighbors are then near each other only by chance.
+    """Shuffle the rows: neighbors are then near each other only by chance; see `vertex_order`.
 
     Parameters
     ----------
@@ -43,21 +28,13 @@ def random_order(graph: Any, *, seed: int = 0) -> Permutation:
     seed : int
         At least 0. Equal seeds give equal orders.
 
-    Returns
-    -------
-    Permutation
-
     Raises
     ------
-    GraphError
-        If `graph` is not a valid sparse matrix.
-    ArgumentError
-        If `seed` is not an integer of at least 0.
+    GraphError, ArgumentError
+        If `graph` is not a valid sparse matrix, or `seed` no integer of at least 0.
     """
     rng = np.random.default_rng(checked_integer("seed", seed, least=0, error=ArgumentError))
-    rows = np.arange(load_graph(graph).n_rows, dtype=np.int32)
-    rng.shuffle(rows)
-    return Permutation.trusted(rows)
+    return Permutation.trusted(rng.permutation(np.arange(load_graph(graph).n_rows, dtype=np.int32)))
 
 
 def reverse_cuthill_mckee(graph: Any) -> Permutation:

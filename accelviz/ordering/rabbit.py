@@ -4,27 +4,23 @@ Arai et al., "Rabbit Order: Just-in-Time Parallel Reordering for Fast Graph Anal
 the renumbering of GNNAdvisor (section 3.5.1). This is an implementation of our own and serial.
 
 **Merging.** At first each vertex is a community of its own. Each vertex is visited once, by
-ascending degree. Vertex `u` stands for the community that has gathered in it by then. Merging it
-into a neighboring community `v` would raise the modularity by
+ascending degree, and then stands for the community that has gathered in it. Merging `u` into a
+neighboring community `v` would raise the modularity by
 
     2 (w(u, v) / 2m - s(u) s(v) / (2m)^2)
 
 Here `w` counts the edges between the two, `s` sums the degrees of a community's vertices, and `2m`
 sums those of the whole graph. `u` joins the neighbor with the largest gain if that is positive (of
-equal ones, the smallest id); otherwise it stays a community of the top level. Low degrees come
-first because their lists are short; the hubs then find most of their neighbors merged already.
-Equal degrees are visited in a scattered but fixed order. Along a path, neighbors visited one after
-the other would all join one growing community: a bad modularity, and quadratic time.
+equal ones, the smallest id). Equal degrees are visited in a scattered but fixed order: along a
+path, neighbors visited one after the other would all join one growing community.
 
 **Lazy aggregation.** A merge only notes that `v` now also owns the edge list of `u`. When `v` is
 visited, it reads the lists it owns, asks a union-find for the community of each neighbor, and adds
-up equal ones. The shorter list goes back into the space of the lists it was read from, so no merge
-allocates memory.
+up equal ones. The shorter list goes back into the space of the lists it was read from.
 
 **Numbering.** The merges form a forest: the parent of `u` is the vertex it joined. The trees are
-numbered depth first: a vertex before its children, the children in the order in which they joined.
-So each subtree is one run of numbers, and so is each community after any merge. Small communities
-lie inside larger ones, for every size of cache.
+numbered depth first, children in the order in which they joined, so that each subtree is one run of
+numbers, and so is each community after any merge.
 """
 
 from __future__ import annotations
@@ -110,22 +106,7 @@ def rabbit_order(graph: Any) -> Permutation:
 
 
 def rabbit_dendrogram(graph: Any) -> Dendrogram:
-    """Merge vertices into communities as Rabbit order does.
-
-    Parameters
-    ----------
-    graph : Graph, or anything `load_graph` takes
-        As for `rabbit_order`.
-
-    Returns
-    -------
-    Dendrogram
-
-    Raises
-    ------
-    GraphError
-        If `graph` is not a valid sparse matrix, or not square.
-    """
+    """Merge vertices into communities as Rabbit order does; see `rabbit_order`."""
     pattern = undirected_pattern(load_graph(graph))
     row_pointers = pattern.indptr.astype(np.int64)
     neighbors = pattern.indices.astype(np.int32, copy=False)

@@ -11,7 +11,6 @@ from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -24,8 +23,6 @@ from accelviz.partition.scheme import Scheme
 from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.workload import Workload, spread
 
-Words = npt.NDArray[np.uint32]
-
 #: `warp_nzs` and `block_rows` share the 32 bits of `info`, 16 each.
 FIELD_BITS = 16
 FIELD_LIMIT = (1 << FIELD_BITS) - 1
@@ -33,25 +30,20 @@ FIELD_LIMIT = (1 << FIELD_BITS) - 1
 INT4_BYTES = 16
 #: `row` and `loc` are signed 32-bit words of the int4.
 WORD_LIMIT = int(np.iinfo(np.int32).max)
+#: The published setting (section III-C and the ablations use 12 warps of up to 32 nonzeros).
+MAX_BLOCK_WARPS = 12
+MAX_WARP_NZS = 32
+#: The largest values of the two parameters, and why.
+SETTING_LIMITS = {
+    "max_block_warps": (32, "a CUDA block has at most 1,024 threads"),
+    "max_warp_nzs": (FIELD_LIMIT, "the metadata stores it in 16 bits"),
+}
 
 
 def ceil_div(dividend: Longs, divisor: Longs | int) -> Longs:
     """Divide integers and round up."""
     quotient: Longs = -(-dividend // divisor)
     return quotient
-
-
-#: The published setting (section III-C and the ablations use 12 warps of up to 32 nonzeros).
-MAX_BLOCK_WARPS = 12
-MAX_WARP_NZS = 32
-
-#: A CUDA block has at most 1,024 threads, 32 warps.
-WARPS_LIMIT = 32
-#: The largest values of the two parameters, and why.
-SETTING_LIMITS = {
-    "max_block_warps": (WARPS_LIMIT, "a CUDA block has at most 1,024 threads"),
-    "max_warp_nzs": (FIELD_LIMIT, "the metadata stores it in 16 bits"),
-}
 
 
 @dataclass(frozen=True)
@@ -87,8 +79,8 @@ class BlockSetting:
     @cached_property
     def factors(self) -> Longs:
         """Divisors of max_block_warps, ascending: the warps that may share one row."""
-        divisors = [f for f in range(1, self.max_block_warps + 1) if self.max_block_warps % f == 0]
-        return np.array(divisors, dtype=np.int64)
+        warps = np.arange(1, self.max_block_warps + 1)
+        return warps[self.max_block_warps % warps == 0]
 
     def pattern(self, degrees: npt.ArrayLike) -> tuple[Longs, Longs, Longs]:
         """Algorithm 1: the partition pattern of rows with 1 to deg_bound nonzeros.
@@ -169,40 +161,6 @@ class BlockFields:
         )
 
 
-def pack(fields: BlockFields, setting: BlockSetting) -> Ints:
-    """Encode decoded blocks as int4 metadata; the inverse of `unpack`.
-
-    Parameters
-    ----------
-    fields : BlockFields
-        Blocks made with `setting`.
-    setting : BlockSetting
-        Only its deg_bound is used.
-
-    Returns
-    -------
-    array of int32, shape (blocks, 4)
-
-    Raises
-    ------
-    PartitionError
-        If a field does not fit its bits.
-    """
-    whole = fields.degree <= setting.deg_bound
-    for name, field in (("warp_nzs", fields.warp_nzs), ("block_rows", fields.rows)):
-        if _outside(field[whole], FIELD_LIMIT):
-            raise PartitionError(name, f"{field[whole].max()}", f"0 to {FIELD_LIMIT}, 16 bits")
-    info = np.where(whole, fields.warp_nzs << FIELD_BITS | fields.rows, fields.row_nzs)
-    words = np.stack([fields.degree, fields.first_row, fields.first_nz, info], axis=1)
-    if _outside(words[:, :3], WORD_LIMIT):
-        raise PartitionError("metadata", "a word does not fit", f"0 to {WORD_LIMIT}, 31 bits")
-    return words.astype(np.uint32).view(np.int32)
-
-
-def _outside(array: Longs, most: int) -> bool:
-    return bool(array.size and (array.min() < 0 or array.max() > most))
-
-
 def unpack(metadata: Ints, setting: BlockSetting) -> BlockFields:
     """Decode int4 metadata.
 
@@ -228,7 +186,9 @@ def unpack(metadata: Ints, setting: BlockSetting) -> BlockFields:
     `warp_nzs = ceil(info / max_block_warps)`; the paper leaves this to the kernel.
     """
     metadata = np.asarray(metadata)
-    _check_words(metadata)
+    if metadata.ndim != 2 or metadata.shape[1] != 4 or metadata.dtype != np.int32:
+        problem = f"shape {metadata.shape} of {metadata.dtype}"
+        raise PartitionError("metadata", problem, "(blocks, 4) of int32")
     fields = decoded(metadata, setting)
     possible = (
         (metadata[:, :3] >= (1, 0, 0)).all(axis=1)
@@ -257,7 +217,7 @@ def decoded(metadata: Ints, setting: BlockSetting, *, numbered_parts: bool = Fal
     """
     degree, first_row, first_nz, info = metadata.view(np.uint32).astype(np.int64).T
     whole = degree <= setting.deg_bound
-    nonzeros = part_nzs(degree, info, setting.deg_bound) if numbered_parts else info
+    nonzeros = _part_nzs(degree, info, setting.deg_bound) if numbered_parts else info
     shares = ceil_div(nonzeros, setting.max_block_warps)
     return BlockFields(
         degree,
@@ -269,16 +229,9 @@ def decoded(metadata: Ints, setting: BlockSetting, *, numbered_parts: bool = Fal
     )
 
 
-def part_nzs(degree: Any, part: Any, deg_bound: int) -> Any:
+def _part_nzs(degree: Any, part: Any, deg_bound: int) -> Any:
     """Return how many nonzeros parts of split rows have, given degrees and part numbers."""
     return np.minimum(deg_bound, degree - part * deg_bound)
-
-
-def _check_words(metadata: Ints) -> None:
-    if metadata.ndim != 2 or metadata.shape[1] != 4 or metadata.dtype != np.int32:
-        raise PartitionError(
-            "metadata", f"shape {metadata.shape} of {metadata.dtype}", "(blocks, 4) of int32"
-        )
 
 
 def block_partition(histogram: DegreeHistogram, setting: BlockSetting | None = None) -> Ints:
@@ -315,9 +268,11 @@ def block_partition(histogram: DegreeHistogram, setting: BlockSetting | None = N
             f"{histogram.nnz:,} nonzeros",
             f"at most {WORD_LIMIT:,}: the int4 holds a block's first nonzero in 31 bits",
         )
-    metadata, parts = _patterns(histogram, setting).int4()
-    parts[:, 3] = part_nzs(parts[:, 0], parts[:, 3], setting.deg_bound)
-    return metadata.view(np.int32)
+    metadata = _patterns(histogram, setting).int4()
+    parts = metadata[metadata[:, 0] > setting.deg_bound]
+    parts[:, 3] = _part_nzs(parts[:, 0], parts[:, 3], setting.deg_bound)
+    metadata[len(metadata) - len(parts) :] = parts
+    return metadata.astype(np.int32)
 
 
 def _patterns(histogram: DegreeHistogram, setting: BlockSetting) -> RowPatterns:
@@ -338,7 +293,7 @@ class RowPatterns:
         The degrees, ascending, and how many rows have each, from row `first_row` on.
     block_rows, warp_nzs : array
         Rows of a block and nonzeros of a warp. They do not count for degrees above the setting's
-        deg_bound: such rows are cut into parts, and each part has a block.
+        deg_bound: such rows are split into parts, and each part has a block.
     setting : BlockSetting
     first_row : int
     """
@@ -350,26 +305,25 @@ class RowPatterns:
     setting: BlockSetting
     first_row: int = 0
 
-    def int4(self, *, parts_first: bool = False) -> tuple[Words, Words]:
-        """Describe every block, those with parts of cut rows last or, if asked, first.
+    def int4(self) -> Longs:
+        """Describe every block in the order of the rows, int64, shape (blocks, 4).
 
-        Returns
-        -------
-        metadata : array of uint32, shape (blocks, 4)
-            `(degree, first row, position of first nonzero, info)`, where `info` is
-            `warp_nzs << 16 | rows`, or the number of a part in its row.
-        parts : array of uint32, shape (parts, 4)
-            Those blocks of `metadata` that are parts, a view.
+        A line is `(degree, first row, position of first nonzero, info)`, where `info` is
+        `warp_nzs << 16 | rows`, or the number of a part in its row.
         """
         bound = self.setting.deg_bound
-        whole = self.degrees <= bound
-        n_parts = int(np.where(whole, 0, self.rows * ceil_div(self.degrees, bound)).sum())
-        n_whole = int(np.where(whole, ceil_div(self.rows, self.block_rows), 0).sum())
-        metadata = np.empty((n_whole + n_parts, 4), dtype=np.uint32)
-        part, block = (0, n_parts) if parts_first else (n_whole, 0)
-        arrays = self.degrees, self.rows, self.block_rows, self.warp_nzs << FIELD_BITS
-        _emit(metadata, block, part, *arrays, self.first_row, bound)
-        return metadata, metadata[part : part + n_parts]
+        split = self.degrees > bound
+        parts = np.where(split, ceil_div(self.degrees, bound), 1)
+        block_rows = np.where(split, 1, self.block_rows)
+        degree, block = spread(ceil_div(self.rows, block_rows) * parts)
+        row, part = np.divmod(block, parts[degree])
+        row *= block_rows[degree]
+        nonzeros = self.degrees * self.rows
+        first_row = self.first_row + (np.cumsum(self.rows) - self.rows)[degree] + row
+        first_nz = (np.cumsum(nonzeros) - nonzeros)[degree] + row * self.degrees[degree]
+        rows = np.minimum(block_rows[degree], self.rows[degree] - row)
+        info = np.where(split[degree], part, self.warp_nzs[degree] << FIELD_BITS | rows)
+        return np.stack([self.degrees[degree], first_row, first_nz + part * bound, info], axis=1)
 
     def kinds(self) -> tuple[Longs, BlockFields]:
         """Count blocks that are alike: how many there are of each kind, and such a block.
@@ -377,12 +331,12 @@ class RowPatterns:
         The blocks begin nowhere: their `first_row` and `first_nz` are 0.
         """
         bound, warps = self.setting.deg_bound, self.setting.max_block_warps
-        cut = self.degrees > bound
-        degree = np.concatenate([self.degrees, self.degrees, *[self.degrees[cut]] * 2])
-        full, left = np.where(cut, 0, np.divmod(self.rows, self.block_rows))
-        parts, rest = np.divmod(self.degrees[cut], bound)
+        split = self.degrees > bound
+        degree = np.concatenate([self.degrees, self.degrees, *[self.degrees[split]] * 2])
+        full, left = np.where(split, 0, np.divmod(self.rows, self.block_rows))
+        parts, rest = np.divmod(self.degrees[split], bound)
         one = np.ones_like(rest)
-        n_rows = self.rows[cut]
+        n_rows = self.rows[split]
         blocks = np.concatenate([full, left > 0, n_rows * parts, n_rows * (rest > 0)])
         rows = np.concatenate([self.block_rows, left, one, one])
         warp_nzs = np.concatenate(
@@ -391,38 +345,6 @@ class RowPatterns:
         row_nzs = np.concatenate([self.degrees, self.degrees, one * bound, rest])
         columns = (degree, 0 * degree, 0 * degree, rows, warp_nzs, row_nzs)
         return blocks[blocks > 0], BlockFields(*(array[blocks > 0] for array in columns))
-
-
-@numba.njit(cache=True, nogil=True)
-def _emit(
-    metadata: Words,
-    block: int,
-    cut: int,
-    degrees: Longs,
-    rows: Longs,
-    block_rows: Longs,
-    fields: Longs,
-    row: int,
-    deg_bound: int,
-) -> None:
-    loc = 0
-    for i in range(degrees.size):
-        degree = degrees[i]
-        end = row + rows[i]
-        while row < end:
-            taken = 1
-            if degree <= deg_bound:
-                taken = min(block_rows[i], end - row)
-                words = metadata[block]
-                words[0], words[1], words[2], words[3] = degree, row, loc, fields[i] | taken
-                block += 1
-            else:
-                for part in range(-(-degree // deg_bound)):
-                    words, start = metadata[cut], loc + part * deg_bound
-                    words[0], words[1], words[2], words[3] = degree, row, start, part
-                    cut += 1
-            row += taken
-            loc += taken * degree
 
 
 def block_workload(
@@ -457,15 +379,14 @@ def block_table(metadata: Ints, setting: BlockSetting) -> pd.DataFrame:
         As of `block_workload`.
     """
     table = pd.DataFrame(metadata, columns=["degree", "first place", "first nonzero", "info"])
-    words = table["info"].to_numpy().astype(np.uint32)
-    rows = (words & (1 << FIELD_BITS) - 1).tolist()
-    halves = [
-        f"{word >> FIELD_BITS} a warp | {n} row{'s' * (n != 1)}"
-        for word, n in zip(words, rows, strict=True)
-    ]
-    whole = table["degree"] <= setting.deg_bound
+    words = [word % (1 << WORD_BITS) for word in table["info"].tolist()]
     table["info"] = [f"0x{word:08x}" for word in words]
-    table["decoded"] = np.where(whole, halves, [f"{word} of a long row" for word in words])
+    table["decoded"] = [
+        f"{word} of a long row"
+        if degree > setting.deg_bound
+        else f"{word >> FIELD_BITS} a warp | {_counted(word & FIELD_LIMIT, 'row')}"
+        for degree, word in zip(table["degree"], words, strict=True)
+    ]
     return table
 
 
@@ -506,12 +427,11 @@ def block_level_records(
                 Field("info: rows", FIELD_BITS, rows),
             )
             per_row = int(fields.warps_per_row[0])
-            who = f"the row in place {row:,}"
-            if rows > 1:
-                who = f"each of the {rows} rows from place {row:,} on"
+            who = f"each of the {rows} rows from place {row:,} on"
             share = "one warp a row" if per_row == 1 else f"{per_row} warps share a row"
             meaning = (
-                f"degree {degree:,}: {who} has {_counted(degree)}, the first at position {loc:,}; "
+                f"degree {degree:,}: {who if rows > 1 else f'the row in place {row:,}'} has "
+                f"{_counted(degree)}, the first at position {loc:,}; "
                 f"{share}, at most {_counted(warp_nzs)} each"
             )
         begin = (("degree", degree), ("first place", row), ("first nonzero (loc)", loc))
@@ -520,8 +440,8 @@ def block_level_records(
     return records
 
 
-def _counted(nonzeros: int) -> str:
-    return f"{nonzeros:,} nonzero{'' if nonzeros == 1 else 's'}"
+def _counted(number: int, noun: str = "nonzero") -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 @dataclass(frozen=True)
@@ -537,24 +457,19 @@ class BlockLevel(Scheme):
 
     def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
         """Count what the algorithms make; see `Scheme`."""
-        setting, warps = BlockSetting(self.warps, self.most), self.warps
-        blocks, kind = _patterns(rows.histogram, setting).kinds()
-        n_blocks = int(blocks.sum())
-        n_rows, per_row, part = (
-            blocks * kind.rows,
-            kind.warps_per_row,
-            kind.degree > setting.deg_bound,
-        )
-        together = per_row > 1
-        cut_rows = int(rows.histogram.rows[rows.histogram.degrees > setting.deg_bound].sum())
+        setting, histogram = BlockSetting(self.warps, self.most), rows.histogram
+        blocks, kind = _patterns(histogram, setting).kinds()
+        n_blocks, n_rows, per_row = int(blocks.sum()), blocks * kind.rows, kind.warps_per_row
+        part, together = kind.degree > setting.deg_bound, per_row > 1
+        split_rows = int(histogram.rows[histogram.degrees > setting.deg_bound].sum())
         return PartitionSummary(
             blocks=n_blocks,
-            warps=n_blocks * warps,
-            slots=int(blocks @ kind.warp_nzs) * warps,
+            warps=n_blocks * self.warps,
+            slots=int(blocks @ kind.warp_nzs) * self.warps,
             loads=Loads.of_shares(n_rows, kind.row_nzs, kind.warp_nzs),
             metadata_bytes=INT4_BYTES * n_blocks,
-            rows_shared=int(n_rows[together & ~part].sum()) + (cut_rows if warps > 1 else 0),
-            rows_cut=cut_rows,
+            rows_shared=int(n_rows[together & ~part].sum()) + split_rows * (self.warps > 1),
+            rows_cut=split_rows,
             shared_atomics=int(n_rows[together] @ per_row[together]) * n_cols,
             global_atomics=int(blocks[part].sum()) * n_cols,
         )

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numba
 import numpy as np
 
 from accelviz.arrays import Ints, Longs
@@ -40,37 +39,18 @@ def merge_path_partition(row_pointers: Longs, warp_items: int) -> Ints:
     """
     n_rows = row_pointers.size - 1
     warps = -(-(n_rows + int(row_pointers[-1])) // warp_items)
-    first_rows = np.zeros(warps + 1, dtype=np.int32)
-    _search_diagonals(row_pointers, warp_items, first_rows)
+    row_ends = row_pointers[1:] + np.arange(n_rows)  # the item that ends each row
+    first_rows = np.searchsorted(row_ends, np.arange(warps + 1) * warp_items).astype(np.int32)
     first_rows[-1] = n_rows
     return first_rows
-
-
-@numba.njit(cache=True, nogil=True)
-def _search_diagonals(row_pointers: Longs, warp_items: int, first_rows: Ints) -> None:
-    low = 0
-    for warp in range(1, first_rows.size - 1):
-        item = warp * warp_items
-        high = min(low + warp_items, row_pointers.size - 1)  # a share ends no more rows than that
-        while low < high:
-            middle = (low + high) // 2
-            if row_pointers[middle + 1] + middle < item:  # the item that ends row `middle`
-                low = middle + 1
-            else:
-                high = middle
-        first_rows[warp] = low
 
 
 def first_nonzeros(
     row_pointers: Longs, first_rows: Ints, warp_items: int, start: int, stop: int
 ) -> Longs:
-    """Return the nonzero at which the shares of warps `start` to `stop` - 1 begin.
+    """Return the nonzero at which the shares of warps `start` to `stop` - 1 begin, int64.
 
     Entry `warps` is where the last share ends.
-
-    Returns
-    -------
-    array of int64, shape (stop - start,)
     """
     n_items = row_pointers.size - 1 + int(row_pointers[-1])
     items: Longs = np.minimum(np.arange(start, stop) * warp_items, n_items)
@@ -146,7 +126,7 @@ class MergePath(Scheme):
         return replace(
             size,
             slots=slots_of(per_warp, warps),
-            loads=Loads.of_warps(per_warp),
+            loads=Loads.gathered(per_warp),
             rows_shared=_distinct(row[in_block]),
             rows_cut=_distinct(row[~in_block]),
             global_atomics=(row.size + _distinct(row)) * n_cols,

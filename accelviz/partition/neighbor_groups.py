@@ -12,8 +12,7 @@ from accelviz.partition.block_level import ceil_div
 from accelviz.workload import Workload, spread
 
 #: How a warp's properties are packed into one word of the metadata: its slot, and four flags.
-SLOT_MASK = 31
-LEADER, SHARED, CUT, BLOCK_SHARES = (1 << bit for bit in range(5, 9))
+FLAGS = {"slot_mask": 31, "leader": 32, "shared": 64, "cut": 128, "block_shares": 256}
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +76,8 @@ class WarpMemory:
     def words(self) -> Ints:
         """Pack the five into one int32 for each warp."""
         words = self.slot.astype(np.int32)
-        words[self.leader] |= LEADER
-        words[self.shared] |= SHARED
-        words[self.cut] |= CUT
-        words[self.block_shares] |= BLOCK_SHARES
+        for name in ("leader", "shared", "cut", "block_shares"):
+            words[getattr(self, name)] |= FLAGS[name]
         return words
 
 

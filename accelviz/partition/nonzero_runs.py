@@ -54,14 +54,7 @@ def numbers_32(order: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
 
 
 def rows_of_nonzeros(graph: Graph) -> tuple[Ints, dict[str, float]]:
-    """Spell out the row of each nonzero, which COO stores and CSR does not, once for each graph.
-
-    Returns
-    -------
-    rows : array of int32, shape (nnz,)
-    seconds : dict of str to float
-        What it took.
-    """
+    """Spell out the row of each nonzero, as in COO, once for each graph; and say what it took."""
     pointers = graph.row_pointers
 
     def convert(clock: Stopwatch) -> Ints:
@@ -76,19 +69,9 @@ def rows_of_nonzeros(graph: Graph) -> tuple[Ints, dict[str, float]]:
 def run_workload(
     row_pointers: Longs, run: int, heads: int, workers: int, start: int, stop: int
 ) -> Workload:
-    """Return blocks `start` to `stop` - 1, in which each worker has a run of products.
+    """Return blocks `start` to `stop` - 1 of `workers` workers, with a run of `run` products each.
 
-    Parameters
-    ----------
-    row_pointers : array of int64, shape (n_rows + 1,)
-    run, heads, workers : int
-        Products of a worker, products of a nonzero, workers of a block.
-    start, stop : int
-
-    Returns
-    -------
-    Workload
-        A record for each piece of a row in a run.
+    A nonzero has `heads` products. There is a record for each piece of a row in a run.
     """
     nnz = int(row_pointers[-1])
     first, last = (min(-(-block * workers * run // heads), nnz) for block in (start, stop))

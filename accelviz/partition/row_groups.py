@@ -1,7 +1,7 @@
-"""Rows to lane groups, a group for each head of a row; a very long row has a block for itself.
+"""Rows to subwarps, one for each head of a row; a very long row has a block for itself.
 
-Nothing is sorted: neighboring groups have neighboring rows. A row's nonzeros count for the group
-that has its first head.
+Nothing is sorted: neighboring subwarps have neighboring rows. A row's nonzeros count for the
+subwarp that has its first head.
 """
 
 from __future__ import annotations
@@ -27,14 +27,7 @@ def row_group_workload(
 ) -> Workload:
     """Return blocks `start` to `stop` - 1: first a block for each long row, then rows in order.
 
-    Parameters
-    ----------
-    row_pointers : array of int64, shape (n_rows + 1,)
-    long : array of int32, shape (k,)
-        As `long_rows` gives them.
-    heads, groups : int
-        Groups of a row, and of a block.
-    start, stop : int
+    A row has `heads` subwarps, a block `groups`; `long_rows` gives the long ones.
     """
     n_rows, n_long = row_pointers.size - 1, long.size
     long_row = long[start : min(stop, n_long)]

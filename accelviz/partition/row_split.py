@@ -16,19 +16,9 @@ from accelviz.workload import Workload
 def row_workload(
     row_pointers: Longs, rows_per_warp: int, block_warps: int, start: int, stop: int
 ) -> Workload:
-    """Return the workload of blocks `start` to `stop` - 1.
+    """Return the workload of blocks `start` to `stop` - 1, a record for each row.
 
-    Parameters
-    ----------
-    row_pointers : array of int64, shape (n_rows + 1,)
-    rows_per_warp, block_warps : int
-        Rows of a warp and warps of a block.
-    start, stop : int
-
-    Returns
-    -------
-    Workload
-        A record for each row; its `nz_count` is 0 where the warp only writes the row's zeros.
+    Its `nz_count` is 0 where the warp only writes the row's zeros.
     """
     rows_per_block = rows_per_warp * block_warps
     last = min(stop * rows_per_block, row_pointers.size - 1)
@@ -56,10 +46,9 @@ class RowSplit(Scheme):
         blocks = -(-histogram.n_rows // (self.rows_per_warp * self.warps))
         slots = loads = None
         if rows.row_pointers is not None:
-            per_warp = np.diff(
-                np.append(rows.row_pointers[: -1 : self.rows_per_warp], histogram.nnz)
-            )
-            loads, slots = Loads.of_warps(per_warp), slots_of(per_warp, self.warps)
+            first = rows.row_pointers[: -1 : self.rows_per_warp]
+            per_warp = np.diff(np.append(first, histogram.nnz))
+            loads, slots = Loads.gathered(per_warp), slots_of(per_warp, self.warps)
         elif self.rows_per_warp == 1:
             loads = Loads.gathered(histogram.degrees, histogram.rows)
         return PartitionSummary(

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -73,21 +72,10 @@ class SharedColumns:
 def shared_columns(
     graph: Graph, rows: int, part_columns: int | None
 ) -> tuple[SharedColumns, dict[str, float]]:
-    """Translate a graph into windows, and cut those of many columns into parts; kept.
+    """Translate a graph into windows of `rows` rows, and split those of many columns; kept.
 
-    Parameters
-    ----------
-    graph : Graph
-    rows : int
-        Rows of a window.
-    part_columns : int, optional
-        Most distinct columns of a block, a multiple of 32; None for the rule.
-
-    Returns
-    -------
-    shared : SharedColumns
-    seconds : dict of str to float
-        What that took on the host, step by step.
+    A part has at most `part_columns` distinct columns, a multiple of 32; None is for the rule.
+    Returned as well is what that took, step by step.
 
     Raises
     ------
@@ -109,8 +97,11 @@ def shared_columns(
             )
             first_words = np.append(0, np.cumsum(words))
             bits = np.zeros((words.sum(), rows), np.uint32)
-            _set_bits(graph.row_pointers, windows.edge_to_column, first_words, bits)
-            columns = windows.senders[index] if index.size else index.astype(np.int32)
+            row = np.repeat(np.arange(graph.n_rows), graph.degrees)
+            word, bit = np.divmod(windows.edge_to_column.astype(np.uint32), WORD_COLUMNS)
+            where = first_words[row // rows] + word, row % rows
+            np.bitwise_or.at(bits, where, np.uint32(1) << bit)
+            columns = windows.columns[index] if index.size else index.astype(np.int32)
             return windows, first_words, columns, bits
 
     def cut(clock: Stopwatch) -> SharedColumns:
@@ -133,7 +124,9 @@ def shared_columns(
             row = np.minimum(window[:, None] * rows + np.arange(rows), graph.n_rows)
             starts = graph.row_pointers[row].astype(np.uint32)
             n_cut = int(parts[parts > 1].sum())
-            _advance(graph.row_pointers, windows.edge_to_column, row[:n_cut], first, starts)
+            # Parts of cut windows begin at the first nonzero at or beyond their first column.
+            key = (np.repeat(np.arange(graph.n_rows), graph.degrees) << 32) + windows.edge_to_column
+            starts[:n_cut] = np.searchsorted(key, (row[:n_cut] << 32) + first[:n_cut, None])
             metadata = np.stack([word.astype(np.int32) for word in words], axis=1)
         for array in (metadata, starts, columns, bits):
             array.setflags(write=False)
@@ -146,16 +139,9 @@ def shared_columns(
 
 
 def shared_tiles(pattern: Pattern, shared: SharedColumns, width: int, block_records: int) -> Tiles:
-    """Cut windows into tiles of `width` columns, a divisor of 32, and tell each one's block.
+    """Divide windows into tiles of `width` columns, a divisor of 32, and tell each one's block.
 
-    Parameters
-    ----------
-    pattern : Pattern
-    shared : SharedColumns
-        Of its windows.
-    width : int
-    block_records : int
-        Lines of the metadata that a block of the launch has.
+    A block of the launch has `block_records` records of the metadata.
     """
     tiles = window_tiles(pattern, shared.windows, width)
     window, first_word, columns = shared.metadata[:, :3].astype(np.int64).T
@@ -171,7 +157,7 @@ def shared_tiles(pattern: Pattern, shared: SharedColumns, width: int, block_reco
 
 def chosen_part(windows: Windows) -> int:
     """Choose the most distinct columns of a part, a multiple of 32, by the rule."""
-    columns = int(windows.senders.size)
+    columns = int(windows.columns.size)
     mean = columns // max(len(windows), 1)
     wanted = min(max(columns // ENOUGH_PARTS, mean), MEANS * mean)
     return min(max(-(-wanted // WORD_COLUMNS) * WORD_COLUMNS, LEAST_PART), MOST_PART)
@@ -198,20 +184,9 @@ def window_workload(
 ) -> Workload:
     """Spell out which warp has which nonzeros in blocks `start` to `stop` - 1.
 
-    Parameters
-    ----------
-    row_pointers : array of int64, shape (n_rows + 1,)
-    shared : SharedColumns
-    warp_rows : int
-        Rows of a warp.
-    block_records : int
-        Lines of the metadata that a block of the launch has, a warp each; 1 where a block has one.
-    start, stop : int
-
-    Returns
-    -------
-    Workload
-        A record for each row and block with nonzeros, and one for each row without.
+    A warp has `warp_rows` rows. A block of the launch has `block_records` records of the metadata,
+    a warp each, or one. There is a record for each row and block with nonzeros, and one for each
+    row without.
     """
     rows, n_rows = shared.windows.rows, row_pointers.size - 1
     first, last = start * block_records, min(stop * block_records, len(shared.metadata))
@@ -234,38 +209,3 @@ def window_workload(
         begin[selected],
         end[selected] - begin[selected],
     )
-
-
-@numba.njit(cache=True, nogil=True)
-def _set_bits(
-    row_pointers: Longs, edge_to_column: Ints, first_words: Longs, bits: npt.NDArray[np.uint32]
-) -> None:
-    rows = bits.shape[1]
-    for row in range(row_pointers.size - 1):
-        first = first_words[row // rows]
-        for k in range(row_pointers[row], row_pointers[row + 1]):
-            column = edge_to_column[k]
-            bits[first + column // 32, row % rows] |= np.uint32(1) << np.uint32(column % 32)
-
-
-@numba.njit(cache=True, nogil=True)
-def _advance(
-    row_pointers: Longs,
-    edge_to_column: Ints,
-    row: Longs,
-    first: Longs,
-    starts: npt.NDArray[np.uint32],
-) -> None:
-    n_rows = row_pointers.size - 1
-    for block in range(row.shape[0]):
-        for r in range(row.shape[1]):
-            # The first nonzero at or beyond the part's first column, by binary search.
-            low = row_pointers[row[block, r]]
-            high = row_pointers[min(row[block, r] + 1, n_rows)]
-            while low < high:
-                middle = (low + high) // 2
-                if edge_to_column[middle] < first[block]:
-                    low = middle + 1
-                else:
-                    high = middle
-            starts[block, r] = low

@@ -46,20 +46,8 @@ class Loads:
         return counts
 
     @classmethod
-    def counted(cls, warps: Longs) -> Loads:
-        """Take `warps[n]` warps with `n` nonzeros; those with none are left out."""
-        nonzeros = np.flatnonzero(warps)
-        nonzeros = nonzeros[nonzeros > 0]
-        return cls(nonzeros, warps[nonzeros])
-
-    @classmethod
-    def of_warps(cls, nonzeros: Longs) -> Loads:
-        """Count warps given one by one; those without a nonzero are left out."""
-        return cls(*np.unique(nonzeros[nonzeros > 0], return_counts=True))
-
-    @classmethod
-    def gathered(cls, nonzeros: Longs, warps: Longs) -> Loads:
-        """Add up the warps of entries with equally many nonzeros."""
+    def gathered(cls, nonzeros: Longs, warps: Longs | int = 1) -> Loads:
+        """Add up the warps of entries with equally many nonzeros; those without are left out."""
         distinct, index = np.unique(nonzeros, return_inverse=True)
         sums = np.zeros(distinct.size, dtype=np.int64)
         np.add.at(sums, index, warps)
@@ -68,7 +56,7 @@ class Loads:
 
     @classmethod
     def of_shares(cls, rows: Longs, row_nzs: Longs, share: Longs) -> Loads:
-        """Cut `rows` rows of `row_nzs` nonzeros into warps of `share`; the last has the rest."""
+        """Split `rows` rows of `row_nzs` nonzeros into warps of `share`; the last has the rest."""
         others = np.maximum(-(-row_nzs // share) - 1, 0)
         last = row_nzs - others * share
         return cls.gathered(np.append(share, last), np.append(rows * others, rows))
@@ -192,17 +180,14 @@ def statistics(slices: Iterable[Workload], n_blocks: int, warps_per_block: int) 
     PartitionSummary
         A workload does not say how sums meet: atomics and the rows that are shared or cut are None.
     """
-    slots = 0
-    counted = [Loads.counted(np.zeros(1, dtype=np.int64))]
+    slots, counts = 0, np.zeros(1, dtype=np.int64)
     for part in slices:
         per_warp = nonzeros_per_warp(part, warps_per_block)
         slots += int(per_warp.max(axis=1, initial=0).sum()) * warps_per_block
-        counted.append(Loads.counted(np.bincount(per_warp.ravel())))
-    nonzeros, warps = (
-        np.concatenate([getattr(loads_of_slice, name) for loads_of_slice in counted])
-        for name in ("nonzeros", "warps")
-    )
-    loads = Loads.gathered(nonzeros, warps)
+        more = np.bincount(per_warp.ravel(), minlength=counts.size)
+        more[: counts.size] += counts
+        counts = more
+    loads = Loads.gathered(np.arange(counts.size), counts)
     return PartitionSummary(n_blocks, n_blocks * warps_per_block, slots, loads)
 
 

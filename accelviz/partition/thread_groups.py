@@ -27,11 +27,8 @@ def thread_groups(block_size: int, n_cols: int) -> int:
 def vertex_workload(row_pointers: Longs, groups: int, start: int, stop: int) -> Workload:
     """Return blocks `start` to `stop` - 1 where a block has a row and its groups take turns.
 
-    Returns
-    -------
-    Workload
-        With one group, a record for each row. Else one for each nonzero, as neighbors go to
-        different groups, and one for each row without. Its `warp` is the group.
+    With one group there is a record for each row. Else there is one for each nonzero, as neighbors
+    go to different groups, and one for each row without.
     """
     if groups == 1:
         return row_workload(row_pointers, 1, 1, start, stop)

@@ -6,9 +6,8 @@ The scheme that Accel-GCN's block-level partition is measured against, and Equat
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import numba
 import numpy as np
 
 from accelviz.arrays import Ints, Longs
@@ -16,8 +15,9 @@ from accelviz.errors import PartitionError
 from accelviz.ordering import RowDegrees
 from accelviz.partition.block_level import WORD_LIMIT, BlockSetting, ceil_div
 from accelviz.partition.metadata import MetadataRecord, word_records
+from accelviz.partition.neighbor_groups import neighbor_groups, warp_memory
 from accelviz.partition.scheme import Scheme
-from accelviz.partition.summary import Loads, PartitionSummary
+from accelviz.partition.summary import Loads, PartitionSummary, slots_of
 from accelviz.workload import Workload
 
 
@@ -45,22 +45,9 @@ def warp_partition(row_pointers: Longs, max_warp_nzs: int) -> Ints:
     max_warp_nzs = BlockSetting(max_warp_nzs=max_warp_nzs).max_warp_nzs
     if row_pointers[-1] > WORD_LIMIT:
         raise PartitionError("graph", f"{row_pointers[-1]:,} nonzeros", f"at most {WORD_LIMIT:,}")
-    runs = int(ceil_div(np.diff(row_pointers), max_warp_nzs).sum())
-    metadata = np.empty((runs, 4), dtype=np.int32)
-    _emit_runs(row_pointers, max_warp_nzs, metadata)
-    return metadata
-
-
-@numba.njit(cache=True, nogil=True)
-def _emit_runs(row_pointers: Longs, most: int, metadata: Ints) -> None:
-    run = 0
-    for row in range(row_pointers.size - 1):
-        start, end = row_pointers[row], row_pointers[row + 1]
-        while start < end:
-            words = metadata[run]
-            words[0], words[1], words[2], words[3] = row, start, min(most, end - start), 0
-            start += most
-            run += 1
+    runs = neighbor_groups(row_pointers, max_warp_nzs)
+    words = (runs.rows, runs.pointers[:-1], np.diff(runs.pointers), np.zeros_like(runs.rows))
+    return np.stack(words, axis=1).astype(np.int32)
 
 
 def warp_workload(
@@ -68,13 +55,7 @@ def warp_workload(
 ) -> Workload:
     """Spell out warp-level metadata as a workload, `block_warps` consecutive warps a block.
 
-    Parameters
-    ----------
-    metadata : array of int32, shape (warps, 4)
-        As `warp_partition` gives it.
-    block_warps : int
-    start, stop : int
-        First block and the one after the last; all blocks if not given.
+    `start` and `stop` are the first block and the one after the last; all blocks if not given.
     """
     first = start * block_warps
     runs = metadata[first : None if stop is None else stop * block_warps]
@@ -124,52 +105,21 @@ class Runs(Scheme):
         degrees, n_rows = histogram.degrees, histogram.rows
         lines = int(n_rows @ ceil_div(degrees, most))
         blocks = -(-lines // warps)
-        slots = shared = cut = runs = parts = None
-        if rows.row_pointers is not None:
-            slots, shared, cut, runs, parts = _walk_runs(rows.row_pointers, most, warps)
-        return PartitionSummary(
+        summary = PartitionSummary(
             blocks=blocks,
             warps=blocks * warps,
-            slots=slots,
             loads=Loads.of_shares(n_rows, degrees, np.full_like(degrees, most)),
             metadata_bytes=self.line_bytes * lines,
-            rows_shared=shared,
-            rows_cut=cut,
-            shared_atomics=None if runs is None else runs * n_cols,
-            global_atomics=None if parts is None else parts * n_cols,
         )
-
-
-@numba.njit(cache=True, nogil=True)
-def _walk_runs(row_pointers: Longs, most: int, block_warps: int) -> tuple[int, int, int, int, int]:
-    """Slots, rows shared, rows cut, runs that share a row in a block, parts of cut rows."""
-    slots = shared = cut = runs = parts = 0
-    filled = busiest = 0  # warps of the block that is being filled, nonzeros of its busiest one
-    for row in range(row_pointers.size - 1):
-        degree = row_pointers[row + 1] - row_pointers[row]
-        left = min(degree, 1) if degree <= most else -(-degree // most)  # most rows divide nothing
-        last = degree - (left - 1) * most
-        pieces = together = 0
-        while left > 0:
-            if filled == 0 and left > block_warps:  # whole blocks of full runs, all at once
-                many = (left - 1) // block_warps
-                slots += many * block_warps * most
-                pieces += many
-                together += many * block_warps if block_warps > 1 else 0
-                left -= many * block_warps
-                continue
-            taken = min(left, block_warps - filled)
-            left -= taken
-            pieces += 1
-            together += taken if taken > 1 else 0
-            busiest = max(busiest, most if taken > 1 or left > 0 else last)
-            filled += taken
-            if filled == block_warps:
-                slots += block_warps * busiest
-                filled = busiest = 0
-        runs += together
-        shared += min(together, 1)
-        if pieces > 1:
-            cut += 1
-            parts += pieces
-    return slots + block_warps * busiest, shared, cut, runs, parts
+        if rows.row_pointers is None:
+            return summary
+        runs = neighbor_groups(rows.row_pointers, most)
+        memory = warp_memory(runs.rows, warps)
+        return replace(
+            summary,
+            slots=slots_of(np.diff(runs.pointers), warps),
+            rows_shared=np.unique(runs.rows[memory.shared]).size,
+            rows_cut=np.unique(runs.rows[memory.cut]).size,
+            shared_atomics=int(memory.shared.sum()) * n_cols,
+            global_atomics=int((memory.leader & memory.cut).sum()) * n_cols,
+        )

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
+from scipy import sparse
 
 from accelviz.arrays import Ints, Longs
 from accelviz.datasets.load import load_pattern
@@ -32,8 +32,8 @@ class Windows:
     rows : int
         Rows of a window; the last may have fewer.
     pointers : array of int64, shape (windows + 1,)
-        Where the columns of each window begin in `senders`.
-    senders : array of int32, shape (pointers[-1],)
+        Where the columns of each window begin in `columns`.
+    columns : array of int32, shape (pointers[-1],)
         The distinct columns of each window, ascending: the rows of X that it reads.
     edge_to_column : array of int32, shape (nnz,)
         For each nonzero, in the matrix's order, the place of its column among those of its window.
@@ -41,7 +41,7 @@ class Windows:
 
     rows: int
     pointers: Longs
-    senders: Ints
+    columns: Ints
     edge_to_column: Ints
 
     def __len__(self) -> int:
@@ -50,7 +50,7 @@ class Windows:
     @property
     def reuse(self) -> float:
         """Nonzeros over distinct columns, the mean number of rows that share one; 1 if empty."""
-        return self.edge_to_column.size / self.senders.size if self.senders.size else 1.0
+        return self.edge_to_column.size / self.columns.size if self.columns.size else 1.0
 
     def blocks(self, width: int) -> Longs:
         """Count the tiles of `width` condensed columns that cover each window.
@@ -126,86 +126,39 @@ def untranslated_blocks(graph: Any, rows: int, width: int) -> Longs:
 
 
 def window_tiles(graph: Graph | Pattern, windows: Windows, width: int) -> Tiles:
-    """Cut each window into tiles of `width` of its columns; a block computes those of a window.
-
-    Parameters
-    ----------
-    graph : Graph or Pattern
-        Whose windows these are.
-    windows : Windows
-    width : int
-        Columns of a tile.
-    """
+    """Divide each window into tiles of `width` of its columns; a block computes a window's."""
     blocks = windows.blocks(width)
     window, offset = spread(blocks)
     first = windows.pointers[window] + offset * width
     index = first[:, None] + np.arange(width)
     inside = index < windows.pointers[window + 1][:, None]
     index[~inside] = 0
-    senders = windows.senders[index] if windows.senders.size else index.astype(np.int32)
-    senders[~inside] = -1
-    first_tile = np.cumsum(blocks) - blocks
-    nonzero_arrays = _dealt(
-        graph.row_pointers, windows.edge_to_column, first_tile, windows.rows, width, window.size
-    )
+    columns = windows.columns[index] if windows.columns.size else index.astype(np.int32)
+    columns[~inside] = -1
+    row = np.repeat(np.arange(graph.n_rows), graph.degrees)
+    own_window, own_row = np.divmod(row, windows.rows)
+    turn, column = np.divmod(windows.edge_to_column, width)
+    tile = (np.cumsum(blocks) - blocks)[own_window] + turn
+    nonzeros = np.argsort(tile, kind="stable")
+    places = (own_row * width + column)[nonzeros].astype(np.int32)
+    pointers = np.append(0, np.cumsum(np.bincount(tile, minlength=window.size)))
     first_row = (window * windows.rows).astype(np.int32)
-    arrays = window, first_row, senders, *nonzero_arrays
+    arrays = window, first_row, columns, pointers, nonzeros, places
     for array in arrays:
         array.setflags(write=False)
     return Tiles(windows.rows, width, *arrays)
 
 
-@numba.njit(cache=True, nogil=True)
-def _dealt(
-    row_pointers: Longs, edge_to_column: Ints, first_tile: Longs, rows: int, width: int, tiles: int
-) -> tuple[Longs, Longs, Ints]:
-    pointers = np.zeros(tiles + 1, np.int64)
-    n_rows = row_pointers.size - 1
-    for row in range(n_rows):
-        for k in range(row_pointers[row], row_pointers[row + 1]):
-            pointers[first_tile[row // rows] + edge_to_column[k] // width + 1] += 1
-    for tile in range(tiles):
-        pointers[tile + 1] += pointers[tile]
-    free = pointers[:-1].copy()
-    nonzeros = np.empty(edge_to_column.size, np.int64)
-    places = np.empty(edge_to_column.size, np.int32)
-    for row in range(n_rows):
-        for k in range(row_pointers[row], row_pointers[row + 1]):
-            tile = first_tile[row // rows] + edge_to_column[k] // width
-            nonzeros[free[tile]] = k
-            places[free[tile]] = row % rows * width + edge_to_column[k] % width
-            free[tile] += 1
-    return pointers, nonzeros, places
-
-
-@numba.njit(cache=True, nogil=True)
 def _translated(
     row_pointers: Longs, columns: Ints, n_columns: int, rows: int
 ) -> tuple[Longs, Ints, Ints]:
-    n_rows = row_pointers.size - 1
-    windows = -(-n_rows // rows)
-    pointers = np.zeros(windows + 1, np.int64)
-    # Neither is cleared between windows: a column is new to a window that is not its last one.
-    last_window = np.full(n_columns, -1, np.int32)
-    position = np.empty(n_columns, np.int32)
-    senders = np.empty(columns.size, np.int32)
-    edge_to_column = np.empty(columns.size, np.int32)
-    end = 0
-    for window in range(windows):
-        start = row_pointers[window * rows]
-        stop = row_pointers[min((window + 1) * rows, n_rows)]
-        first = end
-        for k in range(start, stop):
-            column = columns[k]
-            if last_window[column] != window:
-                last_window[column] = window
-                senders[end] = column
-                end += 1
-        distinct = senders[first:end]
-        distinct.sort()
-        for i in range(distinct.size):
-            position[distinct[i]] = i
-        for k in range(start, stop):
-            edge_to_column[k] = position[columns[k]]
-        pointers[window + 1] = end
-    return pointers, senders[:end].copy(), edge_to_column
+    starts = np.append(row_pointers[:-1:rows], row_pointers[-1])
+    arrays = np.ones(columns.size, np.int8), columns, starts
+    distinct = sparse.csr_array(arrays, shape=(starts.size - 1, n_columns), copy=True)
+    distinct.sum_duplicates()  # sorts, too
+    pointers = distinct.indptr.astype(np.int64)
+    numbers = np.arange(starts.size - 1)
+    keys = np.repeat(numbers, np.diff(pointers)) * n_columns + distinct.indices
+    window = np.repeat(numbers, np.diff(starts))
+    places = np.searchsorted(keys, window * n_columns + columns) - pointers[window]
+    return pointers, distinct.indices.astype(np.int32), places.astype(np.int32)

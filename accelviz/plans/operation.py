@@ -14,8 +14,8 @@ from accelviz.errors import ArgumentError
 from accelviz.graph import Pattern
 from accelviz.plans.storage import restored, stored
 
-#: The axes of operands that the pattern gives; the others are widths. `WORDS` are four.
-ROWS, SENDERS, NONZEROS, WORDS = "rows", "senders", "nonzeros", "words"
+#: The axes of operands that the pattern gives; the others are widths. Device scalars are four.
+ROWS, COLUMNS, NONZEROS, DEVICE_SCALARS = "rows", "columns", "nonzeros", "device_scalars"
 #: Bytes of an element of every operand that is not kept in 16 bits, and the distance from 1 to the
 #: next of them.
 FLOAT_BYTES, EPS32 = 4, float(np.finfo(np.float32).eps)
@@ -33,21 +33,21 @@ class Operand:
     name : str
         What kernels, executors and callers call it.
     axes : tuple of str
-        What each axis counts: "rows", "senders" (columns of the matrix), "nonzeros", a width, or
-        "words". Along "nonzeros" the caller's order is the graph's. A number has no axis: kernels
-        get it by value. Words lie in an array, so that a recorded CUDA graph finds others in it
-        each time that it runs.
+        What each axis counts: "rows", "columns" and "nonzeros" of the matrix, a width, or
+        "device_scalars". Along "nonzeros" the caller's order is the graph's. A number has no axis:
+        kernels get it by value. Device scalars are passed by pointer, so that a captured CUDA graph
+        reads new values at replay.
     gathered : bool
         Whether kernels read whole rows of it in the order of the nonzeros. Such an input may be
         kept in 16 bits.
     weights : bool
         Whether a run that brings none takes the graph's own weights.
     default : float or tuple of int, optional
-        Of a number or of words: what a run that brings none takes.
+        Of a number or of device scalars: what a run that brings none takes.
     least, below : float
         The range of a number, without its upper end.
     dtype : numpy.dtype
-        Of its elements; uint32 of words.
+        Of its elements; uint32 of device scalars.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Operand:
         return self.axes[:1] == (NONZEROS,)
 
     def setting(self, value: Any) -> Any:
-        """Return a number as a scalar of NumPy, words as an array of uint32.
+        """Return a number as a scalar of NumPy, device scalars as an array of uint32.
 
         Raises
         ------
@@ -78,12 +78,12 @@ class Operand:
         """
         value = self.default if value is None else value
         if isinstance(self.default, tuple):
-            words = np.asarray(value)
-            fits = words.shape == (len(self.default),) and words.dtype.kind in "iu"
-            if not fits or words.min() < 0 or words.max() >= 1 << 32:
+            scalars = np.asarray(value)
+            fits = scalars.shape == (len(self.default),) and scalars.dtype.kind in "iu"
+            if not fits or scalars.min() < 0 or scalars.max() >= 1 << 32:
                 expected = f"{len(self.default)} integers of 0 or more, below 2^32"
                 raise ArgumentError(self.name, f"got {value!r}", expected)
-            return words.astype(np.uint32)
+            return scalars.astype(np.uint32)
         if isinstance(value, np.ndarray) and not value.ndim:
             value = value.item()
         fits = isinstance(value, int | float | np.integer | np.floating)
@@ -122,8 +122,8 @@ class Traffic:
     gathered_row_bytes: int
 
     @classmethod
-    def of_senders(cls, pattern: Pattern, row_bytes: int, streamed: int) -> Traffic:
-        """Count an operation that reads a sender's row of `row_bytes` for each nonzero."""
+    def of_columns(cls, pattern: Pattern, row_bytes: int, streamed: int) -> Traffic:
+        """Count an operation that reads `row_bytes` of its column for each nonzero."""
         return cls(
             compulsory=streamed + row_bytes * pattern.used_columns,
             gathered=row_bytes * pattern.nnz,
@@ -146,7 +146,7 @@ class Operation:
         Sizes that do not follow from the pattern, with their defaults. None stands for no default,
         as of `n_cols`.
     inputs, outputs : tuple of Operand
-        `values`, the weights, come first where there are any, and numbers and words last.
+        `values`, the weights, come first where there are any, and numbers and device scalars last.
     fastest : str
         The strategy that is taken if none is named.
     reference : callable
@@ -166,7 +166,7 @@ class Operation:
         operation makes no sense of independent ones.
     by_sender : bool
         Whether strategies walk the transposed matrix (first), so that closed forms are of the
-        degrees of senders.
+        degrees of columns.
     reduction : {"sum", "mean", "max", "min"}
         How an output combines what its nonzeros bring.
     independent : str
@@ -201,14 +201,14 @@ class Operation:
 
     @functools.cached_property  # every call asks for it
     def dense(self) -> tuple[Operand, ...]:
-        """The inputs that a caller must give: all but weights, numbers and words."""
+        """The inputs that a caller must give: all but weights and numbers."""
         return tuple(
             operand for operand in self.inputs if not operand.weights and operand.default is None
         )
 
     @functools.cached_property
     def settings(self) -> tuple[Operand, ...]:
-        """The inputs that are numbers or words, each with a default."""
+        """The inputs that are numbers or device scalars, each with a default."""
         return tuple(operand for operand in self.inputs if operand.default is not None)
 
     def named(self, *dense: Any, **operands: Any) -> dict[str, Any]:
@@ -239,8 +239,8 @@ class Operation:
 
     def sizes(self, pattern: Pattern, widths: Mapping[str, int]) -> dict[str, int]:
         """Return the length of every axis."""
-        of_pattern = {ROWS: pattern.shape[0], SENDERS: pattern.shape[1], NONZEROS: pattern.nnz}
-        return {**of_pattern, WORDS: 4, **widths}
+        of_pattern = {ROWS: pattern.shape[0], COLUMNS: pattern.shape[1], NONZEROS: pattern.nnz}
+        return {**of_pattern, DEVICE_SCALARS: 4, **widths}
 
     def widths_of(self, operands: Mapping[str, Any]) -> dict[str, int]:
         """Read the widths off the shapes of dense inputs.

@@ -7,6 +7,7 @@ and one line in the registry; a class in a notebook cell will do as well.
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -429,6 +430,14 @@ class Strategy(ABC):
     worker: ClassVar[str] = "warp"
     metadata_words: ClassVar[tuple[str, ...]] = ()
     metadata_owner: ClassVar[str] = "line"
+
+    def __init_subclass__(cls) -> None:
+        """Add what its settings may be to the class's docstring."""
+        if cls.__doc__ and cls.Settings.declared:
+            lines = [inspect.cleandoc(cls.__doc__), "", "Parameters", "----------"]
+            for name, declared in cls.Settings.declared.items():
+                lines += [f"{name} : {declared.values}", f"    {declared.meaning}"]
+            cls.__doc__ = "\n".join(lines)
 
     @abstractmethod
     def build(self, graph: Graph, widths: Widths, settings: Any) -> Plan:

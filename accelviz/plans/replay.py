@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.plans.operation import Arrays
 from accelviz.plans.plan import Plan
 from accelviz.workload import Workload
 
@@ -55,12 +56,37 @@ class Records:
 
     @cached_property
     def pieces(self) -> list[int]:
-        """Rows at which the work is cut into pieces of about equal cost."""
+        """Rows at which the work is divided into pieces of about equal cost."""
         threads = os.cpu_count() or 1
-        cuts = np.linspace(0, self.cost[-1], threads * _PIECES_PER_THREAD + 1)
-        rows = np.searchsorted(self.cost, cuts)
+        bounds = np.linspace(0, self.cost[-1], threads * _PIECES_PER_THREAD + 1)
+        rows = np.searchsorted(self.cost, bounds)
         rows[-1] = self.cost.size - 1
         return [int(row) for row in np.unique(rows)]
+
+
+def rowwise(
+    plan: Plan,
+    function: Callable[..., None],
+    operands: Callable[[Arrays, Arrays], tuple[tuple[Any, ...], int]],
+) -> Callable[[Arrays, Arrays], None]:
+    """Return a replay that goes through the records of ranges of rows.
+
+    Parameters
+    ----------
+    plan : Plan
+    function : callable
+        Compiled; `function(first, last, walk, *arrays)` does rows `first` to `last` - 1, given
+        `Records.walk`.
+    operands : callable
+        `operands(inputs, outputs)` gives the arrays, and the products of a nonzero.
+    """
+    records = Records.by_row(plan)
+
+    def run(inputs: Arrays, outputs: Arrays) -> None:
+        arrays, n_cols = operands(inputs, outputs)
+        in_pieces(lambda *rows: function(*rows, records.walk, *arrays), records, n_cols)
+
+    return run
 
 
 def in_pieces(do: Callable[[int, int], None], records: Records, n_cols: int) -> None:

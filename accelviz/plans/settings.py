@@ -48,6 +48,20 @@ class Setting:
             self.checked("setting", value)
         object.__setattr__(self, "rule", self.rule or self.default is None)
 
+    @property
+    def values(self) -> str:
+        """Which values it takes, and its default, for docstrings."""
+        if self.choices:
+            values = ", ".join(map(repr, self.choices))
+        elif self.most is None:
+            values = "any"
+        else:
+            first = f"multiples of {self.step}" if self.step > 1 else "1"
+            values = f"{first} to {self.most:,}"
+        chosen = "chosen by a rule if None" if self.rule else ""
+        default = f"default {self.default!r}" if self.default is not None else ""
+        return "; ".join(filter(None, (values, default, chosen)))
+
     def checked(self, name: str, value: Any) -> Any:
         """Return the value, integers as Python's.
 

@@ -11,41 +11,30 @@ from typing import Any
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.plans import Operation, Plan, Strategy
+from accelviz.strategies import fusegnn, tc_gnn, windows
 from accelviz.strategies.attention import edge_strategies
 from accelviz.strategies.attention import fusegnn as attention_fusegnn
 from accelviz.strategies.attention import lane_groups as attention_groups
 from accelviz.strategies.attention import row_warp as attention_warp
 from accelviz.strategies.attention.edge_softmax import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT
 from accelviz.strategies.attention.forward import COSINE, GAT, GATV2
-from accelviz.strategies.attention.gradient import (
-    COSINE_GRADIENT,
-    GAT_GRADIENT,
-    GATV2_GRADIENT,
-)
+from accelviz.strategies.attention.gradient import COSINE_GRADIENT, GAT_GRADIENT, GATV2_GRADIENT
 from accelviz.strategies.bits import lane_groups as bit_groups
 from accelviz.strategies.bits.operation import BIT_SPMM
 from accelviz.strategies.bits.products import ALGORITHMS
 from accelviz.strategies.convolution import dsxplore, strided, strided_weights
-from accelviz.strategies.sddmm import cusparse, lane_groups, row_warp, tc_gnn, window_tiles
+from accelviz.strategies.cusparse import CuSPARSE, CuSparseSddmm
+from accelviz.strategies.sddmm import lane_groups, row_warp
 from accelviz.strategies.sddmm.operation import SDDMM
 from accelviz.strategies.spmm.accel_gcn import AccelGCN
-from accelviz.strategies.spmm.cusparse import CuSPARSE
 from accelviz.strategies.spmm.extrema import SPMM_EXTREMUM_GRADIENT, SPMM_MAX, SPMM_MIN
 from accelviz.strategies.spmm.extrema import RowWarp as ExtremaRowWarp
-from accelviz.strategies.spmm.fusegnn import FuseGnnGar, FuseGnnGas
-from accelviz.strategies.spmm.fusegnn_gradient import FuseGnnGarGradient, FuseGnnGasGradient
-from accelviz.strategies.spmm.ge_spmm import GeSpMM
 from accelviz.strategies.spmm.gnnadvisor import GNNAdvisor
 from accelviz.strategies.spmm.gradient import SPMM_GRADIENT
-from accelviz.strategies.spmm.graphblast import GraphBLAST
 from accelviz.strategies.spmm.lane_groups import LaneGroups
 from accelviz.strategies.spmm.merge_path import MergePath
 from accelviz.strategies.spmm.operation import SPMM
-from accelviz.strategies.spmm.row_thread import RowThread
-from accelviz.strategies.spmm.tc_gnn import TcGnn
-from accelviz.strategies.spmm.unfused import NeuGraph, UnfusedGas
-from accelviz.strategies.spmm.window_tiles import WindowTiles
-from accelviz.strategies.spmm.windows import Windows
+from accelviz.strategies.spmm.rows import GeSpMM, GraphBLAST, RowThread
 
 __all__ = [
     "EDGE_SOFTMAX",
@@ -66,22 +55,22 @@ REGISTRY: tuple[Strategy, ...] = (
     GeSpMM(),
     RowThread(),
     MergePath(),
-    FuseGnnGas(),
-    FuseGnnGar(),
-    NeuGraph(),
-    UnfusedGas(),
-    TcGnn(),
-    Windows(),
-    WindowTiles(),
+    fusegnn.FuseGnnGas(),
+    fusegnn.FuseGnnGar(),
+    fusegnn.NeuGraph(),
+    fusegnn.UnfusedGas(),
+    tc_gnn.TcGnnSpmm(),
+    windows.Windows(),
+    windows.WindowTiles(),
     LaneGroups(),
     CuSPARSE(),
     row_warp.RowWarp(),
-    tc_gnn.TcGnn(),
-    window_tiles.WindowTiles(),
+    tc_gnn.TcGnnSddmm(),
+    windows.ScoreTiles(),
     lane_groups.LaneGroups(),
-    cusparse.CuSPARSE(),
-    FuseGnnGasGradient(),
-    FuseGnnGarGradient(),
+    CuSparseSddmm(),
+    fusegnn.FuseGnnGasGradient(),
+    fusegnn.FuseGnnGarGradient(),
     *map(ExtremaRowWarp, (SPMM_MAX, SPMM_MIN, SPMM_EXTREMUM_GRADIENT)),
     *(
         walk(operation)
@@ -91,20 +80,15 @@ REGISTRY: tuple[Strategy, ...] = (
     *(
         walk(operation)
         for operation in (
-            SPMM_GRADIENT,
-            GAT,
-            GAT_GRADIENT,
-            COSINE,
-            COSINE_GRADIENT,
-            GATV2,
-            GATV2_GRADIENT,
+            *(SPMM_GRADIENT, GAT, GAT_GRADIENT),
+            *(COSINE, COSINE_GRADIENT, GATV2, GATV2_GRADIENT),
         )
         for walk in (attention_warp.RowWarp, attention_groups.LaneGroups)
     ),
-    attention_fusegnn.FuseGnnGas(GAT, FuseGnnGas()),
-    attention_fusegnn.FuseGnnGar(GAT, FuseGnnGar()),
-    attention_fusegnn.FuseGnnGas(GAT_GRADIENT, FuseGnnGasGradient()),
-    attention_fusegnn.FuseGnnGar(GAT_GRADIENT, FuseGnnGarGradient()),
+    attention_fusegnn.FuseGnn(GAT, fusegnn.FuseGnnGas()),
+    attention_fusegnn.FuseGnn(GAT, fusegnn.FuseGnnGar()),
+    attention_fusegnn.FuseGnn(GAT_GRADIENT, fusegnn.FuseGnnGasGradient()),
+    attention_fusegnn.FuseGnn(GAT_GRADIENT, fusegnn.FuseGnnGarGradient()),
     *(algorithm() for algorithm in ALGORITHMS.values()),
     *(bit_groups.LaneGroups(bits) for bits in BIT_SPMM),
     dsxplore.Dsxplore(),

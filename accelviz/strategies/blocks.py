@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.row_split import RowSplit
-from accelviz.plans import Description, Settings, Strategy, Widths, setting
-from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE
+from accelviz.partition.row_split import RowSplit, row_workload
+from accelviz.plans import Description, LaneColumns, Settings, Strategy, Widths, setting
+from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE, Call, KernelSpec, LaunchConfig
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance
 
 #: Lanes that may have something together.
 POWERS = (1, 2, 4, 8, 16, 32)
@@ -39,19 +42,55 @@ class RowStrategy(Strategy):
 
     Attributes
     ----------
+    file, entry : str
+        The kernel's path in `kernels/` and its function, of the file's name if not given.
+    arrays : tuple of str
+        What the kernel takes of the matrix that it walks.
     rows_per_warp : int
     """
 
     Settings = BlockWarps
+    file: ClassVar[str]
+    entry: str = ""
+    arrays: ClassVar[tuple[str, ...]] = ("row_pointers", "columns")
     rows_per_warp: ClassVar[int] = 1
+
+    def columns(self, n_cols: int) -> tuple[int, Mapping[str, int]]:
+        """Return the tiles of columns and the kernel's constants besides `block_warps`."""
+        return 1, {}
+
+    def build(self, graph: Graph, widths: Widths, settings: BlockWarps) -> Plan:
+        """Deal out the rows, or the columns if the operation walks the transposed matrix."""
+        walked = graph.transposed().graph if self.operation.by_sender else graph
+        tiles, config = self.columns(widths["n_cols"])
+        block_warps, sizes = settings.block_warps, size_arguments(walked, widths)
+        n_blocks = -(-walked.n_rows // (self.rows_per_warp * block_warps))
+        kernel = KernelSpec(
+            self.file,
+            self.entry or self.file.rpartition("/")[2].removesuffix(".cu"),
+            {"block_warps": block_warps, **config},
+            (*self.arrays, *self.operation.operands, *sizes),
+        )
+        csr = {"row_pointers": walked.row_pointers, "columns": walked.column_indices}
+        workload = partial(row_workload, walked.row_pointers, self.rows_per_warp, block_warps)
+        return Plan(
+            Layout(graph.pattern, workload, walked.pattern),
+            (Call(LaunchConfig((n_blocks, tiles, 1), block_warps), kernel),),
+            Buffers({**{name: csr[name] for name in self.arrays}, **sizes}, zero_outputs=()),
+            Provenance(self, graph.values, widths, settings),
+        )
+
+    def lanes(self, widths: Widths) -> LaneColumns | None:
+        """Return how the lanes of a warp cover the columns of a gathered row."""
+        return LaneColumns(WARP_SIZE, 1, widths["n_cols"])
 
     def describe(self, settings: BlockWarps, rows: RowDegrees, widths: Widths) -> Description:
         """Name the row split; every row is one warp's."""
-        return Description(RowSplit(self.rows_per_warp, settings.block_warps))
+        return Description(RowSplit(self.rows_per_warp, settings.block_warps), self.lanes(widths))
 
 
 def column_tiles(n_cols: int, max_columns: int) -> tuple[int, int]:
-    """Cut the columns into equal tiles of whole warps.
+    """Divide the columns into equal tiles of whole warps.
 
     Parameters
     ----------
@@ -77,3 +116,10 @@ def csr_arrays(graph: Graph, n_cols: int) -> dict[str, Any]:
         "columns": graph.column_indices,
         "n_cols": np.int32(n_cols),
     }
+
+
+def size_arguments(graph: Graph, widths: Widths) -> dict[str, Any]:
+    """Return the sizes that kernels take, by name: rows, heads if there are such, columns."""
+    sizes = {"n_rows": graph.n_rows, **widths}
+    names = [name for name in ("n_rows", "heads", "n_cols") if name in sizes]
+    return {name: np.int32(sizes[name]) for name in names}

@@ -25,16 +25,7 @@ _SAMPLE = 512
 def sampled_reuse(graph: Graph | Pattern, rows: int) -> float:
     """Return the nonzeros over the distinct columns of windows, of up to 512 evenly spaced ones.
 
-    Parameters
-    ----------
-    graph : Graph or Pattern
-    rows : int
-        Rows of a window.
-
-    Returns
-    -------
-    float
-        At least 1; 1 where there is no nonzero.
+    At least 1; 1 where there is no nonzero.
     """
     windows = -(-graph.n_rows // rows)
     chosen = np.unique(np.linspace(0, max(windows - 1, 0), _SAMPLE).astype(np.int64))

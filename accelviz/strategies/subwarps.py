@@ -16,16 +16,16 @@ from accelviz.graph import Graph
 from accelviz.ordering.degree import SortedRows
 from accelviz.ordering.local import is_local
 from accelviz.partition.block_level import BlockSetting
-from accelviz.partition.lane_groups import LanePartition, lane_group_workload, subwarp_partition
+from accelviz.partition.subwarps import SubwarpPartition, subwarp_partition, subwarp_workload
 from accelviz.plans import Layout, Settings, setting
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.storage import STORAGE_BYTES
 from accelviz.store import Stopwatch
 from accelviz.strategies.lanes import ENOUGH_LANES, VECTORS, Lanes, cover
 
-#: Threads of a block. Small blocks leave little waiting where groups have unequal work.
+#: Threads of a block. Small blocks leave few lanes idle where subwarps have unequal work.
 BLOCK_THREADS = 128
-#: Bounded by the shared memory of a block, which holds its nonzeros, or a sum for each group.
+#: Bounded by the shared memory of a block, which holds its nonzeros, or a sum for each subwarp.
 MOST_THREADS, MOST_GROUP_NZS = 512, 128
 #: Blocks that fit on an SM of any GPU so far.
 MOST_SM_BLOCKS = 32
@@ -38,9 +38,9 @@ TILED_BYTES, TILE_BYTES = 448, 256
 NARROW_BYTES, NARROW_DEGREE, UNEVEN_NONZEROS = 128, 4, 1 << 20
 #: What stays of X in the L2 of an H100 or H200.
 L2_BYTES = 32 << 20
-#: Nonzeros to a row from which groups take more of them, in large graphs.
+#: Nonzeros to a row from which subwarps take more of them, in large graphs.
 LONG_DEGREE = 16
-#: Nonzeros from which a group takes more of them: below, blocks are too few for every SM.
+#: Nonzeros from which a subwarp takes more of them: below, blocks are too few for every SM.
 GROUP_NZS = ((0, 8), (1 << 17, 16), (300_000, 32))
 LONG_GROUP_NZS, LONG_NONZEROS = 64, 1 << 22
 SHORT_NZS = ((0, 4), (1 << 19, 8))
@@ -80,13 +80,13 @@ class LaneGroupSettings(Settings):
 
     group_nzs: int = setting(
         None,
-        "most nonzeros of a group; more: long rows in fewer pieces, and each lasts longer",
+        "most nonzeros of a subwarp; more: long rows in fewer pieces, and each lasts longer",
         MOST_GROUP_NZS,
         tries=(16, 24, 32, 48, 64, 128),
     )
     short_nzs: int = setting(
         None,
-        "most nonzeros of a group that takes several rows; more: fewer groups for short rows",
+        "most nonzeros of a subwarp that takes several rows; more: fewer for short rows",
         MOST_GROUP_NZS,
         tries=(4, 8, 16, 32),
     )
@@ -101,10 +101,10 @@ class LaneGroupSettings(Settings):
     )
     lanes: int = setting(
         None,
-        "lanes of a group; more: a row of X in fewer turns, and fewer groups in a warp",
+        "lanes of a subwarp; more: a row of X in fewer turns, and fewer subwarps in a warp",
         WARP_SIZE,
     )
-    slab: int = setting(
+    column_tile: int = setting(
         None,
         "most columns that a block does in one go; the others have blocks of their own",
         1 << 20,
@@ -149,40 +149,34 @@ class LaneGroupSettings(Settings):
             known = ", ".join(map(str, VECTORS[self.storage]))
             expected = f"one of {known} with {self.storage}"
             raise PartitionError("vector", f"got {self.vector!r}", expected)
-        return cover(n_cols, self.lanes, storage=self.storage, widest=self.vector, tile=self.slab)
+        return cover(
+            n_cols, self.lanes, storage=self.storage, widest=self.vector, tile=self.column_tile
+        )
 
     def resolved(
         self, n_cols: int, shape: tuple[int, int], nnz: int, is_local: Callable[[], bool | None]
     ) -> LaneGroupSettings:
-        """Choose what is None by the rule.
+        """Choose what is None by the rule, for a matrix of a shape with `nnz` nonzeros.
 
-        Parameters
-        ----------
-        n_cols : int
-        shape : tuple of two int
-            Rows and columns of the matrix.
-        nnz : int
-            Its nonzeros.
-        is_local : callable
-            Says whether the vertex order is local, None if that is not known. It is called only if
-            that matters; if it is not known then, `slab` stays None.
+        `is_local` is called only if the order of the vertices matters, and says whether it is
+        local; if it returns None, `column_tile` stays None.
 
         Raises
         ------
         PartitionError
             If the vector is too wide for the storage.
         """
-        slab = self.slab
+        tile = self.column_tile
         width = STORAGE_BYTES[self.storage]
         local: bool | None = False
-        if slab is None:
-            slab, in_order = (
-                chosen_slab(n_cols, shape, nnz, in_place, width) for in_place in (False, True)
+        if tile is None:
+            tile, if_local = (
+                chosen_tile(n_cols, shape, nnz, local, width) for local in (False, True)
             )
-            if slab != in_order:
+            if tile != if_local:
                 local = is_local()
-                slab = in_order if local else slab
-        lanes = self.filled(slab=slab).cover(n_cols)
+                tile = if_local if local else tile
+        lanes = self.filled(column_tile=tile).cover(n_cols)
         groups = min(self.block_threads // lanes.lanes, WARP_SIZE)
         threads = _warps_threads(groups * lanes.lanes)
         group_nzs = next(nzs for least, nzs in reversed(GROUP_NZS) if nnz >= least)
@@ -193,7 +187,7 @@ class LaneGroupSettings(Settings):
             group_nzs=group_nzs,
             short_nzs=next(nzs for least, nzs in reversed(SHORT_NZS) if nnz >= least),
             lanes=lanes.lanes,
-            slab=None if local is None else slab or n_cols,
+            column_tile=None if local is None else tile or n_cols,
             at_once=in_flight,
             blocks_per_sm=min(max(1, room * BLOCK_THREADS // threads), MOST_SM_BLOCKS),
         )
@@ -209,7 +203,7 @@ class Blocks:
     settings : LaneGroupSettings
     lanes : Lanes
     groups : BlockSetting
-        Groups of a block as `max_block_warps`, `group_nzs` as `max_warp_nzs`.
+        Subwarps of a block as `max_block_warps`, `group_nzs` as `max_warp_nzs`.
     short_nzs : int
     """
 
@@ -237,7 +231,7 @@ class Blocks:
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory of a block: its nonzeros, or a sum for each group."""
+        """Shared memory of a block: its nonzeros, or a sum for each subwarp."""
         row = 4 * self.lanes.vector * self.lanes.lanes * self.lanes.lane_vectors
         return max(8 * self.staged, self.groups.max_block_warps * row)
 
@@ -253,16 +247,11 @@ def local_order(graph: Graph) -> tuple[bool, dict[str, float]]:
 
 
 def subwarp_layout(
-    graph: Graph, blocks: Blocks, in_place: bool
-) -> tuple[Layout, LanePartition, dict[str, float]]:
+    graph: Graph, groups: BlockSetting, short_nzs: int, in_place: bool = True
+) -> tuple[Layout, SubwarpPartition, dict[str, float]]:
     """Sort a graph's rows and partition them, and say what that took on the host.
 
-    Parameters
-    ----------
-    graph : Graph
-    blocks : Blocks
-    in_place : bool
-        Whether blocks come in the order in which their rows stand in the graph.
+    `subwarp_partition` says what the arguments are.
 
     Raises
     ------
@@ -270,15 +259,12 @@ def subwarp_layout(
         If the graph has 2^32 nonzeros or more.
     """
     rows, sort_seconds = SortedRows.of(graph)
-    partition, seconds = subwarp_partition(rows, blocks.groups, blocks.short_nzs, in_place)
+    partition, seconds = subwarp_partition(rows, groups, short_nzs, in_place)
     layout = Layout(
         graph.pattern,
-        partial(lane_group_workload, partition.metadata, blocks.groups),
-        rows.pattern,
-        rows.permutation,
-        partition.nonzero_order,
-        partition.metadata,
-        workers_per_block=blocks.groups.max_block_warps,
+        partial(subwarp_workload, partition.metadata, groups),
+        *(rows.pattern, rows.permutation, partition.nonzero_order, partition.metadata),
+        workers_per_block=groups.max_block_warps,
     )
     return layout, partition, {**sort_seconds, **seconds}
 
@@ -287,41 +273,27 @@ def _warps_threads(threads: int) -> int:
     return -(-threads // WARP_SIZE) * WARP_SIZE
 
 
-def chosen_slab(
+def chosen_tile(
     n_cols: int,
     shape: tuple[int, int],
     nnz: int,
     local: bool,
     feature_bytes: int = STORAGE_BYTES["float32"],
 ) -> int | None:
-    """Choose the columns of a tile, by the rule.
+    """Choose the columns of a tile by the rule; None for all of them.
 
-    Parameters
-    ----------
-    n_cols : int
-    shape : tuple of two int
-        Rows and columns of the matrix.
-    nnz : int
-        Its nonzeros.
-    local : bool
-        Whether the vertex order is local.
-    feature_bytes : int
-        Bytes of an element of X.
-
-    Returns
-    -------
-    int or None
-        None for all of them.
+    It looks at the shape and nonzeros of the matrix, at whether the order of its vertices is local,
+    and at the bytes of an element of X.
     """
     row_bytes = feature_bytes * n_cols
-    slab = TILE_BYTES // feature_bytes if row_bytes >= TILED_BYTES else None
+    tile = TILE_BYTES // feature_bytes if row_bytes >= TILED_BYTES else None
     lines, rest = divmod(row_bytes, NARROW_BYTES)
     if local or rest or lines < 2 or nnz < NARROW_DEGREE * shape[0]:
-        return slab
+        return tile
     narrow, wide = NARROW_BYTES * shape[1], TILE_BYTES * shape[1]
     uneven = lines % 2 == 1 and nnz >= UNEVEN_NONZEROS
     pays = uneven or (wide > 2 * L2_BYTES and narrow < 3 * L2_BYTES)
-    return NARROW_BYTES // feature_bytes if pays else slab
+    return NARROW_BYTES // feature_bytes if pays else tile
 
 
 def _in_flight(lanes: Lanes, n_cols: int, nnz: int, feature_bytes: int) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from accelviz.errors import AccelvizError, ArgumentError
 from accelviz.graph import KINDS, Graph
 from accelviz.measure.prediction import recorded_graphs, recorded_times
 from accelviz.plans import Operation, Setting, Strategy
-from accelviz.plans.operation import ROWS, SENDERS
+from accelviz.plans import operation as axes
 from accelviz.plots.style import strategy_colours
 from accelviz.widgets.offers import COLUMNS, offered, scheme_tables
 from accelviz.widgets.pack import Differences
@@ -81,7 +81,9 @@ def operation_content(operation: Operation) -> dict[str, Any]:
     ArgumentError
         If no matrix has a row a node or a nonzero, as with images.
     """
-    walked, gathered = (SENDERS, ROWS) if operation.by_sender else (ROWS, SENDERS)
+    walked, gathered = axes.ROWS, axes.COLUMNS
+    if operation.by_sender:
+        walked, gathered = gathered, walked
     wide = [operand for operand in operation.operands.values() if "n_cols" in operand.axes]
     at_nonzeros = [operand for operand in operation.dense if operand.of_nonzeros]
     gathers = [x for x in wide if x.gathered and x.axes[0] == gathered]

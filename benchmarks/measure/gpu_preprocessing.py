@@ -30,7 +30,7 @@ from accelviz.devices.cuda.timing import event_seconds
 from accelviz.graph import Graph, Pattern
 from accelviz.measure.comparison import geometric_mean
 from accelviz.partition.block_level import BlockSetting
-from accelviz.partition.lane_groups import LanePartition
+from accelviz.partition.subwarps import SubwarpPartition
 from accelviz.plans import Plan
 from accelviz.strategies.spmm.lane_groups import preprocessing
 
@@ -118,7 +118,7 @@ def planned_on_host(graph: Graph, n_cols: int) -> tuple[Plan, list[float]]:
     return plan, seconds
 
 
-def check(partition: LanePartition, host: Plan) -> None:
+def check(partition: SubwarpPartition, host: Plan) -> None:
     wanted = {**host.arrays, "nonzero_order": host.layout.nonzero_order}
     for name in ("metadata", "output_rows", "columns", "nonzero_order"):
         if not np.array_equal(getattr(partition, name).get(), wanted[name]):

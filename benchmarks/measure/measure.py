@@ -70,7 +70,7 @@ LANE_SETTINGS: tuple[Case, ...] = (
             ("short_nzs", (1, 4, 8, 16, 32)),
             ("block_threads", (64, 128, 256)),
             ("lanes", (4, 8, 16, 32)),
-            ("slab", (32, 48, 64, 128)),
+            ("column_tile", (32, 48, 64, 128)),
             ("at_once", (1, 2, 3, 4, 8)),
             ("blocks_per_sm", (6, 8, 10, 12, 16)),
             ("block_order", ("place", "degree")),

@@ -41,7 +41,7 @@ ROWS, DEGREE = 98_304, 48
 MODES = ("3xtf32", "tf32", "float16")
 ROWS_OF_WINDOWS = (8, 16, 32)
 #: Parameters that a row names.
-SETTINGS = ("window_rows", "slab", "ahead")
+SETTINGS = ("window_rows", "column_tile", "ahead")
 Case = tuple[str, dict[str, Any]]
 TILES: list[Case] = [
     ("window_tiles", {"arithmetic": arithmetic, "window_rows": rows})
@@ -55,7 +55,10 @@ CASES: dict[Operation, list[Case]] = {
         *(("tc_gnn", {}), ("windows", {"window_rows": 16, "block_warps": 4})),
         *TILES,
         *(
-            ("window_tiles", {"arithmetic": "float16", "window_rows": 16, "slab": 128, **more})
+            (
+                "window_tiles",
+                {"arithmetic": "float16", "window_rows": 16, "column_tile": 128, **more},
+            )
             for more in ({}, {"ahead": 4})
         ),
     ],
@@ -141,7 +144,7 @@ def translated(graph: Graph) -> Iterator[Row]:
         call = partial(translate_windows, find_device("cuda"), pattern, rows)
         times = host_seconds(call, 7, wait=cupy.cuda.Device().synchronize)
         windows, expected = call(), row_windows(graph, rows)
-        for name in ("pointers", "senders", "edge_to_column"):
+        for name in ("pointers", "columns", "edge_to_column"):
             assert np.array_equal(getattr(windows, name).get(), getattr(expected, name)), name
         about = {"operation": "translation", "window_rows": rows}
         yield {**about, "median_us": median_us(times)}

@@ -29,7 +29,7 @@ from benchmarks.pages.targets import (
 
 #: Of the settings that differ from the rule's, the first here was varied; others follow from it.
 VARIED = (
-    *("slab", "lanes", "block_threads", "group_nzs", "short_nzs"),
+    *("column_tile", "lanes", "block_threads", "group_nzs", "short_nzs"),
     *("block_order", "at_once", "blocks_per_sm"),
 )
 
@@ -152,7 +152,7 @@ def _against_the_rule(rows: pd.DataFrame) -> pd.DataFrame:
     for cell, part in rows.groupby(["run", "graph", "columns"], sort=False):
         settings = [dict(word.split("=") for word in text.split()) for text in part["parameters"]]
         for setting in settings:  # one tile, however much wider it might be
-            setting["slab"] = str(min(int(setting["slab"]), cell[2]))
+            setting["column_tile"] = str(min(int(setting["column_tile"]), cell[2]))
         for setting, median in list(zip(settings, part["median_us"], strict=True))[1:]:
             varied = next((key for key in VARIED if setting[key] != settings[0][key]), None)
             value = None if varied is None else setting[varied]

@@ -1,6 +1,6 @@
 // Preprocessing of lane_groups.cu on the GPU: rows sorted by degree, blocks described, nonzeros
 // brought into that order. Bit for bit what degree_sort (accelviz/ordering/degree.py) and
-// lane_group_partition (accelviz/partition/lane_groups.py) make on the CPU.
+// subwarp_blocks (accelviz/partition/subwarps.py) make on the CPU.
 //
 // Small graphs take a few microseconds, less than a launch and a wait of the host take. So all but
 // the copying is one launch, `partition`, whose blocks wait for each other between its steps

@@ -425,7 +425,7 @@ def test_rows_that_share_a_sector_are_drawn_as_one_cell(saved):
     loads = np.sort(np.bincount(work.warp, work.nz_count, plan.workers_per_block))
     assert loads[-1] == last - first > loads[-2]
     said = view.text(".av-answer strong")
-    assert f"{(loads < loads[-1]).sum()} other lane groups of the block wait for it" in said
+    assert f"{(loads < loads[-1]).sum()} other subwarps of the block wait for it" in said
     assert f"it has {loads[-1]:.0f} nonzeros, the next busiest {loads[-2]:.0f}" in said
     view.page.locator(".av-of-block rect.av-row").first.hover()
     assert f"; {(loads < loads[-1]).sum()} others wait for it." in view.text(".av-tip")

@@ -23,7 +23,7 @@ CASES = [
         "a combined warp is 3 of them",
     ),  # not in threads of 4
     ("accel_gcn", 64, {"combined_warp": False}, ""),
-    ("lane_groups", 64, {}, "which is 4 lane groups of 8 lanes"),
+    ("lane_groups", 64, {}, "which is 4 subwarps of 8 lanes"),
     ("fusegnn_gar", 64, {}, "a thread group is 2 of them side by side"),
     ("row_thread", 8, {}, ""),
     ("gnnadvisor", 16, {}, ""),

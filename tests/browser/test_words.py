@@ -96,7 +96,7 @@ def test_why_a_softmax_takes_longer_is_said(saved):
     said = view.page.locator("[data-view=times] .av-note").last.inner_text()
     assert f"first's warp time {waits[0]} is waiting, of the second's {waits[1]}." in said
     turns = [f"{-(-most // of):,} turns of a " for of in (lanes, 32)]
-    named = f"lane group of {lanes} lane{'s' * (lanes > 1)} in the first, "
+    named = f"subwarp of {lanes} lane{'s' * (lanes > 1)} in the first, "
     assert f"busiest needs {turns[0]}{named}{turns[1]}warp of 32 lanes in the second." in said
 
 
@@ -178,7 +178,7 @@ def test_lane_groups_are_not_counted_against_warps(saved):
     view.tab("Numbers")
     heads = view.page.locator(".av-statistics thead th").all_inner_texts()
     assert heads[0].endswith("in combined warps")
-    assert heads[1].endswith("in lane groups")
+    assert heads[1].endswith("in subwarps")
     for name, known in (("warps", False), ("mean", False), ("blocks", True)):
         cells = view.page.locator(f"[data-statistic={name}] td").all_inner_texts()
         assert (cells[2] != "–") == known, name

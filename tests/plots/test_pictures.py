@@ -172,7 +172,7 @@ def test_a_plan_or_a_graph_is_enough_for_a_picture():
     made = plots.load_maps({"a": plan, "b": plan_load_map(own)})
     assert [each.get_title(loc="left")[:2] for each in made] == ["a:", "b"]
     first, second = plots.warp_loads({"a": plan, "b": own})
-    assert (first.get_ylabel(), second.get_ylabel()) == ("warps", "lane groups")
+    assert (first.get_ylabel(), second.get_ylabel()) == ("warps", "subwarps")
     (ax,) = plots.block_ownership(own)
     assert "lane_groups" in ax.get_title(loc="left")
     assert "10,556 nonzeros" in plots.nonzero_pattern(graph).figure.alt

@@ -6,17 +6,19 @@ The columns of scores are heads, which do not depend on each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numba
 import numpy as np
+from scipy import sparse
 
-from accelviz.arrays import Floats, Longs
+from accelviz.arrays import Floats
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import EPS32, FLOAT_BYTES, NONZEROS, Arrays, Traffic
-from accelviz.plans.replay import Records, in_pieces
-from accelviz.strategies.attention.bounds import EXP_SLOPE, EXP_ULPS, SMALLEST
+from accelviz.plans.replay import rowwise
+from accelviz.strategies.attention.scores import EXP_SLOPE, EXP_ULPS, SMALLEST
 
 
 def softmax_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
@@ -32,32 +34,23 @@ def softmax_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[An
     terms by eps deg and its terms' mean error, and the quotient by one rounding more. What
     underflows is off by the smallest normal number, as the sum is at least 1.
     """
-    scores = inputs["scores"]
-    expected, bound = np.empty((2, *scores.shape))
-    _exact_softmax(pattern.row_pointers, scores, expected, bound)
-    return {"alpha": (expected, bound)}
+    scores, degrees = np.asarray(inputs["scores"], np.float64), pattern.degrees
+    row, sums = _rows(pattern)
+    first = pattern.row_pointers[:-1][degrees > 0]
+    largest = np.maximum.reduceat(scores, first) if first.size else scores
+    t = scores - np.repeat(largest, degrees[degrees > 0], axis=0)
+    terms = np.exp(t)
+    total, drift = (sums @ terms)[row], (sums @ (terms * -t))[row]
+    alpha, count = terms / total, degrees[row][:, None] + 2
+    relative = (1 + EXP_SLOPE) * (drift / total - t) + 2 * (EXP_ULPS + 3) * count
+    return {"alpha": (alpha, EPS32 * relative * alpha + SMALLEST * count)}
 
 
-@numba.njit(cache=True, nogil=True)
-def _exact_softmax(row_pointers: Longs, scores: Any, expected: Any, bound: Any) -> None:
-    for row in range(row_pointers.size - 1):
-        first, last = row_pointers[row], row_pointers[row + 1]
-        for h in range(scores.shape[1]):
-            largest = -np.inf
-            for k in range(first, last):
-                largest = max(largest, scores[k, h])
-            total = drift = 0.0
-            for k in range(first, last):
-                t = scores[k, h] - largest
-                total += np.exp(t)
-                drift += np.exp(t) * -t
-            fixed = (EXP_ULPS + 3) * (last - first + 2)
-            for k in range(first, last):
-                t = scores[k, h] - largest
-                alpha = np.exp(t) / total
-                relative = (1 + EXP_SLOPE) * (drift / total - t) + 2 * fixed
-                expected[k, h] = alpha
-                bound[k, h] = EPS32 * relative * alpha + SMALLEST * (last - first + 2)
+def _rows(pattern: Pattern) -> tuple[Any, sparse.csr_array]:
+    """Return the row of each nonzero, and a matrix that sums over the nonzeros of each row."""
+    arrays = np.ones(pattern.nnz), np.arange(pattern.nnz), pattern.row_pointers
+    sums = sparse.csr_array(arrays, shape=(pattern.n_rows, pattern.nnz))
+    return np.repeat(np.arange(pattern.n_rows), pattern.degrees), sums
 
 
 def gradient_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
@@ -66,69 +59,31 @@ def gradient_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[A
     The row's sum of deg products is off by at most eps deg sum |alpha d_alpha|, as in `spmm`; a
     difference and a product more are rounded.
     """
-    alpha, d_alpha = inputs["alpha"], inputs["d_alpha"]
-    expected, bound = np.empty((2, *alpha.shape))
-    _exact_gradient(pattern.row_pointers, alpha, d_alpha, expected, bound)
-    return {"d_scores": (expected, bound)}
+    alpha, d_alpha, row, sums = inputs["alpha"], inputs["d_alpha"], *_rows(pattern)
+    terms = alpha * d_alpha
+    total, magnitude = (sums @ terms)[row], (sums @ np.abs(terms))[row]
+    off = (pattern.degrees[row][:, None] + 2) * magnitude + 2 * np.abs(d_alpha)
+    return {"d_scores": (alpha * (d_alpha - total), EPS32 * np.abs(alpha) * off + SMALLEST)}
 
 
-@numba.njit(cache=True, nogil=True)
-def _exact_gradient(
-    row_pointers: Longs, alpha: Any, d_alpha: Any, expected: Any, bound: Any
-) -> None:
-    for row in range(row_pointers.size - 1):
-        first, last = row_pointers[row], row_pointers[row + 1]
-        for h in range(alpha.shape[1]):
-            total = magnitude = 0.0
-            for k in range(first, last):
-                total += alpha[k, h] * d_alpha[k, h]
-                magnitude += abs(alpha[k, h] * d_alpha[k, h])
-            for k in range(first, last):
-                expected[k, h] = alpha[k, h] * (d_alpha[k, h] - total)
-                off = (last - first + 2) * magnitude + 2 * abs(d_alpha[k, h])
-                bound[k, h] = EPS32 * abs(alpha[k, h]) * off + SMALLEST
-
-
-def _traffic(arrays: int, pattern: Pattern, widths: Mapping[str, int]) -> Traffic:
+def traffic(
+    arrays: int, pattern: Pattern, widths: Mapping[str, int], element_bytes: int
+) -> Traffic:
     """Count bytes: 4 for each element of so many arrays of edge values, 8 for a row pointer."""
     streamed = FLOAT_BYTES * arrays * widths["n_cols"] * pattern.nnz
-    return Traffic.of_senders(pattern, 0, streamed + 2 * FLOAT_BYTES * (pattern.n_rows + 1))
+    return Traffic.of_columns(pattern, 0, streamed + 2 * FLOAT_BYTES * (pattern.n_rows + 1))
 
 
-def softmax_traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
-    """Count scores read and alpha written once; nothing is gathered."""
-    return _traffic(2, pattern, widths)
-
-
-def gradient_traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
-    """Count alpha and d_alpha read and d_scores written once; nothing is gathered."""
-    return _traffic(3, pattern, widths)
-
-
-def _replay(
-    plan: Plan, rows: Callable[..., None], names: tuple[str, ...]
+def replay(
+    rows: Callable[..., None], names: tuple[str, ...], plan: Plan
 ) -> Callable[[Arrays, Arrays], None]:
-    records = Records.by_row(plan)
+    """Sum over the records of a row, then write its values; see `Operation.replay`."""
 
-    def run(inputs: Arrays, outputs: Arrays) -> None:
-        arrays = [{**inputs, **outputs}[name] for name in names]
+    def operands(inputs: Arrays, outputs: Arrays) -> tuple[tuple[Any, ...], int]:
+        arrays = tuple({**inputs, **outputs}[name] for name in names)
+        return arrays, arrays[0].shape[1]
 
-        def piece(first: int, last: int) -> None:
-            rows(first, last, records.walk, *arrays)
-
-        in_pieces(piece, records, arrays[0].shape[1])
-
-    return run
-
-
-def replay_softmax(plan: Plan) -> Callable[[Arrays, Arrays], None]:
-    """Merge what the records of a row come to, then divide; see `Operation.replay`."""
-    return _replay(plan, _softmax_rows, ("scores", "alpha"))
-
-
-def replay_gradient(plan: Plan) -> Callable[[Arrays, Arrays], None]:
-    """Sum over the records of a row, then subtract; see `Operation.replay`."""
-    return _replay(plan, _gradient_rows, ("alpha", "d_alpha", "d_scores"))
+    return rowwise(plan, rows, operands)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -182,8 +137,8 @@ EDGE_SOFTMAX = Operation(
     outputs=(Operand("alpha", (NONZEROS, "n_cols")),),
     fastest="lane_groups",
     reference=softmax_reference,
-    replay=replay_softmax,
-    traffic=softmax_traffic,
+    replay=partial(replay, _softmax_rows, ("scores", "alpha")),
+    traffic=partial(traffic, 2),
     independent="n_cols",
 )
 
@@ -198,7 +153,7 @@ EDGE_SOFTMAX_GRADIENT = Operation(
     outputs=(Operand("d_scores", (NONZEROS, "n_cols")),),
     fastest="lane_groups",
     reference=gradient_reference,
-    replay=replay_gradient,
-    traffic=gradient_traffic,
+    replay=partial(replay, _gradient_rows, ("alpha", "d_alpha", "d_scores")),
+    traffic=partial(traffic, 3),
     independent="n_cols",
 )

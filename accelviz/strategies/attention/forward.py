@@ -13,10 +13,13 @@ from accelviz.arrays import Ints, Longs
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import EPS32, FLOAT_BYTES, ROWS, Arrays, Traffic
-from accelviz.plans.replay import Records, in_pieces
-from accelviz.strategies.attention.bounds import EXP_SLOPE, EXP_ULPS, LOG_ERROR, SMALLEST
+from accelviz.plans.replay import rowwise
 from accelviz.strategies.attention.scores import (
+    EXP_SLOPE,
+    EXP_ULPS,
     INPUTS,
+    LOG_ERROR,
+    SMALLEST,
     dropout_factors,
     ingredients,
     score_error,
@@ -95,20 +98,15 @@ def _exact_rows(
 
 def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Find each row's softmax on the way through its records; see `Operation.replay`."""
-    records, order, nnz = Records.by_row(plan), plan.layout.nonzero_order, plan.pattern.nnz
+    order = plan.pattern.nnz if plan.layout.nonzero_order is None else plan.layout.nonzero_order
 
-    def run(inputs: Arrays, outputs: Arrays) -> None:
-        scored = ingredients(score, inputs)
+    def operands(inputs: Arrays, outputs: Arrays) -> tuple[tuple[Any, ...], int]:
         heads, n_cols = inputs["V"].shape[1:]
-        factors = dropout_factors(nnz if order is None else order, heads, inputs)
+        factors = dropout_factors(order, heads, inputs)
+        results = outputs["Y"], outputs["logsumexp"]
+        return (ingredients(score, inputs), factors, *results), heads * n_cols
 
-        def piece(first: int, last: int) -> None:
-            results = outputs["Y"], outputs["logsumexp"]
-            _attend(first, last, records.walk, scored, factors, *results)
-
-        in_pieces(piece, records, heads * n_cols)
-
-    return run
+    return rowwise(plan, _attend, operands)
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
@@ -146,16 +144,16 @@ def _attend(first: int, last: int, walk: Any, scored: Any, factors: Any, Y: Any,
 
 
 def traffic(score: str, pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
-    """Count bytes: of each nonzero a column index and its sender's rows, of each row the rest.
+    """Count bytes: of each nonzero a column index and its column's features, of each row the rest.
 
-    A sender's row has the features V of all heads, and of `gat` and `cosine` a number of each head.
+    A column has the features V of all heads, and of `gat` and `cosine` a number of each head.
     """
     heads, features = widths["heads"], widths["heads"] * widths["n_cols"]
-    sender_bytes = FLOAT_BYTES * (0 if score == "gatv2" else heads)
+    column_bytes = FLOAT_BYTES * (0 if score == "gatv2" else heads)
     of_row = heads if score == "gat" else features
     streamed = FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (pattern.n_rows + 1)
     streamed += FLOAT_BYTES * (of_row + features + heads) * pattern.n_rows
-    return Traffic.of_senders(pattern, element_bytes * features + sender_bytes, streamed)
+    return Traffic.of_columns(pattern, element_bytes * features + column_bytes, streamed)
 
 
 def _operation(score: str, formula: str) -> Operation:

@@ -17,12 +17,14 @@ import numpy as np
 from accelviz.arrays import Ints, Longs
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
-from accelviz.plans.operation import EPS32, FLOAT_BYTES, ROWS, SENDERS, Arrays, Traffic
+from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, ROWS, Arrays, Traffic
 from accelviz.plans.replay import Records, in_pieces
 from accelviz.strategies.attention import forward
-from accelviz.strategies.attention.bounds import EXP_SLOPE, EXP_ULPS, SMALLEST
 from accelviz.strategies.attention.scores import (
+    EXP_SLOPE,
+    EXP_ULPS,
     INPUTS,
+    SMALLEST,
     dropout_factors,
     ingredients,
     product,
@@ -36,17 +38,17 @@ _FEATURES = ("heads", "n_cols")
 _OUTPUTS = {
     "gat": (
         Operand("d_receiver", (ROWS, "heads")),
-        Operand("d_sender", (SENDERS, "heads")),
-        Operand("dV", (SENDERS, *_FEATURES)),
+        Operand("d_sender", (COLUMNS, "heads")),
+        Operand("dV", (COLUMNS, *_FEATURES)),
     ),
     "cosine": (
         Operand("dQ", (ROWS, *_FEATURES)),
-        Operand("dV", (SENDERS, *_FEATURES)),
-        Operand("d_scale", (SENDERS, "heads")),
+        Operand("dV", (COLUMNS, *_FEATURES)),
+        Operand("d_scale", (COLUMNS, "heads")),
     ),
     "gatv2": (
         Operand("dR", (ROWS, *_FEATURES)),
-        Operand("dV", (SENDERS, *_FEATURES)),
+        Operand("dV", (COLUMNS, *_FEATURES)),
         Operand("da", _FEATURES),
     ),
 }
@@ -70,9 +72,9 @@ def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tupl
     _exact_terms(
         pattern.row_pointers, pattern.column_indices, scored, factors, known, (dA, dB, dV, da)
     )
-    of_rows, of_senders = pattern.degrees, np.bincount(pattern.column_indices, minlength=len(dV[0]))
+    of_rows, of_columns = pattern.degrees, np.bincount(pattern.column_indices, minlength=len(dV[0]))
     if score == "gat":
-        sums = {"d_receiver": (dA[..., 0], of_rows), "d_sender": (dB[..., 0], of_senders)}
+        sums = {"d_receiver": (dA[..., 0], of_rows), "d_sender": (dB[..., 0], of_columns)}
     elif score == "cosine":  # B is scale V
         sizes = np.array([1, -1, -1])[:, None, None, None]
         V, scale = (
@@ -81,13 +83,13 @@ def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tupl
         )
         sums = {
             "dQ": (dA, of_rows),
-            "d_scale": ((dB * V).sum(axis=-1), of_senders + features.shape[2]),
+            "d_scale": ((dB * V).sum(axis=-1), of_columns + features.shape[2]),
         }
-        dV, of_senders = dV + scale * dB, 2 * of_senders
-    else:  # V is the sender's part of the score as well
-        dV, of_senders = dV + dB, 2 * of_senders
+        dV, of_columns = dV + scale * dB, 2 * of_columns
+    else:  # V is the column's part of the score as well
+        dV, of_columns = dV + dB, 2 * of_columns
         sums = {"dR": (dA, of_rows), "da": (da, np.full(len(a), pattern.nnz + 3))}
-    sums["dV"] = dV, of_senders
+    sums["dV"] = dV, of_columns
     return {name: _held(*array) for name, array in sums.items()}
 
 
@@ -156,12 +158,12 @@ def completed(score: str, pattern: Pattern, inputs: Arrays) -> Arrays:
 
 
 def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
-    """Follow the plan's records, of senders, and those of rows; see `Operation.replay`.
+    """Follow the plan's records, of columns, and those of rows; see `Operation.replay`.
 
     Where the plan has no records of rows, as for a kernel that adds their sums by atomics, each row
     is one.
     """
-    senders, pattern, order = Records.by_row(plan), plan.pattern, plan.layout.nonzero_order
+    columns, pattern, order = Records.by_row(plan), plan.pattern, plan.layout.nonzero_order
     if plan.then:
         (back,) = plan.then
         rows, row_order = Records.by_row(back), back.layout.nonzero_order
@@ -186,19 +188,19 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
         dV[...], dA[...], dB[...] = 0, 0, 0
         da = np.zeros_like(scored[1])
 
-        def of_senders(first: int, last: int) -> None:
-            _sender_terms(first, last, senders.walk, scored, factors, known, dB, dV)
+        def of_columns(first: int, last: int) -> None:
+            _column_terms(first, last, columns.walk, scored, factors, known, dB, dV)
 
-        def of_receivers(first: int, last: int) -> None:
+        def of_rows(first: int, last: int) -> None:
             partial_da = np.zeros_like(da)
-            _receiver_terms(first, last, rows.walk, scored, factors, known, dA, partial_da)
+            _row_terms(first, last, rows.walk, scored, factors, known, dA, partial_da)
             with lock:
                 np.add(da, partial_da, out=da)
 
         factors = dropout_factors(order, heads, inputs)
-        in_pieces(of_senders, senders, heads * n_cols)
+        in_pieces(of_columns, columns, heads * n_cols)
         factors = dropout_factors(nnz if row_order is None else row_order, heads, inputs)
-        in_pieces(of_receivers, rows, heads * n_cols)
+        in_pieces(of_rows, rows, heads * n_cols)
         if score == "cosine":
             outputs["d_scale"][...] = (dB * inputs["V"]).sum(axis=-1)
             dV += inputs["scale"][..., None] * dB
@@ -209,7 +211,7 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def _sender_terms(
+def _column_terms(
     first: int, last: int, walk: Any, scored: Any, factors: Any, known: Any, dB: Any, dV: Any
 ) -> None:
     first_record, nz_start, nz_count, columns, output_rows = walk
@@ -237,7 +239,7 @@ def _sender_terms(
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def _receiver_terms(
+def _row_terms(
     first: int, last: int, walk: Any, scored: Any, factors: Any, known: Any, dA: Any, da: Any
 ) -> None:
     first_record, nz_start, nz_count, columns, output_rows = walk
@@ -264,27 +266,26 @@ def _receiver_terms(
 
 
 def traffic(score: str, pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
-    """Count bytes of the walk over senders, and of `cosine` and `gatv2` of that over rows as well.
+    """Count bytes of the walk over columns, and of `cosine` and `gatv2` of that over rows as well.
 
-    Of each nonzero the first reads dY of its receiver and, of `cosine` and `gatv2`, Q or R; the
-    second reads its sender's V. Both read a column index; a head of a receiver has 16 or 8 bytes of
-    statistics.
+    For each nonzero the first reads its row's dY and, of `cosine` and `gatv2`, Q or R; the second
+    its column's V. Both read a column index; a head of a row has 16 or 8 bytes of statistics.
     """
     heads, features = widths["heads"], widths["heads"] * widths["n_cols"] * FLOAT_BYTES
-    receiver = features + 16 * heads if score == "gat" else 2 * features + 8 * heads
-    sender = 0 if score == "gat" else features
+    row = features + 16 * heads if score == "gat" else 2 * features + 8 * heads
+    column = 0 if score == "gat" else features
     walks = 1 if score == "gat" else 2
-    n_rows, n_senders = pattern.shape
+    n_rows, n_columns = pattern.shape
     streamed = walks * (FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (n_rows + 1))
     # What statistics are made of; then each row's own operands and results, once.
-    streamed += n_rows * (2 * features + 2 * receiver) + n_senders * (3 * features + sender)
+    streamed += n_rows * (2 * features + 2 * row) + n_columns * (3 * features + column)
     rows = int(np.count_nonzero(pattern.degrees))
     return Traffic(
-        compulsory=streamed + receiver * rows + sender * pattern.used_columns,
-        gathered=(receiver + sender) * pattern.nnz,
+        compulsory=streamed + row * rows + column * pattern.used_columns,
+        gathered=(row + column) * pattern.nnz,
         streamed=streamed,
         gathered_rows=n_rows,
-        gathered_row_bytes=receiver + sender,
+        gathered_row_bytes=row + column,
     )
 
 

@@ -1,34 +1,26 @@
-"""Our own attention, its gradients and those of an SpMM: one pass over nonzeros by lane groups."""
+"""Our own attention, its gradients and those of an SpMM: one pass over nonzeros by subwarps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.ordering.degree import SortedRows
 from accelviz.partition.block_level import FIELD_BITS, BlockSetting
-from accelviz.partition.lane_groups import (
-    WORDS,
-    Subwarps,
-    lane_group_workload,
-    subwarp_partition,
-)
 from accelviz.partition.nonzero_runs import numbers_32
-from accelviz.plans.description import Description, LaneColumns
+from accelviz.partition.subwarps import WORDS, Subwarps
+from accelviz.plans import Description, LaneColumns, Settings, Widths, setting
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
-from accelviz.plans.operation import Operation
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
-from accelviz.plans.settings import Settings, setting
-from accelviz.strategies.attention import walks
+from accelviz.plans.plan import Buffers, Plan, Provenance
+from accelviz.strategies.attention.walks import Functor, WalkStrategy, cover_head, lane_config
 from accelviz.strategies.blocks import POWERS
 from accelviz.strategies.lanes import Lanes
+from accelviz.strategies.subwarps import subwarp_layout
 
-#: Most nonzeros of a group, and of a group that takes several rows.
+#: Most nonzeros of a subwarp, and of one that takes several rows.
 GROUP_NZS, SHORT_NZS = 32, 8
 #: Floats of gathered rows that a lane has on their way at once, and most nonzeros of them.
 FLOATS_AT_ONCE, MOST_AT_ONCE = 32, 4
@@ -37,7 +29,7 @@ FLOATS_AT_ONCE, MOST_AT_ONCE = 32, 4
 #: On an H200, 64 columns of Yelp's twin, cosine and its gradient: 0.71 and 1.73 ms with 6 blocks,
 #: 1.04 and 1.95 with 8; 8 heads of 8, gat: 0.70 and 1.37 with 8, 0.97 and 1.49 with 6.
 SM_REGISTERS, OTHER_REGISTERS, SM_THREADS = 1 << 16, 28, 1024
-#: Bytes of the states of a block's groups.
+#: Bytes of the states of a block's subwarps.
 STATE_BYTES = 16 << 10
 
 
@@ -58,13 +50,13 @@ class LaneGroupSettings(Settings):
     )
     group_nzs: int = setting(
         GROUP_NZS,
-        "most nonzeros of a group; more: long rows in fewer pieces, and each lasts longer",
+        "most nonzeros of a subwarp; more: long rows in fewer pieces, and each lasts longer",
         128,
         tries=(16, 32, 64),
     )
     short_nzs: int = setting(
         SHORT_NZS,
-        "most nonzeros of a group that takes several rows; more: fewer groups for short rows",
+        "most nonzeros of a subwarp that takes several rows; more: fewer of them for short rows",
         128,
         tries=(4, 8, 16),
     )
@@ -92,9 +84,9 @@ class Blocks:
     lanes : Lanes
         Of a head.
     heads, together : int
-        All heads, and those that a group has together.
+        All heads, and those that a subwarp has together.
     groups : BlockSetting
-        Groups of a block as `max_block_warps`, `group_nzs` as `max_warp_nzs`.
+        Subwarps of a block as `max_block_warps`, `group_nzs` as `max_warp_nzs`.
     """
 
     lanes: Lanes
@@ -103,15 +95,13 @@ class Blocks:
     groups: BlockSetting
 
     @classmethod
-    def of(
-        cls, settings: LaneGroupSettings, widths: Widths, problems: tuple[walks.Problem, ...]
-    ) -> Blocks:
+    def of(cls, settings: LaneGroupSettings, widths: Widths, functors: tuple[Functor, ...]) -> Self:
         """Work them out for the kernels of one operation."""
         heads = widths.get("heads", 1)
-        lanes = walks.cover_head(widths["n_cols"], settings.head_lanes)
+        lanes = cover_head(widths["n_cols"], settings.head_lanes)
         together = min(heads, WARP_SIZE // lanes.lanes)
         group_lanes = together * lanes.lanes
-        outputs = max(problem.outputs for problem in problems)
+        outputs = max(functor.outputs for functor in functors)
         fit = STATE_BYTES // (4 * outputs * lanes.vector * lanes.lane_vectors * group_lanes)
         groups = max(1, min(settings.block_threads // group_lanes, WARP_SIZE, fit))
         return cls(lanes, heads, together, BlockSetting(groups, settings.group_nzs))
@@ -129,14 +119,14 @@ class Blocks:
 
     @property
     def tile(self) -> int:
-        """Floats of a group's state, of each output."""
+        """Floats of a subwarp's state, of each output."""
         return self.together * self.lanes.lanes * self.lanes.vector * self.lanes.lane_vectors
 
     def config(self, settings: LaneGroupSettings, n_cols: int) -> dict[str, int]:
         """Return the constants of the kernel."""
         groups = self.groups
         return {
-            **walks.lane_config(self.lanes, n_cols),
+            **lane_config(self.lanes, n_cols),
             "heads_together": self.together,
             "whole_heads": int(self.heads % self.together == 0),
             "groups": groups.max_block_warps,
@@ -149,134 +139,88 @@ class Blocks:
         }
 
 
-class LaneGroups(Strategy):
-    """Groups of lanes have rows of equal degree; softmax, if any, is found on the way through them.
-
-    It takes `head_lanes` (lanes of a head, a power of two up to 32), `at_once` (nonzeros whose
-    loads a lane has in flight together, 1 to 8) and `blocks_per_sm` (blocks that an SM should have
-    room for, which bounds the registers, 1 to 32), each None for the choice of a rule; `group_nzs`
-    (most nonzeros of a group, 1 to 128; a longer row has several groups), `short_nzs` (most
-    nonzeros of a group that takes several rows, 1 to 128) and `block_threads` (a multiple of 32 up
-    to 512).
-    """
+class LaneGroups(WalkStrategy):
+    """Subwarps have rows of equal degree; softmax, if any, is found on the way through them."""
 
     name = "lane_groups"
-    summary = "our own: lane groups, one pass over nonzeros, nothing the size of edges x columns"
-    worker = "lane group"
+    summary = "our own: subwarps, one pass over nonzeros, nothing the size of edges x columns"
+    worker = "subwarp"
     metadata_words = WORDS
     metadata_owner = "block"
     Settings = LaneGroupSettings
-
-    def __init__(self, operation: Operation) -> None:
-        self.operation = operation
-
-    def build(self, graph: Graph, widths: Widths, settings: LaneGroupSettings) -> Plan:
-        """Sort the rows, and partition them; of a gradient those of the transposed matrix first.
-
-        Raises
-        ------
-        PartitionError
-            If the graph has 2^32 nonzeros or more, or a head is too wide.
-        """
-        n_cols, heads = widths["n_cols"], widths.get("heads", 1)
-
-        def walk(problem: walks.Problem, over: Graph, turned: Any) -> Plan:
-            provenance = Provenance(self, graph.values, widths, settings)
-            return self._walk(problem, over, turned, settings, provenance)
-
-        return walks.plan_of(self.operation, graph, heads, n_cols, walk)
 
     def resolve(
         self, settings: LaneGroupSettings, graph: Graph | RowDegrees, widths: Widths
     ) -> LaneGroupSettings:
         """Ask the rule, which looks at the columns of a head."""
-        problems = walks.problems_of(self.operation)
-        blocks = Blocks.of(settings, widths, problems)
+        functors = self.functors
+        blocks = Blocks.of(settings, widths, functors)
         width = blocks.lanes.vector * blocks.lanes.lane_vectors
-        at_once = settings.at_once
-        if at_once is None:
-            items = max(problem.items for problem in problems)
-            at_once = max(1, min(FLOATS_AT_ONCE // (items * width), MOST_AT_ONCE))
-        room = settings.blocks_per_sm
-        if room is None:
-            floats = max(
-                width * (p.outputs + p.rows + p.items * at_once) + p.numbers * at_once
-                for p in problems
-            )
-            registers = -(-(OTHER_REGISTERS + floats) // 8) * 8
-            room = max(1, min(SM_THREADS, SM_REGISTERS // registers) // blocks.threads)
+        items = max(functor.items for functor in functors)
+        at_once = settings.at_once or max(1, min(FLOATS_AT_ONCE // (items * width), MOST_AT_ONCE))
+        floats = max(
+            width * (functor.outputs + functor.rows + functor.items * at_once)
+            + functor.numbers * at_once
+            for functor in functors
+        )
+        registers = -(-(OTHER_REGISTERS + floats) // 8) * 8
+        room = max(1, min(SM_THREADS, SM_REGISTERS // registers) // blocks.threads)
+        room = min(settings.blocks_per_sm or room, 2048 // blocks.threads, 32)
         resolved = settings.filled(head_lanes=blocks.lanes.lanes, at_once=at_once)
-        return resolved.replaced(blocks_per_sm=min(room, 2048 // blocks.threads, 32))
+        return resolved.replaced(blocks_per_sm=room)
 
     def describe(
         self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
     ) -> Description:
-        """Name the lane groups, without atomics; lanes have the columns of a head, if it is one."""
-        blocks = Blocks.of(settings, widths, walks.problems_of(self.operation))
+        """Name the subwarps, without atomics; lanes have the columns of a head, if it is one."""
+        blocks = Blocks.of(settings, widths, self.functors)
         groups, lanes = blocks.groups, blocks.lanes
+        sizes = groups.max_block_warps, groups.max_warp_nzs, settings.short_nzs, blocks.tiles
         return Description(
-            Subwarps(
-                groups.max_block_warps,
-                groups.max_warp_nzs,
-                settings.short_nzs,
-                blocks.tiles,
-                in_place=1,
-            ),
+            Subwarps(*sizes, in_place=1),
             LaneColumns(lanes.lanes, lanes.vector, widths["n_cols"]) if blocks.heads == 1 else None,
         )
 
-    def _walk(
-        self,
-        problem: walks.Problem,
-        over: Graph,
-        turned: Any,
-        settings: LaneGroupSettings,
-        provenance: Provenance,
-    ) -> Plan:
-        """Return the plan of one walk over a graph; `turned` says which nonzeros its own are."""
-        blocks = Blocks.of(settings, provenance.widths, walks.problems_of(self.operation))
+    def walk(
+        self, functor: Functor, over: Graph, order: Any, provenance: Provenance
+    ) -> tuple[Plan, int]:
+        """Sort the rows, and partition them into blocks of subwarps."""
+        settings = provenance.settings
+        assert isinstance(settings, LaneGroupSettings)
+        blocks = Blocks.of(settings, provenance.widths, self.functors)
         n_cols, heads = provenance.widths["n_cols"], blocks.heads
-        rows, sort_seconds = SortedRows.of(over)
-        partition, seconds = subwarp_partition(rows, blocks.groups, settings.short_nzs)
-        order = partition.nonzero_order
-        if turned is not None:  # once for the plans of all widths
-            order = over.store.get("nonzeros turned", lambda: turned[rows.nonzero_order])
-            order.setflags(write=False)
+        layout, partition, seconds = subwarp_layout(over, blocks.groups, settings.short_nzs)
+        if order is not None:  # once for the plans of all widths
+            inner = partition.nonzero_order
+            turned = over.store.get("nonzeros turned", lambda: order[inner])
+            turned.setflags(write=False)
+            layout = replace(layout, nonzero_order=turned)
         sums = ("part_sums", "part_heads", "arrivals")
         kernel = KernelSpec(
             "attention/lane_groups.cu",
-            f"{problem.name}<Config>",
+            f"{functor.name}<Config>",
             blocks.config(settings, n_cols),
-            (*problem.arguments((*partition.arrays, "order"), sums), "heads", "n_cols"),
+            (*functor.arguments((*partition.arrays, "order"), sums), "heads", "n_cols"),
         )
-        launch = LaunchConfig(
-            (len(partition.metadata), blocks.tiles, 1), blocks.threads // WARP_SIZE
-        )
+        n_blocks = len(partition.metadata)
+        launch = LaunchConfig((n_blocks, blocks.tiles, 1), blocks.threads // WARP_SIZE)
         cut = max(partition.cut_blocks, 1) * blocks.tiles
         plan = Plan(
-            Layout(
-                over.pattern,
-                partial(lane_group_workload, partition.metadata, blocks.groups),
-                rows.pattern,
-                rows.permutation,
-                order,
-                partition.metadata,
-                workers_per_block=blocks.groups.max_block_warps,
-            ),
+            layout,
             (Call(launch, kernel),),
             Buffers(
                 {
                     **partition.arrays,
-                    "order": numbers_32(order),
+                    "order": numbers_32(layout.nonzero_order),
                     "heads": np.int32(heads),
                     "n_cols": np.int32(n_cols),
                 },
                 {
-                    "part_sums": (cut * max(problem.outputs, 1) * blocks.tile, np.float32),
+                    "part_sums": (cut * max(functor.outputs, 1) * blocks.tile, np.float32),
                     "part_heads": (2 * cut * blocks.together, np.float32),
                     "arrivals": (cut, np.uint32),
                 },
             ),
-            replace(provenance, setup_seconds={**sort_seconds, **seconds}),
+            replace(provenance, setup_seconds=seconds),
         )
-        return walks.with_totals(plan, problem, len(partition.metadata), heads, n_cols)
+        return plan, n_blocks

@@ -1,4 +1,4 @@
-"""What attention's references and replays share: three ways to score an edge, and dropout.
+"""What attention's references and replays share: scores of edges, dropout, bounds of functions.
 
 A score is `a . LeakyReLU(A[i] + B[j])`, of GAT with one column and `a` = 1, or `A[i] . B[j]`
 with B = scale V.
@@ -12,23 +12,30 @@ import numba
 import numpy as np
 
 from accelviz.plans import Operand
-from accelviz.plans.operation import EPS32, ROWS, SENDERS, WORDS, Arrays
-from accelviz.random import edge_uniform
+from accelviz.plans.operation import COLUMNS, DEVICE_SCALARS, EPS32, ROWS, Arrays
+from accelviz.random import edge_uniform_of
 
+#: A kernel's exp(x) is off by at most `EXP_ULPS` + `EXP_SLOPE` |x| units of the last place (CUDA
+#: Programming Guide, intrinsic functions: __expf, 2 + floor(|1.173 x|)).
+EXP_ULPS, EXP_SLOPE = 2, 1.173
+#: The smallest normal float32: what is below may be flushed to zero.
+SMALLEST = float(np.finfo(np.float32).tiny)
+#: A kernel's log(x) of x >= 1 is off by at most this times 1 + log(x) (there: __logf).
+LOG_ERROR = 2.0**-21
 #: The settings of a run: LeakyReLU's slope below 0, and dropout of alpha: its rate, and what it is
 #: drawn from: the seed's two words, a site and a step (accelviz.random.edge_uniform).
 SLOPE = Operand("slope", (), default=0.2)
 DROPOUT = (
     Operand("rate", (), default=0.0, least=0.0, below=1.0),
-    Operand("random", (WORDS,), default=(0, 0, 0, 0)),
+    Operand("random", (DEVICE_SCALARS,), default=(0, 0, 0, 0)),
 )
 _FEATURES = ("heads", "n_cols")
 #: Dense inputs by operation, V gathered by row.
-RECEIVER, SENDER = Operand("receiver", (ROWS, "heads")), Operand("sender", (SENDERS, "heads"))
-V = Operand("V", (SENDERS, *_FEATURES), gathered=True)
+RECEIVER, SENDER = Operand("receiver", (ROWS, "heads")), Operand("sender", (COLUMNS, "heads"))
+V = Operand("V", (COLUMNS, *_FEATURES), gathered=True)
 INPUTS = {
     "gat": (RECEIVER, SENDER, V),
-    "cosine": (Operand("Q", (ROWS, *_FEATURES)), V, Operand("scale", (SENDERS, "heads"))),
+    "cosine": (Operand("Q", (ROWS, *_FEATURES)), V, Operand("scale", (COLUMNS, "heads"))),
     "gatv2": (Operand("R", (ROWS, *_FEATURES)), V, Operand("a", _FEATURES)),
 }
 
@@ -71,8 +78,7 @@ def dropout_factors(nonzeros: Any, heads: int, inputs: Arrays) -> Any:
     if rate == 0:
         return np.ones((0, 0), np.float32)
     nonzeros = np.arange(nonzeros) if np.ndim(nonzeros) == 0 else nonzeros
-    low, high, site, step = (int(word) for word in words)
-    drawn = edge_uniform(nonzeros, heads, low | high << 32, site, step)
+    drawn = edge_uniform_of(nonzeros, heads, words)
     return np.where(drawn >= rate, np.float32(1) / (np.float32(1) - rate), np.float32(0))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,19 +11,21 @@ import numpy as np
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph, Pattern
 from accelviz.partition.nonzero_runs import check_numbers
-from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Plan
+from accelviz.plans import Call, KernelSpec, LaunchConfig, Operation, Plan, Strategy, Widths
 from accelviz.plans.launch import WARP_SIZE
+from accelviz.plans.plan import Provenance
 from accelviz.strategies.lanes import Lanes, cover
 
 #: Parts in which the totals of blocks are added up: gradients of what belongs to no row.
 TOTAL_PARTS = 256
 #: The widest head: each lane keeps its columns of every row that it works on in registers.
 MOST_COLUMNS = 2048
-_STATISTICS_THREADS = 128
+#: Threads of a block of the small kernels before and after a walk.
+_THREADS = 128
 
 
 @dataclass(frozen=True)
-class Problem:
+class Functor:
     """What a kernel computes of a row and its nonzeros; see kernels/attention/*.cuh.
 
     Attributes
@@ -35,13 +37,13 @@ class Problem:
     slope : bool
         Whether it takes a slope.
     outputs : int
-        Sums of columns that it keeps of a row.
+        Number of feature vectors that it sums for a row.
     items : int
-        Rows of columns that it gathers for each nonzero.
+        Number of feature vectors that it gathers for each nonzero.
     rows : int
-        Rows of columns that it keeps beside its outputs.
+        Number of further feature vectors stored per row.
     numbers : int
-        Floats of a nonzero beside its columns.
+        Floats of a nonzero beside its feature vectors.
     totals : bool
         Whether it adds up something of all rows.
     dropout : bool
@@ -58,48 +60,55 @@ class Problem:
     totals: bool = False
     dropout: bool = True
 
-    def arguments(self, walk: tuple[str, ...], scratch: tuple[str, ...]) -> tuple[str, ...]:
+    def arguments(self, walk: tuple[str, ...], workspace: tuple[str, ...]) -> tuple[str, ...]:
         """Return the parameters of the kernel, but for sizes."""
         return (
-            *(*walk, *self.operands, *scratch),
+            *(*walk, *self.operands, *workspace),
             *(("block_totals",) if self.totals else ()),
             *(("slope",) if self.slope else ()),
             *(("rate", "random") if self.dropout else ()),
         )
 
 
-PROBLEMS = (
-    Problem("gat", ("receiver", "sender", "V", "Y", "logsumexp"), True, 1, 1, 0, 1),
-    Problem("cosine", ("Q", "V", "scale", "Y", "logsumexp"), False, 1, 1, 1, 1),
-    Problem("gatv2", ("R", "V", "a", "Y", "logsumexp"), True, 1, 1, 2, 0),
-    Problem(
-        "gat_senders",
-        ("statistics", "sender", "V", "dY", "d_sender", "dV"),
-        *(True, 1, 1, 1, 4),
+_GAT, _COSINE, _GATV2 = ("receiver", "sender", "V"), ("Q", "V", "scale"), ("R", "V", "a")
+#: The functors of each operation; of a gradient that of the matrix's columns first.
+FUNCTORS = {
+    "gat": (Functor("gat", (*_GAT, "Y", "logsumexp"), True, 1, 1, 0, 1),),
+    "cosine": (Functor("cosine", (*_COSINE, "Y", "logsumexp"), False, 1, 1, 1, 1),),
+    "gatv2": (Functor("gatv2", (*_GATV2, "Y", "logsumexp"), True, 1, 1, 2, 0),),
+    "gat_gradient": (
+        Functor(
+            "gat_senders",
+            ("statistics", "sender", "V", "dY", "d_sender", "dV"),
+            *(True, 1, 1, 1, 4),
+        ),
+        Functor(
+            "gat_receivers",
+            ("statistics", "sender", "V", "dY", "d_receiver"),
+            *(True, 0, 1, 1, 1),
+        ),
     ),
-    Problem(
-        "cosine_senders",
-        ("statistics", "Q", "V", "scale", "dY", "d_scale", "dV"),
-        *(False, 1, 2, 1, 2),
+    "cosine_gradient": (
+        Functor(
+            "cosine_senders",
+            ("statistics", *_COSINE, "dY", "d_scale", "dV"),
+            *(False, 1, 2, 1, 2),
+        ),
+        Functor("cosine_receivers", ("statistics", *_COSINE, "dY", "dQ"), False, 1, 1, 2, 1),
     ),
-    Problem("cosine_receivers", ("statistics", "Q", "V", "scale", "dY", "dQ"), False, 1, 1, 2, 1),
-    Problem("gatv2_senders", ("statistics", "R", "V", "a", "dY", "dV"), True, 1, 2, 2, 2),
-    Problem(
-        "gatv2_receivers", ("statistics", "R", "V", "a", "dY", "dR"), True, 1, 1, 4, 0, totals=True
+    "gatv2_gradient": (
+        Functor("gatv2_senders", ("statistics", *_GATV2, "dY", "dV"), True, 1, 2, 2, 2),
+        Functor("gatv2_receivers", ("statistics", *_GATV2, "dY", "dR"), True, 1, 1, 4, 0, True),
     ),
-    Problem(
-        "spmm_senders", ("values", "X", "dY", "d_values", "dX"), False, 1, 1, 1, 1, dropout=False
+    "spmm_gradient": (
+        Functor(
+            "spmm_senders",
+            ("values", "X", "dY", "d_values", "dX"),
+            *(False, 1, 1, 1, 1),
+            dropout=False,
+        ),
     ),
-    Problem("gat_receivers", ("statistics", "sender", "V", "dY", "d_receiver"), True, 0, 1, 1, 1),
-)
-
-
-def problems_of(operation: Operation) -> tuple[Problem, ...]:
-    """Return what an operation's kernels compute: one, of a gradient that of senders first."""
-    name = operation.name.removesuffix("_gradient")
-    if name == operation.name:
-        return tuple(problem for problem in PROBLEMS if problem.name == name)
-    return tuple(problem for problem in PROBLEMS if problem.name.startswith(f"{name}_"))
+}
 
 
 def cover_head(n_cols: int, head_lanes: int | None = None) -> Lanes:
@@ -130,103 +139,117 @@ def check(graph: Graph, n_cols: int) -> None:
         raise PartitionError("n_cols", f"got {n_cols}", why)
 
 
+def _small_call(
+    file: str, entry: str, blocks: int, y: int, arguments: tuple[str, ...], **config: int
+) -> Call:
+    config = {"block_threads": _THREADS, **config}
+    kernel = KernelSpec(f"attention/{file}.cu", entry, config, arguments)
+    return Call(LaunchConfig((blocks, y, 1), _THREADS // WARP_SIZE), kernel)
+
+
 def statistics_calls(
     pattern: Pattern, operation: Operation, heads: int, n_cols: int
 ) -> tuple[Call, ...]:
-    """Return the call that comes before the walk of attention's gradient, of a product's none."""
+    """Return the call that comes before the walk of attention's gradient; SpMM's has none."""
     if "logsumexp" not in operation.operands:
         return ()
-    lanes = cover_head(n_cols)
-    threads, of_gat = _STATISTICS_THREADS, operation.name == "gat_gradient"
-    arguments = (*(("receiver",) if of_gat else ()), "Y", "logsumexp", "dY", "statistics")
-    kernel = KernelSpec(
-        "attention/statistics.cu",
-        "statistics_of_gat" if of_gat else "statistics_of_any",
-        {"block_threads": threads, "whole_heads": 1, **lane_config(lanes, n_cols)},
-        (*arguments, "n_receivers", "heads", "n_cols"),
+    lanes, of_gat = cover_head(n_cols), operation.name == "gat_gradient"
+    blocks = -(-pattern.n_rows * heads // (_THREADS // lanes.lanes))
+    arguments = (
+        *(("receiver",) if of_gat else ()),
+        *("Y", "logsumexp", "dY", "statistics", "n_receivers", "heads", "n_cols"),
     )
-    blocks = -(-pattern.n_rows * heads // (threads // lanes.lanes))
-    return (Call(LaunchConfig((blocks, 1, 1), threads // WARP_SIZE), kernel),)
+    entry = "statistics_of_gat" if of_gat else "statistics_of_any"
+    config = lane_config(lanes, n_cols)
+    return (_small_call("statistics", entry, blocks, 1, arguments, whole_heads=1, **config),)
 
 
-def plan_of(
-    operation: Operation,
-    graph: Graph,
-    heads: int,
-    n_cols: int,
-    walk: Callable[[Problem, Graph, Any], Plan],
-) -> Plan:
-    """Return the plan of an operation: one walk over rows, or of a gradient over senders first.
+class WalkStrategy(Strategy):
+    """One walk over the rows of the matrix; of a gradient over its columns first.
 
-    Parameters
-    ----------
-    operation : Operation
-    graph : Graph
-    heads, n_cols : int
-    walk : callable
-        `walk(problem, graph, order)` plans the walk of a problem over a graph or over its
-        transpose, of which `order` says which nonzeros its own are; else it is None.
-
-    Raises
-    ------
-    PartitionError
-        If there are 2^32 nonzeros or more, or a head is too wide.
+    A class plans one walk of one functor, and this one puts them together.
     """
-    check(graph, n_cols)
-    problems = problems_of(operation)
-    statistics = graph.n_rows * heads * (4 if operation.name == "gat_gradient" else 2)
 
-    def walked(problem: Problem, over: Graph, order: Any = None) -> Plan:
-        plan = walk(problem, over, order)
-        shared = {"statistics": (statistics, np.float32)}
-        known = shared if "statistics" in problem.operands else {}
-        workspace = {**known, **plan.buffers.workspace}
-        buffers = replace(plan.buffers, workspace=workspace, zero_outputs=())
-        return replace(plan, buffers=buffers)
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
 
-    if not operation.by_sender:
-        return walked(problems[0], graph)
-    turned = graph.transposed()
-    before = statistics_calls(graph.pattern, operation, heads, n_cols)
-    plan = walked(problems[0], turned.graph, turned.nonzeros)
-    receivers = {"n_receivers": np.int32(graph.n_rows)} if before else {}
-    return replace(
-        plan,
-        layout=replace(plan.layout, pattern=graph.pattern, walked=plan.walked, main=len(before)),
-        calls=(*before, *plan.calls),
-        buffers=replace(plan.buffers, arrays={**plan.arrays, **receivers}),
-        then=tuple(walked(problem, graph) for problem in problems[1:]),
-    )
+    @property
+    def functors(self) -> tuple[Functor, ...]:
+        """What the kernels of the operation compute."""
+        return FUNCTORS[self.operation.name]
+
+    @abstractmethod
+    def walk(
+        self, functor: Functor, over: Graph, order: Any, provenance: Provenance
+    ) -> tuple[Plan, int]:
+        """Plan the walk of a functor over the matrix or its transpose.
+
+        `order` says which nonzeros of the matrix those of the transpose are. Returned as well is
+        how many blocks, or rows, each leave a total.
+        """
+
+    def build(self, graph: Graph, widths: Widths, settings: Any) -> Plan:
+        """Plan the walk over the matrix's rows, or of a gradient those over columns and rows.
+
+        Raises
+        ------
+        PartitionError
+            If there are 2^32 nonzeros or more, or a head is too wide.
+        """
+        n_cols, heads = widths["n_cols"], widths.get("heads", 1)
+        check(graph, n_cols)
+        numbers = 4 if self.operation.name == "gat_gradient" else 2
+        statistics = {"statistics": (graph.n_rows * heads * numbers, np.float32)}
+        provenance = Provenance(self, graph.values, widths, settings)
+
+        def walked(functor: Functor, over: Graph, order: Any = None) -> Plan:
+            plan = _with_totals(*self.walk(functor, over, order, provenance), functor)
+            known = statistics if "statistics" in functor.operands else {}
+            workspace = {**known, **plan.buffers.workspace}
+            buffers = replace(plan.buffers, workspace=workspace, zero_outputs=())
+            return replace(plan, buffers=buffers)
+
+        first, *others = self.functors
+        if not self.operation.by_sender:
+            return walked(first, graph)
+        turned = graph.transposed()
+        before = statistics_calls(graph.pattern, self.operation, heads, n_cols)
+        plan = walked(first, turned.graph, turned.nonzeros)
+        receivers = {"n_receivers": np.int32(graph.n_rows)} if before else {}
+        return replace(
+            plan,
+            layout=replace(
+                plan.layout, pattern=graph.pattern, walked=plan.walked, main=len(before)
+            ),
+            calls=(*before, *plan.calls),
+            buffers=replace(plan.buffers, arrays={**plan.arrays, **receivers}),
+            then=tuple(walked(functor, graph) for functor in others),
+        )
 
 
-def with_totals(plan: Plan, problem: Problem, n_totals: int, heads: int, n_cols: int) -> Plan:
+def _with_totals(plan: Plan, n_totals: int, functor: Functor) -> Plan:
     """Add to a walk whose blocks (or rows) leave `n_totals` totals what adds those up, in order."""
-    if not problem.totals:
+    if not functor.totals:
         return plan
-    entries, threads = heads * n_cols, 128
-
-    def call(entry: str, parts: int, *arrays: str) -> Call:
-        arguments, config = (*arrays, "heads", "n_cols"), {"block_threads": threads}
-        kernel = KernelSpec("attention/add_parts.cu", entry, config, arguments)
-        return Call(LaunchConfig((-(-entries // threads), parts, 1), threads // WARP_SIZE), kernel)
-
+    entries = plan.widths.get("heads", 1) * plan.n_cols
+    blocks, sizes = -(-entries // _THREADS), ("heads", "n_cols")
+    add_totals = ("block_totals", "part_totals", "n_totals", *sizes)
+    add_parts = ("part_totals", "da", "n_parts", *sizes)
+    arrays = {
+        **plan.arrays,
+        "n_totals": np.int32(n_totals),
+        "n_parts": np.int32(TOTAL_PARTS),
+    }
+    workspace = {
+        "block_totals": (max(n_totals, 1) * entries, np.float32),
+        "part_totals": (TOTAL_PARTS * entries, np.float32),
+    }
     return replace(
         plan,
         calls=(
             *plan.calls,
-            call("add_totals", TOTAL_PARTS, "block_totals", "part_totals", "n_totals"),
-            call("add_parts", 1, "part_totals", "da", "n_parts"),
+            _small_call("add_parts", "add_totals", blocks, TOTAL_PARTS, add_totals),
+            _small_call("add_parts", "add_parts", blocks, 1, add_parts),
         ),
-        buffers=replace(
-            plan.buffers,
-            arrays={
-                **plan.arrays,
-                "n_totals": np.int32(n_totals),
-                "n_parts": np.int32(TOTAL_PARTS),
-            },
-            workspace={
-                "block_totals": (max(n_totals, 1) * entries, np.float32),
-                "part_totals": (TOTAL_PARTS * entries, np.float32),
-            },
-        ),
+        buffers=replace(plan.buffers, arrays=arrays, workspace=workspace),
     )

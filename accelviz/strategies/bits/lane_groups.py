@@ -11,7 +11,7 @@ from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.block_level import FIELD_BITS
-from accelviz.partition.lane_groups import WORDS
+from accelviz.partition.subwarps import WORDS
 from accelviz.plans.description import Description
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Plan, Provenance, Strategy, Widths
@@ -44,18 +44,13 @@ class RowSettings(Settings):
 class LaneGroups(Strategy):
     """Groups of a few lanes have rows of equal degree, as of an SpMM whose rows have as many bytes.
 
-    It takes `group_nzs`, `short_nzs`, `block_threads`, `lanes`, `at_once` and `block_order` as
-    `lane_groups` of SpMM does, each None for the choice of its rule.
-
-    Parameters
-    ----------
-    bits : {8, 4}
+    Settings are as of SpMM's `lane_groups`. An object is of 8 or of 4 bits.
     """
 
     name = "lane_groups"
-    summary = "our own: lane groups add up rows of packed numbers, exactly"
+    summary = "our own: subwarps add up rows of packed numbers, exactly"
     Settings = RowSettings
-    worker = "lane group"
+    worker = "subwarp"
     metadata_words = WORDS
     metadata_owner = "block"
 
@@ -99,7 +94,9 @@ class LaneGroups(Strategy):
             raise ArgumentError("graph", problem, f"at most {MOST_SUM:,}")
         blocks = self._blocks(settings, graph, widths)
         in_place = settings.block_order == "place"
-        layout, partition, seconds = subwarp_layout(graph, blocks, in_place)
+        layout, partition, seconds = subwarp_layout(
+            graph, blocks.groups, blocks.short_nzs, in_place
+        )
         config = {
             "lanes": blocks.lanes.lanes,
             "lane_vectors": blocks.lanes.lane_vectors,

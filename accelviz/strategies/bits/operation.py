@@ -18,7 +18,7 @@ from scipy import sparse
 
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
-from accelviz.plans.operation import EPS32, FLOAT_BYTES, ROWS, SENDERS, Arrays, Traffic
+from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, ROWS, Arrays, Traffic
 from accelviz.strategies.bits.packing import (
     ROW_BITS,
     WORD_BITS,
@@ -83,14 +83,14 @@ class Planes(Operand):
 class PackedRows(Operand):
     """A matrix packed row by row, in 8 or 4 bits a number."""
 
-    axes: tuple[str, ...] = (SENDERS, "words of a row")
+    axes: tuple[str, ...] = (COLUMNS, "words of a row")
     gathered: bool = True
     dtype: np.dtype[Any] = _UINT32
     bits: int = 8
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """Return rows and words; see `Operand`."""
-        return sizes[SENDERS], row_words(sizes["n_cols"], self.bits)
+        return sizes[COLUMNS], row_words(sizes["n_cols"], self.bits)
 
 
 def apply_epilogue(epilogue: Epilogue | None, sums: Any, row_sums: Any, inputs: Arrays) -> Any:
@@ -174,8 +174,8 @@ def bit_product(epilogue: Epilogue | None = None) -> Operation:
     """Return the product of two bit matrices, int32, or what an epilogue makes of it."""
     lines = ("lines", "words of a line")
     inputs: tuple[Operand, ...] = (
-        Planes("A", ("a_bits", *lines), packs=(ROWS, SENDERS)),
-        Planes("B", ("b_bits", *lines), packs=("n_cols", SENDERS)),
+        Planes("A", ("a_bits", *lines), packs=(ROWS, COLUMNS)),
+        Planes("B", ("b_bits", *lines), packs=("n_cols", COLUMNS)),
     )
     output, name = Operand("out", (ROWS, "n_cols"), dtype=_INT32), "bit_product"
     if epilogue is not None:
@@ -230,7 +230,7 @@ def sums_traffic(
     """Count bytes: 4 for a column index and an element of Y, 8 for a row pointer."""
     streamed = FLOAT_BYTES * (pattern.nnz + 2 * (pattern.n_rows + 1))
     streamed += FLOAT_BYTES * widths["n_cols"] * pattern.n_rows
-    return Traffic.of_senders(pattern, FLOAT_BYTES * row_words(widths["n_cols"], bits), streamed)
+    return Traffic.of_columns(pattern, FLOAT_BYTES * row_words(widths["n_cols"], bits), streamed)
 
 
 #: Sums of neighbors' rows, by the bits of a number.

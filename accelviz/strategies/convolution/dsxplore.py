@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,10 +11,9 @@ from accelviz.errors import PartitionError
 from accelviz.graph import MAX_SIDE, Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import RowSplit, row_workload
-from accelviz.plans.description import Description
+from accelviz.plans import Description, Settings, Strategy, Widths, setting
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
-from accelviz.plans.settings import Settings, setting
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance
 from accelviz.strategies.blocks import block_threads_of
 from accelviz.strategies.convolution.operation import SCC, SCC_GRADIENT
 from accelviz.strategies.convolution.windows import prepared_windows
@@ -38,67 +37,84 @@ def _pixels(widths: Widths) -> int:
     return widths["images"] * widths["n_cols"]
 
 
-def _sizes(graph: Graph, widths: Widths) -> dict[str, Any]:
-    """Return the sizes that every kernel takes.
-
-    Raises
-    ------
-    PartitionError
-        If there are 2^31 nonzeros or more.
-    """
-    if graph.nnz > MAX_SIDE:
-        raise PartitionError("graph", f"{graph.nnz:,} weights", f"at most {MAX_SIDE:,}")
-    sizes = *graph.shape, widths["images"], widths["n_cols"]
-    return dict(zip(_SIZES, map(np.int32, sizes), strict=True))
-
-
-def _by_row(graph: Graph) -> dict[str, Any]:
-    """Return where each filter's channels begin, and which they are."""
-    return {"row_pointers": graph.row_pointers, "channels": graph.column_indices}
-
-
-def _call(entry: str, file: str, planes: int, pixels: int, block: int, *arguments: str) -> Call:
-    """Return a launch with a block for so many pixels of each of some planes."""
-    spec = KernelSpec(f"convolution/{file}.cu", entry, {"block_threads": block}, arguments)
-    return Call(LaunchConfig((planes, -(-pixels // block), 1), block // WARP_SIZE), spec)
-
-
-def _layout(graph: Graph, walked: Graph, main: int = 0) -> Layout:
-    """Give each filter, or each channel of the transpose, a block."""
-    workload = partial(row_workload, walked.row_pointers, 1, 1)
-    return Layout(graph.pattern, workload, walked.pattern, workers_per_block=1, main=main)
-
-
 class _PlaneByPlane(Strategy):
-    """What they share: the blocks of the workload are filters, whose warps share each weight."""
+    """A thread has a pixel of a plane: the workload's blocks are filters or channels.
 
+    The warps of a block share each weight.
+    """
+
+    operation = SCC
     worker = "block"
+    Settings = BlockSize
 
     def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
         """Name the filters: one a block."""
         return Description(RowSplit(1, 1))
 
+    def _planes_plan(
+        self,
+        graph: Graph,
+        widths: Widths,
+        settings: BlockSize,
+        calls: tuple[tuple[str, str, int, tuple[str, ...]], ...],
+        arrays: dict[str, Any],
+        *,
+        over: Graph | None = None,
+        main: int = 0,
+        seconds: dict[str, float] | None = None,
+        copies: dict[str, int] | None = None,
+        zero_outputs: tuple[str, ...] | None = (),
+        then: tuple[Plan, ...] = (),
+    ) -> Plan:
+        """Plan calls (file, entry, planes, arguments): a block for so many pixels of a plane.
 
-class Dsxplore(_PlaneByPlane):
-    """A thread has a pixel of an output channel (section 6.4.2, output-centric forward pass).
-
-    It takes `block_size` (threads of a block, a multiple of 32 up to 1,024).
-    """
-
-    operation = SCC
-    name = "dsxplore"
-    summary = "output-centric: a thread has a pixel of an output channel and walks its window"
-    Settings = BlockSize
-
-    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
-        """Find the distinct windows; give each filter a block for so many pixels.
+        `over` is the transpose, where the workload counts its nonzeros; `copies` are workspaces by
+        their planes.
 
         Raises
         ------
         PartitionError
-            If there are 2^31 weights or more, or too many pixels for a grid.
+            If there are 2^31 nonzeros or more, or too many pixels for a grid.
         """
-        sizes, pixels = _sizes(graph, widths), (_pixels(widths), settings.block_size)
+        if graph.nnz > MAX_SIDE:
+            raise PartitionError("graph", f"{graph.nnz:,} weights", f"at most {MAX_SIDE:,}")
+        walked, block, pixels = over or graph, settings.block_size, _pixels(widths)
+        sizes = *graph.shape, widths["images"], widths["n_cols"]
+        launches = []
+        for file, entry, planes, arguments in calls:
+            kernel = KernelSpec(
+                f"convolution/{file}.cu", entry, {"block_threads": block}, arguments
+            )
+            grid = (planes, -(-pixels // block), 1)
+            launches.append(Call(LaunchConfig(grid, block // WARP_SIZE), kernel))
+        workspace = {name: (pixels * n, np.float32) for name, n in (copies or {}).items()}
+        return Plan(
+            Layout(
+                graph.pattern,
+                partial(row_workload, walked.row_pointers, 1, 1),
+                walked.pattern,
+                workers_per_block=1,
+                main=main,
+            ),
+            tuple(launches),
+            Buffers(
+                arrays | dict(zip(_SIZES, map(np.int32, sizes), strict=True)),
+                workspace=workspace,
+                zero_outputs=zero_outputs,
+            ),
+            Provenance(self, graph.values, widths, settings, seconds or {}),
+            then,
+        )
+
+
+class Dsxplore(_PlaneByPlane):
+    """A thread has a pixel of an output channel (section 6.4.2, output-centric forward pass)."""
+
+    name = "dsxplore"
+    summary = "output-centric: a thread has a pixel of an output channel and walks its window"
+
+    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
+        """Find the distinct windows; give each filter a block for so many pixels."""
         windows, seconds = prepared_windows(graph)
         arrays: dict[str, Any] = {
             "window_of": windows.of_filter,
@@ -106,154 +122,100 @@ class Dsxplore(_PlaneByPlane):
             "runs": windows.runs,
             "row_pointers": graph.row_pointers,
         }
-        operands = *arrays, "values", "X", "Y", *_SIZES
-        call = _call("dsxplore", "dsxplore", graph.n_rows, *pixels, *operands)
-        return Plan(
-            _layout(graph, graph),
-            (call,),
-            Buffers(arrays | sizes, zero_outputs=()),
-            Provenance(self, graph.values, widths, settings, seconds),
-        )
+        call = "dsxplore", "dsxplore", graph.n_rows, (*arrays, "values", "X", "Y", *_SIZES)
+        return self._planes_plan(graph, widths, settings, (call,), arrays, seconds=seconds)
 
 
 class ChannelStack(_PlaneByPlane):
-    """Copy the channels of each filter, then convolve the copies (section 6.4.1).
+    """Copy the channels of each filter, then convolve the copies (section 6.4.1)."""
 
-    It takes `cyclic` (1: windows that repeat are copied once, the channel-cyclic optimization; 0:
-    every filter's) and `block_size`.
-    """
-
-    operation = SCC
     name = "channel_stack"
     summary = "copies the channels of each window behind each other, then convolves in groups"
-    Settings = StackSettings
+    Settings: ClassVar[type[BlockSize]] = StackSettings
+    maps: ClassVar[tuple[str, ...]] = ()
 
-    def build(self, graph: Graph, widths: Widths, settings: StackSettings) -> Plan:
-        """Lay out the copies.
-
-        Raises
-        ------
-        PartitionError
-            As `Dsxplore.build` does.
-        """
-        sizes, pixels = _sizes(graph, widths), (_pixels(widths), settings.block_size)
+    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
+        """Lay out the copies, and a map for each filter if they are concatenated afterwards."""
         windows, seconds = prepared_windows(graph)
-        first = windows.starts[windows.of_filter] if settings.cyclic else graph.row_pointers[:-1]
-        channels = windows.channels if settings.cyclic else graph.column_indices
-        copied = "channels", "X", "stack", "n_planes", *_SIZES[1:]
-        read = "first_plane", "row_pointers", "values", "stack", "Y", "n_rows", "n_planes"
+        channels = windows.channels
+        first: Any = windows.starts[windows.of_filter]
+        if isinstance(settings, StackSettings) and not settings.cyclic:
+            first, channels = graph.row_pointers[:-1], graph.column_indices
         arrays = {
             "channels": channels,
             "first_plane": first.astype(np.int32),
             "row_pointers": graph.row_pointers,
             "n_planes": np.int32(channels.size),
-            **sizes,
         }
-        stack = {"stack": (_pixels(widths) * channels.size, np.float32)}
-        return Plan(
-            _layout(graph, graph, main=1),
+        copied = "channels", "X", "stack", "n_planes", *_SIZES[1:]
+        return self._planes_plan(
+            *(graph, widths, settings),
             (
-                _call("stack_channels", "channel_stack", channels.size, *pixels, *copied),
-                _call("convolve_stack", "channel_stack", graph.n_rows, *pixels, *read, *_SIZES[2:]),
+                ("channel_stack", "stack_channels", channels.size, copied),
+                *self.convolutions(graph.n_rows),
             ),
-            Buffers(arrays, workspace=stack, zero_outputs=()),
-            Provenance(self, graph.values, widths, settings, seconds),
+            arrays,
+            main=1,
+            seconds=seconds,
+            copies={"stack": channels.size, **dict.fromkeys(self.maps, graph.n_rows)},
         )
 
+    def convolutions(self, n_rows: int) -> tuple[tuple[str, str, int, tuple[str, ...]], ...]:
+        """Return the calls behind the copy."""
+        read = "first_plane", "row_pointers", "values", "stack", "Y", "n_rows", "n_planes"
+        return (("channel_stack", "convolve_stack", n_rows, (*read, *_SIZES[2:])),)
 
-class ConvolutionStack(_PlaneByPlane):
+
+class ConvolutionStack(ChannelStack):
     """Copy each window's channels once, convolve filter by filter, then concatenate (6.4.1).
 
     The chapter's PyTorch-Opt: the convolution-stack composition with the channel-cyclic
-    optimization, Figure 6.6(b). It takes `block_size`.
+    optimization, Figure 6.6(b).
     """
 
-    operation = SCC
     name = "convolution_stack"
     summary = "copies each window once, convolves each filter into a map of its own, concatenates"
     Settings = BlockSize
+    maps = ("maps",)
 
-    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
-        """Lay out the copies, and a map for each filter.
-
-        Raises
-        ------
-        PartitionError
-            As `Dsxplore.build` does.
-        """
-        sizes, pixels = _sizes(graph, widths), (_pixels(widths), settings.block_size)
-        windows, seconds = prepared_windows(graph)
-        file = "convolution_stack"
-        copied = "channels", "X", "stack", "n_planes", *_SIZES[1:]
+    def convolutions(self, n_rows: int) -> tuple[tuple[str, str, int, tuple[str, ...]], ...]:
+        """Return the calls behind the copy."""
         read = "first_plane", "row_pointers", "values", "stack", "maps", "n_planes", *_SIZES[2:]
-        planes = windows.channels.size
-        arrays = {
-            "channels": windows.channels,
-            "first_plane": windows.starts[windows.of_filter],
-            "row_pointers": graph.row_pointers,
-            "n_planes": np.int32(planes),
-            **sizes,
-        }
-        copies = {
-            "stack": (_pixels(widths) * planes, np.float32),
-            "maps": (_pixels(widths) * graph.n_rows, np.float32),
-        }
         written = "maps", "Y", "n_rows", *_SIZES[2:]
-        return Plan(
-            _layout(graph, graph, main=1),
-            (
-                _call("stack_channels", "channel_stack", planes, *pixels, *copied),
-                _call("convolve_apart", file, graph.n_rows, *pixels, *read),
-                _call("concatenate", file, graph.n_rows, *pixels, *written),
-            ),
-            Buffers(arrays, workspace=copies, zero_outputs=()),
-            Provenance(self, graph.values, widths, settings, seconds),
+        return (
+            ("convolution_stack", "convolve_apart", n_rows, read),
+            ("convolution_stack", "concatenate", n_rows, written),
         )
 
 
 class DsxploreGradient(_PlaneByPlane):
     """A thread has a pixel of an input channel and pulls (section 6.4.2, input-centric).
 
-    The gradient by the weights comes first. It takes `block_size`.
+    The gradient by the weights comes first.
     """
 
     operation = SCC_GRADIENT
     name = "dsxplore"
     summary = "input-centric: a thread has a pixel of an input channel and pulls, without atomics"
-    Settings = BlockSize
 
     def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
-        """Give each filter, and then each input channel, a block for so many pixels.
-
-        Raises
-        ------
-        PartitionError
-            As `Dsxplore.build` does.
-        """
-        sizes, pixels = _sizes(graph, widths), (_pixels(widths), settings.block_size)
+        """Give each filter, and then each input channel, a block for so many pixels."""
         turned, nonzeros = graph.transposed().graph, graph.transposed().nonzeros
-        file = "dsxplore_gradient"
-        by_filter = _by_row(graph)
+        by_filter = {"row_pointers": graph.row_pointers, "channels": graph.column_indices}
         by_channel: dict[str, Any] = {
             "filter_pointers": turned.row_pointers,
             "filters": turned.column_indices,
             "order": nonzeros,
         }
+        file, walk = "dsxplore_gradient", (graph, widths, settings)
         weights = *by_filter, "X", "dY", "d_values", *_SIZES
         pull = *by_channel, "values", "dY", "dX", *_SIZES
-        provenance = Provenance(self, graph.values, widths, settings)
-        back = Plan(
-            _layout(graph, turned),
-            (_call("input_centric", file, turned.n_rows, *pixels, *pull),),
-            Buffers(by_channel | sizes, zero_outputs=()),
-            provenance,
+        back = self._planes_plan(
+            *walk, ((file, "input_centric", turned.n_rows, pull),), by_channel, over=turned
         )
-        return Plan(
-            _layout(graph, graph),
-            (_call("weight_gradient", file, graph.n_rows, *pixels, *weights),),
-            Buffers(by_filter | sizes, zero_outputs=("d_values",)),
-            provenance,
-            then=(back,),
+        call = file, "weight_gradient", graph.n_rows, weights
+        return self._planes_plan(
+            *walk, (call,), by_filter, zero_outputs=("d_values",), then=(back,)
         )
 
     def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
@@ -262,40 +224,18 @@ class DsxploreGradient(_PlaneByPlane):
 
 
 class DsxploreVariant(_PlaneByPlane):
-    """A thread has a pixel of an output channel and pushes: DSXplore-Var of section 6.5.4.
-
-    It takes `block_size`.
-    """
+    """A thread has a pixel of an output channel and pushes: DSXplore-Var of section 6.5.4."""
 
     operation = SCC_GRADIENT
     name = "dsxplore_var"
     summary = "output-centric: a thread has a pixel of an output channel and pushes, by atomics"
-    Settings = BlockSize
 
     def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
-        """Give each filter a block for so many pixels.
-
-        Raises
-        ------
-        PartitionError
-            As `Dsxplore.build` does.
-        """
-        sizes, pixels = _sizes(graph, widths), (_pixels(widths), settings.block_size)
-        arrays = _by_row(graph)
-        operands = (
-            *arrays,
-            *(operand.name for operand in SCC_GRADIENT.inputs),
-            "d_values",
-            "dX",
-            *_SIZES,
-        )
-        call = _call("output_centric", "dsxplore_gradient", graph.n_rows, *pixels, *operands)
-        return Plan(
-            _layout(graph, graph),
-            (call,),
-            Buffers(arrays | sizes),
-            Provenance(self, graph.values, widths, settings),
-        )
+        """Give each filter a block for so many pixels."""
+        arrays = {"row_pointers": graph.row_pointers, "channels": graph.column_indices}
+        operands = *arrays, *SCC_GRADIENT.operands, *_SIZES
+        call = "dsxplore_gradient", "output_centric", graph.n_rows, operands
+        return self._planes_plan(graph, widths, settings, (call,), arrays, zero_outputs=None)
 
     def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
         """Name the filters; each weight is an atomic a pixel, and one a warp for its gradient."""

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
-from accelviz.plans.operation import EPS32, FLOAT_BYTES, NONZEROS, ROWS, SENDERS, Arrays, Traffic
+from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, NONZEROS, ROWS, Arrays, Traffic
 from accelviz.workload import Workload, spread
 
 #: Products of a piece whose factors are gathered at a time.
@@ -39,36 +39,20 @@ def planes(array: Any) -> Any:
 
 def _products(matrix: Any, maps: Any) -> Any:
     """Multiply each image, of shape (channels, pixels), by a sparse matrix; float32 or float64."""
-    products = [matrix @ image for image in maps]
-    return (
-        np.stack(products)
-        if products
-        else np.empty((0, matrix.shape[0], maps.shape[2]), maps.dtype)
-    )
+    products = np.empty((len(maps), matrix.shape[0], maps.shape[2]), maps.dtype)
+    for product, image in zip(products, maps, strict=True):
+        product[...] = matrix @ image
+    return products
 
 
 def _dots(filters: Any, channels: Any, dY: Any, X: Any) -> Any:
-    """Return for each pair of a filter and a channel the dot product of their planes.
-
-    Parameters
-    ----------
-    filters, channels : arrays of int, shape (pairs,)
-    dY, X : arrays, shape (images, channels, pixels)
-
-    Returns
-    -------
-    array of float64, shape (pairs,)
-    """
+    """Return the dot product, float64, of the planes of each pair of a filter and a channel."""
     dots = np.empty(filters.size)
     length = max(1, _PIECE_PRODUCTS // max(1, X.shape[0] * X.shape[2]))
     for first in range(0, filters.size, length):
         piece = slice(first, first + length)
         dots[piece] = np.einsum("ikp,ikp->k", dY[:, filters[piece]], X[:, channels[piece]])
     return dots
-
-
-def _rows_of(pattern: Pattern) -> Any:
-    return np.repeat(np.arange(pattern.n_rows), pattern.degrees)
 
 
 def _matrix(pattern: Pattern, values: Any) -> Any:
@@ -90,10 +74,8 @@ def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]
 def gradient_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
     """Multiply in float64 by the transpose, and at the nonzeros; see `Operation.reference`."""
     dY = inputs["dY"]
-    back, magnitudes = (
-        _matrix(pattern, weights).T.tocsr()
-        for weights in (inputs["values"], np.abs(inputs["values"]))
-    )
+    values = inputs["values"]
+    back, magnitudes = (_matrix(pattern, w).T.tocsr() for w in (values, np.abs(values)))
     degrees = np.bincount(pattern.column_indices, minlength=pattern.shape[1])
     bound = _products(magnitudes, np.abs(dY)) * (EPS32 * degrees[:, None])
     return {**weights_reference(pattern, inputs), "dX": (_products(back, dY), bound)}
@@ -102,7 +84,7 @@ def gradient_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[A
 def weights_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
     """Multiply in float64 at the nonzeros; see `Operation.reference`."""
     X, dY = planes(inputs["X"]), planes(inputs["dY"])
-    pairs = _rows_of(pattern), pattern.column_indices
+    pairs = np.repeat(np.arange(pattern.n_rows), pattern.degrees), pattern.column_indices
     terms = X.shape[0] * X.shape[2]
     bound = EPS32 * terms * _dots(*pairs, np.abs(dY), np.abs(X))
     return {"d_values": (_dots(*pairs, dY, X), bound)}
@@ -126,14 +108,14 @@ def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> 
     """Count bytes: X gathered by filter, Y written or dY read once, 4 for a weight."""
     plane = FLOAT_BYTES * _pixels(widths)
     streamed = FLOAT_BYTES * pattern.nnz + plane * pattern.n_rows
-    return Traffic.of_senders(pattern, plane, streamed)
+    return Traffic.of_columns(pattern, plane, streamed)
 
 
 def gradient_traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
     """Count bytes: X gathered by filter, dY read and dX written once, 8 for a weight."""
     plane = FLOAT_BYTES * _pixels(widths)
     streamed = 2 * FLOAT_BYTES * pattern.nnz + plane * sum(pattern.shape)
-    return Traffic.of_senders(pattern, plane, streamed)
+    return Traffic.of_columns(pattern, plane, streamed)
 
 
 class _Nonzeros:
@@ -208,7 +190,7 @@ SCC = Operation(
     name="scc",
     formula="Y[n] = A X[n], images n of channels x pixels",
     widths=_WIDTHS,
-    inputs=(_WEIGHTS, _map_of("X", SENDERS, _FIRST)),
+    inputs=(_WEIGHTS, _map_of("X", COLUMNS, _FIRST)),
     outputs=(_map_of("Y", ROWS, _FIRST),),
     fastest="dsxplore",
     reference=reference,
@@ -221,8 +203,8 @@ SCC_GRADIENT = Operation(
     name="scc_gradient",
     formula="dX[n] = A^T dY[n], d_values = sum over n of dY[n] X[n]^T at the nonzeros of A",
     widths=_WIDTHS,
-    inputs=(_WEIGHTS, _map_of("X", SENDERS, _FIRST), _map_of("dY", ROWS, _FIRST)),
-    outputs=(Operand("d_values", (NONZEROS,)), _map_of("dX", SENDERS, _FIRST)),
+    inputs=(_WEIGHTS, _map_of("X", COLUMNS, _FIRST), _map_of("dY", ROWS, _FIRST)),
+    outputs=(Operand("d_values", (NONZEROS,)), _map_of("dX", COLUMNS, _FIRST)),
     fastest="dsxplore",
     reference=gradient_reference,
     replay=gradient_replay,
@@ -233,7 +215,7 @@ SCC_LAST = Operation(
     name="scc_last",
     formula="Y = X A^T, pixels x channels",
     widths={"n_cols": None},
-    inputs=(_WEIGHTS, _map_of("X", SENDERS, _LAST)),
+    inputs=(_WEIGHTS, _map_of("X", COLUMNS, _LAST)),
     outputs=(_map_of("Y", ROWS, _LAST),),
     fastest="strided_windows",
     reference=reference,
@@ -247,7 +229,7 @@ SCC_LAST_WEIGHTS = Operation(
     name="scc_last_weights",
     formula="d_values = dY^T X at the nonzeros of A, pixels x channels",
     widths={"n_cols": None},
-    inputs=(_map_of("X", SENDERS, _LAST), _map_of("dY", ROWS, _LAST)),
+    inputs=(_map_of("X", COLUMNS, _LAST), _map_of("dY", ROWS, _LAST)),
     outputs=(Operand("d_values", (NONZEROS,)),),
     fastest="strided_windows",
     reference=weights_reference,

@@ -37,10 +37,8 @@ class StridedWindows(WindowStrategy):
     """A dense product of pixels by channels and filters, without what no filter reads.
 
     With `arithmetic="3xtf32"` every number is the sum of two of TF32, and results are as exact as
-    float32's; "tf32" rounds. Further it takes `pieces` (of a block's filters: 1, 2 or 4), `piece`
-    (filters of one: 16, 32, 64 or 128), `warpgroups` (of 64 pixels, 1 or 2) and `stages` (chunks of
-    32 channels on chip), which a rule chooses where they are None; it stays within `shared`:
-    Hopper grants a block 227 KiB, an A100 163, most other GPUs 99.
+    float32's; "tf32" rounds. It stays within `shared`: Hopper grants a block 227 KiB, an A100 163,
+    most other GPUs 99.
     """
 
     operation = SCC_LAST
@@ -65,8 +63,8 @@ class StridedWindows(WindowStrategy):
         terms = TERMS[settings.arithmetic]
         cut = chosen(graph, n_cols, settings)
         shape, chunked = cut.shape, cut.chunks
-        slabs, tiles = -(-graph.n_rows // shape.filters), -(-n_cols // shape.pixels)
-        shares = min(tiles, max(1, SMS * cut.at_once // max(1, slabs)))
+        blocks, tiles = -(-graph.n_rows // shape.filters), -(-n_cols // shape.pixels)
+        shares = min(tiles, max(1, SMS * cut.at_once // max(1, blocks)))
         n_packed = chunked.origins.size
         packing: dict[str, Any] = {"origins": chunked.origins, "n_packed": np.int32(n_packed)}
         arrays: dict[str, Any] = {
@@ -101,7 +99,7 @@ class StridedWindows(WindowStrategy):
             portable=True,
         )
         on_chip = shape.stages * cut.stage_bytes
-        launch = LaunchConfig((slabs, shares, 1), shape.warpgroups * GROUP_WARPS, on_chip)
+        launch = LaunchConfig((blocks, shares, 1), shape.warpgroups * GROUP_WARPS, on_chip)
         packers = LaunchConfig((-(-n_packed // PACK_THREADS), 1, 1), PACK_THREADS // WARP_SIZE)
         return Plan(
             Layout(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -38,11 +39,42 @@ MOST_PIECE = 128
 ENOUGH_BLOCKS = 120
 
 
+def in_order(pattern: Pattern, keys: tuple[Any, ...]) -> tuple[Permutation, Pattern, Any, Any, Any]:
+    """Sort filters by keys; return also the nonzeros' positions, their filters and channels."""
+    permutation = Permutation.trusted(taken_over(np.lexsort(keys).astype(np.int32)))
+    walked, nonzeros = permutation.apply_to_pattern(pattern)
+    row = permutation.order[np.repeat(np.arange(pattern.n_rows), walked.degrees)]
+    return permutation, walked, nonzeros, row, walked.column_indices.astype(np.int64)
+
+
+def check_elements(elements: int) -> None:
+    """Refuse more weights, zeros included, than 31 bits number."""
+    if elements > MAX_SIDE:
+        raise PartitionError("graph", f"{elements:,} weights with zeros", f"at most {MAX_SIDE:,}")
+
+
+def tiles_of(
+    pattern: Pattern, rows: int, block: Any, first_row: Any, columns: Any, tile: Any, places: Any
+) -> Tiles:
+    """Return products as tiles, given the tile of each nonzero and its place there."""
+    by_tile = np.argsort(tile, kind="stable")
+    return Tiles(
+        rows,
+        columns.shape[1],
+        block,
+        first_row.astype(np.int32),
+        np.where(columns < pattern.shape[1], columns, -1).astype(np.int32),
+        np.append(0, np.cumsum(np.bincount(tile, minlength=block.size))),
+        by_tile,
+        places[by_tile].astype(np.int32),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Chunks:
     """The products of a pattern: pieces of filters by steps of 8 channels.
 
-    A slab has the filters of a block, which follow each other and are dealt into pieces.
+    A block has filters that follow each other and are dealt into pieces.
 
     Attributes
     ----------
@@ -50,8 +82,8 @@ class Chunks:
         Filters of a piece follow each other.
     walked : Pattern
         The pattern in this order.
-    first_chunks : array of int32, shape (slabs + 1,)
-        Where the chunks of each slab begin.
+    first_chunks : array of int32, shape (blocks + 1,)
+        Where the chunks of each block of filters begin.
     chunks : array of int32, shape (chunks, 4)
         The first channel, the first product, how many products, and a mask: bit
         `step * pieces + piece` says whether there is such a product.
@@ -106,22 +138,18 @@ def _chunked(pattern: Pattern, pieces: int, piece: int) -> Chunks:
 
 
 def _dealt(pattern: Pattern, pieces: int, piece: int, turns: int) -> Chunks:
-    filters, channels = np.arange(pattern.n_rows), max(1, -(-pattern.shape[1] // CHUNK))
-    slab, offset = np.divmod(filters, pieces * piece)
+    channels = max(1, -(-pattern.shape[1] // CHUNK))
+    block, offset = np.divmod(np.arange(pattern.n_rows), pieces * piece)
     # A lane writes four filters side by side, and four lanes 16: they hold them in this order.
     held = offset // 16 * 4 + offset % 4
     held, own_piece = np.divmod(held, pieces) if turns else np.divmod(held, piece // 4)[::-1]
     column = held // 2 * 8 + offset // 4 % 4 * 2 + held % 2
-    holder = slab * pieces + own_piece
-    order = np.lexsort((column, holder)).astype(np.int32)
-    permutation = Permutation.trusted(taken_over(order))
-    walked, nonzeros = permutation.apply_to_pattern(pattern)
+    holder = block * pieces + own_piece
+    permutation, walked, nonzeros, row, channel = in_order(pattern, (column, holder))
 
-    row = order[np.repeat(filters, walked.degrees)]
-    channel = walked.column_indices.astype(np.int64)
     k = channel % CHUNK // STEPS
     bit = channel % STEPS * pieces + own_piece[row]
-    present, record = np.unique(slab[row] * channels + channel // CHUNK, return_inverse=True)
+    present, record = np.unique(block[row] * channels + channel // CHUNK, return_inverse=True)
     masks = np.zeros(present.size, np.int32)
     np.bitwise_or.at(masks, record, np.int32(1) << bit.astype(np.int32))
     if np.unique(masks).size > MASKS:
@@ -129,36 +157,26 @@ def _dealt(pattern: Pattern, pieces: int, piece: int, turns: int) -> Chunks:
     has = (masks[:, None] >> np.arange(STEPS * pieces) & 1).astype(bool)
     counts = has.sum(axis=1)
     elements = int(counts.sum()) * piece * STEP
-    if elements > MAX_SIDE:
-        problem = f"{elements:,} weights with zeros"
-        raise PartitionError("graph", problem, f"at most {MAX_SIDE:,}")
+    check_elements(elements)
     product = np.cumsum(has).reshape(has.shape)[record, bit] - 1
     origins = np.full(elements, -1, np.int32)
     n = column[row]
     origins[product * piece * STEP + n // 8 * 64 + k // 4 * 32 + n % 8 * 4 + k % 4] = nonzeros
-    of_slab, of_chunk = np.divmod(present, channels)
+    of_block, of_chunk = np.divmod(present, channels)
     chunks = np.stack([of_chunk * CHUNK, np.cumsum(counts) - counts, counts, masks], axis=1)
     chunks = chunks.astype(np.int32)
-    slabs = -(-pattern.n_rows // (pieces * piece))
-    pointers = np.searchsorted(of_slab, np.arange(slabs + 1)).astype(np.int32)
+    blocks = -(-pattern.n_rows // (pieces * piece))
+    pointers = np.searchsorted(of_block, np.arange(blocks + 1)).astype(np.int32)
 
     # The same as tiles: filters of a piece follow each other in the order in which they are walked.
     of_product, bits = np.nonzero(has)
-    first_row = np.searchsorted(holder[order], of_slab[of_product] * pieces + bits % pieces)
-    senders = (of_chunk[of_product] * CHUNK + bits // pieces)[:, None] + STEPS * np.arange(STEP)
-    senders[senders >= pattern.shape[1]] = -1
-    by_tile = np.argsort(product, kind="stable")
-    inside = (permutation.inverse[row] - first_row[product]) * STEP + k
-    tiles = Tiles(
-        piece,
-        STEP,
-        of_slab[of_product],
-        first_row.astype(np.int32),
-        senders.astype(np.int32),
-        np.append(0, np.cumsum(np.bincount(product, minlength=bits.size))),
-        by_tile,
-        inside[by_tile].astype(np.int32),
+    first_row = np.searchsorted(
+        holder[permutation.order], of_block[of_product] * pieces + bits % pieces
     )
+    first_channel = of_chunk[of_product] * CHUNK + bits // pieces
+    columns = first_channel[:, None] + STEPS * np.arange(STEP)
+    inside = (permutation.inverse[row] - first_row[product]) * STEP + k
+    tiles = tiles_of(pattern, piece, of_block[of_product], first_row, columns, product, inside)
     for array in (pointers, chunks, origins):
         array.setflags(write=False)
     return Chunks(permutation, walked, pointers, chunks, origins, tiles, turns)
@@ -199,14 +217,10 @@ class Shape:
 
 @dataclass(frozen=True)
 class Cut:
-    """A pattern cut into blocks.
+    """A pattern in blocks, with the seconds that dealing took.
 
     Attributes
     ----------
-    shape : Shape
-    chunks : Chunks
-    seconds : dict of str to float
-        What dealing took.
     stage_bytes : int
         Shared memory of a chunk: its pixels and weights.
     at_once : int
@@ -221,20 +235,12 @@ class Cut:
 
 
 def chosen(graph: Graph, n_cols: int, settings: StridedSettings) -> Cut:
-    """Choose how blocks are cut, where it is not given, from what was recorded on one H200.
+    """Choose what settings leave open, from what was recorded on one H200.
 
     A block has as many filters as it can hold, so that it reads pixels once, or few times. Where
     there are not blocks enough for every SM, they have fewer pixels, and then fewer filters. It
     deals them into four pieces where that leaves out more than pieces as large as can be. A block
     that has an SM for itself has more chunks on chip.
-
-    Parameters
-    ----------
-    graph : Graph
-    n_cols : int
-        Pixels.
-    settings : StridedSettings
-        None where the rule chooses.
 
     Raises
     ------
@@ -246,23 +252,20 @@ def chosen(graph: Graph, n_cols: int, settings: StridedSettings) -> Cut:
     granted = settings.shared << 10
 
     def cut(filters: int, warpgroups: int) -> Cut:
-        wanted_pieces, piece = settings.pieces, settings.piece
-        rule = (-(-filters // MOST_PIECE), *([4] if filters > 64 else []))
-        tries = (
-            (wanted_pieces,)
-            if wanted_pieces
-            else (max(1, min(4, filters // piece)),)
-            if piece
-            else rule
-        )
+        if settings.pieces:
+            tries = [settings.pieces]
+        elif settings.piece:
+            tries = [max(1, min(4, filters // settings.piece))]
+        else:
+            tries = [-(-filters // MOST_PIECE), *([4] if filters > 64 else [])]
         deals = []
         for pieces in tries:
-            size = piece or max(16, min(MOST_PIECE, filters // pieces))
+            size = settings.piece or max(16, min(MOST_PIECE, filters // pieces))
             deals.append((pieces, size, *chunked(graph, pieces, size)))
-        pieces, piece, bests, seconds = min(deals, key=lambda registers: registers[2].origins.size)
+        pieces, piece, best, seconds = min(deals, key=lambda deal: deal[2].origins.size)
         warpgroups = settings.warpgroups or warpgroups
         shape = Shape(pieces, piece, warpgroups, settings.stages or 4)
-        stage = 4 * CHUNK * shape.pixels + 4 * STEP * parts * piece * bests.most
+        stage = 4 * CHUNK * shape.pixels + 4 * STEP * parts * piece * best.most
         threads = WARP_SIZE * GROUP_WARPS * warpgroups
         registers = REGISTERS[terms] + shape.filters // 2
         room = min(SM_REGISTERS // (threads * registers), SM_SHARED // (4 * stage + BLOCK_SHARED))
@@ -271,7 +274,7 @@ def chosen(graph: Graph, n_cols: int, settings: StridedSettings) -> Cut:
         if at_once == 1:
             most = max(3, min(6, granted // stage))
             shape = replace(shape, stages=settings.stages or most)
-        return Cut(shape, bests, seconds, stage, at_once)
+        return Cut(shape, best, seconds, stage, at_once)
 
     widest = next((n for n in (256, 128) if 2 * graph.n_rows > n), 64)
     for filters, warpgroups in ((256, 2), (256, 1), (128, 2), (128, 1), (64, 1)):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError
-from accelviz.graph import MAX_SIDE, Graph, Pattern, taken_over
+from accelviz.graph import Graph, Pattern
 from accelviz.ordering import Permutation
 from accelviz.plans.arithmetic import TERMS
 from accelviz.plans.fragments import TF32_CAPABILITY
@@ -28,10 +28,13 @@ from accelviz.strategies.convolution.strided_tiles import (
     SMS,
     STEP,
     SUMMARY,
+    check_elements,
+    in_order,
+    tiles_of,
 )
 from accelviz.strategies.windows import WindowStrategy
 from accelviz.tiles import Tiles
-from accelviz.workload import Workload
+from accelviz.workload import COLUMNS, Workload
 
 #: Filters of a warp, its fragments, the filters of one, and the channels of a product.
 WARP_FILTERS, FRAGMENTS, FRAGMENT_FILTERS, PRODUCT_CHANNELS = 64, 4, 16, 32
@@ -97,27 +100,21 @@ def products(
 
 
 def _products(pattern: Pattern, channels: int, filter_warps: int, channel_warps: int) -> Products:
-    filters = np.arange(pattern.n_rows)
-    warp_row, offset = np.divmod(filters, WARP_FILTERS)
+    warp_row, offset = np.divmod(np.arange(pattern.n_rows), WARP_FILTERS)
     slot, fragment = np.divmod(offset, FRAGMENTS)
-    order = np.lexsort((slot, fragment, warp_row)).astype(np.int32)
-    permutation = Permutation.trusted(taken_over(order))
-    walked, nonzeros = permutation.apply_to_pattern(pattern)
+    keys = slot, fragment, warp_row
+    permutation, walked, nonzeros, row, channel = in_order(pattern, keys)
 
-    row = order[np.repeat(filters, walked.degrees)]
-    channel = walked.column_indices.astype(np.int64)
     group, column = np.divmod(channel, PRODUCT_CHANNELS)
     warp_column, group = np.divmod(group, channels)
-    slab, warp = np.divmod(warp_row[row], filter_warps)
+    height, warp = np.divmod(warp_row[row], filter_warps)
     side, across = np.divmod(warp_column, channel_warps)
     sides = -(-pattern.shape[1] // (PRODUCT_CHANNELS * channels * channel_warps))
     warps = filter_warps * channel_warps
-    of_warp = (slab * sides + side) * warps + warp * channel_warps + across
+    of_warp = (height * sides + side) * warps + warp * channel_warps + across
     key = (of_warp * FRAGMENTS + fragment[row]) * channels + group
     present, product = np.unique(key, return_inverse=True)
-    if present.size * PRODUCT > MAX_SIDE:
-        problem = f"{present.size * PRODUCT:,} weights with zeros"
-        raise PartitionError("graph", problem, f"at most {MAX_SIDE:,}")
+    check_elements(present.size * PRODUCT)
     # Element (g + 8 h, 2 t + o) of the group's part i is that of lane 4 g + t, number 2 h + o.
     n, part = np.divmod(column, 4)
     lane = slot[row] % 8 * 4 + n // 2
@@ -131,26 +128,18 @@ def _products(pattern: Pattern, channels: int, filter_warps: int, channel_warps:
     index = block * warps + holder % warps
     np.bitwise_or.at(masks[:, 0], index, np.uint32(1) << bit.astype(np.uint32))
     masks[:, 1] = np.searchsorted(index, np.arange(masks.shape[0]))
-    corners = np.stack(
-        [
-            used // max(1, sides) * WARP_FILTERS * filter_warps,
-            used % max(1, sides) * PRODUCT_CHANNELS * channels * channel_warps,
-        ],
-        axis=1,
-    ).astype(np.int32)
+    high, wide = np.divmod(used, max(1, sides))
+    width = PRODUCT_CHANNELS * channels * channel_warps
+    corners = np.stack([high * WARP_FILTERS * filter_warps, wide * width], axis=1).astype(np.int32)
 
     # The same as tiles: filters of a fragment follow each other in the order of the walk.
-    position = (warp_row * FRAGMENTS + fragment)[order]
+    position = (warp_row * FRAGMENTS + fragment)[permutation.order]
     first_row = np.searchsorted(position, position[permutation.inverse[row]])
-    by_tile = np.argsort(product, kind="stable")
-    starts = np.append(0, np.cumsum(np.bincount(product, minlength=present.size)))
-    heads = by_tile[starts[:-1]]
-    senders = (channel[heads] - column[heads])[:, None] + np.arange(PRODUCT_CHANNELS)
-    senders[senders >= pattern.shape[1]] = -1
-    inside = (slot[row] * PRODUCT_CHANNELS + column)[by_tile].astype(np.int32)
-    tiles = Tiles(
-        *(FRAGMENT_FILTERS, PRODUCT_CHANNELS, block, first_row[heads].astype(np.int32)),
-        *(senders.astype(np.int32), starts, by_tile, inside),
+    _, heads = np.unique(product, return_index=True)
+    columns = (channel[heads] - column[heads])[:, None] + np.arange(PRODUCT_CHANNELS)
+    places_in_tile = slot[row] * PRODUCT_CHANNELS + column
+    tiles = tiles_of(
+        *(pattern, FRAGMENT_FILTERS, block, first_row[heads], columns, product, places_in_tile)
     )
     workload = _records(walked, index[product], warps)
     for array in (corners, masks, places):
@@ -183,19 +172,10 @@ class WeightSettings(Settings):
 
 
 def chosen(shape: tuple[int, int], n_cols: int, settings: WeightSettings) -> dict[str, int]:
-    """Choose how blocks are cut, where it is not given, from what was recorded on one H200.
+    """Choose what settings leave open, from what was recorded on one H200.
 
     Blocks of 128 filters by 128 channels read least. Where each has few chunks of pixels, they have
     half as many channels and take turns at pixels, so that there are fewer parts to add up.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Filters, channels.
-    n_cols : int
-        Pixels.
-    settings : WeightSettings
-        None where the rule chooses.
 
     Raises
     ------
@@ -229,10 +209,7 @@ def chosen(shape: tuple[int, int], n_cols: int, settings: WeightSettings) -> dic
 class StridedWeights(WindowStrategy):
     """A warp has 64 filters by some channels, and adds up their products of all pixels.
 
-    Of `arithmetic` see `strided_windows`. Further it takes `channels` (groups of 32 channels of a
-    warp, 1 or 2), `filter_warps` and `channel_warps` (warps side by side), `pixel_warps` (warps
-    that take turns at pixels), `pixels` (of a chunk), `stages` (chunks on chip) and `shares`
-    (blocks that share the pixels), which a rule chooses where they are None.
+    Of `arithmetic` see `strided_windows`.
     """
 
     operation = SCC_LAST_WEIGHTS
@@ -301,8 +278,7 @@ class StridedWeights(WindowStrategy):
         def slice_workload(start: int, stop: int) -> Workload:
             first, last = np.searchsorted(tiles.workload.block, (start, stop))
             records = slice(first, last)
-            names = tiles.workload.__dataclass_fields__
-            return Workload(*(tiles.workload[name][records] for name in names))
+            return Workload(*(tiles.workload[name][records] for name in COLUMNS))
 
         return Plan(
             Layout(

@@ -1,4 +1,4 @@
-"""Our own SDDMM: lane groups with runs of products, sums added up together."""
+"""Our own SDDMM: subwarps with runs of products, sums added up together."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BLOCK_THREADS = 128
 #: Columns of V that a lane has on their way at once, and most products, by the columns of a vector.
 COLUMNS_AT_ONCE, MOST_AT_ONCE = 32, {4: 4, 2: 4, 1: 8}
 #: Large matrices of long rows, whose neighboring products share rows of V in the L1: so many
-#: products to a group, one batch after the other, and smaller batches, which leave registers to
+#: products to a subwarp, one batch after the other, and smaller batches, which leave registers to
 #: more blocks.
 LONG_DEGREE, LONG_PRODUCTS = 12, 1 << 20
 LONG_GROUP, LONG_AT_ONCE = 8, 2
@@ -36,19 +36,19 @@ class LaneGroupSettings(Settings):
 
     lanes: int = setting(
         None,
-        "lanes of a group; more: a row of X in fewer turns, and fewer groups in a warp",
+        "lanes of a subwarp; more: a row in fewer turns, and fewer subwarps in a warp",
         choices=POWERS,
         tries=(4, 8, 16),
     )
     at_once: int = setting(
         None,
-        "products that a group computes at once; more: fewer sums over lanes, more registers",
+        "products that a subwarp computes at once; more: fewer sums over lanes, more registers",
         choices=POWERS,
         tries=(1, 2, 4, 8),
     )
     group_products: int = setting(
         None,
-        "products of a group, a batch after the other; more: fewer, longer groups",
+        "products of a subwarp, a batch after the other; more: fewer, longer ones",
         choices=POWERS,
         tries=(1, 2, 4, 8),
     )
@@ -60,7 +60,7 @@ class LaneGroupSettings(Settings):
         Raises
         ------
         PartitionError
-            If a group would compute more products at once than it has, or have more than lanes.
+            If a subwarp would compute more products at once than it has, or have more than lanes.
         """
         cover = self.cover(widths)
         lanes, at_once, products = cover.lanes, self.at_once, self.group_products
@@ -84,27 +84,25 @@ class LaneGroupSettings(Settings):
         return cover(widths["n_cols"], self.lanes, powers=True)
 
     def groups(self, widths: Widths) -> int:
-        """Return the groups of a block."""
+        """Return the subwarps of a block."""
         return self.block_threads // self.cover(widths).lanes
 
 
 class LaneGroups(Strategy):
-    """Groups of a few lanes have neighboring products; a batch of them is added up together.
+    """Subwarps have neighboring products; a batch of them is added up together.
 
-    All products cost the same, so the work is cut by products and not by rows. Each parameter is
-    None for the choice of a rule: `lanes` of a group, the products that it computes `at_once`, and
-    its `group_products`, powers of two up to 32 with at_once <= group_products <= lanes; but for
-    `block_threads` (a multiple of 32 up to 1,024).
+    All products cost the same, so the work is divided by products and not by rows. At most as many
+    are computed `at_once` as `group_products`, and those are at most as many as `lanes`.
     """
 
     operation = SDDMM
     name = "lane_groups"
-    summary = "our own: lane groups, runs of nonzeros, several sums reduced together"
-    worker = "lane group"
+    summary = "our own: subwarps, runs of nonzeros, several sums reduced together"
+    worker = "subwarp"
     Settings = LaneGroupSettings
 
     def build(self, graph: Graph, widths: Widths, settings: LaneGroupSettings) -> Plan:
-        """Spell out the rows of the nonzeros; give each group a run of products.
+        """Spell out the rows of the nonzeros; give each subwarp a run of products.
 
         Raises
         ------
@@ -114,11 +112,8 @@ class LaneGroups(Strategy):
         n_cols, heads = widths["n_cols"], widths["heads"]
         check_heads(graph, heads)
         rows, seconds = rows_of_nonzeros(graph)
-        lanes, run, groups = (
-            settings.cover(widths),
-            settings.group_products,
-            settings.groups(widths),
-        )
+        lanes, groups = settings.cover(widths), settings.groups(widths)
+        run = settings.group_products
         kernel = KernelSpec(
             file="sddmm/lane_groups.cu",
             entry="lane_groups",
@@ -152,7 +147,7 @@ class LaneGroups(Strategy):
         )
 
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
-        """Leave out what a group of the rule's lanes has no room for."""
+        """Leave out what a subwarp of the rule's lanes has no room for."""
         offered = super().choices(graph, n_cols)
         lanes = LaneGroupSettings().cover({"n_cols": n_cols}).lanes
         for name in ("at_once", "group_products"):
@@ -168,7 +163,7 @@ class LaneGroups(Strategy):
     def describe(
         self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
     ) -> Description:
-        """Name the runs, without atomics; a group has the columns of a head, a vector a lane."""
+        """Name the runs, without atomics; a subwarp has the columns of a head, a vector a lane."""
         lanes = settings.cover(widths)
         return Description(
             Products(settings.group_products, widths["heads"], settings.groups(widths), atomics=0),

@@ -82,12 +82,11 @@ class AccelGcnSettings(Settings):
 class AccelGCN(Strategy):
     """Rows of equal degree share a block, one int4 describes it, warps combine to span a row of X.
 
-    Section III of the paper. It takes `max_block_warps` (warps of a block, 1 to 32) and
-    `max_warp_nzs` (most nonzeros of a warp, 1 to 65,535); their product is deg_bound, the most
-    nonzeros one block handles. Two more take an idea away each, for the paper's ablations (section
-    IV-B and Table II): `partition="warp"` gives each warp metadata of its own and leaves the rows
-    in the caller's order (Figures 3b and 7), `combined_warp=False` lets each warp walk the columns
-    on its own (Figures 4a and 8).
+    Section III of the paper. deg_bound, `max_block_warps` x `max_warp_nzs`, is the most nonzeros
+    one block handles. Two settings take an idea away each, for the paper's ablations (section IV-B
+    and Table II): `partition="warp"` gives each warp metadata of its own and leaves the rows in the
+    caller's order (Figures 3b and 7), `combined_warp=False` lets each warp walk the columns on its
+    own (Figures 4a and 8).
     """
 
     operation = SPMM
@@ -104,27 +103,48 @@ class AccelGCN(Strategy):
         PartitionError
             If the graph has 2^31 nonzeros or more.
         """
-        max_block_warps = settings.max_block_warps
-        tiles, tile_columns = column_tiles(widths["n_cols"], widest_tile(max_block_warps))
+        setting, warps, clock = settings.blocks, settings.max_block_warps, Stopwatch()
+        tiles, tile_columns = column_tiles(widths["n_cols"], widest_tile(warps))
         config = {
-            "max_block_warps": max_block_warps,
+            "max_block_warps": warps,
             "tile_columns": tile_columns,
-            "shared_rows": shared_rows(max_block_warps),
+            "shared_rows": shared_rows(warps),
             "combined_warp": int(settings.combined_warp),
         }
-        partition = _block_level if settings.partition == "block" else _warp_level
-        layout, kernel, arrays, zero, seconds = partition(graph, settings.blocks, config)
-        assert layout.metadata is not None
-        per_block = 1 if settings.partition == "block" else max_block_warps
-        launch = LaunchConfig((-(-len(layout.metadata) // per_block), tiles, 1), max_block_warps)
+        if settings.partition == "block":
+            name, per_block = "accel_gcn", 1
+            rows, seconds = SortedRows.of(graph)
+            with clock.step("block partition"):
+                metadata = block_partition(rows.histogram, setting)
+                metadata.setflags(write=False)
+            layout = Layout(
+                graph.pattern,
+                partial(block_workload, metadata, setting),
+                *(rows.pattern, rows.permutation, rows.nonzero_order, metadata),
+            )
+            config |= {"deg_bound": setting.deg_bound, "info_field_bits": FIELD_BITS}
+            arrays = {"output_rows": rows.permutation.order, "columns": rows.pattern.column_indices}
+            sizes = {"n_cols": np.int32(widths["n_cols"])}
+            # Rows without a nonzero have no block, and parts of a split row add up in the output.
+            degrees = rows.histogram.degrees
+            zero = bool(degrees.size and (degrees[0] == 0 or degrees[-1] > setting.deg_bound))
+        else:  # a block is consecutive warps, the rows in the caller's order
+            name, per_block, seconds = "accel_gcn_warp", warps, {}
+            with clock.step("warp partition"):
+                metadata = warp_partition(graph.row_pointers, setting.max_warp_nzs)
+                metadata.setflags(write=False)
+            workload = partial(warp_workload, metadata, warps)
+            layout = Layout(graph.pattern, workload, metadata=metadata)
+            arrays = {"columns": graph.column_indices}
+            sizes = {"n_warps": np.int32(len(metadata)), "n_cols": np.int32(widths["n_cols"])}
+            zero = bool((graph.degrees == 0).any()) or cuts_rows(metadata, warps)
+        arguments = ("metadata", *arrays, "values", "X", "Y", *sizes)
+        launch = LaunchConfig((-(-len(metadata) // per_block), tiles, 1), warps)
         return Plan(
             layout,
-            (Call(launch, kernel),),
-            Buffers(
-                {"metadata": layout.metadata, **arrays, "n_cols": np.int32(widths["n_cols"])},
-                zero_outputs=("Y",) if zero else (),
-            ),
-            Provenance(self, graph.values, widths, settings, seconds),
+            (Call(launch, KernelSpec(f"spmm/{name}.cu", name, config, arguments)),),
+            Buffers({"metadata": metadata, **arrays, **sizes}, zero_outputs=("Y",) * zero),
+            Provenance(self, graph.values, widths, settings, {**seconds, **clock.seconds}),
         )
 
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
@@ -149,59 +169,6 @@ class AccelGCN(Strategy):
         if settings.partition == "block":
             return block_level_records(metadata, settings.blocks, lines)
         return warp_level_records(metadata, lines)
-
-
-#: What a partition gives: the layout, the kernel, its arrays besides metadata and columns of X,
-#: whether Y has to be zero, and the seconds that it took.
-_Partitioned = tuple[Layout, KernelSpec, dict[str, Any], bool, dict[str, float]]
-
-
-def _block_level(graph: Graph, setting: BlockSetting, config: dict[str, int]) -> _Partitioned:
-    """Sort by degree and describe each block (section III-C)."""
-    rows, sort_seconds = SortedRows.of(graph)
-    clock = Stopwatch()
-    with clock.step("block partition"):
-        metadata = block_partition(rows.histogram, setting)
-        metadata.setflags(write=False)
-    kernel = KernelSpec(
-        file="spmm/accel_gcn.cu",
-        entry="accel_gcn",
-        config={**config, "deg_bound": setting.deg_bound, "info_field_bits": FIELD_BITS},
-        arguments=("metadata", "output_rows", "columns", "values", "X", "Y", "n_cols"),
-    )
-    layout = Layout(
-        graph.pattern,
-        partial(block_workload, metadata, setting),
-        rows.pattern,
-        rows.permutation,
-        rows.nonzero_order,
-        metadata,
-    )
-    arrays = {"output_rows": rows.permutation.order, "columns": rows.pattern.column_indices}
-    # Rows without a nonzero have no block, and parts of a split row add up in the output.
-    degrees = rows.histogram.degrees
-    zero = bool(degrees.size and (degrees[0] == 0 or degrees[-1] > setting.deg_bound))
-    return layout, kernel, arrays, zero, {**sort_seconds, **clock.seconds}
-
-
-def _warp_level(graph: Graph, setting: BlockSetting, config: dict[str, int]) -> _Partitioned:
-    """Describe each warp, the rows in the caller's order; a block is consecutive warps."""
-    clock = Stopwatch()
-    with clock.step("warp partition"):
-        metadata = warp_partition(graph.row_pointers, setting.max_warp_nzs)
-        metadata.setflags(write=False)
-    kernel = KernelSpec(
-        file="spmm/accel_gcn_warp.cu",
-        entry="accel_gcn_warp",
-        config=config,
-        arguments=("metadata", "columns", "values", "X", "Y", "n_warps", "n_cols"),
-    )
-    warps = setting.max_block_warps
-    workload = partial(warp_workload, metadata, warps)
-    arrays = {"columns": graph.column_indices, "n_warps": np.int32(len(metadata))}
-    zero = bool((graph.degrees == 0).any()) or cuts_rows(metadata, warps)
-    layout = Layout(graph.pattern, workload, metadata=metadata)
-    return layout, kernel, arrays, zero, clock.seconds
 
 
 def shared_rows(max_block_warps: int) -> int:

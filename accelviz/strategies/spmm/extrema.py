@@ -10,14 +10,12 @@ import numba
 import numpy as np
 
 from accelviz.arrays import Floats
-from accelviz.graph import Graph, Pattern
-from accelviz.partition.row_split import row_workload
+from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
-from accelviz.plans.launch import Call, KernelSpec, LaunchConfig
-from accelviz.plans.operation import EPS32, FLOAT_BYTES, ROWS, SENDERS, Arrays, Traffic
-from accelviz.plans.plan import Buffers, Layout, Provenance, Widths
-from accelviz.plans.replay import Records, in_pieces
-from accelviz.strategies.blocks import BlockWarps, RowStrategy, csr_arrays
+from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, ROWS, Arrays, Traffic
+from accelviz.plans.plan import Widths
+from accelviz.plans.replay import rowwise
+from accelviz.strategies.blocks import RowStrategy
 from accelviz.strategies.spmm.operation import traffic
 
 #: Of a reduction: NumPy's function, the kernel's functor, and the sign that makes it a maximum.
@@ -39,17 +37,13 @@ def _reference(reduction: str, pattern: Pattern, inputs: Arrays) -> Mapping[str,
 
 def _replay(reduction: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Compare along the records of rows; see `Operation.replay`."""
-    records, sign = Records.by_row(plan), np.float32(REDUCTIONS[reduction][2])
+    sign = np.float32(REDUCTIONS[reduction][2])
 
-    def run(inputs: Arrays, outputs: Arrays) -> None:
-        arrays = inputs["X"], outputs["Y"], outputs["share"]
-        in_pieces(
-            lambda first, last: _reduce_rows(first, last, records.walk, sign, *arrays),
-            records,
-            arrays[0].shape[1],
-        )
+    def operands(inputs: Arrays, outputs: Arrays) -> tuple[tuple[Any, ...], int]:
+        X = inputs["X"]
+        return (sign, X, outputs["Y"], outputs["share"]), X.shape[1]
 
-    return run
+    return rowwise(plan, _reduce_rows, operands)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -77,7 +71,7 @@ def _traffic(pattern: Pattern, widths: Widths, element_bytes: int) -> Traffic:
     """Count bytes as of a sum, without the weights and with `share` beside Y."""
     streamed = traffic(pattern, widths, element_bytes).streamed
     streamed += FLOAT_BYTES * (widths["n_cols"] * pattern.n_rows - pattern.nnz)
-    return Traffic.of_senders(pattern, element_bytes * widths["n_cols"], streamed)
+    return Traffic.of_columns(pattern, element_bytes * widths["n_cols"], streamed)
 
 
 def extremum(reduction: str) -> Operation:
@@ -94,7 +88,7 @@ def extremum(reduction: str) -> Operation:
         name=f"spmm_{reduction}",
         formula=f"Y = the {reduction} of X over each row's nonzeros",
         widths={"n_cols": None},
-        inputs=(Operand("X", (SENDERS, "n_cols"), gathered=True),),
+        inputs=(Operand("X", (COLUMNS, "n_cols"), gathered=True),),
         outputs=(Operand("Y", (ROWS, "n_cols")), Operand("share", (ROWS, "n_cols"))),
         fastest="row_warp",
         reference=partial(_reference, reduction),
@@ -126,17 +120,12 @@ def _with_extrema(pattern: Pattern, inputs: Arrays) -> Arrays:
 
 def _gradient_replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Add up along the records of columns; see `Operation.replay`."""
-    records = Records.by_row(plan)
 
-    def run(inputs: Arrays, outputs: Arrays) -> None:
-        arrays = inputs["X"], inputs["Y"], inputs["dY"], outputs["dX"]
-        in_pieces(
-            lambda first, last: _gradient_rows(first, last, records.walk, *arrays),
-            records,
-            arrays[0].shape[1],
-        )
+    def operands(inputs: Arrays, outputs: Arrays) -> tuple[tuple[Any, ...], int]:
+        X = inputs["X"]
+        return (X, inputs["Y"], inputs["dY"], outputs["dX"]), X.shape[1]
 
-    return run
+    return rowwise(plan, _gradient_rows, operands)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -172,11 +161,11 @@ SPMM_EXTREMUM_GRADIENT = Operation(
     formula="dX[j] = the sum of dY[i] over j's nonzeros (i, j) with X[j] = Y[i]",
     widths={"n_cols": None},
     inputs=(
-        Operand("X", (SENDERS, "n_cols")),
+        Operand("X", (COLUMNS, "n_cols")),
         Operand("Y", (ROWS, "n_cols"), gathered=True),
         Operand("dY", (ROWS, "n_cols"), gathered=True),
     ),
-    outputs=(Operand("dX", (SENDERS, "n_cols")),),
+    outputs=(Operand("dX", (COLUMNS, "n_cols")),),
     fastest="row_warp",
     reference=_gradient_reference,
     replay=_gradient_replay,
@@ -188,31 +177,17 @@ SPMM_EXTREMUM_GRADIENT = Operation(
 
 
 class RowWarp(RowStrategy):
-    """A warp has a row, its lanes neighboring columns; it takes `block_warps` (1 to 32)."""
+    """A warp has a row, or a column, its lanes neighboring columns of the features."""
 
     name = "row_warp"
     summary = "a warp a row, lanes side by side in the columns"
+    file = "spmm/extrema.cu"
 
     def __init__(self, operation: Operation) -> None:
-        self.operation = operation
-
-    def build(self, graph: Graph, widths: Widths, settings: BlockWarps) -> Plan:
-        """Deal out the rows, or the columns."""
-        operation, block_warps = self.operation, settings.block_warps
-        walked = graph.transposed().graph if operation.by_sender else graph
-        entry = "extremum_gradient"
+        self.operation, self.entry = operation, "extremum_gradient"
         if operation.reduction != "sum":
-            entry = f"extremum<{REDUCTIONS[operation.reduction][1]}>"
-        arguments = ("row_pointers", "columns", *operation.operands, "n_rows", "n_cols")
-        kernel = KernelSpec("spmm/extrema.cu", entry, {"block_warps": block_warps}, arguments)
-        arrays = {**csr_arrays(walked, widths["n_cols"]), "n_rows": np.int32(walked.n_rows)}
-        return Plan(
-            Layout(
-                graph.pattern,
-                partial(row_workload, walked.row_pointers, 1, block_warps),
-                walked.pattern,
-            ),
-            (Call(LaunchConfig((-(-walked.n_rows // block_warps), 1, 1), block_warps), kernel),),
-            Buffers(arrays, zero_outputs=()),
-            Provenance(self, graph.values, widths, settings),
-        )
+            self.entry = f"extremum<{REDUCTIONS[operation.reduction][1]}>"
+
+    def lanes(self, widths: Widths) -> None:
+        """Return None: not known."""
+        return

@@ -10,9 +10,13 @@ import numpy as np
 from accelviz.errors import checked_integer
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition import neighbor_groups as bits
 from accelviz.partition.block_level import WORD_LIMIT
-from accelviz.partition.neighbor_groups import group_workload, neighbor_groups, warp_memory
+from accelviz.partition.neighbor_groups import (
+    FLAGS,
+    group_workload,
+    neighbor_groups,
+    warp_memory,
+)
 from accelviz.partition.warp_level import Runs
 from accelviz.plans.description import Description, LaneColumns
 from accelviz.plans.launch import (
@@ -138,13 +142,8 @@ def decide(
 def lane_vectors(n_cols: int, tile_columns: int, dw: int) -> tuple[int, int]:
     """Choose how a lane reads X: the columns of a vector, and the vectors it sums at a time.
 
-    Returns
-    -------
-    vector : int
-        1, 2 or 4 neighboring columns: as many as divide the columns of X, so that every row is
-        aligned, and leave no dimension worker without one.
-    vectors : int
-        At most 4 columns in all, and such that the walks over the group are even.
+    A vector divides the columns of X, so that every row is aligned, and leaves no dimension worker
+    without one. The vectors have at most 4 columns in all, and the walks over the group are even.
     """
     vector = next(v for v in VECTORS if v == 1 or (n_cols % v == 0 and tile_columns >= v * dw))
     steps = -(-tile_columns // (dw * vector))
@@ -178,10 +177,8 @@ class GnnAdvisorSettings(Settings):
 class GNNAdvisor(Strategy):
     """A warp handles a group of neighbors; groups of a row in one block add up in shared memory.
 
-    Chapter 3 of the thesis, sections 3.4 to 3.6. It takes `ngs` (most neighbors of a group, at
-    least 1, default 32), `dw` (dimension workers, the lanes of a warp that walk the columns, 1 to
-    32) and `block_warps` (warps of a block, 1 to 32); `decide`, the paper's Decider, chooses those
-    that are None, as the last two are by default.
+    Chapter 3 of the thesis, sections 3.4 to 3.6. `decide`, the paper's Decider, chooses settings
+    that are None.
     """
 
     operation = SPMM
@@ -217,11 +214,7 @@ class GNNAdvisor(Strategy):
                 "dimension_workers": decision.dw,
                 "vector": vector,
                 "lane_vectors": vectors,
-                "slot_mask": bits.SLOT_MASK,
-                "leader": bits.LEADER,
-                "shared": bits.SHARED,
-                "cut": bits.CUT,
-                "block_shares": bits.BLOCK_SHARES,
+                **FLAGS,
             },
             arguments=(
                 *("group_pointers", "metadata", "columns", "values", "X", "Y"),

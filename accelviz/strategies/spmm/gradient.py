@@ -7,56 +7,42 @@ from typing import Any
 
 import numba
 import numpy as np
+from scipy import sparse
 
-from accelviz.arrays import Floats, Ints, Longs
+from accelviz.arrays import Floats
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
-from accelviz.plans.operation import EPS32, FLOAT_BYTES, NONZEROS, ROWS, SENDERS, Arrays, Traffic
-from accelviz.plans.replay import Records, in_pieces
+from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, NONZEROS, ROWS, Arrays, Traffic
+from accelviz.plans.replay import rowwise
+from accelviz.strategies.exact import edge_dots
 
 
 def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
     """Multiply in float64; see `Operation.reference`. Sums are off as those of `spmm`."""
-    X, dY = inputs["X"], inputs["dY"]
-    dX, magnitude = np.zeros((2, *X.shape))
-    d_values, bound = np.zeros((2, pattern.nnz))
-    operands, sums = (inputs["values"], X, dY), (dX, magnitude, d_values, bound)
-    _exact_terms(pattern.row_pointers, pattern.column_indices, operands, sums)
+    X, dY, values = inputs["X"], inputs["dY"], inputs["values"]
+    dots = edge_dots(pattern, dY[:, None], X[:, None])
+    index = pattern.column_indices, pattern.row_pointers
+    dX, magnitude = (
+        sparse.csr_array((weights, *index), shape=pattern.shape).T @ gradient
+        for weights, gradient in ((values, dY), (np.abs(values), np.abs(dY)))
+    )
     degrees = np.bincount(pattern.column_indices, minlength=pattern.shape[1])
     return {
-        "d_values": (d_values, EPS32 * X.shape[1] * bound),
+        "d_values": (dots[0][:, 0], dots[1][:, 0]),
         "dX": (dX, EPS32 * degrees[:, None] * magnitude),
     }
 
 
-@numba.njit(cache=True, nogil=True)
-def _exact_terms(row_pointers: Longs, columns: Ints, operands: Any, sums: Any) -> None:
-    (values, X, dY), (dX, magnitude, d_values, bound) = operands, sums
-    for i in range(row_pointers.size - 1):
-        for k in range(row_pointers[i], row_pointers[i + 1]):
-            j = columns[k]
-            for c in range(X.shape[1]):
-                dX[j, c] += values[k] * dY[i, c]
-                magnitude[j, c] += abs(values[k] * dY[i, c])
-                d_values[k] += dY[i, c] * X[j, c]
-                bound[k] += abs(dY[i, c] * X[j, c])
-
-
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
-    """Follow the records of senders; see `Operation.replay`."""
-    records, order = Records.by_row(plan), plan.layout.nonzero_order
+    """Follow the records of columns; see `Operation.replay`."""
+    order = plan.layout.nonzero_order
 
-    def run(inputs: Arrays, outputs: Arrays) -> None:
+    def operands(inputs: Arrays, outputs: Arrays) -> tuple[tuple[Any, ...], int]:
         outputs["dX"][...] = 0
+        values, X, dY = inputs["values"], inputs["X"], inputs["dY"]
+        return (order, (values, X, dY), outputs["d_values"], outputs["dX"]), X.shape[1]
 
-        def piece(first: int, last: int) -> None:
-            operands = (inputs["values"], inputs["X"], inputs["dY"])
-            sums = outputs["d_values"], outputs["dX"]
-            _terms(first, last, records.walk, order, operands, *sums)
-
-        in_pieces(piece, records, inputs["X"].shape[1])
-
-    return run
+    return rowwise(plan, _terms, operands)
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
@@ -77,11 +63,11 @@ def _terms(
 
 
 def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
-    """Count bytes: dY gathered; of a nonzero its target, weight and gradient, of a sender X, dX."""
-    n_rows, n_senders = pattern.shape
+    """Count bytes: dY gathered; of a nonzero its row, weight and gradient, of a column X, dX."""
+    n_rows, n_columns = pattern.shape
     row = FLOAT_BYTES * widths["n_cols"]
-    streamed = 3 * FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (n_senders + 1)
-    streamed += 2 * row * n_senders
+    streamed = 3 * FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (n_columns + 1)
+    streamed += 2 * row * n_columns
     return Traffic(
         compulsory=streamed + row * int(np.count_nonzero(pattern.degrees)),
         gathered=row * pattern.nnz,
@@ -97,10 +83,10 @@ SPMM_GRADIENT = Operation(
     widths={"n_cols": None},
     inputs=(
         Operand("values", (NONZEROS,), weights=True),
-        Operand("X", (SENDERS, "n_cols")),
+        Operand("X", (COLUMNS, "n_cols")),
         Operand("dY", (ROWS, "n_cols"), gathered=True),
     ),
-    outputs=(Operand("d_values", (NONZEROS,)), Operand("dX", (SENDERS, "n_cols"))),
+    outputs=(Operand("d_values", (NONZEROS,)), Operand("dX", (COLUMNS, "n_cols"))),
     fastest="lane_groups",
     reference=reference,
     replay=replay,

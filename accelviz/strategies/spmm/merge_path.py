@@ -46,8 +46,7 @@ class MergePath(Strategy):
 
     Neither a hub nor a run of empty rows makes a warp late. Yang, Buluç and Owens (Euro-Par 2018)
     and MergePath-SpMM (Shan et al., ISPASS 2023) bring the scheme to SpMM; as in the latter, rows
-    cut between warps add up by atomics. It takes `items_per_thread` (1 to 64; a warp's share is 32
-    times as many rows plus nonzeros) and `block_warps` (warps of a block, 1 to 32).
+    cut between warps add up by atomics.
     """
 
     operation = SPMM

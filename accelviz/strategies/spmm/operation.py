@@ -15,8 +15,8 @@ from scipy import sparse
 from accelviz.arrays import Floats, Ints
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
-from accelviz.plans.operation import EPS32, FLOAT_BYTES, NONZEROS, ROWS, SENDERS, Arrays, Traffic
-from accelviz.plans.replay import Records, in_pieces
+from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, NONZEROS, ROWS, Arrays, Traffic
+from accelviz.plans.replay import rowwise
 
 #: Nonzeros of a piece that one thread multiplies at a time.
 _PIECE_NONZEROS = 1 << 20
@@ -64,22 +64,18 @@ def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> 
     row = element_bytes * widths["n_cols"]
     streamed = 2 * FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (pattern.n_rows + 1)
     streamed += FLOAT_BYTES * widths["n_cols"] * pattern.n_rows
-    return Traffic.of_senders(pattern, row, streamed)
+    return Traffic.of_columns(pattern, row, streamed)
 
 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Sum every record of the workload into its row; see `Operation.replay`."""
-    records, clears = Records.by_row(plan), "Y" in plan.zero_outputs
+    clears = "Y" in plan.zero_outputs
 
-    def run(inputs: Arrays, outputs: Arrays) -> None:
-        X, Y = inputs["X"], outputs["Y"]
+    def operands(inputs: Arrays, outputs: Arrays) -> tuple[tuple[Any, ...], int]:
+        X = inputs["X"]
+        return (inputs["values"], X, outputs["Y"], clears), X.shape[1]
 
-        def piece(first: int, last: int) -> None:
-            _sum_rows(first, last, records.walk, inputs["values"], X, Y, clears)
-
-        in_pieces(piece, records, X.shape[1])
-
-    return run
+    return rowwise(plan, _sum_rows, operands)
 
 
 # "contract" lets a multiply and an add fuse, as they do on a GPU; sums keep their order.
@@ -121,7 +117,7 @@ SPMM = Operation(
     widths={"n_cols": None},
     inputs=(
         Operand("values", (NONZEROS,), weights=True),
-        Operand("X", (SENDERS, "n_cols"), gathered=True),
+        Operand("X", (COLUMNS, "n_cols"), gathered=True),
     ),
     outputs=(Operand("Y", (ROWS, "n_cols")),),
     fastest="lane_groups",

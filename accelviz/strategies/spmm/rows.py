@@ -1,66 +1,82 @@
-"""What strategies of an SpMM share that walk the graph as it is, in the caller's order."""
+"""SpMM by rows as they come: the kernel a beginner writes, GraphBLAST's and GE-SpMM's."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from typing import ClassVar
 
-import numpy as np
-
-from accelviz.graph import Graph
-from accelviz.ordering import RowDegrees
-from accelviz.partition.row_split import RowSplit, row_workload
-from accelviz.plans.description import Description, LaneColumns
-from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Widths
-from accelviz.strategies import blocks
-from accelviz.strategies.blocks import block_warps_of, csr_arrays
+from accelviz.plans import LaneColumns, Widths
+from accelviz.plans.launch import WARP_SIZE
+from accelviz.strategies.blocks import BlockWarps, RowStrategy, block_warps_of
 from accelviz.strategies.spmm.operation import SPMM
 
+#: Columns of a lane of GE-SpMM where there are more than 32: the paper's coarsening factor.
+MERGED_COLUMNS = 2
 
-class BlockWarps(blocks.BlockWarps):
+
+class EightWarps(BlockWarps):
     """`block_warps` (warps of a block, 1 to 32)."""
 
     block_warps: int = block_warps_of(8, 16, 32)
 
 
-class RowStrategy(blocks.RowStrategy):
-    """The row split of an SpMM; a class says which columns a warp has."""
+class FourWarps(BlockWarps):
+    """`block_warps` (warps of a block, 1 to 32)."""
+
+    block_warps: int = block_warps_of(4, 16, 32)
+
+
+class RowThread(RowStrategy):
+    """A thread has a whole row: lanes wait for their warp's longest row, and read X apart."""
 
     operation = SPMM
-    Settings = BlockWarps
+    name = "row_thread"
+    summary = "the naive kernel: one thread a row"
+    file = "spmm/row_thread.cu"
+    Settings = EightWarps
+    rows_per_warp = WARP_SIZE
+
+    def lanes(self, widths: Widths) -> LaneColumns:
+        """Give a lane all columns."""
+        return LaneColumns(1, 1, widths["n_cols"])
+
+
+class GraphBLAST(RowStrategy):
+    """A warp multiplies a row, 32 columns at a time; its lanes load 32 nonzeros and share them.
+
+    The row split of Yang, Buluç and Owens (Euro-Par 2018).
+    """
+
+    operation = SPMM
+    name = "graphblast"
+    summary = "row split: a warp a row, nonzeros loaded together and broadcast by shuffles"
+    file = "spmm/graphblast.cu"
+    Settings: ClassVar[type[BlockWarps]] = FourWarps
 
     def columns(self, n_cols: int) -> tuple[int, Mapping[str, int]]:
-        """Return the tiles of columns and the kernel's constants besides `BLOCK_WARPS`."""
-        return 1, {}
+        """Give each warp a tile of 32 columns."""
+        return -(-n_cols // WARP_SIZE), {}
 
-    def build(self, graph: Graph, widths: Widths, settings: blocks.BlockWarps) -> Plan:
-        """Deal out the rows."""
-        tiles, config = self.columns(widths["n_cols"])
-        block_warps = settings.block_warps
-        n_blocks = -(-graph.n_rows // (self.rows_per_warp * block_warps))
-        kernel = KernelSpec(
-            file=f"spmm/{self.name}.cu",
-            entry=self.name,
-            config={"block_warps": block_warps, **config},
-            arguments=("row_pointers", "columns", "values", "X", "Y", "n_rows", "n_cols"),
-        )
-        workload = partial(row_workload, graph.row_pointers, self.rows_per_warp, block_warps)
-        arrays = {**csr_arrays(graph, widths["n_cols"]), "n_rows": np.int32(graph.n_rows)}
-        return Plan(
-            Layout(graph.pattern, workload),
-            (Call(LaunchConfig((n_blocks, tiles, 1), block_warps), kernel),),
-            Buffers(arrays, zero_outputs=()),
-            Provenance(self, graph.values, widths, settings),
-        )
-
-    def describe(
-        self, settings: blocks.BlockWarps, rows: RowDegrees, widths: Widths
-    ) -> Description:
-        """Spread a warp over a tile's columns, or give a lane all of them if it has a row."""
-        scheme = RowSplit(self.rows_per_warp, settings.block_warps)
-        if self.rows_per_warp == WARP_SIZE:
-            return Description(scheme, LaneColumns(1, 1, widths["n_cols"]))
+    def lanes(self, widths: Widths) -> LaneColumns:
+        """Spread a warp over a tile's columns."""
         _, config = self.columns(widths["n_cols"])
-        tile = WARP_SIZE * config.get("lane_columns", 1)
-        return Description(scheme, LaneColumns(WARP_SIZE, 1, tile))
+        return LaneColumns(WARP_SIZE, 1, WARP_SIZE * config.get("lane_columns", 1))
+
+
+class GeSpMM(GraphBLAST):
+    """A warp stages 32 nonzeros of its row in shared memory and uses each for 32 or 64 columns.
+
+    Coalesced row caching is the staging; coarse-grained warp merging lets one warp do the columns
+    of two, so that the nonzeros are loaded half as often (Huang et al., SC 2020). It takes
+    `block_warps` (warps of a block, 1 to 32).
+    """
+
+    name = "ge_spmm"
+    summary = "coalesced row caching and coarse-grained warp merging"
+    file = "spmm/ge_spmm.cu"
+    Settings = EightWarps
+
+    def columns(self, n_cols: int) -> tuple[int, Mapping[str, int]]:
+        """Give each warp a tile of 32 columns, or 64 where there are that many."""
+        merged = MERGED_COLUMNS if n_cols > WARP_SIZE else 1
+        return -(-n_cols // (WARP_SIZE * merged)), {"lane_columns": merged}

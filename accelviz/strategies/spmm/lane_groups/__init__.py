@@ -1,4 +1,4 @@
-"""Our own strategy: Accel-GCN's blocks for lane groups, nonzeros staged, no clearing of Y."""
+"""Our own strategy: Accel-GCN's blocks for subwarps, nonzeros staged, no zeroing of Y."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from accelviz.graph import Graph, Pattern, taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.ordering.local import is_local
 from accelviz.partition.block_level import FIELD_BITS
-from accelviz.partition.lane_groups import (
+from accelviz.partition.subwarps import (
     WORDS,
-    LanePartition,
+    SubwarpPartition,
     Subwarps,
-    lane_group_workload,
+    subwarp_workload,
 )
-from accelviz.plans.description import Description, LaneColumns
+from accelviz.plans import Description, LaneColumns, Strategy, Widths
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance
 from accelviz.strategies.lanes import VECTORS
 from accelviz.strategies.spmm.lane_groups.preprocessing import preprocess
 from accelviz.strategies.spmm.operation import SPMM
@@ -37,34 +37,22 @@ _RESERVED_BYTES, _SM_SHARED_BYTES = 1024, 228 * 1024
 
 
 class LaneGroups(Strategy):
-    """Groups of a few lanes have rows of equal degree; a block loads its nonzeros all at once.
+    """Subwarps have rows of equal degree; a block loads its nonzeros all at once.
 
-    Each parameter is None for the choice of a rule (`settings`):
-
-    - `group_nzs`: most nonzeros of a lane group (1 to 128); a longer row has several groups;
-    - `short_nzs`: most nonzeros of a group that takes several rows (1 to 128);
-    - `vector`: most columns that one load moves (1, 2 or 4; also 8 with 16-bit `storage`);
-    - `lanes`: lanes of a group (1 to 32);
-    - `slab`: most columns of a tile, which the blocks take one after the other;
-    - `at_once`: nonzeros whose loads of X a lane has in flight together (1 to 16);
-    - `blocks_per_sm`: blocks that an SM should have room for, which bounds the registers (1 to 32);
-
-    but for `block_threads` (a multiple of 32 up to 512), `stage` (whether a block loads its
-    nonzeros into shared memory first), `block_order` ("place", in the order in which the rows stand
-    in the graph, or "degree") and `storage`: with "float16" or "bfloat16" the features are rounded
-    beforehand, which is another problem, and sums and result stay float32.
+    `settings` has the rule. With `storage` "float16" or "bfloat16" the features are rounded
+    beforehand, which is another problem; sums and result stay float32.
     """
 
     operation = SPMM
     name = "lane_groups"
-    summary = "our own: lane groups, staged nonzeros, blocks in the order of the graph, no clearing"
+    summary = "our own: subwarps, staged nonzeros, blocks in the order of the graph, no zeroing"
     Settings = LaneGroupSettings
-    worker = "lane group"
+    worker = "subwarp"
     metadata_words = WORDS
     metadata_owner = "block"
 
     def build(self, graph: Graph, widths: Widths, settings: LaneGroupSettings) -> Plan:
-        """Sort the rows, and partition them into blocks of lane groups.
+        """Sort the rows, and partition them into blocks of subwarps.
 
         Raises
         ------
@@ -74,7 +62,9 @@ class LaneGroups(Strategy):
         _, look_seconds = local_order(graph)
         blocks = Blocks.of(settings, widths["n_cols"])
         in_place = settings.block_order == "place"
-        layout, partition, seconds = subwarp_layout(graph, blocks, in_place)
+        layout, partition, seconds = subwarp_layout(
+            graph, blocks.groups, blocks.short_nzs, in_place
+        )
         seconds = {**look_seconds, **seconds}
         provenance = Provenance(self, graph.values, widths, settings, seconds)
         return lane_groups_plan(layout, blocks, partition, provenance)
@@ -94,7 +84,7 @@ class LaneGroups(Strategy):
         return lane_groups_plan(
             Layout(
                 pattern,
-                lambda start, stop: lane_group_workload(metadata(), blocks.groups, start, stop),
+                lambda start, stop: subwarp_workload(metadata(), blocks.groups, start, stop),
                 nonzero_order=partition.nonzero_order,
                 metadata=partition.metadata,
                 workers_per_block=blocks.groups.max_block_warps,
@@ -106,10 +96,10 @@ class LaneGroups(Strategy):
 
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
         """Return the settings around the rule's that were the fastest of some graph."""
-        tiles = (n_cols, *(slab for slab in (64, 32) if slab < n_cols))
+        tiles = (n_cols, *(tile for tile in (64, 32) if tile < n_cols))
         order = ("blocks_per_sm", "at_once", "group_nzs", "short_nzs")
         return {
-            "slab": tiles if n_cols > 32 else (),
+            "column_tile": tiles if n_cols > 32 else (),
             **{name: self.parameters[name].tries for name in order},
             "block_order": ("place", "degree"),
         }
@@ -119,33 +109,32 @@ class LaneGroups(Strategy):
     ) -> LaneGroupSettings:
         """Ask the rule, which looks at the graph's size and order.
 
-        Degrees do not say whether the vertex order is local; where that matters, `slab` stays None.
+        Degrees do not say whether the order of the vertices is local; where that matters,
+        `column_tile` stays None.
         """
 
-        def is_local() -> bool | None:
+        def local() -> bool | None:
             return None if isinstance(graph, RowDegrees) else local_order(graph)[0]
 
-        return settings.resolved(widths["n_cols"], graph.shape, graph.nnz, is_local)
+        return settings.resolved(widths["n_cols"], graph.shape, graph.nnz, local)
 
     def describe(
         self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
     ) -> Description:
-        """Name the blocks; a group has the columns of a tile, a vector a lane."""
+        """Name the blocks; a subwarp has the columns of a tile, a vector a lane."""
         blocks = Blocks.of(settings, widths["n_cols"])
-        lanes = blocks.lanes
-        scheme = Subwarps(
-            blocks.groups.max_block_warps,
-            blocks.groups.max_warp_nzs,
-            blocks.short_nzs,
-            None if settings.slab is None else lanes.tiles,
-            int(settings.block_order == "place"),
-        )
+        lanes, groups = blocks.lanes, blocks.groups
+        tiles = None if settings.column_tile is None else lanes.tiles
+        sizes = groups.max_block_warps, groups.max_warp_nzs, blocks.short_nzs, tiles
         tile = lanes.vector * lanes.lanes * lanes.lane_vectors
-        return Description(scheme, LaneColumns(lanes.lanes, lanes.vector, tile))
+        return Description(
+            Subwarps(*sizes, int(settings.block_order == "place")),
+            LaneColumns(lanes.lanes, lanes.vector, tile),
+        )
 
 
 def lane_groups_plan(
-    layout: Layout, blocks: Blocks, partition: LanePartition, provenance: Provenance
+    layout: Layout, blocks: Blocks, partition: SubwarpPartition, provenance: Provenance
 ) -> Plan:
     """Return the plan of blocks that the host or the GPU has made of a pattern.
 
@@ -153,8 +142,8 @@ def lane_groups_plan(
     ----------
     layout : Layout
     blocks : Blocks
-    made : LanePartition
-        With the blocks' groups.
+    partition : SubwarpPartition
+        With the blocks' subwarps.
     provenance : Provenance
     """
     n_cols, settings = provenance.widths["n_cols"], blocks.settings

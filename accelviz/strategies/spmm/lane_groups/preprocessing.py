@@ -16,8 +16,8 @@ import numpy as np
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.graph import Pattern
 from accelviz.partition.block_level import FIELD_BITS, BlockSetting
-from accelviz.partition.lane_groups import LanePartition
 from accelviz.partition.nonzero_runs import check_numbers
+from accelviz.partition.subwarps import SubwarpPartition
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 
 #: The largest block there is: fewer blocks wait for each other.
@@ -46,7 +46,7 @@ PARAMETERS = {
 
 def preprocess(
     device: Any, pattern: Pattern, groups: BlockSetting, short_nzs: int, block_order: str = "place"
-) -> LanePartition:
+) -> SubwarpPartition:
     """Sort a pattern's rows on a device by degree, and describe the blocks of `lane_groups`.
 
     Parameters
@@ -62,7 +62,7 @@ def preprocess(
 
     Returns
     -------
-    LanePartition
+    SubwarpPartition
 
     Raises
     ------
@@ -86,7 +86,7 @@ def launch(
     short_nzs: int,
     block_order: str = "place",
     **defines: int,
-) -> Callable[[], LanePartition]:
+) -> Callable[[], SubwarpPartition]:
     """Launch the work of `preprocess`; what is returned waits for it."""
     n_rows, nnz = pattern.n_rows, pattern.nnz
     _check_array("row_pointers", pattern.row_pointers, np.int64, device)
@@ -126,10 +126,10 @@ def launch(
         arguments = {name: arrays[name] for name in PARAMETERS[entry]}
         device.launch(Call(config, spec(entry, **defines)), arguments)
 
-    def finish() -> LanePartition:
+    def finish() -> SubwarpPartition:
         blocks, cut_blocks = device.to_host(arrays["state"][BLOCKS]).tolist()
         made = (arrays[name] for name in ("output_rows", "columns", "nonzero_order"))
-        return LanePartition(arrays["metadata"][:blocks], cut_blocks, *made)
+        return SubwarpPartition(arrays["metadata"][:blocks], cut_blocks, *made)
 
     return finish
 
