@@ -128,8 +128,8 @@ def launch(
 
     def finish() -> SubwarpPartition:
         blocks, cut_blocks = device.to_host(arrays["state"][BLOCKS]).tolist()
-        made = (arrays[name] for name in ("output_rows", "columns", "nonzero_order"))
-        return SubwarpPartition(arrays["metadata"][:blocks], cut_blocks, *made)
+        others = (arrays[name] for name in ("output_rows", "columns", "nonzero_order"))
+        return SubwarpPartition(arrays["metadata"][:blocks], cut_blocks, *others)
 
     return finish
 
