@@ -60,7 +60,7 @@ def test_a_partition_needs_a_square_graph_and_its_package(monkeypatch):
         batches.partition(graph, 2)
     with pytest.raises(ArgumentError, match="parts: got 3.*1 to 2"):
         batches.partition(graph, 3)
-    with pytest.raises(ArgumentError, match="method: got 'best'"):
+    with pytest.raises(ArgumentError, match="method: there is no 'best'"):
         batches.partition(graph, 2, "best")
     with pytest.raises(ArgumentError, match="graph: 2 x 5"):
         batches.partition(graph_of_degrees([1, 2], 5), 1)

@@ -15,6 +15,7 @@ from accelviz.errors import ArgumentError, DeviceUnavailable
 from accelviz.layers import GAT, Products, train
 from accelviz.measure import random_inputs
 from accelviz.plans import Call, KernelSpec, LaunchConfig
+from accelviz.plans.launch import NO_TENSOR_MAP, TENSOR_MAP, TensorMap
 from accelviz.strategies import OPERATIONS
 from tests.graphs import graph_of_degrees
 
@@ -184,6 +185,34 @@ def test_a_launch_carries_pointers_and_numbers(monkeypatch):
     assert seen == [(77, [5, 2, 1, 128, 1, 1, 96], 11, each, 0) for each in cells]
     device.KernelLaunch(plan, Call(LaunchConfig((0, 1, 1), 4), spec))({}, 11)
     assert len(seen) == 2
+
+
+def test_a_tensor_map_is_passed_by_value(monkeypatch):
+    """The parameter's address is that of the structure, made of where the operand lies."""
+    seen = []
+
+    def launch(function, *sizes_and_parameters):
+        operand, structure = (ctypes.c_void_p * 2).from_address(sizes_and_parameters[-2])
+        words = (ctypes.c_uint64 * 16).from_address(structure)
+        seen.append((ctypes.c_uint64.from_address(operand).value, words[0], words[15]))
+
+    def described(array, tensor_map):
+        assert tensor_map.box == (32, 8)
+        return np.full(16, array.data.ptr + 1, np.uint64).view(TENSOR_MAP).reshape(())
+
+    driver = SimpleNamespace(launchKernel=launch)
+    fake = SimpleNamespace(cuda=SimpleNamespace(driver=driver))
+    kernel = SimpleNamespace(kernel=SimpleNamespace(ptr=77))
+    monkeypatch.setattr(device, "import_cupy", lambda: fake)
+    monkeypatch.setattr(device, "compiled", lambda *_, **__: (None, kernel))
+    monkeypatch.setattr(device, "tensor_map", described)
+    spec = KernelSpec("k.cu", "k", {}, ("A", "map_of_a"), "")
+    maps = {"map_of_a": TensorMap("A", (4, 8), (16,), (32, 8))}
+    plan = SimpleNamespace(arrays={"map_of_a": NO_TENSOR_MAP})
+    one = device.KernelLaunch(plan, Call(LaunchConfig((1, 1, 1), 1), spec, maps))
+    for address in (4096, 8192):
+        one({"A": Pointer(address)}, 11)
+    assert seen == [(address, address + 1, address + 1) for address in (4096, 8192)]
 
 
 def test_a_kernel_is_compiled_once_for_each_device(monkeypatch):

@@ -18,14 +18,7 @@ _SIDE, _WARPS = 32, 8
 
 
 def _chosen(device: str, array: Any) -> Device:
-    """Return the device that converts an array: of "auto", where it lies.
-
-    Raises
-    ------
-    ArgumentError
-        If it lies on another device than the one that is named.
-    DeviceUnavailable
-    """
+    """Return the device that converts an array: of "auto", where it lies."""
     holder = owner(array) or find_device("cpu")
     wanted = holder if device == "auto" else choose(device)
     wanted.require()

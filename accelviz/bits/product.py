@@ -15,9 +15,9 @@ from accelviz.bits.tensor import BitTensor, checked_tensor
 from accelviz.devices import choose, find_device, gpu_state
 from accelviz.devices.base import ready
 from accelviz.devices.cuda.compiler import is_of
-from accelviz.errors import ArgumentError, checked_type
+from accelviz.errors import ArgumentError, checked_choice, checked_type
 from accelviz.graph import Graph
-from accelviz.plans import Call, Plan
+from accelviz.plans import Call, Plan, Settings
 from accelviz.plans.program import Step
 from accelviz.strategies.bits import products
 from accelviz.strategies.bits.operation import Epilogue
@@ -115,10 +115,8 @@ def plan_product(
     B: BitTensor,
     algorithm: str | None = None,
     *,
-    jump: bool = True,
-    reuse: bool = True,
     finish: Finish | None = None,
-    warps: tuple[int, int] | None = None,
+    **settings: Any,
 ) -> Product:
     """Say how a product runs.
 
@@ -129,48 +127,39 @@ def plan_product(
     algorithm : str, optional
         One of `ALGORITHMS`. If not given, for large results of whole numbers "warpgroup" where
         this machine has a Hopper GPU, "tiled" where it has not; else "split".
-    jump : bool
-        Jump over tiles of A that are zero (section 2.4.3).
-    reuse : bool
-        Multiply a tile of A that is loaded by several planes of B (section 2.4.4). Without, which
-        "tiled", "split" and "paper" can, A is read again for each.
     finish : Finish, optional
         Of "split" and "paper" only.
-    warps : tuple of two int, optional
-        Of "tiled": the warps of a block along the rows and along the columns.
+    **settings
+        The algorithm's own: `jump` (over tiles of A that are zero, section 2.4.3), True if not
+        given; of "tiled", "split" and "paper" `reuse` (a tile of A that is loaded meets several
+        planes of B, section 2.4.4), True if not given; of "tiled" `warps_m` and `warps_n` (warps
+        of a block along the rows and along the columns).
 
     Raises
     ------
     ArgumentError
-        If the operands do not fit each other, a sum could pass 2^31, or there is no such algorithm.
+        If the operands do not fit each other, a sum could pass 2^31, or there is no such algorithm
+        or setting.
     PartitionError
-        If there are no such warps.
+        If a setting is out of range.
     """
     check(A, B, finish)
     if algorithm is None and finish is not None:
         algorithm = "split"
-    elif algorithm is None and warps is not None:
+    elif algorithm is None and not settings.keys().isdisjoint(("warps_m", "warps_n")):
         algorithm = "tiled"
     elif algorithm is None:
-        algorithm = _fastest(A.shape[0] * B.shape[1] * B.bits, reuse)
-    if algorithm not in ALGORITHMS:
-        known = ", ".join(ALGORITHMS)
-        raise ArgumentError("algorithm", f"there is no {algorithm!r}", known)
-    kind = products.ALGORITHMS[algorithm]
+        size, reuse = A.shape[0] * B.shape[1] * B.bits, settings.get("reuse", True)
+        algorithm = _fastest(size, reuse)
+    kind = products.ALGORITHMS[checked_choice("algorithm", algorithm, ALGORITHMS)]
     if finish is not None and not kind.finishes:
         raise ArgumentError("finish", f"{algorithm!r} leaves whole numbers", "'split' or 'paper'")
-    if warps is not None and "warps_m" not in kind.Settings.declared:
-        problem = f"of {algorithm!r}, whose blocks have one size"
-        raise ArgumentError("warps", problem, "algorithm='tiled'")
-    if not reuse and "reuse" not in kind.Settings.declared:
-        problem = f"{algorithm!r} has a loaded tile of A meet all planes"
-        raise ArgumentError("reuse", problem, "True")
-    settings: dict[str, Any] = {"jump": bool(jump), "reuse": bool(reuse)}
-    settings = {name: value for name, value in settings.items() if name in kind.Settings.declared}
-    settings |= zip(("warps_m", "warps_n"), warps or (), strict=False)
+    for name in settings.keys() - kind.Settings.declared.keys():
+        known = ", ".join(kind.Settings.declared)
+        raise ArgumentError(name, f"{algorithm!r} has no such setting", known)
     epilogue = finish.epilogue if finish is not None else None
     sizes = (*A.shape, B.shape[1]), (A.bits, B.bits)
-    return Product(_plan(*sizes, algorithm, epilogue, tuple(settings.items())), finish)
+    return Product(_plan(*sizes, algorithm, epilogue, kind.Settings(**settings)), finish)
 
 
 @functools.lru_cache(_MOST_PLANS)
@@ -179,16 +168,15 @@ def _plan(
     bits: tuple[int, int],
     algorithm: str,
     epilogue: Epilogue | None,
-    settings: tuple[tuple[str, Any], ...],
+    settings: Settings,
 ) -> Plan:
     """Plan a product of rows x inner x columns, whatever the operands hold."""
     strategy = products.ALGORITHMS[algorithm](epilogue)
     rows, inner, columns = shape
     pointers, no_column = np.zeros(rows + 1, np.int64), np.empty(0, np.int32)
     graph = Graph(pointers, no_column, np.empty(0, np.float32), (rows, inner), "any bits")
-    widths = {"n_cols": columns, "a_bits": bits[0], "b_bits": bits[1]}  # no column is fine here
-    resolved = strategy.resolve(strategy.Settings(**dict(settings)), graph, widths)
-    return strategy.build(graph, widths, resolved)
+    widths = {"n_cols": columns, "a_bits": bits[0], "b_bits": bits[1]}  # also without a column
+    return strategy.build(graph, widths, strategy.resolve(settings, graph, widths))
 
 
 def _fastest(size: int, reuse: bool) -> str:
@@ -204,9 +192,8 @@ def product(
     *,
     device: str = "auto",
     algorithm: str | None = None,
-    jump: bool = True,
-    reuse: bool = True,
     finish: Finish | None = None,
+    **settings: Any,
 ) -> Any:
     """Multiply two bit matrices, exactly; QGTC's `bitMM2Int`, and `bitMM2Bit` with `finish`.
 
@@ -216,7 +203,7 @@ def product(
     B : BitTensor, shape (K, columns), side "right"
     device : {"auto", "cuda", "cpu", "emulator"}
         "cpu" multiplies the whole numbers with NumPy; "emulator" runs the CUDA kernel.
-    algorithm, jump, reuse, finish
+    algorithm, finish, **settings
         As of `plan_product`.
 
     Returns
@@ -240,8 +227,7 @@ def product(
     array([[5],
            [3]], dtype=int32)
     """
-    planned = plan_product(A, B, algorithm, jump=jump, reuse=reuse, finish=finish)
-    return planned.run(A, B, device)
+    return plan_product(A, B, algorithm, finish=finish, **settings).run(A, B, device)
 
 
 def check(A: BitTensor, B: BitTensor, finish: Finish | None = None) -> None:

@@ -165,12 +165,7 @@ class BitTensor:
 
 
 def checked_tensor(name: str, tensor: Any) -> None:
-    """Refuse what is no BitTensor.
-
-    Raises
-    ------
-    ArgumentError
-    """
+    """Refuse what is no BitTensor, by an ArgumentError."""
     checked_type(name, tensor, BitTensor, "a BitTensor: pack, quantize")
 
 

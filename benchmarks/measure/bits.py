@@ -152,7 +152,7 @@ def table(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             for algorithm in bits.ALGORITHMS if width in (1, 4) else ALGORITHMS:
                 yield case.record(algorithm, jump=False)
             for m, k in ((4, 2), (2, 4), (2, 2)) if width == 1 and d == 1024 else ():
-                yield case.record("tiled", f"tiled {m}x{k}", jump=False, warps=(m, k))
+                yield case.record("tiled", f"tiled {m}x{k}", jump=False, warps_m=m, warps_n=k)
         yield case.int8()
 
 
@@ -225,22 +225,18 @@ def parts(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         seconds = time.perf_counter() - start
         cut = bits.batches.cut_edges(graph, part)
         batches = list(itertools.islice(bits.batches.batches(graph, part, PARTS_OF_BATCH), BATCHES))
-        jumped = []
+        shares: dict[str, list[float]] = {"jumped_8": [], f"jumped_{SIDE}": []}
         for i, batch in enumerate(batches):
-            n = batch.nodes.size
-            edges = np.nonzero(batch.A.levels())
+            n, edges = batch.nodes.size, np.nonzero(batch.A.levels())
             arrays[f"{name} {i}"] = np.stack([[n, n], *np.transpose(edges)]).astype(np.int32)
             for rows, width in ((8, 128), (SIDE, SPLIT_BITS)):
                 tiles = -(-n // rows) * -(-n // width)
                 used = np.unique(edges[0] // rows * n + edges[1] // width).size
-                jumped.append((rows, 1 - used / tiles))
-        shares = {
-            f"jumped_{rows}": round(float(np.mean([b for a, b in jumped if a == rows])), 4)
-            for rows in (8, SIDE)
-        }
+                shares[f"jumped_{rows}"].append(1 - used / tiles)
+        jumped = {column: round(float(np.mean(share)), 4) for column, share in shares.items()}
         nodes = round(float(np.mean([batch.nodes.size for batch in batches])), 1)
         cells = {"graph": name, "edges": graph.nnz, "cut": round(cut / graph.nnz, 4)}
-        yield cells | {"nodes": nodes, **shares, "metis_seconds": round(seconds, 2)}
+        yield cells | {"nodes": nodes, **jumped, "metis_seconds": round(seconds, 2)}
     np.savez_compressed(options.batches, **arrays)
 
 
@@ -249,29 +245,28 @@ def network(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     import torch
 
     arrays = np.load(options.batches)
-    for name in GRAPHS:
-        edges = [arrays[f"{name} {i}"] for i in range(BATCHES // 2)]
-        for model in bits.networks.MODELS:
-            times_of: dict[str, list[float]] = {}
-            for batch_edges in edges:
-                n, pairs = int(batch_edges[0, 0]), batch_edges[1:]
-                batch, nodes = batch_of(n, pairs)
-                with torch.no_grad():
-                    times_of.setdefault("pyg", []).append(pyg(model, nodes, pairs, options.repeats))
-                for width in (8, 4, 2):
-                    built = bits.networks.layers_of(model, FEATURES, CLASSES, width)
-                    network = Network(built, nodes.graph, Products(None, "cuda"))
-                    quantized = bits.networks.BitNetwork.of(network, nodes, width)
-                    X = quantized.features(nodes.features)
-                    run, logits = quantized.queued(batch, X)
-                    times = event_seconds(run, options.repeats, 3)
-                    if n <= CHECKED and width == 4:
-                        assert np.array_equal(logits.get(), quantized.run(batch, X, "cpu"))
-                    times_of.setdefault(str(width), []).append(float(np.median(times)))
-            for algorithm, times in times_of.items():
-                cells = {"graph": name, "model": model, "algorithm": algorithm}
-                us = round(float(np.mean(times)) * 1e6, 3)
-                yield cells | {"batches": len(times), "median_us": us}
+    for name, model in itertools.product(GRAPHS, bits.networks.MODELS):
+        times: dict[str, list[float]] = {"pyg": [], "8": [], "4": [], "2": []}
+        for i in range(BATCHES // 2):
+            edges = arrays[f"{name} {i}"]
+            n, pairs = int(edges[0, 0]), edges[1:]
+            batch, nodes = batch_of(n, pairs)
+            with torch.no_grad():
+                times["pyg"].append(pyg(model, nodes, pairs, options.repeats))
+            for width in (8, 4, 2):
+                built = bits.networks.layers_of(model, FEATURES, CLASSES, width)
+                network = Network(built, nodes.graph, Products(None, "cuda"))
+                quantized = bits.networks.BitNetwork.of(network, nodes, width)
+                X = quantized.features(nodes.features)
+                run, logits = quantized.queued(batch, X)
+                seconds = event_seconds(run, options.repeats, 3)
+                if n <= CHECKED and width == 4:
+                    assert np.array_equal(logits.get(), quantized.run(batch, X, "cpu"))
+                times[str(width)].append(float(np.median(seconds)))
+        for algorithm, seconds in times.items():
+            cells = {"graph": name, "model": model, "algorithm": algorithm}
+            us = round(float(np.mean(seconds)) * 1e6, 3)
+            yield cells | {"batches": len(seconds), "median_us": us}
 
 
 def batch_of(n: int, pairs: Any) -> tuple[bits.batches.Batch, NodeData]:

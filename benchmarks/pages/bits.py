@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 import pandas as pd
 
-from benchmarks.pages.document import Page, Results, machine, markdown, mean_of, table
+from benchmarks.pages.document import Page, machine, markdown, mean_of, table
 
 #: Table 2.3 of the thesis, RTX 3090: TFLOPs of 1, 2, 3 and 4 bits.
 PRINTED = {
@@ -171,26 +168,21 @@ def accuracy(rows: pd.DataFrame) -> str:
     return markdown(head, lines)
 
 
-def section(make: Callable[[pd.DataFrame], str], name: str) -> Callable[[Results], str]:
-    """Return a section of the page that is made of one recorded table."""
-    return lambda results: make(results[name])
-
-
 PAGES = [
     Page(
         "bits.md",
         {
-            "machine": section(machine, "bits-table-h200"),
-            "rates": section(rates, "bits-table-h200"),
-            "table": section(products, "bits-table-h200"),
-            "wide": section(wide, "bits-table-h200"),
-            "sizes": section(sizes, "bits-sizes-h200"),
-            "reuse": section(reuse, "bits-reuse-h200"),
-            "gather": section(gather, "bits-gather-h200"),
-            "density": section(density, "bits-density-h200"),
-            "network": section(network, "bits-network-h200"),
-            "parts": section(partial(table, PARTS), "bits-parts"),
-            "accuracy": section(accuracy, "bits-accuracy"),
+            "machine": lambda results: machine(results["bits-table-h200"]),
+            "rates": lambda results: rates(results["bits-table-h200"]),
+            "table": lambda results: products(results["bits-table-h200"]),
+            "wide": lambda results: wide(results["bits-table-h200"]),
+            "sizes": lambda results: sizes(results["bits-sizes-h200"]),
+            "reuse": lambda results: reuse(results["bits-reuse-h200"]),
+            "gather": lambda results: gather(results["bits-gather-h200"]),
+            "density": lambda results: density(results["bits-density-h200"]),
+            "network": lambda results: network(results["bits-network-h200"]),
+            "parts": lambda results: table(PARTS, results["bits-parts"]),
+            "accuracy": lambda results: accuracy(results["bits-accuracy"]),
         },
     )
 ]
