@@ -172,28 +172,29 @@ class Library:
             time.sleep(0.0005)
 
 
-def pretend(folder):
-    """Replace what needs a GPU in this process."""
-    runtime = SimpleNamespace(
-        deviceSynchronize=lambda: None,
-        CUDARuntimeError=RuntimeError,
-        getDeviceProperties=lambda gpu: {"uuid": bytes([gpu] * 16)},
-    )
+def pretended_cupy(device, zeros, empty, **runtime):
+    """Return what is used of CuPy, with a context of a device and functions of CUDA's runtime."""
+    runtime = {"deviceSynchronize": lambda: None, "CUDARuntimeError": RuntimeError, **runtime}
     cuda = SimpleNamespace(
-        Device=Device,
+        Device=device,
         Stream=Stream,
         Event=Event,
-        runtime=runtime,
+        runtime=SimpleNamespace(**runtime),
         UnownedMemory=lambda address, size, owner: address,
         MemoryPointer=lambda address, offset: address + offset,
         memory=SimpleNamespace(OutOfMemoryError=MemoryError),
     )
-    cupy = SimpleNamespace(
-        cuda=cuda,
-        ndarray=ndarray,
-        asarray=lambda array: array.view(Array),
+    asarray = lambda array: np.copy(array).view(Array)  # noqa: E731
+    return SimpleNamespace(cuda=cuda, ndarray=ndarray, asarray=asarray, zeros=zeros, empty=empty)
+
+
+def pretend(folder):
+    """Replace what needs a GPU in this process."""
+    cupy = pretended_cupy(
+        Device,
         zeros=lambda n, dtype: np.zeros(n, dtype).view(Array),
         empty=lambda n, dtype: np.full(n, 255, np.uint8).astype(dtype).view(Array),
+        getDeviceProperties=lambda gpu: {"uuid": bytes([gpu] * 16)},
     )
 
     def launched(self, step):

@@ -10,17 +10,13 @@ from accelviz import many_gpus
 from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.many_gpus import all_reduce, peers
 from tests.graphs import graph_of_degrees
-from tests.symmetric_on_host import Array, Event, Nccl, Stream
+from tests.symmetric_on_host import Array, Event, Nccl, pretended_cupy
 
 PROGRAM = many_gpus.plan(many_gpus.split(graph_of_degrees([1] * 9), 3), 8)
 
 
 class CudaError(RuntimeError):
     status = 0
-
-
-class OutOfMemoryError(MemoryError):
-    pass
 
 
 @pytest.fixture
@@ -40,22 +36,18 @@ def gpus(monkeypatch):
 
     def memory(size, dtype):
         if state.now[-1] in state.full:
-            raise OutOfMemoryError("Out of memory allocating 4 bytes")
+            raise MemoryError("Out of memory allocating 4 bytes")
         return np.zeros(size, dtype)
 
-    runtime = SimpleNamespace(
+    names = b"one", b"one", b"two"
+    cupy = pretended_cupy(
+        *(device, memory, memory),
         CUDARuntimeError=CudaError,
         deviceCanAccessPeer=lambda one, other: state.reads(one, other),
         deviceEnablePeerAccess=lambda other: None,
         deviceSynchronize=synchronize,
-        getDeviceProperties=lambda number: {
-            "name": [b"one", b"one", b"two"][number],
-            "uuid": bytes([number] * 16),
-        },
+        getDeviceProperties=lambda n: {"name": names[n], "uuid": bytes([n] * 16)},
     )
-    cuda = SimpleNamespace(runtime=runtime, Device=device, Stream=Stream, Event=Event)
-    cuda.memory = SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
-    cupy = SimpleNamespace(cuda=cuda, empty=memory, zeros=memory, asarray=np.copy)
     for module in (peers, all_reduce):
         monkeypatch.setattr(module, "import_cupy", lambda: cupy)
     state.nccl = Nccl()

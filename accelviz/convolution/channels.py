@@ -108,22 +108,19 @@ class ChannelMap:
 
     @cached_property
     def _order(self) -> npt.NDArray[np.int64]:
-        """Where in its window each of a filter's weights is, channels ascending."""
-        return taken_over(np.argsort(self.windows, axis=1))
+        """The weight, all filters' flat, that each nonzero of the graph has."""
+        filters = np.arange(self.out_channels)[:, None] * self.width
+        return taken_over((filters + np.argsort(self.windows, axis=1)).ravel())
 
     @cached_property
     def graph(self) -> Graph:
         """The pattern as a matrix of filters by channels, all weights 1; for `accelviz.plan`."""
-        columns = np.take_along_axis(self.windows, self._order, axis=1)
         pointers = np.arange(self.out_channels + 1, dtype=np.int64) * self.width
-        return Graph(
-            taken_over(pointers),
-            taken_over(columns.ravel()),
-            taken_over(np.ones(columns.size, np.float32)),
-            (self.out_channels, self.in_channels),
-            f"{self.name} {self.in_channels} to {self.out_channels}",
-            source="sliding channels",
-        )
+        columns, ones = self.windows.ravel()[self._order], np.ones(self.parameters, np.float32)
+        shape = self.out_channels, self.in_channels
+        name = f"{self.name} {self.in_channels} to {self.out_channels}"
+        arrays = taken_over(pointers), taken_over(columns), taken_over(ones)
+        return Graph(*arrays, shape, name, source="sliding channels")
 
     def values(self, weights: Any) -> Any:
         """Bring weights of shape (out_channels, width) into the graph's order, (nnz,).
@@ -139,7 +136,7 @@ class ChannelMap:
             If they have another shape.
         """
         self._check(weights)
-        return weights.ravel()[self._flat(self._order)]
+        return weights.ravel()[self._order]
 
     def _check(self, weights: Any) -> None:
         shape = (self.out_channels, self.width)
@@ -150,11 +147,7 @@ class ChannelMap:
 
     def weights(self, values: Any) -> Any:
         """Bring values in the graph's order back into shape (out_channels, width)."""
-        back = np.argsort(self._order, axis=1)
-        return values[self._flat(back)].reshape(self.out_channels, self.width)
-
-    def _flat(self, order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return (order + np.arange(self.out_channels)[:, None] * self.width).ravel()
+        return values[np.argsort(self._order)].reshape(self.out_channels, self.width)
 
     def dense(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the masked dense matrix, (out_channels, in_channels); raises as `values`."""

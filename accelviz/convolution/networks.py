@@ -185,12 +185,12 @@ class Network:
 
     @property
     def total_gain(self) -> float:
-        """The sum of all of them."""
+        """The sum of the gains of all stages."""
         return sum(map(sum, self.gains()))
 
 
 def unit_gains(stage: Stage, units: int, alpha: float = ALPHA) -> list[float]:
-    """Return the gains of a stage's units but the first, if it had so many.
+    """Return the gains of a stage's units but the first, for a number of units.
 
     Whatever the unit, it widens the field by two pixels and reads all channels.
     """
@@ -200,9 +200,10 @@ def unit_gains(stage: Stage, units: int, alpha: float = ALPHA) -> list[float]:
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the organizer: what is done to which stage, counted from 0, and what comes of it.
+    """A step of the organizer: a unit moves from stage `source` to stage `target`, from 0 on.
 
-    `target` is None where the unit is removed.
+    `target` is None if the unit is removed. `lost` and `gained` are the gains of the unit, and
+    `depths` the units of each stage after the step.
     """
 
     source: int
@@ -278,7 +279,7 @@ def _network(
     stem: tuple[int, int, int] = (0, 0, 1),
     **more: Any,
 ) -> Network:
-    """Return a network whose stages halve the sides, from so many pixels on."""
+    """Return a network whose stages halve the sides, from `width` pixels on."""
     before = [stem[1] or 3, *(UNITS[unit] * count for count in channels[:-1])]
     sizes = zip(before, channels, depths, strict=True)
     stages = tuple(Stage(width >> number, *size) for number, size in enumerate(sizes))

@@ -19,8 +19,7 @@ from accelviz.errors import ArgumentError, checked_choice, checked_integer
 
 #: The chapter's alpha of Equation 7.7.
 ALPHA = 3.0
-#: What a kernel does to channels: all of them, one each, those of a group, a sliding window, or
-#: only another order.
+#: Kinds of kernels. Each reads all channels, one, a group or a sliding window, or reorders them.
 KINDS = ("conv", "pw", "dw", "gc", "gpw", "rpw", "shuffle")
 
 

@@ -22,8 +22,8 @@ from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.plans.program import Program, Step
 from accelviz.plans.storage import STORAGE_BYTES
 
-#: A product beside a fetch takes this share of the fetch's time longer, and the fetch takes so many
-#: times as long. Read off timelines of two H200.
+#: A product beside a fetch takes 0.16 of the fetch's time longer, the fetch 1.35 times as long. Read
+#: off timelines of two H200.
 _PRODUCT_LATER, _FETCH_SLOWER = 0.16, 1.35
 
 
@@ -69,7 +69,7 @@ class Rates:
     network: float = 50e9
 
     def link_rate(self, row_bytes: float) -> float:
-        """Return the link's rate for rows of so many bytes, in bytes per second."""
+        """Return the link's rate for rows of `row_bytes`, in bytes per second."""
         return _between(self.link, row_bytes)
 
     def gather_rate(self, row_bytes: float, table_bytes: float) -> float:
@@ -292,14 +292,14 @@ class _Model:
     devices_a_host: int
 
     def link_seconds(self, moved: float, rate: float) -> float:
-        """Return the seconds in which a device fetches so many bytes from all others."""
+        """Return the seconds in which a device fetches `moved` bytes from all others."""
         on_host = self.devices_a_host
         share = (on_host - 1) / (self.work.devices - 1)
         over_network = moved * (1 - share) * on_host / self.rates.network
         return max(moved * share / rate, over_network)
 
     def edge_seconds(self, count: float, columns: float, storage: str = "float32") -> float:
-        """Return the seconds of edges as on one device, whose table is larger."""
+        """Return the seconds of edges from a table, scaled from those on one device."""
         row_bytes, stored_bytes = (self.n_cols * STORAGE_BYTES[s] for s in ("float32", storage))
         whole = self.rates.gather_rate(row_bytes, self.work.nodes * row_bytes)
         smaller = self.rates.gather_rate(stored_bytes, columns * stored_bytes)
@@ -307,7 +307,7 @@ class _Model:
         return as_one * stored_bytes / row_bytes * (whole / smaller) ** 0.5
 
     def ours(self, device: int, pieces: int, first: int) -> list[tuple[Step, float]]:
-        """Return the steps of the halo scheme, the first of which has the number `first`."""
+        """Return the steps of the halo scheme, numbered from `first` on."""
         work, rates, n_cols = self.work, self.rates, self.n_cols
         remote, halo, rows = work.remote[device], work.halo[device], work.rows[device]
         row_bytes = n_cols * STORAGE_BYTES[self.storage]

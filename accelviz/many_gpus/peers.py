@@ -139,7 +139,7 @@ class Peers:
 
 
 class PeersProgram:
-    """A program whose kernels are compiled and whose memory is allocated.
+    """A program made ready: kernels compiled, memory allocated.
 
     Attributes
     ----------
@@ -254,7 +254,7 @@ class PeersProgram:
         self._end(stop)
 
     def _before(self, number: int) -> None:
-        """Do what a step of any device needs first; a barrier where processes share a program."""
+        """Prepare for a step of any device: a barrier where processes share a program."""
 
     def _copy_remote(self, step: Step, stream: Any) -> None:
         """Copy buffers that a step's kernel cannot read itself."""

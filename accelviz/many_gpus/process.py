@@ -1,4 +1,4 @@
-"""Several processes of one program, a GPU each: which one this is, and what the others have.
+"""Several processes of one program, a GPU each: the own rank, and values of all.
 
 `torchrun`, `mpirun` or `srun` starts the processes and ends them if one fails.
 """

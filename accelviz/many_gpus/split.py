@@ -27,7 +27,7 @@ from accelviz.ordering import ORDERS, Permutation, vertex_order
 from accelviz.ordering.community import metis_parts
 from accelviz.store import Stopwatch
 
-#: Most devices of a split, and of those whose memory a kernel can be told: a host has 8 GPUs.
+#: Most devices of a split; kernels take as many pointers, because a host has 8 GPUs.
 MOST_DEVICES = 8
 WORD_BITS = 32
 
@@ -135,7 +135,7 @@ class Part:
 
 
 def word_shift(n_devices: int) -> int:
-    """Return how many bits of a halo word the row has; the owner has those above."""
+    """Return the number of bits that the row has in a halo word; the owner has the upper ones."""
     return WORD_BITS - max(1, (n_devices - 1).bit_length())
 
 

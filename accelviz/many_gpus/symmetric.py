@@ -164,7 +164,7 @@ class SymmetricProgram(PeersProgram):
         return sorted({name for step in steps for name in self.program.remote(step)})
 
     def _far(self, device: int) -> list[str]:
-        """Return those of them to which it has no pointers."""
+        """Return the buffers of other hosts that a device reads: it has no pointers to them."""
         a_host, buffers = self.gpus.devices_a_host, self.program.buffers
         names = self._read_by(device)
         return [n for n in names if buffers[n].device // a_host != device // a_host]
@@ -183,7 +183,7 @@ class SymmetricProgram(PeersProgram):
         return address
 
     def _allocated(self, name: str, size: int) -> int:
-        """Return symmetric memory of so many bytes, in all processes at once."""
+        """Return `size` bytes of symmetric memory, in all processes at once."""
         address = int(self.gpus.library.malloc(max(size, 16)))
         if not address:
             problem = f"there are no {size:,} bytes of symmetric memory for {name!r} of "

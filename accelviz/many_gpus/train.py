@@ -28,7 +28,7 @@ from accelviz.many_gpus.split import Split, split
 from accelviz.many_gpus.symmetric import Symmetric
 from accelviz.plans.program import buffer_name
 
-#: Models whose only sparse operation is a product with a matrix that never changes.
+#: Models with one sparse operation: the product with a constant matrix.
 MODELS = ("gcn", "gin", "sage")
 
 
@@ -56,24 +56,18 @@ class Collective:
     """
 
     def __init__(self, n_threads: int) -> None:
-        self._barrier = threading.Barrier(n_threads)
+        self._barrier = threading.Barrier(n_threads, self._act)
         self._values: list[Any] = [None] * n_threads
-        self._results: Sequence[Any] = ()
         self.error: BaseException | None = None
+
+    def _act(self) -> None:
+        self._results = self._work(self._values)
 
     def __call__(self, index: int, value: Any, work: Callable[[list[Any]], Sequence[Any]]) -> Any:
         """Call `work` with the values of all threads in one of them; return result `index`."""
-        self._values[index] = value
-        if self._barrier.wait() == 0:
-            try:
-                self._results = work(self._values)
-            except BaseException as error:
-                self.abort(error)
-                raise
-        self._barrier.wait()
-        result = self._results[index]
-        self._barrier.wait()  # a later call may replace the results from here on
-        return result
+        self._values[index], self._work = value, work
+        self._barrier.wait()  # the next call replaces the results once all threads have theirs
+        return self._results[index]
 
     def abort(self, error: BaseException) -> None:
         """End all threads that wait, or will."""
@@ -142,14 +136,14 @@ class _Devices:
         return results
 
     def all_gather(self, parts: list[npt.NDArray[np.float32]]) -> list[npt.NDArray[np.float32]]:
-        """Return the rows of all devices, given those of this process, on the host."""
+        """Return the rows of all devices on the host, given the rows of this process."""
         if isinstance(self.gpus, Symmetric):
             return self.gpus.process.all_gather(parts[0])
         return parts
 
 
 class SplitMatrix(Matrix):
-    """A device's rows of a matrix whose product needs all devices."""
+    """A device's rows of a matrix that all devices multiply together."""
 
     products: SplitProducts
 
@@ -162,7 +156,7 @@ class SplitMatrix(Matrix):
 
 
 class SplitProducts(Products):
-    """The products of one of several devices, whose matrices need all of them."""
+    """The products of one of several devices, made by all of them together."""
 
     def __init__(self, device: int, collective: Collective, devices: _Devices) -> None:
         super().__init__(None, "cpu" if devices.gpus is None else "cuda")

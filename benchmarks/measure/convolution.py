@@ -1,4 +1,4 @@
-"""Chapter 6 of the thesis on a GPU: sliding channels beside what the chapter leaves out.
+"""Times of chapter 6 on a GPU: sliding channels beside rivals that the chapter leaves out.
 
     python benchmarks/measure/convolution.py --output layers.csv
 
@@ -41,7 +41,7 @@ LAYERS = {
     "vgg16": ((64, 64, 32), (128, 128, 16), (256, 256, 8), (512, 512, 4), (512, 512, 2)),
     "mobilenet": ((64, 128, 56), (128, 128, 56), (256, 256, 28), (512, 512, 14), (1024, 1024, 7)),
 }
-#: What is measured, by value: network, batch, cg and co, and how many of the network's layers.
+#: Measurements, the most valuable first: network, batch, cg, co, and number of layers.
 CELLS = (
     *((name, 256, 2, 0.5, 5) for name in ("mobilenet", "vgg16")),
     ("mobilenet", 256, 8, 0.5, 4),
@@ -81,10 +81,10 @@ PASSES = {
     "d_input": ("scc_last", "dX"),
     "d_weights": ("scc_last_weights", "d_values"),
 }
-#: Most bytes of what a composition copies.
+#: Most bytes that a composition may copy.
 MOST_STACK = 8 << 30
 SAMPLE = 4096
-#: Pass, strategy, arithmetic, what to time, and the error.
+#: Pass, strategy, arithmetic, the function to time, and the error.
 Case = tuple[str, str, str, Callable[[], object], float]
 NO_ERROR = float("nan")
 
@@ -94,12 +94,12 @@ def main() -> None:
     record(layers(options.repeats), options.output, machine())
 
 
-#: Makes one object of equal sizes, whose pattern is looked through once.
+#: Makes one object for equal sizes, so that its pattern is analysed once.
 channel_map = functools.cache(ChannelMap)
 
 
 class Layer:
-    """A convolution with its operands on the GPU, in both layouts, and what is right."""
+    """A convolution with its operands on the GPU in both layouts, and its exact results."""
 
     def __init__(self, shape: tuple[int, int, int], batch: int, groups: int, overlap: float):
         before, after, side = shape
@@ -166,7 +166,7 @@ class Layer:
 
 
 def planned(graph: Graph, name: str, operation: str, settings: Row, **operands: Any) -> Any:
-    """Return what launches a plan, its outputs after a run, and what launches each kernel."""
+    """Return a function that launches a plan, its outputs after a run, and one for each kernel."""
     plan = accelviz.plan(graph, name, operation=operation, **settings)
     ready = find_device("cuda").prepare(plan)
     inputs, outputs = ready.inputs(ready.placed(operands)), ready.outputs()
@@ -224,7 +224,7 @@ def settings_of(
 
 
 def chapters(layer: Layer) -> Iterator[Case]:
-    """Check the chapter's kernels; of the channel stack only what fits in memory."""
+    """Check the chapter's kernels; a channel stack that does not fit in memory is left out."""
     graph, widths = layer.channels.graph, {"n_cols": layer.side**2, "images": layer.images}
     X, dY = layer.first(layer.X), layer.first(layer.dY)
     forward: list[tuple[str, Row]] = [("dsxplore", {}), ("channel_stack", {"cyclic": 1})]
@@ -247,7 +247,7 @@ def chapters(layer: Layer) -> Iterator[Case]:
 
 
 def rivals(layer: Layer) -> Iterator[Case]:
-    """PyTorch's, channels last; those that are other convolutions have no error."""
+    """Check PyTorch's convolutions, channels last; pointwise and grouped ones have no error."""
     channels = layer.channels
     X, dY, dense = (
         torch.as_tensor(array, device="cuda") for array in (layer.X, layer.dY, layer.dense)

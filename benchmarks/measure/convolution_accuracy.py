@@ -66,7 +66,7 @@ class Mixing(nn.Module):
 
 
 def he_normal(shape: Iterable[int], inputs: int) -> Any:
-    """Draw the weights of a layer with so many inputs."""
+    """Draw the weights of a layer with a number of inputs."""
     return torch.randn(*shape) * (2 / inputs) ** 0.5
 
 

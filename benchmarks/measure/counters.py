@@ -19,7 +19,7 @@ import accelviz
 from accelviz.measure.records import parameters_text
 from accelviz.plans import Plan
 
-#: What is counted, by the name it has in the table.
+#: Nsight Compute's counters by their column in the table.
 METRICS = {
     "instructions": "smsp__inst_executed.sum",
     "issue_active_pct": "smsp__issue_active.avg.pct_of_peak_sustained_active",

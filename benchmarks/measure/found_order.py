@@ -1,4 +1,4 @@
-"""Columns in no order, and the order that Rabbit finds for them: what it saves and what it costs.
+"""Savings and cost of Rabbit's order on graphs whose vertices come in no order.
 
 Takes twins whose ids are shuffled, finds Rabbit's order on the host, renumbers rows and columns,
 and times `lane_groups` and cuSPARSE on both, in one run. Finding the order is timed once, compiled
@@ -55,7 +55,7 @@ def measured(graphs: list[Graph], options: argparse.Namespace) -> pd.DataFrame:
 
 
 def summary(table: pd.DataFrame, before: Graph, after: Graph, seconds: float) -> str:
-    """Say in a line what the order saves at each column count, and after how many calls it pays."""
+    """Return a line with the times before and after, and the calls after which the order pays."""
     times = table.set_index(["strategy", "graph", "columns"])["median_us"]
     parts = []
     for n_cols in sorted(table["columns"].unique()):

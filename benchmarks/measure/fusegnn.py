@@ -62,7 +62,7 @@ METRICS = {
     "dram_read_mib": ("dram__bytes_read.sum", 2**-20),
     "dram_write_mib": ("dram__bytes_write.sum", 2**-20),
 }
-#: Graph, columns and strategies of which something is counted.
+#: Graph, columns and strategies whose launches are counted.
 COUNTED = (
     ("pubmed", 256, ("unfused_gas", "fusegnn_gas", "fusegnn_gar", "lane_groups")),
     ("reddit", 16, ("fusegnn_gar", "neugraph", "lane_groups")),
@@ -101,7 +101,7 @@ def seconds(work: Callable[[], Any], stream: Any = None) -> float:
 
 
 def conversion(graph: Graph) -> Callable[[], None]:
-    """Return what makes CSR and CSC of a COO in random order: a sort by each end, then pointers."""
+    """Return a function that makes CSR and CSC of a COO in random order, by sorting each end."""
     shuffled = np.random.default_rng(0).permutation(graph.nnz)
     rows = np.repeat(np.arange(graph.n_rows, dtype=np.int32), graph.degrees)[shuffled]
     ends = cupy.asarray(rows), cupy.asarray(graph.column_indices[shuffled])
@@ -240,7 +240,7 @@ def crossover(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def counted(graphs: list[str]) -> Iterator[tuple[str, int, Plan]]:
-    """Yield what is counted: graph, columns and plan."""
+    """Yield graph, columns and plan of each counted launch."""
     for name, n_cols, strategies in COUNTED:
         for strategy in strategies if name in graphs else ():
             yield name, n_cols, accelviz.plan(loaded(name), strategy, n_cols)

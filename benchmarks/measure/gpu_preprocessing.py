@@ -34,7 +34,7 @@ from accelviz.partition.subwarps import SubwarpPartition
 from accelviz.plans import Plan
 from accelviz.strategies.spmm.lane_groups import preprocessing
 
-#: What `partition` does between its waits; `count` and `place` come once for each pass of the sort.
+#: Steps of `partition` between its barriers; `count` and `place` come once a pass of the sort.
 SORT, REST = ("count", "place"), ("add up", "find blocks", "describe blocks")
 WARMUP, HOST_REPEATS = 3, 3
 GPU = find_device("cuda")
@@ -131,7 +131,7 @@ def wall_seconds(run: Callable[[], object], repeats: int) -> np.ndarray:
 
 
 def step_seconds(queue: Callable[[], Callable[[], object]], passes: int) -> dict[str, float]:
-    """Return the median time of each step between waits, those of all passes together."""
+    """Return the median time of each step, summed over the passes."""
     names = [*SORT * passes, *REST]
     module, _ = compiled(preprocessing.spec("partition", RECORD_STEPS=1), cooperative=True)
     recorded = cupy.ndarray(32, np.uint64, module.get_global("step_times"))

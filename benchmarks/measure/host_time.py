@@ -1,4 +1,4 @@
-"""What a call of `spmm` costs the host, beside an empty launch of CuPy and `torch.sparse.mm`.
+"""The host's time of a call of `spmm`, beside an empty launch of CuPy and `torch.sparse.mm`.
 
 Everything lies on the GPU and every plan is made. A time is the host's alone, of calls that do not
 wait for the GPU. The graph is small, so that the GPU is done before the host has the next call.
@@ -37,7 +37,7 @@ def main() -> None:
 def calls(
     device: Device, graph_name: str, n_cols: int
 ) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield what is timed: the first is the empty launch."""
+    """Yield the calls by name, the empty launch first."""
     graph = accelviz.load_graph(graph_name)
     X = device.to_device(features(graph.shape[1], n_cols))
     out = device.empty((graph.n_rows, n_cols))

@@ -31,9 +31,9 @@ from accelviz.measure.records import parameters_text
 from accelviz.plans.operation import EPS32
 from accelviz.plans.program import buffer_name
 
-#: Settings of MGG of which the better one is compared.
+#: Settings of MGG; the better one is compared.
 MGG = ({"ps": 16, "dist": 1, "wpb": 2}, {"ps": 32, "dist": 1, "wpb": 4})
-#: Figure, scheme and settings of what is varied on Collab's twin, shuffled.
+#: Figure, scheme and settings of each ablation, on Collab's twin, shuffled.
 VARIED: tuple[tuple[str, str, dict[str, Any]], ...] = (
     *(("ours", "halo", {"pieces": pieces}) for pieces in (1, 2)),
     ("all rows", "all_gather", {"pieces": 1}),
@@ -171,7 +171,7 @@ def case(
 
 
 def rates(gpus: many_gpus.Peers) -> Iterator[Row]:
-    """Measure the link, the gather at home, and what launches and barriers cost."""
+    """Measure the link, gathers at home, launches and barriers."""
     columns = (8, 16, 32, 64, 128, 256)
     fetches = [(d, blocks) for d in columns for blocks in (16, 32, 64, 128, 256)]
     rows = [1 << k for k in (13, 15, 17, 18, 19, 20, 22)]

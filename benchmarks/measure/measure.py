@@ -41,8 +41,8 @@ Case = str | tuple[str, dict[str, Any]]
 #: One thread a row takes seconds on the largest graphs, where it says nothing new; elsewhere two
 #: column counts show how far behind it is.
 ROW_THREAD, ROW_THREAD_NONZEROS, ROW_THREAD_COLUMNS = "row_thread", 20_000_000, (16, 64)
-#: Beside the fastest of cuSPARSE's algorithms those for CSR as most programs call them, without
-#: preprocessing, and the fastest of all without it; and GNNAdvisor with its Decider's groups.
+#: cuSPARSE's algorithms for CSR without preprocessing, as most programs call them, the fastest of
+#: them, and GNNAdvisor with its Decider's groups.
 VARIANTS: tuple[Case, ...] = (
     *(
         ("cusparse", {"algorithm": algorithm, "preprocess": False})
@@ -90,7 +90,7 @@ WARM_UP = "cora"
 
 @dataclass(frozen=True)
 class Study:
-    """What is measured on which graphs; `cases` None means every strategy of the operation."""
+    """Cases and graphs to measure; `cases` None stands for every strategy of the operation."""
 
     summary: str
     graphs: Sequence[str]
@@ -299,7 +299,7 @@ def runnable(cases: Sequence[Case], device: str, operation: str) -> list[Case]:
 def parts(
     study: Study, cases: Sequence[Case], columns: Sequence[int], nonzeros: int
 ) -> Iterator[tuple[list[Case], list[int]]]:
-    """Split the work by column counts into what one call measures: all of a ratio in one run."""
+    """Yield the cases and column counts of each call, so that a ratio lies in one run."""
     of_all = list(columns)
     if study.spares_row_thread:
         small = nonzeros < ROW_THREAD_NONZEROS
@@ -355,7 +355,7 @@ def forget_unfinished(
 
 
 def report(path: Path) -> None:
-    """Print what the CSV holds now, and what went wrong."""
+    """Print the size of the CSV and its problems."""
     if not path.exists():
         return
     table = pd.read_csv(path)
@@ -374,7 +374,7 @@ def prepare(names: Sequence[str], order: str, processes: int) -> None:
 
 
 def prepared(name: str, order: str) -> str:
-    """Make one graph, or read it if it is there, and say how long that took."""
+    """Make one graph, or read it if it is there; return a line with the time."""
     start = time.perf_counter()
     graph = opened(name, order, cache=True)
     return f"{graph.name}: {graph.nnz:,} nonzeros, {time.perf_counter() - start:.1f} s"

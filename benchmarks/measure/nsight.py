@@ -14,7 +14,7 @@ from accelviz.plans import Plan
 
 
 def launch(plans: Iterable[Plan]) -> None:
-    """Run plans once each on random inputs: what a script under `profile` does."""
+    """Run each plan once on random inputs, as a script under `profile` does."""
     for plan in plans:
         ready = find_device("cuda").prepare(plan)
         dense = measure.random_inputs(plan.operation, plan.pattern, plan.widths)

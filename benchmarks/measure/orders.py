@@ -1,4 +1,4 @@
-"""How long each vertex order takes, and what it does for the locality of the graph.
+"""Time of each vertex order, and the locality of the graph before and after.
 
 Times one call each, compiled beforehand, from the Graph to the Permutation. Locality is measured on
 P A P^T, rows and columns renumbered alike: the average edge span (AES), and the share of the
@@ -85,7 +85,7 @@ def show(graph: Graph, call: str, memory: bool) -> None:
 
 
 def shared_share(graph: Graph) -> float:
-    """Share of the nonzeros whose column the row before has too."""
+    """Return the share of the nonzeros whose column the row before has too."""
     pattern = graph.adjacency.astype(bool)
     return pattern[1:].multiply(pattern[:-1]).nnz / graph.nnz
 

@@ -1,4 +1,4 @@
-"""What 16-bit features cost in accuracy: products against float64 of the features before rounding.
+"""Errors of products of 16-bit features against float64 of the features before rounding.
 
 Random signed features and weights. The device hardly matters, as all sum in float32; where there is
 no GPU it is the CPU's replay of the same plan.

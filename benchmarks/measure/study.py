@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: options, rows written as they come, the host's clock."""
+"""Options, rows written as they come, and the host's clock, for the scripts of this folder."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def edge_index(graph: Graph) -> Any:
 
 
 def forget_torch() -> None:
-    """Give back what PyTorch's pool holds and nobody uses, and begin its peak anew."""
+    """Free unused memory of PyTorch's pool, and reset its peak."""
     import torch
 
     torch.cuda.empty_cache()
@@ -90,7 +90,7 @@ def full_machine(device: str = "cuda") -> Row:
 
 
 def record(rows: Iterable[Row], path: Path | None, about: Row | None = None) -> pd.DataFrame:
-    """Print each row and write all of them, with what is the same in all, as soon as it comes."""
+    """Print each row as it comes, and write all so far; `about` is added to each."""
     table: list[Row] = []
     for row in rows:
         table.append({**row, **(about or {})})

@@ -42,7 +42,7 @@ STRATEGIES = ("tc_gnn", "lane_groups", "cusparse")
 GRAPHS = ("cora", "pubmed", "facebook", "ca-astroph", "mit8", "collab", "amazon0601", "yelp")
 ACCURACY = "tensor-accuracy-h200.csv"
 TRAINED = ("--cases gcn:cora --seeds 10 --strategy", "--cases agnn:cora --seeds 5 --strategy")
-#: What `all` runs, and where it goes.
+#: The commands of `all`, and the files that they write.
 RUNS = {
     "tensor_cores.py tiles": "tensor-tiles.csv",
     "tensor_cores.py density --columns 16 128": "tensor-density-h200.csv",

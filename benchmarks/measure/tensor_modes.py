@@ -1,4 +1,4 @@
-"""SpMM and SDDMM by windows, in every arithmetic, beside what they are to beat: time and error.
+"""Time and error of SpMM and SDDMM by windows, in every arithmetic, beside their rivals.
 
     python benchmarks/measure/tensor_modes.py --output modes.csv
 
@@ -48,7 +48,7 @@ TILES: list[Case] = [
     for arithmetic in MODES
     for rows in ROWS_OF_WINDOWS
 ]
-#: What is timed, of each operation: strategies and their parameters.
+#: Strategies and parameters that are timed, by operation.
 CASES: dict[Operation, list[Case]] = {
     SPMM: [
         *(("cusparse", {}), ("lane_groups", {}), ("lane_groups", {"storage": "float16"})),
@@ -64,11 +64,11 @@ CASES: dict[Operation, list[Case]] = {
     ],
     SDDMM: [("cusparse", {}), ("lane_groups", {}), ("tc_gnn", {}), *TILES],
 }
-#: The largest error that each arithmetic may have. What is in 16 bits is so in every strategy.
+#: The largest error that each arithmetic may have.
 MOST_ERROR = {"float32": 1e-6, "3xtf32": 1e-6, "tf32": 1e-3, "float16": 1.2e-3}
-#: What rounding to float16 may add for each term: half of its least number, times at most 8.
+#: Error that rounding to float16 may add for each term: half of its least number, times at most 8.
 SMALLEST = 8 * 2.0**-25
-#: Nonzeros whose dot products are worked out in float64 at a time.
+#: Nonzeros whose dot products are computed in float64 at a time.
 CHUNK = 1 << 20
 #: Seconds of a run from which on three runs are enough.
 LONG = 0.02
@@ -93,7 +93,7 @@ def rows(names: list[str], columns: list[int], repeats: int) -> Iterator[Row]:
 
 
 def name_of(operation: Operation, strategy: str, parameters: dict[str, Any]) -> str:
-    """Return what `--only` calls a case."""
+    """Return the name of a case for `--only`."""
     kind = parameters.get("arithmetic", parameters.get("storage", "float32"))
     return f"{operation.name}:{strategy}:{kind}"
 
@@ -124,7 +124,7 @@ def prepared(name: str, columns: list[int]) -> tuple[Graph, Row]:
 
 
 def blocks(size: int) -> Graph:
-    """Make a graph whose rows have 48 columns of their own block of so many."""
+    """Make a graph whose rows have 48 random columns of their own block of `size`."""
     rng = np.random.default_rng(size)
     sets = np.argsort(rng.random((4096, size)), axis=1)[:, :DEGREE]
     columns = np.sort(sets[rng.integers(0, len(sets), ROWS)], axis=1)

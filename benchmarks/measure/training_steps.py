@@ -31,7 +31,7 @@ from accelviz.layers.products import Products
 from accelviz.layers.train import Run
 from accelviz.measure.records import hardware, source_commit
 
-#: What opens a graph; twins are kept on disk, as each form has a process.
+#: Arguments of load_graph; twins are kept on disk, as each form has a process.
 GRAPHS: dict[str, tuple[str, dict[str, Any]]] = {
     "cora": ("cora", {}),
     "pubmed": ("pubmed", {}),
@@ -121,7 +121,7 @@ def measured(graph: str, models: list[str], form: str, device: str) -> Iterator[
         del step, wait, peak
 
 
-#: A step, the wait for its end, and the peak of what the framework's pool holds of the device.
+#: A step, the wait for its end, and the peak of the framework's memory pool.
 Measured = tuple[Callable[[], Any], Callable[[], object], Callable[[], int]]
 
 

@@ -1,4 +1,4 @@
-"""What `tune` gains over the rule of `lane_groups`, and what the search costs.
+"""Gain of `tune` over the rule of `lane_groups`, and the cost of the search.
 
 Compiled kernels are kept by CuPy; a search on a machine that has compiled them before is shorter.
 

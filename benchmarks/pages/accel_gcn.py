@@ -1,4 +1,4 @@
-"""Figures 2, 5, 6, 7 and 8, Table II and Equation 1 of Accel-GCN beside what was measured here.
+"""Figures 2, 5, 6, 7 and 8, Table II and Equation 1 of Accel-GCN beside measurements here.
 
 Figure 2 and Equation 1 follow from the degrees alone. In the others every number is a ratio of
 medians inside one run; a graph's is the geometric mean over its column counts, that of all graphs
@@ -61,14 +61,14 @@ COMBINED_WARP = {
 METADATA_SHARE = 0.08
 #: Section III-A: Collab's largest degree is this many times greater than its average.
 LARGEST_DEGREE = 66
-#: What the systems are called in pictures, and which case of `measure.comparison` each is.
+#: Names of the systems in pictures, and their cases of `measure.comparison`.
 SYSTEMS = {
     "Accel-GCN": "accel_gcn",
     "GNNAdvisor": "gnnadvisor ngs=32",
     "GraphBLAST": "graphblast",
     "cuSPARSE": "cusparse algorithm=fastest preprocess=True",
 }
-#: Each line of Figure 5's table: the paper's name of the system, what is measured here, its case.
+#: Lines of Figure 5's table: the paper's name of the system, the variant measured here, its case.
 OPPONENTS = (
     ("cuSPARSE", ", fastest algorithm, preprocessed", SYSTEMS["cuSPARSE"]),
     ("cuSPARSE", ", fastest, not preprocessed", "cusparse algorithm=fastest preprocess=False"),
@@ -82,7 +82,7 @@ FULL = (32, 64, 96)
 PUBLISHED = "accel_gcn partition=block combined_warp=True"
 #: Without both ideas, which the paper does not show.
 NEITHER = "accel_gcn partition=warp combined_warp=False"
-#: Picture, idea, what it replaces, the case without it, and Table II.
+#: Picture, idea, the method that it replaces, the case without it, and Table II.
 IDEAS = (
     (
         *("figure7", "Block-level partition", "the warp-level partition"),
