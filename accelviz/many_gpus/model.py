@@ -22,8 +22,8 @@ from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.plans.program import Program, Step
 from accelviz.plans.storage import STORAGE_BYTES
 
-#: A product beside a fetch takes 0.16 of the fetch's time longer, the fetch 1.35 times as long. Read
-#: off timelines of two H200.
+#: A product beside a fetch takes 0.16 of the fetch's time longer, the fetch 1.35 times as long.
+#: Read off timelines of two H200.
 _PRODUCT_LATER, _FETCH_SLOWER = 0.16, 1.35
 
 
