@@ -1,10 +1,34 @@
-"""Correct CUDA kernels of many kinds, and mistakes for each of them."""
+"""Correct CUDA kernels of many kinds (`kernels/`), and mistakes for each of them (mistakes.toml).
 
-from . import atomics, images, matrices, networks, reductions, scans, sorts, sparse
-from .case import KERNELS, KINDS, Case, Kernel, Launch, Mistake, Seen
+A section of mistakes.toml is a kernel, and the module with the function that makes its launches.
+"""
 
-#: The modules with the kernels.
-FAMILIES = (reductions, scans, sorts, matrices, images, sparse, networks, atomics)
+import tomllib
+from pathlib import Path
+
+from . import arrays, dense, sparse
+from .case import KINDS, Case, Kernel, Launch, Mistake, Seen
+
+_HERE = Path(__file__).parent
+
+
+def _kernel(name, make, table):
+    entry, warps = table.pop("entry", name), tuple(table.pop("warps", (1, 2, 8)))
+    mistakes = [
+        Mistake(kind, **{key: tuple(x) if isinstance(x, list) else x for key, x in change.items()})
+        for kind, change in table.items()
+    ]
+    code = (_HERE / "kernels" / f"{name}.cu").read_text("utf-8")
+    return Kernel(name, code, make, tuple(mistakes), entry, warps)
+
+
+KERNELS = [
+    _kernel(name, getattr(module, name), table)
+    for module in (arrays, dense, sparse)
+    for name, table in tomllib.loads((_HERE / "mistakes.toml").read_text("utf-8"))[
+        module.__name__.rpartition(".")[2]
+    ].items()
+]
 CASES = [Case(kernel, mistake) for kernel in KERNELS for mistake in (None, *kernel.mistakes)]
 
-__all__ = ["CASES", "FAMILIES", "KERNELS", "KINDS", "Case", "Kernel", "Launch", "Mistake", "Seen"]
+__all__ = ["CASES", "KERNELS", "KINDS", "Case", "Kernel", "Launch", "Mistake", "Seen"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,8 @@ class Launch:
     """One call of a kernel, and what it has to find.
 
     `arguments` are arrays and NumPy scalars by the kernel's own names, in its order; `expected` has
-    the outputs. The content of those in `unwritten` is left to chance before the call.
+    the outputs. The content of those in `unwritten` is left to chance before the call. With
+    `too_few_bytes` of dynamic shared memory the kernel leaves it.
     """
 
     grid: tuple[int, ...] | int
@@ -65,20 +67,22 @@ class Launch:
     expected: Mapping[str, Any]
     unwritten: tuple[str, ...] = ()
     shared_bytes: int = 0
+    too_few_bytes: int = 0
     tolerance: float = 0.0
 
     def wrong(self, outputs: Mapping[str, Any]) -> list[str]:
         """Return the names of the outputs that differ from what is expected."""
+        close = partial(np.allclose, rtol=self.tolerance, atol=self.tolerance)
         return [
             name
             for name, expected in self.expected.items()
-            if not np.allclose(outputs[name], expected, rtol=self.tolerance, atol=self.tolerance)
+            if not close(np.ravel(outputs[name]), np.ravel(expected))
         ]
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A change of a kernel's text, or of its launch, that makes it wrong.
+    """A change of a kernel's text, or of its launch, that makes it wrong; see mistakes.toml.
 
     Attributes
     ----------
@@ -91,8 +95,8 @@ class Mistake:
         right, or computes something else by the rules.
     hangs : bool
         Whether a GPU may never come back from it.
-    launch : callable, optional
-        Makes the wrong launch of the right one.
+    unwritten : tuple of str
+        Outputs that the launch leaves to chance in place of those of the right one.
     """
 
     kind: str
@@ -100,7 +104,7 @@ class Mistake:
     new: str = ""
     wrong_from: int = 1
     hangs: bool = False
-    launch: Callable[[Launch], Launch] | None = None
+    unwritten: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,7 @@ class Kernel:
     make: Callable[[int, np.random.Generator], Launch]
     mistakes: tuple[Mistake, ...]
     entry: str
-    warps: tuple[int, ...] = field(default=(1, 2, 8))
+    warps: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -150,7 +154,11 @@ class Case:
     def launch(self, warps: int) -> Launch:
         """Make the call for a number of warps a block, the same each time."""
         launch = self.kernel.make(warps, np.random.default_rng(SEED + warps))
-        return self.mistake.launch(launch) if self.mistake and self.mistake.launch else launch
+        if self.mistake and self.mistake.kind == "too little dynamic shared memory":
+            return replace(launch, shared_bytes=launch.too_few_bytes)
+        if self.mistake and self.mistake.unwritten:
+            return replace(launch, unwritten=self.mistake.unwritten)
+        return launch
 
 
 @dataclass(frozen=True)
@@ -164,23 +172,17 @@ class Seen:
     first_seconds: float | str = ""
 
 
-#: Every kernel, filled as the families are imported.
-KERNELS: list[Kernel] = []
+F32, I32 = np.float32, np.int32
 
 
-def kernel(
-    code: str, *mistakes: Mistake, warps: tuple[int, ...] = (1, 2, 8), entry: str = ""
-) -> Callable[[Callable[[int, np.random.Generator], Launch]], Kernel]:
-    """Add a kernel to the corpus; the function below makes its launch and gives it its name."""
-
-    def add(make: Callable[[int, np.random.Generator], Launch]) -> Kernel:
-        name = make.__name__
-        KERNELS.append(Kernel(name, code.strip() + "\n", make, mistakes, entry or name, warps))
-        return KERNELS[-1]
-
-    return add
+def arguments(**values: Any) -> dict[str, Any]:
+    """Make a kernel's arguments: arrays become one-dimensional, Python's integers int32."""
+    return {
+        name: I32(value) if isinstance(value, int) else np.ravel(value) if np.ndim(value) else value
+        for name, value in values.items()
+    }
 
 
 def whole(random: np.random.Generator, *shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Make small whole numbers as floats, whose sums are exact in any order."""
-    return random.integers(-8, 9, shape).astype(np.float32)
+    return random.integers(-8, 9, shape).astype(F32)
