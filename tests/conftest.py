@@ -181,3 +181,14 @@ def file(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture
+def no_compiler(monkeypatch):
+    """Let no C++ compiler be found."""
+    from accelviz.emulator import compiler
+
+    monkeypatch.setattr(compiler, "_candidates", lambda: [["no-such-compiler"]])
+    compiler.find_compiler.cache_clear()
+    yield
+    compiler.find_compiler.cache_clear()

@@ -6,6 +6,8 @@ import resource
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,76 +16,16 @@ import accelviz
 from accelviz import emulate
 from accelviz.devices import find_device
 from accelviz.devices.emulator import EmulatorDevice
-from accelviz.emulator import build, compiler, library, process
+from accelviz.emulator import library, process
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from tests.compilers import needs_compiler
+from tests.kernels import source
 
 pytestmark = needs_compiler
 
 F = np.float32
 
-#: One kernel for what a launch may do to the process that runs it.
-CRASHES = """
-#include <cstdlib>
-#include <unistd.h>
-__constant__ float table[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-__device__ int counts[8] = {1, 1, 1, 1, 1, 1, 1, 1};
-__device__ int after[64];
-
-__device__ __noinline__ int deep(int n, int *below) {
-    int here = n;
-    return n == 0 ? *below : deep(n - 1, &here) + here;
-}
-__device__ __noinline__ float large(int i) {
-    float array[300000];
-    array[i] = i;
-    array[2 * i] = i;
-    return array[i / 2];
-}
-template <int N>
-__device__ float turned(const float *X) {
-    __shared__ float s[N];
-    s[threadIdx.x] = X[threadIdx.x];
-    __syncthreads();
-    return s[N - 1 - threadIdx.x];
-}
-__device__ inline float halved(const float *X) {
-    __shared__ float s[32];
-    s[threadIdx.x] = X[threadIdx.x] / 2;
-    return s[threadIdx.x];
-}
-
-__global__ void k(const float *X, float *Y, int which, long long i) {
-    float four[4] = {};
-    float *pointer = four;
-    const int *counted = counts;
-    const float *constants = table;
-    switch (which) {
-    case 0: for (int j = 0; j < i; ++j) four[j] = X[j]; Y[0] = four[3]; break;
-    case 1: for (int j = 0; j < i; ++j) pointer[j] = X[j % 32]; Y[0] = four[3]; break;
-    case 2: Y[0] = large(int(i)); break;
-    case 3: { int zero = 0; Y[0] = deep(int(i), &zero); } break;
-    case 4: exit(3);
-    case 5: abort();
-    case 6: _exit(0);
-    case 7: Y[0] = *reinterpret_cast<const float *>(i); break;
-    case 8: while (Y[0] == 0) {} break;
-    case 9: while (*static_cast<volatile float *>(Y) == 0) {} break;
-    case 10: Y[0] = table[i]; break;
-    case 11: Y[0] = constants[i]; break;
-    case 12: table[i] = 1; break;
-    case 13: Y[0] = counts[i]; break;
-    case 14: Y[0] = counted[i]; break;
-    case 15: Y[threadIdx.x] = turned<32>(X) + halved(X); break;
-    case 16: memcpy(Y, X, i); break;
-    case 17: memset(Y, 0, i); break;
-    case 18: Y[i] = X[0]; break;
-    case 19: Y[0] = X[unsigned(i)]; break;
-    case 21: after[threadIdx.x] = counts[0]++; break;
-    case 22: reinterpret_cast<void (*)()>(i)(); break;
-    }
-}
-"""
+CRASHES = source("crashes")
 
 
 def crash(which, i=0, **options):
@@ -127,42 +69,7 @@ def test_shared_memory_in_functions_and_templates_is_shared():
     np.testing.assert_array_equal(crash(15, threads=32), 31 - np.arange(32) + np.arange(32) / 2)
 
 
-#: As textbooks declare shared memory.
-TEXTBOOK = """
-#include <iostream>
-#include <chrono>
-#include <memory>  // in it, as in <iostream> of g++ 13, stands __attribute__((__noinline__))
-#include <random>
-namespace sums { static __shared__ float one; }  // {
-__shared__ float mine;
-static __device__ float ours;
-extern __shared__ float dynamic[];
-#define M 8
-template <typename T>
-__device__ __noinline__ T turned(T value) {
-    static __shared__ T s[4];
-    s[threadIdx.x] = value;
-    __syncthreads();
-    return s[3 - threadIdx.x];
-}
-__global__ void k(float X[M], float Y[M], bool all) {
-    __shared__ static float s[4];
-    if (threadIdx.x == 0) {
-        mine = blockIdx.x;
-        sums::one = 1;
-    }
-    __syncthreads();
-    s[threadIdx.x] = mine + sums::one;
-    Y[blockIdx.x * 4 + threadIdx.x] = turned(X[threadIdx.x]) + s[threadIdx.x];
-    if (all && threadIdx.x == 0) Y[blockIdx.x * 4] = ours++;
-}
-__global__ void forgetful(float *X) { dynamic[threadIdx.x] = X[threadIdx.x]; }
-__global__ void viewed(const unsigned *X, unsigned *Y) {
-    const dim3 three(*reinterpret_cast<const uint3 *>(&X[3 * threadIdx.x]));
-    Y[threadIdx.x] = three.z;
-}
-__global__ void unnamed(float *, float *) {}
-"""
+TEXTBOOK = source("textbook")
 
 
 def test_shared_variables_outside_of_functions_are_each_block_s_own():
@@ -214,10 +121,8 @@ def test_a_dim3_made_of_memory_is_read_as_memory_is():
         emulate(TEXTBOOK, 1, 4, np.arange(10, dtype=np.uint32), Y, kernel="viewed")
 
 
-def test_memcpy_and_memset_write_what_they_say():
-    Y = crash(16, 64)
-    np.testing.assert_array_equal(Y[:16], np.arange(16))
-    assert (Y[16:] == 0).all()
+def test_memcpy_writes_what_it_says():
+    np.testing.assert_array_equal(crash(16, 64), [*range(16)] + [0] * 16)
 
 
 @pytest.mark.parametrize("exponent", range(5, 42, 3))
@@ -270,86 +175,40 @@ def test_ctrl_c_ends_an_endless_loop(request):
 def test_two_threads_and_a_fork_emulate_at_once():
     graph = accelviz.load_graph("cora")
     X = accelviz.measure.features(graph.shape[1], 8)
-    right = accelviz.spmm(graph, X, device="emulator")
-    found = []
-    run = lambda: found.append(accelviz.spmm(graph, X, device="emulator"))  # noqa: E731
-    threads = [threading.Thread(target=run) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 3
-    for each in found:
-        np.testing.assert_array_equal(each, right)
+    expected = accelviz.spmm(graph, X, device="emulator")
+    is_right = lambda *_: np.array_equal(accelviz.spmm(graph, X, device="emulator"), expected)  # noqa: E731
+    with ThreadPoolExecutor(3) as pool:
+        assert [*pool.map(is_right, range(3))] == [True] * 3
     child = os.fork()
     if child == 0:
-        status = 1
         try:
-            status = int(not np.array_equal(accelviz.spmm(graph, X, device="emulator"), right))
+            os._exit(not is_right())
         finally:
-            os._exit(status)
+            os._exit(2)
     assert os.waitpid(child, 0)[1] == 0
-    np.testing.assert_array_equal(accelviz.spmm(graph, X, device="emulator"), right)
+    assert is_right()
 
 
-#: Every kind of parameter.
-TYPES = """
-#ifndef LENGTH
-#define LENGTH 1
-#endif
-struct Three { float x, y, z; };
-struct Pair { double value; int key; };
-__global__ void k(float *Y, const float *X, const int *n, const long long *wide,
-                  const float4 *vectors, Pair *pairs, unsigned char small, float scale,
-                  double exact, bool flag, const void *any) {
-    Y[0] = scale * X[0] + n[0] + wide[0] + small + flag + exact;
-    Y[1] = vectors[1].w;
-    if (any == nullptr) Y[2] = 7;
-    pairs[0].key = 3;
-}
-__global__ void grid(int *Y, int stride) {
-    const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
-    const int z = blockIdx.z * blockDim.z + threadIdx.z;
-    Y[(z * gridDim.y * blockDim.y + y) * stride + x] = 100 * z + 10 * y + x;
-}
-template <typename T, int N>
-__global__ void __launch_bounds__(64) filled(T *Y /* out, see (1) */, T value = T(3)) {
-    extern __shared__ T room[];
-    room[threadIdx.x] = value;
-    __syncthreads();
-    Y[threadIdx.x] = room[N - 1 - threadIdx.x];
-}
-__global__ void copied(Three *Y, const Three *X) { Y[threadIdx.x] = X[threadIdx.x]; }
-__global__ void printing(int *Y) { Y[0] = LENGTH; }
-"""
+TYPES = source("types")
 
 PAIR = np.dtype([("value", "f8"), ("key", "i4")], align=True)
 
 
 def arguments(**changed):
-    return {
-        "Y": np.zeros(4, F),
-        "X": np.ones(4, F),
-        "n": np.ones(1, np.int32),
-        "wide": np.ones(1, np.int64),
-        "vectors": np.arange(8, dtype=F),
-        "pairs": np.zeros(1, PAIR),
-        "small": 200,
-        "scale": 2,
-        "exact": 0.5,
-        "flag": True,
-        "any": None,
-        **changed,
-    }
+    arrays = {"Y": np.zeros(4, F), "X": np.ones(4, F), "n": np.ones(1, np.int32)}
+    arrays |= {"wide": np.ones(1, np.int64), "vectors": np.arange(8, dtype=F)}
+    arrays |= {"pairs": np.zeros(1, PAIR)}
+    numbers = {"small": 200, "scale": 2, "exact": 0.5, "flag": True, "any": None}
+    return arrays | numbers | changed
 
 
 def test_arguments_become_what_the_kernel_takes():
-    for given in (arguments(), arguments(scale=np.float64(2), small=np.int64(200), flag=1)):
-        made = emulate(TYPES, 1, 1, *given.values(), kernel="k")
-        assert made.keys() == {"Y", "pairs"}
-        assert made["Y"] is given["Y"]
-        assert given["Y"].tolist() == [2 + 1 + 1 + 200 + 1 + 0.5, 7, 7, 0]
-        assert given["pairs"]["key"] == [3]
+    for values in (arguments(), arguments(scale=np.float64(2), small=np.int64(200), flag=1)):
+        outputs = emulate(TYPES, 1, 1, *values.values(), kernel="k")
+        assert outputs.keys() == {"Y", "pairs"}
+        assert outputs["Y"] is values["Y"]
+        assert values["Y"].tolist() == [2 + 1 + 1 + 200 + 1 + 0.5, 7, 7, 0]
+        assert values["pairs"]["key"] == [3]
     reordered = dict(reversed(arguments().items()))
     assert emulate(TYPES, 1, 1, kernel="k", **reordered)["Y"][0] == 205.5
 
@@ -395,15 +254,15 @@ def test_an_output_must_be_writable_and_memory_of_its_own():
 
 
 def test_arguments_are_counted():
-    given = arguments()
+    values = arguments()
     with pytest.raises(ArgumentError, match=r"k: got 10 arguments, 'any' is missing.*float \*Y"):
-        emulate(TYPES, 1, 1, *list(given.values())[:-1], kernel="k")
+        emulate(TYPES, 1, 1, *list(values.values())[:-1], kernel="k")
     with pytest.raises(ArgumentError, match=r"got 12 arguments"):
-        emulate(TYPES, 1, 1, *given.values(), 1, kernel="k")
+        emulate(TYPES, 1, 1, *values.values(), 1, kernel="k")
     with pytest.raises(ArgumentError, match=r"no parameter 'Z'"):
-        emulate(TYPES, 1, 1, *given.values(), kernel="k", Z=1)
+        emulate(TYPES, 1, 1, *values.values(), kernel="k", Z=1)
     with pytest.raises(ArgumentError, match=r"'X' is given twice"):
-        emulate(TYPES, 1, 1, *given.values(), kernel="k", X=1)
+        emulate(TYPES, 1, 1, *values.values(), kernel="k", X=1)
 
 
 def test_blocks_and_grids_have_three_dimensions():
@@ -493,10 +352,7 @@ def test_a_plan_s_kernel_has_to_take_what_the_plan_gives():
     spec = plan.kernel
     code = re.sub(r"const float \*(__restrict__ )?values", r"const double *\1values", spec.source())
     assert code != spec.source()
-    import dataclasses
-
-    call = dataclasses.replace(plan.calls[0], kernel=dataclasses.replace(spec, code=code))
-    changed = dataclasses.replace(plan, calls=(call,))
+    changed = replace(plan, calls=(replace(plan.calls[0], kernel=replace(spec, code=code)),))
     X = np.ones((2708, 4), F)
     with pytest.raises(ArgumentError, match=r"values: an array of float32.*const double \*"):
         find_device("emulator").prepare(changed).run({"X": X})
@@ -523,23 +379,17 @@ def test_a_gpu_is_asked_for_by_its_name(monkeypatch):
 @pytest.mark.gpu
 def test_a_gpu_runs_the_same():
     Y = np.zeros((2, 4, 8), np.int32)
-    here = emulate(TYPES, (2, 2, 2), (4, 2), Y.copy(), 8, kernel="grid")["Y"]
-    there = emulate(TYPES, (2, 2, 2), (4, 2), Y, 8, kernel="grid", device="cuda")["Y"]
-    np.testing.assert_array_equal(here, there)
+    on_host = emulate(TYPES, (2, 2, 2), (4, 2), Y.copy(), 8, kernel="grid")["Y"]
+    on_gpu = emulate(TYPES, (2, 2, 2), (4, 2), Y, 8, kernel="grid", device="cuda")["Y"]
+    np.testing.assert_array_equal(on_host, on_gpu)
     assert Y.any()
-    Y = np.zeros(64, F)
-    emulate(TYPES, 1, 64, Y, 5, kernel="filled<float, 64>", shared_bytes=256, device="cuda")
-    assert (Y == 5).all()
+    options = {"kernel": "filled<float, 64>", "shared_bytes": 256, "device": "cuda"}
+    assert (emulate(TYPES, 1, 64, np.zeros(64, F), 5, **options)["Y"] == 5).all()
 
 
-def test_without_a_compiler_a_gpu_takes_numpy_s_numbers_only(monkeypatch):
-    monkeypatch.setattr(compiler, "_candidates", lambda: [["no-such-compiler"]])
-    build.find_compiler.cache_clear()
-    try:
-        with pytest.raises(DeviceUnavailable, match="no C\\+\\+ compiler was found"):
-            emulate(TYPES, 1, 1, np.zeros(4, np.int32), 1, kernel="grid")
-    finally:
-        build.find_compiler.cache_clear()
+def test_without_a_compiler_a_gpu_takes_numpy_s_numbers_only(no_compiler):
+    with pytest.raises(DeviceUnavailable, match="no C\\+\\+ compiler was found"):
+        emulate(TYPES, 1, 1, np.zeros(4, np.int32), 1, kernel="grid")
 
 
 def test_a_chosen_pointer_is_read_at_an_index_that_divides():
@@ -565,12 +415,10 @@ def test_many_arguments_where_the_stack_has_no_limit():
         __syncthreads();
         a0[threadIdx.x] = all[31 - threadIdx.x];
     }}"""
-    given = {name: np.full(32, i, F) for i, name in enumerate(names)}
-    process._close_idle()
+    values = {name: np.full(32, i, F) for i, name in enumerate(names)}
     resource.setrlimit(resource.RLIMIT_STACK, (limits[1], limits[1]))
     try:
-        emulate(code, 1, 32, **given)
+        emulate(code, 1, 32, **values)
     finally:
         resource.setrlimit(resource.RLIMIT_STACK, limits)
-        process._close_idle()
-    assert (given["a0"] == sum(range(40))).all()
+    assert (values["a0"] == sum(range(40))).all()

@@ -6,6 +6,7 @@ import pytest
 from accelviz.devices import emulate
 from accelviz.errors import ArgumentError, KernelError
 from tests.compilers import needs_compiler
+from tests.kernels import source
 
 pytestmark = needs_compiler
 
@@ -13,107 +14,12 @@ on_each_device = pytest.mark.parametrize(
     "device", ["emulator", pytest.param("cuda", marks=pytest.mark.gpu)]
 )
 
-TILED = """
-const int TILE = 16;
-__device__ float element(const float *A, int n, int row, int col) { return A[row * n + col]; }
-__global__ void matmul(const float *A, const float *B, float *C, int n) {
-    __shared__ float As[TILE][TILE];
-    __shared__ float Bs[TILE][TILE];
-    int tx = threadIdx.x, ty = threadIdx.y;
-    int row = blockIdx.y * TILE + ty, col = blockIdx.x * TILE + tx;
-    float sum = 0.0;
-    for (int m = 0; m < n / TILE; m++) {
-        As[ty][tx] = element(A, n, row, m * TILE + tx);
-        Bs[ty][tx] = element(B, n, m * TILE + ty, col);
-        __syncthreads();
-        #pragma unroll
-        for (int k = 0; k < TILE; k++) sum += As[ty][k] * Bs[k][tx];
-        __syncthreads();
-    }
-    C[row * n + col] = sum;
-}
-"""
-STENCIL = """
-#define RADIUS 2
-#define BLOCK_SIZE 64
-__constant__ float coefficients[2 * RADIUS + 1];
-__device__ int done;
-__global__ void stencil(const float *in, float *out) {
-    __shared__ float temp[BLOCK_SIZE + 2 * RADIUS];
-    int g = threadIdx.x + blockIdx.x * blockDim.x;
-    int l = threadIdx.x + RADIUS;
-    temp[l] = in[g + RADIUS];
-    if (threadIdx.x < RADIUS) {
-        temp[l - RADIUS] = in[g];
-        temp[l + BLOCK_SIZE] = in[g + RADIUS + BLOCK_SIZE];
-    }
-    __syncthreads();
-    float result = 0;
-    for (int offset = -RADIUS; offset <= RADIUS; offset++)
-        result += coefficients[offset + RADIUS] * temp[l + offset];
-    out[g] = result;
-    atomicAdd(&done, 1);
-}
-"""
-DOT = """
-#include <cooperative_groups.h>
-#include <cooperative_groups/reduce.h>
-using namespace cooperative_groups;
-__global__ void dot(const float *a, const float *b, float *result, int n) {
-    thread_block block = this_thread_block();
-    auto tile = tiled_partition<32>(block);
-    float sum = 0;
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-        sum += a[i] * b[i];
-    sum = reduce(tile, sum, plus<float>());
-    if (tile.thread_rank() == 0) atomicAdd(result, sum);
-}
-"""
-SORT = """
-__device__ void swap(float &a, float &b) { float t = a; a = b; b = t; }
-__global__ void bitonic_sort(float *values) {
-    extern __shared__ float s[];
-    unsigned int i = threadIdx.x;
-    s[i] = values[i];
-    __syncthreads();
-    for (int k = 2; k <= blockDim.x; k <<= 1)
-        for (int j = k >> 1; j > 0; j = j >> 1) {
-            unsigned int other = i ^ j;
-            if (other > i) {
-                if ((i & k) == 0) { if (s[i] > s[other]) swap(s[i], s[other]); }
-                else { if (s[i] < s[other]) swap(s[i], s[other]); }
-            }
-            __syncthreads();
-        }
-    values[i] = s[i];
-}
-"""
-SEARCH = """
-__global__ void search(const char *text, int n, const char *word, int m, int *found, int *count) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i > n - m) return;
-    for (int j = 0; j < m; j++) if (text[i + j] != word[j]) return;
-    found[atomicAdd(count, 1)] = i;
-}
-"""
-BODIES = """
-struct Body { float3 place; float mass; };
-struct World { float softening; int n; };
-namespace gravity {
-__device__ float distance(float3 a, float3 b) {
-    float3 d = make_float3(a.x - b.x, a.y - b.y, a.z - b.z);
-    return sqrtf(d.x * d.x + d.y * d.y + d.z * d.z);
-}
-__global__ void energy(Body *bodies, World world, float3 center, float *energies) {
-    int i = threadIdx.x;
-    float sum = distance(bodies[i].place, center);
-    for (int j = 0; j < world.n; j++)
-        if (j != i)
-            sum += bodies[j].mass / (distance(bodies[i].place, bodies[j].place) + world.softening);
-    energies[i] = sum;
-}
-}
-"""
+TILED = source("tiled")
+STENCIL = source("stencil")
+DOT = source("dot")
+SORT = source("sort")
+SEARCH = source("search")
+BODIES = source("bodies")
 random = np.random.default_rng(0)
 
 
@@ -137,10 +43,14 @@ def test_a_dot_product_with_groups_and_a_sort(device):
 
 
 def test_bytes_are_an_array_of_characters():
-    text, found, count = b"the quick fox and the dog", np.zeros(8, np.int32), np.zeros(1, np.int32)
-    emulate(SEARCH, 1, 64, text, len(text), b"the", 3, found, count)
+    text, matches, count = (
+        b"the quick fox and the dog",
+        np.zeros(8, np.int32),
+        np.zeros(1, np.int32),
+    )
+    emulate(SEARCH, 1, 64, text, len(text), b"the", 3, matches, count)
     assert count[0] == 2
-    assert {*found[:2]} == {0, 18}
+    assert {*matches[:2]} == {0, 18}
 
 
 @on_each_device
@@ -148,10 +58,10 @@ def test_symbols_fill_constants_and_return_device_variables(device):
     values, out = floats(132), np.zeros(128, np.float32)
     weights, done = np.array([1, 2, 3, 2, 1], np.float32), np.array([5], np.int32)
     symbols = {"coefficients": weights, "done": done}
-    given = emulate(STENCIL, 2, 64, values, out, symbols=symbols, device=device)
+    options = emulate(STENCIL, 2, 64, values, out, symbols=symbols, device=device)
     np.testing.assert_allclose(out, np.correlate(values, weights), rtol=1e-4, atol=1e-4)
     assert done[0] == 5 + 128
-    assert {*given} == {"out", "done"}
+    assert {*options} == {"out", "done"}
 
 
 def test_symbols_that_nobody_has_given_or_that_do_not_fit():
@@ -171,30 +81,23 @@ def test_symbols_that_nobody_has_given_or_that_do_not_fit():
 
 @on_each_device
 def test_vectors_and_structures_by_value_and_in_arrays_in_a_namespace(device):
-    body, world = (
-        np.dtype([("place", "f4", 3), ("mass", "f4")]),
-        np.dtype([("s", "f4"), ("n", "i4")]),
-    )
+    body = np.dtype([("place", "f4", 3), ("mass", "f4")])
+    world = np.dtype([("s", "f4"), ("n", "i4")])
     bodies, energies = np.zeros(8, body), np.zeros(8, np.float32)
     bodies["place"], bodies["mass"] = floats(8, 3), 2
-    given = {
-        "bodies": bodies,
-        "energies": energies,
-        "center": (1, 2, 3),
-        "kernel": "gravity::energy",
-        "device": device,
-    }
-    emulate(BODIES, 1, 8, world=np.array((0.5, 8), world), **given)
+    options = {"bodies": bodies, "energies": energies, "center": (1, 2, 3)}
+    options |= {"kernel": "gravity::energy", "device": device}
+    emulate(BODIES, 1, 8, world=np.array((0.5, 8), world), **options)
     apart = np.linalg.norm(bodies["place"][:, None] - bodies["place"], axis=2)
-    right = (2 / (apart + 0.5)).sum(1) - 2 / 0.5
-    right += np.linalg.norm(bodies["place"] - np.array([1, 2, 3]), axis=1)
-    np.testing.assert_allclose(energies, right, rtol=1e-4)
+    expected = (2 / (apart + 0.5)).sum(1) - 2 / 0.5
+    expected += np.linalg.norm(bodies["place"] - np.array([1, 2, 3]), axis=1)
+    np.testing.assert_allclose(energies, expected, rtol=1e-4)
     with pytest.raises(ArgumentError, match=r"8 bytes as of np.array.*`World world`"):
-        emulate(BODIES, 1, 8, world=(0.5, 8), **given)
+        emulate(BODIES, 1, 8, world=(0.5, 8), **options)
     with pytest.raises(ArgumentError, match=r"3 numbers of float32"):
-        emulate(BODIES, 1, 8, world=np.array((0.5, 8), world), **given | {"center": (1, 2)})
+        emulate(BODIES, 1, 8, world=np.array((0.5, 8), world), **options | {"center": (1, 2)})
     with pytest.raises(ArgumentError, match=r"no kernel 'enrgy'.*'gravity::energy'"):
-        emulate(BODIES, 1, 8, **given | {"kernel": "enrgy"})
+        emulate(BODIES, 1, 8, **options | {"kernel": "enrgy"})
 
 
 #: Statements before a kernel and in it, and what is said.

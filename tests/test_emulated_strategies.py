@@ -49,7 +49,7 @@ WIDE = {"isolated_ends": 1500, "degree_33": 1000, "hub_alone": 512}
 #: Each strategy has one of them in `make test`.
 WIDE_CASES = [
     (name, strategy)
-    for i, strategy in enumerate(each for each in KERNELS if each.operation in (SPMM, SDDMM))
+    for i, strategy in enumerate(kernel for kernel in KERNELS if kernel.operation in (SPMM, SDDMM))
     for name in [*WIDE][i % 3 :] + [*WIDE][: i % 3]
 ]
 
@@ -142,9 +142,9 @@ def test_no_kernel_reads_a_local_variable_that_it_has_not_written(strategy):
     """What the emulator does not look for in files of `kernels/`, it looks for in their text."""
     graph = weighted(GRAPHS["every_kind"]())
     plan = strategy.plan(graph, (3, 40)[KERNELS.index(strategy) % 2])
-    here, *then = (replace(part, calls=spelled_out(part.calls)) for part in plan.parts)
+    first, *then = (replace(part, calls=spelled_out(part.calls)) for part in plan.parts)
     case(graph, strategy.operation, **plan.widths).check(
-        replace(here, then=tuple(then)), find_device("emulator")
+        replace(first, then=tuple(then)), find_device("emulator")
     )
 
 
@@ -158,9 +158,7 @@ def test_unchecked_runs_are_timed():
     graph = accelviz.load_graph("cora")
     X = measure.features(graph.shape[1], 64)
     plan = accelviz.plan(graph)
-    checked, unchecked = (
-        EmulatorDevice(checked=checked).prepare(plan) for checked in (True, False)
-    )
-    results = [each.run({"X": X})["Y"] for each in (checked, unchecked)]
+    plans = [EmulatorDevice(checked=checked).prepare(plan) for checked in (True, False)]
+    results = [ready.run({"X": X})["Y"] for ready in plans]
     np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-5)
-    assert (unchecked.seconds({"X": X}, 2) > 0).all()
+    assert (plans[1].seconds({"X": X}, 2) > 0).all()

@@ -11,26 +11,33 @@ import pytest
 import accelviz
 from accelviz.devices import emulate, find_device
 from accelviz.devices.emulator import EmulatorDevice, on_host
-from accelviz.emulator import build, compiler
+from accelviz.emulator import build
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.measure import features
 from tests.compilers import needs_compiler
 from tests.graphs import MADE
+from tests.kernels import source
 
 pytestmark = needs_compiler
 
 
-def run(code, n=64, grid=1, warps=2, dynamic=0, seed=0, cleared=False):
-    """Run a kernel `k(const float *X, float *Y, int n)` on X = 0, 1, 2, ...; Y is NaN, or 0."""
+def launch(code, n=64, grid=1, warps=2, dynamic=0, seed=0, cleared=False, kernel="k"):
+    """Run a kernel `(const float *X, float *Y, int n)` on X = 0, 1, 2, ...; Y is NaN, or 0."""
     X = np.arange(n, dtype=np.float32)
     Y = np.zeros(n, np.float32) if cleared else np.full(n, np.nan, np.float32)
     options = {"shared_bytes": dynamic, "unwritten": () if cleared else ("Y",), "seed": seed}
-    emulate('#include "common.cuh"\n' + code, grid, 32 * warps, X, Y, n, **options)
+    emulate(code, grid, 32 * warps, X, Y, n, kernel=kernel, **options)
     return Y
 
 
-HEAD = 'extern "C" __global__ void k(const float *X, float *Y, int n) {\n'
-INDEX = "    const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+def run(body, **options):
+    """Launch statements of a thread i, which begin in line 4."""
+    code = f"""#include "common.cuh"
+extern "C" __global__ void k(const float *X, float *Y, int n) {{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+{body.strip()}
+}}"""
+    return launch(code, **options)
 
 
 def test_scratch_is_zero_before_each_launch_and_has_to_be_left_so():
@@ -39,286 +46,191 @@ def test_scratch_is_zero_before_each_launch_and_has_to_be_left_so():
     X = features(plan.pattern.shape[1], 3)
     ready = find_device("emulator").prepare(plan)
     np.testing.assert_array_equal(*(ready.run({"X": X})["Y"] for _ in range(2)))
-    source = plan.kernel.source()
+    text = plan.kernel.source()
     reset = "if (!is_last_block(is_last, arrived, block.parts)) return;"
-    assert reset in source
-    code = source.replace(reset, f"{reset} if (threadIdx.x == 0) *arrived = 1u;")
+    assert reset in text
+    code = text.replace(reset, f"{reset} if (threadIdx.x == 0) *arrived = 1u;")
     call = dataclasses.replace(plan.calls[0], kernel=dataclasses.replace(plan.kernel, code=code))
     dirty = dataclasses.replace(plan, calls=(call,))
-    with pytest.raises(
-        KernelError, match="leaves 'arrivals' of the zeroed workspace other than zero"
-    ):
+    with pytest.raises(KernelError, match="leaves 'arrivals' of the zeroed workspace other than"):
         find_device("emulator").prepare(dirty).run({"X": X})
 
 
-def test_indices_and_guards():
-    code = HEAD + INDEX + "    if (i < n) Y[i] = X[i] + 1.0f;\n}"
-    Y = run(code, n=100, grid=2)
-    np.testing.assert_array_equal(Y, np.arange(100) + 1)
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_barriers_and_shared_memory(seed):
-    code = (
-        HEAD
-        + """
-    __shared__ float tile[64];
-    tile[threadIdx.x] = X[threadIdx.x];
-    __syncthreads();
-    Y[threadIdx.x] = tile[63 - threadIdx.x];
-}"""
-    )
-    np.testing.assert_array_equal(run(code, seed=seed), np.arange(64)[::-1])
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_shared_vectors_need_no_initialisation(seed):
-    # g++ once put a guard before such an array, where one thread waited for another for ever.
-    code = (
-        HEAD
-        + """
-    __shared__ int4 tile[37];
-    __shared__ float2 pairs[64];
-    int2 *memory = reinterpret_cast<int2 *>(tile);
-    memory[threadIdx.x] = make_int2(threadIdx.x, 1);
-    pairs[threadIdx.x] = make_float2(X[threadIdx.x], 2.0f);
-    __syncthreads();
-    const int2 other = memory[63 - threadIdx.x];
-    Y[threadIdx.x] = pairs[other.x].x + other.y * pairs[other.x].y;
-}"""
-    )
-    np.testing.assert_array_equal(run(code, seed=seed), np.arange(64)[::-1] + 2)
-
-
-@pytest.mark.parametrize("seed", [0, 5])
-def test_dynamic_shared_memory_and_loops_around_barriers(seed):
-    code = (
-        HEAD
-        + """
-    DYNAMIC_SHARED(float, sums);
-    sums[threadIdx.x] = X[threadIdx.x];
-    __syncthreads();
-    for (int half = 32; half > 0; half /= 2) {
-        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
-        __syncthreads();
-    }
-    if (threadIdx.x == 0) Y[0] = sums[0];
-}"""
-    )
-    assert run(code, dynamic=64 * 4, seed=seed)[0] == 63 * 64 / 2
-
-
-@pytest.mark.parametrize("seed", [0, 3])
-def test_shuffles_and_votes(seed):
-    code = (
-        HEAD
-        + """
-    const unsigned all = 0xffffffffu;
-    const int lane = threadIdx.x % 32;
-    float sum = X[threadIdx.x];
-    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(all, sum, step);
-    const float first = __shfl_sync(all, X[threadIdx.x], 3);
-    const float up = __shfl_up_sync(all, X[threadIdx.x], 1);
-    const float down = __shfl_down_sync(all, X[threadIdx.x], 2, 8);
-    const unsigned odd = __ballot_sync(all, lane % 2);
-    const int any = __any_sync(all, lane == 7), every = __all_sync(all, lane < 31);
-    Y[threadIdx.x] = sum + 1000.0f * first + 100000.0f * (up - down) + any - every + __popc(odd);
-}"""
-    )
-    x = np.arange(64, dtype=np.float64).reshape(2, 32)
-    lane = np.arange(32)
+def shuffled():
+    """What the kernel `shuffles` leaves in Y."""
+    x, lane = np.arange(64.0).reshape(2, 32), np.arange(32)
     up = x[:, np.maximum(lane - 1, 0)]
     down = x[:, np.where(lane % 8 < 6, np.minimum(lane + 2, 31), lane)]
-    expected = x.sum(1, keepdims=True) + 1000 * x[:, 3:4] + 1e5 * (up - down) + 1 - 0 + 16
-    np.testing.assert_allclose(run(code, seed=seed), expected.ravel())
+    return (x.sum(1, keepdims=True) + 1000 * x[:, 3:4] + 1e5 * (up - down) + 1 - 0 + 16).ravel()
 
 
-def test_part_of_a_warp_exchanges_among_itself():
-    code = (
-        HEAD
-        + """
-    if (threadIdx.x < 8) Y[threadIdx.x] = __shfl_sync(0xff, X[threadIdx.x], 7 - threadIdx.x);
-    else Y[threadIdx.x] = 0.0f;
-}"""
-    )
-    np.testing.assert_array_equal(run(code, warps=1, n=32)[:8], np.arange(8)[::-1])
+#: Kernels of right.cu: the first elements of Y, and how they are called.
+RIGHT = {
+    "guards": (np.arange(100) + 1, {"n": 100, "grid": 2}),
+    "barriers": (np.arange(64)[::-1], {}),
+    "shared_vectors": (np.arange(64)[::-1] + 2, {}),
+    "dynamic_shared": ([63 * 64 / 2], {"dynamic": 64 * 4}),
+    "shuffles": (shuffled(), {}),
+    "part_of_a_warp": (np.arange(8)[::-1], {"warps": 1, "n": 32}),
+}
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+@pytest.mark.parametrize("name", RIGHT)
+def test_runs_in_every_order(name, seed):
+    expected, options = RIGHT[name]
+    Y = launch(source("right"), kernel=name, seed=seed, **options)
+    np.testing.assert_allclose(Y[: len(expected)], expected)
 
 
 def test_atomics_and_vectors():
-    code = (
-        HEAD
-        + """
+    body = """
     const float4 v = reinterpret_cast<const float4 *>(X)[threadIdx.x % 16];
     atomicAdd(&Y[0], v.x);
     atomicMax(reinterpret_cast<int *>(&Y[1]), int(threadIdx.x));
     float4 *out = reinterpret_cast<float4 *>(Y) + 1;
-    if (threadIdx.x < 15) out[threadIdx.x] = make_float4(v.w, v.z, v.y, v.x);
-}"""
-    )
+    if (threadIdx.x < 15) out[threadIdx.x] = make_float4(v.w, v.z, v.y, v.x);"""
     with pytest.raises(KernelError, match=r"kernel.cu:5: .*nothing has written"):
-        run(code)
-    Y = run(code, cleared=True)
+        run(body)
+    Y = run(body, cleared=True)
     assert Y[0] == 4 * np.arange(0, 64, 4).sum()
     assert Y[1].view(np.int32) == 63
     np.testing.assert_array_equal(Y[4:], np.arange(60).reshape(15, 4)[:, ::-1].ravel())
 
 
+#: Mistakes: the statements of a kernel, what is said of them, and how it is called.
 PLANTED = {
     "load past the end": (
-        "    Y[i] = X[i + 1];\n}",
-        {},
+        "Y[i] = X[i + 1];",
         r"kernel.cu:4: out of bounds: thread 63 of block 0 reads X\[64\], 4 bytes past its end",
     ),
     "load far past the end": (
-        "    Y[i] = X[i + 4000];\n}",
-        {},
+        "Y[i] = X[i + 4000];",
         r":4: out of bounds: thread 0 of block 0 reads X\[4000\], 15748 bytes past its end",
     ),
     "store before the beginning": (
-        "    Y[i - 1] = X[i];\n}",
-        {},
+        "Y[i - 1] = X[i];",
         r":4: out of bounds: thread 0 of block 0 writes Y\[-1\], 4 bytes before its beginning",
     ),
     "shared out of bounds": (
-        "    __shared__ float tile[60];\n    tile[i] = X[i];\n    __syncthreads();\n"
-        "    Y[i] = tile[i];\n}",
-        {},
+        "__shared__ float tile[60];\ntile[i] = X[i];\n__syncthreads();\nY[i] = tile[i];",
         r":5: out of bounds: thread 60 of block 0 uses index 60 of float\[60\]",
     ),
     "dynamic shared out of bounds": (
-        "    DYNAMIC_SHARED(float, tile);\n    tile[i] = X[i];\n    Y[i] = tile[i];\n}",
-        {"dynamic": 240},
+        "DYNAMIC_SHARED(float, tile);\ntile[i] = X[i];\nY[i] = tile[i];",
         r":5: out of bounds: thread 60 of block 0 writes dynamic shared memory\[60\]",
+        {"dynamic": 240},
     ),
     "write to an input": (
-        "    const_cast<float *>(X)[i] = 1.0f;\n    Y[i] = 0.0f;\n}",
-        {},
+        "const_cast<float *>(X)[i] = 1.0f;\nY[i] = 0.0f;",
         r":4: thread 0 of block 0 writes X\[0\] .*which is an input",
     ),
     "misaligned vector": (
-        "    const float4 v = *reinterpret_cast<const float4 *>(X + 1);\n    Y[i] = v.x;\n}",
-        {},
+        "const float4 v = *reinterpret_cast<const float4 *>(X + 1);\nY[i] = v.x;",
         r":4: misaligned: thread 0 of block 0 reads X\[1\].*multiple of the access's 16 bytes",
     ),
     "unwritten shared memory": (
-        "    __shared__ float tile[64];\n    Y[i] = tile[i];\n}",
-        {},
+        "__shared__ float tile[64];\nY[i] = tile[i];",
         r":5: thread 0 of block 0 reads tile\[0\] .*nothing has written before",
     ),
     "shared memory of the last block": (
-        "    __shared__ float tile[64];\n    if (blockIdx.x == 0) tile[threadIdx.x] = 1.0f;\n"
-        "    Y[i] = tile[threadIdx.x];\n}",
-        {"grid": 2, "n": 128},
+        "__shared__ float tile[64];\n"
+        "if (blockIdx.x == 0) tile[threadIdx.x] = 1.0f;\n"
+        "Y[i] = tile[threadIdx.x];",
         r":6: thread 0 of block 1 reads tile\[0\] .*nothing has written",
+        {"grid": 2, "n": 128},
     ),
     "output that was not cleared": (
-        "    Y[i] += X[i];\n}",
-        {},
+        "Y[i] += X[i];",
         r":4: thread 0 of block 0 reads Y\[0\] .*nothing has written before.*or clear it",
     ),
     "missing barrier": (
-        "    __shared__ float tile[64];\n    tile[i] = X[i];\n    Y[i] = tile[63 - i];\n}",
-        {},
-        r":6: (a race: thread \d+ of block 0 reads tile.*at kernel.cu:5|thread 0 .* nothing has)",
+        "__shared__ float tile[64];\ntile[i] = X[i];\nY[i] = tile[63 - i];",
+        r":6: (a race: thread \d+ of block 0 reads tile.*at kernel.cu:5|thread 0 .* "
+        r"nothing has)",
     ),
     "missing second barrier": (
-        "    __shared__ float tile[64];\n    tile[i] = X[i];\n    __syncthreads();\n"
-        "    Y[i] = tile[63 - i];\n    tile[i] = 0.0f;\n}",
-        {},
+        "__shared__ float tile[64];\n"
+        "tile[i] = X[i];\n"
+        "__syncthreads();\n"
+        "Y[i] = tile[63 - i];\n"
+        "tile[i] = 0.0f;",
         r":[78]: a race: thread \d+ of block 0 (reads|writes) tile.*at kernel.cu:[78]",
     ),
     "two threads write one element": (
-        "    Y[i / 2] = X[i];\n}",
-        {},
+        "Y[i / 2] = X[i];",
         r":4: a race: thread 1 of block 0 writes Y\[0\].*thread 0 of block 0 writes it at "
         r"kernel.cu:4; nothing says which comes first",
     ),
     "two blocks write one element": (
-        "    Y[threadIdx.x] = X[threadIdx.x];\n}",
-        {"grid": 2},
+        "Y[threadIdx.x] = X[threadIdx.x];",
         r"a race: thread 0 of block 1 writes Y\[0\].*thread 0 of block 0 writes it",
+        {"grid": 2},
     ),
     "one block stores where another adds": (
-        "    if (blockIdx.x == 0) Y[threadIdx.x] = 0.0f;\n"
-        "    else atomicAdd(&Y[threadIdx.x], X[threadIdx.x]);\n}",
-        {"grid": 2},
+        "if (blockIdx.x == 0) Y[threadIdx.x] = 0.0f;\n"
+        "else atomicAdd(&Y[threadIdx.x], X[threadIdx.x]);",
         r":5: a race: thread 0 of block 1 updates atomically Y\[0\].*at kernel.cu:4",
+        {"grid": 2},
     ),
     "atomics of a block's scope from two blocks": (
-        "    atomicAdd_block(&Y[0], X[i]);\n}",
-        {"grid": 2, "warps": 1, "cleared": True},
+        "atomicAdd_block(&Y[0], X[i]);",
         r":4: a race: thread 0 of block 1 updates atomically Y\[0\].*0 updates it atomically",
+        {"grid": 2, "warps": 1, "cleared": True},
     ),
     "barrier in a branch": (
-        "    if (threadIdx.x < 40) __syncthreads();\n    Y[i] = X[i];\n}",
-        {},
-        r":4: a barrier that not all threads reach: thread 0 of block 0 waits for ever, thread 63 "
-        r"of block 0 went past it .40 threads wait there, 24 have left",
+        "if (threadIdx.x < 40) __syncthreads();\nY[i] = X[i];",
+        r":4: a barrier that not all threads reach: thread 0 of block 0 waits for ever, "
+        r"thread 63 of block 0 went past it .40 threads wait there, 24 have left",
     ),
     "different barriers": (
-        "    if (threadIdx.x < 32) __syncthreads();\n    else __syncthreads();\n"
-        "    Y[i] = 1.0f;\n}",
-        {},
-        r":4: threads of a block wait at different barriers: thread 0 of block 0 here, thread 32 "
-        r"of block 0 at kernel.cu:5",
+        "if (threadIdx.x < 32) __syncthreads();\nelse __syncthreads();\nY[i] = 1.0f;",
+        r":4: threads of a block wait at different barriers: thread 0 of block 0 here, "
+        r"thread 32 of block 0 at kernel.cu:5",
     ),
     "shuffle in a branch": (
-        "    float x = X[i];\n    if (threadIdx.x % 32 < 20) x = __shfl_sync(0xffffffffu, x, 0);\n"
-        "    Y[i] = x;\n}",
-        {},
-        r":5: a warp-wide exchange or __syncwarp that not all lanes of its mask reach: thread 0 of "
-        r"block 0 waits for ever, and thread \d+ of block 0 does not come",
+        "float x = X[i];\n"
+        "if (threadIdx.x % 32 < 20) x = __shfl_sync(0xffffffffu, x, 0);\n"
+        "Y[i] = x;",
+        r":5: a warp-wide exchange or __syncwarp that not all lanes of its mask reach: "
+        r"thread 0 of block 0 waits for ever, and thread \d+ of block 0 does not come",
     ),
     "shuffle from outside the mask": (
-        "    if (threadIdx.x < 8) Y[i] = __shfl_sync(0xff, X[i], 9);\n}",
-        {},
+        "if (threadIdx.x < 8) Y[i] = __shfl_sync(0xff, X[i], 9);",
         r":4: thread \d of block 0 .*outside the mask",
     ),
-    **(
-        {
-            "division by zero": (
-                "    Y[i] = 7 / (int(threadIdx.x) - 5);\n}",
-                {},
-                r":4: thread 5 of block 0 divides an integer by zero",
-            )
-        }
-        if platform.machine().lower() in ("x86_64", "amd64")  # others do not trap
-        else {}
+    "division by zero": (
+        "Y[i] = 7 / (int(threadIdx.x) - 5);",
+        r":4: thread 5 of block 0 divides an integer by zero",
     ),
-    "trap": ("    if (i == 7) __trap();\n    Y[i] = 0.0f;\n}", {}, r":4: thread 7 .*__trap"),
+    "trap": ("if (i == 7) __trap();\nY[i] = 0.0f;", r":4: thread 7 .*__trap"),
 }
+if platform.machine().lower() not in ("x86_64", "amd64"):  # others do not trap
+    del PLANTED["division by zero"]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
 @pytest.mark.parametrize("name", PLANTED)
 def test_finds(name, seed):
-    body, options, says = PLANTED[name]
+    body, says, *options = PLANTED[name]
     with pytest.raises(KernelError) as caught:
-        run(HEAD + INDEX + body, seed=seed, **options)
+        run(body, seed=seed, **(options[0] if options else {}))
     message = str(caught.value)
     assert message.startswith("k, kernel.cu:")
     if seed == 0:
         assert re.search(says, message), message
 
 
-def test_without_a_compiler_there_is_one_clear_sentence(monkeypatch):
-    graph = accelviz.load_graph("cora")
-    monkeypatch.setattr(compiler, "_candidates", lambda: [["no-such-compiler"]])
-    build.find_compiler.cache_clear()
-    try:
-        reason = find_device("emulator").unavailable_reason()
-        assert "install one (such as g++), name it in $CXX" in reason
-        with pytest.raises(DeviceUnavailable, match="no C\\+\\+ compiler was found"):
-            accelviz.spmm(graph, np.ones((2708, 1)), device="emulator")
-    finally:
-        build.find_compiler.cache_clear()
+def test_without_a_compiler_there_is_one_clear_sentence(no_compiler):
+    reason = find_device("emulator").unavailable_reason()
+    assert "install one (such as g++), name it in $CXX" in reason
+    with pytest.raises(DeviceUnavailable, match="no C\\+\\+ compiler was found"):
+        accelviz.spmm("cora", np.ones((2708, 1)), device="emulator")
 
 
 def test_a_kernel_that_does_not_compile_shows_the_line_and_the_compiler_s_words():
-    with pytest.raises(
-        KernelError, match=r"kernel.cu:3: it does not compile for the emulator: .*nonsense"
-    ):
-        run(HEAD + "    nonsense;\n}")
+    with pytest.raises(KernelError, match=r"kernel.cu:4: it does not compile for .*: .*nonsense"):
+        run("nonsense;")
 
 
 def test_a_compilation_is_used_again(monkeypatch, tmp_path):
@@ -335,11 +247,11 @@ def test_a_compilation_is_used_again(monkeypatch, tmp_path):
 
 def test_the_documentation_s_code_does_what_it_says():
     text = (Path(__file__).parents[1] / "docs" / "emulator.md").read_text("utf-8")
-    own, mistake, traffic = re.findall(r"```python\n(.*?)```", text, re.S)
+    example, mistake, traffic = re.findall(r"```python\n(.*?)```", text, re.S)
     names = {}
-    exec(own, names)
+    exec(example, names)
     assert names["sums"].tolist() == [*range(1, 101)]
-    assert own.rstrip().endswith(f"# {names['sums'][99]}")
+    assert example.rstrip().endswith(f"# {names['sums'][99]}")
     said = re.search(r"KernelError: (.*?)\n\n", text, re.S)[1]
     with pytest.raises(KernelError) as caught:
         exec(mistake, {})

@@ -7,6 +7,7 @@ import pytest
 
 from accelviz.errors import KernelError
 from tests.compilers import needs_compiler
+from tests.kernels import source
 from tests.vocabulary import ROUND, compiles_for_a_gpu, rounded, run, run_on_gpu, table
 
 pytestmark = needs_compiler
@@ -51,14 +52,7 @@ def bits_of(x, kind, mode="rn"):
     return sign | (doublings << precision - 1) + (steps >> doublings)
 
 
-CONVERT = """
-extern "C" __global__ void k(unsigned short *given, float *wide, unsigned short *back) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    const float x = __NAME2float(__ushort_as_NAME(given[i]));
-    wide[i] = x;
-    back[i] = __NAME_as_ushort(__float2NAME_rn(x));
-}
-"""
+CONVERT = source("half_convert")
 
 
 def every(run, kind):
@@ -74,10 +68,10 @@ def wide_of(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_number_is_widened_and_comes_back(kind):
-    found, wide = every(run, kind), wide_of(kind)
-    np.testing.assert_array_equal(found["wide"], wide)
-    assert (np.signbit(found["wide"]) == np.signbit(wide))[~np.isnan(wide)].all()
-    np.testing.assert_array_equal(found["back"], np.where(np.isnan(wide), 0x7FFF, EVERY))
+    results, wide = every(run, kind), wide_of(kind)
+    np.testing.assert_array_equal(results["wide"], wide)
+    assert (np.signbit(results["wide"]) == np.signbit(wide))[~np.isnan(wide)].all()
+    np.testing.assert_array_equal(results["back"], np.where(np.isnan(wide), 0x7FFF, EVERY))
 
 
 NARROW = {
@@ -88,7 +82,7 @@ NARROW = {
 
 
 def narrow_code(kind):
-    expressions = [f"__NAME_as_ushort({each})" for group in NARROW.values() for each in group]
+    expressions = [f"__NAME_as_ushort({name})" for group in NARROW.values() for name in group]
     inputs = {"x": "float", "y": "double", "j": "int"}
     return head(kind) + named(kind, table(expressions, inputs, "unsigned short"))
 
@@ -110,25 +104,25 @@ def narrow_inputs(kind):
 
 
 def narrowed(run, kind):
-    given = narrow_inputs(kind)
+    inputs = narrow_inputs(kind)
     out = np.zeros((1024, sum(map(len, NARROW.values()))), np.uint16)
-    return run(narrow_code(kind), warps=32, **given, out=out)["out"], given
+    return run(narrow_code(kind), warps=32, **inputs, out=out)["out"], inputs
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_numbers_are_narrowed_in_each_direction(kind):
-    results, given = narrowed(run, kind)
-    for row, x, y, j in zip(results.tolist(), *(a.tolist() for a in given.values()), strict=True):
+    results, inputs = narrowed(run, kind)
+    for row, x, y, j in zip(results.tolist(), *(a.tolist() for a in inputs.values()), strict=True):
         exact = {"float": Fraction(x), "double": Fraction(y), "int": Fraction(j)}
-        right = iter(row)
+        expected = iter(row)
         for of, expressions in NARROW.items():
             for expression in expressions:
                 mode = next((mode for mode in ROUND if f"_{mode}(" in expression), "rn")
-                assert next(right) == bits_of(exact[of], kind, mode), (expression, x, y, j)
+                assert next(expected) == bits_of(exact[of], kind, mode), (expression, x, y, j)
     if kind == "half":
         with np.errstate(over="ignore"):
             np.testing.assert_array_equal(
-                results[:, 0], given["xs"].astype(np.float16).view(np.uint16)
+                results[:, 0], inputs["xs"].astype(np.float16).view(np.uint16)
             )
 
 
@@ -175,7 +169,7 @@ COMPARISONS = {
 
 
 def arithmetic_code(kind):
-    lines = [f"__NAME_as_ushort({each})" for each in ARITHMETIC] + [*COMPARISONS]
+    lines = [f"__NAME_as_ushort({expression})" for expression in ARITHMETIC] + [*COMPARISONS]
     inputs = {"a0": "unsigned short", "b0": "unsigned short", "c0": "unsigned short"}
     code = table(lines, inputs, "unsigned short").replace(
         "    out[i",
@@ -204,70 +198,48 @@ def arithmetic_inputs(kind):
 
 
 def arithmetic(run, kind):
-    given = arithmetic_inputs(kind)
+    inputs = arithmetic_inputs(kind)
     out = np.zeros((768, len(ARITHMETIC) + len(COMPARISONS)), np.uint16)
-    return run(arithmetic_code(kind), warps=24, **given, out=out)["out"], given
+    return run(arithmetic_code(kind), warps=24, **inputs, out=out)["out"], inputs
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_arithmetic_is_rounded_once(kind):
-    results, given = arithmetic(run, kind)
+    results, inputs = arithmetic(run, kind)
     checked = 0
-    for row, *words in zip(results.tolist(), *(a.tolist() for a in given.values()), strict=True):
+    for row, *words in zip(results.tolist(), *(a.tolist() for a in inputs.values()), strict=True):
         numbers = [number(word, kind) for word in words]
         if None in numbers or 0 in numbers:
             continue
-        for got, (name, right) in zip(row, ARITHMETIC.items(), strict=False):
-            exact = right(*numbers)
+        for got, (name, expected) in zip(row, ARITHMETIC.items(), strict=False):
+            exact = expected(*numbers)
             if exact == 0:
                 assert got & 0x7FFF == 0, (name, words)
             else:
                 assert got == bits_of(exact, kind), (name, [hex(word) for word in words])
             checked += 1
-        for got, (name, right) in zip(row[len(ARITHMETIC) :], COMPARISONS.items(), strict=True):
-            assert got == right(*numbers[:2]), (name, words)
+        for got, (name, expected) in zip(row[len(ARITHMETIC) :], COMPARISONS.items(), strict=True):
+            assert got == expected(*numbers[:2]), (name, words)
     assert checked > 10_000
 
 
-MEMORY = """
-extern "C" __global__ void k(T *X, T2 *pairs, T *sum, T2 *sums, int *whole) {
-    __shared__ T shared[64];
-    __shared__ T2 both[32];
-    const int t = threadIdx.x;
-    shared[t] = X[t];
-    shared[t + 32] = X[t + 32] * T(2);
-    both[t] = pairs[t];
-    __syncthreads();
-    T v = shared[31 - t];
-    v += T(1.0f);
-    ++v;
-    pairs[t] = both[31 - t] + __floats2NAME2_rn(v, shared[63 - t]);
-    atomicAdd(sum, T(1));
-    atomicAdd(sums, __float2NAME2_rn(2.0f));
-    whole[t] = __NAME2int_rd(__shfl_down_sync(0xffffffffu, v, 1) * T(0.5f)) + int(X[t]);
-    const float2 wide = __NAME22float2(__float22NAME2_rn(make_float2(1.5f, 2.5f)));
-    if (wide.x != 1.5f || wide.y != 2.5f) whole[t] = -1;
-    if (reinterpret_cast<T *>(pairs)[2 * t + 1] != pairs[t].y) whole[t] = -2;
-    if (sizeof(T2) != 4 || alignof(T2) != 4 || sizeof(T) != 2) whole[t] = -3;
-    X[t] = __ldg(&X[t + 32]);
-}
-"""
+MEMORY = source("half_memory")
 
 
 def memory(run, kind):
     def stored(x):
-        words = [bits_of(Fraction(int(each)), kind) for each in np.ravel(x)]
+        words = [bits_of(Fraction(int(value)), kind) for value in np.ravel(x)]
         dtype = np.float16 if kind == "half" else np.uint16
         return np.array(words, np.uint16).view(dtype).reshape(np.shape(x))
 
     X, pairs = np.arange(64), np.arange(64).reshape(32, 2)
     arrays = {"X": stored(X), "pairs": stored(pairs), "sum": stored([0]), "sums": stored([0, 0])}
-    found = run(head(kind) + named(kind, MEMORY), **arrays, whole=np.zeros(32, np.int32))
+    results = run(head(kind) + named(kind, MEMORY), **arrays, whole=np.zeros(32, np.int32))
     v = X[31::-1] + 2
-    right = pairs[::-1] + np.stack([v, 2 * X[:31:-1]], axis=1)
-    return found, {
+    expected = pairs[::-1] + np.stack([v, 2 * X[:31:-1]], axis=1)
+    return results, {
         "X": stored([*X[32:], *X[32:]]),
-        "pairs": stored(right),
+        "pairs": stored(expected),
         "sum": stored([32]),
         "sums": stored([64, 64]),
         "whole": np.append(v[1:], v[-1]) // 2 + X[:32],
@@ -276,9 +248,9 @@ def memory(run, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_they_are_stored_shared_summed_and_exchanged(kind):
-    found, right = memory(run, kind)
-    for name, array in right.items():
-        np.testing.assert_array_equal(found[name], array, err_msg=name)
+    results, expected = memory(run, kind)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(results[name], array, err_msg=name)
 
 
 #: What CUDA finds ambiguous, or does not have.
@@ -309,11 +281,11 @@ def test_what_is_ambiguous_in_cuda_is_so_here(expression, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_gpu_finds_the_same(kind):
     for results in (every, memory):
-        here, there = results(run, kind), results(run_on_gpu, kind)
-        np.testing.assert_equal(there, here)
+        on_host, on_gpu = results(run, kind), results(run_on_gpu, kind)
+        np.testing.assert_equal(on_gpu, on_host)
     for results in (narrowed, arithmetic):
-        here, there = (
+        on_host, on_gpu = (
             np.where((bits & 0x7FFF) > bits_of(Fraction(2) ** 200, kind), 0x7FFF, bits)  # any NaN
             for bits in (results(on, kind)[0] for on in (run, run_on_gpu))
         )
-        np.testing.assert_array_equal(there, here)
+        np.testing.assert_array_equal(on_gpu, on_host)

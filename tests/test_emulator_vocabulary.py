@@ -6,10 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from accelviz import emulate
+from accelviz.errors import KernelError
 from tests.compilers import needs_compiler
 from tests.vocabulary import (
     ROUND,
     compiles_for_a_gpu,
+    kernel,
     rounded,
     run,
     run_on_gpu,
@@ -106,8 +109,8 @@ def test_integer_functions():
     for row, a, b, c in zip(
         integers(run), *(x.tolist() for x in INTEGER_INPUT.values()), strict=True
     ):
-        for got, (expression, right) in zip(row.tolist(), INTEGERS.items(), strict=True):
-            want = right(a, b, c, a << 32 | b, b << 32 | c)
+        for got, (expression, expected) in zip(row.tolist(), INTEGERS.items(), strict=True):
+            want = expected(a, b, c, a << 32 | b, b << 32 | c)
             assert got & U64 == want & U64, (expression, hex(a), hex(b), hex(c))
 
 
@@ -133,7 +136,7 @@ def to_integers(run):
 
 
 def test_conversions_to_integers_saturate_and_make_something_certain_of_nan():
-    def right(x, of, to, mode):
+    def expected(x, of, to, mode):
         least, most = INTEGER_TYPES[to]
         if math.isnan(x):  # PTX, cvt: 0 where both have 32 bits
             wide = of == "double" or "ll" in to
@@ -146,7 +149,7 @@ def test_conversions_to_integers_saturate_and_make_something_certain_of_nan():
         for got, expression in zip(row.tolist(), TO_INTEGERS, strict=True):
             of, to, mode = expression[2:-3].replace("2", "_").split("_")
             bits = 63 if "ll" in to else 31
-            assert (got - right(x, of, to, mode)) % (2 << bits) == 0, (expression, x)
+            assert (got - expected(x, of, to, mode)) % (2 << bits) == 0, (expression, x)
 
 
 def root(x):
@@ -208,10 +211,11 @@ def test_arithmetic_and_conversions_round_in_each_direction(kind):
     results, inputs = directions(run, kind)
     functions, _, bits = DIRECTED[kind]
     exact = directed(functions, kind)[1]
-    for row, *given in zip(results.tolist(), *(each.tolist() for each in inputs), strict=True):
-        x, y, z = (Fraction(each) for each in given[:3])
-        for got, (name, (mode, right)) in zip(row, exact.items(), strict=True):
-            assert Fraction(got) == rounded(right(x, y, z, given[3]), mode, bits), (name, given)
+    columns = (values.tolist() for values in (results, *inputs))
+    for row, *numbers, word in zip(*columns, strict=True):
+        x, y, z = map(Fraction, numbers)
+        for got, (name, (mode, expected)) in zip(row, exact.items(), strict=True):
+            assert Fraction(got) == rounded(expected(x, y, z, word), mode, bits), (name, numbers)
 
 
 def normal_cdf(x):
@@ -248,10 +252,7 @@ FUNCTIONS = {
     "min(x, y)": (lambda x, y: min(x, y), None),
     "max(x, nan)": (lambda x, y: x, None),
     "min(nan, (double)y)": (lambda x, y: y, None),
-    "isnan(nan) + 2 * isnan(x) + 4 * isinf(1.0f / 0.0f) + 8 * isfinite(x)": (
-        lambda x, y: 13,
-        None,
-    ),
+    "isnan(nan) + 2 * isnan(x) + 4 * isinf(1.0f / 0.0f) + 8 * isfinite(x)": (lambda x, y: 13, None),
     "__fdividef(x, 1.5e38f)": (lambda x, y: 0, None),
     "signbit(-x) != 0": (lambda x, y: 1, None),
     "sincos_of(x)": (lambda x, y: 3 + math.sin(x) - math.cos(x), 1e-6),
@@ -278,8 +279,8 @@ def functions(run):
 
 def check_functions(results, xs, ys):
     for row, x, y in zip(results.tolist(), xs.tolist(), ys.tolist(), strict=True):
-        for got, (name, (right, error)) in zip(row, FUNCTIONS.items(), strict=True):
-            assert got == pytest.approx(right(x, y), rel=error or 0, abs=0), (name, x, y)
+        for got, (name, (expected, error)) in zip(row, FUNCTIONS.items(), strict=True):
+            assert got == pytest.approx(expected(x, y), rel=error or 0, abs=0), (name, x, y)
 
 
 def test_floating_point_functions():
@@ -299,16 +300,17 @@ extern "C" __global__ void k(int *i, unsigned *u, long long *l, float *f, double
 
 def test_limits_need_no_include():
     lengths = {"i4": 2, "u4": 2, "i8": 1, "f4": 5, "f8": 2}
-    given = {
+    inputs = {
         name: np.zeros(n, dtype) for name, (dtype, n) in zip("iulfd", lengths.items(), strict=True)
     }
     # a warp's lanes write the same numbers to the same places, which is a race
     code = LIMITS.replace("{\n", "{\n    if (threadIdx.x) return;\n", 1)
-    found = run(code, **given)
-    assert [*found["i"], *found["u"], *found["l"]] == [2**31 - 1, -(2**31), U32, 3, 2**63 - 1]
-    single = np.finfo(np.float32)
-    np.testing.assert_array_equal(found["f"], [single.max, single.tiny, single.eps, np.inf, np.nan])
-    assert [*found["d"]] == [np.finfo(np.float64).max, math.pi]
+    results = run(code, **inputs)
+    integers = [*results["i"], *results["u"], *results["l"]]
+    assert integers == [2**31 - 1, -(2**31), U32, 3, 2**63 - 1]
+    f = np.finfo(np.float32)
+    np.testing.assert_array_equal(results["f"], [f.max, f.tiny, f.eps, np.inf, np.nan])
+    assert [*results["d"]] == [np.finfo(np.float64).max, math.pi]
 
 
 SOURCES = {"integers": INTEGER_CODE, "to integers": TO_INTEGER_CODE, "functions": FUNCTION_CODE}
@@ -325,6 +327,72 @@ def test_a_gpu_finds_the_same():
     np.testing.assert_array_equal(integers(run_on_gpu), integers(run))
     np.testing.assert_array_equal(to_integers(run_on_gpu), to_integers(run))
     for kind in DIRECTED:
-        here, there = (directions(on, kind)[0] for on in (run, run_on_gpu))
-        np.testing.assert_array_equal(there, here)
+        on_host, on_gpu = (directions(on, kind)[0] for on in (run, run_on_gpu))
+        np.testing.assert_array_equal(on_gpu, on_host)
     check_functions(*functions(run_on_gpu))
+
+
+#: Refused by CUDA and here; a word of what is said.
+NO_CUDA = {
+    "atomicMax(f, 1.0f);": "for a float, loop over atomicCAS",
+    "atomicMin(d, 1.0);": "atomicMin takes the address of an int",
+    "atomicSub(f, 1.0f);": "let atomicAdd add the negative",
+    "atomicSub(u, 1ull);": "let atomicAdd add the negative",
+    "atomicAdd(l, 1ll);": "cast the address to unsigned long long",
+    "atomicAdd(s, (short)1);": "atomicAdd takes the address of",
+    "atomicExch(d, 1.0);": "exchange its bits",
+    "atomicCAS(f, 0.0f, 1.0f);": "compare its bits",
+    "atomicInc(i, 5);": "takes the address of an unsigned",
+    "atomicXor(f, 1.0f);": "takes the address of an int, unsigned",
+    "i[0] = min(u[0], i[0]);": "ambiguous",
+    "f[0] = max(f[0], i[0]);": "ambiguous",
+    "i[0] = __shfl_down(i[0], 1);": "__shfl_down_sync",
+    "struct S { int a; } v{1}; v = __shfl_sync(0xffffffffu, v, 0);": "one by one",
+    "float2 v = 1.0f; f[0] = v.x;": "conversion from",
+    "i[0] = frobnicate(i[0]);": "check how 'frobnicate' is spelt",
+    "half x; i[0] = sizeof(x);": "#include <cuda_fp16.h>",
+}
+POINTERS = "int *i, unsigned long long *u, long long *l, float *f, double *d, short *s"
+
+
+@pytest.mark.parametrize("statement", NO_CUDA)
+def test_what_is_no_cuda_is_refused_with_what_is(statement, monkeypatch):
+    code = kernel(f"    {statement}", POINTERS)
+    with pytest.raises(KernelError, match=r"kernel.cu:2: it does not compile") as caught:
+        emulate(code, 1, 1, *[None] * 6)
+    assert NO_CUDA[statement] in str(caught.value)
+    assert "accelviz/emulator" not in str(caught.value), "only the student's own file is named"
+    assert not compiles_for_a_gpu(code, monkeypatch)
+
+
+#: What is CUDA and not in the emulator: what to use instead.
+OUTSIDE = {
+    "#include <mma.h>": "a function of fragments.cuh",
+    "#include <cub/cub.cuh>": "shuffles, shared memory or cooperative_groups",
+    "#include <thrust/device_vector.h>": "shuffles, shared memory or cooperative_groups",
+    "#include <cuda/pipeline>": "plain loads and __syncthreads",
+    "#include <cuda/atomic>": "CUDA's own atomics",
+    "#include <cuda/std/limits>": "libcu++",
+    "#include <curand_kernel.h>": "draw the random numbers in Python",
+    "#include <cublas_v2.h>": "outside of the kernel",
+    "__device__ float f(cudaTextureObject_t t) { return tex2D<float>(t, 0, 0); }": "no textures",
+    '__device__ int lane() { int x; asm("mov.u32 %0, %%laneid;" : "=r"(x)); return x; }': "no PTX",
+    "__device__ void f() { nvcuda::wmma::fill_fragment(0, 0); }": "no wmma",
+    "__global__ void child() {} __device__ void f() { child<<<1, 32>>>(); }": "launches another",
+    "int main() { void *p; cudaMalloc(&p, 4); }": "the kernels alone",
+    "__device__ void f() { std::vector<int> v; }": "in place of C++'s library",
+    "__device__ float f() { union { float4 v; float x; } u; return u.x; }": "reinterpret_cast",
+    "#include <cooperative_groups.h>\n"
+    "__device__ void f() { cooperative_groups::this_grid().sync(); }": "launch a second one",
+    "#include <cooperative_groups.h>\n"
+    "__device__ int f() { return cooperative_groups::reduce(0, 0); }": "/reduce.h>",
+}
+
+
+@pytest.mark.parametrize("source", OUTSIDE)
+def test_what_stays_out_is_refused_with_what_to_use_instead(source):
+    code = f"{source}\n{kernel('')}"
+    line = source.count("\n") + 1
+    with pytest.raises(KernelError, match=rf"kernel.cu:{line}: it does not compile") as caught:
+        emulate(code, 1, 1, None, kernel="k")
+    assert OUTSIDE[source] in str(caught.value)

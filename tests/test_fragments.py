@@ -10,8 +10,7 @@ from tests.compilers import EMULATOR
 
 each_shape = pytest.mark.parametrize("name", SHAPES)
 each_device = pytest.mark.parametrize(
-    "device",
-    [EMULATOR, pytest.param("cuda", marks=pytest.mark.gpu)],
+    "device", [EMULATOR, pytest.param("cuda", marks=pytest.mark.gpu)]
 )
 
 
@@ -123,7 +122,7 @@ def test_a_warp_multiplies_what_the_table_says(name, device):
         device=device,
     )
     got = registers[tuple(np.moveaxis(shape.lanes("C")[..., :2], -1, 0))]
-    a, b, expected = (each.astype(np.float64) for each in (a, b, c))
+    a, b, expected = (matrix.astype(np.float64) for matrix in (a, b, c))
     for _ in range(2):
         expected = a @ b + expected if shape.element in WHOLE else summed(a, b, expected)
     if device == "emulator" or capability() == 90:

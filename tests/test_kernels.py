@@ -49,11 +49,11 @@ def own_kernels(strategy, parameters, n_cols=64) -> list[KernelSpec]:
     """
     if parameters:
         return kernels_of(strategy, n_cols, **parameters)
-    found = {_kind(spec): spec for spec in kernels_of(strategy, n_cols, **parameters)}
+    specs = {_kind(spec): spec for spec in kernels_of(strategy, n_cols, **parameters)}
     for earlier, setting in VARIANTS[: VARIANTS.index((strategy, parameters))]:
         for spec in kernels_of(earlier, n_cols, **setting):
-            found.pop(_kind(spec), None)
-    return [*found.values()]
+            specs.pop(_kind(spec), None)
+    return [*specs.values()]
 
 
 def _kind(spec):
@@ -136,40 +136,31 @@ def test_refuses_to_compile_without_the_plan_s_constants(strategy, parameters):
 @each_variant
 def test_takes_the_arguments_that_the_plan_names(strategy, parameters):
     plan = accelviz.plan(GRAPH, strategy, **parameters)
-    used, there = set(), set()
+    used, stored = set(), set()
     for part in plan.parts:
-        there |= {*part.arrays, *part.buffers.zeroed_workspace, *part.buffers.workspace}
+        stored |= {*part.arrays, *part.buffers.zeroed_workspace, *part.buffers.workspace}
     for spec in kernels_of(strategy, **parameters):
-        signature = re.search(rf"\b{spec.entry.partition('<')[0]}\(([^)]*)\)", spec.source()).group(
-            1
-        )
-        names = [re.search(r"(\w+)\s*$", part).group(1) for part in signature.split(",")]
+        entry = spec.entry.partition("<")[0]
+        signature = re.search(rf"\b{entry}\(([^)]*)\)", spec.source())[1]
+        names = [re.search(r"(\w+)\s*$", part)[1] for part in signature.split(",")]
         assert tuple(names) == spec.arguments
         used |= {*names}
-    assert used - {*plan.operation.operands} == there
+    assert used - {*plan.operation.operands} == stored
 
 
 def test_a_kernel_that_does_not_exist_is_named():
     spec = dataclasses.replace(kernel_of("accel_gcn"), file="none.cu")
-    with pytest.raises(
-        KernelError, match=r"none.cu: there is no such file .*code=text.*accel_gcn.cu"
-    ):
+    with pytest.raises(KernelError, match=r"none.cu: there is no such .*code=text.*accel_gcn.cu"):
         spec.source()
 
 
 def test_every_kernel_file_belongs_to_a_strategy():
-    used = {
-        spec.file
-        for strategy, parameters in VARIANTS
-        for spec in kernels_of(strategy, **parameters)
-    }
-    # machine.cu measures the machine; preprocess.cu and translation.cu work before a plan
-    # (test_preprocessing.py, test_windows.py);
-    # those of layers are no operations on nonzeros (test_dense_kernels.py,
-    # test_affine_kernels.py)
+    used = {spec.file for strategy, options in VARIANTS for spec in kernels_of(strategy, **options)}
+    # The first measures the machine, the others work before a plan (test_preprocessing.py,
+    # test_windows.py).
     others = {"machine/machine.cu", "spmm/preprocess.cu", "tensor_cores/translation.cu"}
-    # bits/pack.cu and rates.cu belong to no product (test_bits.py), and those of many_gpus run on
-    # several (test_many_gpus.py)
+    # Those of bits belong to no product (test_bits.py); layers' are not on nonzeros
+    # (test_dense_kernels.py, test_affine_kernels.py), and those of many_gpus run on several.
     others |= {"bits/pack.cu", "bits/rates.cu"}
     rooms = ("layers/", "many_gpus/")
     others |= {name for name in files.kernel_names() if name.startswith(rooms)}
@@ -204,7 +195,7 @@ def test_the_switch_that_records_warps_costs_nothing_when_off(strategy, paramete
 def code_of(spec) -> bytes:
     """The code that machine code is made of, without line numbers: half the time of a cubin."""
     nvrtc = import_cupy().cuda.nvrtc
-    options = [each for each in compile_options(spec) if each != "-lineinfo"]
+    options = [option for option in compile_options(spec) if option != "-lineinfo"]
     program = nvrtc.createProgram(spec.configured_source(), spec.file, [], [])
     if "<" in spec.entry:
         nvrtc.addNameExpression(program, spec.entry)

@@ -37,8 +37,8 @@ def toolkit_options():
     """NVRTC's options to find CUDA's own headers, or none where there are none."""
     folders = [os.environ.get("CUDA_PATH", ""), *sorted(glob.glob("/usr/local/cuda*"))]
     package = importlib.util.find_spec("nvidia")
-    for place in (package.submodule_search_locations or []) if package else []:
-        folders += glob.glob(f"{place}/cu*")
+    for location in (package.submodule_search_locations or []) if package else []:
+        folders += glob.glob(f"{location}/cu*")
     for folder in filter(None, folders):
         include = Path(folder) / "include"
         if (include / "cooperative_groups.h").exists():

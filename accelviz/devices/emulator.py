@@ -76,10 +76,8 @@ class EmulatorDevice(Device):
 
 def on_host(spec: KernelSpec) -> Kernel:
     """Return a kernel as the emulator compiles it."""
-    defines, has_twin = dict(spec.defines), bool(spec.code)
-    return Kernel(
-        spec.file, spec.configured_source(), spec.entry, spec.arguments, defines, has_twin=has_twin
-    )
+    about = spec.file, spec.configured_source(), spec.entry, spec.arguments, dict(spec.defines)
+    return Kernel(*about, has_twin=bool(spec.code))
 
 
 class EmulatorPlan(ReadyPlan):
@@ -88,7 +86,6 @@ class EmulatorPlan(ReadyPlan):
     device: EmulatorDevice
 
     def _compile(self, plan: Plan) -> None:
-        seed, checked, timeout = self.device.seed, self.device.checked, self.device.timeout
         calls = kernels_of(plan, "emulator")
         self.calls = tuple(call for _, call in calls)
         self.specs = tuple(call.kernel for call in self.calls if call.kernel)  # each has one
@@ -98,8 +95,8 @@ class EmulatorPlan(ReadyPlan):
             tuple(_name(part, name, plan) for name in spec.arguments)
             for part, spec in zip(parts, self.specs, strict=True)
         )
+        checked = self.device.checked
         self.libraries = tuple(compiled(on_host(spec), checked=checked) for spec in self.specs)
-        self._options = {"seed": seed, "checked": checked, "timeout": timeout}
         self._zeroed = plan.workspaces("zeroed_workspace")
         self._workspace = plan.workspaces("workspace")
         self._arguments = {
@@ -118,9 +115,7 @@ class EmulatorPlan(ReadyPlan):
         A KernelError names the source line, block, thread and address of what is wrong on a GPU.
         """
         memory = self.memory(inputs, outputs)
-        for number, names in enumerate(self.names):
-            self.run_call(number, memory)
-            memory.written(names)  # a later call may read what this one has written
+        self.run_calls(len(self.calls), memory)
         for name in self._zeroed:
             if np.any(memory.known[name].data):
                 problem = f"it leaves {name!r} of the zeroed workspace other than zero"
@@ -147,12 +142,19 @@ class EmulatorPlan(ReadyPlan):
         writable = [*outputs, *self._zeroed, *self._workspace]
         return Memory.of(held, writable, [*unwritten, *self._workspace])
 
+    def run_calls(self, count: int, memory: Memory) -> None:
+        """Run the first of the plan's calls; a later one may read what one before has written."""
+        for number in range(count):
+            self.run_call(number, memory)
+            memory.written(self.names[number])
+
     def run_call(self, number: int, memory: Memory, **options: Any) -> tuple[list[Known], Any]:
         """Run the kernel of one of the plan's calls, or some blocks of it; see `Library`."""
         names, launch = self.names[number], self.calls[number].launch
         if 0 in launch.grid:
             return [], None
-        options |= self._options
+        for name in ("seed", "checked", "timeout"):
+            options[name] = getattr(self.device, name)
         return self.libraries[number].run_checked(launch, names, memory, **options)
 
 
@@ -225,13 +227,12 @@ def trace(
     ready = EmulatorDevice().prepare(plan)
     operands = plan.operation.named(*dense, values=values)
     memory = ready.memory(ready.inputs(ready.placed(operands)), ready.outputs())
-    for number in range(plan.layout.main):
-        ready.run_call(number, memory)
-        memory.written(ready.names[number])
-    library, parts = ready.libraries[plan.layout.main], []
+    main = plan.layout.main
+    ready.run_calls(main, memory)
+    library, parts = ready.libraries[main], []
     for first, count in _runs(blocks):
         options = {"first_block": first, "n_blocks": count, "traced": True}
-        known, answer = ready.run_call(plan.layout.main, memory, **options)
+        known, answer = ready.run_call(main, memory, **options)
         records = library.trace(memory, answer)
         parts.append(tracing.table(records, library.path, known))
         if waits is not None:
@@ -248,8 +249,8 @@ def _runs(blocks: Sequence[int]) -> list[tuple[int, int]]:
     """Return first numbers and counts of blocks that follow each other, for a launch together."""
     runs: list[tuple[int, int]] = []
     for block in map(int, blocks):
-        first, count = runs[-1] if runs else (0, 0)
-        if runs and block == first + count and count < MOST_BLOCKS:
+        first, count = runs[-1] if runs else (0, MOST_BLOCKS)
+        if block == first + count and count < MOST_BLOCKS:
             runs[-1] = first, count + 1
         else:
             runs.append((block, 1))

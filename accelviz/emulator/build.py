@@ -8,7 +8,7 @@ import platform
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,15 +26,7 @@ from accelviz.emulator.source import standard_headers, translated
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.files import kernel_directory, kernel_names, written_whole
 
-__all__ = [
-    "Kernel",
-    "build",
-    "find_compiler",
-    "runtime",
-    "twin",
-    "unavailable_reason",
-    "unwritten_locals",
-]
+__all__ = ["Kernel", "build", "find_compiler", "runtime", "unavailable_reason"]
 
 _WORDS = "cuda_on_host.h"
 HOST_SOURCES = Path(__file__).resolve().parent / "host"
@@ -54,12 +46,23 @@ _CHECKED = (
     "-fsanitize=float-cast-overflow",  # calls `__ubsan_handle_float_cast_overflow` of services.h
     "-fsanitize=shift-exponent",
 )
-#: Basic blocks that stay in the source's order let lanes of a traced warp meet at the right place.
+#: Basic blocks that stay in the source's order let lanes of a traced warp meet at the right point.
 _CHECKED_GCC = (
     *("-fno-reorder-blocks", "-fno-guess-branch-probability"),
     "-fno-thread-jumps",  # which leaves out reads where one condition tells of another
     *("--param", "tsan-distinguish-volatile=1"),
 )
+#: Clang leaves out a load that a store to the same address follows, and joins neighboring accesses
+#: to wider ones, unless told not to.
+_CHECKED_CLANG = (
+    *("-fno-vectorize", "-fno-slp-vectorize"),
+    *("-mllvm", "-tsan-instrument-read-before-write=1"),
+    *("-mllvm", "-tsan-distinguish-volatile=1"),
+)
+#: Loops that do nothing may be endless here.
+_CLANG = ("-fno-finite-loops",)
+#: It may be older than what it was made of, whose content is in its name.
+_PRECOMPILED_CLANG = ("-Xclang", "-fno-pch-timestamp")
 #: Local variables that nothing has written begin as something, so that results which depend on them
 #: differ if they begin as something else.
 _LOCALS = ("-ftrivial-auto-var-init=pattern", "-gno-record-gcc-switches", "-Wuninitialized")
@@ -68,17 +71,6 @@ _LOCALS_GCC, _OTHER_LOCALS = ("-Wmaybe-uninitialized",), ("-ftrivial-auto-var-in
 _PATTERN = re.compile(rb"\xfe{4,}|\xbe\xfe\0\0\0")
 #: What a kernel may include from its own folder.
 _INCLUDED = (".cu", ".cuh", ".h", ".hpp")
-#: Loops that do nothing may be endless here.
-_CLANG = ("-fno-finite-loops",)
-#: It may be older than what it was made of, whose content is in its name.
-_PRECOMPILED_CLANG = ("-Xclang", "-fno-pch-timestamp")
-#: Clang leaves out a load that a store to the same place follows, and joins neighboring accesses to
-#: wider ones, unless told not to.
-_CHECKED_CLANG = (
-    *("-fno-vectorize", "-fno-slp-vectorize"),
-    *("-mllvm", "-tsan-instrument-read-before-write=1"),
-    *("-mllvm", "-tsan-distinguish-volatile=1"),
-)
 
 
 @dataclass(frozen=True)
@@ -127,16 +119,17 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
         If the kernel does not compile; the message holds the compiler's.
     """
     compiler = some_compiler()
+    folders, beside = [*_HEADERS, f"-I{kernel_directory()}"], list[str]()
+    if kernel.folder:  # first, as its headers may be called as those of `kernels/` are
+        folders.insert(len(_HEADERS), f"-I{kernel.folder}")
+        files = sorted(path for path in kernel.folder.iterdir() if path.suffix in _INCLUDED)
+        beside = [path.read_text("utf-8", "replace") for path in files if path.is_file()]
+    shipped, standard = _kernel_headers()
     # After our own words, so that none of these changes them.
     defines = "".join(f"#define {name} {value}\n" for name, value in kernel.defines.items())
-    # The kernel's own folder first, as its headers may be called as those of `kernels/` are.
-    include = [f"-I{kernel.folder}"] if kernel.folder else []
-    folders = [*_HEADERS, *include, f"-I{kernel_directory()}"]
-    headers = [kernel_directory() / name for name in kernel_names("*.cuh")]
-    if kernel.folder:
-        headers += sorted(path for path in kernel.folder.iterdir() if path.suffix in _INCLUDED)
+    standard = sorted({*standard, *standard_headers([kernel.source, *beside])})
     source = (
-        f'{defines}{_standard(kernel.source, headers)}#line 1 "{kernel.file}"\n'
+        f'{defines}{_included(standard)}#line 1 "{kernel.file}"\n'
         f"{translated(kernel.source, kernel.file)}\n"
         f'#line 1 "entry"\nEMULATED_KERNEL({kernel.entry})\n'
         f"EMULATED_SYMBOLS({', '.join(f'EMULATED_TYPE({name})' for name in symbols)})\n"
@@ -147,8 +140,7 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     patterned = checked and compiler.gives_locals_a_pattern and kernel.has_twin
     if patterned:
         options += [*_LOCALS, *(() if compiler.is_clang else _LOCALS_GCC)]
-    # Our own files count by their content, so that another checkout finds what this one compiled.
-    digest = _digest(compiler, [*options, *include], source, headers)
+    digest = _digest(compiler, options, kernel.folder, source, shipped, *beside)
     name = re.sub(r"\W+", "_", kernel.entry)
     path = cache.folder() / f"{name}-{digest}.so"
     if cache.used(path):
@@ -169,8 +161,10 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
             other = Path(scratch) / "other.o"
             compile_to(other, [*options, *_OTHER_LOCALS])
             if legible and not _PATTERN.search(other.read_bytes()):  # positive, rather than 0
-                code = _PATTERN.sub(_positive, compiled.read_bytes())
-                other.write_bytes(code)
+                positive = _PATTERN.sub(
+                    lambda match: match[0].replace(b"\xfe", b"\x7e"), compiled.read_bytes()
+                )
+                other.write_bytes(positive)
             if other.read_bytes() != compiled.read_bytes():
                 unwritten_locals(path).write_text("\n".join(unwritten(kernel.file, warnings)))
                 _link(compiler, other, twin(path), *about)
@@ -179,21 +173,19 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     return path
 
 
-def _standard(source: str, headers: Sequence[Path]) -> str:
+def _included(names: Sequence[str]) -> str:
     """Include C++'s own headers before the kernel does: some say `__attribute__((__noinline__))`.
 
     That is a word of CUDA's, and a macro here as it is in CUDA.
     """
-    texts = [source, *(path.read_text("utf-8", "replace") for path in headers)]
-    names = [
-        name for name in standard_headers(texts) if not (HOST_SOURCES / "include" / name).exists()
+    ours = HOST_SOURCES / "include"
+    lines = [
+        f"#if __has_include(<{name}>)\n#include <{name}>\n#endif\n"
+        for name in names
+        if not (ours / name).exists()
     ]
-    if not names:
-        return ""
-    included = [f"#if __has_include(<{name}>)\n#include <{name}>\n#endif\n" for name in names]
     macro = '("__noinline__")\n'
-    before, after = f"#pragma push_macro{macro}#undef __noinline__\n", f"#pragma pop_macro{macro}"
-    return "".join([before, *included, after])
+    return f"#pragma push_macro{macro}#undef __noinline__\n{''.join(lines)}#pragma pop_macro{macro}"
 
 
 def _words(compiler: Compiler, options: Sequence[str]) -> list[str | Path]:
@@ -205,20 +197,15 @@ def _words(compiler: Compiler, options: Sequence[str]) -> list[str | Path]:
     compiled = header.with_suffix(".pch" if compiler.is_clang else ".h.gch")
     if not cache.used(compiled):
         more = _PRECOMPILED_CLANG if compiler.is_clang else ()
+        command: list[str | Path] = [*options, *more, "-x", "c++-header", header, "-o"]
         try:
             with written_whole(header) as temporary:
                 temporary.write_text(f'#include "{_WORDS}"\n')
             with written_whole(compiled) as temporary:
-                run(
-                    compiler, [*options, *more, "-x", "c++-header", header, "-o", temporary], _WORDS
-                )
+                run(compiler, [*command, temporary], _WORDS)
         except (KernelError, ArgumentError):
             return plain
     return ["-include-pch", compiled] if compiler.is_clang else ["-include", header]
-
-
-def _positive(pattern: re.Match[bytes]) -> bytes:
-    return pattern[0].replace(b"\xfe", b"\x7e")
 
 
 def twin(path: Path) -> Path:
@@ -232,46 +219,47 @@ def unwritten_locals(path: Path) -> Path:
 
 
 def _link(compiler: Compiler, compiled: Path, path: Path, file: str, source: str) -> None:
+    mac = sys.platform == "darwin"
+    # The program that loads it has the libraries; to look through C++'s is slower than to link.
+    bare = compiler.precompiles and not mac
+    link = ["-shared", *(["-nodefaultlibs"] if bare else [])]
+    link += ["-undefined", "dynamic_lookup"] if mac else []
+    gcc = ["-lgcc"] if bare and not compiler.is_clang else []  # 128-bit division, for one
     with written_whole(path) as temporary:
-        undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
-        # The program that loads it has the libraries; to look through C++'s is slower than to link.
-        bare = () if sys.platform == "darwin" or not compiler.precompiles else ("-nodefaultlibs",)
-        gcc = ["-lgcc"] if bare and not compiler.is_clang else []  # 128-bit division, for one
-        link: list[str | Path] = ["-shared", *bare, *undefined, "-o", temporary, compiled, *gcc]
-        run(compiler, link, file, source)
+        run(compiler, [*link, "-o", str(temporary), str(compiled), *gcc], file, source)
 
 
 def runtime() -> Path:
     """Compile the program that runs kernels, or take it from the cache; return its path."""
-    compiler = some_compiler()
-    options = ["-std=c++17", "-g1", "-O2", "-DNDEBUG"]
-    path = cache.folder() / f"emulator-{_digest(compiler, options, '')}"
+    compiler, options = some_compiler(), ["-std=c++20", "-g1", "-O2", "-DNDEBUG"]
+    path = cache.folder() / f"emulator-{_digest(compiler, options)}"
     if not cache.used(path):
-        exported = "-Wl,-export_dynamic" if sys.platform == "darwin" else "-Wl,-export-dynamic"
+        options += ["-Wl,-export_dynamic" if sys.platform == "darwin" else "-Wl,-export-dynamic"]
         # Kernels call what the program itself does not: a linker would leave it out.
         libraries = ["-Wl,--no-as-needed", "-lm", "-ldl"] if sys.platform == "linux" else []
-        source = HOST_SOURCES / "runtime.cpp"
+        source = str(HOST_SOURCES / "runtime.cpp")
         with written_whole(path) as temporary:
-            command: list[str | Path] = [*options, *_HEADERS, exported, source, "-o", temporary]
-            command += libraries
+            command = [*_HEADERS, *options, source, "-o", str(temporary), *libraries]
             run(compiler, command, "the emulator's runtime")
             temporary.chmod(0o755)
     return path
 
 
-def _digest(
-    compiler: Compiler, options: Sequence[str], source: str, headers: Sequence[Path] = ()
-) -> str:
+def _digest(compiler: Compiler, *content: Any) -> str:
     """Name a compilation by all that goes into it, our own headers included."""
-    said = repr((compiler, list(options), source)).encode()
-    return hashlib.sha256(said + _host_digest() + _content(headers)).hexdigest()[:20]
+    return hashlib.sha256(repr((compiler, content, _host_digest())).encode()).hexdigest()[:20]
+
+
+# Headers count by their content, so that another checkout finds what this one compiled. They are
+# read once a process, as modules are.
+@functools.cache
+def _host_digest() -> str:
+    files = sorted(path for path in HOST_SOURCES.rglob("*") if path.is_file())
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 @functools.cache
-def _host_digest() -> bytes:
-    """Name the content of our own headers, which are read once a process, as modules are."""
-    return hashlib.sha256(_content(sorted(HOST_SOURCES.rglob("*")))).digest()
-
-
-def _content(paths: Iterable[Path]) -> bytes:
-    return b"".join(path.read_bytes() for path in paths if path.is_file())
+def _kernel_headers() -> tuple[str, list[str]]:
+    """Return a digest of the headers of `kernels/`, and which of C++'s headers these include."""
+    texts = [(kernel_directory() / name).read_text("utf-8") for name in kernel_names("*.cuh")]
+    return hashlib.sha256("".join(texts).encode()).hexdigest(), standard_headers(texts)

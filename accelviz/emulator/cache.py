@@ -44,9 +44,8 @@ def make_room(limit: int = LIMIT, left: int = LEFT, in_use: float = IN_USE) -> N
     kernels: dict[str, list[tuple[float, int, Path]]] = {}
     for path in folder().iterdir():
         with contextlib.suppress(OSError):  # gone meanwhile
-            about = path.lstat()
-            of_one = kernels.setdefault(path.name.lstrip(".").partition(".")[0], [])
-            of_one.append((about.st_mtime, about.st_size, path))
+            files = kernels.setdefault(path.name.lstrip(".").partition(".")[0], [])
+            files.append((path.lstat().st_mtime, path.lstat().st_size, path))
     size = sum(length for files in kernels.values() for _, length, _ in files)
     if size <= limit:
         return

@@ -104,12 +104,9 @@ def emulate(
         raise ArgumentError("device", f"got {device!r}", devices)
     if not isinstance(timeout, int | float) or not timeout > 0:
         raise ArgumentError("timeout", f"got {timeout!r}", "seconds, more than 0")
-    call = KernelCall.of(
-        _kernel(source, kernel, defines),
-        Launch(_three("grid", grid), _three("block", block), _bytes(shared_bytes)),
-        *(arguments, named, symbols),
-        must_build=device == "emulator",
-    )
+    launch, source_kernel = _launch(grid, block, shared_bytes), _kernel(source, kernel, defines)
+    must_build = device == "emulator"
+    call = KernelCall.of(source_kernel, launch, arguments, named, symbols, must_build)
     call.check_outputs(unwritten)
     if device == "emulator":
         return call.run(unwritten, seed=seed, timeout=float(timeout))
@@ -148,11 +145,8 @@ def trace_kernel(
     ArgumentError, KernelError, DeviceUnavailable
         As `emulate` does.
     """
-    call = KernelCall.of(
-        _kernel(source, kernel, defines),
-        Launch(_three("grid", grid), _three("block", block), _bytes(shared_bytes)),
-        *(arguments, named, symbols),
-    )
+    launch, source_kernel = _launch(grid, block, shared_bytes), _kernel(source, kernel, defines)
+    call = KernelCall.of(source_kernel, launch, arguments, named, symbols)
     library, memory = call.library, call.memory()
     assert library is not None
     options: dict[str, Any] = {"traced": True, "timeout": float(timeout)}
@@ -214,10 +208,11 @@ class KernelCall:
         self, unwritten: Collection[str] = (), *, seed: int = 0, timeout: float = 60.0
     ) -> dict[str, npt.NDArray[Any]]:
         """Run it in the emulator, checked; arrays are written in place. See `emulate`."""
-        library, memory, names = self.library, self.memory(unwritten), [*self.arguments]
+        library, memory = self.library, self.memory(unwritten)
         assert library is not None
+        options: dict[str, Any] = {"seed": seed, "timeout": timeout}
         try:
-            library.run_checked(self.launch, names, memory, seed=seed, timeout=timeout)
+            library.run_checked(self.launch, [*self.arguments], memory, **options)
         finally:
             for name in self.outputs():
                 known = memory.array(name)
@@ -235,19 +230,16 @@ class KernelCall:
     def check_outputs(self, names: Collection[str]) -> None:
         """Refuse names that are not those of outputs, where it is known which these are."""
         outputs = self.outputs()
-        unknown = set(names) - set(outputs) if self.library else None
-        if unknown:
+        unknown = {*names}.difference(outputs)
+        if unknown and self.library:
             expected = f"outputs: {', '.join(outputs) or 'none, as it has none'}"
-            raise ArgumentError("unwritten", f"{', '.join(sorted(unknown))}", expected)
+            raise ArgumentError("unwritten", ", ".join(sorted(unknown)), expected)
 
     def outputs(self) -> list[str]:
         """Return the arrays that the kernel may write, by name; all if nobody knows."""
-        arrays = [name for name, value in self.arguments.items() if isinstance(value, np.ndarray)]
-        if self.library is None:
-            return arrays
-        parameters = self.library.parameters
-        pointers = {one.name for one in parameters if one.pointer and not one.const}
-        return [name for name in arrays if name in pointers]
+        parameters = self.library.parameters if self.library else ()
+        fixed = {one.name for one in parameters if one.const or not one.pointer}
+        return [name for name in self._arrays() if name not in fixed]
 
     def memory(self, unwritten: Collection[str] = ()) -> Memory:
         """Copy the arguments to where the emulator's kernels find them."""
@@ -255,9 +247,11 @@ class KernelCall:
 
     def same(self) -> dict[str, str]:
         """Return which arrays are the very memory of another."""
+        return signature.shared_once([*self._arrays().items()])
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         arguments = self.arguments.items()
-        arrays = [(name, value) for name, value in arguments if isinstance(value, np.ndarray)]
-        return signature.shared_once(arrays)
+        return {name: value for name, value in arguments if isinstance(value, np.ndarray)}
 
     def exact(self) -> dict[str, Any]:
         """Return the arguments as a GPU's launcher takes them: numbers of the parameter's type."""
@@ -280,13 +274,14 @@ def _read(source: str | Path) -> tuple[str, str, Path | None]:
         except OSError as error:
             problem = f"{source} cannot be read ({error.strerror})"
             raise ArgumentError("source", problem, "a .cu file") from error
-    if not isinstance(source, str) or "__global__" not in source:
-        if isinstance(source, str) and "\n" not in source and source.endswith((".cu", ".cuh")):
-            problem = f"got the text {source!r}, which is the name of a file"
-            raise ArgumentError("source", problem, f"pathlib.Path({source!r})")
-        problem = "no __global__ function in it" if isinstance(source, str) else f"got {source!r}"
-        raise ArgumentError("source", problem, "CUDA text, or a file as pathlib.Path('kernel.cu')")
-    return source, "kernel.cu", None
+    if isinstance(source, str) and "__global__" in source:
+        return source, "kernel.cu", None
+    expected = "CUDA text, or a file as pathlib.Path('kernel.cu')"
+    problem = "no __global__ function in it" if isinstance(source, str) else f"got {source!r}"
+    if isinstance(source, str) and "\n" not in source and source.endswith((".cu", ".cuh")):
+        problem = f"got the text {source!r}, which is the name of a file"
+        expected = f"pathlib.Path({source!r})"
+    raise ArgumentError("source", problem, expected)
 
 
 def _chosen(text: str, kernel: str | None) -> tuple[str, list[str]]:
@@ -298,17 +293,17 @@ def _chosen(text: str, kernel: str | None) -> tuple[str, list[str]]:
             raise ArgumentError("kernel", f"the source has {len(kernels)} kernels", expected)
         (kernel,) = kernels
     name, bracket, instance = kernel.partition("<")
-    last = name.strip().removeprefix("::")
-    matching = [name for name in kernels if name == last or name.endswith(f"::{last}")]
-    if kernels and len(matching) != 1:
-        has = " or ".join(map(repr, matching or kernels))
-        raise ArgumentError("kernel", f"the source has no kernel {kernel!r}", has)
-    full = matching[0] if kernels else last  # one that a macro makes is not found
-    kernel = f"{full}{bracket}{instance}"
+    full = name.strip().removeprefix("::")
+    matching = [name for name in kernels if name == full or name.endswith(f"::{full}")]
+    if kernels:  # one that a macro makes is not among them
+        if len(matching) != 1:
+            expected = " or ".join(map(repr, matching or kernels))
+            raise ArgumentError("kernel", f"the source has no kernel {kernel!r}", expected)
+        full = matching[0]
     names, template = kernels.get(full, ([], False))
-    if template and "<" not in kernel:
-        raise ArgumentError("kernel", f"{kernel} is a template", f"an instance: '{kernel}<32>'")
-    return kernel, names
+    if template and not bracket:
+        raise ArgumentError("kernel", f"{full} is a template", f"an instance: '{full}<32>'")
+    return f"{full}{bracket}{instance}", names
 
 
 def _symbol(name: str, value: Any, text: str) -> npt.NDArray[Any]:
@@ -318,23 +313,23 @@ def _symbol(name: str, value: Any, text: str) -> npt.NDArray[Any]:
         raise ArgumentError("symbols", f"got {name!r}", "names of variables")
     if known and name not in known and "#include" not in text:
         raise ArgumentError("symbols", f"the source has no {name!r}", ", ".join(known))
-    array = _placed(name, value)
+    array = _on_host(name, value)
     if not isinstance(array, np.ndarray | np.generic) or array.dtype.hasobject:
         expected = "a NumPy array or scalar, such as np.array([1, 2], np.float32)"
         raise ArgumentError(name, f"got {value!r} for the variable", expected)
     return np.asarray(array)
 
 
-def _three(name: str, size: int | tuple[int, ...]) -> tuple[int, int, int]:
-    sizes = tuple(size) if isinstance(size, tuple | list) else (size,)
-    if not 1 <= len(sizes) <= 3:
-        raise ArgumentError(name, f"got {size!r}", "an int, or up to three of them: x, y, z")
-    checked = [checked_integer(name, size, least=0, error=ArgumentError) for size in sizes]
-    x, y, z = (*checked, 1, 1)[:3]
-    return x, y, z
-
-
-_bytes = partial(checked_integer, "shared_bytes", least=0, error=ArgumentError)
+def _launch(grid: int | tuple[int, ...], block: int | tuple[int, ...], shared_bytes: int) -> Launch:
+    check = partial(checked_integer, least=0, error=ArgumentError)
+    sizes = []
+    for name, size in (("grid", grid), ("block", block)):
+        lengths = tuple(size) if isinstance(size, tuple | list) else (size,)
+        if not 1 <= len(lengths) <= 3:
+            raise ArgumentError(name, f"got {size!r}", "an int, or up to three of them: x, y, z")
+        x, y, z = (*(check(name, length) for length in lengths), 1, 1)[:3]
+        sizes.append((x, y, z))
+    return Launch(sizes[0], sizes[1], check("shared_bytes", shared_bytes))
 
 
 def _by_name(
@@ -349,37 +344,36 @@ def _by_name(
         names = [f"argument {i + 1}" for i in range(len(arguments))]
     parameters = ", ".join(map(str, library.parameters if library else names))
     expected = f"{len(names)} arguments: {parameters}" if names else "none"
-    first = dict(zip(names, arguments, strict=False))
+    by_position = dict(zip(names, arguments, strict=False))
+    by_name, problem = {**by_position, **named}, ""
+    missing = [name for name in names if name not in by_name]
     if unknown := [name for name in named if name not in names]:
-        raise ArgumentError(kernel, f"it has no parameter {unknown[0]!r}", expected)
-    if twice := first.keys() & named.keys():
-        raise ArgumentError(kernel, f"{min(twice)!r} is given twice", expected)
-    by_name = {**first, **named}
-    if len(arguments) > len(names) or len(by_name) < len(names):
-        missing = [name for name in names if name not in by_name]
+        problem = f"it has no parameter {unknown[0]!r}"
+    elif twice := by_position.keys() & named.keys():
+        problem = f"{min(twice)!r} is given twice"
+    elif len(arguments) > len(names) or missing:
         problem = f"got {len(arguments) + len(named)} arguments"
         problem += f", {missing[0]!r} is missing" if missing else ""
+    if problem:
         raise ArgumentError(kernel, problem, expected)
-    return {name: _placed(name, by_name[name]) for name in names}
+    return {name: _on_host(name, by_name[name]) for name in names}
 
 
-def _placed(name: str, value: Any) -> Any:
-    if _on_gpu(value):
+def _on_host(name: str, value: Any) -> Any:
+    """Return an argument as NumPy has it, without a copy; refuse one that is on a GPU."""
+    try:
+        on_gpu = hasattr(value, "__cuda_array_interface__")
+    except RuntimeError:  # PyTorch's, of a tensor on the GPU that requires gradients
+        on_gpu = True
+    if on_gpu:
         raise ArgumentError(name, "it lies on the GPU", "an array on the host, as from X.get()")
-    if isinstance(value, np.ndarray | np.generic | int | float | None):
-        return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
     if isinstance(value, bytes):
         return np.frombuffer(value, np.uint8)
-    if hasattr(value, "__array_interface__"):  # no copy: what is written is written there
+    if isinstance(value, np.ndarray):
+        return value if value.ndim else value[()]
+    if hasattr(value, "__array_interface__") and not isinstance(value, np.generic):
         return np.asarray(value)
     return value
-
-
-def _on_gpu(value: Any) -> bool:
-    try:
-        return hasattr(value, "__cuda_array_interface__")
-    except RuntimeError:  # PyTorch's, of a tensor on the GPU that requires gradients
-        return True
 
 
 def _check(parameter: signature.Parameter, value: Any) -> None:

@@ -7,7 +7,6 @@ import importlib.util
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 from accelviz.emulator.compiler_errors import compile_error
 from accelviz.errors import DeviceUnavailable, KernelError
 
+_NAMES = ("c++", "clang++", "g++")
 #: What zig looks for by itself would end the process.
 _ZIG = ("-fno-sanitize=undefined",)
 
@@ -46,19 +46,16 @@ class Compiler:
 
 
 def _candidates() -> list[list[str]]:
-    commands = [shlex.split(os.environ["CXX"])] if os.environ.get("CXX") else []
-    commands += [[name] for name in ("c++", "clang++", "g++")]
+    commands = [shlex.split(os.environ.get("CXX", "")), *([name] for name in _NAMES)]
     if importlib.util.find_spec("ziglang"):
         commands.append([sys.executable, "-m", "ziglang", "c++"])
-    return commands
+    return [command for command in commands if command]
 
 
 @functools.cache
 def find_compiler() -> Compiler | None:
     """Return the first C++ compiler that there is: `$CXX`, c++, clang++, g++, the wheel ziglang."""
     for command in _candidates():
-        if shutil.which(command[0]) is None:
-            continue
         try:
             answer = subprocess.run(
                 [*command, "--version"], capture_output=True, text=True, timeout=60, check=True

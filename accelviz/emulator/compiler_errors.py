@@ -1,16 +1,18 @@
-"""From what a C++ compiler says to a sentence about the student's own line."""
+"""Sentences about the student's own line, for the errors of a C++ compiler."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from accelviz.emulator.source import kernels_in, unclosed
 from accelviz.errors import KernelError
 
-_LINE = r"^{file}:(\d+)"
 #: g++ says of a parameter of an unknown type, before it names the type, that it is no parameter.
 _ERROR = re.compile(r"(?:fatal )?error: (?!variable or field '\w+' declared void)(.*)")
+_NOISE = re.compile(
+    r"call to '[^']+' declared with (?:attribute error|'error' attribute): "
+    r"|static(?:_assert| assertion) failed due to requirement '.*?'(?:: )?"
+)
 _LAUNCH = (
     "give the emulator the kernels alone: it copies arrays and launches by itself, and no kernel "
     "launches another"
@@ -66,7 +68,7 @@ _UNKNOWN = tuple(
 
 
 def compile_error(file: str, source: str, log: str) -> KernelError | None:
-    """Put the first error of a compiler's log into words, or None if it has none.
+    """Return the error for the first one in a compiler's log, or None if it has none.
 
     Parameters
     ----------
@@ -79,44 +81,40 @@ def compile_error(file: str, source: str, log: str) -> KernelError | None:
     if error is None:
         return None
     text = error[1].removeprefix("static assertion failed: ").removeprefix("#error ")
-    text = re.sub(
-        r"call to '[^']+' declared with (?:attribute error|'error' attribute): ", "", text
-    )
-    text = re.sub(r"static(?:_assert| assertion) failed due to requirement '.*?'(?:: )?", "", text)
-    text = text.strip().strip('"')
+    text = _NOISE.sub("", text).strip().strip('"')
     start = log.rfind("\n", 0, error.start()) + 1
-    line = next(_lines(file, log[start : error.end()]), None)
-    if line is None:  # in a header: g++ says before the error who asked for it, clang after it
-        before, after = list(_lines(file, log[:start])), _lines(file, log[error.end() :])
-        line = before[-1] if before else next(after, None)
+    # In a header, g++ says before the error who asked for it, and clang after it.
+    before, after = _lines(file, log[:start]), _lines(file, log[error.end() :])
+    line = next(iter([*_lines(file, log[start : error.end()]), *before[-1:], *after]), None)
     name, hint = _hint(text, _text(source, line))
     if hint:
         text = re.sub(r"; did you mean .*", "", text)
     elif name and line is None and not re.search(rf"\b{name}\b", source):
         # Nobody but the plan says it.
-        there = ", ".join(kernels_in(source)) or "none"
-        return KernelError(file, f"there is no kernel {name!r} in it", f"name one that is: {there}")
+        kernels = ", ".join(kernels_in(source)) or "none"
+        return KernelError(
+            file, f"there is no kernel {name!r} in it", f"name one that is: {kernels}"
+        )
     elif name:
         hint = f"check how {name!r} is spelt; docs/emulator.md lists what of CUDA the emulator has"
+    subject, code = f"{file}:{line}" if line else file, _text(source, line)
+    problem = text + (f", at `{code}`" if code else "")
     open_line = unclosed(source)
     if open_line and "#if" not in source:
-        what = f"a }} is missing: the {{ of line {open_line} is never closed"
-        return KernelError(f"{file}:{open_line}", f"it does not compile for the emulator: {what}")
-    place, code = f"{file}:{line}" if line else file, _text(source, line)
-    where = f", at `{code}`" if code else ""
-    return KernelError(place, f"it does not compile for the emulator: {text}{where}", hint)
+        subject, hint = f"{file}:{open_line}", ""
+        problem = f"a }} is missing: the {{ of line {open_line} is never closed"
+    return KernelError(subject, f"it does not compile for the emulator: {problem}", hint)
 
 
 def unwritten(file: str, log: str) -> list[str]:
     """Return the local variables that a compiler thinks are read before they are written."""
     says = r":(\d+):\d+: warning: (?:variable )?'(\w+)' (?:may be|is) (?:used )?uninitialized"
-    found = re.findall(f"^{re.escape(file)}{says}", log, re.MULTILINE)
-    return list(dict.fromkeys(f"{name} (line {line})" for line, name in found))
+    matches = re.findall(f"^{re.escape(file)}{says}", log, re.MULTILINE)
+    return list(dict.fromkeys(f"{name} (line {line})" for line, name in matches))
 
 
-def _lines(file: str, log: str) -> Iterator[int]:
-    pattern = re.compile(_LINE.format(file=re.escape(file)), re.MULTILINE)
-    return (int(found[1]) for found in pattern.finditer(log))
+def _lines(file: str, log: str) -> list[int]:
+    return [int(line) for line in re.findall(rf"^{re.escape(file)}:(\d+)", log, re.MULTILINE)]
 
 
 def _text(source: str, line: int | None) -> str:

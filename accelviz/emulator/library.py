@@ -1,8 +1,10 @@
-"""A compiled kernel, and the C structures by which a process is told what to do with it."""
+"""A compiled kernel, and its launches in processes of their own."""
 
 from __future__ import annotations
 
 import functools
+import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.emulator import cache, signature
-from accelviz.emulator.build import Kernel, build, runtime, twin, unwritten_locals
-from accelviz.emulator.memory import HEAD, OUTER, Known, Memory
+from accelviz.emulator import cache, process, signature
+from accelviz.emulator.build import HOST_SOURCES, Kernel, build, runtime, twin, unwritten_locals
+from accelviz.emulator.memory import HEAD, OUTER, Known, Memory, Space
 from accelviz.emulator.problems import kernel_error
-from accelviz.emulator.process import Common, wall_seconds, worker
-from accelviz.emulator.symbols import Space, function_size, line_of, plain, variables
+from accelviz.emulator.process import Common, wall_seconds
+from accelviz.emulator.symbols import function_size, line_of, plain, variables
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.files import written_whole
 
@@ -29,28 +31,28 @@ BLOCK_THREADS, BLOCK_LIMITS = 1024, (1024, 1024, 64)
 SHARED_BYTES, STATIC_SHARED_BYTES = 227 << 10, 48 << 10
 
 
-def _structure(members: str, *more: tuple[str, Any, int]) -> np.dtype[np.void]:
-    """Return a structure of runtime.h: its members, each with NumPy's name of its type."""
-    pairs: list[Any] = [tuple(member.split(":")) for member in members.split()]
-    return np.dtype([*pairs, *more], align=True)
+def _structures() -> dict[str, Any]:
+    """Return NumPy's types of the structures in runtime.h."""
+    types: dict[str, Any] = {"double": "f8", "EmulatorSpace": "i4"}
+    for size in (1, 2, 4, 8):
+        types |= {f"std::uint{8 * size}_t": f"u{size}", f"std::int{8 * size}_t": f"i{size}"}
+    text = re.sub(r"//.*", "", (HOST_SOURCES / "runtime.h").read_text("utf-8"))
+    for name, body in re.findall(r"struct (\w+) \{(.*?)\};", text, re.S):
+        members: list[Any] = [
+            (member, f"S{length}")
+            if type_ == "char"
+            else (member, types[type_], (int(length),) if length else ())
+            for type_, names in re.findall(r"([\w:]+) ([^;]+);", body)
+            for member, length in re.findall(r"(\w+)(?:\[(\d+)\])?", names)
+        ]
+        types[name] = np.dtype(members, align=True)
+    return types
 
 
-_ARRAY = _structure("address:u8 bytes:u8 place:u8 space:i4 writable:i4 initialised:i4 filling:u8")
-_LAUNCH = _structure(
-    "grid:3u4 block:3u4 dynamic_shared_bytes:u4 n_arrays:u4 n_arguments:u4 traced:i4 checked:i4 "
-    "first_block:u4 n_blocks:u4 seed:u8 arrays:u8 arguments:u8 kernel:2u8 seconds:2f8 "
-    "writer_of:2i8"
-)
-_NOTE = _structure("code:u8 other_code:u8 block:3u4 thread:3u4 other_thread:3u4 warp:i4 unlike:i4")
-_ANSWER = _structure(
-    "problem:S32 text:S4096 code:u8 other_code:u8 block:3u4 thread:3u4 other_block:3u4 "
-    "other_thread:3u4 array:i4 bytes:i4 kind:i4 finished:i4 offset:i8 waiting:u4 left:u4 "
-    "records:u8 n_records:u8 n_notes:u4 in_kernel:u4 other_kind:i4",
-    ("notes", _NOTE, 16),
-)
-_REQUEST = np.dtype([("launch", _LAUNCH), ("answer", _ANSWER)], align=True)
-#: One lane's part in one step of a warp, or a wait; `EmulatorRecord` in runtime.h.
-RECORD = _structure("block:u4 warp:u2 lane:u1 kind:u1 step:u4 array:i2 bytes:u2 code:u8 offset:u8")
+_TYPES = _structures()
+_LAUNCH, _REQUEST = _TYPES["EmulatorLaunch"], _TYPES["EmulatorRequest"]
+#: One lane's part in one step of a warp, or a wait.
+RECORD: np.dtype[np.void] = _TYPES["EmulatorRecord"]
 
 
 class Launch(NamedTuple):
@@ -67,21 +69,21 @@ class Launch(NamedTuple):
         ------
         ArgumentError
         """
-        limits = zip("xyz", self.grid, GRID_LIMITS, self.block, BLOCK_LIMITS, strict=True)
-        for axis, blocks, most_blocks, threads, most_threads in limits:
-            if not 1 <= blocks <= most_blocks:
-                what = f"{blocks:,} blocks in {axis} for {kernel}"
-                raise ArgumentError("grid", what, f"1 to {most_blocks:,}")
-            if not 1 <= threads <= most_threads:
-                what = f"{threads:,} threads in {axis} for {kernel}"
-                raise ArgumentError("block", what, f"1 to {most_threads:,}")
-        threads = int(np.prod(self.block, dtype=object))
-        if threads > BLOCK_THREADS:
-            what = f"{threads:,} threads for {kernel}"
-            raise ArgumentError("block", what, f"at most {BLOCK_THREADS:,}")
-        if not 0 <= self.dynamic_shared_bytes <= SHARED_BYTES:
-            what = f"{self.dynamic_shared_bytes:,} bytes of dynamic shared memory for {kernel}"
-            raise ArgumentError("shared_bytes", what, f"at most {SHARED_BYTES:,}")
+        dynamic, threads = self.dynamic_shared_bytes, int(np.prod(self.block, dtype=object))
+        for name, unit, sizes, limits in (
+            ("grid", "blocks", self.grid, GRID_LIMITS),
+            ("block", "threads", self.block, BLOCK_LIMITS),
+        ):
+            for axis, size, most in zip("xyz", sizes, limits, strict=True):
+                if not 1 <= size <= most:
+                    problem = f"{size:,} {unit} in {axis} for {kernel}"
+                    raise ArgumentError(name, problem, f"1 to {most:,}")
+        for name, size, unit, most in (
+            ("block", threads, "threads", BLOCK_THREADS),
+            ("shared_bytes", dynamic, "bytes of dynamic shared memory", SHARED_BYTES),
+        ):
+            if not 0 <= size <= most:
+                raise ArgumentError(name, f"{size:,} {unit} for {kernel}", f"at most {most:,}")
 
 
 def compiled(kernel: Kernel, *, checked: bool = True, symbols: tuple[str, ...] = ()) -> Library:
@@ -96,13 +98,6 @@ def compiled(kernel: Kernel, *, checked: bool = True, symbols: tuple[str, ...] =
     """
     path = build(kernel, checked=checked, symbols=symbols)
     return _load(path, runtime(), kernel.entry, kernel.names, symbols)
-
-
-@functools.lru_cache(maxsize=256)
-def _load(
-    path: Path, program: Path, kernel: str, names: tuple[str, ...], symbols: tuple[str, ...]
-) -> Library:
-    return Library(path, program, kernel, names, symbols)
 
 
 class Library:
@@ -136,20 +131,12 @@ class Library:
         self._symbols = signature.parameters(of_variables, symbols)
         start = int(answer["code"])
         self._code = start, start + function_size(path, start)
-        self.variables = [
-            Known(
-                *(each.name, each.size, each.offset),
-                space=each.space,
-                writable=each.space not in (Space.CONSTANT, Space.HOST),
-                initialised=each.filled,
-            )
-            for each in variables(path)
-        ]
-        shared = sum(-(-each.size // 16) * 16 for each in self.variables if each.shared)
+        self.variables = variables(path)
+        shared = sum(-(-known.size // 16) * 16 for known in self.variables if known.shared)
         if shared > STATIC_SHARED_BYTES:
-            what = f"it has {shared:,} bytes of static shared memory"
-            right = f"at most {STATIC_SHARED_BYTES:,}; more only as dynamic shared memory"
-            raise KernelError(kernel, what, right)
+            problem = f"it has {shared:,} bytes of static shared memory"
+            expected = f"at most {STATIC_SHARED_BYTES:,}; more only as dynamic shared memory"
+            raise KernelError(kernel, problem, expected)
         self._static_shared = shared
 
     def run(
@@ -182,37 +169,29 @@ class Library:
         str
             What the kernel has printed.
         """
-        launch = Launch(launch.grid, launch.block, launch.dynamic_shared_bytes)
-        launch.check(self.kernel)
         dynamic = launch.dynamic_shared_bytes
+        Launch(launch.grid, launch.block, dynamic).check(self.kernel)
         if dynamic + self._static_shared > SHARED_BYTES:
-            what = f"{dynamic:,} bytes beside {self._static_shared:,} static ones"
-            raise ArgumentError("shared_bytes", what, f"at most {SHARED_BYTES:,} together")
+            problem = f"{dynamic:,} bytes beside {self._static_shared:,} static ones"
+            raise ArgumentError("shared_bytes", problem, f"at most {SHARED_BYTES:,} together")
         known = [*memory.known.values(), *self._filled(memory)]
         if dynamic or not traced:  # also without a byte, so that who goes there is told so
-            about = "dynamic shared memory", dynamic, _DYNAMIC
-            known.append(Known(*about, space=Space.DYNAMIC))
-        values = self._values(names, memory)
-        arrays = np.array(
-            [
-                (k.address, k.size, k.place, k.space, k.writable, k.initialised, k.filling)
-                for k in known
-            ],
-            dtype=_ARRAY,
-        )
-        start = _REQUEST.itemsize
-        head = np.frombuffer(memory.common.data, np.uint8, HEAD)
-        cells = start + arrays.nbytes
-        starts = cells + 8 * len(values) + np.cumsum([0, *(-(-len(v) // 16) * 16 for v in values)])
-        starts = -(-starts // 16) * 16
-        if starts[-1] > HEAD:
+            shared = "dynamic shared memory", dynamic, _DYNAMIC
+            known.append(Known(*shared, space=Space.DYNAMIC))
+        # Behind the request: the arrays, where each argument's value is, and the values.
+        members = _TYPES["EmulatorArray"].names
+        rows = [(one.address, one.size, *(getattr(one, m) for m in members[2:])) for one in known]
+        arrays = np.array(rows, _TYPES["EmulatorArray"]).tobytes()
+        values = [value + bytes(-len(value) % 16) for value in self._values(names, memory)]
+        start, cells = _REQUEST.itemsize, _REQUEST.itemsize + len(arrays)
+        first = -(-(cells + 8 * len(values)) // 16) * 16
+        *offsets, end = itertools.accumulate(map(len, values), initial=first)
+        if end > HEAD:
             raise KernelError(self.kernel, f"{len(known)} arrays are too many", "fewer")
-        head[start : start + arrays.nbytes] = arrays.view(np.uint8)
-        head[cells : cells + 8 * len(values)] = starts[:-1].astype(np.uint64).view(np.uint8)
-        for offset, value in zip(starts, values, strict=False):
-            head[offset : offset + len(value)] = np.frombuffer(value, np.uint8)
-        total = launch.grid[0] * launch.grid[1] * launch.grid[2]
-        n_blocks = total - first_block if n_blocks is None else n_blocks
+        head = (arrays + np.array(offsets, np.uint64).tobytes()).ljust(first - start, b"\0")
+        memory.common.data[start:end] = b"".join([head, *values])
+        if n_blocks is None:
+            n_blocks = int(np.prod(launch.grid)) - first_block
         size = dynamic, len(known), len(values), traced, checked, first_block, n_blocks
         limits = timeout, wall_seconds(timeout)
         rest = seed, start, cells, self._code, limits, writer_of
@@ -235,8 +214,7 @@ class Library:
             twin = None
         before = memory.contents() if twin else []
         answer, known, printed = self.run(launch, names, memory, **options)
-        if printed:
-            print(printed, end="")
+        print(printed, end="")
         self.raise_problem(answer, known, options)
         if twin:
             after = memory.contents()
@@ -244,13 +222,12 @@ class Library:
             other, *_ = twin.run(launch, names, memory, **options | {"checked": False})
             twin.raise_problem(other, known, options)
             for number, (one, two) in enumerate(zip(after, memory.contents(), strict=True)):
-                if np.array_equal(one, two):
-                    continue
-                memory.restore(before)
-                options["writer_of"] = number, int(np.argmax(one != two))
-                answer, *_ = self.run(launch, names, memory, **options)
-                answer["text"] = unwritten_locals(self.path).read_bytes()
-                self.raise_problem(answer, known, options)
+                if not np.array_equal(one, two):
+                    memory.restore(before)
+                    options["writer_of"] = number, int(np.argmax(one != two))
+                    answer, *_ = self.run(launch, names, memory, **options)
+                    answer["text"] = unwritten_locals(self.path).read_bytes()
+                    self.raise_problem(answer, known, options)
             memory.restore(after)
             self.independent.add(run)
         return known, answer
@@ -265,32 +242,35 @@ class Library:
             raise error
 
     def _filled(self, memory: Memory) -> list[Known]:
-        """Return the variables, with the places of what those among `memory.symbols` begin as."""
-        given = {name.rpartition("::")[2]: known for name, known in memory.symbols.items()}
+        """Return the variables, with what those among `memory.symbols` begin as."""
+        contents = {name.rpartition("::")[2]: known for name, known in memory.symbols.items()}
+        rooms = {known.name: known.size for known in self.variables if known.space in OUTER}
         for symbol in self._symbols:
-            data, last = memory.symbols[symbol.name].data, symbol.name.rpartition("::")[2]
-            symbol.check_array(data)
-            room = {each.name: each for each in self.variables if each.space in OUTER}.get(last)
-            if room is None:
-                what = "it is no __constant__ or __device__ variable"
-                raise ArgumentError(symbol.name, f"{what} that could be filled", "such a variable")
-            if given[last].size > room.size:
-                what = f"an array of {given[last].size:,} bytes for the variable"
-                raise ArgumentError(symbol.name, what, f"at most {room.size:,}")
+            last = symbol.name.rpartition("::")[2]
+            symbol.check_array(memory.symbols[symbol.name].data)
+            if last not in rooms:
+                problem = "it is no __constant__ or __device__ variable that could be filled"
+                raise ArgumentError(symbol.name, problem, "such a variable")
+            if contents[last].size > rooms[last]:
+                problem = f"an array of {contents[last].size:,} bytes for the variable"
+                raise ArgumentError(symbol.name, problem, f"at most {rooms[last]:,}")
         return [
             replace(
-                each, place=given[each.name].place, filling=given[each.name].size, initialised=True
+                known,
+                initialised=True,
+                content=contents[known.name].content,
+                filled_bytes=contents[known.name].size,
             )
-            if each.name in given and each.space in OUTER
-            else each
-            for each in self.variables
+            if known.name in contents and known.space in OUTER
+            else known
+            for known in self.variables
         ]
 
     def device_variables(
         self, symbols: Mapping[str, npt.NDArray[Any]]
     ) -> dict[str, npt.NDArray[Any]]:
         """Return those of the arrays that a kernel may write and its caller too."""
-        constant = {each.name for each in self.variables if each.space is Space.CONSTANT}
+        constant = {known.name for known in self.variables if known.space is Space.CONSTANT}
         return {
             name: array
             for name, array in symbols.items()
@@ -311,15 +291,15 @@ class Library:
         return values
 
     def _send(self, memory: Memory, launch: Any, timeout: float) -> tuple[Any, str]:
-        self._keep()
-        common = memory.common
-        request = np.frombuffer(common.data, _REQUEST, 1)
+        if not cache.used(self.path):  # dropped from the cache meanwhile; it is in use again
+            with written_whole(self.path) as temporary:
+                temporary.write_bytes(self._file)
+        request = np.frombuffer(memory.common.data, _REQUEST, 1)
         answer = request["answer"]
-        answer[...] = np.zeros((), _ANSWER)
-        answer["records"] = common.size
+        answer[...] = np.zeros((), answer.dtype)
+        answer["records"] = memory.common.size
         request["launch"] = launch
-        with worker(self._program) as process:
-            status, printed = process.launch(self.path, common, timeout)
+        status, printed = process.launch(self._program, self.path, memory.common, timeout)
         outcome = answer[0].copy()
         if status is None:
             outcome["problem"] = b"too long"
@@ -327,18 +307,14 @@ class Library:
             outcome["problem"], outcome["text"] = b"died", str(status).encode()
         return outcome, printed
 
-    def _keep(self) -> None:
-        """Put the file back if it was dropped from the cache meanwhile; it is in use again."""
-        if not cache.used(self.path):
-            with written_whole(self.path) as temporary:
-                temporary.write_bytes(self._file)
-
     def trace(self, memory: Memory, answer: Any) -> npt.NDArray[np.void]:
         """Return the records of a traced run, dtype `RECORD`, in the order of the steps."""
         count = int(answer["n_records"])
-        if not count:
-            return np.empty(0, dtype=RECORD)
-        return np.frombuffer(memory.common.behind(count * RECORD.itemsize), dtype=RECORD)
+        content = memory.common.behind(count * RECORD.itemsize) if count else b""
+        return np.frombuffer(content, RECORD)
+
+
+_load = functools.lru_cache(maxsize=256)(Library)
 
 
 def _not_loaded(answer: Any) -> tuple[str, str]:

@@ -1,7 +1,8 @@
-"""The memory that kernels find: arguments far apart, and what variables begin as."""
+"""Memory of a launch: arrays far apart from each other, and initial values of variables."""
 
 from __future__ import annotations
 
+import enum
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.emulator.process import Common
-from accelviz.emulator.symbols import Space
 
 #: Where arguments lie: the first slot and the bytes of one, as in runtime.h. An array begins in the
 #: second quarter of its slot, so that negative indices stay in it too.
@@ -19,6 +19,13 @@ _SLOTS, _SLOT_BYTES = 1 << 43, 1 << 38
 _PAGE = 1 << 14
 #: Bytes in front of the arrays, for the request and the values of arguments.
 HEAD = 1 << 17
+
+
+class Space(enum.IntEnum):
+    """What kind of memory an array is in; `EmulatorSpace` in runtime.h."""
+
+    ARGUMENT, SHARED, DEVICE_VARIABLE, CONSTANT, DYNAMIC, HOST = range(6)
+
 
 #: Where variables are that the host can fill.
 OUTER = Space.CONSTANT, Space.DEVICE_VARIABLE
@@ -35,11 +42,11 @@ class Known:
     size: int
     address: int
     data: npt.NDArray[Any] | None = None
-    place: int = 0
+    content: int = 0
     space: Space = Space.ARGUMENT
     writable: bool = True
     initialised: bool = False
-    filling: int = 0  # bytes at `place` that a variable begins with
+    filled_bytes: int = 0
 
     @property
     def itemsize(self) -> int:
@@ -54,7 +61,7 @@ class Known:
 
 @dataclass
 class Memory:
-    """Arguments of kernels by name: arrays where kernels find them, and numbers."""
+    """Arguments of a launch by name: numbers, and arrays in memory that the process maps."""
 
     common: Common
     known: dict[str, Known] = field(default_factory=dict)
@@ -71,76 +78,63 @@ class Memory:
         same: Mapping[str, str] | None = None,
         symbols: Mapping[str, npt.NDArray[Any]] | None = None,
     ) -> Memory:
-        """Copy arrays to where kernels find them; `same` names those that are another's memory."""
-        same, symbols = same or {}, symbols or {}
-        arrays = {
-            name: array
-            for name, array in arguments.items()
-            if isinstance(array, np.ndarray) and name not in same
-        }
-        places, end = [], HEAD
-        for array in [*arrays.values(), *symbols.values()]:
-            places.append(end)
-            end += -(-array.nbytes // _PAGE) * _PAGE
-        memory = cls(Common(end), same=same)
-        pairs = [*arrays.items(), *symbols.items()]
-        for slot, ((name, array), place) in enumerate(zip(pairs, places, strict=True)):
-            flat: npt.NDArray[Any] = np.frombuffer(
-                memory.common.data, array.dtype, array.size, place
-            )
-            data = flat.reshape(array.shape)
+        """Copy arrays into common memory; `same` maps names to those of the same memory."""
+        same, arrays, numbers = same or {}, dict[str, npt.NDArray[Any]](), dict[str, Any]()
+        for name, value in arguments.items():
+            if name not in same:
+                (arrays if isinstance(value, np.ndarray) else numbers)[name] = value
+        pairs = [*arrays.items(), *(symbols or {}).items()]
+        pages = [-(-array.nbytes // _PAGE) for _, array in pairs]
+        memory, content = cls(Common(HEAD + sum(pages) * _PAGE), numbers=numbers, same=same), HEAD
+        for slot, ((name, array), n_pages) in enumerate(zip(pairs, pages, strict=True)):
+            data: npt.NDArray[Any] = np.frombuffer(
+                memory.common.data, array.dtype, array.size, content
+            ).reshape(array.shape)
             data[...] = array
+            names = {name, *(alias for alias, other in same.items() if other == name)}
             if slot >= len(arrays):
-                memory.symbols[name] = Known(name, array.nbytes, 0, data, place)
-                continue
-            names = {name, *(one for one, other in same.items() if other == name)}
-            memory.known[name] = Known(
-                *(name, array.nbytes, _address(slot), data, place),
-                writable=bool(names & {*writable}),
-                initialised=not names & {*unwritten},
-            )
-        memory.numbers = {
-            name: value
-            for name, value in arguments.items()
-            if name not in memory.known and name not in same
-        }
+                memory.symbols[name] = Known(name, array.nbytes, 0, data, content)
+            else:
+                memory.known[name] = Known(
+                    *(name, array.nbytes, _address(slot), data, content),
+                    writable=not names.isdisjoint(writable),
+                    initialised=names.isdisjoint(unwritten),
+                )
+            content += n_pages * _PAGE
         return memory
 
     def array(self, name: str) -> Known | None:
-        """Return the array that an argument is, if it is one."""
+        """Return an argument that is an array, or None."""
         return self.known.get(self.same.get(name, name))
 
     def written(self, names: Sequence[str]) -> None:
-        """Let later launches read what these hold."""
+        """Mark arrays as initialised for later launches."""
         for name in {self.same.get(name, name) for name in names} & self.known.keys():
             self.known[name] = replace(self.known[name], initialised=True)
 
     def digest(self, more: Sequence[Any]) -> bytes:
-        """Name all that kernels find here, and `more` that decides what they do."""
+        """Return a digest of all arguments, and of `more` that decides what a launch does."""
         digest = hashlib.blake2b(repr((more, self.numbers)).encode())
         for known in self._all():
             digest.update(repr(known.name).encode())
-            digest.update(memoryview(self.common.data)[known.place : known.place + known.size])
+            digest.update(self._bytes(known).data)
         return digest.digest()
 
     def contents(self) -> list[npt.NDArray[np.uint8]]:
-        """Return what each writable array holds, as bytes, and nothing for the others."""
-        return [self._bytes(known).copy() for known in self._all()]
+        """Return copies of the writable arrays' bytes, and no byte of the others."""
+        return [self._bytes(known)[: known.size * known.writable].copy() for known in self._all()]
+
+    def restore(self, contents: Sequence[npt.NDArray[np.uint8]]) -> None:
+        """Write back what `contents` has returned."""
+        for known, content in zip(self._all(), contents, strict=True):
+            self._bytes(known)[: len(content)] = content
 
     def _all(self) -> list[Known]:
         return [*self.known.values(), *self.symbols.values()]
 
-    def restore(self, contents: Sequence[npt.NDArray[np.uint8]]) -> None:
-        """Let writable arrays hold again what `contents` has returned."""
-        for known, content in zip(self._all(), contents, strict=True):
-            self._bytes(known)[:] = content
-
     def _bytes(self, known: Known) -> npt.NDArray[np.uint8]:
-        size = known.size if known.writable else 0
-        content: npt.NDArray[np.uint8] = np.frombuffer(
-            self.common.data, np.uint8, size, known.place if size else 0
-        )
-        return content
+        content = known.content if known.size else 0
+        return np.frombuffer(self.common.data, np.uint8, known.size, content)
 
 
 def _address(slot: int) -> int:

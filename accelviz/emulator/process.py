@@ -1,24 +1,23 @@
-"""The processes that run kernels, so that none can end or hang this one, and memory in common."""
+"""The process of a launch, so that no kernel can end or hang this one, and memory in common."""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import mmap
 import os
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-
-from accelviz.errors import KernelError
 
 #: Seconds that a process has, beyond what a kernel may take, to say that it took too long.
 _GRACE = 5.0
+#: Bytes of what a kernel prints that are shown.
+_PRINTED = 1 << 20
+#: Returns the command that starts a program which runs kernels, such as one behind a border.
+border: Callable[[list[str]], list[str]] = list
 
 
 def wall_seconds(seconds: float) -> float:
@@ -33,10 +32,6 @@ def open_memory() -> int:
             return os.memfd_create("accelviz-emulator")
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
-
-
-#: Returns the command that starts a program which runs kernels, such as one behind a border.
-border: Callable[[list[str]], list[str]] = list
 
 
 class Common:
@@ -57,89 +52,24 @@ class Common:
         return content
 
 
-class Worker:
-    """A process that forks for each launch; see process.h."""
+def launch(program: Path, library: Path, memory: Common, seconds: float) -> tuple[int | None, str]:
+    """Run what `memory` describes; return the process's exit status and what it has printed.
 
-    def __init__(self, program: Path) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                border([str(program)]),
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for the caller, who then kills
-            )
-        self._socket = ours
-
-    def launch(self, library: Path, memory: Common, seconds: float) -> tuple[int | None, str]:
-        """Run what `memory` describes; return the process's status and what it has printed.
-
-        The status is as `os.wait` gives it, and None if the process did not answer in time.
-        """
-        output = open_memory()
+    The status is None if the process did not end in time.
+    """
+    with subprocess.Popen(
+        border([str(program), str(library)]),
+        stdin=memory.descriptor,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,  # Ctrl-C is for the caller, who then kills
+    ) as process:
         try:
-            files = [memory.descriptor, output]
-            socket.send_fds(self._socket, [os.fsencode(library)], files)
-            self._socket.settimeout(wall_seconds(seconds) + _GRACE)
-            try:
-                answer = self._socket.recv(4)
-            except TimeoutError:
-                self.kill()
+            printed, _ = process.communicate(timeout=wall_seconds(seconds) + _GRACE)
+        except BaseException as error:
+            process.kill()
+            process.wait()
+            if isinstance(error, subprocess.TimeoutExpired):
                 return None, ""
-            if len(answer) < 4:
-                self.kill()
-                raise KernelError("emulator", "its process has ended", "try again")
-            printed = os.pread(output, 1 << 20, 0).decode("utf-8", "replace")
-            return int.from_bytes(answer, sys.byteorder, signed=True), printed
-        finally:
-            os.close(output)
-
-    def kill(self) -> None:
-        """End the process and the launch that it is at."""
-        with contextlib.suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self._socket.close()
-
-    @property
-    def killed(self) -> bool:
-        """Whether it is of no more use."""
-        return self._socket.fileno() < 0
-
-    def close(self) -> None:
-        """Let the process end."""
-        self._socket.close()
-        self._process.wait()
-
-
-#: Idle workers of this process, by its number: a fork of it needs its own.
-_idle: dict[int, list[tuple[Path, Worker]]] = {}
-
-
-def _close_idle() -> None:
-    for _, idle in _idle.pop(os.getpid(), []):
-        idle.close()
-
-
-atexit.register(_close_idle)
-
-
-@contextlib.contextmanager
-def worker(program: Path) -> Iterator[Worker]:
-    """Lend a worker to one launch; several threads get several."""
-    mine = _idle.setdefault(os.getpid(), [])
-    idle = None
-    while mine and idle is None:
-        known, idle = mine.pop()
-        if known != program:  # another compiler's
-            idle.close()
-            idle = None
-    idle = idle or Worker(program)
-    try:
-        yield idle
-    except BaseException:
-        idle.kill()
-        raise
-    if not idle.killed:
-        mine.append((program, idle))
+            raise
+    return process.returncode, printed[:_PRINTED].decode("utf-8", "replace")

@@ -1,7 +1,9 @@
-"""What a kernel takes, as its compiled code says, and whether that is what it is given."""
+"""Parameters of a compiled kernel, and checks of the arguments for them."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,8 +21,9 @@ _NAMES = {"f": "float", "i": "int", "u": "uint"}
 class Parameter:
     """A parameter of a kernel.
 
-    `kind` and `itemsize` are those of the elements of what it points to, or of itself, and of
-    vectors the components'; `size` has all of them. Kinds are NumPy's, and "s" for a structure.
+    `kind` and `itemsize` describe an element of the array that it points to, or its own value; of a
+    vector, one component. `size` counts the bytes of all components. Kinds are NumPy's letters, "s"
+    for a structure, "p" for a pointer and "v" for void.
     """
 
     name: str
@@ -58,7 +61,7 @@ class Parameter:
         return dtype.kind == self.kind and dtype.itemsize == self.itemsize
 
     def _of(self, dtype: np.dtype[Any]) -> list[bool]:
-        """Say of each field of a structured type whether it is of the component's type."""
+        """Return for each field of a structured type whether it has the component's type."""
         return [field[0].base == np.dtype(self.dtype) for field in (dtype.fields or {}).values()]
 
     def check_array(self, array: Any) -> None:
@@ -69,25 +72,24 @@ class Parameter:
         ArgumentError
         """
         if not self.pointer:
-            what = f"an array of shape {np.shape(array)}"
-            right = f"a number, for the parameter `{self}`"
+            expected = f"a number, for the parameter `{self}`"
             if not self.by_parts:
-                right += f"; if an array is meant, `{self.type} *{self.name}` in the kernel"
-            raise ArgumentError(self.name, what, right)
-        if not self.takes(array.dtype):
-            parts = [field[0].base for field in (array.dtype.fields or {}).values()]
-            if array.dtype.kind == "c":
-                parts = [array.real.dtype]
-            how = "view" if parts and all(map(self.takes, parts)) else "astype"
-            right = f"an array of {self.dtype}, as of {self.name}.{how}(np.{self.dtype})"
-            if array.dtype.fields and how == "astype":  # which NumPy refuses
-                right = f"an array of {self.dtype}, such as one field, copied"
-            if self.kind in "sp":
-                right = f"elements of {self.size} bytes"
-                if array.dtype.fields:
-                    right += ", as of np.dtype([...], align=True) with the members' types in order"
-            what = f"an array of {array.dtype} for the parameter `{self}`"
-            raise ArgumentError(self.name, what, right)
+                expected += f"; if an array is meant, `{self.type} *{self.name}` in the kernel"
+            raise ArgumentError(self.name, f"an array of shape {np.shape(array)}", expected)
+        if self.takes(array.dtype):
+            return
+        fields = (array.dtype.fields or {}).values()
+        parts = [array.real.dtype] if array.dtype.kind == "c" else [one[0].base for one in fields]
+        method = "view" if parts and all(map(self.takes, parts)) else "astype"
+        expected = f"an array of {self.dtype}, as of {self.name}.{method}(np.{self.dtype})"
+        if self.kind in "sp":
+            expected = f"elements of {self.size} bytes"
+            if fields:
+                expected += ", as of np.dtype([...], align=True) with the members' types in order"
+        elif fields and method == "astype":  # which NumPy refuses
+            expected = f"an array of {self.dtype}, such as one field, copied"
+        problem = f"an array of {array.dtype} for the parameter `{self}`"
+        raise ArgumentError(self.name, problem, expected)
 
     def number(self, value: Any) -> bytes:
         """Return a number as the kernel gets it.
@@ -97,101 +99,88 @@ class Parameter:
         ArgumentError
             If the parameter cannot hold it.
         """
+        problem = f"got {value!r} for the parameter `{self}`"
         if self.pointer:
             if value is None:
                 return bytes(8)
-            what = f"got {value!r}, a {type(value).__name__}"
-            right = f"an array of {self.dtype}, for the parameter `{self}`"
+            expected = f"an array of {self.dtype}, for the parameter `{self}`"
             if isinstance(value, list | tuple) and self.kind in _NAMES:
-                right += f": np.array({self.name}, np.{self.dtype})"
-            raise ArgumentError(self.name, what, right)
+                expected += f": np.array({self.name}, np.{self.dtype})"
+            raise ArgumentError(self.name, f"got {value!r}, a {type(value).__name__}", expected)
         if self.by_parts:
             return self._structure(value)
-        wrong = ArgumentError(self.name, f"got {value!r} for the parameter `{self}`", self._right())
-        if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, complex):
-            raise wrong
-        dtype = np.dtype(self.dtype)
+        real = isinstance(value, int | float | np.number | np.bool_) and not np.iscomplexobj(value)
         if self.kind == "f":
+            expected = f"a number within {self.dtype}"
             with np.errstate(over="ignore"):
-                made = np.array(value, dtype=dtype)
-            if np.isinf(made) and not np.isinf(value):
-                raise wrong
-            return made.tobytes()
-        if not np.isfinite(value) or value != int(value):
-            raise wrong
-        low, high = (0, 1) if self.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-        if not low <= int(value) <= high:
-            raise wrong
-        return np.array(int(value), dtype=dtype).tobytes()
-
-    def _right(self) -> str:
-        if self.kind == "f":
-            return f"a number within {self.dtype}"
-        if self.kind == "b":
-            return "True or False"
-        span = np.iinfo(self.dtype)
-        return f"a whole number from {span.min} to {span.max}"
+                number = np.array(value if real else 0, self.dtype)
+            fits = real and (np.isfinite(number) or not np.isfinite(value))
+        else:
+            low, high = 0, 1
+            if self.kind != "b":
+                low, high = np.iinfo(self.dtype).min, np.iinfo(self.dtype).max
+            expected = (
+                f"a whole number from {low} to {high}" if self.kind != "b" else "True or False"
+            )
+            fits = real and np.isfinite(value) and value == int(value) and low <= value <= high
+            number = np.array(int(value) if fits else 0, self.dtype)
+        if not fits:
+            raise ArgumentError(self.name, problem, expected)
+        return number.tobytes()
 
     def _structure(self, value: Any) -> bytes:
-        dtype = getattr(value, "dtype", None)
+        fields = getattr(getattr(value, "dtype", None), "fields", None)
+        expected = f"{self.size} bytes as of np.array((...), np.dtype([...], align=True))"
+        parts = np.empty(0)
         if self.kind in "sp":
-            kind = "np.array((...), np.dtype([...], align=True))"
-            right = f"{self.size} bytes as of {kind}, for the parameter `{self}`"
-            whole = dtype is not None and dtype.fields and np.size(value) == 1
-            made = np.asarray(value) if whole else np.empty(0)
+            if fields and np.size(value) == 1:
+                parts = np.asarray(value)
         else:
-            right = (
-                f"{self.size // self.itemsize} numbers of {self.dtype}, for the parameter `{self}`"
-            )
-            whole = dtype is not None and dtype.fields
-            try:
-                made = np.asarray(value) if whole else np.array(value, self.dtype)
-            except (TypeError, ValueError, OverflowError):
-                made = np.empty(0)
-            if whole and not all(self._of(made.dtype)):
-                made = np.empty(0)
-        if made.nbytes != self.size or made.dtype.hasobject:
-            raise ArgumentError(self.name, f"got {value!r}", right)
-        return made.tobytes()
+            expected = f"{self.size // self.itemsize} numbers of {self.dtype}"
+            if not fields:
+                with contextlib.suppress(TypeError, ValueError, OverflowError):
+                    parts = np.array(value, self.dtype)
+            elif all(self._of(value.dtype)):
+                parts = np.asarray(value)
+        if parts.nbytes != self.size or parts.dtype.hasobject:
+            expected += f", for the parameter `{self}`"
+            raise ArgumentError(self.name, f"got {value!r}", expected)
+        return parts.tobytes()
 
 
 def parameters(text: str, names: Sequence[str]) -> tuple[Parameter, ...]:
     """Read what `describe` in entry.h has written, a line for each parameter."""
-    found = []
+    described = []
     for number, line in enumerate(text.splitlines()):
         form, const, kind, itemsize, size, pretty = line.split(" ", 5)
         name = names[number] if number < len(names) else f"argument {number + 1}"
-        found.append(
-            Parameter(
-                *(name, form == "p", const == "1", kind, int(itemsize), int(size)),
-                _spelled(pretty),
-            )
-        )
-    return tuple(found)
+        sizes = int(itemsize), int(size)
+        described.append(Parameter(name, form == "p", const == "1", kind, *sizes, _spelled(pretty)))
+    return tuple(described)
 
 
 def _spelled(pretty: str) -> str:
     """Take a type's name out of what compilers call a function template, as one would write it."""
-    found = re.search(r"T = (.*)\]$", pretty)
-    name = found[1].replace("long long int", "long long") if found else "?"
+    match = re.search(r"T = (.*)\]$", pretty)
+    name = match[1].replace("long long int", "long long") if match else "?"
     return re.sub(r"\s*\*", " *", name)
 
 
-def check_count(found: Sequence[Parameter], given: Sequence[str], kernel: str) -> None:
+def check_count(parameters: Sequence[Parameter], names: Sequence[str], kernel: str) -> None:
     """Refuse more or fewer arguments than a kernel has parameters.
 
     Raises
     ------
     ArgumentError
     """
-    if len(found) != len(given):
-        takes = ", ".join(map(str, found)) or "none"
-        had = f"{len(given)} arguments" + (f" ({', '.join(given)})" if given else "")
-        raise ArgumentError(kernel, f"got {had}", f"{len(found)}: {takes}")
+    if len(parameters) != len(names):
+        takes = ", ".join(map(str, parameters)) or "none"
+        problem = f"got {len(names)} arguments" + (f" ({', '.join(names)})" if names else "")
+        raise ArgumentError(kernel, problem, f"{len(parameters)}: {takes}")
 
 
 def shared_once(arrays: Sequence[tuple[str, npt.NDArray[Any]]]) -> dict[str, str]:
-    """Say of arrays which of them are the very memory of one before.
+    """Map the names of arrays to that of an earlier array in the same memory.
 
     Raises
     ------
@@ -199,14 +188,11 @@ def shared_once(arrays: Sequence[tuple[str, npt.NDArray[Any]]]) -> dict[str, str
         If two overlap in another way.
     """
     same: dict[str, str] = {}
-    for place, (name, array) in enumerate(arrays):
-        for other_name, other in arrays[:place]:
-            if not np.may_share_memory(array, other):
-                continue
-            one, two = (each.__array_interface__ for each in (array, other))
-            if one["data"][0] == two["data"][0] and array.nbytes == other.nbytes:
-                same[name] = same.get(other_name, other_name)
-                break
-            if np.shares_memory(array, other):
-                raise ArgumentError(name, f"it overlaps {other_name}", "memory of its own")
+    for (other_name, other), (name, array) in itertools.combinations(arrays, 2):
+        if name in same or not np.may_share_memory(array, other):
+            continue
+        if array.ctypes.data == other.ctypes.data and array.nbytes == other.nbytes:
+            same[name] = same.get(other_name, other_name)
+        elif np.shares_memory(array, other):
+            raise ArgumentError(name, f"it overlaps {other_name}", "memory of its own")
     return same

@@ -1,4 +1,4 @@
-"""What the text of a kernel's source tells, and what is changed in it before it is compiled."""
+"""Names in the text of a kernel's source, and the changes to it before it is compiled."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from accelviz.errors import KernelError
 
@@ -54,53 +55,63 @@ class _Scope:
     parentheses: int = 0
 
 
-@dataclass(frozen=True)
-class _Found:
+class _Token(NamedTuple):
     """A token in its scopes, and what was read of the statement that it is in."""
 
-    token: re.Match[str]
+    match: re.Match[str]
     scopes: Sequence[_Scope]
     statement: str
     begin: int
 
+    @property
+    def text(self) -> str:
+        return self.match[0]
 
-def _scan(source: str) -> Iterator[_Found]:
+    @property
+    def in_file(self) -> bool:
+        """Whether it is in no class, function or value."""
+        return self.scopes[-1].kind == "file"
+
+    def named(self, name: str) -> str:
+        """Put the namespaces that it is in before a name."""
+        return "::".join([*(scope.name for scope in self.scopes if scope.name), name])
+
+
+def _scan(source: str) -> Iterator[_Token]:
     """Go through a text, scope by scope; a brace that opens one is told before it is opened."""
     scopes, end = [_Scope("file")], 0
-    for token in _TOKENS.finditer(source):
+    for match in _TOKENS.finditer(source):
         now = scopes[-1]
-        now.head.append(source[end : token.start()])
-        end = token.end()
-        if token["skip"]:
-            if not "".join(now.head).strip():
-                now.begin, now.head = end, []
-            continue
-        text = token[0]
+        now.head.append(source[end : match.start()])
+        end, text = match.end(), match[0]
         statement = "".join(now.head)
-        begin = now.begin + len(statement) - len(statement.lstrip())
-        yield _Found(token, scopes, statement.strip(), begin)
-        now.parentheses += (text == "(") - (text == ")")
-        if token["namespace"] is not None or text == "{":
-            kind = "function"
-            if token["namespace"] is not None:
-                kind = "file"
-            elif statement.rstrip().endswith("="):
-                kind = "value"
-            elif now.kind != "function" and _CLASS.search(statement):
-                kind = "class"
-            line = source.count("\n", 0, token.start()) + 1
-            scopes.append(_Scope(kind, token["name"] or "", line, end))
-        elif text == "}":
-            closed = scopes.pop() if len(scopes) > 1 else now
-            now = scopes[-1]
-            if closed.kind == "value":  # the statement goes on
-                now.head.append("{}")
-            else:
-                now.begin, now.head = end, []
-        elif text == ";" and not now.parentheses:
-            now.begin, now.head = end, []
+        ends = False
+        if match["skip"]:
+            ends = not statement.strip()
         else:
-            now.head.append(text)
+            begin = now.begin + len(statement) - len(statement.lstrip())
+            yield _Token(match, scopes, statement.strip(), begin)
+            now.parentheses += (text == "(") - (text == ")")
+            if match["namespace"] is not None or text == "{":
+                kind = "function"
+                if match["namespace"] is not None:
+                    kind = "file"
+                elif statement.rstrip().endswith("="):
+                    kind = "value"
+                elif now.kind != "function" and _CLASS.search(statement):
+                    kind = "class"
+                line = source.count("\n", 0, match.start()) + 1
+                scopes.append(_Scope(kind, match["name"] or "", line, end))
+            elif text == "}":
+                closed = scopes.pop() if len(scopes) > 1 else now
+                now, ends = scopes[-1], closed.kind != "value"
+                now.head += [] if ends else ["{}"]  # the statement goes on
+            elif text == ";" and not now.parentheses:
+                ends = True
+            else:
+                now.head.append(text)
+        if ends:
+            now.begin, now.head = end, []
 
 
 def standard_headers(texts: Iterable[str]) -> list[str]:
@@ -112,8 +123,8 @@ def standard_headers(texts: Iterable[str]) -> list[str]:
 def unclosed(source: str) -> int | None:
     """Return the line of the last `{` outside of others that is not closed, if there is one."""
     scopes: Sequence[_Scope] = ()
-    for found in _scan(source):
-        scopes = found.scopes
+    for token in _scan(source):
+        scopes = token.scopes
     return scopes[1].line if len(scopes) > 1 else None
 
 
@@ -123,43 +134,42 @@ def kernels_in(source: str) -> dict[str, tuple[list[str], bool]]:
     Functions of a namespace have its name in front. Only names are taken from the text, for
     messages; types and counts are the compiler's.
     """
-    found: dict[str, tuple[list[str], bool]] = {}
-    for each in _scan(source):
-        if each.token[0] != "(" or each.scopes[-1].kind != "file":
+    kernels: dict[str, tuple[list[str], bool]] = {}
+    for token in _scan(source):
+        if token.text != "(" or not token.in_file:
             continue
-        if match := _KERNEL.search(_ATTRIBUTES.sub(" ", each.statement)):
-            spaces = [scope.name for scope in each.scopes if scope.name]
-            text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source[each.token.end() :], flags=re.S)
-            template = re.search(r"\btemplate\s*<", each.statement) is not None
-            found["::".join([*spaces, match[1]])] = _parameter_names(text), template
-    return found
+        if match := _KERNEL.search(_ATTRIBUTES.sub(" ", token.statement)):
+            text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source[token.match.end() :], flags=re.S)
+            template = re.search(r"\btemplate\s*<", token.statement) is not None
+            kernels[token.named(match[1])] = _parameter_names(text), template
+    return kernels
 
 
 def symbols_in(source: str) -> list[str]:
     """Return the `__constant__` and `__device__` variables of a source."""
-    found = []
-    for each in _scan(source):
-        head = each.statement.partition("=")[0]
-        here = each.token[0] == ";" and each.scopes[-1].kind == "file" and "(" not in head
-        if here and re.search(r"\b__(?:constant|device)__\b", head):
-            spaces = "".join(f"{scope.name}::" for scope in each.scopes if scope.name)
+    symbols = []
+    for token in _scan(source):
+        head = token.statement.partition("=")[0]
+        if token.text != ";" or not token.in_file or "(" in head:
+            continue
+        if re.search(r"\b__(?:constant|device)__\b", head):
             declared = re.sub(r"\[[^\]]*\]|\{\}", "", head).split(",")
-            found += [spaces + name[-1] for part in declared if (name := re.findall(r"\w+", part))]
-    return found
+            names = (re.findall(r"\w+", part) for part in declared)
+            symbols += [token.named(name[-1]) for name in names if name]
+    return symbols
 
 
 def _parameter_names(text: str) -> list[str]:
     names, depth, start = [], 0, 0
-    for place, letter in enumerate(text):
+    for offset, letter in enumerate(text):
         if letter in "(<[{":
             depth += 1
         elif letter in ")>]}" and depth:
             depth -= 1
         elif letter in ",)":
-            declared = re.sub(r"\[[^\]]*\]", "", text[start:place].partition("=")[0])
-            last = re.findall(r"[A-Za-z_]\w*", declared)
-            names += last[-1:]
-            start = place + 1
+            declared = re.sub(r"\[[^\]]*\]", "", text[start:offset].partition("=")[0])
+            names += re.findall(r"[A-Za-z_]\w*", declared)[-1:]
+            start = offset + 1
             if letter == ")":
                 break
     # The same twice is the type of parameters without a name.
@@ -168,7 +178,7 @@ def _parameter_names(text: str) -> list[str]:
 
 @functools.lru_cache(maxsize=64)
 def translated(source: str, file: str) -> str:
-    """Turn what only CUDA's own compiler understands into what the emulator has in its place.
+    """Replace what only CUDA's own compiler understands by macros of the emulator.
 
     `extern __shared__ T name[]` lies where the launch puts it. Shared variables outside of
     functions and constants without a value are marked, as nothing else tells them from the
@@ -188,9 +198,9 @@ def translated(source: str, file: str) -> str:
     macros = {*re.findall(r"^[^\S\n]*#[^\S\n]*define\s+(\w+)", source, re.M)}
     changes: list[tuple[int, int, str]] = []  # from, to, text
     opened: list[int] = []
-    for found in _scan(source):
-        token, scope = found.token, found.scopes[-1]
-        text, start = token[0], token.start()
+    for token in _scan(source):
+        match, text, scope = token.match, token.text, token.scopes[-1]
+        start, end = match.span()
         if text == "(":
             opened.append(start)
         elif text == ")" and opened:
@@ -198,29 +208,27 @@ def translated(source: str, file: str) -> str:
             # g++ 12, asked to check shifts, reads (c ? p : q)[i] as c ? p[i] : q[i] and computes
             # what i divides for the first alone.
             chosen = "?" in source[begin:start] and _NO_CALL.search(source[:begin])
-            if chosen and re.match(r"\s*\[", source[token.end() :]):
+            if chosen and re.match(r"\s*\[", source[end:]):
                 changes.append((begin, begin, "EMULATOR_WHOLE"))
-        if token["shared"]:
-            given = re.match(r"[^;{}()]*?(\w+)\s*(?:\[[^\]]*\]\s*)*=", source[token.end() :])
-            if given:
+        elif match["shared"]:
+            if value := re.match(r"[^;{}()]*?(\w+)\s*(?:\[[^\]]*\]\s*)*=", source[end:]):
                 line = source.count("\n", 0, start) + 1
-                what = f"__shared__ {given[1]} is given a value where it is declared"
+                problem = f"__shared__ {value[1]} is given a value where it is declared"
                 fix = "declare it without, and let the threads write it before a __syncthreads()"
-                raise KernelError(f"{file}:{line}", f"{what}, which CUDA refuses", fix)
-            if scope.kind == "file":
-                changes.append((start, token.end(), "EMULATOR_FILE_SHARED"))
-        elif token["constant"] and scope.kind == "file":
-            rest = source[token.end() :].partition(";")[0]
-            if not re.search(r"[={]|\bconst\b", rest) and "const" not in found.statement.split():
-                changes.append((start, token.end(), "EMULATOR_UNFILLED"))
+                raise KernelError(f"{file}:{line}", f"{problem}, which CUDA refuses", fix)
+            if token.in_file:
+                changes.append((start, end, "EMULATOR_FILE_SHARED"))
+        elif match["constant"] and token.in_file:
+            rest = source[end:].partition(";")[0]
+            if not re.search(r"[={]|\bconst\b", rest) and "const" not in token.statement.split():
+                changes.append((start, end, "EMULATOR_UNFILLED"))
         elif text == "{" and scope.kind != "function":
-            name = _host_function(found.statement, macros, source)
-            if name:
-                changes.append((token.end(), token.end(), f'EMULATOR_ON_HOST("{name}");'))
-        elif text == ";" and scope.kind == "file" and not scope.parentheses:
-            head = found.statement
-            if _VARIABLE.fullmatch(head) and not macros & {*re.findall(r"\w+", head)}:
-                changes.append((found.begin, found.begin, "EMULATOR_HOST_VARIABLE "))
+            if name := _host_function(token.statement, macros, source):
+                changes.append((end, end, f'EMULATOR_ON_HOST("{name}");'))
+        elif text == ";" and token.in_file and not scope.parentheses:
+            head = token.statement
+            if _VARIABLE.fullmatch(head) and macros.isdisjoint(re.findall(r"\w+", head)):
+                changes.append((token.begin, token.begin, "EMULATOR_HOST_VARIABLE "))
     for begin, end, text in sorted(changes, reverse=True):
         source = source[:begin] + text + source[end:]
     return source

@@ -1,15 +1,19 @@
-"""What the debugging information of a compiled kernel tells: source lines, shared arrays."""
+"""Source lines and variables from the debugging information of a compiled kernel."""
 
 from __future__ import annotations
 
 import bisect
-import enum
 import functools
 import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from accelviz.emulator.memory import Known, Space
+
+#: The flag of a section that a program may write to.
+_WRITE = 1
 
 
 class Line(NamedTuple):
@@ -26,7 +30,10 @@ class Line(NamedTuple):
 def line_of(library: Path, offset: int) -> Line | None:
     """Return the line of the instruction before `offset`, a return address; None if unknown."""
     if sys.platform == "darwin":
-        return _ask_atos(library, offset - 1)
+        command = ["atos", "-o", str(library), hex(offset - 1)]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        match = re.search(r"\((\S+):(\d+)\)", answer.stdout)
+        return Line(match[1], int(match[2])) if match else None
     starts, lines = _elf_lines(library)
     index = bisect.bisect_right(starts, offset - 1) - 1
     return lines[index] if index >= 0 else None
@@ -56,37 +63,14 @@ def _elf_lines(library: Path) -> tuple[list[int], list[Line | None]]:
     return [start for start, _ in rows], [line for _, line in rows]
 
 
-def _ask_atos(library: Path, offset: int) -> Line | None:
-    answer = subprocess.run(
-        ["atos", "-o", str(library), hex(offset)], capture_output=True, text=True, check=False
-    )
-    match = re.search(r"\((\S+):(\d+)\)", answer.stdout)
-    return Line(match[1], int(match[2])) if match else None
-
-
-class Space(enum.IntEnum):
-    """What kind of memory an array is in; `EmulatorSpace` in runtime.h."""
-
-    ARGUMENT, SHARED, DEVICE_VARIABLE, CONSTANT, DYNAMIC, HOST = range(6)
-
-
-class Variable(NamedTuple):
-    """A variable of the kernel's own: its name, where it lies in the library, its bytes."""
-
-    name: str
-    offset: int
-    size: int
-    space: Space
-    filled: bool = True  # whether it has a value, given or 0, when the kernel begins
-
-
 @functools.lru_cache(maxsize=256)
-def variables(library: Path) -> tuple[Variable, ...]:
+def variables(library: Path) -> tuple[Known, ...]:
     """Return the shared, device and constant variables of a kernel; none of other formats than ELF.
 
     Functions' own variables and those of a section of their own are shared, protected ones
     constant, those of other sections of theirs the host's, or constants that nobody has filled,
-    and what is left the device's; so cuda_on_host.h declares them.
+    and what is left the device's; so cuda_on_host.h declares them. Addresses are offsets in the
+    library.
     """
     listed = []
     for symbol, section in _symbols(library):
@@ -96,26 +80,28 @@ def variables(library: Path) -> tuple[Variable, ...]:
             continue
         if name.startswith(("_ZGV", "_ZTV", "__", "_DYNAMIC", "completed.")):  # the compiler's
             continue
-        unfilled = section.name == "emulator_unfilled"
-        constant = unfilled or symbol["st_other"]["visibility"] == "STV_PROTECTED"
-        local = name.startswith("_ZZ") or section.name == "emulator_shared"
-        space = Space.CONSTANT if constant else Space.SHARED if local else Space.DEVICE_VARIABLE
-        space = Space.HOST if section.name == "emulator_host" else space
-        filled = space is not Space.SHARED and not unfilled
-        listed.append(Variable(plain(name), symbol["st_value"], size, space, filled))
+        unfilled, space = section.name == "emulator_unfilled", Space.DEVICE_VARIABLE
+        if section.name == "emulator_host":
+            space = Space.HOST
+        elif unfilled or symbol["st_other"]["visibility"] == "STV_PROTECTED":
+            space = Space.CONSTANT
+        elif name.startswith("_ZZ") or section.name == "emulator_shared":
+            space = Space.SHARED
+        listed.append(
+            Known(
+                *(plain(name), size, symbol["st_value"]),
+                space=space,
+                writable=space in (Space.SHARED, Space.DEVICE_VARIABLE),
+                initialised=space is not Space.SHARED and not unfilled,
+            )
+        )
     return tuple(listed)
 
 
 def function_size(library: Path, offset: int) -> int:
     """Return the bytes of the function that begins at an offset in the library; 0 if unknown."""
-    for symbol, _ in _symbols(library):
-        if symbol["st_value"] == offset and symbol["st_info"]["type"] == "STT_FUNC":
-            return int(symbol["st_size"])
-    return 0
-
-
-#: The flag of a section that a program may write to.
-_WRITE = 1
+    functions = (one for one, _ in _symbols(library) if one["st_info"]["type"] == "STT_FUNC")
+    return next((int(one["st_size"]) for one in functions if one["st_value"] == offset), 0)
 
 
 @functools.lru_cache(maxsize=4)
@@ -128,15 +114,10 @@ def _symbols(library: Path) -> list[tuple[Any, Any]]:
 
     with library.open("rb") as file:
         elf = ELFFile(file)
-        table = elf.get_section_by_name(".symtab")
-        if not isinstance(table, SymbolTableSection):
-            return []
-        sections = list(elf.iter_sections())
-        return [
-            (symbol, sections[symbol["st_shndx"]])
-            for symbol in table.iter_symbols()
-            if isinstance(symbol["st_shndx"], int)
-        ]
+        table, sections = elf.get_section_by_name(".symtab"), list(elf.iter_sections())
+        symbols = table.iter_symbols() if isinstance(table, SymbolTableSection) else ()
+        defined = [symbol for symbol in symbols if isinstance(symbol["st_shndx"], int)]
+        return [(symbol, sections[symbol["st_shndx"]]) for symbol in defined]
 
 
 def plain(mangled: str) -> str:
@@ -147,8 +128,7 @@ def plain(mangled: str) -> str:
             begin, end = match.end(), match.end() + int(match[1])
             name, rest = rest[begin:end], rest[end:]
         return name or mangled
-    patterns = r"_ZZ.*E(\d+)(\w+?)(_\d+)?", r"_ZL?(\d+)(\w+)"
-    for pattern in patterns:
+    for pattern in (r"_ZZ.*E(\d+)(\w+?)(_\d+)?", r"_ZL?(\d+)(\w+)"):
         if match := re.fullmatch(pattern, mangled):
             return match[2][: int(match[1])]
     return mangled

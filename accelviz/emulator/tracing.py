@@ -30,40 +30,31 @@ def table(records: npt.NDArray[Any], library: Path, known: Sequence[Known]) -> p
     number = records["array"]
     sizes = np.array([array.itemsize for array in known], dtype=int)[number]
     sizes = np.where(sizes > 0, sizes, records["bytes"])
-    shared = np.array([array.shared for array in known], dtype=bool)[number]
+    shared = np.array([array.shared for array in known], dtype=int)[number]
     # Instances of a template each have their own shared arrays, of one name.
     names = list(dict.fromkeys(array.name for array in known))
     array = np.array([names.index(array.name) for array in known], dtype=int)[number]
-    return pd.DataFrame(
-        {
-            "block": records["block"].astype(np.int64),
-            "warp": records["warp"].astype(np.int32),
-            "lane": records["lane"].astype(np.int32),
-            "step": records["step"].astype(np.int64),
-            "file": pd.Categorical([line.file for line in lines])[code_of],
-            "line": np.array([line.line for line in lines], dtype=int)[code_of],
-            "kind": pd.Categorical.from_codes(records["kind"], KINDS),
-            "space": pd.Categorical.from_codes(shared.astype(int), ["global", "shared"]),
-            "array": pd.Categorical.from_codes(array, names),
-            "index": (records["offset"] // sizes).astype(np.int64),
-            "bytes": records["bytes"].astype(np.int32),
-            "offset": records["offset"].astype(np.int64),
-        }
-    )
+    columns = {
+        **{name: records[name] for name in ("block", "warp", "lane", "step")},
+        "file": pd.Categorical([line.file for line in lines])[code_of],
+        "line": np.array([line.line for line in lines], dtype=int)[code_of],
+        "kind": pd.Categorical.from_codes(records["kind"], KINDS),
+        "space": pd.Categorical.from_codes(shared, ["global", "shared"]),
+        "array": pd.Categorical.from_codes(array, names),
+        "index": records["offset"] // sizes,
+        **{name: records[name] for name in ("bytes", "offset")},
+    }
+    integers = dict.fromkeys(("block", "step", "index", "offset"), "int64")
+    integers |= dict.fromkeys(("warp", "lane", "bytes"), "int32")
+    return pd.DataFrame(columns).astype(integers)
 
 
 def waits(records: npt.NDArray[Any], library: Path) -> list[dict[str, Any]]:
     """Return what warps waited for at barriers; see `accelviz.trace`."""
-    records = records[records["kind"] == _WAIT]
-    lines = {int(code): line_of(library, int(code)) or Line("", 0) for code in records["code"]}
-    return [
-        {
-            "block": int(record["block"]),
-            "warp": int(record["warp"]),
-            "file": lines[int(record["code"])].file,
-            "line": lines[int(record["code"])].line,
-            "arrived": int(record["step"]),
-            "left": int(record["offset"]),
-        }
-        for record in records
-    ]
+    table = []
+    for record in records[records["kind"] == _WAIT]:
+        line = line_of(library, int(record["code"])) or Line("", 0)
+        fields = {"block": "block", "warp": "warp", "arrived": "step", "left": "offset"}
+        numbers = {name: int(record[field]) for name, field in fields.items()}
+        table.append({**numbers, **line._asdict()})
+    return table

@@ -27,6 +27,20 @@ struct Sums {
     }
 };
 
+// And functors that add one nonzero after another: `add` of one that is there or not.
+template <class Functor>
+struct NonzeroByNonzero : Sums {
+    template <int N, class Head, class Row, class Item>
+    DEVICE_INLINE void take(Head &state, const Row &row, const Item (&items)[N],
+                            const int (&columns)[N], float (&multipliers)[N], const Position &) {
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+            static_cast<Functor &>(*this).add(state, row, items[n], columns[n] >= 0,
+                                              multipliers[n]);
+        }
+    }
+};
+
 DEVICE_INLINE float2 statistics_of(Input statistics, const Position &position, int i) {
     const float2 *all = reinterpret_cast<const float2 *>(statistics);
     return position.exists() ? __ldg(&all[position.head_of(i)]) : float2{};
@@ -92,7 +106,7 @@ struct GatSenders : Sums, NoTotals {
 };
 
 // d_receiver[i], which has no columns: nothing is kept but a number of each head.
-struct GatReceivers : Sums, NoTotals {
+struct GatReceivers : NonzeroByNonzero<GatReceivers>, NoTotals {
     static constexpr int OUTPUTS = 0;
     struct Row {
         Columns dy;
@@ -112,16 +126,11 @@ struct GatReceivers : Sums, NoTotals {
     DEVICE_INLINE Item item(const Position &position, int j) const {
         return GatScore{nullptr, sender, V, slope}.item(position, j);
     }
-    template <int N>
-    DEVICE_INLINE void take(State<0> &state, const Row &row, const Item (&items)[N],
-                            const int (&columns)[N], float (&multipliers)[N],
-                            const Position &position) {
-#pragma unroll
-        for (int n = 0; n < N; ++n) {
-            const float g = Position::sum(inner(row.dy, items[n].v));
-            if (columns[n] < 0) continue;
-            state.head.x += gat_weights(items[n].sender, g, row.known, multipliers[n], slope).y;
-        }
+    DEVICE_INLINE void add(State<0> &state, const Row &row, const Item &item, bool present,
+                           float multiplier) {
+        const float g = Position::sum(inner(row.dy, item.v));
+        if (!present) return;
+        state.head.x += gat_weights(item.sender, g, row.known, multiplier, slope).y;
     }
     DEVICE_INLINE float *out(int) const {
         return nullptr;
@@ -138,7 +147,7 @@ DEVICE_INLINE float2 weights_of(float score, float g, float2 known, float multip
 }
 
 // dV[j]
-struct Gatv2Senders : Sums, NoTotals {
+struct Gatv2Senders : NonzeroByNonzero<Gatv2Senders>, NoTotals {
     static constexpr int OUTPUTS = 1;
     struct Row {
         Columns v, a;
@@ -158,21 +167,16 @@ struct Gatv2Senders : Sums, NoTotals {
     DEVICE_INLINE Item item(const Position &position, int i) const {
         return {position.load(R, i), position.load(dY, i), statistics_of(statistics, position, i)};
     }
-    template <int N>
-    DEVICE_INLINE void take(State<1> &state, const Row &row, const Item (&items)[N],
-                            const int (&columns)[N], float (&multipliers)[N],
-                            const Position &position) {
+    DEVICE_INLINE void add(State<1> &state, const Row &row, const Item &item, bool present,
+                           float multiplier) {
+        const float score = Position::sum(leaky_dot(row.a, item.r, row.v, slope));
+        const float g = Position::sum(inner(item.dy, row.v));
+        if (!present) return;
+        const float2 weights = weights_of(score, g, item.known, multiplier);
 #pragma unroll
-        for (int n = 0; n < N; ++n) {
-            const float score = Position::sum(leaky_dot(row.a, items[n].r, row.v, slope));
-            const float g = Position::sum(inner(items[n].dy, row.v));
-            if (columns[n] < 0) continue;
-            const float2 weights = weights_of(score, g, items[n].known, multipliers[n]);
-#pragma unroll
-            for (int c = 0; c < WIDTH; ++c) {
-                const float rise = items[n].r.x[c] + row.v.x[c] > 0.0f ? 1.0f : slope;
-                state.sums[0].x[c] += weights.x * items[n].dy.x[c] + weights.y * rise * row.a.x[c];
-            }
+        for (int c = 0; c < WIDTH; ++c) {
+            const float rise = item.r.x[c] + row.v.x[c] > 0.0f ? 1.0f : slope;
+            state.sums[0].x[c] += weights.x * item.dy.x[c] + weights.y * rise * row.a.x[c];
         }
     }
     DEVICE_INLINE float *out(int) const {
@@ -181,7 +185,7 @@ struct Gatv2Senders : Sums, NoTotals {
 };
 
 // dR[i], and of all nonzeros together da.
-struct Gatv2Receivers : Sums {
+struct Gatv2Receivers : NonzeroByNonzero<Gatv2Receivers> {
     static constexpr int OUTPUTS = 1;
     struct Row {
         Columns r, a, dy;
@@ -203,23 +207,18 @@ struct Gatv2Receivers : Sums {
     DEVICE_INLINE Item item(const Position &position, int j) const {
         return {position.load(V, j)};
     }
-    template <int N>
-    DEVICE_INLINE void take(State<1> &state, const Row &row, const Item (&items)[N],
-                            const int (&columns)[N], float (&multipliers)[N],
-                            const Position &position) {
+    DEVICE_INLINE void add(State<1> &state, const Row &row, const Item &item, bool present,
+                           float multiplier) {
+        const float score = Position::sum(leaky_dot(row.a, row.r, item.v, slope));
+        const float g = Position::sum(inner(row.dy, item.v));
+        if (!present) return;
+        const float2 weights = weights_of(score, g, row.known, multiplier);
 #pragma unroll
-        for (int n = 0; n < N; ++n) {
-            const float score = Position::sum(leaky_dot(row.a, row.r, items[n].v, slope));
-            const float g = Position::sum(inner(row.dy, items[n].v));
-            if (columns[n] < 0) continue;
-            const float2 weights = weights_of(score, g, row.known, multipliers[n]);
-#pragma unroll
-            for (int c = 0; c < WIDTH; ++c) {
-                const float x = row.r.x[c] + items[n].v.x[c];
-                const float rise = x > 0.0f ? weights.y : slope * weights.y;
-                state.sums[0].x[c] += rise * row.a.x[c];
-                da.x[c] += rise * x;
-            }
+        for (int c = 0; c < WIDTH; ++c) {
+            const float x = row.r.x[c] + item.v.x[c];
+            const float rise = x > 0.0f ? weights.y : slope * weights.y;
+            state.sums[0].x[c] += rise * row.a.x[c];
+            da.x[c] += rise * x;
         }
     }
     DEVICE_INLINE float *out(int) const {
@@ -231,7 +230,7 @@ struct Gatv2Receivers : Sums {
 };
 
 // d_scale[j] and dV[j]
-struct CosineSenders : Sums, NoTotals {
+struct CosineSenders : NonzeroByNonzero<CosineSenders>, NoTotals {
     static constexpr int OUTPUTS = 1;
     struct Row {
         Columns v;
@@ -251,21 +250,15 @@ struct CosineSenders : Sums, NoTotals {
     DEVICE_INLINE Item item(const Position &position, int i) const {
         return {position.load(Q, i), position.load(dY, i), statistics_of(statistics, position, i)};
     }
-    template <int N>
-    DEVICE_INLINE void take(State<1> &state, const Row &row, const Item (&items)[N],
-                            const int (&columns)[N], float (&multipliers)[N],
-                            const Position &position) {
-#pragma unroll
-        for (int n = 0; n < N; ++n) {
-            const float product = Position::sum(inner(items[n].q, row.v));
-            const float g = Position::sum(inner(items[n].dy, row.v));
-            if (columns[n] < 0) continue;
-            const float2 weights =
-                weights_of(row.scale * product, g, items[n].known, multipliers[n]);
-            state.head.x += weights.y * product;
-            add_product(state.sums[0], weights.y * row.scale, items[n].q);
-            add_product(state.sums[0], weights.x, items[n].dy);
-        }
+    DEVICE_INLINE void add(State<1> &state, const Row &row, const Item &item, bool present,
+                           float multiplier) {
+        const float product = Position::sum(inner(item.q, row.v));
+        const float g = Position::sum(inner(item.dy, row.v));
+        if (!present) return;
+        const float2 weights = weights_of(row.scale * product, g, item.known, multiplier);
+        state.head.x += weights.y * product;
+        add_product(state.sums[0], weights.y * row.scale, item.q);
+        add_product(state.sums[0], weights.x, item.dy);
     }
     DEVICE_INLINE float *out(int) const {
         return dV;
@@ -276,7 +269,7 @@ struct CosineSenders : Sums, NoTotals {
 };
 
 // dQ[i]
-struct CosineReceivers : Sums, NoTotals {
+struct CosineReceivers : NonzeroByNonzero<CosineReceivers>, NoTotals {
     static constexpr int OUTPUTS = 1;
     struct Row {
         Columns q, dy;
@@ -293,19 +286,14 @@ struct CosineReceivers : Sums, NoTotals {
     DEVICE_INLINE Item item(const Position &position, int j) const {
         return CosineScore{Q, V, scale}.item(position, j);
     }
-    template <int N>
-    DEVICE_INLINE void take(State<1> &state, const Row &row, const Item (&items)[N],
-                            const int (&columns)[N], float (&multipliers)[N],
-                            const Position &position) {
-#pragma unroll
-        for (int n = 0; n < N; ++n) {
-            const float scale = items[n].scale;
-            const float score = scale * Position::sum(inner(row.q, items[n].v));
-            const float g = Position::sum(inner(row.dy, items[n].v));
-            if (columns[n] < 0) continue;
-            const float2 weights = weights_of(score, g, row.known, multipliers[n]);
-            add_product(state.sums[0], weights.y * scale, items[n].v);
-        }
+    DEVICE_INLINE void add(State<1> &state, const Row &row, const Item &item, bool present,
+                           float multiplier) {
+        const float scale = item.scale;
+        const float score = scale * Position::sum(inner(row.q, item.v));
+        const float g = Position::sum(inner(row.dy, item.v));
+        if (!present) return;
+        const float2 weights = weights_of(score, g, row.known, multiplier);
+        add_product(state.sums[0], weights.y * scale, item.v);
     }
     DEVICE_INLINE float *out(int) const {
         return dQ;
@@ -314,7 +302,7 @@ struct CosineReceivers : Sums, NoTotals {
 
 // dX[j] of a product with weighted nonzeros, and d_values of each: `multiplier` is the weight, and
 // what is left in its place is dY[i] . X[j].
-struct SpmmSenders : Sums, NoTotals {
+struct SpmmSenders : NonzeroByNonzero<SpmmSenders>, NoTotals {
     static constexpr int OUTPUTS = 1;
     struct Row {
         Columns x;
@@ -331,16 +319,11 @@ struct SpmmSenders : Sums, NoTotals {
     DEVICE_INLINE Item item(const Position &position, int i) const {
         return {position.load(dY, i)};
     }
-    template <int N>
-    DEVICE_INLINE void take(State<1> &state, const Row &row, const Item (&items)[N],
-                            const int (&columns)[N], float (&multipliers)[N],
-                            const Position &position) {
-#pragma unroll
-        for (int n = 0; n < N; ++n) {
-            const float g = Position::sum(inner(items[n].dy, row.x));
-            if (columns[n] >= 0) add_product(state.sums[0], multipliers[n], items[n].dy);
-            multipliers[n] = g;
-        }
+    DEVICE_INLINE void add(State<1> &state, const Row &row, const Item &item, bool present,
+                           float &multiplier) {
+        const float g = Position::sum(inner(item.dy, row.x));
+        if (present) add_product(state.sums[0], multiplier, item.dy);
+        multiplier = g;
     }
     DEVICE_INLINE float *out(int) const {
         return dX;

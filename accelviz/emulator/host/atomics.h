@@ -8,8 +8,6 @@ namespace emulator {
 template <typename T, typename... Of>
 constexpr bool is_one_of = (std::is_same_v<T, Of> || ...);
 
-using ull = unsigned long long;
-
 // Types that atomicAdd takes.
 template <typename T>
 constexpr bool adds = is_one_of<T, int, unsigned, ull, float, double, float2, float4>;

@@ -34,18 +34,14 @@
 #define __grid_constant__
 #define __align__(n) alignas(n)
 #define __shared__ static __attribute__((used, aligned(16)))
-// Outside of functions, where only the section tells it from a static variable of the device.
+// What source.py puts there: shared variables outside of functions, which only the section tells from
+// static ones of the device; constants that only the launch can give a value; what is the host's.
 #ifdef __APPLE__
 #define EMULATOR_FILE_SHARED __shared__
-#else
-#define EMULATOR_FILE_SHARED static __attribute__((used, aligned(16), section("emulator_shared")))
-#endif
-
-// What source.py puts there: a constant that only the launch can give a value, and what is the host's.
-#ifdef __APPLE__
 #define EMULATOR_UNFILLED __constant__
 #define EMULATOR_HOST_VARIABLE
 #else
+#define EMULATOR_FILE_SHARED static __attribute__((used, aligned(16), section("emulator_shared")))
 #define EMULATOR_UNFILLED __attribute__((visibility("protected"), section("emulator_unfilled")))
 #define EMULATOR_HOST_VARIABLE __attribute__((section("emulator_host")))
 #endif
@@ -119,18 +115,12 @@ unsigned lane();
 template <typename T>
 using as_is = typename std::common_type<T>::type;
 
+// The bytes of one type as another; a longer one has zeros behind.
 template <typename To, typename From>
 EMULATOR_INSTRUCTION inline To bits(From from) {
-    static_assert(sizeof(To) >= sizeof(From), "the value does not fit");
     To to{};
-    std::memcpy(&to, &from, sizeof(From));
-    return to;
-}
-
-template <typename T>
-EMULATOR_INSTRUCTION inline T narrowed(std::uint64_t from) {
-    T to;
-    std::memcpy(&to, &from, sizeof(T));
+    std::memcpy(static_cast<void *>(&to), &from,
+                sizeof(To) < sizeof(From) ? sizeof(To) : sizeof(From));
     return to;
 }
 

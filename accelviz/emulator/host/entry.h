@@ -8,42 +8,32 @@
 
 namespace emulator {
 
+template <typename T>
+constexpr std::size_t size_of() {
+    if constexpr (std::is_void_v<T> || std::is_function_v<T>) return 1;
+    else return sizeof(T);
+}
+
 // What an array of T consists of, in NumPy's letters; of vectors, their components.
 template <typename T, typename = void>
 struct Element {
-    static constexpr char kind = std::is_void_v<T> ? 'v' : 's';
-    static constexpr std::size_t bytes() {
-        if constexpr (std::is_void_v<T> || std::is_function_v<T>) return 1;
-        else return sizeof(T);
-    }
-};
-template <typename T>
-struct Element<T, std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>>> {
-    static constexpr char kind = std::is_same_v<T, bool>      ? 'b'
-                                 : std::is_floating_point_v<T> ? 'f'
-                                 : std::is_signed_v<T>         ? 'i'
-                                                               : 'u';
-    static constexpr std::size_t bytes() { return sizeof(T); }
+    static constexpr char kind = std::is_void_v<T>                                 ? 'v'
+                                 : std::is_pointer_v<T>                            ? 'p'
+                                 : std::is_same_v<T, bool>                         ? 'b'
+                                 : std::is_floating_point_v<T>                     ? 'f'
+                                 : !std::is_arithmetic_v<T> && !std::is_enum_v<T> ? 's'
+                                 : std::is_signed_v<T>                             ? 'i'
+                                                                                   : 'u';
+    static constexpr std::size_t bytes = size_of<T>();
 };
 template <>
 constexpr bool is_vector<dim3> = true;
 template <typename T>
 struct Element<T, std::enable_if_t<is_vector<T>>> : Element<decltype(std::declval<T>().x)> {};
-template <typename T>
-struct Element<T *> {
-    static constexpr char kind = 'p';
-    static constexpr std::size_t bytes() { return sizeof(T *); }
-};
 
 template <typename T>
 const char *name_of() {
     return __PRETTY_FUNCTION__;
-}
-
-template <typename T>
-constexpr std::size_t size_of() {
-    if constexpr (std::is_void_v<T> || std::is_function_v<T>) return 1;
-    else return sizeof(T);
 }
 
 // A line for a parameter: pointer or value, constant or not, element, bytes of it, bytes of what is
@@ -54,7 +44,7 @@ int describe(char *text, std::size_t room) {
     using To = std::remove_pointer_t<Given>;
     using Plain = std::remove_cv_t<To>;
     return std::snprintf(text, room, "%c %d %c %zu %zu %s\n", std::is_pointer_v<Given> ? 'p' : 'v',
-                         int(std::is_const_v<To>), Element<Plain>::kind, Element<Plain>::bytes(),
+                         int(std::is_const_v<To>), Element<Plain>::kind, Element<Plain>::bytes,
                          size_of<Plain>(), name_of<Given>());
 }
 
@@ -79,14 +69,16 @@ struct Given {
 };
 
 template <typename R, typename... P, std::size_t... I>
-EMULATOR_INSTRUCTION inline void call(R (*kernel)(P...), void **arguments, std::index_sequence<I...>) {
+EMULATOR_INSTRUCTION inline void call(R (*kernel)(P...), void **arguments,
+                                      std::index_sequence<I...>) {
     kernel(Given<std::remove_cv_t<std::remove_reference_t<P>>>(arguments[I]).value()...);
 }
 
 template <typename R, typename... P>
 EMULATOR_INSTRUCTION inline void call(R (*kernel)(P...), void **arguments) {
-    static_assert(std::is_void_v<R>, "a kernel returns nothing: it is a `void` function that writes "
-                                     "its results to arrays");
+    static_assert(std::is_void_v<R>,
+                  "a kernel returns nothing: it is a `void` function that writes its results to "
+                  "arrays");
     static_assert(!(std::is_reference_v<P> || ...),
                   "a kernel takes no references: pass a number by value, or a pointer to an array");
     call(kernel, arguments, std::index_sequence_for<P...>{});

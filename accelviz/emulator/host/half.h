@@ -2,8 +2,7 @@
 //
 // Operations are worked out in double and rounded once, to the nearest, halfway to the even one.
 // Numbers of at most 11 significant bits are few enough for a sum, product, quotient or root to come
-// out right that way. The functions that both types share are friends, found by their arguments;
-// those with the type in their name are made by EMULATOR_NARROW at the end.
+// out right that way. EMULATOR_NARROW at the end makes the functions of a type.
 #pragma once
 
 #include "cuda_on_host.h"
@@ -30,60 +29,60 @@ EMULATOR_PURE double odd_sum(double a, double b) {
     return bits<double>(as_bits + ((rest > 0) == (sum > 0) ? 1 : -1));
 }
 
-// One function of numbers x (and y, z), for one number and for each of a pair.
-#define EMULATOR_UNARY_FUNCTIONS(X)           \
-    X(__hneg, __hneg2, -x)                    \
-    X(__habs, __habs2, __builtin_fabs(x))     \
-    X(hsqrt, h2sqrt, __builtin_sqrt(x))       \
-    X(hrsqrt, h2rsqrt, 1 / __builtin_sqrt(x)) \
-    X(hrcp, h2rcp, 1 / x)                     \
-    X(hexp, h2exp, __builtin_exp(x))          \
-    X(hexp2, h2exp2, __builtin_exp2(x))       \
-    X(hexp10, h2exp10, __builtin_pow(10, x))  \
-    X(hlog, h2log, __builtin_log(x))          \
-    X(hlog2, h2log2, __builtin_log2(x))       \
-    X(hlog10, h2log10, __builtin_log10(x))    \
-    X(hsin, h2sin, __builtin_sin(x))          \
-    X(hcos, h2cos, __builtin_cos(x))          \
-    X(htanh, h2tanh, __builtin_tanh(x))       \
-    X(hfloor, h2floor, __builtin_floor(x))    \
-    X(hceil, h2ceil, __builtin_ceil(x))       \
-    X(htrunc, h2trunc, __builtin_trunc(x))    \
-    X(hrint, h2rint, __builtin_nearbyint(x))
-#define EMULATOR_BINARY_FUNCTIONS(X)                           \
-    X(__hadd, __hadd2, x + y)                                  \
-    X(__hsub, __hsub2, x - y)                                  \
-    X(__hmul, __hmul2, x *y)                                   \
-    X(__hadd_rn, __hadd2_rn, x + y)                            \
-    X(__hsub_rn, __hsub2_rn, x - y)                            \
-    X(__hmul_rn, __hmul2_rn, x *y)                             \
-    X(__hdiv, __h2div, x / y)                                  \
-    X(__hadd_sat, __hadd2_sat, saturate(x + y))                \
-    X(__hsub_sat, __hsub2_sat, saturate(x - y))                \
-    X(__hmul_sat, __hmul2_sat, saturate(x *y))                 \
-    X(__hmax, __hmax2, y != y || larger(x, y) ? x : y)         \
-    X(__hmin, __hmin2, y != y || larger(y, x) ? x : y)         \
-    X(__hmax_nan, __hmax2_nan, x != x || larger(x, y) ? x : y) \
-    X(__hmin_nan, __hmin2_nan, x != x || larger(y, x) ? x : y)
-#define EMULATOR_TERNARY_FUNCTIONS(X)                      \
-    X(__hfma, __hfma2, odd_sum(x *y, z))                   \
-    X(__hfma_sat, __hfma2_sat, saturate(odd_sum(x *y, z))) \
-    X(__hfma_relu, __hfma2_relu, relu(odd_sum(x *y, z)))
+// One function of numbers x (and y, z), for one number of type N and for each of a pair.
+#define EMULATOR_UNARY_FUNCTIONS(X, N)           \
+    X(N, __hneg, __hneg2, -x)                    \
+    X(N, __habs, __habs2, __builtin_fabs(x))     \
+    X(N, hsqrt, h2sqrt, __builtin_sqrt(x))       \
+    X(N, hrsqrt, h2rsqrt, 1 / __builtin_sqrt(x)) \
+    X(N, hrcp, h2rcp, 1 / x)                     \
+    X(N, hexp, h2exp, __builtin_exp(x))          \
+    X(N, hexp2, h2exp2, __builtin_exp2(x))       \
+    X(N, hexp10, h2exp10, __builtin_pow(10, x))  \
+    X(N, hlog, h2log, __builtin_log(x))          \
+    X(N, hlog2, h2log2, __builtin_log2(x))       \
+    X(N, hlog10, h2log10, __builtin_log10(x))    \
+    X(N, hsin, h2sin, __builtin_sin(x))          \
+    X(N, hcos, h2cos, __builtin_cos(x))          \
+    X(N, htanh, h2tanh, __builtin_tanh(x))       \
+    X(N, hfloor, h2floor, __builtin_floor(x))    \
+    X(N, hceil, h2ceil, __builtin_ceil(x))       \
+    X(N, htrunc, h2trunc, __builtin_trunc(x))    \
+    X(N, hrint, h2rint, __builtin_nearbyint(x))
+#define EMULATOR_BINARY_FUNCTIONS(X, N)                           \
+    X(N, __hadd, __hadd2, x + y)                                  \
+    X(N, __hsub, __hsub2, x - y)                                  \
+    X(N, __hmul, __hmul2, x *y)                                   \
+    X(N, __hadd_rn, __hadd2_rn, x + y)                            \
+    X(N, __hsub_rn, __hsub2_rn, x - y)                            \
+    X(N, __hmul_rn, __hmul2_rn, x *y)                             \
+    X(N, __hdiv, __h2div, x / y)                                  \
+    X(N, __hadd_sat, __hadd2_sat, saturate(x + y))                \
+    X(N, __hsub_sat, __hsub2_sat, saturate(x - y))                \
+    X(N, __hmul_sat, __hmul2_sat, saturate(x *y))                 \
+    X(N, __hmax, __hmax2, y != y || larger(x, y) ? x : y)         \
+    X(N, __hmin, __hmin2, y != y || larger(y, x) ? x : y)         \
+    X(N, __hmax_nan, __hmax2_nan, x != x || larger(x, y) ? x : y) \
+    X(N, __hmin_nan, __hmin2_nan, x != x || larger(y, x) ? x : y)
+#define EMULATOR_TERNARY_FUNCTIONS(X, N)                      \
+    X(N, __hfma, __hfma2, odd_sum(x *y, z))                   \
+    X(N, __hfma_sat, __hfma2_sat, saturate(odd_sum(x *y, z))) \
+    X(N, __hfma_relu, __hfma2_relu, relu(odd_sum(x *y, z)))
 // Each also in a form that is true if one of the two is NaN, with a `u` in its name.
-#define EMULATOR_COMPARISONS(X)           \
-    X(__heq, __heq2, __hbeq2, ==, x == y) \
-    X(__hlt, __hlt2, __hblt2, <, x < y)   \
-    X(__hle, __hle2, __hble2, <=, x <= y) \
-    X(__hgt, __hgt2, __hbgt2, >, x > y)   \
-    X(__hge, __hge2, __hbge2, >=, x >= y) \
-    X(__hneu, __hneu2, __hbneu2, !=, !(x == y))
-#define EMULATOR_NAMED_COMPARISONS(X)                 \
-    X(__hne, __hne2, __hbne2, , x < y || x > y)       \
-    X(__hequ, __hequ2, __hbequ2, , !(x < y || x > y)) \
-    X(__hltu, __hltu2, __hbltu2, , !(x >= y))         \
-    X(__hleu, __hleu2, __hbleu2, , !(x > y))          \
-    X(__hgtu, __hgtu2, __hbgtu2, , !(x <= y))         \
-    X(__hgeu, __hgeu2, __hbgeu2, , !(x < y))
+#define EMULATOR_COMPARISONS(X, N)                 \
+    X(N, __heq, __heq2, __hbeq2, ==, x == y)       \
+    X(N, __hlt, __hlt2, __hblt2, <, x < y)         \
+    X(N, __hle, __hle2, __hble2, <=, x <= y)       \
+    X(N, __hgt, __hgt2, __hbgt2, >, x > y)         \
+    X(N, __hge, __hge2, __hbge2, >=, x >= y)       \
+    X(N, __hneu, __hneu2, __hbneu2, !=, !(x == y))
+#define EMULATOR_NAMED_COMPARISONS(X, N)                 \
+    X(N, __hne, __hne2, __hbne2, , x < y || x > y)       \
+    X(N, __hequ, __hequ2, __hbequ2, , !(x < y || x > y)) \
+    X(N, __hltu, __hltu2, __hbltu2, , !(x >= y))         \
+    X(N, __hleu, __hleu2, __hbleu2, , !(x > y))          \
+    X(N, __hgtu, __hgtu2, __hbgtu2, , !(x <= y))         \
+    X(N, __hgeu, __hgeu2, __hbgeu2, , !(x < y))
 
 EMULATOR_PURE double saturate(double x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
 EMULATOR_PURE double relu(double x) { return x > 0 || x != x ? x : 0; }
@@ -93,30 +92,14 @@ EMULATOR_PURE bool larger(double x, double y) {
 
 // Accesses of functions that are not instrumented, to what they are given references to.
 template <typename... T>
-EMULATOR_PURE void loaded(void *code, const T &...each) {
-    (access(&each, sizeof(T), LOAD, DEVICE, code), ...);
+EMULATOR_PURE void loaded(void *code, const T &...operand) {
+    (access(&operand, sizeof(T), LOAD, DEVICE, code), ...);
 }
 template <typename T>
-EMULATOR_PURE void update(T &each, void *code) {
-    access(&each, sizeof(T), LOAD, DEVICE, code);
-    access(&each, sizeof(T), STORE, DEVICE, code);
+EMULATOR_PURE void update(T &operand, void *code) {
+    access(&operand, sizeof(T), LOAD, DEVICE, code);
+    access(&operand, sizeof(T), STORE, DEVICE, code);
 }
-
-// The operators ++ and --, in front and behind: SET gives `a` what is in `now`.
-#define EMULATOR_STEP(T, SIGN, SET, COPY)                          \
-    EMULATOR_INSTRUCTION friend T &operator SIGN##SIGN(T &a) {     \
-        emulator::update(a, EMULATOR_HERE);                        \
-        const T now = COPY SIGN T(1);                              \
-        SET;                                                       \
-        return a;                                                  \
-    }                                                              \
-    EMULATOR_INSTRUCTION friend T operator SIGN##SIGN(T &a, int) { \
-        emulator::update(a, EMULATOR_HERE);                        \
-        const T before = COPY, now = COPY SIGN T(1);               \
-        SET;                                                       \
-        return before;                                             \
-    }
-#define EMULATOR_STEPS(T, SET, COPY) EMULATOR_STEP(T, +, SET, COPY) EMULATOR_STEP(T, -, SET, COPY)
 
 // IEEE's layout: a sign, exponent bits, fraction bits. half is <5, 10>, bfloat16 <8, 7>.
 template <int EXPONENT, int FRACTION>
@@ -137,6 +120,13 @@ struct Narrow {
         made.storage = static_cast<unsigned short>(bits);
         return made;
     }
+    EMULATOR_PURE static Narrow ones() { return 1; }
+    // Without a word of it.
+    EMULATOR_PURE Narrow copy() const { return of_bits(storage); }
+    EMULATOR_PURE Narrow &set(const Narrow &to) {
+        storage = to.storage;
+        return *this;
+    }
     EMULATOR_PURE static Narrow rounded(double from, Toward direction) {
         const bool negative = __builtin_signbit(from);
         const unsigned sign = negative ? 0x8000 : 0;
@@ -150,20 +140,19 @@ struct Narrow {
         if (exponent < 2 - bias) exponent = 2 - bias;  // those below have the same spacing
         const double steps = whole(__builtin_ldexp(size, FRACTION + 1 - exponent), direction);
         // The highest bit of the steps, not stored, adds 1 to the exponent.
-        const unsigned found = unsigned(exponent + bias - 2) * (1u << FRACTION) + unsigned(steps);
+        const unsigned bits = unsigned(exponent + bias - 2) * (1u << FRACTION) + unsigned(steps);
         const bool grows = direction == Toward::NEAREST || direction == Toward::UP;
-        return of_bits(sign | min(found, grows ? infinity : infinity - 1));
+        return of_bits(sign | min(bits, grows ? infinity : infinity - 1));
     }
 
     EMULATOR_PURE float number() const {
         const unsigned size = storage & 0x7fffu, fraction = size & ((1u << FRACTION) - 1);
-        const int exponent = size >> FRACTION;
+        const int exponent = size >> FRACTION, scale = max(exponent, 1) - bias - FRACTION;
         const unsigned steps = exponent ? fraction | 1u << FRACTION : fraction;
-        const float found = size > infinity    ? __builtin_nanf("")
-                            : size == infinity ? __builtin_inff()
-                                               : __builtin_ldexpf(steps, (exponent ? exponent : 1) -
-                                                                             bias - FRACTION);
-        return storage & 0x8000u ? -found : found;
+        const float magnitude = size > infinity    ? __builtin_nanf("")
+                                : size == infinity ? __builtin_inff()
+                                                   : __builtin_ldexpf(steps, scale);
+        return storage & 0x8000u ? -magnitude : magnitude;
     }
     EMULATOR_INSTRUCTION operator float() const {
         emulator::loaded(EMULATOR_HERE, *this);
@@ -178,60 +167,6 @@ struct Narrow {
             return saturated<T>(__builtin_truncf(number()));
         }
     }
-
-// All take numbers by value, so that the kernel loads them.
-#define EMULATOR_UNARY(NAME, PAIRED, EXPRESSION) \
-    EMULATOR_PURE friend Narrow NAME(Narrow a) { \
-        const double x = a.number();             \
-        return EXPRESSION;                       \
-    }
-#define EMULATOR_BINARY(NAME, PAIRED, EXPRESSION)          \
-    EMULATOR_PURE friend Narrow NAME(Narrow a, Narrow b) { \
-        const double x = a.number(), y = b.number();       \
-        return EXPRESSION;                                 \
-    }
-#define EMULATOR_TERNARY(NAME, PAIRED, EXPRESSION)                   \
-    EMULATOR_PURE friend Narrow NAME(Narrow a, Narrow b, Narrow c) { \
-        const double x = a.number(), y = b.number(), z = c.number(); \
-        return EXPRESSION;                                           \
-    }
-#define EMULATOR_NAMED_COMPARISON(NAME, PAIRED, BOTH, OPERATOR, EXPRESSION) \
-    EMULATOR_PURE friend bool NAME(Narrow a, Narrow b) {                    \
-        const float x = a.number(), y = b.number();                         \
-        return EXPRESSION;                                                  \
-    }
-#define EMULATOR_COMPARISON(NAME, PAIRED, BOTH, OPERATOR, EXPRESSION)   \
-    EMULATOR_NAMED_COMPARISON(NAME, PAIRED, BOTH, OPERATOR, EXPRESSION) \
-    EMULATOR_PURE friend bool operator OPERATOR(Narrow a, Narrow b) { return NAME(a, b); }
-    EMULATOR_UNARY_FUNCTIONS(EMULATOR_UNARY)
-    EMULATOR_BINARY_FUNCTIONS(EMULATOR_BINARY)
-    EMULATOR_TERNARY_FUNCTIONS(EMULATOR_TERNARY)
-    EMULATOR_COMPARISONS(EMULATOR_COMPARISON)
-    EMULATOR_NAMED_COMPARISONS(EMULATOR_NAMED_COMPARISON)
-#undef EMULATOR_UNARY
-#undef EMULATOR_BINARY
-#undef EMULATOR_TERNARY
-#undef EMULATOR_NAMED_COMPARISON
-#undef EMULATOR_COMPARISON
-    EMULATOR_PURE friend bool __hisnan(Narrow a) { return a.number() != a.number(); }
-    EMULATOR_PURE friend int __hisinf(Narrow a) {
-        return (a.storage & 0x7fffu) == infinity ? (a.storage & 0x8000u ? -1 : 1) : 0;
-    }
-    EMULATOR_PURE friend Narrow operator+(Narrow a) { return a; }
-    EMULATOR_PURE friend Narrow operator-(Narrow a) { return __hneg(a); }
-#define EMULATOR_OPERATOR(SIGN, NAME)                                                    \
-    EMULATOR_PURE friend Narrow operator SIGN(Narrow a, Narrow b) { return NAME(a, b); } \
-    EMULATOR_INSTRUCTION friend Narrow &operator SIGN##=(Narrow & a, Narrow b) {         \
-        emulator::update(a, EMULATOR_HERE);                                              \
-        a.storage = NAME(a, b).storage;                                                  \
-        return a;                                                                        \
-    }
-    EMULATOR_OPERATOR(+, __hadd)
-    EMULATOR_OPERATOR(-, __hsub)
-    EMULATOR_OPERATOR(*, __hmul)
-    EMULATOR_OPERATOR(/, __hdiv)
-#undef EMULATOR_OPERATOR
-    EMULATOR_STEPS(Narrow, a.storage = now.storage, Narrow::of_bits(a.storage))
 };
 
 // Two numbers that move as one. What takes a pair loads all of it.
@@ -243,70 +178,119 @@ struct alignas(4) Pair {
     EMULATOR_PURE Pair(N x, N y) : x(x), y(y) {}
     EMULATOR_VECTOR_COPIES(Pair, N, 2)
     // The two, without a word of it.
-    EMULATOR_PURE N low() const { return N::of_bits(x.storage); }
-    EMULATOR_PURE N high() const { return N::of_bits(y.storage); }
+    EMULATOR_PURE N low() const { return x.copy(); }
+    EMULATOR_PURE N high() const { return y.copy(); }
+    EMULATOR_PURE Pair copy() const { return {low(), high()}; }
+    EMULATOR_PURE Pair &set(const Pair &to) {
+        x.set(to.x);
+        y.set(to.y);
+        return *this;
+    }
 
-#define EMULATOR_OF_PAIR(T, NAME, RESULT)               \
-    EMULATOR_INSTRUCTION friend T NAME(const Pair &a) { \
-        emulator::loaded(EMULATOR_HERE, a);             \
-        return RESULT;                                  \
-    }
-#define EMULATOR_OF_PAIRS(T, NAME, RESULT)                             \
-    EMULATOR_INSTRUCTION friend T NAME(const Pair &a, const Pair &b) { \
-        emulator::loaded(EMULATOR_HERE, a, b);                         \
-        return RESULT;                                                 \
-    }
-#define EMULATOR_UNARY(NAME, PAIRED, EXPRESSION) \
-    EMULATOR_OF_PAIR(Pair, PAIRED, Pair(NAME(a.low()), NAME(a.high())))
-#define EMULATOR_BINARY(NAME, PAIRED, EXPRESSION) \
-    EMULATOR_OF_PAIRS(Pair, PAIRED, Pair(NAME(a.low(), b.low()), NAME(a.high(), b.high())))
-#define EMULATOR_TERNARY(NAME, PAIRED, EXPRESSION)                                         \
-    EMULATOR_INSTRUCTION friend Pair PAIRED(const Pair &a, const Pair &b, const Pair &c) { \
-        emulator::loaded(EMULATOR_HERE, a, b, c);                                          \
-        return {NAME(a.low(), b.low(), c.low()), NAME(a.high(), b.high(), c.high())};      \
-    }
-#define EMULATOR_NAMED_COMPARISON(NAME, PAIRED, BOTH, OPERATOR, EXPRESSION) \
-    EMULATOR_BINARY(NAME, PAIRED, EXPRESSION)                               \
-    EMULATOR_OF_PAIRS(bool, BOTH, NAME(a.low(), b.low()) && NAME(a.high(), b.high()))
-#define EMULATOR_COMPARISON(NAME, PAIRED, BOTH, OPERATOR, EXPRESSION)   \
-    EMULATOR_NAMED_COMPARISON(NAME, PAIRED, BOTH, OPERATOR, EXPRESSION) \
-    EMULATOR_OF_PAIRS(bool, operator OPERATOR, NAME(a.low(), b.low()) && NAME(a.high(), b.high()))
-#define EMULATOR_OPERATOR(SIGN)                                                                \
-    EMULATOR_OF_PAIRS(Pair, operator SIGN, Pair(a.low() SIGN b.low(), a.high() SIGN b.high())) \
-    EMULATOR_INSTRUCTION friend Pair &operator SIGN##=(Pair & a, const Pair &b) {              \
-        emulator::loaded(EMULATOR_HERE, b);                                                    \
-        emulator::update(a, EMULATOR_HERE);                                                    \
-        const N x = a.low() SIGN b.low(), y = a.high() SIGN b.high();                          \
-        a.x.storage = x.storage;                                                               \
-        a.y.storage = y.storage;                                                               \
-        return a;                                                                              \
-    }
-    EMULATOR_UNARY_FUNCTIONS(EMULATOR_UNARY)
-    EMULATOR_BINARY_FUNCTIONS(EMULATOR_BINARY)
-    EMULATOR_TERNARY_FUNCTIONS(EMULATOR_TERNARY)
-    EMULATOR_COMPARISONS(EMULATOR_COMPARISON)
-    EMULATOR_NAMED_COMPARISONS(EMULATOR_NAMED_COMPARISON)
-    EMULATOR_OPERATOR(+)
-    EMULATOR_OPERATOR(-)
-    EMULATOR_OPERATOR(*)
-    EMULATOR_OPERATOR(/)
-    EMULATOR_OF_PAIR(Pair, operator+, Pair(a.low(), a.high()))
-    EMULATOR_OF_PAIR(Pair, operator-, Pair(-a.low(), -a.high()))
-    EMULATOR_OF_PAIR(Pair, __hisnan2, Pair(__hisnan(a.low()), __hisnan(a.high())))
-    EMULATOR_OF_PAIR(float, __low2float, a.low().number())
-    EMULATOR_OF_PAIR(float, __high2float, a.high().number())
-    EMULATOR_OF_PAIR(Pair, __lowhigh2highlow, Pair(a.high(), a.low()))
-    EMULATOR_STEPS(Pair, (a.x.storage = now.x.storage, a.y.storage = now.y.storage), Pair(a.low(), a.high()))
-
-   private:
-    EMULATOR_PURE explicit Pair(int both) : x(both), y(both) {}
+    // For ++ and --.
+    EMULATOR_PURE static Pair ones() { return {N(1), N(1)}; }
 };
+
+// What the functions of a number and of a pair have in common. Numbers are taken by value, so that the
+// kernel loads them; a pair reports its access.
+#define EMULATOR_OF_PAIR(N, T, NAME, RESULT)                      \
+    EMULATOR_INSTRUCTION inline T NAME(const Pair<N> &a) {        \
+        emulator::loaded(EMULATOR_HERE, a);                       \
+        return RESULT;                                            \
+    }
+#define EMULATOR_OF_PAIRS(N, T, NAME, RESULT)                                      \
+    EMULATOR_INSTRUCTION inline T NAME(const Pair<N> &a, const Pair<N> &b) {       \
+        emulator::loaded(EMULATOR_HERE, a, b);                                     \
+        return RESULT;                                                             \
+    }
+#define EMULATOR_EACH(N, F) Pair<N>(F(a.low(), b.low()), F(a.high(), b.high()))
+#define EMULATOR_BOTH(F) (F(a.low(), b.low()) && F(a.high(), b.high()))
+#define EMULATOR_UNARY(N, NAME, PAIRED, EXPRESSION) \
+    EMULATOR_PURE N NAME(N a) {                     \
+        const double x = a.number();                \
+        return EXPRESSION;                          \
+    }                                               \
+    EMULATOR_OF_PAIR(N, Pair<N>, PAIRED, Pair<N>(NAME(a.low()), NAME(a.high())))
+#define EMULATOR_BINARY(N, NAME, PAIRED, EXPRESSION)     \
+    EMULATOR_PURE N NAME(N a, N b) {                     \
+        const double x = a.number(), y = b.number();     \
+        return EXPRESSION;                               \
+    }                                                    \
+    EMULATOR_OF_PAIRS(N, Pair<N>, PAIRED, EMULATOR_EACH(N, NAME))
+#define EMULATOR_TERNARY(N, NAME, PAIRED, EXPRESSION)                                 \
+    EMULATOR_PURE N NAME(N a, N b, N c) {                                             \
+        const double x = a.number(), y = b.number(), z = c.number();                  \
+        return EXPRESSION;                                                            \
+    }                                                                                 \
+    EMULATOR_INSTRUCTION inline Pair<N> PAIRED(const Pair<N> &a, const Pair<N> &b,    \
+                                               const Pair<N> &c) {                    \
+        emulator::loaded(EMULATOR_HERE, a, b, c);                                     \
+        return {NAME(a.low(), b.low(), c.low()), NAME(a.high(), b.high(), c.high())}; \
+    }
+#define EMULATOR_NAMED_COMPARISON(N, NAME, PAIRED, BOTH, OPERATOR, EXPRESSION) \
+    EMULATOR_PURE bool NAME(N a, N b) {                                        \
+        const float x = a.number(), y = b.number();                            \
+        return EXPRESSION;                                                     \
+    }                                                                          \
+    EMULATOR_OF_PAIRS(N, Pair<N>, PAIRED, EMULATOR_EACH(N, NAME))              \
+    EMULATOR_OF_PAIRS(N, bool, BOTH, EMULATOR_BOTH(NAME))
+#define EMULATOR_COMPARISON(N, NAME, PAIRED, BOTH, OPERATOR, EXPRESSION)           \
+    EMULATOR_NAMED_COMPARISON(N, NAME, PAIRED, BOTH, OPERATOR, EXPRESSION)         \
+    EMULATOR_PURE bool operator OPERATOR(N a, N b) { return NAME(a, b); }          \
+    EMULATOR_OF_PAIRS(N, bool, operator OPERATOR, EMULATOR_BOTH(NAME))
+#define EMULATOR_OPERATOR(N, SIGN, NAME)                                              \
+    EMULATOR_PURE N operator SIGN(N a, N b) { return NAME(a, b); }                    \
+    EMULATOR_OF_PAIRS(N, Pair<N>, operator SIGN, EMULATOR_EACH(N, NAME))              \
+    EMULATOR_INSTRUCTION inline N &operator SIGN##=(N & a, N b) {                     \
+        emulator::update(a, EMULATOR_HERE);                                           \
+        return a.set(NAME(a, b));                                                     \
+    }                                                                                 \
+    EMULATOR_INSTRUCTION inline Pair<N> &operator SIGN##=(Pair<N> & a, const Pair<N> &b) { \
+        emulator::loaded(EMULATOR_HERE, b);                                           \
+        emulator::update(a, EMULATOR_HERE);                                           \
+        return a.set(EMULATOR_EACH(N, NAME));                                         \
+    }
+// The operators ++ and --, in front and behind.
+#define EMULATOR_STEP(T, SIGN)                                     \
+    EMULATOR_INSTRUCTION inline T &operator SIGN##SIGN(T &a) {     \
+        emulator::update(a, EMULATOR_HERE);                        \
+        return a.set(a.copy() SIGN T::ones());                     \
+    }                                                              \
+    EMULATOR_INSTRUCTION inline T operator SIGN##SIGN(T &a, int) { \
+        emulator::update(a, EMULATOR_HERE);                        \
+        const T before = a.copy();                                 \
+        a.set(before SIGN T::ones());                              \
+        return before;                                             \
+    }
+#define EMULATOR_OPERATIONS(N)                                                              \
+    EMULATOR_UNARY_FUNCTIONS(EMULATOR_UNARY, N)                                             \
+    EMULATOR_BINARY_FUNCTIONS(EMULATOR_BINARY, N)                                           \
+    EMULATOR_TERNARY_FUNCTIONS(EMULATOR_TERNARY, N)                                         \
+    EMULATOR_COMPARISONS(EMULATOR_COMPARISON, N)                                            \
+    EMULATOR_NAMED_COMPARISONS(EMULATOR_NAMED_COMPARISON, N)                                \
+    EMULATOR_OPERATOR(N, +, __hadd)                                                         \
+    EMULATOR_OPERATOR(N, -, __hsub)                                                         \
+    EMULATOR_OPERATOR(N, *, __hmul)                                                         \
+    EMULATOR_OPERATOR(N, /, __hdiv)                                                         \
+    EMULATOR_STEP(N, +) EMULATOR_STEP(N, -) EMULATOR_STEP(Pair<N>, +) EMULATOR_STEP(Pair<N>, -) \
+    EMULATOR_PURE bool __hisnan(N a) { return a.number() != a.number(); }                   \
+    EMULATOR_PURE int __hisinf(N a) {                                                       \
+        return (a.storage & 0x7fffu) == N::infinity ? (a.storage & 0x8000u ? -1 : 1) : 0;   \
+    }                                                                                       \
+    EMULATOR_PURE N operator+(N a) { return a; }                                            \
+    EMULATOR_PURE N operator-(N a) { return __hneg(a); }                                    \
+    EMULATOR_OF_PAIR(N, Pair<N>, operator+, a.copy())                                       \
+    EMULATOR_OF_PAIR(N, Pair<N>, operator-, Pair<N>(-a.low(), -a.high()))                   \
+    EMULATOR_OF_PAIR(N, Pair<N>, __hisnan2, Pair<N>(__hisnan(a.low()), __hisnan(a.high()))) \
+    EMULATOR_OF_PAIR(N, float, __low2float, a.low().number())                               \
+    EMULATOR_OF_PAIR(N, float, __high2float, a.high().number())                             \
+    EMULATOR_OF_PAIR(N, Pair<N>, __lowhigh2highlow, Pair<N>(a.high(), a.low()))
 
 // NumPy's float16; it has no bfloat16, of which any 2 bytes are taken.
 template <>
 struct Element<Narrow<5, 10>> {
     static constexpr char kind = 'f';
-    static constexpr std::size_t bytes() { return 2; }
+    static constexpr std::size_t bytes = 2;
 };
 
 template <typename N>
@@ -323,7 +307,11 @@ constexpr bool is_exchanged<Pair<N>> = true;
 
 }  // namespace emulator
 
-#define EMULATOR_NARROW_ROUNDED(TYPE, NAME, SUFFIX, DIRECTION, FROM, NUMBER)  \
+// X with each direction of rounding.
+#define EMULATOR_DIRECTIONS(X, ...)                                 \
+    X(_rn, NEAREST, __VA_ARGS__) X(_rz, ZERO, __VA_ARGS__)          \
+    X(_ru, UP, __VA_ARGS__) X(_rd, DOWN, __VA_ARGS__)
+#define EMULATOR_NARROW_ROUNDED(SUFFIX, DIRECTION, TYPE, NAME, FROM, NUMBER)  \
     EMULATOR_PURE TYPE __##FROM##2##NAME##SUFFIX(NUMBER x) {                  \
         return TYPE::rounded(double(x), emulator::Toward::DIRECTION);         \
     }                                                                         \
@@ -331,27 +319,21 @@ constexpr bool is_exchanged<Pair<N>> = true;
         return emulator::saturated<NUMBER>(                                   \
             float(emulator::whole(x.number(), emulator::Toward::DIRECTION))); \
     }
-#define EMULATOR_NARROW_INTEGER(TYPE, NAME, FROM, NUMBER)           \
-    EMULATOR_NARROW_ROUNDED(TYPE, NAME, _rn, NEAREST, FROM, NUMBER) \
-    EMULATOR_NARROW_ROUNDED(TYPE, NAME, _rz, ZERO, FROM, NUMBER)    \
-    EMULATOR_NARROW_ROUNDED(TYPE, NAME, _ru, UP, FROM, NUMBER)      \
-    EMULATOR_NARROW_ROUNDED(TYPE, NAME, _rd, DOWN, FROM, NUMBER)
-#define EMULATOR_NARROW_FLOAT(TYPE, NAME, SUFFIX, DIRECTION)  \
+#define EMULATOR_NARROW_INTEGER(FROM, NUMBER, TYPE, NAME) \
+    EMULATOR_DIRECTIONS(EMULATOR_NARROW_ROUNDED, TYPE, NAME, FROM, NUMBER)
+#define EMULATOR_NARROW_FLOAT(SUFFIX, DIRECTION, TYPE, NAME)  \
     EMULATOR_PURE TYPE __float2##NAME##SUFFIX(float x) {      \
         return TYPE::rounded(x, emulator::Toward::DIRECTION); \
     }
 #define EMULATOR_NARROW(TYPE, NAME)                                                             \
-    EMULATOR_NARROW_FLOAT(TYPE, NAME, , NEAREST)                                                \
-    EMULATOR_NARROW_FLOAT(TYPE, NAME, _rn, NEAREST)                                             \
-    EMULATOR_NARROW_FLOAT(TYPE, NAME, _rz, ZERO)                                                \
-    EMULATOR_NARROW_FLOAT(TYPE, NAME, _ru, UP)                                                  \
-    EMULATOR_NARROW_FLOAT(TYPE, NAME, _rd, DOWN)                                                \
-    EMULATOR_NARROW_INTEGER(TYPE, NAME, short, short)                                           \
-    EMULATOR_NARROW_INTEGER(TYPE, NAME, ushort, unsigned short)                                 \
-    EMULATOR_NARROW_INTEGER(TYPE, NAME, int, int)                                               \
-    EMULATOR_NARROW_INTEGER(TYPE, NAME, uint, unsigned)                                         \
-    EMULATOR_NARROW_INTEGER(TYPE, NAME, ll, long long)                                          \
-    EMULATOR_NARROW_INTEGER(TYPE, NAME, ull, unsigned long long)                                \
+    namespace emulator {                                                                        \
+    EMULATOR_OPERATIONS(TYPE)                                                                   \
+    }                                                                                           \
+    EMULATOR_NARROW_FLOAT(, NEAREST, TYPE, NAME)                                                \
+    EMULATOR_DIRECTIONS(EMULATOR_NARROW_FLOAT, TYPE, NAME)                                      \
+    EMULATOR_NARROW_INTEGER(short, short, TYPE, NAME)                                           \
+    EMULATOR_NARROW_INTEGER(ushort, unsigned short, TYPE, NAME)                                 \
+    EMULATOR_INTEGERS(EMULATOR_NARROW_INTEGER, TYPE, NAME)                                      \
     EMULATOR_PURE TYPE __double2##NAME(double x) { return x; }                                  \
     EMULATOR_PURE float __##NAME##2float(TYPE x) { return x.number(); }                         \
     EMULATOR_PURE short __##NAME##_as_short(TYPE x) { return short(x.storage); }                \

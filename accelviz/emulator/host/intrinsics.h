@@ -6,17 +6,21 @@
 #include <cfenv>
 #include <limits>
 
+namespace emulator {
+using ull = unsigned long long;
+}
+
 // ---- smaller and larger: the overloads of CUDA, so that what is ambiguous there is so here ----
 
-#define EMULATOR_LESSER(R, A, B)      \
-    constexpr R min(A one, B other) { \
-        const R a = one, b = other;   \
-        return b < a ? b : a;         \
-    }                                 \
-    constexpr R max(A one, B other) { \
-        const R a = one, b = other;   \
-        return a < b ? b : a;         \
-    }
+namespace emulator {
+template <typename R>
+constexpr R lesser(R a, R b) { return b < a ? b : a; }
+template <typename R>
+constexpr R greater(R a, R b) { return a < b ? b : a; }
+}  // namespace emulator
+#define EMULATOR_LESSER(R, A, B)                                           \
+    constexpr R min(A a, B b) { return emulator::lesser<R>(a, b); }        \
+    constexpr R max(A a, B b) { return emulator::greater<R>(a, b); }
 #define EMULATOR_LESSERS(SIGNED, UNSIGNED)        \
     EMULATOR_LESSER(SIGNED, SIGNED, SIGNED)       \
     EMULATOR_LESSER(UNSIGNED, UNSIGNED, UNSIGNED) \
@@ -35,29 +39,29 @@ EMULATOR_LESSER_FLOAT(double, double, double)
 EMULATOR_LESSER_FLOAT(double, float, double)
 EMULATOR_LESSER_FLOAT(double, double, float)
 
-inline unsigned umin(unsigned a, unsigned b) { return min(a, b); }
-inline unsigned umax(unsigned a, unsigned b) { return max(a, b); }
-inline long long llmin(long long a, long long b) { return min(a, b); }
-inline long long llmax(long long a, long long b) { return max(a, b); }
-inline unsigned long long ullmin(unsigned long long a, unsigned long long b) { return min(a, b); }
-inline unsigned long long ullmax(unsigned long long a, unsigned long long b) { return max(a, b); }
+#define EMULATOR_LESSER_NAMED(PREFIX, T)                        \
+    inline T PREFIX##min(T a, T b) { return min(a, b); }        \
+    inline T PREFIX##max(T a, T b) { return max(a, b); }
+EMULATOR_LESSER_NAMED(u, unsigned)
+EMULATOR_LESSER_NAMED(ll, long long)
+EMULATOR_LESSER_NAMED(ull, unsigned long long)
 
 // ---- integers ----
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+inline int __popcll(emulator::ull x) { return __builtin_popcountll(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(unsigned(x)); }
-inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll((unsigned long long)(x)); }
+inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(emulator::ull(x)); }
 inline unsigned __brev(unsigned x) {
     x = (x >> 1 & 0x55555555u) | (x & 0x55555555u) << 1;
     x = (x >> 2 & 0x33333333u) | (x & 0x33333333u) << 2;
     x = (x >> 4 & 0x0f0f0f0fu) | (x & 0x0f0f0f0fu) << 4;
     return __builtin_bswap32(x);
 }
-inline unsigned long long __brevll(unsigned long long x) {
-    return (unsigned long long)(__brev(unsigned(x))) << 32 | __brev(unsigned(x >> 32));
+inline emulator::ull __brevll(emulator::ull x) {
+    return emulator::ull(__brev(unsigned(x))) << 32 | __brev(unsigned(x >> 32));
 }
 
 // Of the lowest 24 bits.
@@ -66,47 +70,41 @@ inline int __mul24(int a, int b) {
     return int(unsigned(int(unsigned(a) << 8) >> 8) * unsigned(int(unsigned(b) << 8) >> 8));
 }
 inline int __mulhi(int a, int b) { return int((long long)(a) * b >> 32); }
-inline unsigned __umulhi(unsigned a, unsigned b) {
-    return unsigned((unsigned long long)(a) * b >> 32);
-}
+inline unsigned __umulhi(unsigned a, unsigned b) { return unsigned(emulator::ull(a) * b >> 32); }
 inline long long __mul64hi(long long a, long long b) { return (long long)(__int128(a) * b >> 64); }
-inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
-    return (unsigned long long)((unsigned __int128)(a) * b >> 64);
+inline emulator::ull __umul64hi(emulator::ull a, emulator::ull b) {
+    return emulator::ull((unsigned __int128)(a) * b >> 64);
 }
 
-inline unsigned __usad(unsigned a, unsigned b, unsigned sum) {
-    return (a > b ? a - b : b - a) + sum;
-}
+inline unsigned __usad(unsigned a, unsigned b, unsigned sum) { return max(a, b) - min(a, b) + sum; }
 inline unsigned __sad(int a, int b, unsigned sum) {
-    return (a > b ? unsigned(a) - unsigned(b) : unsigned(b) - unsigned(a)) + sum;
+    return unsigned(max(a, b)) - unsigned(min(a, b)) + sum;
 }
 inline int __hadd(int a, int b) { return int(((long long)(a) + b) >> 1); }
 inline int __rhadd(int a, int b) { return int(((long long)(a) + b + 1) >> 1); }
-inline unsigned __uhadd(unsigned a, unsigned b) {
-    return unsigned(((unsigned long long)(a) + b) >> 1);
-}
+inline unsigned __uhadd(unsigned a, unsigned b) { return unsigned((emulator::ull(a) + b) >> 1); }
 inline unsigned __urhadd(unsigned a, unsigned b) {
-    return unsigned(((unsigned long long)(a) + b + 1) >> 1);
+    return unsigned((emulator::ull(a) + b + 1) >> 1);
 }
 
+namespace emulator {
+inline ull joined(unsigned low, unsigned high) { return ull(high) << 32 | low; }
+}
 // Four bytes out of the eight of `low` and `high`; the highest bit of a choice repeats the sign.
 inline unsigned __byte_perm(unsigned low, unsigned high, unsigned choices) {
-    const unsigned long long bytes = (unsigned long long)(high) << 32 | low;
-    unsigned found = 0;
+    unsigned bytes = 0;
     for (unsigned i = 0; i < 4; ++i) {
         const unsigned choice = choices >> 4 * i & 7u;
-        found |= unsigned(bytes >> 8 * choice & 0xffu) << 8 * i;
+        bytes |= unsigned(emulator::joined(low, high) >> 8 * choice & 0xffu) << 8 * i;
     }
-    return found;
+    return bytes;
 }
 // 64 bits, shifted: the higher half leftwards, the lower half rightwards.
 inline unsigned __funnelshift_lc(unsigned low, unsigned high, unsigned by) {
-    const unsigned long long both = (unsigned long long)(high) << 32 | low;
-    return unsigned(both << (by < 32 ? by : 32) >> 32);
+    return unsigned(emulator::joined(low, high) << min(by, 32u) >> 32);
 }
 inline unsigned __funnelshift_rc(unsigned low, unsigned high, unsigned by) {
-    const unsigned long long both = (unsigned long long)(high) << 32 | low;
-    return unsigned(both >> (by < 32 ? by : 32));
+    return unsigned(emulator::joined(low, high) >> min(by, 32u));
 }
 inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned by) {
     return __funnelshift_lc(low, high, by & 31u);
@@ -115,17 +113,15 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) {
     return __funnelshift_rc(low, high, by & 31u);
 }
 // The sum of the products of four bytes, and `sum`.
-inline int __dp4a(int a, int b, int sum) {
-    for (unsigned at = 0; at < 32; at += 8) {
-        sum = int(unsigned(sum) + unsigned((signed char)(unsigned(a) >> at) *
-                                           (signed char)(unsigned(b) >> at)));
+#define EMULATOR_DP4A(T, BYTE)                                                                   \
+    inline T __dp4a(T a, T b, T sum) {                                                           \
+        for (unsigned at = 0; at < 32; at += 8) {                                                \
+            sum = T(unsigned(sum) + unsigned(BYTE(unsigned(a) >> at) * BYTE(unsigned(b) >> at))); \
+        }                                                                                        \
+        return sum;                                                                              \
     }
-    return sum;
-}
-inline unsigned __dp4a(unsigned a, unsigned b, unsigned sum) {
-    for (unsigned at = 0; at < 32; at += 8) sum += (a >> at & 0xffu) * (b >> at & 0xffu);
-    return sum;
-}
+EMULATOR_DP4A(int, std::int8_t)
+EMULATOR_DP4A(unsigned, std::uint8_t)
 
 // ---- the bits of numbers ----
 
@@ -142,17 +138,18 @@ __forceinline__ To same_bits(From from) {
 
 }  // namespace emulator
 
-__forceinline__ int __float_as_int(float x) { return emulator::same_bits<int>(x); }
-__forceinline__ unsigned __float_as_uint(float x) { return emulator::same_bits<unsigned>(x); }
-__forceinline__ float __int_as_float(int x) { return emulator::same_bits<float>(x); }
-__forceinline__ float __uint_as_float(unsigned x) { return emulator::same_bits<float>(x); }
-__forceinline__ long long __double_as_longlong(double x) { return emulator::same_bits<long long>(x); }
-__forceinline__ double __longlong_as_double(long long x) { return emulator::same_bits<double>(x); }
+#define EMULATOR_BITS(TO, TO_NAME, FROM, NAME) \
+    __forceinline__ TO __##NAME##_as_##TO_NAME(FROM x) { return emulator::same_bits<TO>(x); }
+EMULATOR_BITS(int, int, float, float)
+EMULATOR_BITS(unsigned, uint, float, float)
+EMULATOR_BITS(float, float, int, int)
+EMULATOR_BITS(float, float, unsigned, uint)
+EMULATOR_BITS(long long, longlong, double, double)
+EMULATOR_BITS(double, double, long long, longlong)
 inline int __double2hiint(double x) { return int(__double_as_longlong(x) >> 32); }
 inline int __double2loint(double x) { return int(__double_as_longlong(x)); }
 inline double __hiloint2double(int high, int low) {
-    return __longlong_as_double((long long)((unsigned long long)(unsigned(high)) << 32 |
-                                            unsigned(low)));
+    return __longlong_as_double((long long)(emulator::joined(unsigned(low), unsigned(high))));
 }
 
 // ---- conversions ----
@@ -176,23 +173,22 @@ EMULATOR_PURE To saturated(From x) {
 
 }  // namespace emulator
 
+// X of each integer type, by CUDA's name of it, and of each direction of rounding: to the nearest,
+// towards zero, up, down.
+#define EMULATOR_INTEGERS(X, ...)                                              \
+    X(int, int, __VA_ARGS__) X(uint, unsigned, __VA_ARGS__)                    \
+    X(ll, long long, __VA_ARGS__) X(ull, unsigned long long, __VA_ARGS__)
 #define EMULATOR_TO_INTEGER_AS(FROM, NAME, TYPE, WHOLE) \
     inline TYPE NAME(FROM x) { return emulator::saturated<TYPE>(WHOLE(x)); }
-#define EMULATOR_TO_INTEGER(FROM, NAME, TO, TYPE)                                  \
-    EMULATOR_TO_INTEGER_AS(FROM, __##NAME##2##TO##_rn, TYPE, std::nearbyint)       \
-    EMULATOR_TO_INTEGER_AS(FROM, __##NAME##2##TO##_rz, TYPE, std::trunc)           \
-    EMULATOR_TO_INTEGER_AS(FROM, __##NAME##2##TO##_ru, TYPE, std::ceil)            \
-    EMULATOR_TO_INTEGER_AS(FROM, __##NAME##2##TO##_rd, TYPE, std::floor)
-#define EMULATOR_TO_INTEGERS(FROM, NAME)            \
-    EMULATOR_TO_INTEGER(FROM, NAME, int, int)       \
-    EMULATOR_TO_INTEGER(FROM, NAME, uint, unsigned) \
-    EMULATOR_TO_INTEGER(FROM, NAME, ll, long long)  \
-    EMULATOR_TO_INTEGER(FROM, NAME, ull, unsigned long long)
-EMULATOR_TO_INTEGERS(float, float)
-EMULATOR_TO_INTEGERS(double, double)
+#define EMULATOR_TO_INTEGER(TO, TYPE, FROM)                                  \
+    EMULATOR_TO_INTEGER_AS(FROM, __##FROM##2##TO##_rn, TYPE, std::nearbyint) \
+    EMULATOR_TO_INTEGER_AS(FROM, __##FROM##2##TO##_rz, TYPE, std::trunc)     \
+    EMULATOR_TO_INTEGER_AS(FROM, __##FROM##2##TO##_ru, TYPE, std::ceil)      \
+    EMULATOR_TO_INTEGER_AS(FROM, __##FROM##2##TO##_rd, TYPE, std::floor)
+EMULATOR_INTEGERS(EMULATOR_TO_INTEGER, float)
+EMULATOR_INTEGERS(EMULATOR_TO_INTEGER, double)
 
-// NAME with each direction of rounding: to the nearest, towards zero, up, down. Volatile parameters,
-// so that the expression is worked out in between.
+// Volatile parameters, so that the expression is worked out between the changes of direction.
 #define EMULATOR_ROUNDED_AS(SUFFIX, DIRECTION, R, NAME, PARAMETERS, EXPRESSION) \
     EMULATOR_INSTRUCTION inline R NAME##SUFFIX PARAMETERS {                     \
         std::fesetround(DIRECTION);                                             \
@@ -205,14 +201,11 @@ EMULATOR_TO_INTEGERS(double, double)
     EMULATOR_ROUNDED_AS(_rz, FE_TOWARDZERO, R, NAME, PARAMETERS, EXPRESSION) \
     EMULATOR_ROUNDED_AS(_ru, FE_UPWARD, R, NAME, PARAMETERS, EXPRESSION)     \
     EMULATOR_ROUNDED_AS(_rd, FE_DOWNWARD, R, NAME, PARAMETERS, EXPRESSION)
-#define EMULATOR_FROM_INTEGER(NAME, TYPE) \
-    EMULATOR_ROUNDED(float, __##NAME##2float, (volatile TYPE x), float(x))
-EMULATOR_FROM_INTEGER(int, int)
-EMULATOR_FROM_INTEGER(uint, unsigned)
-EMULATOR_FROM_INTEGER(ll, long long)
-EMULATOR_FROM_INTEGER(ull, unsigned long long)
-EMULATOR_ROUNDED(double, __ll2double, (volatile long long x), double(x))
-EMULATOR_ROUNDED(double, __ull2double, (volatile unsigned long long x), double(x))
+#define EMULATOR_FROM_INTEGER(NAME, TYPE, TO) \
+    EMULATOR_ROUNDED(TO, __##NAME##2##TO, (volatile TYPE x), TO(x))
+EMULATOR_INTEGERS(EMULATOR_FROM_INTEGER, float)
+EMULATOR_FROM_INTEGER(ll, long long, double)
+EMULATOR_FROM_INTEGER(ull, unsigned long long, double)
 EMULATOR_ROUNDED(float, __double2float, (volatile double x), float(x))
 inline double __int2double_rn(int x) { return x; }
 inline double __uint2double_rn(unsigned x) { return x; }
@@ -229,35 +222,29 @@ inline double __uint2double_rn(unsigned x) { return x; }
     EMULATOR_ROUNDED(T, FUSED, (volatile T a, volatile T b, volatile T c), std::fma(a, b, c))
 EMULATOR_ARITHMETIC(float, __f, __fmaf)
 EMULATOR_ARITHMETIC(double, __d, __fma)
-inline float __frsqrt_rn(float x) { return float(1 / std::sqrt(double(x))); }
 
 // A GPU has faster ones that are less exact: what is here is at least as near to the truth.
-inline float rsqrtf(float x) { return __frsqrt_rn(x); }
-inline double rsqrt(double x) { return 1 / std::sqrt(x); }
-inline float rcbrtf(float x) { return float(1 / std::cbrt(double(x))); }
-inline double rcbrt(double x) { return 1 / std::cbrt(x); }
+#define EMULATOR_FAST(NAME) \
+    inline float __##NAME##f(float x) { return std::NAME(x); }
+EMULATOR_FAST(exp) EMULATOR_FAST(log) EMULATOR_FAST(log2) EMULATOR_FAST(log10)
+EMULATOR_FAST(sin) EMULATOR_FAST(cos) EMULATOR_FAST(tan) EMULATOR_FAST(tanh)
+inline float __powf(float x, float y) { return std::pow(x, y); }
+inline float __exp10f(float x) { return float(std::pow(10.0, double(x))); }
+inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }
 inline float fdividef(float a, float b) { return a / b; }
 // As documented, 0 for divisors past 2^126.
 inline float __fdividef(float a, float b) {
     return std::isfinite(b) && std::fabs(b) > 0x1p126f ? a * 0.0f : a / b;
 }
-inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }
-inline float __expf(float x) { return std::exp(x); }
-inline float __exp10f(float x) { return float(std::pow(10.0, double(x))); }
-inline float __logf(float x) { return std::log(x); }
-inline float __log2f(float x) { return std::log2(x); }
-inline float __log10f(float x) { return std::log10(x); }
-inline float __sinf(float x) { return std::sin(x); }
-inline float __cosf(float x) { return std::cos(x); }
-inline float __tanf(float x) { return std::tan(x); }
-inline float __tanhf(float x) { return std::tanh(x); }
-inline float __powf(float x, float y) { return std::pow(x, y); }
 
 // What C's mathematics lacks.
 #ifdef __APPLE__
 inline float exp10f(float x) { return __exp10f(x); }
 inline double exp10(double x) { return std::pow(10.0, x); }
 #endif
+inline double rsqrt(double x) { return 1 / std::sqrt(x); }
+inline float __frsqrt_rn(float x) { return float(rsqrt(x)); }
+inline double rcbrt(double x) { return 1 / std::cbrt(x); }
 namespace emulator {
 constexpr double pi = 3.14159265358979323846, root_of_half = 0.70710678118654752440;
 }
@@ -278,14 +265,18 @@ inline double norm4d(double a, double b, double c, double d) {
 inline double rhypot(double a, double b) { return 1 / std::hypot(a, b); }
 inline double rnorm3d(double a, double b, double c) { return 1 / norm3d(a, b, c); }
 inline double rnorm4d(double a, double b, double c, double d) { return 1 / norm4d(a, b, c, d); }
-inline float sinpif(float x) { return float(sinpi(x)); }
-inline float cospif(float x) { return float(cospi(x)); }
-inline float normcdff(float x) { return float(normcdf(x)); }
-inline float norm3df(float a, float b, float c) { return float(norm3d(a, b, c)); }
-inline float norm4df(float a, float b, float c, float d) { return float(norm4d(a, b, c, d)); }
-inline float rhypotf(float a, float b) { return float(rhypot(a, b)); }
-inline float rnorm3df(float a, float b, float c) { return float(rnorm3d(a, b, c)); }
-inline float rnorm4df(float a, float b, float c, float d) { return float(rnorm4d(a, b, c, d)); }
+#define EMULATOR_SINGLE(NAME, PARAMETERS, ...) \
+    inline float NAME##f PARAMETERS { return float(NAME(__VA_ARGS__)); }
+EMULATOR_SINGLE(rsqrt, (float x), x)
+EMULATOR_SINGLE(rcbrt, (float x), x)
+EMULATOR_SINGLE(sinpi, (float x), x)
+EMULATOR_SINGLE(cospi, (float x), x)
+EMULATOR_SINGLE(normcdf, (float x), x)
+EMULATOR_SINGLE(norm3d, (float a, float b, float c), a, b, c)
+EMULATOR_SINGLE(norm4d, (float a, float b, float c, float d), a, b, c, d)
+EMULATOR_SINGLE(rhypot, (float a, float b), a, b)
+EMULATOR_SINGLE(rnorm3d, (float a, float b, float c), a, b, c)
+EMULATOR_SINGLE(rnorm4d, (float a, float b, float c, float d), a, b, c, d)
 
 // Two results by address. Macros, because some C libraries have functions of these names, whose
 // stores the emulator would not see.

@@ -83,17 +83,16 @@ class Memory {
 #endif
             cells_[i] = static_cast<Cell *>(cells);
         }
-        std::sort(others_.begin(), others_.end(),
-                  [&](int a, int b) { return arrays_[a].address < arrays_[b].address; });
+        std::ranges::sort(others_, {}, [&](int i) { return arrays_[i].address; });
     }
 
     // Index of the array that holds an address, or -1.
     int find(std::uint64_t address) {
         const std::uint64_t slot = (address - slots_begin) >> slot_bits;
-        if (slot < n_slots_) return address - arrays_[slot].address < arrays_[slot].bytes ? slot : -1;
+        if (slot < n_slots_) return holds(slot, address) ? slot : -1;
         if (address - last_.address < last_.bytes) return last_.number;
         const int other = before(address);
-        if (other < 0 || address - arrays_[other].address >= arrays_[other].bytes) return -1;
+        if (other < 0 || !holds(other, address)) return -1;
         last_ = {arrays_[other].address, arrays_[other].bytes, other};
         return other;
     }
@@ -104,7 +103,8 @@ class Memory {
         if (slot < n_slots_) return slot;
         constexpr std::uint64_t far = 1 << 20;
         const int other = before(address);
-        if (other >= 0 && address - arrays_[other].address < arrays_[other].bytes + far) return other;
+        if (other >= 0 && address - arrays_[other].address < arrays_[other].bytes + far)
+            return other;
         for (int i : others_) {
             if (arrays_[i].address > address && arrays_[i].address - address < far) return i;
         }
@@ -113,28 +113,30 @@ class Memory {
 
     // Whether it lies among the kernel's own variables.
     bool among_variables(std::uint64_t address) const {
-        int last = -1;
-        for (int i : others_) last = arrays_[i].space == DYNAMIC ? last : i;
+        std::uint64_t first = ~0ull, last = 0;
         for (int i : others_) {
             if (arrays_[i].space == DYNAMIC) continue;
-            return last >= 0 && address >= arrays_[i].address &&
-                   address < arrays_[last].address + arrays_[last].bytes + 64;
+            first = std::min(first, arrays_[i].address);
+            last = arrays_[i].address + arrays_[i].bytes + 64;
         }
-        return false;
+        return address >= first && address < last;
     }
 
     const EmulatorArray &array(int i) const { return arrays_[i]; }
     Cell &cell(int i, std::uint64_t offset) { return cells_[i][offset / 4]; }
 
    private:
+    bool holds(std::size_t i, std::uint64_t address) const {
+        return address - arrays_[i].address < arrays_[i].bytes;
+    }
     // The last of those outside of slots that begins at or before an address, or -1.
     int before(std::uint64_t address) const {
-        int found = -1;
+        int last = -1;
         for (int i : others_) {
             if (arrays_[i].address > address) break;
-            found = i;
+            last = i;
         }
-        return found;
+        return last;
     }
 
     std::vector<EmulatorArray> arrays_;

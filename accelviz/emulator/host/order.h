@@ -4,7 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "memory.h"
@@ -13,6 +15,16 @@ namespace emulator {
 
 constexpr unsigned lanes = 32;
 
+// The lanes of a mask, to loop over.
+struct Lanes {
+    unsigned mask;
+    Lanes begin() const { return *this; }
+    static Lanes end() { return {0}; }
+    unsigned operator*() const { return std::countr_zero(mask); }
+    void operator++() { mask &= mask - 1; }
+    bool operator==(const Lanes &) const = default;
+};
+
 // What a thread knew to have happened when it called a fence: all of its block before the last
 // barrier, and since then its warp up to these clocks.
 struct Release {
@@ -20,6 +32,8 @@ struct Release {
     std::uint8_t warp;
     bool narrow;  // a fence for its own block only
     std::uint32_t clocks[lanes];
+
+    auto moment() const { return std::tuple(block, epoch, warp, narrow); }
 };
 
 // What has been released at one address, in order, and what the releasing threads had seen elsewhere.
@@ -45,11 +59,10 @@ struct Order {
     std::vector<Seen> seen;
 };
 
-inline void see(std::vector<Seen> &seen, const Log *log, std::size_t length) {
-    for (Seen &each : seen) {
-        if (each.log == log) return void(each.length = std::max(each.length, length));
-    }
-    seen.push_back({log, length});
+inline void see(std::vector<Seen> &seen, const Seen &more) {
+    const auto known = std::ranges::find(seen, more.log, &Seen::log);
+    if (known == seen.end()) return seen.push_back(more);
+    known->length = std::max(known->length, more.length);
 }
 
 // What threads know together, after a barrier: of fences, those since the barrier before cover others.
@@ -58,36 +71,30 @@ inline const Order *united(const Order *one, const Order *other) {
     if (!other) return one;
     auto *both = new Order(*one);
     for (const Release *release : other->fenced) {
-        bool merged = false;
-        for (const Release *&mine : both->fenced) {
-            if (mine == release) merged = true;
-            if (merged || mine->narrow != release->narrow || mine->warp != release->warp ||
-                mine->block != release->block || mine->epoch != release->epoch) {
-                continue;
-            }
-            auto *more = new Release(*mine);
-            for (unsigned i = 0; i < lanes; ++i) {
-                more->clocks[i] = std::max(more->clocks[i], release->clocks[i]);
-            }
-            mine = more;
-            merged = true;
+        if (std::ranges::find(both->fenced, release) != both->fenced.end()) continue;
+        const auto same_moment = [&](const Release *mine) {
+            return mine->moment() == release->moment();
+        };
+        const auto mine = std::ranges::find_if(both->fenced, same_moment);
+        if (mine == both->fenced.end()) {
+            both->fenced.push_back(release);
+            continue;
         }
-        if (!merged) both->fenced.push_back(release);
+        auto *more = new Release(**mine);
+        std::ranges::transform(more->clocks, release->clocks, more->clocks, std::ranges::max);
+        *mine = more;
     }
-    for (const Seen &each : other->seen) see(both->seen, each.log, each.length);
+    for (const Seen &seen : other->seen) see(both->seen, seen);
     return both;
 }
 
 inline const Order *fenced(const Order *before, const Release &release) {
     auto *after = before ? new Order(*before) : new Order;
-    auto &kept = after->fenced;
-    kept.erase(std::remove_if(kept.begin(), kept.end(),
-                              [&](const Release *old) {
-                                  return old->block == release.block && (old->narrow || !release.narrow) &&
-                                         (old->epoch < release.epoch || old->warp == release.warp);
-                              }),
-               kept.end());
-    kept.push_back(new Release(release));
+    std::erase_if(after->fenced, [&](const Release *old) {
+        return old->block == release.block && (old->narrow || !release.narrow) &&
+               (old->epoch < release.epoch || old->warp == release.warp);
+    });
+    after->fenced.push_back(new Release(release));
     return after;
 }
 
@@ -96,22 +103,24 @@ inline const Order *fenced(const Order *before, const Release &release) {
 inline const Order *exchanged(const Order *order, Log &log, bool releases) {
     if (releases) {
         for (const Release *release : order->fenced) {
-            const auto recent = log.releases.size() > 64 ? log.releases.end() - 64 : log.releases.begin();
+            const auto recent = log.releases.end() - std::min<std::size_t>(log.releases.size(), 64);
             if (std::find(recent, log.releases.end(), release) != log.releases.end()) continue;
             log.releases.push_back(release);
-            for (const Seen &each : order->seen) {
-                if (each.log != &log) log.links.push_back({log.releases.size(), each.log, each.length});
+            for (const Seen &seen : order->seen) {
+                if (seen.log != &log)
+                    log.links.push_back({log.releases.size(), seen.log, seen.length});
             }
         }
     }
     if (log.releases.empty()) return order;
+    const Seen now{&log, log.releases.size()};
     if (order) {
-        for (const Seen &each : order->seen) {
-            if (each.log == &log && each.length == log.releases.size()) return order;
+        for (const Seen &seen : order->seen) {
+            if (seen.log == now.log && seen.length == now.length) return order;
         }
     }
     auto *after = order ? new Order(*order) : new Order;
-    see(after->seen, &log, log.releases.size());
+    see(after->seen, now);
     return after;
 }
 
@@ -125,10 +134,10 @@ inline bool covers(const Release &release, const Entry &entry, unsigned lane, st
 // Whether a thread of `block` that has seen a log knows of what a lane did in an entry.
 inline bool covers(const Seen &seen, const Entry &entry, unsigned lane, std::uint32_t block,
                    std::vector<Seen> &visited) {
-    for (Seen &each : visited) {
-        if (each.log == seen.log && each.length >= seen.length) return false;
+    for (const Seen &before : visited) {
+        if (before.log == seen.log && before.length >= seen.length) return false;
     }
-    see(visited, seen.log, seen.length);
+    see(visited, seen);
     for (std::size_t i = seen.length; i-- > 0;) {
         if (covers(*seen.log->releases[i], entry, lane, block)) return true;
     }

@@ -1,45 +1,51 @@
-// The emulator's runtime: what kernels call, and what the compiler calls for them.
+// The emulator's runtime: what kernels call, what the compiler calls for them, and the process of one
+// launch, which loads the kernel, runs it, and tells by which way that ended.
 #define EMULATOR_RUNTIME
-#include "process.h"
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+#if defined(__APPLE__)
+#include <sys/ucontext.h>
+#else
+#include <ucontext.h>
+#endif
+
+#include "machine.h"
+#include "runtime.h"
 
 dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace emulator {
 
 extern "C" void emulator_begin() {
-    machine->run_current();
+    run_current();
     std::abort();  // a fiber that has ended is never entered again
 }
 
-void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *code) {
-    if (!machine) return;  // the library is being loaded
-    machine->access({static_cast<const char *>(address), bytes, kind, scope, address_of(code)});
-}
-void fence(Scope scope) { machine->fence(scope); }
-void sync_threads(void *code) { machine->sync_threads(address_of(code)); }
-void sync_warp(unsigned mask, void *code) {
-    machine->exchange(mask, 0, -1, false, nullptr, true, address_of(code));
-}
-std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bool vote, unsigned *votes,
-                       void *code) {
-    return machine->exchange(mask, value, source, vote, votes, false, address_of(code));
-}
-unsigned lane() { return machine->lane(); }
-unsigned count_threads(bool vote, void *code) {
-    return machine->count_threads(vote, address_of(code));
-}
-unsigned active_lanes(void *code) { return machine->active_lanes(address_of(code)); }
 void stop(const char *problem, void *code) {
     const char *more = std::strstr(problem, ": ");
     const std::string key(problem, more ? more - problem : std::strlen(problem));
-    if (more) machine->say(more + 2);
-    machine->fail(key.c_str(), address_of(code));
+    if (more) put(answer->text, more + 2);
+    fail(key.c_str(), address_of(code));
 }
 
 void on_host(const char *name, void *code) {
-    if (!machine) return;  // the library is being loaded
-    machine->say(name);
-    machine->fail("host function", address_of(code));
+    if (!current) return;
+    put(answer->text, name);
+    fail("host function", address_of(code));
 }
 
 namespace {
@@ -83,11 +89,7 @@ extern "C" {
     EMULATOR_HOOK(unaligned_volatile_read, BYTES, VOLATILE_LOAD) \
     EMULATOR_HOOK(unaligned_volatile_write, BYTES, VOLATILE_STORE)
 
-EMULATOR_HOOKS(1)
-EMULATOR_HOOKS(2)
-EMULATOR_HOOKS(4)
-EMULATOR_HOOKS(8)
-EMULATOR_HOOKS(16)
+EMULATOR_HOOKS(1) EMULATOR_HOOKS(2) EMULATOR_HOOKS(4) EMULATOR_HOOKS(8) EMULATOR_HOOKS(16)
 void __tsan_read_range(void *address, std::size_t bytes) {
     emulator::access_range(address, bytes, emulator::LOAD, EMULATOR_HERE);
 }
@@ -104,7 +106,7 @@ void *__tsan_memset(void *to, int byte, std::size_t bytes) {
     return emulator::filled(to, byte, bytes, EMULATOR_HERE);
 }
 void __sanitizer_cov_trace_pc() {
-    if (emulator::machine) emulator::machine->begin_basic_block(emulator::address_of(EMULATOR_HERE));
+    emulator::begin_basic_block(emulator::address_of(EMULATOR_HERE));
 }
 void __tsan_init() {}
 void __tsan_func_entry(void *) {}
@@ -125,15 +127,16 @@ void __ubsan_handle_out_of_bounds(const EmulatorBounds *bounds, std::uint64_t in
     const auto number = std::int64_t(index << (64 - bits)) >> (64 - bits);
     char said[256];
     std::snprintf(said, sizeof(said), is_signed ? "%lld of %s" : "%llu of %s",
-                  static_cast<long long>(is_signed ? number : std::int64_t(index)), bounds->array->name);
-    emulator::machine->say(said);
-    emulator::machine->fail("index out of bounds", emulator::address_of(EMULATOR_HERE));
+                  static_cast<long long>(is_signed ? number : std::int64_t(index)),
+                  bounds->array->name);
+    emulator::put(emulator::answer->text, said);
+    emulator::fail("index out of bounds", emulator::address_of(EMULATOR_HERE));
 }
 void __ubsan_handle_out_of_bounds_abort(const EmulatorBounds *bounds, std::uint64_t index) {
     __ubsan_handle_out_of_bounds(bounds, index);
 }
 void __ubsan_handle_shift_out_of_bounds(void *, std::uintptr_t, std::uintptr_t) {
-    emulator::machine->fail("shifted", emulator::address_of(EMULATOR_HERE));
+    emulator::fail("shifted", emulator::address_of(EMULATOR_HERE));
 }
 // Around a local static variable that is given its value when it is first come to. C++'s own may be
 // in no library that this program has.
@@ -141,7 +144,173 @@ int __cxa_guard_acquire(std::uint64_t *guard) { return !*reinterpret_cast<char *
 void __cxa_guard_release(std::uint64_t *guard) { *reinterpret_cast<char *>(guard) = 1; }
 void __cxa_guard_abort(std::uint64_t *) {}
 void __stack_chk_fail() {
-    emulator::machine->fail("local array overrun", emulator::address_of(EMULATOR_HERE));
+    emulator::fail("local array overrun", emulator::address_of(EMULATOR_HERE));
 }
 std::uintptr_t __stack_chk_guard = 0x00a5f00dc0ffee;
 }
+
+namespace emulator {
+namespace {
+
+[[noreturn]] void finish() {
+    std::fflush(stdout);
+    answer->finished = 1;
+    _exit(0);
+}
+
+// Where a signal came from, if that is in the kernel; as of a call, one past the instruction.
+std::uint64_t code_of(void *context) {
+    auto *at = static_cast<ucontext_t *>(context);
+#if defined(__APPLE__) && defined(__aarch64__)
+    const std::uint64_t code = at->uc_mcontext->__ss.__pc;
+#elif defined(__APPLE__)
+    const std::uint64_t code = at->uc_mcontext->__ss.__rip;
+#elif defined(__aarch64__)
+    const std::uint64_t code = at->uc_mcontext.pc;
+#else
+    const std::uint64_t code = at->uc_mcontext.gregs[REG_RIP];
+#endif
+    Dl_info info;
+    const bool inside = dladdr(reinterpret_cast<void *>(code), &info) && address_of(info.dli_fbase) == base;
+    return inside ? code + 1 : 0;
+}
+
+void limit_time(int timer, double seconds) {
+    const itimerval limit{{0, 0}, {time_t(seconds), suseconds_t(std::fmod(seconds, 1) * 1e6)}};
+    setitimer(timer, &limit, nullptr);
+}
+
+void on_signal(int number, siginfo_t *info, void *context) {
+    const bool fault = number == SIGSEGV || number == SIGBUS;
+    const bool late = number == SIGALRM || number == SIGPROF;
+    const char *problem = late                                          ? "too long"
+                          : number == SIGFPE                            ? "divided by zero"
+                          : number == SIGABRT                           ? "aborted"
+                          : number == SIGILL || number == SIGTRAP       ? "not to be reached"
+                          : fault && on_stack(info->si_addr) ? "stack overflow"
+                                                                        : "crashed";
+    // What is out of time may be anywhere, between two functions too.
+    note_here(problem, late ? 0 : code_of(context));
+    answer->finished = 1;
+    _exit(0);
+}
+
+void catch_signals() {
+    constexpr std::size_t bytes = 64 * 1024;
+    stack_t stack{};
+    stack.ss_sp = std::malloc(bytes);
+    stack.ss_size = bytes;
+    sigaltstack(&stack, nullptr);
+    struct sigaction action{};
+    action.sa_sigaction = on_signal;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGALRM, SIGPROF}) {
+        sigaction(number, &action, nullptr);
+    }
+}
+
+// The kernel called exit(), which a GPU has not.
+void on_exit() {
+    note_here("exited", 0);
+    finish();
+}
+
+void refuse(const char *why) {
+    put(answer->problem, "not loaded");
+    put(answer->text, why ? why : "");
+    finish();
+}
+
+void map_arrays(std::span<const EmulatorArray> arrays, int common) {
+    for (const EmulatorArray &array : arrays) {
+        if (!array.bytes || (array.space != ARGUMENT && array.space != DYNAMIC)) continue;
+        const bool fresh = array.space == DYNAMIC;
+        const int flags = MAP_FIXED | (fresh ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
+        void *address = reinterpret_cast<void *>(array.address);
+        const off_t content = fresh ? 0 : array.content;
+        const int file = fresh ? -1 : common;
+        void *mapped = mmap(address, array.bytes, PROT_READ | PROT_WRITE, flags, file, content);
+        if (mapped == MAP_FAILED) refuse(std::strerror(errno));
+    }
+}
+
+// Variables of the library begin as what is in the common memory, or leave there what they have become.
+void copy_variables(std::span<const EmulatorArray> arrays, char *common, bool back) {
+    for (const EmulatorArray &array : arrays) {
+        char *variable = reinterpret_cast<char *>(base + array.address);
+        char *content = common + array.content;
+        if (!array.filled_bytes || (back && array.space == CONSTANT)) continue;
+        std::memcpy(back ? content : variable, back ? variable : content, array.filled_bytes);
+    }
+}
+
+void write_records(const std::vector<EmulatorRecord> &records, int file) {
+    const char *from = reinterpret_cast<const char *>(records.data());
+    std::size_t left = records.size() * sizeof(EmulatorRecord);
+    off_t at = answer->records;
+    while (left) {
+        const ssize_t written = pwrite(file, from, std::min<std::size_t>(left, 1 << 30), at);
+        if (written <= 0) refuse(std::strerror(errno));
+        from += written;
+        at += written;
+        left -= written;
+    }
+    answer->n_records = records.size();
+}
+
+[[noreturn]] void serve(const char *path) {
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    constexpr int file = 0;
+    struct stat about{};
+    fstat(file, &about);
+    char *common = static_cast<char *>(
+        mmap(nullptr, about.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+    if (common == MAP_FAILED) _exit(3);
+    auto *request = reinterpret_cast<EmulatorRequest *>(common);
+    launch = &request->launch;
+    answer = &request->answer;
+    catch_signals();
+    limit_time(ITIMER_PROF, launch->seconds[0]);
+    limit_time(ITIMER_REAL, launch->seconds[1]);
+    void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!loaded) refuse(dlerror());
+    auto entry = reinterpret_cast<void (*)(void **)>(dlsym(loaded, "emulator_entry"));
+    auto sign =
+        reinterpret_cast<void *(*)(char *, std::size_t)>(dlsym(loaded, "emulator_signature"));
+    auto tell = reinterpret_cast<void (*)(char *, std::size_t)>(dlsym(loaded, "emulator_symbols"));
+    Dl_info info;
+    if (!entry || !sign || !tell || !dladdr(reinterpret_cast<void *>(entry), &info))
+        refuse(dlerror());
+    base = address_of(info.dli_fbase);
+    if (!launch->n_blocks) {  // only asked for its parameters
+        char *text = answer->text;
+        const std::size_t room = sizeof(answer->text);
+        void *kernel = sign(text, room);
+        std::strncat(text, "symbols\n", room - 1 - std::strlen(text));
+        tell(text, room);
+        answer->code = address_of(kernel) - base;
+        finish();
+    }
+    std::atexit(on_exit);
+    const std::span arrays(reinterpret_cast<const EmulatorArray *>(common + launch->arrays),
+                           launch->n_arrays);
+    const auto *places = reinterpret_cast<const std::uint64_t *>(common + launch->arguments);
+    std::vector<void *> arguments(launch->n_arguments);
+    for (std::uint32_t i = 0; i < launch->n_arguments; ++i) arguments[i] = common + places[i];
+    map_arrays(arrays, file);
+    copy_variables(arrays, common, false);
+    run(entry, arguments.data(), arrays.data());
+    copy_variables(arrays, common, true);
+    write_records(trace, file);
+    finish();
+}
+
+}  // namespace
+}  // namespace emulator
+
+// Runs what the file on the standard input describes with the kernel of a library.
+int main(int, char **words) { emulator::serve(words[1]); }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 extern "C" {
 
@@ -19,11 +20,11 @@ enum EmulatorSpace : std::int32_t {
 struct EmulatorArray {
     std::uint64_t address;  // of a variable: its offset in the library
     std::uint64_t bytes;
-    std::uint64_t place;  // the offset of its content in the common memory, if it has one there
+    std::uint64_t content;  // the offset of its content in the common memory, if it has one there
     EmulatorSpace space;
     std::int32_t writable;
     std::int32_t initialised;  // whether all of it was written before the launch
-    std::uint64_t filling;     // bytes at `place` that a variable of the library begins with
+    std::uint64_t filled_bytes;  // at `content`, that a variable of the library begins with
 };
 
 struct EmulatorLaunch {
@@ -96,6 +97,12 @@ struct EmulatorRequest {
 }
 
 namespace emulator {
+
+// Copies as much of a text as there is room for.
+template <std::size_t N>
+void put(char (&to)[N], const char *text) {
+    std::strncpy(to, text, N - 1);
+}
 
 // Arguments lie far apart, so that no wrong 32-bit index leads from one into another, in a part of
 // the address space that nothing else is in: 49 of them end below 0x1450 << 32, where Linux begins

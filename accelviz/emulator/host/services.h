@@ -47,8 +47,8 @@ inline void __brkpt() {}
 
 // A conversion of a floating-point number that the integer cannot hold. Here C++ promises nothing,
 // and a GPU gives the nearest integer, or 0 for NaN. The compiler calls it in checked builds.
-extern "C" __attribute__((used)) EMULATOR_INSTRUCTION inline void __ubsan_handle_float_cast_overflow(
-    void *, std::uintptr_t) {
+extern "C" __attribute__((used)) EMULATOR_INSTRUCTION inline void
+__ubsan_handle_float_cast_overflow(void *, std::uintptr_t) {
     emulator::stop("converted", EMULATOR_HERE);
 }
 
@@ -74,17 +74,9 @@ extern "C" __attribute__((used)) EMULATOR_INSTRUCTION inline unsigned char __tsa
 #define EMULATOR_OF_HOST(NAME)                                                              \
     EMULATOR_REFUSED(NAME, #NAME " is a function of the host, which no kernel can call: pass " \
                                  "what it gives as an argument")
-EMULATOR_OF_HOST(rand)
-EMULATOR_OF_HOST(srand)
-EMULATOR_OF_HOST(random)
-EMULATOR_OF_HOST(time)
-EMULATOR_OF_HOST(getenv)
-EMULATOR_OF_HOST(system)
-EMULATOR_OF_HOST(qsort)
-EMULATOR_OF_HOST(puts)
-EMULATOR_OF_HOST(putchar)
-EMULATOR_OF_HOST(scanf)
-EMULATOR_OF_HOST(fopen)
+EMULATOR_OF_HOST(rand) EMULATOR_OF_HOST(srand) EMULATOR_OF_HOST(random) EMULATOR_OF_HOST(time)
+EMULATOR_OF_HOST(getenv) EMULATOR_OF_HOST(system) EMULATOR_OF_HOST(qsort) EMULATOR_OF_HOST(puts)
+EMULATOR_OF_HOST(putchar) EMULATOR_OF_HOST(scanf) EMULATOR_OF_HOST(fopen)
 #define EMULATOR_NO_HEAP \
     "the emulator has no memory to be allocated by kernels: use a local array of fixed length, " \
     "shared memory, or an array that is an argument"

@@ -17,6 +17,7 @@ EMULATOR_INSTRUCTION inline void move(const void *from, void *to, unsigned bytes
     std::memcpy(to, from, bytes);
 }
 // Vectors of 1, 2 and 4 move as one access of at most 16 bytes, as on a GPU; those of 3 as three.
+// That is their alignment, too.
 constexpr unsigned access_bytes(unsigned bytes, unsigned n) {
     return n == 3 ? bytes : n * bytes < 16 ? n * bytes : 16;
 }
@@ -32,66 +33,45 @@ constexpr T item(std::initializer_list<T> items, unsigned i) {
 
 }  // namespace emulator
 
-#define EMULATOR_VECTOR_COPIES(NAME, T, N)                        \
-    EMULATOR_INSTRUCTION NAME(const NAME &from) {                 \
-        emulator::move(&from, this, sizeof(NAME),                 \
-                       emulator::access_bytes(sizeof(T), N),      \
-                       EMULATOR_HERE);                            \
-    }                                                             \
-    EMULATOR_INSTRUCTION NAME &operator=(const NAME &from) {      \
-        emulator::move(&from, this, sizeof(NAME),                 \
-                       emulator::access_bytes(sizeof(T), N),      \
-                       EMULATOR_HERE);                            \
-        return *this;                                             \
+#define EMULATOR_VECTOR_COPIES(NAME, T, N)                                                       \
+    EMULATOR_INSTRUCTION NAME(const NAME &from) {                                                \
+        emulator::move(&from, this, sizeof(NAME), emulator::access_bytes(sizeof(T), N),          \
+                       EMULATOR_HERE);                                                           \
+    }                                                                                            \
+    EMULATOR_INSTRUCTION NAME &operator=(const NAME &from) {                                     \
+        emulator::move(&from, this, sizeof(NAME), emulator::access_bytes(sizeof(T), N),          \
+                       EMULATOR_HERE);                                                           \
+        return *this;                                                                            \
     }
 // Constant default constructors: g++ would initialise a shared array of anything else at run time,
 // under a guard at which the threads of a block, all of them one of the host's, wait for ever.
-#define EMULATOR_VECTOR(NAME, T, N, ...)                            \
-    constexpr NAME() {}                                             \
-    constexpr NAME(std::initializer_list<T> items) : __VA_ARGS__ {} \
-    EMULATOR_VECTOR_COPIES(NAME, T, N)
+#define EMULATOR_VECTOR(NAME, T, N, MEMBERS, ...)                       \
+    struct alignas(emulator::access_bytes(sizeof(T), N)) NAME {         \
+        T EMULATOR_ALL MEMBERS;                                         \
+        constexpr NAME() {}                                             \
+        constexpr NAME(std::initializer_list<T> items) : __VA_ARGS__ {} \
+        EMULATOR_VECTOR_COPIES(NAME, T, N)                              \
+    };                                                                  \
+    template <>                                                         \
+    constexpr bool emulator::is_vector<NAME> = true;
+#define EMULATOR_ALL(...) __VA_ARGS__
 #define EMULATOR_ITEM(MEMBER, I) MEMBER(emulator::item(items, I))
-#define EMULATOR_VECTORS(T, PREFIX)                                                \
-    struct PREFIX##1 {                                                             \
-        T x{};                                                                     \
-        EMULATOR_VECTOR(PREFIX##1, T, 1, EMULATOR_ITEM(x, 0))                      \
-    };                                                                             \
-    struct alignas(emulator::access_bytes(sizeof(T), 2)) PREFIX##2 {               \
-        T x{}, y{};                                                                \
-        EMULATOR_VECTOR(PREFIX##2, T, 2, EMULATOR_ITEM(x, 0), EMULATOR_ITEM(y, 1)) \
-    };                                                                             \
-    struct PREFIX##3 {                                                             \
-        T x{}, y{}, z{};                                                           \
-        EMULATOR_VECTOR(PREFIX##3, T, 3, EMULATOR_ITEM(x, 0), EMULATOR_ITEM(y, 1), \
-                        EMULATOR_ITEM(z, 2))                                       \
-    };                                                                             \
-    struct alignas(emulator::access_bytes(sizeof(T), 4)) PREFIX##4 {               \
-        T x{}, y{}, z{}, w{};                                                      \
-        EMULATOR_VECTOR(PREFIX##4, T, 4, EMULATOR_ITEM(x, 0), EMULATOR_ITEM(y, 1), \
-                        EMULATOR_ITEM(z, 2), EMULATOR_ITEM(w, 3))                  \
-    };                                                                             \
-    inline PREFIX##1 make_##PREFIX##1(T x) { return {x}; }                         \
-    inline PREFIX##2 make_##PREFIX##2(T x, T y) { return {x, y}; }                 \
-    inline PREFIX##3 make_##PREFIX##3(T x, T y, T z) { return {x, y, z}; }         \
-    inline PREFIX##4 make_##PREFIX##4(T x, T y, T z, T w) { return {x, y, z, w}; } \
-    template <>                                                                    \
-    constexpr bool emulator::is_vector<PREFIX##1> = true; \
-    template <>                                                                    \
-    constexpr bool emulator::is_vector<PREFIX##2> = true; \
-    template <>                                                                    \
-    constexpr bool emulator::is_vector<PREFIX##3> = true; \
-    template <>                                                                    \
-    constexpr bool emulator::is_vector<PREFIX##4> = true;
+#define EMULATOR_X EMULATOR_ITEM(x, 0)
+#define EMULATOR_XY EMULATOR_X, EMULATOR_ITEM(y, 1)
+#define EMULATOR_XYZ EMULATOR_XY, EMULATOR_ITEM(z, 2)
+#define EMULATOR_VECTORS(T, PREFIX)                                                             \
+    EMULATOR_VECTOR(PREFIX##1, T, 1, (x{}), EMULATOR_X)                                         \
+    EMULATOR_VECTOR(PREFIX##2, T, 2, (x{}, y{}), EMULATOR_XY)                                   \
+    EMULATOR_VECTOR(PREFIX##3, T, 3, (x{}, y{}, z{}), EMULATOR_XYZ)                             \
+    EMULATOR_VECTOR(PREFIX##4, T, 4, (x{}, y{}, z{}, w{}), EMULATOR_XYZ, EMULATOR_ITEM(w, 3))   \
+    inline PREFIX##1 make_##PREFIX##1(T x) { return {x}; }                                      \
+    inline PREFIX##2 make_##PREFIX##2(T x, T y) { return {x, y}; }                              \
+    inline PREFIX##3 make_##PREFIX##3(T x, T y, T z) { return {x, y, z}; }                      \
+    inline PREFIX##4 make_##PREFIX##4(T x, T y, T z, T w) { return {x, y, z, w}; }
 
-EMULATOR_VECTORS(signed char, char)
-EMULATOR_VECTORS(unsigned char, uchar)
-EMULATOR_VECTORS(short, short)
-EMULATOR_VECTORS(unsigned short, ushort)
-EMULATOR_VECTORS(int, int)
-EMULATOR_VECTORS(unsigned, uint)
-EMULATOR_VECTORS(long, long)
-EMULATOR_VECTORS(unsigned long, ulong)
-EMULATOR_VECTORS(long long, longlong)
-EMULATOR_VECTORS(unsigned long long, ulonglong)
-EMULATOR_VECTORS(float, float)
-EMULATOR_VECTORS(double, double)
+EMULATOR_VECTORS(signed char, char) EMULATOR_VECTORS(unsigned char, uchar)
+EMULATOR_VECTORS(short, short) EMULATOR_VECTORS(unsigned short, ushort)
+EMULATOR_VECTORS(int, int) EMULATOR_VECTORS(unsigned, uint)
+EMULATOR_VECTORS(long, long) EMULATOR_VECTORS(unsigned long, ulong)
+EMULATOR_VECTORS(long long, longlong) EMULATOR_VECTORS(unsigned long long, ulonglong)
+EMULATOR_VECTORS(float, float) EMULATOR_VECTORS(double, double)

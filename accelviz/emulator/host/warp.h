@@ -9,14 +9,17 @@ namespace emulator {
 template <typename T>
 constexpr bool is_exchanged = std::is_arithmetic_v<T>;
 
+template <typename T>
+constexpr bool is_one_access = sizeof(T) <= 16 && (sizeof(T) & (sizeof(T) - 1)) == 0;
+
 // Shuffles give the lane's own value where the source would lie outside its segment of lanes.
 template <typename T>
 EMULATOR_INSTRUCTION T shuffle(unsigned mask, T value, int source, bool outside, void *code) {
     static_assert(is_exchanged<T>,
                   "warp-wide functions exchange numbers (int to double, half, half2): move the "
                   "members of a struct one by one");
-    return narrowed<T>(exchange(mask, bits<std::uint64_t>(value), outside ? int(lane()) : source,
-                                false, nullptr, code));
+    const int from = outside ? int(lane()) : source;
+    return bits<T>(exchange(mask, bits<std::uint64_t>(value), from, false, nullptr, code));
 }
 EMULATOR_UNCOVERED inline unsigned ballot(unsigned mask, bool vote, void *code) {
     unsigned votes = 0;
@@ -50,24 +53,15 @@ EMULATOR_INSTRUCTION T __shfl_sync(unsigned mask, T value, int source, int width
     const int first = int(emulator::lane()) & ~(width - 1), from = first + (source & (width - 1));
     return emulator::shuffle(mask, value, from, false, EMULATOR_HERE);
 }
-template <typename T>
-EMULATOR_INSTRUCTION T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
-    const int lane = emulator::lane(), from = lane - int(delta);
-    return emulator::shuffle(mask, value, from | emulator::anywhere, from < (lane & ~(width - 1)),
-                             EMULATOR_HERE);
-}
-template <typename T>
-EMULATOR_INSTRUCTION T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
-    const int lane = emulator::lane(), from = lane + int(delta);
-    return emulator::shuffle(mask, value, from | emulator::anywhere, from > (lane | (width - 1)),
-                             EMULATOR_HERE);
-}
-template <typename T>
-EMULATOR_INSTRUCTION T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32) {
-    const int lane = emulator::lane(), from = lane ^ lane_mask;
-    return emulator::shuffle(mask, value, from | emulator::anywhere, from > (lane | (width - 1)),
-                             EMULATOR_HERE);
-}
+#define EMULATOR_SHUFFLE(NAME, DELTA, SOURCE, OUTSIDE)                                           \
+    template <typename T>                                                                        \
+    EMULATOR_INSTRUCTION T NAME(unsigned mask, T value, DELTA delta, int width = 32) {           \
+        const int lane = emulator::lane(), from = SOURCE;                                        \
+        return emulator::shuffle(mask, value, from | emulator::anywhere, OUTSIDE, EMULATOR_HERE); \
+    }
+EMULATOR_SHUFFLE(__shfl_up_sync, unsigned, lane - int(delta), from < (lane & ~(width - 1)))
+EMULATOR_SHUFFLE(__shfl_down_sync, unsigned, lane + int(delta), from > (lane | (width - 1)))
+EMULATOR_SHUFFLE(__shfl_xor_sync, int, lane ^ delta, from > (lane | (width - 1)))
 
 EMULATOR_BARRIER inline unsigned __ballot_sync(unsigned mask, int predicate) {
     return emulator::ballot(mask, predicate != 0, EMULATOR_HERE);
@@ -92,7 +86,7 @@ EMULATOR_BARRIER inline unsigned __activemask() { return emulator::active_lanes(
 
 #define EMULATOR_REDUCE(NAME, T, EXPRESSION)                                   \
     EMULATOR_BARRIER inline T __reduce_##NAME##_sync(unsigned mask, T value) { \
-        EMULATOR_UNWRITTEN T values[32];                                                          \
+        EMULATOR_UNWRITTEN T values[32];                                       \
         emulator::gather(mask, value, EMULATOR_HERE, values);                  \
         T a = values[__ffs(int(mask)) - 1];                                    \
         for (unsigned from = __ffs(int(mask)); from < 32; ++from) {            \
@@ -129,17 +123,6 @@ EMULATOR_REDUCE(xor, unsigned, a ^ b)
         std::memcpy(static_cast<void *>(address), &value, sizeof(T));                           \
     }
 
-namespace emulator {
-template <typename T>
-constexpr bool is_one_access = sizeof(T) <= 16 && (sizeof(T) & (sizeof(T) - 1)) == 0;
-}
-EMULATOR_LOAD(__ldg)
-EMULATOR_LOAD(__ldca)
-EMULATOR_LOAD(__ldcg)
-EMULATOR_LOAD(__ldcs)
-EMULATOR_LOAD(__ldcv)
-EMULATOR_LOAD(__ldlu)
-EMULATOR_STORE(__stcg)
-EMULATOR_STORE(__stcs)
-EMULATOR_STORE(__stwb)
-EMULATOR_STORE(__stwt)
+EMULATOR_LOAD(__ldg) EMULATOR_LOAD(__ldca) EMULATOR_LOAD(__ldcg)
+EMULATOR_LOAD(__ldcs) EMULATOR_LOAD(__ldcv) EMULATOR_LOAD(__ldlu)
+EMULATOR_STORE(__stcg) EMULATOR_STORE(__stcs) EMULATOR_STORE(__stwb) EMULATOR_STORE(__stwt)

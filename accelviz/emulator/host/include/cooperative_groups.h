@@ -33,11 +33,11 @@ class thread_group {
     }
     // Bits by rank from bits by lane.
     EMULATOR_PURE unsigned by_rank(unsigned votes) const {
-        unsigned found = 0, rank = 0;
+        unsigned bits = 0, rank = 0;
         for (int lane = 0; lane < 32; ++lane) {
-            if (lanes_ >> lane & 1u) found |= (votes >> lane & 1u) << rank++;
+            if (lanes_ >> lane & 1u) bits |= (votes >> lane & 1u) << rank++;
         }
-        return found;
+        return bits;
     }
 
     unsigned lanes_;  // 0: the whole block
@@ -89,9 +89,13 @@ inline grid_group this_grid() { return {}; }
 // Lanes of a warp, which can pass values to each other.
 class lane_group : public thread_group {
    public:
+    EMULATOR_PURE explicit lane_group(unsigned lanes, unsigned rank = 0, unsigned count = 1)
+        : thread_group(lanes), meta_rank_(rank), meta_size_(count) {}
     EMULATOR_PURE unsigned num_threads() const { return __popc(lanes_); }
     EMULATOR_PURE unsigned size() const { return num_threads(); }
     EMULATOR_PURE unsigned thread_rank() const { return unsigned(thread_group::thread_rank()); }
+    EMULATOR_PURE unsigned meta_group_rank() const { return meta_rank_; }
+    EMULATOR_PURE unsigned meta_group_size() const { return meta_size_; }
 
     template <typename T>
     EMULATOR_BARRIER T shfl(T value, int rank) const {
@@ -134,9 +138,7 @@ class lane_group : public thread_group {
     EMULATOR_PURE unsigned lanes() const { return lanes_; }
 
    protected:
-    using thread_group::thread_group;
-
-    // In pieces of 8 bytes, as a group moves any type. The own value where there is no such member.
+    // In pieces of 8 bytes, as a group moves any type. The lane's value where there is no such member.
     template <typename T>
     EMULATOR_INSTRUCTION T from(T value, long long rank, void *code) const {
         static_assert(sizeof(T) <= 32, "the lanes of a group exchange at most 32 bytes");
@@ -149,6 +151,9 @@ class lane_group : public thread_group {
         __builtin_memcpy(static_cast<void *>(&value), pieces, sizeof(T));
         return value;
     }
+
+   private:
+    unsigned meta_rank_, meta_size_;
 };
 
 template <unsigned SIZE, typename Parent = void>
@@ -158,9 +163,7 @@ class thread_block_tile : public lane_group {
 
    public:
     EMULATOR_PURE thread_block_tile(unsigned rank, unsigned count)
-        : lane_group((~0u >> (32 - SIZE)) << (emulator::lane() / SIZE * SIZE)),
-          meta_rank_(rank),
-          meta_size_(count) {}
+        : lane_group((~0u >> (32 - SIZE)) << (emulator::lane() / SIZE * SIZE), rank, count) {}
     // A tile whose parent is not told.
     template <typename Other>
     EMULATOR_PURE thread_block_tile(const thread_block_tile<SIZE, Other> &tile)
@@ -168,8 +171,6 @@ class thread_block_tile : public lane_group {
 
     static constexpr unsigned num_threads() { return SIZE; }
     static constexpr unsigned size() { return SIZE; }
-    EMULATOR_PURE unsigned meta_group_rank() const { return meta_rank_; }
-    EMULATOR_PURE unsigned meta_group_size() const { return meta_size_; }
     template <typename T>
     EMULATOR_BARRIER T shfl(T value, int rank) const {
         return this->from(value, rank & int(SIZE - 1), EMULATOR_HERE);
@@ -178,9 +179,6 @@ class thread_block_tile : public lane_group {
     EMULATOR_BARRIER T shfl_xor(T value, int mask) const {
         return this->from(value, this->thread_rank() ^ unsigned(mask), EMULATOR_HERE);
     }
-
-   private:
-    unsigned meta_rank_, meta_size_;
 };
 
 template <unsigned SIZE, typename Parent>
@@ -191,13 +189,7 @@ EMULATOR_PURE thread_block_tile<1> this_thread() { return {0, 1}; }
 
 class coalesced_group : public lane_group {
    public:
-    EMULATOR_PURE explicit coalesced_group(unsigned lanes, unsigned rank = 0, unsigned count = 1)
-        : lane_group(lanes), meta_rank_(rank), meta_size_(count) {}
-    EMULATOR_PURE unsigned meta_group_rank() const { return meta_rank_; }
-    EMULATOR_PURE unsigned meta_group_size() const { return meta_size_; }
-
-   private:
-    unsigned meta_rank_, meta_size_;
+    using lane_group::lane_group;
 };
 EMULATOR_BARRIER inline coalesced_group coalesced_threads() {
     return coalesced_group(emulator::active_lanes(EMULATOR_HERE));
@@ -242,29 +234,29 @@ EMULATOR_BARRIER void sync(const Group &group) {
     group.sync();
 }
 
-template <typename T>
-struct plus {
-    T operator()(T a, T b) const { return a + b; }
-};
-template <typename T>
-struct less {
-    T operator()(T a, T b) const { return b < a ? b : a; }
-};
-template <typename T>
-struct greater {
-    T operator()(T a, T b) const { return a < b ? b : a; }
-};
-template <typename T>
-struct bit_and {
-    T operator()(T a, T b) const { return a & b; }
-};
-template <typename T>
-struct bit_or {
-    T operator()(T a, T b) const { return a | b; }
-};
-template <typename T>
-struct bit_xor {
-    T operator()(T a, T b) const { return a ^ b; }
-};
+namespace details {
+// What the members of ranks below `count` bring, combined; T() of none.
+template <typename Group, typename T, typename Operation>
+EMULATOR_PURE T combined(const Group &group, T value, Operation operation, unsigned count,
+                         void *code) {
+    T values[32];
+    group.gather(value, values, code);
+    T result = count ? values[0] : T();
+    for (unsigned rank = 1; rank < count; ++rank) result = operation(result, values[rank]);
+    return result;
+}
+}  // namespace details
+
+#define EMULATOR_OPERATION(NAME, EXPRESSION)                  \
+    template <typename T>                                     \
+    struct NAME {                                             \
+        T operator()(T a, T b) const { return EXPRESSION; }   \
+    };
+EMULATOR_OPERATION(plus, a + b)
+EMULATOR_OPERATION(less, b < a ? b : a)
+EMULATOR_OPERATION(greater, a < b ? b : a)
+EMULATOR_OPERATION(bit_and, a & b)
+EMULATOR_OPERATION(bit_or, a | b)
+EMULATOR_OPERATION(bit_xor, a ^ b)
 
 }  // namespace cooperative_groups

@@ -1,2 +1,1 @@
-// For files that include it: all that a kernel has of it is there without. Nor does the emulator
-// have the functions for the host.
+// All that a kernel has of it is there without; functions for the host are not in the emulator.

@@ -7,13 +7,7 @@ namespace cooperative_groups {
 
 template <typename Group, typename T, typename Operation>
 EMULATOR_BARRIER T reduce(const Group &group, T value, Operation operation) {
-    T values[32];
-    group.gather(value, values, EMULATOR_HERE);
-    T result = values[0];
-    for (unsigned rank = 1; rank < group.num_threads(); ++rank) {
-        result = operation(result, values[rank]);
-    }
-    return result;
+    return details::combined(group, value, operation, group.num_threads(), EMULATOR_HERE);
 }
 
 }  // namespace cooperative_groups

@@ -28,40 +28,20 @@ EMULATOR_PURE unsigned to_tf32(float x) {
 
 namespace fragments {
 
-struct Tf32 {
-    static constexpr int parts = 1;
-    static EMULATOR_PURE double value(unsigned bits, int) {
-        return __uint_as_float(bits & 0xffffe000u);
-    }
-};
-struct Half {
-    static constexpr int parts = 2;
-    static EMULATOR_PURE double value(unsigned bits, int part) {
-        return float16_value(bits >> 16 * part);
-    }
-};
-struct Bfloat {
-    static constexpr int parts = 2;
-    static EMULATOR_PURE double value(unsigned bits, int part) {
-        return __uint_as_float(bits >> 16 * part << 16);
-    }
-};
-struct Int8 {
-    static constexpr int parts = 4;
-    static EMULATOR_PURE double value(unsigned bits, int part) {
-        return (signed char)(bits >> 8 * part);
-    }
-};
+enum Number { TF32, HALF, BFLOAT, INT8, INT4, BIT };
+constexpr int parts[] = {1, 2, 2, 4, 8, 32};  // of a register
 
-struct Int4 {
-    static constexpr int parts = 8;
-    static EMULATOR_PURE double value(unsigned bits, int part) {
-        return int(bits << (28 - 4 * part)) >> 28;
+template <Number T>
+EMULATOR_PURE double value(unsigned bits, int part) {
+    switch (T) {
+        case TF32: return __uint_as_float(bits & 0xffffe000u);
+        case HALF: return float16_value(bits >> 16 * part);
+        case BFLOAT: return __uint_as_float(bits >> 16 * part << 16);
+        case INT8: return std::int8_t(bits >> 8 * part);
+        case INT4: return int(bits << (28 - 4 * part)) >> 28;
+        case BIT: return bits >> part & 1;
     }
-};
-struct Bit {
-    static constexpr int parts = 32;
-};
+}
 
 // What a lane brings.
 template <int A, int B>
@@ -105,22 +85,22 @@ EMULATOR_PURE int total(int c, const double (&a)[N], const double (&b)[N]) {
 }
 
 // An element of C, of the registers that hold its row of A and its column of B.
-template <typename T, typename C, int N>
+template <Number T, typename C, int N>
 EMULATOR_PURE C summed(C c, const unsigned (&row)[N], const unsigned (&column)[N]) {
-    if constexpr (T::parts == 32) {
+    if constexpr (T == BIT) {
         for (int r = 0; r < N; ++r) c += __popc(row[r] & column[r]);
         return c;
     } else {
-        double a[N * T::parts], b[N * T::parts];
-        for (int k = 0; k < N * T::parts; ++k) {
-            a[k] = T::value(row[k / T::parts], k % T::parts);
-            b[k] = T::value(column[k / T::parts], k % T::parts);
+        double a[N * parts[T]], b[N * parts[T]];
+        for (int k = 0; k < N * parts[T]; ++k) {
+            a[k] = value<T>(row[k / parts[T]], k % parts[T]);
+            b[k] = value<T>(column[k / parts[T]], k % parts[T]);
         }
         return total(c, a, b);
     }
 }
 
-template <typename T, typename C, int N, int A, int B>
+template <Number T, typename C, int N, int A, int B>
 EMULATOR_PURE void multiply(C (&c)[N], const unsigned (&a)[A], const unsigned (&b)[B], void *code) {
     constexpr int halves = A / B;  // of the rows of A, 8 each, as B has columns
     static_assert(A == halves * B && N == 2 * halves, "registers of one shape");
@@ -155,12 +135,12 @@ EMULATOR_PURE void multiply(C (&c)[N], const unsigned (&a)[A], const unsigned (&
                                           const unsigned (&b)[B]) {                 \
         fragments::multiply<fragments::T>(c, a, b, EMULATOR_HERE);                  \
     }
-MMA_OF_LANES(mma_tf32_k4, Tf32, float, 2, 1)
-MMA_OF_LANES(mma_tf32_k8, Tf32, float, 4, 2)
-MMA_OF_LANES(mma_f16_k16, Half, float, 4, 2)
-MMA_OF_LANES(mma_bf16_k16, Bfloat, float, 4, 2)
-MMA_OF_LANES(mma_s8_k32, Int8, int, 4, 2)
-MMA_OF_LANES(mma_s4_k64, Int4, int, 4, 2)
-MMA_OF_LANES(mma_b1_k256, Bit, int, 4, 2)
-MMA_OF_LANES(mma_b1_k128, Bit, int, 1, 1)
+MMA_OF_LANES(mma_tf32_k4, TF32, float, 2, 1)
+MMA_OF_LANES(mma_tf32_k8, TF32, float, 4, 2)
+MMA_OF_LANES(mma_f16_k16, HALF, float, 4, 2)
+MMA_OF_LANES(mma_bf16_k16, BFLOAT, float, 4, 2)
+MMA_OF_LANES(mma_s8_k32, INT8, int, 4, 2)
+MMA_OF_LANES(mma_s4_k64, INT4, int, 4, 2)
+MMA_OF_LANES(mma_b1_k256, BIT, int, 4, 2)
+MMA_OF_LANES(mma_b1_k128, BIT, int, 1, 1)
 #undef MMA_OF_LANES

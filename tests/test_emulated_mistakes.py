@@ -1,0 +1,154 @@
+"""Races, by what CUDA orders, whatever the order of threads; unwritten local variables; halves."""
+
+import re
+
+import numpy as np
+import pytest
+
+from accelviz import emulate
+from accelviz.emulator.build import find_compiler
+from accelviz.errors import KernelError
+from tests.compilers import needs_compiler
+from tests.kernels import source
+
+pytestmark = needs_compiler
+compiler = find_compiler()
+
+RACES = source("races")
+
+
+@pytest.mark.parametrize("threads", [32, 64, 256])
+@pytest.mark.parametrize("which", range(11))
+def test_a_race_is_found_whatever_the_order(which, threads):
+    X, Y = np.ones(threads, np.float32), np.zeros(threads, np.float32)
+    for seed in range(4):
+        with pytest.raises(KernelError) as caught:
+            emulate(RACES, 1, threads, X, Y, which, seed=seed)
+        start = RACES[: RACES.index(f"case {which}:")].count("\n") + 1
+        lines = [int(line) for line in re.findall(r"kernel\.cu:(\d+)", str(caught.value))]
+        assert "a race: thread" in str(caught.value)
+        assert len(lines) == 2
+        assert all(start <= line <= start + 6 for line in lines), (start, str(caught.value))
+        assert re.search(r"(s|Y)\[\d+\]", str(caught.value))
+
+
+ORDERED = source("ordered")
+
+
+def ordered(which, seed, blocks=3, threads=64):
+    n = blocks * threads
+    X, Y = np.ones(n, np.float32), np.zeros(n, np.float32)
+    others = np.zeros(n, np.uint8), np.zeros(blocks, np.float32), np.zeros(1), np.zeros(1, np.int32)
+    outputs = emulate(ORDERED, blocks, threads, X, Y, *others, which, seed=seed, timeout=10.0)
+    return n, outputs
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("which", range(9))
+def test_what_is_ordered_is_no_race(which, seed):
+    if which == 6 and seed:
+        pytest.skip("blocks in another order wait for a later one")
+    n, outputs = ordered(which, seed)
+    if which in (1, 2, 3):
+        assert outputs["Y"][0] == n
+    if which == 4:
+        assert outputs["total"] == [n]
+    if which == 6:
+        assert outputs["Y"][:3].tolist() == [5, 5, 5]
+    if which == 7:
+        np.testing.assert_array_equal(outputs["Y"].reshape(3, 64)[:, :20], 2)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_without_a_fence_another_block_may_not_see_what_was_written(seed):
+    with pytest.raises(KernelError, match=r"a race: .*of block \d.*after a fence and an atomic"):
+        ordered(9, seed)
+
+
+APART = source("apart")
+
+
+@pytest.mark.parametrize(
+    ("which", "says"),
+    [
+        (0, r":[78]: lanes of a warp exchange at different places: .* at kernel.cu:[78]"),
+        (1, r":1[12]: lanes .* come to different warp-wide functions: .* at kernel.cu:1[12]"),
+        (2, r":16: .*reads from a lane of its warp that has left the kernel"),
+        (3, r":19: thread 0 .* whose mask is without it"),
+        (5, r":28: lanes of a warp come to different warp-wide functions"),
+        (6, r":31: thread \d+ .* reads from a lane outside the mask"),
+    ],
+)
+def test_lanes_exchange_at_one_place(which, says):
+    for threads in (32, 64):
+        with pytest.raises(KernelError, match=says):
+            emulate(APART, 1, threads, np.zeros(threads, np.int32), which)
+
+
+def test_what_a_lane_outside_the_mask_brings_is_an_error_only_where_it_is_used():
+    Y = np.zeros(32, np.int32)
+    emulate(APART, 1, 32, Y, 4)
+    assert Y[0] == sum(range(8))
+    emulate(APART, 1, 32, Y, 7)
+    assert Y[0] == sum(range(3))
+
+
+VOLATILE = source("volatile")
+
+
+def test_volatile_data_behind_a_volatile_flag_want_a_fence():
+    def run(fence):
+        data, flags, Y = (np.zeros(2, np.int32) for _ in range(3))
+        emulate(VOLATILE, 2, 32, data, flags, Y, fence)
+        return Y[0]
+
+    assert run(1) == 7
+    with pytest.raises(KernelError, match=r":14: a race: thread 0 of block 1 reads data\[0\]"):
+        run(0)
+
+
+LOCALS = source("locals")
+
+
+def run(code, *arguments, threads=32):
+    return emulate(code, 1, threads, *arguments)
+
+
+def locals_of(which):
+    X, Y = np.arange(8, dtype=np.float32), np.zeros(33, np.float32)
+    run(LOCALS, X, Y, 8, which)
+    return Y[:32]
+
+
+@pytest.mark.parametrize(
+    ("which", "expected"), [(0, 0), (1, [0] * 4 + [4, 5, 6, 7] + [0] * 24), (2, 25), (3, 21)]
+)
+def test_a_local_variable_that_is_written_where_it_matters_is_no_mistake(which, expected):
+    for _ in range(2):
+        assert np.array_equal(locals_of(which), np.broadcast_to(expected, 32))
+
+
+@pytest.mark.skipif(
+    compiler is None or not compiler.gives_locals_a_pattern, reason="an older compiler"
+)
+@pytest.mark.parametrize(
+    ("which", "stored"), [(4, "Y[t] = sum"), (5, "Y[t] = most"), (6, "        Y[t] = x;")]
+)
+def test_a_value_from_an_unwritten_local_variable_is_found(which, stored):
+    line = LOCALS[: LOCALS.index(stored)].count("\n") + 1
+    says = rf":{line}: thread \d+ of block 0 writes Y\[\d+\] .*local variable that nothing"
+    for _ in range(2):
+        with pytest.raises(KernelError, match=says):
+            locals_of(which)
+
+
+HALVES = source("halves")
+
+
+@pytest.mark.parametrize("which", range(13))
+def test_halves_are_accesses_of_the_line_that_uses_them(which):
+    X, Y, pairs = (np.ones(8, np.float16) for _ in range(3))
+    problem = "shifts" if which == 12 else "misaligned" if which > 9 else "out of bounds"
+    with pytest.raises(KernelError, match=rf"kernel\.cu:{which + 6}[:,]") as caught:
+        run(HALVES, X, Y, pairs, np.zeros(1, np.float32), which, 99, 32, threads=1)
+    assert re.search(problem, str(caught.value)), caught.value
