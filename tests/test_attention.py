@@ -188,7 +188,7 @@ def test_the_main_kernel_is_traced_after_those_before_it():
 WRONG = [
     ({"sender": None}, "sender: gat needs it"),
     ({"sender": np.ones((9, 3))}, r"sender: shape \(9, 3\).*\(9, 2\): columns = 9, heads = 2"),
-    ({"V": np.ones((9, 2))}, r"V: shape \(9, 2\).*3-D: senders, heads, n_cols"),
+    ({"V": np.ones((9, 2))}, r"V: shape \(9, 2\).*3-D: columns, heads, n_cols"),
     ({"V": np.ones((9, 2, 0))}, "V: .*at least one n_cols"),
     ({"V": np.ones((9, 2, 4), complex)}, "V: dtype complex128"),
     ({"rate": 1.0}, "rate: got 1.0.*at least 0 and below 1"),
