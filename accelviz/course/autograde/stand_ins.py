@@ -12,7 +12,11 @@ import sys
 from types import ModuleType
 from typing import Any
 
-_ANSWERS = ("accelviz.partition.", "accelviz.strategies.spmm.", "accelviz.strategies.sddmm.")
+_ANSWERS = (
+    "accelviz.partition.",
+    *(f"accelviz.strategies.{name}." for name in ("spmm", "sddmm")),
+    *(f"accelviz.strategies.{name}" for name in ("cusparse", "fusegnn", "tc_gnn", "windows")),
+)
 _HARMLESS = ("metadata", "summary", "operation")
 #: What does not work without them.
 _PANELS = ("accelviz.widgets", "accelviz.analysis.settings")

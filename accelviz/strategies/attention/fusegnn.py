@@ -53,7 +53,6 @@ class FuseGnn(Strategy):
     """
 
     worker = "thread group"
-    Settings = BlockSize
 
     def __init__(self, operation: Operation, aggregation: Any) -> None:
         """Take the strategy of an SpMM, or of its gradient, that aggregates with the weights."""
