@@ -190,11 +190,11 @@ class LaneGroups(WalkStrategy):
         blocks = Blocks.of(settings, provenance.widths, self.functors)
         n_cols, heads = provenance.widths["n_cols"], blocks.heads
         layout, partition, seconds = subwarp_layout(over, blocks.groups, settings.short_nzs)
+        nonzero_order = inner = partition.nonzero_order
         if order is not None:  # once for the plans of all widths
-            inner = partition.nonzero_order
-            turned = over.store.get("nonzeros turned", lambda: order[inner])
-            turned.setflags(write=False)
-            layout = replace(layout, nonzero_order=turned)
+            nonzero_order = over.store.get("nonzeros turned", lambda: order[inner])
+            nonzero_order.setflags(write=False)
+            layout = replace(layout, nonzero_order=nonzero_order)
         sums = ("part_sums", "part_heads", "arrivals")
         kernel = KernelSpec(
             "attention/lane_groups.cu",
@@ -211,7 +211,7 @@ class LaneGroups(WalkStrategy):
             Buffers(
                 {
                     **partition.arrays,
-                    "order": numbers_32(layout.nonzero_order),
+                    "order": numbers_32(nonzero_order),
                     "heads": np.int32(heads),
                     "n_cols": np.int32(n_cols),
                 },
