@@ -191,15 +191,16 @@ def check_outputs(strategy, device):
     output, *others = plan.operation.outputs
     shape = output.shape(plan.sizes)
     size = int(np.prod(shape))
-    read_only = np.zeros(shape, np.float32)
+    dtype = output.dtype
+    read_only = np.zeros(shape, dtype)
     read_only.setflags(write=False)
-    room = np.zeros(2 * size, np.float32)
+    room = np.zeros(2 * size, dtype)
     for wrong, says in (
         (read_only, "read-only"),
         (room.reshape(*shape[:-1], -1)[..., ::2], "C-contiguous"),
         (np.zeros(shape, np.float64), "float64"),
-        (np.zeros((*shape, 1), np.float32), "shape"),
-        (np.zeros(shape, np.float32).tolist(), "a list"),
+        (np.zeros((*shape, 1), dtype), "shape"),
+        (np.zeros(shape, dtype).tolist(), "a list"),
     ):
         with pytest.raises(ArgumentError, match=f"out: .*{says}"):
             made.run(operands, {output.name: wrong})
@@ -207,14 +208,14 @@ def check_outputs(strategy, device):
     for operand in plan.operation.dense:
         own = operands[operand.name]
         for offset in (0, own.size // 2):
-            place = np.zeros(own.size + offset + size, np.float32)
+            place = np.zeros(own.size + offset + size, own.dtype)
             place[: own.size] = own.ravel()
             given = {**operands, operand.name: place[: own.size].reshape(own.shape)}
-            out = place[offset : offset + size].reshape(shape)
+            out = place[offset : offset + size].view(dtype).reshape(shape)
             with pytest.raises(ArgumentError, match=f"out: it overlaps {operand.name}"):
                 made.run(given, {output.name: out})
     right = room[size:].reshape(shape)
-    right.fill(np.nan)
+    right.fill(np.nan if dtype.kind == "f" else np.iinfo(dtype).max)
     found = made.run(operands, {output.name: right})
     assert found[output.name] is right
     assert all(np.isfinite(found[each.name]).all() for each in (output, *others))
@@ -515,9 +516,12 @@ def check_freed(strategy, device):
     gc.disable()
     try:
         # As callers do, which keeps the plan in the store and what the device made with the plan.
-        widths = {**strategy.operation.widths, "n_cols": 7}
-        dense = measure.random_inputs(strategy.operation, graph.pattern, widths)
-        run_operation(strategy.operation, graph, strategy.operation.named(*dense), strategy, device)
+        operation = strategy.operation
+        widths = {**operation.widths, "n_cols": 7}
+        dense = measure.random_inputs(operation, graph.pattern, widths)
+        named = operation.named(*dense)
+        known = {} if "n_cols" in operation.widths_of(named) else {"n_cols": 7}
+        run_operation(operation, graph, named, strategy, device, parameters=known)
         plan = strategy.plan(graph, 7)
         made = ready(plan, find_device(device))
         made.run(operands_of(plan))
