@@ -14,73 +14,85 @@ from typing import Any
 
 from tqdm import tqdm
 
-from accelviz.course.autograde.needs import need
-from accelviz.course.autograde.words import clean
+from accelviz.course.autograde.common import clean, need
 from accelviz.errors import ArgumentError, DeviceUnavailable
 
 #: What a verb prints, and its exit status.
 Answer = tuple[str, int]
+Verb = Callable[[argparse.Namespace], Answer]
 
 
 def add_to(commands: Any) -> None:
     """Add the commands `assignments` and `html` to a parser's commands."""
-    html = commands.add_parser("html", help="run lessons without a GPU and write them as web pages")
+    html = _add(commands, "html", _html, "run lessons without a GPU and write them as web pages")
     html.add_argument("folder", nargs="?", type=Path, default=Path("notebooks"), metavar="FOLDER")
     html.add_argument("--output", type=Path, default=Path("build/course"), help="(%(default)s)")
     html.add_argument("--no-run", dest="run_cells", action="store_false", help="without results")
     html.add_argument("--cell-seconds", type=_positive, default=600.0, metavar="S", help="(600)")
-    html.set_defaults(run=_plainly(_html))
 
     assignments = commands.add_parser(
         "assignments", help="release, examine and grade the course's assignments"
     )
     verbs = assignments.add_subparsers(required=True, metavar="verb")
+    course: dict[str, Any] = {"type": Path, "metavar": "FOLDER"}
+    name: dict[str, Any] = {"metavar": "NAME"}
 
-    release = verbs.add_parser("release", help="make or renew a course folder")
-    release.add_argument("names", nargs="*", metavar="NAME", help="assignments, such as A1 (all)")
-    release.add_argument("--course", type=Path, required=True, metavar="FOLDER")
-    release.add_argument(
-        "--fresh", action="store_true", help="replace sources that are in the folder already"
-    )
-    release.set_defaults(run=_plainly(_release))
+    release = _add(verbs, "release", _release, "make or renew a course folder")
+    release.add_argument("names", nargs="*", **name, help="assignments, such as A1 (all)")
+    release.add_argument("--course", required=True, **course)
+    fresh = "replace sources that are in the folder already"
+    release.add_argument("--fresh", action="store_true", help=fresh)
 
-    preflight = verbs.add_parser("preflight", help="say what is wrong with a submission")
+    preflight = _add(verbs, "preflight", _preflight, "say what is wrong with a submission")
     preflight.add_argument("submissions", nargs="+", type=Path, metavar="SUBMISSION")
-    preflight.add_argument(
-        "--course", type=Path, metavar="FOLDER", help="the assignments of a course folder"
-    )
-    preflight.add_argument("--assignment", metavar="NAME", help="what it answers, if it is unclear")
-    preflight.add_argument(
-        "--repair", action="store_true", help="write a repaired copy into repaired/ beside it"
-    )
-    preflight.add_argument(
-        "--no-run", dest="run_cells", action="store_false", help="look at the file only"
-    )
-    preflight.set_defaults(run=_plainly(_preflight))
+    preflight.add_argument("--course", **course, help="the assignments of a course folder")
+    preflight.add_argument("--assignment", **name, help="what it answers, if it is unclear")
+    repair = "write a repaired copy into repaired/ beside it"
+    preflight.add_argument("--repair", action="store_true", help=repair)
+    only = "look at the file only"
+    preflight.add_argument("--no-run", dest="run_cells", action="store_false", help=only)
 
-    grade = verbs.add_parser("grade", help="grade submitted/<student>/<assignment>/")
-    grade.add_argument("--course", type=Path, required=True, metavar="FOLDER")
-    grade.add_argument("--assignment", action="append", default=[], metavar="NAME")
-    grade.add_argument("--student", action="append", default=[], metavar="NAME")
+    grade = _add(verbs, "grade", _grade, "grade submitted/<student>/<assignment>/")
+    grade.add_argument("--course", required=True, **course)
+    for option in ("--assignment", "--student"):
+        grade.add_argument(option, action="append", default=[], **name)
     grade.add_argument("--force", action="store_true", help="run again what has not changed")
     grade.add_argument("--output", type=Path, help="the table (FOLDER/grades-by-question.csv)")
-    _add_limits(grade)
-    grade.set_defaults(run=_plainly(_grade))
 
-    board = verbs.add_parser("leaderboard", help="the class's schemes on hidden graphs")
-    board.add_argument("folder", type=Path, metavar="FOLDER", help="a course, or submissions")
-    board.add_argument("--assignment", default="A3", metavar="NAME", help="(%(default)s)")
-    board.add_argument("--seed", type=_seed, help="of the hidden graphs (the course's)")
+    board = _add(verbs, "leaderboard", _leaderboard, "the class's schemes on hidden graphs")
+    board.add_argument("folder", **course, help="a course, or submissions")
+    board.add_argument("--assignment", default="A3", **name, help="(%(default)s)")
+    board.add_argument("--seed", type=_at_least(0), help="of the hidden graphs (the course's)")
     board.add_argument("--output", type=Path, help="the table (FOLDER/leaderboard.csv, and .md)")
-    _add_limits(board)
-    board.set_defaults(run=_plainly(_leaderboard))
+
+    for parser in (grade, board):
+        _add_limits(parser)
+
+
+def _add(parsers: Any, name: str, verb: Verb, text: str) -> Any:
+    """Add a command, which says in one line which file it could not read or write."""
+
+    @functools.wraps(verb)
+    def run(options: argparse.Namespace) -> Answer:
+        try:
+            return verb(options)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            expected = "a place that exists, and that can be read and written"
+            raise ArgumentError(str(error.filename or "files"), reason, expected) from error
+
+    parser = parsers.add_parser(name, help=text)
+    parser.set_defaults(run=run)
+    return parser
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cell-seconds", type=_positive, metavar="S", help="time of a cell (60)")
     parser.add_argument("--seconds", type=_positive, metavar="S", help="time of a submission (600)")
-    parser.add_argument("--memory", type=_positive, metavar="GIB", help="address space (4)")
-    parser.add_argument("--jobs", type=_jobs, metavar="N", help="submissions at a time (all cores)")
+    memory: dict[str, Any] = {"dest": "memory_gib", "metavar": "GIB", "help": "address space (4)"}
+    parser.add_argument("--memory", type=_positive, **memory)
+    jobs = "submissions at a time (all cores)"
+    parser.add_argument("--jobs", type=_at_least(1), metavar="N", help=jobs)
     parser.add_argument("--network", action="store_true", default=None, help="leave it the network")
     parser.add_argument("--gpu", action="store_true", default=None, help="leave it the GPU")
 
@@ -92,33 +104,13 @@ def _positive(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
 
 
-def _jobs(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text} is not an integer of at least 1")
-    return int(text)
+def _at_least(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text} is not an integer of at least {least}")
+        return int(text)
 
-
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} is not an integer of at least 0")
-    return int(text)
-
-
-def _plainly(
-    verb: Callable[[argparse.Namespace], Answer],
-) -> Callable[[argparse.Namespace], Answer]:
-    """Let a verb say in one line which file it could not read or write."""
-
-    @functools.wraps(verb)
-    def run(options: argparse.Namespace) -> Answer:
-        try:
-            return verb(options)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            expected = "a place that exists, and that can be read and written"
-            raise ArgumentError(str(error.filename or "files"), reason, expected) from error
-
-    return run
+    return parse
 
 
 def _table(path: Path) -> Path:
@@ -129,10 +121,14 @@ def _table(path: Path) -> Path:
 
 
 def _limits(options: argparse.Namespace) -> dict[str, Any]:
-    names = {"memory_gib": "memory"}
+    """Return the limits that were named; refuse a GPU that is not there."""
+    from accelviz.devices import gpu_state
+
+    # its extra points would be missing without a word
+    if options.gpu and not (state := gpu_state()).ready:
+        raise DeviceUnavailable("--gpu", state.detail, state.fix or "leave out --gpu")
     keys = ("cell_seconds", "seconds", "memory_gib", "network", "gpu")
-    values = {key: getattr(options, names.get(key, key)) for key in keys}
-    return {key: value for key, value in values.items() if value is not None}
+    return {key: value for key in keys if (value := getattr(options, key)) is not None}
 
 
 def _html(options: argparse.Namespace) -> Answer:
@@ -145,24 +141,11 @@ def _html(options: argparse.Namespace) -> Answer:
             bar.set_description(name)
             bar.update()
 
-        pages, failed = write(
-            options.folder,
-            options.output,
-            run=options.run_cells,
-            seconds=options.cell_seconds,
-            progress=progress,
-        )
+        limits = {"run": options.run_cells, "seconds": options.cell_seconds}
+        pages, failed = write(options.folder, options.output, **limits, progress=progress)
     lines = [f"{name} has no page: {reason}" for name, reason in failed.items()]
     lines.append(f"{len(pages)} pages; begin with {pages[0]}")
     return "\n".join(lines), 1 if failed else 0
-
-
-def _need_gpu(options: argparse.Namespace) -> None:
-    """Refuse `--gpu` where there is none: extra points would be missing without a word."""
-    from accelviz.devices import gpu_state
-
-    if options.gpu and not (state := gpu_state()).ready:
-        raise DeviceUnavailable("--gpu", state.detail, state.fix or "leave out --gpu")
 
 
 def _release(options: argparse.Namespace) -> Answer:
@@ -173,8 +156,7 @@ def _release(options: argparse.Namespace) -> Answer:
     done["hand out"] = f"{options.course / 'release'}/NAME/, without solutions"
     done["collect in"] = f"{options.course / 'submitted'}/STUDENT/NAME/NAME.ipynb"
     width = max(map(len, done))
-    lines = [f"{name:<{width}}  {outcome}" for name, outcome in done.items()]
-    return "\n".join(lines), 0
+    return "\n".join(f"{name:<{width}}  {outcome}" for name, outcome in done.items()), 0
 
 
 def _preflight(options: argparse.Namespace) -> Answer:
@@ -183,39 +165,34 @@ def _preflight(options: argparse.Namespace) -> Answer:
 
     from accelviz.course.autograde.assignments import choose, find_assignments
     from accelviz.course.autograde.folder import Course
-    from accelviz.course.autograde.preflight import examine
+    from accelviz.course.autograde.preflight import examine, tried
+    from accelviz.course.autograde.problems import Problem
 
     known = Course(options.course).assignments() if options.course else find_assignments()
     chosen = choose(known, [options.assignment] if options.assignment else [])
-    lines, fine = [], True
-    for where, reason in _misplaced(options):
-        fine = False
-        lines += [
-            f"{clean(where)}: 1 problem",
-            f"  place: {clean(reason)}",
-            "    Grading sets it aside.",
-        ]
+    results: list[tuple[Any, Any, tuple[Problem, ...]]] = [
+        (where, None, (Problem("place", reason, "Grading sets it aside."),))
+        for where, reason in _misplaced(options)
+    ]
     checks = [(path, examine(path, chosen)) for path in _notebooks(options.submissions)]
-    if options.run_cells:
-        checks = _tried(checks)
-    for path, checked in checks:
-        fine = fine and checked.fine
-        count = sum(not problem.harmless for problem in checked.problems)
-        verdict = "ready to hand in" if checked.fine else f"{count} problem{'s' * (count > 1)}"
+    if options.run_cells and _can_run():
+        checks = [(path, tried(checked)) for path, checked in checks]
+    results += [(path, checked, checked.problems) for path, checked in checks]
+    lines, fine = [], True
+    for path, checked, problems in results:
+        count = sum(not problem.harmless for problem in problems)
+        fine = fine and not count
+        verdict = f"{count} problem{'s' * (count > 1)}" if count else "ready to hand in"
         lines.append(f"{clean(path)}: {verdict}")
-        for problem in checked.problems:
+        for problem in problems:
             lines.append(f"  {'note' if problem.harmless else problem.kind}: {problem.text}")
             lines.append(f"    {problem.repair}")
-        if options.repair and checked.notebook is not None and checked.assignment is not None:
+        if options.repair and checked is not None and checked.notebook is not None:
             target = path.parent / "repaired" / f"{checked.assignment.name}.ipynb"
             target.parent.mkdir(exist_ok=True)
             nbformat.write(checked.notebook, target)
-            left = [
-                problem
-                for problem in checked.problems
-                if not problem.mended and not problem.harmless
-            ]
-            rest = f"; {len(left)} left to you" if left else ""
+            left = sum(not problem.mended and not problem.harmless for problem in problems)
+            rest = f"; {left} left to you" if left else ""
             lines.append(f"  repaired copy: {target}{rest}")
     return "\n".join(lines), 0 if fine else 1
 
@@ -227,82 +204,70 @@ def _misplaced(options: argparse.Namespace) -> list[tuple[str, str]]:
     from accelviz.course.autograde.grading import misplaced
 
     submitted = (options.course / "submitted").resolve()
-    asked = [path.resolve() for path in options.submissions]
-    results = misplaced(options.course)
+    asked = {path.resolve() for path in options.submissions}
     return [
         (f"{result.student}/{result.assignment}".rstrip("/"), result.set_aside)
-        for result in results
-        if any(path in (submitted, submitted / result.student) for path in asked)
+        for result in misplaced(options.course)
+        if asked & {submitted, submitted / result.student}
     ]
 
 
-def _tried(checks: list[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
-    """Run what was examined as grading does, with the tests that students see."""
+def _can_run() -> bool:
+    """Whether cells can be run as grading does."""
     try:
         need("IPython", "lab")
         from accelviz.course.autograde.border import require_border
-        from accelviz.course.autograde.preflight import tried
 
         require_border()
     except DeviceUnavailable:
-        return checks
-    if all(checked.notebook is None for _, checked in checks):
-        return checks
-    return [(path, tried(checked)) for path, checked in checks]
+        return False
+    return True
 
 
 def _notebooks(paths: list[Path]) -> list[Path]:
-    paths_found = []
+    left_out = {"repaired", ".ipynb_checkpoints"}
+    notebooks = []
     for path in paths:
-        inside = sorted(
-            notebook
-            for notebook in path.rglob("*.ipynb")
-            if not {"repaired", ".ipynb_checkpoints"} & set(notebook.parts)
-        )
-        paths_found += inside if path.is_dir() and inside else [path]
-    return paths_found
+        inside = sorted(book for book in path.rglob("*.ipynb") if not left_out & {*book.parts})
+        notebooks += inside if path.is_dir() and inside else [path]
+    return notebooks
 
 
 def _grade(options: argparse.Namespace) -> Answer:
     need("nbgrader", "course")
     from accelviz.course.autograde import grading, tables
 
-    _need_gpu(options)
+    limits = _limits(options)
     output: Path = options.course / "grades-by-question.csv"
     output = _table(options.output) if options.output else output
     partly = bool(options.assignment or options.student)
     before = tables.read_table(output) if partly else tables.table([])
     done: list[tables.Graded] = []
-    told = _Told()
+    tell = _teller()
 
     def progress(graded: tables.Graded, total: int) -> None:
         done.append(graded)
         tables.write_table(tables.merged(before, tables.table(done)), output)
-        told.line(
-            f"{len(done)} of {total}", f"{graded.student} {graded.assignment}", _points(graded)
-        )
+        tell(f"{len(done)} of {total}", f"{graded.student} {graded.assignment}", _points(graded))
 
     results = grading.grade(
         options.course,
         options.assignment,
         options.student,
-        settings=_limits(options),
+        settings=limits,
         force=options.force,
         jobs=options.jobs,
         progress=progress,
     )
-    whole = tables.merged(before, tables.table(results))
+    whole, sums = tables.merged(before, tables.table(results)), output.with_name("totals.csv")
     tables.write_table(whole, output)
-    sums = output.with_name("totals.csv")
     tables.write_table(tables.totals(whole), sums)
-    width = max((len(f"{graded.student} {graded.assignment}") for graded in results), default=0)
+    names = [clean(f"{graded.student} {graded.assignment}") for graded in results]
     lines = []
-    for graded in results:
-        lines.append(
-            f"{clean(f'{graded.student} {graded.assignment}').ljust(width)}  {_points(graded)}"
-        )
+    for name, graded in zip(names, results, strict=True):
+        lines.append(f"{name.ljust(max(map(len, names)))}  {_points(graded)}")
         lines += [f"    {clean(remark)}" for remark in graded.remarks]
-    lines.append(f"{_sandbox(options)}\n{len(results)} submissions, grades in {output} and {sums}")
+    lines.append(f"{_sandbox(limits)}\n{len(results)} submissions, grades in {output} and {sums}")
     return "\n".join(lines), 1 if any(graded.set_aside for graded in results) else 0
 
 
@@ -320,47 +285,43 @@ def _points(graded: Any) -> str:
 
 def _leaderboard(options: argparse.Namespace) -> Answer:
     need("IPython", "lab")
-    from accelviz.course.autograde import tables
     from accelviz.course.autograde.border import Limits
     from accelviz.course.autograde.leaderboard import leaderboard, markdown
+    from accelviz.course.autograde.tables import write_table
 
-    _need_gpu(options)
+    limits = _limits(options)
     output = _table(options.output) if options.output else None
-    told = _Told()
     frame = leaderboard(
         options.folder,
         options.assignment,
         seed=options.seed,
-        limits=Limits(**_limits(options)),
+        limits=Limits(**limits),
         jobs=options.jobs,
-        progress=lambda student: told.line(student),
+        progress=_teller(),
     )
     output = output or options.folder / "leaderboard.csv"
-    tables.write_table(frame, output)
-    text = markdown(frame)
-    output.with_suffix(".md").write_text(text + "\n", encoding="utf-8")
-    where = f"{output} and {output.with_suffix('.md')}"
-    return f"{text}\n\n{_sandbox(options)}\nwritten to {where}", 0
+    write_table(frame, output)
+    text, beside = markdown(frame), output.with_suffix(".md")
+    beside.write_text(text + "\n", encoding="utf-8")
+    return f"{text}\n\n{_sandbox(limits)}\nwritten to {output} and {beside}", 0
 
 
-class _Told:
-    """Says on stderr what is done, a line each, also where that is a file."""
+def _teller() -> Callable[..., None]:
+    """Return what says on stderr what is done, a line each, with the seconds since now."""
+    begin = time.monotonic()
 
-    def __init__(self) -> None:
-        self._begin = time.monotonic()
-
-    def line(self, *words: str) -> None:
-        """Write a line, with the seconds since the beginning in front."""
-        seconds = f"{time.monotonic() - self._begin:6.1f} s"
+    def tell(*words: str) -> None:
+        seconds = f"{time.monotonic() - begin:6.1f} s"
         print("  ".join((seconds, *map(clean, words))), file=sys.stderr, flush=True)
 
+    return tell
 
-def _sandbox(options: argparse.Namespace) -> str:
+
+def _sandbox(limits: dict[str, Any]) -> str:
     """Return which border was in force, and what is open."""
     from accelviz.course.autograde.border import Limits, open_doors
 
-    doors = open_doors(Limits(**_limits(options)))
-    return f"sandbox: {'; '.join(doors) or 'closed by bubblewrap'}"
+    return f"sandbox: {'; '.join(open_doors(Limits(**limits))) or 'closed by bubblewrap'}"
 
 
 def sandbox_line() -> str:

@@ -10,16 +10,7 @@ import numpy.typing as npt
 
 
 class Counted(np.lib.mixins.NDArrayOperatorsMixin):
-    """A read-only array that counts the elements that are read from it.
-
-    Parameters
-    ----------
-    array : array
-
-    Attributes
-    ----------
-    reads : int
-    """
+    """A read-only array that counts the elements that are read from it, in `reads`."""
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
         self._array, self.reads = array, 0

@@ -25,16 +25,9 @@ PRODUCTS = frozenset(
 
 @dataclass(frozen=True)
 class sealed:  # noqa: N801 - reads as a function in a lesson
-    """An answer that `compare` can check and nobody can read: numbers, by a digest of them.
+    """An answer that `compare` can check and nobody can read: numbers, by a digest of them."""
 
-    Parameters
-    ----------
-    digest : str
-        `seal(answer, digits)`.
-    digits : int
-        Decimals to which both are rounded.
-    """
-
+    #: `seal(answer, digits)`, and the decimals to which both are rounded.
     digest: str
     digits: int = 2
 
@@ -111,20 +104,18 @@ def _difference(got: Any, expected: Any) -> str:
         except (TypeError, ValueError):
             return "Expected: numbers."
         return "" if agree else "That is not it."
-    got, expected = (
-        value.toarray() if hasattr(value, "toarray") else value for value in (got, expected)
-    )
     try:
-        result, wanted = np.asarray(got), np.asarray(expected)
+        result, wanted = (
+            np.asarray(value.toarray() if hasattr(value, "toarray") else value)
+            for value in (got, expected)
+        )
     except ValueError:
         return f"Expected: {_short(expected)}."
     if result.shape != wanted.shape:
         expectation = f"the shape {wanted.shape}" if wanted.ndim else "a single value"
         return f"Expected: {expectation}, not {result.shape or 'a single value'}."
-    if wanted.dtype.kind not in "biufc" or result.dtype.kind not in "biufc":
-        agree = result == wanted
-    else:
-        agree = np.isclose(result, wanted, rtol=1e-4, atol=1e-6)
+    numbers = {wanted.dtype.kind, result.dtype.kind} <= {*"biufc"}
+    agree = np.isclose(result, wanted, rtol=1e-4, atol=1e-6) if numbers else result == wanted
     if np.all(agree):
         return ""
     if wanted.ndim == 0:
@@ -138,15 +129,9 @@ def _used(function: Any) -> set[str]:
     """Return the operators of a function and the names of what is not local, or its own name."""
 
     def of(code: CodeType) -> set[str]:
-        lines = (
-            instruction
-            for instruction in dis.get_instructions(code)
-            if instruction.opname == "BINARY_OP"
-        )
-        operators = {instruction.argrepr.removesuffix("=") for instruction in lines}
-        inner = (
-            of(instruction) for instruction in code.co_consts if isinstance(instruction, CodeType)
-        )
+        steps = [step for step in dis.get_instructions(code) if step.opname == "BINARY_OP"]
+        operators = {step.argrepr.removesuffix("=") for step in steps}
+        inner = (of(constant) for constant in code.co_consts if isinstance(constant, CodeType))
         return operators.union(code.co_names, *inner)
 
     code = getattr(function, "__code__", None)

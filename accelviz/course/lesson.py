@@ -92,12 +92,8 @@ def verdict(plan: Plan, graph: Graph, X: Any, values: Any = None) -> str:
         lines = _kernel(plan).source().splitlines()
         named = sorted({int(number) for number in re.findall(r"mine\.cu:(\d+)", str(error))})
         return "\n".join([str(error), *(f"{number:4d}  {lines[number - 1]}" for number in named)])
-    error_ratio = Oracle(graph, X, values=values).error(Y)
-    return (
-        "right"
-        if error_ratio <= 1
-        else f"WRONG: the largest error is {error_ratio:.3g} times the bound"
-    )
+    ratio = Oracle(graph, X, values=values).error(Y)
+    return "right" if ratio <= 1 else f"WRONG: the largest error is {ratio:.3g} times the bound"
 
 
 def _kernel(plan: Plan) -> KernelSpec:

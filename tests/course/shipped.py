@@ -23,8 +23,8 @@ from accelviz.course.autograde.cells import is_locked, is_solution, is_test, que
 from accelviz.devices import find_device
 from tests.course import tiny
 from tests.course.attacks import ATTACKS, STUFFED
-from tests.course.known_wrong import WRONG
 from tests.course.wrong import A1, A4, A5, PART
+from tests.course.wrong_answers import WRONG
 
 ASSIGNMENTS = find_assignments()
 COMPILER = find_device("emulator").unavailable_reason() is None
@@ -129,10 +129,7 @@ def hand_in_all(root: Path, port: int, asked: Collection[str | None]) -> None:
             solutions = wrong.solutions
             if wrong.assignment == PART:
                 solutions = {
-                    key: text.replace("{root}", str(root))
-                    .replace("{port}", str(port))
-                    .replace("{{", "{")
-                    .replace("}}", "}")
+                    key: text.replace("{root}", str(root)).replace("{port}", str(port))
                     for key, text in solutions.items()
                 }
             notebook = filled_in(assignments[wrong.assignment], solutions)

@@ -21,7 +21,7 @@ from tests.course.assignments import (  # noqa: E402
     most_points,
     read,
 )
-from tests.course.known_wrong import WRONG  # noqa: E402
+from tests.course.wrong_answers import WRONG  # noqa: E402
 
 #: Points of each assignment, and how many of them a person gives.
 POINTS = {

@@ -63,7 +63,6 @@ def test_an_attack_gains_nothing(grades, student):
     lost = dict(zip(names, left["points"], strict=True))
     told = dict(zip(rows["question"], rows["problem"], strict=True))
     assert lost == pytest.approx(dict(attack.lost)), told
-    assert rows["points"].sum() == pytest.approx(attack.total)
 
 
 @pytest.mark.sample(12, always=lambda parameters: parameters["student"] == "claims")

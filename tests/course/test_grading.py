@@ -229,7 +229,7 @@ def test_points_given_by_hand_are_read_and_nothing_is_run_twice(course, results,
         grade.manual_score = 2.5
         grade.needs_manual_grade = False
         gradebook.db.commit()
-    monkeypatch.setattr(grading, "_autograde", lambda *_: "it was run again")
+    monkeypatch.setattr(grading._Submission, "autograde", lambda _: "it was run again")
     again = tables.table(grading.grade(course, ["T1"], ["perfect", "loops"]))
     assert points(again, "perfect") == [3, 4, 2.5]
     assert points(again, "loops") == [0, 4, None]
@@ -237,9 +237,8 @@ def test_points_given_by_hand_are_read_and_nothing_is_run_twice(course, results,
 
 def test_what_was_graded_without_a_gpu_is_run_again_with_one(course, results, monkeypatch):
     run = []
-    monkeypatch.setattr(
-        grading, "_autograde", lambda _, prepared, *rest: run.append(prepared.result.student) or ""
-    )
+    note = lambda submission: run.append(submission.result.student) or ""  # noqa: E731
+    monkeypatch.setattr(grading._Submission, "autograde", note)
     grading.grade(course, ["T1"], ["only-visible"], settings={"gpu": False})
     assert run == []
     grading.grade(course, ["T1"], ["only-visible"], settings={"gpu": True})

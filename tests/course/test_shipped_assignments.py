@@ -103,7 +103,6 @@ def test_wrong_answers_have_the_points_they_are_worth(grades, student):
     names = [name.partition("-")[2] for name in left["question"]]
     lost = dict(zip(names, left["points"], strict=True))
     assert lost == pytest.approx(dict(wrong.lost)), wrong.description
-    assert rows["points"].sum() == pytest.approx(wrong.total), wrong.description
 
 
 @pytest.mark.sample(3)  # the grader's own tests have all of them each day

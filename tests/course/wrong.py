@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tests.course.assignments import marked, read
 
@@ -20,30 +22,50 @@ class Wrong:
     `lost` names the cells that do not get all of their points, and what they get instead.
     """
 
-    description: str
     assignment: str
-    solutions: Mapping[str, str]
-    total: float
+    description: str
     lost: Mapping[str, float]
-
-
-def solution(assignment: str, cell: str) -> str:
-    """The perfect solution of a cell."""
-    for notebook_cell, known in marked(read(assignment)):
-        if known["grade_id"].partition("-")[2] == cell:
-            return notebook_cell.source
-    raise KeyError(cell)
-
-
-def changed(assignment: str, cell: str, *pairs: tuple[str, str]) -> dict[str, str]:
-    """The perfect solution of a cell with some of its text replaced."""
-    source = solution(assignment, cell)
-    for old, new in pairs:
-        assert old in source, f"{old!r} is not in the solution of {cell}"
-        source = source.replace(old, new)
-    return {cell: source}
+    solutions: Mapping[str, str]
 
 
 def every(value: float, *cells: str) -> dict[str, float]:
     """The same points for each of some cells."""
     return dict.fromkeys(cells, value)
+
+
+def solution(assignment: str, cell: str) -> str:
+    """The perfect solution of a cell, without the lines that mark it as such."""
+    for notebook_cell, known in marked(read(assignment)):
+        if known["grade_id"].partition("-")[2] == cell:
+            lines = notebook_cell.source.split("\n")
+            return "\n".join(line for line in lines if "SOLUTION" not in line)
+    raise KeyError(cell)
+
+
+def table(
+    assignment: str, text: str, known: Mapping[str, str] = MappingProxyType({})
+) -> list[Wrong]:
+    """Wrong answers of an assignment, written as changes of its solutions, or of others (`known`).
+
+    `# cell: description`, then `= ` before the cells that lose points (`cell=points` if not all),
+    `- ` before what is taken out of the solution and `+ ` before what is put there. Without a `- `
+    the cell is written anew; three dots stand for the solution.
+    """
+    answers = []
+    for entry in text.strip("\n").removeprefix("# ").split("\n# "):
+        head, *lines = entry.split("\n")
+        cell, _, description = head.partition(": ")
+        source, lost = known.get(cell) or solution(assignment, cell), dict[str, float]()
+        changes = [line for line in lines if line[0] != "="]
+        for word in " ".join(line[2:] for line in lines if line[0] == "=").split():
+            name, _, points = word.partition("=")
+            lost[name] = float(points or 0)
+        groups = itertools.groupby(changes, key=lambda line: line[0])
+        pieces = ["\n".join(line[2:] for line in group) for _, group in groups]
+        if len(pieces) == 1:
+            source = pieces[0].replace("...", source)
+        for old, new in zip(pieces[:-1:2], pieces[1::2], strict=True):
+            assert old in source, f"{old!r} is not in the solution of {cell}"
+            source = source.replace(old, new)
+        answers.append(Wrong(assignment, description, lost, {cell: source}))
+    return answers

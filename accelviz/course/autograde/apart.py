@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import multiprocessing
 import multiprocessing.forkserver
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from typing import Any, TypeVar
@@ -31,7 +32,7 @@ def numba_cache() -> str:
 @functools.cache
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*_IMPORTED])
+    context.set_forkserver_preload(list(_IMPORTED))
     before = dict(os.environ)
     os.environ |= {**THREADS, "MALLOC_ARENA_MAX": "2", "NUMBA_CACHE_DIR": numba_cache()}
     try:
@@ -47,32 +48,38 @@ def start_server() -> None:
     _context()
 
 
+@contextlib.contextmanager
+def process(context: Any, function: Callable[..., None], *arguments: Any) -> Iterator[Connection]:
+    """Call `function(connection, *arguments)` in a process that ends with the block.
+
+    The block gets the connection at which its messages arrive.
+    """
+    receiving, sending = context.Pipe(duplex=False)
+    child = context.Process(target=function, args=(sending, *arguments))
+    child.start()
+    sending.close()
+    try:
+        yield receiving
+    finally:
+        receiving.close()
+        child.kill()
+        child.join()
+
+
 def apart(function: Callable[..., _Answer], *arguments: Any, seconds: float) -> _Answer:
     """Call a module's function in a process of its own; threads may do so side by side.
 
-    Raises
-    ------
-    TimeoutError
-        If it takes longer than `seconds`.
-    DeviceUnavailable
-        If the process dies.
+    TimeoutError if it takes longer than `seconds`, DeviceUnavailable if the process dies.
     """
-    receiving, sending = _context().Pipe(duplex=False)
-    process = _context().Process(target=_call, args=(sending, function, arguments))
-    process.start()
-    sending.close()
-    try:
-        if not receiving.poll(seconds):
+    with process(_context(), _call, function, arguments) as connection:
+        if not connection.poll(seconds):
             raise TimeoutError(f"it took longer than {seconds:g} s")
-        answer, error = receiving.recv()
-    except EOFError as ended:
-        raise DeviceUnavailable(
-            "grading", "a process of the grader died", "free memory, and try again"
-        ) from ended
-    finally:
-        receiving.close()
-        process.kill()
-        process.join()
+        try:
+            answer, error = connection.recv()
+        except EOFError as ended:
+            raise DeviceUnavailable(
+                "grading", "a process of the grader died", "free memory, and try again"
+            ) from ended
     if error is not None:
         raise error
     result: _Answer = answer

@@ -12,20 +12,16 @@ from typing import Any
 import nbformat
 
 from accelviz.course.autograde.cells import question_of, released
+from accelviz.course.autograde.common import first_line
 from accelviz.errors import ArgumentError
 from accelviz.files import assignments_directory
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """An assignment's source: a folder with a notebook of its name, and whatever else it needs.
+    """An assignment's source: a folder with a notebook of its name, and whatever else it needs."""
 
-    Parameters
-    ----------
-    folder : Path
-        `A1/`, with `A1.ipynb` in it.
-    """
-
+    #: `A1/`, with `A1.ipynb` in it.
     folder: Path
 
     @property
@@ -40,20 +36,12 @@ class Assignment:
 
     @functools.cached_property
     def source(self) -> Any:
-        """The notebook's content.
-
-        Raises
-        ------
-        ArgumentError
-            If it cannot be read.
-        """
+        """The notebook's content; ArgumentError if it cannot be read."""
         try:
             return read_notebook(self.path)
         except (OSError, ValueError, AttributeError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise ArgumentError(
-                str(self.path), f"it cannot be read: {reason}", "a notebook"
-            ) from error
+            reason = f"it cannot be read: {first_line(error) or type(error).__name__}"
+            raise ArgumentError(str(self.path), reason, "a notebook") from error
 
     @functools.cached_property
     def released(self) -> Any:
@@ -63,24 +51,25 @@ class Assignment:
     @functools.cached_property
     def questions(self) -> tuple[str, ...]:
         """The grade ids of its cells, in order."""
-        return tuple(question for cell in self.released.cells if (question := question_of(cell)))
+        return tuple(filter(None, map(question_of, self.released.cells)))
 
 
 def read_notebook(path: Path) -> Any:
     """Read a notebook of any format 4, quietly giving ids to cells that have none."""
+    return parse_notebook(path.read_text("utf-8"))
+
+
+def parse_notebook(text: str) -> Any:
+    """Return the notebook that a text is; see `read_notebook`."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of missing ids
-        notebook = nbformat.read(path, as_version=4)
-        return nbformat.validator.normalize(notebook)[1]
+        warnings.simplefilter("ignore")  # of missing and doubled ids, which are given here
+        return nbformat.validator.normalize(nbformat.reads(text, as_version=4))[1]
 
 
 def find_assignments(folder: Path | None = None) -> dict[str, Assignment]:
     """Return the assignments of a folder (the shipped ones if not given) by name.
 
-    Raises
-    ------
-    ArgumentError
-        If there are none.
+    Raises ArgumentError if there are none.
     """
     folder = assignments_directory() if folder is None else folder
     assignments = [Assignment(path.parent) for path in sorted(folder.glob("*/*.ipynb"))]
@@ -93,18 +82,10 @@ def find_assignments(folder: Path | None = None) -> dict[str, Assignment]:
 
 
 def choose(known: dict[str, Assignment], names: Sequence[str]) -> list[Assignment]:
-    """Return the named assignments, all of them if none is named.
+    """Return the assignments of these names, all of them if there is no name.
 
-    Parameters
-    ----------
-    known : dict of str to Assignment
-    names : sequence of str
-        Whole names, or what comes before the first dash: "A1" for "A1-counting-sort".
-
-    Raises
-    ------
-    ArgumentError
-        If there is none of a name.
+    A name is the whole one, or what comes before the first dash: "A1" for "A1-counting-sort".
+    ArgumentError if there is no assignment of it.
     """
     short = {name.split("-")[0]: name for name in reversed(known)}
     for name in names:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from accelviz.course.autograde.wire import Lost
 from accelviz.course.checks import hidden, metrics, schemes
+from accelviz.course.checks.common import case
 from accelviz.course.checks.remote import Link
 from accelviz.graph import Graph
-from accelviz.plans import Strategy
+from accelviz.plans import Plan, Strategy
 from accelviz.strategies import plan as make_plan
 
 #: The papers' schemes that a board shows beside the students'.
@@ -73,33 +75,29 @@ def rows(submission: Link, names: Sequence[str], seed: int) -> list[dict[str, An
     except Exception:  # of a student's code
         name = ""
     name = "".join(letter if letter.isprintable() else " " for letter in name[:60])
-    return [_row(strategy, name, graph) for graph in hidden.graphs(seed).values()]
-
-
-def _row(strategy: Any, name: str, graph: Graph) -> dict[str, Any]:
-    row = {"scheme": name, "graph": graph.name, "exact_cover": False, "score": 0.0}
-    try:
-        table = schemes.table(strategy, {graph.name: graph})
-    except Lost:
-        raise
-    except Exception as error:
-        return {**row, "problem": f"{type(error).__name__}: {error}".strip(": ")[:300]}
-    counted = dict(zip(table["metric"], map(float, table["yours"]), strict=True))
-    score = float(table["share"].mean())
-    return {**row, **counted, "exact_cover": True, "score": score, "problem": ""}
+    make = partial(schemes.planned, strategy)
+    return [_row(name, graph, make) for graph in hidden.graphs(seed).values()]
 
 
 def references(seed: int) -> list[dict[str, Any]]:
     """Measure the papers' schemes in the same way; they are not ranked."""
-    rows_of_papers = []
-    for name, graph in hidden.graphs(seed).items():
-        bounds = metrics.bounds(graph)
-        for strategy in REFERENCES:
-            plan = make_plan(graph, strategy, metrics.N_COLS)
-            counted = metrics.measured(plan)
-            counted = dataclasses.replace(counted, metadata_bytes=plan.metadata_bytes)
-            earned = dataclasses.astuple(metrics.shares(counted, *bounds))
-            row = {"scheme": strategy, "graph": name, "exact_cover": True, "problem": ""}
-            score = sum(earned) / len(earned)
-            rows_of_papers.append({**row, **dataclasses.asdict(counted), "score": score})
-    return rows_of_papers
+    return [
+        _row(name, graph, partial(make_plan, strategy=name, n_cols=metrics.N_COLS))
+        for graph in hidden.graphs(seed).values()
+        for name in REFERENCES
+    ]
+
+
+def _row(name: str, graph: Graph, make: Callable[[Graph], Plan]) -> dict[str, Any]:
+    row = {"scheme": name, "graph": graph.name, "exact_cover": False, "score": 0.0}
+    try:
+        with case(graph.name):
+            plan = make(graph)
+            plan.check()
+            counted, *_, shares = map(dataclasses.asdict, metrics.compared(plan, graph))
+    except Lost:
+        raise
+    except Exception as error:
+        return {**row, "problem": f"{type(error).__name__}: {error}".strip(": ")[:300]}
+    score = sum(shares.values()) / len(shares)
+    return {**row, **counted, "exact_cover": True, "score": score, "problem": ""}

@@ -40,35 +40,21 @@ HARMLESS = ("__init__", "metadata", "summary", "operation")
 
 @dataclass(frozen=True)
 class Limits:
-    """What a submission may use.
+    """What a submission may use."""
 
-    Parameters
-    ----------
-    cell_seconds : float
-        Wall-clock time of one cell; after one that was stopped, a quarter of it.
-    seconds : float
-        Wall-clock time of all cells together, those run again included.
-    memory_gib : float or None
-        Address space of each process, in GiB (of a test with `gpu`, private writable memory); None
-        for no limit. Held on Linux only. All processes together have twice as much.
-    file_mib : int
-        Size of a file it writes, in MiB.
-    disk_mib : int
-        Size of all its files at a time, in MiB. Held by bubblewrap.
-    output_bytes : int
-        What one cell may print or show; the rest is dropped.
-    network : bool
-        Leave it the network.
-    gpu : bool
-        Leave tests the GPU.
-    """
-
+    #: Wall-clock seconds of one cell; after one that was stopped, a quarter of them.
     cell_seconds: float = 60.0
+    #: Wall-clock seconds of all cells together, those run again included.
     seconds: float = 600.0
+    #: Address space of each process, in GiB (of a test with `gpu`, private writable memory); None
+    #: for no limit. Held on Linux only. All processes together have twice as much.
     memory_gib: float | None = 4.0
+    #: Size of a file it writes, in MiB, and of all its files at a time, which bubblewrap holds.
     file_mib: int = 256
     disk_mib: int = 512
+    #: What one cell may print or show; the rest is dropped.
     output_bytes: int = 1_000_000
+    #: Leave it the network; leave tests the GPU.
     network: bool = False
     gpu: bool = False
 
@@ -105,13 +91,7 @@ def bubblewrap() -> str:
 
 
 def require_border() -> None:
-    """Refuse a system on which submissions cannot be limited.
-
-    Raises
-    ------
-    DeviceUnavailable
-        On Windows.
-    """
+    """Raise DeviceUnavailable on Windows, where submissions cannot be limited."""
     if sys.platform == "win32":
         raise DeviceUnavailable(
             "sandbox", "student code cannot be confined on Windows", "grade on Linux, macOS or WSL"
@@ -145,18 +125,8 @@ def confined(
 ) -> list[str]:
     """Return a command that runs another one behind the border.
 
-    Parameters
-    ----------
-    command : sequence of str
-    limits : Limits
-    folder : Path, optional
-        The folder that the process finds as `GIVEN`.
-    readable : iterable of str
-        Folders and files that it may read, beside the system's, Python's and accelviz's.
-    hidden : iterable of str
-        Folders that it finds empty.
-    bare : bool
-        Hide the library's partitions and strategies.
+    The process finds `folder` as `GIVEN` and the folders in `hidden` empty. It may read the system,
+    Python, accelviz (with `bare` without partitions and strategies) and what is in `readable`.
     """
     if not bubblewrap():
         return [*command]

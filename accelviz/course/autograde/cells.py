@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import re
 from typing import Any
 
 STUB = {"code": "# YOUR CODE HERE\nraise NotImplementedError()", "markdown": "YOUR ANSWER HERE"}
@@ -60,13 +59,7 @@ def checksum(cell: Any) -> str:
 
 
 def released(source: Any) -> Any:
-    """Return what students get of an assignment: no solutions, hidden tests, outputs.
-
-    Parameters
-    ----------
-    source : NotebookNode
-        The instructor's notebook.
-    """
+    """Return what students get of an instructor's notebook: no solutions, hidden tests, outputs."""
     notebook = copy.deepcopy(source)
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -81,25 +74,21 @@ def released(source: Any) -> Any:
         if is_solution(cell):
             cell.source = STUB[cell.cell_type] if stubbed == cell.source else stubbed
         for region in ("HIDDEN TESTS", "MARK SCHEME"):
-            cell.source = _replaced(cell.source, region, None)
+            cell.source = _replaced(cell.source, region)
         if question_of(cell):
             cell.metadata["nbgrader"]["checksum"] = checksum(cell)
             cell.metadata["nbgrader"]["cell_type"] = cell.cell_type
     return notebook
 
 
-def _replaced(text: str, region: str, stub: str | None) -> str:
-    """Put a stub in place of each region from `BEGIN ...` to `END ...`; None leaves nothing."""
+def _replaced(text: str, region: str, stub: str = "") -> str:
+    """Put a stub, if there is one, in place of each region from `BEGIN ...` to `END ...`."""
     lines: list[str] = []
     inside = False
     for line in text.split("\n"):
         if f"BEGIN {region}" in line:
-            inside = True
-            if stub is not None:
-                indent = re.match(r"\s*", line)
-                lines += [
-                    (indent.group() if indent else "") + text_line for text_line in stub.split("\n")
-                ]
+            inside, indent = True, line[: len(line) - len(line.lstrip())]
+            lines += [indent + stub_line for stub_line in stub.split("\n") if stub]
         elif f"END {region}" in line:
             inside = False
         elif not inside:

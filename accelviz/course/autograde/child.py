@@ -12,19 +12,24 @@ import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import psutil
+
 from accelviz.course.autograde.apart import THREADS
 from accelviz.course.autograde.border import HOME, WORK, Limits, bubblewrap, confined
+from accelviz.course.autograde.wire import Lost
 
 #: Processes and threads of a submission, and the processors that they may take on average after
 #: some seconds. Cells and compilers take one.
 MOST_TASKS, MOST_PROCESSORS, _BUSY_SECONDS = 128, 1.5, 8.0
+#: How often they are counted.
+_WATCH_SECONDS = 0.5
 #: Why a submission was ended.
 GREEDY = "the submission's process died (too many processes, processors or too much memory)"
 _STAND_INS = Path(__file__).with_name("stand_ins.py")
 
 
 class Child:
-    """A process that runs a submission's cells and answers what it is asked.
+    """A process that runs a submission's cells and answers, over `connection`, what it is asked.
 
     Parameters
     ----------
@@ -35,15 +40,9 @@ class Child:
         Folders that it finds empty.
     bare : bool
         It finds stand-ins for the library's partitions and strategies.
-
-    Attributes
-    ----------
-    connection : Connection
     """
 
     def __init__(self, limits: Limits, folder: Path, hidden: tuple[str, ...], bare: bool) -> None:
-        import psutil
-
         ours, theirs = socket.socketpair()
         paths = [path for path in sys.path if os.path.isabs(path)]
         program = f"import sys; sys.path[:] = {paths!r}\n"
@@ -65,28 +64,29 @@ class Child:
                 preexec_fn=limits.take,  # safe: a judge has one thread
             )
         self.connection = Connection(ours.detach())
-        self._tree, self._limits, self._begin = (
-            psutil.Process(self._process.pid),
-            limits,
-            time.monotonic(),
-        )
+        self._tree, self._begin = psutil.Process(self._process.pid), time.monotonic()
+        self._most = float("inf") if limits.memory_gib is None else 2 * limits.memory_gib * 2**30
 
     def processor_seconds(self) -> float:
         """Return the processor time that all its processes have taken."""
         return self._taken()[1]
 
-    def is_greedy(self) -> bool:
-        """Whether it takes more processes, processors or memory than it may."""
-        tasks, seconds, memory = self._taken()
-        allowed = MOST_PROCESSORS * (time.monotonic() - self._begin) + _BUSY_SECONDS
-        most = self._limits.memory_gib
-        crowded = most is not None and memory > 2 * most * 2**30
-        return tasks > MOST_TASKS or seconds > allowed or crowded
+    def watch(self, connection: Connection, seconds: float) -> None:
+        """Wait for an answer, TimeoutError if there is none after `seconds`.
+
+        Lost if the submission takes too many processes, processors or too much memory.
+        """
+        until = time.monotonic() + seconds
+        while not connection.poll(max(0.0, min(_WATCH_SECONDS, until - time.monotonic()))):
+            if time.monotonic() >= until:
+                raise TimeoutError
+            tasks, busy, memory = self._taken()
+            allowed = MOST_PROCESSORS * (time.monotonic() - self._begin) + _BUSY_SECONDS
+            if tasks > MOST_TASKS or busy > allowed or memory > self._most:
+                raise Lost(GREEDY)
 
     def _taken(self) -> tuple[int, float, int]:
         """Return the threads, processor seconds and resident bytes of its processes."""
-        import psutil
-
         tasks, seconds, memory = 0, 0.0, 0
         with contextlib.suppress(psutil.Error):
             for process in (self._tree, *self._tree.children(recursive=True)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -43,27 +42,23 @@ class SandboxedExecute(NbGraderPreprocessor):
 
     def limits(self) -> Limits:
         """Return what a submission may use."""
-        return Limits(
-            cell_seconds=self.cell_seconds,
-            seconds=self.seconds,
-            memory_gib=self.memory_gib,
-            network=self.network,
-            gpu=self.gpu,
-        )
+        names = ("cell_seconds", "seconds", "memory_gib", "network", "gpu")
+        return Limits(**{name: getattr(self, name) for name in names})
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Run all cells of a notebook."""
-        if self.ready is not None and _same(self.ready, nb):
+        if self.ready is not None and _sources(self.ready) == _sources(nb):
             for cell, done in zip(nb.cells, self.ready.cells, strict=True):
                 if cell.cell_type == "code":
                     cell.outputs, cell.execution_count = done.outputs, None
             nb.metadata["accelviz"] = self.ready.metadata["accelviz"]
-            return nb, resources
-        path = resources.get("metadata", {}).get("path")
-        folder = Path(path).resolve() if path else None
-        hidden = (str(folder.parents[2]),) if folder else ()
-        library = folder.parents[2] / "source" / folder.name if folder else None
-        execute(nb, self.limits(), folder, seed=self.seed, library=library, hidden=hidden)
+        elif path := resources.get("metadata", {}).get("path"):
+            folder = Path(path).resolve()
+            root = folder.parents[2]
+            options = {"library": root / "source" / folder.name, "hidden": (str(root),)}
+            execute(nb, self.limits(), folder, seed=self.seed, **options)
+        else:
+            execute(nb, self.limits(), None, seed=self.seed)
         return nb, resources
 
 
@@ -72,15 +67,13 @@ def execute(nb: Any, limits: Limits, folder: Path | None, **options: Any) -> Non
     key = nb.metadata.get("accelviz", {}).get("key", "")
     nb.metadata["accelviz"] = {"key": key, "gpu": limits.gpu}
     nb.metadata["accelviz"]["runs"] = [
-        asdict(cell) for cell in run(nb, limits, folder, **options)[0]
+        {name: getattr(ran, name) for name in ("question", "seconds", "problem", "raised")}
+        for ran in run(nb, limits, folder, **options)[0]
     ]
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Whether two notebooks have the same cells."""
-    return [(cell.cell_type, cell.source) for cell in one.cells] == [
-        (cell.cell_type, cell.source) for cell in other.cells
-    ]
+def _sources(notebook: Any) -> list[tuple[str, str]]:
+    return [(cell.cell_type, cell.source) for cell in notebook.cells]
 
 
 class SaveExtraPoints(NbGraderPreprocessor):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from accelviz.course.autograde.assignments import Assignment, find_assignments
-from accelviz.course.autograde.needs import need
+from accelviz.course.autograde.common import first_line, need
 from accelviz.errors import ArgumentError
 
 CONFIGURATION = '''\
@@ -42,16 +42,11 @@ c.SandboxedExecute.seed = {seed}
 
 @dataclass(frozen=True)
 class Course:
-    """A course folder.
+    """A course folder."""
 
-    Parameters
-    ----------
-    root : Path
-        Holds `nbgrader_config.py`, `gradebook.db`, and a folder for each step: `source`, `release`,
-        `submitted/<student>/<assignment>`, `checked` (what was graded: the submissions, repaired
-        where that was needed) and `autograded`.
-    """
-
+    #: Holds `nbgrader_config.py`, `gradebook.db`, and a folder for each step: `source`, `release`,
+    #: `submitted/<student>/<assignment>`, `checked` (what was graded: the submissions, repaired
+    #: where that was needed) and `autograded`.
     root: Path
 
     def step(self, step: str, student: str = ".", assignment: str = "") -> Path:
@@ -64,13 +59,7 @@ class Course:
         return f"sqlite:///{self.root.resolve() / 'gradebook.db'}"
 
     def assignments(self) -> dict[str, Assignment]:
-        """Return the course's assignments.
-
-        Raises
-        ------
-        ArgumentError
-            If this is no course folder.
-        """
+        """Return the course's assignments; ArgumentError if this is no course folder."""
         if not (self.root / "source").is_dir():
             raise ArgumentError(
                 str(self.root),
@@ -80,13 +69,7 @@ class Course:
         return find_assignments(self.root / "source")
 
     def check(self) -> None:
-        """Look whether nbgrader can work here.
-
-        Raises
-        ------
-        ArgumentError
-            If it would not find the folder, or its gradebook cannot be opened.
-        """
+        """Raise ArgumentError if nbgrader would not find the folder, or open its gradebook."""
         path = str(self.root.resolve())
         if glob.escape(path) != path:
             raise ArgumentError(path, "nbgrader takes no path with [, ], * or ?", "another folder")
@@ -102,10 +85,7 @@ class Course:
     def configuration(self, assignment: str) -> Any:
         """Return nbgrader's settings: those of `nbgrader_config.py`, for one assignment.
 
-        Raises
-        ------
-        ArgumentError
-            If that file raises an error.
+        ArgumentError if that file raises an error.
         """
         need("nbgrader", "course")
         from traitlets.config import Config, PyFileConfigLoader
@@ -124,13 +104,7 @@ class Course:
         return configuration
 
     def seed(self) -> int:
-        """Return the course's seed of all hidden graphs.
-
-        Raises
-        ------
-        ArgumentError
-            If it is no integer of at least 0.
-        """
+        """Return the course's seed of all hidden graphs: an integer from 0 on, or ArgumentError."""
         seed = self.configuration("").SandboxedExecute.get("seed", 0)
         if not isinstance(seed, int) or seed < 0:
             where = str(self.root / "nbgrader_config.py")
@@ -138,26 +112,16 @@ class Course:
         return seed
 
     def run(self, converter: type, configuration: Any) -> str:
-        """Run one of nbgrader's steps.
-
-        Returns
-        -------
-        str
-            What went wrong, "" if nothing.
-        """
+        """Run one of nbgrader's steps; return what went wrong, "" if nothing."""
         from nbgrader.coursedir import CourseDirectory
+        from nbgrader.utils import capture_log
 
         self._make_gradebook()
-        log = logging.Logger("accelviz.course")
-        heard = _Heard()
-        log.addHandler(heard)
+        log = logging.Logger("accelviz.course", logging.ERROR)
+        options = {"config": configuration, "log": log}
         with quiet():
-            folder = CourseDirectory(config=configuration, log=log)
-            try:
-                converter(coursedir=folder, config=configuration, log=log).start()
-            except Exception as error:  # nbgrader's own exception says only where to look
-                return heard.reason() or f"{type(error).__name__}: {first_line(error)}"
-        return ""
+            outcome = capture_log(converter(coursedir=CourseDirectory(**options), **options))
+        return "" if outcome["success"] else _reason(outcome)
 
     @contextlib.contextmanager
     def gradebook(self) -> Iterator[Any]:
@@ -169,10 +133,7 @@ class Course:
             yield gradebook
 
     def _make_gradebook(self) -> None:
-        """Make an empty gradebook where there is none, as nbgrader does.
-
-        It would start the program `alembic` to learn one number, which takes seconds.
-        """
+        """Make an empty gradebook where there is none: nbgrader wants `alembic` on the PATH."""
         if (self.root / "gradebook.db").exists():
             return
         import nbgrader.api
@@ -188,29 +149,12 @@ class Course:
         engine.dispose()
 
 
-class _Heard(logging.Handler):
-    """Keeps the errors that nbgrader logs."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.messages: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.messages.append(record.getMessage())
-
-    def reason(self) -> str:
-        """Return what the first exception says, else the first message."""
-        for message in self.messages:
-            if message.startswith("Traceback"):
-                lines = message.strip().splitlines()
-                named = [line for line in lines if re.match(r"[A-Za-z_][\w.]*(:|$)", line)]
-                return (named or lines)[-1]
-        return self.messages[0].splitlines()[0] if self.messages else ""
-
-
-def first_line(error: object) -> str:
-    """Return the first line of an exception's text."""
-    return next(iter(str(error).splitlines()), "")
+def _reason(outcome: dict[str, Any]) -> str:
+    """Return what the first exception says, else the first error that nbgrader logged."""
+    log = outcome.get("log") or outcome["error"]  # its last exception says only where to look
+    traceback = log.partition("Traceback")[2].partition("\n[ERROR]")[0]
+    named = re.findall(r"^ {4}([A-Za-z_][\w.]*(?::.*)?)$", traceback, re.M)
+    return named[-1] if named else first_line(log).removeprefix("[ERROR] ")
 
 
 @contextlib.contextmanager

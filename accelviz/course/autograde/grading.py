@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import glob
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -18,10 +19,10 @@ import nbformat
 from accelviz.course.autograde.apart import apart, start_server
 from accelviz.course.autograde.assignments import Assignment, choose, read_notebook
 from accelviz.course.autograde.border import require_border
-from accelviz.course.autograde.cells import is_locked, question_of
+from accelviz.course.autograde.cells import details, is_locked, question_of
+from accelviz.course.autograde.common import first_line, need
 from accelviz.course.autograde.files import companions, copy_files
-from accelviz.course.autograde.folder import Course, first_line
-from accelviz.course.autograde.needs import need
+from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.outputs import extra_points
 from accelviz.course.autograde.preflight import examine
 from accelviz.course.autograde.problems import Checked
@@ -82,7 +83,7 @@ def grade(
     course = Course(root)
     known = course.assignments()
     course.check()
-    wanted = {graded.name for graded in choose(known, list(assignments))}
+    wanted = {assignment.name for assignment in choose(known, list(assignments))}
     results = misplaced(root, students)
     aside = {(graded.student, graded.assignment) for graded in results}
     tasks = [
@@ -97,7 +98,6 @@ def grade(
         for graded in _side_by_side(course, tasks, settings or {}, force, jobs):
             results.append(graded)
             progress(graded, total)
-    results.sort(key=lambda graded: (graded.student, graded.assignment))
     if not results:
         whom = f" of {', '.join([*students, *assignments])}" if students or assignments else ""
         raise ArgumentError(
@@ -105,55 +105,45 @@ def grade(
             f"there is no submission{whom}",
             "STUDENT/ASSIGNMENT/ASSIGNMENT.ipynb in it",
         )
-    return results
+    return sorted(results, key=lambda graded: (graded.student, graded.assignment))
 
 
 def submissions(folder: Path, students: Sequence[str] = ()) -> Iterator[tuple[str, Path]]:
-    """Give each `<student>/<assignment>/` of a folder."""
-    for student in _folders(folder):
-        if not students or student.name in students:
-            for assignment in _folders(student):
-                yield student.name, assignment
+    """Give each `<student>/<assignment>/` of a folder; links are not followed."""
+    for path in sorted(folder.glob("*/*/")):
+        student = path.parent
+        linked = path.is_symlink() or student.is_symlink()
+        hidden = path.name.startswith(".") or student.name.startswith(".")
+        if not linked and not hidden and (not students or student.name in students):
+            yield student.name, path
 
 
 def misplaced(root: Path, students: Sequence[str] = ()) -> list[Graded]:
     """Name what lies in `submitted/` of a course folder where, or as, nothing is graded."""
-    known = Course(root).assignments()
-    results = [*_strays(root / "submitted", students)]
-    for student, folder in submissions(root / "submitted", students):
-        if folder.name not in known:
-            reason = f"there is no assignment {folder.name!r}, only {', '.join(known)}"
-            results.append(Graded(student, folder.name, set_aside=reason))
-        elif glob.escape(student) != student:
-            reason = "nbgrader takes no folder with [, ], * or ? in its name; rename it"
-            results.append(Graded(student, folder.name, set_aside=reason))
-    return results
-
-
-def _folders(folder: Path) -> list[Path]:
-    """Return the folders in a folder; links are not followed."""
-    return sorted(
-        path
-        for path in folder.glob("*/")
-        if not path.is_symlink() and not path.name.startswith(".")
-    )
-
-
-def _strays(folder: Path, students: Sequence[str]) -> Iterator[Graded]:
-    """Name notebooks that lie where nothing is graded."""
-    for path in sorted([*folder.glob("*.ipynb"), *folder.glob("*/*.ipynb")]):
-        inside = path.parent != folder
-        student = path.parent.name if inside else path.stem
-        if (not students or student in students) and not student.startswith("."):
-            path_expected = f"{student if inside else 'STUDENT'}/ASSIGNMENT/ASSIGNMENT.ipynb"
-            reason = f"{path.name} does not lie in {path_expected}; move it there"
-            yield Graded(student, path.stem if inside else "", set_aside=reason)
+    known, folder = Course(root).assignments(), root / "submitted"
+    results = []
     for path in sorted([*folder.glob("*"), *folder.glob("*/*")]):
         inside = path.parent != folder
-        student = path.parent.name if inside else path.name
-        if path.is_symlink() and path.is_dir() and (not students or student in students):
+        student = path.parent.name if inside else path.stem
+        if path.suffix == ".ipynb" and not student.startswith("."):
+            expected = f"{student if inside else 'STUDENT'}/ASSIGNMENT/ASSIGNMENT.ipynb"
+            reason = f"{path.name} does not lie in {expected}; move it there"
+        elif path.is_symlink() and path.is_dir():
+            student = student if inside else path.name
             reason = f"{path.name} is a link, and links are not followed; hand in a folder"
-            yield Graded(student, path.name if inside else "", set_aside=reason)
+        else:
+            continue
+        if not students or student in students:
+            name = path.stem if path.suffix == ".ipynb" else path.name
+            results.append(Graded(student, name if inside else "", set_aside=reason))
+    for student, path in submissions(folder, students):
+        if path.name not in known:
+            reason = f"there is no assignment {path.name!r}, only {', '.join(known)}"
+            results.append(Graded(student, path.name, set_aside=reason))
+        elif glob.escape(student) != student:
+            reason = "nbgrader takes no folder with [, ], * or ? in its name; rename it"
+            results.append(Graded(student, path.name, set_aside=reason))
+    return results
 
 
 def examined(folder: Path, assignment: Assignment) -> Checked | str:
@@ -166,25 +156,14 @@ def examined(folder: Path, assignment: Assignment) -> Checked | str:
     fitting = [candidate for candidate in checked if candidate.notebook is not None]
     if len(fitting) == 1:
         return fitting[0]
-    if len(fitting) > 1:
+    if fitting:
         names = ", ".join(candidate.path.name for candidate in fitting)
         return f"{len(fitting)} notebooks, of which none is named {assignment.name}.ipynb: {names}"
     if checked:
         return " ".join(map(str, checked[0].problems))
     inside = sorted(path.name for path in folder.iterdir())
-    names_inside = ", ".join(inside[:10]) + ", ..." * (len(inside) > 10) or "nothing at all"
-    return f"there is no notebook, but {names_inside}"
-
-
-@dataclass
-class _Prepared:
-    """A submission that was run, or need not be, and is ready for nbgrader."""
-
-    result: Graded
-    assignment: Assignment
-    notebook: Any = None
-    ready: Any = None
-    key: str = ""
+    names = ", ".join(inside[:10]) + ", ..." * (len(inside) > 10) or "nothing at all"
+    return f"there is no notebook, but {names}"
 
 
 def _side_by_side(
@@ -198,188 +177,159 @@ def _side_by_side(
     from accelviz.course.autograde.execute import SandboxedExecute
 
     course.seed()  # or say at once what is wrong with it
-    configuration = course.configuration("")
-    for name, value in settings.items():
-        setattr(configuration.SandboxedExecute, name, value)
-    execution = SandboxedExecute(config=configuration)
     require_border()  # or say at once that there is none
+    configuration = course.configuration("")
+    configuration.SandboxedExecute.update(settings)
+    execution = SandboxedExecute(config=configuration)
     for _, assignment in tasks:
         assignment.source  # noqa: B018 (read once, and not by each thread)
     start_server()
     pool = ThreadPoolExecutor(jobs or os.cpu_count())
     try:
-        waiting = [
-            pool.submit(_prepared, course, student, assignment, execution, force)
-            for student, assignment in tasks
-        ]
+        waiting = []
+        for student, assignment in tasks:
+            result = Graded(student, assignment.name)
+            submission = _Submission(course, assignment, result, settings)
+            waiting.append(pool.submit(submission.attempt, submission.prepare, execution, force))
         for future in as_completed(waiting):
-            yield _recorded(course, future.result(), settings)
+            submission = future.result()
+            yield submission.attempt(submission.record).result
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _prepared(
-    course: Course,
-    student: str,
-    assignment: Assignment,
-    execution: Any,
-    force: bool,
-) -> _Prepared:
-    """Examine and run a submission, or set it aside if anything at all goes wrong with it."""
-    prepared = _Prepared(Graded(student, assignment.name), assignment)
-    try:
-        _prepare(course, prepared, execution, force)
-    except Exception as error:  # such as a folder that cannot be read
-        prepared.result.rows.clear()
-        prepared.result.set_aside = f"{type(error).__name__}: {first_line(error)}"
-    return prepared
+@dataclass
+class _Submission:
+    """A submission on its way to its grades."""
 
+    course: Course
+    assignment: Assignment
+    result: Graded
+    settings: dict[str, Any]
+    #: What nbgrader gets, and the same after it was run; None if it was graded before.
+    notebook: Any = None
+    ready: Any = None
 
-def _prepare(course: Course, prepared: _Prepared, execution: Any, force: bool) -> None:
-    from accelviz.course.autograde.execute import execute
+    def folder(self, step: str) -> Path:
+        return self.course.step(step, self.result.student, self.assignment.name)
 
-    result, assignment = prepared.result, prepared.assignment
-    submitted = course.step("submitted", result.student, assignment.name)
-    bare = Assignment(assignment.folder)
-    checked = apart(examined, submitted, bare, seconds=_SECONDS_TO_EXAMINE)
-    if isinstance(checked, str):
-        result.set_aside = checked
-        return
-    for problem in checked.problems:
-        if not problem.harmless:
-            remark = f"repaired: {problem.text}" if problem.mended else problem.text
-            result.rows.append(Row("", problem=remark))
-            result.remarks.append(remark)
-    for remark in companions(submitted)[1]:
-        result.rows.append(Row("", problem=remark))
-        result.remarks.append(remark)
-    notebook = checked.notebook
-    prepared.key = _key(notebook, submitted, assignment, execution.seed)
-    last = _autograded(course, result.student, assignment).metadata.get("accelviz", {})
-    first_on_gpu = execution.gpu and not last.get("gpu")
-    if not (force or last.get("key") != prepared.key or first_on_gpu):
-        return
-    notebook.metadata["accelviz"] = {"key": prepared.key}
-    prepared.notebook, ready = notebook, copy.deepcopy(notebook)
-    tests = {question_of(cell): cell.source for cell in assignment.source.cells}
-    for cell in ready.cells:
-        if is_locked(cell):
+    def attempt(self, step: Callable[..., None], *arguments: Any) -> _Submission:
+        """Do a step, or set the submission aside if anything at all goes wrong with it."""
+        try:
+            if not self.result.set_aside:
+                step(*arguments)
+        except Exception as error:  # such as a folder that cannot be read
+            self.result.set_aside = f"{type(error).__name__}: {first_line(error)}"
+        if self.result.set_aside:
+            self.result.rows.clear()
+        return self
+
+    def prepare(self, execution: Any, force: bool) -> None:
+        """Examine the submission, and run it unless it was graded and has not changed."""
+        from accelviz.course.autograde.execute import execute
+
+        result, assignment, submitted = self.result, self.assignment, self.folder("submitted")
+        bare = Assignment(assignment.folder)
+        checked = apart(examined, submitted, bare, seconds=_SECONDS_TO_EXAMINE)
+        if isinstance(checked, str):
+            result.set_aside = checked
+            return
+        told = [problem for problem in checked.problems if not problem.harmless]
+        remarks = ["repaired: " * problem.mended + problem.text for problem in told]
+        result.remarks += remarks + companions(submitted)[1]
+        result.rows += [Row("", problem=remark) for remark in result.remarks]
+        notebook = checked.notebook
+        key = _key(notebook, submitted, assignment, execution.seed)
+        last = self.graded_before().metadata.get("accelviz", {})
+        first_on_gpu = execution.gpu and not last.get("gpu")
+        if not (force or last.get("key") != key or first_on_gpu):
+            return
+        notebook.metadata["accelviz"] = {"key": key}
+        self.notebook, ready = notebook, copy.deepcopy(notebook)
+        tests = {question_of(cell): cell.source for cell in assignment.source.cells}
+        for cell in filter(is_locked, ready.cells):
             cell.source = tests.get(question_of(cell), cell.source)
-    execute(
-        ready,
-        execution.limits(),
-        submitted,
-        seed=execution.seed,
-        library=assignment.folder,
-        hidden=(str(course.root.resolve()),),
-    )
-    prepared.ready = ready
+        hidden = (str(self.course.root.resolve()),)
+        options = {"seed": execution.seed, "library": assignment.folder, "hidden": hidden}
+        execute(ready, execution.limits(), submitted, **options)
+        self.ready = ready
 
+    def record(self) -> None:
+        """Give the submission to nbgrader if it was run, and read what nbgrader then has."""
+        if self.ready is not None:
+            target = self.folder("checked")
+            shutil.rmtree(target, ignore_errors=True)
+            target.mkdir(parents=True)
+            copy_files(self.folder("submitted"), target)
+            nbformat.write(self.notebook, target / f"{self.assignment.name}.ipynb")
+            self.result.set_aside = self.autograde()
+        if not self.result.set_aside:
+            self.read_grades()
 
-def _recorded(course: Course, prepared: _Prepared, settings: dict[str, Any]) -> Graded:
-    """Give a submission that was run to nbgrader, and read what it then has."""
-    result = prepared.result
-    if result.set_aside:
-        return result
-    try:
-        if prepared.ready is not None:
-            _write(course, prepared)
-            result.set_aside = _autograde(course, prepared, settings)
-        if not result.set_aside:
-            _read_grades(course, prepared.assignment, result)
-    except Exception as error:
-        result.set_aside = f"{type(error).__name__}: {first_line(error)}"
-    if result.set_aside:
-        result.rows.clear()
-    return result
+    def autograde(self) -> str:
+        """Let nbgrader grade what is in `checked/`; return what went wrong, "" if nothing."""
+        from nbgrader.converters import Autograde
+
+        from accelviz.course.autograde.execute import PREPROCESSORS
+
+        configuration = self.course.configuration(self.assignment.name)
+        configuration.CourseDirectory.student_id = self.result.student
+        configuration.CourseDirectory.submitted_directory = "checked"
+        configuration.Autograde.force = True
+        configuration.Autograde.autograde_preprocessors = PREPROCESSORS
+        configuration.SandboxedExecute.update(self.settings, ready=self.ready)
+        return self.course.run(Autograde, configuration)
+
+    def graded_before(self) -> Any:
+        """Return the notebook of the last run, empty if there is none."""
+        try:
+            return read_notebook(self.folder("autograded") / f"{self.assignment.name}.ipynb")
+        except (OSError, ValueError):
+            return nbformat.v4.new_notebook()
+
+    def read_grades(self) -> None:
+        """Read the points from the gradebook, and times and problems from the notebook."""
+        result, last, rows = self.result, self.graded_before(), []
+        runs = {run["question"]: run for run in last.metadata.get("accelviz", {}).get("runs", [])}
+        extra = {grade.credited: grade.question for grade in extra_points(last)}
+        with self.course.gradebook() as gradebook:
+            submission = gradebook.find_submission(self.assignment.name, result.student)
+            grades = {grade.name: grade for book in submission.notebooks for grade in book.grades}
+            for question in self.assignment.questions:
+                run, grade = runs.get(question, {}), grades.get(question)
+                seconds, problem = run.get("seconds"), run.get("problem", "")
+                if problem and not run.get("raised"):
+                    result.remarks.append(f"{question}: {problem}")
+                if grade is None:
+                    if problem:
+                        result.rows.append(Row(question, seconds=seconds, problem=problem))
+                    continue
+                by_hand = grade.manual_score is None and grade.auto_score is None
+                problem = problem or (BY_HAND if by_hand else "")
+                points = None if by_hand else float(grade.score)
+                if question in extra and points is not None and grade.extra_credit:
+                    credit = float(grade.extra_credit)
+                    points -= credit
+                    rows.append(Row(extra[question], credit, 0.0, problem="extra points"))
+                most = float(grade.max_score)
+                result.rows.append(Row(question, points, most, seconds, problem))
+            if penalty := float(submission.late_submission_penalty or 0.0):
+                rows.append(Row("late", -penalty, problem="late penalty"))
+        result.rows += rows
 
 
 def _key(notebook: Any, folder: Path, assignment: Assignment, seed: int) -> str:
-    """Return what changes when the submission, the assignment's source or the seed does."""
-    digest = hashlib.sha256(f"{seed} {nbformat.writes(_bare(notebook))}".encode())
+    """Return what changes when the submission, the assignment's source or the seed does.
+
+    Merely opening and saving a notebook does not change it.
+    """
+    cells = [
+        (cell.cell_type, cell.source, details(cell), cell.get("attachments"))
+        for cell in notebook.cells
+    ]
+    digest = hashlib.sha256(json.dumps([seed, cells], sort_keys=True).encode())
     files = [folder / path for path in companions(folder)[0]]
     files += sorted(path for path in assignment.folder.rglob("*") if path.is_file())
     for path in files:
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()
-
-
-def _bare(notebook: Any) -> Any:
-    """Return a notebook's cells without what merely opening and saving it changes."""
-    bare = nbformat.v4.new_notebook()
-    for cell in copy.deepcopy(notebook.cells):
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-        cell.id = f"cell-{len(bare.cells)}"
-        cell.metadata = {"nbgrader": cell.metadata.get("nbgrader", {})}
-        bare.cells.append(cell)
-    return bare
-
-
-def _autograded(course: Course, student: str, assignment: Assignment) -> Any:
-    """Return the notebook of the last run, empty if there is none."""
-    path = course.step("autograded", student, assignment.name) / f"{assignment.name}.ipynb"
-    try:
-        return read_notebook(path)
-    except (OSError, ValueError):
-        return nbformat.v4.new_notebook()
-
-
-def _write(course: Course, prepared: _Prepared) -> None:
-    """Write what is to be graded into `checked/`."""
-    who = prepared.result.student, prepared.assignment.name
-    target = course.step("checked", *who)
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
-    copy_files(course.step("submitted", *who), target)
-    nbformat.write(prepared.notebook, target / f"{prepared.assignment.name}.ipynb")
-
-
-def _autograde(course: Course, prepared: _Prepared, settings: dict[str, Any]) -> str:
-    from nbgrader.converters import Autograde
-
-    from accelviz.course.autograde.execute import PREPROCESSORS
-
-    configuration = course.configuration(prepared.assignment.name)
-    configuration.CourseDirectory.student_id = prepared.result.student
-    configuration.CourseDirectory.submitted_directory = "checked"
-    configuration.Autograde.force = True
-    configuration.Autograde.autograde_preprocessors = PREPROCESSORS
-    for name, value in {**settings, "ready": prepared.ready}.items():
-        setattr(configuration.SandboxedExecute, name, value)
-    return course.run(Autograde, configuration)
-
-
-def _read_grades(course: Course, assignment: Assignment, result: Graded) -> None:
-    """Read a graded submission's points from the gradebook, its times from the notebook."""
-    last = _autograded(course, result.student, assignment)
-    runs = {run["question"]: run for run in last.metadata.get("accelviz", {}).get("runs", [])}
-    extra = {grade.credited: grade.question for grade in extra_points(last)}
-    rows = []
-    with course.gradebook() as gradebook:
-        submission = gradebook.find_submission(assignment.name, result.student)
-        grades = {grade.name: grade for book in submission.notebooks for grade in book.grades}
-        for question in assignment.questions:
-            run = runs.get(question, {})
-            seconds, problem = run.get("seconds"), run.get("problem", "")
-            if problem and not run.get("raised"):
-                result.remarks.append(f"{question}: {problem}")
-            question_grade = grades.get(question)
-            if question_grade is not None:
-                by_hand = question_grade.manual_score is None and question_grade.auto_score is None
-                problem = problem or (BY_HAND if by_hand else "")
-                points = None if by_hand else float(question_grade.score)
-                if question in extra and points is not None and question_grade.extra_credit:
-                    points -= question_grade.extra_credit
-                    told = "extra points"
-                    rows.append(
-                        Row(extra[question], float(question_grade.extra_credit), 0.0, problem=told)
-                    )
-                result.rows.append(
-                    Row(question, points, float(question_grade.max_score), seconds, problem)
-                )
-            elif problem:
-                result.rows.append(Row(question, seconds=seconds, problem=problem))
-        if penalty := float(submission.late_submission_penalty or 0.0):
-            rows.append(Row("late", -penalty, problem="late penalty"))
-    result.rows += rows

@@ -6,7 +6,7 @@ import html
 import math
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ from accelviz.course.autograde.assignments import Assignment, choose, find_assig
 from accelviz.course.autograde.board import references
 from accelviz.course.autograde.border import Limits, require_border
 from accelviz.course.autograde.cells import is_locked, is_solution, is_test
+from accelviz.course.autograde.common import clean
 from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.grading import examined, submissions
 from accelviz.course.autograde.matching import defined
 from accelviz.course.autograde.preflight import examine
 from accelviz.course.autograde.problems import Checked
 from accelviz.course.autograde.sandbox import run
-from accelviz.course.autograde.words import clean
 from accelviz.errors import ArgumentError
 
 #: Who stands beside the papers' schemes.
@@ -74,13 +74,11 @@ def leaderboard(
     """
     if not folder.is_dir():
         raise ArgumentError(str(folder), "there is no such folder", "a course, or submissions")
-    home = folder / "source"
-    known = find_assignments(home if home.is_dir() else None)
-    (wanted,) = choose(known, [assignment])
+    course = (folder / "source").is_dir()
+    (wanted,) = choose(find_assignments(folder / "source" if course else None), [assignment])
     if seed is None:
-        seed = Course(folder).seed() if home.is_dir() else 0
-    lines: list[dict[str, Any]] = []
-    candidates = list(_submitted(folder / "submitted" if home.is_dir() else folder, wanted))
+        seed = Course(folder).seed() if course else 0
+    candidates = _submitted(folder / "submitted" if course else folder, wanted)
     if not candidates:
         raise ArgumentError(
             str(folder),
@@ -90,70 +88,71 @@ def leaderboard(
     limits = limits or Limits()
     require_border()
     start_server()
+
+    def measured(student: str) -> list[dict[str, Any]]:
+        rows = _run(candidates[student], seed, limits, folder)
+        progress(student)
+        return [{"student": student, **row} for row in rows]
+
     with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
-
-        def run(student: str, checked: Checked | str) -> list[dict[str, Any]]:
-            rows = _run(checked, seed, limits, folder)
-            progress(student)
-            return [{"student": student, **row} for row in rows]
-
-        for rows in pool.map(run, *zip(*candidates, strict=True)):
-            lines += rows
+        lines = [row for rows in pool.map(measured, sorted(candidates)) for row in rows]
     lines += [{"student": PAPERS, **row} for row in references(seed)]
     return _ranked(pd.DataFrame(lines))
 
 
-def _submitted(folder: Path, wanted: Assignment) -> list[tuple[str, Checked | str]]:
-    candidates: dict[str, Checked | str] = {}
-    for student, folder_of_student in submissions(folder):
-        if folder_of_student.name == wanted.name:
-            candidates[student] = examined(folder_of_student, wanted)
-    for path in sorted(folder.glob("*/*.ipynb")):
-        if path.stem == wanted.name and path.parent.name not in candidates:
-            candidates[path.parent.name] = examine(path, [wanted])
-    for path in sorted(folder.glob("*.ipynb")):
-        candidates.setdefault(path.stem, examine(path, [wanted]))
-    return sorted(candidates.items())
+def _submitted(folder: Path, wanted: Assignment) -> dict[str, Checked | str]:
+    """Return each student's submission, examined, or why there is none."""
+    candidates: dict[str, Checked | str] = {
+        student: examined(path, wanted)
+        for student, path in submissions(folder)
+        if path.name == wanted.name
+    }
+    loose = [(path.parent.name, path) for path in folder.glob(f"*/{wanted.name}.ipynb")]
+    loose += [(path.stem, path) for path in folder.glob("*.ipynb")]
+    for student, path in loose:
+        if student not in candidates:
+            candidates[student] = examine(path, [wanted])
+    return candidates
 
 
 def _run(checked: Checked | str, seed: int, limits: Limits, root: Path) -> list[dict[str, Any]]:
-    blank: dict[str, Any] = {"scheme": "", "graph": "", "exact_cover": False, "score": 0.0}
+    """Return a submission's rows, or one that says why it has none."""
     if isinstance(checked, str) or checked.notebook is None:
-        reason = checked if isinstance(checked, str) else " ".join(map(str, checked.problems))
-        return [{**blank, "problem": reason}]
-    notebook = checked.notebook
-    names = _asked_for(checked.assignment)
-    notebook.cells = [cell for cell in notebook.cells if not is_locked(cell) or not is_test(cell)]
-    ask = "from accelviz.course.autograde.board import rows\n"
-    ask += f"rows(_submission, {names!r}, {seed})"
-    hidden = (str(root.resolve()),)
-    try:
-        _, answer = run(notebook, limits, checked.path.parent, hidden=hidden, last_test=ask)
-    except Exception as error:  # whatever a submission leads to
-        return [{**blank, "problem": f"{type(error).__name__}: {error}"[:300]}]
-    if not isinstance(answer.value, list):
-        return [{**blank, "problem": answer.problem or "it showed no result"}]
-    problem = " ".join(["no class", *names]) + " derived from Strategy was found"
-    return answer.value or [{**blank, "problem": problem}]
+        problem = checked if isinstance(checked, str) else " ".join(map(str, checked.problems))
+    else:
+        notebook, assignment = checked.notebook, checked.assignment
+        # the classes that the assignment has students write
+        cells = filter(is_solution, assignment.released.cells if assignment else [])
+        names = sorted({name for cell in cells for name in defined(cell.source)})
+        notebook.cells = [
+            cell for cell in notebook.cells if not is_locked(cell) or not is_test(cell)
+        ]
+        ask = "from accelviz.course.autograde.board import rows\n"
+        ask += f"rows(_submission, {names!r}, {seed})"
+        options: Any = {"hidden": (str(root.resolve()),), "last_test": ask}
+        try:
+            answer = run(notebook, limits, checked.path.parent, **options)[1]
+            if answer.value and isinstance(answer.value, list):
+                return answer.value
+            problem = answer.problem or "it showed no result"
+            if isinstance(answer.value, list):
+                problem = " ".join(["no class", *names]) + " derived from Strategy was found"
+        except Exception as error:  # whatever a submission leads to
+            problem = f"{type(error).__name__}: {error}"[:300]
+    return [{"scheme": "", "graph": "", "exact_cover": False, "score": 0.0, "problem": problem}]
 
 
-def _asked_for(assignment: Assignment | None) -> list[str]:
-    """Return the classes that an assignment has students write."""
-    cells = [] if assignment is None else assignment.released.cells
-    return sorted({name for cell in cells if is_solution(cell) for name in defined(cell.source)})
+def _metrics(frame: pd.DataFrame) -> list[str]:
+    return [name for name in frame.columns if name not in (*_FIRST, *_LAST)]
 
 
 def _ranked(frame: pd.DataFrame) -> pd.DataFrame:
-    frame["total"] = (100 * frame.groupby(["student", "scheme"])["score"].transform("mean")).round(
-        1
-    )
-    metrics = [name for name in frame.columns if name not in (*_FIRST, *_LAST)]
-    frame = frame[[*_FIRST, *metrics, *_LAST]]
-    ours = frame["student"] == PAPERS
-    keys = pd.DataFrame({"ours": ours, "total": -frame["total"], "who": frame["student"]})
-    keys["scheme"] = frame["scheme"]
-    order = keys.sort_values([*keys.columns], kind="stable").index
-    return frame.loc[order].reset_index(drop=True)
+    means = frame.groupby(["student", "scheme"])["score"].transform("mean")
+    frame["total"] = (100 * means).round(1)
+    keys = {"papers": frame["student"] == PAPERS, "lost": -frame["total"]}
+    frame = frame.assign(**keys).sort_values(["papers", "lost", "student", "scheme"], kind="stable")
+    frame = frame.drop(columns=[*keys])
+    return frame[[*_FIRST, *_metrics(frame), *_LAST]].reset_index(drop=True)
 
 
 def markdown(frame: pd.DataFrame) -> str:
@@ -161,32 +160,27 @@ def markdown(frame: pd.DataFrame) -> str:
 
     Metrics are means over the graphs; a graph's own column holds the score there, in percent.
     """
-    metrics = [name for name in frame.columns if name not in (*_FIRST, *_LAST)]
+    metrics = _metrics(frame)
     graphs = [name for name in dict.fromkeys(frame["graph"]) if name]
-    head = ["rank", "student", "scheme", "exact cover", *metrics, *graphs, "total"]
-    lines = [head, ["---"] * len(head)]
+    lines = [["rank", "student", "scheme", "exact cover", *metrics, *graphs, "total"]]
     rank = 0
-    for (student, scheme), scheme_rows in frame.groupby(["student", "scheme"], sort=False):
+    for (student, scheme), rows in frame.groupby(["student", "scheme"], sort=False):
         rank += student != PAPERS
-        scores = dict(zip(scheme_rows["graph"], scheme_rows["score"], strict=True))
-        lines.append(
-            [
-                str(rank) if student != PAPERS else "",
-                _plain(student),
-                _plain(scheme),
-                f"{int(scheme_rows['exact_cover'].sum())} of {len(graphs)}",
-                *(_number(scheme_rows[name].mean()) for name in metrics),
-                *(_number(100 * scores.get(graph, math.nan)) for graph in graphs),
-                _number(scheme_rows["total"].iloc[0]),
-            ]
-        )
-    text = _lined(lines)
+        scores = dict(zip(rows["graph"], 100 * rows["score"], strict=True))
+        numbers = [*(rows[name].mean() for name in metrics)]
+        numbers += [*(scores.get(graph, math.nan) for graph in graphs), rows["total"].iloc[0]]
+        covered = f"{int(rows['exact_cover'].sum())} of {len(graphs)}"
+        names = ["" if student == PAPERS else str(rank), _plain(student), _plain(scheme), covered]
+        lines.append([*names, *map(_number, numbers)])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    lines.insert(1, ["-" * width for width in widths])
+    text = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines]
     problems = frame[frame["problem"].fillna("") != ""]
     told = [
         f"- {_plain(row.student)}{f', {row.graph}' if row.graph else ''}: {_plain(row.problem)}"
         for row in problems.itertuples()
     ]
-    return "\n".join([text, *([""] if told else []), *told])
+    return "\n".join([*text, *([""] if told else []), *told])
 
 
 def _plain(text: object) -> str:
@@ -198,16 +192,3 @@ def _number(value: float) -> str:
     if math.isnan(value):
         return ""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def _lined(lines: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "| "
-        + " | ".join(
-            "-" * width if cell == "---" else cell.ljust(width)
-            for cell, width in zip(line, widths, strict=True)
-        )
-        + " |"
-        for line in lines
-    )

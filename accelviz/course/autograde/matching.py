@@ -14,98 +14,86 @@ from accelviz.course.autograde.cells import STUB, details, is_locked, is_solutio
 _SAME_TEST, _SAME_FRAME = 0.8, 0.6
 #: Letters of two texts that are compared letter by letter.
 _LONGEST = 20_000
+#: A cell of the submission, with its index.
+_Candidate = tuple[int, Any]
 
 
 @dataclass
 class Match:
-    """Which cell is which, by index.
+    """Which cell is which, by index."""
 
-    Attributes
-    ----------
-    indices : dict of int to int
-        Index of a cell of the assignment to index of that cell in the submission.
-    copies : dict of int to list of int
-        Further cells of the submission that carry the same grade id.
-    restored : set of int
-        Cells of the assignment found by other means than their grade id.
-    """
-
+    #: Index of a cell of the assignment to index of that cell in the submission.
     indices: dict[int, int] = field(default_factory=dict)
+    #: Further cells of the submission that carry the same grade id.
     copies: dict[int, list[int]] = field(default_factory=dict)
+    #: Cells of the assignment that were recognised by other means than their grade id.
     restored: set[int] = field(default_factory=set)
 
-    def taken(self) -> set[int]:
-        """Return the cells of the submission that are spoken for."""
-        return {*self.indices.values(), *(i for several in self.copies.values() for i in several)}
+    def free(self, submission: list[Any]) -> list[_Candidate]:
+        """Return the cells of the submission that are not spoken for."""
+        taken = {*self.indices.values(), *(k for several in self.copies.values() for k in several)}
+        return [(k, cell) for k, cell in enumerate(submission) if k not in taken]
+
+    def free_beside(self, i: int, submission: list[Any]) -> list[_Candidate]:
+        """Return the free cells between the nearest matched neighbors of cell `i`."""
+        # a cell of text that was pasted to the end comes before none of the answers
+        nearest = max((j for j in self.indices if j < i), default=None)
+        begin = -1 if nearest is None else self.indices[nearest]
+        later = (k for j, k in self.indices.items() if j > i and k > begin)
+        end = min(later, default=len(submission))
+        return [(k, cell) for k, cell in self.free(submission) if begin < k < end]
+
+    def take_first(self, i: int, candidates: Iterator[int]) -> None:
+        """Match cell `i` with the first candidate, if there is one."""
+        if (k := next(candidates, None)) is not None:
+            self.indices[i] = k
 
 
 def match(release: list[Any], submission: list[Any]) -> Match:
     """Find each cell of an assignment in a submission.
 
     By grade id; what is then left, by the cell's own id, by its text, and by its text or its place
-    between its neighbors.
-
-    Parameters
-    ----------
-    release, submission : list of cells
-
-    Returns
-    -------
-    Match
-        Cells that were not found are not in `indices`.
+    between its neighbors. Cells that are nowhere are not in `indices`.
     """
     matched = Match()
-    wanted = {question: i for i, cell in enumerate(release) if (question := question_of(cell))}
+    questions = {question: i for i, cell in enumerate(release) if (question := question_of(cell))}
+    owners = {release[i].get("id"): i for i in questions.values()}
+
+    def may_be(i: int, cell: Any) -> bool:
+        """Whether a cell has not the own id of another cell."""
+        return owners.get(cell.get("id"), i) == i
+
     groups: dict[int, list[int]] = {}
     for k, cell in enumerate(submission):
-        if (i := wanted.get(str(details(cell).get("grade_id", "")))) is not None:
+        i = questions.get(str(details(cell).get("grade_id", "")), -1)
+        if i >= 0 and may_be(i, cell):
             groups.setdefault(i, []).append(k)
-    owners = {cell.get("id"): i for i, cell in enumerate(release) if question_of(cell)}
-    # a cell that has its own id, but another's grade id, is not that other one
-    for i in list(groups):
-        groups[i] = [k for k in groups[i] if owners.get(submission[k].get("id"), i) == i]
-    groups = {i: several for i, several in groups.items() if several}
     for i, several in groups.items():
-        original_index = _meant(release[i], several, submission)
-        matched.indices[i] = original_index
+        matched.indices[i] = meant = _meant(release[i], several, submission)
         if len(several) > 1:
-            matched.copies[i] = [k for k in several if k != original_index]
+            matched.copies[i] = [k for k in several if k != meant]
     for same in (_same_id, _same_text):
         for i, cell in enumerate(release):
             if i not in matched.indices:
-                _claim_first(
-                    matched,
-                    i,
-                    (
-                        k
-                        for k, candidates in _unclaimed(matched, submission)
-                        if same(cell, candidates)
-                    ),
-                )
-    released_texts = {cell.source.strip() for cell in release} - set(STUB.values()) | {""}
+                free = matched.free(submission)
+                matched.take_first(i, (k for k, other in free if same(cell, other)))
+    texts = {cell.source.strip() for cell in release} - set(STUB.values()) | {""}
+    tests = [cell for cell in release if is_locked(cell)]
     before = -1
-    while before < len(matched.indices):  # what was found may be what hid another
+    while before < len(matched.indices):  # what was matched may be what hid another
         before = len(matched.indices)
-        for i, cell in enumerate(release):
-            if i not in matched.indices and question_of(cell):
-                near = _unclaimed_between(matched, i, submission)
-                near = (
-                    (k, cell_near)
-                    for k, cell_near in near
-                    if owners.get(cell_near.get("id"), i) == i
-                )
-                candidates = [
-                    (k, cell_near)
-                    for k, cell_near in near
-                    if cell_near.source.strip() not in released_texts
-                ]
-                if not is_locked(cell):  # an edited copy of a test is no answer
-                    candidates = [
-                        (k, cell_near)
-                        for k, cell_near in candidates
-                        if not _is_test_of(release, cell_near)
-                    ]
-                _claim_first(matched, i, _alike(cell, candidates))
+        for i in sorted(questions.values()):
+            if i in matched.indices:
+                continue
+            candidates = [
+                (k, cell)
+                for k, cell in matched.free_beside(i, submission)
+                if may_be(i, cell)
+                and cell.source.strip() not in texts
+                # an edited copy of a test is no answer
+                and (is_locked(release[i]) or not _is_any(tests, cell))
+            ]
+            matched.take_first(i, _alike(release[i], candidates))
     matched.restored = {i for i in matched.indices if i not in groups and question_of(release[i])}
     return matched
 
@@ -119,27 +107,6 @@ def _meant(original: Any, several: list[int], submission: list[Any]) -> int:
     return (intact or several)[0]
 
 
-def _unclaimed(matched: Match, submission: list[Any]) -> Iterator[tuple[int, Any]]:
-    taken = matched.taken()
-    return ((k, cell) for k, cell in enumerate(submission) if k not in taken)
-
-
-def _unclaimed_between(matched: Match, i: int, submission: list[Any]) -> Iterator[tuple[int, Any]]:
-    """Give the free cells between the nearest neighbors of cell `i` that were found."""
-    # a cell of text that was pasted to the end comes before none of the answers
-    nearest = max((j for j in matched.indices if j < i), default=None)
-    before = -1 if nearest is None else matched.indices[nearest]
-    after = min((k for j, k in matched.indices.items() if j > i and k > before), default=None)
-    stop = len(submission) if after is None else after
-    return ((k, cell) for k, cell in _unclaimed(matched, submission) if before < k < stop)
-
-
-def _claim_first(matched: Match, i: int, candidates: Iterator[int]) -> None:
-    for k in candidates:
-        matched.indices[i] = k
-        return
-
-
 def _same_id(original: Any, cell: Any) -> bool:
     cell_id = original.get("id")
     return cell_id is not None and cell_id in (cell.get("id"), cell.metadata.get("id"))
@@ -150,7 +117,7 @@ def _same_text(original: Any, cell: Any) -> bool:
     return bool(text) and text not in STUB.values() and text == cell.source.strip()
 
 
-def _alike(original: Any, candidates: list[tuple[int, Any]]) -> Iterator[int]:
+def _alike(original: Any, candidates: list[_Candidate]) -> Iterator[int]:
     """Give the candidates that look like a cell, the most alike first."""
     fitting = [(k, cell) for k, cell in candidates if cell.cell_type == original.cell_type]
     if is_locked(original):
@@ -160,41 +127,31 @@ def _alike(original: Any, candidates: list[tuple[int, Any]]) -> Iterator[int]:
     names = defined(original.source)
     if names:
         yield from (k for k, cell in fitting if names <= defined(cell.source))
-    frame = _frame(original)
-    shares = [(_share(frame, cell.source), -k) for k, cell in fitting]
+    frame = _lines(original.source) - _lines(STUB.get(original.cell_type, ""))
+    shares = [
+        (len(frame & _lines(cell.source)) / len(frame) if frame else 0.0, -k) for k, cell in fitting
+    ]
     yield from (-k for share, k in sorted(shares, reverse=True) if share >= _SAME_FRAME)
     if len(fitting) == 1 and not names:
         yield fitting[0][0]
 
 
-def _is_test_of(release: list[Any], cell: Any) -> bool:
-    return any(
-        is_locked(released_cell) and _ratio(released_cell.source, cell.source) >= _SAME_TEST
-        for released_cell in release
-    )
+def _is_any(tests: list[Any], cell: Any) -> bool:
+    return any(_ratio(test.source, cell.source) >= _SAME_TEST for test in tests)
 
 
 def _ratio(one: str, other: str) -> float:
+    if len(one) + len(other) > _LONGEST:
+        return 0.0
     matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
     # bounds from above, which cost nothing where two texts have little in common
-    if (
-        len(one) + len(other) > _LONGEST
-        or min(matcher.real_quick_ratio(), matcher.quick_ratio()) < 0.5
-    ):
-        return 0.0
-    return matcher.ratio()
+    bound = min(matcher.real_quick_ratio(), matcher.quick_ratio())
+    return 0.0 if bound < 0.5 else matcher.ratio()
 
 
-def _frame(cell: Any) -> list[str]:
-    """Return the lines of a released solution cell that students are to keep."""
-    stub = set(STUB[cell.cell_type].split("\n")) if cell.cell_type in STUB else set()
-    lines = [line.strip() for line in cell.source.split("\n")]
-    return [line for line in lines if line and line not in stub]
-
-
-def _share(frame: list[str], text: str) -> float:
-    lines = {line.strip() for line in text.split("\n")}
-    return sum(line in lines for line in frame) / len(frame) if frame else 0.0
+def _lines(text: str) -> set[str]:
+    """Return the lines that are not empty; of a released cell, those that students keep."""
+    return {line.strip() for line in text.split("\n")} - {""}
 
 
 def defined(text: str) -> set[str]:

@@ -31,58 +31,41 @@ def _text(value: Any) -> str:
 def trimmed(answer: Any, most: int) -> list[dict[str, Any]]:
     """Return what a submission's process says a cell has shown, as far as it is outputs.
 
-    Parameters
-    ----------
-    answer : object
-        Of any shape: a submission may have made it.
-    most : int
-        Letters in all.
-
-    Returns
-    -------
-    list of dict
-        Without metadata.
+    The answer may be of any shape, as a submission may have made it. At most `most` letters are
+    kept, without metadata.
     """
-    kept_outputs: list[dict[str, Any]] = []
+    outputs: list[dict[str, Any]] = []
     answered = answer.get("outputs") if isinstance(answer, dict) else None
     for entry in answered[:10_000] if isinstance(answered, list) else []:
         kind = entry.get("output_type") if isinstance(entry, dict) else None
+        data = entry.get("data") if kind in ("display_data", "execute_result") else None
         if kind == "stream":
             name = "stderr" if entry.get("name") == "stderr" else "stdout"
-            output = nbformat.v4.new_output("stream", name=name, text=_text(entry.get("text", "")))
-        elif kind in ("display_data", "execute_result"):
-            data = entry.get("data")
-            if not isinstance(data, dict):
-                continue
-            plain = {mime: _text(data[mime]) for mime in _SHOWN if mime in data}
-            output = nbformat.v4.new_output(kind, plain)
+            fields: dict[str, Any] = {"name": name, "text": _text(entry.get("text", ""))}
+        elif isinstance(data, dict):
+            fields = {"data": {mime: _text(data[mime]) for mime in _SHOWN if mime in data}}
         elif kind == "error":
-            name, text = (
-                _text(entry.get("ename", ""))[:_NAME],
-                _text(entry.get("evalue", ""))[:_TEXT],
-            )
             lines = entry.get("traceback")
             lines = lines[-_LINES:] if isinstance(lines, list) else []
-            lines = [_text(line)[:_TEXT] for line in lines]
-            output = nbformat.v4.new_output("error", ename=name, evalue=text, traceback=lines)
+            fields = {
+                "ename": _text(entry.get("ename", ""))[:_NAME],
+                "evalue": _text(entry.get("evalue", ""))[:_TEXT],
+                "traceback": [_text(line)[:_TEXT] for line in lines],
+            }
         else:
             continue
+        output = dict(nbformat.v4.new_output(kind, **fields))
         most -= len(str(output)) if kind != "error" else 0
         if most >= 0:
-            kept_outputs.append(dict(output))
-    return kept_outputs
+            outputs.append(output)
+    return outputs
 
 
 def show_points(cell: Any, value: Any) -> str:
     """Make a test cell's outputs say the points that its last value is; none says all of them.
 
     nbgrader takes a value that is no number, not a number or negative for full points, and lets
-    more than there are pass. Here such a value is an error.
-
-    Returns
-    -------
-    str
-        What was wrong with the value, "" if nothing.
+    more than there are pass. Here such a value is an error. Return what is wrong with it, or "".
     """
     cell.outputs = []
     if value is None:
@@ -100,16 +83,10 @@ def show_points(cell: Any, value: Any) -> str:
 
 
 class Extra(NamedTuple):
-    """Points beyond an assignment's own.
+    """Points beyond an assignment's own: 0 if there are none.
 
-    Attributes
-    ----------
-    question : str
-        The grade id of the cell that gives them.
-    credited : str
-        The graded cell above it, whose extra credit they are in the gradebook.
-    points : float
-        0 if there are none.
+    `question` is the grade id of the cell that gives them, `credited` the graded cell above it,
+    whose extra credit they are in the gradebook.
     """
 
     question: str

@@ -10,15 +10,15 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import nbformat
 
-from accelviz.course.autograde.assignments import Assignment
+from accelviz.course.autograde.assignments import Assignment, parse_notebook
 from accelviz.course.autograde.cells import is_locked, question_of
+from accelviz.course.autograde.common import first_line
 from accelviz.course.autograde.problems import Checked, Problem
 from accelviz.course.autograde.repair import repair
 from accelviz.errors import AccelvizError
@@ -30,6 +30,10 @@ _MOST_BYTES = 50_000_000
 _MOST_CELLS, _MOST_LETTERS = 500, 100_000
 
 
+class _Unreadable(Exception):  # noqa: N818
+    """The file cannot be graded; the arguments are those of a problem."""
+
+
 def examine(path: Path, known: Iterable[Assignment]) -> Checked:
     """Examine a submission and repair it in memory.
 
@@ -39,25 +43,21 @@ def examine(path: Path, known: Iterable[Assignment]) -> Checked:
         The notebook that is to be handed in.
     known : iterable of Assignment
         The assignments it can be; which of them, its grade ids tell, else its name.
-
-    Returns
-    -------
-    Checked
     """
     try:
         return _examined(path, list(known))
+    except _Unreadable as problem:
+        return Checked(path, None, (Problem(*problem.args),))
     except AccelvizError:  # of the assignments
         raise
     except Exception as error:  # whatever a damaged file leads to
-        return Checked(path, None, (_damaged(path, error),))
+        reason = first_line(error) or type(error).__name__
+        text = f"{path.name} is a damaged notebook: {reason}."
+        return Checked(path, None, (Problem("unreadable", text, _FRESH),))
 
 
 def tried(checked: Checked) -> Checked:
     """Run an examined submission as grading does, with the tests that students see.
-
-    Parameters
-    ----------
-    checked : Checked
 
     Returns
     -------
@@ -70,127 +70,96 @@ def tried(checked: Checked) -> Checked:
     blank = any(problem.kind == "blank" and not problem.harmless for problem in checked.problems)
     if checked.notebook is None or checked.assignment is None or blank:
         return checked
-    notebook = copy.deepcopy(checked.notebook)
-    library = checked.assignment.folder
-    problems = list(checked.problems)
+    notebook, problems = copy.deepcopy(checked.notebook), list(checked.problems)
     try:
+        library = checked.assignment.folder
         runs, _ = run(notebook, Limits(), checked.path.parent, library=library)
     except AccelvizError as error:
         problems.append(Problem("test", f"It could not be run: {error}", "", harmless=True))
         runs = []
-    for cell_run in runs:
-        if cell_run.problem:
-            cell = notebook.cells[cell_run.index]
-            where = f"Cell {cell_run.index + 1}" + f" ({cell_run.question!r})" * bool(
-                cell_run.question
-            )
-            told = f"{where} fails: {cell_run.problem}"
-            ending = "A test says so; look at what it tests." if is_locked(cell) else "Mend it."
-            problems.append(Problem("test", told, ending))
+    for ran in runs:
+        if ran.problem:
+            where = f"Cell {ran.index + 1}" + (f" ({ran.question!r})" if ran.question else "")
+            test = is_locked(notebook.cells[ran.index])
+            ending = "A test says so; look at what it tests." if test else "Mend it."
+            problems.append(Problem("test", f"{where} fails: {ran.problem}", ending))
     return dataclasses.replace(checked, problems=tuple(problems))
 
 
 def _examined(path: Path, known: list[Assignment]) -> Checked:
-    notebook, problem = _read(path)
-    if problem is not None:
-        return Checked(path, None, (problem,))
-    problems = [] if notebook.nbformat_minor >= 5 else [_old_format(notebook)]
+    notebook = _read(path)
+    problems: list[Problem] = []
+    if notebook.nbformat_minor < 5:
+        text = f"The notebook has format 4.{notebook.nbformat_minor}, the assignment 4.5."
+        ending = "Nothing to do; a present Jupyter saves it so."
+        problems.append(Problem("format", text, ending, mended=True, harmless=True))
     assignment = _identify(path, notebook, known)
     if assignment is None:
-        return Checked(path, None, (*problems, _unknown(known)))
-    original = assignment.released
-    problems += _name(path, assignment) + _kernel(notebook, original)
-    problems += _sizes(notebook) + repair(original.cells, notebook)
+        names = ", ".join(assignment.name for assignment in known)
+        text = f"No cell carries a grade id, and the text is that of no assignment ({names})."
+        problems.append(Problem("unknown", text, "Check that it is the right file."))
+        return Checked(path, None, tuple(problems))
+    original, expected = assignment.released, f"{assignment.name}.ipynb"
+    if path.name != expected:
+        text = f"The file is named {path.name}, and the grader looks for {expected}."
+        problems.append(Problem("name", text, f"Rename it to {expected}.", mended=True))
+    problems += _kernel(notebook, original)
+    for k, cell in enumerate(notebook.cells):
+        if len(cell.source) > _MOST_LETTERS:
+            text = f"Cell {k + 1} has {len(cell.source):,} letters; it is taken for an empty one."
+            problems.append(Problem("size", text, f"At most {_MOST_LETTERS:,} are read."))
+            cell.source = "" if cell.cell_type != "code" else "raise ValueError('too long')"
+    problems += repair(original.cells, notebook)
     notebook.metadata["kernelspec"] = copy.deepcopy(original.metadata.get("kernelspec", {}))
     notebook.nbformat_minor = max(notebook.nbformat_minor, 5)
     nbformat.writes(notebook).encode("utf-8")  # as it will have to be
     return Checked(path, assignment, tuple(problems), notebook)
 
 
-def _read(path: Path) -> tuple[Any, Problem | None]:
-    fresh = _FRESH
+def _read(path: Path) -> Any:
+    """Read a notebook of format 4, whose cells get ids, or say why it cannot be read."""
+    name = path.name
     try:
         if path.is_dir():
-            return None, Problem("unreadable", f"{path} is a folder without a notebook.", "Add it.")
+            raise _Unreadable("unreadable", f"{path} is a folder without a notebook.", "Add it.")
         if path.exists() and not path.is_file():
-            return None, Problem("unreadable", f"{path.name} is no file.", "Hand in a notebook.")
+            raise _Unreadable("unreadable", f"{name} is no file.", "Hand in a notebook.")
         if (size := path.stat().st_size) > _MOST_BYTES:
-            problem = (
-                f"{path.name} has {size / 1e6:,.0f} MB, and at most {_MOST_BYTES / 1e6:g} are read."
-            )
-            return None, Problem("unreadable", problem, "Clear all outputs, and save it again.")
+            text = f"{name} has {size / 1e6:,.0f} MB, and at most {_MOST_BYTES / 1e6:g} are read."
+            raise _Unreadable("unreadable", text, "Clear all outputs, and save it again.")
         text = path.read_text("utf-8-sig")
     except FileNotFoundError:
-        return None, Problem("unreadable", f"There is no file {path.name}.", "Check its name.")
+        problem = "unreadable", f"There is no file {name}.", "Check its name."
+        raise _Unreadable(*problem) from None
     except UnicodeDecodeError as error:
-        problem = f"{path.name} is not UTF-8 (byte {error.start})."
-        return None, Problem("unreadable", problem, fresh)
+        problem = "unreadable", f"{name} is not UTF-8 (byte {error.start}).", _FRESH
+        raise _Unreadable(*problem) from None
     except OSError as error:
-        problem = f"{path.name} cannot be read: {error.strerror or error}."
-        return None, Problem("unreadable", problem, "See that it can be opened.")
+        told = f"{name} cannot be read: {error.strerror or error}."
+        raise _Unreadable("unreadable", told, "See that it can be opened.") from None
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
+        ending = _FRESH
         if "\n<<<<<<<" in text or "\n>>>>>>>" in text:
-            fresh = "Lines with <<<<<<< and >>>>>>> are from a merge in git; keep one of each two."
+            ending = "Lines with <<<<<<< and >>>>>>> are from a merge in git; keep one of each two."
         elif path.suffix != ".ipynb":
-            fresh = "Hand in the .ipynb file itself, not a script, a print or an archive of it."
-        return None, Problem(
-            "unreadable", f"{path.name} is no notebook ({error.msg} in line {error.lineno}).", fresh
-        )
+            ending = "Hand in the .ipynb file itself, not a script, a print or an archive of it."
+        told = f"{name} is no notebook ({error.msg} in line {error.lineno})."
+        raise _Unreadable("unreadable", told, ending) from None
     version = content.get("nbformat") if isinstance(content, dict) else None
     if version != 4:
-        return None, Problem(
-            "format",
-            f"{path.name} has the notebook format {version}, and only 4 can be graded.",
-            "Save it from a present JupyterLab.",
-        )
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of missing and doubled ids, which are given here
-            notebook = nbformat.reads(text, as_version=4)
-            minor = min(notebook.nbformat_minor, 5)
-            notebook = nbformat.validator.normalize(notebook)[1]
-            nbformat.validate(notebook)
-            notebook.nbformat_minor = minor
-    except Exception as error:  # whatever a damaged file makes nbformat raise
-        return None, _damaged(path, error)
+        told = f"{name} has the notebook format {version}, and only 4 can be graded."
+        raise _Unreadable("format", told, "Save it from a present JupyterLab.")
+    notebook = parse_notebook(text)
+    nbformat.validate(notebook)
+    notebook.nbformat_minor = min(notebook.nbformat_minor, 5)
     if len(notebook.cells) > _MOST_CELLS:
-        problem = (
-            f"{path.name} has {len(notebook.cells):,} cells, and at most {_MOST_CELLS} are read."
-        )
-        return None, Problem("unreadable", problem, "Delete what is not needed.")
+        told = f"{name} has {len(notebook.cells):,} cells, and at most {_MOST_CELLS} are read."
+        raise _Unreadable("unreadable", told, "Delete what is not needed.")
     for cell in notebook.cells:  # editors on Windows may have ended its lines their way
         cell.source = cell.source.replace("\r\n", "\n")
-    return notebook, None
-
-
-def _sizes(notebook: Any) -> list[Problem]:
-    """Empty cells that are too long to be looked at."""
-    problems = []
-    for k, cell in enumerate(notebook.cells):
-        if len(cell.source) > _MOST_LETTERS:
-            problem = (
-                f"Cell {k + 1} has {len(cell.source):,} letters; it is taken for an empty one."
-            )
-            problems.append(Problem("size", problem, f"At most {_MOST_LETTERS:,} are read."))
-            cell.source = "" if cell.cell_type != "code" else "raise ValueError('too long')"
-    return problems
-
-
-def _damaged(path: Path, error: Exception) -> Problem:
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return Problem("unreadable", f"{path.name} is a damaged notebook: {reason}.", _FRESH)
-
-
-def _old_format(notebook: Any) -> Problem:
-    return Problem(
-        "format",
-        f"The notebook has format 4.{notebook.nbformat_minor}, the assignment 4.5.",
-        "Nothing to do; a present Jupyter saves it so.",
-        mended=True,
-        harmless=True,
-    )
+    return notebook
 
 
 def _identify(path: Path, notebook: Any, known: list[Assignment]) -> Assignment | None:
@@ -198,47 +167,19 @@ def _identify(path: Path, notebook: Any, known: list[Assignment]) -> Assignment 
     best = max(known, key=lambda assignment: len(ids & set(assignment.questions)), default=None)
     if best is not None and ids & set(best.questions):
         return best
-    named = [
-        assignment for assignment in known if path.stem.lower().startswith(assignment.name.lower())
-    ]
-    named += [assignment for assignment in known if path.parent.name == assignment.name]
+    stem, folder = path.stem.lower(), path.parent.name
+    named = [assignment for assignment in known if stem.startswith(assignment.name.lower())]
+    named += [assignment for assignment in known if folder == assignment.name]
     if named:
         return named[0]
     # every trace of nbgrader is gone; the text still tells
     texts = {cell.source.strip() for cell in notebook.cells} - {""}
-    scored = [
-        (
-            len(texts & {cell.source.strip() for cell in assignment.released.cells}),
-            assignment.name,
-            assignment,
-        )
-        for assignment in known
-    ]
-    score, _, likely = max(scored, default=(0, "", None), key=lambda assignment: assignment[:2])
-    return likely if score > 1 else None
 
+    def score(assignment: Assignment) -> int:
+        return len(texts & {cell.source.strip() for cell in assignment.released.cells})
 
-def _unknown(known: list[Assignment]) -> Problem:
-    return Problem(
-        "unknown",
-        "No cell carries a grade id, and the text is that of no assignment "
-        f"({', '.join(assignment.name for assignment in known)}).",
-        "Check that it is the right file.",
-    )
-
-
-def _name(path: Path, assignment: Assignment) -> list[Problem]:
-    expected = f"{assignment.name}.ipynb"
-    if path.name == expected:
-        return []
-    return [
-        Problem(
-            "name",
-            f"The file is named {path.name}, and the grader looks for {expected}.",
-            f"Rename it to {expected}.",
-            mended=True,
-        )
-    ]
+    likely = max(known, key=lambda assignment: (score(assignment), assignment.name), default=None)
+    return likely if likely is not None and score(likely) > 1 else None
 
 
 def _kernel(notebook: Any, original: Any) -> list[Problem]:
@@ -247,23 +188,14 @@ def _kernel(notebook: Any, original: Any) -> list[Problem]:
     )
     language = actual.get("language") or notebook.metadata.get("language_info", {}).get("name")
     if language not in (None, "python"):
-        return [
-            Problem(
-                "kernel",
-                f"The notebook's kernel is for {language}.",
-                "Choose Kernel > Change Kernel > Python 3 and run all cells once more.",
-                mended=True,
-            )
-        ]
+        text = f"The notebook's kernel is for {language}."
+        ending = "Choose Kernel > Change Kernel > Python 3 and run all cells once more."
+        return [Problem("kernel", text, ending, mended=True)]
     if actual.get("name") == expected.get("name"):
         return []
-    return [
-        Problem(
-            "kernel",
-            f"The notebook asks for the kernel {actual.get('name', 'of no name')!r}; the grader "
-            f"uses {expected.get('name')!r}.",
-            "Nothing to do, if all you import is what the assignment imports.",
-            mended=True,
-            harmless=True,
-        )
-    ]
+    text = (
+        f"The notebook asks for the kernel {actual.get('name', 'of no name')!r}; the grader uses "
+    )
+    text += f"{expected.get('name')!r}."
+    ending = "Nothing to do, if all you import is what the assignment imports."
+    return [Problem("kernel", text, ending, mended=True, harmless=True)]

@@ -7,32 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from accelviz.course.autograde.assignments import Assignment
-from accelviz.course.autograde.words import clean
+from accelviz.course.autograde.common import clean
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with a submission.
+    """One thing that is wrong with a submission."""
 
-    Attributes
-    ----------
-    kind : str
-        `unreadable`, `unknown`, `name`, `format`, `kernel`, `duplicate`, `metadata`, `missing`,
-        `changed`, `order`, `size`, `syntax`, `blank`, `place` or `test`.
-    text : str
-        What was found, in one or two sentences.
-    repair : str
-        What the student does about it.
-    mended : bool
-        The repaired copy is free of it.
-    harmless : bool
-        It costs no points.
-    """
-
+    #: `unreadable`, `unknown`, `name`, `format`, `kernel`, `duplicate`, `metadata`, `missing`,
+    #: `changed`, `order`, `size`, `syntax`, `blank`, `place` or `test`.
     kind: str
+    #: What was found, in one or two sentences, and what the student does about it.
     text: str
     repair: str
+    #: The repaired copy is free of it.
     mended: bool = False
+    #: It costs no points.
     harmless: bool = False
 
     def __post_init__(self) -> None:
@@ -46,22 +36,13 @@ class Problem:
 
 @dataclass(frozen=True)
 class Checked:
-    """A submission, examined.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    assignment : Assignment or None
-        What it answers, as far as it could be told.
-    problems : tuple of Problem
-    notebook : NotebookNode or None
-        The repaired notebook; None if there is no grading it.
-    """
+    """A submission, examined."""
 
     path: Path
+    #: What it answers, as far as it could be told.
     assignment: Assignment | None
     problems: tuple[Problem, ...]
+    #: The repaired notebook; None if there is no grading it.
     notebook: Any = None
 
     @property

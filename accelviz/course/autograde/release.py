@@ -6,7 +6,6 @@ import secrets
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from accelviz.course.autograde.assignments import (
     Assignment,
@@ -15,8 +14,8 @@ from accelviz.course.autograde.assignments import (
     find_assignments,
     read_notebook,
 )
+from accelviz.course.autograde.common import need
 from accelviz.course.autograde.folder import CONFIGURATION, Course
-from accelviz.course.autograde.needs import need
 from accelviz.errors import ArgumentError
 
 #: What must not be found in a release.
@@ -30,7 +29,7 @@ def release(
     fresh: bool = False,
     shipped: Path | None = None,
 ) -> dict[str, str]:
-    """Make or renew a course folder.
+    """Make or renew a course folder; return what was done, by assignment.
 
     Parameters
     ----------
@@ -44,17 +43,10 @@ def release(
     shipped : Path, optional
         The folder to take the sources from, if not accelviz's own.
 
-    Returns
-    -------
-    dict of str to str
-        What was done, by assignment.
-
     Raises
     ------
     ArgumentError
         If there is no such assignment, or nbgrader refuses the folder or the source.
-    DeviceUnavailable
-        If nbgrader is not installed.
     """
     need("nbgrader", "course")
     course = Course(root)
@@ -74,20 +66,14 @@ def release(
         source = course.step("source", ".", assignment.name)
         keeps_source = source.exists() and not fresh
         if not keeps_source and assignment.folder != source:
-            _replace(source, assignment.folder)
+            shutil.rmtree(source, ignore_errors=True)
+            ignored = shutil.ignore_patterns(".*", "__pycache__")
+            shutil.copytree(assignment.folder, source, ignore=ignored)
         _generate(course, assignment.name)
-        done[assignment.name] = "released" + (
-            " from the source that was there" if keeps_source else ""
-        )
+        ending = " from the source that was there" if keeps_source else ""
+        done[assignment.name] = f"released{ending}"
     course.step("submitted").mkdir(exist_ok=True)
     return done
-
-
-def _replace(target: Path, source: Path) -> None:
-    if target.exists():
-        shutil.rmtree(target)
-    ignored = shutil.ignore_patterns(".*", "__pycache__")
-    shutil.copytree(source, target, ignore=ignored)
 
 
 def _generate(course: Course, name: str) -> None:
@@ -97,36 +83,24 @@ def _generate(course: Course, name: str) -> None:
     configuration = course.configuration(name)
     configuration.CourseDirectory.release_directory = ".release"
     configuration.GenerateAssignment.force = True
-    folder = course.step(".release", ".", name)
+    folder, target = (course.step(step, ".", name) for step in (".release", "release"))
     try:
         problem = course.run(GenerateAssignment, configuration)
+        expected = "a notebook in nbgrader's source format"
+        if "submissions associated" in problem:
+            problem = "its cells changed, and the gradebook has submissions of it already"
+            expected = "the cells and grade ids as they were, or a new course folder"
+        if not problem:
+            text = "\n".join(cell.source for cell in read_notebook(folder / f"{name}.ipynb").cells)
+            for secret in (secret for secret in _SECRETS if secret in text):
+                problem = f"the release would show a line with {secret!r}"
+                expected = (
+                    "each BEGIN with its END, in a cell that nbgrader knows as solution or test"
+                )
         if problem:
-            raise ArgumentError(f"source/{name}", *_explained(problem))
-        _look_for_secrets(read_notebook(folder / f"{name}.ipynb"), name)
-        target = course.step("release", ".", name)
-        if target.exists():
-            shutil.rmtree(target)
+            raise ArgumentError(f"source/{name}", problem, expected)
+        shutil.rmtree(target, ignore_errors=True)
         target.parent.mkdir(parents=True, exist_ok=True)
         folder.rename(target)
     finally:
         shutil.rmtree(course.root / ".release", ignore_errors=True)
-
-
-def _explained(problem: str) -> tuple[str, str]:
-    if "submissions associated" in problem:
-        return (
-            "its cells changed, and the gradebook has submissions of it already",
-            "the cells and grade ids as they were, or a new course folder",
-        )
-    return problem, "a notebook in nbgrader's source format"
-
-
-def _look_for_secrets(notebook: Any, name: str) -> None:
-    for cell in notebook.cells:
-        for secret in _SECRETS:
-            if secret in cell.source:
-                raise ArgumentError(
-                    f"source/{name}",
-                    f"the release would show a line with {secret!r}",
-                    "each BEGIN with its END, in a cell that nbgrader knows as solution or test",
-                )

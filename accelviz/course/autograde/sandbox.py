@@ -11,7 +11,6 @@ import os
 import shutil
 import tempfile
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,31 +35,6 @@ _MARGIN = 120.0
 _compiling = threading.Lock()
 
 
-@dataclass
-class CellRun:
-    """What became of a code cell.
-
-    Attributes
-    ----------
-    index : int
-        The cell's index in the notebook.
-    question : str
-        Its grade id; "" for a cell of the student's own.
-    seconds : float
-        Wall-clock time it took.
-    problem : str
-        What went wrong, "" if nothing.
-    raised : bool
-        The problem is an exception that the cell raised, as a failed test does.
-    """
-
-    index: int
-    question: str
-    seconds: float
-    problem: str
-    raised: bool = False
-
-
 def run(
     notebook: Any,
     limits: Limits,
@@ -70,7 +44,7 @@ def run(
     library: Path | None = None,
     hidden: tuple[str, ...] = (),
     last_test: str = "",
-) -> tuple[list[CellRun], Ran]:
+) -> tuple[list[Ran], Ran]:
     """Run a notebook; its cells receive their outputs, and tests the points that they gave.
 
     Parameters
@@ -91,10 +65,8 @@ def run(
 
     Returns
     -------
-    list of CellRun
-        One for each code cell that is not empty, in order.
-    Ran
-        What became of `last_test`.
+    list of Ran, Ran
+        One for each code cell that is not empty, in order; what became of `last_test`.
 
     Raises
     ------
@@ -102,11 +74,12 @@ def run(
         If a submission's process does not even start.
     """
     require_border()
-    indices = [index for index, cell in enumerate(notebook.cells) if _runs(cell)]
-    cells = [Cell(_kind(notebook.cells[index]), notebook.cells[index].source) for index in indices]
-    for number, cell in enumerate(cells):
-        if len(cell.source) > MOST_LETTERS:
-            cells[number] = Cell(cell.kind, f"raise ValueError('more than {MOST_LETTERS} letters')")
+    code = [
+        (index, cell)
+        for index, cell in enumerate(notebook.cells)
+        if cell.cell_type == "code" and cell.source.strip()
+    ]
+    cells = [Cell(_kind(cell), _limited(cell.source)) for _, cell in code]
     cells.append(Cell("test", last_test))
     tests = "\n".join(cell.source for cell in cells if cell.kind == "test")
     with tempfile.TemporaryDirectory(prefix="grade-", ignore_cleanup_errors=True) as scratch:
@@ -115,15 +88,9 @@ def run(
         (handed_in / "work").mkdir()
         if folder is not None:
             copy_files(folder, handed_in / "work")
+        bare = any(name in tests for name in _ANSWERED)
         task = Task(
-            tuple(cells),
-            limits,
-            handed_in,
-            hidden,
-            str(cache),
-            seed,
-            str(library or ""),
-            any(name in tests for name in _ANSWERED),
+            tuple(cells), limits, handed_in, hidden, bare, str(cache), seed, str(library or "")
         )
         try:
             results = apart(judged, task, seconds=limits.seconds + _MARGIN)
@@ -131,19 +98,17 @@ def run(
             problem = f"not graded: it had used its {limits.seconds:g} s"
             output = error_output("NotGraded", problem)
             results = [Ran(problem=problem, outputs=[output]) for _ in cells]
+        except DeviceUnavailable:
+            raise
         except RuntimeError as error:
-            if isinstance(error, DeviceUnavailable):
-                raise
             raise DeviceUnavailable("sandbox", str(error), "allow more memory") from error
     last = results.pop()
-    runs = []
-    for index, ran in zip(indices, results, strict=True):
-        cell = notebook.cells[index]
+    for (index, cell), ran in zip(code, results, strict=True):
+        ran.index, ran.question = index, question_of(cell)
         cell.outputs, cell.execution_count = list(map(nbformat.from_dict, ran.outputs)), None
         if is_locked(cell) and _kind(cell) == "test" and not ran.problem:
             ran.problem = show_points(cell, ran.value)
-        runs.append(CellRun(index, question_of(cell), ran.seconds, ran.problem, ran.raised))
-    return runs, last
+    return results, last
 
 
 def _fill_caches(submission: Path, tests: Path, *, emulator: bool) -> None:
@@ -161,8 +126,10 @@ def _fill_caches(submission: Path, tests: Path, *, emulator: bool) -> None:
             (tests / "emulator" / header.name).symlink_to(header)
 
 
-def _runs(cell: Any) -> bool:
-    return cell.cell_type == "code" and bool(cell.source.strip())
+def _limited(source: str) -> str:
+    if len(source) > MOST_LETTERS:
+        return f"raise ValueError('more than {MOST_LETTERS} letters')"
+    return source
 
 
 def _kind(cell: Any) -> str:

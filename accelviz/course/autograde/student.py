@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import importlib
 import io
 import shutil
 import signal
 import sys
-from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -24,11 +22,12 @@ from traitlets import Type
 from traitlets.config import Config
 
 from accelviz.course.autograde.border import GIVEN, WORK
+from accelviz.course.autograde.common import named
 from accelviz.course.autograde.wire import decode, encode, receive, send
 
 
 class Outputs:
-    """What a cell has shown so far, up to a limit."""
+    """What a cell has shown so far, up to a limit of bytes."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -39,18 +38,17 @@ class Outputs:
         self.items: list[dict[str, Any]] = []
         self.left = self.most
 
-    def add(self, output: dict[str, Any]) -> None:
+    def add(self, kind: str, **fields: Any) -> None:
         """Keep an output, if there is room for it."""
-        size = len(str(output))
+        output = {"output_type": kind, **fields}
         if self.left < 0:
             return
-        self.left -= size
+        self.left -= len(str(output))
         if self.left < 0:
             text = f"\n(more than {self.most:,} bytes; the rest is dropped)\n"
             output = {"output_type": "stream", "name": "stdout", "text": text}
         last = self.items[-1] if self.items else {}
-        same = output["output_type"] == "stream" and last.get("name") == output["name"]
-        if same and last["output_type"] == "stream":
+        if "text" in output and last.get("name") == output["name"]:
             last["text"] += output["text"]
         else:
             self.items.append(output)
@@ -62,7 +60,7 @@ class _Stream(io.TextIOBase):
 
     def write(self, text: str) -> int:
         if text:
-            self._outputs.add({"output_type": "stream", "name": self._name, "text": str(text)})
+            self._outputs.add("stream", name=self._name, text=str(text))
         return len(text)
 
     def writable(self) -> bool:
@@ -70,14 +68,13 @@ class _Stream(io.TextIOBase):
 
 
 class _Hook(DisplayHook):
+    shell: Shell
+
     def write_output_prompt(self) -> None:
         pass
 
-    shell: Shell
-
     def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
-        output = {"output_type": "execute_result", "data": format_dict, "metadata": md_dict or {}}
-        self.shell.outputs.add(output)
+        self.shell.outputs.add("execute_result", data=format_dict, metadata=md_dict or {})
 
     def finish_displayhook(self) -> None:
         pass
@@ -85,8 +82,7 @@ class _Hook(DisplayHook):
 
 class _Publisher(DisplayPublisher):
     def publish(self, data: Any, metadata: Any = None, *args: Any, **options: Any) -> None:
-        output = {"output_type": "display_data", "data": data, "metadata": metadata or {}}
-        self.shell.outputs.add(output)
+        self.shell.outputs.add("display_data", data=data, metadata=metadata or {})
 
     def clear_output(self, wait: bool = False) -> None:
         self.shell.outputs.items.clear()
@@ -130,18 +126,15 @@ class Shell(InteractiveShell):
 
     def _run_all(self, source: str) -> None:
         """Run a cell; where it asks for what is not there while it is graded, go on below that."""
-        done = self.run_cell(source, store_history=True)
-        frame = done.error_in_exec and done.error_in_exec.__traceback__
-        if type(done.error_in_exec).__name__ != "NotYours":
+        error = self.run_cell(source, store_history=True).error_in_exec
+        if type(error).__name__ != "NotYours":
             return
+        frame = error.__traceback__
         while frame and not frame.tb_frame.f_code.co_filename.startswith("<ipython"):
             frame = frame.tb_next
-        text = self.transform_cell(source)
-        places = [
-            (statement.lineno, statement.end_lineno or 0) for statement in ast.parse(text).body
-        ]
-        last = max((end for start, end in places if frame and start <= frame.tb_lineno), default=0)
-        if last and (rest := "\n".join(text.split("\n")[last:])).strip():
+        text, line = self.transform_cell(source), frame.tb_lineno if frame else 0
+        begun = [item.end_lineno or 0 for item in ast.parse(text).body if item.lineno <= line]
+        if begun and (rest := "\n".join(text.split("\n")[max(begun) :])).strip():
             self._run_all(rest)
 
 
@@ -165,12 +158,7 @@ def main(descriptor: int, most_output: int) -> None:
 
 
 class Answers:
-    """What a shell's namespace answers.
-
-    Parameters
-    ----------
-    shell : Shell
-    """
+    """What a shell's namespace answers."""
 
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
@@ -186,26 +174,22 @@ class Answers:
             with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
                 return {"value": encode(self._value(message), self._handle)}
         except BaseException as error:
-            try:
+            text = ""
+            with contextlib.suppress(Exception):
                 text = str(error)[:5000]
-            except Exception:
-                text = ""
             return {"error": [type(error).__name__[:100], text]}
 
     def _value(self, message: dict[str, Any]) -> Any:
-        name, data = message["do"], message.get("arguments")
-        arguments, options = decode(data, self._held.__getitem__) if data else ((), {})
-        if name == "get":
-            space = self.shell.user_ns
-            if message["name"] not in space:
-                raise NameError(f"name {message['name']!r} is not defined")
-            return space[message["name"]]
-        if name == "call":
-            return self._held[message["handle"]](*arguments, **options)
-        if name == "attribute":
-            return getattr(self._held[message["handle"]], message["name"])
-        module, _, function = message["function"].partition(":")
-        return _find(module, function)(*arguments, **options)
+        kind, name, space = message["do"], message.get("name", ""), self.shell.user_ns
+        if kind == "get":
+            if name not in space:
+                raise NameError(f"name {name!r} is not defined")
+            return space[name]
+        if kind == "attribute":
+            return getattr(self._held[message["handle"]], name)
+        arguments, options = decode(message["arguments"], self._held.__getitem__)
+        function = self._held[message["handle"]] if kind == "call" else named(message["function"])
+        return function(*arguments, **options)
 
     def _handle(self, value: Any) -> int:
         for number, known in enumerate(self._held):
@@ -213,8 +197,3 @@ class Answers:
                 return number
         self._held.append(value)
         return len(self._held) - 1
-
-
-def _find(module: str, function: str) -> Callable[..., Any]:
-    named: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return named

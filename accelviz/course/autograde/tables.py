@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from accelviz.course.autograde.words import clean
+from accelviz.course.autograde.common import clean
 from accelviz.files import written_whole
 
 
@@ -24,9 +24,11 @@ class Row(NamedTuple):
     problem: str = ""
 
 
+_KEYS = ["student", "assignment"]
 #: Columns of the table of grades.
-COLUMNS = ("student", "assignment", *Row._fields)
-_WORDS = frozenset(("student", "assignment", "question", "problem", "scheme", "graph"))
+COLUMNS = (*_KEYS, *Row._fields)
+_NUMBERS = ("points", "max", "seconds")
+_WORDS = (*_KEYS, "question", "problem", "scheme", "graph")
 #: Where a cell begins for a spreadsheet that takes ; for the end of one, too.
 _FORMULA = re.compile(r"(^|;\s*)(?=[=+\-@])")
 _SAFE = re.compile(r"(^|;\s*)'(?=[=+\-@])")
@@ -36,22 +38,14 @@ BY_HAND = "to be graded by hand"
 
 @dataclass
 class Graded:
-    """What came of a submission.
-
-    Attributes
-    ----------
-    student, assignment : str
-    rows : list of Row
-    remarks : list of str
-        What an instructor may want to know beside failed tests.
-    set_aside : str
-        Why it was not graded, "" if it was.
-    """
+    """What came of a submission."""
 
     student: str
     assignment: str
     rows: list[Row] = field(default_factory=list)
+    #: What an instructor may want to know beside failed tests.
     remarks: list[str] = field(default_factory=list)
+    #: Why it was not graded, "" if it was.
     set_aside: str = ""
 
 
@@ -66,56 +60,39 @@ def table(submissions: Sequence[Graded]) -> pd.DataFrame:
         for row in [*graded.rows, *([Row("", problem=graded.set_aside)] * bool(graded.set_aside))]
     ]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    numbers = dict.fromkeys(("points", "max", "seconds"), "float64")
-    return frame.astype(numbers).round({"seconds": 2})
+    return frame.astype(dict.fromkeys(_NUMBERS, "float64")).round({"seconds": 2})
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write a table of grades whole, with no text in it that a spreadsheet takes for a formula."""
     safe = frame.copy()
-    for name in _WORDS.intersection(frame.columns):
+    for name in frame.columns.intersection(_WORDS):
         safe[name] = [_FORMULA.sub(r"\1'", clean(text)) for text in frame[name].fillna("")]
     with written_whole(path) as temporary:
         safe.to_csv(temporary, index=False)
 
 
 def totals(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each submission, those set aside included.
+    """Return a row for each submission of a table of grades, those set aside included.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        With the columns `COLUMNS`.
-
-    Returns
-    -------
-    DataFrame
-        `student`, `assignment`, `points`, `max`, `by_hand` (points that nobody has given yet, which
-        are not among the points) and `problem`.
+    `student`, `assignment`, `points`, `max`, `by_hand` (points that nobody has given yet, which are
+    not among the points) and `problem`.
     """
-    rows = []
-    for (student, assignment), rows_of_submission in frame.groupby(
-        ["student", "assignment"], sort=False
-    ):
-        graded, pending = (
-            rows_of_submission["max"].notna(),
-            rows_of_submission["problem"] == BY_HAND,
-        )
-        told = rows_of_submission.loc[rows_of_submission["question"] == "", "problem"]
-        numbers = (
-            rows_of_submission["points"].sum() if graded.any() else None,
-            rows_of_submission["max"].sum(),
-        )
-        by_hand = rows_of_submission.loc[pending, "max"].sum()
-        rows.append((student, assignment, *numbers, by_hand, "; ".join(told)))
-    names = ["student", "assignment", "points", "max", "by_hand", "problem"]
-    return pd.DataFrame(rows, columns=names)
+    frame = frame.assign(
+        by_hand=frame["max"].where(frame["problem"] == BY_HAND, 0.0),
+        problem=frame["problem"].where(frame["question"] == "", ""),
+    )
+    groups = frame.groupby(_KEYS, sort=False, as_index=False)
+    rules = dict.fromkeys(("points", "max", "by_hand"), "sum")
+    sums = groups.agg({**rules, "problem": lambda told: "; ".join(filter(None, told))})
+    sums["points"] = sums["points"].where(groups["max"].count()["max"] > 0)
+    return sums
 
 
 def read_table(path: Path) -> pd.DataFrame:
     """Read a table of grades back; an empty one if there is none."""
-    words = dict.fromkeys(("student", "assignment", "question", "problem"), str)
-    missing = {name: [""] for name in COLUMNS if name not in words}
+    words = {name: str for name in COLUMNS if name not in _NUMBERS}
+    missing = {name: [""] for name in _NUMBERS}
     try:
         frame = pd.read_csv(path, dtype=words, keep_default_na=False, na_values=missing)
     except (OSError, ValueError):
@@ -128,15 +105,8 @@ def read_table(path: Path) -> pd.DataFrame:
 
 
 def merged(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of grades with the submissions of another one in place of its own.
-
-    Parameters
-    ----------
-    old, new : DataFrame
-        With the columns `COLUMNS`.
-    """
-    keys = ["student", "assignment"]
-    graded = pd.MultiIndex.from_frame(new[keys])
-    others = old[~pd.MultiIndex.from_frame(old[keys]).isin(graded)]
+    """Return a table of grades with the submissions of another one in place of its own."""
+    graded = pd.MultiIndex.from_frame(new[_KEYS])
+    others = old[~pd.MultiIndex.from_frame(old[_KEYS]).isin(graded)]
     both = pd.concat([others, new], ignore_index=True) if len(others) else new
-    return both.sort_values(keys, kind="stable", ignore_index=True)
+    return both.sort_values(_KEYS, kind="stable", ignore_index=True)

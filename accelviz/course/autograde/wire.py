@@ -17,7 +17,6 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 #: The longest message that is read, in bytes.
 MOST_BYTES = 1 << 28
@@ -25,6 +24,7 @@ MOST_BYTES = 1 << 28
 MOST_OF_A_CELL = 8 << 20
 #: Kinds of NumPy's types that are plain numbers.
 _NUMBERS = "biuf"
+_SEQUENCES: dict[str, Any] = {"tuple": tuple, "list": list, "set": set}
 #: Why there is no answer.
 DIED = "the submission's process died (a crash, or out of memory)"
 
@@ -55,12 +55,7 @@ def deadline(seconds: float | None) -> Iterator[None]:
 def send(connection: Connection, message: Any, seconds: float | None = None) -> None:
     """Send what JSON can hold.
 
-    Raises
-    ------
-    Lost
-        If the other side is gone.
-    TimeoutError
-        If the other side has not taken all of it after `seconds`.
+    Lost if the other side is gone, TimeoutError if it has not taken all of it after `seconds`.
     """
     try:
         with deadline(seconds):
@@ -74,125 +69,87 @@ def send(connection: Connection, message: Any, seconds: float | None = None) -> 
 def receive(connection: Connection, seconds: float | None = None, most: int = MOST_BYTES) -> Any:
     """Receive a message.
 
-    Raises
-    ------
-    Lost
-        If the other side is gone, or sends what is too long or no JSON.
-    TimeoutError
-        If all of it is not there after `seconds`.
+    Lost if the other side is gone, or sends what is longer than `most` bytes or no JSON;
+    TimeoutError if all of it is not there after `seconds`.
     """
     try:
         with deadline(seconds):
-            data = connection.recv_bytes(most)
+            return json.loads(connection.recv_bytes(most))
     except TimeoutError:
         raise
-    except EOFError as error:
-        raise Lost(DIED) from error
-    except OSError as error:
+    except (EOFError, OSError) as error:
         long = "bad message length" in str(error)
         raise Lost(f"an answer is larger than {most >> 20} MiB" if long else DIED) from error
-    try:
-        return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise Lost("an answer is no plain data") from error
 
 
 def encode(value: Any, handle: Callable[[Any], Any]) -> Any:
-    """Turn a value into what JSON can hold.
-
-    Parameters
-    ----------
-    value : object
-    handle : callable
-        Turns what is no plain data into something that JSON can hold.
-    """
+    """Turn a value into what JSON can hold; `handle` does so with what is no plain data."""
     if isinstance(value, str):
         return str(value)
-    if value is None or isinstance(value, bool):
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _NUMBERS:
+        shape = list(value.shape) if isinstance(value, np.ndarray) else None
+        return {"numbers": [value.dtype.str, shape, _text(value.tobytes())]}
+    if value is None or isinstance(value, bool | int | float):
         return value
-    if isinstance(value, np.generic) and value.dtype.kind in _NUMBERS:
-        return {"scalar": [value.dtype.str, _text(value.tobytes())]}
-    if isinstance(value, int | float):
-        return value
-    if isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS:
-        plain = np.ascontiguousarray(value)
-        return {"array": [plain.dtype.str, list(value.shape), _text(plain.tobytes())]}
     if isinstance(value, np.ndarray):
         return {"list": [encode(item, handle) for item in value.tolist()]}
     if isinstance(value, bytes):
         return {"bytes": _text(value)}
-    for kind, name in ((tuple, "tuple"), (list | range, "list"), (set | frozenset, "set")):
-        if isinstance(value, kind):
+    for kinds, name in ((tuple, "tuple"), (list | range, "list"), (set | frozenset, "set")):
+        if isinstance(value, kinds):
             return {name: [encode(item, handle) for item in value]}
     if isinstance(value, dict):
         return {"dict": [[encode(item, handle) for item in pair] for pair in value.items()]}
     pandas = sys.modules.get("pandas")  # without which there is no table
     if pandas is not None and isinstance(value, pandas.DataFrame):
-        columns = [encode(value[name].to_numpy(), handle) for name in value.columns]
-        return {"table": [[str(name) for name in value.columns], columns]}
+        columns = {str(name): value[name].to_numpy() for name in value.columns}
+        return {"table": encode(columns, handle)}
     return {"handle": handle(value)}
 
 
 def decode(tree: Any, handle: Callable[[Any], Any]) -> Any:
-    """Turn a message back into a value.
+    """Turn a message from `receive` back into a value; Lost if it is not what `encode` makes.
 
-    Parameters
-    ----------
-    tree : object
-        From `receive`.
-    handle : callable
-        Finds what a handle stands for.
-
-    Raises
-    ------
-    Lost
-        If it is not what `encode` makes.
+    `handle` finds what a handle stands for.
     """
     try:
         return _decoded(tree, handle)
-    except Lost:
-        raise
-    except (TypeError, ValueError, KeyError, RecursionError, MemoryError) as error:
-        raise Lost("an answer is no plain data") from error
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError, MemoryError) as bad:
+        raise Lost("an answer is no plain data") from bad
 
 
 def _decoded(tree: Any, handle: Callable[[Any], Any]) -> Any:
     if tree is None or isinstance(tree, bool | int | float | str):
         return tree
     ((name, inside),) = tree.items()
-    if name == "scalar":
-        kind, data = inside
-        return _array(kind, [], data)[()]
-    if name == "array":
-        return _array(*inside)
+    if name == "numbers":
+        return _numbers(*inside)
     if name == "bytes":
         return base64.b64decode(inside)
-    if name in ("tuple", "list", "set"):
-        return {"tuple": tuple, "list": list, "set": set}[name](
-            _decoded(item, handle) for item in inside
-        )
+    if name in _SEQUENCES:
+        return _SEQUENCES[name](_decoded(item, handle) for item in inside)
     if name == "dict":
         return {_decoded(key, handle): _decoded(value, handle) for key, value in inside}
     if name == "table":
-        names, columns = inside
-        values = [_decoded(column, handle) for column in columns]
         import pandas as pd
 
-        return pd.DataFrame(dict(zip(map(str, names), values, strict=True)))
+        return pd.DataFrame(_decoded(inside, handle))
     if name == "handle":
         return handle(inside)
     raise ValueError(name)
 
 
-def _array(kind: str, shape: list[int], data: str) -> npt.NDArray[Any]:
-    dtype = np.dtype(str(kind))
-    if dtype.kind not in _NUMBERS:
+def _numbers(kind: str, shape: list[int] | None, data: str) -> Any:
+    dtype, raw = np.dtype(str(kind)), base64.b64decode(data)
+    sides = [int(side) for side in shape or ()]
+    if dtype.kind not in _NUMBERS or min(sides, default=0) < 0:
         raise ValueError(kind)
-    raw = base64.b64decode(data)
-    sides = [int(side) for side in shape]
-    if min(sides, default=0) < 0 or math.prod(sides) * dtype.itemsize != len(raw):
+    if math.prod(sides) * dtype.itemsize != len(raw):
         raise ValueError(shape)
-    return np.frombuffer(raw, dtype).reshape(sides).copy()
+    array = np.frombuffer(raw, dtype).reshape(sides).copy()
+    return array[()] if shape is None else array
 
 
 def _text(data: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -32,21 +33,18 @@ def pattern(pattern: Callable[..., Any], settings: Iterable[tuple[int, int]] = (
     AssertionError
         Naming the first degree that has another pattern.
     """
-    for warps, nonzeros in settings:
-        setting = BlockSetting(warps, nonzeros)
-        degrees = np.arange(1, setting.deg_bound + 1)
-        expected = np.stack(setting.pattern(degrees), axis=1).tolist()
-        with case(f"max_block_warps={warps}, max_warp_nzs={nonzeros}"):
-            cases = [(degree, warps, nonzeros) for degree in degrees.tolist()]
-            results = call_each(pattern, cases)
-            for degree, pattern_expected, result in zip(
-                degrees.tolist(), expected, results, strict=True
-            ):
-                numbers = whole("the pattern", result)
+    for setting in itertools.starmap(BlockSetting, settings):
+        warps, nonzeros = setting.max_block_warps, setting.max_warp_nzs
+        with case(_setting(setting)):
+            degrees = range(1, setting.deg_bound + 1)
+            results = call_each(pattern, [(degree, warps, nonzeros) for degree in degrees])
+            expected = np.stack(setting.pattern(np.array(degrees)), axis=1).tolist()
+            for degree, numbers, result in zip(degrees, expected, results, strict=True):
+                actual = whole("the pattern", result)
                 require(
-                    numbers == pattern_expected,
-                    f"the pattern of degree {degree} is {tuple(numbers)}, and should be "
-                    f"{tuple(pattern_expected)}",
+                    actual == numbers,
+                    f"the pattern of degree {degree} is {tuple(actual)}, and should be "
+                    f"{tuple(numbers)}",
                 )
 
 
@@ -93,11 +91,8 @@ def partition(partition: Callable[..., Any], cases: Mapping[str, hidden.SortedRo
         Saying what the blocks do to the nonzeros, and the first block that differs.
     """
     for name, rows in cases.items():
-        setting = rows.setting
-        with case(f"{name}, {_setting(setting)}"):
-            arguments = (rows.degrees, setting.max_block_warps, setting.max_warp_nzs)
-            (blocks,) = call_each(partition, [arguments])
-            actual = np.asarray(blocks)
+        with case(f"{name}, {_setting(rows.setting)}"):
+            actual = np.asarray(_called(partition, rows.degrees, rows.setting))
             require(
                 actual.ndim == 2 and actual.shape[1] == 4 and actual.dtype == np.int32,
                 f"the metadata is of shape {actual.shape} and {actual.dtype}, and should be "
@@ -105,9 +100,8 @@ def partition(partition: Callable[..., Any], cases: Mapping[str, hidden.SortedRo
             )
             expected = _metadata(rows)
             if not np.array_equal(actual, expected):
-                raise AssertionError(
-                    f"{_difference(actual, expected)} {_consequence(actual, rows)}"
-                )
+                difference = _difference(actual, expected)
+                raise AssertionError(f"{difference} {_consequence(actual, rows)}")
 
 
 def decoded(decode: Callable[..., Any], cases: Mapping[str, hidden.SortedRows]) -> None:
@@ -128,29 +122,28 @@ def decoded(decode: Callable[..., Any], cases: Mapping[str, hidden.SortedRows]) 
         If the records do not cover each nonzero once.
     """
     for name, rows in cases.items():
-        setting = rows.setting
-        with case(f"{name}, {_setting(setting)}"):
+        with case(f"{name}, {_setting(rows.setting)}"):
             metadata = _metadata(rows)
             metadata.setflags(write=False)
-            arguments = (metadata, setting.max_block_warps, setting.max_warp_nzs)
-            (records,) = call_each(decode, [arguments])
+            records = _called(decode, metadata, rows.setting)
             table = np.asarray(records).reshape(-1, 5) if len(records) == 0 else np.array(records)
-            require(
-                table.ndim == 2 and table.shape[1] == 5,
-                f"the records have shape {table.shape}, and should have (records, 5)",
-            )
+            five = table.ndim == 2 and table.shape[1] == 5
+            require(five, f"the records have shape {table.shape}, and should have (records, 5)")
             numbers = table.astype(np.int64)
             require(np.array_equal(numbers, table), "some records have numbers that are not whole")
             _check_records(numbers, metadata, rows)
+
+
+def _called(function: Callable[..., Any], array: npt.NDArray[Any], setting: BlockSetting) -> Any:
+    (result,) = call_each(function, [(array, setting.max_block_warps, setting.max_warp_nzs)])
+    return result
 
 
 def _check_records(
     table: npt.NDArray[np.int64], metadata: npt.NDArray[np.int32], rows: hidden.SortedRows
 ) -> None:
     setting = rows.setting
-    check_cover(
-        [Workload(*table.T)], _pointers(rows.degrees), len(metadata), setting.max_block_warps
-    )
+    _check_cover(Workload(*table.T), metadata, rows)
     block, warp, row, _, count = table.T
     places = block * setting.max_block_warps + warp
     require(np.unique(places).size == places.size, "a warp of a block has several records")
@@ -163,10 +156,14 @@ def _check_records(
             f"should have 1 to {most[record]}"
         )
     reference = block_workload(metadata, setting)
-    pairs = {(int(b), int(r)) for b, r in zip(block, row, strict=True)}
-    expected = {(int(b), int(r)) for b, r in zip(reference.block, reference.row, strict=True)}
-    strange = sorted(pairs - expected)
+    expected = zip(reference.block.tolist(), reference.row.tolist(), strict=True)
+    strange = sorted({*zip(block.tolist(), row.tolist(), strict=True)} - {*expected})
     require(not strange, f"block and row {strange[:1]} do not belong together")
+
+
+def _check_cover(work: Workload, metadata: npt.NDArray[np.int32], rows: hidden.SortedRows) -> None:
+    pointers = _pointers(rows.degrees)
+    check_cover([work], pointers, len(metadata), rows.setting.max_block_warps)
 
 
 def _metadata(rows: hidden.SortedRows) -> npt.NDArray[np.int32]:
@@ -184,8 +181,8 @@ def _setting(setting: BlockSetting) -> str:
 def _difference(actual: npt.NDArray[np.int32], expected: npt.NDArray[np.int32]) -> str:
     both = min(len(actual), len(expected))
     different = np.flatnonzero((actual[:both] != expected[:both]).any(axis=1))
-    counted = f"{len(actual)} blocks where {len(expected)} are right"
     if not different.size:
+        counted = f"{len(actual)} blocks where {len(expected)} are right"
         return f"{counted}, the first {both} of them as they should be."
     block = int(different[0])
     return f"block {block} is {actual[block].tolist()}, and should be {expected[block].tolist()}."
@@ -193,10 +190,8 @@ def _difference(actual: npt.NDArray[np.int32], expected: npt.NDArray[np.int32]) 
 
 def _consequence(metadata: npt.NDArray[np.int32], rows: hidden.SortedRows) -> str:
     """Say what such blocks would do, which tells more than a number that differs."""
-    setting = rows.setting
     try:
-        work = block_workload(metadata, setting)
-        check_cover([work], _pointers(rows.degrees), len(metadata), setting.max_block_warps)
+        _check_cover(block_workload(metadata, rows.setting), metadata, rows)
     except PartitionError as error:
         return f"Carried out, they fail: {error}"
     return "Carried out, they cover each nonzero once, but are not the blocks of Algorithm 2."

@@ -56,13 +56,7 @@ def require(condition: Any, problem: str) -> None:
 
 
 def integers(name: str, value: Any, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Return what a student's function gave as int64, if it is integers of that shape.
-
-    Raises
-    ------
-    AssertionError
-        If it is not.
-    """
+    """Return what a student's function gave as int64, if it is integers of that shape."""
     array = np.asarray(value)
     require(array.shape == shape, f"{name} has shape {array.shape}, and should have {shape}")
     kind = array.dtype.kind
@@ -71,13 +65,7 @@ def integers(name: str, value: Any, shape: tuple[int, ...]) -> npt.NDArray[np.in
 
 
 def whole(name: str, values: Any) -> list[int]:
-    """Return a few numbers as int, which may be written as floats if they are whole.
-
-    Raises
-    ------
-    AssertionError
-        If one is not.
-    """
+    """Return a few numbers as int, which may be written as floats if they are whole."""
     numbers = list(values)
     for number in numbers:
         require(float(number).is_integer(), f"{name} has {number}, which is no whole number")
@@ -89,7 +77,7 @@ def same(name: str, value: Any, expected: npt.NDArray[Any]) -> None:
     array = integers(name, value, expected.shape)
     different = np.argwhere(array != expected)
     if different.size:
-        index = tuple(int(i) for i in different[0])
+        index = tuple(different[0].tolist())
         where = ", ".join(map(str, index))
         raise AssertionError(
             f"{name}[{where}] is {array[index]}, and should be {expected[index]} "
@@ -106,7 +94,7 @@ def multiplied(plan: Plan, ready: ReadyPlan, X: npt.NDArray[np.float32], oracle:
         Of an SpMM.
     ready : ReadyPlan
         The plan on the CPU or in the emulator.
-    X : array of float32, shape (n_senders, n_cols)
+    X : array of float32, shape (n_columns, n_cols)
     oracle : Oracle
         Of the same graph, and of features whose first columns are `X`.
 

@@ -27,7 +27,7 @@ def exported(
     -------
     dict
         `name`, `blocks`, `warps`, `zero_outputs`, `order` of the rows (or None), `metadata` (or
-        None), what `slice_workload` holds (`packed`), and the `plan` itself.
+        None), what `slice_workload` holds (`held`), and the `plan` itself.
 
     Raises
     ------
@@ -37,26 +37,26 @@ def exported(
     """
     graph = Graph(pointers, columns, values, tuple(shape), name)
     require(isinstance(strategy, Strategy), f"{strategy!r} is no object of a class of Strategy")
-    papers = [type(strategy_known) for strategy_known in REGISTRY]
     require(
-        not isinstance(strategy, tuple(papers)),
+        not isinstance(strategy, tuple(map(type, REGISTRY))),
         f"{type(strategy).__name__} is derived from a scheme that is there already",
     )
     named = isinstance(strategy.name, str) and strategy.name.strip()
     require(named, "the scheme has no name")
     plan = make_plan(graph, strategy, n_cols, operation=SPMM)
     require(isinstance(plan, Plan), f"build returns a {type(plan).__name__}, and should a Plan")
-    require(callable(plan.layout.slice_workload), "the plan has no slice_workload")
-    assert plan.layout.slice_workload is not None
+    slice_workload = plan.layout.slice_workload
+    require(callable(slice_workload), "the plan has no slice_workload")
+    assert slice_workload is not None
     same_pattern = plan.pattern is graph.pattern
     require(same_pattern, "the plan's pattern is not that of the graph that build was given")
     require(plan.n_cols == n_cols, f"the plan is for {plan.n_cols} columns instead of {n_cols}")
-    warps = plan.workers_per_block
+    warps, launched = plan.workers_per_block, plan.launch.warps_per_block
     require(
-        warps == plan.launch.warps_per_block,
-        f"blocks have {warps} warps, and should have {plan.launch.warps_per_block}, as launched",
+        warps == launched, f"blocks have {warps} warps, and should have {launched}, as launched"
     )
     _check_matrix(plan)
+    known = matrix(graph, plan.permutation, plan.layout.nonzero_order, plan.walked)
     return {
         "name": strategy.name,
         "blocks": int(plan.launch.n_blocks),
@@ -64,7 +64,7 @@ def exported(
         "zero_outputs": list(plan.zero_outputs),
         "order": None if plan.permutation is None else plan.permutation.order,
         "metadata": plan.metadata,
-        "held": packed(plan.layout.slice_workload, _known(graph, plan.permutation, plan)),
+        "held": packed(slice_workload, known),
         "plan": plan,
     }
 
@@ -76,7 +76,7 @@ def slices(held: bytes, graph_data: Any, order: Any, ranges: list[tuple[int, int
     ----------
     held : bytes
         From `exported`.
-    given : sequence
+    graph_data : sequence
         What `exported` was given of the graph.
     order : array or None
         Of the rows.
@@ -85,18 +85,12 @@ def slices(held: bytes, graph_data: Any, order: Any, ranges: list[tuple[int, int
     """
     pointers, columns, values, shape, name, _ = graph_data
     graph = Graph(pointers, columns, values, tuple(shape), name)
-    permutation = None if order is None else Permutation(order)
-    function = unpacked(held, _known(graph, permutation))
+    permutation, walked, nonzero_order = None, graph.pattern, None
+    if order is not None:
+        permutation = Permutation(order)
+        walked, nonzero_order = permutation.apply_to_pattern(graph.pattern)
+    function = unpacked(held, matrix(graph, permutation, nonzero_order, walked))
     return [table(function(start, stop)) for start, stop in ranges]
-
-
-def _known(graph: Graph, permutation: Permutation | None, plan: Plan | None = None) -> Any:
-    walked, order = graph.pattern, None
-    if plan is not None:
-        walked, order = plan.walked, plan.layout.nonzero_order
-    elif permutation is not None:
-        walked, order = permutation.apply_to_pattern(graph.pattern)
-    return matrix(graph, permutation, order, walked)
 
 
 def table(work: Any) -> Any:
@@ -106,8 +100,9 @@ def table(work: Any) -> Any:
 
 def _check_matrix(plan: Plan) -> None:
     """Require that the walked pattern be the graph's, its rows in the permutation's order."""
+    actual = plan.layout.nonzero_order
     if plan.permutation is None:
-        same = plan.walked is plan.pattern and plan.layout.nonzero_order is None
+        same = plan.walked is plan.pattern and actual is None
         require(same, "without a permutation, walked and nonzero_order are not to be given")
         return
     expected, order = plan.permutation.apply_to_pattern(plan.pattern)
@@ -116,7 +111,6 @@ def _check_matrix(plan: Plan) -> None:
             np.array_equal(getattr(expected, name), getattr(plan.walked, name)),
             f"the {name} of walked are not those of the pattern with its rows permuted",
         )
-    actual = plan.layout.nonzero_order
     require(
         actual is not None and np.array_equal(actual, order),
         "nonzero_order is not the one that apply_to_pattern gives beside the walked pattern",

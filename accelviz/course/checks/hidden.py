@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,17 +41,7 @@ def generator(seed: int) -> np.random.Generator:
 
 
 def degree_lists(seed: int) -> dict[str, Degrees]:
-    """Return degrees of rows in no order, by the name of what is special about them.
-
-    Parameters
-    ----------
-    seed : int
-
-    Returns
-    -------
-    dict of str to array of int32, shape (rows,)
-        Read-only.
-    """
+    """Return degrees of rows in no order, by the name of what is special; int32, read-only."""
     rng = generator(seed)
     hub = rng.integers(1, 6, _about(180, rng))
     hub[rng.integers(20, hub.size - 20)] = rng.integers(2_000, 4_000)
@@ -58,22 +49,21 @@ def degree_lists(seed: int) -> dict[str, Degrees]:
     empty[rng.random(empty.size) < 0.4] = 0
     empty[[0, -1]] = 0
     most, (equal, degree, one) = _about(40, rng), rng.integers(2, 60, 3)
-    return {
-        "random degrees": _frozen(rng.integers(0, most, _about(260, rng))),
-        "empty rows": _frozen(empty),
-        "a hub with more nonzeros than there are rows": _frozen(hub),
-        "degrees around deg_bound": _frozen(rng.permutation(np.repeat(CRITICAL_DEGREES, 3))),
-        "one degree only": _frozen(np.full(equal, degree)),
-        "one row": _frozen(np.array([one])),
-    }
+    return _all_frozen(
+        {
+            "random degrees": rng.integers(0, most, _about(260, rng)),
+            "empty rows": empty,
+            "a hub with more nonzeros than there are rows": hub,
+            "degrees around deg_bound": rng.permutation(np.repeat(CRITICAL_DEGREES, 3)),
+            "one degree only": np.full(equal, degree),
+            "one row": np.array([one]),
+        }
+    )
 
 
 def no_rows() -> dict[str, Degrees]:
     """Return the degrees of a matrix without rows, and of rows without nonzeros."""
-    return {
-        "no rows": _frozen(np.zeros(0)),
-        "no nonzeros": _frozen(np.zeros(9)),
-    }
+    return _all_frozen({"no rows": np.zeros(0), "no nonzeros": np.zeros(9)})
 
 
 def sized_degrees(rows: int, largest: int, seed: int) -> Degrees:
@@ -86,24 +76,20 @@ def sized_degrees(rows: int, largest: int, seed: int) -> Degrees:
 def orders(seed: int) -> dict[str, npt.NDArray[np.int32]]:
     """Return permutations that are not their own inverse; int32, read-only."""
     rng = generator(seed)
-    return {
-        "a random order": _frozen(rng.permutation(_about(211, rng))),
-        "a rotation": _frozen(np.roll(np.arange(_about(97, rng)), 1 + int(rng.integers(30)))),
-        "no rows": _frozen(np.zeros(0)),
-    }
+    return _all_frozen(
+        {
+            "a random order": rng.permutation(_about(211, rng)),
+            "a rotation": np.roll(np.arange(_about(97, rng)), 1 + int(rng.integers(30))),
+            "no rows": np.zeros(0),
+        }
+    )
 
 
 @dataclass(frozen=True)
 class SortedRows:
-    """Rows in ascending order of degree, and the setting they are to be partitioned with.
+    """Rows in ascending order of degree, and the setting they are to be partitioned with."""
 
-    Attributes
-    ----------
-    degrees : array of int32, shape (rows,)
-        Ascending, read-only.
-    setting : BlockSetting
-    """
-
+    #: int32, shape (rows,); ascending, read-only.
     degrees: Degrees
     setting: BlockSetting = field(default_factory=BlockSetting)
 
@@ -164,14 +150,7 @@ def full_blocks(seed: int) -> dict[str, SortedRows]:
 def settings(seed: int) -> list[tuple[int, int]]:
     """Return settings other than the published one: the smallest, a prime, and some at random.
 
-    Parameters
-    ----------
-    seed : int
-
-    Returns
-    -------
-    list of (int, int)
-        `max_block_warps` and `max_warp_nzs`.
+    Pairs of `max_block_warps` and `max_warp_nzs`.
     """
     rng = generator(seed)
     prime = int(rng.choice([5, 7, 11, 13, 17, 19, 23]))
@@ -205,25 +184,18 @@ def other_settings(seed: int) -> dict[str, SortedRows]:
     return cases
 
 
-def graph_of(degrees: Iterable[int], n_senders: int, rng: np.random.Generator, name: str) -> Graph:
+def graph_of(degrees: Iterable[int], n_columns: int, rng: np.random.Generator, name: str) -> Graph:
     """Make a graph whose rows have these degrees, with random columns and signed weights.
 
-    Parameters
-    ----------
-    degrees : iterable of int
-        Each at most `n_senders`.
-    n_senders : int
-        Columns of the matrix.
-    rng : numpy.random.Generator
-    name : str
+    The matrix has `n_columns` columns, at least as many as the largest degree.
     """
     degrees = [int(degree) for degree in degrees]
-    columns = [np.sort(rng.choice(n_senders, degree, replace=False)) for degree in degrees]
+    columns = [np.sort(rng.choice(n_columns, degree, replace=False)) for degree in degrees]
     return Graph(
         np.cumsum([0, *degrees], dtype=np.int64),
         np.concatenate([*columns, np.empty(0)]).astype(np.int32),
         rng.standard_normal(sum(degrees), dtype=np.float32),
-        (len(degrees), n_senders),
+        (len(degrees), n_columns),
         name,
     )
 
@@ -231,33 +203,22 @@ def graph_of(degrees: Iterable[int], n_senders: int, rng: np.random.Generator, n
 def graphs(seed: int, *only: str) -> dict[str, Graph]:
     """Return graphs of a few thousand nonzeros, by the name of what is special about them.
 
-    Parameters
-    ----------
-    seed : int
-    *only : str
-        Names of those that are wanted; all five, "ragged", "hub", "bounds", "even" and "tall", if
-        none is given.
-
-    Returns
-    -------
-    dict of str to Graph
-        None of them is symmetric, most are not square; weights are random and signed.
+    Those in `only`; all five, "ragged", "hub", "bounds", "even" and "tall", if none is given. None
+    of them is symmetric, most are not square; weights are random and signed.
     """
     rng = generator(seed)
     ragged = np.minimum(rng.pareto(1.1, _about(900, rng)) * 2 + 1, 250).astype(int)
     ragged[rng.random(ragged.size) < 0.15] = 0
     hub = rng.integers(0, 6, _about(500, rng))
     hub[rng.integers(100, 350)] = _about(3_000, rng)
-    counts = {0: 20, 1: 100, 2: 80, 3: 60, 5: 30}
-    counts = {degree: _about(number, rng) for degree, number in counts.items()}
-    counts |= dict.fromkeys(CRITICAL_DEGREES, 3)
+    counts = _counts({0: 20, 1: 100, 2: 80, 3: 60, 5: 30}, rng)
+    bounds = _repeated(counts | dict.fromkeys(CRITICAL_DEGREES, 3))
     even = rng.integers(3, 9, _about(1_203, rng))
-    lines = {0: 100, 1: 500, 2: 300, 9: 40, 40: 6}
-    tall = _repeated({degree: _about(number, rng) for degree, number in lines.items()})
+    tall = _repeated(_counts({0: 100, 1: 500, 2: 300, 9: 40, 40: 6}, rng))
     graphs_by_name = {
         "ragged": graph_of(ragged, _about(1_100, rng), rng, "ragged"),
         "hub": graph_of(hub, _about(4_500, rng), rng, "hub"),
-        "bounds": graph_of(rng.permutation(_repeated(counts)), 1_000, rng, "bounds"),
+        "bounds": graph_of(rng.permutation(bounds), 1_000, rng, "bounds"),
         "even": graph_of(even, even.size, rng, "even"),
         "tall": graph_of(rng.permutation(tall), 60, rng, "tall"),
     }
@@ -283,18 +244,10 @@ def corner_graphs(seed: int) -> dict[str, Graph]:
 def small_graphs(seed: int, *only: str) -> dict[str, Graph]:
     """Return graphs of at most a thousand nonzeros, for kernels that run thread by thread.
 
-    Parameters
-    ----------
-    seed : int
-    *only : str
-        Names of those that are wanted; all if none is given.
-
-    Returns
-    -------
-    dict of str to Graph
-        One difficulty each. "columns": none, for other numbers of columns; "empty rows": and runs
-        that do not fill the last block; "long rows": cut into runs, some of them in several blocks;
-        "wide": many more columns than rows; "tall": the opposite.
+    Those in `only`, all if none is given, with one difficulty each. "columns": none, for other
+    numbers of columns; "empty rows": and runs that do not fill the last block; "long rows": cut
+    into runs, some of them in several blocks; "wide": many more columns than rows; "tall": the
+    opposite.
     """
     rng = generator(seed)
     empty = rng.integers(1, 7, _about(41, rng))
@@ -319,6 +272,10 @@ def _about(number: int, rng: np.random.Generator) -> int:
     return int(rng.integers(number - number // 5, number + number // 5, endpoint=True))
 
 
+def _counts(counts: Mapping[int, int], rng: np.random.Generator) -> dict[int, int]:
+    return {degree: _about(number, rng) for degree, number in counts.items()}
+
+
 def _rows(counts: Mapping[int, int]) -> SortedRows:
     return SortedRows(_frozen(_repeated(dict(sorted(counts.items())))))
 
@@ -331,3 +288,7 @@ def _frozen(values: npt.NDArray[np.generic]) -> npt.NDArray[np.int32]:
     array = values.astype(np.int32)
     array.setflags(write=False)
     return array
+
+
+def _all_frozen(lists: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[np.int32]]:
+    return {name: _frozen(values) for name, values in lists.items()}

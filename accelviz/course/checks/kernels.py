@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from accelviz.analysis.traffic import traffic
@@ -201,10 +203,9 @@ def sectors(code: str, graph: Graph, n_cols: int = TRACED_COLUMNS) -> float:
     """
     counted, work = _traced(code, graph, n_cols)
     reads = counted[(counted["array"] == "X") & (counted["space"] == "global")]
-    count = int(reads["sectors"].sum())
-    block = np.repeat(work.block, work.nz_count)  # a block may share what it has read
-    pairs = np.unique(np.stack([block, graph.column_indices]), axis=1).shape[1]
-    _require_enough("sectors of X", count, pairs * n_cols * 4 // 32)
+    count, block = int(reads["sectors"].sum()), np.repeat(work.block, work.nz_count)
+    # a block may share what it has read
+    _require_enough("sectors of X", count, _pairs(block, graph.column_indices) * n_cols // 8)
     return float(count / (graph.nnz * n_cols / 32))
 
 
@@ -217,8 +218,7 @@ def updates(code: str, graph: Graph, n_cols: int = TRACED_COLUMNS) -> float:
     counted, work = _traced(code, graph, n_cols)
     writes = counted[(counted["array"] == "Y") & (counted["kind"] != "load")]
     count = int(writes["bytes"].sum()) // 4
-    pairs = np.unique(np.stack([work.block, work.row]), axis=1).shape[1]
-    _require_enough("updates of Y", count, pairs * n_cols)
+    _require_enough("updates of Y", count, _pairs(work.block, work.row) * n_cols)
     return float(count / (len(work) * n_cols))
 
 
@@ -237,37 +237,29 @@ def coalescing(code: str, graph: Graph, points: float) -> float:
     float
         0 to `points`, to two decimals.
     """
-    n_cols = _columns(graph)
-    multiplies(code, {graph.name: graph}, (n_cols,))
-    with case(f"{graph.name}, {n_cols} columns"):
-        count = sectors(code, graph, n_cols)
-    span = math.log(MOST_SECTORS / FEWEST_SECTORS)
-    return share_of(points, math.log(MOST_SECTORS / max(count, 1e-9)) / span)
+    return _earned(sectors, code, graph, points, FEWEST_SECTORS, MOST_SECTORS)
 
 
 def registers(code: str, graph: Graph, points: float) -> float:
-    """Return points for sums that are kept in registers, on a logarithmic scale.
+    """Return points for sums that are kept in registers: for few `updates`; see `coalescing`.
 
-    Parameters
-    ----------
-    code : str
-    graph : Graph
-        With more nonzeros than runs.
-    points : float
-        All of them for one update of Y for each warp and column, none for one for each nonzero.
-
-    Returns
-    -------
-    float
-        0 to `points`, to two decimals.
+    All of them are for one update of Y for each warp and column, none for one for each nonzero. The
+    graph has more nonzeros than runs.
     """
+    most = graph.nnz / int(runs_plan("", graph, 1).arrays["n_runs"])
+    require(most > 1, "the graph has no run of two nonzeros")
+    return _earned(updates, code, graph, points, 1, most)
+
+
+def _earned(
+    count: Callable[..., float], code: str, graph: Graph, points: float, fewest: float, most: float
+) -> float:
+    """Return points on a logarithmic scale, for a column count that no kernel knows beforehand."""
     n_cols = _columns(graph)
     multiplies(code, {graph.name: graph}, (n_cols,))
     with case(f"{graph.name}, {n_cols} columns"):
-        count = updates(code, graph, n_cols)
-    most = graph.nnz / int(runs_plan(code, graph, 1).arrays["n_runs"])
-    require(most > 1, "the graph has no run of two nonzeros")
-    return share_of(points, 1.0 - math.log(max(count, 1.0)) / math.log(most))
+        counted = max(count(code, graph, n_cols), 1e-9)
+    return share_of(points, math.log(most / counted) / math.log(most / fewest))
 
 
 def gpu_bonus(code: str, points: float) -> float:
@@ -292,9 +284,8 @@ def gpu_bonus(code: str, points: float) -> float:
         graph = random_weights(load_graph(TIMED_GRAPH), seed=1)
         X = features(graph.shape[1], TIMED_COLUMNS)
         oracle, cuda = Oracle(graph, X), find_device("cuda")
-        reference = make_plan(
-            graph, "gnnadvisor", TIMED_COLUMNS, ngs=RUN_NONZEROS, block_warps=BLOCK_WARPS
-        )
+        same: Any = {"ngs": RUN_NONZEROS, "block_warps": BLOCK_WARPS}
+        reference = make_plan(graph, "gnnadvisor", TIMED_COLUMNS, **same)
         try:
             yours = measure(runs_plan(code, graph, TIMED_COLUMNS), cuda, oracle, X, repeats=50)
             theirs = measure(reference, cuda, oracle, X, repeats=50)
@@ -305,7 +296,7 @@ def gpu_bonus(code: str, points: float) -> float:
 
 
 def _columns(graph: Graph) -> int:
-    """Draw a column count that no kernel knows beforehand: whole warps, whole sectors."""
+    """Draw a column count: whole warps, whole sectors."""
     return int(hidden.generator(graph.nnz).choice([96, 128, 160, 192]))
 
 
@@ -321,6 +312,11 @@ def _traced(code: str, graph: Graph, n_cols: int) -> tuple[pd.DataFrame, Workloa
         text = f"wrong result: {wrong} of {expected.size} elements of Y, while it is watched"
         raise KernelError(ENTRY, text, "a kernel cannot tell that it is watched on a GPU either")
     return counted, plan.workload()
+
+
+def _pairs(*columns: npt.ArrayLike) -> int:
+    """Count the different rows of some columns."""
+    return int(np.unique(np.stack(columns), axis=1).shape[1])
 
 
 def _require_enough(name: str, count: int, least: int) -> None:

@@ -21,59 +21,47 @@ CUTTING = ("merge_path", "gnnadvisor")
 
 @dataclass(frozen=True)
 class Metrics:
-    """What a scheme does to a graph; less is better in each of them.
+    """What a scheme does to a graph; less is better in each of them."""
 
-    Attributes
-    ----------
-    waiting : float
-        Share of warp time spent idle or waiting for the block's busiest warp (`idle_share`).
-    busiest_warp : float
-        Nonzeros of the busiest warp: nothing is faster than its slowest part.
-    metadata_bytes : float
-        Bytes of the plan's metadata; of a student's, those that `slice_workload` holds, if those
-        are more.
-    cut_parts : float
-        Parts of rows that are cut over blocks: for each column, as many atomic additions in global
-        memory.
-    """
-
+    #: Share of warp time spent idle or waiting for the block's busiest warp (`idle_share`).
     waiting: float
+    #: Nonzeros of the busiest warp: nothing is faster than its slowest part.
     busiest_warp: float
+    #: Bytes of the plan's metadata; of a student's, those that `slice_workload` holds, if those
+    #: are more.
     metadata_bytes: float
+    #: Parts of rows that are cut over blocks: for each column, as many atomic additions in global
+    #: memory.
     cut_parts: float
+
+
+def compared(plan: Plan, graph: Graph) -> tuple[Metrics, Metrics, Metrics, Metrics]:
+    """Return a plan's metrics, those that earn nothing and everything, and the shares earned."""
+    measures = (measured(plan), *bounds(graph))
+    return (*measures, shares(*measures))
 
 
 def bounds(graph: Graph) -> tuple[Metrics, Metrics]:
     """Return the metrics that earn nothing, and those that earn everything, for a graph."""
     row_split = measured(make_plan(graph, "graphblast", N_COLS))
-    accel_gcn = make_plan(graph, "accel_gcn", N_COLS)
-    published = measured(accel_gcn)
+    accel_gcn = measured(make_plan(graph, "accel_gcn", N_COLS))
     nothing = Metrics(
         row_split.waiting,
         max(row_split.busiest_warp, COARSE_WARP),
         make_plan(graph, "accel_gcn", N_COLS, partition="warp").metadata_bytes,
         max(measured(make_plan(graph, name, N_COLS)).cut_parts for name in CUTTING),
     )
-    full = Metrics(published.waiting, FINE_WARP, accel_gcn.metadata_bytes, published.cut_parts)
+    full = Metrics(accel_gcn.waiting, FINE_WARP, accel_gcn.metadata_bytes, accel_gcn.cut_parts)
     return nothing, full
 
 
 def shares(yours: Metrics, nothing: Metrics, full: Metrics) -> Metrics:
     """Return the share of the points that each metric earns, 0 to 1.
 
-    Parameters
-    ----------
-    yours : Metrics
-    none, full : Metrics
-        From `bounds`.
-
-    Returns
-    -------
-    Metrics
-        Linear between the bounds; of `busiest_warp`, between their logarithms. Where they leave
-        nothing to gain, `full` or less earns everything and more earns nothing. Little metadata and
-        few cuts are worth nothing where the warps wait instead: their shares are multiplied by that
-        of `waiting`.
+    It is linear between the `bounds`; of `busiest_warp`, between their logarithms. Where they leave
+    nothing to gain, `full` or less earns everything and more earns nothing. Little metadata and few
+    cuts are worth nothing where the warps wait instead: their shares are multiplied by that of
+    `waiting`.
     """
     waiting = _share(yours.waiting, nothing.waiting, full.waiting)
     return Metrics(
@@ -92,13 +80,10 @@ def _share(yours: float, nothing: float, full: float) -> float:
 
 def measured(plan: Plan) -> Metrics:
     """Count a plan's metrics from its workload."""
-    work = plan.workload()
-    counted = plan.statistics
+    work, counted = plan.workload(), plan.statistics
     parts = np.unique(np.stack([work.row.astype(np.int64), work.block], axis=1), axis=0)
     per_row = np.bincount(parts[:, 0], minlength=1)
-    return Metrics(
-        waiting=counted.idle_share,
-        busiest_warp=counted.largest,
-        metadata_bytes=plan.metadata_bytes,
-        cut_parts=int(per_row[per_row > 1].sum()),
-    )
+    held = getattr(plan.strategy, "held", 0)
+    metadata_bytes = max(plan.metadata_bytes, held)
+    cut_parts = int(per_row[per_row > 1].sum())
+    return Metrics(counted.idle_share, counted.largest, metadata_bytes, cut_parts)

@@ -7,31 +7,61 @@ so that no test runs a line of the student's, and no object of the student's ans
 from __future__ import annotations
 
 import builtins
-import importlib
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
+
+from accelviz.course.autograde.common import named
+from accelviz.course.autograde.wire import Lost, decode, encode, receive, send
 
 
-class Link(Protocol):
-    """A way to the process of a submission.
+class Link:
+    """The process of a submission, as a test sees it.
 
-    Attributes
+    Parameters
     ----------
+    child : Child
+        The process, with its `connection`.
     cells : tuple of str
         The sources of the submission's own cells.
+    twin : Child, optional
+        Another process, which ran the same cells and nothing else.
     """
 
-    cells: tuple[str, ...]
+    def __init__(self, child: Any, cells: tuple[str, ...], twin: Any = None) -> None:
+        self.cells, self._child, self._twin = cells, child, twin
 
     @property
     def twin(self) -> Link:
-        """Another process, which ran the same cells and nothing else."""
+        """The link to the other process."""
+        assert self._twin is not None
+        return Link(self._twin, self.cells)
 
     def processor_seconds(self) -> float:
         """Return the processor time that the submission has taken."""
+        return float(self._child.processor_seconds())
 
     def ask(self, message: dict[str, Any], *arguments: Any, **options: Any) -> Any:
-        """Ask for a value."""
+        """Ask for a value.
+
+        Raises
+        ------
+        Exception
+            Like the one that the submission raised.
+        Lost
+            If its process is gone, or does not keep to the rules.
+        """
+        if message["do"] in ("call", "run"):
+            data = encode((arguments, options), handle_of)
+            message = {**message, "arguments": data}
+        send(self._child.connection, message)
+        answer = receive(self._child.connection)
+        if not isinstance(answer, dict):
+            raise Lost("an answer is no plain data")
+        if "error" in answer:
+            name, text, *_ = [str(part)[:5000] for part in (*answer["error"], "", "")]
+            raise exception_of(name[:100], text)
+        name = message.get("name", "")
+        return decode(answer.get("value"), lambda handle: Remote(self, int(handle), name))
 
 
 class Remote:
@@ -72,13 +102,7 @@ def name_of(subject: Any) -> str:
 
 
 def handle_of(value: Any) -> int:
-    """Return the handle of a `Remote`.
-
-    Raises
-    ------
-    TypeError
-        If it is none, and so cannot be handed to a submission.
-    """
+    """Return the handle of a `Remote`; nothing else can be handed to a submission."""
     if isinstance(value, Remote):
         return value._handle
     raise TypeError(f"a {type(value).__name__} cannot be handed to a submission")
@@ -98,8 +122,7 @@ def call_beside(subject: Any, function: str, *arguments: Any) -> Any:
     """
     if link := link_of(subject):
         return link.ask({"do": "run", "function": function}, subject, *arguments)
-    module, _, name = function.partition(":")
-    return getattr(importlib.import_module(module), name)(subject, *arguments)
+    return named(function)(subject, *arguments)
 
 
 def call_each(subject: Any, cases: Iterable[Sequence[Any]]) -> list[Any]:
@@ -118,6 +141,8 @@ def exception_of(name: str, text: str) -> Exception:
 
     Never a StopIteration: it would end a test's `all(map(function, cases))`, and with success.
     """
+    if name in ("SystemExit", "KeyboardInterrupt"):
+        return RuntimeError(f"it ended in {name}")
     kind: Any = getattr(builtins, name, None)
     known = isinstance(kind, type) and issubclass(kind, Exception)
     if not known or kind is StopIteration:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,10 @@ def sweep_table(table: Any, graph: Any) -> None:
             values = table[name].nunique()
             require(values >= fewest, f"it has {values} values of {name}; {fewest} are asked for")
         require(not table[list(COLUMNS)].isna().to_numpy().any(), "some numbers are missing")
-        rows = table[table["strategy"] == "accel_gcn"] if "strategy" in table else table
-        n_settings = len(rows[list(FEWEST)].drop_duplicates())
-        asked = math.prod(rows[name].nunique() for name in FEWEST)
-        enough = all(rows[name].nunique() >= fewest for name, fewest in FEWEST.items())
+        rows = _of_accel_gcn(table)
+        values = [rows[name].nunique() for name in FEWEST]
+        n_settings, asked = len(rows[list(FEWEST)].drop_duplicates()), math.prod(values)
+        enough = all(map(operator.ge, values, FEWEST.values()))
         require(
             enough and n_settings == asked, f"it has {n_settings} settings of {asked} combinations"
         )
@@ -83,9 +84,7 @@ def sweep_numbers(table: Any, graph: Any, points: float) -> float:
     """
     sweep_table(table, graph)
     with case("the numbers of the sweep"):
-        rows = table
-        if "strategy" in rows:
-            rows = rows[rows["strategy"] == "accel_gcn"]
+        rows = _of_accel_gcn(table)
         require(len(rows), "no row of it is about accel_gcn")
         numbers = rows[list(COLUMNS)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
         confirmed, refuted = set(), set()
@@ -97,6 +96,10 @@ def sweep_numbers(table: Any, graph: Any, points: float) -> float:
                 refuted.add((warps, nonzeros))
         require(confirmed, f"no row of it is what a sweep of {_graph(graph).name} gives")
     return share_of(points, len(confirmed - refuted) / len(confirmed | refuted))
+
+
+def _of_accel_gcn(table: pd.DataFrame) -> pd.DataFrame:
+    return table[table["strategy"] == "accel_gcn"] if "strategy" in table else table
 
 
 def _graph(name: Any) -> Graph:
@@ -114,9 +117,7 @@ def _true(graph: str, warps: float, nonzeros: float) -> list[float] | None:
     if warps != int(warps) or nonzeros != int(nonzeros):
         return None
     try:
-        (row,) = sweep(graph, max_block_warps=int(warps), max_warp_nzs=int(nonzeros)).to_dict(
-            "records"
-        )
+        table = sweep(graph, max_block_warps=int(warps), max_warp_nzs=int(nonzeros))
     except AccelvizError:
         return None
-    return [float(row[name]) for name in CHECKED]
+    return [float(table[name].item()) for name in CHECKED]

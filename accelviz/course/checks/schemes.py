@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from accelviz.course.checks.common import case, integers, multiplied, require, share_of
 from accelviz.course.checks.export import COLUMNS
 from accelviz.course.checks.export import table as as_table
-from accelviz.course.checks.metrics import N_COLS, Metrics, bounds, measured, shares
+from accelviz.course.checks.metrics import N_COLS, compared
 from accelviz.course.checks.remote import call_beside, link_of
 from accelviz.course.checks.shipping import FREE_BYTES
 from accelviz.devices import find_device
@@ -48,8 +46,7 @@ def form(strategy: Any, graph: Graph) -> None:
         If it is no Strategy, has no name of its own, is one of the papers' in disguise, has blocks
         of fewer than 4 or more than 32 warps, or does not cover the graph.
     """
-    with case(graph.name):
-        planned(strategy, graph).check()
+    covers(strategy, {graph.name: graph})
 
 
 def covers(strategy: Any, graphs: Graphs) -> None:
@@ -69,20 +66,24 @@ def slices(strategy: Any, graphs: Graphs) -> None:
     """
     for name, graph in graphs.items():
         with case(name):
-            plan = planned(strategy, graph)
+            theirs = Theirs(strategy, graph, N_COLS)
+            plan = theirs.plan(graph, N_COLS)
             plan.check()
-            whole = plan.workload()
-            blocks = plan.launch.n_blocks
+            whole, blocks = plan.workload(), plan.launch.n_blocks
             ranges = [(0, 0)]
             for step in (1, 7, max(1, blocks // 2)):
                 ranges += [(start, min(start + step, blocks)) for start in range(0, blocks, step)]
-            assert isinstance(plan.strategy, Theirs)
-            parts = plan.strategy.parts(ranges)
+            parts = theirs.parts(ranges)
             require(len(parts) == len(ranges), "a part of the workload is missing")
             require(len(parts[0]) == 0, "slice_workload(0, 0) should have no record")
-            for (start, stop), part in zip(ranges[1:], parts[1:], strict=True):
+            for (start, stop), part in zip(ranges, parts, strict=True):
                 inside = (whole.block >= start) & (whole.block < stop)
-                _same_records(part, whole, inside, (start, stop))
+                for column in COLUMNS:
+                    require(
+                        np.array_equal(part[column], whole[column][inside]),
+                        f"slice_workload{start, stop} gives other records than slice_workload for "
+                        f"all blocks: the column {column} differs",
+                    )
 
 
 def replays(strategy: Any, graphs: Graphs, columns: tuple[int, ...] = (1, 33, 100)) -> None:
@@ -104,14 +105,19 @@ def replays(strategy: Any, graphs: Graphs, columns: tuple[int, ...] = (1, 33, 10
                 multiplied(plan, find_device("cpu").prepare(plan), X[:, :n_cols], oracle)
 
 
-def waiting(strategy: Any, graphs: Graphs, points: float) -> float:
-    """Return points for little waiting: none at the row split's, all of them at Accel-GCN's.
+def earned(strategy: Any, graphs: Graphs, metric: str, points: float) -> float:
+    """Return points for one of the `Metrics`: none at the row split's, all at Accel-GCN's.
 
     Parameters
     ----------
     strategy : Strategy
     graphs : mapping of str to Graph
         The mean over them counts.
+    metric : {"waiting", "busiest_warp", "metadata_bytes", "cut_parts"}
+        All points of `busiest_warp` are for 64 nonzeros or fewer, none for the row split's busiest
+        warp, or 1,024 nonzeros where that is more. No metadata are worth more than those of the
+        warp-level partition, no cuts more than those of merge path or GNNAdvisor; both are
+        multiplied by the share that `waiting` earns. See `metrics.shares`.
     points : float
         How many there are.
 
@@ -126,33 +132,16 @@ def waiting(strategy: Any, graphs: Graphs, points: float) -> float:
         What went wrong with the first graph, if something did with all of them. A graph that is not
         covered earns nothing: then no metric means anything.
     """
-    return _points(strategy, graphs, points, "waiting")
-
-
-def busiest_warp(strategy: Any, graphs: Graphs, points: float) -> float:
-    """Return points for a small busiest warp, on a logarithmic scale; see `waiting`.
-
-    All of them for 64 nonzeros or fewer, none from the row split's busiest warp on, or from 1,024
-    nonzeros where that is more.
-    """
-    return _points(strategy, graphs, points, "busiest_warp")
-
-
-def metadata(strategy: Any, graphs: Graphs, points: float) -> float:
-    """Return points for little metadata: none at the warp-level partition's, all at Accel-GCN's.
-
-    Multiplied by the share that `waiting` earns; see it for the rest.
-    """
-    return _points(strategy, graphs, points, "metadata_bytes")
-
-
-def cut_rows(strategy: Any, graphs: Graphs, points: float) -> float:
-    """Return points for few parts of cut rows: all at Accel-GCN's, none at merge path's.
-
-    Or at GNNAdvisor's, where that cuts more. Multiplied by the share that `waiting` earns; see it
-    for the rest.
-    """
-    return _points(strategy, graphs, points, "cut_parts")
+    shares, problems = [], []
+    for name, graph in graphs.items():
+        try:
+            measures = table(strategy, {name: graph}).set_index("metric")
+            shares.append(float(measures.loc[metric, "share"]))
+        except Exception as error:  # of a student's code, which may raise anything
+            problems.append(error)
+    if not shares:
+        raise problems[0]
+    return share_of(points, sum(shares) / len(graphs))
 
 
 def table(strategy: Any, graphs: Graphs) -> pd.DataFrame:
@@ -169,18 +158,15 @@ def table(strategy: Any, graphs: Graphs) -> pd.DataFrame:
         For each graph and metric: `yours`, `none` (no points there), `all` (all points there) and
         `share`, 0 to 1.
     """
-    lines = []
+    tables = []
     for name, graph in graphs.items():
         with case(name):
             plan = planned(strategy, graph)
             plan.check()
-            yours = measured(plan)
-            yours = replace(yours, metadata_bytes=max(yours.metadata_bytes, _held(plan)))
-        measures = (yours, *bounds(graph))
-        for metric in fields(Metrics):
-            values = (getattr(metrics, metric.name) for metrics in (*measures, shares(*measures)))
-            lines.append((name, metric.name, *values))
-    return pd.DataFrame(lines, columns=["graph", "metric", "yours", "none", "all", "share"])
+            rows = pd.DataFrame([*compared(plan, graph)], index=["yours", "none", "all", "share"])
+        tables.append(rows.T.rename_axis("metric").reset_index().assign(graph=name))
+    columns = ["graph", "metric", "yours", "none", "all", "share"]
+    return pd.concat(tables, ignore_index=True)[columns]
 
 
 def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
@@ -195,90 +181,69 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
         If the scheme is one of the papers' in disguise, or no scheme at all, or its plan does not
         belong to the graph.
     """
-    parts = [graph.row_pointers, graph.column_indices, graph.values]  # noqa: PD011
-    graph_data = [*parts, list(graph.shape), graph.name, n_cols]
-    exported = call_beside(strategy, "accelviz.course.checks.export:exported", *graph_data)
-    require(isinstance(exported, dict), "the scheme gave no plan")
-    name = str(exported.get("name"))[:60]
-    taken = [paper.name for paper in REGISTRY]
-    require(name not in taken, f"there is a scheme of the name {name!r} already")
-    blocks, warps = exported.get("blocks"), exported.get("warps")
-    zero_outputs = exported.get("zero_outputs")
-    require(
-        isinstance(warps, int) and FEWEST_WARPS <= warps <= MOST_WARPS,
-        f"blocks have {warps} warps, and should have {FEWEST_WARPS} to {MOST_WARPS}",
-    )
-    most = 10 * (graph.nnz + graph.n_rows) + 1_000
-    require(
-        isinstance(blocks, int) and 0 <= blocks <= most,
-        f"the grid has {blocks} blocks, and should have 0 to {most:,}",
-    )
-    require(
-        isinstance(zero_outputs, list | tuple) and set(zero_outputs) <= {"Y"},
-        f'zero_outputs is {zero_outputs!r}, and should be ("Y",) or ()',
-    )
-    order, metadata = exported.get("order"), exported.get("metadata")
-    permutation = None
-    if order is not None:
-        rows = integers("order", order, (graph.n_rows,))
-        permutation = Permutation(rows.astype(np.int32))
-        require(np.array_equal(permutation.order, rows), "the order's numbers overflow")
-    walked, nonzero_order = graph.pattern, None
-    if permutation is not None:
-        walked, nonzero_order = permutation.apply_to_pattern(graph.pattern)
-    theirs = Theirs(
-        strategy, exported, graph_data, None if permutation is None else permutation.order
-    )
-    (whole,) = theirs.parts([(0, int(blocks))])
-    inside = len(whole) == 0 or (whole.block[0] >= 0 and whole.block[-1] < blocks)
-    require(inside and not np.any(np.diff(whole.block) < 0), "blocks are out of order, or too many")
-    theirs.launched = LaunchConfig((int(blocks), 1, 1), int(warps)), tuple(zero_outputs)
-    theirs.layout = Layout(
-        graph.pattern,
-        partial(_part, whole),
-        walked,
-        permutation,
-        nonzero_order,
-        None if metadata is None else np.asarray(metadata),
-    )
-    return theirs.plan(graph, n_cols)
+    return Theirs(strategy, graph, n_cols).plan(graph, n_cols)
 
 
 class Theirs(Strategy):
-    """What a student's scheme told, as a strategy of the library's own kind.
+    """What a student's scheme told of a graph, as a strategy of the library's own kind.
 
     Parameters
     ----------
     strategy : Strategy or Remote
         The student's.
-    exported, graph_data
-        What `export.exported` returned, and what it was given.
-    order : array or None
-        Of the rows.
+    graph : Graph
+    n_cols : int
 
     Attributes
     ----------
-    layout : Layout
-    launched : tuple of LaunchConfig and tuple of str
-        The launch, and the outputs to zero before it.
     held : int
         Bytes that its `slice_workload` has, beyond names and a few numbers.
     """
 
     operation = SPMM
     name = "theirs"
-    layout: Layout
-    launched: tuple[LaunchConfig, tuple[str, ...]]
 
-    def __init__(
-        self, strategy: Any, exported: dict[str, Any], graph_data: Any, order: Any
-    ) -> None:
-        self.name = str(exported.get("name"))[:60]  # type: ignore[misc]
-        held = exported.get("held")
+    def __init__(self, strategy: Any, graph: Graph, n_cols: int) -> None:
+        parts = [graph.row_pointers, graph.column_indices, graph.values]  # noqa: PD011
+        graph_data = [*parts, list(graph.shape), graph.name, n_cols]
+        told = call_beside(strategy, "accelviz.course.checks.export:exported", *graph_data)
+        require(isinstance(told, dict), "the scheme gave no plan")
+        self.name = str(told.get("name"))[:60]  # type: ignore[misc]
+        taken = self.name in [paper.name for paper in REGISTRY]
+        require(not taken, f"there is a scheme of the name {self.name!r} already")
+        blocks, warps, zeros = (told.get(name) for name in ("blocks", "warps", "zero_outputs"))
+        _require_between("blocks have {} warps", warps, FEWEST_WARPS, MOST_WARPS)
+        most = 10 * (graph.nnz + graph.n_rows) + 1_000
+        _require_between("the grid has {} blocks", blocks, 0, most)
+        require(
+            isinstance(zeros, list | tuple) and set(zeros) <= {"Y"},
+            f'zero_outputs is {zeros!r}, and should be ("Y",) or ()',
+        )
+        order, permutation, nonzero_order = told.get("order"), None, None
+        walked = graph.pattern
+        if order is not None:
+            rows = integers("order", order, (graph.n_rows,))
+            permutation = Permutation(rows.astype(np.int32))
+            require(np.array_equal(permutation.order, rows), "the order's numbers overflow")
+            walked, nonzero_order = permutation.apply_to_pattern(graph.pattern)
+        held, metadata = told.get("held"), told.get("metadata")
         require(isinstance(held, bytes), "what the workload holds is not known")
         self.held = max(0, len(held or b"") - FREE_BYTES)
-        self._arguments, self._plan = (held, graph_data, order), exported.get("plan")
-        self._link = link_of(strategy)
+        self._plan, self._link = told.get("plan"), link_of(strategy)
+        self._arguments = (held, graph_data, None if permutation is None else permutation.order)
+        (whole,) = self.parts([(0, int(blocks))])
+        inside = len(whole) == 0 or (whole.block[0] >= 0 and whole.block[-1] < blocks)
+        in_order = inside and not np.any(np.diff(whole.block) < 0)
+        require(in_order, "blocks are out of order, or too many")
+        self._launch, self._zeros = LaunchConfig((int(blocks), 1, 1), int(warps)), tuple(zeros)
+        self._layout = Layout(
+            graph.pattern,
+            partial(_part, whole),
+            walked,
+            permutation,
+            nonzero_order,
+            None if metadata is None else np.asarray(metadata),
+        )
 
     def parts(self, ranges: list[tuple[int, int]]) -> list[Workload]:
         """Return parts of the workload, asked for in a process that has run the cells alone.
@@ -287,33 +252,33 @@ class Theirs(Strategy):
         """
         if self._link is None:
             assert isinstance(self._plan, Plan)
-            exported = [as_table(self._plan.workload(*blocks)) for blocks in ranges]
+            tables = [as_table(self._plan.workload(*blocks)) for blocks in ranges]
         else:
             request = {"do": "run", "function": "accelviz.course.checks.export:slices"}
-            exported = self._link.twin.ask(request, *self._arguments, ranges)
-        require(isinstance(exported, list), "the workload is no table")
-        return [_workload(blocks) for blocks in exported]
+            tables = self._link.twin.ask(request, *self._arguments, ranges)
+        require(isinstance(tables, list), "the workload is no table")
+        parts = []
+        for records in tables:
+            columns = integers("the workload", records, np.shape(records))
+            five = columns.ndim == 2 and columns.shape[0] == 5
+            require(five, "the workload has five columns")
+            fits = np.abs(columns[[1, 2, 4]]).max(initial=0) < 1 << 31
+            require(fits, "the workload's numbers overflow")
+            parts.append(Workload(*columns))
+        return parts
 
     def build(self, graph: Graph, widths: Widths, settings: Settings) -> Plan:
         """Return the plan."""
-        launch, zero_outputs = self.launched
-        return Plan(
-            self.layout,
-            (Call(launch),),
-            Buffers(zero_outputs=zero_outputs),
-            Provenance(self, graph.values, widths, settings),
-        )
+        made_by = Provenance(self, graph.values, widths, settings)
+        buffers = Buffers(zero_outputs=self._zeros)
+        return Plan(self._layout, (Call(self._launch),), buffers, made_by)
 
 
-def _held(plan: Plan) -> int:
-    return plan.strategy.held if isinstance(plan.strategy, Theirs) else 0
-
-
-def _workload(table: Any) -> Workload:
-    columns = integers("the workload", table, np.shape(table))
-    require(columns.ndim == 2 and columns.shape[0] == 5, "the workload has five columns")
-    require(np.abs(columns[[1, 2, 4]]).max(initial=0) < 1 << 31, "the workload's numbers overflow")
-    return Workload(*columns)
+def _require_between(text: str, number: Any, least: int, most: int) -> None:
+    require(
+        isinstance(number, int) and least <= number <= most,
+        f"{text.format(number)}, and should have {least} to {most:,}",
+    )
 
 
 def _part(whole: Workload, start: int, stop: int) -> Workload:
@@ -330,36 +295,11 @@ def _require_writing(plan: Plan) -> None:
     if plan.zero_outputs:
         return
     work = plan.workload()
-    blocks = np.bincount(
-        np.unique(np.stack([work.row, work.block]), axis=1)[0], minlength=plan.walked.n_rows
-    )
+    pairs = np.unique(np.stack([work.row, work.block]), axis=1)
+    blocks = np.bincount(pairs[0], minlength=plan.walked.n_rows)
     for wrong, fault in ((blocks == 0, "has no line"), (blocks > 1, "lies in several blocks")):
-        if wrong.any():
-            row = int(wrong.argmax())
-            raise AssertionError(
-                f'row {row} of the walked pattern {fault}; zero_outputs=("Y",) is needed'
-            )
-
-
-def _same_records(
-    part: Workload, whole: Workload, inside: npt.NDArray[np.bool_], blocks: tuple[int, int]
-) -> None:
-    for name in COLUMNS:
         require(
-            np.array_equal(part[name], whole[name][inside]),
-            f"slice_workload{blocks} gives other records than slice_workload for all blocks: the "
-            f"column {name} differs",
+            not wrong.any(),
+            f"row {wrong.argmax() if wrong.size else 0} of the walked pattern {fault}; "
+            'zero_outputs=("Y",) is needed',
         )
-
-
-def _points(strategy: Any, graphs: Graphs, points: float, metric: str) -> float:
-    earned, problems = [], []
-    for name, graph in graphs.items():
-        try:
-            measures = table(strategy, {name: graph})
-            earned.append(float(measures.loc[measures["metric"] == metric, "share"].iloc[0]))
-        except Exception as error:  # of a student's code, which may raise anything
-            problems.append(error)
-    if not earned:
-        raise problems[0]
-    return share_of(points, sum(earned) / len(graphs))

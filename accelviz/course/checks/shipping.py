@@ -10,6 +10,7 @@ student's code, and nothing here need be believed: to lie is to send less, or ot
 from __future__ import annotations
 
 import dis
+import importlib
 import io
 import marshal
 import pickle
@@ -42,11 +43,10 @@ def matrix(graph: Graph, permutation: Permutation | None, order: Any, walked: An
     """
     shared: dict[str, Any] = {"graph": graph, "pattern": graph.pattern, "walked": walked}
     shared |= {"permutation": permutation, "order": order, "values": graph.values}
-    for name, pattern_ in (("walked", walked), ("pattern", graph.pattern)):
-        shared |= {f"{name}.{array}": getattr(pattern_, array) for array in _ARRAYS}
-    if permutation is not None:
-        shared["permutation.order"] = permutation.order
-    return {name: pattern_ for name, pattern_ in shared.items() if pattern_ is not None}
+    for name in ("walked", "pattern"):
+        shared |= {f"{name}.{array}": getattr(shared[name], array) for array in _ARRAYS}
+    shared["permutation.order"] = getattr(permutation, "order", None)
+    return {name: value for name, value in shared.items() if value is not None}
 
 
 def packed(function: Callable[..., Any], known: Mapping[str, Any]) -> bytes:
@@ -79,34 +79,26 @@ def unpacked(data: bytes, known: Mapping[str, Any]) -> Callable[..., Any]:
 class _Packer(pickle.Pickler):
     def __init__(self, stream: io.BytesIO, known: Mapping[str, Any]) -> None:
         super().__init__(stream, protocol=5)
-        self._objects = {id(value): name for name, value in known.items()}
-        self._arrays = {
-            name: value
-            for name, value in known.items()
-            if isinstance(value, np.ndarray) and value.size
-        }
+        self._known = known
+        self._names = {id(value): name for name, value in known.items()}
         self._places: dict[str, dict[CodeType, Any]] = {}
 
     def persistent_id(self, value: Any) -> Any:
-        if id(value) in self._objects:
-            return self._objects[id(value)]
+        if id(value) in self._names:
+            return self._names[id(value)]
         if isinstance(value, ModuleType):
             return ("module", value.__name__)
-        if isinstance(value, np.ndarray):
-            return self._view(value)
-        module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
-        if isinstance(module, str) and isinstance(name, str) and callable(value):
+        if isinstance(value, np.ndarray):  # perhaps a part of an array of the matrix
+            for name, array in self._known.items():
+                if isinstance(array, np.ndarray) and np.may_share_memory(value, array):
+                    offset = value.ctypes.data - array.ctypes.data
+                    return ("view", name, offset, value.shape, value.strides, value.dtype.str)
+            return None
+        module, title = getattr(value, "__module__", None), getattr(value, "__name__", None)
+        if isinstance(module, str) and isinstance(title, str) and callable(value):
             space = vars(sys.modules.get(module, object))
-            named = not isinstance(value, FunctionType) and space.get(name) is value
-            return ("name", module, name) if named else None  # a class, a function of Numba's
-        return None
-
-    def _view(self, value: np.ndarray) -> Any:
-        """Describe a part of an array of the matrix."""
-        for name, array in self._arrays.items():
-            if value.size and np.may_share_memory(value, array):
-                offset = value.ctypes.data - array.ctypes.data
-                return ("view", name, offset, value.shape, value.strides, value.dtype.str)
+            is_named = not isinstance(value, FunctionType) and space.get(title) is value
+            return ("name", module, title) if is_named else None  # a class, a function of Numba's
         return None
 
     def reducer_override(self, value: Any) -> Any:
@@ -116,7 +108,7 @@ class _Packer(pickle.Pickler):
         if module != "__main__" and "<locals>" not in value.__qualname__:
             return NotImplemented  # a module's, which the other process imports
         if module not in self._places:
-            self._places[module] = _places(value.__globals__)
+            self._places[module] = dict(_codes(value.__globals__))
         location = self._places[module].get(value.__code__) or marshal.dumps(value.__code__)
         cells = value.__closure__ or ()
         held = [cell.cell_contents if _is_full(cell) else _Empty for cell in cells]
@@ -135,8 +127,7 @@ class _Unpacker(pickle.Unpickler):
             return self._known[reference]
         kind, name, *more = reference
         if kind == "module":
-            __import__(name)
-            return sys.modules[name]
+            return importlib.import_module(name)
         if kind == "name":
             return getattr(sys.modules[name], more[0])
         offset, shape, strides, dtype = more
@@ -156,8 +147,9 @@ def _is_full(cell: CellType) -> bool:
         return False
 
 
-def _codes(space: Mapping[str, Any]) -> Iterator[tuple[str, CodeType]]:
-    """Yield the code of the functions, and of the classes' methods, of a module, by their names."""
+def _codes(space: Mapping[str, Any]) -> Iterator[tuple[CodeType, Any]]:
+    """Yield each piece of code of a module and where it stands: a name, places among constants."""
+    waiting: list[tuple[CodeType, tuple[Any, ...]]] = []
     for name, value in list(space.items()):
         inside = vars(value) if isinstance(value, type) else {"": value}
         if isinstance(value, type) and value.__module__ != space.get("__name__"):
@@ -165,24 +157,13 @@ def _codes(space: Mapping[str, Any]) -> Iterator[tuple[str, CodeType]]:
         for member_name, member in inside.items():
             function = getattr(member, "__func__", getattr(member, "fget", member))
             if isinstance(function, FunctionType) and function.__globals__ is space:
-                yield f"{name}.{member_name}".rstrip("."), function.__code__
-
-
-def _places(space: Mapping[str, Any]) -> dict[CodeType, Any]:
-    """Return where each piece of code of a module stands: a name, then places among constants."""
-    locations: dict[CodeType, Any] = {}
-    waiting: list[tuple[CodeType, tuple[Any, ...]]]
-    waiting = [(code, (name,)) for name, code in _codes(space)]
+                waiting.append((function.__code__, (f"{name}.{member_name}",)))
     while waiting:
         code, location = waiting.pop()
-        locations[code] = location
-        inner = (
-            (i, constant)
-            for i, constant in enumerate(code.co_consts)
-            if isinstance(constant, CodeType)
-        )
-        waiting += [(constant, (*location, i)) for i, constant in inner]
-    return locations
+        yield code, location
+        for index, constant in enumerate(code.co_consts):
+            if isinstance(constant, CodeType):
+                waiting.append((constant, (*location, index)))
 
 
 def _named(function: FunctionType) -> dict[str, Any]:
@@ -206,10 +187,7 @@ def _function(module: str, location: Any, cells: int) -> FunctionType:
     if isinstance(location, bytes):
         code = marshal.loads(location)
     else:
-        name, *inner = location
-        code = dict(_codes(space)).get(name)
-        for index in inner:
-            code = code and code.co_consts[index]
+        code = next((code for code, known in _codes(space) if known == location), None)
     require(isinstance(code, CodeType), f"{location} is not there when only the cells are run")
     return FunctionType(code, space, closure=tuple(CellType() for _ in range(cells)))
 

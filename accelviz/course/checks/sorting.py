@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,40 +52,40 @@ def histogram(degree_histogram: Callable[[Any], Any], lists: Lists) -> None:
     AssertionError
         Naming the first difference.
     """
-    for name, degrees in lists.items():
-        with case(name):
-            same("counts", degree_histogram(degrees), _counts(degrees))
+    _hold("counts", degree_histogram, lists, _counts)
 
 
 def first_places(first_places: Callable[[Any], Any], lists: Lists) -> None:
     """Hold a prefix sum, of the right histogram of each list, to NumPy's; see `histogram`."""
-    for name, degrees in lists.items():
-        with case(name):
-            counts = _counts(degrees)
-            expected = np.cumsum(counts) - counts
-            counts.setflags(write=False)
-            same("places", first_places(counts), expected)
+    counts = {name: _counts(degrees) for name, degrees in lists.items()}
+    for array in counts.values():
+        array.setflags(write=False)
+    _hold("places", first_places, counts, lambda array: np.cumsum(array) - array)
 
 
 def ascending(counting_sort: Callable[[Any], Any], lists: Lists) -> None:
     """Ask only for a permutation that puts the degrees in ascending order; see `histogram`."""
     for name, degrees in lists.items():
         with case(name):
-            _check_ascending(counting_sort(degrees), degrees)
+            _check_ascending(degrees, counting_sort(degrees))
 
 
 def stable(counting_sort: Callable[[Any], Any], lists: Lists) -> None:
     """Ask for rows of equal degree in their old order, too; see `histogram`."""
-    for name, degrees in lists.items():
-        with case(name):
-            same("order", counting_sort(degrees), np.argsort(degrees, kind="stable"))
+    _hold("order", counting_sort, lists, partial(np.argsort, kind="stable"))
 
 
 def inverse(inverse_permutation: Callable[[Any], Any], orders: Lists) -> None:
     """Hold an inverse permutation to the definition: `place[order[i]] = i`; see `histogram`."""
-    for name, order in orders.items():
-        with case(name):
-            same("place", inverse_permutation(order), np.argsort(order))
+    _hold("place", inverse_permutation, orders, np.argsort)
+
+
+def _hold(
+    name: str, function: Callable[[Any], Any], inputs: Mapping[str, Any], expected: Any
+) -> None:
+    for input_name, array in inputs.items():
+        with case(input_name):
+            same(name, function(array), expected(array))
 
 
 def linear_sort(counting_sort: Callable[[Any], Any], seed: int) -> None:
@@ -97,7 +99,7 @@ def linear_sort(counting_sort: Callable[[Any], Any], seed: int) -> None:
     _linear(
         counting_sort,
         lambda rows: hidden.sized_degrees(rows, rows // 2, seed),
-        lambda degrees, order: _check_ascending(order, degrees),
+        _check_ascending,
         seed,
     )
 
@@ -153,17 +155,19 @@ def _used_by(name: str, cells: Iterable[str]) -> set[str]:
     wanted, names, bound, always = {name}, set[str](), set[str](), set[str]()
     while chosen := [tree for tree in trees if wanted & _defined(tree)]:
         trees = [tree for tree in trees if tree not in chosen]
-        for tree in chosen:
-            bound |= _defined(tree)
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Name):
-                    (names if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-                elif isinstance(node, ast.arg):
-                    bound.add(node.arg)
-                elif isinstance(node, ast.Attribute):
-                    always.add(node.attr)
-                elif isinstance(node, ast.alias):
-                    always.add(node.name.rpartition(".")[2])
+        bound.update(*map(_defined, chosen))
+        for node in itertools.chain.from_iterable(map(ast.walk, chosen)):
+            match node:
+                case ast.arg(arg=name):
+                    bound.add(name)
+                case ast.Name(id=name, ctx=ast.Load()):
+                    names.add(name)
+                case ast.Name(id=name):
+                    bound.add(name)
+                case ast.Attribute(attr=name):
+                    always.add(name)
+                case ast.alias(name=name):
+                    always.add(name.rpartition(".")[2])
         wanted |= names
     return names - bound | always
 
@@ -176,7 +180,7 @@ def _counts(degrees: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     return np.bincount(degrees, minlength=1).astype(np.int64)
 
 
-def _check_ascending(result: Any, degrees: npt.NDArray[Any]) -> None:
+def _check_ascending(degrees: npt.NDArray[Any], result: Any) -> None:
     order = integers("order", result, degrees.shape)
     once = np.array_equal(np.sort(order), np.arange(degrees.size))
     require(once, f"order is no permutation: each of 0 to {degrees.size - 1} once is")

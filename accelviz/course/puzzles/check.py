@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,23 +12,15 @@ import numpy as np
 import pandas as pd
 
 from accelviz.analysis.traffic import requests
-from accelviz.course.puzzles import bits, blocks, sparse, tensor, threads, training
-from accelviz.course.puzzles.picture import Panel, picture
-from accelviz.course.puzzles.puzzle import Array, Case, Par, Puzzle
-from accelviz.course.puzzles.report import Report, Scores, too_many
+from accelviz.course.puzzles import dense, networks, sparse
+from accelviz.course.puzzles.picture import Panel, picture, words
+from accelviz.course.puzzles.puzzle import Array, Case, Par, Puzzle, Report, Scores, too_many
 from accelviz.emulator import emulate, trace_kernel
 from accelviz.emulator.source import kernels_in
 from accelviz.errors import AccelvizError, ArgumentError, KernelError
 
 #: In the order of the notebooks.
-PUZZLES: dict[str, Puzzle] = {
-    **threads.PUZZLES,
-    **blocks.PUZZLES,
-    **sparse.PUZZLES,
-    **tensor.PUZZLES,
-    **training.PUZZLES,
-    **bits.PUZZLES,
-}
+PUZZLES: dict[str, Puzzle] = {**dense.PUZZLES, **sparse.PUZZLES, **networks.PUZZLES}
 #: Seconds that a kernel may take; a right one takes hundredths.
 SECONDS = 2.0
 _EMPTY = re.compile(r"// --- your lines?[^\n]*\n\s*// ---")
@@ -90,140 +83,114 @@ def cost(traced: pd.DataFrame) -> Par:
 
 
 def _checked(name: str, puzzle: Puzzle, answer: str) -> Report:
-    first, tried = None, 0
+    first, tried, par = None, 0, puzzle.par
     for tried, case in enumerate(puzzle.cases(np.random.default_rng(0)), 1):
-        first = first or case
-        values = _copies(case)
+        trial = _Trial(case, answer)
+        first, values = first or trial, trial.copies()
         try:
-            _run(emulate, case, values, answer, seed=tried - 1, unwritten=_unread(case, answer))
+            trial.run(emulate, values, seed=tried - 1, unwritten=trial.unread())
         except AccelvizError as error:
-            said = _words(error, answer)
+            said = trial.explained(error)
             if not isinstance(error, KernelError) or "compile" in said:
-                return Report(name, False, said, par=puzzle.par)
-            draw = str if "did not end" in said else partial(_drawn, case, answer, {})
-            return Report(name, False, f"{said} ({case})", par=puzzle.par, draw=draw)
+                return Report(name, False, said, par=par)
+            draw = str if "did not end" in said else partial(trial.draw, {})
+            return Report(name, False, f"{said} ({case})", par=par, draw=draw)
         wrong = {
             output: np.flatnonzero(values[output] != expected)
             for output, expected in case.expected.items()
         }
         if any(len(places) for places in wrong.values()):
-            traced = _run(trace_kernel, case, _copies(case), answer)
-            said = f"{_difference(case, values, wrong, traced, answer)} ({case})."
-            draw = partial(_drawn, case, answer, wrong, traced)
-            return Report(name, False, said, par=puzzle.par, draw=draw)
+            traced = trial.run(trace_kernel)
+            said = f"{trial.difference(values, wrong, traced)} ({case})."
+            return Report(name, False, said, par=par, draw=partial(trial.draw, wrong, traced))
     assert first is not None
-    traced = _run(trace_kernel, first, _copies(first), answer)
-    draw, had, par = partial(_drawn, first, answer, {}, traced), cost(traced), puzzle.par
+    traced = first.run(trace_kernel)
+    had = cost(traced)
     said, more = f"The result is right for all {tried} inputs", too_many(had, par)
     solved = not (more and puzzle.par_is_the_task)
     if not solved:
         said += f", but with too many {more}: the par is part of the task"
+    draw = partial(first.draw, {}, traced)
     return Report(name, solved, f"{said}.", cost=had, par=par, draw=draw)
 
 
-def _copies(case: Case) -> dict[str, Any]:
-    return {
-        name: value.copy() if isinstance(value, np.ndarray) else value
-        for name, value in case.arguments.items()
-    }
+@dataclass(frozen=True)
+class _Trial:
+    """A learner's kernel with one of the inputs of its puzzle."""
 
+    case: Case
+    answer: str
 
-def _run(how: Any, case: Case, arguments: Mapping[str, Any], answer: str, **options: Any) -> Any:
-    """Emulate or trace; arguments go by place, as a learner may give parameters other names."""
-    return how(answer, case.grid, case.block, *arguments.values(), timeout=SECONDS, **options)
-
-
-def _names(case: Case, answer: str) -> dict[str, str]:
-    """Return what the learner's kernel calls each argument."""
-    kernels = [*kernels_in(answer).values()]
-    theirs = kernels[0][0] if len(kernels) == 1 else []
-    return dict(zip(case.arguments, theirs, strict=False))
-
-
-def _unread(case: Case, answer: str) -> list[str]:
-    """Return outputs that nobody has written before, by the learner's names."""
-    names = _names(case, answer)
-    return [
-        names[output_name]
-        for output_name in case.expected
-        if output_name in names and _blank(case, output_name)
-    ]
-
-
-def _blank(case: Case, output: str) -> bool:
-    return bool(np.isnan(case.arguments[output]).all())
-
-
-def _words(error: AccelvizError, answer: str) -> str:
-    """Return the message of an error, with the source line that it names."""
-    said = str(error).rstrip(".")
-    values = re.search(r"kernel\.cu:(\d+)", said)
-    lines = answer.splitlines()
-    if values and "compile" not in said and 0 < int(values[1]) <= len(lines):
-        said += f". Line {values[1]} is: {lines[int(values[1]) - 1].strip()}"
-    return said
-
-
-def _difference(
-    case: Case,
-    values: Mapping[str, Any],
-    wrong: Mapping[str, Array],
-    traced: pd.DataFrame,
-    answer: str,
-) -> str:
-    """Say which element is wrong first, what it should be, and who wrote it."""
-    output = next(name for name, places in wrong.items() if len(places))
-    places, expected, names = wrong[output], case.expected[output], _names(case, answer)
-    index = int(places[0])
-    element = f"{output}[{index}]"
-    if expected.ndim > 1:
-        element += " (row {}, column {})".format(*divmod(index, expected.shape[1]))
-    writes = traced[(traced["array"] == names.get(output, output)) & (traced["kind"] != "load")]
-    written = _elements(writes)
-    if _blank(case, output) and index not in written.index:
-        never = int((~np.isin(places, written.index)).sum())
-        return f"No thread writes {element}. Not written: {never} of {expected.size} elements"
-    had, wanted = values[output].flat[index], expected.flat[index]
-    said = f"{element} is {had:g} and should be {wanted:g}"
-    others = np.flatnonzero(expected == had)
-    if len(others) == 1 and had:
-        said += f", which is right for {output}[{others[0]}]"
-    if index in written.index:
-        thread, block, line = written.loc[index]
-        said += f"; thread {thread} of block {block} wrote it last (line {line})"
-    else:
-        said += "; no thread writes it"
-    return f"{said}. Wrong: {len(places)} of {expected.size} elements"
-
-
-def _elements(accesses: pd.DataFrame) -> pd.DataFrame:
-    """Return the last access to each element: thread, block and line."""
-    widths = np.maximum(accesses["bytes"].to_numpy() // 4, 1)
-    spread = accesses.loc[accesses.index.repeat(widths)]
-    within = np.arange(widths.sum()) - np.repeat(np.cumsum(widths) - widths, widths)
-    table = pd.DataFrame(
-        {
-            "element": spread["index"].to_numpy() + within,
-            "thread": (32 * spread["warp"] + spread["lane"]).to_numpy(),
-            "block": spread["block"].to_numpy(),
-            "line": spread["line"].to_numpy(),
+    def copies(self) -> dict[str, Any]:
+        return {
+            name: value.copy() if isinstance(value, np.ndarray) else value
+            for name, value in self.case.arguments.items()
         }
-    )
-    return table.groupby("element").last()
 
+    def run(self, how: Any, arguments: Mapping[str, Any] | None = None, **options: Any) -> Any:
+        """Emulate or trace; arguments go by place, as a learner may give parameters other names."""
+        values, case = (arguments or self.copies()).values(), self.case
+        return how(self.answer, case.grid, case.block, *values, timeout=SECONDS, **options)
 
-def _drawn(
-    case: Case,
-    answer: str,
-    wrong: Mapping[str, Array],
-    traced: pd.DataFrame | None = None,
-) -> str:
-    names, mistake = _names(case, answer), traced is None
-    if traced is None:
-        traced = _run(trace_kernel, case, _copies(case), answer, to_the_mistake=True)
-    panels = [
-        Panel(names.get(name, name), value.size, [*map(int, wrong.get(name, ()))])
-        for name, value in case.arguments.items()
-        if isinstance(value, np.ndarray)
-    ]
-    return picture(traced, panels, case.block, case.threads, mistake)
+    def names(self) -> dict[str, str]:
+        """Return what the learner's kernel calls each argument."""
+        kernels = [*kernels_in(self.answer).values()]
+        theirs = kernels[0][0] if len(kernels) == 1 else []
+        return dict(zip(self.case.arguments, theirs, strict=False))
+
+    def unread(self) -> list[str]:
+        """Return outputs that nobody has written before, by the learner's names."""
+        names = self.names()
+        return [names[name] for name in self.case.expected if name in names and self.is_blank(name)]
+
+    def is_blank(self, output: str) -> bool:
+        return bool(np.isnan(self.case.arguments[output]).all())
+
+    def explained(self, error: AccelvizError) -> str:
+        """Return the message of an error, with the source line that it names."""
+        said, lines = str(error).rstrip("."), self.answer.splitlines()
+        named = re.search(r"kernel\.cu:(\d+)", said)
+        if named and "compile" not in said and 0 < int(named[1]) <= len(lines):
+            said += f". Line {named[1]} is: {lines[int(named[1]) - 1].strip()}"
+        return said
+
+    def difference(
+        self, values: Mapping[str, Any], wrong: Mapping[str, Array], traced: pd.DataFrame
+    ) -> str:
+        """Say which element is wrong first, what it should be, and who wrote it."""
+        output = next(name for name, places in wrong.items() if len(places))
+        places, expected = wrong[output], self.case.expected[output]
+        index = int(places[0])
+        element = f"{output}[{index}]"
+        if expected.ndim > 1:
+            element += " (row {}, column {})".format(*divmod(index, expected.shape[1]))
+        mine = traced["array"] == self.names().get(output, output)
+        written = words(traced[mine & (traced["kind"] != "load")]).groupby("element").last()
+        if self.is_blank(output) and index not in written.index:
+            never = int((~np.isin(places, written.index)).sum())
+            return f"No thread writes {element}. Not written: {never} of {expected.size} elements"
+        had, wanted = values[output].flat[index], expected.flat[index]
+        said = f"{element} is {had:g} and should be {wanted:g}"
+        others = np.flatnonzero(expected == had)
+        if len(others) == 1 and had:
+            said += f", which is right for {output}[{others[0]}]"
+        if index in written.index:
+            last = written.loc[index]
+            thread = 32 * last["warp"] + last["lane"]
+            said += f"; thread {thread} of block {last['block']} wrote it last "
+            said += f"(line {last['line']})"
+        else:
+            said += "; no thread writes it"
+        return f"{said}. Wrong: {len(places)} of {expected.size} elements"
+
+    def draw(self, wrong: Mapping[str, Array], traced: pd.DataFrame | None = None) -> str:
+        """Draw a trace, or what was done before the kernel's mistake."""
+        names, mistake = self.names(), traced is None
+        if traced is None:
+            traced = self.run(trace_kernel, to_the_mistake=True)
+        panels = [
+            Panel(names.get(name, name), value.size, [*map(int, wrong.get(name, ()))])
+            for name, value in self.case.arguments.items()
+            if isinstance(value, np.ndarray)
+        ]
+        return picture(traced, panels, self.case.block, self.case.threads, mistake)

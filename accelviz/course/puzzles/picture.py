@@ -1,8 +1,4 @@
-"""Who reads and writes what: threads downwards, elements to the right, a panel for each array.
-
-Panels are as wide as they need be, and a page puts as many side by side as it has room for. Text
-has the page's own colour, so that it is legible on light and dark.
-"""
+"""Who reads and writes what: threads downwards, elements to the right, a panel for each array."""
 
 from __future__ import annotations
 
@@ -11,25 +7,19 @@ from dataclasses import dataclass
 from html import escape
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from matplotlib.axes import Axes
 
-from accelviz.analysis.traffic import BANK_BYTES, BANKS, SECTOR_BYTES, changes, requests
-from accelviz.arrays import Longs
+from accelviz.analysis.traffic import BANK_BYTES, BANKS, SECTOR_BYTES, requests
+from accelviz.plots.drawing import Look, new_panels, rectangles
+from accelviz.plots.labels import counted, wrapped
+from accelviz.plots.style import BLUE, GREY, ORANGE, PURPLE, VERMILLION, paler, picture_html, tell
 
-#: Legible on white and on black, and apart for any colour vision.
-_COLOURS = {"load": "#2C8FD1", "store": "#E08A00", "atomic": "#B65FA5"}
+_COLOURS = {"load": BLUE, "store": ORANGE, "atomic": PURPLE}
 _WORDS = {"load": "read", "store": "written", "atomic": "updated by atomics"}
-_WRONG = "#D55E00"
-_LEFT, _WIDTH, _TOP, _BOTTOM = 34, 226, 4, 32
-#: Threads that are drawn; others look the same.
-_MOST_THREADS = 384
+#: Threads that are drawn, as others look the same; panels beside each other.
+_MOST_THREADS, _ACROSS = 384, 3
 _WARP = 32
-
-
-def counted(number: int, noun: str, plural: str = "s") -> str:
-    """Write a number of things."""
-    return f"{number:,} {noun}{'' if number == 1 else plural}"
 
 
 @dataclass(frozen=True)
@@ -64,7 +54,7 @@ def picture(
     Returns
     -------
     str
-        A panel for each array with a caption; "" if nothing was accessed.
+        A panel for each array and kind of access; "" if nothing was accessed.
     """
     if traced.empty:
         return ""
@@ -75,189 +65,106 @@ def picture(
         kind=traced["kind"].astype(str),
     )
     costs = requests(traced)
-    first_ones = min(threads, _MOST_THREADS)
-    sizes = {panel.name: panel for panel in panels}
-    wanted = {(panel.name, "store"): np.inf for panel in panels if len(panel.wrong)}
-    wanted |= dict(traced.groupby(["array", "kind"])["request"].min())
-    drawn = [
-        _panel(
-            *(sizes.get(name, Panel(name, 0)), kind),
-            *(traced[(traced["array"] == name) & (traced["kind"] == kind)], costs),
-            *(block, first_ones),
-        )
-        for name, kind in sorted(wanted, key=lambda pair: wanted[pair])
-    ]
-    which = f", of {threads} the first {first_ones}" * (threads > first_ones)
-    legend = (
+    drawn_threads = min(threads, _MOST_THREADS)
+    known = {panel.name: panel for panel in panels}
+    first_requests = {(panel.name, "store"): np.inf for panel in panels if len(panel.wrong)}
+    first_requests |= dict(traced.groupby(["array", "kind"])["request"].min())
+    wanted = sorted(first_requests, key=lambda pair: first_requests[pair])
+    down = -(-len(wanted) // _ACROSS)
+    axes = new_panels(None, (10, 2.4 * down), down, min(len(wanted), _ACROSS))
+    for ax, (name, kind) in zip(axes, wanted, strict=False):
+        accesses = traced[(traced["array"] == name) & (traced["kind"] == kind)]
+        _draw(ax, known.get(name, Panel(name, 0)), kind, accesses, costs, block, drawn_threads)
+    for ax in axes[len(wanted) :]:
+        ax.set_axis_off()
+    which = f", of {threads} the first {drawn_threads}" * (threads > drawn_threads)
+    legend = "What was done before the mistake. " * to_the_mistake
+    legend += (
         f"Downwards the threads of all blocks{which}; to the right the elements. In full colour: "
         "the request that costs most."
     )
-    if to_the_mistake:
-        legend = f"What was done before the mistake. {legend}"
     untouched = [panel.name for panel in panels if not (traced["array"] == panel.name).any()]
     if untouched:
         legend += f" Not touched: {escape(', '.join(untouched))}."
-    return (
-        f'<p style="font-size: 12px; margin: 6px 0">{legend}</p>'
-        '<div style="display: flex; flex-wrap: wrap; gap: 4px 16px">' + "".join(drawn) + "</div>"
-    )
+    figure = axes[0].get_figure(root=True)
+    assert figure is not None
+    return f'<p style="font-size: 12px; margin: 6px 0">{legend}</p>{picture_html(figure)}'
 
 
-def _panel(
-    panel: Panel, kind: str, mine: pd.DataFrame, costs: pd.DataFrame, block: int, threads: int
-) -> str:
-    banked = bool((mine["space"] == "shared").any())
+def _draw(
+    ax: Axes,
+    panel: Panel,
+    kind: str,
+    accesses: pd.DataFrame,
+    costs: pd.DataFrame,
+    block: int,
+    threads: int,
+) -> None:
+    """Draw who accesses an array in one way, and say what that costs."""
+    banked = bool((accesses["space"] == "shared").any())
     columns = BANKS if banked else max(panel.size, 1)
-    high = float(np.clip(192 / threads, 0.5, 8))
-    tall, across, colour = high * threads, _WIDTH / columns, _COLOURS[kind]
-    ink = 'stroke="currentColor" fill="none"'
-    frame = f'width="{_WIDTH}" height="{tall:g}" {ink} opacity=".5"'
-    parts = [f'<rect x="{_LEFT}" y="{_TOP}" {frame}/>']
-    parts += _grid(columns, across, tall, high, threads, block, banked)
-    said = "by no thread"
-    if len(mine):
-        of_array = costs.loc[mine["request"].unique()]
-        price = "wavefronts" if banked else "sectors"
-        drawn = of_array.loc[mine.loc[mine["thread"] < threads, "request"].unique()]
-        candidates = drawn if len(drawn) else of_array
-        costliest = (candidates[price] + candidates["collisions"]).idxmax()
-        for only, least, opacity in (
-            (mine, 1.4, 0.5),
-            (mine[mine["request"] == costliest], 2.5, 1),
-        ):
-            path = _cells(only, banked, columns, threads, high, least)
-            parts.append(f'<path d="{path}" fill="{colour}" opacity="{opacity}"/>')
-        said = _caption(of_array, of_array.loc[costliest], price)
-    parts += _tips(mine, panel.name, high, threads)
-    below = _TOP + tall + 18
-    for position in panel.wrong if kind != "load" else ():
-        wrong = f'width="{max(across, 2):.1f}" height="5" fill="{_WRONG}"'
-        parts.append(
-            f'<rect x="{_LEFT + position * across:.1f}" y="{_TOP + tall + 2:.1f}" {wrong}/>'
-        )
-    parts.append(_tick(_LEFT, below, "bank 0" if banked else f"{panel.name}[0]", at="start"))
+    ax.set(xlim=(0, columns), ylim=(threads, 0))
+    lines: Look = {"color": GREY, "linewidth": 0.4, "alpha": 0.6, "zorder": 0}
+    if not banked and columns <= 640:
+        ax.vlines(range(0, columns, SECTOR_BYTES // BANK_BYTES), 0, threads, **lines)
+    between = _WARP if threads > _WARP else 8
+    ax.hlines(range(0, threads, between), 0, columns, **lines)
+    edges = range(block, threads, block) if 48 * block >= threads else ()
+    ax.hlines(edges, 0, columns, color=GREY, linewidth=1.2, zorder=0)
+    step = between * -(-threads // (12 * between))
+    ax.set_yticks(np.arange(0, threads, step) + 0.5, map(str, range(0, threads, step)))
     last = "31" if banked else f"[{panel.size - 1}]" if panel.size > 1 else ""
-    parts.append(_tick(_LEFT + _WIDTH, below, last, at="end"))
+    ax.set_xticks([0, columns], ["bank 0" if banked else f"{panel.name}[0]", last])
+    ax.tick_params(length=0, labelsize=8)
+    said, reach = "by no thread", ""
+    if len(accesses):
+        price = "wavefronts" if banked else "sectors"
+        of_array = costs.loc[accesses["request"].unique()]
+        drawn = accesses["thread"] < threads
+        seen = of_array.loc[accesses.loc[drawn, "request"].unique()]
+        candidates = seen if len(seen) else of_array
+        costliest = (candidates[price] + candidates["collisions"]).idxmax()
+        said = _caption(of_array, of_array.loc[costliest], price)
+        spread = words(accesses)
+        (first, low), (until, high) = (
+            spread[["thread", "element"]].agg(end) for end in ("min", "max")
+        )
+        reach = f" Threads {first} to {until} access {panel.name}[{low}] to {panel.name}[{high}]."
+        for only in (spread, spread[spread["request"] == costliest]):
+            cells = only[only["thread"] < threads].drop_duplicates(["thread", "element"])
+            left = cells["element"].to_numpy() % columns
+            top = cells["thread"].to_numpy()
+            colour = paler(_COLOURS[kind], 0.5) if only is spread else _COLOURS[kind]
+            look: Look = {"facecolors": [colour], "edgecolors": "face", "linewidths": 0.7}
+            rectangles(ax, left, left + 1, top, top + 1, **look)
     if len(panel.wrong) and kind != "load":
-        over = f"✗ {len(panel.wrong)} wrong"
-        parts.append(_text(_LEFT + _WIDTH / 2, below, over, 'text-anchor="middle" font-size="11"'))
-    where = f"{_WORDS[kind]}{', shared memory' * banked}"
-    label = f"{panel.name}, {where}: {said}.{_reach(mine, panel.name)}"
-    size = f"{_LEFT + _WIDTH + 6:g} {_TOP + tall + _BOTTOM - 8:g}"
-    return (
-        '<figure style="flex: 0 1 320px; min-width: 220px; margin: 0">'
-        f'<figcaption style="font-size: 12px"><span style="color: {colour}">■</span> '
-        f"<b>{escape(panel.name)}</b>, {where}: {escape(said)}</figcaption>"
-        '<svg style="display: block; width: 100%; color: inherit" fill="currentColor" '
-        f'viewBox="0 0 {size}" role="img" aria-label="{escape(label)}" '
-        f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg></figure>'
-    )
+        text = f"✗ {len(panel.wrong)} wrong"
+        ax.plot(
+            np.array(panel.wrong) + 0.5,
+            [threads] * len(panel.wrong),
+            "|",
+            color=VERMILLION,
+            clip_on=False,
+        )
+        ax.set_xlabel(text, color=VERMILLION, fontsize=9, labelpad=-8)
+        reach += f" {text}."
+    title = f"{panel.name}, {_WORDS[kind]}{', shared memory' * banked}: {said}"
+    ax.set_title(wrapped(title, _ACROSS, 8.5), loc="left", fontsize=8.5)
+    tell(ax, f"{title}.{reach}")
 
 
 def _caption(of_array: pd.DataFrame, costliest: pd.Series, price: str) -> str:
-    number, total, lanes = len(of_array), int(of_array[price].sum()), int(costliest["lanes"])
-    unit, many = ("sector", "s") if price == "sectors" else ("pass", "es")
-    said = f"{counted(number, 'request')}, {counted(total, unit, many)}"
-    said += (
-        f"; the costliest: {counted(lanes, 'lane')}, {counted(int(costliest[price]), unit, many)}"
-    )
+    total, lanes = int(of_array[price].sum()), int(costliest["lanes"])
+    unit = ("sector", "s") if price == "sectors" else ("pass", "es")
+    said = f"{counted(len(of_array), 'request')}, {counted(total, *unit)}; the costliest: "
+    said += f"{counted(lanes, 'lane')}, {counted(int(costliest[price]), *unit)}"
     met = int(of_array["collisions"].sum())
     return said + (f"; {counted(met, 'lane')} found the element taken" if met else "")
 
 
-def _grid(
-    columns: int, across: float, tall: float, high: float, threads: int, block: int, banked: bool
-) -> list[str]:
-    """Draw lines between sectors, between warps and, stronger, between blocks; name threads."""
-    path, parts = "", []
-    sector = 0 if banked else SECTOR_BYTES // BANK_BYTES
-    if sector and sector * across >= 4:
-        for position in range(sector, columns, sector):
-            path += f"M{_LEFT + position * across:.1f} {_TOP}v{tall:g}"
-    within, named = _WARP if threads > _WARP else 8, -12.0
-    for thread in range(0, threads, within):
-        y = _TOP + thread * high
-        if thread:
-            path += f"M{_LEFT} {y:.1f}h{_WIDTH}"
-        if y - named >= 12:
-            parts.append(_tick(_LEFT - 4, y + 8, str(thread), at="end"))
-            named = y
-    parts.append(f'<path d="{path}" stroke="currentColor" opacity=".25" stroke-width=".6"/>')
-    between = range(block, threads, block) if block * high >= 4 else ()
-    edges = "".join(f"M{_LEFT - 4} {_TOP + thread * high:.1f}h{_WIDTH + 4}" for thread in between)
-    parts.append(f'<path d="{edges}" stroke="currentColor" opacity=".8" stroke-width="1.2"/>')
-    return parts
-
-
-def _tick(x: float, y: float, content: str, at: str = "end") -> str:
-    """Write a number or a name beside an axis."""
-    return _text(x, y, content, f'text-anchor="{at}" font-size="10" opacity=".8"')
-
-
-def _text(x: float, y: float, content: str, look: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" {look}>{escape(content)}</text>'
-
-
-def _cells(
-    accesses: pd.DataFrame,
-    banked: bool,
-    columns: int,
-    threads: int,
-    high: float,
-    least: float,
-) -> str:
-    """Return the path of what threads access, at least so wide; neighboring elements as one."""
-    chosen = accesses[accesses["thread"] < threads]
-    thread, element = _spread(chosen)
-    if banked:
-        element %= BANKS
-    cell = np.unique(thread * columns + element)
-    begins = np.flatnonzero((np.diff(cell, prepend=-2) != 1) | (cell % columns == 0))
-    lengths = np.diff(np.append(begins, len(cell)))
-    row, column = np.divmod(cell[begins], columns)
-    # Threads below each other that access the same are one rectangle.
-    order = np.lexsort((row, lengths, column))
-    row, column, lengths = row[order], column[order], lengths[order]
-    top = np.flatnonzero(changes(column, lengths, row - np.arange(len(row))))
-    rows = np.diff(np.append(top, len(row)))
-    across, path = _WIDTH / columns, []
-    for first, many in zip(top, rows, strict=True):
-        x, y = _LEFT + column[first] * across, _TOP + row[first] * high
-        wide = max(lengths[first] * across, least)
-        path.append(f"M{x:.1f} {y:.1f}h{wide:.1f}v{max(many * high, 2):g}h-{wide:.1f}z")
-    return "".join(path)
-
-
-def _spread(accesses: pd.DataFrame) -> tuple[Longs, Longs]:
-    """Return thread and word for each word of four bytes that is accessed."""
+def words(accesses: pd.DataFrame) -> pd.DataFrame:
+    """Return accesses with a row for each word of four bytes, the `element`."""
     words = np.maximum(accesses["bytes"].to_numpy() // BANK_BYTES, 1)
-    first = accesses["offset"].to_numpy() // BANK_BYTES
+    spread = accesses.loc[accesses.index.repeat(words)]
     within = np.arange(words.sum()) - np.repeat(np.cumsum(words) - words, words)
-    thread: npt.NDArray[np.int64] = np.repeat(accesses["thread"].to_numpy(), words)
-    return thread, np.repeat(first, words) + within
-
-
-def _tips(accesses: pd.DataFrame, name: str, high: float, threads: int) -> list[str]:
-    """Say at each thread's line, while the pointer is there, what the thread accesses."""
-    if high < 3:  # too low to be pointed at
-        return []
-    thread, element = _spread(accesses)
-    parts = []
-    for one in np.unique(thread[thread < threads]):
-        places = np.unique(element[thread == one])
-        indices = ", ".join(map(str, places[:8])) + " ..." * (len(places) > 8)
-        parts.append(
-            f'<rect x="{_LEFT}" y="{_TOP + one * high:.1f}" width="{_WIDTH}" height="{high:g}" '
-            f'fill="transparent"><title>thread {one}: {escape(name)}[{indices}]</title></rect>'
-        )
-    return parts
-
-
-def _reach(accesses: pd.DataFrame, name: str) -> str:
-    if accesses.empty:
-        return ""
-    threads, words = accesses["thread"], _spread(accesses)[1]
-    return (
-        f" Threads {threads.min()} to {threads.max()} access {name}[{words.min()}] to "
-        f"{name}[{words.max()}]."
-    )
+    return spread.assign(element=spread["offset"] // BANK_BYTES + within)

@@ -1,13 +1,16 @@
-"""What a puzzle is: inputs for a kernel, the right outputs, and a par."""
+"""What a puzzle is: inputs for a kernel, the right outputs, and a par; and what a check says."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from html import escape
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from accelviz.arrays import Longs
 
@@ -18,22 +21,15 @@ Ints = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Case:
-    """A launch of the learner's kernel.
+    """A launch of the learner's kernel."""
 
-    Parameters
-    ----------
-    grid, block : int
-        Blocks, and threads of a block.
-    arguments : mapping of str to array or number
-        In the order of the kernel's parameters, outputs with what they hold before.
-    expected : mapping of str to array
-        What the outputs hold in the end, exactly: sums of whole numbers below 2**24 are the same in
-        any order.
-    """
-
+    #: Blocks, and threads of a block.
     grid: int
     block: int
+    #: Arrays and numbers in the order of the kernel's parameters, outputs as they are before.
     arguments: Mapping[str, Any]
+    #: What the outputs hold in the end, exactly: sums of whole numbers below 2**24 are the same in
+    #: any order.
     expected: Mapping[str, Array]
 
     def __str__(self) -> str:
@@ -53,37 +49,100 @@ class Case:
 
 @dataclass(frozen=True)
 class Par:
-    """What a good solution moves, with the first case of a puzzle.
+    """What a good solution moves, with the first case of a puzzle."""
 
-    Parameters
-    ----------
-    sectors : int
-        Of global memory, 32 bytes each.
-    requests : int
-        Instructions of a warp that access memory, as `check.cost` counts them.
-    """
-
+    #: Sectors of global memory, 32 bytes each.
     sectors: int
+    #: Instructions of a warp that access memory, as `check.cost` counts them.
     requests: int
 
 
 @dataclass(frozen=True)
 class Puzzle:
-    """A kernel to complete.
+    """A kernel to complete."""
 
-    Parameters
-    ----------
-    cases : callable
-        Gives the inputs, with random numbers from a generator. The first ones are scored and drawn,
-        and small.
-    par : Par
-    par_is_the_task : bool
-        Whether a right result is not enough.
-    """
-
+    #: Gives the inputs, with random numbers from a generator. The first ones are scored and drawn,
+    #: and small.
     cases: Callable[[np.random.Generator], Iterator[Case]]
     par: Par
+    #: Whether a right result is not enough.
     par_is_the_task: bool = False
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """The result of a check."""
+
+    #: Of the puzzle.
+    name: str
+    solved: bool
+    #: What is wrong, or that nothing is.
+    said: str
+    par: Par
+    #: What the kernel took with the first input, if its results are right.
+    cost: Par | None = None
+    #: Draws `picture`.
+    draw: Callable[[], str] = str
+
+    @cached_property
+    def picture(self) -> str:
+        """Who reads and writes what, HTML; "" if the kernel did not run."""
+        return self.draw()
+
+    @property
+    def over(self) -> float:
+        """Sectors and requests over the par, together; less than 0 below it."""
+        if self.cost is None:
+            return float("inf")
+        return float(sum(asdict(self.cost).values()) - sum(asdict(self.par).values()))
+
+    @property
+    def verdict(self) -> str:
+        """A word or two: solved or not, at par or better."""
+        if not self.solved or self.cost is None:
+            return "Not yet"
+        if self.cost == self.par:
+            return "Solved, at par"
+        more = too_many(self.cost, self.par)
+        return f"Solved, with more {more} than the par" if more else "Solved, better than the par"
+
+    def costs(self) -> dict[str, str]:
+        """Return each cost beside the par, if there is a cost."""
+        par, cost = asdict(self.par), {} if self.cost is None else asdict(self.cost)
+        return {name: f"{number} (par {par[name]})" for name, number in cost.items()}
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}: {cost}" for name, cost in self.costs().items())
+        return f"{self.verdict}. {self.said}" + (f" {told.capitalize()}." if told else "")
+
+    def _repr_html_(self) -> str:
+        text = f"<p><b>{'✓' if self.solved else '✗'} {escape(self.verdict)}.</b> "
+        text += f'<span style="white-space: pre-wrap">{escape(self.said)}</span></p>'
+        if self.cost is not None:
+            table = pd.DataFrame({"yours": asdict(self.cost), "par": asdict(self.par)})
+            text += table.to_html(border=0)
+        return f'<div style="max-width: 72em">{text}{self.picture}</div>'
+
+
+def too_many(had: Par, par: Par) -> str:
+    """Say of what a kernel takes more than the par, "" if of nothing."""
+    return " and ".join(name for name, most in asdict(par).items() if getattr(had, name) > most)
+
+
+@dataclass(frozen=True, repr=False)
+class Scores:
+    """The best answers of a session, by the names of the puzzles."""
+
+    best: Mapping[str, Report]
+
+    def __repr__(self) -> str:
+        solved = sum(report.solved for report in self.best.values())
+        return f"{solved} solved, {len(self.best)} tried."
+
+    def _repr_html_(self) -> str:
+        rows = {name: {"": it.verdict, **it.costs()} for name, it in self.best.items()}
+        table = pd.DataFrame.from_dict(rows, orient="index").fillna("").to_html(border=0)
+        return f"<p>{escape(repr(self))}</p>{table if rows else ''}"
 
 
 def signed(rng: np.random.Generator, *shape: int, most: int = 999) -> Floats:
@@ -98,15 +157,7 @@ def unwritten(*shape: int) -> Floats:
 
 @dataclass(frozen=True)
 class Rows:
-    """A matrix in CSR with small signed weights, and degrees as wanted.
-
-    Attributes
-    ----------
-    pointers, columns : array of int32
-    values : array of float32
-    width : int
-        Columns of the matrix.
-    """
+    """A matrix in CSR with small signed weights, degrees as wanted, and `width` columns."""
 
     pointers: Ints
     columns: Ints

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from accelviz.course.puzzles.puzzle import Case, Par, Puzzle, Rows, signed, unwritten
+from accelviz.course.puzzles.puzzle import Array, Case, Floats, Par, Puzzle, Rows, signed, unwritten
 from accelviz.ordering.degree import sort_by_degree
 from accelviz.partition.block_level import BlockSetting, block_partition
 
@@ -26,13 +26,8 @@ def row_thread(rng: np.random.Generator) -> Iterator[Case]:
     for degrees in _DEGREES:
         A, n = Rows.of(rng, degrees, 60), len(degrees)
         x = signed(rng, A.width)
-        arguments = {
-            "row_pointers": A.pointers,
-            **A.nonzeros,
-            "x": x,
-            "y": unwritten(n),
-            "n_rows": n,
-        }
+        vectors = {"x": x, "y": unwritten(n), "n_rows": n}
+        arguments = {"row_pointers": A.pointers, **A.nonzeros, **vectors}
         yield Case(-(-n // 32), 32, arguments, {"y": A.times(x)})
 
 
@@ -43,16 +38,9 @@ def row_warp(rng: np.random.Generator) -> Iterator[Case]:
         *((_DEGREES[3], 7), ([5] * 5, 70)),
     ):
         A, n = Rows.of(rng, degrees, 8 if max(degrees) < 8 else 60), len(degrees)
-        X = signed(rng, A.width, n_cols)
-        arguments = {
-            "row_pointers": A.pointers,
-            **A.nonzeros,
-            "X": X,
-            "Y": unwritten(n, n_cols),
-            "n_rows": n,
-            "n_cols": n_cols,
-        }
-        yield Case(-(-n // 2), 64, arguments, {"Y": A.times(X)})
+        product = _product(A, signed(rng, A.width, n_cols))
+        arguments = {"row_pointers": A.pointers, **product, "n_rows": n, "n_cols": n_cols}
+        yield Case(-(-n // 2), 64, arguments, {"Y": A.times(product["X"])})
 
 
 def edges(rng: np.random.Generator) -> Iterator[Case]:
@@ -60,14 +48,9 @@ def edges(rng: np.random.Generator) -> Iterator[Case]:
     for degrees in _DEGREES:
         A, n = Rows.of(rng, degrees, 60), len(degrees)
         x, nnz = signed(rng, A.width), len(A.values)
-        arguments = {
-            "rows": A.row_of,
-            **A.nonzeros,
-            "x": x,
-            "y": np.zeros(n, np.float32),
-            "nnz": nnz,
-        }
+        vectors = {"x": x, "y": np.zeros(n, np.float32), "nnz": nnz}
         if nnz:
+            arguments = {"rows": A.row_of, **A.nonzeros, **vectors}
             yield Case(-(-nnz // 32), 32, arguments, {"y": A.times(x)})
 
 
@@ -77,17 +60,9 @@ def equal_rows(rng: np.random.Generator) -> Iterator[Case]:
         *((4, 3, 8, 32), (1, 1, 0, 1), (5, 7, 0, 20), (3, 40, 5, 31), (7, 2, 100, 32)),
     ):
         A = Rows.of(rng, [1] * first + [degree] * n, max(8, 2 * degree))
-        X = signed(rng, A.width, n_cols)
-        arguments = {
-            **A.nonzeros,
-            "X": X,
-            "Y": unwritten(n, n_cols),
-            "first_nz": first,
-            "degree": degree,
-            "n_rows": n,
-            "n_cols": n_cols,
-        }
-        yield Case(-(-n // 2), 64, arguments, {"Y": A.times(X)[first:]})
+        product = _product(A, signed(rng, A.width, n_cols), first)
+        numbers = {"first_nz": first, "degree": degree, "n_rows": n, "n_cols": n_cols}
+        yield Case(-(-n // 2), 64, {**product, **numbers}, {"Y": A.times(product["X"])[first:]})
 
 
 def combined(rng: np.random.Generator) -> Iterator[Case]:
@@ -96,17 +71,10 @@ def combined(rng: np.random.Generator) -> Iterator[Case]:
         *((3, 3, 64, 48), (1, 1, 32, 1), (5, 2, 64, 64), (4, 6, 128, 100), (9, 3, 32, 31)),
     ):
         A = Rows.of(rng, [degree] * n, 8)
-        X = signed(rng, A.width, n_cols)
-        arguments = {
-            **A.nonzeros,
-            "X": X,
-            "Y": unwritten(n, n_cols),
-            "degree": degree,
-            "width": width,
-            "n_rows": n,
-            "n_cols": n_cols,
-        }
-        yield Case(-(-n * width // 128), 128, arguments, {"Y": A.times(X)})
+        product = _product(A, signed(rng, A.width, n_cols))
+        numbers = {"degree": degree, "width": width, "n_rows": n, "n_cols": n_cols}
+        expected = {"Y": A.times(product["X"])}
+        yield Case(-(-n * width // 128), 128, {**product, **numbers}, expected)
 
 
 def accel_block(rng: np.random.Generator) -> Iterator[Case]:
@@ -119,22 +87,21 @@ def accel_block(rng: np.random.Generator) -> Iterator[Case]:
         order, histogram = sort_by_degree(np.cumsum([0, *degrees]))
         ranks = np.asarray(order.order)
         A = Rows.of(rng, [degrees[row] for row in ranks], 20 if max(degrees) < 20 else 60)
-        X, n = signed(rng, A.width, n_cols), len(degrees)
-        Y = np.empty((n, n_cols), np.float32)
-        Y[ranks] = A.times(X)
+        product = _product(A, signed(rng, A.width, n_cols))
+        Y = np.empty_like(product["Y"])
+        Y[ranks] = A.times(product["X"])
+        added_to = [degree == 0 or degree > setting.deg_bound for degree in degrees]
+        product["Y"][added_to] = 0  # the others are stored
         metadata = block_partition(histogram, setting)
-        stored = [0 < degree <= setting.deg_bound for degree in degrees]  # and not added to
-        before = np.where(np.array(stored)[:, None], np.nan, np.zeros((n, n_cols)))
-        arguments = {
-            "metadata": metadata,
-            "output_rows": ranks.astype(np.int32),
-            **A.nonzeros,
-            "X": X,
-            "Y": before.astype(np.float32),
-            "n_cols": n_cols,
-            "deg_bound": setting.deg_bound,
-        }
-        yield Case(len(metadata), 128, arguments, {"Y": Y})
+        rows = {"metadata": metadata, "output_rows": ranks.astype(np.int32)}
+        numbers = {"n_cols": n_cols, "deg_bound": setting.deg_bound}
+        yield Case(len(metadata), 128, {**rows, **product, **numbers}, {"Y": Y})
+
+
+def _product(A: Rows, X: Floats, first: int = 0) -> dict[str, Array]:
+    """Return the arguments of a product of the rows from `first` on with a matrix."""
+    shape = len(A.degrees) - first, X.shape[1]
+    return {**A.nonzeros, "X": X, "Y": unwritten(*shape)}
 
 
 PUZZLES = {
