@@ -1,7 +1,8 @@
 """What the assignments' test cells call: a check raises what is wrong, or returns points.
 
 A check that raises nothing and returns None earns all points of its cell; one that returns a float
-earns that many. None of them prints, whatever the student's code prints.
+earns that many. An AssertionError or AccelvizError names the first case that is wrong, and how. No
+check prints, whatever the student's code prints.
 """
 
 from __future__ import annotations

@@ -27,11 +27,6 @@ def pattern(pattern: Callable[..., Any], settings: Iterable[tuple[int, int]] = (
         The student's: degree, max_block_warps, max_warp_nzs to factor, block_rows, warp_nzs.
     settings : iterable of (int, int)
         `max_block_warps` and `max_warp_nzs`.
-
-    Raises
-    ------
-    AssertionError
-        Naming the first degree that has another pattern.
     """
     for setting in itertools.starmap(BlockSetting, settings):
         warps, nonzeros = setting.max_block_warps, setting.max_warp_nzs
@@ -58,11 +53,6 @@ def info(pack: Callable[[int, int], Any], unpack: Callable[[int], Any], seed: in
     unpack : callable
         The student's: such a number to warp_nzs, rows.
     seed : int
-
-    Raises
-    ------
-    AssertionError
-        Naming the first pair that comes out wrong.
     """
     rng = hidden.generator(seed)
     pairs = [(1, 12), (32, 1), (65_535, 1), (32_768, 2), (32_767, 32), (0, 5)]
@@ -84,11 +74,6 @@ def partition(partition: Callable[..., Any], cases: Mapping[str, hidden.SortedRo
     partition : callable
         The student's: ascending degrees, max_block_warps, max_warp_nzs to int32 (blocks, 4).
     cases : mapping of str to hidden.SortedRows
-
-    Raises
-    ------
-    AssertionError
-        Saying what the blocks do to the nonzeros, and the first block that differs.
     """
     for name, rows in cases.items():
         with case(f"{name}, {_setting(rows.setting)}"):
@@ -113,13 +98,6 @@ def decoded(decode: Callable[..., Any], cases: Mapping[str, hidden.SortedRows]) 
         The student's: metadata, max_block_warps, max_warp_nzs to int (records, 5) of block, warp,
         row, nz_start, nz_count.
     cases : mapping of str to hidden.SortedRows
-
-    Raises
-    ------
-    AssertionError
-        Naming the first record at fault.
-    PartitionError
-        If the records do not cover each nonzero once.
     """
     for name, rows in cases.items():
         with case(f"{name}, {_setting(rows.setting)}"):

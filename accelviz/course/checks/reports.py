@@ -36,11 +36,6 @@ def sweep_table(table: Any, graph: Any) -> None:
         The student's.
     graph : str
         Name of a bundled graph.
-
-    Raises
-    ------
-    AssertionError
-        Saying what is missing.
     """
     with case("the table of the sweep"):
         _graph(graph)
@@ -76,11 +71,6 @@ def sweep_numbers(table: Any, graph: Any, points: float) -> float:
     -------
     float
         0 to `points`, to two decimals.
-
-    Raises
-    ------
-    AssertionError
-        If `sweep_table` does, or if no row is confirmed.
     """
     sweep_table(table, graph)
     with case("the numbers of the sweep"):

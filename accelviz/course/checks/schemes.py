@@ -57,13 +57,7 @@ def covers(strategy: Any, graphs: Graphs) -> None:
 
 
 def slices(strategy: Any, graphs: Graphs) -> None:
-    """Ask that any range of blocks, asked for alone, be that part of the whole.
-
-    Raises
-    ------
-    AssertionError
-        Naming the blocks.
-    """
+    """Ask that any range of blocks, asked for alone, be that part of the whole."""
     for name, graph in graphs.items():
         with case(name):
             theirs = Theirs(strategy, graph, N_COLS)
@@ -174,12 +168,6 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
 
     Only numbers come from the student's: where the blocks begin, which warp has what, the order of
     the rows, the metadata.
-
-    Raises
-    ------
-    AssertionError
-        If the scheme is one of the papers' in disguise, or no scheme at all, or its plan does not
-        belong to the graph.
     """
     return Theirs(strategy, graph, n_cols).plan(graph, n_cols)
 

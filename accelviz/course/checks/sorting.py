@@ -46,11 +46,6 @@ def histogram(degree_histogram: Callable[[Any], Any], lists: Lists) -> None:
         The student's: degrees to rows of each degree from 0 to the largest.
     lists : mapping of str to array of int32
         Degrees, by name.
-
-    Raises
-    ------
-    AssertionError
-        Naming the first difference.
     """
     _hold("counts", degree_histogram, lists, _counts)
 
@@ -89,13 +84,7 @@ def _hold(
 
 
 def linear_sort(counting_sort: Callable[[Any], Any], seed: int) -> None:
-    """Ask for O(rows + largest degree) reads and time, and no sorting by comparison.
-
-    Raises
-    ------
-    AssertionError
-        If the result is wrong, the cells name what sorts, or the bound does not hold.
-    """
+    """Ask for O(rows + largest degree) reads and time, and no sorting by comparison."""
     _linear(
         counting_sort,
         lambda rows: hidden.sized_degrees(rows, rows // 2, seed),
