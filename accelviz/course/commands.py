@@ -166,7 +166,7 @@ def _preflight(options: argparse.Namespace) -> Answer:
     from accelviz.course.autograde.assignments import choose, find_assignments
     from accelviz.course.autograde.folder import Course
     from accelviz.course.autograde.preflight import examine, tried
-    from accelviz.course.autograde.problems import Problem
+    from accelviz.course.autograde.repair import Problem
 
     known = Course(options.course).assignments() if options.course else find_assignments()
     chosen = choose(known, [options.assignment] if options.assignment else [])

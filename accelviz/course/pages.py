@@ -61,7 +61,7 @@ def write(
             raise ArgumentError(str(path), f"it cannot be read: {error}", "a notebook") from error
         if run and path.parent == folder:
             progress(path.stem)
-            if reason := execute(path, notebook, seconds):
+            if reason := _execute(path, notebook, seconds):
                 failed[path.name] = reason
                 continue
         page = path.relative_to(folder).with_suffix(".html")
@@ -74,23 +74,8 @@ def write(
     return pages, failed
 
 
-def execute(path: Path, notebook: Any, seconds: float = 600.0) -> str:
-    """Run a notebook's cells in its folder, without a GPU.
-
-    Parameters
-    ----------
-    path : Path
-        Of the notebook.
-    notebook : NotebookNode
-        Receives the outputs.
-    seconds : float
-        Time limit of a cell.
-
-    Returns
-    -------
-    str
-        Why a cell failed, "" if none did.
-    """
+def _execute(path: Path, notebook: Any, seconds: float) -> str:
+    """Run a notebook's cells in its folder, without a GPU; say why one failed, "" if none did."""
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 

@@ -7,6 +7,15 @@ import socket
 import pytest
 
 
+@pytest.fixture(scope="module")
+def assignment(tmp_path_factory):
+    """The tiny assignment, in a folder of its own."""
+    from accelviz.course.autograde.assignments import Assignment
+    from tests.course import tiny
+
+    return Assignment(tiny.write_source(tmp_path_factory.mktemp("assignments")))
+
+
 @pytest.fixture(scope="session")
 def shipped(tmp_path_factory, request):
     """The folder of a course, and all that its class handed in, graded side by side.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import os
 import socket
-import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -188,5 +187,9 @@ def _add_files(folder: Path, kind: str) -> None:
             (folder / f"{name}.py").write_text(wrong)
 
 
-def memory_is_held() -> bool:
-    return sys.platform == "linux"
+def lost_points(grades: Any, student: str) -> dict[str, float]:
+    """The questions of a student that a test gave less than all points, and what it gave."""
+    rows = grades[(grades["student"] == student) & grades[["points", "max"]].notna().all(axis=1)]
+    left = rows[rows["points"] != rows["max"]]
+    names = [name.partition("-")[2] for name in left["question"]]
+    return dict(zip(names, left["points"], strict=True))

@@ -12,14 +12,8 @@ nbformat = pytest.importorskip("nbformat", reason="examining submissions needs n
 
 from accelviz import cli
 from accelviz.course.autograde import preflight
-from accelviz.course.autograde.assignments import Assignment
 from accelviz.course.autograde.preflight import examine
 from tests.course import tiny
-
-
-@pytest.fixture(scope="module")
-def assignment(tmp_path_factory):
-    return Assignment(tiny.write_source(tmp_path_factory.mktemp("assignments")))
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +64,11 @@ WHOLE = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}}
     ("content", "says"),
     [
         ("", "is no notebook (Expecting value in line 1)"),
+        ('{"cells": [', "is no notebook (Expecting value in line 1)"),
+        ('{\n<<<<<<< HEAD\n"a": 1\n}', "from a merge in git"),
+        ("[]", "the notebook format None, and only 4"),
+        (json.dumps(WHOLE), "a damaged notebook"),
+        ('{"nbformat": 5, "nbformat_minor": 0}', "the notebook format 5, and only 4"),
         ("\x00" * 64, "is no notebook"),
         ("PK\x03\x04", "is no notebook"),
         ("[" * 200_000, "is a damaged notebook"),
@@ -90,10 +89,16 @@ WHOLE = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}}
 def test_a_file_that_cannot_be_graded_is_named_with_the_reason(assignment, tmp_path, content, says):
     checked = examined(tmp_path, assignment, content)
     (problem,) = checked.problems
-    assert says in problem.text
+    assert says in str(problem)
     assert "\n" not in str(problem)
     assert len(str(problem)) < 400
     assert checked.notebook is None
+    assert not checked.fine
+
+
+def test_a_script_is_told_from_a_notebook(assignment, tmp_path):
+    (problem,) = examined(tmp_path, assignment, "print(1)", "T1.py").problems
+    assert "Hand in the .ipynb file itself" in problem.repair
 
 
 def test_a_file_that_is_too_large_is_not_read(assignment, released_text, tmp_path, monkeypatch):

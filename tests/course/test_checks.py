@@ -16,7 +16,7 @@ pytest.importorskip("nbformat")
 
 import accelviz
 from accelviz.course import checks
-from accelviz.course.checks import common, hidden, metrics, remote, shipping
+from accelviz.course.checks import common, export, hidden, metrics, remote
 from accelviz.course.counted import called_counting
 from accelviz.emulator import compiler
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, PartitionError
@@ -285,7 +285,7 @@ TABLE = np.zeros(1000)
 )
 def test_what_a_workload_holds_is_metadata_and_comes_out_as_it_was(held, size):
     graph = accelviz.load_graph("cora")
-    known = shipping.matrix(graph, None, None, PLAN.pattern)
+    known = export.matrix(graph, None, None, PLAN.pattern)
     known["values"] = PLAN.provenance.values  # noqa: PD011
 
     def slice_workload(a, b):
@@ -294,9 +294,9 @@ def test_what_a_workload_holds_is_metadata_and_comes_out_as_it_was(held, size):
     def later(a, b):
         return a + b
 
-    data = shipping.packed(slice_workload, known)
-    assert size <= len(data) <= size + 3 * shipping.FREE_BYTES  # with the text of these functions
-    value, added = shipping.unpacked(data, known)(3, 4)
+    data = export.packed(slice_workload, known)
+    assert size <= len(data) <= size + 3 * export.FREE_BYTES  # with the text of these functions
+    value, added = export.unpacked(data, known)(3, 4)
     assert added == 7
     if isinstance(held, np.ndarray | list | bytes | int):
         assert np.array_equal(value, held)
@@ -305,7 +305,7 @@ def test_what_a_workload_holds_is_metadata_and_comes_out_as_it_was(held, size):
 def test_what_cannot_be_taken_elsewhere_is_named():
     stream = (item for item in ())
     with pytest.raises(AssertionError, match="holds what cannot be taken.*generator"):
-        shipping.packed(lambda a, b: stream, {})
+        export.packed(lambda a, b: stream, {})
 
 
 def test_a_scheme_has_to_be_one_of_your_own():
@@ -419,10 +419,21 @@ def test_the_bonus_of_the_model_solution_on_a_gpu():
     assert checks.kernels.gpu_bonus(code.replace("atomicAdd(&", "f("), 4) == 0
 
 
-UNCLEARED = """
+def planned(strategy, graph, widths, settings, layout, blocks):
+    """A plan with blocks of four warps, whose outputs are not cleared."""
+    launch, buffers = LaunchConfig((blocks, 1, 1), 4), Buffers(zero_outputs=())
+    made_by = Provenance(strategy, graph.values, widths, settings)
+    return Plan(layout, (Call(launch),), buffers, made_by)
+
+
 class Uncleared(Strategy):
+    """A block a row, or two (`split`), none for rows without nonzeros if `lineless`."""
+
     operation = SPMM
     name = "uncleared"
+
+    def __init__(self, split, lineless):
+        self.split, self.lineless = split, lineless
 
     def build(self, graph, widths, settings):
         def work(start, stop):
@@ -432,41 +443,12 @@ class Uncleared(Strategy):
         table = []
         for row in range(graph.n_rows):
             first, count = int(graph.row_pointers[row]), int(graph.degrees[row])
-            cut = count // 2 if SPLIT else 0
+            cut = count // 2 if self.split else 0
             if cut:
                 table.append((len(table), 0, row, first, cut))
-            if count or not LINELESS:
+            if count or not self.lineless:
                 table.append((len(table), 0, row, first + cut, count - cut))
-        launch = LaunchConfig((len(table), 1, 1), 4)
-        provenance = Provenance(self, graph.values, widths, settings)
-        layout = Layout(graph.pattern, work)
-        return Plan(layout, (Call(launch),), Buffers(zero_outputs=()), provenance)
-"""
-
-
-@pytest.mark.parametrize(
-    ("split", "lineless", "message"),
-    [
-        (False, True, "^toy, 1 columns: row 1 of the walked pattern has no line; zero_outputs"),
-        (
-            True,
-            False,
-            "^toy, 1 columns: row 0 of the walked pattern lies in several blocks; zero_outputs",
-        ),
-        (False, False, None),
-    ],
-)
-def test_an_output_that_had_to_be_cleared_is_named(split, lineless, message):
-    names = {"np": np, "SPLIT": split, "LINELESS": lineless, "Workload": Workload}
-    names |= {"Strategy": Strategy, "Plan": Plan, "LaunchConfig": LaunchConfig, "SPMM": SPMM}
-    names |= {"Call": Call, "Layout": Layout, "Buffers": Buffers, "Provenance": Provenance}
-    exec(UNCLEARED, names)
-    graph = hidden.graph_of([4, 0, 2], 5, np.random.default_rng(0), "toy")
-    if message is None:
-        checks.schemes.replays(names["Uncleared"](), {"toy": graph})
-        return
-    with pytest.raises(AssertionError, match=message):
-        checks.schemes.replays(names["Uncleared"](), {"toy": graph})
+        return planned(self, graph, widths, settings, Layout(graph.pattern, work), len(table))
 
 
 class Sorted(Strategy):
@@ -484,38 +466,45 @@ class Sorted(Strategy):
 
         def work(start, stop):
             rows = np.arange(start * 4, min(stop * 4, graph.n_rows))
-            return Workload(
-                rows // 4, rows % 4, rows, walked.row_pointers[rows], walked.degrees[rows]
-            )
+            counts = walked.degrees[rows]
+            return Workload(rows // 4, rows % 4, rows, walked.row_pointers[rows], counts)
 
-        launch = LaunchConfig((-(-graph.n_rows // 4), 1, 1), 4)
         layout = Layout(graph.pattern, work, walked, permutation, order)
-        return Plan(
-            dataclasses.replace(layout, **self.wrong),
-            (Call(launch),),
-            Buffers(zero_outputs=()),
-            Provenance(self, graph.values, widths, settings),
-        )
+        layout = dataclasses.replace(layout, **self.wrong)
+        return planned(self, graph, widths, settings, layout, -(-graph.n_rows // 4))
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("check", "strategy", "message"),
     [
-        ({}, None),
-        ({"nonzero_order": None}, "nonzero_order is not the one"),
-        ({"nonzero_order": np.arange(6)}, "nonzero_order is not the one"),
-        ({"permutation": None}, "walked and nonzero_order are not to be given"),
-        ({"permutation": Permutation(np.array([2, 1, 0]))}, "row_pointers of walked are not"),
-        ({"workers_per_block": 8}, "blocks have 8 warps, and should have 4"),
+        (
+            "replays",
+            Uncleared(False, True),
+            "row 1 of .* has no line; zero_outputs",
+        ),
+        ("replays", Uncleared(True, False), "row 0 .* lies in several blocks; zero_outputs"),
+        ("replays", Uncleared(False, False), None),
+        ("replays", Sorted(), None),
+        ("form", Sorted(nonzero_order=None), "nonzero_order is not the one"),
+        ("form", Sorted(nonzero_order=np.arange(6)), "nonzero_order is not the one"),
+        ("form", Sorted(permutation=None), "walked and nonzero_order are not to be given"),
+        (
+            "form",
+            Sorted(permutation=Permutation(np.array([2, 1, 0]))),
+            "row_pointers of walked are not",
+        ),
+        ("form", Sorted(workers_per_block=8), "blocks have 8 warps, and should have 4"),
     ],
 )
-def test_rows_and_nonzeros_have_to_follow_the_permutation(wrong, message):
+def test_what_is_wrong_with_a_plan_is_named(check, strategy, message):
     graph = hidden.graph_of([4, 0, 2], 5, np.random.default_rng(0), "toy")
+    check = getattr(checks.schemes, check)
     if message is None:
-        checks.schemes.replays(Sorted(), {"toy": graph})
+        check(strategy, {"toy": graph})
         return
-    with pytest.raises(AssertionError, match=message):
-        checks.schemes.form(Sorted(**wrong), graph)
+    argument = {"toy": graph} if check is checks.schemes.replays else graph
+    with pytest.raises(AssertionError, match=f"^toy.*: .*{message}"):
+        check(strategy, argument)
 
 
 def test_a_sweep_of_another_graph_is_named():

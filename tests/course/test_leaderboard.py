@@ -206,7 +206,7 @@ def test_of_several_classes_the_named_one_or_the_last_is_taken():
         return type(name, (Strategy,), members)
 
     space = {"__name__": "nb", "Strategy": Strategy, "A": scheme("A"), "B": scheme("B"), "x": 1}
-    assert find_scheme(space).name == "B"
-    assert find_scheme(space, ["A"]).name == "A"
-    assert find_scheme(space, ["C"]) is None  # its cell failed, and the others are examples
-    assert find_scheme({"__name__": "nb", "Strategy": Strategy}) is None
+    assert find_scheme([], space).name == "B"
+    assert find_scheme(["A"], space).name == "A"
+    assert find_scheme(["C"], space) is None  # its cell failed, and the others are examples
+    assert find_scheme([], {"__name__": "nb", "Strategy": Strategy}) is None

@@ -10,16 +10,11 @@ import pytest
 nbformat = pytest.importorskip("nbformat", reason="examining submissions needs nbformat")
 
 from accelviz import cli
-from accelviz.course.autograde.assignments import Assignment, choose, find_assignments
+from accelviz.course.autograde.assignments import choose, find_assignments
 from accelviz.course.autograde.cells import checksum, is_test, question_of
 from accelviz.course.autograde.preflight import examine, tried
 from accelviz.errors import ArgumentError
 from tests.course import tiny
-
-
-@pytest.fixture(scope="module")
-def assignment(tmp_path_factory):
-    return Assignment(tiny.write_source(tmp_path_factory.mktemp("assignments")))
 
 
 @pytest.fixture
@@ -279,34 +274,6 @@ def test_name_kernel_and_format(assignment, check):
     assert checked.notebook.nbformat_minor == 5
     notebook.metadata["kernelspec"] = {"name": "ir", "display_name": "R", "language": "R"}
     assert "kernel is for R" in told(check(notebook), "kernel").text
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "says"),
-    [
-        ("T1.ipynb", '{"cells": [', "is no notebook (Expecting value in line 1)"),
-        ("T1.ipynb", '{\n<<<<<<< HEAD\n"a": 1\n}', "from a merge in git"),
-        ("T1.py", "print(1)", "Hand in the .ipynb file itself"),
-        ("T1.ipynb", "[]", "the notebook format None, and only 4"),
-        ("T1.ipynb", '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}}', "a damaged notebook"),
-        ("T1.ipynb", '{"nbformat": 3, "worksheets": []}', "the notebook format 3, and only 4"),
-        ("T1.ipynb", '{"nbformat": 5, "nbformat_minor": 0}', "the notebook format 5, and only 4"),
-        ("T1.ipynb", None, "There is no file T1.ipynb"),
-    ],
-)
-def test_what_is_no_notebook(assignment, tmp_path, name, text, says):
-    if text is not None:
-        (tmp_path / name).write_text(text)
-    checked = examine(tmp_path / name, [assignment])
-    (problem,) = checked.problems
-    assert says in str(problem)
-    assert checked.notebook is None
-    assert not checked.fine
-
-
-def test_a_folder_without_a_notebook(assignment, tmp_path):
-    (problem,) = examine(tmp_path, [assignment]).problems
-    assert "is a folder without a notebook" in problem.text
 
 
 def test_a_notebook_of_something_else(assignment, check):

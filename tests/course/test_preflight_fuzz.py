@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 nbformat = pytest.importorskip("nbformat", reason="examining submissions needs nbformat")
 
-from accelviz.course.autograde.assignments import Assignment
 from accelviz.course.autograde.cells import details, is_locked, is_test, question_of
 from accelviz.course.autograde.preflight import examine
 from tests.course import tiny
@@ -69,11 +68,6 @@ def damage(notebook, cell, index):
 
 
 DOINGS = (paste, strip, strip_and_rename, delete, move, edit, empty, retype, insert, rename, damage)
-
-
-@pytest.fixture(scope="module")
-def assignment(tmp_path_factory):
-    return Assignment(tiny.write_source(tmp_path_factory.mktemp("assignments")))
 
 
 @pytest.fixture(scope="module")

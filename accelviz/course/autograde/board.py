@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,33 +19,24 @@ from accelviz.strategies import plan as make_plan
 REFERENCES = ("accel_gcn", "gnnadvisor", "graphblast", "merge_path")
 
 
-def find_scheme(namespace: Mapping[str, Any], names: Collection[str] = ()) -> Strategy | None:
-    """Return the scheme that a notebook defines.
+def find_scheme(names: Sequence[str], space: Mapping[str, Any] | None = None) -> Strategy | None:
+    """Return the scheme that the notebook of this process (or another's variables) defines.
 
-    Parameters
-    ----------
-    namespace : mapping
-        The notebook's variables.
-    names : collection of str
-        What its class may be called: an example beside it is not the student's. If none is given,
-        it is the class that was defined last.
+    Its class has one of these names: an example beside it is not the student's. Without names it is
+    the class that was defined last.
     """
+    from IPython import get_ipython
+
+    space = get_ipython().user_ns if space is None else space
     classes = [
         value
-        for value in namespace.values()
+        for value in space.values()
         if isinstance(value, type)
         and issubclass(value, Strategy)
-        and value.__module__ == namespace.get("__name__")
+        and value.__module__ == space.get("__name__")
     ]
     chosen = [value for value in classes if not names or value.__name__ in names]
     return chosen[-1]() if chosen else None
-
-
-def own_scheme(names: Sequence[str]) -> Strategy | None:
-    """Return the scheme of the notebook that this process runs."""
-    from IPython import get_ipython
-
-    return find_scheme(get_ipython().user_ns, names)
 
 
 def rows(submission: Link, names: Sequence[str], seed: int) -> list[dict[str, Any]]:
@@ -66,7 +57,7 @@ def rows(submission: Link, names: Sequence[str], seed: int) -> list[dict[str, An
         (mean share of the points, 0 to 1; 0 without an exact cover) and `problem`. None without a
         scheme.
     """
-    request = {"do": "run", "function": f"{__name__}:{own_scheme.__name__}"}
+    request = {"do": "run", "function": f"{__name__}:{find_scheme.__name__}"}
     strategy = submission.ask(request, list(names))
     if strategy is None:
         return []

@@ -83,10 +83,10 @@ class SaveExtraPoints(NbGraderPreprocessor):
         """Save those of a notebook that was run."""
         names = resources["nbgrader"]
         if extra := extra_points(nb):
+            book = names["notebook"], names["assignment"], names["student"]
             with Gradebook(names["db_url"]) as gradebook:
                 for extra_cell in extra:
-                    names = (names["notebook"], names["assignment"], names["student"])
-                    grade = gradebook.find_grade(extra_cell.credited, *names)
+                    grade = gradebook.find_grade(extra_cell.credited, *book)
                     grade.extra_credit = extra_cell.points or None
                 gradebook.db.commit()
         return nb, resources

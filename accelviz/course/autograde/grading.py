@@ -25,7 +25,7 @@ from accelviz.course.autograde.files import companions, copy_files
 from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.outputs import extra_points
 from accelviz.course.autograde.preflight import examine
-from accelviz.course.autograde.problems import Checked
+from accelviz.course.autograde.repair import Checked
 from accelviz.course.autograde.tables import BY_HAND, Graded, Row
 from accelviz.errors import ArgumentError
 

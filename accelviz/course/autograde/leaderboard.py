@@ -23,7 +23,7 @@ from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.grading import examined, submissions
 from accelviz.course.autograde.matching import defined
 from accelviz.course.autograde.preflight import examine
-from accelviz.course.autograde.problems import Checked
+from accelviz.course.autograde.repair import Checked
 from accelviz.course.autograde.sandbox import run
 from accelviz.errors import ArgumentError
 

@@ -19,8 +19,7 @@ import nbformat
 from accelviz.course.autograde.assignments import Assignment, parse_notebook
 from accelviz.course.autograde.cells import is_locked, question_of
 from accelviz.course.autograde.common import first_line
-from accelviz.course.autograde.problems import Checked, Problem
-from accelviz.course.autograde.repair import repair
+from accelviz.course.autograde.repair import Checked, Problem, repair
 from accelviz.errors import AccelvizError
 
 _FRESH = "Open it in Jupyter and save it again; if that fails, start from a fresh copy."

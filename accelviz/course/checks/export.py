@@ -1,13 +1,28 @@
-"""What a student's scheme planned, as plain data; runs beside the student's code."""
+"""What a student's scheme planned, as plain data; and its workload in another process.
+
+`exported` runs beside the student's code, `slices` in a process that has not seen the graph. What
+crosses of `slice_workload` is what it holds: its variables, its object's, the global ones that it
+names. The function's text does not cross, as the other process has run the same cells, nor does the
+matrix, which a kernel has anyway. So the bytes that cross are all that the function can know of the
+graph, however it hides them, and are counted by who carries them. Both ends run beside the
+student's code, and nothing here need be believed: to lie is to send less, or other bytes.
+"""
 
 from __future__ import annotations
 
+import dis
+import importlib
+import io
+import marshal
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from accelviz.course.checks.common import require
-from accelviz.course.checks.shipping import matrix, packed, unpacked
 from accelviz.graph import Graph
 from accelviz.ordering import Permutation
 from accelviz.plans import Plan, Strategy
@@ -16,6 +31,9 @@ from accelviz.strategies import plan as make_plan
 
 #: A workload's columns, in order.
 COLUMNS = ("block", "warp", "row", "nz_start", "nz_count")
+#: Bytes of what crosses that are no table: names, types and shapes of what is held, a few numbers.
+FREE_BYTES = 512
+_ARRAYS = ("row_pointers", "column_indices", "degrees")
 
 
 def exported(
@@ -115,3 +133,174 @@ def _check_matrix(plan: Plan) -> None:
         actual is not None and np.array_equal(actual, order),
         "nonzero_order is not the one that apply_to_pattern gives beside the walked pattern",
     )
+
+
+def matrix(graph: Graph, permutation: Permutation | None, order: Any, walked: Any) -> Any:
+    """Return what both processes have of a matrix, by name: objects, and arrays.
+
+    Parameters
+    ----------
+    graph : Graph
+    permutation : Permutation, optional
+    order : array or None
+        What `apply_to_pattern` gives beside `walked`.
+    walked : Pattern
+    """
+    shared: dict[str, Any] = {"graph": graph, "pattern": graph.pattern, "walked": walked}
+    shared |= {"permutation": permutation, "order": order, "values": graph.values}
+    for name in ("walked", "pattern"):
+        shared |= {f"{name}.{array}": getattr(shared[name], array) for array in _ARRAYS}
+    shared["permutation.order"] = getattr(permutation, "order", None)
+    return {name: value for name, value in shared.items() if value is not None}
+
+
+def packed(function: Callable[..., Any], known: Mapping[str, Any]) -> bytes:
+    """Return what a function holds, without the matrix.
+
+    Raises
+    ------
+    AssertionError
+        If it holds what cannot be taken elsewhere, such as a generator or an open file.
+    """
+    stream = io.BytesIO()
+    try:
+        _Packer(stream, known).dump(function)
+    except AssertionError:
+        raise
+    except Exception as error:
+        raise AssertionError(
+            f"slice_workload holds what cannot be taken to another process ({error}); let it hold "
+            "numbers, text, arrays, lists and the like"
+        ) from None
+    return stream.getvalue()
+
+
+def unpacked(data: bytes, known: Mapping[str, Any]) -> Callable[..., Any]:
+    """Make the function again."""
+    function: Callable[..., Any] = _Unpacker(io.BytesIO(data), known).load()
+    return function
+
+
+class _Packer(pickle.Pickler):
+    def __init__(self, stream: io.BytesIO, known: Mapping[str, Any]) -> None:
+        super().__init__(stream, protocol=5)
+        self._known = known
+        self._names = {id(value): name for name, value in known.items()}
+        self._places: dict[str, dict[CodeType, Any]] = {}
+
+    def persistent_id(self, value: Any) -> Any:
+        if id(value) in self._names:
+            return self._names[id(value)]
+        if isinstance(value, ModuleType):
+            return ("module", value.__name__)
+        if isinstance(value, np.ndarray):  # perhaps a part of an array of the matrix
+            for name, array in self._known.items():
+                if isinstance(array, np.ndarray) and np.may_share_memory(value, array):
+                    offset = value.ctypes.data - array.ctypes.data
+                    return ("view", name, offset, value.shape, value.strides, value.dtype.str)
+            return None
+        module, title = getattr(value, "__module__", None), getattr(value, "__name__", None)
+        if isinstance(module, str) and isinstance(title, str) and callable(value):
+            space = vars(sys.modules.get(module, object))
+            is_named = not isinstance(value, FunctionType) and space.get(title) is value
+            return ("name", module, title) if is_named else None  # a class, a function of Numba's
+        return None
+
+    def reducer_override(self, value: Any) -> Any:
+        if not isinstance(value, FunctionType):
+            return NotImplemented
+        module = value.__module__
+        if module != "__main__" and "<locals>" not in value.__qualname__:
+            return NotImplemented  # a module's, which the other process imports
+        if module not in self._places:
+            self._places[module] = dict(_codes(value.__globals__))
+        location = self._places[module].get(value.__code__) or marshal.dumps(value.__code__)
+        cells = value.__closure__ or ()
+        held = [cell.cell_contents if _is_full(cell) else _Empty for cell in cells]
+        names = _named(value) if module == "__main__" else {}
+        state = (held, value.__defaults__, value.__kwdefaults__, names)
+        return (_function, (module, location, len(cells)), state, None, None, _fill)
+
+
+class _Unpacker(pickle.Unpickler):
+    def __init__(self, stream: io.BytesIO, known: Mapping[str, Any]) -> None:
+        super().__init__(stream)
+        self._known = known
+
+    def persistent_load(self, reference: Any) -> Any:
+        if isinstance(reference, str):
+            return self._known[reference]
+        kind, name, *more = reference
+        if kind == "module":
+            return importlib.import_module(name)
+        if kind == "name":
+            return getattr(sys.modules[name], more[0])
+        offset, shape, strides, dtype = more
+        view = np.ndarray(shape, dtype, self._known[name], offset, strides)
+        view.setflags(write=False)
+        return view
+
+
+class _Empty:
+    """Stands for a variable that has no value yet."""
+
+
+def _is_full(cell: CellType) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def _codes(space: Mapping[str, Any]) -> Iterator[tuple[CodeType, Any]]:
+    """Yield each piece of code of a module and where it stands: a name, places among constants."""
+    waiting: list[tuple[CodeType, tuple[Any, ...]]] = []
+    for name, value in list(space.items()):
+        inside = vars(value) if isinstance(value, type) else {"": value}
+        if isinstance(value, type) and value.__module__ != space.get("__name__"):
+            continue
+        for member_name, member in inside.items():
+            function = getattr(member, "__func__", getattr(member, "fget", member))
+            if isinstance(function, FunctionType) and function.__globals__ is space:
+                waiting.append((function.__code__, (f"{name}.{member_name}",)))
+    while waiting:
+        code, location = waiting.pop()
+        yield code, location
+        for index, constant in enumerate(code.co_consts):
+            if isinstance(constant, CodeType):
+                waiting.append((constant, (*location, index)))
+
+
+def _named(function: FunctionType) -> dict[str, Any]:
+    """Return the global data and functions of the notebook that a function names."""
+    space, values = function.__globals__, {}
+    waiting = [function.__code__]
+    while waiting:
+        code = waiting.pop()
+        waiting += [item for item in code.co_consts if isinstance(item, CodeType)]
+        for item in dis.get_instructions(code):
+            value = space.get(item.argval) if item.opname == "LOAD_GLOBAL" else None
+            mine = isinstance(value, FunctionType) and value.__globals__ is space
+            if value is not None and (mine or not callable(value)):
+                values[item.argval] = value
+    return {name: item for name, item in values.items() if not isinstance(item, ModuleType)}
+
+
+def _function(module: str, location: Any, cells: int) -> FunctionType:
+    """Make a function again, its variables without a value yet."""
+    space = vars(sys.modules[module])
+    if isinstance(location, bytes):
+        code = marshal.loads(location)
+    else:
+        code = next((code for code, known in _codes(space) if known == location), None)
+    require(isinstance(code, CodeType), f"{location} is not there when only the cells are run")
+    return FunctionType(code, space, closure=tuple(CellType() for _ in range(cells)))
+
+
+def _fill(function: FunctionType, state: Any) -> None:
+    """Give a function's variables their values."""
+    held, function.__defaults__, function.__kwdefaults__, names = state
+    for cell, value in zip(function.__closure__ or (), held, strict=True):
+        if value is not _Empty:
+            cell.cell_contents = value
+    function.__globals__.update(names)

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 
 from accelviz.course.checks.common import case, integers, multiplied, require, share_of
-from accelviz.course.checks.export import COLUMNS
+from accelviz.course.checks.export import COLUMNS, FREE_BYTES
 from accelviz.course.checks.export import table as as_table
 from accelviz.course.checks.metrics import N_COLS, compared
 from accelviz.course.checks.remote import call_beside, link_of
-from accelviz.course.checks.shipping import FREE_BYTES
 from accelviz.devices import find_device
 from accelviz.graph import Graph
 from accelviz.measure import features
