@@ -3,6 +3,7 @@
 # ruff: noqa: E402 (what is tested needs what is skipped for)
 
 import copy
+import functools
 import sys
 
 import pytest
@@ -91,41 +92,93 @@ def test_what_fails_when_it_runs_is_told(assignment, check):
     assert not checked.fine
 
 
-def test_answers_are_found_by_the_cells_beside_them_wherever_the_title_went(assignment, check):
-    notebook = tiny.answered(assignment.released)
+def paste_test(notebook):
+    tiny.pasted(notebook, "test-double", after="total")
+
+
+def paste_stub(notebook):
+    stub = 'def double(x):\n    """Return twice x."""\n    # YOUR CODE HERE\n'
+    stub += "    raise NotImplementedError()"
+    tiny.pasted(notebook, "double", after="test-double", source=stub)
+
+
+def strip(notebook, ids=()):
+    for cell in notebook.cells:
+        cell.metadata.pop("nbgrader", None)
+        cell["id"] = f"other-{cell['id']}" if ids else cell["id"]
+
+
+def strip_answers(notebook):
+    """Two answers lose all that names them, and the title goes to the end."""
     for answer in ("total", "why"):
         cell = tiny.cell_of(notebook, answer)
         del cell.metadata["nbgrader"]
         cell["id"] = f"{answer}-renamed"
     notebook.cells.append(notebook.cells.pop(0))
-    checked = check(notebook)
-    assert kinds(checked) == ["metadata"]
-    assert_like(checked.notebook, tiny.answered(assignment.released))
 
 
-def test_a_test_cell_pasted_twice(assignment, check):
-    notebook = tiny.answered(assignment.released)
-    tiny.pasted(notebook, "test-double", after="total")
-    checked = check(notebook)
-    problem = told(checked, "duplicate")
-    assert (
-        "'test-double' is there 2 times: cell 5 (assert double(2) == 4) and cell 8" in problem.text
+def strip_and_edit(notebook):
+    cell = tiny.cell_of(notebook, "test-total")
+    del cell.metadata["nbgrader"]
+    cell["id"], cell.source = "other", cell.source.replace("len(cases)", "len( cases )")
+
+
+def edit_test(notebook):
+    tiny.cell_of(notebook, "test-double").source = "assert True"
+
+
+def edit_two(notebook):
+    edit_test(notebook)
+    tiny.cell_of(notebook, "setup").source += "\nimport os"
+
+
+def claim(notebook):
+    mine = tiny.marked(nbformat.v4.new_code_cell("1 + 1"), "mine", solution=True)
+    notebook.cells.append(mine)
+
+
+def change(key, value):
+    return lambda notebook: (
+        tiny.cell_of(notebook, "test-total").metadata["nbgrader"].update({key: value})
     )
-    assert problem.repair == "Keep cell 5; delete cell 8."
-    assert problem.mended
+
+
+CHANGED = "'test-total', was changed: "
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected", "says"),
+    [
+        (paste_test, "duplicate", "is there 2 times: cell 5 (assert double(2) == 4) and cell 8"),
+        (paste_test, "duplicate", "Keep cell 5; delete cell 8."),
+        (paste_stub, "duplicate", "Keep cell 4; delete cell 6."),
+        (strip, "metadata", "6 cells have lost the nbgrader metadata"),
+        (strip, "metadata", "cell 5 (assert double(2) == 4) was 'test-double'"),
+        (functools.partial(strip, ids=True), "metadata", "6 cells have lost"),
+        (strip_answers, "metadata", "2 cells have lost"),
+        (strip_and_edit, "metadata changed", "1 cell has lost"),
+        (edit_test, "changed", "A locked cell was changed (the checksum differs): 'test-double'"),
+        (edit_two, "changed", "2 locked cells were changed"),
+        (claim, "metadata", "Cell 10 (1 + 1) has nbgrader metadata, and no such"),
+        (change("points", 30), "metadata", f"{CHANGED}points."),
+        (change("grade", False), "metadata", f"{CHANGED}grade."),
+        (change("locked", False), "metadata", f"{CHANGED}locked."),
+        (change("schema_version", 1), "metadata", f"{CHANGED}schema_version."),
+        (change("solution", True), "metadata", f"{CHANGED}solution."),
+    ],
+)
+def test_a_damage_is_named_and_repaired(assignment, check, damage, expected, says):
+    notebook = tiny.answered(assignment.released)
+    damage(notebook)
+    checked = check(notebook)
+    assert kinds(checked) == expected.split()
+    assert says in " ".join(map(str, checked.problems))
+    assert all(problem.mended for problem in checked.problems)
     assert not checked.fine
     assert_like(checked.notebook, tiny.answered(assignment.released))
-    assert len(checked.notebook.cells) == len(notebook.cells) - 1
-
-
-def test_of_two_solution_cells_the_answer_is_kept_and_the_stub_dropped(assignment, check):
-    notebook = tiny.answered(assignment.released)
-    stub = tiny.cell_of(assignment.released, "double").source
-    tiny.pasted(notebook, "double", after="test-double", source=stub)
-    checked = check(notebook)
-    assert told(checked, "duplicate").repair == "Keep cell 4; delete cell 6."
-    assert_like(checked.notebook, tiny.answered(assignment.released))
-    assert stub not in [cell.source for cell in checked.notebook.cells]
+    copies = ("NotImplementedError", "double(2)", "1 + 1")
+    counts = [sum(text in cell.source for cell in checked.notebook.cells) for text in copies]
+    assert counts == [0, 1, damage is claim]
 
 
 def test_of_two_different_answers_the_last_counts_and_nothing_is_lost(assignment, check):
@@ -143,60 +196,11 @@ def test_of_two_different_answers_the_last_counts_and_nothing_is_lost(assignment
     assert tiny.WHY in sources
 
 
-@pytest.mark.parametrize("keep_ids", [True, False])
-def test_all_metadata_stripped(assignment, check, keep_ids):
-    whole = tiny.answered(assignment.released)
-    checked = check(tiny.stripped(whole, keep_ids))
-    assert kinds(checked) == ["metadata"]
-    assert "6 cells have lost the nbgrader metadata" in told(checked, "metadata").text
-    assert "cell 5 (assert double(2) == 4) was 'test-double'" in told(checked, "metadata").text
-    assert_like(checked.notebook, whole)
-
-
 def test_all_metadata_and_all_names_gone_the_text_still_tells(assignment, check):
     whole = tiny.answered(assignment.released)
     checked = check(tiny.stripped(whole, keep_ids=False), "Untitled.ipynb")
     assert sorted(kinds(checked)) == ["metadata", "name"]
     assert_like(checked.notebook, whole)
-
-
-def test_metadata_stripped_off_a_moved_and_edited_cell(assignment, check):
-    notebook = tiny.answered(assignment.released)
-    cell = tiny.cell_of(notebook, "test-total")
-    del cell.metadata["nbgrader"]
-    cell["id"], cell.source = "other", cell.source.replace("len(cases)", "len( cases )")
-    checked = check(notebook)
-    assert kinds(checked) == ["metadata", "changed"]
-    assert_like(checked.notebook, tiny.answered(assignment.released))
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("points", 30),
-        ("grade", False),
-        ("locked", False),
-        ("schema_version", 1),
-        ("solution", True),
-    ],
-)
-def test_changed_metadata_are_named_and_restored(assignment, check, key, value):
-    notebook = tiny.answered(assignment.released)
-    tiny.cell_of(notebook, "test-total").metadata["nbgrader"][key] = value
-    checked = check(notebook)
-    assert kinds(checked) == ["metadata"]
-    assert f"'test-total', was changed: {key}." in told(checked, "metadata").text
-    assert_like(checked.notebook, tiny.answered(assignment.released))
-
-
-def test_a_grade_id_of_no_assignment(assignment, check):
-    notebook = tiny.answered(assignment.released)
-    mine = tiny.marked(nbformat.v4.new_code_cell("1 + 1"), "mine", solution=True)
-    notebook.cells.append(mine)
-    checked = check(notebook)
-    assert "Cell 10 (1 + 1) has nbgrader metadata, and no such" in told(checked, "metadata").text
-    assert_like(checked.notebook, tiny.answered(assignment.released))
-    assert checked.notebook.cells[-1].source == "1 + 1"
 
 
 @pytest.mark.parametrize("question", ["setup", "test-double", "test-total", "why"])
@@ -223,20 +227,6 @@ def test_a_deleted_solution_cell_is_not_put_back_for_its_stub_would_undo_the_ans
     assert kinds(checked) == ["missing", "missing"]
     assert [problem.mended for problem in checked.problems] == [True, False]
     assert all("NotImplementedError" not in cell.source for cell in checked.notebook.cells)
-
-
-def test_an_edited_test_is_named_and_restored(assignment, check):
-    notebook = tiny.answered(assignment.released)
-    tiny.cell_of(notebook, "test-double").source = "assert True"
-    checked = check(notebook)
-    problem = told(checked, "changed")
-    assert (
-        "A locked cell was changed (the checksum differs): 'test-double' (cell 5)." in problem.text
-    )
-    assert not checked.fine
-    tiny.cell_of(notebook, "setup").source += "\nimport os"
-    assert told(check(notebook), "changed").text.startswith("2 locked cells were changed")
-    assert_like(checked.notebook, tiny.answered(assignment.released))
 
 
 def test_a_test_before_what_it_tests(assignment, check):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,11 +43,9 @@ _OUT_OF_MEMORY = "out of memory"
 _FORK = multiprocessing.get_context("fork")
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A code cell, and who runs it."""
+class Cell(NamedTuple):
+    """A code cell, and who runs it: "student" (their process), "test" (its own), "given" (both)."""
 
-    #: "student": the student's process; "test": a test's process alone; "given": both.
     kind: str
     source: str
 

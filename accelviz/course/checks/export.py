@@ -88,18 +88,9 @@ def exported(
 
 
 def slices(held: bytes, graph_data: Any, order: Any, ranges: list[tuple[int, int]]) -> list[Any]:
-    """Return parts of a workload, int64 (5, records) each; runs where only the cells were run.
+    """Return the parts of a workload for ranges of blocks, int64 (5, records) each.
 
-    Parameters
-    ----------
-    held : bytes
-        From `exported`.
-    graph_data : sequence
-        What `exported` was given of the graph.
-    order : array or None
-        Of the rows.
-    ranges : list of (int, int)
-        Of blocks.
+    `held` and `order` (of the rows) are from `exported`, which was given `graph_data`.
     """
     pointers, columns, values, shape, name, _ = graph_data
     graph = Graph(pointers, columns, values, tuple(shape), name)
@@ -138,13 +129,7 @@ def _check_matrix(plan: Plan) -> None:
 def matrix(graph: Graph, permutation: Permutation | None, order: Any, walked: Any) -> Any:
     """Return what both processes have of a matrix, by name: objects, and arrays.
 
-    Parameters
-    ----------
-    graph : Graph
-    permutation : Permutation, optional
-    order : array or None
-        What `apply_to_pattern` gives beside `walked`.
-    walked : Pattern
+    `apply_to_pattern` gives the pattern `walked` and, beside it, the `order` of the nonzeros.
     """
     shared: dict[str, Any] = {"graph": graph, "pattern": graph.pattern, "walked": walked}
     shared |= {"permutation": permutation, "order": order, "values": graph.values}

@@ -17,14 +17,8 @@ from accelviz.course.autograde.wire import Lost, decode, encode, receive, send
 class Link:
     """The process of a submission, as a test sees it.
 
-    Parameters
-    ----------
-    child : Child
-        The process, with its `connection`.
-    cells : tuple of str
-        The sources of the submission's own cells.
-    twin : Child, optional
-        Another process, which ran the same cells and nothing else.
+    `cells` are the sources of the submission's own cells, `twin` is another process, which ran the
+    same cells and nothing else.
     """
 
     def __init__(self, child: Any, cells: tuple[str, ...], twin: Any = None) -> None:
@@ -43,12 +37,8 @@ class Link:
     def ask(self, message: dict[str, Any], *arguments: Any, **options: Any) -> Any:
         """Ask for a value.
 
-        Raises
-        ------
-        Exception
-            Like the one that the submission raised.
-        Lost
-            If its process is gone, or does not keep to the rules.
+        Raises an exception like the one that the submission raised; Lost if its process is gone, or
+        does not keep to the rules.
         """
         if message["do"] in ("call", "run"):
             data = encode((arguments, options), handle_of)
@@ -65,15 +55,9 @@ class Link:
 
 
 class Remote:
-    """A function, a class or an object of a submission.
+    """A function, a class or an object of a submission, which its process knows by a handle.
 
-    Parameters
-    ----------
-    link : Link
-    handle : int
-        What its process knows it by.
-    name : str
-        Its name in the notebook, "" if it has none.
+    `name` is its name in the notebook, "" if it has none.
     """
 
     def __init__(self, link: Link, handle: int, name: str = "") -> None:
@@ -109,16 +93,9 @@ def handle_of(value: Any) -> int:
 
 
 def call_beside(subject: Any, function: str, *arguments: Any) -> Any:
-    """Call a function of the library in the process of its first argument.
+    """Call a function of the library ("module:name") in the process of its first argument.
 
-    Parameters
-    ----------
-    subject : object
-        A student's function or object, or a `Remote` of one.
-    function : str
-        Such as "accelviz.course.checks.export:exported".
-    *arguments
-        Plain data.
+    That is a student's function or object, or a `Remote` of one; the others are plain data.
     """
     if link := link_of(subject):
         return link.ask({"do": "run", "function": function}, subject, *arguments)

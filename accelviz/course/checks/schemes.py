@@ -174,17 +174,7 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
 class Theirs(Strategy):
     """What a student's scheme told of a graph, as a strategy of the library's own kind.
 
-    Parameters
-    ----------
-    strategy : Strategy or Remote
-        The student's.
-    graph : Graph
-    n_cols : int
-
-    Attributes
-    ----------
-    held : int
-        Bytes that its `slice_workload` has, beyond names and a few numbers.
+    Its `slice_workload` has `held` bytes, beyond names and a few numbers.
     """
 
     operation = SPMM
