@@ -6,6 +6,7 @@ wrong answers one for each assignment is here; `test_known_wrong.py` has them al
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import socket
@@ -173,13 +174,8 @@ def _add_files(folder: Path, kind: str) -> None:
         os.mkfifo(folder / "pipe")
         (folder / "etc").symlink_to("/etc")
         (folder / "passwd.txt").symlink_to("/etc/passwd")
-        before = os.getcwd()
-        with socket.socket(socket.AF_UNIX) as listening:
-            os.chdir(folder)
-            try:
-                listening.bind("socket")
-            finally:
-                os.chdir(before)
+        with socket.socket(socket.AF_UNIX) as listening, contextlib.chdir(folder):
+            listening.bind("socket")
     elif kind == "shadows":
         wrong = "raise SystemExit('shadowed')"
         (folder / "accelviz").mkdir()

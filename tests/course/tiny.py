@@ -22,66 +22,56 @@ def marked(cell, grade_id, **details):
     return cell
 
 
+_TEST = {"grade": True, "locked": True}
+_CELLS = [
+    ("title", None, "# A tiny assignment\n\nTwo functions and a question."),
+    ("setup", {"locked": True}, "import math"),
+    ("text-double", None, "Write `double`."),
+    (
+        "double",
+        {"solution": True},
+        '''def double(x):
+    """Return twice x."""
+    ### BEGIN SOLUTION
+    return 2 * x
+    ### END SOLUTION''',
+    ),
+    (
+        "test-double",
+        {**_TEST, "points": 3},
+        """assert double(2) == 4
+### BEGIN HIDDEN TESTS
+assert double(-3) == -6
+### END HIDDEN TESTS""",
+    ),
+    ("text-total", None, "Write `total`."),
+    ("total", {"solution": True}, "def total(values):\n    return math.fsum(values)"),
+    (
+        "test-total",
+        {**_TEST, "points": 4},
+        """cases = [([], 0), ([1, 2], 3)]
+### BEGIN HIDDEN TESTS
+cases += [([-1], -1), ([0.1] * 10, 1.0)]
+### END HIDDEN TESTS
+4 * sum(total(values) == right for values, right in cases) / len(cases)""",
+    ),
+    (
+        "why",
+        {"grade": True, "solution": True, "points": 3},
+        "Rounding differs, for the order of the sum does.",
+    ),
+]
+
+
 def source():
     """Two functions, of which one gives partial credit, and an answer in words: 10 points."""
-    cells = [
-        new_markdown_cell("# A tiny assignment\n\nTwo functions and a question.", id="title"),
-        marked(new_code_cell("import math"), "setup", locked=True),
-        new_markdown_cell("Write `double`.", id="text-double"),
-        marked(
-            new_code_cell(
-                "def double(x):\n"
-                '    """Return twice x."""\n'
-                "    ### BEGIN SOLUTION\n"
-                "    return 2 * x\n"
-                "    ### END SOLUTION"
-            ),
-            "double",
-            solution=True,
-        ),
-        marked(
-            new_code_cell(
-                "assert double(2) == 4\n"
-                "### BEGIN HIDDEN TESTS\n"
-                "assert double(-3) == -6\n"
-                "### END HIDDEN TESTS"
-            ),
-            "test-double",
-            grade=True,
-            locked=True,
-            points=3,
-        ),
-        new_markdown_cell("Write `total`.", id="text-total"),
-        marked(
-            new_code_cell("def total(values):\n    return math.fsum(values)"),
-            "total",
-            solution=True,
-        ),
-        marked(
-            new_code_cell(
-                "cases = [([], 0), ([1, 2], 3)]\n"
-                "### BEGIN HIDDEN TESTS\n"
-                "cases += [([-1], -1), ([0.1] * 10, 1.0)]\n"
-                "### END HIDDEN TESTS\n"
-                "4 * sum(total(values) == right for values, right in cases) / len(cases)"
-            ),
-            "test-total",
-            grade=True,
-            locked=True,
-            points=4,
-        ),
-        marked(
-            new_markdown_cell("Rounding differs, for the order of the sum does."),
-            "why",
-            grade=True,
-            solution=True,
-            points=3,
-        ),
-    ]
-    metadata = {
-        "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
-        "language_info": {"name": "python"},
-    }
+    cells = []
+    for cell_id, marks, text in _CELLS:
+        is_text = marks is None or cell_id == "why"
+        cell = new_markdown_cell(text, id=cell_id) if is_text else new_code_cell(text)
+        cells.append(marked(cell, cell_id, **marks) if marks else cell)
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     return new_notebook(cells=cells, metadata=metadata)
 
 
