@@ -267,7 +267,8 @@ def _grade(options: argparse.Namespace) -> Answer:
     for name, graded in zip(names, results, strict=True):
         lines.append(f"{name.ljust(max(map(len, names)))}  {_points(graded)}")
         lines += [f"    {clean(remark)}" for remark in graded.remarks]
-    lines.append(f"{_sandbox(limits)}\n{len(results)} submissions, grades in {output} and {sums}")
+    lines.append(f"sandbox: {sandbox_line(**limits)}")
+    lines.append(f"{len(results)} submissions, grades in {output} and {sums}")
     return "\n".join(lines), 1 if any(graded.set_aside for graded in results) else 0
 
 
@@ -303,7 +304,7 @@ def _leaderboard(options: argparse.Namespace) -> Answer:
     write_table(frame, output)
     text, beside = markdown(frame), output.with_suffix(".md")
     beside.write_text(text + "\n", encoding="utf-8")
-    return f"{text}\n\n{_sandbox(limits)}\nwritten to {output} and {beside}", 0
+    return f"{text}\n\nsandbox: {sandbox_line(**limits)}\nwritten to {output} and {beside}", 0
 
 
 def _teller() -> Callable[..., None]:
@@ -317,15 +318,8 @@ def _teller() -> Callable[..., None]:
     return tell
 
 
-def _sandbox(limits: dict[str, Any]) -> str:
-    """Return which border was in force, and what is open."""
-    from accelviz.course.autograde.border import Limits, open_doors
-
-    return f"sandbox: {'; '.join(open_doors(Limits(**limits))) or 'closed by bubblewrap'}"
-
-
-def sandbox_line() -> str:
-    """Return for `accelviz doctor` which border is in force on this machine."""
+def sandbox_line(**limits: Any) -> str:
+    """Return which border is in force on this machine, and what is open."""
     from accelviz.course.autograde.border import Limits, open_doors, require_border
 
     try:
@@ -333,4 +327,4 @@ def sandbox_line() -> str:
     except DeviceUnavailable as error:
         return str(error)
     closed = "closed by bubblewrap: files, processes, network, memory"
-    return "; ".join(open_doors(Limits())) or closed
+    return "; ".join(open_doors(Limits(**limits))) or closed
