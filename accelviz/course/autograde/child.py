@@ -35,7 +35,7 @@ class Child:
     ----------
     limits : Limits
     folder : Path
-        Holds `work`, copies of the files that were handed in, and `cache`.
+        Holds `work`, copies of the files that were handed in, `home` and `cache`.
     hidden : tuple of str
         Folders that it finds empty.
     bare : bool
@@ -110,7 +110,7 @@ def _environment(folder: Path) -> dict[str, str]:
     root = Path(WORK).parent if bubblewrap() else folder
     return {
         "PATH": os.pathsep.join([os.path.dirname(sys.executable), "/usr/local/bin:/usr/bin:/bin"]),
-        "HOME": HOME if bubblewrap() else str(folder / "work"),
+        "HOME": HOME if bubblewrap() else str(folder / "home"),
         "LANG": "C.UTF-8",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "MALLOC_ARENA_MAX": "2",

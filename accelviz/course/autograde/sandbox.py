@@ -85,7 +85,8 @@ def run(
     with tempfile.TemporaryDirectory(prefix="grade-", ignore_cleanup_errors=True) as scratch:
         handed_in, cache = Path(scratch) / "given", Path(scratch) / "cache"
         _fill_caches(handed_in / "cache", cache, emulator="checks.kernels" in tests)
-        (handed_in / "work").mkdir()
+        for name in ("work", "home"):
+            (handed_in / name).mkdir()
         if folder is not None:
             copy_files(folder, handed_in / "work")
         bare = any(name in tests for name in _ANSWERED)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 
 from accelviz.analysis.traffic import BANK_BYTES, BANKS, SECTOR_BYTES, requests
 from accelviz.plots.drawing import Look, new_panels, rectangles
@@ -92,7 +92,7 @@ def picture(
 
 
 def _draw(
-    ax: Axes,
+    ax: Any,
     panel: Panel,
     kind: str,
     accesses: pd.DataFrame,
