@@ -17,7 +17,10 @@ WRONG = {
     "blocks": [
         {"blockIdx.x * blockDim.x + ": ""},
         {"blockDim.x": "32"},
-        {"blockIdx.x * blockDim.x + threadIdx.x": "blockIdx.x + threadIdx.x * gridDim.x"},
+        {
+            "blockIdx.x * blockDim.x + threadIdx.x": "blockIdx.x + threadIdx.x * gridDim.x",
+            "Z[i]": "Z[threadIdx.x]",
+        },
         {"blockDim.x": "gridDim.x"},
     ],
     "guard": [{"if (i < n) ": ""}, {"i < n": "i <= n"}, {"i < n": "i < n - 1"}, {" + Y[i]": ""}],
