@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import accelviz
+from accelviz.course.autograde.stand_ins import ANSWERS, HARMLESS
 from accelviz.errors import DeviceUnavailable
 from accelviz.files import (
     assignments_directory,
@@ -33,9 +34,6 @@ _SYSTEM = (
     *(f"/etc/{name}" for name in ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives")),
     *(f"/etc/{name}" for name in ("passwd", "group", "nsswitch.conf", "localtime", "fonts")),
 )
-#: Packages with the answers of A2 and A3, and their modules that everybody may use.
-ANSWERS = ("partition", "strategies/spmm", "strategies/sddmm")
-HARMLESS = ("__init__", "metadata", "summary", "operation")
 
 
 @dataclass(frozen=True)
@@ -136,15 +134,18 @@ def confined(
     options += ["--size", str(64 << 20), "--tmpfs", "/dev/shm"]
     for path in (*_SYSTEM, *_libraries(), *readable):
         options += ["--ro-bind-try", path, path]
-    answers = [PACKAGE / name for name in ANSWERS] if bare else []
-    for path in (*hidden, str(assignments_directory()), *map(str, answers)):
+    answers = [PACKAGE.parent / answer.replace(".", "/") for answer in ANSWERS] if bare else []
+    packages = [str(answer) for answer in answers if answer.is_dir()]
+    modules = [module for answer in answers if (module := answer.with_suffix(".py")).is_file()]
+    others = {str(kernel_directory()), *(str(path.parent / "__pycache__") for path in modules)}
+    for path in (*hidden, str(assignments_directory()), *packages, *(others if bare else ())):
         if Path(path).is_dir():
             options += ["--size", "4096", "--tmpfs", path]
-    for answer in answers:
-        for module in (answer / f"{name}.py" for name in HARMLESS):
-            options += ["--ro-bind-try", str(module), str(module)]
-    if bare:
-        options += ["--size", "4096", "--tmpfs", str(kernel_directory())]
+    for package in packages:
+        for name in ("__init__", *HARMLESS):
+            options += ["--ro-bind-try", f"{package}/{name}.py", f"{package}/{name}.py"]
+    for module in modules:
+        options += ["--ro-bind", "/dev/null", str(module)]
     if folder is not None:
         options += ["--ro-bind", str(folder), GIVEN]
     options += ["--dir", WORK, "--dir", HOME, "--remount-ro", "/", "--chdir", WORK]

@@ -12,12 +12,14 @@ import sys
 from types import ModuleType
 from typing import Any
 
-_ANSWERS = (
+#: Packages (with a dot at the end) and modules that have the answers of A2 and A3, and the modules
+#: of the packages that everybody may use.
+ANSWERS = (
     "accelviz.partition.",
     *(f"accelviz.strategies.{name}." for name in ("spmm", "sddmm")),
     *(f"accelviz.strategies.{name}" for name in ("cusparse", "fusegnn", "tc_gnn", "windows")),
 )
-_HARMLESS = ("metadata", "summary", "operation")
+HARMLESS = ("metadata", "summary", "operation")
 #: What does not work without them.
 _PANELS = ("accelviz.widgets", "accelviz.analysis.settings")
 
@@ -70,7 +72,7 @@ class StandIn:
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        answer = name.startswith(_ANSWERS) and name.rpartition(".")[2] not in _HARMLESS
+        answer = name.startswith(ANSWERS) and name.rpartition(".")[2] not in HARMLESS
         if answer or name.startswith(_PANELS):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
