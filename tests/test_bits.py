@@ -9,10 +9,12 @@ from scipy.sparse import csr_array
 
 import accelviz
 from accelviz import bits, load_graph
+from accelviz.devices import run_operation
 from accelviz.devices.cuda import compile_cubin, compiler
 from accelviz.devices.cuda.state import READY, GpuState
 from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
 from accelviz.plans import KernelSpec
+from accelviz.strategies import find_strategy
 from accelviz.strategies.bits import products
 from tests.compilers import needs_compiler
 from tests.graphs import MADE, graph_of_degrees
@@ -285,6 +287,26 @@ def test_sums_of_rows_equal_those_of_numpy(width, columns, device):
     assert np.array_equal(rows.levels(), X)
     pattern = graph.adjacency.toarray() != 0
     assert np.array_equal(host(plan.run(rows, device)), pattern.astype(int) @ X)
+
+
+def test_operations_take_packed_words_alone():
+    graph = graph_of_degrees([3, 0, 2])
+    plan = accelviz.plan(graph, n_cols=20, operation="bit_spmm_8")
+    rows = bits.pack_rows(np.arange(60).reshape(3, 20), 8)
+    with pytest.raises(ArgumentError, match=r"n_cols: packed operands of bit_spmm_8 do not"):
+        run_operation("bit_spmm_8", graph, {"X": rows.words})
+    with pytest.raises(ArgumentError, match=r"X: shape \(3, 4\).*columns = 3, words of a row = 8"):
+        run_operation("bit_spmm_8", plan, {"X": rows.words[:, :4]}, device="cpu")
+    with pytest.raises(ArgumentError, match="X: dtype float32.*uint32"):
+        run_operation("bit_spmm_8", plan, {"X": np.zeros((3, 8), np.float32)}, device="cpu")
+    out = {"Y": np.zeros((3, 20), np.float32)}
+    with pytest.raises(ArgumentError, match="out: .*int32 numpy array"):
+        run_operation("bit_spmm_8", plan, {"X": rows.words}, device="cpu", out=out)
+    with pytest.raises(ArgumentError, match="a_bits: got 17.*1 to 16"):
+        accelviz.plan(graph, operation="bit_product", a_bits=17)
+    hub = SimpleNamespace(degrees=np.array([1 << 24]))
+    with pytest.raises(ArgumentError, match="graph: its sums could reach 4,278,190,080"):
+        find_strategy("lane_groups", "bit_spmm_8").build(hub, {"n_cols": 1}, None)
 
 
 BIT, WIDE = (bits.pack(np.ones((4, 4), int), 1, side) for side in ("left", "right"))

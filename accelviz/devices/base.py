@@ -448,7 +448,8 @@ class Operands:
             raise ArgumentError(name, f"dtype {array.dtype}", expected)
         shape = self.shapes[name]
         if array.shape != shape:
-            expected = ", ".join(f"{axis} = {self.sizes[axis]}" for axis in operand.axes)
+            sizes = zip(operand.axes, shape, strict=True)
+            expected = ", ".join(f"{axis} = {size}" for axis, size in sizes)
             problem = f"shape {array.shape} for {self._about}"
             raise ArgumentError(name, problem, f"shape {shape}: {expected}")
         if local:
