@@ -176,8 +176,8 @@ def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
     plan, graph = demo.plan, demo.plan.pattern
     median = np.median(graph.degrees) if graph.n_rows else 0
     figure = plots.overview(
-        f"{graph.name}: {graph.nnz:,} nonzeros in {graph.n_rows:,} rows, on "
-        f"{plan.launch.n_blocks:,} blocks of {plan.workers_per_block} warps",
+        f"{graph.name}: {graph.nnz:,} nonzeros in {graph.n_rows:,} rows times {plan.n_cols:,} "
+        f"columns, on {plan.launch.n_blocks:,} blocks of {plan.workers_per_block} warps",
         degrees=demo.histogram,
         degrees_title=f"half of the rows have at most {median:.0f}\n"
         f"nonzeros, the longest has {demo.histogram.largest:,}",

@@ -233,18 +233,18 @@ def test_limits_by_hand():
     graph = graph_of_degrees([2, 0, 1], 5)
     distinct = len(set(graph.column_indices.tolist()))
     assert graph.pattern.used_columns == distinct
-    found = limits_of(graph, 10)
-    own = 8 * 3 + 8 * 4  # a value and a column index for each nonzero, row pointers of 8 bytes
-    assert found.compulsory_bytes == own + 40 * (3 + distinct)
-    assert found.gather_bytes == 40 * 3
-    assert found.floor_seconds == 2e-6
-    assert found.gather_bandwidth == 5e13
+    limit = limits_of(graph, 10)
+    matrix = 8 * 3 + 8 * 4  # a value and a column index for each nonzero, row pointers of 8 bytes
+    assert limit.compulsory_bytes == matrix + 40 * (3 + distinct)
+    assert limit.gather_bytes == 40 * 3
+    assert limit.floor_seconds == 2e-6
+    assert limit.gather_bandwidth == 5e13
     pubmed = accelviz.load_graph("pubmed")
     assert pubmed.pattern.used_columns == 19717
     big = limits_of(pubmed, 1000)
-    own = 8 * 88648 + 8 * 19718
-    assert big.floor_seconds == pytest.approx((own + 4000 * 2 * 19717) / 4e12)
-    gather = 4000 * 88648 / (1e12 * 19717 * 1000) + (own + 4000 * 19717) / 4e12
+    matrix = 8 * 88648 + 8 * 19718
+    assert big.floor_seconds == pytest.approx((matrix + 4000 * 2 * 19717) / 4e12)
+    gather = 4000 * 88648 / (1e12 * 19717 * 1000) + (matrix + 4000 * 19717) / 4e12
     assert big.gather_seconds == pytest.approx(gather)
 
 
@@ -253,10 +253,10 @@ def test_what_gathers_nothing_is_limited_by_copies_alone():
         accelviz.load_graph("cora"),
         find_strategy("row_warp", "edge_softmax").operation,
     )
-    found = limits(softmax, graph.pattern, {"n_cols": 64}, Machine())
-    assert found.gather_bytes == 0
-    assert np.isnan(found.gather_bandwidth)
-    assert found.gather_seconds == max(found.compulsory_bytes / 4e12, 2e-6)
+    limit = limits(softmax, graph.pattern, {"n_cols": 64}, Machine())
+    assert limit.gather_bytes == 0
+    assert np.isnan(limit.gather_bandwidth)
+    assert limit.gather_seconds == max(limit.compulsory_bytes / 4e12, 2e-6)
 
 
 def test_the_oracle_is_scipy_s_whatever_the_pieces(monkeypatch):
@@ -315,9 +315,9 @@ def test_the_documentation_s_code_runs_and_says_the_truth():
     said = re.search(
         r"Predicted: SMs busy (\d+) %.*?tail (\d+) %.*?busy (\d+) %, tail (\d+) %", text
     )
-    found = [
+    shares = [
         round(100 * share)
         for blocks in (names["predicted"], names["measured"])
         for share in (timeline_summary(blocks).busy_share, timeline_summary(blocks).tail_share)
     ]
-    assert found == [int(number) for number in said.groups()]
+    assert shares == [int(number) for number in said.groups()]

@@ -20,11 +20,11 @@ def test_factors_by_hand():
         "active_cycles": [2000.0],
         "elapsed_cycles": [2500.0],
     }
-    found = issue_factors(pd.DataFrame(counted, index=[7])).loc[7]
-    assert found["instructions_each"] == 1000
-    assert (found["busy"], found["issue"]) == (0.8, 0.5)
-    assert (found["warps"], found["cycles_each"], found["for_memory"]) == (12, 24, 16)
-    assert found["cycles"] == found["instructions_each"] / found["issue"] / found["busy"] == 2500
+    factors = issue_factors(pd.DataFrame(counted, index=[7])).loc[7]
+    assert factors["instructions_each"] == 1000
+    assert (factors["busy"], factors["issue"]) == (0.8, 0.5)
+    assert (factors["warps"], factors["cycles_each"], factors["for_memory"]) == (12, 24, 16)
+    assert factors["cycles"] == 1000 / factors["issue"] / factors["busy"] == 2500
 
 
 def test_recorded_factors_make_up_the_cycles():
@@ -33,16 +33,16 @@ def test_recorded_factors_make_up_the_cycles():
     assert set(counted["order"]) == {"natural", "shuffled"}
     assert not counted["graph"].str.contains("shuffled").any()
     large = issue_factors(counted[counted["graph"] == "Collab-twin"])
-    made = large["instructions_each"] / large["issue"] / large["busy"]
-    np.testing.assert_allclose(made, large["cycles"], rtol=0.12)
+    cycles = large["instructions_each"] / large["issue"] / large["busy"]
+    np.testing.assert_allclose(cycles, large["cycles"], rtol=0.12)
 
 
 def test_what_was_not_recorded_is_nan_or_refused():
     recorded = recorded_counters("counters-h200", "accel_gcn partition=block combined_warp=False")
     unknown = ["elapsed_cycles", "active_cycles", "stalled_on_memory_pct"]
-    found = issue_factors(recorded.drop(columns=unknown))
-    assert found[["busy", "for_memory", "cycles"]].isna().all(axis=None)
-    assert found[["issue", "warps", "cycles_each"]].notna().all(axis=None)
+    factors = issue_factors(recorded.drop(columns=unknown))
+    assert factors[["busy", "for_memory", "cycles"]].isna().all(axis=None)
+    assert factors[["issue", "warps", "cycles_each"]].notna().all(axis=None)
     with pytest.raises(ArgumentError, match="no 'row_thread' was measured"):
         recorded_counters("counters-h200", "row_thread")
 

@@ -58,11 +58,11 @@ class Dealt(Strategy):
             ((7 * rows + 3) % blocks, rows, graph.row_pointers[:-1] + first, graph.degrees - first),
         ]
         block, row, start, count = (np.concatenate(column) for column in zip(*parts, strict=True))
-        kept = count > 0
+        busy = count > 0
         if empty:
-            kept[: rows.size] |= graph.degrees == 0
-        order = np.argsort(block[kept], kind="stable")
-        block, row, start, count = (each[kept][order] for each in (block, row, start, count))
+            busy[: rows.size] |= graph.degrees == 0
+        order = np.argsort(block[busy], kind="stable")
+        block, row, start, count = (array[busy][order] for array in (block, row, start, count))
 
         def between(begin, end):
             of = (begin <= block) & (block < end)
@@ -81,12 +81,12 @@ def brute_force(plan, rows=None):
     """The blocks of rows of the graph, from the whole table and the matrices' own arrays."""
     rows = range(plan.walked.n_rows) if rows is None else rows
     order = range(plan.walked.n_rows) if plan.permutation is None else plan.permutation.order
-    places = {row: place for place, row in enumerate(order)}
+    walked = {row: walked_row for walked_row, row in enumerate(order)}
     table = plan.workload().to_frame()
-    table = table[table["row"].isin([places[row] for row in rows])]
+    table = table[table["row"].isin([walked[row] for row in rows])]
     blocks = table.drop_duplicates(["row", "block"]).sort_values("block").groupby("row")["block"]
-    found = blocks.agg(tuple).to_dict()
-    return {row: (places[row], found.get(places[row], ())) for row in rows}
+    blocks_of_row = blocks.agg(tuple).to_dict()
+    return {row: (walked[row], blocks_of_row.get(walked[row], ())) for row in rows}
 
 
 def check_rows(plan, rows=None, at_most=None):
@@ -102,31 +102,31 @@ def check_rows(plan, rows=None, at_most=None):
         ).transposed()
         pattern, nonzeros = turned.graph.pattern, turned.nonzeros
     for row in looked:
-        found = find_row(plan, row)
-        place, blocks = expected[row]
-        assert (found.row, found.walked_row, found.blocks) == (row, place, blocks)
-        assert found.degree == pattern.degrees[row]
-        own = slice(found.first_nz, found.first_nz + found.degree)
+        spot = find_row(plan, row)
+        walked_row, blocks = expected[row]
+        assert (spot.row, spot.walked_row, spot.blocks) == (row, walked_row, blocks)
+        assert spot.degree == pattern.degrees[row]
+        walked = slice(spot.first_nz, spot.first_nz + spot.degree)
         mine = slice(*pattern.row_pointers[row : row + 2])
-        assert np.array_equal(plan.walked.column_indices[own], pattern.column_indices[mine])
+        assert np.array_equal(plan.walked.column_indices[walked], pattern.column_indices[mine])
         if plan.layout.nonzero_order is not None:
-            assert np.array_equal(plan.layout.nonzero_order[own], nonzeros[mine])
+            assert np.array_equal(plan.layout.nonzero_order[walked], nonzeros[mine])
     return expected
 
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(("strategy", "parameters"), VARIANTS, ids=case_name)
 def test_every_row_of_every_made_graph_is_found(strategy, parameters):
-    many, none = 0, 0
+    many, empty = 0, 0
     turn = KERNELS.index(strategy) if strategy in KERNELS else 0
-    own = strategy in KERNELS and strategy.operation not in (SPMM, SDDMM)
-    for make in [*MADE.values()][turn % 4 :: 4] if own else MADE.values():
+    shared = strategy in KERNELS and strategy.operation not in (SPMM, SDDMM)
+    for make in [*MADE.values()][turn % 4 :: 4] if shared else MADE.values():
         plan = accelviz.plan(make(), strategy, columns_for(strategy), **parameters)
         blocks = [blocks for _, blocks in check_rows(plan, at_most=60).values()]
         if plan.operation is SPMM:
             assert plan.zero_outputs or all(blocks)
         many = max([many, *map(len, blocks)])
-        none += sum(not each for each in blocks)
+        empty += sum(not blocks_found for blocks_found in blocks)
     # Of what is claimed to be covered, something has to have happened.
     name = getattr(strategy, "name", strategy)
     if plan.operation is SPMM and (
@@ -135,7 +135,7 @@ def test_every_row_of_every_made_graph_is_found(strategy, parameters):
         assert many > 5
     if plan.operation is SPMM:
         clear = ("accel_gcn", "gnnadvisor", "fusegnn_gas", "unfused_gas")
-        assert (none > 100) == (name in clear)
+        assert (empty > 100) == (name in clear)
 
 
 @pytest.mark.sample(2)
@@ -157,8 +157,8 @@ def test_blocks_that_do_not_go_through_the_rows_in_order_are_all_read(blocks, em
     for name in ("hub", "wide", "isolated_ends", "no_edges", "one_node", "tall", "degree_33"):
         plan = accelviz.plan(MADE[name](), Dealt(), blocks=blocks, empty=empty)
         plan.check()
-        found = check_rows(plan)
-        apart += sum(len(each) > 1 and each[1] - each[0] > 1 for _, each in found.values())
+        result = check_rows(plan)
+        apart += sum(len(parts) > 1 and parts[1] - parts[0] > 1 for _, parts in result.values())
     assert (apart > 100) == (blocks > 2)
 
 
@@ -171,8 +171,8 @@ def test_blocks_without_a_record_do_not_hide_a_row(monkeypatch):
     def between(begin, end, step):
         first, last = -(-begin // step), -(-end // step)
         block = np.arange(first, min(last, rows.size)) * step
-        own = slice(first, first + block.size)
-        return Workload(block, np.zeros_like(block), rows[own], starts[own], counts[own])
+        part = slice(first, first + block.size)
+        return Workload(block, np.zeros_like(block), rows[part], starts[part], counts[part])
 
     provenance = Provenance(find_strategy("graphblast"), None, {"n_cols": 1}, Settings())
     for step in (1, 2, 1000):

@@ -118,7 +118,7 @@ def test_a_function_is_right_or_its_first_mistake_is_named(capsys, mine, cases, 
 
 
 @pytest.mark.parametrize(
-    ("mine", "right", "said"),
+    ("mine", "expected", "said"),
     [
         (None, 3, "Not written yet"),
         (3.00001, 3, "Right."),
@@ -138,8 +138,8 @@ def test_a_function_is_right_or_its_first_mistake_is_named(capsys, mine, cases, 
         (None, sealed(seal(3)), "Not written yet"),
     ],
 )
-def test_a_value_is_compared_too(capsys, mine, right, said):
-    compare(mine, right)
+def test_a_value_is_compared_too(capsys, mine, expected, said):
+    compare(mine, expected)
     assert capsys.readouterr().out.startswith(said)
 
 
@@ -174,8 +174,8 @@ def added(a, b):
     ],
 )
 def test_right_is_not_enough_where_something_is_ruled_out(capsys, mine, said):
-    right = (lambda a, b: a * b) if mine is np.dot else (lambda a, b: a + b)
-    compare(mine, right, (4, 1), without=PRODUCTS)
+    check_against = (lambda a, b: a * b) if mine is np.dot else (lambda a, b: a + b)
+    compare(mine, check_against, (4, 1), without=PRODUCTS)
     assert said in capsys.readouterr().out
 
 

@@ -33,36 +33,16 @@ def renamed(graph, name):
 
 def made_table(graph, *settings, state="warm", **more):
     """A recorded table with a row for each (parameters, median_us)."""
-    rows = [
-        {
-            "hardware": "a GPU",
-            "date": "2026-01-02",
-            "graph": graph.name,
-            "fingerprint": fingerprint(graph),
-            "operation": "spmm",
-            "strategy": "accel_gcn",
-            "parameters": parameters,
-            "columns": 64,
-            "state": state,
-            "median_us": median,
-            "gather_limit_us": 2.5,
-            "repeats": 11,  # and other columns, which nobody asks for
-            **more,
-        }
-        for parameters, median in settings
-    ]
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(settings, columns=["parameters", "median_us"])
+    same = {"hardware": "a GPU", "date": "2026-01-02", "graph": graph.name, "state": state}
+    same |= {"fingerprint": fingerprint(graph), "operation": "spmm", "strategy": "accel_gcn"}
+    same |= {"columns": 64, "gather_limit_us": 2.5, "repeats": 11}  # nobody asks for the last
+    return table.assign(**same | more)
 
 
 def setting(block_warps=12, warp_nzs=32, partition="block", combined=True):
-    return records.parameters_text(
-        {
-            "max_block_warps": block_warps,
-            "max_warp_nzs": warp_nzs,
-            "partition": partition,
-            "combined_warp": combined,
-        }
-    )
+    sizes = f"max_block_warps={block_warps} max_warp_nzs={warp_nzs}"
+    return f"{sizes} partition={partition} combined_warp={combined}"
 
 
 @pytest.fixture
@@ -83,12 +63,12 @@ def ship(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "operation", [each for each in OPERATIONS if not each.startswith(UNRECORDED)]
+    "operation", [name for name in OPERATIONS if not name.startswith(UNRECORDED)]
 )
 def test_recorded_times_are_all_that_ships_of_the_graph_warm(operation):
     operation = find_operation(operation)
     graph = accelviz.load_graph("cora")
-    found = recorded_times(graph, operation)
+    times = recorded_times(graph, operation)
     whole = pd.concat([records.recorded(name) for name in TABLES])
     wanted = whole[
         (whole["graph"] == "cora")
@@ -98,17 +78,17 @@ def test_recorded_times_are_all_that_ships_of_the_graph_warm(operation):
     ]
     assert len(wanted) >= {"spmm": 100, "sddmm": 12}.get(operation.name, 4)
     assert {"cora", "pubmed", "mit8"} < set(recorded_graphs(operation))
-    assert found["median_us"].tolist() == wanted["median_us"].tolist()
-    assert found["parameters"].tolist() == wanted["parameters"].tolist()
-    assert [records.parameters_text(each) for each in found["setting"]] == [*wanted["parameters"]]
+    assert times["median_us"].tolist() == wanted["median_us"].tolist()
+    assert times["parameters"].tolist() == wanted["parameters"].tolist()
+    assert list(map(records.parameters_text, times["setting"])) == [*wanted["parameters"]]
 
 
 def test_a_graph_that_has_only_the_name_was_not_recorded():
     assert len(recorded_times(renamed(accelviz.load_graph("cora"), "another"))) == 0
     for name in ("cora", "as-caida", "Citation-twin"):
-        found = recorded_times(renamed(MADE["wide"](), name))
-        assert len(found) == 0
-        assert timing(found, ACCEL, 64, {}, lambda parameters: 1) == Timing()
+        times = recorded_times(renamed(MADE["wide"](), name))
+        assert len(times) == 0
+        assert timing(times, ACCEL, 64, {}, lambda parameters: 1) == Timing()
 
 
 def test_a_name_that_stands_for_two_graphs_gives_the_times_of_this_one(ship):
@@ -187,10 +167,10 @@ KNOWN = {"limit": 2.5, "hardware": "a GPU", "date": "2026-01-02"}
     ],
 )
 def test_a_setting_is_looked_up_and_predicted(times, parameters, expected):
-    found = timing(times, ACCEL, 64, parameters, slots)
-    assert found.predicted == pytest.approx(expected.predicted)
-    assert (found.recorded, found.basis) == (expected.recorded, expected.basis)
-    assert (found.limit, found.hardware, found.date) == tuple(KNOWN.values())
+    result = timing(times, ACCEL, 64, parameters, slots)
+    assert result.predicted == pytest.approx(expected.predicted)
+    assert (result.recorded, result.basis) == (expected.recorded, expected.basis)
+    assert (result.limit, result.hardware, result.date) == tuple(KNOWN.values())
 
 
 def test_other_columns_and_strategies_have_times_of_their_own(times):
@@ -214,9 +194,9 @@ def test_nothing_is_predicted_where_the_warp_time_is_not_known(times):
 
 def test_parameters_are_read_as_they_are_written(times):
     for strategy in REGISTRY:
-        own = strategy.defaults()
-        assert parameters_of(records.parameters_text(own)) == {
-            key: str(value) for key, value in own.items()
+        defaults = strategy.defaults()
+        assert parameters_of(records.parameters_text(defaults)) == {
+            key: str(value) for key, value in defaults.items()
         }
     assert parameters_of("") == parameters_of(np.nan) == {}
 
@@ -226,9 +206,9 @@ def test_the_prediction_of_shipped_times_is_the_ratio_of_warp_times():
     times = recorded_times(graph)
     shipped = times[(times["strategy"] == "accel_gcn") & (times["columns"] == 64)]
     wanted = {
-        (int(each["max_block_warps"]), int(each["max_warp_nzs"])): median
-        for each, median in zip(shipped["setting"][::-1], shipped["median_us"][::-1], strict=True)
-        if (each["partition"], each["combined_warp"]) == ("block", "True")
+        (int(row.setting["max_block_warps"]), int(row.setting["max_warp_nzs"])): row.median_us
+        for row in shipped[::-1].itertuples()
+        if (row.setting["partition"], row.setting["combined_warp"]) == ("block", "True")
     }
     assert len(wanted) > 10
 
@@ -237,9 +217,9 @@ def test_the_prediction_of_shipped_times_is_the_ratio_of_warp_times():
 
     for block_warps, warp_nzs in itertools.product((1, 7, 12, 32), (8, 32)):
         asked = {"max_block_warps": block_warps, "max_warp_nzs": warp_nzs}
-        found = timing(times, ACCEL, 64, asked, warp_time)
-        plans = [accelviz.plan(graph, n_cols=64, **each) for each in (asked, {})]
+        result = timing(times, ACCEL, 64, asked, warp_time)
+        plans = [accelviz.plan(graph, n_cols=64, **setting) for setting in (asked, {})]
         ratio = plans[0].statistics.slots / plans[1].statistics.slots
-        assert found.recorded == wanted.get((block_warps, warp_nzs))
-        assert found.basis == wanted[12, 32]
-        assert found.predicted == pytest.approx(wanted[12, 32] * ratio)
+        assert result.recorded == wanted.get((block_warps, warp_nzs))
+        assert result.basis == wanted[12, 32]
+        assert result.predicted == pytest.approx(wanted[12, 32] * ratio)

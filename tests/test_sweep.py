@@ -52,17 +52,17 @@ BY_COLUMNS = (
 )
 #: The other strategies of every operation that are not a library's, by name.
 EVERY = {
-    name: each
-    for each in REGISTRY
-    if each.plan(MADE["one_node"](), 4).kernel is not None
-    and (name := f"{each.operation.name} {each.name}") not in BY_COLUMNS
+    name: strategy
+    for strategy in REGISTRY
+    if strategy.plan(MADE["one_node"](), 4).kernel is not None
+    and (name := f"{strategy.operation.name} {strategy.name}") not in BY_COLUMNS
 }
 
 
 def settings_of(strategy):
     """Settings of a strategy as it describes them itself."""
-    own = strategy.parameters
-    return st.fixed_dictionaries({}, optional={name: drawn(name, own[name]) for name in own})
+    values = {name: drawn(name, parameter) for name, parameter in strategy.parameters.items()}
+    return st.fixed_dictionaries({}, optional=values)
 
 
 def closed_form(graph, strategy, n_cols, **parameters):
@@ -79,26 +79,26 @@ def counted_rows(plan):
 
 
 def check_against_workload(graph, strategy, n_cols, **parameters):
-    found = closed_form(graph, strategy, n_cols, **parameters)
+    summary = closed_form(graph, strategy, n_cols, **parameters)
     plan = accelviz.plan(graph, strategy, n_cols, **parameters)
     counted = plan.statistics
-    assert found.loads.nonzeros.tolist() == counted.loads.nonzeros.tolist()
-    assert found.loads.warps.tolist() == counted.loads.warps.tolist()
+    assert summary.loads.nonzeros.tolist() == counted.loads.nonzeros.tolist()
+    assert summary.loads.warps.tolist() == counted.loads.warps.tolist()
     for name in ("blocks", "warps", "slots", "busy_warps", "nonzeros", "idle_warps", "idle_share"):
-        assert getattr(found, name) == getattr(counted, name), name
-    assert found.largest == counted.largest
-    assert found.imbalance == pytest.approx(counted.imbalance, rel=1e-12)
-    assert found.metadata_bytes == plan.metadata_bytes
-    assert (found.rows_shared, found.rows_cut) == counted_rows(plan)
+        assert getattr(summary, name) == getattr(counted, name), name
+    assert summary.largest == counted.largest
+    assert summary.imbalance == pytest.approx(counted.imbalance, rel=1e-12)
+    assert summary.metadata_bytes == plan.metadata_bytes
+    assert (summary.rows_shared, summary.rows_cut) == counted_rows(plan)
     from_histogram = strategy.closed_form(
         RowDegrees(strategy.degrees(graph).histogram), n_cols, **parameters
     )
     for name in ("blocks", "warps", "slots", "metadata_bytes", *STATISTICS[-4:]):
         known = getattr(from_histogram, name)
-        assert known is None or known == getattr(found, name), name
+        assert known is None or known == getattr(summary, name), name
     if from_histogram.loads is not None:
-        assert from_histogram.loads.nonzeros.tolist() == found.loads.nonzeros.tolist()
-        assert from_histogram.loads.warps.tolist() == found.loads.warps.tolist()
+        assert from_histogram.loads.nonzeros.tolist() == summary.loads.nonzeros.tolist()
+        assert from_histogram.loads.warps.tolist() == summary.loads.warps.tolist()
 
 
 def test_every_strategy_with_a_kernel_has_a_closed_form():
@@ -127,8 +127,8 @@ def test_closed_forms_equal_the_counted_workload(strategy, data):
 def test_closed_forms_on_every_graph(strategy):
     # Beyond SpMM and SDDMM, partitions are shared: every third graph each, in turns.
     step = 1 if strategy.operation in (SPMM, SDDMM) else 3
-    for made in [*GRAPHS.values()][KERNELS.index(strategy) % step :: step]:
-        check_against_workload(made(), strategy, 64)
+    for make in [*GRAPHS.values()][KERNELS.index(strategy) % step :: step]:
+        check_against_workload(make(), strategy, 64)
 
 
 def check_atomics(strategy, **parameters):
@@ -139,19 +139,19 @@ def check_atomics(strategy, **parameters):
     counted = launch_traffic(plan, *inputs)
     atomics = counted[counted["kind"] == "atomic"].groupby("space", observed=False)
     floats = (atomics["bytes"].sum() / 4).to_dict()
-    found = closed_form(graph, strategy, n_cols, **parameters)
-    assert found.shared_atomics == floats.get("shared", 0)
-    assert found.global_atomics == floats.get("global", 0)
+    summary = closed_form(graph, strategy, n_cols, **parameters)
+    assert summary.shared_atomics == floats.get("shared", 0)
+    assert summary.global_atomics == floats.get("global", 0)
 
 
 @pytest.mark.sample(6)
 @needs_compiler
 @pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
 def test_atomics_are_those_that_the_kernel_carries_out(strategy):
-    own = strategy.parameters
     # Each parameter at the first value worth a try, all of them at once.
-    check_atomics(strategy, **{name: each.tries[0] for name, each in own.items() if each.tries})
-    if strategy.operation is SPMM and "partition" in own:
+    tried = {name: p.tries[0] for name, p in strategy.parameters.items() if p.tries}
+    check_atomics(strategy, **tried)
+    if strategy.operation is SPMM and "partition" in strategy.parameters:
         check_atomics(strategy, partition="warp")
 
 
@@ -217,10 +217,10 @@ def test_each_strategy_takes_the_parameters_that_it_has():
 
 def test_every_strategy_has_the_columns_that_it_says_are_worth_a_try():
     for strategy in EVERY.values():
-        tried = {key: each.tries for key, each in strategy.parameters.items() if each.tries}
+        tried = {key: p.tries for key, p in strategy.parameters.items() if p.tries}
         operation = strategy.operation.name
         for key, values in tried.items():
-            fitting = [each for each in values if fits(strategy, **{key: each})]
+            fitting = [value for value in values if fits(strategy, **{key: value})]
             table = sweep({1: 9, 40: 3}, strategy.name, operation=operation, **{key: fitting})
             assert table.equals(sweep({1: 9, 40: 3}, strategy, **{key: fitting}))
             assert table.columns.tolist() == ["strategy", "n_cols", *tried, *STATISTICS]
@@ -238,17 +238,17 @@ def fits(strategy, **setting):
 def test_quartiles_are_those_of_the_warps_with_work():
     graph = MADE["all_degrees"]()
     loads = accelviz.plan(graph).workload().to_frame().groupby(["block", "warp"])["nz_count"].sum()
-    found = sweep(graph).iloc[0]
+    row = sweep(graph).iloc[0]
     for share, column in ((25, "warp_nzs_q1"), (50, "warp_nzs_median"), (75, "warp_nzs_q3")):
-        assert found[column] == np.percentile(loads, share, method="inverted_cdf")
-    assert found["warp_nzs_mean"] == pytest.approx(loads.mean())
+        assert row[column] == np.percentile(loads, share, method="inverted_cdf")
+    assert row["warp_nzs_mean"] == pytest.approx(loads.mean())
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("graph", [{}, {0: 3}, "empty", "no_edges"])
 def test_sweeps_of_nothing(graph, operation):
     graph = GRAPHS[graph]() if isinstance(graph, str) else graph
-    kernels = [each for each in KERNELS if each.operation.name == operation]
+    kernels = [strategy for strategy in KERNELS if strategy.operation.name == operation]
     table = sweep(graph, strategies=kernels)
     assert len(table) == len(kernels) > 0
     assert (table["busy_warps"].fillna(0) == 0).all()
@@ -289,9 +289,9 @@ class Halves(Strategy):
 
 
 def test_a_strategy_without_a_closed_form_is_counted():
-    found = sweep("cora", strategies=[Halves(), "accel_gcn"]).iloc[0]
-    assert found["idle_share"] == accelviz.plan("cora", Halves()).statistics.idle_share > 0
-    assert np.isnan(found["shared_atomics"])
+    row = sweep("cora", strategies=[Halves(), "accel_gcn"]).iloc[0]
+    assert row["idle_share"] == accelviz.plan("cora", Halves()).statistics.idle_share > 0
+    assert np.isnan(row["shared_atomics"])
     swept = sweep("cora", Halves(), part=[2, 3])
     assert swept.columns.tolist() == ["strategy", "n_cols", "part", *STATISTICS]
     assert swept["part"].tolist() == [2, 3]

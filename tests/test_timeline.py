@@ -59,8 +59,8 @@ def plan_of(loads, tiles=(1, 1)):
     graph = GRAPHS["empty"]()
 
     def slice_workload(start, stop):
-        kept = busy[(block[busy] >= start) & (block[busy] < stop)]
-        return Workload(*(column[kept] for column in columns))
+        inside = busy[(block[busy] >= start) & (block[busy] < stop)]
+        return Workload(*(column[inside] for column in columns))
 
     launch = LaunchConfig((len(loads), *tiles), loads.shape[1])
     provenance = Provenance(find_strategy("graphblast"), graph.values, {"n_cols": 1}, Settings())
@@ -79,9 +79,9 @@ def plain_schedule(durations, sms, blocks_per_sm):
 def many_blocks(n, sms, blocks_per_sm):
     """The table of a launch whose blocks all take 1 to 999 ns."""
     rng = np.random.default_rng(n)
-    found = predicted_timeline(plan_of(rng.integers(1, 1000, n)), sms, blocks_per_sm)
-    found.attrs["unit"] = "ns"
-    return found
+    blocks = predicted_timeline(plan_of(rng.integers(1, 1000, n)), sms, blocks_per_sm)
+    blocks.attrs["unit"] = "ns"
+    return blocks
 
 
 def test_a_block_is_there_from_its_first_warp_to_its_last():
@@ -92,22 +92,22 @@ def test_a_block_is_there_from_its_first_warp_to_its_last():
         (0, 1, 0, 0, 1, 4),
         (0, 0, 1, 1, 0, 3),
     )
-    found = block_times(table)
-    assert found.columns.tolist() == COLUMNS
-    assert set(found.dtypes) == {np.dtype(np.int64)}
-    assert found.to_numpy().tolist() == [
+    blocks = block_times(table)
+    assert blocks.columns.tolist() == COLUMNS
+    assert set(blocks.dtypes) == {np.dtype(np.int64)}
+    assert blocks.to_numpy().tolist() == [
         [0, 0, 1, 0, 0, 4],
         [0, 1, 0, 0, 1, 5],
         [1, 0, 1, 0, 7, 9],
     ]
-    assert found.attrs == {"sms": 2, "blocks_per_sm": 2, "step_ns": 1, "unit": "ns"}
+    assert blocks.attrs == {"sms": 2, "blocks_per_sm": 2, "step_ns": 1, "unit": "ns"}
 
 
 def test_a_block_has_the_first_slot_that_is_free_when_it_starts():
-    found = timeline(
+    blocks = timeline(
         (0, 0, 10), (0, 2, 4), (0, 3, 5), (0, 4, 6), (0, 5, 12), (0, 10, 11), (1, 1, 2), sms=2
     )
-    assert found["slot"].tolist() == [0, 1, 2, 1, 2, 0, 0]
+    assert blocks["slot"].tolist() == [0, 1, 2, 1, 2, 0, 0]
     assert timeline((0, 1, 5), (0, 1, 1))["slot"].tolist() == [
         0,
         0,
@@ -118,27 +118,25 @@ def test_a_block_has_the_first_slot_that_is_free_when_it_starts():
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 9)),
-        min_size=1,
-        max_size=60,
+        st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 9)), min_size=1, max_size=60
     )
 )
-def test_slots_never_overlap_and_are_as_few_as_can_be(made):
-    found = timeline(*((sm, start, start + length) for sm, start, length in made), sms=4)
-    for _, lane in found.groupby(["sm", "slot"]):
+def test_slots_never_overlap_and_are_as_few_as_can_be(records):
+    blocks = timeline(*((sm, start, start + length) for sm, start, length in records), sms=4)
+    for _, lane in blocks.groupby(["sm", "slot"]):
         spans = sorted(zip(lane["start"], lane["stop"], strict=True))
         assert all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
-    for _, of_sm in found.groupby("sm"):
-        there = [
+    for _, of_sm in blocks.groupby("sm"):
+        at_once = [
             1 + ((of_sm["start"] <= moment) & (moment < of_sm["stop"])).drop(i).sum()
             for i, moment in of_sm["start"].items()
         ]
-        assert of_sm["slot"].max() + 1 <= max(there)
+        assert of_sm["slot"].max() + 1 <= max(at_once)
 
 
 def test_sm_numbers_with_gaps_are_counted_anew():
-    found = timeline((140, 0, 1), (3, 0, 2), (140, 1, 4), sms=2)
-    assert found["sm"].tolist() == [1, 0, 1]
+    blocks = timeline((140, 0, 1), (3, 0, 2), (140, 1, 4), sms=2)
+    assert blocks["sm"].tolist() == [1, 0, 1]
     assert block_times(warps((0, 0, 0, 5, 0, 1), sms=0)).attrs["sms"] == 6
 
 
@@ -146,13 +144,13 @@ def test_a_summary_by_hand():
     # SM 0 works 0-4 and 6-10, SM 1 0-4 and 2-5 at once, SM 2 0-8: busy 8 + 5 + 8 of 4 x 10.
     blocks = timeline((0, 0, 4), (1, 0, 4), (2, 0, 8), (0, 6, 10), (1, 2, 5), sms=4)
     assert sm_finishes(blocks).tolist() == [10, 5, 8, 0]
-    found = timeline_summary(blocks)
-    assert found == TimelineSummary(10, 21 / 40, 10, 40 / 23, "ns")
-    assert found.tail_share == 1
+    summary = timeline_summary(blocks)
+    assert summary == TimelineSummary(10, 21 / 40, 10, 40 / 23, "ns")
+    assert summary.tail_share == 1
     blocks = blocks.assign(start=blocks["start"] + 100, stop=blocks["stop"] + 100)
-    found = timeline_summary(blocks, sms=3)
-    assert found == TimelineSummary(10, 21 / 30, 5, 30 / 23, "ns")
-    assert found.tail_share == 0.5
+    summary = timeline_summary(blocks, sms=3)
+    assert summary == TimelineSummary(10, 21 / 30, 5, 30 / 23, "ns")
+    assert summary.tail_share == 0.5
 
 
 def test_the_summary_of_perfect_balance_and_of_nothing():
@@ -194,17 +192,17 @@ def test_occupancy_holds_all_of_the_blocks_time():
 def test_a_prediction_by_hand():
     # Blocks take 3, 1, 1 (without work), 5; two slots: block 2 follows 1, block 3 follows 2.
     plan = plan_of([[3, 1], [0, 1], [0, 0], [5, 5]])
-    found = predicted_timeline(plan, 2, 1)
-    assert found.columns.tolist() == COLUMNS
-    assert set(found.dtypes) == {np.dtype(np.int64)}
-    assert found["sm"].tolist() == [0, 1, 1, 1]
-    assert found["start"].tolist() == [0, 0, 1, 2]
-    assert found["stop"].tolist() == [3, 1, 2, 7]
-    assert found.attrs == {"sms": 2, "blocks_per_sm": 1, "unit": "nonzeros"}
-    assert timeline_summary(found) == TimelineSummary(7, 10 / 14, 4, 14 / 10, "nonzeros")
-    assert with_nonzeros(found, plan)["nonzeros"].tolist() == [4, 1, 0, 10]
-    assert with_nonzeros(found, plan)["busiest"].tolist() == [3, 1, 0, 5]
-    assert with_nonzeros(found, plan).attrs == found.attrs
+    blocks = predicted_timeline(plan, 2, 1)
+    assert blocks.columns.tolist() == COLUMNS
+    assert set(blocks.dtypes) == {np.dtype(np.int64)}
+    assert blocks["sm"].tolist() == [0, 1, 1, 1]
+    assert blocks["start"].tolist() == [0, 0, 1, 2]
+    assert blocks["stop"].tolist() == [3, 1, 2, 7]
+    assert blocks.attrs == {"sms": 2, "blocks_per_sm": 1, "unit": "nonzeros"}
+    assert timeline_summary(blocks) == TimelineSummary(7, 10 / 14, 4, 14 / 10, "nonzeros")
+    assert with_nonzeros(blocks, plan)["nonzeros"].tolist() == [4, 1, 0, 10]
+    assert with_nonzeros(blocks, plan)["busiest"].tolist() == [3, 1, 0, 5]
+    assert with_nonzeros(blocks, plan).attrs == blocks.attrs
     one_sm = predicted_timeline(plan, 1, 2)
     assert one_sm["slot"].tolist() == [0, 1, 1, 1]
     assert one_sm["sm"].tolist() == [0] * 4
@@ -219,12 +217,12 @@ def test_a_prediction_by_hand():
 )
 def test_a_prediction_against_a_plain_scheduler(loads, y, z, sms, blocks_per_sm):
     plan = plan_of(loads, (y, z))
-    found = predicted_timeline(plan, sms, blocks_per_sm)
+    blocks = predicted_timeline(plan, sms, blocks_per_sm)
     durations = [max(load, IDLE_BLOCK) for load in loads] * y * z
     expected = list(plain_schedule(durations, sms, blocks_per_sm))
-    assert found[["sm", "slot", "start", "stop"]].to_numpy().tolist() == list(map(list, expected))
-    assert found["tile"].tolist() == [tile for tile in range(y * z) for _ in loads]
-    assert found["block"].tolist() == list(range(len(loads))) * y * z
+    assert blocks[["sm", "slot", "start", "stop"]].to_numpy().tolist() == list(map(list, expected))
+    assert blocks["tile"].tolist() == [tile for tile in range(y * z) for _ in loads]
+    assert blocks["block"].tolist() == list(range(len(loads))) * y * z
 
 
 @pytest.mark.sample(4)
@@ -236,22 +234,22 @@ def test_a_prediction_of_every_strategy(strategy, name):
         with pytest.raises(PartitionError, match="does not say which warp"):
             predicted_timeline(plan, 4, 2)
         return
-    found = predicted_timeline(plan, 4, 2)
+    blocks = predicted_timeline(plan, 4, 2)
     columns, rows, layers = plan.launch.grid
-    assert len(found) == columns * rows * layers
+    assert len(blocks) == columns * rows * layers
     work = plan.workload()
     per_warp = np.zeros((columns, plan.workers_per_block), np.int64)
     if len(work):
         some = nonzeros_per_warp(work, plan.workers_per_block)
         per_warp[work.block[0] : work.block[0] + len(some)] = some
-    took = (found["stop"] - found["start"]).to_numpy().reshape(rows * layers, columns)
+    took = (blocks["stop"] - blocks["start"]).to_numpy().reshape(rows * layers, columns)
     np.testing.assert_array_equal(
         took, np.broadcast_to(np.maximum(per_warp.max(axis=1, initial=0), IDLE_BLOCK), took.shape)
     )
-    nonzeros = with_nonzeros(found, plan)["nonzeros"]
+    nonzeros = with_nonzeros(blocks, plan)["nonzeros"]
     assert nonzeros.sum() == rows * layers * plan.pattern.nnz
-    timeline_summary(found)
-    plt.close(plots.sm_timeline(found).figure)
+    timeline_summary(blocks)
+    plt.close(plots.sm_timeline(blocks).figure)
 
 
 def test_a_prediction_needs_a_machine():
@@ -264,11 +262,11 @@ def test_a_prediction_taken_for_a_measurement_has_the_same_slots():
     """The packing finds no more slots than the scheduler used, and the same summary."""
     predicted = predicted_timeline(accelviz.plan("pubmed", "graphblast"), 12, 8)
     rows = predicted.rename(columns={"start": "start_ns", "stop": "stop_ns"}).drop(columns="slot")
-    found = block_times(rows.sample(frac=1, random_state=0))
-    assert found["slot"].max() < 8
+    packed = block_times(rows.sample(frac=1, random_state=0))
+    assert packed["slot"].max() < 8
     columns = ["tile", "block", "sm", "start", "stop"]
-    pd.testing.assert_frame_equal(found[columns], predicted[columns])
-    ours, theirs = timeline_summary(found), timeline_summary(predicted)
+    pd.testing.assert_frame_equal(packed[columns], predicted[columns])
+    ours, theirs = timeline_summary(packed), timeline_summary(predicted)
     assert (ours.total, ours.busy_share, ours.tail) == (
         theirs.total,
         theirs.busy_share,
@@ -364,8 +362,8 @@ def test_the_colour_says_what_it_is_asked_to(ax):
     assert "nonzeros" in ax.get_xlabel()
     # Blocks 0 and 2 share the SM from 2 to 4, and 2 is alone until 8: a mean of 5, then 6.
     image = plots.sm_timeline(blocks, colour_by="nonzeros", bars=False)
-    shown = image.images[0].get_array()[0]
-    np.testing.assert_allclose(shown[[0, 199, 200, 399, 400, 799]], [3, 3, 5, 5, 6, 6])
+    means = image.images[0].get_array()[0]
+    np.testing.assert_allclose(means[[0, 199, 200, 399, 400, 799]], [3, 3, 5, 5, 6, 6])
     assert "mean of those" in image.figure.axes[1].get_ylabel()
     plt.close(image.figure)
     with pytest.raises(ArgumentError, match=r"no 'heat'.*duration.*nonzeros"):
@@ -396,11 +394,11 @@ def test_a_comparison_says_the_numbers_of_both(strategy):
         ("predicted", predicted, above, 1, "nonzeros"),
         ("measured", measured, below, 1000, "µs"),
     ):
-        found = timeline_summary(blocks)
-        assert ax.get_xlim() == (0, found.total / scale)
+        summary = timeline_summary(blocks)
+        assert ax.get_xlim() == (0, summary.total / scale)
         assert len(ax.collections[0].get_paths()) == len(blocks)
-        shares = f"busy {found.busy_share:.0%} of the time, tail {found.tail_share:.0%}"
-        times = f"{found.tail / scale:,.4g} of {found.total / scale:,.4g} {unit}"
+        shares = f"busy {summary.busy_share:.0%} of the time, tail {summary.tail_share:.0%}"
+        times = f"{summary.tail / scale:,.4g} of {summary.total / scale:,.4g} {unit}"
         for text in (page.alt, caption):
             assert f"{name}: SMs {shares} ({times})" in text
     assert page.alt.startswith(f"Timelines of the SMs, {strategy} on cora. predicted: ")

@@ -16,6 +16,7 @@ from accelviz.emulator import trace_kernel
 from accelviz.errors import ArgumentError, KernelError
 from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS
+from tests.traces import LANES, made_request
 
 pytestmark = needs_compiler
 
@@ -46,12 +47,12 @@ def test_a_trace_shows_the_workload_of_its_block(cora):
 
 def test_lanes_of_a_request_are_neighbors(cora):
     plan, X = cora
-    found = requests(trace(plan, X, block=100))
-    gathers = found[found["array"] == "X"]
+    table = requests(trace(plan, X, block=100))
+    gathers = table[table["array"] == "X"]
     assert (gathers["lanes"] == 32).all()
     assert (gathers["sectors"] == 4).all()  # 32 neighboring floats: coalesced
     assert (gathers["lines"] == 1).all()
-    broadcast = found[found["array"] == "columns"]
+    broadcast = table[table["array"] == "columns"]
     assert (broadcast["sectors"] == 1).all()  # one element for all lanes
 
 
@@ -67,22 +68,22 @@ def test_steps_are_in_program_order_for_every_lane(cora):
 def test_the_last_tile_of_columns_leaves_lanes_idle():
     graph = accelviz.load_graph("cora")
     plan = accelviz.plan(graph, n_cols=40)
-    found = requests(trace(plan, measure.features(graph.shape[1], 40), block=3))
-    assert set(found[found["array"] == "X"]["lanes"]) == {32, 8}
-    assert set(found[found["array"] == "X"]["sectors"]) <= {1, 4, 5, 2}
+    table = requests(trace(plan, measure.features(graph.shape[1], 40), block=3))
+    assert set(table[table["array"] == "X"]["lanes"]) == {32, 8}
+    assert set(table[table["array"] == "X"]["sectors"]) <= {1, 4, 5, 2}
 
 
 def test_a_launch_reads_what_the_arithmetic_asks_for(cora):
     plan, X = cora
-    found = launch_traffic(plan, X).set_index(["array", "kind"]).sort_index()
+    table = launch_traffic(plan, X).set_index(["array", "kind"]).sort_index()
     nnz, rows = plan.pattern.nnz, plan.pattern.n_rows
-    assert found.loc[("X", "load"), "requests"] == 2 * nnz
-    assert found.loc[("X", "load"), "sectors"] == 8 * nnz
-    assert found.loc[("X", "load"), "bytes"] == 4 * 64 * nnz
-    assert found.loc[("Y", "store"), "requests"] == 2 * rows
-    assert found.loc[("metadata", "load"), "requests"] == plan.statistics.warps
-    assert found.loc[("metadata", "load"), "bytes"] == 16 * 32 * plan.statistics.warps
-    shared = found.loc[("partial", "atomic")]
+    assert table.loc[("X", "load"), "requests"] == 2 * nnz
+    assert table.loc[("X", "load"), "sectors"] == 8 * nnz
+    assert table.loc[("X", "load"), "bytes"] == 4 * 64 * nnz
+    assert table.loc[("Y", "store"), "requests"] == 2 * rows
+    assert table.loc[("metadata", "load"), "requests"] == plan.statistics.warps
+    assert table.loc[("metadata", "load"), "bytes"] == 16 * 32 * plan.statistics.warps
+    shared = table.loc[("partial", "atomic")]
     assert (shared["wavefronts"] == shared["requests"]).all()  # no two lanes share a bank
 
 
@@ -103,35 +104,12 @@ def test_a_structure_is_copied_by_words():
     code = "struct Three { float x, y, z; };\n" + source.replace("RECORD_WARP;", copy, 1)
     call = dataclasses.replace(plan.calls[0], kernel=dataclasses.replace(plan.kernel, code=code))
     plan = dataclasses.replace(plan, calls=(call,))
-    found = requests(trace(plan, measure.features(plan.pattern.shape[1], 3)))
-    found = found[found["warp"] == 0]
+    table = requests(trace(plan, measure.features(plan.pattern.shape[1], 3)))
+    table = table[table["warp"] == 0]
     for array in ("X", "Y"):
-        assert (found[found["array"] == array]["lanes"] == 32).all()
-        assert (found[found["array"] == array]["sectors"] == 12).all()
-        assert len(found[found["array"] == array]) == 3
-
-
-def made_requests(offsets, size=4, *, space="global", kind="load"):
-    n = len(offsets)
-    return pd.DataFrame(
-        {
-            "block": np.zeros(n, int),
-            "warp": np.zeros(n, int),
-            "lane": np.arange(n),
-            "step": np.zeros(n, int),
-            "file": "k.cu",
-            "line": 1,
-            "kind": kind,
-            "space": space,
-            "array": "a",
-            "index": np.array(offsets) // size,
-            "bytes": size,
-            "offset": offsets,
-        }
-    )
-
-
-LANES = np.arange(32)
+        assert (table[table["array"] == array]["lanes"] == 32).all()
+        assert (table[table["array"] == array]["sectors"] == 12).all()
+        assert len(table[table["array"] == array]) == 3
 
 
 @pytest.mark.parametrize(
@@ -146,9 +124,9 @@ LANES = np.arange(32)
     ],
 )
 def test_sectors_and_lines(offsets, size, sectors, lines):
-    (found,) = requests(made_requests(offsets, size)).to_dict("records")
-    assert (found["sectors"], found["lines"], found["wavefronts"]) == (sectors, lines, 0)
-    assert found["bytes"] == 32 * size
+    (table,) = requests(made_request(offsets, size=size)).to_dict("records")
+    assert (table["sectors"], table["lines"], table["wavefronts"]) == (sectors, lines, 0)
+    assert table["bytes"] == 32 * size
 
 
 @pytest.mark.parametrize(
@@ -164,13 +142,13 @@ def test_sectors_and_lines(offsets, size, sectors, lines):
     ],
 )
 def test_bank_conflicts(offsets, size, wavefronts):
-    (found,) = requests(made_requests(offsets, size, space="shared")).to_dict("records")
-    assert (found["wavefronts"], found["sectors"]) == (wavefronts, 0)
+    (table,) = requests(made_request(offsets, size=size, space="shared")).to_dict("records")
+    assert (table["wavefronts"], table["sectors"]) == (wavefronts, 0)
 
 
 def test_collisions_of_atomics():
-    (found,) = requests(made_requests(4 * (LANES // 4), kind="atomic")).to_dict("records")
-    assert found["collisions"] == 24
+    (table,) = requests(made_request(4 * (LANES // 4), kind="atomic")).to_dict("records")
+    assert table["collisions"] == 24
 
 
 def test_blocks_that_there_are_not(cora):
@@ -180,17 +158,14 @@ def test_blocks_that_there_are_not(cora):
     assert list(trace(*cora, block=[]).columns) == list(trace(*cora, block=0).columns)
 
 
-def stream(offsets, *, block=0, kind="load", array="a"):
+def stream(offsets, **options):
     """One lane after another: a request for each offset."""
-    n = len(offsets)
-    return made_requests(np.array(offsets), kind=kind).assign(
-        step=np.arange(n), lane=0, block=block, array=array
-    )
+    return made_request(offsets, np.arange(len(offsets)), **options).assign(lane=0)
 
 
 def hits(traced, gpu, **options):
-    (found,) = cache_hits(traced, gpu, **options).to_dict("records")
-    return found["sectors"], found["l1_hits"], found["l2_hits"], found["dram_sectors"]
+    (table,) = cache_hits(traced, gpu, **options).to_dict("records")
+    return table["sectors"], table["l1_hits"], table["l2_hits"], table["dram_sectors"]
 
 
 TINY = GpuCaches(2, CacheLevel(2 * 128, 2), CacheLevel(8 * 128, 8))
@@ -218,7 +193,7 @@ def test_stores_and_atomics_pass_the_l1_by():
 
 
 def test_lanes_of_one_request_share_a_sector():
-    assert hits(made_requests(4 * LANES), TINY) == (4, 0, 0, 4)
+    assert hits(made_request(4 * LANES), TINY) == (4, 0, 0, 4)
 
 
 def test_arrays_do_not_share_lines():
@@ -250,10 +225,10 @@ def test_a_set_associative_cache_against_a_plain_one():
 def test_named_gpus_and_what_is_none(cora):
     traced = trace(*cora, block=range(0, 252, 10))
     for name in GPUS:
-        found = cache_hits(traced, name).set_index("array")
-        assert 0 <= found.loc["X", "l1_hit_rate"] <= 1
+        table = cache_hits(traced, name).set_index("array")
+        assert 0 <= table.loc["X", "l1_hit_rate"] <= 1
         everything = requests(traced)
-        assert found["sectors"].sum() == everything["sectors"].sum()
+        assert table["sectors"].sum() == everything["sectors"].sum()
     with pytest.raises(ArgumentError, match="no 'GTX'.*H200"):
         cache_hits(traced, "GTX")
     with pytest.raises(ArgumentError, match="blocks_per_sm"):
@@ -271,11 +246,11 @@ __global__ void reversed(const float *X, float *Y) {
 
 def test_a_kernel_of_one_s_own_is_traced_and_its_arrays_stay():
     X, Y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
-    right = REVERSED.replace("];\n    Y", "];\n    __syncthreads();\n    Y")
-    traced = trace_kernel(right, 1, 64, X, Y)
+    mended = REVERSED.replace("];\n    Y", "];\n    __syncthreads();\n    Y")
+    traced = trace_kernel(mended, 1, 64, X, Y)
     assert not Y.any()
-    found = traffic(traced).set_index(["array", "kind"])["sectors"]
-    assert found["X", "load"] == found["Y", "store"] == 8
+    table = traffic(traced).set_index(["array", "kind"])["sectors"]
+    assert table["X", "load"] == table["Y", "store"] == 8
     read = traced[(traced["array"] == "tile") & (traced["kind"] == "load")]
     assert (read["index"] == 63 - 32 * read["warp"] - read["lane"]).all()
 

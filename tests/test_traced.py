@@ -23,17 +23,17 @@ CASES = [
 ]
 
 
-def traced_block(name, n_cols, given, block=None):
-    plan = accelviz.plan(MADE["every_kind"](), name, n_cols=n_cols, **given)
+def traced_block(name, n_cols, parameters, block=None):
+    plan = accelviz.plan(MADE["every_kind"](), name, n_cols=n_cols, **parameters)
     inputs = random_inputs(plan.operation, plan.pattern, plan.widths)
     waits = []
     block = plan.launch.n_blocks // 2 if block is None else block
     return plan, accelviz.trace(plan, *inputs, block=block, waits=waits), waits
 
 
-@pytest.mark.parametrize(("name", "n_cols", "given"), CASES)
-def test_a_packed_trace_unpacks_to_the_same(name, n_cols, given):
-    plan, traced, waits = traced_block(name, n_cols, given)
+@pytest.mark.parametrize(("name", "n_cols", "parameters"), CASES)
+def test_a_packed_trace_unpacks_to_the_same(name, n_cols, parameters):
+    plan, traced, waits = traced_block(name, n_cols, parameters)
     assert len(traced)
     packed = TracedBlock.of(traced, waits)
     back = packed.table()
@@ -53,17 +53,17 @@ def test_a_packed_trace_unpacks_to_the_same(name, n_cols, given):
 @pytest.mark.parametrize(
     "strategy",
     [one for one in REGISTRY if not one.operation.name.startswith(("scc", "bit_"))],
-    ids=lambda each: f"{each.operation.name}-{each.name}",
+    ids=lambda strategy: f"{strategy.operation.name}-{strategy.name}",
 )
 def test_the_explorer_traces_every_strategy(strategy):
     graph = MADE["every_kind"]()
     plan = strategy.plan(graph, 64)
-    found = accelviz.explore(graph, strategy, n_cols=64).traced()
+    tracks = accelviz.explore(graph, strategy, n_cols=64).traced()
     if not plan.has_workload:  # of a library's kernel nothing can be seen
-        assert found == {}
+        assert tracks == {}
         return
-    assert found["trace"]["warps"] == plan.launch.warps_per_block
-    assert len(found["trace"]["columns"]["site"])
+    assert tracks["trace"]["warps"] == plan.launch.warps_per_block
+    assert len(tracks["trace"]["columns"]["site"])
 
 
 def test_lanes_side_by_side_need_no_list_of_offsets_and_others_do():
@@ -84,22 +84,22 @@ def test_no_access_is_no_trace():
 @pytest.mark.parametrize("name", ["accel_gcn", "gnnadvisor"])
 def test_warps_wait_until_the_last_of_their_block_is_there(name):
     graph = MADE["every_kind"]()
-    given = {"max_block_warps": 4, "max_warp_nzs": 32} if name == "accel_gcn" else {"ngs": 16}
-    plan = accelviz.plan(graph, name, n_cols=32, **given)
+    parameters = {"max_block_warps": 4, "max_warp_nzs": 32} if name == "accel_gcn" else {"ngs": 16}
+    plan = accelviz.plan(graph, name, n_cols=32, **parameters)
     inputs = random_inputs(plan.operation, plan.pattern, plan.widths)
     unequal = 0
     for block in range(plan.launch.n_blocks):
         waits = []
         traced = accelviz.trace(plan, *inputs, block=block, waits=waits)
-        for left in {each["left"] for each in waits}:
-            together = [each for each in waits if each["left"] == left]
-            arrived = [each["arrived"] for each in together]
-            assert sorted(each["warp"] for each in together) == list(range(4))
+        for left in {wait["left"] for wait in waits}:
+            together = [wait for wait in waits if wait["left"] == left]
+            arrived = [wait["arrived"] for wait in together]
+            assert sorted(wait["warp"] for wait in together) == list(range(4))
             assert max(arrived) == left
             unequal += min(arrived) < left
-            for each in together:
+            for wait in together:
                 # In between the warp does nothing.
-                own = traced[(traced["warp"] == each["warp"])]["step"]
-                assert not own.between(each["arrived"], left - 1).any()
-                assert "__syncthreads" in sources(plan)[each["file"]].split("\n")[each["line"] - 1]
+                steps = traced[(traced["warp"] == wait["warp"])]["step"]
+                assert not steps.between(wait["arrived"], left - 1).any()
+                assert "__syncthreads" in sources(plan)[wait["file"]].split("\n")[wait["line"] - 1]
     assert unequal

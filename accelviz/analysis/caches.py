@@ -97,87 +97,58 @@ def cache_hits(
             raise ArgumentError("gpu", f"there is no {gpu!r}", ", ".join(GPUS))
         gpu = GPUS[gpu]
     checked_integer("blocks_per_sm", blocks_per_sm, error=ArgumentError)
-    accesses = traced[traced["space"] == "global"]
-    blocks, steps, offset = (accesses[name].to_numpy() for name in ("block", "step", "offset"))
-    sm = blocks % gpu.sms
-    wave = blocks // gpu.sms // blocks_per_sm
-    order = np.lexsort((accesses["lane"], blocks, steps, wave))
-    arrays, array_of = np.unique(accesses["array"].astype(str), return_inverse=True)
+    accesses = traced[traced["space"] == "global"].copy()
+    arrays, accesses["array"] = np.unique(accesses["array"].astype(str), return_inverse=True)
     # Arrays begin far from each other, so that no two share a line.
-    stride = (int(offset.max(initial=0)) // LINE_BYTES + 2) * LINE_BYTES
-    address = array_of * stride + offset
-    counts = np.zeros((len(arrays), 4), dtype=np.int64)
-    _replay(
-        address[order] // SECTOR_BYTES,
-        (blocks << 32 | steps)[order],
-        sm[order],
-        array_of[order],
-        (accesses["kind"] == "load").to_numpy()[order],
-        gpu.sms,
-        np.array([gpu.l1.sets, gpu.l1.ways, gpu.l2.sets, gpu.l2.ways]),
-        counts,
-    )
-    table = pd.DataFrame(counts, columns=["sectors", "loads", "l1_hits", "l2_hits"])
-    table.insert(0, "array", arrays)
-    table["dram_sectors"] = table["sectors"] - table["l1_hits"] - table["l2_hits"]
-    table["l1_hit_rate"] = table["l1_hits"] / table["loads"].where(table["loads"] > 0)
+    stride = int(accesses["offset"].max() if len(accesses) else 0) // LINE_BYTES + 2
+    lines = accesses["array"] * stride
+    accesses["sector"] = lines * (LINE_BYTES // SECTOR_BYTES) + accesses["offset"] // SECTOR_BYTES
+    accesses["wave"] = accesses["block"] // gpu.sms // blocks_per_sm
+    ordered = accesses.sort_values(["wave", "step", "block", "lane"], kind="stable")
+    # Each distinct sector of a request is one access; lanes that share it share it.
+    ordered = ordered.drop_duplicates(["step", "block", "sector"])
+    load = (ordered["kind"] == "load").to_numpy()
+    columns = (ordered[name].to_numpy(np.int64) for name in ("sector", "block"))
+    sector, block = columns
+    levels = np.array([[gpu.l1.sets, gpu.l1.ways], [gpu.l2.sets, gpu.l2.ways]])
+    l1, l2 = _replay(sector, block % gpu.sms, load, gpu.sms, levels)
+    counts = pd.DataFrame({"array": ordered["array"], "sectors": 1, "loads": load})
+    table = counts.assign(l1_hits=l1, l2_hits=l2).groupby("array", as_index=False).sum()
+    table["array"] = arrays
     beyond = table["sectors"] - table["l1_hits"]
+    table["dram_sectors"] = beyond - table["l2_hits"]
+    loads = table.pop("loads")
+    table["l1_hit_rate"] = table["l1_hits"] / loads.where(loads > 0)
     table["l2_hit_rate"] = table["l2_hits"] / beyond.where(beyond > 0)
-    return table.drop(columns="loads")
+    return table
 
 
 @numba.njit(cache=True, nogil=True)
-def _replay(
-    sector: Longs, request: Longs, sm: Longs, array: Longs, load: Flags,
-    sms: int, shape: Longs, counts: Longs,
-) -> None:  # fmt: skip
-    """Each distinct sector of a request is one access; lanes that share it share it."""
-    l1_lines = np.full((sms, shape[0], shape[1]), -1, dtype=np.int64)
-    l1_valid = np.zeros(l1_lines.shape, dtype=np.uint8)
-    l1_used = np.zeros(l1_lines.shape, dtype=np.int64)
-    l2_lines = np.full((shape[2], shape[3]), -1, dtype=np.int64)
-    l2_valid = np.zeros(l2_lines.shape, dtype=np.uint8)
-    l2_used = np.zeros(l2_lines.shape, dtype=np.int64)
-    asked = np.empty(64, dtype=np.int64)
-    n_asked, last = 0, np.int64(-1)
+def _replay(sector: Longs, sm: Longs, load: Flags, sms: int, levels: Longs) -> tuple[Flags, Flags]:
+    """Say which accesses hit in L1, and which of the others in L2."""
+    # Of each way: the line, a bit for each of its sectors that is there, and when it was used.
+    l1 = np.full((sms, levels[0, 0], levels[0, 1], 3), -1, dtype=np.int64)
+    l2 = np.full((levels[1, 0], levels[1, 1], 3), -1, dtype=np.int64)
+    hits = np.zeros((2, sector.size), dtype=np.bool_)
     for i in range(sector.size):
-        if request[i] != last:
-            n_asked, last = 0, request[i]
-        known = False
-        for k in range(n_asked):
-            known = known or asked[k] == sector[i]
-        if known:
-            continue
-        asked[n_asked] = sector[i]
-        n_asked += 1
-        row = counts[array[i]]
-        row[0] += 1
-        if load[i]:
-            row[1] += 1
-            unit = sm[i]
-            if _touch(l1_lines[unit], l1_valid[unit], l1_used[unit], sector[i], i + 1):
-                row[2] += 1
-                continue
-        if _touch(l2_lines, l2_valid, l2_used, sector[i], i + 1):
-            row[3] += 1
+        hits[0, i] = load[i] and _touch(l1[sm[i]], sector[i], i)
+        hits[1, i] = not hits[0, i] and _touch(l2, sector[i], i)
+    return hits[0], hits[1]
 
 
 @numba.njit(cache=True, nogil=True)
-def _touch(lines: Any, valid: Any, used: Any, sector: int, now: int) -> bool:
+def _touch(cache: Any, sector: int, now: int) -> bool:
     """Look a sector up and bring it in; True if it was there."""
     per_line = LINE_BYTES // SECTOR_BYTES
     line, bit = sector // per_line, 1 << (sector % per_line)
-    index = line % lines.shape[0]
-    oldest = 0
-    for way in range(lines.shape[1]):
-        if lines[index, way] == line:
-            used[index, way] = now
-            hit = (valid[index, way] & bit) != 0
-            valid[index, way] |= bit
+    ways = cache[line % cache.shape[0]]
+    oldest = ways[0]
+    for way in ways:
+        if way[0] == line:
+            hit = (way[1] & bit) != 0
+            way[1], way[2] = way[1] | bit, now
             return bool(hit)
-        if used[index, way] < used[index, oldest]:
+        if way[2] < oldest[2]:
             oldest = way
-    lines[index, oldest] = line
-    valid[index, oldest] = bit
-    used[index, oldest] = now
+    oldest[0], oldest[1], oldest[2] = line, bit, now
     return False

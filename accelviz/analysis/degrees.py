@@ -39,8 +39,7 @@ class DegreeBins:
     @property
     def rows_per_degree(self) -> npt.NDArray[np.float64]:
         """Mean over the degrees of each range of the rows that have it, float64, shape (k,)."""
-        mean: npt.NDArray[np.float64] = self.rows / self.widths
-        return mean
+        return np.true_divide(self.rows, self.widths)
 
 
 @dataclass(frozen=True)
@@ -74,10 +73,9 @@ def checked_histogram(degrees: npt.ArrayLike, rows: npt.ArrayLike) -> tuple[Long
         If they are not two 1-D arrays of one length, `degrees` not negative and ascending, `rows`
         not negative.
     """
-    checked = np.atleast_1d(np.asarray(degrees)), np.atleast_1d(np.asarray(rows))
-    shapes = [array.shape for array in checked]
-    if shapes[0] != shapes[1] or len(shapes[0]) != 1:
-        problem = f"shape {shapes[1]} beside degrees of shape {shapes[0]}"
+    checked = np.atleast_1d(degrees, rows)
+    if checked[0].shape != checked[1].shape or checked[0].ndim != 1:
+        problem = f"shape {checked[1].shape} beside degrees of shape {checked[0].shape}"
         raise ArgumentError("rows", problem, "two 1-D arrays of one length, as of DegreeHistogram")
     for name, values in zip(("degrees", "rows"), checked, strict=True):
         if values.size and (values.dtype.kind not in "iu" or values.min() < 0):
@@ -114,12 +112,9 @@ def equal_bins(degrees: Longs, rows: Longs, largest: int, *, most: int = 60) -> 
 
 
 def _counted(degrees: Longs, rows: Longs, edges: Longs) -> DegreeBins:
-    sums = np.zeros(edges.size - 1, dtype=np.int64)
-    position = np.searchsorted(edges, degrees, side="right") - 1
-    inside = (position >= 0) & (position < sums.size)
-    np.add.at(sums, position[inside], rows[inside])
+    sums, _ = np.histogram(degrees, edges, weights=rows)
     seen = sums > 0
-    return DegreeBins(edges[:-1][seen], edges[1:][seen] - 1, sums[seen])
+    return DegreeBins(edges[:-1][seen], edges[1:][seen] - 1, sums[seen].astype(np.int64))
 
 
 def end_of_body(degrees: Longs, rows: Longs) -> int:

@@ -49,30 +49,17 @@ def column_visits(traced: pd.DataFrame, n_cols: int, *, array: str = "X") -> pd.
         If `n_cols` is below 1.
     """
     checked_integer("n_cols", n_cols, error=ArgumentError)
-    accesses = traced[(traced["array"] == array).to_numpy(bool)]
-    numbers = {
-        name: accesses[name].to_numpy(np.int64) for name in ("block", "warp", "lane", "index")
-    }
-    return pd.DataFrame(
-        {
-            **{name: numbers[name] for name in ("block", "warp", "lane")},
-            "thread": numbers["warp"] * WARP_SIZE + numbers["lane"],
-            "turn": _turns(numbers["block"], numbers["warp"], accesses["step"].to_numpy(np.int64)),
-            "row": numbers["index"] // n_cols,
-            "column": numbers["index"] % n_cols,
-            "columns": accesses["bytes"].to_numpy(np.int64) // FLOAT_BYTES,
-        }
+    accesses = traced[(traced["array"] == array).to_numpy(bool)].reset_index(drop=True)
+    names = ["block", "warp", "lane"]
+    turns = accesses.groupby(["block", "warp"], observed=True)["step"].rank("dense") - 1
+    visits = accesses[names].assign(
+        thread=accesses["warp"].astype(np.int64) * WARP_SIZE + accesses["lane"],
+        turn=turns,
+        row=accesses["index"] // n_cols,
+        column=accesses["index"] % n_cols,
+        columns=accesses["bytes"] // FLOAT_BYTES,
     )
-
-
-def _turns(block: Longs, warp: Longs, step: Longs) -> Longs:
-    """Count the steps of each warp of each block, from 0."""
-    order = np.lexsort((step, warp, block))
-    another = changes(block[order], warp[order])
-    request = np.cumsum(another | changes(step[order]))
-    turn = np.empty(step.size, dtype=np.int64)
-    turn[order] = request - request[np.flatnonzero(another)][np.cumsum(another) - 1]
-    return turn
+    return visits.astype(np.int64)
 
 
 def column_runs(visits: pd.DataFrame) -> pd.DataFrame:
@@ -90,22 +77,17 @@ def column_runs(visits: pd.DataFrame) -> pd.DataFrame:
         `last_lane` and `lanes`; in ascending order of the first five.
     """
     keys = ["block", "turn", "warp", "row"]
-    ordered = visits.sort_values([*keys, "column", "lane"], kind="stable")
-    column = ordered["column"].to_numpy()
-    end = column + ordered["columns"].to_numpy()
+    ordered = visits.sort_values([*keys, "column", "lane"], kind="stable", ignore_index=True)
+    ordered["end"] = ordered["column"] + ordered["columns"]
     begins = changes(*ordered[keys].to_numpy().T)
-    begins[1:] |= column[1:] > end[:-1]
-    first = np.flatnonzero(begins)
-    runs = ordered.iloc[first][["block", "warp", "turn", "row", "column"]].reset_index(drop=True)
-    lane = ordered["lane"].to_numpy()
-    if not first.size:
-        return runs.assign(columns=0, first_lane=0, last_lane=0, lanes=0).astype(np.int64)
-    runs["columns"] = np.maximum.reduceat(end, first) - column[first]
-    runs["first_lane"] = np.minimum.reduceat(lane, first)
-    runs["last_lane"] = np.maximum.reduceat(lane, first)
-    runs["lanes"] = np.diff(np.append(first, begins.size))
+    begins[1:] |= ordered["column"].to_numpy()[1:] > ordered["end"].to_numpy()[:-1]
+    groups = ordered.groupby(begins.cumsum())
     order = ["block", "warp", "turn", "row", "column"]
-    return runs.sort_values(order, kind="stable", ignore_index=True)
+    runs = groups[order].first()
+    runs["columns"] = groups["end"].max() - runs["column"]
+    runs["first_lane"], runs["last_lane"] = groups["lane"].min(), groups["lane"].max()
+    runs["lanes"] = groups.size()
+    return runs.astype(np.int64).sort_values(order, kind="stable", ignore_index=True)
 
 
 def first_warps(visits: pd.DataFrame, count: int) -> pd.DataFrame:
@@ -147,7 +129,10 @@ def columns_at_once(visits: pd.DataFrame) -> int:
     The median over the turns and the rows that are read in each, the higher one of two; 0 if
     nothing is read.
     """
-    covered = _covered(column_runs(visits), ["block", "turn", "row"])
+    keys = ["block", "turn", "row"]
+    wide = visits.loc[visits.index.repeat(visits["columns"]), [*keys, "column"]]
+    wide["column"] += wide.groupby(level=0).cumcount()
+    covered = wide.drop_duplicates().groupby(keys).size()
     return int(covered.quantile(0.5, interpolation="higher")) if len(covered) else 0
 
 
@@ -155,19 +140,6 @@ def turns_per_row(visits: pd.DataFrame) -> int:
     """Return in how many turns a warp reads of the same row; the median, 0 if nothing is read."""
     turns = visits.groupby(["block", "warp", "row"])["turn"].nunique()
     return int(turns.median()) if len(turns) else 0
-
-
-def _covered(runs: pd.DataFrame, keys: list[str]) -> pd.Series:
-    """Count the distinct columns of runs that have the same keys."""
-    ordered = runs.sort_values([*keys, "column"], kind="stable")
-    begin = ordered["column"].to_numpy()
-    end = begin + ordered["columns"].to_numpy()
-    group = np.cumsum(changes(*ordered[keys].to_numpy().T))
-    # The end of all earlier runs of the group: shifted by group, one running maximum serves all.
-    reach = int(end.max(initial=0)) + 1
-    before = np.maximum.accumulate(np.append(0, (end + group * reach)[:-1])) - group * reach
-    fresh = np.maximum(0, end - np.maximum(begin, before))
-    return pd.Series(fresh).groupby(group).sum()
 
 
 def request_numbers(traced: pd.DataFrame) -> Longs:
@@ -178,11 +150,8 @@ def request_numbers(traced: pd.DataFrame) -> Longs:
     array of int64, shape (accesses,)
         The request of each access: blocks one after the other, steps in order.
     """
-    block, step = (traced[name].to_numpy(np.int64) for name in ("block", "step"))
-    order = np.lexsort((step, block))
-    number = np.empty(block.size, dtype=np.int64)
-    number[order] = np.cumsum(changes(block[order], step[order])) - 1
-    return number
+    numbers: Longs = traced.groupby(["block", "step"]).ngroup().to_numpy(np.int64)
+    return numbers
 
 
 def sector_runs(traced: pd.DataFrame) -> pd.DataFrame:
@@ -200,20 +169,14 @@ def sector_runs(traced: pd.DataFrame) -> pd.DataFrame:
     table = table.astype(dict.fromkeys(("warp", "offset", "bytes"), np.int64))
     table = table.assign(request=request_numbers(traced))
     table = table.sort_values(["request", "offset"], kind="stable", ignore_index=True)
-    offset = table["offset"].to_numpy()
-    end = offset + table["bytes"].to_numpy()
-    sector = offset // SECTOR_BYTES
-    begins = changes(table["request"], sector)
+    table["sector"], table["first"] = np.divmod(table["offset"], SECTOR_BYTES)
+    table["last"] = table["first"] + table["bytes"] - 1
+    begins = changes(table["request"], table["sector"])
     parted = begins.copy()
-    parted[1:] |= offset[1:] > end[:-1]
-    first = np.flatnonzero(parted)
-    runs = table.iloc[first][["request", "warp", "kind", "array"]].reset_index(drop=True)
-    runs["sector"] = sector[first]
-    runs["first"] = offset[first] - sector[first] * SECTOR_BYTES
-    last = np.maximum.reduceat(end, first) if first.size else end
-    runs["last"] = last - sector[first] * SECTOR_BYTES - 1
-    runs["begins"] = begins[first]
-    return runs
+    parted[1:] |= table["first"].to_numpy()[1:] > table["last"].to_numpy()[:-1] + 1
+    runs = table.loc[parted, ["request", "warp", "kind", "array", "sector", "first"]]
+    runs["last"] = table.groupby(parted.cumsum())["last"].max().to_numpy()
+    return runs.assign(begins=begins[parted]).reset_index(drop=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,13 +197,13 @@ class Places:
     @classmethod
     def of(cls, sectors: Longs) -> Places:
         """Give places to these sectors, repetitions allowed."""
-        touched = np.unique(sectors)
-        return cls(touched, touched.size * _SPARSE < _span(touched))
+        places = cls(np.unique(sectors), gathered=False)
+        return cls(places.touched, places.touched.size * _SPARSE < places.spanned)
 
     @property
     def spanned(self) -> int:
         """Sectors from the first touched one to the last."""
-        return _span(self.touched)
+        return int(self.touched[-1] - self.touched[0]) + 1 if self.touched.size else 0
 
     @property
     def n(self) -> int:
@@ -251,11 +214,7 @@ class Places:
         """Return the place of each of these sectors, from 0; all must be touched ones."""
         if self.gathered:
             return np.searchsorted(self.touched, sectors)
-        return sectors - self.touched[0] if self.touched.size else sectors
-
-
-def _span(touched: Longs) -> int:
-    return int(touched[-1] - touched[0]) + 1 if touched.size else 0
+        return sectors - self.touched[:1].sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,11 +267,9 @@ def sector_map(
     per_line = max(1, -(-places.n // lines))
     per_column = max(1, -(-requests // columns))
     shape = (-(-places.n // per_line), -(-requests // per_column))
-    cell = (
-        places.find(runs["sector"].to_numpy(np.int64)) // per_line,
-        runs["request"].to_numpy(np.int64) // per_column,
-    )
-    moved, asked = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    np.add.at(moved, cell, runs["begins"].to_numpy(np.int64))
-    np.add.at(asked, cell, (runs["last"] - runs["first"] + 1).to_numpy(np.int64))
+    line = places.find(runs["sector"].to_numpy(np.int64)) // per_line
+    cell = (line, runs["request"].to_numpy(np.int64) // per_column)
+    moved, asked = np.zeros((2, *shape), dtype=np.int64)
+    np.add.at(moved, cell, runs["begins"])
+    np.add.at(asked, cell, runs["last"] - runs["first"] + 1)
     return SectorMap(moved, asked, per_line, per_column)

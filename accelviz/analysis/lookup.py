@@ -64,19 +64,16 @@ def find_row(plan: Plan, row: int) -> RowPlace:
     if not 0 <= row < plan.walked.n_rows:
         raise ArgumentError("row", f"got {row}", f"0 to {plan.walked.n_rows - 1}")
     walked_row = row if plan.permutation is None else int(plan.permutation.inverse[row])
-    begin, end = (
-        int(position) for position in plan.walked.row_pointers[walked_row : walked_row + 2]
-    )
-    degree = end - begin
+    begin, end = map(int, plan.walked.row_pointers[walked_row : walked_row + 2])
     first = _first_block(plan, lambda work: bool(work.row.max() >= walked_row))
     after = _first_block(plan, lambda work: bool(work.row.min() > walked_row))
     # In order, those between have some of the row or nothing at all.
-    near = 0 < after - first <= max(degree, SLICE_BLOCKS)
+    near = 0 < after - first <= max(end - begin, SLICE_BLOCKS)
     blocks, covered = _having(walked_row, [plan.workload(first, after)] if near else [])
     cleared = len(plan.zero_outputs) == len(plan.operation.outputs)
-    if covered < degree or not (blocks or cleared):
+    if covered < end - begin or not (blocks or cleared):
         blocks, _ = _having(walked_row, plan.workload_slices())
-    return RowPlace(row, walked_row, degree, begin, blocks)
+    return RowPlace(row, walked_row, end - begin, begin, blocks)
 
 
 def _first_block(plan: Plan, reached: Callable[[Workload], bool]) -> int:
@@ -95,14 +92,10 @@ def _first_block(plan: Plan, reached: Callable[[Workload], bool]) -> int:
 def _next_records(plan: Plan, start: int, stop: int) -> Workload:
     """Return those of the first block from `start` on that has any, looking ever further ahead."""
     many = 1
-    while True:
-        work = plan.workload(start, min(start + many, stop))
-        if len(work) and many > 1:
-            first = int(work.block.min())
-            return plan.workload(first, first + 1)
-        if len(work) or start + many >= stop:
-            return work
+    while not len(work := plan.workload(start, min(start + many, stop))) and start + many < stop:
         start, many = start + many, min(2 * many, SLICE_BLOCKS)
+    first = int(work.block.min()) if len(work) else start
+    return plan.workload(first, first + 1) if len(work) and many > 1 else work
 
 
 def _having(walked_row: int, parts: Iterable[Workload]) -> tuple[tuple[int, ...], int]:

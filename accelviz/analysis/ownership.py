@@ -14,7 +14,7 @@ from accelviz.analysis.balance import example_blocks
 from accelviz.arrays import Ints, Longs
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans import Plan
-from accelviz.workload import Workload
+from accelviz.workload import Workload, nonzeros_per_warp
 
 #: Orders of the rows: the caller's, or that in which the kernel walks them.
 ORDERS = ("caller", "kernel")
@@ -225,6 +225,13 @@ def assignment(
     runs = runs[runs.groupby("row").cumcount() < MOST_RUNS].reset_index(drop=True)
     rows = np.arange(plan.walked.n_rows) if everything else np.unique(runs["row"])
     degree = pointers[rows + 1] - pointers[rows]
+    # Settings that make another scheme of the strategy, such as "partition=warp".
+    defaults = plan.strategy.defaults()
+    words = [
+        f"{name}={value}"
+        for name, value in plan.parameters.items()
+        if isinstance(value, str) and defaults.get(name, value) != value
+    ]
     of_rows = {"row": rows, "caller_row": plan.output_rows[rows], "degree": degree}
     return Assignment(
         runs,
@@ -235,19 +242,9 @@ def assignment(
         plan.walked.nnz,
         plan.strategy.worker,
         "caller" if plan.permutation is None else "kernel",
-        " ".join([plan.name, *_words(plan)]),
+        " ".join([plan.name, *words]),
         plan.pattern.name,
     )
-
-
-def _words(plan: Plan) -> list[str]:
-    """Name the settings that make another scheme of a strategy, as "partition=warp"."""
-    defaults = plan.strategy.defaults()
-    return [
-        f"{name}={value}"
-        for name, value in plan.parameters.items()
-        if isinstance(value, str) and defaults.get(name, value) != value
-    ]
 
 
 def _quota(rows: Longs, most_rows: int) -> int:
@@ -279,18 +276,20 @@ def _workload_of(plan: Plan, blocks: list[int]) -> Workload:
 
 def _examples(plan: Plan, most_rows: int) -> list[int]:
     """Choose blocks that differ in the degree of their rows, as many as fit with all of these."""
-    degrees = np.diff(plan.walked.row_pointers)
-    best = np.full(int(degrees.max(initial=0)) + 1, -1, dtype=np.int64)
-    busiest = np.zeros_like(best)
+    tables = []
     for part in plan.workload_slices():
-        _best_of_degree(
-            part.block, part.warp, part.row, part.nz_count, degrees,
-            plan.workers_per_block, best, busiest,
-        )  # fmt: skip
-    present = np.flatnonzero(best >= 0)
+        first = np.flatnonzero(np.diff(part.block, prepend=-1))
+        degrees = np.where(part.nz_count > 0, plan.walked.degrees[part.row], 0)
+        largest = np.maximum.reduceat(degrees, first) if first.size else degrees
+        block = part.block[first]
+        busy = (nonzeros_per_warp(part, plan.workers_per_block) > 0).sum(axis=1)
+        tables.append(pd.DataFrame({"degree": largest, "block": block}))
+        tables[-1]["busy"] = busy[block - block[:1].sum()]
+    table = pd.concat(tables).sort_values("busy", ascending=False, kind="stable")
+    best = table.drop_duplicates("degree").sort_values("degree")
+    degree, block, busy = best.to_numpy(np.int64).T
     for count in range(_EXAMPLES, 2, -1):
-        picked = example_blocks(present, busiest[present], count)
-        chosen = [int(best[present[i]]) for i in picked]
+        chosen = block[example_blocks(degree, busy, count)].tolist()
         work = _workload_of(plan, sorted(chosen))
         pairs = pd.DataFrame({"block": work.block, "row": work.row}).drop_duplicates()
         if len(pairs) <= most_rows:
@@ -320,23 +319,3 @@ def _others_of_row(plan: Plan, block: int) -> set[int]:
                 break
             sharing.add(other)
     return sharing
-
-
-@numba.njit(cache=True, nogil=True)
-def _best_of_degree(
-    block: Longs, warp: Ints, row: Ints, nz_count: Ints,
-    degrees: Longs, warps_per_block: int, best: Longs, busiest: Longs,
-) -> None:  # fmt: skip
-    """Note, for each degree, the block with that largest degree that has most warps with work."""
-    last_seen = np.full(warps_per_block, -1, dtype=np.int64)
-    busy = largest = 0
-    for i in range(block.size):
-        if nz_count[i]:
-            largest = max(largest, degrees[row[i]])
-            if last_seen[warp[i]] != block[i]:
-                last_seen[warp[i]] = block[i]
-                busy += 1
-        if i + 1 == block.size or block[i + 1] != block[i]:
-            if busy > busiest[largest]:
-                best[largest], busiest[largest] = block[i], busy
-            busy = largest = 0

@@ -6,7 +6,6 @@ Both are one table, a row for each block, so that one picture and one summary se
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,26 +48,17 @@ def block_times(table: pd.DataFrame) -> pd.DataFrame:
 
         The other `attrs` are those of `table`.
     """
-    tile, block, sm, begin, end = (
-        table[name].to_numpy(np.int64) for name in ("tile", "block", "sm", "start_ns", "stop_ns")
+    blocks = table.groupby(["tile", "block"], as_index=False).agg(
+        sm=("sm", "first"), start=("start_ns", "min"), stop=("stop_ns", "max")
     )
-    key = tile * (block.max(initial=0) + 1) + block
-    if np.any(key[1:] < key[:-1]):
-        order = np.argsort(key, kind="stable")
-        recorded = (tile, block, sm, begin, end, key)
-        tile, block, sm, begin, end, key = (column[order] for column in recorded)
-    first = np.flatnonzero(np.diff(key, prepend=-1))
-    sm = sm[first]
-    start = np.minimum.reduceat(begin, first) if first.size else begin
-    stop = np.maximum.reduceat(end, first) if first.size else end
-    sms = int(table.attrs.get("sms", 0)) or int(sm.max(initial=-1)) + 1
-    if sm.max(initial=-1) >= sms:
-        sm = np.unique(sm, return_inverse=True)[1]
-    slot = np.empty_like(start)
+    blocks = blocks.astype(np.int64)
+    sms = int(table.attrs.get("sms", 0)) or int(blocks["sm"].max() if len(blocks) else -1) + 1
+    if (blocks["sm"] >= sms).any():
+        blocks["sm"] = np.unique(blocks["sm"], return_inverse=True)[1]
     # Of those that start together, first the ones that the clock's step gives no time at all.
-    order = np.lexsort((stop, start, sm))
-    slot[order] = _pack(sm[order], start[order], stop[order])
-    blocks = _table(tile[first], block[first], sm, slot, start, stop)
+    ordered = blocks.sort_values(["sm", "start", "stop"], kind="stable")
+    slot = _pack(*(ordered[name].to_numpy() for name in ("sm", "start", "stop")))
+    blocks.insert(3, "slot", pd.Series(slot, ordered.index, dtype=np.int64))
     blocks.attrs = {**table.attrs, "sms": sms, "unit": NANOSECONDS}
     return blocks
 
@@ -102,13 +92,15 @@ def predicted_timeline(plan: Plan, sms: int, blocks_per_sm: int) -> pd.DataFrame
     """
     for name, value in (("sms", sms), ("blocks_per_sm", blocks_per_sm)):
         checked_integer(name, value, error=ArgumentError)
-    busiest = _per_block(plan, lambda per_warp: per_warp.max(axis=1, initial=0))
-    duration = np.maximum(busiest, IDLE_BLOCK)
+    duration = np.maximum(_per_block(plan)[1], IDLE_BLOCK)
     tiles = plan.launch.grid[1] * plan.launch.grid[2]
     start, lane = _hand_out(duration, tiles, sms * blocks_per_sm)
     tile, block = np.divmod(np.arange(start.size), max(duration.size, 1))
     # The first blocks go to the SMs in turn, as on a GPU, not all to the first SM.
-    blocks = _table(tile, block, lane % sms, lane // sms, start, start + np.tile(duration, tiles))
+    stop = start + np.tile(duration, tiles)
+    columns = (tile, block, lane % sms, lane // sms, start, stop)
+    names = ("tile", "block", "sm", "slot", "start", "stop")
+    blocks = pd.DataFrame(dict(zip(names, columns, strict=True)))
     blocks.attrs = {"sms": sms, "blocks_per_sm": blocks_per_sm, "unit": NONZEROS}
     return blocks
 
@@ -123,9 +115,7 @@ def with_nonzeros(blocks: pd.DataFrame, plan: Plan) -> pd.DataFrame:
     PartitionError
         If the plan is a library's, which does not say what its blocks do.
     """
-    block = blocks["block"].to_numpy()
-    nonzeros = _per_block(plan, lambda per_warp: per_warp.sum(axis=1))[block]
-    busiest = _per_block(plan, lambda per_warp: per_warp.max(axis=1, initial=0))[block]
+    nonzeros, busiest = _per_block(plan)[:, blocks["block"].to_numpy()]
     return blocks.assign(nonzeros=nonzeros, busiest=busiest)
 
 
@@ -176,19 +166,24 @@ def timeline_summary(blocks: pd.DataFrame, sms: int | None = None) -> TimelineSu
     ArgumentError
         If `blocks` has no unit, or more SMs than `sms`.
     """
-    unit, sms = timeline_unit(blocks), _sm_count(blocks, sms)
-    sm, start, stop = _columns(blocks)
+    unit = blocks.attrs.get("unit")
+    if unit not in (NANOSECONDS, NONZEROS):  # as after an operation of pandas that drops attrs
+        wanted = "a table from block_times or predicted_timeline, its attrs kept"
+        raise ArgumentError("blocks", f"attrs['unit'] is {unit!r}", wanted)
+    sms = _sm_count(blocks, sms)
     finish = sm_finishes(blocks, sms)
     total = int(finish.max(initial=0))
-    order = np.lexsort((start, sm))
-    busy = int(_busy(sm[order], start[order], stop[order]))
-    spent = int(finish.sum())
+    # What a block adds to its SM's time is what lies after all that started before it.
+    ordered = blocks.sort_values(["sm", "start"])
+    before = ordered.groupby("sm")["stop"].cummax().groupby(ordered["sm"]).shift()
+    added = ordered["stop"] - ordered["start"].clip(lower=before)
+    busy, spent = int(added.clip(lower=0).sum()), int(finish.sum())
     return TimelineSummary(
         total=total,
         busy_share=busy / (sms * total) if total else 1.0,
         tail=total - int(finish.min(initial=total)),
         imbalance=sms * total / spent if spent else 1.0,
-        unit=unit,
+        unit=str(unit),
     )
 
 
@@ -211,10 +206,7 @@ def sm_finishes(blocks: pd.DataFrame, sms: int | None = None) -> Longs:
 
 
 def occupancy(
-    blocks: pd.DataFrame,
-    bins: int,
-    sms: int | None = None,
-    weight: npt.NDArray[Any] | None = None,
+    blocks: pd.DataFrame, bins: int, sms: int | None = None, weight: npt.NDArray[Any] | None = None
 ) -> npt.NDArray[np.float64]:
     """Count the blocks that each SM holds, on average over each of `bins` equal stretches of time.
 
@@ -252,21 +244,6 @@ def occupancy(
     return held
 
 
-def timeline_unit(blocks: pd.DataFrame) -> str:
-    """Return the unit of a table's `start` and `stop`.
-
-    Raises
-    ------
-    ArgumentError
-        If it has none, as after an operation of pandas that drops `attrs`.
-    """
-    unit = blocks.attrs.get("unit")
-    if unit not in (NANOSECONDS, NONZEROS):
-        wanted = "a table from block_times or predicted_timeline, its attrs kept"
-        raise ArgumentError("blocks", f"attrs['unit'] is {unit!r}", wanted)
-    return str(unit)
-
-
 def _sm_count(blocks: pd.DataFrame, sms: int | None) -> int:
     count = blocks.attrs.get("sms", 1) if sms is None else sms
     largest = int(blocks["sm"].max()) if len(blocks) else 0
@@ -280,19 +257,15 @@ def _columns(blocks: pd.DataFrame) -> tuple[Longs, Longs, Longs]:
     return sm, start, stop
 
 
-def _table(*columns: Longs) -> pd.DataFrame:
-    names = ("tile", "block", "sm", "slot", "start", "stop")
-    return pd.DataFrame(dict(zip(names, columns, strict=True)))
-
-
-def _per_block(plan: Plan, reduce: Callable[[Longs], Longs]) -> Longs:
-    """Reduce the nonzeros per warp of each block of one tile, slice by slice."""
-    totals = np.zeros(plan.launch.n_blocks, dtype=np.int64)
+def _per_block(plan: Plan) -> Longs:
+    """Return nonzeros of each block of one tile, and of its busiest warp, shape (2, blocks)."""
+    totals = np.zeros((2, plan.launch.n_blocks), dtype=np.int64)
     for part in plan.workload_slices():
         if len(part):
-            of_slice = reduce(nonzeros_per_warp(part, plan.workers_per_block))
+            per_warp = nonzeros_per_warp(part, plan.workers_per_block)
             first = int(part.block[0])
-            totals[first : first + of_slice.size] = of_slice
+            of_slice = per_warp.sum(axis=1), per_warp.max(axis=1, initial=0)
+            totals[:, first : first + len(per_warp)] = of_slice
     return totals
 
 
@@ -327,16 +300,3 @@ def _hand_out(duration: Longs, tiles: int, slots: int) -> Any:
         start[i], slot[i] = free[0]
         heapq.heapreplace(free, (start[i] + duration[i % duration.size], slot[i]))
     return start, slot
-
-
-@numba.njit(cache=True, nogil=True)
-def _busy(sm: Longs, start: Longs, stop: Longs) -> int:
-    """Sum the time in which SMs have a block, the blocks being in order of SM and start."""
-    total, until = 0, 0
-    for i in range(sm.size):
-        if i == 0 or sm[i] != sm[i - 1]:
-            until = start[i]
-        if stop[i] > until:
-            total += stop[i] - max(start[i], until)
-            until = stop[i]
-    return total

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from accelviz.analysis.sweep import STATISTICS
@@ -29,31 +27,13 @@ BETTER = ("lowest", "highest", "neither")
 
 
 @dataclass(frozen=True, eq=False)
-class Best:
-    """The best rows of a sweep.
-
-    Attributes
-    ----------
-    row : Series, optional
-        The best; of equal rows the one with the fewest blocks. None where no row has a value, or
-        where values are neither good nor bad.
-    equal : int
-        How many other rows have the same value.
-    """
-
-    row: pd.Series | None
-    equal: int
-
-
-@dataclass(frozen=True, eq=False)
 class Line:
     """The rows of a sweep that differ in the parameter along x alone.
 
     Attributes
     ----------
     key : mapping of str to object
-        Parameters that tell the line from others, and their values, as far as its strategy has
-        them.
+        The parameters that its strategy has and that tell the line from others.
     rows : DataFrame
         In ascending order of x; one row, without x, if the strategy has no such parameter.
     constant : bool
@@ -63,26 +43,6 @@ class Line:
     key: Mapping[str, Any]
     rows: pd.DataFrame
     constant: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Grid:
-    """A statistic of a sweep over two parameters.
-
-    Attributes
-    ----------
-    x, y : list
-        Their values, ascending.
-    cells : array of float64, shape (len(y), len(x))
-        NaN where there is no row or it has no value.
-    left_out : tuple of str
-        Strategies whose rows lack one of the parameters.
-    """
-
-    x: list[Any]
-    y: list[Any]
-    cells: npt.NDArray[np.float64]
-    left_out: tuple[str, ...]
 
 
 def parameters(table: pd.DataFrame) -> list[str]:
@@ -116,18 +76,18 @@ def checked_sweep(table: pd.DataFrame, value: str, *axes: str) -> None:
     ArgumentError
         If a column is missing, `value` is no number, or the table does not vary along an axis.
     """
-    columns = [str(name) for name in table.columns]
     for name in (value, *axes):
         if name not in table:
-            raise ArgumentError(name, "the table has no such column", ", ".join(columns))
+            columns = ", ".join(map(str, table.columns))
+            raise ArgumentError(name, "the table has no such column", columns)
     if not pd.api.types.is_numeric_dtype(table[value]):
         raise ArgumentError(value, f"a column of {table[value].dtype}", "numbers, as `blocks` is")
-    if len(set(axes)) < len(axes) or value in axes:
+    if len({value, *axes}) <= len(axes):
         raise ArgumentError("table", f"{value} against {', '.join(axes)}", "columns that differ")
     for name in axes:
-        count = table[name].nunique()
-        if count < 2:
-            had = f"only {table[name].dropna().iloc[0]}" if count else "no value"
+        values = table[name].dropna().unique()
+        if len(values) < 2:
+            had = f"only {values[0]}" if len(values) else "no value"
             raise ArgumentError(name, f"the table has {had} of it", "a sweep over two or more")
 
 
@@ -146,16 +106,19 @@ def direction(value: str, better: str | None) -> str:
     return better
 
 
-def best(table: pd.DataFrame, value: str, better: str) -> Best:
-    """Return the best row of a sweep; `better` is one of `BETTER`."""
+def best(table: pd.DataFrame, value: str, better: str) -> tuple[pd.Series | None, int]:
+    """Return the best row of a sweep, and how many other rows have the same value.
+
+    Of equal rows it is the one with the fewest blocks. It is None where no row has a value or
+    `better`, one of `BETTER`, is "neither".
+    """
     rows = table[table[value].notna()]
     if better == "neither" or rows.empty:
-        return Best(None, 0)
-    wanted = rows[value].min() if better == "lowest" else rows[value].max()
-    equal = rows[rows[value] == wanted]
-    if "blocks" in equal and equal["blocks"].notna().any():
-        return Best(equal.loc[equal["blocks"].idxmin()], len(equal) - 1)
-    return Best(equal.iloc[0], len(equal) - 1)
+        return None, 0
+    equal = rows[rows[value] == (rows[value].min() if better == "lowest" else rows[value].max())]
+    if "blocks" in equal:
+        equal = equal.sort_values("blocks", kind="stable")
+    return equal.iloc[0], len(equal) - 1
 
 
 def at_setting(
@@ -196,20 +159,25 @@ def lines(table: pd.DataFrame, x: str, by: str | None = None) -> list[Line]:
     for values, rows in groups:
         key = {name: entry for name, entry in zip(keys, values, strict=True) if pd.notna(entry)}
         along = rows[rows[x].notna()].sort_values(x, kind="stable")
-        _refuse_several(along, [x])
-        if len(along):
-            result.append(Line(key, along, constant=False))
         constant = rows[rows[x].isna()]
+        _refuse_several(along, [x])
         if len(constant) > 1:
             problem = f"{len(constant)} rows of {_text(key)} without {x}"
             raise ArgumentError("table", problem, "one, or another `by`")
-        if len(constant):
-            result.append(Line(key, constant, constant=True))
+        parts = ((along, False), (constant, True))
+        result += [Line(key, part, alone) for part, alone in parts if len(part)]
     return result
 
 
-def grid(table: pd.DataFrame, value: str, x: str, y: str) -> Grid:
+def grid(table: pd.DataFrame, value: str, x: str, y: str) -> pd.DataFrame:
     """Lay a statistic out over two parameters.
+
+    Returns
+    -------
+    DataFrame
+        float64: the values of `y` down and those of `x` across, ascending; NaN where there is no
+        row or it has no value. `attrs["left_out"]` names the strategies whose rows lack one of the
+        parameters.
 
     Raises
     ------
@@ -219,21 +187,18 @@ def grid(table: pd.DataFrame, value: str, x: str, y: str) -> Grid:
     outside = table[x].isna() | table[y].isna()
     inside = table[~outside]
     _refuse_several(inside, [x, y])
-    across, down = (sorted(inside[name].unique()) for name in (x, y))
-    cells = np.full((len(down), len(across)), np.nan)
-    i = np.searchsorted(np.array(down), inside[y].to_numpy())
-    j = np.searchsorted(np.array(across), inside[x].to_numpy())
-    cells[i, j] = inside[value].to_numpy(dtype=np.float64, na_value=np.nan)
+    cells = inside.set_index([y, x])[value].unstack().astype("Float64").astype(float)  # noqa: PD010
     names = table.loc[outside, "strategy"].unique() if "strategy" in table else ()
-    return Grid(across, down, cells, tuple(map(str, names)))
+    cells.attrs["left_out"] = list(map(str, names))
+    return cells
 
 
 def _refuse_several(rows: pd.DataFrame, axes: list[str]) -> None:
     several = rows[rows.duplicated(axes, keep=False)]
     if several.empty:
         return
-    first = several[axes].iloc[0].to_dict()
-    same = several[(several[axes] == several[axes].iloc[0]).all(axis=1)]
+    first = several[axes].iloc[0]
+    same = several[(several[axes] == first).all(axis=1)]
     names = [name for name in varying(same, parameters(same)) if name not in axes]
     raise ArgumentError(
         "table",
@@ -242,5 +207,5 @@ def _refuse_several(rows: pd.DataFrame, axes: list[str]) -> None:
     )
 
 
-def _text(setting: Mapping[Any, Any]) -> str:
+def _text(setting: Mapping[Any, Any] | pd.Series) -> str:
     return ", ".join(f"{name}={value}" for name, value in setting.items())

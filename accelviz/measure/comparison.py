@@ -4,7 +4,7 @@ A case is a strategy's name, with words that its parameters must (`key=value`) o
 (`key!=value`) have: "cusparse algorithm=default", "gnnadvisor ngs!=32".
 
 `by_graph`, `by_columns`, `overall` and `table_two` average what `speedups` gives, their parameter
-`found`: of one machine and one state, else they raise ArgumentError. A mean is a geometric one.
+`ratios`: of one machine and one state, else they raise ArgumentError. A mean is a geometric one.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def selected(table: pd.DataFrame, case: str, needed: Iterable[str] = _NEEDED) ->
     name, *words = case.split() or [""]
     rows = table[table["strategy"] == name]
     if rows.empty:
-        there = ", ".join(sorted(table["strategy"].unique()))
-        raise ArgumentError("case", f"no {name!r} was measured", f"one of {there}")
+        known = ", ".join(sorted(table["strategy"].unique()))
+        raise ArgumentError("case", f"no {name!r} was measured", f"one of {known}")
     texts = [text if isinstance(text, str) else "" for text in rows["parameters"]]
     keep = np.ones(len(rows), dtype=np.bool_)
     for word in words:
@@ -155,15 +155,13 @@ def speedups(table: pd.DataFrame, baseline: str, cases: Cases | None = None) -> 
     """
     divided = labelled(table, [baseline])[[*CELL, "median_us"]]
     if cases is None:
-        own = baseline.split()[0]
-        cases = [name for name in dict.fromkeys(table["strategy"]) if name != own]
+        cases = [name for name in dict.fromkeys(table["strategy"]) if name != baseline.split()[0]]
     rows = labelled(table, cases)
-    found = rows.merge(divided.rename(columns={"median_us": "baseline_us"}), on=CELL, how="left")
-    complete = found[found["baseline_us"].notna()]
-    result = latest(complete).reset_index(drop=True)
-    kept = [*CELL, "graph_kind", "strategy", "parameters", "baseline_us", "median_us"]
-    result = result[kept].assign(speedup=result["baseline_us"] / result["median_us"])
-    result.attrs["dropped"] = len(found) - len(complete)
+    pairs = rows.merge(divided.rename(columns={"median_us": "baseline_us"}), on=CELL)
+    columns = [*CELL, "graph_kind", "strategy", "parameters", "baseline_us", "median_us"]
+    result = latest(pairs)[columns].reset_index(drop=True)
+    result["speedup"] = result["baseline_us"] / result["median_us"]
+    result.attrs["dropped"] = len(rows) - len(pairs)
     return result
 
 
@@ -185,12 +183,9 @@ def shuffled_over_natural(table: pd.DataFrame, cases: Cases | None = None) -> pd
     times = latest(labelled(table, cases))
     shuffled = times["graph"].str.endswith("-shuffled")
     times = times.assign(twin=times["graph"].str.removesuffix("-shuffled"))
-    keys = ["strategy", "columns", "twin"]
-    by_order = [times[there].set_index(keys)["median_us"] for there in (shuffled, ~shuffled)]
-    factor = by_order[0].div(by_order[1]).dropna()
-    means = factor.reset_index(name="factor").pivot_table(
-        index="strategy", columns="columns", values="factor", aggfunc=geometric_mean
-    )
+    pairs = times[shuffled].merge(times[~shuffled], on=["strategy", "columns", "twin"])
+    pairs["factor"] = pairs["median_us_x"] / pairs["median_us_y"]
+    means = pairs.pivot_table("factor", "strategy", "columns", aggfunc=geometric_mean)
     return means.reindex([name for name in named(table, cases) if name in means.index])
 
 
@@ -217,72 +212,67 @@ _SUMMARY: dict[str, Any] = {
 }
 
 
-def by_graph(found: pd.DataFrame) -> pd.DataFrame:
+def _losses(values: pd.Series) -> int:
+    return int((values < 1).sum())
+
+
+def by_graph(ratios: pd.DataFrame) -> pd.DataFrame:
     """Average each graph's speedups over its column counts.
 
     A row for each strategy and graph: `speedup`, `lowest`, `highest`, `cases`, `graph_kind`.
     """
-    _check_one(found)
-    groups = found.groupby(["strategy", "graph"], sort=False)
+    _check_one(ratios)
+    groups = ratios.groupby(["strategy", "graph"], sort=False)
     return groups.agg(**_SUMMARY, graph_kind=("graph_kind", "first")).reset_index()
 
 
-def by_columns(found: pd.DataFrame) -> pd.DataFrame:
+def by_columns(ratios: pd.DataFrame) -> pd.DataFrame:
     """Average the speedups at each column count over the graphs.
 
     A row for each strategy and column count, ascending: `speedup`, `lowest`, `highest`, `cases` and
     `losses` (graphs below 1).
     """
-    _check_one(found)
-    ordered = found.sort_values("columns", kind="stable")
+    _check_one(ratios)
+    ordered = ratios.sort_values("columns", kind="stable")
     groups = ordered.groupby(["strategy", "columns"], sort=False)
-    losses = ("speedup", lambda values: int((values < 1).sum()))
-    return groups.agg(**_SUMMARY, losses=losses).reset_index()
+    return groups.agg(**_SUMMARY, losses=("speedup", _losses)).reset_index()
 
 
-def overall(found: pd.DataFrame) -> pd.DataFrame:
+def overall(ratios: pd.DataFrame) -> pd.DataFrame:
     """Average the graphs' speedups, every graph counting the same.
 
     A row for each strategy, its index: `speedup`, `graphs`, `losses` (graphs below 1), and the best
     and the worst graph: `highest`, `highest_graph`, `lowest`, `lowest_graph`.
     """
-    lines: dict[str, dict[str, Any]] = {}
-    for strategy, graphs in by_graph(found).groupby("strategy", sort=False):
-        ordered = graphs.sort_values("speedup", kind="stable")
-        speedup, graph = ordered["speedup"].to_numpy(), ordered["graph"].to_numpy()
-        lines[str(strategy)] = {
-            "speedup": geometric_mean(speedup),
-            "graphs": len(graphs),
-            "losses": int((speedup < 1).sum()),
-            "highest": speedup[-1],
-            "highest_graph": graph[-1],
-            "lowest": speedup[0],
-            "lowest_graph": graph[0],
-        }
-    return pd.DataFrame.from_dict(lines, orient="index")
+    graphs = by_graph(ratios)[["strategy", "speedup", "graph"]]
+    groups = graphs.sort_values("speedup", kind="stable").groupby("strategy")
+    means = groups["speedup"].agg(speedup=geometric_mean, graphs="size", losses=_losses)
+    for name, which in (("highest", groups.last()), ("lowest", groups.first())):
+        means[[name, f"{name}_graph"]] = which
+    return means.reindex(graphs["strategy"].unique())
 
 
-def table_two(found: pd.DataFrame) -> pd.DataFrame:
+def table_two(ratios: pd.DataFrame) -> pd.DataFrame:
     """Lay one strategy's speedups out as Table II does: by ranges of column counts, in percent.
 
     A row for each range, [16, 32], (32, 64], (64, 96], (96, 128]: `average`, `max` and `min` over
     all graphs and column counts in it, and how many `cases` those are; NaN where there are none.
     """
-    _check_one(found, "strategy", *_ONE)
+    _check_one(ratios, "strategy", *_ONE)
     lines = []
     for low, high in RANGES:
-        part = found.loc[(found["columns"] > low) & (found["columns"] <= high), "speedup"]
-        share = {"average": geometric_mean(part), "max": part.max(), "min": part.min()}
-        lines.append({**{name: 100 * value for name, value in share.items()}, "cases": len(part)})
-    return pd.DataFrame(lines, index=pd.Index(RANGE_NAMES, name="columns"))
+        part = ratios.loc[(ratios["columns"] > low) & (ratios["columns"] <= high), "speedup"]
+        lines.append([100 * geometric_mean(part), 100 * part.max(), 100 * part.min(), len(part)])
+    index = pd.Index(RANGE_NAMES, name="columns")
+    return pd.DataFrame(lines, index, ["average", "max", "min", "cases"])
 
 
-def _check_one(found: pd.DataFrame, *names: str) -> None:
+def _check_one(ratios: pd.DataFrame, *names: str) -> None:
     for name in names or _ONE:
-        values = found[name].unique()
+        values = ratios[name].unique()
         if len(values) > 1:
             text = ", ".join(map(str, values))
-            raise ArgumentError("found", f"more than one {name}: {text}", "rows of one of them")
+            raise ArgumentError("ratios", f"more than one {name}: {text}", "rows of one of them")
 
 
 def _some(texts: Iterable[str]) -> str:

@@ -38,11 +38,11 @@ def recorded_counters(name: str, cases: Cases | None = None) -> pd.DataFrame:
         selected(table, case, ("graph", "strategy", "parameters")).assign(strategy=called)
         for called, case in named(table, cases).items()
     ]
-    found = pd.concat(rows, ignore_index=True)
-    shuffled = found["graph"].str.endswith(_SHUFFLED)
-    found["order"] = shuffled.map({True: "shuffled", False: "natural"})
-    found["graph"] = found["graph"].str.removesuffix(_SHUFFLED)
-    return found
+    counters = pd.concat(rows, ignore_index=True)
+    shuffled = counters["graph"].str.endswith(_SHUFFLED)
+    counters["order"] = shuffled.map({True: "shuffled", False: "natural"})
+    counters["graph"] = counters["graph"].str.removesuffix(_SHUFFLED)
+    return counters
 
 
 def issue_factors(counters: pd.DataFrame, sms: int = 132) -> pd.DataFrame:

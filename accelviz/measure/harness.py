@@ -60,12 +60,7 @@ Chosen = tuple[Strategy, dict[str, Any]]
 
 
 def measure(
-    plan: Plan,
-    executor: Device,
-    oracle: Oracle,
-    *dense: Any,
-    values: Any = None,
-    repeats: int = 20,
+    plan: Plan, executor: Device, oracle: Oracle, *dense: Any, values: Any = None, repeats: int = 20
 ) -> Measurement:
     """Check a plan on a device, then time it warm. No check, no time.
 
@@ -77,8 +72,7 @@ def measure(
         If the device is not usable or the result is wrong.
     """
     operands = plan.operation.named(*dense, values=values)
-    (found,) = _measured(plan, executor, oracle, operands, repeats, ("warm",), None)
-    return found
+    return _measured(plan, executor, oracle, operands, repeats, ("warm",), None)[0]
 
 
 def benchmark(
@@ -158,7 +152,7 @@ def benchmark(
     """
     executor = usable_device(device)
     asked = _asked(strategies)
-    operation = operation_of([each for each, _ in asked or ()], operation)
+    operation = operation_of([strategy for strategy, _ in asked or ()], operation)
     columns = _columns(n_cols)
     _check_options(repeats, states, on_error)
     chosen = _chosen(asked, executor, operation)
@@ -169,8 +163,8 @@ def benchmark(
     machine: Limits | None = None
     bar = tqdm(disable=not progress, unit="case", desc=_description(executor))
     bar.total = 0
-    for given in _each(graphs):
-        graph = _named_apart(random_weights(load_graph(given)), names)
+    for source in _several(graphs):
+        graph = _named_apart(random_weights(load_graph(source)), names)
         bar.total += len(columns) * len(chosen)
         identity = {
             **hardware(executor.name),
@@ -193,13 +187,12 @@ def benchmark(
                     "kernel": kernel_digest(plan),
                     "columns": d,
                 }
+                new: list[dict[str, Any]] = []
                 wanted = [s for s in states if _key({**of_plan, "state": s}) not in known]
                 if wanted:
                     machine = machine or executor.limits()
-                    found = case.measured(plan, repeats, wanted, machine)
-                    new = [{"run": run, **m.row(graph), **of_plan, "problem": ""} for m in found]
-                    rows += new
-                    _save(new, path)
+                    times = case.measured(plan, repeats, wanted, machine)
+                    new = [{"run": run, **m.row(graph), **of_plan, "problem": ""} for m in times]
             except AccelvizError as error:
                 if on_error == "raise" or isinstance(error, ArgumentError):
                     bar.close()
@@ -208,13 +201,14 @@ def benchmark(
                     {"run": run, **identity, "strategy": strategy.name, "columns": d}
                     | {"parameters": parameters_text(parameters), "problem": str(error)}
                 ]
-                rows += new
-                _save(new, path)
+            rows += new
+            if path is not None and new:
+                append(new, path)
             bar.update()
     bar.close()
-    if path is None or not Path(path).exists():  # nothing was asked for, so nothing was written
-        return result_table(rows)
-    return pd.read_csv(path)
+    # If nothing was asked for, nothing was written.
+    exists = path is not None and Path(path).exists()
+    return pd.read_csv(path) if exists else result_table(rows)
 
 
 class _Case:
@@ -234,7 +228,7 @@ class _Case:
         self, plan: Plan, repeats: int, states: Sequence[str], machine: Limits | None
     ) -> list[Measurement]:
         """Check and time a plan of this graph."""
-        place, operation, storage = self._executor.to_device, self._operation, plan.storage
+        to_device, operation, storage = self._executor.to_device, self._operation, plan.storage
         widths = dict(plan.widths)
         if operation.independent:  # the widest serves all
             widths[operation.independent] = self._most_columns
@@ -244,20 +238,21 @@ class _Case:
             if not operation.independent:  # no other column count will want them
                 self._inputs.clear()
                 self._oracles.clear()
-            self._inputs[key] = self._inputs.get(key) or [place(array) for array in host]
+            self._inputs[key] = self._inputs.get(key) or [to_device(array) for array in host]
             # Of the inputs as they are kept: their rounding is no mistake of the kernel.
             rounded = operation.rounded(operation.named(*host), storage)
             oracle = Oracle(self.graph, *rounded.values(), operation=operation)
-            self._oracles[key, storage] = oracle.moved(place)
-        own = tuple(plan.widths.values()), storage
-        if machine is not None and own not in self._limits:
+            self._oracles[key, storage] = oracle.moved(to_device)
+        size = (*plan.widths.values(), storage)
+        if machine is not None and size not in self._limits:
             element = STORAGE_BYTES[storage]
-            self._limits[own] = limits(operation, plan.pattern, plan.widths, machine, element)
+            self._limits[size] = limits(operation, plan.pattern, plan.widths, machine, element)
         wide = operation.named(*self._inputs[key])
         inputs = {
-            each.name: _cut(wide[each.name], each.shape(plan.sizes)) for each in operation.dense
+            operand.name: _cut(wide[operand.name], operand.shape(plan.sizes))
+            for operand in operation.dense
         }
-        oracle, bounds = self._oracles[key, storage], self._limits.get(own)
+        oracle, bounds = self._oracles[key, storage], self._limits.get(size)
         return _measured(plan, self._executor, oracle, inputs, repeats, states, bounds)
 
 
@@ -344,7 +339,7 @@ def _check_options(repeats: int, states: Sequence[str], on_error: str) -> None:
         raise ArgumentError("on_error", f"got {on_error!r}", "raise, record")
 
 
-def _each(graphs: Any) -> Iterable[Any]:
+def _several(graphs: Any) -> Iterable[Any]:
     """Tell one graph from several: a list of pairs is an `edge_index`, not several graphs."""
     several = isinstance(graphs, list | tuple | range) or (
         hasattr(graphs, "__next__") and not hasattr(graphs, "shape")
@@ -354,23 +349,21 @@ def _each(graphs: Any) -> Iterable[Any]:
 
 def _named_apart(graph: Graph, names: dict[str, str]) -> Graph:
     """Return a graph under a name that stands for no other pattern in `names`."""
-    found, name = fingerprint(graph), graph.name
+    checksum, name = fingerprint(graph), graph.name
     for number in itertools.count(2):
-        if names.setdefault(name, found) == found:
+        if names.setdefault(name, checksum) == checksum:
             break
         name = f"{graph.name} {number}"
-    return graph if name == graph.name else replace(graph, name=name)
+    return replace(graph, name=name)
 
 
 def _asked(wanted: Any) -> list[tuple[Any, dict[str, Any]]] | None:
     """Return strategies with their parameters as the caller named them; None for all there are."""
     if wanted is None:
         return None
-    one = isinstance(wanted, str | Strategy) or (
-        isinstance(wanted, tuple) and len(wanted) == 2 and isinstance(wanted[1], dict)
-    )
-    several = [wanted] if one else wanted
-    return [each if isinstance(each, tuple) else (each, {}) for each in several]
+    pair = isinstance(wanted, tuple) and len(wanted) == 2 and isinstance(wanted[1], dict)
+    several = [wanted] if pair or isinstance(wanted, str | Strategy) else wanted
+    return [entry if isinstance(entry, tuple) else (entry, {}) for entry in several]
 
 
 def _chosen(asked: Any, executor: Device, operation: Operation) -> list[Chosen]:
@@ -378,19 +371,15 @@ def _chosen(asked: Any, executor: Device, operation: Operation) -> list[Chosen]:
     tiny = Graph(
         np.array([0, 1]), np.zeros(1, np.int32), np.ones(1, np.float32), (1, 1), "one nonzero"
     )
-    if asked is None:
-        names = strategies(operation.name)
-        every = [(find_strategy(name, operation), dict[str, Any]()) for name in names]
-        return [
-            each for each in every if executor.unavailable_reason(each[0].plan(tiny, 1)) is None
-        ]
+    every = asked if asked is not None else [(name, {}) for name in strategies(operation.name)]
     chosen = []
-    for name, parameters in asked:
+    for name, parameters in every:
         strategy = find_strategy(name, operation)
         problem = executor.unavailable_reason(strategy.plan(tiny, 1, **parameters))
-        if problem is not None:
+        if problem is None:
+            chosen.append((strategy, dict(parameters)))
+        elif asked is not None:
             raise DeviceUnavailable(f"device {executor.name!r}", problem, "another strategy")
-        chosen.append((strategy, dict(parameters)))
     return chosen
 
 
@@ -406,8 +395,3 @@ def _known(path: str | os.PathLike[str] | None) -> set[tuple[str, ...]]:
 
 def _key(row: dict[Any, Any]) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in KEY)
-
-
-def _save(rows: list[dict[str, Any]], path: str | os.PathLike[str] | None) -> None:
-    if path is not None:
-        append(rows, path)

@@ -49,8 +49,8 @@ def ladder() -> dict[str, tuple[str, dict[str, Any]]]:
 def ladder_cases() -> dict[str, str]:
     """Return each rung's name to its case, as `comparison.labelled` takes it."""
     cases = {}
-    for rung, (strategy, own) in ladder().items():
-        words = [strategy, *(f"{key}={value}" for key, value in own.items())]
+    for rung, (strategy, parameters) in ladder().items():
+        words = [strategy, *(f"{key}={value}" for key, value in parameters.items())]
         if rung in RELEASED:
             newest = RELEASED[rung][0]
             words.append(f"{newest}!={OFF[newest]}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,11 +23,10 @@ TABLES = (
     *("bundled-h200", "partitions-h200", "sweeps-h200", "strategies-h200", "ablations-h200"),
     *("columns-h200", "ours-h200", "sddmm-h200", "operations-h200"),
 )
-_NEEDED = [
+_COLUMNS = [
     *("hardware", "date", "graph", "fingerprint", "operation", "strategy", "parameters", "columns"),
-    "state",
+    *("state", "median_us", "gather_limit_us"),
 ]
-_TIMES = ["median_us", "gather_limit_us"]
 
 
 @dataclass(frozen=True)
@@ -60,35 +60,29 @@ def recorded_times(graph: Graph, operation: Operation = SPMM) -> pd.DataFrame:
 
     Empty if nothing was. The column `setting` has the parameters as a dict of texts.
     """
-    tables: list[pd.DataFrame] = []
-    own = ""
-    for name in TABLES:
-        table = _warm(name)
-        # Strategies of several operations have one name.
-        table = table[(table["graph"] == graph.name) & (table["operation"] == operation.name)]
-        if len(table):
-            own = own or fingerprint(graph)
-            tables.append(table[table["fingerprint"] == own])
-    found = pd.concat(tables, ignore_index=True) if tables else _warm(TABLES[-1]).iloc[:0]
-    return found.assign(setting=[parameters_of(text) for text in found["parameters"]])
+    # Strategies of several operations have one name.
+    times = _warm(operation.name)
+    times = times[times["graph"] == graph.name]
+    if len(times):
+        times = times[times["fingerprint"] == fingerprint(graph)].reset_index(drop=True)
+    return times.assign(setting=[parameters_of(text) for text in times["parameters"]])
 
 
 def recorded_graphs(operation: Operation) -> tuple[str, ...]:
     """Return the names of the graphs of which something was recorded of an operation."""
-    tables = [_warm(name) for name in TABLES]
-    names = pd.concat(
-        [table.loc[table["operation"] == operation.name, "graph"] for table in tables]
-    )
-    return tuple(names.unique())
+    return tuple(_warm(operation.name)["graph"].unique())
 
 
 @functools.cache
-def _warm(name: str) -> pd.DataFrame:
-    try:
-        table = records.recorded(name)
-    except ArgumentError:  # a checkout without that table
-        return pd.DataFrame(columns=[*_NEEDED, *_TIMES])
-    return table[table["state"] == "warm"][[*_NEEDED, *_TIMES]]
+def _warm(operation: str) -> pd.DataFrame:
+    """Return the warm times of an operation in all `TABLES`, those of the first ones first."""
+    tables = [pd.DataFrame(columns=_COLUMNS)]
+    for name in TABLES:
+        with contextlib.suppress(ArgumentError):  # a checkout without that table
+            table = records.recorded(name)[_COLUMNS]
+            table = table[(table["state"] == "warm") & (table["operation"] == operation)]
+            tables += [table] if len(table) else []
+    return pd.concat(tables[1:] or tables, ignore_index=True)
 
 
 def timing(
@@ -122,30 +116,18 @@ def timing(
         return Timing()
     default = strategy.defaults()
     # Numbers are settings; words and flags choose another kernel, which has a default of its own.
-    kept = {key: value for key, value in parameters.items() if type(value) is not int}
+    words = {key: value for key, value in parameters.items() if type(value) is not int}
     exact = _matching(times, {**default, **parameters})
-    basis = _matching(times, {**default, **kept})
-    known = exact if exact is not None else basis
-    if known is None:
-        first = times.iloc[0]
-        return Timing(
-            limit=float(first["gather_limit_us"]),
-            hardware=str(first["hardware"]),
-            date=str(first["date"]),
-        )
+    basis = _matching(times, {**default, **words})
+    row = next((row for row in (exact, basis) if row is not None), times.iloc[0])
+    recorded, default_us = (None if r is None else float(r["median_us"]) for r in (exact, basis))
     predicted = None
-    if basis is not None:
-        now, then = slots(parameters), slots(kept)
-        if now is not None and then:
-            predicted = float(basis["median_us"]) * now / then
-    return Timing(
-        recorded=None if exact is None else float(exact["median_us"]),
-        predicted=predicted,
-        basis=None if basis is None else float(basis["median_us"]),
-        limit=float(known["gather_limit_us"]),
-        hardware=str(known["hardware"]),
-        date=str(known["date"]),
-    )
+    if default_us is not None:
+        now, then = slots(parameters), slots(words)
+        predicted = default_us * now / then if now is not None and then else None
+    limit = float(row["gather_limit_us"])
+    where = str(row["hardware"]), str(row["date"])
+    return Timing(recorded, predicted, default_us, limit, *where)
 
 
 def waiting_and_timing(
@@ -166,13 +148,13 @@ def waiting_and_timing(
         The idle share, None where it is not known as of a library, and the time.
     """
     times = recorded_times(graph)
-    found: dict[str, tuple[float | None, Timing]] = {}
-    for name, (strategy, own) in cases.items():
-        known = find_strategy(strategy)
-        counted = known.closed_form(graph, n_cols, **own)
-        share = None if counted is None or np.isnan(counted.idle_share) else counted.idle_share
-        found[name] = share, timing(times, known, n_cols, own, lambda _: None)
-    return found
+    result: dict[str, tuple[float | None, Timing]] = {}
+    for name, (strategy_name, parameters) in cases.items():
+        strategy = find_strategy(strategy_name)
+        summary = strategy.closed_form(graph, n_cols, **parameters)
+        share = None if summary is None or np.isnan(summary.idle_share) else summary.idle_share
+        result[name] = share, timing(times, strategy, n_cols, parameters, lambda _: None)
+    return result
 
 
 def waiting_beside_time(graph: Graph, n_cols: int, *cases: str) -> pd.DataFrame:
@@ -194,15 +176,15 @@ def waiting_beside_time(graph: Graph, n_cols: int, *cases: str) -> pd.DataFrame:
         case: (case.split()[0], {key: _value(text) for key, text in parameters_of(case).items()})
         for case in cases
     }
-    found = waiting_and_timing(graph, n_cols, wanted)
-    known = next((time for _, time in found.values() if time.hardware), None)
+    result = waiting_and_timing(graph, n_cols, wanted)
+    known = next((time for _, time in result.values() if time.hardware), None)
     where = f"us, {known.hardware}, {known.date}" if known else "us: none recorded"
     lines = {
         name: {
             "warp time waiting, %": np.nan if share is None else round(100 * share, 1),
             where: np.nan if time.recorded is None else round(time.recorded, 1),
         }
-        for name, (share, time) in found.items()
+        for name, (share, time) in result.items()
     }
     return pd.DataFrame.from_dict(lines, orient="index")
 
@@ -219,7 +201,5 @@ def _value(text: str) -> Any:
 def _matching(times: pd.DataFrame, parameters: Mapping[str, Any]) -> pd.Series | None:
     """Find the first row with these parameters; None stands for the strategy's own choice."""
     words = {key: str(value) for key, value in parameters.items() if value is not None}
-    for i, there in enumerate(times["setting"]):
-        if all(there.get(key) == value for key, value in words.items()):
-            return times.iloc[i]
-    return None
+    fits = [words.items() <= setting.items() for setting in times["setting"]]
+    return times[fits].iloc[0] if any(fits) else None

@@ -84,6 +84,13 @@ class Measurement:
         plan = self.plan
         low, high = self.quartiles
         setup = sum(plan.setup_seconds.values()) + sum(self.device_setup_seconds.values())
+        times = {"median_us": self.median, "quartile1_us": low, "quartile3_us": high}
+        times |= {"setup_us": setup, "prepare_us": self.prepare_seconds}
+        speeds: dict[str, float] = {}
+        if (limits := self.limits) is not None:
+            times |= {"floor_us": limits.floor_seconds, "gather_limit_us": limits.gather_seconds}
+            speeds["copy_gb_per_s"] = round(limits.copy_bandwidth / 1e9, 1)
+            speeds["gather_gb_per_s"] = round(limits.gather_bandwidth / 1e9, 1)
         return {
             **hardware(self.device),
             "date": datetime.date.today().isoformat(),
@@ -101,13 +108,9 @@ class Measurement:
             "dtype": _dtype(plan),
             "state": self.state,
             "repeats": self.seconds.size,
-            "median_us": _microseconds(self.median),
-            "quartile1_us": _microseconds(low),
-            "quartile3_us": _microseconds(high),
-            "setup_us": _microseconds(setup),
-            "prepare_us": _microseconds(self.prepare_seconds),
             "error_over_bound": round(self.error, 4),
-            **_limits_row(self.limits),
+            **{name: round(1e6 * seconds, 3) for name, seconds in times.items()},
+            **speeds,
         }
 
 
@@ -117,21 +120,6 @@ def _dtype(plan: Plan) -> str:
     if result.kind != "f":
         return result.name
     return plan.storage if plan.arithmetic == "float32" else plan.arithmetic
-
-
-def _microseconds(seconds: float) -> float:
-    return round(seconds * 1e6, 3)
-
-
-def _limits_row(limits: OperationLimits | None) -> dict[str, float]:
-    if limits is None:
-        return {}
-    return {
-        "floor_us": _microseconds(limits.floor_seconds),
-        "gather_limit_us": _microseconds(limits.gather_seconds),
-        "copy_gb_per_s": round(limits.copy_bandwidth / 1e9, 1),
-        "gather_gb_per_s": round(limits.gather_bandwidth / 1e9, 1),
-    }
 
 
 def parameters_text(parameters: Mapping[str, Any]) -> str:
@@ -158,10 +146,10 @@ def append(rows: Sequence[Mapping[str, Any]], path: str | os.PathLike[str]) -> N
     ArgumentError
         If the file has other columns.
     """
-    there = Path(path).exists()
-    if there and tuple(pd.read_csv(path, nrows=0).columns) != COLUMNS:
+    exists = Path(path).exists()
+    if exists and tuple(pd.read_csv(path, nrows=0).columns) != COLUMNS:
         raise ArgumentError("path", f"{path} has other columns", "a new file")
-    result_table(rows).to_csv(path, mode="a", header=not there, index=False)
+    result_table(rows).to_csv(path, mode="a", header=not exists, index=False)
 
 
 def recorded(name: str) -> pd.DataFrame:
@@ -182,15 +170,10 @@ def recorded(name: str) -> pd.DataFrame:
     ArgumentError
         If there are none of that name, listing those there are.
     """
-    there = {path.name.partition(".csv")[0]: path for path in results_files()}
-    if name not in there:
-        raise ArgumentError("name", f"no recorded results {name!r}", ", ".join(sorted(there)))
-    return pd.read_csv(there[name])
-
-
-def results_files() -> list[Path]:
-    """Return the recorded tables that ship with the package; large ones are compressed."""
-    return sorted(files.results_directory().glob("*.csv*"))
+    paths = {p.name.partition(".csv")[0]: p for p in files.results_directory().glob("*.csv*")}
+    if name not in paths:
+        raise ArgumentError("name", f"no recorded results {name!r}", ", ".join(sorted(paths)))
+    return pd.read_csv(paths[name])
 
 
 def recorded_timelines(name: str = "timelines-h200") -> dict[str, pd.DataFrame]:
@@ -212,14 +195,11 @@ def recorded_timelines(name: str = "timelines-h200") -> dict[str, pd.DataFrame]:
     ArgumentError
         If there are none of that name.
     """
-    table = recorded(name)
-    own = ["tile", "block", "sm", "slot", "start", "stop"]
+    columns = ["tile", "block", "sm", "slot", "start", "stop"]
     timelines = {}
-    for strategy, rows in table.groupby("strategy", sort=False):
-        blocks = rows[own].reset_index(drop=True)
-        about = rows.iloc[0].drop(own).to_dict()
-        blocks.attrs = {**about, "unit": "ns"}
-        timelines[str(strategy)] = blocks
+    for strategy, rows in recorded(name).groupby("strategy", sort=False):
+        timelines[str(strategy)] = blocks = rows[columns].reset_index(drop=True)
+        blocks.attrs = {**rows.iloc[0].drop(columns).to_dict(), "unit": "ns"}
     return timelines
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 
 from accelviz.errors import ArgumentError
-from accelviz.measure.comparison import CELL, Cases, labelled, latest
+from accelviz.measure.comparison import CELL, Cases, geometric_mean, labelled, latest
 from accelviz.plans.operation import FLOAT_BYTES
 
 #: Bytes models, and what each counts.
@@ -93,22 +92,21 @@ def roofline_table(
     if len(machines) > 1:
         names = ", ".join(machines["hardware"].astype(str))
         raise ArgumentError("table", f"more than one machine: {names}", "rows of one of them")
-    told = rows[rows[_LIMITS[model]] > LAUNCH_US]
-    own = 2 * FLOAT_BYTES * (told["nonzeros"] + told["rows"] + 1)
-    row = FLOAT_BYTES * told["columns"]
-    moved = {
-        "compulsory": told["floor_us"] * told["copy_gb_per_s"] * 1e3,
-        "gather": own + row * (told["nonzeros"] + told["rows"]),
-    }[model]
-    flops = 2.0 * told["nonzeros"] * told["columns"]
-    copy_roof = flops / moved * told["copy_gb_per_s"]
-    gather_roof = flops / told["gather_limit_us"] / 1e3
+    large = rows[rows[_LIMITS[model]] > LAUNCH_US].reset_index(drop=True)
+    if model == "compulsory":
+        moved = large["floor_us"] * large["copy_gb_per_s"] * 1e3
+    else:
+        matrix = 2 * FLOAT_BYTES * (large["nonzeros"] + large["rows"] + 1)
+        moved = matrix + FLOAT_BYTES * large["columns"] * (large["nonzeros"] + large["rows"])
+    flops = 2.0 * large["nonzeros"] * large["columns"]
+    copy_roof = flops / moved * large["copy_gb_per_s"]
+    gather_roof = flops / large["gather_limit_us"] / 1e3
     roof = copy_roof if model == "compulsory" else gather_roof
     if peak_gflops is not None:
         roof = roof.clip(upper=peak_gflops)
-    gflops = flops / told["median_us"] / 1e3
-    kept = [*CELL, "graph_kind", "strategy", "parameters", "rows", "nonzeros", "median_us"]
-    found = told[[*kept, "copy_gb_per_s", "gather_gb_per_s"]].assign(
+    gflops = flops / large["median_us"] / 1e3
+    columns = [*CELL, "graph_kind", "strategy", "parameters", "rows", "nonzeros", "median_us"]
+    result = large[[*columns, "copy_gb_per_s", "gather_gb_per_s"]].assign(
         flops=flops,
         bytes=moved,
         intensity=flops / moved,
@@ -118,17 +116,16 @@ def roofline_table(
         roof_gflops=roof,
         share=gflops / roof,
     )
-    found = found.reset_index(drop=True)
-    found.attrs["left_out"] = len(rows) - len(told)
-    return found
+    result.attrs["left_out"] = len(rows) - len(large)
+    return result
 
 
-def shares(found: pd.DataFrame) -> pd.DataFrame:
+def shares(table: pd.DataFrame) -> pd.DataFrame:
     """Summarize which part of the roof each strategy reaches.
 
     Parameters
     ----------
-    found : DataFrame
+    table : DataFrame
         As `roofline_table` gives it.
 
     Returns
@@ -137,11 +134,5 @@ def shares(found: pd.DataFrame) -> pd.DataFrame:
         A row for each strategy, its index, in the order of the table: `share` (geometric mean over
         the cases), `lowest`, `highest`, `cases`.
     """
-    groups = found.groupby("strategy", sort=False)["share"]
-    summary: pd.DataFrame = groups.agg(
-        share=lambda each: float(np.exp(np.log(each).mean())),
-        lowest="min",
-        highest="max",
-        cases="size",
-    )
-    return summary
+    groups = table.groupby("strategy", sort=False)["share"]
+    return groups.agg(share=geometric_mean, lowest="min", highest="max", cases="size")

@@ -10,16 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from accelviz.devices.base import Device
 from accelviz.errors import AccelvizError, ArgumentError, checked_integer
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
-from accelviz.measure.checks import check, random_inputs, random_weights
-from accelviz.measure.harness import usable_device
+from accelviz.measure.checks import random_inputs, random_weights
+from accelviz.measure.harness import measure, usable_device
 from accelviz.measure.records import parameters_text
 from accelviz.plans import Plan
-
-_WARMUP = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,23 +118,49 @@ def tune(
         if name not in known:
             raise ArgumentError("choices", f"{name!r} is no parameter", ", ".join(known) or "none")
     executor = usable_device(device)
-    trial = _Trial(plan, graph, executor, repeats)
+    # The plan's parameters are what its strategy chose; only what differs from a plan without any
+    # was the caller's wish. A parameter that follows from others is chosen anew in each setting.
+    chosen = plan.strategy.plan(graph, **plan.widths).parameters
+    differing = {k: v for k, v in plan.parameters.items() if chosen.get(k) != v}
+    wishes = {**plan.widths, **differing}
+    operation, weighted = plan.operation, random_weights(graph)
+    host = operation.named(*random_inputs(operation, plan.pattern, plan.widths))
+    dense = operation.rounded(host, plan.storage)
+    oracle = Oracle(weighted, *dense.values(), operation=operation).moved(executor.to_device)
+    inputs = [executor.to_device(array) for array in dense.values()]
+    rows: list[dict[str, Any]] = []
 
-    # A parameter that follows from others is the strategy's to choose again, unless it is varied.
+    def measured(parameter: str, setting: Mapping[str, Any]) -> float:
+        """Return the median in microseconds, infinity where the setting cannot run."""
+        row = {"parameter": parameter, "parameters": parameters_text(setting), "best": False}
+        rows.append(row | {"median_us": float("inf"), "problem": ""})
+        try:
+            trial = plan.strategy.plan(weighted, **{**wishes, **setting})
+            rows[-1]["parameters"] = parameters_text(trial.parameters)
+            seconds = measure(trial, executor, oracle, *inputs, repeats=repeats).seconds
+            low, median, high = np.percentile(seconds * 1e6, [25, 50, 75])
+            rows[-1] |= {"quartile1_us": low, "median_us": median, "quartile3_us": high}
+        except AccelvizError as error:
+            if not parameter:
+                raise
+            rows[-1]["problem"] = str(error)
+        return float(rows[-1]["median_us"])
+
     best: dict[str, Any] = {}
-    start = best_us = trial.measured("", best)
+    start = best_us = measured("", best)
+    best_row = rows[0]
     for name, values in wanted.items():
         for value in values:
             attempt = {**best, name: value}
-            median = trial.measured(name, attempt)
+            median = measured(name, attempt)
             if median < best_us:
-                best, best_us = attempt, median
-                trial.keep()
+                best, best_us, best_row = attempt, median, rows[-1]
     if not np.isfinite(best_us):
         raise ArgumentError("choices", "none of the settings could run", "others")
-    fastest = plan.strategy.plan(graph, **{**trial.given, **best})
-    table = pd.DataFrame(trial.rows)
-    return Tuned(fastest, table, time.perf_counter() - begin, start, best_us, executor.name)
+    best_row["best"] = True
+    fastest = plan.strategy.plan(graph, **{**wishes, **best})
+    seconds = time.perf_counter() - begin
+    return Tuned(fastest, pd.DataFrame(rows), seconds, start, best_us, executor.name)
 
 
 def _graph_of(plan: Plan) -> Graph:
@@ -146,51 +169,3 @@ def _graph_of(plan: Plan) -> Graph:
     if values is None:
         raise ArgumentError("plan", "its matrix lies on the GPU", "one of a graph on the host")
     return Graph(pattern.row_pointers, pattern.column_indices, values, pattern.shape, pattern.name)
-
-
-class _Trial:
-    """Checks and times settings on one graph, with random weights."""
-
-    def __init__(self, plan: Plan, graph: Graph, executor: Device, repeats: int) -> None:
-        self.rows: list[dict[str, Any]] = []
-        # The plan's parameters are what its strategy chose; only what differs from a plan without
-        # any was the caller's wish.
-        self._strategy, self._executor, self._repeats = plan.strategy, executor, repeats
-        own = plan.strategy.plan(graph, **plan.widths).parameters
-        wished = {k: v for k, v in plan.parameters.items() if own.get(k) != v}
-        self.given = {**plan.widths, **wished}
-        self._graph = random_weights(graph)
-        operation = plan.operation
-        host = operation.named(*random_inputs(operation, plan.pattern, plan.widths))
-        dense = operation.rounded(host, plan.storage)
-        oracle = Oracle(self._graph, *dense.values(), operation=operation)
-        self._oracle = oracle.moved(executor.to_device)
-        self._operands = {name: executor.to_device(array) for name, array in dense.items()}
-
-    def measured(self, parameter: str, setting: Mapping[str, Any]) -> float:
-        """Return the median in microseconds, infinity where the setting cannot run."""
-        text, no_time = parameters_text(setting), float("inf")
-        row: dict[str, Any] = {"parameter": parameter, "parameters": text, "best": False}
-        row |= {"median_us": no_time, "problem": ""}
-        try:
-            plan = self._strategy.plan(self._graph, **{**self.given, **setting})
-            row["parameters"] = parameters_text(plan.parameters)
-            ready = self._executor.prepare(plan)
-            check(plan, ready, self._operands, self._oracle)
-            seconds = ready.seconds(self._operands, self._repeats, _WARMUP)
-            low, median, high = np.percentile(seconds * 1e6, [25, 50, 75])
-            row |= {"quartile1_us": low, "median_us": median, "quartile3_us": high}
-        except AccelvizError as error:
-            if not parameter:
-                raise
-            row["problem"] = str(error)
-        self.rows.append(row)
-        if not parameter:
-            self.keep()
-        return float(row["median_us"])
-
-    def keep(self) -> None:
-        """Mark the last setting as the best so far."""
-        for row in self.rows:
-            row["best"] = False
-        self.rows[-1]["best"] = True

@@ -4,80 +4,44 @@
   the functions return. In a notebook a new figure has alt text.
 - `table`, where times are drawn, is the results of one machine, with the columns of
   `measure.records.COLUMNS`. `state` says which times: "warm" or "cold" ones.
-- A strategy in such a table is named as a case of `measure.comparison`.
+- A strategy in such a table is named as a case of `measure.comparison`. `strategies` are cases, or
+  a mapping of names to cases; all of the table if not given. The title speaks of the first.
 """
 
 from __future__ import annotations
 
 from accelviz.plots.assignment import block_assignment
 from accelviz.plots.bits import bit_planes, bits_crossover, jumped_tiles
-from accelviz.plots.climb import ladder_times
 from accelviz.plots.convolution import channel_windows, field_growth, stage_gains
 from accelviz.plots.degrees import degree_histogram, degree_shares
 from accelviz.plots.graphs import graph_card, locality_brackets, nonzero_pattern
 from accelviz.plots.lanes import lane_map
 from accelviz.plots.loads import block_close_ups, load_maps, warp_loads
 from accelviz.plots.many_gpus import device_shares, device_timelines, scheme_times, second_gpu
-from accelviz.plots.measured import speedup_bars, speedup_ranges, time_against_columns
+from accelviz.plots.measured import (
+    error_against_speed,
+    ladder_times,
+    speedup_bars,
+    speedup_ranges,
+    time_against_columns,
+)
 from accelviz.plots.memory import access_map
 from accelviz.plots.metadata import metadata_layout
 from accelviz.plots.overview import Scheme, overview
 from accelviz.plots.ownership import block_ownership
-from accelviz.plots.precision import error_against_speed
 from accelviz.plots.rooflines import roofline
 from accelviz.plots.sweeps import sweep_heatmap, sweep_lines
 from accelviz.plots.tiles import fragment_lanes, tile_fill, window_tiles
-from accelviz.plots.timeline import (
-    block_durations,
-    sm_timeline,
-    sm_timelines,
-    timeline_comparison,
-)
+from accelviz.plots.timeline import block_durations, sm_timeline, sm_timelines, timeline_comparison
 from accelviz.plots.training import accuracies, neighbor_weights, step_memory, step_times
 
 __all__ = [
-    "Scheme",
-    "access_map",
-    "accuracies",
-    "bit_planes",
-    "bits_crossover",
-    "block_assignment",
-    "block_close_ups",
-    "block_durations",
-    "block_ownership",
-    "channel_windows",
-    "degree_histogram",
-    "degree_shares",
-    "device_shares",
-    "device_timelines",
-    "error_against_speed",
-    "field_growth",
-    "fragment_lanes",
-    "graph_card",
-    "jumped_tiles",
-    "ladder_times",
-    "lane_map",
-    "load_maps",
-    "locality_brackets",
-    "metadata_layout",
-    "neighbor_weights",
-    "nonzero_pattern",
-    "overview",
-    "roofline",
-    "scheme_times",
-    "second_gpu",
-    "sm_timeline",
-    "sm_timelines",
-    "speedup_bars",
-    "speedup_ranges",
-    "stage_gains",
-    "step_memory",
-    "step_times",
-    "sweep_heatmap",
-    "sweep_lines",
-    "tile_fill",
-    "time_against_columns",
-    "timeline_comparison",
-    "warp_loads",
-    "window_tiles",
-]
+    "Scheme", "access_map", "accuracies", "bit_planes", "bits_crossover", "block_assignment",
+    "block_close_ups", "block_durations", "block_ownership", "channel_windows", "degree_histogram",
+    "degree_shares", "device_shares", "device_timelines", "error_against_speed", "field_growth",
+    "fragment_lanes", "graph_card", "jumped_tiles", "ladder_times", "lane_map", "load_maps",
+    "locality_brackets", "metadata_layout", "neighbor_weights", "nonzero_pattern", "overview",
+    "roofline", "scheme_times", "second_gpu", "sm_timeline", "sm_timelines", "speedup_bars",
+    "speedup_ranges", "stage_gains", "step_memory", "step_times", "sweep_heatmap", "sweep_lines",
+    "tile_fill", "time_against_columns", "timeline_comparison", "warp_loads", "window_tiles",
+]  # fmt: skip

@@ -5,17 +5,14 @@ from __future__ import annotations
 import textwrap
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.patheffects import withStroke
 
 from accelviz.analysis.ownership import Assignment, assignment
 from accelviz.plans import Plan
-from accelviz.plots.drawing import Look, count_ticks, new_axes, nothing, points, rectangles
-from accelviz.plots.labels import beside, counted, head
-from accelviz.plots.style import GREY, IDLE, ROW_COLOURS, ink, paler, tell, tidy
+from accelviz.plots import draw
+from accelviz.plots.style import GREY, IDLE, ROW_COLOURS, Look, paler
 
 #: Height of a row's bar, the gap before a row that shares no block with the one above it, and the
 #: inches of a row with its gap.
@@ -36,7 +33,7 @@ _LEFT_OVER = 0.72
 _LINE_OF_TEXT = 9.0
 
 
-def block_assignment(shown: Plan | Assignment, *, ax: Axes | None = None) -> Axes:
+def block_assignment(plan: Plan | Assignment, *, ax: Axes | None = None) -> Axes:
     """Draw rows as runs of their nonzeros, coloured by the block that handles them.
 
     A line for each row, in the order in which the kernel walks them. Colours are blocks, shades the
@@ -46,63 +43,55 @@ def block_assignment(shown: Plan | Assignment, *, ax: Axes | None = None) -> Axe
 
     Parameters
     ----------
-    shown : Plan or Assignment
+    plan : Plan or Assignment
         From `assignment`: a whole small graph, or some blocks of a large one, which it says.
     """
-    shown = assignment(shown) if isinstance(shown, Plan) else shown
-    rows, runs = shown.rows, shown.runs
-    reach = _reach(shown)
-    parted = np.zeros(len(reach))  # where no block goes on in the next row
-    parted[1:] = reach["min"].to_numpy()[1:] > reach["max"].to_numpy()[:-1]
-    line = np.arange(len(reach)) + _GAP * np.cumsum(parted)
+    part = assignment(plan) if isinstance(plan, Plan) else plan
+    rows, runs = part.rows.set_index("row"), part.runs
+    reach = runs.groupby("row")["block"].agg(["min", "max"]).reindex(rows.index, fill_value=-1)
+    rows = rows.join(reach)
+    apart = (rows["min"] > rows["max"].shift()).to_numpy()  # no block goes on in the next row
+    line = np.arange(len(rows)) + _GAP * np.cumsum(apart)
+    rows["line"] = line
     height = (line.max(initial=0) + 1) * _INCHES + 1.4
-    ax = new_axes(ax, figsize=(9.5, float(np.clip(height, 2.0, _HIGHEST))))
-    place = pd.Series(line, index=rows["row"])
+    ax = draw.new_axes(ax, figsize=(9.5, float(np.clip(height, 2.0, _HIGHEST))))
     low = int(runs["place"].min()) if len(runs) else 0
     high = max(low + 1, int((runs["place"] + runs["count"]).max()) if len(runs) else 1)
-    end = np.minimum(rows["degree"].to_numpy(), high + (high - low) * 0.03)
-    _horizontal(ax, shown, low, high)
+    degree = rows["degree"].to_numpy()
+    rows["end"] = end = np.minimum(degree, high + (high - low) * 0.03)
+    _horizontal(ax, degree, low, high)
     ax.set_ylim(line.max(initial=0) + 0.7, -0.7)
     if len(rows):
         ends = np.maximum(end, low)
-        rectangles(ax, low, ends, line - _BAR / 2, line + _BAR / 2, fc=IDLE, lw=0, zorder=1)
-        _runs(ax, shown, place)
-        _labels(ax, shown, place, pd.Series(end, index=rows["row"]))
-        goes_on = rows["degree"].to_numpy() > end
+        draw.rectangles(ax, low, ends, line - _BAR / 2, line + _BAR / 2, fc=IDLE, lw=0, zorder=1)
+        _runs(ax, part, rows["line"])
+        _labels(ax, part, rows)
+        goes_on = degree > end
         if goes_on.any():  # an empty line would upset the layout
             ax.plot(end[goes_on], line[goes_on], ">", color=GREY, ms=5, clip_on=False)
     else:
-        nothing(ax, "nothing to show")
-    step = max(1, int(np.ceil(len(rows) * _LINE_OF_TEXT / points(ax)[1])))
-    names = [f"{row:,}" for row in rows["row"]]
-    kernel = shown.order == "kernel"
-    if kernel:
+        draw.nothing(ax, "nothing to show")
+    step = max(1, int(np.ceil(len(rows) * _LINE_OF_TEXT / draw.points(ax)[1])))
+    names = [f"{row:,}" for row in rows.index]
+    if kernel := part.order == "kernel":
         names = [f"{name} ({row:,})" for name, row in zip(names, rows["caller_row"], strict=True)]
     ax.set_ylabel("row" + " (caller's row)" * kernel)
     ax.set_yticks(line[::step], names[::step], fontsize=8)
     ax.tick_params(axis="y", length=0)
-    title = f"{shown.strategy} on {shown.graph}: {_loads(shown)}"
-    note = f"{_share(shown)}; a colour is a block, a shade a {shown.worker} with its number"
-    width = points(ax)[0]
-    notes = textwrap.wrap(note + "; grey: not shown" * (not shown.whole), int(width / _LETTER))
-    small: Look = {"xycoords": "axes fraction", "fontsize": 9, "color": GREY}
-    beside(ax, "\n".join(notes), (0, 1), (0, 5), **small)
-    head(ax, textwrap.fill(title, int(width / _BOLD)), 11, pad=8 + 12 * len(notes))
-    tell(ax, f"{title}. Shown: {_share(shown)}. {_longest(shown)}")
-    return tidy(ax)
+    share = _share(part, int((rows["min"] < rows["max"]).sum()))
+    title = f"{part.strategy} on {part.graph}: {_loads(part)}"
+    note = f"{share}; a colour is a block, a shade a {part.worker} with its number"
+    width = draw.points(ax)[0]
+    notes = textwrap.wrap(note + "; grey: not shown" * (not part.whole), int(width / _LETTER))
+    draw.above(ax, "\n".join(notes), 5, 9, in_layout=True)
+    draw.head(ax, textwrap.fill(title, int(width / _BOLD)), 11, pad=8 + 12 * len(notes))
+    return draw.finish(ax, f"{title}. Shown: {share}. {_longest(part)}")
 
 
-def _reach(shown: Assignment) -> pd.DataFrame:
-    """Return the first and the last block of each row that is shown, -1 if none is."""
-    reach = shown.runs.groupby("row")["block"].agg(["min", "max"])
-    return reach.reindex(shown.rows["row"], fill_value=-1)
-
-
-def _horizontal(ax: Axes, shown: Assignment, low: int, high: int) -> None:
+def _horizontal(ax: Axes, degree: np.ndarray, low: int, high: int) -> None:
     span = high - low
-    shortest = shown.rows["degree"][shown.rows["degree"] > 0].min()
     label = "nonzeros of the row"
-    if span > _LINEAR and shortest < _ALIKE * span:
+    if span > _LINEAR and degree[degree > 0].min() < _ALIKE * span:
         root = (lambda x: np.sqrt(np.maximum(x - low, 0)), lambda y: y**2 + low)
         ax.set_xscale("function", functions=root)
         round_numbers = np.outer(10 ** np.arange(10), (1, 2, 5)).ravel()
@@ -111,65 +100,50 @@ def _horizontal(ax: Axes, shown: Assignment, low: int, high: int) -> None:
         label += " (square-root scale: the further right, the narrower)"
         ax.xaxis.set_major_formatter("{x:,.0f}")
     else:
-        count_ticks(ax.xaxis, most=10, least=1)
+        draw.count_ticks(ax.xaxis, most=10, least=1)
     ax.set(xlim=(low, high + span * 0.03), xlabel=label)
 
 
-def _runs(ax: Axes, shown: Assignment, place: pd.Series) -> None:
-    runs = shown.runs[shown.runs["count"] > 0]
-    rank = pd.Series(np.arange(len(shown.blocks)), index=shown.blocks["block"])
-    line = place[runs["row"]].to_numpy()
-    begin = runs["place"].to_numpy()
-    end = begin + runs["count"].to_numpy()
-    colours = [
-        paler(ROW_COLOURS[i % len(ROW_COLOURS)], 0.5 if warp % 2 else 1)
-        for i, warp in zip(rank[runs["block"]], runs["warp"], strict=True)
+def _runs(ax: Axes, part: Assignment, line_of: pd.Series) -> None:
+    runs = part.runs.assign(line=line_of[part.runs["row"]].to_numpy())
+    turn = np.searchsorted(part.blocks["block"], runs["block"]) % len(ROW_COLOURS)
+    runs["colour"] = [
+        paler(ROW_COLOURS[i], 0.5 if warp % 2 else 1)
+        for i, warp in zip(turn, runs["warp"], strict=True)
     ]
-    points_wide = points(ax)[0] * _LEFT_OVER
-    width = (_transformed(ax, end) - _transformed(ax, begin)) * points_wide
+    idle, runs = runs[runs["count"] == 0], runs[runs["count"] > 0]
+    line, begin = runs["line"].to_numpy(), runs["place"].to_numpy()
+    end = begin + runs["count"].to_numpy()
+    wide = draw.points(ax)[0] * _LEFT_OVER
+    width = (draw.fractions(ax, end) - draw.fractions(ax, begin)) * wide
     edge: Look = {"ec": "white", "linewidths": np.minimum(width * 0.12, 1.2)}
-    low, high = line - _BAR / 2, line + _BAR / 2
-    rectangles(ax, begin, end, low, high, fc=colours, **edge, zorder=2)
+    colours = runs["colour"].tolist()
+    draw.rectangles(ax, begin, end, line - _BAR / 2, line + _BAR / 2, fc=colours, **edge, zorder=2)
     if end.size and (end - begin).sum() <= _PARTED:
         inner = np.concatenate([np.arange(*run) for run in zip(begin + 1, end, strict=True)])
-        height = np.repeat(line, end - begin - 1)
-        apart = (_transformed(ax, inner + 1) - _transformed(ax, inner)) * points_wide > _APART
-        inner, height = inner[apart], height[apart]
-        marks = np.stack([inner, height - _BAR / 2, inner, height + _BAR / 2], axis=1)
-        look: Look = {"colors": "white", "linewidths": 0.5, "alpha": 0.6, "zorder": 3}
-        ax.add_collection(LineCollection(list(marks.reshape(-1, 2, 2)), **look), autolim=False)
-    texts = runs["warp"].astype(str)
-    room = width > texts.str.len().to_numpy() * _DIGIT + 1
-    middle = (_transformed(ax, begin) + _transformed(ax, end)) / 2
-    style: Look = {"ha": "center", "va": "center_baseline", "transform": ax.get_yaxis_transform()}
-    for i in np.flatnonzero(room):
-        style["path_effects"] = [withStroke(linewidth=2, foreground=colours[i])]  # over the lines
-        ax.text(middle[i], line[i], texts.iloc[i], fontsize=7.5, color=ink(colours[i]), **style)
-    for run in shown.runs[shown.runs["count"] == 0].itertuples():
-        colour = ROW_COLOURS[rank[run.block] % len(ROW_COLOURS)]
-        y = place[run.row]
-        ax.plot([0, 0], [y - _BAR / 2, y + _BAR / 2], color=colour, lw=3, clip_on=False)
+        middle = np.repeat(line, end - begin - 1)
+        room = (draw.fractions(ax, inner + 1) - draw.fractions(ax, inner)) * wide > _APART
+        low, high = middle[room] - _BAR / 2, middle[room] + _BAR / 2
+        ax.vlines(inner[room], low, high, color="white", lw=0.5, alpha=0.6, zorder=3)
+    middle = (draw.fractions(ax, begin) + draw.fractions(ax, end)) / 2
+    style: Look = {"va": "center_baseline", "transform": ax.get_yaxis_transform()}
+    for x, room, run in zip(middle, width, runs.itertuples(), strict=True):
+        if room > len(str(run.warp)) * _DIGIT + 1:
+            style["path_effects"] = [withStroke(linewidth=2, foreground=run.colour)]
+            draw.centred(ax, x, run.line, run.warp, run.colour, 7.5, **style)
+    for run in idle.itertuples():
+        ends = [run.line - _BAR / 2, run.line + _BAR / 2]
+        ax.plot([0, 0], ends, color=run.colour, lw=3, clip_on=False)
 
 
-def _transformed(ax: Axes, x: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Where along the axis, 0 to 1, a position in a row is drawn."""
-    transform = ax.xaxis.get_transform()
-    low, high = transform.transform(np.array(ax.get_xlim(), dtype=float))
-    moved = transform.transform(np.asarray(x, dtype=float))
-    return (moved - low) / (high - low)
-
-
-def _labels(ax: Axes, shown: Assignment, place: pd.Series, end: pd.Series) -> None:
+def _labels(ax: Axes, part: Assignment, rows: pd.DataFrame) -> None:
     """Name the blocks at the end of the rows: once for neighboring rows with the same blocks."""
-    reach = _reach(shown).reset_index()
-    group = (reach[["min", "max"]].diff() != 0).any(axis=1).cumsum()
-    degrees = shown.rows.set_index("row")["degree"]
-    blocks = shown.blocks.set_index("block")
-    for _, rows in reach.groupby(group.to_numpy()):
-        first, last = int(rows["min"].iloc[0]), int(rows["max"].iloc[0])
-        degree = degrees[rows["row"]]
-        low, high = int(degree.min()), int(degree.max())
-        text = f"{len(rows)} rows of degree" if len(rows) > 1 else "a row of degree"
+    group = (rows[["min", "max"]].diff() != 0).any(axis=1).cumsum()
+    blocks = part.blocks.set_index("block")
+    for _, same in rows.groupby(group):
+        first, last = int(same["min"].iloc[0]), int(same["max"].iloc[0])
+        low, high = same["degree"].min(), same["degree"].max()
+        text = f"{len(same)} rows of degree" if len(same) > 1 else "a row of degree"
         text += f" {low:,}" if low == high else f"s {low:,} to {high:,}"
         if first < 0:
             text = f"no block: {text}"
@@ -178,47 +152,44 @@ def _labels(ax: Axes, shown: Assignment, place: pd.Series, end: pd.Series) -> No
         else:
             hidden = int(blocks.loc[first, "rows"] - blocks.loc[first, "rows_shown"])
             text = f"block {first:,}: {text}" + (f", {hidden:,} more not shown" if hidden else "")
-        lines = place[rows["row"]]
-        near = (lines - lines.mean()).abs() < (1 + _BAR) / 2  # the bars that it could hide
-        at = (float(_transformed(ax, end[rows["row"]][near].max())), lines.mean())
-        beside(ax, text, at, (5, 0), xycoords=ax.get_yaxis_transform(), va="center", fontsize=8)
+        middle = same["line"].mean()
+        near = (same["line"] - middle).abs() < (1 + _BAR) / 2  # the bars that it could hide
+        at = (float(draw.fractions(ax, same["end"][near].max())), middle)
+        draw.beside(
+            ax, text, at, (5, 0), xycoords=ax.get_yaxis_transform(), va="center", fontsize=8
+        )
 
 
-def _loads(shown: Assignment) -> str:
+def _loads(part: Assignment) -> str:
     """Say how much the warps of a block differ."""
-    busy = shown.blocks[shown.blocks["warps"] > 0]
+    busy = part.blocks[part.blocks["warps"] > 0]
     if not len(busy):
         return "no nonzero"
     factor = float((busy["most"] / busy["least"]).max())
-    warps = f"{'' if shown.whole else 'here, '}a block's {shown.worker}s"
+    warps = f"{'' if part.whole else 'here, '}a block's {part.worker}s"
     if factor == 1:
         return f"{warps} have equally many nonzeros"
     by = f"up to {factor:,.0f}-fold" if factor >= 2 else f"by up to {factor - 1:.0%}"
     return f"{warps} differ {by} in nonzeros"
 
 
-def _share(shown: Assignment) -> str:
-    if shown.whole:
-        reach = _reach(shown)
-        cut = int((reach["min"] < reach["max"]).sum())
-        blocks, rows = counted(shown.n_blocks, "block"), counted(shown.n_rows, "row")
+def _share(part: Assignment, cut: int) -> str:
+    if part.whole:
+        blocks, rows = draw.counted(part.n_blocks, "block"), draw.counted(part.n_rows, "row")
         return f"{blocks} for {rows}, {cut or 'none'} of these cut over several blocks"
-    nonzeros = int(shown.runs["count"].sum())
-    share = nonzeros / max(1, shown.nnz)
-    part = f"{share:.1%}" if share >= 0.001 else f"one in {1 / share:,.0f}" if share else "none"
-    return f"{len(shown.blocks):,} of {counted(shown.n_blocks, 'block')}, {part} of the nonzeros"
+    share = int(part.runs["count"].sum()) / max(1, part.nnz)
+    text = f"{share:.1%}" if share >= 0.001 else f"one in {1 / share:,.0f}" if share else "none"
+    return f"{len(part.blocks):,} of {draw.counted(part.n_blocks, 'block')}, {text} of the nonzeros"
 
 
-def _longest(shown: Assignment) -> str:
+def _longest(part: Assignment) -> str:
     """Say which of the rows shown is spread widest, for the alt text."""
-    runs = shown.runs[shown.runs["count"] > 0]
+    runs = part.runs[part.runs["count"] > 0]
     if not len(runs):
         return "No row has a nonzero."
-    over = runs.groupby("row").agg(nonzeros=("count", "sum"), blocks=("block", "nunique"))
-    over["warps"] = runs.drop_duplicates(["row", "block", "warp"]).groupby("row").size()
-    row = over["nonzeros"].idxmax()
-    found = over.loc[row]
-    return (
-        f"Row {row:,} has most nonzeros, {found['nonzeros']:,}, on "
-        f"{counted(found['warps'], shown.worker)} of {counted(found['blocks'], 'block')}."
-    )
+    row = runs.groupby("row")["count"].sum().idxmax()
+    longest = runs[runs["row"] == row]
+    warps = draw.counted(len(longest[["block", "warp"]].drop_duplicates()), part.worker)
+    blocks = draw.counted(longest["block"].nunique(), "block")
+    nonzeros = longest["count"].sum()
+    return f"Row {row:,} has most nonzeros, {nonzeros:,}, on {warps} of {blocks}."

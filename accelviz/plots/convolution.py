@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from accelviz.convolution import ChannelMap, Field, Kernel, fields, gains
 from accelviz.convolution.channels import checked_map
 from accelviz.errors import ArgumentError
-from accelviz.plots.drawing import Look, count_ticks, new_axes, new_panels, rectangles
-from accelviz.plots.style import BLUE, GREY, GRID, IDLE, ROW_COLOURS, paler, tell, tidy
+from accelviz.plots import draw
+from accelviz.plots.style import BLUE, GREY, GRID, IDLE, ROW_COLOURS, Look, paler, tell
 
 #: Most layers that have a panel each.
 _PANELS = 6
@@ -26,28 +28,24 @@ def channel_windows(channels: ChannelMap, *, ax: Axes | None = None) -> Axes:
     channels : ChannelMap
     """
     channels = checked_map(channels)
-    ax = new_axes(ax, figsize=(7, 0.6 + 3.4 * channels.out_channels / channels.in_channels))
+    ax = draw.new_axes(ax, figsize=(7, 0.6 + 3.4 * channels.out_channels / channels.in_channels))
     filters = np.repeat(np.arange(channels.out_channels), channels.width)
     read = channels.windows.ravel()
-    turns = [ROW_COLOURS[w % len(ROW_COLOURS)] for w in range(channels.cyclic_distance)]
-    faces = [turns[o % channels.cyclic_distance] for o in filters]
+    windows = filters % channels.cyclic_distance
+    faces = [ROW_COLOURS[window % len(ROW_COLOURS)] for window in windows]
     look: Look = {"facecolors": faces, "edgecolors": "white", "linewidths": 0.6}
-    rectangles(ax, read, read + 1, filters, filters + 1, **look)
+    draw.rectangles(ax, read, read + 1, filters, filters + 1, **look)
     ax.set(xlim=(0, channels.in_channels), ylim=(channels.out_channels, 0))
     ax.set(xlabel="input channel", ylabel="filter")
-    count_ticks(ax.xaxis, ax.yaxis, most=8)
-    said = f"{channels.name}: {channels.cyclic_distance} distinct windows of {channels.width}"
-    ax.set_title(said, loc="left", fontsize=10)
-    tell(ax, f"{said} of {channels.in_channels} channels, for {channels.out_channels} filters.")
-    return tidy(ax)
+    draw.count_ticks(ax.xaxis, ax.yaxis, most=8)
+    title = f"{channels.name}: {channels.cyclic_distance} distinct windows of {channels.width}"
+    ax.set_title(title, loc="left", fontsize=10)
+    of_all = f"of {channels.in_channels} channels, for {channels.out_channels} filters"
+    return draw.finish(ax, f"{title} {of_all}.")
 
 
 def field_growth(
-    kernels: Sequence[Kernel],
-    width: int,
-    channels: int,
-    *,
-    axes: Sequence[Axes] | None = None,
+    kernels: Sequence[Kernel], width: int, channels: int, *, axes: Sequence[Axes] | None = None
 ) -> list[Axes]:
     """Draw what one output neuron has seen of a stage's input, layer after layer.
 
@@ -61,26 +59,22 @@ def field_growth(
     width, channels : int
         Of the input.
     """
-    shown = list(kernels)[:_PANELS]
-    found = fields(shown, width, channels)
-    added = [None, *gains(found, width**2 * channels)]
-    panels = new_panels(axes, (1.9 * max(len(shown), 2), 2.5), 1, max(len(shown), 1))
+    layers = list(kernels)[:_PANELS]
+    seen = fields(layers, width, channels)
+    added = [None, *gains(seen, width**2 * channels)]
+    size = (1.9 * max(len(layers), 2), 2.5)
+    panels = draw.new_panels(axes, size, 1, max(len(layers), 1))
+    left, bar = 1.1 * width, 0.16 * width  # of the channels
     before = Field(0, 0)
-    for ax, kernel, now, more in zip(panels, shown, found, added, strict=False):
-        new, old = {"facecolor": BLUE}, {"facecolor": paler(BLUE, 0.45)}
-        bar = 0.16 * width
-        for part, look in (
-            (Field(width, channels), {"facecolor": IDLE}),
-            (now, new),
-            (before, old),
-        ):
-            first = (width - part.width) / 2
-            tall = width * part.channels / channels
-            ax.add_patch(Rectangle((first, first), part.width, part.width, **look))
-            ax.add_patch(Rectangle((1.1 * width, width - tall), bar, tall, **look))
-        for x, wide in ((0, width), (1.1 * width, bar)):
+    for ax, kernel, now, more in zip(panels, layers, seen, added, strict=False):
+        whole = Field(width, channels)
+        for part, colour in ((whole, IDLE), (now, BLUE), (before, paler(BLUE, 0.45))):
+            first, tall = (width - part.width) / 2, width * part.channels / channels
+            ax.add_patch(Rectangle((first, first), part.width, part.width, facecolor=colour))
+            ax.add_patch(Rectangle((left, width - tall), bar, tall, facecolor=colour))
+        for x, wide in ((0, width), (left, bar)):
             ax.add_patch(Rectangle((x, 0), wide, width, fill=False, edgecolor=GREY, linewidth=0.7))
-        ax.set(xlim=(-0.05 * width, 1.1 * width + bar + 1), ylim=(1.05 * width, -0.05 * width))
+        ax.set(xlim=(-0.05 * width, left + bar + 1), ylim=(1.05 * width, -0.05 * width))
         ax.set_aspect("equal")
         ax.set_axis_off()
         gained = "" if more is None else f", gain {more:.2f}"
@@ -108,23 +102,19 @@ def stage_gains(
     ArgumentError
         If there is no structure, or they have not as many stages or names.
     """
-    if len({len(own) for own in depths.values()}) != 1 or not set(depths) <= set(totals):
-        right = "structures of as many stages each, and a total of each"
-        raise ArgumentError("depths, totals", f"got {depths!r}, {totals!r}", right)
-    ax = new_axes(ax, figsize=(7.5, 3))
-    stages = len(next(iter(depths.values())))
-    wide = 0.8 / len(depths)
-    for i, (name, own) in enumerate(depths.items()):
-        at = np.arange(stages) + (i - (len(depths) - 1) / 2) * wide
-        colour = ROW_COLOURS[i % len(ROW_COLOURS)]
-        bars = ax.bar(at, own, wide, color=colour, label=f"{name}: gain {totals[name]:.2f}")
+    if len(set(map(len, depths.values()))) != 1 or not set(depths) <= set(totals):
+        expected = "structures of as many stages each, and a total of each"
+        raise ArgumentError("depths, totals", f"got {depths!r}, {totals!r}", expected)
+    table = pd.DataFrame({f"{name}: gain {totals[name]:.2f}": d for name, d in depths.items()})
+    table.index = [f"stage {i + 1}" for i in table.index]
+    ax = draw.new_axes(ax, figsize=(7.5, 3))
+    table.plot.bar(ax=ax, width=0.8, color=ROW_COLOURS, rot=0, ylabel="convolutions")
+    containers: Any = ax.containers
+    for bars in containers:
         ax.bar_label(bars, fontsize=8, color=GREY)
-    ax.set_xticks(range(stages), [f"stage {i + 1}" for i in range(stages)])
-    ax.set_ylabel("convolutions")
     ax.grid(axis="y", color=GRID)
     ax.set_axisbelow(True)
-    count_ticks(ax.yaxis, most=6)
+    draw.count_ticks(ax.yaxis, most=6)
     ax.legend(fontsize=8)
-    said = "; ".join(f"{name} {list(own)}" for name, own in depths.items())
-    tell(ax, f"Units of each stage: {said}.")
-    return tidy(ax)
+    stages = "; ".join(f"{name} {list(depth)}" for name, depth in depths.items())
+    return draw.finish(ax, f"Units of each stage: {stages}.")

@@ -17,11 +17,9 @@ from accelviz.analysis.pattern import PatternMap, pattern_map
 from accelviz.card import GraphCard
 from accelviz.datasets import load_graph
 from accelviz.graph import Graph
-from accelviz.ordering import DegreeHistogram
+from accelviz.plots import draw
 from accelviz.plots.degrees import degree_histogram
-from accelviz.plots.drawing import Look, cells, colour_bar, count_ticks, new_panels, nothing
-from accelviz.plots.labels import counted, head
-from accelviz.plots.style import BLACK, BLUE, GREY, ORANGE, PLAIN, VERMILLION, Page, tell, tidy
+from accelviz.plots.style import BLACK, BLUE, GREY, ORANGE, PLAIN, VERMILLION, Look, Page, tell
 
 #: Where text begins and wraps; heights of a fact's first line and of each further one.
 _LABEL_WIDTH, _TEXT_WIDTH = 0.31, 44
@@ -51,25 +49,25 @@ def graph_card(graph: Any) -> Figure:
     """
     graph = load_graph(graph)
     card = GraphCard.of(graph)
-    said = "; ".join(f"{label} {text}" for label, text in card.lines()[1:])
-    alt = f"Card of {card.name}: {said}"
+    lines = card.lines()
+    alt = f"Card of {card.name}: " + "; ".join(f"{label} {text}" for label, text in lines[1:])
     figure = Page(alt=alt, figsize=(13, 4.4), layout="constrained", dpi=110)
     facts, degrees, pattern = figure.subplots(1, 3, width_ratios=[1.25, 1, 1])
     facts.set_axis_off()
     made_up, y = card.kind not in ("real", "given"), 1.0
-    for label, text in card.lines():
+    look: Look = {"va": "top", "transform": facts.transAxes, "linespacing": 1.15}
+    for label, text in lines:
         wrapped = textwrap.wrap(text, _TEXT_WIDTH, break_on_hyphens=False) or [""]
-        first = label == "graph"
-        style: Look = {"va": "top", "transform": facts.transAxes, "linespacing": 1.15}
-        facts.text(0, y, label, fontsize=9, color=GREY, **style)
-        style |= {"fontsize": 11, "fontweight": "bold"} if first else {"fontsize": 9}
+        facts.text(0, y, label, fontsize=9, color=GREY, **look)
+        bold: Look = {"fontsize": 9}
+        if label == "graph":
+            bold = {"fontsize": 11, "fontweight": "bold"}
         colour = VERMILLION if label == "kind" and made_up else "black"
-        facts.text(_LABEL_WIDTH, y, "\n".join(wrapped), color=colour, **style)
+        facts.text(_LABEL_WIDTH, y, "\n".join(wrapped), color=colour, **look, **bold)
         y -= _FIRST_LINE + _NEXT_LINE * (len(wrapped) - 1)
-    histogram = DegreeHistogram.of(graph.row_pointers)
-    degree_histogram(histogram.degrees, histogram.rows, ax=degrees)
+    degree_histogram(graph, ax=degrees)
     degrees.set_title("degrees", loc="left", fontsize=10)
-    nonzero_pattern(pattern_map(graph), ax=pattern)
+    nonzero_pattern(graph, ax=pattern)
     pattern.set_title("nonzeros", loc="left", fontsize=10)
     return figure
 
@@ -84,33 +82,31 @@ def nonzero_pattern(pattern: Graph | PatternMap, *, ax: Axes | None = None) -> A
     """
     pattern = pattern_map(pattern) if isinstance(pattern, Graph) else pattern
     n_rows, n_cols = pattern.shape
-    nonzeros = counted(int(pattern.counts.sum()), "nonzero")
-    size = f"{counted(n_rows, 'row')} and {counted(n_cols, 'column')}"
+    nonzeros = draw.counted(int(pattern.counts.sum()), "nonzero")
+    size = f"{draw.counted(n_rows, 'row')} and {draw.counted(n_cols, 'column')}"
     if ax is None:
-        [ax] = new_panels(None, (5, 4.4), 1, 1)
-        head(ax, f"{nonzeros} in {size}")
+        [ax] = draw.new_panels(None, (5, 4.4), 1, 1)
+        draw.head(ax, f"{nonzeros} in {size}")
     tell(ax, f"Where the {nonzeros} of a matrix of {size} lie, counted in cells.")
     if pattern.counts.any():
         largest = max(2, int(pattern.counts.max()))
-        counts = np.ma.masked_equal(pattern.counts, 0)
         aspect = "auto" if n_rows != n_cols else "equal"
-        place: Look = {"extent": (0, n_cols, n_rows, 0), "aspect": aspect}
-        image = cells(ax, counts, _COUNTS, LogNorm(1, largest), **place)
+        extent = (0, n_cols, n_rows, 0)
+        counts = np.ma.masked_equal(pattern.counts, 0)
+        image = draw.cells(ax, counts, _COUNTS, LogNorm(1, largest), extent=extent, aspect=aspect)
         lines, columns = pattern.counts.shape
         cell = f"{n_rows / lines:,.0f} x {n_cols / columns:,.0f}"
-        bar = colour_bar(ax, image, f"nonzeros in a cell of {cell}", shrink=0.8, format=PLAIN)
+        bar = draw.colour_bar(ax, image, f"nonzeros in a cell of {cell}", shrink=0.8, format=PLAIN)
         bar.ax.minorticks_off()
     else:
-        nothing(ax, "no nonzero")
+        draw.nothing(ax, "no nonzero")
     ax.set(xlabel="column", ylabel="row")
-    count_ticks(ax.xaxis, ax.yaxis, most=4)
+    draw.count_ticks(ax.xaxis, ax.yaxis, most=4)
     return ax
 
 
 def locality_brackets(
-    graphs: Mapping[str, tuple[Locality, Locality, Locality]],
-    *,
-    axes: Sequence[Axes] | None = None,
+    graphs: Mapping[str, tuple[Locality, Locality, Locality]], *, axes: Sequence[Axes] | None = None
 ) -> list[Axes]:
     """Draw four statistics of each real graph between those of its twin in both orders.
 
@@ -119,26 +115,24 @@ def locality_brackets(
     graphs : mapping of str to three Locality
         Name to the twin in natural order, the real graph, and the twin in shuffled order.
     """
-    axes = new_panels(axes, (12.5, 0.9 + 0.32 * len(graphs)), 1, 4, sharey=True)
-    for ax, (statistic, label) in zip(axes, _AXES.items(), strict=True):
-        between = 0
-        for y, found in enumerate(graphs.values()):
-            natural, real, shuffled = (each.relative[statistic] for each in found)
-            ax.plot([natural, shuffled], [y, y], color=GREY, lw=1, alpha=0.5, zorder=1)
-            ax.plot(natural, y, "<", ms=6, color=BLUE, label="twin, natural order")
-            ax.plot(shuffled, y, ">", ms=6, color=ORANGE, label="twin, shuffled order")
-            ax.plot(real, y, "D", ms=6, color=BLACK, label="real", zorder=3)
-            between += min(natural, shuffled) <= real <= max(natural, shuffled)
+    panels = draw.new_panels(axes, (12.5, 0.9 + 0.32 * len(graphs)), 1, 4, sharey=True)
+    y = np.arange(len(graphs))
+    for ax, (statistic, label) in zip(panels, _AXES.items(), strict=True):
+        values = [[graph.relative[statistic] for graph in three] for three in graphs.values()]
+        natural, real, shuffled = np.array(values).reshape(-1, 3).T
+        ax.hlines(y, natural, shuffled, color=GREY, lw=1, alpha=0.5, zorder=1)
+        ax.plot(natural, y, "<", ms=6, color=BLUE, label="twin, natural order")
+        ax.plot(shuffled, y, ">", ms=6, color=ORANGE, label="twin, shuffled order")
+        ax.plot(real, y, "D", ms=6, color=BLACK, label="real", zorder=3)
+        between = (real >= np.minimum(natural, shuffled)) & (real <= np.maximum(natural, shuffled))
         ax.set_xlabel(label, fontsize=9)
         ax.set_xlim(left=min(0, ax.get_xlim()[0]))
-        what = f"By {statistic} {between} of {len(graphs)} real graphs lie"
-        tell(ax, f"{what} between the two orders of their twins.")
-        tidy(ax)
-    axes[0].set_yticks(range(len(graphs)), list(graphs))
-    axes[0].invert_yaxis()
-    handles, labels = axes[0].get_legend_handles_labels()
-    named = dict(zip(labels, handles, strict=True))
-    if named:
-        place: Look = {"loc": "outside upper center", "ncols": 3, "fontsize": 9}
-        axes[0].figure.legend(named.values(), named.keys(), **place)
-    return axes
+        alt = f"By {statistic} {between.sum()} of {len(graphs)} real graphs lie between the two"
+        draw.finish(ax, f"{alt} orders of their twins.")
+    panels[0].set_yticks(y, list(graphs))
+    panels[0].invert_yaxis()
+    if graphs:
+        handles, labels = panels[0].get_legend_handles_labels()
+        look: Look = {"loc": "outside upper center", "ncols": 3, "fontsize": 9}
+        panels[0].figure.legend(handles, labels, **look)
+    return panels

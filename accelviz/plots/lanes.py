@@ -12,20 +12,12 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
-from accelviz.analysis.lanes import (
-    column_runs,
-    column_visits,
-    columns_at_once,
-    first_warps,
-    stack_runs,
-    turns_per_row,
-)
+from accelviz.analysis import lanes
 from accelviz.analysis.traffic import requests
 from accelviz.errors import ArgumentError
 from accelviz.plans.launch import WARP_SIZE
-from accelviz.plots.drawing import Look, new_panels, nothing, points, rectangles
-from accelviz.plots.labels import beside, head, wrapped
-from accelviz.plots.style import GREY, WARP_COLOURS, ink, tell, tidy
+from accelviz.plots import draw
+from accelviz.plots.style import GREY, WARP_COLOURS, Look, ink, tell, tidy
 
 #: Turns that a picture shows at most, and warps unless it is told which.
 MOST_TURNS, MOST_WARPS = 96, 12
@@ -69,21 +61,23 @@ def lane_map(
     """
     if not traces:
         raise ArgumentError("traces", "no trace", "one or more, by title")
-    visited = {title: column_visits(each, n_cols, array=array) for title, each in traces.items()}
     count = min(max(2, -(-n_cols // WARP_SIZE)), MOST_WARPS)
-    bars = {}
-    for title, visits in visited.items():
-        mine = visits["warp"].isin(list(warps or ()))
-        seen = first_warps(visits, count) if warps is None else visits[mine]
-        bars[title] = stack_runs(column_runs(seen))
-    turns = max(1, *(int(each["turn"].max()) + 1 for each in bars.values() if len(each)), 1)
+    visited, bars = {}, {}
+    for title, traced in traces.items():
+        visited[title] = visits = lanes.column_visits(traced, n_cols, array=array)
+        chosen = visits[visits["warp"].isin(list(warps or ()))]
+        chosen = lanes.first_warps(visits, count) if warps is None else chosen
+        bars[title] = lanes.stack_runs(lanes.column_runs(chosen))
+    turns, lines = (
+        max(1, *(int(table[name].max()) + 1 for table in bars.values() if len(table)), 1)
+        for name in ("turn", "line")
+    )
     drawn = min(turns, MOST_TURNS)
-    lines = drawn * max(1, *(_lines(each) for each in bars.values()), 1)
-    size = (10, float(np.clip(1.9 + 0.15 * lines, 3.4, 7.5)))
-    axes = new_panels(axes, size, 1, len(traces), sharey=True)
-    for ax, (title, found) in zip(axes, bars.items(), strict=True):
-        seen = found[found["turn"] < drawn]
-        texts = _draw(ax, seen, drawn, n_cols, below=44 if turns > drawn else 32)
+    size = (10, float(np.clip(1.9 + 0.15 * drawn * lines, 3.4, 7.5)))
+    panels = draw.new_panels(axes, size, 1, len(traces), sharey=True)
+    for ax, (title, table) in zip(panels, bars.items(), strict=True):
+        below = 44 if turns > drawn else 32
+        texts = _bars(ax, table[table["turn"] < drawn], drawn, n_cols, below=below)
         ax.set(xlim=(0, n_cols), ylim=(drawn, 0))
         step = WARP_SIZE * -(-n_cols // (8 * WARP_SIZE))
         ax.xaxis.set_major_locator(FixedLocator([*range(0, n_cols - step // 4, step), n_cols]))
@@ -93,109 +87,96 @@ def lane_map(
             label.append(f"in a bar: first lane, warp and row of {array}, last lane")
         if turns > drawn:
             label.append(f"the first {drawn:,} of {turns:,} turns are shown")
-        ax.set_xlabel("\n".join(wrapped(line, len(traces), 9.5) for line in label), fontsize=9.5)
-        _name(ax, title, traces[title], visited[title], found, n_cols, array, len(traces))
-    axes[0].set_ylabel(f"time: turns of each warp to read {array}")
-    return axes
+        text = "\n".join(draw.wrapped(line, len(traces), 9.5) for line in label)
+        ax.set_xlabel(text, fontsize=9.5)
+        shown_warps = table["worker"].nunique()
+        _headings(ax, title, traces[title], visited[title], shown_warps, n_cols, array, len(traces))
+    panels[0].set_ylabel(f"time: turns of each warp to read {array}")
+    return panels
 
 
-def _lines(bars: pd.DataFrame) -> int:
-    return int(bars["line"].max()) + 1 if len(bars) else 1
-
-
-def _draw(ax: Axes, bars: pd.DataFrame, turns: int, n_cols: int, *, below: float) -> bool:
+def _bars(ax: Axes, bars: pd.DataFrame, turns: int, n_cols: int, *, below: float) -> bool:
     """Draw the bars, and say whether there are lanes written in them."""
     for column in range(WARP_SIZE, n_cols, WARP_SIZE):
         ax.axvline(column, color=GREY, lw=0.6, ls=":", zorder=0)
     tidy(ax)
     if not len(bars):
-        nothing(ax, "nothing is read")
+        draw.nothing(ax, "nothing is read")
         return False
-    height = 1 / _lines(bars)
-    left, right = (bars["column"] + add for add in (0, bars["columns"]))
+    height = 1 / (int(bars["line"].max()) + 1)
+    end = bars["column"] + bars["columns"]
     top = bars["turn"] + bars["line"] * height
-    wide, high = (length / 72 for length in points(ax))
-    colours = [WARP_COLOURS[worker % len(WARP_COLOURS)] for worker in bars["worker"]]
+    wide, high = (length / 72 for length in draw.points(ax))
+    several = len(bars["block"].unique()) > 1
+    blocks = "block " + bars["block"].astype(str) + " " if several else ""
+    bars = bars.assign(
+        name=blocks + "warp " + bars["warp"].astype(str),
+        colour=[WARP_COLOURS[worker % len(WARP_COLOURS)] for worker in bars["worker"]],
+        middle=top + height / 2,
+    )
     edge: Look = {"edgecolors": "white", "linewidths": 0.5 if height * high / turns > 0.04 else 0.0}
-    rectangles(ax, left, right, top, top + height, facecolors=colours, **edge)
-    if height * high / turns < _TEXT_HEIGHT:
-        _legend(ax, bars, below)
-        return False
-    ends = False
-    for bar, name, colour in zip(bars.itertuples(), _names(bars), colours, strict=True):
-        ends |= _write(ax, bar, name, colour, height, wide / n_cols * float(bar.columns))
-    return ends
-
-
-def _names(bars: pd.DataFrame) -> list[str]:
-    """Name the warp of each bar, and its block where there are several."""
-    several = len(set(bars["block"])) > 1
-    return [f"block {bar.block} " * several + f"warp {bar.warp}" for bar in bars.itertuples()]
-
-
-def _write(ax: Axes, bar: Any, warp: str, colour: str, height: float, wide: float) -> bool:
-    """Write into a bar its warp, row and lanes, as far as there is room; say if the lanes fit."""
-    y = bar.turn + (bar.line + 0.5) * height
-    style: Look = {"va": "center", "fontsize": _BAR_TEXT, "color": ink(colour), "clip_on": True}
-    room = wide / _LETTER
-    taken = 0.0
-    if room > 8 + len(warp):
-        pad = 0.5 * _LETTER / wide * bar.columns
-        ax.text(bar.column + pad, y, str(bar.first_lane), ha="left", **style)
-        if bar.lanes > 1:
-            end = bar.column + bar.columns - pad
-            ax.text(end, y, str(bar.last_lane), ha="right", **style)
-        taken = 6.0
-    row = f"row {bar.row:,}"
-    texts = (f"{warp} reads {row}", f"{warp}: {row}", f"w{bar.warp}: {row}", warp, f"w{bar.warp}")
-    text = next((each for each in texts if len(each) + taken + 1 < room), "")
-    ax.text(bar.column + bar.columns / 2, y, text, ha="center", **style)
-    return taken > 0
-
-
-def _legend(ax: Axes, bars: pd.DataFrame, below: float) -> None:
-    """Name the warps below the picture, where their bars are too thin for text."""
+    draw.rectangles(
+        ax, bars["column"], end, top, top + height, facecolors=bars["colour"].tolist(), **edge
+    )
+    if height * high / turns >= _TEXT_HEIGHT:
+        return max(_write(ax, bar, wide / n_cols * bar.columns) for bar in bars.itertuples())
+    # Bars too thin for text: the warps are named below the picture.
     named = bars.drop_duplicates("worker").sort_values("worker")
-    handles = [
-        Patch(color=WARP_COLOURS[worker % len(WARP_COLOURS)], label=name)
-        for worker, name in zip(named["worker"], _names(named), strict=True)
-    ]
-    place = ax.transAxes + ScaledTranslation(0, -below / 72, ax.figure.dpi_scale_trans)
+    handles = [Patch(color=bar.colour, label=bar.name) for bar in named.itertuples()]
+    spot = ax.transAxes + ScaledTranslation(0, -below / 72, ax.figure.dpi_scale_trans)
     look: Look = {"ncols": min(len(handles), 4), "fontsize": 8.5, "frameon": False}
     look |= {"loc": "upper center", "handlelength": 1, "columnspacing": 1}
-    ax.legend(handles=handles, bbox_to_anchor=(0.5, 0), bbox_transform=place, **look)
+    ax.legend(handles=handles, bbox_to_anchor=(0.5, 0), bbox_transform=spot, **look)
+    return False
 
 
-def _name(
+def _write(ax: Axes, bar: Any, wide: float) -> bool:
+    """Write into a bar its warp, row and lanes, as far as there is room; say if the lanes fit."""
+    style: Look = {"va": "center", "fontsize": _BAR_TEXT, "color": ink(bar.colour), "clip_on": True}
+    room = wide / _LETTER
+    lanes_fit = room > 8 + len(bar.name)
+    if lanes_fit:
+        pad = 0.5 * _LETTER / wide * bar.columns
+        ax.text(bar.column + pad, bar.middle, str(bar.first_lane), ha="left", **style)
+        if bar.lanes > 1:
+            end = bar.column + bar.columns - pad
+            ax.text(end, bar.middle, str(bar.last_lane), ha="right", **style)
+        room -= 6
+    row, short = f"row {bar.row:,}", f"w{bar.warp}"
+    texts = (f"{bar.name} reads {row}", f"{bar.name}: {row}", f"{short}: {row}", bar.name, short)
+    text = next((text for text in texts if len(text) + 1 < room), "")
+    ax.text(bar.column + bar.columns / 2, bar.middle, text, ha="center", **style)
+    return lanes_fit
+
+
+def _headings(
     ax: Axes,
     title: str,
     traced: pd.DataFrame,
     visits: pd.DataFrame,
-    bars: pd.DataFrame,
+    shown_warps: int,
     n_cols: int,
     array: str,
     panels: int,
 ) -> None:
     """Say above a picture how much of a row is read at once, and what the requests cost."""
-    found = requests(traced)
-    found = found[(found["array"] == array).to_numpy(bool)]
-    if not len(found):
-        head(ax, title)
+    costs = requests(traced[(traced["array"] == array).to_numpy(bool)])
+    if not len(costs):
+        draw.head(ax, title)
         tell(ax, f"{title}: nothing is read.")
         return
-    again = turns_per_row(visits)
-    columns, warps = columns_at_once(visits), len(visits[["block", "warp"]].drop_duplicates())
-    many = f"all {n_cols}" if columns == n_cols else f"{columns} of {n_cols}"
-    at_once = f"{many} columns of a row at once"
-    times = "once" if again == 1 else f"{again} times"
+    again, columns = lanes.turns_per_row(visits), lanes.columns_at_once(visits)
+    at_once = f"all {n_cols}" if columns == n_cols else f"{columns} of {n_cols}"
+    at_once += " columns of a row at once"
     cost = (
-        f"a warp comes to a row of {array} {times}; {len(found):,} requests, "
-        f"{found['lanes'].mean():.3g} lanes and {found['sectors'].mean():.3g} sectors each; "
-        f"{bars['worker'].nunique()} of {warps} warps that read are shown"
+        f"a warp comes to a row of {array} {'once' if again == 1 else f'{again} times'}; "
+        f"{len(costs):,} requests, {costs['lanes'].mean():.3g} lanes and "
+        f"{costs['sectors'].mean():.3g} sectors each; {shown_warps} of "
+        f"{len(visits[['block', 'warp']].drop_duplicates())} warps that read are shown"
     )
-    heading = f"{wrapped(title, panels, 12)}:\n{wrapped(at_once, panels, 12)}"  # bold is wider
-    below = wrapped(cost, panels, 8.5)
-    head(ax, heading, pad=7 + 11.5 * (1 + below.count("\n")))
-    small: Look = {"xycoords": "axes fraction", "va": "bottom", "fontsize": 8.5, "color": GREY}
-    beside(ax, below, (0, 1), (0, 4), in_layout=False, **small)
+    below = draw.wrapped(cost, panels, 8.5)
+    # Bold letters are wider.
+    heading = f"{draw.wrapped(title, panels, 12)}:\n{draw.wrapped(at_once, panels, 12)}"
+    draw.head(ax, heading, pad=7 + 11.5 * (1 + below.count("\n")))
+    draw.above(ax, below, 4, 8.5, va="bottom")
     tell(ax, f"{title}: the lanes read {at_once}; {cost}.")

@@ -10,20 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
+from matplotlib.ticker import NullFormatter, NullLocator
 
-from accelviz.analysis.balance import (
-    SINGLE_BINS,
-    LoadMap,
-    load_bins,
-    plan_load_map,
-)
+from accelviz.analysis.balance import SINGLE_BINS, LoadMap, load_bins, plan_load_map
 from accelviz.errors import ArgumentError
 from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.plans import Plan
-from accelviz.plots.drawing import Look, cells, colour_bar, count_ticks, new_panels, nothing
-from accelviz.plots.labels import beside, counted, head
-from accelviz.plots.style import GREY, IDLE, PLAIN, ROW_COLOURS, ink, strategy_colours, tell, tidy
+from accelviz.plots import draw
+from accelviz.plots.style import GREY, IDLE, PLAIN, ROW_COLOURS, Look, strategy_colours, tell, tidy
 from accelviz.workload import Workload
 
 #: Pictures of load maps share an axis while the narrowest has at least one in so many of its parts.
@@ -62,29 +56,27 @@ def block_close_ups(
         One for each block; its number if not given.
     """
     size = (2.4 * len(works) + 0.6, 1.7 + 0.16 * warps_per_block)
-    axes = new_panels(axes, size, 1, len(works))
+    panels = draw.new_panels(axes, size, 1, len(works))
     longest = max((int(work.nz_count.max(initial=1)) for work in works), default=1)
-    for i, (ax, work) in enumerate(zip(axes, works, strict=True)):
-        left = np.zeros(warps_per_block)
-        for warp, row, count in zip(work.warp, work.row, work.nz_count, strict=True):
-            colour = ROW_COLOURS[row % 2]
-            ax.barh(warp, count, left=left[warp], height=0.8, color=colour, ec="white", lw=0.5)
-            left[warp] += count
-        for warp in np.flatnonzero(left == 0):
-            beside(ax, "idle", (0, warp), (2, 0), va="center", fontsize=7, color=GREY)
+    for i, (ax, work) in enumerate(zip(panels, works, strict=True)):
+        parts = work.to_frame()
+        left = parts.groupby("warp")["nz_count"].cumsum() - parts["nz_count"]
+        colours = [ROW_COLOURS[row % 2] for row in work.row]
+        look: Look = {"height": 0.8, "color": colours, "ec": "white", "lw": 0.5}
+        ax.barh(work.warp, work.nz_count, left=left, **look)
+        busy = np.unique(work.warp[work.nz_count > 0])
+        for warp in np.setdiff1d(np.arange(warps_per_block), busy):
+            draw.beside(ax, "idle", (0, warp), (2, 0), va="center", fontsize=7, color=GREY)
         ax.set(xlabel="nonzeros", xlim=(0, longest * 1.03), ylim=(warps_per_block - 0.4, -0.6))
         ax.set_yticks(range(0, warps_per_block, max(1, warps_per_block // 6)))
-        if i:
-            ax.set_yticklabels([])
+        ax.tick_params(labelleft=i == 0)
         block = work.block[0] if len(work) else ""
         ax.set_title(titles[i] if titles else f"block {block}", fontsize=8.5)
-        count_ticks(ax.xaxis, most=4)
-        busy = np.unique(work.warp[work.nz_count > 0]).size
-        tell(ax, f"Block {block}: {busy} of {warps_per_block} warps have nonzeros.")
-        tidy(ax)
-    if axes:
-        axes[0].set_ylabel("warp")
-    return axes
+        draw.count_ticks(ax.xaxis, most=4)
+        draw.finish(ax, f"Block {block}: {busy.size} of {warps_per_block} warps have nonzeros.")
+    if panels:
+        panels[0].set_ylabel("warp")
+    return panels
 
 
 def load_maps(
@@ -111,51 +103,48 @@ def load_maps(
         maps = {maps.name: maps}
     if not maps:
         raise ArgumentError("maps", "no load map", "one or more, by title")
-    shown = dict(_load_map(title, each) for title, each in maps.items())
-    axes = new_panels(axes, (10, 0.4 + 1.8 * len(shown)), len(shown), 1)
-    top = max(float(each.load.max(initial=1)) for each in shown.values())
-    widest = max(each.n_blocks for each in shown.values()) or 1
-    narrowest = min((each.n_blocks for each in shown.values() if each.n_blocks), default=1)
-    own = narrowest * _NARROWEST < widest
+    loads = {}
+    for title, plan in maps.items():
+        if isinstance(plan, LoadMap):
+            loads[title] = plan
+        else:
+            idle = f"{plan.statistics.idle_share:.1%} of warp time idle or waiting"
+            loads[f"{title}: {idle}"] = plan_load_map(plan)
+    panels = draw.new_panels(axes, (10, 0.4 + 1.8 * len(loads)), len(loads), 1)
+    top = max(float(load.load.max(initial=1)) for load in loads.values())
+    blocks = [load.n_blocks for load in loads.values()]
+    widest = max(blocks) or 1
+    separate = min(filter(None, blocks), default=1) * _NARROWEST < widest
     norm = LogNorm(1, max(top, 2))
     colours = colormaps["viridis_r"].with_extremes(bad=IDLE)
-    for ax, (title, each) in zip(axes, shown.items(), strict=True):
-        columns, warps = each.load.shape
+    for ax, (title, load) in zip(panels, loads.items(), strict=True):
+        columns, warps = load.load.shape
         if columns:
-            extent = (-0.5, columns * each.every - 0.5, warps - 0.5, -0.5)
-            cells(ax, np.ma.masked_equal(each.load.T, 0), colours, norm, extent=extent)
-            count_ticks(ax.yaxis, most=4)
+            extent = (-0.5, columns * load.every - 0.5, warps - 0.5, -0.5)
+            draw.cells(ax, np.ma.masked_equal(load.load.T, 0), colours, norm, extent=extent)
+            draw.count_ticks(ax.yaxis, most=4)
         else:
             ax.set_yticks([])
-        ax.set_xlim(-0.5, ((each.n_blocks or 1) if own else widest) - 0.5)
-        if not own and 0 < each.n_blocks < _NAMED * widest:
-            middle: Look = {"ha": "center", "va": "center", "fontsize": 8, "color": GREY}
-            ax.text((each.n_blocks + widest) / 2, (warps - 1) / 2, "no block", **middle)
-        count_ticks(ax.xaxis, most=7)
-        ax.set_ylabel(each.worker.replace(" ", "\n"))
+        ax.set_xlim(-0.5, ((load.n_blocks or 1) if separate else widest) - 0.5)
+        if not separate and 0 < load.n_blocks < _NAMED * widest:
+            middle = (load.n_blocks + widest) / 2
+            draw.centred(ax, middle, (warps - 1) / 2, "no block", "white", 8, color=GREY)
+        draw.count_ticks(ax.xaxis, most=7)
+        ax.set_ylabel(load.worker.replace(" ", "\n"))
         ax.set_title(title, loc="left", fontsize=9.5)
-        tell(ax, f"{title}: the nonzeros of each {each.worker} of {each.n_blocks:,} blocks.")
-        if each.every > 1:
+        tell(ax, f"{title}: the nonzeros of each {load.worker} of {load.n_blocks:,} blocks.")
+        if load.every > 1:
             look: Look = {"ha": "right", "fontsize": 8, "color": GREY, "transform": ax.transAxes}
-            ax.text(1, 1.02, f"one block of {each.every:,} is shown", **look)
-    axes[-1].set_xlabel("block" + " (each picture as wide as its own blocks)" * own)
-    workers = " or ".join(dict.fromkeys(each.worker for each in shown.values()))
+            ax.text(1, 1.02, f"one block of {load.every:,} is shown", **look)
+    panels[-1].set_xlabel("block" + " (load picture as wide as its own blocks)" * separate)
+    workers = " or ".join(dict.fromkeys(load.worker for load in loads.values()))
     label = f"nonzeros of the {workers}\n(grey: idle)"
-    colour_bar(axes, ScalarMappable(norm, colours), label, format=PLAIN)
-    return axes
-
-
-def _load_map(title: str, each: Plan | LoadMap) -> tuple[str, LoadMap]:
-    if isinstance(each, LoadMap):
-        return title, each
-    waiting = f"{each.statistics.idle_share:.1%} of warp time idle or waiting"
-    return f"{title}: {waiting}", plan_load_map(each)
+    draw.colour_bar(panels, ScalarMappable(norm, colours), label, format=PLAIN)
+    return panels
 
 
 def warp_loads(
-    statistics: Plan | Mapping[str, Plan | PartitionSummary],
-    *,
-    axes: Sequence[Axes] | None = None,
+    statistics: Plan | Mapping[str, Plan | PartitionSummary], *, axes: Sequence[Axes] | None = None
 ) -> list[Axes]:
     """Draw how many nonzeros the warps of several strategies get, with the same axes.
 
@@ -180,24 +169,20 @@ def warp_loads(
         statistics = {statistics.name: statistics}
     if not statistics:
         raise ArgumentError("statistics", "no strategy", "one or more, by name")
-    workers = {
-        name: each.strategy.worker if isinstance(each, Plan) else "warp"
-        for name, each in statistics.items()
-    }
-    summaries = {
-        name: each.statistics if isinstance(each, Plan) else each
-        for name, each in statistics.items()
-    }
-    tallies = {name: each.loads for name, each in summaries.items()}
+    summaries, workers = {}, {}
+    for name, plan in statistics.items():
+        summaries[name] = plan.statistics if isinstance(plan, Plan) else plan
+        workers[name] = plan.strategy.worker if isinstance(plan, Plan) else "warp"
+    tallies = {name: summary.loads for name, summary in summaries.items()}
     known = [tally for tally in tallies.values() if tally is not None]
-    largest = max((int(tally.nonzeros.max(initial=1)) for tally in known), default=1)
-    uppers = load_bins(largest)
+    uppers = load_bins(max((int(t.nonzeros.max(initial=1)) for t in known), default=1))
     size = (10, 0.6 + 1.9 * len(summaries))
-    axes = new_panels(axes, size, len(summaries), 1, sharex=True)
+    panels = draw.new_panels(axes, size, len(summaries), 1, sharex=True)
+    _load_axis(panels, uppers)
     colours = strategy_colours(summaries)
-    for ax, (name, tally) in zip(axes, tallies.items(), strict=True):
+    for ax, (name, tally) in zip(panels, tallies.items(), strict=True):
         if tally is None:
-            nothing(ax, "which warp gets what is not known from the degrees alone")
+            draw.nothing(ax, "which warp gets what is not known from the degrees alone")
         else:
             _load_bars(ax, tally, uppers, colours[name])
         if tally is None or tally.warps.size:
@@ -205,33 +190,35 @@ def warp_loads(
         _name_loads(ax, name, summaries[name], tally, workers[name])
         ax.set_ylabel(f"{workers[name]}s")
         tidy(ax)
-    _load_axis(axes, largest)
-    _count_axis(axes, known, uppers)
-    others = dict.fromkeys(workers.values())
-    widths = "" if largest <= SINGLE_BINS else ", two bins to each doubling"
-    axes[-1].set_xlabel(f"nonzeros of a {' or '.join(others)}{widths}")
-    return axes
+    _count_axis(panels, known, uppers)
+    widths = "" if _single(uppers) else ", two bins to each doubling"
+    panels[-1].set_xlabel(f"nonzeros of a {' or '.join(dict.fromkeys(workers.values()))}{widths}")
+    return panels
+
+
+def _single(uppers: np.ndarray) -> bool:
+    """Say whether each number of nonzeros has a bin of its own, and the axis is linear."""
+    return bool(uppers[-1:].sum() <= SINGLE_BINS)
 
 
 def _edges(uppers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the bars of `load_bins` begin and end, on the axis that suits them."""
+    """Return where the bars begin and end: that of idle warps, then those of `load_bins`."""
     lowers = np.append(1, uppers[:-1] + 1)
-    if uppers[-1:].sum() <= SINGLE_BINS:
-        return lowers - 0.42, uppers + 0.42
+    if _single(uppers):
+        return np.append(-1.42, lowers - 0.42), np.append(-0.58, uppers + 0.42)
     # Halfway between neighboring numbers as a logarithmic axis sees it.
-    return np.sqrt(lowers * np.maximum(lowers - 1, 0.5)), np.sqrt(uppers * (uppers + 1.0))
+    left = np.sqrt(lowers * np.maximum(lowers - 1, 0.5))
+    return np.append(0.28, left), np.append(0.45, np.sqrt(uppers * (uppers + 1.0)))
 
 
 def _load_bars(ax: Axes, tally: Loads, uppers: np.ndarray, colour: str) -> None:
-    left, right = _edges(uppers)
-    counts = tally.binned(uppers)
+    start, end = _edges(uppers)
+    counts = np.append(tally.idle or 0, tally.binned(uppers))
+    colours = np.array([_NO_WORK] + [colour] * uppers.size)
     seen = counts > 0
-    look: Look = {"align": "edge", "color": colour, "edgecolor": "white", "linewidth": 0.5}
-    ax.bar(left[seen], counts[seen], (right - left)[seen], **look)
-    if tally.idle:
-        begin, end = _idle_place(uppers)
-        ax.bar(begin, tally.idle, end - begin, align="edge", color=_NO_WORK)
-    if not seen.any():
+    look: Look = {"align": "edge", "edgecolor": "white", "linewidth": 0.5}
+    ax.bar(start[seen], counts[seen], (end - start)[seen], color=colours[seen], **look)
+    if not tally.nonzeros.size:
         return
     largest = int(tally.nonzeros[-1])
     times = f"busiest {largest:,}: {largest / tally.mean:,.1f} times the mean"
@@ -242,15 +229,9 @@ def _load_bars(ax: Axes, tally: Loads, uppers: np.ndarray, colour: str) -> None:
         ax.axvline(tally.mean, ymax=0.62, color="black", lw=1, ls=(0, (4, 2)))
     ax.axvline(largest, color="black", lw=1.4)
     for x, y, text in marks:
-        end = int(uppers[-1])
-        share = x / end if end <= SINGLE_BINS else np.log(x) / np.log(end)
-        shift, side = (-5, "right") if share > 0.5 else (5, "left")
-        place: Look = {"xycoords": ("data", "axes fraction"), "ha": side, "va": "center"}
-        beside(ax, text, (x, y), (shift, 0), fontsize=9, bbox=_PAPER, **place)
-
-
-def _idle_place(uppers: np.ndarray) -> tuple[float, float]:
-    return (-1.42, -0.58) if uppers[-1:].sum() <= SINGLE_BINS else (0.28, 0.45)
+        shift, side = (-5, "right") if draw.fractions(ax, x) > 0.55 else (5, "left")
+        look = {"xycoords": draw.UP, "ha": side, "va": "center"}
+        draw.beside(ax, text, (x, y), (shift, 0), fontsize=9, bbox=_PAPER, **look)
 
 
 def _time_strip(ax: Axes, idle_share: float, colour: str) -> None:
@@ -263,27 +244,24 @@ def _time_strip(ax: Axes, idle_share: float, colour: str) -> None:
         look: Look = {"facecolor": fill, "edgecolor": "none", "label": text, "clip_on": False}
         ax.add_patch(Rectangle((begin, 1.03), width, 0.13, transform=ax.transAxes, **look))
         if width > _LABELLED:
-            look = {"ha": "center", "va": "center", "fontsize": 8, "color": ink(fill)}
-            ax.text(begin + width / 2, 1.093, text, transform=ax.transAxes, **look)
+            draw.centred(ax, begin + width / 2, 1.093, text, fill, 8, transform=ax.transAxes)
 
 
-def _load_axis(axes: Sequence[Axes], largest: int) -> None:
+def _load_axis(axes: Sequence[Axes], uppers: np.ndarray) -> None:
     """Give all panels the same axis of nonzeros, with a place for those that have none."""
-    uppers = load_bins(largest)
-    right = float(_edges(uppers)[1][-1])
-    begin, end = _idle_place(uppers)
-    if largest <= SINGLE_BINS:
+    starts, ends = _edges(uppers)
+    largest, end = int(uppers[-1]), float(ends[-1])
+    if _single(uppers):
         ticks = {1, *range(step := max(1, -(-largest // 12)), largest + 1, step)}
-        scale, limits, idle = "linear", (-2.0, right + 0.5), -1.0
+        scale, limits, idle = "linear", (-2.0, end + 0.5), -1.0
     else:
         step = -(-largest.bit_length() // 14)
-        ticks = {2**k for k in range(0, largest.bit_length() + 1, step) if 2**k <= right}
-        scale, limits, idle = "log", (0.22, right * 1.06), (begin * end) ** 0.5
+        ticks = {2**k for k in range(0, largest.bit_length() + 1, step) if 2**k <= end}
+        scale, limits, idle = "log", (0.22, end * 1.06), float(starts[0] * ends[0]) ** 0.5
     for ax in axes:
         ax.set(xscale=scale, xlim=limits)
-        ax.xaxis.set_major_locator(FixedLocator([idle, *sorted(ticks)]))
+        ax.set_xticks([idle, *sorted(ticks)], ["idle", *(f"{tick:,}" for tick in sorted(ticks))])
         ax.xaxis.set_minor_locator(NullLocator())
-        ax.set_xticklabels(["idle", *(f"{tick:,}" for tick in sorted(ticks))])
         ax.tick_params(axis="x", labelbottom=ax is axes[-1])
 
 
@@ -300,18 +278,14 @@ def _count_axis(axes: Sequence[Axes], tallies: Sequence[Loads], uppers: np.ndarr
             ax.yaxis.set_minor_formatter(NullFormatter())
         else:
             ax.set_ylim(0, high * 1.25)
-            count_ticks(ax.yaxis, most=4)
+            draw.count_ticks(ax.yaxis, most=4)
 
 
 def _name_loads(
-    ax: Axes,
-    name: str,
-    statistics: PartitionSummary,
-    tally: Loads | None,
-    worker: str,
+    ax: Axes, name: str, statistics: PartitionSummary, tally: Loads | None, worker: str
 ) -> None:
     """Say above a panel how much time its strategy loses, and what it launches."""
-    share, pad = statistics.idle_share, 6
+    share, pad, texts = statistics.idle_share, 6, []
     if tally is not None and not tally.warps.size:
         lost = f"no {worker} has a nonzero"
     elif np.isnan(share):
@@ -319,18 +293,14 @@ def _name_loads(
     else:
         digits, pad = 0 if share >= 0.0995 or not share else 1, 21
         lost = f"{share:.{digits}%} of {worker} time is idle or waiting"
-    launched = ""
     if statistics.warps is not None and statistics.blocks is not None:
-        launched = f"{statistics.warps:,} {worker}s in {counted(statistics.blocks, 'block')}"
-        if tally is not None:
-            launched += f", {tally.idle or 0:,} idle"
-    head(ax, f"{name}: {lost}", pad=pad)
-    ax.set_title(launched, loc="right", fontsize=9, color=GREY, pad=pad)
-    said = f"{name}: {lost}" + f"; {launched}" * bool(launched)
+        launched = f"{statistics.warps:,} {worker}s in {draw.counted(statistics.blocks, 'block')}"
+        idle = "" if tally is None else f", {tally.idle or 0:,} idle"
+        texts.append(launched + idle)
+    draw.head(ax, f"{name}: {lost}", pad=pad)
+    ax.set_title("".join(texts), loc="right", fontsize=9, color=GREY, pad=pad)
     if tally is not None and tally.warps.size:
         busiest = int(tally.nonzeros[-1])
-        said += (
-            f"; the busiest {worker} has {busiest:,} nonzeros, "
-            f"{busiest / tally.mean:,.1f} times the mean of those with work"
-        )
-    tell(ax, said + ".")
+        times = f"{busiest / tally.mean:,.1f} times the mean of those with work"
+        texts.append(f"the busiest {worker} has {busiest:,} nonzeros, {times}")
+    tell(ax, "; ".join([f"{name}: {lost}", *texts]) + ".")

@@ -15,9 +15,8 @@ from matplotlib.colors import ListedColormap, Normalize, to_rgb
 from accelviz.analysis.lanes import Places, request_numbers, sector_map, sector_runs
 from accelviz.analysis.traffic import SECTOR_BYTES, requests
 from accelviz.errors import ArgumentError
-from accelviz.plots.drawing import Look, cells, colour_bar, count_ticks, new_panels, rectangles
-from accelviz.plots.labels import beside, counted, wrapped
-from accelviz.plots.style import BLACK, GREY, VERMILLION, WARP_COLOURS, tell, tidy
+from accelviz.plots import draw
+from accelviz.plots.style import BLACK, GREY, VERMILLION, WARP_COLOURS, Look, tell, tidy
 
 #: Requests that are drawn one by one over the width of a page, and touched sectors in a panel.
 MOST_REQUESTS, MOST_SECTORS = 320, 20_000
@@ -29,14 +28,11 @@ MOST_INCHES = 9.0
 _FAINT = 0.25
 _SHARE = ListedColormap(colormaps["Blues"](np.linspace(0.22, 1, 256)))
 #: Around requests that do not load, where an array has several kinds.
-_EDGES = {"load": "none", "store": BLACK, "atomic": VERMILLION}
-_EDGE_NAMES = {"store": "black", "atomic": "red"}
+_EDGES = {"store": (BLACK, "black"), "atomic": (VERMILLION, "red")}
 #: Points of an upright letter that is as wide as a bold one of the headings.
 _BOLD = 12.0
 #: The colour bar takes the room of so many more panels, in proportion.
 _BAR = 1.13
-#: For text above a panel.
-_ABOVE: Look = {"xycoords": "axes fraction", "in_layout": False}
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,24 +43,21 @@ class _Trace:
     runs: pd.DataFrame
     costs: pd.DataFrame
     first: int
-    shown: int
+    count: int
     total: int
 
     @classmethod
     def of(cls, title: str, traced: pd.DataFrame, between: tuple[int, int] | None) -> _Trace:
         number = request_numbers(traced)
         total = int(number.max(initial=-1)) + 1
-        first, stop = between or (0, total)
-        stop = min(stop, total)
-        first = min(first, stop)
+        first, stop = (min(bound, total) for bound in between or (0, total))
         cut = traced[(number >= first) & (number < stop)]
         return cls(title, sector_runs(cut), requests(cut), first, stop - first, total)
 
-    def runs_of(self, array: str) -> pd.DataFrame:
-        return self.runs[(self.runs["array"] == array).to_numpy(bool)]
-
-    def costs_of(self, array: str) -> pd.DataFrame:
-        return self.costs[(self.costs["array"] == array).to_numpy(bool)]
+    def of_array(self, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the runs and the costs of one array."""
+        runs, costs = (t[(t["array"] == name).to_numpy(bool)] for t in (self.runs, self.costs))
+        return runs, costs
 
 
 def access_map(
@@ -111,50 +104,53 @@ def access_map(
     if between is not None and not 0 <= between[0] < between[1]:
         expected = "two ascending numbers, the first 0 or more"
         raise ArgumentError("between", f"got {between}", expected)
-    cut = []
-    for title, traced in traces.items():
-        chosen = traced if warps is None else traced[traced["warp"].isin(list(warps))]
-        cut.append(_Trace.of(title, chosen, between))
+    cut = [
+        _Trace.of(
+            title, table if warps is None else table[table["warp"].isin(list(warps))], between
+        )
+        for title, table in traces.items()
+    ]
     names = _arrays(traces, cut, arrays) or [""]
-    places = {}
-    for name in names:
-        touched = [each.runs_of(name)["sector"].to_numpy(np.int64) for each in cut]
-        places[name] = Places.of(np.concatenate(touched))
+    places = {
+        name: Places.of(
+            np.concatenate([part.of_array(name)[0]["sector"].to_numpy(np.int64) for part in cut])
+        )
+        for name in names
+    }
     single = all(
-        each.shown * len(cut) <= MOST_REQUESTS and len(each.runs) <= MOST_SECTORS for each in cut
+        part.count * len(cut) <= MOST_REQUESTS and len(part.runs) <= MOST_SECTORS for part in cut
     )
-    width = max(each.shown for each in cut) if single else None
+    width = max(part.count for part in cut) if single else None
     heights = [float(np.clip(1.2 * np.log2(places[name].n + 1), 1.6, 12)) for name in names]
     room = 1.3 + 0.4 * len(heights)
     size = (10, room + min(0.2 * sum(heights), max(MOST_INCHES - room, 0.35 * len(heights))))
-    axes = new_panels(axes, size, len(names), len(cut), height_ratios=heights)
-    panels = np.reshape(np.array(axes, dtype=object), (len(names), len(cut)))
-    for line, name in zip(panels, names, strict=True):
-        for ax, each in zip(line, cut, strict=True):
-            _panel(ax, each, name, places[name], width, len(cut))
+    panels = draw.new_panels(axes, size, len(names), len(cut), height_ratios=heights)
+    for i, name in enumerate(names):
+        line = panels[i * len(cut) : (i + 1) * len(cut)]
+        for ax, part in zip(line, cut, strict=True):
+            _panel(ax, part, name, places[name], width, len(cut))
             ax.tick_params(labelbottom=name == names[-1], labelleft=ax is line[0])
-        shared = any(_is_shared(each.costs_of(name)) for each in cut)
+        shared = any(_is_shared(part.of_array(name)[1]) for part in cut)
         line[0].set_ylabel("32 bytes" if shared else "sector", fontsize=8.5)
-    for ax, each in zip(panels[0], cut, strict=True):
-        _head(ax, each, names, len(cut))
-    for ax, each in zip(panels[-1], cut, strict=True):
+    for ax, part in zip(panels, cut, strict=False):
+        _head(ax, part, names, len(cut))
+    for ax, part in zip(panels[-len(cut) :], cut, strict=True):
         label = "time: requests, in order"
-        if each.shown < each.total:
-            last = each.first + each.shown - 1
-            label += f"\n{each.first:,} to {last:,} of {each.total:,} are shown"
-        per_cell = max(1, -(-each.shown // (COLUMNS // len(cut))))
-        note = f"{counted(per_cell, 'request')} to a cell"
-        if len({other.shown for other in cut}) > 1:
+        if part.count < part.total:
+            last = part.first + part.count - 1
+            label += f"\n{part.first:,} to {last:,} of {part.total:,} are shown"
+        per_cell = max(1, -(-part.count // (COLUMNS // len(cut))))
+        note = f"{draw.counted(per_cell, 'request')} to a cell"
+        if len({other.count for other in cut}) > 1:
             note += " (each panel as wide as its own requests)"
-        note = wrapped(note, len(cut), 9.5)
         if single:
-            note = wrapped("faint: moved, full: asked for; colours: warps", len(cut), 9.5)
-        ax.set_xlabel(f"{label}\n{note}", fontsize=9.5)
+            note = "faint: moved, full: asked for; colours: warps"
+        ax.set_xlabel(f"{label}\n{draw.wrapped(note, len(cut), 9.5)}", fontsize=9.5)
     if not single:
         shares = ScalarMappable(Normalize(0, 1), _SHARE)
-        bar = colour_bar(axes, shares, "share of the moved bytes that is asked for", aspect=30)
-        bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    return axes
+        label = "share of the moved bytes that is asked for"
+        draw.colour_bar(panels, shares, label, aspect=30, format=lambda value, _: f"{value:.0%}")
+    return panels
 
 
 def _arrays(
@@ -162,7 +158,7 @@ def _arrays(
 ) -> list[str]:
     """Return the arrays to draw: those wanted, or all in the order in which they are touched."""
     if wanted is None:
-        runs = pd.concat([each.runs[["array", "request"]].astype({"array": str}) for each in cut])
+        runs = pd.concat([part.runs[["array", "request"]].astype({"array": str}) for part in cut])
         return list(runs.groupby("array")["request"].min().sort_values(kind="stable").index)
     known = {str(name) for traced in traces.values() for name in traced["array"].unique()}
     for name in wanted:
@@ -172,81 +168,83 @@ def _arrays(
 
 
 def _panel(
-    ax: Axes, each: _Trace, name: str, places: Places, width: int | None, panels: int
+    ax: Axes, part: _Trace, name: str, places: Places, width: int | None, panels: int
 ) -> None:
     """Draw the requests of one array, one by one if there is a width that all panels share."""
-    runs, costs = each.runs_of(name), each.costs_of(name)
+    runs, costs = part.of_array(name)
     shared = _is_shared(costs)
-    left, top = each.first - 0.5, max(places.n, 1)
-    ax.set(xlim=(left, left + max(width or each.shown, 1)), ylim=(0, top))
-    count_ticks(ax.xaxis, most=6 if panels < 3 else 3)
-    count_ticks(ax.yaxis, most=4)
+    left, top = part.first - 0.5, max(places.n, 1)
+    draw.count_ticks(ax.xaxis, most=6 if panels < 3 else 3)
+    draw.count_ticks(ax.yaxis, most=4)
     tidy(ax)
-    if not len(runs):
-        said = f"{name}: not touched" if name else "nothing is touched"
-        ax.set_title(said, loc="left", fontsize=9.5, color=GREY)
-        return
     notes = []
-    if places.gathered:
-        what = "pieces of 32 bytes" if shared else "sectors"
-        notes.append(f"only the {places.touched.size:,} of {places.spanned:,} {what} touched")
-    if width is not None:
-        edges = _sectors(ax, runs, places, each, shared=shared)
-        notes += [edges] if edges else []
+    if not len(runs):
+        title = f"{name}: not touched" if name else "nothing is touched"
+        ax.set_title(title, loc="left", fontsize=9.5, color=GREY)
     else:
-        found = sector_map(runs, places, each.shown, lines=LINES, columns=COLUMNS // panels)
-        # What is not moved in sectors is all asked for.
-        share = np.where(np.isnan(found.share), np.nan, 1.0) if shared else found.share
-        right = left + share.shape[1] * found.requests_per_column
-        extent = (left, right, 0, share.shape[0] * found.places_per_line)
-        cells(ax, share, _SHARE, Normalize(0, 1), origin="lower", extent=extent)
-        ax.set(xlim=(left, left + max(each.shown, 1)), ylim=(0, top))
-        if found.places_per_line > 1:
-            notes.append(f"{found.places_per_line:,} sectors to a cell")
-    said = _cost(name, runs, costs)
-    across = panels * (_BAR if width is None else 1.0)
-    below = wrapped("; ".join(notes), across, 8)
-    pad = 5 + 11 * (1 + below.count("\n")) * bool(notes)
-    ax.set_title(wrapped(said, across, 9.5), loc="left", fontsize=9.5, pad=pad)
-    beside(ax, below, (0, 1), (0, 4), **_ABOVE, fontsize=8, color=GREY)
-    tell(ax, f"{each.title}, {said}.")
+        if places.gathered:
+            unit = "pieces of 32 bytes" if shared else "sectors"
+            notes.append(f"only the {places.touched.size:,} of {places.spanned:,} {unit} touched")
+        if width is not None:
+            notes += _sectors(ax, runs, places, part, shared=shared)
+        else:
+            counts = sector_map(runs, places, part.count, lines=LINES, columns=COLUMNS // panels)
+            # What is not moved in sectors is all asked for.
+            share = np.where(np.isnan(counts.share), np.nan, 1.0) if shared else counts.share
+            lines, columns = share.shape
+            end = left + columns * counts.requests_per_column
+            extent = (left, end, 0, lines * counts.places_per_line)
+            draw.cells(ax, share, _SHARE, Normalize(0, 1), origin="lower", extent=extent)
+            if counts.places_per_line > 1:
+                notes.append(f"{counts.places_per_line:,} sectors to a cell")
+        text = _cost(name, runs, costs)
+        across = panels * (_BAR if width is None else 1.0)
+        below = draw.wrapped("; ".join(notes), across, 8)
+        pad = 5 + 11 * (1 + below.count("\n")) * bool(notes)
+        ax.set_title(draw.wrapped(text, across, 9.5), loc="left", fontsize=9.5, pad=pad)
+        draw.above(ax, below, 4, 8)
+        tell(ax, f"{part.title}, {text}.")
+    ax.set(xlim=(left, left + max(width or part.count, 1)), ylim=(0, top))
 
 
-def _sectors(ax: Axes, runs: pd.DataFrame, places: Places, each: _Trace, *, shared: bool) -> str:
+def _sectors(
+    ax: Axes, runs: pd.DataFrame, places: Places, part: _Trace, *, shared: bool
+) -> list[str]:
     """Draw the sectors that requests move, faint, and the bytes asked for; explain the edges."""
-    gap = 0.08 if each.shown <= MOST_REQUESTS // 2 else 0.0
-    left = runs["request"].to_numpy() + each.first - 0.5 + gap
-    right = left + 1 - 2 * gap
+    gap = 0.08 if part.count <= MOST_REQUESTS // 2 else 0.0
+    left = runs["request"].to_numpy() + part.first - 0.5 + gap
+    end = left + 1 - 2 * gap
     bottom = places.find(runs["sector"].to_numpy(np.int64)).astype(float)
     palette = np.array([to_rgb(colour) for colour in WARP_COLOURS])
     colours = palette[runs["warp"].to_numpy() % len(palette)]
     begins = runs["begins"].to_numpy()
     if not shared:
-        faint = (side[begins] for side in (left, right, bottom, bottom + 1))
+        faint = (side[begins] for side in (left, end, bottom, bottom + 1))
         fill = 1 - (1 - colours[begins]) * _FAINT
         # An edge of its own colour keeps a sector in sight that is lower than a pixel.
-        rectangles(ax, *faint, facecolors=fill, edgecolors="face", linewidths=0.4)
+        draw.rectangles(ax, *faint, facecolors=fill, edgecolors="face", linewidths=0.4)
     kinds = runs["kind"].astype(str).to_numpy()
     several = len(set(kinds)) > 1
     low = bottom + runs["first"].to_numpy() / SECTOR_BYTES
     high = bottom + (runs["last"].to_numpy() + 1) / SECTOR_BYTES
     for kind in sorted(set(kinds)):
         chosen = kinds == kind
-        full = (side[chosen] for side in (left, right, low, high))
-        edge: Look = {"ec": _EDGES[kind] if several else "none", "linewidths": 0.8 * several}
+        full = (side[chosen] for side in (left, end, low, high))
+        colour = _EDGES[kind][0] if several and kind in _EDGES else "none"
+        edge: Look = {"ec": colour, "linewidths": 0.8 * several}
         # If edges snapped to pixels, an eighth of a sector would be none here and one there.
-        rectangles(ax, *full, facecolors=colours[chosen], **edge, snap=False)
-    edged = [f"{kind}s {colour}" for kind, colour in _EDGE_NAMES.items() if kind in kinds]
-    return "with edge: " + ", ".join(edged) if several else ""
+        draw.rectangles(ax, *full, facecolors=colours[chosen], **edge, snap=False)
+    edged = [f"{kind}s {colour}" for kind, (_, colour) in _EDGES.items() if kind in kinds]
+    return ["with edge: " + ", ".join(edged)] if several else []
 
 
 def _is_shared(costs: pd.DataFrame) -> bool:
     return bool((costs["space"] == "shared").any())
 
 
-def _mean(mean: float, what: str, plural: str) -> str:
+def _mean(mean: float, noun: str, plural: str) -> str:
     number = f"{mean:.3g}"
-    return f"{number} {what}{plural * (number != '1')}"
+    return f"{number} {noun}{plural * (number != '1')}"
 
 
 def _asked(runs: pd.DataFrame, sectors: int) -> str:
@@ -258,37 +256,33 @@ def _asked(runs: pd.DataFrame, sectors: int) -> str:
 def _cost(name: str, runs: pd.DataFrame, costs: pd.DataFrame) -> str:
     """Say how often an array is touched, and what it costs."""
     kinds = costs["kind"].astype(str).value_counts(sort=False)
-    made = ", ".join(counted(number, kind) for kind, number in kinds[kinds > 0].items())
+    touched = ", ".join(draw.counted(number, kind) for kind, number in kinds.items() if number)
     if _is_shared(costs):
-        passes = costs["wavefronts"].mean()
-        return f"{name} (shared memory): {made}, {_mean(passes, 'pass', 'es')} each"
+        passes = _mean(costs["wavefronts"].mean(), "pass", "es")
+        return f"{name} (shared memory): {touched}, {passes} each"
     sectors = costs["sectors"].sum()
-    return (
-        f"{name}: {made}, {_mean(sectors / len(costs), 'sector', 's')} each, "
-        f"{_asked(runs, sectors)} of it asked for"
-    )
+    mean = _mean(sectors / len(costs), "sector", "s")
+    return f"{name}: {touched}, {mean} each, {_asked(runs, sectors)} of it asked for"
 
 
-def _head(ax: Axes, each: _Trace, names: Sequence[str], panels: int) -> None:
+def _head(ax: Axes, part: _Trace, names: Sequence[str], panels: int) -> None:
     """Say above all panels of a trace what its requests of global memory cost."""
-    chosen = each.costs["array"].isin(names) & (each.costs["space"] == "global")
-    runs = pd.concat([each.runs_of(name) for name in names]) if names else each.runs
-    costs = each.costs[chosen.to_numpy(bool)]
-    text = each.title
+    costs = part.costs[part.costs["array"].isin(names) & (part.costs["space"] == "global")]
+    text = part.title
     if len(costs):
-        arrays = set(costs["array"])
-        moved = runs[runs["array"].isin(arrays).to_numpy(bool)]
+        moved = part.runs[part.runs["array"].isin(set(costs["array"]))]
         sectors = int(costs["sectors"].sum())
+        mean = _mean(sectors / len(costs), "sector", "s")
         text += (
             f":\n{_asked(moved, sectors)} of the bytes it moves are asked for,\n"
-            f"{counted(len(costs), 'request')}, {_mean(sectors / len(costs), 'sector', 's')} each"
+            f"{draw.counted(len(costs), 'request')}, {mean} each"
         )
     lines = ax.get_title(loc="left").count("\n") + 1
     notes = "".join(note.get_text() for note in ax.texts)
-    above = 8 + 13 * lines + 11 * (1 + notes.count("\n")) * bool(notes)
-    shown = "\n".join(wrapped(line, panels * _BAR, _BOLD) for line in text.split("\n"))
-    beside(ax, shown, (0, 1), (0, above), **_ABOVE, fontsize=10.5, fontweight="bold")
+    up = 8 + 13 * lines + 11 * (1 + notes.count("\n")) * bool(notes)
+    heading = "\n".join(draw.wrapped(line, panels * _BAR, _BOLD) for line in text.split("\n"))
+    draw.above(ax, heading, up, 10.5, fontweight="bold", color="black")
     # The layout would make a panel narrower for text that is wider; it is told the height only.
-    room = "\n".join("." for _ in shown.split("\n"))
-    beside(ax, room, (0, 1), (0, above), xycoords="axes fraction", alpha=0, fontsize=10.5)
+    room = "\n".join("." for _ in heading.split("\n"))
+    draw.above(ax, room, up, 10.5, alpha=0, in_layout=True)
     tell(ax, text.replace("\n", " ") + ".")

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 
 from accelviz.errors import ArgumentError
 from accelviz.partition.metadata import WORD_BITS, Field, MetadataRecord
-from accelviz.plots.drawing import Look, new_axes, nothing, rectangles
-from accelviz.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, ink, paler, tell
+from accelviz.plots import draw
+from accelviz.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, Look, paler, tell
 
 #: Fields of a line in turn, the last two being those of Accel-GCN's info. A 0 is paler than a 1.
 _FIELD_COLOURS = (BLUE, GREEN, PURPLE, ORANGE, BLUE)
@@ -50,16 +50,13 @@ def metadata_layout(lines: Sequence[MetadataRecord], *, ax: Axes | None = None) 
         raise ArgumentError("lines", f"{len(lines)} lines of metadata", f"at most {MOST_LINES}")
     meanings = [textwrap.wrap(line.meaning, _LETTERS) for line in lines]
     word = _NAMES + _BITS + _DIGITS
-    heights = [
-        _TEXT * (1 + len(meaning)) + word * len(line.words)
-        for line, meaning in zip(lines, meanings, strict=True)
-    ]
-    total = sum(heights) + _BETWEEN * max(0, len(lines) - 1)
-    ax = new_axes(ax, figsize=(9.5, max(1.2, total * _INCHES + 0.3)))
+    total = sum(_BETWEEN + _TEXT + word * len(line.words) for line in lines)
+    total += _TEXT * sum(map(len, meanings)) - _BETWEEN * bool(lines)
+    ax = draw.new_axes(ax, figsize=(9.5, max(1.2, total * _INCHES + 0.3)))
     ax.set_axis_off()
-    ax.set(xlim=(-_LEFT, _place(WORD_BITS) + _RIGHT), ylim=(max(total, 1), 0))
+    ax.set(xlim=(-_LEFT, _left_edge(WORD_BITS) + _RIGHT), ylim=(max(total, 1), 0))
     if not lines:
-        nothing(ax, "no metadata")
+        draw.nothing(ax, "no metadata")
     y = 0.0
     for line, meaning in zip(lines, meanings, strict=True):
         size = f"{len(line.words) * WORD_BITS} bits"
@@ -76,13 +73,13 @@ def metadata_layout(lines: Sequence[MetadataRecord], *, ax: Axes | None = None) 
             colour += len(fields)
             y += word
         y += _BETWEEN
-        digits = " ".join(_hexadecimal(bits) for bits in line.words)
-        said = f"{line.title.capitalize()} in {size}, {digits}. {line.meaning}"
-        tell(ax, said.rstrip(". ") + ".")
+        digits = " ".join(map(_hexadecimal, line.words))
+        alt = f"{line.title.capitalize()} in {size}, {digits}. {line.meaning}"
+        tell(ax, alt.rstrip(". ") + ".")
     return ax
 
 
-def _place(bit: int) -> float:
+def _left_edge(bit: int) -> float:
     """Return where a bit begins, counted from the left."""
     return bit + bit // _DIGIT * _DIGIT_GAP
 
@@ -100,29 +97,28 @@ def _word(ax: Axes, top: float, name: str, word: int, fields: Sequence[Field], c
     code: Look = {"va": "center", "family": "monospace"}
     ax.text(-_LEFT, middle, name, fontsize=9, **code)
     value = _hexadecimal(word) + ("" if fields else f" = {word:,}")
-    ax.text(_place(WORD_BITS) + 0.2, middle, value, fontsize=9.5, **code)
-    bits = [word >> (WORD_BITS - 1 - i) & 1 for i in range(WORD_BITS)]
-    colours = [GREY] * WORD_BITS
-    first = 0
+    ax.text(_left_edge(WORD_BITS) + 0.2, middle, value, fontsize=9.5, **code)
+    colours: list[str] = [] if fields else [GREY] * WORD_BITS
     for i, field in enumerate(fields):
-        own = _FIELD_COLOURS[(colour + i) % len(_FIELD_COLOURS)]
-        colours[first : first + field.bits] = [own] * field.bits
-        last = first + field.bits - 1
-        low, high = _place(first) + 0.06, _place(last) + 0.94
-        ax.plot([low, low, high, high], [top - 0.1, *[top - 0.28] * 2, top - 0.1], color=own)
-        for x, number, side in ((low, first, "left"), (high, last, "right")):
-            small: Look = {"ha": side, "va": "bottom", "fontsize": 7, "color": GREY}
-            ax.text(x, top - 0.36, str(WORD_BITS - 1 - number), **small)
+        own_colour = _FIELD_COLOURS[(colour + i) % len(_FIELD_COLOURS)]
+        first, last = len(colours), len(colours) + field.bits - 1
+        colours += [own_colour] * field.bits
+        low, high = _left_edge(first) + 0.06, _left_edge(last) + 0.94
+        ax.plot([low, low, high, high], top - np.array([0.1, 0.28, 0.28, 0.1]), color=own_colour)
+        small: Look = {"va": "bottom", "fontsize": 7, "color": GREY}
+        ax.text(low, top - 0.36, str(WORD_BITS - 1 - first), ha="left", **small)
+        ax.text(high, top - 0.36, str(WORD_BITS - 1 - last), ha="right", **small)
         text = f"{field.name} = {field.value:,}"
         ax.text((low + high) / 2, top - 0.34, text, ha="center", va="bottom", fontsize=9.5)
-        first += field.bits
-    faces = [paler(own, 1 if bit else 1 - _PALE) for own, bit in zip(colours, bits, strict=True)]
-    left = np.array([_place(i) for i in range(WORD_BITS)])
-    cells: Look = {"facecolors": faces, "edgecolors": "white", "linewidths": 0.8}
-    rectangles(ax, left, left + 1, top, below, **cells)
+    bits, digits = f"{word:0{WORD_BITS}b}", _hexadecimal(word)[2:]
+    faces = [
+        paler(tint, 1 if bit == "1" else 1 - _PALE) for tint, bit in zip(colours, bits, strict=True)
+    ]
+    left = np.array([_left_edge(i) for i in range(WORD_BITS)])
+    edge: Look = {"edgecolors": "white", "linewidths": 0.8}
+    draw.rectangles(ax, left, left + 1, top, below, facecolors=faces, **edge)
     for x, bit, face in zip(left, bits, faces, strict=True):
-        ax.text(x + 0.5, middle, str(bit), ha="center", va="center", fontsize=8.5, color=ink(face))
-    for i in range(0, WORD_BITS, _DIGIT):
-        digit = word >> (WORD_BITS - _DIGIT - i) & (1 << _DIGIT) - 1
-        under: Look = code | {"ha": "center", "va": "top", "fontsize": 8, "color": GREY}
-        ax.text(_place(i) + _DIGIT / 2, below + 0.1, f"{digit:X}", **under)
+        draw.centred(ax, x + 0.5, middle, bit, face, 8.5)
+    under: Look = code | {"ha": "center", "va": "top", "fontsize": 8, "color": GREY}
+    for x, digit in zip(left[::_DIGIT], digits, strict=True):
+        ax.text(x + _DIGIT / 2, below + 0.1, digit, **under)

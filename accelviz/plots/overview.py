@@ -10,8 +10,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from accelviz.analysis.balance import LoadMap
 from accelviz.ordering import DegreeHistogram
+from accelviz.plots import draw
 from accelviz.plots.degrees import degree_histogram
-from accelviz.plots.labels import beside
 from accelviz.plots.loads import block_close_ups, load_maps
 from accelviz.plots.style import GREY, PLAIN, strategy_colours, tidy
 from accelviz.workload import Workload
@@ -77,14 +77,13 @@ def overview(
     engine = ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.06)
     figure = Figure(figsize=(12, 11.4), layout=engine, dpi=130)
     figure.suptitle(title, fontsize=14, fontweight="bold")
-    parts = figure.subfigures(3, 1, height_ratios=[1, 1.05, 0.7], squeeze=False)[:, 0]
-    upper, lower, last = parts
-    left, right = upper.subfigures(1, 2, width_ratios=[1, 1.7], squeeze=False)[0]
-
+    upper, lower, last = figure.subfigures(3, 1, height_ratios=[1, 1.05, 0.7], squeeze=False)[:, 0]
+    left, middle = upper.subfigures(1, 2, width_ratios=[1, 1.7], squeeze=False)[0]
     panel_titles = {
         left: f"Degrees: {degrees_title}",
-        right: "A block takes rows of equal degree; warps of one long row are alike, spare ones "
-        "idle.\nAbove, its int4: (degree, first place, first nonzero, nonzeros a warp | rows)",
+        middle: "A block takes rows of equal degree; warps of one long row are alike, spare ones "
+        "idle.\nColours part rows. Its int4: (degree, first place, first nonzero, nonzeros a warp | "
+        "rows)",
         lower: "The work of every warp, and how much warp time is spent waiting for the busiest",
         last: f"Waiting is not time: {timed_on}",
     }
@@ -93,7 +92,7 @@ def overview(
         panel.suptitle(f"{number}  {indented}", x=0.01, ha="left", fontsize=11)
     degree_histogram(degrees.degrees, degrees.rows, bounds=degree_bounds, ax=left.subplots())
     if blocks:
-        axes = list(right.subplots(1, len(blocks), squeeze=False)[0])
+        axes = list(middle.subplots(1, len(blocks), squeeze=False)[0])
         works, titles = list(blocks.values()), list(blocks)
         block_close_ups(works, warps_per_block=warps_per_block, titles=titles, axes=axes)
     load_maps(loads, axes=list(lower.subplots(len(loads), 1, squeeze=False)[:, 0]))
@@ -104,23 +103,27 @@ def overview(
 def _waiting_and_time(panel: SubFigure, schemes: Sequence[Scheme]) -> None:
     """Draw a line for each scheme: its idle share on the left, its time on the right."""
     waiting, taking = panel.subplots(1, 2, sharey=True)
-    colours = strategy_colours(dict.fromkeys(each.strategy for each in schemes))
-    for line, each in enumerate(schemes):
-        colour = colours[each.strategy]
-        if each.idle_share is None:
-            beside(waiting, "not known", (0, line), (3, 0), va="center", fontsize=8, color=GREY)
+    colours = strategy_colours(scheme.strategy for scheme in schemes)
+    for line, scheme in enumerate(schemes):
+        colour = colours[scheme.strategy]
+        if scheme.idle_share is None:
+            draw.beside(
+                waiting, "not known", (0, line), (3, 0), va="center", fontsize=8, color=GREY
+            )
         else:
-            waiting.barh(line, 100 * each.idle_share, height=0.6, color=colour)
-            text = f"{each.idle_share:.0%}"
-            beside(waiting, text, (100 * each.idle_share, line), (3, 0), va="center", fontsize=9)
-        if each.microseconds is not None:
-            taking.plot(each.microseconds, line, "o", color=colour, markersize=8)
-            text = f"{each.microseconds:,.1f} µs"
-            beside(taking, text, (each.microseconds, line), (7, 0), va="center", fontsize=9)
+            waiting.barh(line, 100 * scheme.idle_share, height=0.6, color=colour)
+            text = f"{scheme.idle_share:.0%}"
+            draw.beside(
+                waiting, text, (100 * scheme.idle_share, line), (3, 0), va="center", fontsize=9
+            )
+        if scheme.microseconds is not None:
+            taking.plot(scheme.microseconds, line, "o", color=colour, markersize=8)
+            text = f"{scheme.microseconds:,.1f} µs"
+            draw.beside(taking, text, (scheme.microseconds, line), (7, 0), va="center", fontsize=9)
     waiting.set(xlabel="warp time spent waiting, %", xlim=(0, 112))
-    waiting.set_yticks(range(len(schemes)), [each.name for each in schemes])
+    waiting.set_yticks(range(len(schemes)), [scheme.name for scheme in schemes])
     waiting.set_ylim(len(schemes) - 0.4, -0.6)
-    if any(each.microseconds is not None for each in schemes):
+    if any(scheme.microseconds is not None for scheme in schemes):
         taking.set_xscale("log")
         taking.set_xmargin(0.2)
         taking.xaxis.set_major_formatter(PLAIN)

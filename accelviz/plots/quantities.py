@@ -41,7 +41,6 @@ _PARAMETERS = {
     "block_size": "threads in a block",
     "items_per_thread": "rows and nonzeros of a thread",
 }
-_BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def statistic_name(statistic: str) -> str:
@@ -60,9 +59,9 @@ def statistic_kind(statistic: str) -> str:
 
 
 def parameter_label(parameter: str) -> str:
-    """Return what an axis says of a parameter: its name, and what it is if that is known."""
-    what = _PARAMETERS.get(parameter)
-    return f"{parameter} ({what})" if what else parameter
+    """Return what an axis says of a parameter: its name, and its meaning if that is known."""
+    meaning = _PARAMETERS.get(parameter)
+    return f"{parameter} ({meaning})" if meaning else parameter
 
 
 def writer(statistic: str) -> Callable[[float], str]:
@@ -89,55 +88,48 @@ def percent_text(share: float) -> str:
 
 def count_text(value: float) -> str:
     """Write a count: "12,345", "1.23 M"."""
-    for size, letter in ((1e9, "G"), (1e6, "M")):
-        if value >= size:
-            return f"{_three_digits(value / size)} {letter}"
-    return f"{value:,.0f}"
+    return _in_units(value, ((1e9, " G"), (1e6, " M"))) or f"{value:,.0f}"
 
 
 def bytes_text(value: float) -> str:
     """Write a number of bytes: "512 B", "1.5 KiB"."""
-    for size, unit in _BYTES:
+    units = ((1 << 30, " GiB"), (1 << 20, " MiB"), (1 << 10, " KiB"))
+    return _in_units(value, units) or f"{value:.0f} B"
+
+
+def _in_units(value: float, units: tuple[tuple[float, str], ...]) -> str:
+    """Write a value in three digits of the largest unit that is not above it, if there is one."""
+    for size, unit in units:
         if value >= size:
-            return f"{_three_digits(value / size)} {unit}"
-    return f"{value:.0f} B"
+            number = value / size
+            return (f"{number:,.0f}" if number >= 100 else f"{number:.3g}") + unit
+    return ""
 
 
 def mark_axis(axis: Axis, statistic: str, low: float, high: float, *, log: bool) -> None:
     """Choose ticks for a statistic's values from `low` to `high`, and how they are written."""
     kind = statistic_kind(statistic)
-    if log:
-        locator: ticker.Locator = ticker.LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,))
-        if kind == "bytes":
-            powers = np.arange(np.floor(np.log2(low)), np.ceil(np.log2(high)) + 1)
-            locator = ticker.FixedLocator((2.0 ** powers[:: -(-len(powers) // 8)]).tolist())
+    locator: ticker.Locator = ticker.MaxNLocator(
+        7, integer=kind == "count", steps=[1, 2, 2.5, 5, 10]
+    )
+    if kind == "bytes" and log:
+        powers = np.arange(np.floor(np.log2(low)), np.ceil(np.log2(high)) + 1)
+        locator = ticker.FixedLocator((2.0 ** powers[:: -(-len(powers) // 8)]).tolist())
     elif kind == "bytes":
-        unit = next((unit for unit, _ in _BYTES if high >= unit), 1)
-        steps = [base * 10**power for power in range(-2, 3) for base in (1, 2, 5)]
-        locator = ticker.MultipleLocator(
-            unit * next(s for s in [*steps, 1e9] if high / unit / s <= 7)
-        )
-    else:
-        locator = ticker.MaxNLocator(7, integer=kind == "count", steps=[1, 2, 2.5, 5, 10])
-    texts: dict[str, Callable[[float], str]] = {
-        "share": lambda value: f"{100 * value:.4g} %",
-        "ratio": lambda value: f"{value:g}",
-        "number": lambda value: f"{value:,.5g}",
-    }
-    write = texts.get(kind, writer(statistic))
+        locator = ticker.MultipleLocator(2.0 ** np.ceil(np.log2(max(high, 1) / 7)))
+    elif log:
+        locator = ticker.LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,))
+    texts = {"share": "{:.4g} %", "ratio": "{:g}", "number": "{:,.5g}"}
+    text, scale, write = texts.get(kind), 100 if kind == "share" else 1, writer(statistic)
     axis.set_major_locator(locator)
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: write(value)))
+    axis.set_major_formatter(lambda value, _: text.format(scale * value) if text else write(value))
     axis.set_minor_formatter(ticker.NullFormatter())
-
-
-def _three_digits(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 _WRITERS: dict[str, Callable[[float], str]] = {
     "share": share_text,
     "count": count_text,
     "bytes": bytes_text,
-    "ratio": lambda value: f"{value:.2f}",
+    "ratio": "{:.2f}".format,
     "number": lambda value: f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}",
 }

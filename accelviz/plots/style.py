@@ -14,8 +14,13 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter
 
+#: Options of a drawing function by name.
+Look = dict[str, Any]
+#: Keeps a text readable on lines and colours.
+HALO = [withStroke(linewidth=3, foreground="white")]
 #: Okabe and Ito's palette, distinguishable with any kind of colour vision.
 BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY, YELLOW, BLACK = (
     *("#0072B2", "#E69F00", "#009E73", "#D55E00"),
@@ -76,18 +81,18 @@ def strategy_colours(names: Iterable[str]) -> dict[str, str]:
         colour only if there are more names than colours.
     """
     names = list(dict.fromkeys(names))
-    found: dict[str, str] = {}
+    colours: dict[str, str] = {}
     for name in names:
-        own = re.sub(r"[^a-z0-9]+", "_", name.lower())
+        slug = re.sub(r"[^a-z0-9]+", "_", name.lower())
         for strategy, colour in _STRATEGIES.items():
-            if f"{own}_".startswith(f"{strategy}_") and colour not in found.values():
-                found[name] = colour
+            if f"{slug}_".startswith(f"{strategy}_") and colour not in colours.values():
+                colours[name] = colour
     for name in names:
         turn = zlib.crc32(name.encode()) % len(_SPARE)
         order = (*_SPARE[turn:], *_SPARE[:turn], *_STRATEGIES.values())
-        free = [colour for colour in order if colour not in found.values()]
-        found.setdefault(name, free[0] if free else order[len(found) % len(order)])
-    return {name: found[name] for name in names}
+        free = [colour for colour in order if colour not in colours.values()]
+        colours.setdefault(name, free[0] if free else order[len(colours) % len(order)])
+    return {name: colours[name] for name in names}
 
 
 def paler(colour: str, share: float) -> tuple[float, float, float]:
@@ -103,15 +108,14 @@ def ink(colour: Any) -> str:
 
 
 def tidy(ax: Axes) -> Axes:
-    """Take away the lines that say nothing."""
+    """Remove the upper and the right edge, and return `ax`."""
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
 def new_figure(**figure_options: Any) -> Page:
     """Return a new figure that pyplot knows, so that a notebook shows it without being asked."""
-    page = plt.figure(FigureClass=Page, alt="", layout="constrained", **figure_options)
-    return cast(Page, page)
+    return cast(Page, plt.figure(FigureClass=Page, alt="", layout="constrained", **figure_options))
 
 
 def tell(ax: Axes, sentence: str) -> None:

@@ -12,26 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.ticker import MaxNLocator
 
-from accelviz.analysis.schedule import (
-    NANOSECONDS,
-    NONZEROS,
-    TimelineSummary,
-    occupancy,
-    sm_finishes,
-    timeline_summary,
-)
+from accelviz.analysis import schedule
+from accelviz.analysis.schedule import NANOSECONDS, NONZEROS, TimelineSummary, timeline_summary
 from accelviz.errors import ArgumentError
-from accelviz.plots.drawing import (
-    Look,
-    cells,
-    colour_bar,
-    new_axes,
-    new_panels,
-    nothing,
-    rectangles,
-)
-from accelviz.plots.labels import head
-from accelviz.plots.style import IDLE, VERMILLION, Page, strategy_colours, tell, tidy
+from accelviz.plots import draw
+from accelviz.plots.style import IDLE, VERMILLION, Look, Page, strategy_colours
 
 #: Most bars, and most lanes (SMs times the blocks that one holds), that a picture can show; beyond
 #: them bars hide each other or are thinner than a pixel.
@@ -86,9 +71,9 @@ def sm_timeline(
     ArgumentError
         If there is no column `colour_by`, or `blocks` has no unit.
     """
-    ax = new_axes(ax, figsize=(10, 4.6))
+    ax = draw.new_axes(ax, figsize=(10, 4.6))
     summary = timeline_summary(blocks)
-    finish = sm_finishes(blocks)
+    finish = schedule.sm_finishes(blocks)
     line = np.arange(finish.size)
     if by_finish:
         line[np.argsort(-finish, kind="stable")] = np.arange(finish.size)
@@ -99,7 +84,7 @@ def sm_timeline(
         ax.axvspan(total - tail, total, color=_TAIL, lw=0, zorder=0)
         ax.axvline(total - tail, color=VERMILLION, lw=1.2)
     if not len(blocks):
-        nothing(ax, "no block")
+        draw.nothing(ax, "no block")
     elif _can_be_seen(blocks) if bars is None else bars:
         _bars(ax, blocks, line, colour_by or "duration", most)
     else:
@@ -114,10 +99,10 @@ def sm_timeline(
     ax.set(xlim=(0, total or 1), ylim=(finish.size - 0.5, -0.5), xlabel=label, ylabel=side)
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     ax.xaxis.set_major_formatter("{x:,.10g}")
-    head(ax, title)
+    draw.head(ax, title)
     ax.set_title(_numbers(summary), loc="right", fontsize=9.5)
-    tell(ax, f"Timeline of the SMs{', ' if title else ''}{title}: {_sentence(summary)}.")
-    return tidy(ax)
+    name = f", {title}" if title else ""
+    return draw.finish(ax, f"Timeline of the SMs{name}: {_sentence(summary)}.")
 
 
 def sm_timelines(blocks: Mapping[str, pd.DataFrame]) -> list[Axes]:
@@ -137,11 +122,11 @@ def sm_timelines(blocks: Mapping[str, pd.DataFrame]) -> list[Axes]:
     if len(units) != 1:
         raise ArgumentError("blocks", f"the units {units}", "tables of one unit")
     bars = all(map(_can_be_seen, blocks.values()))
-    durations = [(each["stop"] - each["start"]).max() for each in blocks.values()]
     scale = _UNITS[units.pop()][1]
-    most = max(durations) / scale if bars else max(map(_room, blocks.values()))
-    last = max(timeline_summary(each).total for each in blocks.values()) / scale
-    axes = new_panels(None, (10, 3.4 * len(blocks)), len(blocks), 1)
+    longest = max((table["stop"] - table["start"]).max() for table in blocks.values())
+    most = longest / scale if bars else max(map(_room, blocks.values()))
+    last = max(timeline_summary(table).total for table in blocks.values()) / scale
+    axes = draw.new_panels(None, (10, 3.4 * len(blocks)), len(blocks), 1)
     for ax, (title, table) in zip(axes, blocks.items(), strict=True):
         sm_timeline(table, ax=ax, bars=bars, most=most, title=title)
         ax.set_xlim(0, last or 1)
@@ -165,18 +150,18 @@ def timeline_comparison(
         Above both: the strategy and the graph.
     """
     panels = {"what the workload predicted": predicted, "what happened": measured}
-    said = [
-        f"{name}: {_sentence(timeline_summary(blocks))}"
-        for name, blocks in (("predicted", predicted), ("measured", measured))
+    sentences = [
+        f"predicted: {_sentence(timeline_summary(predicted))}",
+        f"measured: {_sentence(timeline_summary(measured))}",
     ]
-    alt = f"Timelines of the SMs{', ' if title else ''}{title}. {'; '.join(said)}."
+    alt = f"Timelines of the SMs{', ' if title else ''}{title}. {'; '.join(sentences)}."
     page = Page(alt=alt, figsize=(11, 7.4), layout="constrained", dpi=110)
     bars = all(map(_can_be_seen, panels.values()))
     most = None if bars else max(map(_room, panels.values()))
     for ax, (name, blocks) in zip(page.subplots(2, 1), panels.items(), strict=True):
         sm_timeline(blocks, ax=ax, title=name, bars=bars, most=most)
     page.suptitle(title, fontsize=13, fontweight="bold")
-    page.supxlabel("    |    ".join(said), fontsize=9.5)
+    page.supxlabel("    |    ".join(sentences), fontsize=9.5)
     return page
 
 
@@ -189,21 +174,21 @@ def block_durations(blocks: Mapping[str, pd.DataFrame], *, ax: Axes | None = Non
         What to call a timeline to it: recorded (`records.recorded_timelines`) and with a column
         `busiest` (`analysis.schedule.with_nonzeros`).
     """
-    ax = new_axes(ax, figsize=(8, 4))
-    said = []
+    ax = draw.new_axes(ax, figsize=(8, 4))
+    fits = []
     colours = strategy_colours(blocks)
     for name, table in blocks.items():
         x, y = table["busiest"].to_numpy(float), (table["stop"] - table["start"]) / 1000
         slope, first = np.polyfit(x, y, 1)
-        said.append(f"{name}: {first:.2f} µs and {slope:.2f} µs for each nonzero")
+        fits.append(f"{name}: {first:.2f} µs and {slope:.2f} µs for each nonzero")
         ax.plot(x, y, ".", color=colours[name], ms=2.5, alpha=0.4, rasterized=True)
         ends = np.array([x.min(), x.max()])
-        ax.plot(ends, first + slope * ends, color=colours[name], lw=2, label=said[-1])
+        ax.plot(ends, first + slope * ends, color=colours[name], lw=2, label=fits[-1])
     ax.set(xlabel="nonzeros of the block's busiest warp", ylabel="µs that the block took")
     ax.legend(frameon=False)
-    head(ax, "A block takes as long as its busiest warp")
-    tell(ax, f"Time of each block against the nonzeros of its busiest warp. {'; '.join(said)}.")
-    return tidy(ax)
+    draw.head(ax, "A block takes as long as its busiest warp")
+    alt = "Time of each block against the nonzeros of its busiest warp."
+    return draw.finish(ax, f"{alt} {'; '.join(fits)}.")
 
 
 def _can_be_seen(blocks: pd.DataFrame) -> bool:
@@ -231,14 +216,10 @@ def _values(blocks: pd.DataFrame, colour_by: str) -> tuple[npt.NDArray[np.float6
 
 
 def _bars(
-    ax: Axes,
-    blocks: pd.DataFrame,
-    line: npt.NDArray[np.int64],
-    colour_by: str,
-    most: float | None,
+    ax: Axes, blocks: pd.DataFrame, line: npt.NDArray[np.int64], colour_by: str, most: float | None
 ) -> None:
     scale = _UNITS[blocks.attrs["unit"]][1]
-    left, right = (
+    left, stop = (
         (blocks[name] - blocks["start"].min()).to_numpy() / scale for name in ("start", "stop")
     )
     gap = 0.16 if line.size <= 40 else 0.0
@@ -251,7 +232,7 @@ def _bars(
     # The bar's own colour as edge keeps one in sight that is shorter than a pixel.
     edge: Look = {"edgecolors": "white" if parted else "face", "linewidths": 0.5 if parted else 0.3}
     look: Look = {"array": value, "cmap": _COLOURS, "norm": Normalize(0, most or value.max() or 1)}
-    colour_bar(ax, rectangles(ax, left, right, top, top + height, **look, **edge), label)
+    draw.colour_bar(ax, draw.rectangles(ax, left, stop, top, top + height, **look, **edge), label)
 
 
 def _image(
@@ -262,19 +243,19 @@ def _image(
     by: str | None,
     most: float | None,
 ) -> None:
-    held = occupancy(blocks, BINS)
+    held = schedule.occupancy(blocks, BINS)
     fit = _room(blocks)
     if by is None:
-        shown, label, top = held, f"blocks an SM holds (at most {fit})", float(fit)
+        load, label, top = held, f"blocks an SM holds (at most {fit})", float(fit)
     else:
         value, label = _values(blocks, by)
-        shown = occupancy(blocks, BINS, weight=value) / np.where(held > 0, held, 1)
-        label, top = f"{label}\n(mean of those an SM holds)", float(shown.max()) or 1.0
+        load = schedule.occupancy(blocks, BINS, weight=value) / np.where(held > 0, held, 1)
+        label, top = f"{label}\n(mean of those an SM holds)", float(load.max()) or 1.0
     picture = np.ma.empty((line.size, BINS))
-    picture[line] = np.ma.masked_where(held == 0, shown)
+    picture[line] = np.ma.masked_where(held == 0, load)
     extent = (0, total or 1, line.size - 0.5, -0.5)
-    image = cells(ax, picture, _COLOURS, Normalize(0, most or top), extent=extent)
-    colour_bar(ax, image, label)
+    image = draw.cells(ax, picture, _COLOURS, Normalize(0, most or top), extent=extent)
+    draw.colour_bar(ax, image, label)
 
 
 def _numbers(summary: TimelineSummary) -> str:

@@ -13,7 +13,7 @@ from accelviz import plots
 from accelviz.errors import ArgumentError
 from accelviz.measure.comparison import geometric_mean, labelled, latest, speedups
 from accelviz.plots import style
-from accelviz.plots.drawing import cells
+from accelviz.plots.draw import cells
 from accelviz.plots.style import ink
 from benchmarks.pages.document import Picture, mean_of, plain
 from benchmarks.pages.targets import (

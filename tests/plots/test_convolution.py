@@ -15,18 +15,18 @@ def test_a_cell_for_each_weight_and_a_colour_for_each_window(channels):
     ax = plots.channel_windows(channels)
     (drawn,) = ax.collections
     corners = np.array([path.vertices.min(axis=0) for path in drawn.get_paths()]).astype(int)
-    cells = {tuple(each) for each in corners}
-    wanted = {(c, o) for o, own in enumerate(channels.windows.tolist()) for c in own}
+    cells = {tuple(corner) for corner in corners}
+    wanted = {(c, o) for o, window in enumerate(channels.windows.tolist()) for c in window}
     assert cells == wanted
-    assert len({tuple(each) for each in drawn.get_facecolors()}) == channels.cyclic_distance
+    assert len({tuple(colour) for colour in drawn.get_facecolors()}) == channels.cyclic_distance
     assert f"{channels.cyclic_distance} distinct windows" in ax.figure.alt
 
 
 def test_squares_and_bars_grow_as_the_field():
     block, _ = BLOCKS["F (DW + RPW)"]
     panels = plots.field_growth(block, 32, 64)
-    found = fields(block, 32, 64)
-    for ax, kernel, now in zip(panels, block, found, strict=True):
+    seen = fields(block, 32, 64)
+    for ax, kernel, now in zip(panels, block, seen, strict=True):
         square, bar = ax.patches[2:4]  # after the whole input's
         assert (square.get_width(), bar.get_height()) == (now.width, 32 * now.channels / 64)
         assert kernel.name in ax.get_title()
@@ -49,12 +49,13 @@ def test_the_panel_adds_up_what_a_network_has(name):
     content, network = widgets.stages(name).content, NETWORKS[name]
     depths = tuple(random.Random(name).choices(range(1, 9), k=len(network.stages)))
     moved = network.with_depths(depths)
-    for what in ("parameters", "flops"):
+    for quantity in ("parameters", "flops"):
         more = [
-            (n - 1) * each["more"][what] for n, each in zip(depths, content["stages"], strict=True)
+            (n - 1) * stage["more"][quantity]
+            for n, stage in zip(depths, content["stages"], strict=True)
         ]
-        assert content["base"][what] + sum(more) == getattr(moved, what)
-    gained = [each["gains"][: n - 1] for n, each in zip(depths, content["stages"], strict=True)]
+        assert content["base"][quantity] + sum(more) == getattr(moved, quantity)
+    gained = [stage["gains"][: n - 1] for n, stage in zip(depths, content["stages"], strict=True)]
     assert sum(map(sum, gained)) == pytest.approx(moved.total_gain)
 
 

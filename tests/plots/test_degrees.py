@@ -58,12 +58,12 @@ def test_equal_bins_hold_the_rows_up_to_the_end_once(rows, most, share):
 @given(rows=degree_lists, share=st.floats(0.001, 1))
 def test_the_longest_rows_and_the_shares_are_those_of_the_sorted_rows(rows, share):
     degrees, counts = histogram(rows)
-    found = longest_rows(degrees, counts, share)
+    longest = longest_rows(degrees, counts, share)
     rows = np.sort(rows)[::-1]
-    assert found.rows == max(1, round(share * rows.size))
-    assert found.n_rows == rows.size
-    assert found.degree == rows[found.rows - 1]
-    assert found.share == pytest.approx(rows[: found.rows].sum() / max(1, rows.sum()))
+    assert longest.rows == max(1, round(share * rows.size))
+    assert longest.n_rows == rows.size
+    assert longest.degree == rows[longest.rows - 1]
+    assert longest.share == pytest.approx(rows[: longest.rows].sum() / max(1, rows.sum()))
     of_rows, of_nonzeros = cumulative_shares(degrees, counts)
     for degree, r, n in zip(degrees, of_rows, of_nonzeros, strict=True):
         assert r == pytest.approx((rows <= degree).mean())
@@ -203,15 +203,15 @@ def test_bands_are_labelled_on_both_scales_and_one_under_the_other_where_narrow(
         assert len(heights) == (1 if scale == "log" else 3)
 
 
-@pytest.mark.parametrize(("rows", "what"), [([], "no row"), ([0] * 5, "no row has a nonzero")])
-def test_pictures_of_nothing_say_so(rows, what):
+@pytest.mark.parametrize(("rows", "reason"), [([], "no row"), ([0] * 5, "no row has a nonzero")])
+def test_pictures_of_nothing_say_so(rows, reason):
     for ax in (
         degree_histogram(*histogram(rows), bounds={32: "one warp a row"}),
         degree_shares(*histogram(rows), bounds={32: "one warp a row"}),
     ):
-        assert what in [text.get_text() for text in ax.texts]
-        assert ax.get_title(loc="left") == what
-        assert what in ax.figure.alt
+        assert reason in [text.get_text() for text in ax.texts]
+        assert ax.get_title(loc="left") == reason
+        assert reason in ax.figure.alt
         ax.figure.draw_without_rendering()
     linear = degree_histogram(*histogram(rows), scale="linear")
     assert sum(bar.get_height() for bar in linear.patches) == len(rows)

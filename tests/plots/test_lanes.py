@@ -20,27 +20,22 @@ from accelviz.devices import trace
 from accelviz.errors import ArgumentError
 from accelviz.plots.lanes import MOST_TURNS, lane_map
 from tests.compilers import needs_compiler
+from tests.traces import made_request
 
 
 def traced_cora(strategy="accel_gcn", n_cols=96, block=100, **parameters):
     graph = accelviz.load_graph("cora")
-    made = accelviz.plan(graph, strategy, n_cols=n_cols, **parameters)
-    return made, trace(made, measure.features(graph.shape[1], n_cols), block=block)
+    plan = accelviz.plan(graph, strategy, n_cols=n_cols, **parameters)
+    return plan, trace(plan, measure.features(graph.shape[1], n_cols), block=block)
 
 
-def made_trace(requests, n_cols, *, size=4, array="X", block=0):
+def made_trace(requests, n_cols, *, size=4, block=0):
     """A trace of requests (warp, step, row, first column, lanes), each lane one vector further."""
     parts = []
     for warp, step, row, column, lanes in requests:
-        lane = np.arange(lanes)
-        index = row * n_cols + column + lane * (size // 4)
-        parts.append(
-            pd.DataFrame(
-                {"block": block, "warp": warp, "lane": lane, "step": step}
-                | {"file": "k.cu", "line": 1, "kind": "load", "space": "global", "array": array}
-                | {"index": index, "bytes": size, "offset": 4 * index}
-            )
-        )
+        offsets = 4 * (row * n_cols + column) + size * np.arange(lanes)
+        part = made_request(offsets, step, size=size, warp=warp, block=block)
+        parts.append(part.assign(index=offsets // 4))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -65,7 +60,7 @@ def test_the_combined_warp_reads_a_whole_row_at_once(n_cols):
     _, alone = traced_cora(n_cols=n_cols, combined_warp=False)
     _, combined = traced_cora(n_cols=n_cols)
     passes = -(-n_cols // 32)
-    alone, combined = (column_visits(each, n_cols) for each in (alone, combined))
+    alone, combined = (column_visits(traced, n_cols) for traced in (alone, combined))
     assert (columns_at_once(alone), columns_at_once(combined)) == (32, n_cols)
     assert (turns_per_row(alone), turns_per_row(combined)) == (passes, 1)
     runs = column_runs(combined)
@@ -84,13 +79,9 @@ def test_every_lane_is_in_one_bar_and_no_bar_hides_another():
     assert runs["lanes"].sum() == len(visits)
     assert (runs["last_lane"] - runs["first_lane"] + 1 == runs["lanes"]).all()
     stacked = stack_runs(runs)
-    cells = stacked.loc[stacked.index.repeat(stacked["columns"])]
-    place = cells.groupby(level=0).cumcount() + cells["column"]
-    assert (
-        not pd.DataFrame({"turn": cells["turn"], "line": cells["line"], "place": place})
-        .duplicated()
-        .any()
-    )
+    cells = stacked.loc[stacked.index.repeat(stacked["columns"]), ["turn", "line", "column"]]
+    cells["column"] += cells.groupby(level=0).cumcount()
+    assert not cells.duplicated().any()
     for _, turn in stacked.groupby("turn"):
         assert sorted(turn["line"].unique()) == list(range(turn["line"].max() + 1))
 
@@ -121,8 +112,8 @@ def test_warps_of_several_blocks_are_several():
     )
     visits = column_visits(tiles, 64)
     assert set(visits["turn"]) == {0}
-    kept = first_warps(visits, 3)[["warp", "block"]].drop_duplicates()
-    assert sorted(map(tuple, kept.to_numpy().tolist())) == [(0, 0), (0, 1), (1, 0)]
+    chosen = first_warps(visits, 3)[["warp", "block"]].drop_duplicates()
+    assert sorted(map(tuple, chosen.to_numpy().tolist())) == [(0, 0), (0, 1), (1, 0)]
     assert stack_runs(column_runs(visits))["worker"].nunique() == 4
 
 
@@ -137,16 +128,10 @@ def test_bars_are_the_runs_of_the_warps_shown():
         runs = column_runs(visits[visits["warp"] < 3])
         (drawn,) = ax.collections
         corners = np.array([path.vertices[:4] for path in drawn.get_paths()])
-        found = sorted(
-            zip(
-                np.floor(corners[:, 0, 1] + 1e-9).astype(int).tolist(),
-                corners[:, 0, 0].astype(int).tolist(),
-                corners[:, 1, 0].astype(int).tolist(),
-                strict=True,
-            )
-        )
-        ends = runs["column"] + runs["columns"]
-        assert found == sorted(zip(runs["turn"], runs["column"], ends, strict=True))
+        turn, begin, end = corners[:, 0, 1] + 1e-9, corners[:, 0, 0], corners[:, 1, 0]
+        bars = np.array([turn, begin, end]).astype(int).T.tolist()
+        expected = runs.assign(end=runs["column"] + runs["columns"])[["turn", "column", "end"]]
+        assert sorted(bars) == sorted(expected.to_numpy().tolist())
         texts = [text.get_text() for text in ax.texts]
         assert sum(text.startswith("w") and "row" in text for text in texts) == len(runs)
     first, second = axes

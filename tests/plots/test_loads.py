@@ -7,12 +7,7 @@ import pytest
 
 import accelviz
 from accelviz import plots
-from accelviz.analysis.balance import (
-    SINGLE_BINS,
-    LoadMap,
-    load_bins,
-    plan_load_map,
-)
+from accelviz.analysis.balance import SINGLE_BINS, LoadMap, load_bins, plan_load_map
 from accelviz.errors import ArgumentError
 from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.plots.loads import warp_loads
@@ -47,61 +42,61 @@ def test_bins_hold_every_number_once_and_end_with_the_largest(largest):
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_bars_count_the_warps_of_the_workload(plans, name):
-    made = plans[name]
-    (ax,) = warp_loads({name: made.statistics})
-    per_warp = nonzeros_per_warp(made.workload(), made.workers_per_block).ravel()
-    idle = made.statistics.warps - (per_warp > 0).sum()
-    found = bars(ax)
-    outside = [bar for bar in found if bar[1] < 0.5]
+    plan = plans[name]
+    (ax,) = warp_loads({name: plan.statistics})
+    per_warp = nonzeros_per_warp(plan.workload(), plan.workers_per_block).ravel()
+    idle = plan.statistics.warps - (per_warp > 0).sum()
+    drawn = bars(ax)
+    outside = [bar for bar in drawn if bar[1] < 0.5]
     assert [height for *_, height in outside] == ([idle] if idle else [])
-    inside = [bar for bar in found if bar[1] > 0.5]
-    for left, right, height in inside:
-        assert height == ((per_warp > left) & (per_warp < right) & (per_warp > 0)).sum()
+    inside = [bar for bar in drawn if bar[1] > 0.5]
+    for left, end, height in inside:
+        assert height == ((per_warp > left) & (per_warp < end) & (per_warp > 0)).sum()
     assert sum(height for *_, height in inside) == (per_warp > 0).sum()
     texts = " ".join(text.get_text() for text in ax.texts)
     busy = per_warp[per_warp > 0]
     assert f"busiest {busy.max():,}: {busy.max() / busy.mean():,.1f} times the mean" in texts
     assert f"mean {busy.mean():,.1f}" in texts
-    assert f"{made.statistics.warps:,} warps" in ax.get_title(loc="right")
+    assert f"{plan.statistics.warps:,} warps" in ax.get_title(loc="right")
 
 
 def test_strategies_share_their_axes_and_say_how_much_time_they_lose(plans):
-    axes = warp_loads({name: made.statistics for name, made in plans.items()})
+    axes = warp_loads({name: plan.statistics for name, plan in plans.items()})
     assert len({ax.get_xlim() for ax in axes}) == len({ax.get_ylim() for ax in axes}) == 1
     assert {ax.get_xscale() for ax in axes} == {"log"}
-    for ax, (name, made) in zip(axes, plans.items(), strict=True):
-        share = made.statistics.idle_share
+    for ax, (name, plan) in zip(axes, plans.items(), strict=True):
+        share = plan.statistics.idle_share
         number = f"{share:.0%}" if share > 0.1 else f"{share:.1%}"
         assert ax.get_title(loc="left") == f"{name}: {number} of warp time is idle or waiting"
         strip = {patch.get_label(): patch.get_width() for patch in ax.patches[-2:]}
         assert strip == pytest.approx({"working": 1 - share, "idle or waiting": share})
         assert f"{name}: {number} of warp time" in ax.figure.alt
-    assert len({ax.containers[0][0].get_facecolor() for ax in axes}) == len(axes)
+    assert len({ax.containers[0][-1].get_facecolor() for ax in axes}) == len(axes)
 
 
 def test_a_closed_form_draws_what_counting_draws(plans):
-    made = plans["accel_gcn"]
-    closed = made.strategy.closed_form(accelviz.load_graph("cora"), 64)
-    first, second = warp_loads({"counted": made.statistics, "closed": closed})
+    plan = plans["accel_gcn"]
+    closed = plan.strategy.closed_form(accelviz.load_graph("cora"), 64)
+    first, second = warp_loads({"counted": plan.statistics, "closed": closed})
     assert bars(first) == bars(second)
     assert first.get_title(loc="right") == second.get_title(loc="right")
 
 
 def test_what_the_degrees_do_not_tell_is_named():
     loads = Loads(np.array([1, 5]), np.array([3, 2]))
-    found = {
+    drawn = {
         "no order": PartitionSummary(blocks=2, warps=8, loads=loads),
         "no launch": PartitionSummary(loads=loads),
         "nothing": PartitionSummary(),
     }
-    first, second, third = warp_loads(found)
+    first, second, third = warp_loads(drawn)
     assert [height for *_, height in sorted(bars(first))] == [3, 3, 2]  # three idle ones
     assert first.get_title(loc="right") == "8 warps in 2 blocks, 3 idle"
     assert [height for *_, height in bars(second)] == [3, 2]
     assert second.get_title(loc="right") == ""
     assert not bars(third)
     assert "not known from the degrees alone" in third.texts[0].get_text()
-    for ax, name in zip((first, second, third), found, strict=True):
+    for ax, name in zip((first, second, third), drawn, strict=True):
         assert ax.get_title(loc="left").startswith(f"{name}: ")
         assert "not known from the degrees alone" in ax.get_title(loc="left")
         assert "nan" not in first.figure.alt
@@ -112,7 +107,7 @@ def test_a_few_numbers_have_a_bar_each():
     counted = PartitionSummary(blocks=1, warps=9, slots=27, loads=loads)
     (ax,) = warp_loads({"made": counted})
     assert ax.get_xscale() == ax.get_yscale() == "linear"
-    middles = [(round((left + right) / 2, 6), height) for left, right, height in bars(ax)]
+    middles = [(round((left + end) / 2, 6), height) for left, end, height in bars(ax)]
     assert sorted(middles) == [(-1, 2), (1, 3), (3, 4)]
     assert [text.get_text() for text in ax.get_xticklabels()] == ["idle", "1", "2", "3"]
     assert "9 warps in 1 block, 2 idle" in ax.figure.alt
@@ -121,24 +116,24 @@ def test_a_few_numbers_have_a_bar_each():
 def test_thread_groups_are_not_called_warps():
     gas = accelviz.plan("cora", "fusegnn_gas", n_cols=64)
     gcn = accelviz.plan("cora", n_cols=64)
-    workers = {each.name: each.strategy.worker for each in (gas, gcn)}
+    workers = {plan.name: plan.strategy.worker for plan in (gas, gcn)}
     assert workers == {"fusegnn_gas": "thread group", "accel_gcn": "warp"}
-    first, second = warp_loads({each.name: each for each in (gcn, gas)})
+    first, second = warp_loads({plan.name: plan for plan in (gcn, gas)})
     assert (first.get_ylabel(), second.get_ylabel()) == ("warps", "thread groups")
     assert second.get_xlabel() == "nonzeros of a warp or thread group"
     assert "of thread group time" in second.get_title(loc="left")
     assert "1 each" in [text.get_text() for text in second.texts]
-    first, second = plots.load_maps({each.name: plan_load_map(each) for each in (gcn, gas)})
+    first, second = plots.load_maps({plan.name: plan_load_map(plan) for plan in (gcn, gas)})
     assert (first.get_ylabel(), second.get_ylabel()) == ("warp", "thread\ngroup")
 
 
 @pytest.mark.parametrize("name", ["empty", "no_edges"])
 def test_a_graph_with_nothing_to_do(name):
-    made = accelviz.plan(GRAPHS[name]())
-    (ax,) = warp_loads({"accel_gcn": made.statistics})
-    assert all(height == made.statistics.warps for *_, height in bars(ax))
+    plan = accelviz.plan(GRAPHS[name]())
+    (ax,) = warp_loads({"accel_gcn": plan.statistics})
+    assert all(height == plan.statistics.warps for *_, height in bars(ax))
     ax.figure.savefig(io.BytesIO())
-    (ax,) = plots.load_maps({"accel_gcn": plan_load_map(made)})
+    (ax,) = plots.load_maps({"accel_gcn": plan_load_map(plan)})
     ax.figure.savefig(io.BytesIO())
 
 
@@ -153,10 +148,10 @@ def made_map(blocks):
     return LoadMap(np.ones((blocks, 2), dtype=np.int64), blocks, 1, 0.0)
 
 
-@pytest.mark.parametrize(("blocks", "own"), [(10, False), (9, True)])
-def test_load_maps_keep_narrow_pictures_in_sight(blocks, own):
+@pytest.mark.parametrize(("blocks", "separate"), [(10, False), (9, True)])
+def test_load_maps_keep_narrow_pictures_in_sight(blocks, separate):
     first, second = plots.load_maps({"narrow": made_map(blocks), "wide": made_map(80)})
-    right = (blocks if own else 80) - 0.5
-    assert (first.get_xlim()[1], second.get_xlim()[1]) == (right, 79.5)
-    assert ("as wide as its own blocks" in second.get_xlabel()) == own
+    end = (blocks if separate else 80) - 0.5
+    assert (first.get_xlim()[1], second.get_xlim()[1]) == (end, 79.5)
+    assert ("as wide as its own blocks" in second.get_xlabel()) == separate
     assert "narrow: the nonzeros of each warp" in first.figure.alt

@@ -13,12 +13,12 @@ RATES = rates_of(recorded("many-gpus-rates-h200"))
 
 
 def test_shares_of_devices_are_those_of_the_split():
-    made = many_gpus.split(GRAPHS["isolated_ends"](), 3)
-    ax = plots.device_shares(made)
+    split = many_gpus.split(GRAPHS["isolated_ends"](), 3)
+    ax = plots.device_shares(split)
     widths = [bar.get_width() for bar in ax.patches]
-    table = made.table()
+    table = split.table()
     assert widths == [*table["local"], *table["remote"]]
-    assert f"{made.cut_share:.0%} of the edges" in ax.get_title(loc="left")
+    assert f"{split.cut_share:.0%} of the edges" in ax.get_title(loc="left")
     assert f"device 2: {table['local'][2]}" in ax.figure.alt
 
 

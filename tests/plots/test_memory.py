@@ -14,22 +14,13 @@ from accelviz.devices import trace
 from accelviz.errors import ArgumentError
 from accelviz.plots.memory import access_map
 from tests.compilers import needs_compiler
-
-LANES = np.arange(32)
+from tests.traces import LANES, made_request
 
 
 def traced_cora(strategy, n_cols=32, block=0):
     graph = accelviz.load_graph("cora")
-    made = accelviz.plan(graph, strategy, n_cols=n_cols)
-    return trace(made, measure.features(graph.shape[1], n_cols), block=block)
-
-
-def made_request(offsets, step=0, *, size=4, array="X", kind="load", space="global", warp=0):
-    return pd.DataFrame(
-        {"block": 0, "warp": warp, "lane": np.arange(len(offsets)), "step": step}
-        | {"file": "k.cu", "line": 1, "kind": kind, "space": space, "array": array}
-        | {"index": np.array(offsets) // size, "bytes": size, "offset": offsets}
-    )
+    plan = accelviz.plan(graph, strategy, n_cols=n_cols)
+    return trace(plan, measure.features(graph.shape[1], n_cols), block=block)
 
 
 @needs_compiler
@@ -69,8 +60,8 @@ def test_requests_are_numbered_in_order():
 )
 def test_bytes_asked_for_in_each_sector(offsets, size, expected):
     runs = sector_runs(made_request(offsets, size=size))
-    found = list(zip(runs["sector"], runs["first"], runs["last"], strict=True))
-    assert found == expected
+    counted_runs = list(zip(runs["sector"], runs["first"], runs["last"], strict=True))
+    assert counted_runs == expected
     assert runs["begins"].sum() == len({sector for sector, *_ in expected})
 
 
@@ -91,17 +82,17 @@ def test_cells_add_up_to_what_is_moved(lines, columns):
     total = int(runs["request"].max()) + 1
     runs = runs[(runs["array"] == "X").to_numpy()]
     places = Places.of(runs["sector"].to_numpy())
-    found = sector_map(runs, places, total, lines=lines, columns=columns)
-    assert found.moved.shape[0] <= lines
-    assert found.moved.shape[1] <= columns
+    counts = sector_map(runs, places, total, lines=lines, columns=columns)
+    assert counts.moved.shape[0] <= lines
+    assert counts.moved.shape[1] <= columns
     costs = requests(traced)
     costs = costs[(costs["array"] == "X").to_numpy()]
-    assert found.moved.sum() == costs["sectors"].sum()
-    assert found.asked.sum() == (runs["last"] - runs["first"] + 1).sum()
-    np.testing.assert_allclose(found.share[found.moved > 0], 0.125)  # one float of each sector
-    assert np.isnan(found.share[found.moved == 0]).all()
-    cell = (runs["request"] // found.requests_per_column).value_counts().sort_index()
-    np.testing.assert_array_equal(found.moved.sum(axis=0)[cell.index], cell)
+    assert counts.moved.sum() == costs["sectors"].sum()
+    assert counts.asked.sum() == (runs["last"] - runs["first"] + 1).sum()
+    np.testing.assert_allclose(counts.share[counts.moved > 0], 0.125)  # one float of each sector
+    assert np.isnan(counts.share[counts.moved == 0]).all()
+    cell = (runs["request"] // counts.requests_per_column).value_counts().sort_index()
+    np.testing.assert_array_equal(counts.moved.sum(axis=0)[cell.index], cell)
 
 
 def boxes(collection):
@@ -126,10 +117,8 @@ def test_pale_sectors_and_full_bytes():
     assert (colours[4:] == colours[4]).all()
     assert (colours[0] != colours[4]).any()
     asked = (128 + 8) / (6 * 32)
-    assert (
-        ax.get_title(loc="left")
-        == f"X: 2 loads, 3 sectors each, {100 * asked:.3g}% of it asked for"
-    )
+    title = f"X: 2 loads, 3 sectors each, {100 * asked:.3g}% of it asked for"
+    assert ax.get_title(loc="left") == title
     assert f"made: {100 * asked:.3g}% of the bytes it moves are asked for" in ax.figure.alt
 
 
@@ -140,9 +129,9 @@ def test_scattered_and_coalesced_beside_each_other():
     axes = access_map(traces, arrays=arrays)
     assert len([ax for ax in axes if ax.images]) == 6
     for i, array in enumerate(arrays):
-        left, right = axes[2 * i : 2 * i + 2]
-        assert left.get_ylim() == right.get_ylim()
-        for ax, traced in zip((left, right), traces.values(), strict=True):
+        left, other = axes[2 * i : 2 * i + 2]
+        assert left.get_ylim() == other.get_ylim()
+        for ax, traced in zip((left, other), traces.values(), strict=True):
             costs = requests(traced)
             costs = costs[(costs["array"] == array).to_numpy()]
             assert ax.get_title(loc="left").startswith(f"{array}: {len(costs):,} ")
@@ -150,11 +139,8 @@ def test_scattered_and_coalesced_beside_each_other():
     shares = [ax.images[0].get_array().compressed() for ax in axes[2:4]]
     np.testing.assert_allclose(shares[0], 0.125)
     np.testing.assert_allclose(shares[1], 1)
-    touched = np.unique(
-        np.concatenate(
-            [t.loc[(t["array"] == "X").to_numpy(), "offset"] // 32 for t in traces.values()]
-        )
-    )
+    both = pd.concat(traces.values())
+    touched = np.unique(both["offset"][(both["array"] == "X").to_numpy()] // 32)
     notes = " ".join(text.get_text() for text in axes[2].texts).replace("\n", " ")
     spanned = touched[-1] - touched[0] + 1
     assert f"only the {touched.size:,} of {spanned:,} sectors touched" in notes
@@ -167,14 +153,14 @@ def test_a_close_up_of_one_warp_draws_its_requests_one_by_one():
     traced = traced_cora("row_thread")
     axes = access_map({"row_thread": traced}, arrays=("X",), warps=[2], between=(10, 40))
     (ax,) = axes
-    own = traced[traced["warp"] == 2]
-    number = own["step"].rank(method="dense") - 1
-    window = own[(number >= 10) & (number < 40)]
+    of_warp = traced[traced["warp"] == 2]
+    number = of_warp["step"].rank(method="dense") - 1
+    window = of_warp[(number >= 10) & (number < 40)]
     costs = requests(window)
     expected = costs.loc[(costs["array"] == "X").to_numpy(), "sectors"].sum()
     assert len(ax.collections[0].get_paths()) == expected
     assert ax.get_xlim() == (9.5, 39.5)
-    assert f"10 to 39 of {own['step'].nunique():,} are shown" in ax.get_xlabel()
+    assert f"10 to 39 of {of_warp['step'].nunique():,} are shown" in ax.get_xlabel()
 
 
 def test_shared_memory_has_no_sectors_and_kinds_have_edges():

@@ -129,7 +129,9 @@ def test_the_picture_shows_each_bit_digit_and_field(ax):
 def test_ones_are_darker_than_zeros_and_neighboring_fields_differ(ax):
     line = MetadataRecord("line", (0x0001_8000,), ((Field("a", 16, 1), Field("b", 16, 0x8000)),))
     metadata_layout([line], ax=ax)
-    (cells,) = (each for each in ax.collections if isinstance(each, PolyCollection))
+    (cells,) = (
+        collection for collection in ax.collections if isinstance(collection, PolyCollection)
+    )
     faces = cells.get_facecolor()[:, :3]
     assert len(np.unique(faces, axis=0)) == 4
     assert faces[15].sum() < faces[14].sum()
@@ -139,12 +141,12 @@ def test_ones_are_darker_than_zeros_and_neighboring_fields_differ(ax):
 
 
 def test_unnamed_words_show_their_value_and_nothing_at_all_says_so():
-    made = metadata_layout(word_records(accelviz.plan("cora", "gnnadvisor").metadata, [1700]))
-    texts = [text.get_text() for text in made.texts]
+    drawn = metadata_layout(word_records(accelviz.plan("cora", "gnnadvisor").metadata, [1700]))
+    texts = [text.get_text() for text in drawn.texts]
     assert {"word 0", "word 1", "0x00000699 = 1,689", "line 1,700: 64 bits"} <= set(texts)
-    assert "0x00000699" in made.figure.alt
+    assert "0x00000699" in drawn.figure.alt
     empty = metadata_layout(word_records(accelviz.plan(GRAPHS["empty"]()).metadata, []))
     assert [text.get_text() for text in empty.texts] == ["no metadata"]
-    for each in (made, empty):
-        each.figure.canvas.draw()
-        plt.close(each.figure)
+    for ax in (drawn, empty):
+        ax.figure.canvas.draw()
+        plt.close(ax.figure)

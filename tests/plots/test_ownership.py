@@ -29,13 +29,11 @@ def toy():
 
 def spelled_out(plan) -> pd.DataFrame:
     """Block, warp, row, the caller's row and column of each nonzero, one by one."""
-    rows = []
-    for block, warp, row, start, count in plan.workload().to_frame().itertuples(index=False):
-        for k in range(start, start + count):
-            rows.append((block, warp, row, k, int(plan.walked.column_indices[k])))  # noqa: PERF401
-    table = pd.DataFrame(rows, columns=["block", "warp", "row", "nonzero", "column"], dtype=int)
-    table["caller_row"] = plan.output_rows[table["row"].to_numpy()]
-    return table
+    table = plan.workload().to_frame()
+    table = table.loc[table.index.repeat(table["nz_count"])]
+    nonzero = table["nz_start"] + table.groupby(level=0).cumcount()
+    column, caller_row = plan.walked.column_indices[nonzero], plan.output_rows[table["row"]]
+    return table.reset_index(drop=True).assign(column=column, caller_row=caller_row)
 
 
 @pytest.mark.sample(4)
@@ -44,26 +42,26 @@ def spelled_out(plan) -> pd.DataFrame:
 @pytest.mark.parametrize(("cells", "order"), [(1, "caller"), (7, "kernel"), (150, "caller")])
 def test_a_map_counts_every_nonzero_and_its_block(strategy, name, cells, order):
     plan = accelviz.plan(GRAPHS[name](), strategy)
-    found = ownership_map(plan, cells=cells, order=order)
-    each = spelled_out(plan)
-    each["shown"] = each["caller_row"] if order == "caller" else each["row"]
+    owned = ownership_map(plan, cells=cells, order=order)
+    nonzeros = spelled_out(plan)
+    nonzeros["shown"] = nonzeros["caller_row"] if order == "caller" else nonzeros["row"]
     n_rows, n_cols = plan.walked.shape
     lines, columns = min(cells, n_rows), min(cells, n_cols)
-    each["line"] = each["shown"] * lines // n_rows
-    each["cell"] = each["column"] * columns // n_cols
-    groups = each.groupby(["line", "cell"])["block"]
+    nonzeros["line"] = nonzeros["shown"] * lines // n_rows
+    nonzeros["cell"] = nonzeros["column"] * columns // n_cols
+    groups = nonzeros.groupby(["line", "cell"])["block"]
     counts, of_cell = np.zeros((2, lines, columns), dtype=int)
     last = np.full((lines, columns), -1)
     for (line, cell), blocks in groups:
         counts[line, cell], of_cell[line, cell] = len(blocks), blocks.nunique()
         last[line, cell] = blocks.max()
-    np.testing.assert_array_equal(found.counts, counts)
-    np.testing.assert_array_equal(found.blocks, of_cell)
-    np.testing.assert_array_equal(found.block, last)
-    spans = each.groupby("block")["shown"].agg(lambda rows: rows.max() - rows.min() + 1)
-    assert found.rows_apart == pytest.approx(spans.mean())
-    assert found.n_blocks == plan.launch.n_blocks
-    assert found.exact == (cells >= max(n_rows, n_cols))
+    np.testing.assert_array_equal(owned.counts, counts)
+    np.testing.assert_array_equal(owned.blocks, of_cell)
+    np.testing.assert_array_equal(owned.block, last)
+    spans = nonzeros.groupby("block")["shown"].agg(lambda rows: rows.max() - rows.min() + 1)
+    assert owned.rows_apart == pytest.approx(spans.mean())
+    assert owned.n_blocks == plan.launch.n_blocks
+    assert owned.exact == (cells >= max(n_rows, n_cols))
 
 
 def test_a_map_is_the_same_in_slices_of_any_size(monkeypatch):
@@ -100,9 +98,11 @@ def test_errors_of_the_map(toy):
 def test_a_small_matrix_shows_the_block_of_each_nonzero(toy, order):
     plan = accelviz.plan(toy, **SMALL)
     (ax,) = block_ownership(ownership_map(plan, order=order))
-    each = spelled_out(plan)
-    shown = each["caller_row"] if order == "caller" else each["row"]
-    expected = dict(zip(zip(shown, each["column"], strict=True), each["block"], strict=True))
+    nonzeros = spelled_out(plan)
+    row_of = nonzeros["caller_row"] if order == "caller" else nonzeros["row"]
+    expected = dict(
+        zip(zip(row_of, nonzeros["column"], strict=True), nonzeros["block"], strict=True)
+    )
     drawn = ax.images[0].get_array()
     cells = {(row, column): drawn[row, column] for row, column in np.argwhere(~drawn.mask).tolist()}
     assert cells == expected
@@ -119,16 +119,16 @@ def test_a_large_matrix_shows_how_many_blocks_a_cell_has():
     plans = accelviz.plan("cora"), accelviz.plan("cora", "graphblast")
     maps = [ownership_map(plan, cells=40) for plan in plans]
     axes = block_ownership(*maps)
-    most = max(each.blocks.max() for each in maps)
+    most = max(owned.blocks.max() for owned in maps)
     assert most > 4
-    for ax, each in zip(axes, maps, strict=True):
+    for ax, owned in zip(axes, maps, strict=True):
         image = ax.images[0]
-        shown = np.where(each.counts > 0, each.blocks, 0)
-        np.testing.assert_array_equal(image.get_array().filled(0), shown)
+        blocks = np.where(owned.counts > 0, owned.blocks, 0)
+        np.testing.assert_array_equal(image.get_array().filled(0), blocks)
         assert (image.norm.vmin, image.norm.vmax) == (1, most)
         assert "a cell is 68 x 68 entries" in ax.get_xlabel()
         assert not ax.texts
-        mean = each.blocks[each.counts > 0].mean()
+        mean = owned.blocks[owned.counts > 0].mean()
         assert f"a cell's nonzeros are of {mean:.1f} blocks on average" in ax.get_title(loc="left")
     first, second = (ax.get_title(loc="left") for ax in axes)
     assert "a block's work spans 177 rows on average" in first
@@ -159,10 +159,10 @@ def test_pictures_of_odd_matrices(name, strategy):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_small_assignment_is_the_workload(toy, strategy):
     plan = accelviz.plan(toy, strategy)
-    shown = assignment(plan)
+    part = assignment(plan)
     work = plan.workload().to_frame()
     np.testing.assert_array_equal(
-        shown.runs["place"] + plan.walked.row_pointers[shown.runs["row"]], work["nz_start"]
+        part.runs["place"] + plan.walked.row_pointers[part.runs["row"]], work["nz_start"]
     )
     for ours, theirs in (
         ("block", "block"),
@@ -170,15 +170,15 @@ def test_a_small_assignment_is_the_workload(toy, strategy):
         ("row", "row"),
         ("count", "nz_count"),
     ):
-        assert shown.runs[ours].tolist() == work[theirs].tolist()
-    assert shown.rows["row"].tolist() == list(range(10))
-    degrees = toy.degrees[shown.rows["caller_row"]]
-    assert shown.rows["degree"].tolist() == degrees.tolist()
-    assert shown.whole
-    each = spelled_out(plan)
-    blocks = shown.blocks.set_index("block")
+        assert part.runs[ours].tolist() == work[theirs].tolist()
+    assert part.rows["row"].tolist() == list(range(10))
+    degrees = toy.degrees[part.rows["caller_row"]]
+    assert part.rows["degree"].tolist() == degrees.tolist()
+    assert part.whole
+    nonzeros = spelled_out(plan)
+    blocks = part.blocks.set_index("block")
     assert blocks["rows"].to_dict() == work.groupby("block")["row"].nunique().to_dict()
-    loads = each.groupby(["block", "warp"]).size()
+    loads = nonzeros.groupby(["block", "warp"]).size()
     for column, how in (("nonzeros", "sum"), ("warps", "size"), ("least", "min"), ("most", "max")):
         expected = loads.groupby("block").agg(how)
         assert blocks[column].to_dict() == expected.reindex(blocks.index, fill_value=0).to_dict()
@@ -186,14 +186,14 @@ def test_a_small_assignment_is_the_workload(toy, strategy):
 
 def test_chosen_blocks_show_their_runs_and_nothing_else():
     plan = accelviz.plan("cora", "gnnadvisor")
-    shown = assignment(plan, [340, 5, 5, 341])
-    assert shown.blocks["block"].tolist() == [5, 340, 341]
+    part = assignment(plan, [340, 5, 5, 341])
+    assert part.blocks["block"].tolist() == [5, 340, 341]
     work = plan.workload().to_frame()
     work = work[work["block"].isin([5, 340, 341])]
-    assert shown.runs["row"].tolist() == work["row"].tolist()
-    assert shown.runs["count"].tolist() == work["nz_count"].tolist()
-    assert set(shown.rows["row"]) == set(work["row"])
-    assert not shown.whole
+    assert part.runs["row"].tolist() == work["row"].tolist()
+    assert part.runs["count"].tolist() == work["nz_count"].tolist()
+    assert set(part.rows["row"]) == set(work["row"])
+    assert not part.whole
     assert assignment(plan, 5).blocks["block"].tolist() == [5]
     assert assignment(plan, range(0)).rows.empty
 
@@ -202,24 +202,24 @@ def test_chosen_blocks_show_their_runs_and_nothing_else():
 @pytest.mark.parametrize("name", ["cora", "hub", "all_degrees"])
 def test_examples_differ_and_stay_few(strategy, name):
     plan = accelviz.plan(GRAPHS[name](), strategy)
-    shown = assignment(plan)
-    assert 0 < len(shown.rows) <= 48
-    assert shown.blocks["rows_shown"].max() >= 1
+    part = assignment(plan)
+    assert 0 < len(part.rows) <= 48
+    assert part.blocks["rows_shown"].max() >= 1
     work = plan.workload().to_frame().set_index(["block", "warp", "row"])["nz_count"]
-    runs = shown.runs.groupby(["block", "warp", "row"])["count"].sum()
+    runs = part.runs.groupby(["block", "warp", "row"])["count"].sum()
     whole = work.groupby(["block", "warp", "row"]).sum().reindex(runs.index)
     assert (runs <= whole).all()
-    assert shown.runs.groupby("row").size().max() <= MOST_RUNS
+    assert part.runs.groupby("row").size().max() <= MOST_RUNS
     if strategy == "accel_gcn":
-        assert shown.rows["degree"].nunique() >= 3
+        assert part.rows["degree"].nunique() >= 3
         assert (runs == whole).all()
-        assert shown.blocks["rows_shown"].tolist() == shown.blocks["rows"].tolist()
+        assert part.blocks["rows_shown"].tolist() == part.blocks["rows"].tolist()
 
 
 def test_a_row_cut_over_blocks_is_shown_with_all_of_them():
     plan = accelviz.plan(GRAPHS["hub"]())
-    shown = assignment(plan)
-    hub = shown.runs[shown.runs["row"] == 99]
+    part = assignment(plan)
+    hub = part.runs[part.runs["row"] == 99]
     assert hub["block"].unique().tolist() == list(range(10, 18))
     assert hub["count"].sum() == 3000
     many = assignment(accelviz.plan(GRAPHS["hub"](), max_warp_nzs=8))
@@ -228,20 +228,20 @@ def test_a_row_cut_over_blocks_is_shown_with_all_of_them():
 
 def test_a_block_of_many_rows_shows_its_first_and_says_so():
     plan = accelviz.plan("cora", "row_thread")
-    shown = assignment(plan, [3], most_rows=10)
-    assert shown.rows["row"].tolist() == list(range(768, 778))
-    assert shown.blocks["rows"].tolist() == [256]
-    assert shown.blocks["rows_shown"].tolist() == [10]
-    ax = block_assignment(shown)
+    part = assignment(plan, [3], most_rows=10)
+    assert part.rows["row"].tolist() == list(range(768, 778))
+    assert part.blocks["rows"].tolist() == [256]
+    assert part.blocks["rows_shown"].tolist() == [10]
+    ax = block_assignment(part)
     assert any("246 more not shown" in text.get_text() for text in ax.texts)
 
 
 def test_of_a_very_long_row_the_first_runs_are_kept():
     plan = accelviz.plan(GRAPHS["hub"](), "fusegnn_gar")
-    shown = assignment(plan, 50)
-    assert len(shown.runs) == MOST_RUNS
-    assert shown.runs["place"].tolist() == list(range(MOST_RUNS))
-    assert shown.blocks[["nonzeros", "warps", "most"]].to_numpy().tolist() == [[3000, 2, 1500]]
+    part = assignment(plan, 50)
+    assert len(part.runs) == MOST_RUNS
+    assert part.runs["place"].tolist() == list(range(MOST_RUNS))
+    assert part.blocks[["nonzeros", "warps", "most"]].to_numpy().tolist() == [[3000, 2, 1500]]
 
 
 def test_errors_of_the_assignment(toy):
@@ -263,31 +263,33 @@ def test_errors_of_the_assignment(toy):
 def boxes(ax) -> list[tuple[float, float, float]]:
     """Height, begin and end of each coloured run in the picture."""
     runs = next(
-        each for each in ax.collections if isinstance(each, PolyCollection) and each.zorder == 2
+        collection
+        for collection in ax.collections
+        if isinstance(collection, PolyCollection) and collection.zorder == 2
     )
-    found = []
+    corners = []
     for path in runs.get_paths():
-        (left, low), (right, high) = path.vertices.min(axis=0), path.vertices.max(axis=0)
-        found.append(((low + high) / 2, left, right))
-    return found
+        (left, low), (end, high) = path.vertices.min(axis=0), path.vertices.max(axis=0)
+        corners.append(((low + high) / 2, left, end))
+    return corners
 
 
 def test_each_run_is_a_box_in_the_colour_of_its_block(toy):
     plan = accelviz.plan(toy, **SMALL)
-    shown = assignment(plan)
-    ax = block_assignment(shown)
-    line = dict(zip(shown.rows["row"], ax.get_yticks(), strict=True))
+    part = assignment(plan)
+    ax = block_assignment(part)
+    line = dict(zip(part.rows["row"], ax.get_yticks(), strict=True))
     expected = [
-        (line[row], place, place + count)
-        for row, place, count in zip(
-            shown.runs["row"], shown.runs["place"], shown.runs["count"], strict=True
+        (line[row], first, first + count)
+        for row, first, count in zip(
+            part.runs["row"], part.runs["place"], part.runs["count"], strict=True
         )
     ]
     np.testing.assert_allclose(boxes(ax), expected)
-    (runs,) = (each for each in ax.collections if each.zorder == 2)
+    (runs,) = (collection for collection in ax.collections if collection.zorder == 2)
     colours = [to_hex(colour) for colour in runs.get_facecolor()]
     of_run = dict(
-        zip(zip(shown.runs["block"], shown.runs["warp"], strict=True), colours, strict=True)
+        zip(zip(part.runs["block"], part.runs["warp"], strict=True), colours, strict=True)
     )
     assert of_run[5, 0] != of_run[5, 1]
     assert len({of_run[block, 0] for block in (7, 8, 9)}) == 3
@@ -295,11 +297,11 @@ def test_each_run_is_a_box_in_the_colour_of_its_block(toy):
     assert "block 0: 2 rows of degree 1" in texts
     assert "blocks 7 to 9: a row of degree 9" in texts
     assert "no block: a row of degree 0" in texts
-    assert [text for text in texts if text in "01"] == [str(warp) for warp in shown.runs["warp"]]
+    assert [text for text in texts if text in "01"] == [str(warp) for warp in part.runs["warp"]]
     labels = [text.get_text() for text in ax.get_yticklabels()]
     assert labels == [
         f"{row} ({caller})"
-        for row, caller in zip(shown.rows["row"], shown.rows["caller_row"], strict=True)
+        for row, caller in zip(part.rows["row"], part.rows["caller_row"], strict=True)
     ]
     assert ax.get_title(loc="left") == (
         "accel_gcn on toy: a block's warps differ up to 2-fold in nonzeros"
@@ -309,27 +311,27 @@ def test_each_run_is_a_box_in_the_colour_of_its_block(toy):
 
 
 def test_a_sample_says_what_share_it_is_and_how_its_axis_is_scaled():
-    shown = assignment(accelviz.plan("cora"))
-    ax = block_assignment(shown)
-    share = shown.runs["count"].sum() / shown.nnz
+    part = assignment(accelviz.plan("cora"))
+    ax = block_assignment(part)
+    share = part.runs["count"].sum() / part.nnz
     (note,) = (text.get_text() for text in ax.texts if "a colour is a block" in text.get_text())
-    assert note.startswith(f"{len(shown.blocks)} of 252 blocks, {share:.1%} of the nonzeros")
+    assert note.startswith(f"{len(part.blocks)} of 252 blocks, {share:.1%} of the nonzeros")
     assert "grey: not shown" in note
     assert "square-root scale" in ax.get_xlabel()
     assert ax.get_xticks().tolist() == [0, 5, 10, 20, 50, 100, 168]
     assert ax.get_xlim()[0] == 0
-    widths = {round(right - left) for _, left, right in boxes(ax)}
-    assert widths == set(shown.runs["count"])
+    widths = {round(end - left) for _, left, end in boxes(ax)}
+    assert widths == set(part.runs["count"])
     ax.figure.canvas.draw()
 
 
 def test_a_part_of_a_long_row_begins_where_the_part_does(ax):
-    shown = assignment(accelviz.plan(GRAPHS["hub"]()), [16, 17])
-    block_assignment(shown, ax=ax)
+    part = assignment(accelviz.plan(GRAPHS["hub"]()), [16, 17])
+    block_assignment(part, ax=ax)
     assert ax.get_xlim()[0] == 6 * 384
     assert ax.get_xscale() == "linear"
     assert min(left for _, left, _ in boxes(ax)) == 6 * 384
-    assert max(right for _, _, right in boxes(ax)) == 3000
+    assert max(end for _, _, end in boxes(ax)) == 3000
     ax.figure.canvas.draw()
 
 

@@ -51,10 +51,10 @@ def test_load_map_shows_all_blocks_or_every_kth_in_slices_of_any_size(max_column
     plan = accelviz.plan("cora")
     exact = nonzeros_per_warp(plan.workload(), 12)
     for size in (1, 17, 50, 1000):
-        found = load_map(plan.workload_slices(blocks=size), 252, 12, max_columns)
-        assert len(found.load) <= max_columns
-        np.testing.assert_array_equal(found.load, exact[:: found.every])
-        assert found.idle_share == pytest.approx(plan.statistics.idle_share)
+        loads = load_map(plan.workload_slices(blocks=size), 252, 12, max_columns)
+        assert len(loads.load) <= max_columns
+        np.testing.assert_array_equal(loads.load, exact[:: loads.every])
+        assert loads.idle_share == pytest.approx(plan.statistics.idle_share)
     assert plan_load_map(plan).every == 1
 
 
@@ -86,7 +86,7 @@ def test_a_strategy_has_one_colour_in_every_picture():
     for name in [*known, "mine"]:
         assert strategy_colours([name]) == {name: colours[name]}
     names = {"Accel-GCN": "accel_gcn", "GE-SpMM": "ge_spmm", "gnnadvisor ngs=32": "gnnadvisor"}
-    assert strategy_colours(names) == {name: colours[own] for name, own in names.items()}
+    assert strategy_colours(names) == {name: colours[strategy] for name, strategy in names.items()}
     two = strategy_colours(["accel_gcn partition=block", "accel_gcn partition=warp"])
     assert two["accel_gcn partition=block"] == colours["accel_gcn"]
     assert len(set(two.values())) == 2
@@ -112,18 +112,10 @@ def test_a_pattern_has_a_title_and_alt_text():
 def test_a_pattern_map_counts_every_nonzero_where_it_lies(name, cells):
     graph = GRAPHS[name]()
     pattern = pattern_map(graph, cells=cells)
-    rows = np.repeat(np.arange(graph.n_rows), graph.degrees)
+    assert pattern.counts.shape == tuple(min(cells, side) for side in graph.shape)
+    places = np.array(graph.adjacency.tocoo().coords, dtype=np.int64).T
     expected = np.zeros_like(pattern.counts)
-    lines, columns = expected.shape
-    assert (lines, columns) == tuple(min(cells, side) for side in graph.shape)
-    np.add.at(
-        expected,
-        (
-            rows * lines // graph.shape[0],
-            graph.column_indices.astype(np.int64) * columns // graph.shape[1],
-        ),
-        1,
-    )
+    np.add.at(expected, tuple((places * expected.shape // graph.shape).T), 1)
     np.testing.assert_array_equal(pattern.counts, expected)
 
 
@@ -150,30 +142,30 @@ def test_a_graph_card_of_nothing():
 
 def test_brackets_show_every_graph_s_four_statistics():
     names = ("cora", "facebook")
-    found = {}
+    localities = {}
     for name in names:
         real = accelviz.load_graph(name)
         natural, shuffled = (twin(real, order=order) for order in ("natural", "shuffled"))
-        found[name] = tuple(map(locality, (natural, real, shuffled)))
-    axes = plots.locality_brackets(found)
+        localities[name] = tuple(map(locality, (natural, real, shuffled)))
+    axes = plots.locality_brackets(localities)
     assert [label.get_text() for label in axes[0].get_yticklabels()] == list(names)
-    for statistic, ax in zip(found["cora"][0].relative, axes, strict=True):
+    for statistic, ax in zip(localities["cora"][0].relative, axes, strict=True):
         assert statistic.split()[0] in ax.get_xlabel() or "overlap" in ax.get_xlabel()
-        shown = {(line.get_xdata()[0], line.get_ydata()[0]) for line in ax.lines[1:]}
+        points = {(line.get_xdata()[0], line.get_ydata()[0]) for line in ax.lines[1:]}
         for y, name in enumerate(names):
-            assert {(each.relative[statistic], y) for each in found[name]} <= shown
+            assert {(one.relative[statistic], y) for one in localities[name]} <= points
 
 
 def test_a_plan_or_a_graph_is_enough_for_a_picture():
     graph = accelviz.load_graph("cora")
-    plan, own = accelviz.plan(graph), accelviz.plan(graph, "lane_groups")
+    plan, ours = accelviz.plan(graph), accelviz.plan(graph, "lane_groups")
     (ax,) = plots.load_maps(plan)
     assert ax.get_title(loc="left") == "accel_gcn: 34.0% of warp time idle or waiting"
-    made = plots.load_maps({"a": plan, "b": plan_load_map(own)})
-    assert [each.get_title(loc="left")[:2] for each in made] == ["a:", "b"]
-    first, second = plots.warp_loads({"a": plan, "b": own})
+    axes = plots.load_maps({"a": plan, "b": plan_load_map(ours)})
+    assert [ax.get_title(loc="left")[:2] for ax in axes] == ["a:", "b"]
+    first, second = plots.warp_loads({"a": plan, "b": ours})
     assert (first.get_ylabel(), second.get_ylabel()) == ("warps", "subwarps")
-    (ax,) = plots.block_ownership(own)
+    (ax,) = plots.block_ownership(ours)
     assert "lane_groups" in ax.get_title(loc="left")
     assert "10,556 nonzeros" in plots.nonzero_pattern(graph).figure.alt
     histogram = DegreeHistogram.of(graph.row_pointers)

@@ -58,15 +58,15 @@ def points(ax):
 
 
 def test_flops_bytes_and_shares_by_hand():
-    found = roofline_table(table(*TWO))
-    assert found["strategy"].tolist() == ["fast", "slow"]
-    assert found["flops"].tolist() == [20e6, 20e6]
-    np.testing.assert_allclose(found["bytes"], 20e6)
-    np.testing.assert_allclose(found["intensity"], 1.0)
-    np.testing.assert_allclose(found["gflops"], [400, 200])
-    np.testing.assert_allclose(found["copy_roof_gflops"], 2000)
-    np.testing.assert_allclose(found["gather_roof_gflops"], 500)
-    np.testing.assert_allclose(found["share"], [0.2, 0.1])
+    result = roofline_table(table(*TWO))
+    assert result["strategy"].tolist() == ["fast", "slow"]
+    assert result["flops"].tolist() == [20e6, 20e6]
+    np.testing.assert_allclose(result["bytes"], 20e6)
+    np.testing.assert_allclose(result["intensity"], 1.0)
+    np.testing.assert_allclose(result["gflops"], [400, 200])
+    np.testing.assert_allclose(result["copy_roof_gflops"], 2000)
+    np.testing.assert_allclose(result["gather_roof_gflops"], 500)
+    np.testing.assert_allclose(result["share"], [0.2, 0.1])
     gather = roofline_table(table(*TWO), model="gather")
     expected = 8 * 1_000_000 + 8 * 100_001 + 4 * 10 * (1_000_000 + 100_000)
     np.testing.assert_allclose(gather["bytes"], expected)
@@ -75,13 +75,13 @@ def test_flops_bytes_and_shares_by_hand():
 
 
 def test_bytes_are_those_of_the_real_graphs(bundled):
-    found = roofline_table(bundled, "accel_gcn")
-    assert len(found) > 20
-    for name, rows in found.groupby("graph"):
+    result = roofline_table(bundled, "accel_gcn")
+    assert len(result) > 20
+    for name, rows in result.groupby("graph"):
         graph = accelviz.load_graph(name)
         d = rows["columns"]
-        own = 8 * (graph.nnz + graph.n_rows + 1)
-        exact = own + 4 * d * (graph.pattern.used_columns + graph.n_rows)
+        matrix = 8 * (graph.nnz + graph.n_rows + 1)
+        exact = matrix + 4 * d * (graph.pattern.used_columns + graph.n_rows)
         np.testing.assert_allclose(rows["bytes"], exact, rtol=2e-4)
         np.testing.assert_allclose(rows["flops"], 2 * graph.nnz * d)
     gather = roofline_table(bundled, "accel_gcn", model="gather").query("graph == 'cit-hepph'")
@@ -95,39 +95,39 @@ def test_bytes_are_those_of_the_real_graphs(bundled):
     ("model", "limit"), [("compulsory", "floor_us"), ("gather", "gather_limit_us")]
 )
 def test_a_share_is_the_limit_over_the_time(bundled, model, limit):
-    found = roofline_table(bundled, "merge_path", model=model)
+    result = roofline_table(bundled, "merge_path", model=model)
     warm = bundled.query("state == 'warm' and strategy == 'merge_path'")
-    both = found.merge(warm, on=["graph", "columns"])
-    assert len(both) == len(found)
+    both = result.merge(warm, on=["graph", "columns"])
+    assert len(both) == len(result)
     np.testing.assert_allclose(both["share"], both[limit] / both["median_us_y"], rtol=1e-12)
 
 
 def test_what_takes_no_longer_than_a_launch_is_left_out(bundled):
-    found = roofline_table(bundled, "accel_gcn")
+    result = roofline_table(bundled, "accel_gcn")
     warm = bundled.query("state == 'warm' and strategy == 'accel_gcn'")
     short = (warm["floor_us"] <= LAUNCH_US).sum()
-    assert 0 < short == found.attrs["left_out"] == len(warm) - len(found)
+    assert 0 < short == result.attrs["left_out"] == len(warm) - len(result)
 
 
 def test_of_several_runs_the_latest_counts():
     later = {"run": "2026-02-01T00:00:00+00:00"}
-    found = roofline_table(table(*TWO, ("fast", 80.0, later)))
-    assert found.set_index("strategy")["median_us"].to_dict() == {"fast": 80.0, "slow": 100.0}
+    result = roofline_table(table(*TWO, ("fast", 80.0, later)))
+    assert result.set_index("strategy")["median_us"].to_dict() == {"fast": 80.0, "slow": 100.0}
 
 
 def test_a_peak_lowers_the_roof_and_nothing_else():
-    found = roofline_table(table(*TWO), peak_gflops=800)
-    np.testing.assert_allclose(found["roof_gflops"], 800)
-    np.testing.assert_allclose(found["share"], [0.5, 0.25])
-    np.testing.assert_allclose(found["copy_roof_gflops"], 2000)
+    result = roofline_table(table(*TWO), peak_gflops=800)
+    np.testing.assert_allclose(result["roof_gflops"], 800)
+    np.testing.assert_allclose(result["share"], [0.5, 0.25])
+    np.testing.assert_allclose(result["copy_roof_gflops"], 2000)
 
 
 def test_shares_are_geometric_means():
     rows = table(("fast", 50.0, {}), ("fast", 12.5, {"graph": "b"}), ("slow", 100.0, {}))
-    found = shares(roofline_table(rows))
-    assert found.index.tolist() == ["fast", "slow"]
-    assert found.loc["fast"].tolist() == pytest.approx([0.4, 0.2, 0.8, 2])
-    assert found.loc["slow"].tolist() == pytest.approx([0.1, 0.1, 0.1, 1])
+    result = shares(roofline_table(rows))
+    assert result.index.tolist() == ["fast", "slow"]
+    assert result.loc["fast"].tolist() == pytest.approx([0.4, 0.2, 0.8, 2])
+    assert result.loc["slow"].tolist() == pytest.approx([0.1, 0.1, 0.1, 1])
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_one_case_is_named_with_every_strategy_s_share():
     ax = roofline(table(*TWO))
     fast, slow = (to_hex(colour) for colour in strategy_colours(["fast", "slow"]).values())
     assert {fast: [[1, 400]], slow: [[1, 200]]} == {
-        colour: [pytest.approx(xy) for xy in found] for colour, found in points(ax).items()
+        colour: [pytest.approx(xy) for xy in rows] for colour, rows in points(ax).items()
     }
     assert {"fast: 20 %", "slow: 10 %", "random-gather limit", "a, 10 columns"} <= set(texts(ax))
     assert "made-up GPU copy 2 TB/s" in texts(ax)
@@ -189,8 +189,8 @@ def test_the_gather_model_draws_the_gather_roof_and_says_so():
     assert MODELS["gather"] in ax.get_xlabel()
     assert "fast reaches 80 % of the random-gather limit" in ax.get_title(loc="left")
     slopes = [line for line in ax.lines if len(line.get_xdata()) == 2]
-    found = {round((line.get_ydata() / line.get_xdata())[0]) for line in slopes}
-    assert found == {2000, 4000}
+    speeds = {round((line.get_ydata() / line.get_xdata())[0]) for line in slopes}
+    assert speeds == {2000, 4000}
     assert "random gather 4 TB/s" in texts(ax)
     other = {"graph": "b", "columns": 20, "gather_gb_per_s": 3000.0}
     ax = roofline(table(*TWO, ("fast", 50.0, other)), model="gather")
@@ -213,14 +213,14 @@ def test_a_known_peak_is_the_flat_roof():
 def test_many_cases_are_a_legend_with_means_and_ranges(bundled):
     cases = {"ours": "accel_gcn", "cuSPARSE": "cusparse"}
     ax = roofline(bundled, None, [64, 128], cases)
-    found = roofline_table(bundled[bundled["columns"].isin([64, 128])], cases)
+    result = roofline_table(bundled[bundled["columns"].isin([64, 128])], cases)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    for label, (name, each) in zip(labels, shares(found).iterrows(), strict=False):
-        assert label.startswith(f"{name}: {100 * each['share']:.0f} %")
+    for label, (name, reached) in zip(labels, shares(result).iterrows(), strict=False):
+        assert label.startswith(f"{name}: {100 * reached['share']:.0f} %")
     assert labels[-1] == "random-gather limit of a case"
-    assert sum(map(len, points(ax).values())) == len(found)
-    assert f"left out: {found.attrs['left_out']} times" in ax.get_xlabel()
-    assert f"mean of {len(found) // 2} cases" in ax.get_title(loc="left").replace("\n", " ")
+    assert sum(map(len, points(ax).values())) == len(result)
+    assert f"left out: {result.attrs['left_out']} times" in ax.get_xlabel()
+    assert f"mean of {len(result) // 2} cases" in ax.get_title(loc="left").replace("\n", " ")
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -229,11 +229,11 @@ def test_all_recorded_times_of_the_paper_s_graphs_are_drawn(model):
     names = ["accel_gcn", "cusparse algorithm=fastest preprocess=True", "merge_path", "ge_spmm"]
     ax = roofline(recorded, None, None, names, model=model)
     ax.figure.draw_without_rendering()
-    found = roofline_table(recorded, names, model=model)
-    assert sum(map(len, points(ax).values())) == len(found) > 800
+    result = roofline_table(recorded, names, model=model)
+    assert sum(map(len, points(ax).values())) == len(result) > 800
     low, high = ax.get_ylim()
-    assert found["gflops"].between(low, high).all()
-    assert (found["copy_roof_gflops"] < high).all()
+    assert result["gflops"].between(low, high).all()
+    assert (result["copy_roof_gflops"] < high).all()
     with pytest.raises(ArgumentError, match="several settings"):
         roofline(recorded)
 

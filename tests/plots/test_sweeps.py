@@ -11,7 +11,7 @@ import accelviz
 from accelviz.analysis.settings import at_setting, best, grid, lines, telling
 from accelviz.analysis.sweep import STATISTICS, sweep
 from accelviz.errors import ArgumentError
-from accelviz.plots.labels import label_ends, moved_apart, write_title
+from accelviz.plots.draw import label_ends, moved_apart, write_title
 from accelviz.plots.quantities import (
     bytes_text,
     count_text,
@@ -45,7 +45,7 @@ def counted():
     }
 
 
-def made(*rows, names=("strategy", "n_cols", "max_block_warps", "max_warp_nzs")):
+def table_of(*rows, names=("strategy", "n_cols", "max_block_warps", "max_warp_nzs")):
     """A table with the parameters of `rows` and, last in each of them, the idle share."""
     table = pd.DataFrame([row[:-1] for row in rows], columns=list(names))
     table["blocks"] = range(len(rows), 0, -1)
@@ -55,6 +55,10 @@ def made(*rows, names=("strategy", "n_cols", "max_block_warps", "max_warp_nzs"))
 
 def texts(ax):
     return [text.get_text() for text in ax.texts]
+
+
+def marked(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 def test_every_statistic_has_a_name_and_a_kind():
@@ -102,20 +106,19 @@ def test_ticks_are_round_in_their_unit(statistic, low, high, log, expected):
         ax.set_yscale("log")
     ax.set_ylim(low, high)
     mark_axis(ax.yaxis, statistic, low, high, log=log)
-    shown = [ax.yaxis.get_major_formatter()(value) for value in ax.get_yticks()]
-    assert set(expected) <= set(shown)
+    texts = [ax.yaxis.get_major_formatter()(value) for value in ax.get_yticks()]
+    assert set(expected) <= set(texts)
     assert sum(low <= tick <= high for tick in ax.get_yticks()) <= 12
 
 
 def test_the_best_setting_is_the_lowest_and_of_equal_ones_that_with_the_fewest_blocks():
-    table = made(*[("a", 64, warps, 32, share) for warps, share in ((1, 0), (2, 0.5), (4, 0))])
-    found = best(table, "idle_share", "lowest")
-    assert found.row["max_block_warps"] == 4  # `made` counts blocks downwards
-    assert found.equal == 1
-    assert best(table, "idle_share", "highest").row["max_block_warps"] == 2
-    assert best(table, "idle_share", "neither").row is None
-    nothing = table.assign(idle_share=np.nan)
-    assert best(nothing, "idle_share", "lowest").row is None
+    table = table_of(*[("a", 64, warps, 32, share) for warps, share in ((1, 0), (2, 0.5), (4, 0))])
+    row, equal = best(table, "idle_share", "lowest")
+    assert row["max_block_warps"] == 4  # `table_of` counts blocks downwards
+    assert equal == 1
+    assert best(table, "idle_share", "highest")[0]["max_block_warps"] == 2
+    assert best(table, "idle_share", "neither") == (None, 0)
+    assert best(table.assign(idle_share=np.nan), "idle_share", "lowest") == (None, 0)
 
 
 def test_a_setting_is_found_where_it_has_a_value(cora):
@@ -133,8 +136,8 @@ def test_lines_are_what_else_varies():
         "cora", max_block_warps=[2, 4], strategies=["accel_gcn", "gnnadvisor"], ngs=[8, 32]
     )
     assert telling(table) == ["strategy", "max_block_warps", "ngs"]
-    found = lines(table, "max_block_warps")
-    assert [(dict(line.key), line.constant, len(line.rows)) for line in found] == [
+    result = lines(table, "max_block_warps")
+    assert [(dict(line.key), line.constant, len(line.rows)) for line in result] == [
         ({"strategy": "accel_gcn"}, False, 2),
         ({"strategy": "gnnadvisor", "ngs": 8}, True, 1),
         ({"strategy": "gnnadvisor", "ngs": 32}, True, 1),
@@ -143,21 +146,21 @@ def test_lines_are_what_else_varies():
 
 def test_a_grid_has_every_value_in_its_place(cora, counted):
     shuffled = cora.sample(frac=1, random_state=1)
-    found = grid(shuffled, "idle_share", "max_block_warps", "max_warp_nzs")
-    assert (found.x, found.y, found.left_out) == (list(WARPS), list(NZS), ())
-    for i, nzs in enumerate(NZS):
-        for j, warps in enumerate(WARPS):
-            assert found.cells[i, j] == pytest.approx(counted[warps, nzs].idle_share)
-    assert np.isnan(
-        grid(cora.iloc[1:], "idle_share", "max_block_warps", "max_warp_nzs").cells[0, 0]
-    )
+    result = grid(shuffled, "idle_share", "max_block_warps", "max_warp_nzs")
+    assert (list(result), list(result.index)) == (list(WARPS), list(NZS))
+    assert result.attrs["left_out"] == []
+    for nzs in NZS:
+        for warps in WARPS:
+            assert result.loc[nzs, warps] == pytest.approx(counted[warps, nzs].idle_share)
+    with_hole = grid(cora.iloc[1:], "idle_share", "max_block_warps", "max_warp_nzs")
+    assert np.isnan(with_hole.iloc[0, 0])
 
 
 @pytest.mark.parametrize("y", ["idle_share", "blocks", "largest", "busy_warps"])
 def test_lines_show_what_the_workloads_do(cora, counted, y):
     ax = sweep_lines(cora, y)
-    shown = [line for line in ax.lines if len(line.get_xdata()) == len(WARPS)]
-    for line, nzs in zip(shown, NZS, strict=True):
+    curves = [line for line in ax.lines if len(line.get_xdata()) == len(WARPS)]
+    for line, nzs in zip(curves, NZS, strict=True):
         assert line.get_xdata().tolist() == list(WARPS)
         expected = [getattr(counted[warps, nzs], y) for warps in WARPS]
         np.testing.assert_allclose(line.get_ydata(), expected)
@@ -168,7 +171,7 @@ def test_lines_show_what_the_workloads_do(cora, counted, y):
 
 def test_lines_mark_the_best_and_the_published_setting(cora, counted):
     ax = sweep_lines(cora)
-    (warps, nzs), lowest = min(counted.items(), key=lambda each: each[1].idle_share)
+    (warps, nzs), lowest = min(counted.items(), key=lambda setting: setting[1].idle_share)
     published = counted[12, 32].idle_share
     marks = {line.get_marker(): line.get_xydata().tolist() for line in ax.lines}
     assert marks["*"] == [[warps, pytest.approx(lowest.idle_share)]]
@@ -179,7 +182,7 @@ def test_lines_mark_the_best_and_the_published_setting(cora, counted):
     )
     assert ax.get_title(loc="left").replace("\n", " ") == title
     assert title in ax.figure.alt
-    assert f"published: {100 * published:.1f} %" in texts(ax)
+    assert f"published: {100 * published:.1f} %" in marked(ax)
 
 
 def test_marks_can_be_others_or_none(cora):
@@ -197,15 +200,15 @@ def test_marks_can_be_others_or_none(cora):
 
 def test_the_published_setting_may_be_the_best_or_every_setting_equal():
     rows = [("a", 64, warps, 32, share) for warps, share in ((4, 0.5), (12, 0.25))]
-    ax = sweep_lines(made(*rows))
+    ax = sweep_lines(table_of(*rows))
     title = "idle share: 25.0 % at the published 12 x 32, no setting here is lower"
     assert ax.get_title(loc="left").replace("\n", " ") == title
-    assert "best, published: 25.0 %" in texts(ax)
-    same = made(*[(*row[:-1], 0.5) for row in rows])
+    assert marked(ax) == ["best, published: 25.0 %"]
+    same = table_of(*[(*row[:-1], 0.5) for row in rows])
     ax = sweep_lines(same, published=None)
     assert ax.get_title(loc="left") == "idle share: 50.0 % at every setting"
     assert "*" not in {line.get_marker() for line in ax.lines}
-    one_more = made(*[(*row[:-1], 0.0) for row in rows], ("a", 64, 2, 32, 1.0))
+    one_more = table_of(*[(*row[:-1], 0.0) for row in rows], ("a", 64, 2, 32, 1.0))
     assert sweep_lines(one_more, published=None).get_title(loc="left") == (
         "idle share: 0 % at 12 x 32 and 1 other setting"
     )
@@ -225,7 +228,7 @@ def test_a_strategy_without_the_parameter_is_a_dashed_line():
 
 
 def test_the_best_may_be_a_strategy_without_the_parameter():
-    table = made(("a", 64, 4, 32, 0.5), ("a", 64, 8, 32, 0.4), ("b", 64, None, None, 0.1))
+    table = table_of(("a", 64, 4, 32, 0.5), ("a", 64, 8, 32, 0.4), ("b", 64, None, None, 0.1))
     ax = sweep_lines(table, published=None)
     assert ax.get_title(loc="left") == "idle share: 10.0 % at b"
     (star,) = [line for line in ax.lines if line.get_marker() == "*"]
@@ -285,8 +288,8 @@ def test_a_heat_map_shows_what_the_workloads_do(cora, counted):
 
 def test_a_heat_map_outlines_the_best_and_the_published_cell(cora, counted):
     ax = sweep_heatmap(cora)
-    (warps, nzs), _ = min(counted.items(), key=lambda each: each[1].idle_share)
-    outlines = {to_hex(each.get_edgecolor()): each.get_xy() for each in ax.patches}
+    (warps, nzs), _ = min(counted.items(), key=lambda setting: setting[1].idle_share)
+    outlines = {to_hex(outline.get_edgecolor()): outline.get_xy() for outline in ax.patches}
     assert outlines[VERMILLION.lower()] == (WARPS.index(warps) - 0.5, NZS.index(nzs) - 0.5)
     assert outlines["#000000"] == (WARPS.index(12) - 0.5, NZS.index(32) - 0.5)
 
@@ -324,7 +327,7 @@ def test_other_parameters_can_be_the_axes():
 
 
 def test_what_degrees_do_not_determine_is_said():
-    nothing = made(*[("a", 64, warps, nzs, np.nan) for warps in (2, 4) for nzs in (8, 32)])
+    nothing = table_of(*[("a", 64, warps, nzs, np.nan) for warps in (2, 4) for nzs in (8, 32)])
     for draw in (sweep_lines, sweep_heatmap):
         ax = draw(nothing)
         assert "do not determine it" in ax.get_title(loc="left").replace("\n", " ")

@@ -16,17 +16,20 @@ from tests.graphs import GRAPHS
 def test_a_window_shows_its_nonzeros_before_and_after(strategy, rows, operation):
     plan = accelviz.plan(GRAPHS["every_kind"](), strategy, operation=operation)
     before, after = plots.window_tiles(plan, 1)
-    own = plan.tiles.first_row == rows
+    chosen = plan.tiles.first_row == rows
     pointers = plan.walked.row_pointers[[rows, min(2 * rows, plan.walked.n_rows)]]
     nonzeros = pointers[1] - pointers[0]
-    assert [len(each.get_paths()) for each in after.collections] == [own.sum(), nonzeros]
+    assert [len(collection.get_paths()) for collection in after.collections] == [
+        chosen.sum(),
+        nonzeros,
+    ]
     shaded, cells = before.collections
     columns = plan.walked.column_indices[slice(*pointers)]
-    found = sorted(path.vertices[0, 0] for path in cells.get_paths())
-    assert found == sorted(columns)
+    lefts = sorted(path.vertices[0, 0] for path in cells.get_paths())
+    assert lefts == sorted(columns)
     width = plan.tiles.columns
     assert len(shaded.get_paths()) == np.unique(columns // width).size
-    assert f"{own.sum()} tiles of {rows} x {width}" in after.get_title(loc="left")
+    assert f"{chosen.sum()} tiles of {rows} x {width}" in after.get_title(loc="left")
 
 
 def test_a_window_without_a_nonzero_and_plans_without_tiles():
@@ -69,8 +72,8 @@ def test_error_against_speed_is_a_mean_and_a_maximum():
         columns=["graph", "columns", "strategy", "dtype", "median_us", "error"],
     )
     ax = plots.error_against_speed(table)
-    found = [tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1]
-    assert np.allclose(found, [(1, 2e-7), (4, 9e-4)])
+    points = [tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1]
+    assert np.allclose(points, [(1, 2e-7), (4, 9e-4)])
     assert "2 cases" in ax.get_title(loc="left")
     with pytest.raises(ArgumentError, match="cusparse"):
         plots.error_against_speed(table, over="cusparse")

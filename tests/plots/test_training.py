@@ -50,12 +50,12 @@ def test_the_times_of_a_step_are_medians_in_order():
 def test_neighbors_stand_around_a_node_with_their_weights():
     graph = graph_of_degrees([3, 0, 30], 40)
     weights = np.arange(33.0)
-    texts = [each.get_text() for each in plots.neighbor_weights(graph, weights, 0).texts]
+    texts = [text.get_text() for text in plots.neighbor_weights(graph, weights, 0).texts]
     assert [text.split("\n")[1] for text in texts[:3]] == ["2.00", "1.00", "0.00"]
     assert texts[-1] == "0"
     title = plots.neighbor_weights(graph, weights, 2).get_title(loc="left")
     assert "6 of them weigh 33.00 together" in title.replace("\n", " ")
     assert not plots.neighbor_weights(graph, weights, 1).lines[1:]
-    for node, given in ((3, weights), (0, weights[1:]), (0, -weights)):
+    for node, refused in ((3, weights), (0, weights[1:]), (0, -weights)):
         with pytest.raises(ArgumentError):
-            plots.neighbor_weights(graph, given, node)
+            plots.neighbor_weights(graph, refused, node)
