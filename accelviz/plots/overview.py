@@ -82,8 +82,8 @@ def overview(
     panel_titles = {
         left: f"Degrees: {degrees_title}",
         middle: "A block takes rows of equal degree; warps of one long row are alike, spare ones "
-        "idle.\nColours part rows. Its int4: (degree, first place, first nonzero, nonzeros a warp | "
-        "rows)",
+        "idle.\nColours part rows. Its int4: (degree, first place, first nonzero, nonzeros a warp "
+        "| rows)",
         lower: "The work of every warp, and how much warp time is spent waiting for the busiest",
         last: f"Waiting is not time: {timed_on}",
     }

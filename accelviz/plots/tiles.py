@@ -78,7 +78,9 @@ def window_tiles(plan: Plan, window: int = 0, *, axes: Sequence[Axes] | None = N
     upper.set_xlabel(f"column of the matrix, which has {n_columns:,}")
     lower.set_xlabel("column of the window")
     for i, count in enumerate(tiles.counts[chosen] if numbered else ()):
-        lower.text((i + 0.5) * tiles.columns, -0.2, str(count), ha="center", fontsize=8)
+        lower.text(
+            (i + 0.5) * tiles.columns, -0.2, str(count), ha="center", va="bottom", fontsize=8
+        )
     return panels
 
 
