@@ -30,38 +30,11 @@ from accelviz.measure.comparison import (
 )
 from accelviz.plots.style import VERMILLION
 from benchmarks.pages.__main__ import main
+from tests.results import table
 
 matplotlib.use("agg")
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-SAME = {
-    "run": "2026-01-01T00:00:00+00:00",
-    "hardware": "made-up GPU",
-    "device": "cuda",
-    "graph": "a",
-    "graph_kind": "twin",
-    "fingerprint": "00",
-    "nonzeros": 10,
-    "columns": 16,
-    "dtype": "float32",
-    "state": "warm",
-    "repeats": 20,
-}
-
-
-def table(*rows):
-    """Rows of (strategy, time, what differs from SAME)."""
-    return records.result_table(
-        {
-            **SAME,
-            "strategy": strategy,
-            "median_us": time,
-            "quartile1_us": time * 0.9,
-            "quartile3_us": time * 1.2,
-            **other,
-        }
-        for strategy, time, other in rows
-    )
 
 
 def test_a_speedup_is_the_baseline_s_time_over_the_other_s():

@@ -1,5 +1,7 @@
 """Rooflines: flops, bytes and shares worked out by hand, and from the graphs themselves."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,33 +13,13 @@ from accelviz.measure import records
 from accelviz.measure.roofline import LAUNCH_US, MODELS, roofline_table, shares
 from accelviz.plots.rooflines import roofline
 from accelviz.plots.style import VERMILLION, strategy_colours
+from tests import results
 
 #: 2 x 1,000,000 x 10 flops; 20 MB copied in 10 µs at 2,000 GB/s; gathering takes 40 µs.
-SAME = {
-    "run": "2026-01-01T00:00:00+00:00",
-    "hardware": "made-up GPU",
-    "device": "cuda",
-    "graph": "a",
-    "graph_kind": "twin",
-    "fingerprint": "00",
-    "rows": 100_000,
-    "nonzeros": 1_000_000,
-    "columns": 10,
-    "dtype": "float32",
-    "state": "warm",
-    "floor_us": 10.0,
-    "gather_limit_us": 40.0,
-    "copy_gb_per_s": 2000.0,
-    "gather_gb_per_s": 4000.0,
-}
-
-
-def table(*rows):
-    """Rows of (strategy, time, what differs from SAME)."""
-    return records.result_table(
-        {**SAME, "strategy": strategy, "median_us": time, **other} for strategy, time, other in rows
-    )
-
+LIMITS = {"rows": 100_000, "nonzeros": 1_000_000, "columns": 10}
+LIMITS |= {"floor_us": 10.0, "gather_limit_us": 40.0}
+LIMITS |= {"copy_gb_per_s": 2000.0, "gather_gb_per_s": 4000.0}
+table = partial(results.table, **LIMITS)
 
 TWO = (("fast", 50.0, {}), ("slow", 100.0, {}))
 
