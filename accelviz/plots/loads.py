@@ -136,7 +136,7 @@ def load_maps(
         if load.every > 1:
             look: Look = {"ha": "right", "fontsize": 8, "color": GREY, "transform": ax.transAxes}
             ax.text(1, 1.02, f"one block of {load.every:,} is shown", **look)
-    panels[-1].set_xlabel("block" + " (load picture as wide as its own blocks)" * separate)
+    panels[-1].set_xlabel("block" + " (each picture as wide as its own blocks)" * separate)
     workers = " or ".join(dict.fromkeys(load.worker for load in loads.values()))
     label = f"nonzeros of the {workers}\n(grey: idle)"
     draw.colour_bar(panels, ScalarMappable(norm, colours), label, format=PLAIN)
