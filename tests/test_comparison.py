@@ -257,7 +257,7 @@ def test_bars_stand_on_one_and_losses_hang_below():
         assert hatched == ["approximate" in name for name in order] + [False]
     assert "times as fast as the library" in ax.get_title(loc="left")
     assert "approximate" in ax.get_legend().get_texts()[-1].get_text()
-    losses = [t for t in ax.texts if t.get_text()[0] == "0"]
+    losses = [t for t in ax.texts if t.get_text().startswith("0")]
     assert losses
     assert {text.get_color() for text in losses} == {VERMILLION}
     plt.close(ax.figure)

@@ -28,8 +28,8 @@ def test_each_parameter_is_varied_with_the_best_of_those_before():
     assert settings[0]["max_block_warps"] == "3"  # the caller's wish
     assert {s["max_block_warps"] for s in settings[:3]} == {"3"}
     fastest = table["median_us"].iloc[:3].argmin()
-    best = settings[fastest]["max_warp_nzs"]
-    assert [setting["max_warp_nzs"] for setting in settings[3:5]] == [best, best]
+    chosen = settings[fastest]["max_warp_nzs"]
+    assert [setting["max_warp_nzs"] for setting in settings[3:5]] == [chosen, chosen]
     assert tuned.plan.pattern.column_indices is graph.column_indices
     assert {k: str(v) for k, v in tuned.plan.parameters.items()} == dict(
         p.split("=") for p in best["parameters"].split()

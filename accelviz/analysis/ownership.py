@@ -276,7 +276,7 @@ def _workload_of(plan: Plan, blocks: list[int]) -> Workload:
 
 def _examples(plan: Plan, most_rows: int) -> list[int]:
     """Choose blocks that differ in the degree of their rows, as many as fit with all of these."""
-    tables = []
+    tables = [pd.DataFrame(columns=["degree", "block", "busy"], dtype=np.int64)]
     for part in plan.workload_slices():
         first = np.flatnonzero(np.diff(part.block, prepend=-1))
         degrees = np.where(part.nz_count > 0, plan.walked.degrees[part.row], 0)
@@ -285,11 +285,12 @@ def _examples(plan: Plan, most_rows: int) -> list[int]:
         busy = (nonzeros_per_warp(part, plan.workers_per_block) > 0).sum(axis=1)
         tables.append(pd.DataFrame({"degree": largest, "block": block}))
         tables[-1]["busy"] = busy[block - block[:1].sum()]
-    table = pd.concat(tables).sort_values("busy", ascending=False, kind="stable")
+    table = pd.concat(tables).query("busy > 0")
+    table = table.sort_values("busy", ascending=False, kind="stable")
     best = table.drop_duplicates("degree").sort_values("degree")
-    degree, block, busy = best.to_numpy(np.int64).T
+    degree, busy = best[["degree", "busy"]].to_numpy(np.int64).T
     for count in range(_EXAMPLES, 2, -1):
-        chosen = block[example_blocks(degree, busy, count)].tolist()
+        chosen = best["block"].iloc[example_blocks(degree, busy, count)].tolist()
         work = _workload_of(plan, sorted(chosen))
         pairs = pd.DataFrame({"block": work.block, "row": work.row}).drop_duplicates()
         if len(pairs) <= most_rows:

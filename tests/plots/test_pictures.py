@@ -151,7 +151,7 @@ def test_brackets_show_every_graph_s_four_statistics():
     assert [label.get_text() for label in axes[0].get_yticklabels()] == list(names)
     for statistic, ax in zip(localities["cora"][0].relative, axes, strict=True):
         assert statistic.split()[0] in ax.get_xlabel() or "overlap" in ax.get_xlabel()
-        points = {(line.get_xdata()[0], line.get_ydata()[0]) for line in ax.lines[1:]}
+        points = {tuple(point) for line in ax.lines for point in line.get_xydata()}
         for y, name in enumerate(names):
             assert {(one.relative[statistic], y) for one in localities[name]} <= points
 
