@@ -7,7 +7,7 @@ import pytest
 import accelviz
 from accelviz.measure import random_inputs
 from accelviz.strategies import REGISTRY
-from accelviz.widgets.traced import SPELLED, TracedBlock, sources
+from accelviz.widgets.traced import SPELLED, packed_requests, sources, trace_content
 from tests.compilers import needs_compiler
 from tests.graphs import MADE
 
@@ -31,21 +31,35 @@ def traced_block(name, n_cols, parameters, block=None):
     return plan, accelviz.trace(plan, *inputs, block=block, waits=waits), waits
 
 
+def unpacked(content):
+    """A row for each access of each lane, as `accelviz.trace` gives it."""
+    columns = content["columns"]
+    bits = columns["lanes"][:, None] >> np.arange(32, dtype=np.uint32) & 1
+    request, lane = np.nonzero(bits)
+    turn = (np.cumsum(bits, axis=1, dtype=np.int64) - 1)[request, lane]
+    step = columns["step"].astype(np.int64)[request]
+    offset = columns["first"][request] + turn * step
+    offset[step == SPELLED] = columns["others"]
+    sites = pd.DataFrame(content["sites"]).iloc[columns["site"][request]].reset_index(drop=True)
+    back = sites.assign(warp=columns["warp"][request], lane=lane, step=request, offset=offset)
+    return back.assign(index=offset // sites["size"], block=content["block"]).drop(columns="size")
+
+
 @pytest.mark.parametrize(("name", "n_cols", "parameters"), CASES)
 def test_a_packed_trace_unpacks_to_the_same(name, n_cols, parameters):
     plan, traced, waits = traced_block(name, n_cols, parameters)
     assert len(traced)
-    packed = TracedBlock.of(traced, waits)
-    back = packed.table()
-    assert list(back) == list(traced)
-    for column in traced:
+    content = trace_content(traced, plan, waits)
+    back = unpacked(content)
+    assert {*back} == {*traced}
+    for column in back:
         as_text = isinstance(traced[column].dtype, pd.CategoricalDtype)
         expected = traced[column].astype(str) if as_text else traced[column]
         assert np.array_equal(back[column], expected), column
-    assert packed.waits == waits
+    assert content["waits"] == waits
     # A kernel's own text is there, down to each line that touches memory.
-    texts = sources(plan)
-    for site in packed.sites:
+    texts = content["source"]
+    for site in content["sites"]:
         assert site["line"] <= texts[site["file"]].count("\n")
 
 
@@ -67,18 +81,18 @@ def test_the_explorer_traces_every_strategy(strategy):
 
 
 def test_lanes_side_by_side_need_no_list_of_offsets_and_others_do():
-    _, traced, waits = traced_block("accel_gcn", 64, {})
-    assert TracedBlock.of(traced, waits).columns["others"].size == 0
-    _, traced, waits = traced_block("row_thread", 3, {}, block=0)
-    packed = TracedBlock.of(traced, waits)
-    assert (packed.columns["step"] == SPELLED).any()
-    size = sum(column.nbytes for column in packed.columns.values())
+    _, traced, _ = traced_block("accel_gcn", 64, {})
+    assert packed_requests(traced)["columns"]["others"].size == 0
+    _, traced, _ = traced_block("row_thread", 3, {}, block=0)
+    columns = packed_requests(traced)["columns"]
+    assert (columns["step"] == SPELLED).any()
+    size = sum(column.nbytes for column in columns.values())
     assert size < traced.memory_usage().sum() / 3
 
 
 def test_no_access_is_no_trace():
     _, traced, _ = traced_block("accel_gcn", 64, {})
-    assert not len(TracedBlock.of(traced[:0]).table())
+    assert not packed_requests(traced[:0])["columns"]["lanes"].size
 
 
 @pytest.mark.parametrize("name", ["accel_gcn", "gnnadvisor"])

@@ -35,7 +35,7 @@ def graph_content(graph: Graph, row: int = 0) -> dict[str, Any]:
     if graph.nnz <= MOST_COLUMNS:
         content["columns"] = Differences(graph.column_indices)
     else:
-        content["some"] = [{"row": row, "columns": columns_of(graph, row)}]
+        content["row_columns"] = [{"row": row, "columns": columns_of(graph, row)}]
     return content
 
 
@@ -186,7 +186,7 @@ def listed_content(
         "strategy": strategy.name,
         "graph": graph.name,
         "nCols": n_cols,
-        "given": dict(parameters),
+        "parameters": dict(parameters),
         "resolved": {name: plan.parameters[name] for name in strategy.parameters},
     }
     if not plan.has_workload:

@@ -100,7 +100,7 @@ class Explorer:
             "nCols": 1 if self.names_of_operation["at_nonzeros"] else 64,
             "row": longest(self.walked(graph)),
             "block": 0,
-            "given": {},
+            "parameters": {},
             "pinned": pinned,
         }
         self._change(settings)
@@ -141,7 +141,7 @@ class Explorer:
             self._connection.show(self.settings)
 
     def _change(self, settings: Mapping[str, Any]) -> None:
-        wanted = {**self.settings, "given": {**self.settings["given"]}}
+        wanted = {**self.settings, "parameters": {**self.settings["parameters"]}}
         for name, value in settings.items():
             if name in SETTINGS:
                 wanted[SETTINGS[name]] = self._checked(name, value)
@@ -156,7 +156,7 @@ class Explorer:
                 if name not in declared:
                     known = ", ".join((*SETTINGS, *declared))
                     raise ArgumentError(name, "there is no such setting", known)
-                wanted["given"][name] = declared[name].checked(name, value)
+                wanted["parameters"][name] = declared[name].checked(name, value)
         if "pinned" in settings and wanted["second"] is not None:
             offered = self.strategies[wanted["second"]].parameters
             for name in wanted["pinned"]:
@@ -178,7 +178,7 @@ class Explorer:
     def _sides(self, settings: Mapping[str, Any]) -> dict[str, tuple[Strategy, dict[str, Any]]]:
         """Return the strategy of each side with those of the values given that it can have."""
         sides = {}
-        for side, values in (("first", "given"), ("second", "pinned")):
+        for side, values in (("first", "parameters"), ("second", "pinned")):
             if settings[side] is not None:
                 strategy = self.strategies[settings[side]]
                 sides[side] = strategy, _only(strategy, settings[values])
@@ -221,7 +221,7 @@ class Explorer:
     def graph_answer(self, graph: Graph) -> dict[str, Any]:
         """Return a graph and what the strategies make of graphs of its size."""
         now = self.settings
-        chosen = {**now["pinned"], **now["given"]}
+        chosen = {**now["pinned"], **now["parameters"]}
         return {
             "graph": {
                 **graph_content(self.walked(graph), now["row"]),
@@ -259,11 +259,13 @@ class Explorer:
             return self.graph_answer(self.graph(str(question["graph"])))
         if "listed" in question:
             wanted = question["listed"]
-            return {"listed": self.listed(wanted["strategy"], wanted["given"], wanted["nCols"])}
+            return {
+                "listed": self.listed(wanted["strategy"], wanted["parameters"], wanted["nCols"])
+            }
         if "columns" in question:
             graph, row = self.graph(self.settings["graph"]), int(question["columns"])
             columns = columns_of(self.walked(graph), row)
-            return {"some": {"graph": graph.name, "row": row, "columns": columns}}
+            return {"row_columns": {"graph": graph.name, "row": row, "columns": columns}}
         raise ArgumentError("question", f"got {list(question)}", "graph, listed or columns")
 
     def trace(self, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -294,7 +296,7 @@ class Explorer:
 
     def _plan(self, settings: Mapping[str, Any]) -> Plan:
         strategy, graph = self.strategies[settings["first"]], self.graph(settings["graph"])
-        parameters = _only(strategy, settings["given"])
+        parameters = _only(strategy, settings["parameters"])
         return strategy.plan(graph, settings["nCols"], **parameters)
 
     def traced(self) -> dict[str, Any]:
@@ -392,7 +394,7 @@ class Explorer:
 
     def _stored_html(self, name: str) -> dict[str, str]:
         text = escape(json.dumps(self.settings))
-        html = f'<div class="av-kept" hidden data-page="{name}" data-settings="{text}"></div>'
+        html = f'<div class="av-stored" hidden data-page="{name}" data-settings="{text}"></div>'
         return {"text/html": html, "text/plain": ""}
 
     def keep(self, settings: Mapping[str, Any], name: str) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-#: Array types that both sides know, by NumPy's short name, the smallest first.
-_TYPES = ("u1", "u2", "u4", "i4", "f8")
+#: Integer types that both sides know, by NumPy's short name, the smallest first.
+_TYPES = ("u1", "u2", "u4", "i4")
 _ALIGNED = 8
 
 
@@ -27,12 +27,12 @@ class Differences:
 def smallest(array: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return the numbers in the smallest type that both sides know and that holds them all."""
     array = np.asarray(array)
-    if array.dtype.kind in "iub":
-        low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
-        for name in _TYPES[:-1]:
-            info = np.iinfo(name)
-            if info.min <= low and high <= info.max:
-                return array.astype(f"<{name}")
+    if array.dtype.kind not in "iub":
+        return array.astype("<f8")
+    ends = (int(array.min()), int(array.max())) if array.size else (0,)
+    for name in _TYPES:
+        if all(np.iinfo(name).min <= end <= np.iinfo(name).max for end in ends):
+            return array.astype(f"<{name}")
     return array.astype("<f8")
 
 
@@ -45,8 +45,7 @@ def pack(content: Any) -> bytes:
         The header's length as a 32-bit integer, four bytes of padding, the header, the arrays, each
         at a multiple of 8 bytes.
     """
-    arrays: list[npt.NDArray[Any]] = []
-    entries: list[dict[str, Any]] = []
+    arrays: list[tuple[dict[str, Any], npt.NDArray[Any]]] = []
 
     def plain(value: Any) -> Any:
         if isinstance(value, np.ndarray | Differences):
@@ -54,11 +53,10 @@ def pack(content: Any) -> bytes:
             array = smallest(value.array if isinstance(value, Differences) else value).ravel()
             if ascending and array.dtype.kind == "u":
                 array = np.diff(array, prepend=array.dtype.type(0))
-            arrays.append(array)
             entry = {"type": array.dtype.str[1:], "count": array.size, "differences": ascending}
             # Offsets have twelve digits, so that the header's length does not depend on them.
-            entries.append({**entry, "offset": 10**11})
-            return {"$array": len(arrays) - 1}
+            arrays.append((entry | {"offset": 10**11}, array))
+            return {"$array": arrays[-1][0]}
         if isinstance(value, dict):
             return {str(key): plain(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -69,16 +67,16 @@ def pack(content: Any) -> bytes:
             return None
         return value
 
-    header = {"content": plain(content), "arrays": entries}
+    header = {"content": plain(content)}
     length = len(_json(header))
     end = _aligned(8 + length)
-    for entry, array in zip(entries, arrays, strict=True):
+    for entry, array in arrays:
         entry["offset"] = end
         end = _aligned(end + array.nbytes)
     packed = bytearray(end)
     packed[:4] = length.to_bytes(4, "little")
     packed[8 : 8 + length] = _json(header).ljust(length)
-    for entry, array in zip(entries, arrays, strict=True):
+    for entry, array in arrays:
         packed[entry["offset"] : entry["offset"] + array.nbytes] = array.tobytes()
     return bytes(packed)
 

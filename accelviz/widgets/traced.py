@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -24,90 +23,69 @@ _SITE = ["file", "line", "kind", "space", "array", "bytes"]
 _INCLUDE = re.compile(r'^\s*#include\s+"([^"]+)"', re.MULTILINE)
 
 
-@dataclass(frozen=True, eq=False)
-class TracedBlock:
-    """The requests of one block in their order, each in a few numbers.
+def trace_content(
+    traced: pd.DataFrame, plan: Plan, waits: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """Return the trace of one block as `pack` sends it; `src/traces.ts` reads it.
 
-    Attributes
+    Parameters
     ----------
-    block : int
-    sites : list of dict
-        Places in the source that touch memory: `file`, `line`, `kind`, `space`, `array`, `bytes`
-        that a lane asks for, and `size`, the bytes of an element.
-    columns : dict of str to array, shape (requests,)
-        `site` (uint16), `warp` (uint16), `lanes` (uint32, a bit a lane), `first` (int64, the
-        offset of the first of these lanes in bytes) and `step` (int32, bytes from one of them to
-        the next). `others` (int64) has the offsets of all lanes of those requests, in order, whose
-        step is `SPELLED`.
-    waits : list of dict
-        As `accelviz.trace` gives them.
+    traced : DataFrame
+        From `accelviz.trace`, of one block.
+    plan : Plan
+    waits : sequence of dict
+        What `accelviz.trace` gave with it.
+
+    Returns
+    -------
+    dict
+        `block`, `warps`, `waits`, what `packed_requests` returns, and `source`, the text of the
+        kernel's files by their last name.
     """
+    return {
+        "block": int(traced["block"].iloc[0]) if len(traced) else 0,
+        "warps": plan.launch.warps_per_block,
+        **packed_requests(traced),
+        "waits": [dict(wait) for wait in waits],
+        "source": sources(plan),
+    }
 
-    block: int
-    sites: list[dict[str, Any]]
-    columns: dict[str, npt.NDArray[Any]]
-    waits: list[dict[str, Any]]
 
-    @classmethod
-    def of(cls, traced: pd.DataFrame, waits: Sequence[Mapping[str, Any]] = ()) -> TracedBlock:
-        """Pack the trace of one block.
+def packed_requests(traced: pd.DataFrame) -> dict[str, Any]:
+    """Pack the requests of one block in their order, each in a few numbers.
 
-        Parameters
-        ----------
-        traced : DataFrame
-            From `accelviz.trace`, of one block.
-        waits : sequence of dict
-            What `accelviz.trace` gave with it.
-        """
-        waiting = list(map(dict, waits))
-        if not len(traced):
-            kinds = ("u2", "u2", "u4", "i8", "i4", "i8")
-            names = ("site", "warp", "lanes", "first", "step", "others")
-            return cls(
-                0, [], {n: np.empty(0, k) for n, k in zip(names, kinds, strict=True)}, waiting
-            )
-        offset, lane = (traced[name].to_numpy(np.int64) for name in ("offset", "lane"))
-        begins = np.flatnonzero(changes(traced["step"]))
-        counts = np.diff(np.append(begins, len(traced)))
-        gaps = np.diff(offset, append=0)
-        gaps[np.append(begins[1:], len(traced)) - 1] = gaps[begins]  # none after a last lane
-        alone = counts == 1
-        step = np.where(alone, 0, gaps[begins])
-        spelled = np.minimum.reduceat(gaps, begins) != np.maximum.reduceat(gaps, begins)
-        spelled = ~alone & (spelled | (np.abs(step) >= -SPELLED))
-        sites, site = _sites(traced, begins)
-        columns = {
-            "site": site.astype(np.uint16),
-            "warp": traced["warp"].to_numpy()[begins].astype(np.uint16),
-            "lanes": np.bitwise_or.reduceat(1 << lane, begins).astype(np.uint32),
-            "first": offset[begins],
-            "step": np.where(spelled, SPELLED, step).astype(np.int32),
-            "others": offset[np.repeat(spelled, counts)],
-        }
-        return cls(int(traced["block"].iloc[0]), sites, columns, waiting)
-
-    def table(self) -> pd.DataFrame:
-        """Return what was packed, a row for each access of each lane, as `accelviz.trace` does."""
-        bits = self.columns["lanes"][:, None] >> np.arange(32, dtype=np.uint32) & 1
-        request, lane = np.nonzero(bits)
-        turn = (np.cumsum(bits, axis=1, dtype=np.int64) - 1)[request, lane]
-        step = self.columns["step"].astype(np.int64)[request]
-        offset = self.columns["first"][request] + turn * step
-        offset[step == SPELLED] = self.columns["others"]
-        named = pd.DataFrame(self.sites, columns=[*_SITE, "size"]).astype({"size": np.int64})
-        sites = named.iloc[self.columns["site"][request]].reset_index(drop=True)
-        return pd.DataFrame(
-            {
-                "block": self.block,
-                "warp": self.columns["warp"][request].astype(np.int32),
-                "lane": lane.astype(np.int32),
-                "step": request,
-                **{name: sites[name] for name in _SITE[:5]},
-                "index": offset // sites["size"].to_numpy(),
-                "bytes": sites["bytes"].astype(np.int32),
-                "offset": offset,
-            }
-        )
+    Returns
+    -------
+    dict
+        `sites`: places in the source that touch memory, each a dict with `file`, `line`, `kind`,
+        `space`, `array`, `bytes` that a lane asks for, and `size`, the bytes of an element.
+        `columns`, with an entry a request: `site` (uint16), `warp` (uint16), `lanes` (uint32, a bit
+        a lane), `first` (int64, the offset of the first of these lanes in bytes) and `step` (int32,
+        bytes from one of them to the next). `others` (int64) has the offsets of all lanes of those
+        requests, in order, whose step is `SPELLED`.
+    """
+    if not len(traced):
+        names = ("site", "warp", "lanes", "first", "step", "others")
+        return {"sites": [], "columns": {name: np.empty(0, np.int64) for name in names}}
+    offset, lane = (traced[name].to_numpy(np.int64) for name in ("offset", "lane"))
+    begins = np.flatnonzero(changes(traced["step"]))
+    counts = np.diff(np.append(begins, len(traced)))
+    gaps = np.diff(offset, append=0)
+    gaps[np.append(begins[1:], len(traced)) - 1] = gaps[begins]  # none after a last lane
+    alone = counts == 1
+    step = np.where(alone, 0, gaps[begins])
+    spelled = np.minimum.reduceat(gaps, begins) != np.maximum.reduceat(gaps, begins)
+    spelled = ~alone & (spelled | (np.abs(step) >= -SPELLED))
+    sites, site = _sites(traced, begins)
+    columns = {
+        "site": site.astype(np.uint16),
+        "warp": traced["warp"].to_numpy()[begins].astype(np.uint16),
+        "lanes": np.bitwise_or.reduceat(1 << lane, begins).astype(np.uint32),
+        "first": offset[begins],
+        "step": np.where(spelled, SPELLED, step).astype(np.int32),
+        "others": offset[np.repeat(spelled, counts)],
+    }
+    return {"sites": sites, "columns": columns}
 
 
 def _sites(
@@ -151,18 +129,3 @@ def sources(plan: Plan) -> dict[str, str]:
 
     read(kernel.file, kernel.source())
     return texts
-
-
-def trace_content(
-    traced: pd.DataFrame, plan: Plan, waits: Sequence[Mapping[str, Any]] = ()
-) -> dict[str, Any]:
-    """Return a traced block as `pack` sends it; `src/traces.ts` reads it."""
-    packed = TracedBlock.of(traced, waits)
-    return {
-        "block": packed.block,
-        "warps": plan.launch.warps_per_block,
-        "sites": packed.sites,
-        "columns": packed.columns,
-        "waits": packed.waits,
-        "source": sources(plan),
-    }

@@ -175,7 +175,7 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
     asks = "from accelviz.course import predict\npredict('How many?', 12)"
     notebook.fill(
         OPEN.format(arguments="'cora'"),
-        "print(panel.settings['given'], panel.settings['graph'])",
+        "print(panel.settings['parameters'], panel.settings['graph'])",
         asks,
     )
     notebook.run(0)
@@ -215,7 +215,7 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
     # A page saves itself, in JupyterLab too.
     with panel.page.expect_download() as download:
         panel.control("html").click()
-    assert "av-kept" in download.value.path().read_text()
+    assert "av-stored" in download.value.path().read_text()
     # Only the kernel can open another graph.
     panel.control("graph").select_option("citeseer")
     panel.box.locator(".av-headline", has_text="citeseer").wait_for()

@@ -376,7 +376,7 @@ def test_a_setting_is_pinned_and_told_as_code(page):
     told = page.locator(".av-message", has_text="max_block_warps=11")
     code = told.inner_text().removeprefix("Copied: ")
     panel = eval(code, {"accelviz": accelviz})
-    assert panel.settings["given"] == {"max_block_warps": 11}
+    assert panel.settings["parameters"] == {"max_block_warps": 11}
     assert panel.settings["second"] == "accel_gcn"
 
 
@@ -399,7 +399,7 @@ def test_what_a_rule_chose_is_said(page):
     code = told.inner_text().removeprefix("Copied: ")
     call, comment = code.split("  # by rule: ")
     assert comment == "ngs=1024, dw=16, block_warps=4"
-    assert eval(call, {"accelviz": accelviz}).settings["given"] == {"ngs": None}
+    assert eval(call, {"accelviz": accelviz}).settings["parameters"] == {"ngs": None}
 
 
 def test_code_gives_another_operation_and_a_later_block(browser, tmp_path):

@@ -32,8 +32,8 @@ OWN = """async ({ text, row, block, warps }) => {
   const { followed, hardware, makeStore, unpackText } = accelvizPage;
   const store = makeStore(await unpackText(text));
   store.set({ row, block });
-  const { own, said } = hardware(followed(store.scene()), warps);
-  return [store.scene().settings.block, [...own], said];
+  const { mine, said } = hardware(followed(store.scene()), warps);
+  return [store.scene().settings.block, [...mine], said];
 }"""
 
 

@@ -3,7 +3,6 @@
 import "./panel.css";
 import "./asking.css";
 
-import { element } from "./controls";
 import { unpackText } from "./pack";
 import { judged, prediction, type PredictionData, typed } from "./prediction";
 import { question, type QuestionData } from "./question";
@@ -37,7 +36,8 @@ const answersUnder = <Answer>(key: string) => ({
 /** Fill the page of this id with what it asks. */
 export async function open(id: string) {
   const data = await unpackText<Data>(document.getElementById(`${id}-data`)!.textContent!);
-  const panel = element("div", { className: "av-panel av-asked", tabIndex: -1 });
+  const panel = Object.assign(document.createElement("div"),
+    { className: "av-panel av-asked", tabIndex: -1 });
   document.getElementById(id)!.replaceChildren(panel);
   const key = `accelviz ${data.key}`;
   if (data.kind === "prediction") prediction(panel, data, answersUnder(key));

@@ -1,18 +1,15 @@
 // Bars that a learner draws, and afterwards the right ones behind them.
 
-import { quiet } from "./controls";
-import { keysOf, path, picture, quietWords, rect } from "./marks";
+import { render } from "./controls";
+import { path, quietWords, rect } from "./marks";
 import { clamp } from "./numbers";
-import { type Axis, axis, frame, widthOf } from "./plot";
+import { type Axis, axis, chart, frame, widthOf } from "./plot";
 
 const HEIGHT = 220;
 
 /** Bars to draw: the right values, what a bar stands for, and the highest that may be drawn. */
 export interface BarsData {
-  answer: number[];
-  bar: string;
-  unit: string;
-  most: number;
+  answer: number[]; bar: string; unit: string; most: number;
 }
 
 /** Draw the bars of `values`; `take(index, value)` is called for a change, and is null once the
@@ -23,8 +20,8 @@ export function bars(
 ) {
   const end = take ? most : Math.max(most, ...answer, ...values);
   let at = 0, x: Axis, y: Axis;
-  host.className = "av-draw av-bars";
-  if (take) begin();
+  host.classList.add("av-bars");
+  if (take) begin(take);
   new ResizeObserver(draw).observe(host); // which draws it for the first time, too
 
   function draw() {
@@ -44,22 +41,20 @@ export function bars(
     if (take) drawn += path(`M${x(at)} ${y.start + 3}H${x(at + 1)}`, { class: "av-at" });
     const label = `Your bars: ${values.join(", ")}` +
       (take ? "" : `; the right ones: ${answer.join(", ")}`);
-    host.innerHTML = picture(width, HEIGHT, drawn, label) +
-      (take ? "" : keysOf([["av-side-A", "so it is"], ["av-mine", "as you drew it"]]));
-    if (!take) return;
-    const limits = {
-      valuemin: 0, valuemax: most, valuenow: values[at],
-      valuetext: `${bar} ${at}: ${values[at]} ${unit}`,
-    };
-    for (const [name, value] of Object.entries(limits))
-      host.setAttribute(`aria-${name}`, String(value));
+    render(chart(width, HEIGHT, drawn, label,
+      take ? [] : [["av-side-A", "so it is"], ["av-mine", "as you drew it"]]), host);
+    if (take)
+      Object.assign(host, { ariaValueMin: "0", ariaValueMax: String(most),
+        ariaValueNow: String(values[at]), ariaValueText: `${bar} ${at}: ${values[at]} ${unit}` });
   }
 
-  function begin() {
-    quiet(host);
-    host.tabIndex = 0;
-    host.setAttribute("role", "slider");
-    host.setAttribute("aria-label", `${unit} of each ${bar}`);
+  function begin(take: (index: number, value: number) => void) {
+    const put = (value: number) => {
+      take(at, clamp(Math.round(value), 0, most));
+      draw();
+    };
+    Object.assign(host, { tabIndex: 0, role: "slider", ariaLabel: `${unit} of each ${bar}` });
+    host.dataset.lmSuppressShortcuts = "true";
     host.onkeydown = (event) => {
       const across = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       const up = { ArrowUp: 1, ArrowDown: -1, PageUp: most / 8, PageDown: -most / 8 }[event.key];
@@ -67,24 +62,18 @@ export function bars(
       event.preventDefault();
       event.stopPropagation();
       at = clamp(at + (across ?? 0), 0, answer.length - 1);
-      if (up) put(values[at] + up);
-      draw();
-    };
-    const hold = (event: PointerEvent) => {
-      const area = host.getBoundingClientRect();
-      const share = (event.clientX - area.left - x.start) / (x.stop - x.start);
-      at = clamp(Math.floor(share * answer.length), 0, answer.length - 1);
-      put(((y.start - (event.clientY - area.top)) / (y.start - y.stop)) * most);
-      draw();
+      put(values[at] + (up ?? 0));
     };
     host.onpointerdown = (event) => {
       host.setPointerCapture(event.pointerId);
       hold(event);
     };
-    host.onpointermove = (event) => host.hasPointerCapture(event.pointerId) && hold(event);
-  }
-
-  function put(value: number) {
-    take!(at, clamp(Math.round(value), 0, most));
+    const hold = host.onpointermove = (event: PointerEvent) => {
+      if (!host.hasPointerCapture(event.pointerId)) return;
+      const area = host.getBoundingClientRect();
+      const share = (event.clientX - area.left - x.start) / (x.stop - x.start);
+      at = clamp(Math.floor(share * answer.length), 0, answer.length - 1);
+      put(((y.start - (event.clientY - area.top)) / (y.start - y.stop)) * most);
+    };
   }
 }

@@ -1,27 +1,29 @@
 // The graph as the page has it: degrees, pointers, the order by degree. Columns may be left out.
 
-import type { Graph, Numbers, RawGraph } from "./types";
+import type { Numbers, RawGraph } from "./types";
 
-export function openGraph(raw: RawGraph): Graph {
+export type Graph = ReturnType<typeof openGraph>;
+
+export function openGraph(raw: RawGraph) {
   const { name, rows, cols } = raw;
   const degrees = Int32Array.from(raw.degrees), pointers = new Float64Array(rows + 1);
-  let largest = 0;
-  for (let row = 0; row < rows; row++) {
-    pointers[row + 1] = pointers[row] + degrees[row];
-    if (degrees[row] > largest) largest = degrees[row];
-  }
+  degrees.forEach((degree, row) => (pointers[row + 1] = pointers[row] + degree));
+  const largest = degrees.reduce((a, b) => Math.max(a, b), 0);
   const counts = new Float64Array(largest + 1);
   for (const degree of degrees) counts[degree] += 1;
   const distinct = Array.from(counts.keys()).filter((degree) => counts[degree]);
-  let sorted: ReturnType<typeof sortByDegree> | null = null;
+  let sorted: ReturnType<typeof sortByDegree> | undefined;
   const sent = new Map<number, Int32Array>(); // columns of rows, where only some were sent
   const learn = (row: number, columns: Numbers) => void sent.set(row, Int32Array.from(columns));
-  for (const part of raw.some ?? []) learn(part.row, part.columns);
+  for (const part of raw.row_columns ?? []) learn(part.row, part.columns);
   return {
     name, rows, cols, nnz: pointers[rows], largest, degrees, pointers, learn,
+    /** Distinct degrees, ascending, and how many rows have each. */
     histogram: { degrees: distinct, rows: distinct.map((degree) => counts[degree]) },
+    /** The order by degree: `order[position]` is a row, `position[row]` its inverse. */
     sorted: () => (sorted ??= sortByDegree(degrees, counts)),
-    columns(row) {
+    /** The columns of a row; null where they were not sent. */
+    columns(row: number) {
       if (raw.columns)
         return Int32Array.from(raw.columns.subarray(pointers[row], pointers[row + 1]));
       return sent.get(row) ?? (degrees[row] ? null : new Int32Array(0));

@@ -1,6 +1,5 @@
 // What is pointed at, or has the focus, is told to every view; its sentence stands at the pointer.
 
-import { element } from "./controls";
 import type { Focus } from "./types";
 
 const GAP = 14; // pixels between the pointer, or what is pointed at, and the sentence
@@ -33,7 +32,7 @@ function around(target: Element) {
 /** Make the link of one panel: an element that is positioned, and holds all views. */
 export function makeLink(panel: HTMLElement) {
   const lights = new Set<Light>();
-  const tip = element("div", { className: "av-tip", hidden: true });
+  const tip = Object.assign(document.createElement("div"), { className: "av-tip", hidden: true });
   panel.append(tip);
   let now: Focus | null = null;
 

@@ -1,6 +1,6 @@
 // SVG as text: the quickest way to draw a thousand marks again at each move of a slider.
 
-// The same as in views.css.
+// The same as in panel.css.
 const FONT = 'system-ui, "Segoe UI", Roboto, "Noto Sans", sans-serif';
 const SIGNS: Record<string, string> = {
   "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;",
@@ -8,21 +8,6 @@ const SIGNS: Record<string, string> = {
 
 /** Text that may stand in an element or an attribute. */
 export const safe = (text: unknown) => String(text).replace(/[&<>"']/g, (sign) => SIGNS[sign]);
-
-const english = new Intl.NumberFormat("en-US");
-
-/** A number as people write it: 1,358. */
-export const number = (value: number) => english.format(value);
-
-/** "1 nonzero", "1,358 nonzeros". */
-export const count = (value: number, thing: string, plural = `${thing}s`) =>
-  `${number(value)} ${value === 1 ? thing : plural}`;
-
-/** "warp 3", "warps 0 to 5". */
-export const span = (thing: string, first: number, last: number) => first === last
-  ? `${thing} ${number(first)}` : `${thing}s ${number(first)} to ${number(last)}`;
-
-export const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 const twoDigits = (value: unknown) =>
   typeof value === "number" ? Math.round(value * 100) / 100 : value;
@@ -44,6 +29,10 @@ export const rect = (
 
 export const path = (d: string, attributes: Attributes) =>
   mark("path", { d, fill: "none", ...attributes });
+
+/** A frame around what is pointed at. */
+export const ring = (x: number, y: number, width: number, height: number) =>
+  rect(x, y, width, height, { class: "av-ring" });
 
 export type Anchor = "start" | "middle" | "end";
 
@@ -105,9 +94,3 @@ export function picture(width: number, height: number, inner: string, label: str
   const over = mark("g", { "class": "av-over", "aria-hidden": "true" }, " ");
   return mark("svg", { width, height, viewBox, "role": "img", "aria-label": label }, inner + over);
 }
-
-/** The key of a chart: a swatch and what it means, for each. */
-export const keysOf = (entries: [string, string][]) => `<p class="av-note">${entries
-  .map(([name, text]) =>
-    `<span class="av-entry"><span class="av-key ${name}"></span> ${safe(text)}</span>`)
-  .join(" &nbsp; ")}</p>`;

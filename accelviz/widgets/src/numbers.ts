@@ -1,6 +1,7 @@
-// Arithmetic and written numbers that several modules need.
+// Arithmetic, numbers as people write them, and records of metadata.
 
-import type { Field, MetadataRecord, Side, Value } from "./types";
+import type { Side } from "./store";
+import type { Value } from "./types";
 
 export const ceilDiv = (dividend: number, divisor: number) => Math.ceil(dividend / divisor);
 
@@ -20,8 +21,23 @@ export function binarySearch(
   return low - 1;
 }
 
+/** A cache that drops what was asked for longest ago. */
+export function recent<Result>(most: number) {
+  const results = new Map<string, Result>();
+  return (key: string, make: () => Result) => {
+    const result = results.has(key) ? results.get(key)! : make();
+    results.delete(key);
+    results.set(key, result);
+    if (results.size > most) results.delete(results.keys().next().value!);
+    return result;
+  };
+}
+
+export type MetadataRecord = ReturnType<typeof recordOf>;
+export type Field = MetadataRecord["fields"][number][number];
+
 // Two names in one, "parts | part", are of the upper and lower 16 bits of a word.
-function fieldsOf(name: string | undefined, word: number): Field[] {
+function fieldsOf(name: string | undefined, word: number) {
   if (!name) return [];
   const [upper, lower] = name.split(" | ");
   if (lower === undefined) return [{ name, bits: 32, value: word | 0 }];
@@ -29,11 +45,26 @@ function fieldsOf(name: string | undefined, word: number): Field[] {
     { name: lower, bits: 16, value: word & 0xffff }];
 }
 
-/** A record of metadata whose words have these names. */
-export const recordOf = (title: string, names: string[], words: number[]): MetadataRecord => ({
-  title, words: words.map((word) => word >>> 0), meaning: "",
+/** A record of metadata: 32-bit words, and the fields in them that have these names. */
+export const recordOf = (title: string, names: string[], words: number[], meaning = "") => ({
+  title, words: words.map((word) => word >>> 0), meaning,
   fields: words.map((word, i) => fieldsOf(names[i], word)),
 });
+
+const english = new Intl.NumberFormat("en-US");
+
+/** A number as people write it: 1,358. */
+export const number = (value: number) => english.format(value);
+
+/** "1 nonzero", "1,358 nonzeros". */
+export const count = (value: number, noun: string, plural = `${noun}s`) =>
+  `${number(value)} ${value === 1 ? noun : plural}`;
+
+/** "warp 3", "warps 0 to 5". */
+export const span = (noun: string, first: number, last: number) => first === last
+  ? `${noun} ${number(first)}` : `${noun}s ${number(first)} to ${number(last)}`;
+
+export const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** A number as it is written with so many digits after the point. */
 export const rounded = (value: number, digits: number) => Number(value.toFixed(digits));
@@ -44,8 +75,12 @@ export const difference = (a: number, b: number, digits: number) =>
 
 export const percent = (share: number, digits = 1) => `${(100 * share).toFixed(digits)} %`;
 
-/** Say beside a share of waiting that the workload has the first head alone. */
-export const headsAside = ({ heads }: Side) =>
+/** A setting's share of waiting, or `unknown`; of several heads the workload has the first. */
+export const waitingOf = ({ summary, heads }: Side, unknown = "") =>
+  (Number.isNaN(summary.idle_share) ? unknown : percent(summary.idle_share)) +
+  headsAside(heads);
+
+export const headsAside = (heads: number) =>
   heads > 1 ? ` (${heads - 1} of its ${heads} heads counted as waiting)` : "";
 
 /** A count in few characters: 950, 12.3k, 2.9M. */
@@ -57,13 +92,12 @@ export function short(value: number) {
     const scaled = value / divisor;
     return `${scaled < 999.5 ? Number(scaled.toPrecision(3)) : Math.round(scaled)}${unit}`;
   }
-  if (Number.isInteger(value) || value >= 100) return Math.round(value).toLocaleString("en");
+  if (Number.isInteger(value) || value >= 100) return number(Math.round(value));
   return String(Number(value.toPrecision(2)));
 }
 
 /** A time, in microseconds. */
-export const micros = (time: number) =>
-  `${rounded(time, 1).toLocaleString("en", { maximumFractionDigits: 1 })} µs`;
+export const micros = (time: number) => `${number(rounded(time, 1))} µs`;
 
 /** A parameter's value; null is what a rule chooses, which may be known. */
 export const ruled = (value: Value, chosen?: Value) => value !== null ? String(value)

@@ -1,21 +1,19 @@
 // The panel: controls on top, one group of views below. `open` shows a page without a kernel; a
 // widget gives a page that is open its kernel.
 
-import { element, quiet } from "./controls";
-import { controlsOf } from "./header";
+import { button, html, render } from "./controls";
+import { controls, descriptions, head } from "./header";
 import { type Link, makeLink } from "./link";
 import { unpackText } from "./pack";
 import { explained } from "./share";
 import { inSight } from "./sight";
-import { makeStore, type Store } from "./store";
-import type { Bridge, Content, Scene, Settings } from "./types";
-import { degrees } from "./views/degrees";
-import { loads } from "./views/loads";
+import { makeStore, type Scene, type Store } from "./store";
+import type { Bridge, Content, Settings } from "./types";
+import { degrees, loads, times } from "./views/charts";
 import { map } from "./views/map";
 import { play } from "./views/play";
 import { product } from "./views/product";
 import { statistics } from "./views/statistics";
-import { times } from "./views/times";
 
 /** What the views and controls may do. */
 export interface Act extends Omit<Store, "scene" | "watch" | "start"> {
@@ -24,8 +22,8 @@ export interface Act extends Omit<Store, "scene" | "watch" | "start"> {
   link: Link;
 }
 
-/** Draw into `host`; what is returned, if anything, is called before the next drawing. */
-export type View = (host: HTMLElement, scene: Scene, act: Act) => void | (() => void);
+/** Draws scenes into its host. */
+export type View = (host: HTMLElement, act: Act) => (scene: Scene) => void;
 
 // Groups of views, each of which fits on a screen beside the controls: name, title, and its views
 // with their titles and how many twelfths of the panel they are wide.
@@ -42,6 +40,7 @@ const GROUPS: [string, string, [string, string, View, number][]][] = [
   ]],
   ["play", "Play", [["play", "The block, request by request", play, 12]]],
 ];
+const NAMES = GROUPS.map(([name]) => name);
 
 interface Page extends ReturnType<typeof mount> {
   bridge: Bridge | null;
@@ -52,65 +51,59 @@ const shared = globalThis as typeof globalThis & { accelvizPages?: Map<string, P
 export const pages = (shared.accelvizPages ??= new Map());
 
 export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = null) {
-  const panel = quiet(element("div", { className: "av-panel", tabIndex: -1 }));
+  const panel = Object.assign(document.createElement("div"),
+    { className: "av-panel", tabIndex: -1 });
+  panel.dataset.lmSuppressShortcuts = "true";
+  host.replaceChildren(panel);
   const { scene, watch, start, ...actions } = makeStore(data, bridge);
+  let current = data.settings.view ?? "product", waiting = false, width = 0;
+  start();
   const act: Act = {
     ...actions,
     follow: (row) => actions.set({ row }),
     show: choose,
     link: makeLink(panel),
   };
-  const controls = controlsOf(act, panel);
-  const tabs = element("div", { className: "av-tabs", attributes: { role: "tablist" } });
-  const body = element("div", { className: "av-views" });
-  panel.append(controls.head, controls.box, controls.descriptions, tabs, body, controls.notes);
-  host.replaceChildren(panel);
-  const sight = inSight(panel, controls.box, controls.notes,
-    () => panel.querySelector<HTMLElement>(".av-answer strong"));
-  const groups = new Map(GROUPS.map(([name, title, views]) =>
-    [name, makeGroup(name, title, views)]));
-  let current = "", waiting = false, width = 0;
 
-  function makeGroup(name: string, title: string, views: (typeof GROUPS)[number][2]) {
-    const tab = quiet(element("button", {
-      type: "button", textContent: title, className: "av-tab",
-      dataset: { group: name, title }, attributes: { role: "tab" },
-    }));
-    tab.onclick = () => choose(name);
-    tab.onkeydown = (event) => {
-      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  const tab = ([name, title]: (typeof GROUPS)[number]) => html`<button type="button" role="tab"
+    class="av-tab" data-group=${name} data-title=${title} data-lm-suppress-shortcuts="true"
+    aria-selected=${name === current} tabindex=${name === current ? 0 : -1}
+    @click=${() => choose(name)} @keydown=${({ key }: KeyboardEvent) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
       if (!step) return;
-      const names = [...groups.keys()];
-      const next = names[(names.indexOf(name) + step + names.length) % names.length];
-      choose(next);
-      groups.get(next)!.tab.focus();
-    };
-    tabs.append(tab);
-    const box = element("div", {
-      className: "av-group", hidden: true, attributes: { "role": "tabpanel", "aria-label": title },
-    });
-    body.append(box);
-    return { tab, box, views: views.map(([view, heading, draw, twelfths]) => {
-      const canvas = element("div", { className: "av-view" });
-      const section = element("section", { dataset: { view } }, [
-        element("div", {
-          className: "av-heading", textContent: heading,
-          title: explained(heading, data.glossary ?? {}),
-          attributes: { "role": "heading", "aria-level": 2 },
-        }), canvas]);
-      section.style.setProperty("--av-width", String(twelfths));
-      box.append(section);
-      return { host: canvas, draw, cleanup: null as null | void | (() => void) };
-    }) };
+      choose(NAMES[(NAMES.indexOf(name) + step + NAMES.length) % NAMES.length]);
+      panel.querySelector<HTMLElement>(`[data-group=${current}]`)!.focus();
+    }}>${title}</button>`;
+
+  const group = ([name, title, views]: (typeof GROUPS)[number]) => html`<div class="av-group"
+    role="tabpanel" aria-label=${title} ?hidden=${name !== current}>${
+      views.map(([view, heading, , twelfths]) => html`<section data-view=${view}
+      style="--av-width: ${twelfths}"><div class="av-heading" role="heading" aria-level="2"
+      title=${explained(heading, data.glossary ?? {})}>${heading}</div><div
+      class="av-view"></div></section>`)}</div>`;
+
+  function frame(now: Scene) {
+    // What is said stands below the views, where it moves nothing; it stays in sight.
+    render(html`${head(now, act, panel)}${controls(now, act)}${descriptions(now, panel)}
+      <div class="av-tabs" role="tablist">${GROUPS.map(tab)}</div>
+      <div class="av-views">${GROUPS.map(group)}</div>
+      <div class="av-notes"><div class="av-message ${now.warns ? "" : "av-gentle"}" role="alert"
+        ?hidden=${!now.message}>${now.message}</div><div class="av-progress"
+        ?hidden=${!now.progress}><span role="status">${now.progress}</span> ${
+          button("cancel", "Cancel", "Do not wait for it", act.cancel)}</div></div>`, panel);
+    panel.dataset.shown = current;
   }
 
+  frame(scene());
+  const box = panel.querySelector<HTMLElement>(".av-controls")!;
+  const sight = inSight(panel, box, panel.querySelector(".av-notes")!,
+    () => panel.querySelector<HTMLElement>(".av-answer strong"));
+  const draws = Object.fromEntries(GROUPS.map(([name, , views]) => [name, views.map(
+    ([view, , make]) => make(panel.querySelector(`[data-view=${view}] > .av-view`)!, act))]));
+
   function choose(name: string) {
-    panel.dataset.shown = current = name;
-    for (const [key, { tab, box }] of groups) {
-      box.hidden = key !== name;
-      tab.setAttribute("aria-selected", String(key === name));
-      tab.tabIndex = key === name ? 0 : -1;
-    }
+    current = name;
+    frame(scene());
     repaint();
   }
 
@@ -133,15 +126,19 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
       return resized.observe(panel);
     }
     const now = scene();
-    controls.update(now);
-    for (const view of groups.get(current)!.views) {
-      view.cleanup?.();
-      view.cleanup = view.draw(view.host, now, act);
-    }
+    frame(now);
+    for (const view of draws[current]) view(now);
     sight.update();
     panel.dataset.drawn = String(Number(panel.dataset.drawn ?? 0) + 1);
   }
 
+  panel.addEventListener("keydown", (event) => {
+    if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (event.shiftKey) act.redo();
+    else act.undo();
+  });
   watch(repaint);
   const resized = new ResizeObserver(() => { // a change of height alone is the panel's own
     if (panel.clientWidth === width) return;
@@ -151,13 +148,11 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
   resized.observe(panel);
   // What stays in sight below the controls has to know how high they are.
   new ResizeObserver(() =>
-    panel.style.setProperty("--av-stuck", `${controls.box.offsetHeight}px`)).observe(controls.box);
+    panel.style.setProperty("--av-stuck", `${box.offsetHeight}px`)).observe(box);
   // Canvases have the colours of the theme that they were drawn in.
   new MutationObserver(repaint)
     .observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
-  choose(data.settings.view ?? "product");
-  start();
   return { store: actions, repaint };
 }
 
@@ -165,6 +160,7 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
 export async function open(id: string) {
   const host = document.getElementById(id)!;
   const data = await unpackText<Content>(document.getElementById(`${id}-data`)!.textContent!);
+  const page = { bridge: null } as Page;
   // A kernel may come later: what the store asks is whatever is there then.
   const proxy: Bridge = {
     alive: () => Boolean(page.bridge?.alive()),
@@ -176,12 +172,10 @@ export async function open(id: string) {
   if (trace)
     Object.assign(data, await unpackText<Partial<Content>>(trace.textContent!),
       { traced: JSON.parse(trace.dataset.settings!) });
-  const store = document.querySelector<HTMLElement>(`.av-kept[data-page="${id}"]`);
-  const stored = store?.dataset.settings;
-  if (stored) { // the trace that may be there is of what was set before
+  const stored = document.querySelector<HTMLElement>(`.av-stored[data-page="${id}"]`)?.dataset;
+  if (stored?.settings) { // the trace that may be there is of what was set before
     data.traced ??= data.settings;
-    data.settings = { ...data.settings, ...JSON.parse(stored) as Settings };
+    data.settings = { ...data.settings, ...JSON.parse(stored.settings) as Settings };
   }
-  const page: Page = { bridge: null, ...mount(host, data, proxy) };
-  pages.set(id, page);
+  pages.set(id, Object.assign(page, mount(host, data, proxy)));
 }

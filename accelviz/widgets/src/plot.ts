@@ -1,6 +1,8 @@
-// What the charts share: scales, axes, the frame around them.
+// What the charts share: scales, axes, the frame around them, keys.
 
-import { mark, path, quietWords } from "./marks";
+import { html, type TemplateResult } from "lit-html";
+import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
+import { mark, path, picture, quietWords } from "./marks";
 import { clamp, short } from "./numbers";
 
 // From few nonzeros to many, each step further from the ground and from idle: viridis, to dark on a
@@ -57,17 +59,25 @@ export function ticksOf({ low, high, log }: Pick<Axis, "low" | "high" | "log">) 
 /** Two axes with their names; `xTicks` is false where the marks below are the chart's own. */
 export function frame(x: Axis, y: Axis, xName: string, yName: string, xTicks = true) {
   let drawn = path(`M${x.start} ${y.stop}V${y.start}H${x.stop}`, { class: "av-frame" });
-  if (xTicks)
-    for (const value of ticksOf(x)) drawn += quietWords(x(value), y.start + 16, short(value),
-      "middle");
-  for (const value of ticksOf(y)) {
-    drawn += path(`M${x.start - 3} ${y(value)}H${x.start}`, { class: "av-frame" });
-    drawn += quietWords(x.start - 6, y(value) + 4, short(value), "end");
-  }
-  drawn += quietWords((x.start + x.stop) / 2, y.start + 33, xName, "middle");
+  for (const value of xTicks ? ticksOf(x) : [])
+    drawn += quietWords(x(value), y.start + 16, short(value), "middle");
+  for (const value of ticksOf(y))
+    drawn += path(`M${x.start - 3} ${y(value)}H${x.start}`, { class: "av-frame" }) +
+      quietWords(x.start - 6, y(value) + 4, short(value), "end");
   const transform = `translate(12 ${(y.start + y.stop) / 2}) rotate(-90)`;
-  return drawn + mark("g", { transform }, quietWords(0, 0, yName, "middle"));
+  return drawn + quietWords((x.start + x.stop) / 2, y.start + 33, xName, "middle") +
+    mark("g", { transform }, quietWords(0, 0, yName, "middle"));
 }
 
 /** The width that a view may draw in. */
 export const widthOf = (host: Element) => Math.max(Math.floor(host.clientWidth), 280);
+
+/** A chart, and its key: a swatch and what it means, for each. */
+export const chart = (
+  width: number, height: number, drawn: string, label: string, keys: [string, string][] = [],
+): TemplateResult => html`<div class="av-draw">${
+  unsafeHTML(picture(width, height, drawn, label))}</div>${keys.length ? keysOf(keys) : ""}`;
+
+export const keysOf = (entries: [string, string][]) => html`<p class="av-note">${
+  entries.map(([look, text]) =>
+    html`<span class="av-entry"><span class="av-key ${look}"></span> ${text}</span> &nbsp; `)}</p>`;

@@ -1,30 +1,24 @@
 // A prediction: a number, one of several choices, all of them in order, or bars that are drawn.
 // Only then the answer is shown, and how good the prediction was.
 
+import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import type { Answers } from "./asking";
 import { bars, type BarsData } from "./bars";
-import { element, pressButton, quiet } from "./controls";
-import { safe } from "./marks";
+import { button, html, render } from "./controls";
+import { number } from "./numbers";
 
 const NO_NUMBER = "That is no number. Expected: a number, such as 12 or 0.5.";
 
 type Answer = number | string | string[] | number[];
 
 export interface PredictionData extends Omit<BarsData, "answer"> {
-  form: "number" | "choice" | "order" | "drawn";
-  question: string;
-  choices: string[];
-  within: number;
-  answer: Answer;
-  because: string;
+  form: "number" | "choice" | "order" | "drawn"; question: string; choices: string[];
+  within: number; answer: Answer; because: string;
 }
 
 /** A number with three digits, or whole where it is. */
-function figures(value: number) {
-  if (Number.isInteger(value) || Math.abs(value) >= 1000)
-    return value.toLocaleString("en-US", { maximumFractionDigits: 0 });
-  return String(Number(value.toPrecision(3)));
-}
+const figures = (value: number) => Number.isInteger(value) || Math.abs(value) >= 1000
+  ? number(Math.round(value)) : String(Number(value.toPrecision(3)));
 
 function written({ unit }: PredictionData, value: Answer) {
   if (Array.isArray(value)) return value.map((one, i) => `${i + 1}. ${one}`).join(", ");
@@ -66,80 +60,63 @@ export function judged(data: PredictionData, predicted: Answer) {
 }
 
 export function prediction(panel: HTMLElement, data: PredictionData, answers: Answers<Answer>) {
-  const box = element("div", { className: "av-asking" });
-  const result = element("div",
-    { className: "av-shown", tabIndex: -1, attributes: { role: "status" } });
-  panel.append(element("p", { innerHTML: `<b>Prediction.</b> ${data.question}` }), box, result);
-  const before = answers.read();
-  if (before === null) FORMS[data.form](box, data, lock);
-  else show(before);
+  const { form, choices, unit, bar } = data;
+  let answer = answers.read(), wrong = "";
+  const picked: string[] = [];
+  const heights = form === "drawn" ? (data.answer as number[]).map(() => 0) : [];
+  const lockButton = (act: () => void) => button("lock", "Lock it in", "Show the answer", act);
+  const choice = (label: (one: string) => string, act: (one: string) => void) =>
+    choices.map((one, i) => button(`choice ${i}`, label(one), "", () => act(one)));
+  show();
 
   function lock(value: Answer) {
-    answers.write(value);
-    box.replaceChildren();
-    show(value);
-    result.focus(); // so that Tab goes on from here
+    answers.write(answer = value);
+    show();
+    panel.querySelector<HTMLElement>(".av-shown")!.focus(); // so that Tab goes on from here
   }
 
-  function show(value: Answer) {
-    const drawing = element("div"), verdict = safe(judged(data, value));
-    const isDrawn = data.form === "drawn";
-    if (isDrawn) bars(drawing, data as BarsData, value as number[], null);
-    result.innerHTML = isDrawn ? `<p>${verdict}</p>`
-      : `<p>You said <b>${safe(written(data, value))}</b>. It is ` +
-        `<b>${safe(written(data, data.answer))}</b>. ${verdict}</p>`;
-    result.append(drawing, element("div", { innerHTML: data.because }));
+  function take() {
+    const value = typed(panel.querySelector("input")!.value, unit);
+    if (!Number.isNaN(value)) return lock(value);
+    wrong = NO_NUMBER;
+    show();
+  }
+
+  /** Pressed one after the other; a second press takes one back, and the last place is implied. */
+  function pick(one: string) {
+    if (picked.includes(one)) picked.splice(picked.indexOf(one), 1);
+    else picked.push(one);
+    const left = choices.filter((other) => !picked.includes(other));
+    if (left.length <= 1) return lock([...picked, ...left]);
+    show();
+  }
+
+  function asks() {
+    if (form === "number")
+      return html`<label>Your number <input type="text" size="12" autocomplete="off"
+        data-control="typed" data-lm-suppress-shortcuts="true"
+        @keydown=${({ key }: KeyboardEvent) => key === "Enter" && take()}> ${unit} </label>${
+          lockButton(take)}<span class="av-wrong" role="alert">${wrong}</span>`;
+    if (form === "choice") return choice((one) => one, lock);
+    if (form === "order")
+      return html`<p class="av-note">Press them in order; press again to take one back.</p>${
+        choice((one) => picked.includes(one) ? `${picked.indexOf(one) + 1}. ${one}` : one, pick)}`;
+    return html`<p class="av-note">Draw with the pointer, or with the arrow keys: left and right
+      choose the ${bar}, up and down its height.</p><div class="av-drawing"></div>${
+        lockButton(() => lock(heights))}`;
+  }
+
+  function show() {
+    const verdict = answer !== null && judged(data, answer);
+    const said = answer === null ? "" : form === "drawn" ? html`<p>${verdict}</p>
+      <div class="av-drawing"></div>` : html`<p>You said <b>${written(data, answer)}</b>. It is
+      <b>${written(data, data.answer)}</b>. ${verdict}</p>`;
+    render(html`<p><b>Prediction.</b> ${unsafeHTML(data.question)}</p><div class="av-asking ${
+      choices.length ? "av-choices" : ""}">${answer === null ? asks() : ""}</div><div
+      class="av-shown" tabindex="-1" role="status">${said}${
+        answer === null ? "" : html`<div>${unsafeHTML(data.because)}</div>`}</div>`, panel);
+    const drawing = panel.querySelector<HTMLElement>(".av-drawing:not(.av-bars)");
+    if (drawing) bars(drawing, data as BarsData, (answer ?? heights) as number[],
+      answer === null ? (index, value) => (heights[index] = value) : null);
   }
 }
-
-type Form = (box: HTMLElement, data: PredictionData, lock: (value: Answer) => void) => void;
-
-const lockButton = (act: () => void) => pressButton("lock", "Lock it in", "Show the answer", act);
-
-const FORMS: Record<PredictionData["form"], Form> = {
-  number(box, { unit }, lock) {
-    const field = quiet(element("input",
-      { type: "text", size: 12, autocomplete: "off", dataset: { control: "typed" } }));
-    const wrong = element("span", { className: "av-wrong", attributes: { role: "alert" } });
-    const take = () => {
-      const value = typed(field.value, unit);
-      if (Number.isNaN(value)) wrong.textContent = NO_NUMBER;
-      else lock(value);
-    };
-    field.onkeydown = (event) => {
-      if (event.key === "Enter") take();
-    };
-    box.append(element("label", {}, ["Your number ", field, ` ${unit} `]), lockButton(take), wrong);
-  },
-
-  choice(box, { choices }, lock) {
-    box.append(...choices.map((one, i) => pressButton(`choice ${i}`, one, "", () => lock(one))));
-    box.classList.add("av-choices");
-  },
-
-  // Pressed one after the other; a second press takes one back, and the last place is implied.
-  order(box, { choices }, lock) {
-    const picked: string[] = [];
-    const buttons = choices.map((one, i) => pressButton(`choice ${i}`, one, "", () => {
-      if (picked.includes(one)) picked.splice(picked.indexOf(one), 1);
-      else picked.push(one);
-      const left = choices.filter((other) => !picked.includes(other));
-      if (left.length <= 1) return lock([...picked, ...left]);
-      choices.forEach((other, k) => {
-        const rank = picked.indexOf(other) + 1;
-        buttons[k].textContent = rank ? `${rank}. ${other}` : other;
-      });
-    }));
-    box.append(element("p", { className: "av-note",
-      textContent: "Press them in order; press again to take one back." }), ...buttons);
-    box.classList.add("av-choices");
-  },
-
-  drawn(box, data, lock) {
-    const canvas = element("div"), values = (data.answer as number[]).map(() => 0);
-    box.append(element("p", { className: "av-note", textContent: "Draw with the pointer, or with " +
-      `the arrow keys: left and right choose the ${data.bar}, up and down its height.` }), canvas,
-    lockButton(() => lock(values)));
-    bars(canvas, data as BarsData, values, (index, value) => (values[index] = value));
-  },
-};

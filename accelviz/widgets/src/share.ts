@@ -1,16 +1,17 @@
 // To keep and to share: the call that gives this state, pictures of views, a tour, the terms.
 
-import { element, pressButton } from "./controls";
+import { button, html, render } from "./controls";
 import documentFrame from "./document.html";
 import fallbackFrame from "./fallback.html";
-import { count, number, room, safe, words } from "./marks";
-import { headsAside, named, percent } from "./numbers";
+import { room, safe, words } from "./marks";
+import { count, named, number, waitingOf } from "./numbers";
 import { textOf } from "./pack";
+import * as times from "./times";
 import type { Scene, Side, Strategy, Value } from "./types";
 
-/** A value as Python writes it. */
-const python = (value: Value) => value === null ? "None" : value === true ? "True"
-  : value === false ? "False" : typeof value === "string" ? `"${value}"` : String(value);
+/** A value as Python writes it in a call. */
+const python = (value: Value) =>
+  typeof value === "string" ? `"${value}"` : times.python(value);
 
 /** The call that opens the explorer as it is now. */
 export function codeOf({ settings, operation, a, b, first, strategies }: Scene) {
@@ -49,7 +50,8 @@ export async function copyText(text: string) {
 }
 
 function download(blob: Blob, name: string) {
-  const link = element("a", { href: URL.createObjectURL(blob), download: name });
+  const link = Object.assign(document.createElement("a"),
+    { href: URL.createObjectURL(blob), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
@@ -159,7 +161,8 @@ export async function savePng(host: HTMLElement, name: string, heading: string[]
   const image = new Image(width, height);
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
   await image.decode();
-  const canvas = element("canvas", { width: 2 * width, height: 2 * height });
+  const canvas = Object.assign(document.createElement("canvas"),
+    { width: 2 * width, height: 2 * height });
   const pen = canvas.getContext("2d")!;
   pen.scale(2, 2);
   pen.drawImage(image, 0, 0);
@@ -178,11 +181,8 @@ export async function saveHtml(host: HTMLElement, scene: Scene, view: string) {
   const script = data?.nextElementSibling, listed = [a, b].some((side) => side && !side.scheme);
   if (style?.tagName !== "STYLE" || script?.tagName !== "SCRIPT" || listed ||
     graph.name !== savedGraph) return null;
-  const waiting = [a, b].flatMap((side) => {
-    if (!side) return [];
-    const { label, summary: { idle_share: share } } = side;
-    return `${label}: ${Number.isNaN(share) ? "not known" : percent(share)}${headsAside(side)}`;
-  }).join(", ");
+  const waiting = [a, b].flatMap((side) =>
+    side ? `${side.label}: ${waitingOf(side, "not known")}` : []).join(", ");
   const fallback = fillFrame(fallbackFrame, {
     graph: safe(graph.name), rows: number(graph.rows), nonzeros: number(graph.nnz),
     waiting: safe(waiting),
@@ -193,7 +193,7 @@ export async function saveHtml(host: HTMLElement, scene: Scene, view: string) {
       : `<script type="text/plain" id="${host.id}-trace" data-settings="` +
         `${safe(JSON.stringify(traced))}">${await textOf(tracePacked)}</` + "script>";
   const page = `${style.outerHTML}<div class="av-page" id="${host.id}">${fallback}</div>` +
-    `<div class="av-kept" hidden data-page="${host.id}" data-settings="${stored}"></div>` +
+    `<div class="av-stored" hidden data-page="${host.id}" data-settings="${stored}"></div>` +
     `${trace}${data!.outerHTML}${script.outerHTML}`;
   const text = fillFrame(documentFrame, {
     title: safe(`${graph.name}, explored with accelviz`), operation: safe(operation.title), page,
@@ -228,42 +228,40 @@ const TOUR: [string, string, string][] = [
 
 export function tour(panel: HTMLElement, choose: (group: string) => void, playable: boolean) {
   const stops = TOUR.filter(([group]) => group !== "play" || playable);
-  const dialog = { "role": "dialog", "aria-label": "tour" };
-  const box = element("div", { className: "av-tour", tabIndex: -1, attributes: dialog });
-  const text = element("p");
+  const box = Object.assign(document.createElement("div"), { className: "av-tour", tabIndex: -1 });
+  box.setAttribute("role", "dialog");
+  box.setAttribute("aria-label", "tour");
   let at = 0;
   const unmark = () => panel.querySelector(".av-toured")?.classList.remove("av-toured");
   const end = () => {
     unmark();
     box.remove();
   };
-  const back = pressButton("back", "Back", "", () => go(at - 1));
-  const next = pressButton("next", "Next", "", () => go(at + 1));
-  box.append(text, back, next, pressButton("end", "End", "", end));
   box.onkeydown = (event) => {
     if (event.key === "Escape") end();
   };
   const go = (stop: number) => {
     if (stop >= stops.length) return end();
-    at = Math.max(stop, 0);
-    const [group, where, said] = stops[at], current = at;
+    at = stop;
+    const [group, where, said] = stops[at];
     choose(group);
     unmark();
     requestAnimationFrame(() => requestAnimationFrame(() => { // by then the group is drawn
-      const target = at === current && box.isConnected && panel.querySelector<HTMLElement>(where);
+      const target = at === stop && box.isConnected && panel.querySelector<HTMLElement>(where);
       if (!target) return;
       target.classList.add("av-toured");
       const tall = target.offsetHeight > window.innerHeight * 0.7;
       target.scrollIntoView({ block: tall ? "start" : "center" });
     }));
-    text.innerHTML = `<b>${at + 1} of ${stops.length}.</b> ${safe(said)}`;
-    back.disabled = at === 0;
-    next.textContent = at + 1 < stops.length ? "Next" : "Done";
+    render(html`<p><b>${at + 1} of ${stops.length}.</b> ${said}</p>${[
+      button("back", "Back", "", () => go(at - 1), { disabled: !at }),
+      button("next", at + 1 < stops.length ? "Next" : "Done", "", () => go(at + 1)),
+      button("end", "End", "", end)]}`, box);
   };
   panel.querySelector(".av-tour")?.remove();
   panel.append(box);
   go(0);
-  next.focus();
+  box.querySelector<HTMLElement>("[data-control=next]")!.focus();
 }
 
 /** The meanings of the glossary's terms in a heading or a label. */

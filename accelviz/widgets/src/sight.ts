@@ -1,16 +1,14 @@
 // Keeps a line in sight while the controls that change it are used: where the screen has no room
 // for both, a copy of it stands at the bottom, or where a control is there, at the top.
 
-import { element } from "./controls";
-
 /** Make that copy, in `panel`, of the line that `find` returns. Returns what is to be called when
  *  the line may have changed, and what ends it. */
 export function inSight(
   panel: Element, controls: Element, bottom: Element, find: () => HTMLElement | null,
 ) {
-  const copy = element("div",
-    { className: "av-copied", hidden: true, attributes: { "aria-hidden": true } });
-  const top = element("div", { className: "av-above" });
+  const copy = Object.assign(document.createElement("div"),
+    { className: "av-copied", hidden: true, ariaHidden: "true" });
+  const top = Object.assign(document.createElement("div"), { className: "av-above" });
   panel.prepend(top);
   bottom.append(copy);
 

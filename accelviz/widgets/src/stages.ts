@@ -1,27 +1,19 @@
 // Convolutions moved between the stages of a network: what each adds, and what all of it costs.
 
 import type { Answers } from "./asking";
-import { element, pressButton } from "./controls";
-import { count } from "./marks";
+import { button, html, render } from "./controls";
+import { count } from "./numbers";
 
 const SOME = 12; // squares in a line of them
+const TASK = "take a unit from the stage that gains least by it, and give it to another.";
 
 interface Costs {
-  parameters: number;
-  flops: number;
+  parameters: number; flops: number;
 }
 
 export interface StagesData {
-  name: string;
-  depths: number[];
-  base: Costs;
+  name: string; depths: number[]; base: Costs; path: number[][];
   stages: { label: string; more: Costs; gains: number[] }[];
-  path: number[][];
-}
-
-interface State {
-  depths: number[];
-  hand: number;
 }
 
 /** Gain, weights and FLOPs of a network whose stages have so many units. */
@@ -36,72 +28,54 @@ function totals({ base, stages }: StagesData, depths: number[]) {
 }
 
 /** The step of the organizer after these depths, if it comes by them. */
-function following({ depths: begin, path }: StagesData, depths: number[]) {
-  return path[[begin, ...path].map(String).indexOf(String(depths))] ?? null;
-}
+const following = ({ depths: begin, path }: StagesData, depths: number[]) =>
+  path[[begin, ...path].map(String).indexOf(String(depths))] ?? null;
 
-export function stages(panel: HTMLElement, data: StagesData, answers: Answers<State>) {
-  const state: State = { depths: [...data.depths], hand: 0, ...answers.read() };
-  const change = (i: number, by: number) => {
-    state.depths[i] += by;
-    state.hand -= by;
-    show();
-  };
-  const rows = data.stages.map((stage, i) => {
-    const less = pressButton(`less ${i}`, "−", `Take a unit from stage ${i + 1}`,
-      () => change(i, -1));
-    const more = pressButton(`more ${i}`, "+", `Give stage ${i + 1} the unit`, () => change(i, 1));
-    less.setAttribute("aria-label", `take from stage ${i + 1}`);
-    more.setAttribute("aria-label", `give to stage ${i + 1}`);
-    const units = element("td", { className: "av-units" });
-    const last = element("td"), next = element("td");
-    const row = element("tr", {}, [
-      element("th", { scope: "row", textContent: `${i + 1}: ${stage.label}` }),
-      element("td", {}, [less, " ", more]), units, last, next]);
-    return { row, less, more, units, last, next };
-  });
-  const step = pressButton("step", "Next step of the organizer", "Of the chapter's rule", () => {
-    state.depths = [...following(data, state.depths)!];
-    show();
-  });
-  const back = pressButton("back", "Back to the start", "", () => {
-    Object.assign(state, { depths: [...data.depths], hand: 0 });
-    show();
-  });
-  const head = ["stage", "move", "units", "gain of the last", "of one more"];
-  const table = element("table", {}, [
-    element("thead", {}, [element("tr", {}, head.map((name) =>
-      element("th", { scope: "col", textContent: name })))]),
-    element("tbody", {}, rows.map(({ row }) => row))]);
-  const said = element("div", { attributes: { role: "status" } });
-  const task = "take a unit from the stage that gains least by it, and give it to another.";
-  panel.append(
-    element("p", {}, [element("b", { textContent: `${data.name}: ${task}` })]),
-    element("div", { className: "av-shown" }, [element("div", {}, [table])]), said, step, " ",
-    back);
+const beside = (value: number, before: number) => {
+  const share = Math.round(100 * (value / before - 1));
+  return share ? ` (${share > 0 ? "+" : "−"}${Math.abs(share)} %)` : "";
+};
+
+export function stages(
+  panel: HTMLElement, data: StagesData, answers: Answers<{ depths: number[]; hand: number }>,
+) {
+  const begin = { depths: data.depths, hand: 0 }, first = totals(data, data.depths);
+  let state = { ...begin, ...answers.read() };
   show();
+
+  function change(wanted: Partial<typeof state>) {
+    state = { ...state, ...wanted };
+    show();
+  }
+
+  function line({ label, gains }: StagesData["stages"][number], i: number) {
+    const { depths, hand } = state, depth = depths[i];
+    const move = (name: string, sign: string, by: number, title: string, said: string,
+      disabled: boolean) => button(`${name} ${i}`, sign, title, () =>
+      change({ depths: depths.with(i, depth + by), hand: hand - by }), { disabled, said });
+    const stage = `stage ${i + 1}`;
+    return html`<tr><th scope="row">${i + 1}: ${label}</th><td>${
+      move("less", "−", -1, `Take a unit from ${stage}`, `take from ${stage}`, depth <= 1)} ${
+      move("more", "+", 1, `Give ${stage} the unit`, `give to ${stage}`,
+        hand < 1 || depth >= gains.length)}</td><td class="av-units">${
+      depth} ${"▪".repeat(Math.min(depth, SOME))}</td><td>${
+      depth > 1 ? gains[depth - 2].toFixed(2) : "–"}</td><td>${
+      gains[depth - 1].toFixed(2)}</td></tr>`;
+  }
 
   function show() {
     answers.write(state);
-    const { depths, hand } = state;
-    rows.forEach(({ less, more, units, last, next }, i) => {
-      const { gains } = data.stages[i];
-      less.disabled = depths[i] <= 1;
-      more.disabled = hand < 1 || depths[i] >= gains.length;
-      units.textContent = `${depths[i]} ${"▪".repeat(Math.min(depths[i], SOME))}`;
-      last.textContent = depths[i] > 1 ? gains[depths[i] - 2].toFixed(2) : "–";
-      next.textContent = gains[depths[i] - 1].toFixed(2);
-    });
-    step.disabled = hand !== 0 || following(data, depths) === null;
-    const now = totals(data, depths), first = totals(data, data.depths);
-    const beside = (value: number, before: number) => {
-      const share = Math.round(100 * (value / before - 1));
-      return share ? ` (${share > 0 ? "+" : "−"}${Math.abs(share)} %)` : "";
-    };
-    said.textContent = `${hand > 0 ? `${count(hand, "unit")} in your hand. ` : ""}` +
-      `Gain ${now.gain.toFixed(2)} (${first.gain.toFixed(2)} at the start), ` +
-      `${(now.parameters / 1e6).toFixed(2)} M parameters` +
-      `${beside(now.parameters, first.parameters)}, ` +
-      `${(now.flops / 1e6).toFixed(0)} MFLOPs${beside(now.flops, first.flops)}.`;
+    const { depths, hand } = state, now = totals(data, depths), next = following(data, depths);
+    const head = ["stage", "move", "units", "gain of the last", "of one more"];
+    render(html`<p><b>${data.name}: ${TASK}</b></p><div class="av-shown"><div><table><thead><tr>${
+      head.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead><tbody>${
+      data.stages.map(line)}</tbody></table></div></div><div role="status">${
+      hand > 0 ? `${count(hand, "unit")} in your hand. ` : ""}Gain ${now.gain.toFixed(2)} (${
+      first.gain.toFixed(2)} at the start), ${(now.parameters / 1e6).toFixed(2)} M parameters${
+      beside(now.parameters, first.parameters)}, ${(now.flops / 1e6).toFixed(0)} MFLOPs${
+      beside(now.flops, first.flops)}.</div>${
+      button("step", "Next step of the organizer", "Of the chapter's rule",
+        () => change({ depths: next! }), { disabled: hand !== 0 || next === null })} ${
+      button("back", "Back to the start", "", () => change(begin))}`, panel);
   }
 }

@@ -1,4 +1,9 @@
-// What Python sends, and what the modules hand each other.
+// What Python sends, and what is pointed at.
+
+export type { Graph } from "./graph";
+export type { Field, MetadataRecord } from "./numbers";
+export type { Partition, Run, Statistic } from "./schemes/partition";
+export type { Scene, Side } from "./store";
 
 /** A value of a strategy's parameter; null where a rule chooses. */
 export type Value = number | string | boolean | null;
@@ -29,66 +34,14 @@ export interface Operation {
   writes: string; per_nonzero: boolean; wide: boolean; arrays: Record<string, boolean>;
 }
 
+interface RowColumns {
+  row: number; columns: Numbers;
+}
+
 export interface RawGraph {
   name: string; rows: number; cols: number; degrees: Numbers; columns?: Uint32Array;
-  some?: { row: number; columns: Numbers }[];
+  row_columns?: RowColumns[];
   times?: TimesTable;
-}
-
-export interface Graph {
-  name: string; rows: number; cols: number; nnz: number; largest: number; degrees: Int32Array;
-  pointers: Float64Array;
-  /** Distinct degrees, ascending, and how many rows have each. */
-  histogram: { degrees: number[]; rows: number[] };
-  /** The order by degree: `order[position]` is a row, `position[row]` its inverse. */
-  sorted(): { order: Int32Array; position: Int32Array };
-  /** The columns of a row; null where they were not sent. */
-  columns(row: number): Int32Array | null;
-  learn(row: number, columns: Numbers): void;
-}
-
-/** Some nonzeros of one row, at a position of the order, that one worker of a block has. */
-export interface Run {
-  warp: number; position: number; start: number; count: number;
-}
-
-export interface Field {
-  name: string; bits: number; value: number;
-}
-
-/** A record of metadata: 32-bit words with the fields in them. */
-export interface MetadataRecord {
-  title: string; words: number[]; fields: Field[][]; meaning: string;
-}
-
-/** How many warps have how many nonzeros; `idle` of them none. */
-export interface Loads {
-  nonzeros: Numbers; warps: Numbers; idle?: number;
-}
-
-/** `PartitionSummary` of Python, name by name; null, or NaN, where something is not known. */
-export interface Summary {
-  blocks: number | null; warps: number | null; slots: number | null; loads: Loads | null;
-  metadata_bytes: number | null; rows_shared: number | null; rows_cut: number | null;
-  shared_atomics: number | null; global_atomics: number | null; busy_warps: number;
-  nonzeros: number; largest: number; idle_warps: number; idle_share: number; mean: number;
-  imbalance: number;
-}
-
-export type Statistic = Exclude<keyof Summary, "loads">;
-
-export interface Partition {
-  blocks: number; warps: number;
-  /** `order[position]` is a row; null where the rows are in the graph's order. */
-  readonly order: Int32Array | null;
-  positionOf(row: number): number;
-  runs(block: number): Run[];
-  /** Fill in the nonzeros of each warp of a block. */
-  loadsOf(block: number, loads: Float64Array): Float64Array;
-  /** First and last block of a position; empty where no block has it. */
-  blocksOf(position: number): number[];
-  metadata(block: number): MetadataRecord[] | null;
-  summary(nCols: number): Summary;
 }
 
 /** The arguments of a scheme, as Python names them. */
@@ -104,47 +57,15 @@ export interface TimesTable {
   setting: Record<string, string>[]; median: Numbers; limit: Numbers;
 }
 
-export interface Times {
-  recorded: number | null; predicted: number | null; basis: number | null; limit: number | null;
-  predictedOf(parameters: Values): number | null;
-  where: string; graphs: string[];
-  curves: Record<string, { value: number; recorded: number }[]>;
-  columns: number[];
-}
-
-/** One of the two settings that are compared, and all that follows from it. */
-export interface Side {
-  strategy: string; worker: string; colour: string; parameters: Values;
-  /** What rules chose, where that is known. */
-  resolved: Record<string, Value | undefined>;
-  label: string; description: string;
-  /** Why there is no partition. */
-  silence: string;
-  partition: Partition | null; summary: Summary;
-  /** Whether only Python can list its workload, and has not yet. */
-  unlisted: boolean;
-  nCols: number;
-  readonly order: Int32Array | null;
-  positionOf(row: number): number;
-  key: string; partitionKey: string; scheme: string | null; arguments: Arguments | null;
-  bytes: number; reading: Reading | null;
-  /** Heads of a row, of which the workload has the first. */
-  heads: number;
-  /** Whether each lane of a warp has a row of its own. */
-  rowPerLane: boolean;
-  owner: string;
-  readonly times: Times;
-}
-
 export interface Settings {
   graph: string; first: string; second: string | null; nCols: number; row: number; block: number;
-  given: Values; pinned: Values; view?: string;
+  parameters: Values; pinned: Values; view?: string;
 }
 
 export interface ListedWorkload {
-  strategy: string; graph: string; nCols: number; given: Values; resolved: Values; blocks: number;
-  warps: number; order: Int32Array | null; bounds?: Numbers; warp: Numbers; row: Numbers;
-  start: Numbers; count: Numbers; summary: Partial<Summary>;
+  strategy: string; graph: string; nCols: number; parameters: Values; resolved: Values;
+  blocks: number; warps: number; order: Int32Array | null; bounds?: Numbers; warp: Numbers;
+  row: Numbers; start: Numbers; count: Numbers; summary?: Record<string, never>;
   metadata?: { words: Uint32Array; wide: number; names: string[] };
 }
 
@@ -153,7 +74,7 @@ export interface Site {
   bytes: number; size: number;
 }
 
-export interface Wait {
+interface Wait {
   file: string; line: number; warp: number; arrived: number; left: number;
 }
 
@@ -172,7 +93,7 @@ export interface Content {
 
 export interface Answer extends Partial<Pick<Content, "graph" | "strategies" | "trace">> {
   listed?: ListedWorkload;
-  some?: { graph: string; row: number; columns: Numbers };
+  row_columns?: RowColumns & { graph: string };
   /** The bytes that it came in. */
   packed?: Uint8Array;
 }
@@ -187,23 +108,6 @@ export interface Bridge {
   settingsChanged?(settings: Settings): void;
 }
 
-/** Everything that the views draw. */
-export interface Scene {
-  graph: Graph; settings: Settings; a: Side; b: Side | null;
-  /** The first setting before the last change of a parameter. */
-  before: Side | null;
-  metadata: { owner: string; records: MetadataRecord[] } | null;
-  trace: RawTrace | null; alive: boolean;
-  /** The settings of the block that was traced. */
-  traced: Settings | null;
-  tracePacked: Uint8Array | null; untraced?: string;
-  /** The graph that the page was saved with. */
-  savedGraph: string;
-  busy: number; progress: string; message: string; warns: boolean; strategies: Strategy[];
-  graphs: string[]; columns: number[]; glossary: Record<string, string>; canUndo: boolean;
-  canRedo: boolean; first: Strategy; operation: Operation;
-}
-
 /** What is pointed at. `keys` light other marks; the rest is for the views that know it. */
 export interface Focus {
   sentence: string; keys: string[]; nonzeros?: [number, number]; columns?: number[];
@@ -215,5 +119,5 @@ export interface Focus {
 /** A picture as SVG, and what is drawn over it for a focus. */
 export interface Picture {
   svg: string;
-  over(focus: Focus): string;
+  over?(focus: Focus): string;
 }

@@ -1,19 +1,66 @@
-// The partition schemes, by the name that Python gives them. Each is a file of its own; of a
-// partition only its `summary` takes the columns of X. Tests hold them equal to Python's.
+// The partition schemes, by the name that Python gives them; of a partition only its `summary`
+// takes the columns of X. Tests hold them equal to Python's.
 
-import type { Arguments, Graph, Partition } from "../types";
-import { block_level } from "./block_level";
-import { lane_groups } from "./lane_groups";
-import { merge_path } from "./merge_path";
-import { products } from "./products";
-import { row_groups } from "./row_groups";
-import { rows } from "./rows";
-import { runs } from "./runs";
-import { vertex } from "./vertex";
+import { ceilDiv } from "../numbers";
+import type { Arguments, Graph } from "../types";
+import * as degrees from "./degrees";
+import { type Partition, partitionOf, type Run } from "./partition";
+import * as workers from "./workers";
 
-export type Scheme = (graph: Graph, settings: Arguments) => Partition | null;
+/** A block a row, whose workers take its nonzeros in turn. */
+function vertex({ degrees, pointers, rows, histogram }: Graph, { warps }: Arguments) {
+  return partitionOf({
+    blocks: rows, warps,
+    runs(block) {
+      const start = pointers[block], count = degrees[block];
+      if (warps === 1 || !count) return [{ warp: 0, position: block, start, count }];
+      return Array.from({ length: count }, (_, i) =>
+        ({ warp: i % warps, position: block, start: start + i, count: 1 }));
+    },
+    blocksOf: (row) => [row, row],
+    alike: histogram.degrees.map((degree, i) => [
+      Array.from({ length: warps }, (_, warp) => ceilDiv(degree - warp, warps)),
+      histogram.rows[i]]),
+    counts: () => ({ rows_shared: warps > 1 ? degrees.filter((degree) => degree > 1).length : 0 }),
+  });
+}
 
-export const SCHEMES: Record<string, Scheme> = {
-  block_level, lane_groups, merge_path, products, row_groups, rows, runs, vertex,
+/** Rows to lane groups in the graph's order, a group for each head of a row; a long row has a block
+ *  for itself, and these come first. A row's nonzeros count for the group of its first head. */
+function row_groups({ degrees, pointers, rows }: Graph, settings: Arguments) {
+  const { warps } = settings, most = settings.most!, heads = settings.heads!;
+  const long: number[] = [], longBefore = new Int32Array(rows);
+  for (let row = 0; row < rows; row++) {
+    longBefore[row] = long.length;
+    if (degrees[row] > most) long.push(row);
+  }
+  return partitionOf({
+    blocks: long.length + ceilDiv(rows * heads, warps), warps,
+    runs(block) {
+      const shares: Run[] = [];
+      if (block < long.length) {
+        const row = long[block], share = ceilDiv(degrees[row], warps);
+        for (let warp = 0; warp * share < degrees[row]; warp++) {
+          const done = warp * share, count = Math.min(share, degrees[row] - done);
+          shares.push({ warp, position: row, start: pointers[row] + done, count });
+        }
+        return shares;
+      }
+      const first = (block - long.length) * warps; // group
+      const last = Math.min(ceilDiv(first + warps, heads), rows);
+      for (let row = ceilDiv(first, heads); row < last; row++) {
+        const run = { position: row, start: pointers[row], count: degrees[row] };
+        if (run.count <= most) shares.push({ warp: row * heads - first, ...run });
+      }
+      return shares;
+    },
+    blocksOf: (row) => Array(2).fill(degrees[row] > most ? longBefore[row]
+      : long.length + Math.floor((row * heads) / warps)),
+    counts: () => ({ rows_shared: warps > 1 ? long.length : 0 }),
+  });
+}
+
+export const SCHEMES: Record<string, (graph: Graph, settings: Arguments) => Partition | null> = {
+  ...workers, ...degrees, vertex, row_groups,
   library: () => null,
 };

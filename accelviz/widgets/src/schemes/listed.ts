@@ -1,55 +1,38 @@
 // A workload that Python listed, of a strategy whose partition scheme has no closed form.
 
-import { number } from "../marks";
-import { recordOf } from "../numbers";
-import { summaryOf } from "../summary";
-import type { ListedWorkload, MetadataRecord, Partition, Summary, Values } from "../types";
+import { number, recordOf } from "../numbers";
+import type { ListedWorkload } from "../types";
+import { partitionOf, summaryOf } from "./partition";
 
-export interface Listed {
-  partition: Partition | null;
-  summary: Summary;
-  resolved: Values;
-}
-
-export function listed(raw: ListedWorkload): Listed {
-  if (!raw.bounds) return { partition: null, summary: summaryOf({}), resolved: raw.resolved };
-  const { bounds, warp, row, start, count, warps, blocks, metadata } = raw;
-  const order = raw.order && Int32Array.from(raw.order), summary = summaryOf(raw.summary);
+export function listed(raw: ListedWorkload) {
+  const { resolved, blocks, warps, bounds, warp, row, start, count, metadata, summary = {} } = raw;
+  if (!bounds) return { resolved, partition: null, summary: summaryOf({}) };
+  const order = raw.order && Int32Array.from(raw.order);
   const positions = order && new Int32Array(order.length);
   order?.forEach((moved, position) => (positions![moved] = position));
-  const records = (block: number) => Array.from({ length: bounds[block + 1] - bounds[block] },
-    (_, i) => bounds[block] + i);
-  const partition: Partition = {
-    blocks, warps, order,
+  const runs = (block: number) => Array.from({ length: bounds[block + 1] - bounds[block] },
+    (_, k) => {
+      const i = bounds[block] + k;
+      return { warp: warp[i], position: row[i], start: start[i], count: count[i] };
+    });
+  const partition = partitionOf({
+    blocks, warps, order, runs,
     positionOf: (wanted) => positions ? positions[wanted] : wanted,
-    runs: (block) => records(block).map((i) =>
-      ({ warp: warp[i], position: row[i], start: start[i], count: count[i] })),
-    loadsOf(block, loads) {
-      loads.fill(0);
-      for (const i of records(block)) loads[warp[i]] += count[i];
-      return loads;
-    },
     blocksOf(position) {
-      const having: number[] = [];
-      for (let block = 0; block < blocks; block++)
-        if (records(block).some((i) => row[i] === position)) having.push(block);
+      const having = [...Array(blocks).keys()].filter((block) =>
+        runs(block).some((run) => run.position === position));
       return having.length ? [having[0], having.at(-1)!] : [];
     },
-    metadata: (block) => metadata ? metadataOf(metadata, block, blocks, warps) : null,
-    summary: () => summary,
-  };
-  return { partition, summary, resolved: raw.resolved };
-}
-
-function metadataOf(
-  { words, wide, names }: NonNullable<ListedWorkload["metadata"]>, block: number, blocks: number,
-  warps: number,
-) {
-  const all = words.length / wide, perBlock = all === blocks ? 1 : warps;
-  const records: MetadataRecord[] = [], end = Math.min((block + 1) * perBlock, all);
-  for (let i = block * perBlock; i < end; i++) {
-    const title = `${perBlock === 1 ? "block" : "warp"} ${number(i)}`;
-    records.push(recordOf(title, names, [...words.slice(i * wide, (i + 1) * wide)]));
-  }
-  return records;
+    alike: [], // Python has counted them
+    metadata(block) {
+      if (!metadata) return null;
+      const { words, wide, names } = metadata, all = words.length / wide;
+      const [perBlock, name] = all === blocks ? [1, "block"] : [warps, "warp"];
+      const end = Math.min((block + 1) * perBlock, all), first = block * perBlock;
+      return Array.from({ length: end - first }, (_, k) => recordOf(`${name} ${number(first + k)}`,
+        names, [...words.slice((first + k) * wide, (first + k + 1) * wide)]));
+    },
+    counts: () => summary,
+  });
+  return { resolved, partition, summary: partition.summary(0) };
 }

@@ -1,78 +1,130 @@
-// What the schemes share: a partition with defaults, and the one that numbers its workers in the
-// graph's order of rows.
+// What the schemes share: a partition with what follows from its runs, and the one that numbers its
+// workers in the graph's order of rows.
 
-import { ceilDiv, recordOf } from "../numbers";
-import { summaryOf, tally } from "../summary";
-import type { Graph, Loads, Partition, Run, Summary } from "../types";
+import { ceilDiv, type MetadataRecord, recordOf } from "../numbers";
+import type { Graph, Numbers } from "../types";
 
-interface Parts extends Pick<Partition, "blocks" | "warps" | "runs" | "blocksOf">,
-  Partial<Pick<Partition, "order" | "positionOf" | "loadsOf" | "metadata">> {
-  counts(nCols: number): Partial<Summary>;
+/** Some nonzeros of one row, at a position of the order, that one worker of a block has. */
+export interface Run {
+  warp: number; position: number; start: number; count: number;
+}
+
+/** How many warps have how many nonzeros; `idle` of them none. */
+interface Loads {
+  nonzeros: Numbers; warps: Numbers; idle?: number;
+}
+
+/** What is known of `PartitionSummary` of Python, name by name; null where it is not known. */
+export type Known = Partial<Record<"blocks" | "warps" | "slots" | "metadata_bytes" | "rows_shared" |
+  "rows_cut" | "shared_atomics" | "global_atomics", number | null>> & { loads?: Loads | null };
+export type Summary = ReturnType<typeof summaryOf>;
+export type Statistic = Exclude<keyof Summary, "loads">;
+export type Partition = ReturnType<typeof partitionOf>;
+
+/** Complete what is known with what follows from it; NaN where something is not known. */
+export function summaryOf(known: Known) {
+  const { loads = null, warps = null, slots = null } = known;
+  let busy = NaN, nonzeros = NaN, largest = NaN;
+  if (loads) {
+    busy = nonzeros = largest = 0;
+    for (let i = 0; i < loads.nonzeros.length; i++) {
+      busy += loads.warps[i];
+      nonzeros += loads.nonzeros[i] * loads.warps[i];
+      largest = Math.max(largest, loads.nonzeros[i]);
+    }
+  }
+  const mean = busy ? nonzeros / busy : NaN;
+  return {
+    blocks: null, metadata_bytes: null, rows_shared: null, rows_cut: null, shared_atomics: null,
+    global_atomics: null, ...known, warps, slots, nonzeros, largest, mean, busy_warps: busy,
+    loads: loads && warps !== null ? { ...loads, idle: warps - busy } : loads,
+    idle_warps: warps === null ? NaN : warps ? 1 - busy / warps : 0,
+    idle_share: slots === null ? NaN : slots ? 1 - nonzeros / slots : 0,
+    imbalance: busy ? largest / mean : loads ? 1 : NaN,
+  };
+}
+
+interface Parts {
+  blocks: number; warps: number;
+  /** `order[position]` is a row; null where the rows are in the graph's order. */
+  order?: Int32Array | null;
+  positionOf?(row: number): number;
+  runs(block: number): Run[];
+  /** Fill in the nonzeros of each warp of a block. */
+  loadsOf?(block: number, loads: Float64Array): Float64Array;
+  /** First and last block of a position; empty where no block has it. */
+  blocksOf(position: number): number[];
+  metadata?(block: number): MetadataRecord[] | null;
+  /** The loads of a block for many that are alike, in place of all blocks. */
+  alike?: [Numbers, number][];
+  counts(nCols: number): Known;
 }
 
 /** Complete a partition: rows in the graph's order, no metadata, no row in several warps. */
-export function partitionOf(parts: Parts): Partition {
-  const { blocks, warps, runs } = parts;
-  const partition: Partition = {
-    order: null,
-    positionOf: (row) => row,
-    loadsOf(block, loads) {
-      loads.fill(0);
-      for (const { warp, count } of runs(block)) loads[warp] += count;
-      return loads;
-    },
-    metadata: () => null,
-    ...parts,
-    summary: (nCols) => summaryOf({
+export function partitionOf(parts: Parts) {
+  const { blocks, warps, runs, order = null, alike, blocksOf } = parts;
+  let counted: Known | null = null;
+  const { loadsOf = (block: number, loads: Float64Array) => addLoads(runs(block), loads) } = parts;
+  return {
+    blocks, warps, order, runs, loadsOf, blocksOf,
+    positionOf: parts.positionOf ?? ((row: number) => row),
+    metadata: parts.metadata ?? (() => null),
+    summary: (nCols: number) => summaryOf({
       blocks, warps: blocks * warps, metadata_bytes: 0, rows_shared: 0, rows_cut: 0,
-      shared_atomics: 0, global_atomics: 0, ...parts.counts(nCols),
+      shared_atomics: 0, global_atomics: 0,
+      ...(counted ??= countLoads(alike ?? everyBlock(blocks, warps, loadsOf), warps)),
+      ...parts.counts(nCols),
     }),
   };
-  return partition;
 }
 
-/** Warp time and loads of all blocks: a block lasts as long as its busiest warp. */
-export function countLoads(
-  blocks: number, warps: number, loadsOf: Partition["loadsOf"],
-): { slots: number; loads: Loads } {
-  const loads = new Float64Array(warps), counted = tally();
+/** Fill in the nonzeros that runs give each warp. */
+export function addLoads(runs: Run[], loads: Float64Array) {
+  loads.fill(0);
+  for (const { warp, count } of runs) loads[warp] += count;
+  return loads;
+}
+
+function* everyBlock(
+  blocks: number, warps: number, loadsOf: NonNullable<Parts["loadsOf"]>,
+): Iterable<[Numbers, number]> {
+  const loads = new Float64Array(warps);
+  for (let block = 0; block < blocks; block++) yield [loadsOf(block, loads), 1];
+}
+
+/** Warp time and loads: a block lasts as long as its busiest warp. */
+function countLoads(alike: Iterable<[Numbers, number]>, warps: number) {
+  const counts = new Map<number, number>();
   let slots = 0;
-  for (let block = 0; block < blocks; block++) {
-    loadsOf(block, loads);
+  for (const [loads, many] of alike) {
     let busiest = 0;
-    for (const load of loads) {
-      counted.add(load, 1);
+    for (let warp = 0; warp < loads.length; warp++) {
+      const load = loads[warp];
+      if (load) counts.set(load, (counts.get(load) ?? 0) + many);
       if (load > busiest) busiest = load;
     }
-    slots += busiest * warps;
+    slots += many * busiest * warps;
   }
-  return { slots, loads: counted.loads() };
+  const nonzeros = [...counts.keys()].sort((a, b) => a - b);
+  return { slots, loads: { nonzeros, warps: nonzeros.map((load) => counts.get(load)!) } };
 }
 
 interface Workers {
-  warps: number;
-  workers: number;
+  warps: number; workers: number;
   /** First and last worker of a row; null where none has it. */
   workersOf(row: number): [number, number] | null;
   runsOf(worker: number): Omit<Run, "warp">[];
   loadOf(worker: number): number;
-  metadata?: Partition["metadata"];
+  metadataOf?(worker: number): [names: string[], words: number[]];
+  /** Workers of the metadata, where these are more. */
+  records?: number;
   /** What the scheme itself counts, from the rows in several warps. */
-  counts?(nCols: number, shared: SharedRows): Partial<Summary>;
+  counts?(nCols: number, shared: ReturnType<typeof sharedRows>): Known;
 }
 
-/** Rows in several warps: `additions` of parts in shared memory, `pieces` of rows over blocks. */
-export interface SharedRows {
-  rows_shared: number;
-  rows_cut: number;
-  additions: number;
-  pieces: number;
-  /** Workers that begin inside a row, and how many rows these are. */
-  inside: number;
-  insideRows: number;
-}
-
-function sharedRows(rows: number, warps: number, workersOf: Workers["workersOf"]): SharedRows {
+/** Rows in several warps: `additions` of parts in shared memory, `pieces` of rows over blocks; and
+ *  how many workers begin `inside` a row, and of how many rows. */
+function sharedRows(rows: number, { warps, workersOf }: Workers) {
   const counted = {
     rows_shared: 0, rows_cut: 0, additions: 0, pieces: 0, inside: 0, insideRows: 0,
   };
@@ -96,34 +148,25 @@ function sharedRows(rows: number, warps: number, workersOf: Workers["workersOf"]
 }
 
 /** The partition of workers that follow each other in the graph's order of rows. */
-export function partitionOfWorkers(graph: Graph, parts: Workers): Partition {
-  const { warps, workers, workersOf, runsOf, loadOf, metadata = () => null } = parts;
-  const blocks = ceilDiv(workers, warps);
-  const loadsOf = (block: number, loads: Float64Array) => {
-    for (let warp = 0; warp < warps; warp++) {
-      const worker = block * warps + warp;
-      loads[warp] = worker < workers ? loadOf(worker) : 0;
-    }
-    return loads;
+export function partitionOfWorkers(graph: Graph, parts: Workers) {
+  const { warps, workers, workersOf, runsOf, loadOf, metadataOf, records = workers } = parts;
+  const workersIn = (block: number, end = workers) => {
+    const first = block * warps;
+    return Array.from({ length: Math.min(warps, end - first) }, (_, i) => first + i);
   };
-  const counted = countLoads(blocks, warps, loadsOf);
-  const { rows_shared, rows_cut, ...shared } = sharedRows(graph.rows, warps, workersOf);
+  const shared = sharedRows(graph.rows, parts), { rows_shared, rows_cut } = shared;
   return partitionOf({
-    blocks, warps, loadsOf, metadata,
-    runs(block) {
-      const runs: Run[] = [], end = Math.min((block + 1) * warps, workers);
-      for (let worker = block * warps; worker < end; worker++)
-        for (const run of runsOf(worker)) runs.push({ warp: worker - block * warps, ...run });
-      return runs;
+    blocks: ceilDiv(workers, warps), warps,
+    runs: (block) => workersIn(block).flatMap((worker, warp) =>
+      runsOf(worker).map((run) => ({ warp, ...run }))),
+    loadsOf(block, loads) {
+      for (let warp = 0, worker = block * warps; warp < warps; warp++, worker++)
+        loads[warp] = worker < workers ? loadOf(worker) : 0;
+      return loads;
     },
     blocksOf: (row) => workersOf(row)?.map((worker) => Math.floor(worker / warps)) ?? [],
-    counts: (nCols) => ({
-      ...counted, rows_shared, rows_cut,
-      ...parts.counts?.(nCols, { rows_shared, rows_cut, ...shared }),
-    }),
+    metadata: (block) => metadataOf ? workersIn(block, records).map((worker) =>
+      recordOf(`warp ${worker.toLocaleString("en")}`, ...metadataOf(worker))) : null,
+    counts: (nCols) => ({ rows_shared, rows_cut, ...parts.counts?.(nCols, shared) }),
   });
 }
-
-/** The record of a worker's metadata. */
-export const warpRecord = (worker: number, names: string[], words: number[]) =>
-  recordOf(`warp ${worker.toLocaleString("en")}`, names, words);

@@ -1,43 +1,32 @@
 // From the row to its workers: its place in the order, its block, and the block's workers as bars.
 
 import {
-  capital, count, firstFit, fitting, hatching, mark, number, path, picture, quietWords,
-  rect, room, span, words,
+  firstFit, fitting, hatching, mark, path, picture, quietWords, rect, ring, room, words,
 } from "../marks";
-import { clamp } from "../numbers";
+import { capital, clamp, count, number, recent, span } from "../numbers";
 import { roundStep } from "../plot";
 import type { Graph, Picture, Run } from "../types";
-import {
-  type FollowedRow, headsSaid, LANES, owners, PLACE, rowAt, several,
-} from "./followed";
+import { type FollowedRow, LANES, owners, rowAt } from "./followed";
+import { headsSaid, PLACE, several } from "./said";
 
 const BARS = 160; // workers that have a bar of their own
 const TALL = 300; // pixels for all bars, at most
 const SKY = 46; // height of a skyline
 
-// Skylines by what they are of, degrees or an order, and by their width.
-const skylines = new WeakMap<Int32Array, Map<number, string>>();
+const skylines = recent<string>(16);
 
 /** The largest degree of each pixel's rows, as a filled line; heights are logarithmic. */
 function skyline({ degrees, rows }: Graph, order: Int32Array | null, width: number) {
-  const owner = order ?? degrees, known = skylines.get(owner) ?? new Map<number, string>();
-  skylines.set(owner, known);
-  if (!known.has(width)) {
-    const most = new Float64Array(width);
-    for (let position = 0; position < rows; ++position) {
-      const x = Math.floor((position / rows) * width);
-      most[x] = Math.max(most[x], degrees[order ? order[position] : position]);
-    }
-    const top = Math.log1p(most.reduce((a, b) => Math.max(a, b), 1));
-    const wide = rows < width ? Math.max(1, Math.floor(width / Math.max(rows, 1))) : 1;
-    let d = `M0 ${SKY}`;
-    for (let x = 0; x < width; x += 1) {
-      const from = Math.floor(x / wide) * wide;
-      d += `L${x} ${(SKY - (Math.log1p(most[from]) / top) * SKY).toFixed(1)}`;
-    }
-    known.set(width, `${d}L${width} ${SKY}Z`);
+  const most = new Float64Array(width);
+  for (let position = 0; position < rows; ++position) {
+    const x = Math.floor((position / rows) * width);
+    most[x] = Math.max(most[x], degrees[order ? order[position] : position]);
   }
-  return known.get(width)!;
+  const top = Math.log1p(most.reduce((a, b) => Math.max(a, b), 1));
+  const wide = rows < width ? Math.max(1, Math.floor(width / Math.max(rows, 1))) : 1;
+  const points = Array.from(most, (_, x) => `L${x} ` +
+    (SKY - (Math.log1p(most[Math.floor(x / wide) * wide]) / top) * SKY).toFixed(1));
+  return `M0 ${SKY}${points.join("")}L${width} ${SKY}Z`;
 }
 
 /** Ground behind words, so that no line runs through them. */
@@ -47,8 +36,7 @@ const plate = (x: number, y: number, wide: number) =>
 const mover = (x1: number, y1: number, x2: number, y2: number, key: string) =>
   mark("line", { x1, y1, x2, y2, "class": "av-way", "data-m": `w${key}` });
 
-/** Where the row goes: from its place in A to its place in the order,
-  and from there to its block. */
+/** Where the row goes: from its place in A to its place in the order, and on to its block. */
 export function order(row: FollowedRow, width: number): Picture {
   const { graph, side, blocks } = row, all = row.partition!.blocks;
   const share = (index: number) => ((index + 0.5) / Math.max(graph.rows, 1)) * width;
@@ -60,8 +48,9 @@ export function order(row: FollowedRow, width: number): Picture {
       words(middle, y, text, "middle", { "class": "av-r", "data-f": token });
   };
   const sky = (y: number, moved: Int32Array | null, text: string) =>
-    path(skyline(graph, moved, width), { class: "av-sky", transform: `translate(0 ${y})` }) +
-    rect(0, y, width, SKY, { "fill": "transparent", "data-say": text });
+    path(skylines(`${graph.name} ${moved ? side.partitionKey : ""} ${width}`,
+      () => skyline(graph, moved, width)), { class: "av-sky", transform: `translate(0 ${y})` }) +
+      rect(0, y, width, SKY, { "fill": "transparent", "data-say": text });
   const line = (x: number, y: number, token: string) =>
     rect(x - 1.5, y, 3, SKY, { "class": "av-row", "data-f": token, "data-m": `p${y}` });
   const name = `row ${number(row.row)}`;
@@ -106,7 +95,7 @@ export function order(row: FollowedRow, width: number): Picture {
   // Over the line that leads to the block.
   parts.push(side.order ? label(down, y + 15, `place ${number(row.position!)}`, "place")
     : label(down, y + 15, name, "row"));
-  return { svg: picture(width, bar + 36, parts.join(""), `${said}.`), over: () => "" };
+  return { svg: picture(width, bar + 36, parts.join(""), `${said}.`) };
 }
 
 /** The block's workers as bars, as long as they have nonzeros; hatched while they wait. */
@@ -180,8 +169,7 @@ export function block(row: FollowedRow, width: number): Picture {
   return {
     svg: picture(width, bottom + 40, parts.join(""), blockLabel(row, [...mine], empty)),
     over({ warp }) {
-      if (!warp || warp[0] !== work.block) return "";
-      return rect(1, y(warp[1]) - 1, width - 2, high - gap + 2, { class: "av-ring" });
+      return warp?.[0] === work.block ? ring(1, y(warp[1]) - 1, width - 2, high - gap + 2) : "";
     },
   };
 }

@@ -1,44 +1,29 @@
 // What the lanes of a worker read: the columns that each has, rows of X, sectors of 32 bytes. What
 // is X in an SpMM has the name that the operation gives it.
 
-import {
-  capital, count, firstFit, fitting, number, path, picture, quietWords, rect, room, span, words,
-} from "../marks";
-import { clamp } from "../numbers";
+import { firstFit, fitting, path, picture, quietWords, rect, ring, room, words } from "../marks";
+import { capital, clamp, count, number, span } from "../numbers";
 import type { Focus, Picture } from "../types";
 import {
-  columnsOf, type FollowedRow, gatheredOf, LANES, pieceOf, rowAt, SECTOR, sectorsOf, sources,
+  columnsOf, type FollowedRow, LANES, pieceOf, rowAt, SECTOR, sectorsOf, sources,
 } from "./followed";
+import { gatheredOf } from "./said";
 
 const ROWS = 9; // rows of X that are drawn
 const LINE = 24;
 
-/** A row of X that is drawn: its number,
-  whether it is the chosen nonzero's, the last column read. */
+/** A row of X that is drawn: its number, whether it is the chosen nonzero's, its last column. */
 export interface Line {
-  column: number | null;
-  nonzero: number;
-  chosen: boolean;
-  label: string;
-  last: number;
+  column: number | null; nonzero: number; chosen: boolean; label: string; last: number;
   lane?: number;
 }
 
-/** What a load needs and moves. */
-interface Load {
-  lanes: number;
-  bytes: number;
-  sectors: number;
-}
-
-export interface Gathered extends Picture {
-  rows: Line[];
-}
+type Load = NonNullable<ReturnType<typeof loadOf>>;
 
 const tileOf = ({ reading, nCols }: FollowedRow) => Math.min(reading?.tile ?? nCols, nCols);
 
 /** Lanes above rows of X: those of the nonzeros around `at`, or where each lane has a row of A. */
-export function gathered(row: FollowedRow, width: number, at: number): Gathered {
+export function gathered(row: FollowedRow, width: number, at: number) {
   const { nCols, reads, reading, side: { rowPerLane } } = row, tile = tileOf(row);
   const rows = rowPerLane ? rowsOfLanes(row, at) : rowsOfNonzeros(row, at);
   const left = Math.max(...rows.map((line) => room(line.label)), 60) + 10;
@@ -72,7 +57,7 @@ export function gathered(row: FollowedRow, width: number, at: number): Gathered 
     svg: picture(width, bottom + (hidden ? 54 : 36), parts.join(""), labelOf(row, rows, tile)),
     over: (focus) => lit(rows, focus, x, y, width),
     rows,
-  };
+  } satisfies Picture & { rows: Line[] };
 }
 
 /** Whether a row that is read is less than a sector, which then has several. */
@@ -98,11 +83,6 @@ export function sharedSaid(row: FollowedRow) {
   return `Up to ${most} neighboring ${row.unit}s of ${row.reads} share a sector: what row ` +
     `${number(row.row)} reads is in ${count(sectors.size, "sector")}.`;
 }
-
-/** Say which nonzero's line is bold, and how another is chosen. */
-export const chosenSaid = ({ degree }: FollowedRow) => degree > 1
-  ? "The bold line is what the nonzero framed above reads; click there for another, or use the " +
-  "arrow keys." : "";
 
 function rowsOfNonzeros(row: FollowedRow, at: number): Line[] {
   if (!row.columns?.length) return [];
@@ -201,7 +181,7 @@ function sectorsPicture(
 }
 
 /** What one load of the worker's first 32 lanes needs and moves. */
-export function loadOf(row: FollowedRow, rows: Line[]): Load | null {
+export function loadOf(row: FollowedRow, rows: Line[]) {
   const { reading, bytes } = row;
   if (!reading || !rows.length) return null;
   if (row.side.rowPerLane) {
@@ -255,20 +235,19 @@ function lit(
   rows: Line[], { nonzeros, read, lane }: Focus, x: (column: number) => number,
   y: (i: number) => number, width: number,
 ) {
-  const ring = { class: "av-ring" };
   let drawn = "";
   rows.forEach((line, i) => {
     const among = nonzeros && line.nonzero >= nonzeros[0] && line.nonzero <= nonzeros[1];
     if (among && !read && line.lane === undefined)
-      drawn += rect(1, y(i) - 3, width - 2, LINE, ring);
+      drawn += ring(1, y(i) - 3, width - 2, LINE);
     for (const { column, from, to } of read ?? [])
       if (column === line.column)
-        drawn += rect(x(from) - 1, y(i) - 2, x(to + 1) - x(from) + 1, LINE - 2, ring);
+        drawn += ring(x(from) - 1, y(i) - 2, x(to + 1) - x(from) + 1, LINE - 2);
   });
   if (lane) {
     const [from, to] = lane;
-    drawn += path(`M${x((from + to + 1) / 2)} 48V${y(rows.length) - 4}`, ring);
-    drawn += rect(x(from) - 1, 29, x(to + 1) - x(from) + 1, 22, ring);
+    drawn += path(`M${x((from + to + 1) / 2)} 48V${y(rows.length) - 4}`, { class: "av-ring" }) +
+      ring(x(from) - 1, 29, x(to + 1) - x(from) + 1, 22);
   }
   return drawn;
 }

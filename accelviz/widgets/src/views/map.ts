@@ -1,250 +1,188 @@
 // The nonzeros of every warp of every block, both sides in step. A cell shows the most of what it
 // covers, so that no outlier is hidden; the wheel or the buttons look closer.
 
-import { element, pressButton } from "../controls";
-import { anchorIn, count, number, path, picture, quietWords, room, span } from "../marks";
-import { clamp, headsAside, percent, short } from "../numbers";
-import type { Act, View } from "../panel";
+import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
+import { button, html, render } from "../controls";
+import { markOf } from "../header";
+import { anchorIn, path, picture, quietWords, room } from "../marks";
+import { clamp, count, number, percent, recent, short, span, waitingOf } from "../numbers";
+import type { View } from "../panel";
 import { axis, loadColours, ticksOf, widthOf } from "../plot";
 import type { Partition, Scene, Side } from "../types";
-import { markOf } from "./statistics";
+import { sidesOf } from "./charts";
 
 const LINE_MOST = 32, TALL = 150, LEFT = 64;
 // Blocks whose cells are summed in one frame; the rest follows in the next ones.
 const A_FRAME = 12000;
 
+type Grid = ReturnType<typeof makeGrid>;
+
 /** The most nonzeros of what each cell covers, filled in a few blocks at a time. */
-class Grid {
-  readonly cells: Float64Array;
-  readonly lines: number;
-  readonly warps: number;
-  readonly first: number;
-  readonly last: number;
-  private readonly loads: Float64Array;
-  at: number; // the next block
-
-  constructor(
-    private readonly partition: Partition, readonly columns: number, from: number, to: number,
-  ) {
-    const { blocks, warps } = partition;
-    this.warps = warps;
-    this.lines = Math.min(warps, LINE_MOST);
-    this.cells = new Float64Array(columns * this.lines);
-    this.loads = new Float64Array(warps);
-    this.at = this.first = Math.floor(from * blocks);
-    this.last = Math.min(blocks, Math.max(this.first + 1, Math.ceil(to * blocks)));
-  }
-
-  /** Go on with some blocks; whether all are filled in. */
-  fill(many: number) {
-    const { partition, loads, cells, lines, columns, first, last } = this;
-    const stop = Math.min(last, this.at + many),
-      wide = Math.max(1, Math.ceil(columns / (last - first)));
-    for (; this.at < stop; this.at++) {
-      partition.loadsOf(this.at, loads);
-      const column = Math.floor(((this.at - first) * columns) / (last - first));
-      for (let warp = 0; warp < loads.length; warp++) {
-        const line = Math.floor((warp * lines) / loads.length);
-        for (let i = column; i < Math.min(column + wide, columns); i++) {
-          const cell = i * lines + line;
-          if (loads[warp] > cells[cell]) cells[cell] = loads[warp];
+function makeGrid(partition: Partition, columns: number, from: number, to: number) {
+  const { blocks, warps } = partition, lines = Math.min(warps, LINE_MOST);
+  const cells = new Float64Array(columns * lines), loads = new Float64Array(warps);
+  const first = Math.floor(from * blocks);
+  const last = Math.min(blocks, Math.max(first + 1, Math.ceil(to * blocks)));
+  const wide = Math.max(1, Math.ceil(columns / (last - first)));
+  let at = first; // the next block
+  return {
+    cells, columns, lines, first, last,
+    /** The share of the blocks that is filled in. */
+    done: () => (at - first) / Math.max(1, last - first),
+    /** Go on until a time. */
+    fill(end: number) {
+      while (at < last && performance.now() < end)
+        for (const stop = Math.min(last, at + Math.max(1, Math.floor(A_FRAME / warps)));
+          at < stop; at++) {
+          partition.loadsOf(at, loads);
+          const column = Math.floor(((at - first) * columns) / (last - first));
+          for (let warp = 0; warp < warps; warp++) {
+            const line = Math.floor((warp * lines) / warps);
+            for (let i = column; i < Math.min(column + wide, columns); i++)
+              cells[i * lines + line] = Math.max(cells[i * lines + line], loads[warp]);
+          }
         }
-      }
-    }
-    return this.at >= last;
-  }
-
-  paint(canvas: HTMLCanvasElement, most: number, colours: string[]) {
-    const { cells, lines, columns } = this, pen = canvas.getContext("2d")!;
-    const image = new ImageData(columns, lines), pixels = new Uint32Array(image.data.buffer);
-    const paints = colours.map((colour) => {
-      const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-      return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
-    });
-    const scale = colours.length / Math.log(most);
-    cells.forEach((load, cell) => {
-      if (!load) return;
-      const level = Math.min(colours.length - 1, Math.floor(Math.log(load) * scale + 1e-9));
-      pixels[(cell % lines) * columns + Math.floor(cell / lines)] = paints[level];
-    });
-    pen.putImageData(image, 0, 0); // a pixel a cell, which the style makes larger
-  }
+    },
+    paint(canvas: HTMLCanvasElement, most: number, colours: string[]) {
+      const image = new ImageData(columns, lines), pixels = new Uint32Array(image.data.buffer);
+      const paints = colours.map((colour) => {
+        const [red, green, blue] = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+        return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+      });
+      const scale = colours.length / Math.log(most);
+      cells.forEach((load, cell) => {
+        if (!load) return;
+        const level = Math.min(colours.length - 1, Math.floor(Math.log(load) * scale + 1e-9));
+        pixels[(cell % lines) * columns + Math.floor(cell / lines)] = paints[level];
+      });
+      Object.assign(canvas, { width: columns, height: lines });
+      // A pixel a cell, which the style makes larger.
+      canvas.getContext("2d")!.putImageData(image, 0, 0);
+    },
+  };
 }
 
-interface SideMap {
-  box: HTMLElement;
-  grid?: Grid;
-  canvas?: HTMLCanvasElement;
-}
+export const map: View = (host, act) => {
+  let scene: Scene, from = 0, to = 1; // the part of the blocks that is looked at, as shares
+  let frame = 0;
+  const grids = recent<Grid>(6);
+  const buttons: [string, string, () => void][] = [
+    ["Closer", "Look at fewer blocks", () => scale(0.5)],
+    ["Wider", "Look at more", () => scale(2)],
+    ["◀", "To earlier blocks", () => look(from - (to - from) / 2, to - (to - from) / 2)],
+    ["▶", "To later blocks", () => look(from + (to - from) / 2, to + (to - from) / 2)],
+    ["All", "All blocks", () => look(0, 1)],
+  ];
 
-const maps = new WeakMap<HTMLElement, LoadMap>();
+  function look(wantedFrom: number, wantedTo: number) {
+    const reach = clamp(wantedTo - wantedFrom, 1e-6, 1);
+    from = clamp(wantedFrom, 0, 1 - reach);
+    to = from + reach;
+    draw(scene);
+  }
 
-export const map: View = (host, scene, act) => {
-  if (!maps.has(host)) maps.set(host, new LoadMap(host, act));
-  maps.get(host)!.draw(scene);
-};
+  function scale(factor: number, middle = (from + to) / 2) {
+    look(middle - (middle - from) * factor, middle + (to - middle) * factor);
+  }
 
-class LoadMap {
-  private scene!: Scene;
-  private from = 0; // the part of the blocks that is looked at, as shares
-  private to = 1;
-  private frame = 0;
-  private readonly grids = new Map<string, Grid>();
-  private readonly zoom = element("div", { className: "av-zoom" });
-  private readonly body = element("div");
-  private readonly note = element("p", { className: "av-note" });
+  function draw(now: Scene) {
+    scene = now;
+    cancelAnimationFrame(frame);
+    const across = widthOf(host) - LEFT - 6, colours = loadColours(host);
+    const sides = sidesOf(scene).map((side) => {
+      const { partition, partitionKey } = side;
+      if (!partition) return { side, grid: null };
+      const columns = clamp(Math.floor(across), 1, Math.max(partition.blocks, 1));
+      return { side, grid: grids(`${partitionKey} ${columns} ${from} ${to}`,
+        () => makeGrid(partition, columns, from, to)) };
+    });
+    const most = Math.max(2, ...sides.map(({ side }) => side.summary.largest || 0));
+    const known = sides.flatMap(({ grid }) => grid ?? []);
 
-  constructor(private readonly host: HTMLElement, private readonly act: Act) {
-    const move = (halves: number) => {
-      const step = ((this.to - this.from) / 2) * halves;
-      this.look(this.from + step, this.to + step);
+    /** Fill in and paint for a few milliseconds, and go on in the next frame. */
+    const work = () => {
+      const end = performance.now() + 8;
+      for (const grid of known) grid.fill(end);
+      const least = Math.min(1, ...known.map((grid) => grid.last > grid.first ? grid.done() : 1));
+      render(html`<div class="av-zoom" ?hidden=${!known.length}>${buttons.map(
+        ([label, title, press]) => button(`map ${label}`, label, title, press, { said: title }))
+      }</div><div>${sides.map(({ side, grid }, i) => sideMap(side, grid, i, across))}</div><p
+        class="av-note" ?hidden=${!known.length}>${least < 1
+          ? `Summing up the blocks: ${percent(least, 0)} …` : legend(most, colours)}</p>`, host);
+      host.querySelectorAll("canvas").forEach((canvas, i) =>
+        known[i].paint(canvas, most, colours));
+      host.dataset.filled = String(least === 1);
+      if (least < 1) frame = requestAnimationFrame(work);
     };
-    const buttons: [string, string, () => void][] = [
-      ["Closer", "Look at fewer blocks", () => this.scale(0.5)],
-      ["Wider", "Look at more", () => this.scale(2)],
-      ["◀", "To earlier blocks", () => move(-1)], ["▶", "To later blocks", () => move(1)],
-      ["All", "All blocks", () => this.look(0, 1)],
-    ];
-    for (const [label, title, press] of buttons) {
-      const button = pressButton(`map ${label}`, label, title, press);
-      button.setAttribute("aria-label", title);
-      this.zoom.append(button);
-    }
-    host.replaceChildren(this.zoom, this.body, this.note);
+    work();
   }
 
-  private look(from: number, to: number) {
-    const reach = clamp(to - from, 1e-6, 1);
-    this.from = clamp(from, 0, 1 - reach);
-    this.to = this.from + reach;
-    this.draw(this.scene);
-  }
-
-  private scale(factor: number, middle = (this.from + this.to) / 2) {
-    this.look(middle - (middle - this.from) * factor, middle + (this.to - middle) * factor);
-  }
-
-  draw(scene: Scene) {
-    this.scene = scene;
-    const sides = [scene.a, scene.b].filter((side): side is Side => side !== null);
-    const across = widthOf(this.host) - LEFT - 6, colours = loadColours(this.host);
-    const most = Math.max(2, ...sides.map((side) => side.summary.largest || 0));
-    const drawn = sides.map((side, i) => this.sideMap(side, i, across));
-    this.body.replaceChildren(...drawn.map(({ box }) => box));
-    cancelAnimationFrame(this.frame);
-    this.zoom.hidden = this.note.hidden = !drawn.some(({ grid }) => grid);
-    this.work(drawn, most, colours);
-  }
-
-  /** Fill in and paint for a few milliseconds, and go on in the next frame. */
-  private work(drawn: SideMap[], most: number, colours: string[]) {
-    const end = performance.now() + 8;
-    let least = 1;
-    for (const { grid, canvas } of drawn) {
-      if (!grid) continue;
-      const many = Math.max(1, Math.floor(A_FRAME / grid.warps));
-      while (grid.at < grid.last && performance.now() < end) grid.fill(many);
-      grid.paint(canvas!, most, colours);
-      least = Math.min(least, (grid.at - grid.first) / Math.max(1, grid.last - grid.first));
-    }
-    this.note.innerHTML = least < 1 ? `Summing up the blocks: ${percent(least, 0)} …`
-      : legend(most, colours);
-    this.host.dataset.filled = String(least === 1);
-    if (least < 1) this.frame = requestAnimationFrame(() => this.work(drawn, most, colours));
-  }
-
-  private gridOf({ partition, partitionKey }: Side, columns: number) {
-    const key = `${partitionKey} ${columns} ${this.from} ${this.to}`;
-    if (!this.grids.has(key))
-      this.grids.set(key, new Grid(partition!, columns, this.from, this.to));
-    if (this.grids.size > 6) this.grids.delete(this.grids.keys().next().value!);
-    return this.grids.get(key)!;
-  }
-
-  private sideMap(side: Side, i: number, across: number): SideMap {
-    const { partition, worker, label, summary } = side;
-    const title = element("div", { className: "av-map-title" }, [
-      markOf(i), " ", element("span", { textContent: label, title: side.description })]);
-    const box = element("div", { className: "av-map" }, [title]);
-    if (!partition) {
-      box.append(element("p", { className: "av-note", textContent: side.silence }));
-      return { box };
-    }
-    const { blocks, warps } = partition,
-      columns = clamp(Math.floor(across), 1, Math.max(blocks, 1));
-    const grid = this.gridOf(side, columns), { lines, first, last } = grid;
-    const share = Number.isNaN(summary.idle_share) ? ""
-      : `; ${percent(summary.idle_share)} of the time is waiting${headsAside(side)}`;
-    const canvas = element("canvas", { width: columns, height: lines, attributes: {
-      "role": "img",
-      "aria-label": `${label}: nonzeros of every ${worker} of ${number(blocks)} blocks${share}`,
-    } });
-    const tall = clamp(lines * 12, 24, TALL), perCell = (last - first) / columns;
-    Object.assign(canvas.style, { width: `${across}px`, height: `${tall}px` });
-    const several = perCell > 1 || warps > lines;
-    title.append(`: blocks ${number(first)} to ${number(last - 1)} across, ` +
-      `${span(worker, 0, warps - 1)} down. ` +
-      (several ? `A cell shows its busiest ${worker}, the most of ${perCell > 1 ? "up to " : ""}` +
-      count(Math.ceil(perCell), "block") +
-      `${warps > lines ? ` and up to ${count(Math.ceil(warps / lines), worker)}` : ""}.`
-        : "A cell is one of them.") +
-        (side.rowPerLane ? ` The 32 rows of a ${worker} are counted together, though its lanes ` +
-        "walk them side by side." : ""));
-    const frame = element("div", { className: "av-map-frame" }, [canvas]);
-    Object.assign(frame.style, { marginLeft: `${LEFT}px`, width: `${across}px` });
+  function sideMap(side: Side, grid: Grid | null, i: number, across: number) {
+    const { partition, worker, label, rowPerLane } = side;
+    const title = html`${markOf(i)} <span title=${side.description}>${label}</span>`;
+    if (!grid || !partition)
+      return html`<div class="av-map"><div class="av-map-title">${title}</div><p
+        class="av-note">${side.silence}</p></div>`;
+    const { blocks, warps } = partition, { lines, first, last, columns } = grid;
+    const perCell = (last - first) / columns, tall = clamp(lines * 12, 24, TALL);
+    const cell = perCell <= 1 && warps <= lines ? "A cell is one of them."
+      : `A cell shows its busiest ${worker}, the most of ${perCell > 1 ? "up to " : ""}` +
+        count(Math.ceil(perCell), "block") +
+        `${warps > lines ? ` and up to ${count(Math.ceil(warps / lines), worker)}` : ""}.`;
+    const share = waitingOf(side);
+    const said = `${label}: nonzeros of every ${worker} of ${number(blocks)} blocks` +
+      (share && `; ${share} of the time is waiting`);
     const named = (warp: number) => {
       const text = `${worker} ${number(warp)}`;
       return room(text) <= LEFT - 6 ? text : number(warp);
     };
-    frame.dataset.first = named(0);
-    frame.dataset.last = warps > 1 ? named(warps - 1) : "";
-    const { row, block } = this.scene.settings;
+    const { row, block } = scene.settings;
     const marked = i ? blocks && partition.blocksOf(partition.positionOf(row))[0] : block;
-    if (first <= marked && marked < last) {
-      const cursor = element("div", { className: "av-map-cursor" });
-      cursor.style.left = `${((marked + 0.5 - first) / (last - first)) * 100}%`;
-      frame.append(cursor);
-    }
-    const ruler = element("div",
-      { className: "av-draw av-map-axis", innerHTML: axisOf(grid, across) });
-    ruler.style.marginLeft = `${LEFT}px`;
-    box.append(frame, ruler);
-    this.listen(canvas, side, i, grid);
-    return { box, grid, canvas };
+    return html`<div class="av-map"><div class="av-map-title">${title}: blocks ${
+      number(first)} to ${number(last - 1)} across, ${span(worker, 0, warps - 1)} down. ${cell}${
+      rowPerLane ? ` The 32 rows of a ${worker} are counted together, though its lanes ` +
+      "walk them side by side." : ""}</div><div class="av-map-frame"
+      style="margin-left: ${LEFT}px; width: ${across}px" data-first=${named(0)}
+      data-last=${warps > 1 ? named(warps - 1) : ""}><canvas role="img" aria-label=${said}
+      style="width: ${across}px; height: ${tall}px"
+      @click=${(event: MouseEvent) => i === 0 && act.set({ block: at(event, grid).block })}
+      @pointermove=${(event: PointerEvent) => tell(event, side, grid)}
+      @pointerleave=${() => act.link.show(null)}
+      @wheel=${(event: WheelEvent) => {
+        if (!event.ctrlKey && !event.altKey) return; // the page scrolls
+        event.preventDefault();
+        scale(event.deltaY < 0 ? 0.7 : 1.4, from + at(event, grid).share * (to - from));
+      }}></canvas>${first <= marked && marked < last ? html`<div class="av-map-cursor"
+      style="left: ${((marked + 0.5 - first) / (last - first)) * 100}%"></div>` : ""}</div><div
+      class="av-draw av-map-axis" style="margin-left: ${LEFT}px">${
+        unsafeHTML(axisOf(grid, across))}</div></div>`;
   }
 
-  private listen(canvas: HTMLCanvasElement, { partition, worker }: Side, i: number, grid: Grid) {
-    const { first, last, columns, lines, cells } = grid, { warps } = partition!;
-    const at = (event: MouseEvent) => {
-      const area = canvas.getBoundingClientRect();
-      const share = clamp((event.clientX - area.left) / area.width, 0, 0.999999);
-      const line = Math.floor(((event.clientY - area.top) / area.height) * lines);
-      const block = first + Math.floor(share * (last - first));
-      return { column: Math.floor(share * columns), line: clamp(line, 0, lines - 1), share, block };
-    };
-    canvas.onclick = (event) => i === 0 && this.act.set({ block: at(event).block });
-    canvas.onpointermove = (event) => {
-      const { column, line, block } = at(event), coarse = last - first > columns;
-      const begin = first + Math.ceil((column * (last - first)) / columns);
-      const end = Math.max(begin,
-        first + Math.ceil(((column + 1) * (last - first)) / columns) - 1);
-      const top = Math.ceil((line * warps) / lines);
-      const bottom = Math.max(top, Math.ceil(((line + 1) * warps) / lines) - 1);
-      const several = (coarse && end > begin) || bottom > top;
-      const sentence = `${coarse ? span("Block", begin, end) : `Block ${number(block)}`}, ` +
-        `${span(worker, top, bottom)}: ${several ? "at most " : ""}` +
-        `${count(cells[column * lines + line], "nonzero")}${several ? ` a ${worker}` : ""}.`;
-      this.act.link.show({ sentence, keys: coarse ? [] : [`block:${block}`] },
-        { x: event.clientX, y: event.clientY });
-    };
-    canvas.onpointerleave = () => this.act.link.show(null);
-    canvas.onwheel = (event) => {
-      if (!event.ctrlKey && !event.altKey) return; // the page scrolls
-      event.preventDefault();
-      this.scale(event.deltaY < 0 ? 0.7 : 1.4, this.from + at(event).share * (this.to - this.from));
-    };
+  function at(event: MouseEvent, { first, last, columns, lines }: Grid) {
+    const area = (event.target as Element).getBoundingClientRect();
+    const share = clamp((event.clientX - area.left) / area.width, 0, 0.999999);
+    const line = Math.floor(((event.clientY - area.top) / area.height) * lines);
+    const block = first + Math.floor(share * (last - first));
+    return { column: Math.floor(share * columns), line: clamp(line, 0, lines - 1), share, block };
   }
-}
+
+  function tell(event: PointerEvent, { partition, worker }: Side, grid: Grid) {
+    const { first, last, columns, lines, cells } = grid, { warps } = partition!;
+    const { column, line, block } = at(event, grid), coarse = last - first > columns;
+    const blockAt = (edge: number) => first + Math.ceil((edge * (last - first)) / columns);
+    const begin = blockAt(column), end = Math.max(begin, blockAt(column + 1) - 1);
+    const top = Math.ceil((line * warps) / lines);
+    const bottom = Math.max(top, Math.ceil(((line + 1) * warps) / lines) - 1);
+    const several = (coarse && end > begin) || bottom > top;
+    const sentence = `${coarse ? span("Block", begin, end) : `Block ${number(block)}`}, ` +
+      `${span(worker, top, bottom)}: ${several ? "at most " : ""}` +
+      `${count(cells[column * lines + line], "nonzero")}${several ? ` a ${worker}` : ""}.`;
+    act.link.show({ sentence, keys: coarse ? [] : [`block:${block}`] },
+      { x: event.clientX, y: event.clientY });
+  }
+
+  return draw;
+};
 
 /** The numbers of blocks below the map. */
 function axisOf({ first, last }: Grid, across: number) {
@@ -258,10 +196,9 @@ function axisOf({ first, last }: Grid, across: number) {
 
 function legend(most: number, colours: string[]) {
   const levels = colours.map((_, i) => Math.ceil(most ** (i / colours.length) - 1e-9));
-  const parts = levels.map((least, i) => levels[i + 1] === least ? ""
-    : '<span class="av-pair"><span class="av-swatch" ' +
-      `style="background:${colours[i]}"></span>${short(least)}</span>`);
-  return `<span class="av-swatch av-idle"></span>idle ${parts.join(" ")} nonzeros and more. A ` +
-    "block lasts as long as its cell with the most; what has fewer waits. The line is the " +
-    "block of the followed row. Click to choose a block; Ctrl and the wheel look closer.";
+  return html`<span class="av-swatch av-idle"></span>idle ${levels.map((least, i) =>
+    levels[i + 1] === least ? "" : html`<span class="av-pair"><span class="av-swatch"
+    style="background:${colours[i]}"></span>${short(least)}</span> `)} nonzeros and more. A block
+    lasts as long as its cell with the most; what has fewer waits. The line is the block of the
+    followed row. Click to choose a block; Ctrl and the wheel look closer.`;
 }

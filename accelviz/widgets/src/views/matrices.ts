@@ -1,11 +1,12 @@
 // Y = A X as three matrices with the followed row in them, and the row's neighborhood in the graph.
 
 import {
-  anchorIn, capital, count, fitting, mark, number, path, picture, quietWords, rect, room, words,
+  anchorIn, fitting, mark, path, picture, quietWords, rect, ring, room, words,
 } from "../marks";
-import { clamp, short } from "../numbers";
+import { capital, clamp, count, number, recent, short } from "../numbers";
 import type { Graph, Picture } from "../types";
-import { type FollowedRow, gatheredMany, gatheredOf, readOf, written } from "./followed";
+import type { FollowedRow } from "./followed";
+import { gatheredOf, readOf, written } from "./said";
 
 const DOTS = 6000; // nonzeros of A that are drawn at most
 const LINES = 240; // rows of X that are drawn one by one
@@ -13,27 +14,21 @@ const NODES = 900; // neighbors that are drawn one by one
 const MANY = 120; // neighbors from which on they are one shape
 const GAP = 34, TOP = 40; // pixels between matrices, and above them
 
-const drawnDots = new WeakMap<Graph, Map<number, string>>(); // by the side of the square
+const drawnDots = recent<string>(4);
 
 /** Dots where A has nonzeros, in every k-th row, as a path; empty where columns are not known. */
 function dots(graph: Graph, side: number) {
-  const known = drawnDots.get(graph) ?? new Map<number, string>();
-  drawnDots.set(graph, known);
-  if (!known.has(side)) {
-    const lines = Math.min(graph.rows, side);
-    let drawn = "", left = DOTS;
-    for (let line = 0; line < lines && left > 0; ++line) {
-      let last = -1;
-      for (const column of graph.columns(Math.floor(((line + 0.5) / lines) * graph.rows)) ?? []) {
-        const x = Math.floor((column / graph.cols) * side);
-        if (x !== last && left-- > 0)
-          drawn += `M${x} ${Math.floor((line / lines) * side) + 0.5}h1`;
-        last = x;
-      }
+  const lines = Math.min(graph.rows, side);
+  let drawn = "", left = DOTS;
+  for (let line = 0; line < lines && left > 0; ++line) {
+    let last = -1;
+    for (const column of graph.columns(Math.floor(((line + 0.5) / lines) * graph.rows)) ?? []) {
+      const x = Math.floor((column / graph.cols) * side);
+      if (x !== last && left-- > 0) drawn += `M${x} ${Math.floor((line / lines) * side) + 0.5}h1`;
+      last = x;
     }
-    known.set(side, drawn);
   }
-  return known.get(side)!;
+  return drawn;
 }
 
 /** A, X and Y with the row, the rows of X that it gathers, and the row of Y that it writes. Other
@@ -83,7 +78,8 @@ export function equation(row: FollowedRow, width: number): Picture {
     matrix(X, narrow, reads, size(inputRows, nCols)),
     matrix(Y, narrow, writes, size(outputRows, outputColumns)),
     sign(U, product ? "×" : "→"), sign(Y, product ? "=" : "→"),
-    path(dots(graph, side), { class: "av-dots", transform: `translate(${A} ${TOP})` }),
+    path(drawnDots(`${graph.name} ${side}`, () => dots(graph, side)),
+      { class: "av-dots", transform: `translate(${A} ${TOP})` }),
   ];
   if (beside) {
     parts.push(sign(X, "·"));
@@ -109,7 +105,7 @@ export function equation(row: FollowedRow, width: number): Picture {
   // In the middle below both, or further right: beside what stands below A.
   const middle = Math.max((X + Y + narrow) / 2, A + (side + room(had) + room(done)) / 2 + 16);
   const [at, text] = middle + room(done) / 2 < width ? [middle, done]
-    : [X + narrow / 2, gatheredMany(row)];
+    : [X + narrow / 2, count(degree, row.unit)];
   parts.push(words(A + side / 2, TOP + side + 17, had, "middle", { class: "av-r" }),
     words(at, TOP + side + 17, text, "middle", { class: "av-r" }));
   const label = `${operation.formula}. ${capital(name)} of ${row.matrix} has ` +
@@ -118,20 +114,14 @@ export function equation(row: FollowedRow, width: number): Picture {
   return {
     svg: picture(width, TOP + side + 26, parts.join(""), label),
     over(focus) {
-      const ring = { class: "av-ring" };
-      if (focus.y) return rect(Y - 2, (per_nonzero ? from : mine) - 4, narrow + 4, 8, ring);
+      if (focus.y) return ring(Y - 2, (per_nonzero ? from : mine) - 4, narrow + 4, 8);
       return (focus.columns ?? []).flatMap((column) => {
         const high = at_nonzeros ? from : y(column, graph.cols);
         return [...(at_nonzeros && beside ? [U, X] : [X]).map((at) =>
-          rect(at - 3, high - 3, narrow + 6, 6, ring)), rect(x(column) - 4, mine - 7, 8, 14, ring)];
+          ring(at - 3, high - 3, narrow + 6, 6)), ring(x(column) - 4, mine - 7, 8, 14)];
       }).join("");
     },
   };
-}
-
-export interface Neighborhood extends Picture {
-  /** The token of the neighbor that is nearest to a point. */
-  token(x: number, y: number): string;
 }
 
 const fixed = (...numbers: number[]) => numbers.map((value) => value.toFixed(1)).join(" ");
@@ -143,7 +133,7 @@ function onCircle(cx: number, cy: number, share: number, radius: number) {
 }
 
 /** The row in the middle, around it the neighbors whose rows of X it sums, in the row's order. */
-export function neighborhood(row: FollowedRow, width: number, height: number): Neighborhood {
+export function neighborhood(row: FollowedRow, width: number, height: number) {
   const { columns, pieces } = row, n = columns?.length ?? 0;
   const step = Math.max(1, Math.ceil(n / NODES)), drawn = Math.ceil(n / step);
   const named = drawn <= 30 && step === 1, split = pieces.length > 1;
@@ -181,7 +171,8 @@ export function neighborhood(row: FollowedRow, width: number, height: number): N
     `${split ? `, shared by ${count(pieces.length, "run")} of nonzeros` : ""}.`;
   return {
     svg: picture(width, height, inner, alt),
-    token(x, y) {
+    /** The token of the neighbor that is nearest to a point. */
+    token(x: number, y: number) {
       let nearest = 0, least = Infinity;
       for (let k = 0; k < drawn; ++k) {
         const [nx, ny] = node(k), apart = (nx - x) ** 2 + (ny - y) ** 2;
@@ -198,7 +189,7 @@ export function neighborhood(row: FollowedRow, width: number, height: number): N
       }
       return lit;
     },
-  };
+  } satisfies Picture & Record<string, unknown>;
 }
 
 /** The anchor of words beside a circle. */

@@ -1,15 +1,15 @@
 // Play: the traced block, request by request, as tracks of warps that one zooms and scrubs.
 
-import { element, pressButton, quiet } from "../controls";
-import { capital, count, number, safe } from "../marks";
-import { clamp } from "../numbers";
-import type { Act, View } from "../panel";
-import { type MemoryRequest, readTrace, type Trace } from "../traces";
+import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
+import { button, html, render } from "../controls";
+import { capital, clamp, count, number } from "../numbers";
+import type { View } from "../panel";
+import { type MemoryRequest, readTrace, sectorMap, type Trace } from "../traces";
 import type { Scene } from "../types";
-import { followed, type FollowedRow, hardware, SECTOR, several } from "./followed";
-import { SectorMap } from "./played";
+import { followed, type FollowedRow, hardware, SECTOR } from "./followed";
 import { lanesPicture, requestSaid } from "./request";
-import { type Inks, INKS, Tracks } from "./tracks";
+import { several } from "./said";
+import { drawSectors, type Inks, INKS, makeTracks, type Tracks } from "./tracks";
 
 const SPEEDS = [1, 4, 20, 100, 500, 2500]; // requests a second
 const LEAST = 24; // requests that are seen at the closest
@@ -17,97 +17,132 @@ const MAP = 130; // height of the map of sectors
 const AROUND = 11, FEW = 4; // lines of source above and below the current one, also where narrow
 const NARROW = 900; // pixels up to which the source stands above the lanes, as views.css has it
 
-const players = new WeakMap<HTMLElement, Player>();
-
 /** Draw the trace of the block that is shown, or offer to make one. */
-export const play: View = (host, scene, act) => {
-  const player = players.get(host) ?? new Player(host, act);
-  players.set(host, player);
-  player.see(scene);
-  return () => player.pause();
-};
+export const play: View = (host, act) => {
+  let row!: FollowedRow, trace: Trace | null = null, view!: Tracks, inks!: Inks;
+  let sectors: ReturnType<typeof sectorMap> | null = null, turns = "", offered: unknown = "";
+  let at = 0, speed = 2, playing = false, held = false;
+  const find = (name: string) => host.querySelector<HTMLElement>(`.av-${name}`)!;
+  const tracks = () => find("tracks");
+  const pen = (canvas: Element, width: number, height: number) =>
+    penOf(canvas as HTMLCanvasElement, width, height);
 
-class Player {
-  private row!: FollowedRow;
-  private trace: Trace | null = null;
-  private view!: Tracks;
-  private sectors: SectorMap | null = null;
-  private inks!: Inks;
-  private at = 0;
-  private speed = 2;
-  private playing = false;
-  private held = false;
-  private listed = "";
-  private offered = "";
-  private readonly tracks: HTMLElement;
-  private readonly listing: HTMLElement;
-  private readonly playButton: HTMLButtonElement;
+  const buttons: [string, string, () => void][] = [
+    ["to the first request (Home)", "|◀", () => go(0)],
+    ["one request back (left arrow)", "◀", () => go(at - 1)],
+    ["play (space)", "Play", toggle],
+    ["one request on (right arrow)", "▶", () => go(at + 1)],
+    ["to the last request (End)", "▶|", () => go(Infinity)],
+    ["closer (+)", "+", () => zoom(0.5)],
+    ["further away (-)", "−", () => zoom(2)],
+    ["the whole trace (0)", "All", () => zoom(Infinity)],
+  ];
 
-  constructor(private readonly host: HTMLElement, private readonly act: Act) {
-    host.innerHTML = FRAME;
-    this.tracks = quiet(this.find("tracks"));
-    this.listing = quiet(this.find("listing"));
-    this.playButton = this.makeBar();
-    this.tracks.onkeydown = (event) => this.key(event);
-    this.tracks.onpointerdown = (event) => this.grab(event);
-    this.tracks.onpointermove = (event) => this.hover(event);
-    this.tracks.onpointerleave = () => act.link.show(null);
-    this.tracks.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    new ResizeObserver(() => {
-      if (this.trace?.count && this.view.width !== Math.floor(this.tracks.clientWidth)) this.draw();
-    }).observe(host);
+  function frame() {
+    const isEmpty = !trace?.count, request = isEmpty ? null : trace!.at(at);
+    const bar = buttons.map(([label, text, press]) =>
+      button(`play ${text}`, text === "Play" && playing ? "Pause" : text, label, press,
+        { said: label }));
+    bar.splice(3, 0, html`<select aria-label="speed, in requests a second"
+      data-lm-suppress-shortcuts="true" @change=${(event: Event) =>
+        (speed = Number((event.target as HTMLSelectElement).value))}>${SPEEDS.map((one, i) =>
+        html`<option value=${i} ?selected=${i === speed}>${number(one)} a second</option>`)
+      }</select>`);
+    render(html`<div class="av-play"><div class="av-offer" ?hidden=${!isEmpty}>${offered}</div><div
+      class="av-playing" ?hidden=${isEmpty}><div class="av-bar" role="group"
+      aria-label="playing">${bar}</div>${LEGEND}<div class="av-tracks" role="slider" tabindex="0"
+      data-lm-suppress-shortcuts="true" style="height: ${view?.high ?? 0}px"
+      aria-valuemin="0" aria-valuemax=${Math.max((trace?.count ?? 0) - 1, 0)} aria-valuenow=${at}
+      aria-valuetext=${request ? requestSaid(request, row, trace!.count) : ""}
+      aria-label=${request ? seenSaid() : ""} @keydown=${key} @pointerdown=${grab}
+      @pointermove=${hover} @pointerup=${drop} @pointercancel=${drop} @wheel=${wheel}
+      @pointerleave=${() => act.link.show(null)}><canvas></canvas><canvas></canvas></div><p
+      class="av-note av-turns">${turns}</p>${request ? details(request) : ""}</div></div>`, host);
   }
 
-  private find<Type extends HTMLElement = HTMLElement>(name: string) {
-    return this.host.querySelector<Type>(`.av-${name}`)!;
+  function details(request: MemoryRequest) {
+    const all = trace!, waiting = all.waits.filter((wait) => wait.arrived <= at && at < wait.left)
+      .map((wait) => wait.warp);
+    const names = waiting.length > 4 ? count(waiting.length, "warp")
+      : `warp${waiting.length > 1 ? "s" : ""} ${waiting.join(", ")}`;
+    const [longest] = at < all.count - 1 ? []
+      : [...all.waits].sort((a, b) => (b.left - b.arrived) - (a.left - a.arrived));
+    return html`<p class="av-request"><strong class="av-said">${
+      requestSaid(request, row, all.count)}</strong> <span class="av-waits">${
+      waiting.length ? `Waiting at a barrier now: ${names}.` : ""}</span> <span
+      class="av-longest">${longest ? `The longest wait at a barrier was warp ${longest.warp}'s, ` +
+      `for ${count(longest.left - longest.arrived, "request")} of others.` +
+      shareOf(longest.warp) : ""}</span></p><div class="av-side"><pre class="av-listing"
+      tabindex="0" role="region" data-lm-suppress-shortcuts="true"
+      aria-label="source of the kernel">${listing(request)}</pre><div><div class="av-name">Its
+      lanes, and what they touch</div><div class="av-draw av-lanes">${unsafeHTML(
+        lanesPicture(request, Math.max(find("lanes")?.clientWidth ?? 0, 200)))}</div>${
+        mapOf()}</div></div>`;
   }
 
-  private makeBar() {
-    const buttons: [string, string, () => void][] = [
-      ["to the first request (Home)", "|◀", () => this.go(0)],
-      ["one request back (left arrow)", "◀", () => this.go(this.at - 1)],
-      ["play (space)", "Play", () => this.toggle()],
-      ["one request on (right arrow)", "▶", () => this.go(this.at + 1)],
-      ["to the last request (End)", "▶|", () => this.go(Infinity)],
-      ["closer (+)", "+", () => this.zoom(0.5)],
-      ["further away (-)", "−", () => this.zoom(2)],
-      ["the whole trace (0)", "All", () => this.zoom(Infinity)],
-    ];
-    const controls = buttons.map(([label, text, press]) => {
-      const button = pressButton(`play ${text}`, text, label, press);
-      button.setAttribute("aria-label", label);
-      return button;
-    });
-    const select = quiet(
-      element("select", { attributes: { "aria-label": "speed, in requests a second" } },
-        SPEEDS.map((speed, i) =>
-          element("option", { value: i, textContent: `${number(speed)} a second` }))));
-    select.value = String(this.speed);
-    select.onchange = () => (this.speed = Number(select.value));
-    this.find("bar").append(...controls.slice(0, 3), select, ...controls.slice(3));
-    return controls[2];
+  const seenSaid = () => `Requests of block ${number(trace!.block)}, ` +
+    `${number(Math.floor(view.from))} to ${number(Math.ceil(view.to) - 1)} of ` +
+    `${number(trace!.count)} are seen`;
+
+  /** The source, the current line in its middle. */
+  function listing({ file, line }: MemoryRequest) {
+    const around = view.width < NARROW ? FEW : AROUND;
+    const lines = (trace!.source[file] ?? "").split("\n");
+    const from = Math.max(Math.min(line - 1 - around, lines.length - 2 * around - 1), 0);
+    return html`<b>${file}:${line}</b>${lines.slice(from, from + 2 * around + 1).map((text, i) =>
+      html`<span class="av-line ${from + i + 1 === line ? "av-now" : ""}"><i>${from + i + 1}</i>${
+        text || " "}</span>`)}`;
   }
 
-  see(scene: Scene) {
-    const trace = readTrace(scene.trace);
-    if (trace !== this.trace) {
-      this.pause();
-      this.sectors = null;
-      [this.trace, this.at] = [trace, 0];
-      if (trace) this.view = new Tracks(trace);
+  function mapOf() {
+    sectors ??= sectorMap(trace!, row);
+    sectors.go(at);
+    const { nCols, bytes, reads, unit } = row, { columns, counts } = sectors;
+    const most = Math.floor(SECTOR / (nCols * bytes)), times = counts.reduce((a, b) => a + b, 0);
+    const cells = most > 1 ? `A cell is a sector, in which up to ${most} ${unit}s of ${reads} lie`
+      : `${count(columns, unit)} of ${reads}, a column of cells each`;
+    const said = `${cells}; ${number(counts.filter(Boolean).length)} of ` +
+      `${number(counts.length)} sectors read so far, ${number(times)} times in all.`;
+    return html`<div class="av-mapbox" ?hidden=${!columns}><div class="av-name">Sectors of ${
+      reads} that the block has read</div><canvas class="av-map" role="img"
+      aria-label=${said}></canvas><div class="av-below av-mapped">${said}</div><p
+      class="av-legend">${square("once", "read once")} ${square("again", "more often")} ${
+        square("head", "now")}</p></div>`;
+  }
+
+  /** Draw what changes with each request. */
+  function show() {
+    frame();
+    drawHead();
+    if (sectors?.columns) {
+      const width = Math.floor(find("mapbox").clientWidth);
+      drawSectors(sectors, pen(find("map"), width, MAP), width, MAP, at, inks);
     }
-    this.row = followed(scene);
-    this.find("offer").hidden = Boolean(trace?.count);
-    this.find("playing").hidden = !trace?.count;
-    if (trace?.count) this.draw();
-    else this.offerTrace(scene);
+  }
+
+  function drawHead() {
+    view.drawHead(pen(tracks().children[1], view.width, view.high), at, inks);
+  }
+
+  function draw() {
+    frame();
+    const width = Math.floor(tracks().clientWidth);
+    if (!width) return;
+    view.width = width;
+    inks = inksOf(host);
+    const { mine, said } = hardware(row, trace!.warps);
+    const workers = mine.size ? `${capital(several("warp", [...mine].sort((a, b) => a - b)))} ` +
+      `${mine.size > 1 ? "work" : "works"} on row ${number(row.row)}.` : "";
+    turns = `${workers} ${said} ${TURNS}`.trim();
+    view.draw(pen(tracks().children[0], width, view.high), inks, mine);
+    show();
   }
 
   /** Offer to make a trace, or say why there is none. */
-  private offerTrace({ a, alive, traced, untraced, trace, busy, settings }: Scene) {
+  function offer({ a, alive, traced, untraced, trace: empty, busy, settings }: Scene) {
     let text = `A trace runs block ${number(settings.block)} in the emulator, lane by lane, and ` +
       "shows each request of each warp.";
-    if (trace) text = "This block touches no memory.";
+    if (empty) text = "This block touches no memory.";
     else if (!a.partition) text = a.scheme === "library" ? "A library's kernels cannot be traced."
       : `${a.silence} accelviz.trace runs its blocks.`;
     else if (!alive && traced)
@@ -116,269 +151,179 @@ class Player {
       `${untraced ? `, nor the trace of a block: ${untraced}` : "."} Open the notebook that made ` +
       "the page, run its cell, and press the button that is here then; the button HTML keeps " +
       "what was traced.";
-    const key = JSON.stringify([text, busy, alive]);
-    if (this.offered === key) return;
-    this.offered = key;
-    const parts: HTMLElement[] = [element("p", { textContent: text })];
-    if (alive && a.partition && !trace) {
-      const button = pressButton("trace", "Trace this block", "", this.act.trace);
-      button.disabled = busy > 0;
-      parts.push(button);
-    }
-    if (!alive && traced)
-      parts.push(pressButton("replay", `Back to what can be played: row ${number(traced.row)} in ` +
-      `block ${number(traced.block)} of ${traced.first}`, "", this.act.replay));
-    this.find("offer").replaceChildren(...parts);
-  }
-
-  // --- drawing -----------------------------------------------------------------------------
-  private draw() {
-    const width = Math.floor(this.tracks.clientWidth), { view, row } = this, trace = this.trace!;
-    if (!width) return;
-    view.width = width;
-    this.inks = inksOf(this.host);
-    this.tracks.style.height = `${view.high}px`;
-    const { own, said } = hardware(row, trace.warps), numbers = [...own].sort((a, b) => a - b);
-    const workers = own.size ? `${capital(several("warp", numbers))} ` +
-      `${own.size > 1 ? "work" : "works"} on row ${number(row.row)}.` : "";
-    this.find("turns").textContent = `${workers} ${said} ${TURNS}`.trim();
-    view.draw(penOf(this.tracks.children[0], width, view.high), this.inks, own);
-    const seen = `${number(Math.floor(view.from))} to ${number(Math.ceil(view.to) - 1)}`;
-    this.describe({
-      valuemin: 0, valuemax: trace.count - 1,
-      label: `Requests of block ${number(trace.block)}, ${seen} of ${number(trace.count)} are seen`,
-    });
-    this.show();
-  }
-
-  private describe(values: Record<string, string | number>) {
-    for (const [name, value] of Object.entries(values))
-      this.tracks.setAttribute(`aria-${name}`, String(value));
-  }
-
-  /** Draw what changes with each request. */
-  private show() {
-    const { at, view } = this, trace = this.trace!, request = trace.at(at);
-    const said = requestSaid(request, this.row, trace.count);
-    view.drawHead(penOf(this.tracks.children[1], view.width, view.high), at, this.inks);
-    this.find("said").textContent = said;
-    this.describe({ valuenow: at, valuetext: said });
-    const waiting = trace.waiting(at).map((wait) => wait.warp);
-    const names = waiting.length > 4 ? count(waiting.length, "warp")
-      : `warp${waiting.length > 1 ? "s" : ""} ${waiting.join(", ")}`;
-    this.find("waits").textContent = waiting.length ? `Waiting at a barrier now: ${names}.` : "";
-    const [longest] = at < trace.count - 1 ? []
-      : [...trace.waits].sort((a, b) => (b.left - b.arrived) - (a.left - a.arrived));
-    this.find("longest").textContent = longest
-      ? `The longest wait at a barrier was warp ${longest.warp}'s, for ` +
-      `${count(longest.left - longest.arrived, "request")} of others.${this.shareOf(longest.warp)}`
-      : "";
-    this.list(request);
-    const lanes = this.find("lanes");
-    lanes.innerHTML = lanesPicture(request, Math.max(lanes.clientWidth, 200));
-    this.drawMap();
-  }
-
-  private drawMap() {
-    const sectors = this.sectors ??= new SectorMap(this.trace!, this.row),
-      box = this.find("mapbox");
-    const { nCols, bytes, reads, unit } = this.row;
-    box.hidden = !sectors.columns;
-    if (!sectors.columns) return;
-    const width = Math.floor(box.clientWidth), canvas = this.find<HTMLCanvasElement>("map");
-    sectors.go(this.at);
-    sectors.draw(penOf(canvas, width, MAP), width, MAP, this.at, this.inks);
-    const most = Math.floor(SECTOR / (nCols * bytes)), read = sectors.reads;
-    const cells = most > 1 ? `A cell is a sector, in which up to ${most} ${unit}s of ${reads} lie`
-      : `${count(sectors.columns, unit)} of ${reads}, a column of cells each`;
-    const said = `${cells}; ${number(read.sectors)} of ${number(sectors.counts.length)} ` +
-      `sectors read so far, ${number(read.times)} times in all.`;
-    this.find("mapname").textContent = `Sectors of ${reads} that the block has read`;
-    this.find("mapped").textContent = said;
-    canvas.setAttribute("aria-label", said);
-  }
-
-  /** Show the source, the current line in its middle. */
-  private list({ file, line }: MemoryRequest) {
-    const around = this.view.width < NARROW ? FEW : AROUND, key = `${file}:${line}`;
-    if (this.listed === `${key} ${around}` && this.listing.firstChild) return;
-    this.listed = `${key} ${around}`;
-    const lines = (this.trace!.source[file] ?? "").split("\n");
-    const from = Math.max(Math.min(line - 1 - around, lines.length - 2 * around - 1), 0);
-    const seen = lines.slice(from, from + 2 * around + 1).map((text, i) => {
-      const now = from + i + 1 === line ? " av-now" : "";
-      return `<span class="av-line${now}"><i>${from + i + 1}</i>${safe(text) || " "}</span>`;
-    });
-    this.listing.innerHTML = `<b>${safe(key)}</b>${seen.join("")}`;
+    return html`<p>${text}</p>${alive && a.partition && !empty
+      ? button("trace", "Trace this block", "", act.trace, { disabled: busy > 0 }) : ""}${
+      !alive && traced ? button("replay", "Back to what can be played: row " +
+      `${number(traced.row)} in block ${number(traced.block)} of ${traced.first}`, "",
+      act.replay) : ""}`;
   }
 
   // --- moving ------------------------------------------------------------------------------
-  private go(at: number) {
-    const { view } = this;
-    this.at = clamp(at, 0, this.trace!.count - 1);
-    if (this.at >= view.from && this.at < view.to) return this.show();
-    this.look(this.at - view.seen * 0.1, view.seen);
+  function go(wanted: number) {
+    at = clamp(wanted, 0, trace!.count - 1);
+    if (at >= view.from && at < view.to) return show();
+    look(at - view.seen * 0.1, view.seen);
   }
 
   /** Draw the part of the order from a request on. */
-  private look(from: number, seen: number) {
-    const { view } = this, all = this.trace!.count, size = clamp(seen, Math.min(LEAST, all), all);
+  function look(from: number, seen: number) {
+    const all = trace!.count, size = clamp(seen, Math.min(LEAST, all), all);
     view.from = clamp(from, 0, all - size);
     view.to = view.from + size;
-    this.draw();
+    draw();
   }
 
-  private zoom(factor: number, around = this.at + 0.5) {
-    const { from, seen } = this.view, wanted = Math.min(seen * factor, this.trace!.count);
-    this.look(around - clamp((around - from) / seen, 0, 1) * wanted, wanted);
+  function zoom(factor: number, around = at + 0.5) {
+    const { from, seen } = view, wanted = Math.min(seen * factor, trace!.count);
+    look(around - clamp((around - from) / seen, 0, 1) * wanted, wanted);
   }
 
-  private toggle() {
-    if (this.playing) return this.pause();
-    const last = this.trace!.count - 1;
-    if (this.at === last) this.go(0);
-    this.playing = true;
-    this.playButton.textContent = "Pause";
+  function toggle() {
+    if (playing) return pause();
+    const last = trace!.count - 1;
+    if (at === last) go(0);
+    playing = true;
+    frame();
     let [before, owed] = [performance.now(), 0];
-    const frame = (now: number) => {
-      if (!this.playing || !this.host.isConnected) return;
-      owed += ((now - before) / 1000) * SPEEDS[this.speed];
+    const next = (now: number) => {
+      if (!playing || !host.clientWidth) return pause();
+      owed += ((now - before) / 1000) * SPEEDS[speed];
       before = now;
       const whole = Math.floor(owed);
       owed -= whole;
-      if (whole) this.go(this.at + whole);
-      if (this.at === last) return this.pause();
-      requestAnimationFrame(frame);
+      if (whole) go(at + whole);
+      if (at === last) return pause();
+      requestAnimationFrame(next);
     };
-    requestAnimationFrame(frame);
+    requestAnimationFrame(next);
   }
 
-  pause() {
-    this.playing = false;
-    this.playButton.textContent = "Play";
+  function pause() {
+    playing = false;
+    frame();
   }
 
-  private key(event: KeyboardEvent) {
+  function key(event: KeyboardEvent) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const { at } = this, trace = this.trace!;
     const moves: Record<string, () => void> = {
-      "ArrowRight": () => this.go(at + 1), "ArrowLeft": () => this.go(at - 1),
-      "ArrowDown": () => this.go(trace.along(at, 1)), "ArrowUp": () => this.go(trace.along(at, -1)),
-      "PageDown": () => this.go(at + 100), "PageUp": () => this.go(at - 100),
-      "Home": () => this.go(0), "End": () => this.go(Infinity),
-      " ": () => this.toggle(), "+": () => this.zoom(0.5), "=": () => this.zoom(0.5),
-      "-": () => this.zoom(2), "0": () => this.zoom(Infinity),
+      "ArrowRight": () => go(at + 1), "ArrowLeft": () => go(at - 1),
+      "ArrowDown": () => go(trace!.along(at, 1)), "ArrowUp": () => go(trace!.along(at, -1)),
+      "PageDown": () => go(at + 100), "PageUp": () => go(at - 100),
+      "Home": () => go(0), "End": () => go(Infinity),
+      " ": toggle, "+": () => zoom(0.5), "=": () => zoom(0.5),
+      "-": () => zoom(2), "0": () => zoom(Infinity),
     };
     if (!moves[event.key]) return;
     event.preventDefault();
     event.stopPropagation();
-    if (event.key !== " ") this.pause();
+    if (event.key !== " ") pause();
     moves[event.key]();
   }
 
   /** The request and the warp's track at the pointer, and the nearest request of that track. */
-  private under(event: MouseEvent) {
-    const { view } = this, box = this.tracks.getBoundingClientRect();
+  function under(event: MouseEvent) {
+    const box = tracks().getBoundingClientRect();
     const { at, warp } = view.at(event.clientX - box.left, event.clientY - box.top);
-    const near = this.trace!.nearest(at, warp);
-    return { at, warp, near, far: near < 0 ? Infinity
-      : Math.abs(view.across(near) - view.across(at)) };
+    const near = trace!.nearest(at, warp);
+    return { at, warp, near,
+      far: near < 0 ? Infinity : Math.abs(view.across(near) - view.across(at)) };
   }
 
   /** Go to the nearest request of the track, or scrub while the pointer is held. */
-  private grab(event: PointerEvent) {
-    const { at, near, far } = this.under(event);
-    this.pause();
-    this.go(far < 40 ? near : at);
-    this.tracks.setPointerCapture(event.pointerId);
-    this.held = true;
-    this.tracks.onpointerup = this.tracks.onpointercancel = () => (this.held = false);
+  function grab(event: PointerEvent) {
+    const { at, near, far } = under(event);
+    pause();
+    go(far < 40 ? near : at);
+    tracks().setPointerCapture(event.pointerId);
+    held = true;
   }
+  const drop = () => (held = false);
 
-  private hover(event: PointerEvent) {
-    const { at, warp, near, far } = this.under(event), trace = this.trace!;
-    if (this.held) return this.go(at);
-    const waits = trace.waits.filter((wait) => wait.warp === warp);
+  function hover(event: PointerEvent) {
+    const { at, warp, near, far } = under(event), all = trace!;
+    if (held) return go(at);
+    const waits = all.waits.filter((wait) => wait.warp === warp);
     const wait = waits.find((one) => one.arrived <= at && at < one.left);
     const sentence = wait ? `Warp ${warp} waits at the barrier in ${wait.file}:${wait.line}, for ` +
-      `${count(wait.left - wait.arrived, "request")} of others.${this.shareOf(warp)}`
-      : far < 14 ? requestSaid(trace.at(near), this.row, trace.count)
-        : trace.spans[warp][1] >= at
+      `${count(wait.left - wait.arrived, "request")} of others.${shareOf(warp)}`
+      : far < 14 ? requestSaid(all.at(near), row, all.count)
+        : all.spans[warp][1] >= at
           ? `Warp ${warp} makes no request here: it is the turn of others.`
           : waits.some((one) => one.arrived > at)
             ? `Warp ${warp} touches no memory on its way to the barrier.`
             : `Warp ${warp} has left the kernel, or touches no memory any more.`;
-    this.act.link.show({ sentence, keys: [] }, { x: event.clientX, y: event.clientY });
+    act.link.show({ sentence, keys: [] }, { x: event.clientX, y: event.clientY });
   }
 
   /** Say how much of the block's work a warp has, beside the busiest. */
-  private shareOf(warp: number) {
-    const { warps } = this.trace!, { shareOf } = hardware(this.row, warps), share = shareOf(warp);
+  function shareOf(warp: number) {
+    const { warps } = trace!, { shareOf } = hardware(row, warps), share = shareOf(warp);
     if (share === null) return "";
     const most = Math.max(...Array.from({ length: warps }, (_, other) => shareOf(other) ?? 0));
     return share < most ? ` It has ${count(share, "nonzero")}, the busiest has ${number(most)}.`
       : ` None has more nonzeros, ${number(most)}.`;
   }
 
-  private wheel(event: WheelEvent) {
-    const { view } = this;
+  function wheel(event: WheelEvent) {
     if (!event.ctrlKey && !event.metaKey && !event.shiftKey && !event.deltaX) return;
     event.preventDefault();
     if (event.ctrlKey || event.metaKey)
-      return this.zoom(event.deltaY > 0 ? 1.25 : 0.8, this.under(event).at + 0.5);
+      return zoom(event.deltaY > 0 ? 1.25 : 0.8, under(event).at + 0.5);
     const share = (event.deltaX || event.deltaY) / view.width;
-    this.look(view.from + share * view.seen, view.seen);
+    look(view.from + share * view.seen, view.seen);
   }
-}
+
+  return (scene) => {
+    const wanted = readTrace(scene.trace);
+    if (wanted !== trace) {
+      [trace, at, sectors] = [wanted, 0, null];
+      if (trace) view = makeTracks(trace);
+    }
+    row = followed(scene);
+    playing = false;
+    if (trace?.count) return draw();
+    offered = offer(scene);
+    frame();
+  };
+};
 
 /** The pen of a canvas, which is made to fit, in the screen's own pixels. */
-function penOf(canvas: Element, width: number, height: number) {
-  const target = canvas as HTMLCanvasElement, scale = window.devicePixelRatio || 1;
+function penOf(canvas: HTMLCanvasElement, width: number, height: number) {
+  const scale = window.devicePixelRatio || 1;
   const [wide, high] = [Math.round(width * scale), Math.round(height * scale)];
-  if (target.width !== wide || target.height !== high)
-    Object.assign(target, { width: wide, height: high });
-  Object.assign(target.style, { width: `${width}px`, height: `${height}px` });
-  const pen = target.getContext("2d")!;
+  if (canvas.width !== wide || canvas.height !== high)
+    Object.assign(canvas, { width: wide, height: high });
+  Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+  const pen = canvas.getContext("2d")!;
   pen.setTransform(scale, 0, 0, scale, 0, 0);
   return pen;
 }
 
-/** Colours as the page has them now, from the legend's own marks. */
+/** Colours as the page has them now. */
 function inksOf(host: Element) {
-  const inks = Object.fromEntries(INKS.map((name) =>
-    [name, getComputedStyle(host.querySelector(`.av-ink-${name}`)!).color])) as Omit<Inks, "dots">;
-  const tile = element("canvas", { width: 6, height: 6 }), pen = tile.getContext("2d")!;
+  const probe = host.querySelector<HTMLElement>(".av-probe")!;
+  const inks = Object.fromEntries(Object.entries(INKS).map(([name, variable]) => {
+    probe.style.color = `var(--av-${variable})`;
+    return [name, getComputedStyle(probe).color];
+  })) as Omit<Inks, "dots">;
+  const tile = Object.assign(document.createElement("canvas"), { width: 6, height: 6 });
+  const pen = tile.getContext("2d")!;
   pen.fillStyle = inks.wait; // dots: hatched is what waits for the busiest, without work
   for (const at of [1.5, 4.5]) pen.fillRect(at - 0.9, at - 0.9, 1.8, 1.8);
   return { ...inks, dots: pen.createPattern(tile, "repeat")! };
 }
 
 const TURNS = "From left to right: the order in which the emulator lets warps make their " +
-  "requests, one in turn. It is no time of a GPU. A warp workers track has ended is done; until " +
+  "requests, one in turn. It is no time of a GPU. A warp whose track has ended is done; until " +
   "the last one is, the block stays, which One row hatches as waiting.";
 const shape = (kind: string, d: string, text: string) =>
-  `<span><span class="av-ink-${kind}"><svg width="14" height="12" aria-hidden="true">` +
-  `<path d="${d}" fill="currentColor"/></svg></span>${text}</span>`;
-const square = (name: string, text: string) =>
-  `<span><span class="av-ink-${name} av-square"></span>${text}</span>`;
-const FRAME = `<div class="av-play"><div class="av-offer"></div><div class="av-playing" hidden>
-<div class="av-bar" role="group" aria-label="playing"></div>
-<p class="av-legend">${shape("load", "M2 3h10v7H2z", "reads")}
-${shape("store", "M7 0l6 12H1z", "writes")}
-${shape("atomic", "M7 0l6 6-6 6-6-6z", "adds by an atomic")}
-<span><span class="av-hollow">hollow</span>in shared memory</span>
-<span title="Until all warps of the block have come to it.">
-<span class="av-ink-wait av-dotted"></span>waits at a barrier</span>
-${["row", "line", "quiet",
-  "back"].map((name) => `<span class="av-ink-${name}"></span>`).join("")}</p>
-<div class="av-tracks" role="slider" tabindex="0"><canvas></canvas><canvas></canvas></div>
-<p class="av-note av-turns"></p>
-<p class="av-request"><strong class="av-said"></strong> <span class="av-waits"></span>
-<span class="av-longest"></span></p>
-<div class="av-side"><pre class="av-listing" tabindex="0" role="region"
- aria-label="source of the kernel"></pre>
-<div><div class="av-name">Its lanes, and what they touch</div><div class="av-draw av-lanes"></div>
-<div class="av-mapbox"><div class="av-name av-mapname"></div>
-<canvas class="av-map" role="img"></canvas><div class="av-below av-mapped"></div>
-<p class="av-legend">${square("once", "read once")}
-${square("again", "more often")} ${square("head", "now")}</p></div></div></div></div></div>`;
+  html`<span><svg width="14" height="12" aria-hidden="true"><path d=${d}
+    fill="var(--av-${kind})"/></svg>${text}</span>`;
+const square = (name: keyof typeof INKS, text: string) => html`<span><span class="av-square"
+  style="background: var(--av-${INKS[name]})"></span>${text}</span>`;
+const LEGEND = html`<p class="av-legend">${shape("load", "M2 3h10v7H2z", "reads")}
+  ${shape("store", "M7 0l6 12H1z", "writes")}
+  ${shape("atomic", "M7 0l6 6-6 6-6-6z", "adds by an atomic")}
+  <span><span class="av-hollow">hollow</span>in shared memory</span>
+  <span title="Until all warps of the block have come to it."><span class="av-dotted"></span>waits
+  at a barrier</span><span class="av-probe"></span></p>`;

@@ -1,12 +1,15 @@
 // What the marks of the product mean when they are pointed at: a focus with its sentence.
 
-import { capital, count, number, span } from "../marks";
-import type { Focus, MetadataRecord } from "../types";
+import { capital, count, type MetadataRecord, number, span } from "../numbers";
+import type { Focus } from "../types";
 import {
-  alsoSaid, columnsOf, combinedSaid, type FollowedRow, isCombined, LANES, owners, pieceOf, PLACE,
-  range, readOf, rowAt, rowOfField, SECTOR, sectorsOf, several, sources, waiting, written,
+  columnsOf, type FollowedRow, isCombined, LANES, owners, pieceOf, rowAt, SECTOR, sectorsOf,
+  sources,
 } from "./followed";
 import type { Line } from "./gathered";
+import {
+  alsoSaid, combinedSaid, PLACE, readOf, rowOfField, several, waiting, written,
+} from "./said";
 
 const MOST = 400; // columns that are lit at once
 
@@ -87,7 +90,8 @@ function runFocus(row: FollowedRow, block: number, warp: number, start: number):
   const name = `${capital(`${lane}${row.worker}`)} ${number(warp)} of block ${number(block)}`;
   const wait = block === work?.block ? ` ${waiting(row, warp)}` : "";
   if (piece) {
-    const share = piece.count ? range(piece) : "nothing to sum";
+    const share = piece.count ? span("nonzero", piece.at, piece.at + piece.count - 1)
+      : "nothing to sum";
     const sentence = `${name} has ${share} of ${nameOf(row)}.${wait}`;
     return { ...partOf(row, piece.at, piece.at + piece.count - 1), sentence };
   }

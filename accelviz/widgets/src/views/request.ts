@@ -1,11 +1,11 @@
 // One request of a warp: its lanes, the sectors that they touch, and the sentence that says so.
 
-import { count, number, path, picture, quietWords, rect, room, span, words } from "../marks";
-import { type MemoryRequest, unitsOf } from "../traces";
+import { path, picture, quietWords, rect, room, words } from "../marks";
+import { count, number, span } from "../numbers";
+import { type MemoryRequest, unitsOf, WORD } from "../traces";
 import { type FollowedRow, LANES, SECTOR } from "./followed";
 
 const DOES = { load: "reads", store: "writes", atomic: "adds to" };
-const WORD = 4; // bytes
 
 /** Which rows and columns of a dense matrix a request touches; null for any other array. */
 function touchedRows({ array, space, offsets, bytes }: MemoryRequest, row: FollowedRow) {
@@ -58,7 +58,7 @@ export function lanesPicture(request: MemoryRequest, width: number) {
   for (let lane = 0; lane < LANES; ++lane) {
     const taking = lanes.includes(lane), middle = (lane + 0.5) * slot - 0.75;
     parts.push(rect(lane * slot, 18, slot - 1.5, 20,
-      { class: taking ? `av-is-${kind}` : "av-lane-out" }));
+      { fill: taking ? `var(--av-${kind})` : "var(--av-faint)" }));
     if (slot >= 18)
       parts.push(words(middle, 32, lane, "middle", { class: taking ? "av-on-kind" : "av-q" }));
     else if (lane % 8 === 0 && middle > room(said) + 16)
@@ -70,7 +70,7 @@ export function lanesPicture(request: MemoryRequest, width: number) {
   });
   parts.push(path(lines.join(""), { class: "av-threads" }));
   units.forEach((unit, i) => {
-    parts.push(rect(i * wide, 85, wide - 1.5, 18, { class: `av-is-${kind} av-sector` }));
+    parts.push(rect(i * wide, 85, wide - 1.5, 18, { fill: `var(--av-${kind})` }));
     if (room(number(unit)) < wide - 6)
       parts.push(words((i + 0.5) * wide, 98, number(unit), "middle", { class: "av-on-kind" }));
   });

@@ -1,6 +1,8 @@
 // The statistics of both sides, and by how much the first differs from the second: better or worse.
 
-import { element } from "../controls";
+import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
+import { html, render } from "../controls";
+import { markOf } from "../header";
 import { safe } from "../marks";
 import { difference, micros, rounded, short } from "../numbers";
 import type { View } from "../panel";
@@ -31,27 +33,13 @@ const ROWS: [Statistic, string, Kind, boolean | null, string][] = [
     "Rows that several warps of one block have parts of: their sums have to be added up."],
   ["rows_cut", "rows cut over blocks", "count", true,
     "Rows that lie in several blocks: their sums meet in global memory."],
-  ["shared_atomics", "atomics in shared", "count", true,
-    "Atomic additions to shared memory, with " +
-    "which the warps of a block add up a row: one for each column and each part."],
-  ["global_atomics", "atomics in global", "count", true,
-    "Atomic additions to global memory, with " +
-    "which blocks add up a row, or say that their part is done."],
+  ["shared_atomics", "atomics in shared", "count", true, "Atomic additions to shared memory, " +
+  "with which the warps of a block add up a row: one for each column and each part."],
+  ["global_atomics", "atomics in global", "count", true, "Atomic additions to global memory, " +
+  "with which blocks add up a row, or say that their part is done."],
   ["metadata_bytes", "bytes of metadata", "count", true,
     "What tells blocks or warps their work, in bytes; the kernel reads it besides the graph."],
 ];
-
-/** What the two settings are called, in Python too, and what they are. A and B are matrices. */
-export const SIDES = ["first", "second"];
-const MEANINGS = [
-  "The first setting: what the controls are set to.",
-  "The second setting: what the first is compared with. Choose its strategy beside it, or pin " +
-  "the first.",
-];
-
-/** The mark of a side: its name on its colour. */
-export const markOf = (i: number) => element("span",
-  { className: `av-mark av-${"AB"[i]}`, textContent: SIDES[i], title: MEANINGS[i] });
 
 const TIME = "Median time of the kernel on a GPU, where this setting was recorded; else " +
   "predicted: the recorded time of the strategy's default, scaled by how its warp time " +
@@ -61,7 +49,7 @@ const MANY = 1e7; // counts from which on three digits are shown
 
 type Known = number | null;
 const isKnown = (value: Known): value is number => value !== null && !Number.isNaN(value);
-const dash = (title: string) => `<span title="${title}">&ndash;</span>`;
+const dash = (title: string) => html`<span title=${title}>–</span>`;
 
 const hundredths = (value: number) =>
   rounded(value, 2).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
@@ -71,13 +59,13 @@ function written(value: Known, kind: Kind) {
   if (kind === "share") return `${(100 * value).toFixed(2)}%`;
   if (kind === "number") return hundredths(value);
   const exact = value.toLocaleString("en");
-  return value >= MANY ? `<span title="${exact}">${short(value)}</span>` : exact;
+  return value >= MANY ? html`<span title=${exact}>${short(value)}</span>` : exact;
 }
 
 /** A label whose long words may go on in the next line where a part of them ends. */
-const breakable = (label: string) => safe(label)
+const breakable = (label: string) => unsafeHTML(safe(label)
   .replace(/\S{15,}/g, (long) => long.replace(/[_=]/g, "$&<wbr>"))
-  .replace(/(\d) x (?=\d)/g, "$1&nbsp;x&nbsp;");
+  .replace(/(\d) x (?=\d)/g, "$1&nbsp;x&nbsp;"));
 
 /** First - second, with a sign, a word for those who do not see the colour, and the colour. */
 function differenceOf(a: Known, b: Known, kind: Kind, less: boolean | null) {
@@ -98,23 +86,23 @@ function differenceOf(a: Known, b: Known, kind: Kind, less: boolean | null) {
 
 function signed(by: number, text: string, less: boolean | null, unit = "") {
   if (by === 0) return "0";
-  const sign = by < 0 ? "&minus;" : "+";
-  if (less === null) return `${sign}${text}`;
-  const [word, arrow] = less === by < 0 ? ["better", "&#9650;"] : ["worse", "&#9660;"];
-  return `<span class="av-${word}" title="The first is ${word}.${unit}">${sign}${text} ` +
-    `${arrow}</span>`;
+  const sign = by < 0 ? "−" : "+";
+  if (less === null) return sign + text;
+  const [word, arrow] = less === by < 0 ? ["better", "▲"] : ["worse", "▼"];
+  return html`<span class="av-${word}" title="The first is ${word}.${unit}">${sign}${text} ${
+    arrow}</span>`;
 }
 
-const lineOf = (key: string, name: string, meaning: string, cells: string[]) =>
-  `<tr data-statistic="${key}"><th scope="row" title="${safe(meaning)}">${name}</th>` +
-  cells.map((cell) => `<td>${cell}</td>`).join("") + "</tr>";
+const lineOf = (key: string, name: string, meaning: string, cells: unknown[]) => html`<tr
+  data-statistic=${key}><th scope="row" title=${meaning}>${name}</th>${
+    cells.map((cell) => html`<td>${cell}</td>`)}</tr>`;
 
 /** How long it takes, before all that may explain it. A prediction is no verdict. */
 function timeLine(a: Side, b: Side | null) {
   const cell = ({ times: { recorded, predicted } }: Side) =>
     recorded !== null ? micros(recorded) : predicted === null ? dash("not recorded")
-      : `<span title="predicted: this setting was not recorded">≈ ${micros(predicted)}</span>`;
-  const cells = [cell(a)];
+      : html`<span title="predicted: this setting was not recorded">≈ ${micros(predicted)}</span>`;
+  const cells: unknown[] = [cell(a)];
   if (b) {
     const [first, second] = [a, b].map(({ times }) => times.recorded ?? times.predicted);
     const sure = a.times.recorded !== null && b.times.recorded !== null;
@@ -133,32 +121,27 @@ const unitOf = ({ worker, reading }: Side) =>
 const OF_UNITS = new Set<Statistic>(
   ["idle_warps", "imbalance", "largest", "mean", "warps", "busy_warps", "rows_shared"]);
 
-export const statistics: View = (host, { a, b }) => {
+export const statistics: View = (host) => ({ a, b }) => {
   const units = [a, b].map((side) => side && unitOf(side)), alike = !b || units[0] === units[1];
   const heads = a.heads > 1 ? a.heads : b?.heads ?? 1;
   const comparable = !b || a.heads === b.heads; // else what is counted of one is a part
   const lines = ROWS.map(([key, name, kind, less, meaning]) => {
-    const cells = [written(a.summary[key], kind)], ofUnits = OF_UNITS.has(key);
-    if (b)
-      cells.push(written(b.summary[key], kind),
-        !comparable && (ofUnits || key === "idle_share")
-          ? dash("Of one of them only the first head is counted.")
-          : alike || !ofUnits ? differenceOf(a.summary[key], b.summary[key], kind, less)
-            : dash(`A ${units[0]} is no ${units[1]}.`));
-    const named = alike ? name.replace(/\bwarp(?=s?\b)/, a.worker) : name;
-    return lineOf(key, named, meaning, cells);
+    const ofUnits = OF_UNITS.has(key);
+    const compared = b && (!comparable && (ofUnits || key === "idle_share")
+      ? dash("Of one of them only the first head is counted.")
+      : alike || !ofUnits ? differenceOf(a.summary[key], b.summary[key], kind, less)
+        : dash(`A ${units[0]} is no ${units[1]}.`));
+    return lineOf(key, alike ? name.replace(/\bwarp(?=s?\b)/, a.worker) : name, meaning,
+      [written(a.summary[key], kind), ...(b ? [written(b.summary[key], kind), compared] : [])]);
   });
-  const head = (side: Side, i: number) =>
-    `<th scope="col" title="${safe(side.description)}">${markOf(i).outerHTML}<br>` +
-    breakable(side.label) +
-    `${alike ? "" : `<br><span class="av-unit">in ${units[i]}s</span>`}</th>`;
-  const groups = alike && a.worker !== "warp" ? " av-of-groups" : "";
-  host.innerHTML = '<div class="av-scroll">' +
-    `<table class="av-statistics${groups}"><thead><tr><td></td>` +
-    head(a, 0) + (b ? `${head(b, 1)}<th scope="col">difference</th>` : "") +
-    `</tr></thead><tbody>${timeLine(a, b)}${lines.join("")}</tbody></table></div>` +
-    (heads > 1 ? `<p class="av-note">A row has a lane group for each of its ${heads} heads. Only ` +
-    "the first head's is counted as work; what the others do counts as waiting here.</p>" : "") +
-    (b ? '<p class="av-note">&#9650; the first is better, &#9660; it is worse; without a sign it ' +
-    "is neither.</p>" : "");
+  const head = (side: Side, i: number) => html`<th scope="col" title=${side.description}>${
+    markOf(i)}<br>${breakable(side.label)}${
+    alike ? "" : html`<br><span class="av-unit">in ${units[i]}s</span>`}</th>`;
+  render(html`<div class="av-scroll"><table class="av-statistics ${
+    alike && a.worker !== "warp" ? "av-of-groups" : ""}"><thead><tr><td></td>${head(a, 0)}${
+    b ? html`${head(b, 1)}<th scope="col">difference</th>` : ""}</tr></thead><tbody>${
+    timeLine(a, b)}${lines}</tbody></table></div>${heads > 1 ? html`<p class="av-note">A row has a
+    lane group for each of its ${heads} heads. Only the first head's is counted as work; what the
+    others do counts as waiting here.</p>` : ""}${b ? html`<p class="av-note">▲ the first is
+    better, ▼ it is worse; without a sign it is neither.</p>` : ""}`, host);
 };

@@ -1,0 +1,211 @@
+// Blocks of rows of equal degree. Blocks of one degree are alike, so all follows from the
+// histogram.
+
+import {
+  binarySearch, ceilDiv, count, type MetadataRecord, number, recordOf,
+} from "../numbers";
+import type { Arguments, Graph, Numbers } from "../types";
+import { addLoads, type Known, partitionOf, type Run } from "./partition";
+
+const HALF = 65536, FIELD_LIMIT = 65535;
+
+/** What a block says of itself: `BlockFields` of Python. `part` is null of whole rows. */
+interface BlockFields {
+  degree: number; position: number; nz: number; rows: number; warpNzs: number; rowNzs: number;
+  part: number | null;
+}
+
+type DegreeClass = ReturnType<typeof classesOf>[number];
+
+interface Scheme {
+  /** Rows of a block and nonzeros of a warp, for a degree that is not cut. */
+  pattern(degree: number): [number, number];
+  /** Whether empty rows have blocks too, and parts of long rows come first. */
+  every: boolean;
+  /** The blocks in the order of their start, where it is not that of the classes. */
+  sequence?(classes: DegreeClass[], blocks: number): { described: Numbers; launched: Numbers };
+  metadata(fields: BlockFields, block: number, bound: number): MetadataRecord;
+  /** From sums that several warps of a block make of a row, and blocks with a part of a row. */
+  counts(nCols: number, sums: number, parts: number): Known;
+}
+
+/** The smallest divisor f of `warps` with f * most >= degree. */
+function factorOf(degree: number, warps: number, most: number) {
+  for (let factor = 1; factor <= warps; factor++)
+    if (warps % factor === 0 && factor * most >= degree) return factor;
+  return warps;
+}
+
+/** Shares of a row among the warps of a block. */
+const sharesOfRow = ({ rowNzs, warpNzs }: BlockFields) =>
+  Math.max(ceilDiv(rowNzs, Math.max(warpNzs, 1)), 1);
+
+/** The blocks of each degree; `parts` of a row that is longer than a block, else 0. */
+function classesOf({ histogram }: Graph, { pattern, every }: Scheme, bound: number) {
+  let position = 0, nz = 0, first = 0;
+  const classes = histogram.degrees.flatMap((degree, i) => {
+    const rows = histogram.rows[i], parts = degree > bound ? ceilDiv(degree, bound) : 0;
+    const [blockRows, warpNzs] = parts ? [1, 0] : pattern(degree);
+    const blocks = parts ? rows * parts : ceilDiv(rows, blockRows);
+    const one = { degree, rows, position, nz, parts, blockRows, warpNzs, blocks, first };
+    position += rows;
+    nz += rows * degree;
+    return degree || every ? [one] : [];
+  });
+  if (every) classes.sort((a, b) => Number(b.parts > 0) - Number(a.parts > 0));
+  for (const one of classes) {
+    one.first = first;
+    first += one.blocks;
+  }
+  return classes;
+}
+
+/** The shares go to the warps in turn. */
+function runsOf(fields: BlockFields, warps: number): Run[] {
+  const perRow = sharesOfRow(fields), { rows, position, nz, rowNzs, warpNzs } = fields;
+  return Array.from({ length: rows * perRow }, (_, share) => {
+    const row = Math.floor(share / perRow), offset = (share % perRow) * warpNzs;
+    return {
+      warp: share % warps, position: position + row, start: nz + row * rowNzs + offset,
+      count: Math.min(warpNzs, rowNzs - offset),
+    };
+  });
+}
+
+function partitionOfDegrees(graph: Graph, { warps, most }: Arguments, scheme: Scheme) {
+  const bound = warps * most!, { order, position: positions } = graph.sorted();
+  const classes = classesOf(graph, scheme, bound), starts = classes.map(({ first }) => first);
+  const blocks = classes.reduce((sum, one) => sum + one.blocks, 0);
+  let shared = 0, sums = 0, parts = 0, cut = 0;
+  let moved: ReturnType<NonNullable<Scheme["sequence"]>> | undefined;
+  const moves = () => moved ??= scheme.sequence?.(classes, blocks);
+
+  function described(block: number): BlockFields {
+    const { first, degree, parts, position, nz, rows, blockRows, warpNzs } =
+      classes[binarySearch(starts, block)];
+    const turn = block - first;
+    if (parts) {
+      const row = Math.floor(turn / parts), part = turn % parts;
+      const rowNzs = Math.min(bound, degree - part * bound);
+      return {
+        degree, position: position + row, nz: nz + row * degree + part * bound, rows: 1,
+        warpNzs: ceilDiv(rowNzs, warps), rowNzs, part,
+      };
+    }
+    const skipped = turn * blockRows;
+    return {
+      degree, position: position + skipped, nz: nz + skipped * degree,
+      rows: Math.min(blockRows, rows - skipped), warpNzs, rowNzs: degree, part: null,
+    };
+  }
+  const fieldsOf = (launched: number) => described(moves()?.described[launched] ?? launched);
+
+  // Of a degree all blocks are alike but the last one, of whole rows or of each long row.
+  const alike = classes.flatMap(({ first, blocks, parts, rows }) => {
+    const last = first + (parts || blocks) - 1, times = parts ? rows : 1;
+    if (parts) cut += rows;
+    return [[first, (last - first) * times], [last, times]];
+  }).filter(([, many]) => many).map(([block, many]): [Numbers, number] => {
+    const fields = described(block), perRow = sharesOfRow(fields), rows = many * fields.rows;
+    if (fields.part !== null) parts += many;
+    else if (perRow > 1) shared += rows;
+    if (perRow > 1) sums += rows * perRow;
+    return [addLoads(runsOf(fields, warps), new Float64Array(warps)), many];
+  });
+  return partitionOf({
+    blocks, warps, order, alike,
+    positionOf: (row) => positions[row],
+    runs: (block) => runsOf(fieldsOf(block), warps),
+    blocksOf(position) {
+      const degree = graph.degrees[order[position]];
+      const degreeClass = classes.find((one) => one.degree === degree);
+      if (!degreeClass) return [];
+      const { first: begin, parts, blockRows } = degreeClass, width = parts || 1;
+      const row = position - degreeClass.position;
+      const first = begin + (parts ? row * width : Math.floor(row / blockRows));
+      return [first, first + width - 1].map((block) => moves()?.launched[block] ?? block);
+    },
+    metadata: (block) => [scheme.metadata(fieldsOf(block), block, bound)],
+    counts: (nCols) => ({
+      metadata_bytes: 16 * blocks, rows_shared: shared + (warps > 1 ? cut : 0), rows_cut: cut,
+      ...scheme.counts(nCols, sums, parts),
+    }),
+  });
+}
+
+/** Accel-GCN's block-level partition (Algorithms 1 and 2): rows of one degree, an int4 a block. */
+export function block_level(graph: Graph, settings: Arguments) {
+  const { warps } = settings;
+  return partitionOfDegrees(graph, settings, {
+    every: false,
+    pattern(degree) {
+      const factor = factorOf(degree, warps, settings.most!);
+      return [warps / factor, ceilDiv(degree, factor)];
+    },
+    metadata: int4Record,
+    counts: (nCols, sums, parts) =>
+      ({ shared_atomics: sums * nCols, global_atomics: parts * nCols }),
+  });
+}
+
+// The int4 of a block, its bits and what they say (section III-C).
+function int4Record(fields: BlockFields, block: number, bound: number) {
+  const { degree, position, nz, rows, warpNzs, rowNzs } = fields;
+  const isCut = degree > bound, warpsOfRow = sharesOfRow(fields);
+  const which = rows > 1 ? `each of the ${rows} rows from place ${number(position)} on`
+    : `the row in place ${number(position)}`;
+  const share = warpsOfRow === 1 ? "one warp a row" : `${warpsOfRow} warps share a row`;
+  const record = recordOf(`block ${number(block)}`, ["degree", "first place", "first nonzero (loc)",
+    isCut ? "info: nonzeros of this part" : "info: nonzeros of a warp | info: rows"],
+  [degree, position, nz, isCut ? rowNzs : warpNzs * HALF + rows]);
+  return { ...record, meaning: isCut
+    ? `degree ${number(degree)}, more than the ${number(bound)} that a block takes: this one ` +
+    `takes ${count(rowNzs, "nonzero")} of the row in place ${number(position)}, the first at ` +
+    `position ${number(nz)}, at most ${number(warpNzs)} a warp`
+    : `degree ${number(degree)}: ${which} has ${count(degree, "nonzero")}, the first at ` +
+      `position ${number(nz)}; ${share}, at most ${count(warpNzs, "nonzero")} each` };
+}
+
+/** Lane groups: blocks of rows of one degree, in the order of the graph where that is asked for. */
+export function lane_groups(graph: Graph, settings: Arguments) {
+  const { warps, tiles, short, atomics, in_place } = settings, most = settings.most!;
+  const names = [
+    "degree", "first place", "first nonzero", "nonzeros of a group | rows, or the part",
+  ];
+  return partitionOfDegrees(graph, settings, {
+    every: true,
+    pattern(degree) {
+      const factor = degree > most ? factorOf(degree, warps, most) : 1;
+      const alone = warps * Math.max(Math.floor(short! / Math.max(degree, 1)), 1);
+      const rows = Math.min(degree > most ? warps / factor : alone, FIELD_LIMIT);
+      return [rows, Math.max(ceilDiv(degree, factor), 1)];
+    },
+    sequence: in_place ? (classes, blocks) => inGraphOrder(graph, classes, blocks) : undefined,
+    metadata: ({ degree, position, nz, rows, warpNzs, part }, block) =>
+      recordOf(`block ${number(block)}`, names,
+        [degree, position, nz, part ?? warpNzs * HALF + rows]),
+    counts: (_, __, parts) => ({
+      global_atomics: tiles === null && parts ? null
+        : parts * (tiles ?? 0) + (atomics ?? 0) * graph.nnz,
+    }),
+  });
+}
+
+/** Parts of long rows first, then the blocks by their first row in the graph. */
+function inGraphOrder(graph: Graph, classes: DegreeClass[], blocks: number) {
+  const { order } = graph.sorted();
+  const beginning = new Int32Array(graph.rows).fill(-1); // block that begins with this row
+  let next = 0;
+  for (const { parts, blocks: many, blockRows, position, first } of classes) {
+    if (parts) next += many;
+    else for (let i = 0; i < many; i++) beginning[order[position + i * blockRows]] = first + i;
+  }
+  const described = new Int32Array(blocks), launched = new Int32Array(blocks);
+  for (let block = 0; block < next; block++) described[block] = launched[block] = block;
+  for (const block of beginning) {
+    if (block < 0) continue;
+    described[next] = block;
+    launched[block] = next++;
+  }
+  return { described, launched };
+}

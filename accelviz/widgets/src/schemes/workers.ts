@@ -1,0 +1,138 @@
+// Schemes that number their workers in the graph's order of rows.
+
+import { binarySearch, ceilDiv } from "../numbers";
+import type { Arguments, Graph } from "../types";
+import { partitionOfWorkers, type Run } from "./partition";
+
+/** Consecutive rows to consecutive warps. */
+export function rows(graph: Graph, { rows_per_warp, warps, atomics }: Arguments) {
+  const { degrees, pointers, rows: total } = graph, height = rows_per_warp!;
+  const endOf = (worker: number) => Math.min((worker + 1) * height, total);
+  return partitionOfWorkers(graph, {
+    warps,
+    workers: ceilDiv(total, height),
+    loadOf: (worker) => pointers[endOf(worker)] - pointers[worker * height],
+    workersOf: (row) => [Math.floor(row / height), Math.floor(row / height)],
+    runsOf: (worker) => Array.from({ length: endOf(worker) - worker * height }, (_, i) => {
+      const row = worker * height + i;
+      return { position: row, start: pointers[row], count: degrees[row] };
+    }),
+    counts: () => ({ global_atomics: (atomics ?? 0) * graph.nnz }),
+  });
+}
+
+const LEADER = 32, SHARED = 64, CUT = 128, BLOCK_SHARES = 256;
+
+/** The warp-level partition and GNNAdvisor's neighbor groups: a run of at most `most` nonzeros of a
+ *  row to each warp. */
+export function runs(graph: Graph, { most, warps, line_bytes }: Arguments) {
+  const { degrees, pointers, rows } = graph, length = most!;
+  const before = new Int32Array(rows + 1); // runs of the rows before
+  degrees.forEach((degree, row) => (before[row + 1] = before[row] + ceilDiv(degree, length)));
+  const workers = before[rows], rowOf = new Int32Array(workers);
+  for (let row = 0; row < rows; row++) rowOf.fill(row, before[row], before[row + 1]);
+  const startOf = (run: number) => pointers[rowOf[run]] + (run - before[rowOf[run]]) * length;
+  const loadOf = (run: number) => Math.min(length, pointers[rowOf[run] + 1] - startOf(run));
+  const blockOf = (run: number) => Math.floor(run / warps);
+  const sharesWith = (run: number, other: number) => other >= 0 && other < workers &&
+    blockOf(other) === blockOf(run) && rowOf[other] === rowOf[run];
+
+  /** The slot of a run's row in shared memory, with flags (GNNAdvisor's Algorithm 2). */
+  function slotAndFlags(run: number) {
+    const first = blockOf(run) * warps, last = Math.min(first + warps, workers), row = rowOf[run];
+    let slot = 0, blockShares = false;
+    for (let other = first + 1; other < last; other++) {
+      const shares = sharesWith(other, other - 1);
+      if (other <= run && !shares) slot += 1;
+      blockShares ||= shares;
+    }
+    const leads = !sharesWith(run, run - 1), shares = !leads || sharesWith(run, run + 1);
+    const isCut = blockOf(before[row]) !== blockOf(before[row + 1] - 1);
+    return slot | (leads ? LEADER : 0) | (shares ? SHARED : 0) | (isCut ? CUT : 0) |
+      (blockShares ? BLOCK_SHARES : 0);
+  }
+
+  return partitionOfWorkers(graph, {
+    warps, workers, loadOf,
+    metadataOf: (run) => line_bytes === 8
+      ? [["row", "slot and flags"], [rowOf[run], slotAndFlags(run)]]
+      : [["row", "first nonzero", "length", "padding"], [rowOf[run], startOf(run), loadOf(run), 0]],
+    workersOf: (row) => degrees[row] ? [before[row], before[row + 1] - 1] : null,
+    runsOf: (run) => [{ position: rowOf[run], start: startOf(run), count: loadOf(run) }],
+    counts: (nCols, { additions, pieces }) => ({
+      metadata_bytes: line_bytes! * workers,
+      shared_atomics: additions * nCols, global_atomics: pieces * nCols,
+    }),
+  });
+}
+
+/** Equal shares of the path through row ends and nonzeros: `items` of them a warp. */
+export function merge_path(graph: Graph, { items, warps }: Arguments) {
+  const { pointers, rows } = graph, length = items!;
+  const path = rows + graph.nnz, workers = ceilDiv(path, length);
+  const firstRow = new Int32Array(workers + 1);
+  for (let worker = 1, row = 0; worker < workers; worker++) {
+    while (row < rows && pointers[row + 1] + row < worker * length) row += 1;
+    firstRow[worker] = row;
+  }
+  firstRow[workers] = rows;
+  const nonzeroAt = (worker: number) => Math.min(worker * length, path) - firstRow[worker];
+  const workerOf = (row: number, nonzero: number) => Math.floor((nonzero + row) / length);
+  return partitionOfWorkers(graph, {
+    warps, workers,
+    records: workers + 1,
+    runsOf(worker) {
+      const start = nonzeroAt(worker), end = nonzeroAt(worker + 1), last = firstRow[worker + 1];
+      const runs: Omit<Run, "warp">[] = [];
+      for (let row = firstRow[worker]; row < Math.min(last + 1, rows); row++) {
+        const from = Math.max(pointers[row], start);
+        const count = Math.min(pointers[row + 1], end) - from;
+        const endsEmpty = pointers[row] === pointers[row + 1] && row < last;
+        if (count > 0 || endsEmpty) runs.push({ position: row, start: from, count });
+      }
+      return runs;
+    },
+    loadOf: (worker) => nonzeroAt(worker + 1) - nonzeroAt(worker),
+    workersOf: (row) => [workerOf(row, pointers[row]),
+      workerOf(row, Math.max(pointers[row + 1] - 1, pointers[row]))],
+    metadataOf: (worker) => [["first row"], [firstRow[worker]]],
+    counts: (nCols, { inside, insideRows }) =>
+      ({ metadata_bytes: 4 * (workers + 1), global_atomics: (inside + insideRows) * nCols }),
+  });
+}
+
+/** Runs of consecutive products; a nonzero is `heads` of them, and in the run of its first. */
+export function products(graph: Graph, { run, heads, warps, atomics }: Arguments) {
+  const { pointers, nnz, rows } = graph, length = run!, per = heads!, perBlock = length * warps;
+  const firstOf = (worker: number) => Math.min(ceilDiv(worker * length, per), nnz);
+  // Of rows in several warps or blocks, those count in which a nonzero of the row begins.
+  let rows_shared = 0, rows_cut = 0;
+  for (let row = 0; row < rows; row++) {
+    const first = pointers[row], last = pointers[row + 1] - 1;
+    const between = (size: number) => per < size
+      ? Math.floor((last * per) / size) - Math.floor((first * per) / size) : last - first;
+    if (last < first) continue;
+    if (between(perBlock)) rows_cut += 1;
+    if (between(length) > between(perBlock)) rows_shared += 1;
+  }
+  return partitionOfWorkers(graph, {
+    warps,
+    workers: ceilDiv(nnz * per, perBlock) * warps,
+    runsOf(worker) {
+      const end = firstOf(worker + 1), runs: Omit<Run, "warp">[] = [];
+      let start = firstOf(worker), row = start < end ? binarySearch(pointers, start, rows) : 0;
+      while (start < end) {
+        while (pointers[row + 1] <= start) row += 1;
+        const count = Math.min(pointers[row + 1], end) - start;
+        runs.push({ position: row, start, count });
+        start += count;
+      }
+      return runs;
+    },
+    loadOf: (worker) => firstOf(worker + 1) - firstOf(worker),
+    workersOf: (row) => pointers[row] === pointers[row + 1] ? null
+      : [pointers[row], pointers[row + 1] - 1].map((nonzero) =>
+          Math.floor((nonzero * per) / length)) as [number, number],
+    counts: (nCols) => ({ rows_shared, rows_cut, global_atomics: atomics! * nnz * nCols }),
+  });
+}

@@ -1,0 +1,286 @@
+// The charts of both sides: how much work warps have, the degrees, and the time on a GPU.
+
+import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
+import { html, render } from "../controls";
+import { openGraph } from "../graph";
+import { SIDES } from "../header";
+import { anchorIn, path, picture, quietWords, rect, room, words } from "../marks";
+import { count, micros, number, recent, short, waitingOf } from "../numbers";
+import type { View } from "../panel";
+import { axis, chart, frame, widthOf } from "../plot";
+import { SCHEMES } from "../schemes";
+import { PREDICTED } from "../times";
+import type { Graph, Operation, Scene, Side, Statistic } from "../types";
+import { LANES } from "./followed";
+
+const HEIGHT = 230, LEFT = 58;
+
+export const sidesOf = ({ a, b }: Scene) => [a, b].filter((side): side is Side => side !== null);
+
+/** A bin a number up to 40; beyond that two bins to each doubling. `load_bins` of Python. */
+function loadBins(largest: number) {
+  if (largest <= 40) return Array.from({ length: largest }, (_, i) => i + 1);
+  const bounds = [1];
+  for (let power = 2; bounds.at(-1)! < largest; power *= 2) {
+    bounds.push(power);
+    if (bounds.at(-1)! < largest) bounds.push((power * 3) / 2);
+  }
+  return bounds;
+}
+
+/** How many warps have how many nonzeros, both sides on the same axes. */
+export const loads: View = (host) => (scene) => {
+  const sides = sidesOf(scene), width = widthOf(host);
+  const known = sides.map((side) => side.summary.loads);
+  if (!known.some(Boolean))
+    return render(html`<p class="av-note">${scene.a.silence}</p>`, host);
+  const bins = loadBins(Math.max(1, ...sides.map((side) => side.summary.largest || 1)));
+  const counts = known.map((side) => {
+    const warps = bins.map(() => 0);
+    for (let i = 0, bin = 0; side && i < side.nonzeros.length; i++) {
+      while (bins[bin] < side.nonzeros[i]) bin += 1;
+      warps[bin] += side.warps[i];
+    }
+    return warps;
+  });
+  const highest = Math.max(1, ...known.map((side) => side?.idle ?? 0), ...counts.flat());
+  const y = axis(0.7, highest * 1.5, HEIGHT - 44, 12, true);
+  const end = width - 8, slot = (end - LEFT) / (bins.length + 2);
+  let drawn = frame(axis(0, 1, LEFT, end), y, "nonzeros of a warp", "warps", false);
+  sides.forEach((side, i) => {
+    const bar = (index: number, many: number, load: string) => {
+      if (many)
+        drawn += rect(LEFT + (index + 0.06 + i * 0.43) * slot, y(many), slot * 0.42,
+          y.start - y(many), {
+            "class": `av-side-${"AB"[i]}`,
+            "data-say": `${SIDES[i]}, ${side.label}: ${count(many, side.worker)} with ${load}`,
+          });
+    };
+    bar(0, known[i]?.idle ?? 0, "no nonzero");
+    counts[i].forEach((many, bin) => {
+      const low = bin ? bins[bin - 1] + 1 : 1;
+      const range = low >= bins[bin] ? number(bins[bin]) : `${number(low)} to ${number(bins[bin])}`;
+      bar(bin + 2, many, `${range} nonzero${range === "1" ? "" : "s"}`);
+    });
+  });
+  drawn += quietWords(LEFT + slot / 2, y.start + 16, "idle", "middle");
+  const every = Math.max(1, Math.ceil(34 / slot));
+  for (let bin = 0; bin < bins.length; bin += every)
+    drawn += quietWords(LEFT + (bin + 2.5) * slot, y.start + 16, short(bins[bin]), "middle");
+  const said = sides.map(({ label, summary: { largest, mean } }) =>
+    `${label}: busiest ${short(largest)}, mean ${short(mean)} nonzeros`).join("; ");
+  render(chart(width, HEIGHT, drawn, said,
+    sides.map((side, i) => [`av-side-${"AB"[i]}`, `${SIDES[i]}: ${side.label}`])), host);
+};
+
+const TREATMENTS = {
+  one: ["av-t-one", "one warp has it"],
+  shared: ["av-t-shared", "warps share it"],
+  cut: ["av-t-cut", "cut over blocks"],
+  unknown: ["av-t-unknown", "not known"],
+} satisfies Record<string, [string, string]>;
+type Treatment = keyof typeof TREATMENTS;
+
+interface DegreeBar {
+  low: number; high: number; rows: number; treatment: Treatment;
+}
+
+/** How a strategy treats a row of a degree: what it would do if the graph had no other. */
+function treatmentOf(side: Side, degree: number): Treatment {
+  if (!side.scheme || side.scheme === "library") return "unknown";
+  const alone = openGraph({ name: "", rows: 1, cols: degree, degrees: [degree] });
+  const { rows_cut, rows_shared } = SCHEMES[side.scheme](alone, side.arguments!)!.summary(1);
+  return rows_cut ? "cut" : rows_shared ? "shared" : "one";
+}
+
+/** Degrees in ranges that grow, three to each doubling, cut where the treatment changes. */
+function degreeBars(side: Side, { degrees, rows }: Graph["histogram"]) {
+  const bins = new Map<number, number[]>();
+  degrees.forEach((degree, i) => {
+    const bin = degree < 4 ? degree : Math.floor(3 * Math.log2(degree));
+    if (degree) bins.set(bin, [...bins.get(bin) ?? [], i]);
+  });
+  return [...bins.values()].flatMap((bin) => {
+    const [low, high] = [bin[0], bin.at(-1)!].map((i) => treatmentOf(side, degrees[i]));
+    const bars: DegreeBar[] = [];
+    for (const i of bin) {
+      const treatment = low === high ? low : treatmentOf(side, degrees[i]), last = bars.at(-1);
+      if (last?.treatment === treatment) {
+        last.high = degrees[i];
+        last.rows += rows[i];
+      } else bars.push({ low: degrees[i], high: degrees[i], rows: rows[i], treatment });
+    }
+    return bars;
+  });
+}
+
+const drawnBars = recent<DegreeBar[]>(4); // which a move of the row does not change
+
+/** How many rows have which degree, and how the strategy treats such a row. */
+export const degrees: View = (host, act) => ({ a, graph, settings }) => {
+  const width = widthOf(host), { histogram } = graph;
+  const bars = drawnBars(a.partitionKey, () => degreeBars(a, histogram));
+  const top = Math.max(1, ...bars.map((bar) => bar.rows));
+  const x = axis(0.9, Math.max(graph.largest, 2) * 1.15, LEFT, width - 10, true);
+  const y = axis(0.7, top * 1.4, HEIGHT - 44, 26, true);
+  const rest = histogram.degrees[0] === 0 ? `; ${count(histogram.rows[0], "row")} with none` : "";
+  let drawn = frame(x, y, `degree: nonzeros in a row${rest}`, "rows");
+  bars.forEach(({ low, high, rows, treatment }, i) => {
+    const [from, to] = [x(low - 0.45), x(high + 0.45)], [look, text] = TREATMENTS[treatment];
+    const range = low === high ? number(low) : `${number(low)} to ${number(high)}`;
+    drawn += rect(from, y(rows), Math.max(to - from - 0.6, 1.5), y.start - y(rows), {
+      "class": look, "data-bar": i,
+      "data-say": `Degree ${range}: ${count(rows, "row")}, ${text}. Click to follow one.`,
+    });
+  });
+  const degree = graph.degrees[settings.row];
+  if (degree) {
+    const anchor = anchorIn(x(degree), 110, width - 70);
+    drawn += words(x(degree), 20, `row ${number(settings.row)}`, anchor, { class: "av-r" }) +
+      rect(x(degree) - 1, 24, 2, y.start - 24, { class: "av-row" });
+  }
+  const treatments = [...new Set(bars.map((bar) => bar.treatment))];
+  render(chart(width, HEIGHT, drawn, `${graph.name}: degrees up to ${number(graph.largest)}`,
+    treatments.map((treatment) => TREATMENTS[treatment] as [string, string])), host);
+  host.onclick = (event) => {
+    const bar = bars[Number((event.target as HTMLElement).dataset?.bar)];
+    if (bar) act.follow(graph.degrees.findIndex((one) => bar.low <= one && one <= bar.high));
+  };
+};
+
+const SOME = 12; // graphs that are named
+const LIMIT = "limit of random gathers";
+const LIMIT_MEANING = "Limit of random gathers: how long the same GPU takes to read as many " +
+  "rows of features at random places and to do nothing else. A kernel is quicker only where " +
+  "rows that it needs again are still in a cache.";
+
+/** What a GPU was recorded to take, the limit, and what warp time alone predicts. */
+export const times: View = (host) => (scene) => {
+  const { a, operation, settings } = scene, sides = sidesOf(scene);
+  const limit = sides.find((side) => side.times.limit !== null)?.times.limit ?? null;
+  if (limit === null) {
+    const { columns, graphs } = a.times, subject = `${operation.name} on ${scene.graph.name}`;
+    const names = graphs.slice(0, SOME).join(", ") +
+      (graphs.length > SOME ? ` and ${graphs.length - SOME} more` : "");
+    const recorded = columns.length ? `Recorded of ${subject} are ${columns.join(", ")} columns.`
+      : graphs.length ? `Recorded of ${operation.name} are ${names}.` : "";
+    return render(html`<p class="av-note">Nothing was recorded of ${subject} with ${
+      settings.nCols} columns. ${recorded} accelviz.benchmark measures it on a GPU.</p>`, host);
+  }
+  const width = widthOf(host), [over] = Object.keys(a.times.curves);
+  render(html`${timeBars(sides, limit, width)}${over ? curve(scene, over, width) : ""}<p
+    class="av-note">${compared(sides, operation)}</p>`, host);
+};
+
+function timeBars(sides: Side[], limit: number, width: number) {
+  const lines = [{ label: LIMIT, time: limit, look: "av-limit", meaning: LIMIT_MEANING }];
+  sides.forEach(({ label, times: { recorded, predicted } }, i) => {
+    const look = `av-side-${"AB"[i]}`;
+    const line = (how: string, time: number, more: string, meaning: string) => lines.push(
+      { label: `${SIDES[i]}${how}`, time, look: look + more, meaning: SIDES[i] + how + meaning });
+    if (recorded !== null)
+      line(", recorded", recorded, "", `, ${label}: median time of the kernel on the GPU.`);
+    if (predicted !== null && Math.abs(predicted - (recorded ?? 0)) > 0.005)
+      line(", predicted", predicted, " av-pale", `, ${label}: ${PREDICTED}`);
+    if (recorded === null && predicted === null)
+      line(": not recorded", 0, "", ": this setting was not measured.");
+  });
+  // Names above the bars where beside them would leave too little to compare by.
+  const beside = 12 + Math.max(...lines.map(({ label }) => room(label)));
+  const above = width - beside < 260;
+  const left = above ? 2 : beside, high = above ? 40 : 26;
+  const x = axis(0, Math.max(...lines.map(({ time }) => time)), left, width - 80);
+  const drawn = lines.map(({ label, time, look, meaning }, i) => {
+    const top = 4 + i * high + (above ? 16 : 0);
+    const name = words(above ? left : left - 6, above ? top - 4 : top + 14, label,
+      above ? "start" : "end", { "data-f": "", "data-say": meaning });
+    return time ? name + rect(left, top, Math.max(x(time) - left, 1), 18,
+      { "class": look, "data-say": `${meaning} ${micros(time)}.` }) +
+      words(x(time) + 5, top + 14, micros(time)) : name;
+  });
+  const said = lines.map(({ label, time }) => `${label} ${time ? micros(time) : ""}`).join("; ");
+  return html`<div class="av-draw">${
+    unsafeHTML(picture(width, 8 + high * lines.length, drawn.join(""), said))}</div>`;
+}
+
+/** Over the values of a parameter: what was recorded, and what warp time alone predicts. */
+function curve({ first, a }: Scene, over: string, width: number) {
+  const height = HEIGHT - 20, { curves, predictedOf } = a.times, limit = a.times.limit!;
+  const points = curves[over], last = Math.max(...points.map((point) => point.value));
+  const { values } = first.parameters.find(({ name }) => name === over)!;
+  const line = values.flatMap((value): [number, number][] => {
+    const time = typeof value === "number" && value <= last ? predictedOf({ [over]: value }) : null;
+    return time === null ? [] : [[value as number, time]];
+  });
+  const most = Math.max(limit, ...points.map(({ recorded }) => recorded),
+    ...line.map(([, time]) => time));
+  const x = axis(0, last * 1.02, LEFT, width - 12), y = axis(0, most * 1.08, height - 44, 12);
+  const through = (at: [number, number][]) =>
+    `M${at.map(([i, time]) => `${x(i)} ${y(time)}`).join("L")}`;
+  const predicted = line.length > 1 ? path(through(line),
+    { "class": "av-line-A av-predicted", "data-say": PREDICTED }) : "";
+  let drawn = frame(x, y, `${over} (first)`, "µs") +
+    path(`M${x.start} ${y(limit)}H${x.stop}`, { class: "av-limit-line" }) +
+    quietWords(x.stop, y(limit) - 4, LIMIT, "end", 11) + predicted +
+    path(through(points.map(({ value, recorded }) => [value, recorded])), { class: "av-line-A" });
+  for (const { value, recorded } of points) {
+    const now = value === a.parameters[over], half = now ? 5 : 3;
+    drawn += rect(x(value) - half, y(recorded) - half, 2 * half, 2 * half, {
+      "class": "av-side-A",
+      "data-say": `${over} ${value}: ${micros(recorded)}${now ? ", as it is set" : ""}`,
+    });
+  }
+  const said = points.map(({ value, recorded }) => `${value}: ${micros(recorded)}`).join(", ");
+  return chart(width, height, drawn, `${over} ${said}`,
+    predicted ? [["av-side-A", "recorded"], ["av-predicted", "predicted"]] : []);
+}
+
+// What takes time and is in no warp's nonzeros.
+const COSTS: [Statistic, string][] = [["blocks", "blocks"], ["metadata_bytes", "bytes of metadata"],
+  ["shared_atomics", "atomics in shared memory"], ["global_atomics", "atomics in global memory"]];
+
+function compared(sides: Side[], { at_nonzeros }: Operation) {
+  const [a, b] = sides, where = a.times.where ? `${a.times.where}.` : "";
+  const slots = sides.map((side) => side.summary.slots),
+    recorded = sides.map((side) => side.times.recorded);
+  if (b && a.heads === b.heads && slots[0] && slots[1] && recorded[0] && recorded[1]) {
+    const [wanted, took] = [slots[0] / slots[1], recorded[0] / recorded[1]];
+    const [first, second] = sides.map((side) => waitingOf(side));
+    return `Of the first's warp time ${first} is waiting, of the second's ${second}. By warp ` +
+      `time alone the first should take ${wanted.toFixed(2)} times as long as the second; it ` +
+      `took ${took.toFixed(2)} times as long. ${at_nonzeros ? turns(sides) : ""}` +
+      `${reason(sides, took > wanted ? 0 : 1)} ${where}`;
+  }
+  if (recorded[0] === null && a.times.basis !== null)
+    return "The first was not recorded: the prediction is the time of its strategy's default, " +
+      `${micros(a.times.basis)}, times the ratio of their warp times. ${where}`;
+  return where;
+}
+
+/** Where lanes take a row's nonzeros in turn: how often the busiest worker of each side does. */
+function turns(sides: Side[]) {
+  const lanes = sides.map(({ worker, parameters, resolved }) =>
+    worker === "warp" ? LANES : Number(parameters.lanes ?? resolved.lanes));
+  if (!lanes[0] || !lanes[1] || lanes[0] === lanes[1]) return "";
+  const said = sides.map(({ worker, summary: { largest } }, i) =>
+    `${count(Math.ceil(largest / lanes[i]), "turn")} of a ${worker} of ` +
+    `${count(lanes[i], "lane")} in the ${SIDES[i]}`);
+  return `Lanes take a row's nonzeros in turn: the busiest needs ${said.join(", ")}. `;
+}
+
+/** Why less waiting may take longer; `more` is the side that takes more than its warp time says. */
+function reason(sides: Side[], more: number) {
+  const [slow, other] = [sides[more], sides[1 - more]];
+  const costs = COSTS.flatMap(([key, name]) => {
+    const [mine, theirs] = [slow.summary[key], other.summary[key]];
+    return mine !== null && theirs !== null && mine > 1.05 * theirs
+      ? [`${name} (${short(mine)} against ${short(theirs)})`] : [];
+  });
+  const has = costs.length
+    ? ` The ${SIDES[more]} has more ${costs.join(", ")}, and each takes time.` : "";
+  const lanes = slow.rowPerLane
+    ? ` A ${slow.worker} of ${slow.strategy} lasts as long as the longest ` +
+    "of its 32 rows, which are counted together here." : "";
+  return "Warp time counts nonzeros alone. It says nothing of how lanes read and wait within a " +
+    `warp, of what a cache keeps, or of how many warps an SM has at once.${lanes}${has}`;
+}

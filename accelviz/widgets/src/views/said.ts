@@ -1,0 +1,163 @@
+// What is said of the followed row: what it reads and writes, who has it, and who waits for whom.
+
+import { capital, count, type Field, number, span } from "../numbers";
+import type { Scene } from "../types";
+import { followed, type FollowedRow, isCombined, LANES, owners } from "./followed";
+
+/** What the word means, for a tooltip. */
+export const PLACE =
+  "Place: position of the row in the order in which the kernel walks the rows, counted from 0.";
+
+/** The row of the graph that a field of the metadata means by a place: " (row 4,614)". */
+export function rowOfField({ side }: FollowedRow, { name, value }: Field) {
+  const row = /place/.test(name) ? side.order?.[value] : undefined;
+  return row === undefined ? "" : ` (row ${number(row)})`;
+}
+
+/** What the row writes: "row 7 of Y", or "168 numbers of scores". */
+export const written = ({ row, degree, nCols, writes, operation }: FollowedRow) =>
+  (operation.per_nonzero ? count(degree, operation.wide && nCols > 1 ? "row" : "number")
+    : `row ${number(row)}`) + ` of ${writes}`;
+
+/** Whether what is read besides is another row, or number, of each nonzero's own. */
+const readsBoth = ({ beside, operation: { at_nonzeros } }: FollowedRow) => at_nonzeros && beside;
+
+/** What its nonzeros read: "168 rows of X", or "168 numbers of alpha and of d_alpha". */
+export const gatheredOf = (row: FollowedRow) => `${count(row.degree, row.unit)} of ` +
+  `${readsBoth(row) ? `${row.beside} and of ` : ""}${row.reads}`;
+
+/** Say what is read in the same places; nothing where there is no such. */
+export const alsoSaid = (row: FollowedRow) => (readsBoth(row) ? `as much of ${row.beside}` : "");
+
+/** All that it reads: "row 7 of U and 168 rows of V", or "168 rows of X". */
+export const readOf = (row: FollowedRow) => (row.beside && row.degree && !readsBoth(row)
+  ? `row ${number(row.row)} of ${row.beside} and ` : "") + gatheredOf(row);
+
+/** "warps 0 to 5", "warps 0, 2 and 7", "168 warps". */
+export function several(worker: string, numbers: number[]) {
+  const [first, last] = [numbers[0], numbers.at(-1)!];
+  if (last - first === numbers.length - 1) return span(worker, first, last);
+  if (numbers.length > 4) return count(numbers.length, worker);
+  const texts = numbers.map(number);
+  return `${worker}s ${texts.slice(0, -1).join(", ")} and ${texts.at(-1)}`;
+}
+
+/** What is to be known of combined warps where they are shown as if each were one. */
+export const combinedSaid = (row: FollowedRow) => isCombined(row)
+  ? `A warp is here a combined warp: ${Math.ceil(row.reading!.lanes / LANES)} warps of the ` +
+  "hardware side by side. They are counted as if all were in the block at once."
+  : "";
+
+/** What is to be known of a row's lane groups, one a head: the workload has the first. */
+export const headsSaid = ({ side: { heads, worker } }: FollowedRow) => heads > 1
+  ? `A row has a ${worker} for each of its ${heads} heads; only the first head's is counted, the ` +
+  "others stand empty."
+  : "";
+
+/** The way of the row, as marks' tokens with words, and why its workers wait. */
+export function answerOf(row: FollowedRow) {
+  const { work, position, blocks } = row, numbers = owners(row);
+  const degree = count(row.degree, "nonzero");
+  const way = [["row", `Row ${number(row.row)} of ${row.matrix} (${degree})`]];
+  if (row.side.order && position !== null)
+    way.push(["place", `place ${number(position)} in the order`]);
+  if (blocks.length) way.push(["block", span("block", blocks[0], blocks[1])]);
+  if (blocks.length && numbers.length)
+    way.push([`warp:${work!.block}:${numbers[0]}`,
+      several(isCombined(row) ? "combined warp" : row.worker, numbers)]);
+  way.push(["row", readOf(row)], ["y", written(row)]);
+  return { way, why: why(row) + tiles(row) };
+}
+
+/** The same as plain text. */
+export function sentenceOf(scene: Scene) {
+  const { way, why } = answerOf(followed(scene));
+  return `${way.map(([, text]) => text).join(" → ")}. ${why}`;
+}
+
+/** Of wide features a block has a tile of the columns, and others have the rest. */
+function tiles({ reading, nCols, blocks, reads, writes, operation }: FollowedRow) {
+  if (!reading || !blocks.length || reading.tile >= nCols) return "";
+  return ` That is for ${span("column", 0, reading.tile - 1)} of ${reads}` +
+    `${operation.per_nonzero ? "" : ` and ${writes}`}; the others, ` +
+    `${span("column", reading.tile, nCols - 1)}, belong to ` +
+    `${count(Math.ceil(nCols / reading.tile) - 1, "more block")} for the same rows.`;
+}
+
+/** Who waits for the busiest of the block: workers without a nonzero, all with fewer than the
+ *  busiest, and the load of the next busiest. Groups of other heads, which are not counted,
+ *  do not. */
+function awaiting(row: FollowedRow) {
+  const { loads, most } = row.work!;
+  const idle = headsSaid(row) ? 0 : loads.filter((load) => !load).length;
+  const fewer = loads.filter((load) => load && load < most);
+  return { idle, others: idle + fewer.length, next: Math.max(0, ...fewer) };
+}
+
+function why(row: FollowedRow): string {
+  const { worker, work, side, blocks } = row;
+  if (!row.graph.rows) return "The graph has no row.";
+  if (!row.partition) return `${side.label}: ${side.silence}`;
+  if (!row.pieces.length)
+    return "It has no nonzero, so no block has it: " + (row.operation.per_nonzero
+      ? "nothing is written." : `its row of ${row.writes} is cleared beforehand.`);
+  const numbers = owners(row);
+  if (!numbers.length) return "The block that is shown has nothing of it.";
+  if (side.rowPerLane) return whyOfLane(row, numbers[0]);
+  const { loads, most, busiest } = work!, plural = numbers.length > 1;
+  const least = numbers.reduce((a, b) => (loads[b] < loads[a] ? b : a));
+  const load = count(loads[least], "nonzero");
+  const has = `${capital(several(worker, numbers))} of block ${number(work!.block)} ` +
+    `${plural ? "share" : "has"} ${blocks[0] === blocks[1] ? "it" : "a part of it"}.`;
+  const heads = headsSaid(row), { idle, others, next } = awaiting(row);
+  const [have, wait] = idle > 1 ? ["have", "wait"] : ["has", "waits"];
+  const idleSaid = `${capital(count(idle, `other ${worker}`))} of the block ${have} no work ` +
+    `and ${wait}`;
+  if (loads[least] < most) {
+    const who = plural ? capital(`${worker} ${number(least)}`) : "It";
+    return `${has} ${who} waits: it has ${load}, ${worker} ${number(busiest)} has ` +
+      `${number(most)}, and the block is done when the busiest is.` +
+      (idle ? ` ${idleSaid}, too.` : heads && ` ${heads}`);
+  }
+  const [nobody, them, theyHave] = plural ? ["None of them waits", "them", "each has"]
+    : ["It waits for nobody", "it", "it has"];
+  if (!next)
+    return `${has} ${nobody}: no ${worker} of the block has more than ${load}.` +
+      (idle ? ` ${idleSaid} for ${them}.` : heads && ` ${heads}`);
+  return `${has} ${nobody}, but ${count(others, `other ${worker}`)} of the block ` +
+    `${others > 1 ? "wait" : "waits"} for ${them}: ${theyHave} ${load}, the next busiest ` +
+    `${number(next)}${idle ? `, ${number(idle)} ${have} none` : ""}. ${heads}`.trimEnd();
+}
+
+/** Each lane has a row of its own, side by side: it waits for the longest of its warp and block. */
+function whyOfLane({ degree, position, work, worker }: FollowedRow, warp: number) {
+  const { block: inBlock, loads, most } = work!, longest = loads[warp];
+  const has = `Lane ${position! % LANES} of ${worker} ${number(warp)} of block ` +
+    `${number(inBlock)} has it: each thread has a row.`;
+  const level = "The share of waiting counts a warp's rows together, and leaves out what lanes " +
+    "wait for each other.";
+  if (degree === most)
+    return `${has} It waits for nobody: no row of the block is longer. ${level}`;
+  const others = `the longest row of its ${worker}` + (longest === most
+    ? `, and of the block, has ${number(longest)}`
+    : ` has ${number(longest)}, the longest of the block ${number(most)}`);
+  return `${has} It waits: it has ${count(degree, "nonzero")}, ${others}, and the block is ` +
+    `done when that is. ${level}`;
+}
+
+/** Say how long a worker of the block waits, and for whom. */
+export function waiting(row: FollowedRow, warp: number) {
+  const { worker, side: { rowPerLane } } = row, { loads, most, busiest } = row.work!;
+  const load = loads[warp];
+  if (!most) return "No worker of this block has a nonzero.";
+  if (!load && headsSaid(row)) return headsSaid(row);
+  const longest = `${capital(worker)} ${busiest} ` +
+    `${rowPerLane ? "has the longest row" : "is the busiest"} of the block: ${number(most)}`;
+  if (!load) return `It has no nonzero. ${longest}; until it is done, this one waits.`;
+  const { others } = awaiting(row), wait = others > 1 ? "others wait" : "other waits";
+  if (load === most)
+    return "None has more in this block, so it waits for nobody" +
+      `${others ? `; ${number(others)} ${wait} for it` : ""}.`;
+  return `${rowPerLane ? "Its longest row" : "It"} has ${count(load, "nonzero")}. ${longest}. ` +
+    `So it waits while ${number(most - load)} more are summed.`;
+}
