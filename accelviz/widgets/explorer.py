@@ -49,17 +49,7 @@ SETTINGS = {
 
 
 class Explorer:
-    """What `explore` returns; as the last line of a cell it is shown.
-
-    Parameters
-    ----------
-    graph : Graph
-    strategies : Strategy or str, or sequence of them
-        Strategies to offer besides those there are; the first is shown first.
-    operation : str or Operation, optional
-    **settings
-        As of `set`.
-    """
+    """What `widgets.explore` returns, with its parameters; as a cell's last line it is shown."""
 
     def __init__(
         self,

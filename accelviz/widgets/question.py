@@ -31,29 +31,7 @@ STATISTICS = {
 
 
 class Question:
-    """What `ask` returns; as the last line of a cell it is shown.
-
-    Parameters
-    ----------
-    table : DataFrame
-        From `sweep`, over one or two parameters of one strategy.
-    statistic : str
-        One of its columns.
-    most : bool
-        Whether the largest value is best; the smallest if not.
-    guesses : int
-        How many there are before the answer may be revealed.
-    question : str, optional
-        In your own words.
-    explanation : str
-        Shown with the answer.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such statistic, it is not known, there are more than two parameters or none,
-        or `guesses` is below 1.
-    """
+    """What `widgets.ask` returns, from a table of `sweep` over one or two parameters."""
 
     def __init__(
         self,

@@ -15,12 +15,7 @@ _MOST = 16
 
 
 class Stages:
-    """What `stages` returns; as the last line of a cell it is shown.
-
-    Parameters
-    ----------
-    network : Network, or a name of `convolution.NETWORKS`
-    """
+    """What `widgets.stages` returns; as the last line of a cell it is shown."""
 
     def __init__(self, network: Network | str) -> None:
         if isinstance(network, str):

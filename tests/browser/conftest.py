@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from accelviz.widgets import assets
+
 from .lab import Notebook, artifacts
 from .saved import SavedPage
 from .server import Server, find_browser, launch
@@ -37,6 +39,15 @@ def browser():
         chromium = launch(playwright, path)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="module")
+def bundle(browser):
+    """An empty page with the explorer's script, for what the page computes."""
+    page = browser.new_page()
+    page.add_script_tag(content=assets.script())
+    yield page
+    page.close()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,45 +37,6 @@ FRAME = """() => new Promise((done) => requestAnimationFrame(function wait() {
   if (document.querySelector("[data-later]")) requestAnimationFrame(wait);
   else setTimeout(done);
 }))"""
-
-#: Resolves with the milliseconds from `key` going down to the end of the frame that shows what
-#: `ready` (a function body) waits for. The frame's callback comes before its layout and paint; the
-#: message posted from it comes after.
-REPAINT = """
-([key, presses, ready, milliseconds]) => {
-  const isReady = new Function('before', ready);
-  const before = new Function('before', ready)(undefined);
-  window.repaint = new Promise((resolve, reject) => {
-    let start = null, left = presses;
-    const observer = new MutationObserver(check);
-    const timer = setTimeout(() => stop(() => reject(new Error('not repainted in time'))),
-                             milliseconds);
-    window.addEventListener('keydown', down, true);
-    observer.observe(document.body,
-      {attributes: true, characterData: true, childList: true, subtree: true});
-    function stop(then) {
-      observer.disconnect();
-      clearTimeout(timer);
-      window.removeEventListener('keydown', down, true);
-      then();
-    }
-    function down(event) {
-      if (event.key === key && left > 0 && --left === 0) start = event.timeStamp;
-      check();
-    }
-    function check() {
-      if (start === null || !isReady(before)) return;
-      observer.disconnect();
-      requestAnimationFrame(() => {
-        const channel = new MessageChannel();
-        channel.port1.onmessage = () => stop(() => resolve(performance.now() - start));
-        channel.port2.postMessage(null);
-      });
-    }
-  });
-  window.repaint.catch(() => null);
-}
-"""
 
 
 class Notebook:
@@ -255,56 +216,6 @@ class Notebook:
         self.page.locator(".jp-Dialog .jp-mod-accept").first.click()
         dialog.wait_for(state="detached")
         return said
-
-    # From key to picture
-
-    def key_to_repaint(
-        self, focused: Locator, key: str | Iterable[str], counter: str, attribute: str
-    ) -> list[float]:
-        """Press keys one by one and time each until the page shows its effect.
-
-        Parameters
-        ----------
-        focused
-            The element that takes the keys.
-        key
-            One key for each press.
-        counter
-            CSS selector of the element whose `attribute` the widget changes with every picture.
-
-        Returns
-        -------
-        list of float
-            Milliseconds from the browser's receiving each key to the end of the first frame
-            painted with the changed attribute, layout and paint included.
-        """
-        until = (
-            f"const now = document.querySelector({json.dumps(counter)})"
-            f"?.getAttribute({json.dumps(attribute)});"
-            "return before === undefined ? {now} : now !== before.now;"
-        )
-        return [self.burst(focused, one_key, 1, until=until) for one_key in key]
-
-    def burst(self, focused: Locator, key: str, presses: int, *, until: str) -> float:
-        """Press a key many times without waiting, until the page shows the effect of the last.
-
-        Parameters
-        ----------
-        until
-            Body of a JavaScript function that returns whether the page shows it. It is also
-            called once before the first press, with `before` undefined; what it then returns is
-            `before` in the later calls.
-
-        Returns
-        -------
-        float
-            Milliseconds from the last key to the end of the first frame painted with its effect.
-        """
-        focused.focus()
-        self.page.evaluate(REPAINT, [key, presses, until, PATIENCE * 1000])
-        for _ in range(presses):
-            self.page.keyboard.press(key)
-        return self.page.evaluate("window.repaint")
 
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type == "error":

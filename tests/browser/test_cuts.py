@@ -13,7 +13,6 @@ from accelviz.analysis.sweep import summary
 from accelviz.datasets import bundled_graphs
 from accelviz.errors import AccelvizError
 from accelviz.strategies import REGISTRY, find_strategy
-from accelviz.widgets import assets
 from accelviz.widgets.contents import strategies_content
 from accelviz.widgets.offers import COLUMNS, offered
 from accelviz.widgets.pack import pack_text
@@ -56,14 +55,6 @@ async ({ text, cases, statistics }) => {
   }));
 }
 """
-
-
-@pytest.fixture(scope="module")
-def page(browser):
-    page = browser.new_page()
-    page.add_script_tag(content=assets.script())
-    yield page
-    page.close()
 
 
 def settings_of(strategy, graph, rng, many):
@@ -169,39 +160,39 @@ def check_lines(where, plan, block, told):
     assert told == wanted, (where, block)
 
 
-def checked(page, graph, seed, many, turn):
+def checked(bundle, graph, seed, many, turn):
     for by_sender in (False, True):
         text, cases, expected = cases_of(graph, random.Random(seed), many, turn, by_sender)
         request = {"text": text, "cases": cases, "statistics": STATISTICS}
         for case, told, arguments in zip(
-            cases, json.loads(page.evaluate(RUN, request)), expected, strict=True
+            cases, json.loads(bundle.evaluate(RUN, request)), expected, strict=True
         ):
             check(graph, case, told, *arguments)
 
 
 @pytest.mark.parametrize(("turn", "name"), [(0, "cora"), (1, "as-caida"), (2, "citeseer")])
-def test_bundled_graphs_in_turn(page, turn, name):
-    checked(page, accelviz.load_graph(name), name, 3, turn)
+def test_bundled_graphs_in_turn(bundle, turn, name):
+    checked(bundle, accelviz.load_graph(name), name, 3, turn)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("turn", range(3))
 @pytest.mark.parametrize("name", bundled_graphs())
-def test_every_bundled_graph_with_every_strategy(page, name, turn):
-    checked(page, accelviz.load_graph(name), name, 3, turn)
+def test_every_bundled_graph_with_every_strategy(bundle, name, turn):
+    checked(bundle, accelviz.load_graph(name), name, 3, turn)
 
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", MADE)
-def test_graphs_that_are_hard(page, name):
-    checked(page, MADE[name](), name, 3, [*MADE].index(name) // 2)
+def test_graphs_that_are_hard(bundle, name):
+    checked(bundle, MADE[name](), name, 3, [*MADE].index(name) // 2)
 
 
-def test_other_columns_make_no_other_partition(page):
+def test_other_columns_make_no_other_partition(bundle):
     """What the store keeps between two column counts still has the atomics of the second."""
     panel = accelviz.explore("cora", second="gnnadvisor", n_cols=64)
     text = pack_text(panel.content())
-    told = page.evaluate(
+    told = bundle.evaluate(
         """async ({ text, seen }) => {
           const { makeStore, unpackText } = accelvizPage;
           const store = makeStore(await unpackText(text));

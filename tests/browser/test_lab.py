@@ -1,63 +1,23 @@
-"""The harness itself: widgets live in a real JupyterLab, and a dying kernel is noticed."""
-
-import statistics
+"""The harness itself: what goes wrong is reported, and a widget notices that its kernel dies."""
 
 import pytest
 
-SLIDER = """
-import ipywidgets
-slider = ipywidgets.IntSlider(value=3, min=0, max=50, description="warps")
-shown = ipywidgets.HTML("value 3")
-slider.observe(lambda change: setattr(shown, "value", f"value {change['new']}"), "value")
-ipywidgets.VBox([slider, shown])
-"""
-
 ANYWIDGET = '''
-import anywidget, traitlets
+import anywidget
 
-class Counter(anywidget.AnyWidget):
-    """A range input whose picture is made in Python."""
+class Clicked(anywidget.AnyWidget):
     _esm = """
     export default { render({ model, el }) {
-      el.innerHTML = '<input type=range min=0 max=1000><div class=picture></div>';
-      const input = el.querySelector('input'), picture = el.querySelector('.picture');
-      input.value = model.get('value');
-      // On the very element that has the focus, or JupyterLab takes the arrow keys.
-      input.dataset.lmSuppressShortcuts = 'true';
-      input.addEventListener('input', () => {
-        model.set('value', Number(input.value));
-        model.save_changes();
+      el.innerHTML = '<div class="clicked">connected</div>';
+      const box = el.firstChild;
+      model.on('comm_live_update', () => { box.textContent = 'disconnected'; });
+      box.addEventListener('click', () => {
+        try { model.send({}); } catch (error) { box.textContent = String(error); }
       });
-      const show = () => {
-        picture.innerHTML = model.get('html');
-        picture.dataset.shown = Number(picture.dataset.shown ?? 0) + 1;
-      };
-      model.on('change:html', show);
-      model.on('comm_live_update', () => { picture.textContent = 'disconnected'; });
-      picture.addEventListener('click', () => {
-        try { model.send({}); } catch (error) { picture.textContent = String(error); }
-      });
-      show();
     } };
     """
-    value = traitlets.Int(10).tag(sync=True)
-    html = traitlets.Unicode("").tag(sync=True)
 
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.observe(self._draw, "value")
-        self._draw()
-
-    def _draw(self, change=None):
-        bars = "".join(
-            f'<rect x="{4 * i}" y="{50 - i * self.value % 50}" width="3" height="50"/>'
-            for i in range(RECTANGLES)
-        )
-        self.html = f'<b>value {self.value}</b><svg width="900" height="100">{bars}</svg>'
-
-RECTANGLES = 500
-counter = Counter()
-counter
+Clicked()
 '''
 
 
@@ -68,33 +28,8 @@ def shared(open_for_all):
 
 @pytest.fixture
 def notebook(shared):
-    shared.fill(SLIDER, ANYWIDGET)
+    shared.fill(ANYWIDGET)
     return shared.run_all()
-
-
-def test_widgets_move_with_the_keys_and_are_timed(notebook):
-    handle = notebook.page.locator(".noUi-handle")
-    handle.wait_for()
-    handle.focus()
-    for value in (4, 5):
-        notebook.page.keyboard.press("ArrowRight")
-        notebook.page.get_by_text(f"value {value}", exact=True).wait_for()
-    picture = notebook.screenshot("slider", notebook.page.locator(".jp-OutputArea").first)
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    page = notebook.page
-    slider = page.locator("input[type=range]")
-    page.get_by_text("value 10", exact=True).wait_for()
-    times = notebook.key_to_repaint(slider, ["ArrowRight"] * 10, ".picture", "data-shown")
-    page.get_by_text("value 20", exact=True).wait_for()
-    assert len(times) == 10
-    assert all(0 < time < 60_000 for time in times)
-    print(f"key to repaint: median {statistics.median(times):.0f} ms")
-
-    shows_45 = "return document.querySelector('.picture b').textContent === 'value 45'"
-    assert notebook.burst(slider, "ArrowRight", 25, until=shows_45) > 0
-    notebook.wait_idle()
-    assert page.locator(".picture b").inner_text() == "value 45"
-    assert notebook.complaints() == []
 
 
 def test_a_killed_kernel_is_noticed(notebook):
@@ -139,5 +74,5 @@ def test_a_kernel_that_was_shut_down_is_gone(notebook):
     assert notebook.kernel_status() is None
     process.wait(30)
     # No event tells a widget, but it cannot send.
-    notebook.page.locator(".picture").click()
+    notebook.page.locator(".clicked").click()
     notebook.page.get_by_text("Error: Cannot send", exact=True).wait_for()

@@ -57,6 +57,20 @@ def look(page, width, scheme="light"):
     page.evaluate(FRAME)
 
 
+def control(page, name):
+    return page.locator(f"[data-control={name}]")
+
+
+def tab(page, group):
+    page.locator(f"[data-group={group}]").click()
+    page.evaluate(FRAME)
+
+
+def choose(page, name, option):
+    control(page, name).select_option(option)
+    page.evaluate(FRAME)
+
+
 def type_into_field(page, name, text):
     page.locator(f"[data-control={name}] ~ input").click()
     page.keyboard.press("Control+a")
@@ -70,7 +84,7 @@ def headline(page):
 
 
 def test_keys_reach_every_control(page):
-    page.locator("[data-group=numbers]").click()
+    tab(page, "numbers")
     waiting = page.locator("[data-statistic=idle_share] td").first
     type_into_field(page, "max_block_warps", "4")
     table = accelviz.sweep("cora", max_block_warps=[4, 6]).idle_share.map("{:.2%}".format)
@@ -84,7 +98,7 @@ def test_keys_reach_every_control(page):
     page.wait_for_function("() => document.body.innerText.includes('12 x 32')")
     page.keyboard.press("Control+Shift+Z")
     page.wait_for_function("t => document.body.innerText.includes(t)", arg=table[1])
-    page.locator("[data-control=reset]").click()
+    control(page, "reset").click()
     page.wait_for_function("() => document.body.innerText.includes('12 x 32')")
 
 
@@ -111,7 +125,7 @@ def test_tab_walks_through_and_leaves(page):
 def test_controls_stay_in_sight_of_what_they_change(page, width, stay):
     page.set_viewport_size({"width": width, "height": 650})
     type_into_field(page, "max_block_warps", "4")
-    slider, why = page.locator("[data-control=max_block_warps]"), page.locator(".av-fig-block")
+    slider, why = control(page, "max_block_warps"), page.locator(".av-fig-block")
     why.evaluate("each => each.scrollIntoView({ block: 'end' })")
     page.evaluate(FRAME)
     before = why.inner_html()
@@ -135,7 +149,7 @@ def test_controls_stay_in_sight_of_what_they_change(page, width, stay):
             "y => document.activeElement.getBoundingClientRect().top >= y",
             arg=controls["y"] + controls["height"] - 1,
         )
-    page.locator("[data-group=play]").click()  # what is traced has controls of its own
+    tab(page, "play")  # what is traced has controls of its own
     assert page.locator(".av-controls").evaluate("e => getComputedStyle(e).position") == "static"
 
 
@@ -168,22 +182,22 @@ def test_what_becomes_of_a_row_is_seen_while_controls_are_used(
     page.mouse.move(1, 1)
     line, copy, was_copied = page.locator(".av-answer strong"), page.locator(".av-copied"), False
     for name in ("row", "block", "max_block_warps", "max_warp_nzs"):
-        for control in (
-            page.locator(f"[data-control={name}]"),
+        for spot in (
+            control(page, name),
             page.locator(f"[data-control={name}] ~ input"),
         ):
-            control.focus()
+            spot.focus()
             page.evaluate("y => scrollTo(0, y)", from_top)
-            box = control.bounding_box()
+            box = spot.bounding_box()
             if not 0 <= box["y"] <= height - box["height"]:  # the next key would scroll to it
-                control.evaluate("each => each.scrollIntoView({ block: 'end' })")
+                spot.evaluate("each => each.scrollIntoView({ block: 'end' })")
             page.keyboard.press("ArrowDown")
             page.evaluate(FRAME)
             assert page.evaluate(SEEN) == [line.text_content()], name
             was_copied |= copy.is_visible()
             # It covers nothing that has the focus.
-            control.click(trial=True)
-            box = control.bounding_box()
+            spot.click(trial=True)
+            box = spot.bounding_box()
             if copy.is_visible():
                 told = copy.bounding_box()
                 above, below = box["y"] - told["y"] - told["height"], told["y"] - box["y"]
@@ -193,8 +207,8 @@ def test_what_becomes_of_a_row_is_seen_while_controls_are_used(
     line.evaluate("each => each.scrollIntoView({ block: 'center' })")
     page.evaluate(FRAME)
     assert copy.is_hidden()
-    page.locator("[data-group=numbers]").click()
-    page.locator("[data-control=row]").focus()
+    tab(page, "numbers")
+    control(page, "row").focus()
     page.evaluate(FRAME)
     assert copy.is_hidden()
 
@@ -203,7 +217,7 @@ def test_what_becomes_of_a_row_is_seen_while_controls_are_used(
 @pytest.mark.parametrize("width", [760, 848, 1100, 1280, 1700])
 def test_no_strategy_moves_what_is_below_the_controls(page, width):
     look(page, width)
-    first, tabs = page.locator("[data-control=first]"), page.locator(".av-tabs")
+    first, tabs = control(page, "first"), page.locator(".av-tabs")
     counts, places = set(), set()
     for name in ("graphblast", "accel_gcn", "lane_groups", "window_tiles", "cusparse"):
         first.select_option(name)
@@ -215,7 +229,7 @@ def test_no_strategy_moves_what_is_below_the_controls(page, width):
 
 
 def test_comparing_with_nothing_moves_no_control(page):
-    second = page.locator("[data-control=second]")
+    second = control(page, "second")
     before = second.bounding_box()["y"]
     second.select_option("")
     page.evaluate(FRAME)
@@ -224,14 +238,13 @@ def test_comparing_with_nothing_moves_no_control(page):
 
 
 def test_what_only_python_lists_is_said_to_be_so(page):
-    first, said = page.locator("[data-control=first]"), page.locator(".av-message")
-    first.select_option("windows")
+    first, said = control(page, "first"), page.locator(".av-message")
+    choose(page, "first", "windows")
     said.filter(has_text="No kernel answers here").wait_for()
     assert "Python lists which of its warps does what" in page.locator(".av-answer").inner_text()
     assert "its warps are not listed here" in headline(page)
-    page.locator("[data-control=second]").select_option("")
-    page.locator("[data-group=balance]").click()
-    page.evaluate(FRAME)
+    choose(page, "second", "")
+    tab(page, "balance")
     note = page.locator("[data-view=map] > .av-view > .av-note")
     assert note.count() == 1
     assert note.is_hidden()  # no colours to explain
@@ -244,7 +257,7 @@ def test_what_only_python_lists_is_said_to_be_so(page):
 
 def test_the_sentence_of_a_row_stays_in_sight_of_its_pictures(page):
     page.set_viewport_size({"width": 848, "height": 800})
-    said, row = page.locator(".av-answer strong"), page.locator("[data-control=row]")
+    said, row = page.locator(".av-answer strong"), control(page, "row")
     page.locator(".av-fig-read").evaluate("each => each.scrollIntoView({ block: 'end' })")
     page.evaluate(FRAME)
     before, box = said.inner_text(), said.bounding_box()
@@ -260,8 +273,7 @@ def test_the_sentence_of_a_row_stays_in_sight_of_its_pictures(page):
 
 def test_every_control_and_picture_has_a_name(page):
     for group in GROUPS:
-        page.locator(f"[data-group={group}]").click()
-        page.evaluate(FRAME)
+        tab(page, group)
         nameless = page.evaluate(
             """() => [...document.querySelectorAll(
               '.av-panel :is(input, select, button, svg[role], canvas[role])')].filter((e) =>
@@ -288,8 +300,7 @@ def test_nothing_is_cut_off_at_any_width(page, width, scheme):
 
     look(page, width, scheme)
     for group in GROUPS:
-        page.locator(f"[data-group={group}]").click()
-        page.evaluate(FRAME)
+        tab(page, group)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, group
         small = page.evaluate(
             """() => [...document.querySelectorAll('.av-panel *')].filter((e) =>
@@ -307,8 +318,7 @@ def test_nothing_is_cut_off_at_any_width(page, width, scheme):
 @pytest.mark.parametrize("width", [848, 1700])
 def test_names_are_not_torn_and_no_line_runs_through_them(page, width):
     look(page, width)
-    page.locator("[data-group=numbers]").click()
-    page.evaluate(FRAME)
+    tab(page, "numbers")
     torn = page.evaluate(
         """() => [...document.querySelectorAll(".av-statistics th:has(.av-mark)")].filter((e) => {
           const node = e.lastChild, range = document.createRange(), tops = new Set();
@@ -320,8 +330,7 @@ def test_names_are_not_torn_and_no_line_runs_through_them(page, width):
           return tops.size > 1; }).map((e) => e.innerText)"""
     )
     assert torn == []
-    page.locator("[data-group=product]").click()
-    page.evaluate(FRAME)
+    tab(page, "product")
     # Later marks are drawn over earlier ones: over each line there is ground before the words.
     covered = page.evaluate(
         """() => { const all = [...document.querySelectorAll(".av-of-order svg > *")];
@@ -357,7 +366,7 @@ def test_long_names_leave_the_numbers_whole(browser, tmp_path):
     )
     page = browser.new_page()
     page.goto(explorer.save(tmp_path / "long.html", trace=False).as_uri())
-    page.locator("[data-group=numbers]").click()
+    tab(page, "numbers")
     for width in (424, 480, 848, 1000):
         look(page, width)
         box = page.locator(".av-scroll")
@@ -367,12 +376,12 @@ def test_long_names_leave_the_numbers_whole(browser, tmp_path):
 
 
 def test_a_setting_is_pinned_and_told_as_code(page):
-    page.locator("[data-control=pin]").click()
-    page.locator("[data-control=max_block_warps]").focus()
+    control(page, "pin").click()
+    control(page, "max_block_warps").focus()
     page.keyboard.press("ArrowLeft")
     page.wait_for_function("() => document.body.innerText.includes('11 x 32')")
     assert "accel_gcn 12 x 32" in headline(page)
-    page.locator("[data-control=code]").click()
+    control(page, "code").click()
     told = page.locator(".av-message", has_text="max_block_warps=11")
     code = told.inner_text().removeprefix("Copied: ")
     panel = eval(code, {"accelviz": accelviz})
@@ -381,20 +390,20 @@ def test_a_setting_is_pinned_and_told_as_code(page):
 
 
 def test_what_a_rule_chose_is_said(page):
-    page.locator("[data-control=first]").select_option("gnnadvisor")
+    choose(page, "first", "gnnadvisor")
     for n_cols in ("64", "16"):
         type_into_field(page, "n_cols", n_cols)
         chosen = find_strategy("gnnadvisor").plan(accelviz.load_graph("cora"), int(n_cols))
         for name in ("dw", "block_warps"):
-            control = page.locator(".av-slider", has=page.locator(f"[data-control={name}]"))
+            slider = page.locator(".av-slider", has=control(page, name))
             value = f"by rule: {chosen.parameters[name]}"
-            assert control.locator("output").inner_text() == value
-            assert control.locator("[type=range]").get_attribute("aria-valuetext") == value
+            assert slider.locator("output").inner_text() == value
+            assert slider.locator("[type=range]").get_attribute("aria-valuetext") == value
     # A rule in place of a number by default is no setting called null.
-    page.locator("[data-control=ngs]").focus()
+    control(page, "ngs").focus()
     page.keyboard.press("Home")
     page.wait_for_function("() => document.body.innerText.includes('ngs by rule: 1024')")
-    page.locator("[data-control=code]").click()
+    control(page, "code").click()
     told = page.locator(".av-message", has_text="ngs=None")
     code = told.inner_text().removeprefix("Copied: ")
     call, comment = code.split("  # by rule: ")
@@ -411,7 +420,7 @@ def test_code_gives_another_operation_and_a_later_block(browser, tmp_path):
     page = browser.new_page()
     page.goto(path.as_uri())
     page.locator(".av-panel[data-drawn]").wait_for()
-    page.locator("[data-control=code]").click()
+    control(page, "code").click()
     said = page.locator(".av-message:not([hidden])").inner_text()
     names = {"accelviz": accelviz}
     imported, call = re.sub("^[^:]*: ", "", said).splitlines()
@@ -425,15 +434,15 @@ def test_code_gives_another_operation_and_a_later_block(browser, tmp_path):
 
 
 def test_times_are_those_that_were_recorded(page):
-    page.locator("[data-group=numbers]").click()
+    tab(page, "numbers")
     for strategy in ("lane_groups", "gnnadvisor", "row_thread"):
-        page.locator("[data-control=first]").select_option(strategy)
+        choose(page, "first", strategy)
         page.wait_for_function(
             "s => document.querySelector('.av-headline').innerText.includes(s)", arg=strategy
         )
         page.locator("[data-view=times] svg", has_text="first, recorded").wait_for()
     # Over the values of a parameter: what was recorded, and what warp time alone predicts.
-    page.locator("[data-control=first]").select_option("accel_gcn")
+    choose(page, "first", "accel_gcn")
     line = page.locator("[data-view=times] path.av-predicted")
     assert line.get_attribute("d").count("L") == 31
 
@@ -444,10 +453,9 @@ def test_time_stands_before_the_share_of_waiting(page):
     times = times[times["columns"] == 64]
     slow = times[(times["strategy"] == "row_thread")]["median_us"].iloc[0]
     fast = times[times["strategy"] == "gnnadvisor"]["median_us"].iloc[0]
-    page.locator("[data-group=numbers]").click()
-    page.locator("[data-control=second]").select_option("gnnadvisor")
-    page.locator("[data-control=first]").select_option("row_thread")
-    page.evaluate(FRAME)
+    tab(page, "numbers")
+    choose(page, "second", "gnnadvisor")
+    choose(page, "first", "row_thread")
     lines = page.locator(".av-of-side").all_inner_texts()
     for line, name, time in zip(lines, ("row_thread", "gnnadvisor"), (slow, fast), strict=True):
         said = f"{name}: {time:,.1f}".removesuffix(".0")
@@ -494,7 +502,7 @@ def test_a_drag_says_what_it_changed(page):
     )
     rounded = [round(100 * share, 1) for share in shares]
     assert said.endswith(f"waiting (−{rounded[0] - rounded[1]:.1f} pt)")
-    page.locator("[data-control=row]").focus()
+    control(page, "row").focus()
     page.keyboard.press("ArrowRight")
     page.evaluate(FRAME)
     assert "(+" not in page.locator(".av-of-side").first.inner_text()
@@ -508,15 +516,15 @@ def read(text):
 
 
 def test_differences_are_those_of_the_numbers_that_are_seen(page):
-    page.locator("[data-group=numbers]").click()
-    page.locator("[data-control=pin]").click()
+    tab(page, "numbers")
+    control(page, "pin").click()
     first, seen = page.locator(".av-of-side").first, set()
 
     def told():
         return [read(re.search(rf"[\d.]+ {unit}", first.inner_text())[0]) for unit in ("µs", "%")]
 
     then = told()
-    page.locator("[data-control=max_block_warps]").focus()
+    control(page, "max_block_warps").focus()
     for _ in range(10):
         page.clock.fast_forward(1000)  # so that each key is a change of its own
         page.keyboard.press("ArrowLeft")
@@ -538,8 +546,7 @@ def test_differences_are_those_of_the_numbers_that_are_seen(page):
 
 def test_the_two_settings_are_not_named_as_matrices(page):
     for group in GROUPS[:3]:
-        page.locator(f"[data-group={group}]").click()
-        page.evaluate(FRAME)
+        tab(page, group)
         marks = page.locator(".av-mark").all_inner_texts()
         assert marks
         assert set(marks) == {"first", "second"}
@@ -560,7 +567,7 @@ def test_a_number_is_typed_with_real_keys(browser, tmp_path):
 def type_into(page, name, most):
     field, undo = (
         page.locator(f"[data-control={name}] ~ input"),
-        page.locator("[data-control=undo]"),
+        control(page, "undo"),
     )
     before = field.input_value()
     assert undo.is_disabled()
@@ -591,7 +598,7 @@ def type_into(page, name, most):
 
 
 def test_what_is_confirmed_goes_away(page):
-    page.locator("[data-control=code]").click()
+    control(page, "code").click()
     page.locator(".av-message.av-gentle", has_text="Copied").wait_for()
     page.clock.fast_forward(1000)
     page.evaluate(FRAME)
@@ -614,13 +621,13 @@ def test_what_is_pressed_next_stays_where_it_is(page, width):
 
     before = places()
     for strategy in ("gnnadvisor", "row_thread", "merge_path", "accel_gcn"):
-        page.locator("[data-control=first]").select_option(strategy)
+        choose(page, "first", strategy)
         assert places() == before, strategy
     for group in ("play", "product"):
-        page.locator(f"[data-group={group}]").click()
+        tab(page, group)
         assert places() == before, group
     top = page.locator(".av-controls").bounding_box()
-    page.locator("[data-control=code]").click()
+    control(page, "code").click()
     page.locator(".av-message.av-gentle").wait_for()
     assert places() == before
     assert page.locator(".av-controls").bounding_box() == top
@@ -630,7 +637,7 @@ def test_what_is_pressed_next_stays_where_it_is(page, width):
 @pytest.mark.parametrize(("width", "height"), [(480, 700), (848, 620)])
 def test_the_tour_shows_what_it_speaks_of(page, width, height):
     page.set_viewport_size({"width": width, "height": height})
-    page.locator("[data-control=tour]").click()
+    control(page, "tour").click()
     seen, places = 0, set()
     while page.locator(".av-tour").count():
         page.locator(".av-toured").wait_for()
@@ -656,13 +663,12 @@ def test_the_tour_shows_what_it_speaks_of(page, width, height):
 
 
 def test_a_page_is_saved_by_itself_as_it_is_seen(page, browser, tmp_path):
-    page.locator("[data-control=first]").select_option("gnnadvisor")
+    choose(page, "first", "gnnadvisor")
     type_into_field(page, "row", "100")
-    page.locator("[data-group=numbers]").click()
-    page.evaluate(FRAME)
+    tab(page, "numbers")
     table = page.locator(".av-statistics").inner_text()
     with page.expect_download() as download:
-        page.locator("[data-control=html]").click()
+        control(page, "html").click()
     assert download.value.suggested_filename == "cora.html"
     page.locator(".av-message", has_text="Saved as cora.html").wait_for()
     path = tmp_path / "own.html"
@@ -678,7 +684,7 @@ def test_a_page_is_saved_by_itself_as_it_is_seen(page, browser, tmp_path):
     copy.evaluate(FRAME)
     assert "accel_gcn" in copy.locator(".av-of-side").first.inner_text()
     with copy.expect_download():
-        copy.locator("[data-control=html]").click()
+        control(copy, "html").click()
     copy.close()
     # Who has no scripts reads the same in both kinds of pages.
     mute = browser.new_page(java_script_enabled=False)
@@ -700,11 +706,11 @@ def test_a_page_is_saved_by_itself_as_it_is_seen(page, browser, tmp_path):
 
 
 def test_a_saved_picture_has_nothing_to_press(page, tmp_path):
-    page.locator("[data-control=first]").select_option("merge_path")
+    choose(page, "first", "merge_path")
     type_into_field(page, "items_per_thread", "1")
     page.locator(".av-blocks button").first.wait_for()
     with page.expect_download() as download:
-        page.locator("[data-control=svg]").click()
+        control(page, "svg").click()
     download.value.save_as(tmp_path / "cut.svg")
     texts = [mark.text or "" for mark in ElementTree.parse(tmp_path / "cut.svg").iter(f"{SVG}text")]
     (said,) = [mark for mark in texts if mark.startswith("Row 1,358 is in blocks")]
@@ -714,7 +720,7 @@ def test_a_saved_picture_has_nothing_to_press(page, tmp_path):
 def test_a_saved_picture_says_what_it_shows(page, tmp_path):
     for name in ("svg", "png"):
         with page.expect_download() as download:
-            page.locator(f"[data-control={name}]").click()
+            control(page, name).click()
         download.value.save_as(tmp_path / f"cora.{name}")
     assert (tmp_path / "cora.png").read_bytes().startswith(b"\x89PNG")
     root = ElementTree.parse(tmp_path / "cora.svg").getroot()

@@ -8,7 +8,6 @@ import accelviz
 from accelviz.analysis.lookup import find_row
 from accelviz.measure import random_inputs
 from accelviz.strategies import find_strategy
-from accelviz.widgets import assets
 from accelviz.widgets.pack import pack_text
 
 from ..compilers import needs_compiler
@@ -38,14 +37,6 @@ OWN = """async ({ text, row, block, warps }) => {
 
 
 @pytest.fixture(scope="module")
-def page(browser):
-    page = browser.new_page()
-    page.add_script_tag(content=assets.script())
-    yield page
-    page.close()
-
-
-@pytest.fixture(scope="module")
 def graph():
     """No two nonzeros have a column in common, so that a row of X tells for whom it is read."""
     nnz = sum(DEGREES)
@@ -58,7 +49,7 @@ def graph():
 
 @needs_compiler
 @pytest.mark.parametrize(("name", "n_cols", "parameters", "words"), CASES)
-def test_tracks_of_a_row_are_those_that_read_for_it(page, graph, name, n_cols, parameters, words):
+def test_tracks_of_a_row_are_those_that_read_for_it(bundle, graph, name, n_cols, parameters, words):
     explorer = accelviz.explore(graph, find_strategy(name), n_cols=n_cols, **parameters)
     text = pack_text(explorer.content())
     plan = accelviz.plan(graph, name, n_cols=n_cols, **parameters)
@@ -72,7 +63,7 @@ def test_tracks_of_a_row_are_those_that_read_for_it(page, graph, name, n_cols, p
         first, last = graph.row_pointers[row : row + 2]
         mine = (reads["index"] // n_cols).between(first, last - 1)
         warps = plan.launch.warps_per_block
-        block_shown, shown_warps, said = page.evaluate(
+        block_shown, shown_warps, said = bundle.evaluate(
             OWN, {"text": text, "row": row, "block": block, "warps": warps}
         )
         assert block_shown == block
@@ -82,10 +73,10 @@ def test_tracks_of_a_row_are_those_that_read_for_it(page, graph, name, n_cols, p
     assert seen
 
 
-def test_workers_that_the_block_has_no_warps_for_are_said_to_come_later(page, graph):
+def test_workers_that_the_block_has_no_warps_for_are_said_to_come_later(bundle, graph):
     """The first tab says combined warp 1, the tracks say warps 0 and 1: in a later turn."""
     text = pack_text(accelviz.explore(graph).content())
     request = {"text": text, "row": DEGREES.index(70), "block": 0, "warps": 2}
-    _, mine, said = page.evaluate(OWN, request)
+    _, mine, said = bundle.evaluate(OWN, request)
     assert sorted(mine) == [0, 1]
     assert "The block has 2 warps: combined warp 1 and those after it take a later turn" in said
