@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Thread
@@ -76,7 +75,7 @@ class Connection(anywidget.AnyWidget):
             self.send({"number": number, "error": str(error)})
         except Exception as error:  # a dead page would say less
             said = f"Something failed: {type(error).__name__}: {error}"
-            self.send({"number": number, "error": said, "details": traceback.format_exc()})
+            self.send({"number": number, "error": said})
         else:
             self.send({"number": number}, [packed])
 

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from accelviz.errors import AccelvizError, ArgumentError
-from accelviz.graph import KINDS, Graph
+from accelviz.graph import Graph
 from accelviz.measure.prediction import recorded_graphs, recorded_times
 from accelviz.plans import Operation, Setting, Strategy
 from accelviz.plans import operation as axes
-from accelviz.plots.style import strategy_colours
 from accelviz.widgets.offers import COLUMNS, offered, scheme_tables
 from accelviz.widgets.pack import Differences
 
@@ -29,7 +28,6 @@ def graph_content(graph: Graph, row: int = 0) -> dict[str, Any]:
         "name": graph.name,
         "rows": graph.shape[0],
         "cols": graph.shape[1],
-        "kind": KINDS.get(graph.kind, graph.kind),
         "degrees": graph.degrees,
     }
     if graph.nnz <= MOST_COLUMNS:
@@ -128,7 +126,6 @@ def strategies_content(
     chosen : mapping
         Parameters that are offered, and set, besides the usual ones.
     """
-    colours = strategy_colours(strategy.name for strategy in strategies)
     columns = columns_offered(n_cols)
     contents = []
     for strategy in strategies:
@@ -142,12 +139,9 @@ def strategies_content(
         contents.append(
             {
                 "name": strategy.name,
-                "operation": strategy.operation.name,
-                "formula": strategy.operation.formula,
                 "summary": strategy.summary,
                 "worker": strategy.worker,
                 "owner": strategy.metadata_owner,
-                "colour": colours[strategy.name],
                 "parameters": [
                     {
                         "name": name,

@@ -25,31 +25,23 @@ interface Signal {
 }
 
 interface Waiting {
-  resolve(answer: Answer): void;
-  reject(error: Error): void;
-  progress?: (text: string) => void;
+  resolve(answer: Answer): void; reject(error: Error): void; progress?: (text: string) => void;
 }
-
-interface Message {
-  number: string;
-  progress?: string;
-  error?: string;
-}
-
-const bytesOf = (view: DataView) =>
-  new Uint8Array(view.buffer ?? view, view.byteOffset ?? 0, view.byteLength);
 
 function bridgeOf(model: Model): Bridge & { close(): void } {
   const waiting = new Map<string, Waiting>();
   let sent = 0, gone = false;
-  const onMessage = (message: Message, buffers: DataView[]) => {
-    const request = waiting.get(message.number);
+  const onMessage = (
+    { number, progress, error }: Record<"number" | "progress" | "error", string>,
+    [view]: DataView[],
+  ) => {
+    const request = waiting.get(number);
     if (!request) return;
-    if (message.progress) return request.progress?.(message.progress);
-    waiting.delete(message.number);
-    const packed = buffers.length ? bytesOf(buffers[0]) : null;
-    if (message.error) request.reject(new Error(message.error));
-    else request.resolve(packed ? { ...unpack<Answer>(packed), packed } : {});
+    if (progress) return request.progress?.(progress);
+    waiting.delete(number);
+    if (error) return request.reject(new Error(error));
+    const packed = new Uint8Array(view.buffer ?? view, view.byteOffset ?? 0, view.byteLength);
+    request.resolve({ ...unpack<Answer>(packed), packed });
   };
   model.on("msg:custom", onMessage);
   const lose = () => {

@@ -8,13 +8,11 @@ const LOW = 100; // pictures up to this high are left free as a whole
 
 /** Where a sentence stands: beside a point, and beside its `target`, if it has one. */
 interface Point {
-  x: number;
-  y: number;
-  target?: Element | null;
+  x: number; y: number; target?: Element | null;
 }
 
 export type Link = ReturnType<typeof makeLink>;
-export type Light = (focus: Focus | null) => void;
+type Light = (focus: Focus | null) => void;
 
 /** What the sentence must not cover: its target, and the words around that, which one reads. */
 function around(target: Element) {
@@ -33,8 +31,8 @@ function around(target: Element) {
 export function makeLink(panel: HTMLElement) {
   const lights = new Set<Light>();
   const tip = Object.assign(document.createElement("div"), { className: "av-tip", hidden: true });
+  let now: Focus | null = null, said: Focus | null = null; // `said`: by an element itself
   panel.append(tip);
-  let now: Focus | null = null;
 
   function put(at: Point) {
     const box = panel.getBoundingClientRect();
@@ -49,18 +47,10 @@ export function makeLink(panel: HTMLElement) {
     tip.style.top = `${(above ? top - GAP - high : bottom + GAP) - box.top}px`;
   }
 
-  function lightKeys() {
-    for (const lit of panel.querySelectorAll(".av-lit")) lit.classList.remove("av-lit");
-    for (const key of now?.keys ?? [])
-      for (const same of panel.querySelectorAll(`[data-key~="${CSS.escape(key)}"]`))
-        same.classList.add("av-lit");
-  }
-
   /** Light a focus, or nothing for null; its sentence stands `at` a point, if at any. */
   function show(focus: Focus | null, at: Point | null = null) {
     if (focus !== now) {
       now = focus;
-      lightKeys();
       for (const light of lights) light(focus);
     }
     tip.hidden = !(focus?.sentence && at);
@@ -71,9 +61,8 @@ export function makeLink(panel: HTMLElement) {
 
   /** Let `resolve(token, event)` find the focus of the elements of `host` with `data-f="token"`. A
    *  token that ends with "@" depends on where the pointer is. */
-  function listen(host: Element, resolve: (token: string, event: MouseEvent) => Focus | null) {
-    let token: string | null = null;
-    let focus: Focus | null = null;
+  function listen(host: HTMLElement, resolve: (token: string, event: MouseEvent) => Focus | null) {
+    let token: string | null = null, focus: Focus | null = null;
     const leave = () => {
       if (focus && focus === now) show(null);
       token = focus = null;
@@ -83,45 +72,33 @@ export function makeLink(panel: HTMLElement) {
       if (!target) return leave();
       const current = target.dataset.f!;
       if (current !== token || current.endsWith("@") || focus !== now)
-        focus = resolve(current, event as MouseEvent);
+        focus = resolve(current, event);
       token = current;
-      show(focus, { x: (event as MouseEvent).clientX, y: (event as MouseEvent).clientY, target });
+      show(focus, { x: event.clientX, y: event.clientY, target });
     });
     host.addEventListener("pointerleave", leave);
   }
 
   // Elements that say for themselves what they are. A browser's own tooltip comes late, and not to
   // keys: a title is told as everything else is.
-  function sayer(event: Event, also = "") {
-    const selector = `[data-say], [title]${also}`;
-    const target = (event.target as Element).closest<HTMLElement>(selector);
-    if (target?.title) {
-      const { title } = target;
+  function tell(event: Event, point?: { clientX: number; clientY: number }) {
+    const target = (event.target as Element).closest<HTMLElement>("[data-say], [title]");
+    if (!target) return untell();
+    const { title } = target;
+    if (title) {
       if (target.getAttribute("aria-label") !== title)
         target.setAttribute("aria-description", title);
       target.dataset.say = title;
       target.removeAttribute("title");
     }
-    return target;
-  }
-  let said: Focus | null = null;
-  const tell = (target: HTMLElement, x: number, y: number) => {
-    const keys = (target.dataset.key ?? "").split(" ").filter(Boolean);
-    said = { sentence: target.dataset.say ?? "", keys };
-    show(said, { x, y, target });
-  };
-  const untell = () => said && said === now && show(null);
-  panel.addEventListener("pointerover", (event) => {
-    const target = sayer(event, ", [data-key]");
-    if (target) tell(target, event.clientX, event.clientY);
-    else untell();
-  });
-  panel.addEventListener("focusin", (event) => {
-    const target = (event.target as Element).matches(":focus-visible") && sayer(event);
-    if (!target) return;
     const { left, bottom } = target.getBoundingClientRect();
-    tell(target, left, bottom);
-  });
+    said = { sentence: target.dataset.say ?? "" };
+    show(said, { x: point?.clientX ?? left, y: point?.clientY ?? bottom, target });
+  }
+  const untell = () => said && said === now && show(null);
+  panel.addEventListener("pointerover", (event) => tell(event, event));
+  panel.addEventListener("focusin", (event) =>
+    (event.target as Element).matches(":focus-visible") && tell(event));
   panel.addEventListener("pointerleave", untell);
   panel.addEventListener("focusout", untell);
   panel.addEventListener("keydown", (event) => event.key === "Escape" && show(null));

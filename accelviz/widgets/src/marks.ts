@@ -34,7 +34,7 @@ export const path = (d: string, attributes: Attributes) =>
 export const ring = (x: number, y: number, width: number, height: number) =>
   rect(x, y, width, height, { class: "av-ring" });
 
-export type Anchor = "start" | "middle" | "end";
+type Anchor = "start" | "middle" | "end";
 
 /** Words at a point. */
 export const words = (

@@ -78,6 +78,6 @@ export const chart = (
 ): TemplateResult => html`<div class="av-draw">${
   unsafeHTML(picture(width, height, drawn, label))}</div>${keys.length ? keysOf(keys) : ""}`;
 
-export const keysOf = (entries: [string, string][]) => html`<p class="av-note">${
+const keysOf = (entries: [string, string][]) => html`<p class="av-note">${
   entries.map(([look, text]) =>
     html`<span class="av-entry"><span class="av-key ${look}"></span> ${text}</span> &nbsp; `)}</p>`;

@@ -23,7 +23,7 @@ export type Scene = ReturnType<Store["scene"]>;
 /** One of the two settings that are compared, and all that follows from it. */
 export type Side = Scene["a"];
 /** Undefined for a parameter that is to be forgotten. */
-export type Change = Partial<Omit<Settings, "parameters">> &
+type Change = Partial<Omit<Settings, "parameters">> &
   { parameters?: Record<string, Value | undefined> };
 
 interface Opened {
@@ -64,7 +64,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
   function makeSide(
     strategy: Strategy, parameters: Values, { graph, times }: Opened, nCols: number, key: string,
   ) {
-    const { worker, owner, colour } = strategy;
+    const { worker, owner } = strategy;
     const described = (values: Values) => lookUp(strategy, data.columns, nCols, values, graph.name);
     const list = strategy.scheme ? undefined : lists.get(key), chosen = described(parameters);
     if (strategy.scheme && !chosen) return null;
@@ -88,7 +88,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     };
     let recorded: ReturnType<typeof timesOf> | undefined;
     return {
-      strategy: strategy.name, worker, owner, colour, parameters, resolved, partition, summary,
+      strategy: strategy.name, worker, owner, parameters, resolved, partition, summary,
       /** Whether only Python can list its workload, and has not yet. */
       unlisted, nCols, key, partitionKey, reading,
       /** Why there is no partition. */

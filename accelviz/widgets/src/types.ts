@@ -14,7 +14,7 @@ export type Numbers = ArrayLike<number>;
 export type Tree = Value | { over: string; each: Tree[] };
 
 /** The partition scheme at all values of the controls, by name; no lanes where not known. */
-export interface SchemeTables {
+interface SchemeTables {
   kind: Tree; arguments: Record<string, Tree>; lanes: Record<string, Tree>;
   resolved: Record<string, Tree>;
 }
@@ -24,8 +24,8 @@ export interface Parameter {
 }
 
 export interface Strategy {
-  name: string; operation: string; formula: string; summary: string; worker: string; owner: string;
-  colour: string; parameters: Parameter[]; scheme: SchemeTables | null;
+  name: string; summary: string; worker: string; owner: string; parameters: Parameter[];
+  scheme: SchemeTables | null;
 }
 
 export interface Operation {
@@ -108,9 +108,9 @@ export interface Bridge {
   settingsChanged?(settings: Settings): void;
 }
 
-/** What is pointed at. `keys` light other marks; the rest is for the views that know it. */
+/** What is pointed at; all but the sentence is for the views that know it. */
 export interface Focus {
-  sentence: string; keys: string[]; nonzeros?: [number, number]; columns?: number[];
+  sentence: string; nonzeros?: [number, number]; columns?: number[];
   warp?: [number, number] | null; lane?: [number, number];
   read?: { column: number; from: number; to: number }[];
   y?: boolean;

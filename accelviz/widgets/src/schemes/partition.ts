@@ -17,8 +17,7 @@ interface Loads {
 /** What is known of `PartitionSummary` of Python, name by name; null where it is not known. */
 export type Known = Partial<Record<"blocks" | "warps" | "slots" | "metadata_bytes" | "rows_shared" |
   "rows_cut" | "shared_atomics" | "global_atomics", number | null>> & { loads?: Loads | null };
-export type Summary = ReturnType<typeof summaryOf>;
-export type Statistic = Exclude<keyof Summary, "loads">;
+export type Statistic = Exclude<keyof ReturnType<typeof summaryOf>, "loads">;
 export type Partition = ReturnType<typeof partitionOf>;
 
 /** Complete what is known with what follows from it; NaN where something is not known. */

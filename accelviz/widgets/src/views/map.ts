@@ -177,8 +177,7 @@ export const map: View = (host, act) => {
     const sentence = `${coarse ? span("Block", begin, end) : `Block ${number(block)}`}, ` +
       `${span(worker, top, bottom)}: ${several ? "at most " : ""}` +
       `${count(cells[column * lines + line], "nonzero")}${several ? ` a ${worker}` : ""}.`;
-    act.link.show({ sentence, keys: coarse ? [] : [`block:${block}`] },
-      { x: event.clientX, y: event.clientY });
+    act.link.show({ sentence }, { x: event.clientX, y: event.clientY });
   }
 
   return draw;

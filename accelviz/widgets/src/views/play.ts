@@ -252,7 +252,7 @@ export const play: View = (host, act) => {
           : waits.some((one) => one.arrived > at)
             ? `Warp ${warp} touches no memory on its way to the barrier.`
             : `Warp ${warp} has left the kernel, or touches no memory any more.`;
-    act.link.show({ sentence, keys: [] }, { x: event.clientX, y: event.clientY });
+    act.link.show({ sentence }, { x: event.clientX, y: event.clientY });
   }
 
   /** Say how much of the block's work a warp has, beside the busiest. */

@@ -14,7 +14,6 @@ import {
 const MOST = 400; // columns that are lit at once
 
 const nameOf = ({ row }: FollowedRow) => `row ${number(row)}`;
-const keysOf = (block: number, warp: number) => [`block:${block}`, `warp:${block}:${warp}`];
 
 /** Columns of some nonzeros, and the worker that has the first of them. */
 function partOf(row: FollowedRow, first: number, last: number): Omit<Focus, "sentence"> {
@@ -23,7 +22,6 @@ function partOf(row: FollowedRow, first: number, last: number): Omit<Focus, "sen
   const piece = pieceOf(row, first);
   return {
     nonzeros: [first, last], columns, warp: piece ? [piece.block, piece.warp] : null,
-    keys: [`row:${row.row}`, ...(piece ? keysOf(piece.block, piece.warp) : [])],
   };
 }
 
@@ -44,7 +42,7 @@ export function nonzeroFocus(row: FollowedRow, first: number, last = first): Foc
     `${who} ${row.unit} ${number(source)} of ${row.reads}: ` +
     `${count(row.nCols * row.bytes, "byte")}, ${count(high - low + 1, "sector")}` +
     `${alsoSaid(row) && `; ${alsoSaid(row)}`}.`;
-  return { ...part, keys: [...part.keys, `row:${column}`], sentence };
+  return { ...part, sentence };
 }
 
 function rowFocus(row: FollowedRow): Focus {
@@ -54,7 +52,7 @@ function rowFocus(row: FollowedRow): Focus {
     : `sums ${read} into`;
   const sentence = `${capital(nameOf(row))} of ${row.matrix} has ` +
     `${count(row.degree, "nonzero")}: it ${does} ${written(row)}.`;
-  return { ...part, warp: null, keys: [`row:${row.row}`], y: true, sentence };
+  return { ...part, warp: null, y: true, sentence };
 }
 
 function placeFocus(row: FollowedRow): Focus {
@@ -77,7 +75,7 @@ function outputFocus(row: FollowedRow): Focus {
               `it${added(" within the block")}.`;
   const columns = wide ? `, ${count(row.nCols, "column")}` : "";
   const sentence = `${capital(written(row))}${columns}. ${how}`.trim();
-  return { y: true, keys: [`row:${row.row}`], sentence };
+  return { y: true, sentence };
 }
 
 function runFocus(row: FollowedRow, block: number, warp: number, start: number): Focus {
@@ -97,7 +95,7 @@ function runFocus(row: FollowedRow, block: number, warp: number, start: number):
   }
   const other = rowAt(row, run.position);
   return {
-    warp: [block, warp], keys: [`row:${other}`, ...keysOf(block, warp)],
+    warp: [block, warp],
     sentence: `${name} has nonzeros of row ${number(other)}. Click to follow that row.${wait}`,
   };
 }
@@ -105,13 +103,13 @@ function runFocus(row: FollowedRow, block: number, warp: number, start: number):
 function warpFocus(row: FollowedRow, block: number, warp: number): Focus {
   const name = `${capital(row.worker)} ${number(warp)} of block ${number(block)}.`;
   const sentence = `${name} ${waiting(row, warp)} ${combinedSaid(row)}`.trim();
-  return { warp: [block, warp], keys: keysOf(block, warp), sentence };
+  return { warp: [block, warp], sentence };
 }
 
 function blockFocus(row: FollowedRow): Focus {
   const [first, last] = row.blocks;
   return {
-    ...partOf(row, 0, row.degree - 1), warp: null, keys: [`block:${first}`],
+    ...partOf(row, 0, row.degree - 1), warp: null,
     sentence: `${capital(nameOf(row))} is in ${span("block", first, last)} of ` +
       `${number(row.partition!.blocks)}. A block runs on one SM of the GPU, with all its warps.`,
   };
@@ -132,7 +130,7 @@ const MEANINGS = [
 
 function fieldFocus(row: FollowedRow, record: MetadataRecord, word: number, index: number): Focus {
   const { words, fields: { [word]: fields = [] }, meaning } = record, field = fields[index];
-  if (!field) return { keys: [], sentence: `Word ${word}: ${number(words[word])}.` };
+  if (!field) return { sentence: `Word ${word}: ${number(words[word])}.` };
   const above = fields.slice(0, index).reduce((sum, { bits }) => sum + bits, 0);
   const bits = field.bits === 32 ? "all 32 bits"
     : `bits ${32 - above - field.bits} to ${31 - above}`;
@@ -141,7 +139,7 @@ function fieldFocus(row: FollowedRow, record: MetadataRecord, word: number, inde
     `${told ? `${told[1]} ` : ""}It is in ${bits} of word ${word}. ` +
     `${meaning ? `${capital(meaning)}.` : ""}` +
     (/place/.test(`${field.name} ${meaning}`) ? ` ${PLACE}` : "");
-  return { sentence, keys: [] };
+  return { sentence };
 }
 
 function laneFocus(row: FollowedRow, lane: number, from: number, to: number): Focus {
@@ -159,13 +157,12 @@ function laneFocus(row: FollowedRow, lane: number, from: number, to: number): Fo
     `${span("column", from, to)} of ` +
     `${row.operation.per_nonzero ? "" : `${row.writes} and of `}each row of ${row.reads}: ` +
     `${columns}.${warp}`;
-  return { lane: [from, to], keys: [], sentence };
+  return { lane: [from, to], sentence };
 }
 
 function sectorFocus(row: FollowedRow, line: Line, sector: number): Focus {
   const column = line.column!, [from, to] = columnsOf(row, column, sector);
-  const focus = line.lane === undefined ? nonzeroFocus(row, line.nonzero)
-    : { keys: [`row:${column}`] };
+  const focus = line.lane === undefined ? nonzeroFocus(row, line.nonzero) : {};
   const first = sector * SECTOR;
   const shared = (to - from + 1) * row.bytes < SECTOR
     ? ` The rest of it is another ${row.unit}'s.` : "";
