@@ -144,7 +144,7 @@ function sideLine(side: Side, i: number, before: Side | null) {
     title=${title}>${how}</span>${changeOf(time, before?.times.recorded ?? before?.times.predicted,
       micros, than, (by) => !sure ? "" : by > 0 ? "av-worse" : "av-better")}, <span
     title=${WAITING}>${waiting}</span>${side.heads > 1
-      ? html`<span>${headsAside(side.heads)}</span>` : ""}${
+      ? html` <span>${headsAside(side.heads).trim()}</span>` : ""}${
       changeOf(100 * summary.idle_share, 100 * (before?.summary.idle_share ?? NaN),
         (by) => `${by.toFixed(1)} pt`, than)}</div>`;
 }

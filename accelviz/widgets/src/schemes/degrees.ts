@@ -166,7 +166,7 @@ function int4Record(fields: BlockFields, block: number, bound: number) {
       `position ${number(nz)}; ${share}, at most ${count(warpNzs, "nonzero")} each` };
 }
 
-/** Lane groups: blocks of rows of one degree, in the order of the graph where that is asked for. */
+/** Subwarps: blocks of rows of one degree, in the order of the graph where that is asked for. */
 export function lane_groups(graph: Graph, settings: Arguments) {
   const { warps, tiles, short, atomics, in_place } = settings, most = settings.most!;
   const names = [

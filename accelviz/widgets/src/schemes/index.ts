@@ -25,7 +25,7 @@ function vertex({ degrees, pointers, rows, histogram }: Graph, { warps }: Argume
   });
 }
 
-/** Rows to lane groups in the graph's order, a group for each head of a row; a long row has a block
+/** Rows to subwarps in the graph's order, a group for each head of a row; a long row has a block
  *  for itself, and these come first. A row's nonzeros count for the group of its first head. */
 function row_groups({ degrees, pointers, rows }: Graph, settings: Arguments) {
   const { warps } = settings, most = settings.most!, heads = settings.heads!;

@@ -48,7 +48,7 @@ export const combinedSaid = (row: FollowedRow) => isCombined(row)
   "hardware side by side. They are counted as if all were in the block at once."
   : "";
 
-/** What is to be known of a row's lane groups, one a head: the workload has the first. */
+/** What is to be known of a row's subwarps, one a head: the workload has the first. */
 export const headsSaid = ({ side: { heads, worker } }: FollowedRow) => heads > 1
   ? `A row has a ${worker} for each of its ${heads} heads; only the first head's is counted, the ` +
   "others stand empty."

@@ -141,7 +141,7 @@ export const statistics: View = (host) => ({ a, b }) => {
     alike && a.worker !== "warp" ? "av-of-groups" : ""}"><thead><tr><td></td>${head(a, 0)}${
     b ? html`${head(b, 1)}<th scope="col">difference</th>` : ""}</tr></thead><tbody>${
     timeLine(a, b)}${lines}</tbody></table></div>${heads > 1 ? html`<p class="av-note">A row has a
-    lane group for each of its ${heads} heads. Only the first head's is counted as work; what the
+    subwarp for each of its ${heads} heads. Only the first head's is counted as work; what the
     others do counts as waiting here.</p>` : ""}${b ? html`<p class="av-note">▲ the first is
     better, ▼ it is worse; without a sign it is neither.</p>` : ""}`, host);
 };
