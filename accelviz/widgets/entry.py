@@ -104,7 +104,8 @@ def ask(
     Raises
     ------
     ArgumentError
-        If there is no such statistic or setting, or the graph's degrees do not determine it.
+        If there is no such statistic or setting, the graph's degrees do not determine it, or
+        `guesses` is below 1.
     """
     declared = find_strategy(strategy).parameters
     tried = {name: OFFERED.get(name, one.tries) for name, one in declared.items() if one.tries}
