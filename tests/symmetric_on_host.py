@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from accelviz.devices.cuda import CudaDevice
 from accelviz.errors import ArgumentError
 from accelviz.many_gpus import all_reduce, peers, process, symmetric
 
@@ -200,8 +201,7 @@ def pretend(folder):
     def launched(self, step):
         return lambda: step.replay(self.buffers)
 
-    for module in (peers, symmetric, all_reduce):
-        module.import_cupy = lambda: cupy
+    CudaDevice.xp = cupy
     for module in (symmetric, importlib.import_module("accelviz.many_gpus.run")):
         module.usable_gpus = lambda: [0, 1, 2]
     peers.PeersProgram._prepared = launched

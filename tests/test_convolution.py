@@ -12,7 +12,7 @@ from accelviz import convolution, measure
 from accelviz.convolution import ChannelMap, algorithm_7
 from accelviz.devices import find_device
 from accelviz.devices.cuda import compiler
-from accelviz.devices.cuda.device import KernelLaunch
+from accelviz.devices.cuda.plan import KernelLaunch
 from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
 from accelviz.strategies import REGISTRY
 from accelviz.strategies.convolution import strided

@@ -59,42 +59,44 @@ def test_device_arrays_stay_on_the_device(strategy):
     ready_for = {}
     for n_cols in (33, 128):
         plan = strategy.plan(graph, n_cols)
-        made = ready_for[n_cols] = find_device("cuda").prepare(plan)
+        ready = ready_for[n_cols] = find_device("cuda").prepare(plan)
         host = measure.random_inputs(operation, graph.pattern, plan.widths)
         oracle = Oracle(graph, *host, operation=operation)
         dense = [cupy.asarray(array) for array in host]
         operands = operation.named(*dense, values=None)
-        operands = {each.name: operands.get(each.name) for each in operation.inputs}
-        results = made.run(operands)
-        assert all(isinstance(each, cupy.ndarray) for each in results.values())
+        operands = {operand.name: operands.get(operand.name) for operand in operation.inputs}
+        results = ready.run(operands)
+        assert all(isinstance(array, cupy.ndarray) for array in results.values())
         assert oracle.error(results, plan.arithmetic) <= 1
         output = operation.outputs[0]
         shape = output.shape(plan.sizes)
         out = cupy.full(shape, cupy.nan, cupy.float32)
-        results = made.run(operands, {output.name: out})
+        results = ready.run(operands, {output.name: out})
         assert results[output.name] is out
         assert oracle.error(results, plan.arithmetic) <= 1
         with pytest.raises(ArgumentError, match="a writable, C-contiguous float32 cupy array"):
-            made.run(operands, {output.name: np.empty(shape, np.float32)})
+            ready.run(operands, {output.name: np.empty(shape, np.float32)})
         for operand, array in zip(operation.dense, dense, strict=True):
             room = cupy.concatenate([array.ravel(), cupy.zeros(out.size, cupy.float32)])
             inside = {**operands, operand.name: room[: array.size].reshape(array.shape)}
             overlapping = room[array.size - 1 :][: out.size].reshape(shape)
             with pytest.raises(ArgumentError, match=f"out: it overlaps {operand.name}"):
-                made.run(inside, {output.name: overlapping})
+                ready.run(inside, {output.name: overlapping})
         # No vector is aligned.
         shifted = {
-            each.name: cupy.concatenate([cupy.zeros(1, cupy.float32), array.ravel()])[1:].reshape(
-                array.shape
-            )
-            for each, array in zip(operation.dense, dense, strict=True)
+            operand.name: cupy.concatenate([cupy.zeros(1, cupy.float32), array.ravel()])[
+                1:
+            ].reshape(array.shape)
+            for operand, array in zip(operation.dense, dense, strict=True)
         }
-        place = cupy.full(out.size + 1, cupy.nan, cupy.float32)[1:].reshape(shape)
+        unaligned = cupy.full(out.size + 1, cupy.nan, cupy.float32)[1:].reshape(shape)
         assert (
-            oracle.error(made.run({**operands, **shifted}, {output.name: place}), plan.arithmetic)
+            oracle.error(
+                ready.run({**operands, **shifted}, {output.name: unaligned}), plan.arithmetic
+            )
             <= 1
         )
-        on_host = made.run({**operands, **dict(zip(shifted, host, strict=True))})
+        on_host = ready.run({**operands, **dict(zip(shifted, host, strict=True))})
         assert isinstance(on_host[output.name], np.ndarray)
         assert oracle.error(on_host, plan.arithmetic) <= 1
 
@@ -103,7 +105,7 @@ def arithmetic_of(strategy):
     return accelviz.plan("cora", strategy).arithmetic
 
 
-@each_strategy([each for each in REGISTRY if each.operation is SPMM])
+@each_strategy([one for one in REGISTRY if one.operation is SPMM])
 def test_values_on_the_device(strategy):
     import cupy
 
@@ -111,8 +113,10 @@ def test_values_on_the_device(strategy):
     X = measure.features(graph.shape[1], 17)
     values = measure.random_weights(graph, 5).values
     oracle = Oracle(graph, X, values=values)
-    for given, features in itertools.product((values, cupy.asarray(values)), (X, cupy.asarray(X))):
-        Y = accelviz.spmm(graph, features, given, strategy=strategy)
+    for weights, features in itertools.product(
+        (values, cupy.asarray(values)), (X, cupy.asarray(X))
+    ):
+        Y = accelviz.spmm(graph, features, weights, strategy=strategy)
         assert isinstance(Y, type(features))
         assert oracle.error(Y, arithmetic_of(strategy)) <= 1
     for wrong, says in (
@@ -136,8 +140,8 @@ def test_features_past_two_gigabytes(strategy):
     assert X.nbytes > 2**32
     for columns in (slice(0, 3), slice(n_cols - 3, n_cols)):
         host = np.ascontiguousarray(X[:, columns].get())
-        found = result[:, columns].get()
-        assert Oracle(graph, host).error(found, arithmetic_of(strategy)) <= 1
+        part = result[:, columns].get()
+        assert Oracle(graph, host).error(part, arithmetic_of(strategy)) <= 1
 
 
 @pytest.mark.parametrize("strategy", accelviz.strategies("sddmm"))
@@ -170,7 +174,7 @@ def test_what_goes_wrong_on_the_gpu_is_named():
         return dataclasses.replace(plan, calls=(dataclasses.replace(plan.calls[0], **changes),))
 
     broken = with_call(kernel=dataclasses.replace(plan.kernel, config={}))
-    with pytest.raises(KernelError, match=r"does not compile(?s:.*)has no member"):
+    with pytest.raises(KernelError, match=r"does not compile(?s:.*) in KernelSpec\(config"):
         accelviz.spmm(broken, X, device="cuda")
     with pytest.raises(DeviceUnavailable, match="has no CUDA kernel"):
         accelviz.spmm(with_call(kernel=None), X, device="cuda")
@@ -198,13 +202,13 @@ def test_times_come_from_cuda_events(monkeypatch):
     graph = accelviz.load_graph("pubmed")
     X = measure.features(graph.shape[1], 64)
     plan, executor = accelviz.plan(graph), find_device("cuda")
-    found = measure.measure(plan, executor, Oracle(graph, X), X, repeats=7)
-    assert found.seconds.shape == (7,)
-    assert (found.seconds > 0).all()
-    assert found.error <= 1
+    measurement = measure.measure(plan, executor, Oracle(graph, X), X, repeats=7)
+    assert measurement.seconds.shape == (7,)
+    assert (measurement.seconds > 0).all()
+    assert measurement.error <= 1
 
-    made = executor.prepare(plan)
-    launch, on_gpu, on_host = made.launch, 2e-3, 60e-6
+    ready = executor.prepare(plan)
+    launch, on_gpu, on_host = ready.launch, 2e-3, 60e-6
 
     def work_for_the_gpu(inputs, outputs):
         timing._machine("pause")((1,), (1,), (np.uint64(on_gpu * 1e9),))
@@ -216,13 +220,13 @@ def test_times_come_from_cuda_events(monkeypatch):
         launch(inputs, outputs)
 
     def least():  # another process on the GPU makes the others longer
-        return made.seconds({"X": X}, 7, 3).min()
+        return ready.seconds({"X": X}, 7, 3).min()
 
     quick = least()
     assert quick < on_host / 2
-    monkeypatch.setattr(made, "launch", work_for_the_gpu)
+    monkeypatch.setattr(ready, "launch", work_for_the_gpu)
     assert on_gpu <= least() < 1.1 * on_gpu
-    monkeypatch.setattr(made, "launch", work_for_the_host)
+    monkeypatch.setattr(ready, "launch", work_for_the_host)
     assert least() < quick + on_host / 2
 
 

@@ -50,23 +50,23 @@ def check_identical(graph: Graph, settings=SETTINGS) -> None:
     permutation = degree_sort(graph)
     histogram = DegreeHistogram.of(graph.row_pointers)
     pattern, nonzero_order = permutation.apply_to_pattern(graph.pattern)
-    there = uploaded(graph)
+    on_gpu = uploaded(graph)
     for max_groups, group_nzs, short_nzs in settings:
         groups = BlockSetting(max_groups, group_nzs)
         by_degree, cut_blocks = subwarp_blocks(histogram, groups, short_nzs)
         in_place = in_place_order(by_degree, cut_blocks, permutation.order)
         for block_order, metadata in (("degree", by_degree), ("place", in_place)):
-            made = preprocess(GPU, there, groups, short_nzs, block_order)
+            partition = preprocess(GPU, on_gpu, groups, short_nzs, block_order)
             case = f"{graph.name}, {max_groups}, {group_nzs}, {short_nzs}, {block_order}"
-            assert made.cut_blocks == cut_blocks, case
-            for found, wanted in (
-                (made.output_rows, permutation.order),
-                (made.metadata, metadata),
-                (made.columns, pattern.column_indices),
-                (made.nonzero_order, nonzero_order),
+            assert partition.cut_blocks == cut_blocks, case
+            for array, expected in (
+                (partition.output_rows, permutation.order),
+                (partition.metadata, metadata),
+                (partition.columns, pattern.column_indices),
+                (partition.nonzero_order, nonzero_order),
             ):
-                assert found.dtype.itemsize == 4, case
-                np.testing.assert_array_equal(found.get(), wanted, err_msg=case)
+                assert array.dtype.itemsize == 4, case
+                np.testing.assert_array_equal(array.get(), expected, err_msg=case)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -160,20 +160,20 @@ def check_plan(graph: Graph, parameters, columns=(33, 64)) -> None:
 
 def test_a_sparse_matrix_on_the_gpu_is_multiplied_there():
     import cupy
-    from cupyx.scipy import sparse as there
+    from cupyx.scipy import sparse as gpu_sparse
 
     graph = accelviz.load_graph("pubmed")
     X = measure.features(graph.shape[1], 32)
     for matrix in (
-        there.csr_matrix(graph.adjacency),
-        there.coo_matrix(graph.adjacency),
+        gpu_sparse.csr_matrix(graph.adjacency),
+        gpu_sparse.coo_matrix(graph.adjacency),
     ):
         result = accelviz.spmm(matrix, cupy.asarray(X))
         assert Oracle(graph, X).error(result.get()) <= 1
         on_host = accelviz.spmm(matrix, X, None, "lane_groups", "cuda", column_tile=16)
         assert isinstance(on_host, np.ndarray)
         assert Oracle(graph, X).error(on_host) <= 1
-    matrix = there.csr_matrix(graph.adjacency)
+    matrix = gpu_sparse.csr_matrix(graph.adjacency)
     before = accelviz.spmm(matrix, cupy.asarray(X))
     matrix.data *= 2
     after = accelviz.spmm(matrix, cupy.asarray(X))
@@ -216,12 +216,12 @@ def test_more_nonzeros_than_31_bits_count():
         values[part] = cupy.random.uniform(-1, 1, size, np.float32)
     plan = device_plan(graph, n_cols)
     order = np.argsort(degrees, kind="stable").astype(np.int32)
-    made = {name: plan.arrays[name] for name in ("output_rows", "metadata", "columns")}
-    np.testing.assert_array_equal(made["output_rows"].get(), order)
+    arrays = {name: plan.arrays[name] for name in ("output_rows", "metadata", "columns")}
+    np.testing.assert_array_equal(arrays["output_rows"].get(), order)
     groups = BlockSetting(plan.workers_per_block, plan.parameters["group_nzs"])
     histogram = DegreeHistogram(*np.unique(degrees, return_counts=True))
     metadata, cut = subwarp_blocks(histogram, groups, plan.parameters["short_nzs"])
-    np.testing.assert_array_equal(made["metadata"].get(), in_place_order(metadata, cut, order))
+    np.testing.assert_array_equal(arrays["metadata"].get(), in_place_order(metadata, cut, order))
     rows = rng.integers(0, degrees.size, 1 << 20)
     rows = rows[degrees[order[rows]] > 0]
     rows[:3] = degrees.size - 1, degrees.size - 2, degrees.size - 100_000
@@ -231,7 +231,7 @@ def test_more_nonzeros_than_31_bits_count():
     source = graph.row_pointers[cupy.asarray(order[rows])] + cupy.asarray(within)
     assert int(target.max()) > 1 << 31
     assert int(source.max()) > 1 << 31
-    assert (made["columns"][target] == graph.column_indices[source]).all()
+    assert (arrays["columns"][target] == graph.column_indices[source]).all()
     assert (plan.layout.nonzero_order[target] == source).all()
     X = cupy.random.uniform(-1, 1, (n_columns, n_cols), np.float32)
     out = cupy.full((degrees.size, n_cols), cupy.nan, np.float32)
@@ -269,12 +269,12 @@ def test_the_transpose_is_the_host_s(name):
     graph = GRAPHS[name]()
     turned, (pattern, order) = graph.transposed(), transposed(uploaded(graph))
     assert pattern.shape == turned.graph.shape
-    for found, wanted in (
+    for array, expected in (
         (pattern.row_pointers, turned.graph.row_pointers),
         (pattern.column_indices, turned.graph.column_indices),
         (order, turned.nonzeros),
     ):
-        np.testing.assert_array_equal(found.get(), wanted)
+        np.testing.assert_array_equal(array.get(), expected)
 
 
 def test_steps_are_recorded_in_order():

@@ -68,19 +68,19 @@ def sage(layer, A, X, p):
 
 
 def sage_max(layer, A, X, p):
-    there = A != 0
-    largest = np.where(there[:, :, None], X[None], -np.inf).max(axis=1)
-    largest[~there.any(axis=1)] = 0
+    edges = A != 0
+    largest = np.where(edges[:, :, None], X[None], -np.inf).max(axis=1)
+    largest[~edges.any(axis=1)] = 0
     return finish(layer, largest @ p["W"] + X @ p["Wr"], p)
 
 
 def attend(layer, A, scores, V, rate=0.0):
     """`scores` (n, n, heads), V (n, heads, n_cols)."""
-    there = (A != 0) | np.eye(len(A), dtype=bool)
-    powers = np.where(there[:, :, None], np.exp(scores - scores.max()), 0)
+    edges = (A != 0) | np.eye(len(A), dtype=bool)
+    powers = np.where(edges[:, :, None], np.exp(scores - scores.max()), 0)
     alpha = powers / powers.sum(axis=1, keepdims=True)
     if rate:
-        rows, columns = np.nonzero(there)
+        rows, columns = np.nonzero(edges)
         heads = alpha.shape[2]
         drawn = edge_uniform(np.arange(rows.size), heads, SEED, NOISE.site + 1, STEP)
         alpha[rows, columns] *= (drawn >= np.float32(rate)) / (1 - rate)
@@ -153,16 +153,16 @@ def random_parameters(layer, rng):
 
 def differences(function, array, by=1e-6):
     """Central differences of a number by each element of an array of float64."""
-    found = np.empty_like(array)
-    for place in np.ndindex(array.shape):
-        before = array[place]
+    slopes = np.empty_like(array)
+    for index in np.ndindex(array.shape):
+        before = array[index]
         ends = []
         for sign in (1, -1):
-            array[place] = before + sign * by
+            array[index] = before + sign * by
             ends.append(function())
-        array[place] = before
-        found[place] = (ends[0] - ends[1]) / (2 * by)
-    return found
+        array[index] = before
+        slopes[index] = (ends[0] - ends[1]) / (2 * by)
+    return slopes
 
 
 @each_case
@@ -185,13 +185,13 @@ def test_a_layer_and_its_gradients_are_those_of_float64(case):
     def result():
         return float((dY * reference(layer, A, wide, wide_parameters)).sum())
 
-    for name, found in {**gradients, "X": dX}.items():
+    for name, gradient in {**gradients, "X": dX}.items():
         array = wide if name == "X" else wide_parameters[name]
-        wanted = differences(result, array)
-        scale = 1 + abs(wanted).max()
-        assert found.shape == array.shape, name
-        assert found.dtype == np.float32, name
-        np.testing.assert_allclose(found / scale, wanted / scale, atol=2e-5, err_msg=name)
+        slopes = differences(result, array)
+        scale = 1 + abs(slopes).max()
+        assert gradient.shape == array.shape, name
+        assert gradient.dtype == np.float32, name
+        np.testing.assert_allclose(gradient / scale, slopes / scale, atol=2e-5, err_msg=name)
 
 
 @each_case
@@ -201,14 +201,14 @@ def test_the_first_layer_needs_no_gradient_by_its_input(case):
     X = rng.standard_normal((graph.n_rows, layer.n_in)).astype(np.float32)
     parameters = random_parameters(layer, rng)
     matrix = layer.prepared(graph, Products(device="cpu"))
-    found = []
+    passes = []
     for needed in (True, False):
         layer.needs_input_gradient = needed
         Y, context = layer.forward(matrix, X, parameters, NOISE)
-        found.append(layer.backward(np.ones_like(Y), context))
-    assert found[1][1] is None
-    for name, gradient in found[0][0].items():
-        np.testing.assert_allclose(found[1][0][name], gradient, rtol=1e-4, atol=1e-5)
+        passes.append(layer.backward(np.ones_like(Y), context))
+    assert passes[1][1] is None
+    for name, gradient in passes[0][0].items():
+        np.testing.assert_allclose(passes[1][0][name], gradient, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if not c.startswith("agnn")])
@@ -222,13 +222,13 @@ def test_sparse_features_are_as_good_as_dense_ones(case):
     products = Products(device="cpu")
     features = Matrix(load_graph(sparse.csr_array(X)), products)
     parameters, layer.needs_input_gradient = random_parameters(layer, rng), False
-    matrix, found = layer.prepared(graph, products), []
-    for given in (X, features):
-        Y, context = layer.forward(matrix, given, parameters, NOISE)
-        found.append((Y, layer.backward(np.ones_like(Y), context)[0]))
-    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-4, atol=1e-5)
-    for name, gradient in found[0][1].items():
-        np.testing.assert_allclose(found[1][1][name], gradient, rtol=1e-4, atol=1e-4)
+    matrix, passes = layer.prepared(graph, products), []
+    for operand in (X, features):
+        Y, context = layer.forward(matrix, operand, parameters, NOISE)
+        passes.append((Y, layer.backward(np.ones_like(Y), context)[0]))
+    np.testing.assert_allclose(passes[1][0], passes[0][0], rtol=1e-4, atol=1e-5)
+    for name, gradient in passes[0][1].items():
+        np.testing.assert_allclose(passes[1][1][name], gradient, rtol=1e-4, atol=1e-4)
 
 
 def test_the_order_is_the_one_that_gathers_fewer_columns():
@@ -247,7 +247,7 @@ def test_the_order_is_the_one_that_gathers_fewer_columns():
 @pytest.mark.parametrize("model", ["gcn", "gin", "sage", "agnn"])
 def test_a_layer_may_apply_the_activation_of_the_one_before(model):
     """A layer goes back through the ReLU and the dropout before it: the sums are those of each."""
-    graph, products, found = small_graph(), Products(device="cpu"), []
+    graph, products, gradients = small_graph(), Products(device="cpu"), []
     X = np.random.default_rng(4).standard_normal((graph.n_rows, 5)).astype(np.float32)
     for apart in (False, True):
         options = MODELS[model].options
@@ -259,8 +259,8 @@ def test_a_layer_may_apply_the_activation_of_the_one_before(model):
                 layer.next_layer_applies_activation, layer.input_rate = False, None
         Y, contexts = network.forward(X, network.noise)
         network.backward(contexts, np.ones_like(Y))
-        found.append(network.gradient)
-    np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)
+        gradients.append(network.gradient)
+    np.testing.assert_allclose(*gradients, rtol=1e-5, atol=1e-6)
 
 
 def test_cross_entropy_is_that_of_float64():
@@ -285,12 +285,13 @@ def test_cross_entropy_is_that_of_float64():
 
 def test_dropout_draws_again_what_it_drew():
     X = np.ones((300, 7), np.float32)
-    dropped = steps.dropout(X, 0.6, NOISE)
-    np.testing.assert_array_equal(steps.dropout(X, 0.6, NOISE), dropped)
+    dropout = steps.Epilogue(dropout=0.6, noise=NOISE)
+    dropped = dropout.apply(X)
+    np.testing.assert_array_equal(dropout.apply(X), dropped)
     assert set(np.unique(dropped)) == {0, np.float32(1 / (1 - 0.6))}
     assert abs((dropped == 0).mean() - 0.6) < 0.05
-    assert steps.dropout(X, 0.6, None) is X
-    assert (steps.dropout(X, 0.6, NOISE.at(9)) != dropped).any()
+    assert steps.Epilogue(dropout=0.6).apply(X) is X
+    assert (steps.Epilogue(dropout=0.6, noise=NOISE.at(9)).apply(X) != dropped).any()
 
 
 @pytest.mark.parametrize("name", ["one_node", "no_edges", "isolated_ends", "one_node_with_loop"])

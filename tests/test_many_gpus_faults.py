@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from accelviz import many_gpus
+from accelviz.devices.cuda import CudaDevice
 from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.many_gpus import all_reduce, peers
 from tests.graphs import graph_of_degrees
@@ -48,8 +49,7 @@ def gpus(monkeypatch):
         deviceSynchronize=synchronize,
         getDeviceProperties=lambda n: {"name": names[n], "uuid": bytes([n] * 16)},
     )
-    for module in (peers, all_reduce):
-        monkeypatch.setattr(module, "import_cupy", lambda: cupy)
+    monkeypatch.setattr(CudaDevice, "xp", cupy)
     state.nccl = Nccl()
     monkeypatch.setattr(all_reduce, "import_nccl", lambda: state.nccl)
     all_reduce._communicators.cache_clear()

@@ -24,7 +24,7 @@ from tests.graphs import MADE
 
 ACCEL = find_strategy("accel_gcn")
 #: Operations of which no times ship with the package.
-UNRECORDED = ("scc", "bit_", "spmm_max", "spmm_min", "spmm_extremum")
+UNRECORDED = ("scc", "bit_", "dense", "spmm_max", "spmm_min", "spmm_extremum")
 
 
 def renamed(graph, name):

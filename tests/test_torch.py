@@ -57,7 +57,7 @@ LAYERS = {
 each_layer = pytest.mark.parametrize("case", LAYERS)
 
 
-def made(module, case, device):
+def layer_of(module, case, device):
     name, arguments, options = LAYERS[case]
     torch.manual_seed(1)
     arguments = (mlp(),) if name == "GINConv" else arguments
@@ -75,14 +75,14 @@ def outcome(layer, x, *arguments):
     y = layer(x, *arguments)
     torch.manual_seed(3)
     # PyG registers parameters in another order.
-    named = [each for _, each in sorted(layer.named_parameters())]
-    wanted = [x, *(each for each in (*arguments[1:], *named) if each.requires_grad)]
-    return [y, *torch.autograd.grad((y * torch.randn_like(y)).sum(), wanted)]
+    named = [parameter for _, parameter in sorted(layer.named_parameters())]
+    inputs = [x, *(parameter for parameter in (*arguments[1:], *named) if parameter.requires_grad)]
+    return [y, *torch.autograd.grad((y * torch.randn_like(y)).sum(), inputs)]
 
 
-def assert_alike(found, expected):
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
+def assert_alike(results, expected):
+    assert len(results) == len(expected)
+    for one, other in zip(results, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
@@ -91,20 +91,20 @@ def assert_alike(found, expected):
 @pytest.mark.parametrize("form", ["edge_index", "csr"])
 def test_results_gradients_and_state_dicts_are_pygs(case, device, form):
     pyg = pytest.importorskip("torch_geometric.nn")
-    theirs, own = made(pyg, case, device), made(ours, case, device)
-    own.load_state_dict(theirs.state_dict(), strict=True)
-    theirs.load_state_dict(copy.deepcopy(own).state_dict(), strict=True)
-    given = edges(device)
-    expected = outcome(theirs, features(device), given)
+    theirs, layer = layer_of(pyg, case, device), layer_of(ours, case, device)
+    layer.load_state_dict(theirs.state_dict(), strict=True)
+    theirs.load_state_dict(copy.deepcopy(layer).state_dict(), strict=True)
+    pairs = edges(device)
+    expected = outcome(theirs, features(device), pairs)
     if form == "csr":
-        ones = torch.ones(given.shape[1], device=device)
-        given = torch.sparse_coo_tensor(given.flip(0), ones, (N, N)).coalesce().to_sparse_csr()
-    assert_alike(outcome(own, features(device), given), expected)
+        ones = torch.ones(pairs.shape[1], device=device)
+        pairs = torch.sparse_coo_tensor(pairs.flip(0), ones, (N, N)).coalesce().to_sparse_csr()
+    assert_alike(outcome(layer, features(device), pairs), expected)
 
 
 @each_device
 def test_gcn_is_that_of_dense_matrices(device):
-    layer, x, pairs = made(ours, "gcn", device), features(device), edges(device)
+    layer, x, pairs = layer_of(ours, "gcn", device), features(device), edges(device)
     A = torch.zeros(N, N, device=device)
     A[pairs[1], pairs[0]] = 1
     A = A + torch.diag((A.diagonal() == 0).float())
@@ -119,11 +119,11 @@ def test_an_improved_gcn_is_pygs(device, weighted):
     pyg = pytest.importorskip("torch_geometric.nn")
     pairs = edges(device)
     weight = torch.linspace(0.5, 2, pairs.shape[1], device=device) if weighted else None
-    theirs, own = (layers.GCNConv(6, 4, improved=True).to(device) for layers in (pyg, ours))
-    own.load_state_dict(theirs.state_dict())
+    theirs, layer = (layers.GCNConv(6, 4, improved=True).to(device) for layers in (pyg, ours))
+    layer.load_state_dict(theirs.state_dict())
     x = features(device)
     torch.testing.assert_close(
-        own(x, pairs, weight), theirs(x, pairs, weight), rtol=1e-4, atol=1e-5
+        layer(x, pairs, weight), theirs(x, pairs, weight), rtol=1e-4, atol=1e-5
     )
 
 
@@ -135,23 +135,23 @@ def test_edge_weights_have_gradients(device, repeated):
     pairs = pairs[:, pairs[0] != pairs[1]]
     torch.manual_seed(5)
     weight = torch.rand(pairs.shape[1], device=device).requires_grad_()
-    theirs, own = made(pyg, "gcn", device), made(ours, "gcn", device)
-    own.load_state_dict(theirs.state_dict())
+    theirs, layer = layer_of(pyg, "gcn", device), layer_of(ours, "gcn", device)
+    layer.load_state_dict(theirs.state_dict())
     expected = outcome(theirs, features(device), pairs, weight)
-    assert_alike(outcome(own, features(device), pairs, weight), expected)
+    assert_alike(outcome(layer, features(device), pairs, weight), expected)
 
 
 @each_device
 @pytest.mark.parametrize("case", ["gat", "gatv2"])
 def test_dropout_of_attention_follows_pytorchs_seed(case, device):
-    layer, x, pairs = made(ours, case, device), features(device).detach(), edges(device)
+    layer, x, pairs = layer_of(ours, case, device), features(device).detach(), edges(device)
     layer.dropout = 0.5
-    found = []
+    results = []
     for seed in (7, 7, 8):
         torch.manual_seed(seed)
-        found.append(layer(x, pairs))
-    torch.testing.assert_close(found[0], found[1])
-    assert not torch.allclose(found[0], found[2])
+        results.append(layer(x, pairs))
+    torch.testing.assert_close(results[0], results[1])
+    assert not torch.allclose(results[0], results[2])
     layer.eval()
     torch.testing.assert_close(layer(x, pairs), layer(x, pairs))
 
@@ -159,7 +159,7 @@ def test_dropout_of_attention_follows_pytorchs_seed(case, device):
 @each_layer
 @each_device
 def test_torch_compile_does_not_break_it(case, device):
-    layer, pairs = made(ours, case, device), edges(device)
+    layer, pairs = layer_of(ours, case, device), edges(device)
     expected = outcome(layer, features(device), pairs)
     compiled = torch.compile(layer, backend="aot_eager")
     assert_alike(outcome(compiled, features(device), pairs), expected)
@@ -191,17 +191,17 @@ def test_edges_are_made_once_for_a_tensor_and_again_when_it_changes(device):
 
 @pytest.mark.gpu
 def test_the_current_stream_is_respected():
-    layer, x, pairs = made(ours, "gat", "cuda"), features("cuda"), edges("cuda")
+    layer, x, pairs = layer_of(ours, "gat", "cuda"), features("cuda"), edges("cuda")
     expected = layer(x, pairs)
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         torch.cuda._sleep(50_000_000)
         doubled = x * 2
-        found = layer(doubled, pairs)
+        result = layer(doubled, pairs)
     stream.synchronize()
-    torch.testing.assert_close(found, layer(x * 2, pairs))
-    assert not torch.allclose(found, expected)
+    torch.testing.assert_close(result, layer(x * 2, pairs))
+    assert not torch.allclose(result, expected)
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,14 @@ def small_data(**changes):
     edges = np.triu(rng.random((60, 60)) < np.where(near, 0.2, 0.02), 1)
     features = rng.standard_normal((60, 12)) + 0.5 * labels[:, None]
     parts = np.split(rng.permutation(60), [20, 40])
-    given = {
+    arguments = {
         "graph": sparse.csr_array((edges | edges.T).astype(np.float32)),
         "features": features,
         "labels": labels,
         **dict(zip(("train", "val", "test"), parts, strict=True)),
         "name": "two communities",
     }
-    return {**given, **changes}
+    return {**arguments, **changes}
 
 
 SMALL = NodeData(**small_data())
@@ -179,9 +179,9 @@ CASES = [(operation, name) for operation in MODEL_OF for name in with_kernel(ope
 
 def test_every_operation_has_a_model():
     # Layers take the gradients of a product one by one: an spmm of the transpose, and an sddmm.
-    # Convolutions are of no graph; no published layer takes a minimum. Networks of few bits train
-    # in float32.
-    others = {name for name in OPERATIONS if name.startswith(("scc", "bit_"))}
+    # Convolutions and dense products are of no graph; no published layer takes a minimum. Networks
+    # of few bits train in float32.
+    others = {name for name in OPERATIONS if name.startswith(("scc", "bit_", "dense"))}
     others |= {"spmm_gradient", "spmm_min"}
     assert set(MODEL_OF) == set(OPERATIONS) - others
 
@@ -237,17 +237,17 @@ def test_a_step_after_the_first_brings_nothing_from_the_host(monkeypatch, model,
 
 
 @pytest.mark.parametrize("model", ["gcn", "gin", "sage"])
-@pytest.mark.parametrize(("dropout", "kept"), [(0.0, True), (0.5, False)])
-def test_features_that_never_change_are_gathered_once(monkeypatch, model, dropout, kept):
+@pytest.mark.parametrize(("dropout", "stored"), [(0.0, True), (0.5, False)])
+def test_features_that_never_change_are_gathered_once(monkeypatch, model, dropout, stored):
     gathered, run = [], Products.run
     monkeypatch.setattr(
         Products,
         "run",
-        lambda self, *given: gathered.append(given[2]["X"].shape[1]) or run(self, *given),
+        lambda self, *operands: gathered.append(operands[2]["X"].shape[1]) or run(self, *operands),
     )
     # Of 12 columns to 4 the weights come first, unless A X is there already.
     losses = train(model, hidden=4, dropout=dropout, epochs=3).history.loss
-    assert gathered.count(12) == int(kept)
+    assert gathered.count(12) == int(stored)
     monkeypatch.setattr(Matrix, "is_fixed", lambda self, X: False)
     anew = train(model, hidden=4, dropout=dropout, epochs=3).history.loss
     np.testing.assert_allclose(losses, anew, rtol=1e-5)
@@ -337,11 +337,11 @@ def test_a_gpu_learns_what_a_cpu_learns(model, fused):
     elif not fused:
         pytest.skip("it has one form")
     expected = train(model, **options).history
-    found = train(model, device="cuda", **options)
-    np.testing.assert_allclose(found.history.loss, expected.loss, atol=1e-4)
-    assert found.device == "cuda"
-    assert found.history.dense_seconds[0] > 0
-    assert np.isnan(found.history.dense_seconds.iloc[-1])
+    training = train(model, device="cuda", **options)
+    np.testing.assert_allclose(training.history.loss, expected.loss, atol=1e-4)
+    assert training.device == "cuda"
+    assert training.history.dense_seconds[0] > 0
+    assert np.isnan(training.history.dense_seconds.iloc[-1])
 
 
 @pytest.mark.gpu
@@ -358,8 +358,8 @@ def test_products_on_tensor_cores_learn_the_same(model):
     data = NodeData(**small_data(**changes))
     options = {"data": data, "epochs": 20, "hidden": 16, "seed": 6}
     expected = train(model, **options).history
-    found = train(model, device="cuda", **options).history
-    np.testing.assert_allclose(found.loss, expected.loss, atol=1e-4)
+    history = train(model, device="cuda", **options).history
+    np.testing.assert_allclose(history.loss, expected.loss, atol=1e-4)
 
 
 @pytest.mark.gpu
@@ -393,11 +393,11 @@ def test_what_cannot_fit_is_refused_before_it_is_tried():
         train(hidden=1 << 40)
     fits = int(re.search(message, str(refused.value))[1])
     free = Products(device="cpu").executor.free_bytes()
-    found = [
+    least = [
         memory.least_bytes(MODELS["gcn"].build(12, 2, hidden=hidden, dropout=0.5), 60)
         for hidden in (fits, 2 * fits)
     ]
-    assert found[0] <= free / memory._MOST_OVER_LEAST < found[1]
+    assert least[0] <= free / memory._MOST_OVER_LEAST < least[1]
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -408,10 +408,10 @@ def test_what_is_advised_would_fit(model):
     X, half = rng.standard_normal((n, 64), dtype=np.float32), np.arange(n // 2)
     data = NodeData(matrix, X, np.arange(n) % 8, half, half[:9] + n // 2, half[9:] + n // 2)
     products = Products(device="cpu")
-    found, options = find_model(model, {"hidden": 8 if "gat" in model else 64})
-    stack = found.build(64, 8, **options)
+    known, options = find_model(model, {"hidden": 8 if "gat" in model else 64})
+    stack = known.build(64, 8, **options)
     network = Network(stack, data.graph, products, input_dropout=options["dropout"])
-    run = Run(network, data, Adam(found.rate), found.decay, found.decayed)
+    run = Run(network, data, Adam(known.rate), known.decay, known.decayed)
     run.advance()
     tracemalloc.start()
     try:
@@ -466,8 +466,8 @@ def test_settings_may_be_numpys(tmp_path):
     settings = {"hidden": np.int64(8), "dropout": np.float32(0.5), "rate": np.float64(0.01)}
     train(epochs=np.int32(1), checkpoint=tmp_path / "a.npz", **settings)
     plain = {name: value.item() for name, value in settings.items()}
-    found = train(epochs=2, checkpoint=tmp_path / "a.npz", **plain)
-    np.testing.assert_array_equal(found.logits, train(epochs=2, **plain).logits)
+    resumed = train(epochs=2, checkpoint=tmp_path / "a.npz", **plain)
+    np.testing.assert_array_equal(resumed.logits, train(epochs=2, **plain).logits)
 
 
 @pytest.mark.parametrize(
@@ -501,16 +501,16 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
             train(checkpoint=path)
     refused = 0
     for _ in range(60):
-        place, bit = rng.integers(len(whole)), 1 << rng.integers(8)
+        byte, bit = rng.integers(len(whole)), 1 << rng.integers(8)
         damaged = bytearray(whole)
-        damaged[place] ^= bit
+        damaged[byte] ^= bit
         path.write_bytes(damaged)
         try:
-            found = train(epochs=1, checkpoint=path)
+            training = train(epochs=1, checkpoint=path)
         except ArgumentError:
             refused += 1
         else:  # a bit that means nothing, such as a date in the archive
-            assert found.test_accuracy == train(epochs=1).test_accuracy
+            assert training.test_accuracy == train(epochs=1).test_accuracy
     assert refused > 30
     path.write_bytes(whole)
     with np.load(path) as archive:

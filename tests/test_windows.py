@@ -18,15 +18,15 @@ def test_windows_have_their_distinct_columns_in_order(name, rows):
     graph = GRAPHS[name]()
     windows = row_windows(graph, rows)
     assert len(windows) == -(-graph.n_rows // rows)
-    own = np.repeat(np.arange(graph.n_rows), graph.degrees) // rows
+    window_of = np.repeat(np.arange(graph.n_rows), graph.degrees) // rows
     for window in range(len(windows)):
-        columns = windows.columns[windows.pointers[window] : windows.pointers[window + 1]]
-        assert np.array_equal(columns, np.unique(graph.column_indices[own == window]))
-    found = windows.columns[windows.pointers[own] + windows.edge_to_column]
-    assert np.array_equal(found, graph.column_indices)
-    tiles = {*zip(own.tolist(), (windows.edge_to_column // 4).tolist(), strict=True)}
+        distinct = windows.columns[windows.pointers[window] : windows.pointers[window + 1]]
+        assert np.array_equal(distinct, np.unique(graph.column_indices[window_of == window]))
+    columns = windows.columns[windows.pointers[window_of] + windows.edge_to_column]
+    assert np.array_equal(columns, graph.column_indices)
+    tiles = {*zip(window_of.tolist(), (windows.edge_to_column // 4).tolist(), strict=True)}
     assert windows.blocks(4).sum() == len(tiles)
-    before = {*zip(own.tolist(), (graph.column_indices // 4).tolist(), strict=True)}
+    before = {*zip(window_of.tolist(), (graph.column_indices // 4).tolist(), strict=True)}
     assert untranslated_blocks(graph, rows, 4).sum() == len(before)
 
 
@@ -61,11 +61,12 @@ def test_windows_take_what_can_be_loaded_and_tiles_have_columns():
 @pytest.mark.parametrize("device", [EMULATOR, pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("name", ["empty", "no_columns", "isolated_ends", "every_kind", "cora"])
 def test_a_device_translates_likewise(name, device):
-    graph, there = GRAPHS[name](), find_device(device)
+    graph, executor = GRAPHS[name](), find_device(device)
     pattern = Pattern(
-        *map(there.to_device, (graph.row_pointers, graph.column_indices)), graph.shape, name
+        *map(executor.to_device, (graph.row_pointers, graph.column_indices)), graph.shape, name
     )
     for rows in (8, 16):
-        found, expected = translate_windows(there, pattern, rows), row_windows(graph, rows)
-        for each in ("pointers", "columns", "edge_to_column"):
-            assert np.array_equal(there.to_host(getattr(found, each)), getattr(expected, each))
+        windows, expected = translate_windows(executor, pattern, rows), row_windows(graph, rows)
+        for field in ("pointers", "columns", "edge_to_column"):
+            array = executor.to_host(getattr(windows, field))
+            assert np.array_equal(array, getattr(expected, field))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from accelviz.arrays import Floats
 from accelviz.bits.tensor import BitTensor, Scale
-from accelviz.devices.base import on_host
+from accelviz.devices.operands import on_host
 from accelviz.errors import ArgumentError
 from accelviz.strategies.bits.operation import Epilogue
 

@@ -15,8 +15,9 @@ import numpy.typing as npt
 from accelviz.arrays import Ints
 from accelviz.datasets import load_graph
 from accelviz.devices import choose, find_device
-from accelviz.devices.base import on_host, ready
+from accelviz.devices.base import ready
 from accelviz.devices.choice import owner
+from accelviz.devices.operands import on_host
 from accelviz.errors import ArgumentError, checked_integer, checked_type
 from accelviz.strategies.bits.lane_groups import LaneGroups
 from accelviz.strategies.bits.packing import ROW_BITS, check_numbers, row_levels, row_words

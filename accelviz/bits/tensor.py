@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.arrays import Floats, Ints, Longs
-from accelviz.devices.base import on_host
 from accelviz.devices.choice import owner
+from accelviz.devices.operands import on_host
 from accelviz.errors import ArgumentError, checked_type
 from accelviz.strategies.bits.packing import (
     check_numbers,

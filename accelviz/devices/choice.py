@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from accelviz.devices.base import Device, on_host
+from accelviz.devices.base import Device
 from accelviz.devices.cpu import CpuDevice
 from accelviz.devices.cuda import CudaDevice
 from accelviz.devices.emulator import EmulatorDevice
+from accelviz.devices.operands import on_host
 from accelviz.errors import ArgumentError
 from accelviz.plans import Plan
 
@@ -82,5 +83,5 @@ def choose(
 
 
 def as_operand(name: str, array: Any) -> Any:
-    """Return an array of a device as it is, and any other as `base.on_host` does."""
+    """Return an array of a device as it is, and any other as `operands.on_host` does."""
     return array if owner(array) is not None else on_host(name, array)

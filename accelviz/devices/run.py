@@ -327,10 +327,10 @@ def _prepared(
     on_gpu = device_pattern(graph)
     if on_gpu is not None:
         pattern, values = on_gpu
-        place = choose("auto", [pattern.column_indices])
-        if device not in ("auto", place.name):
+        holder = choose("auto", [pattern.column_indices])
+        if device not in ("auto", holder.name):
             problem = f"{device!r} for a matrix that lies on the GPU"
-            raise ArgumentError("device", problem, f"{place.name!r}, or {_ON_HOST}")
+            raise ArgumentError("device", problem, f"{holder.name!r}, or {_ON_HOST}")
         plan = device_plan(pattern, strategy=chosen, **widths, **parameters)
         arrays.append(pattern.column_indices)
     else:

@@ -1,46 +1,26 @@
 """Products of features with parameters, with their epilogues and gradients.
 
 One factor is as tall as the graph and the other is small, so that memory bounds a product on a GPU.
-Bias, activation, dropout and their gradients are applied to the product in registers, and products
-of the same matrix read it once.
+There, bias, activation, dropout and their gradients are applied to the product in registers, and
+products of the same matrix read it once (`strategies.dense`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from accelviz.devices.base import is_device_array
+from accelviz.devices import Device, ready
+from accelviz.devices.choice import owner
 from accelviz.layers import dense
-from accelviz.layers.dense import Noise
+from accelviz.layers.dense import IDENTITY, Epilogue
 from accelviz.layers.products import Matrix
-
-
-@dataclass(frozen=True)
-class Epilogue:
-    """Applied to a product's result: `dropout(activation(Z + bias))`.
-
-    Parameters
-    ----------
-    bias : array of float32, shape (n_cols,), optional
-    activation : {"none", "relu", "elu"}
-    rate : float
-        Of dropout.
-    noise : Noise, optional
-        None: nothing is dropped.
-    """
-
-    bias: Any = None
-    activation: str = "none"
-    rate: float = 0.0
-    noise: Noise | None = None
-
-    def apply(self, Z: Any, added: Any = None) -> Any:
-        """Apply it to a matrix, after adding another one to it."""
-        return dense.finish(Z, self.bias, self.activation, self.rate, self.noise, added)
+from accelviz.strategies.dense.operation import Form
+from accelviz.strategies.dense.strategies import dense_plan
 
 
 @dataclass(frozen=True)
@@ -63,10 +43,7 @@ class ActivationGradient:
         return gradient * ((self.result > 0) * np.float32(self.scale))
 
 
-_IDENTITY = Epilogue()
-
-
-def affine(inputs: Sequence[Any], weights: Sequence[Any], epilogue: Epilogue = _IDENTITY) -> Any:
+def affine(inputs: Sequence[Any], weights: Sequence[Any], epilogue: Epilogue = IDENTITY) -> Any:
     """Return `epilogue` of the sum of `A @ W` over the pairs of both.
 
     Parameters
@@ -76,14 +53,18 @@ def affine(inputs: Sequence[Any], weights: Sequence[Any], epilogue: Epilogue = _
     weights : sequence of as many arrays of float32, shape (inner, n_cols)
     epilogue : Epilogue
     """
-    if is_device_array(inputs[0]) and not isinstance(inputs[-1], Matrix):
-        from accelviz.devices.cuda import products
-
-        rate = 0.0 if epilogue.noise is None else epilogue.rate
-        options = {"bias": epilogue.bias, "activation": epilogue.activation}
-        results = products.product(inputs, weights, rate=rate, noise=epilogue.noise, **options)
-        if results is not None:
-            return results[0]
+    if (device := _owner(*inputs)) is not None:
+        form = Form(
+            inputs=len(inputs),
+            bias=epilogue.bias is not None,
+            activation=epilogue.activation,
+            dropout=epilogue.rate > 0,
+        )
+        operands = {"bias": epilogue.bias} if form.bias else {}
+        if form.dropout:
+            operands |= {"rate": epilogue.rate, "random": epilogue.words}
+        (result,) = _products(device, form, inputs, weights, operands)
+        return result
     Z = None
     for A, W in zip(inputs, weights, strict=True):
         Z = times_weights(A, W, onto=Z)
@@ -92,13 +73,39 @@ def affine(inputs: Sequence[Any], weights: Sequence[Any], epilogue: Epilogue = _
 
 def times_both(A: Any, weights: Sequence[Any]) -> list[Any]:
     """Return `A @ W` of each of two matrices W."""
-    if is_device_array(A):
-        from accelviz.devices.cuda import products
-
-        results = products.product([A], weights)
-        if results is not None:
-            return results
+    if (device := _owner(A)) is not None:
+        return _products(device, Form(outputs=len(weights)), [A], weights)
     return [times_weights(A, W) for W in weights]
+
+
+def _owner(*inputs: Any) -> Device | None:
+    """Return the device on which all inputs lie; None for NumPy's, and for sparse features."""
+    sparse = any(isinstance(A, Matrix) for A in inputs)
+    return None if sparse else owner(inputs[0])
+
+
+def _products(
+    device: Device,
+    form: Form,
+    inputs: Sequence[Any],
+    weights: Sequence[Any],
+    operands: Mapping[str, Any] = MappingProxyType({}),
+) -> list[Any]:
+    """Run a form of the dense product on a device."""
+    n_rows, inner = inputs[0].shape
+    n_cols = weights[0].shape[0 if form.transposed else 1]
+    plan = dense_plan(form, n_rows, inner, n_cols, of_gradient=False)
+    matrices = _named(form, A=inputs, W=weights)
+    return [*ready(plan, device).run({**matrices, **operands}).values()]
+
+
+def _named(form: Form, **matrices: Sequence[Any]) -> dict[str, Any]:
+    """Return matrices by the names that a form gives them."""
+    return {
+        name: array
+        for letter, arrays in matrices.items()
+        for name, array in zip(form.names(letter), arrays, strict=True)
+    }
 
 
 def times_weights(A: Any, W: Any, onto: Any = None) -> Any:
@@ -121,15 +128,13 @@ def input_gradient(
     activation : ActivationGradient, optional
         Of the layer that made the input.
     """
-    if is_device_array(gradients[0]):
-        from accelviz.devices.cuda import products
-
-        options = {}
+    if (device := owner(gradients[0])) is not None:
+        operands: dict[str, Any] = {}
         if activation is not None:
-            options = {"positive": activation.result, "scale": activation.scale}
-        results = products.product(gradients, weights, transposed=True, **options)
-        if results is not None:
-            return results[0]
+            operands = {"positive": activation.result, "scale": float(activation.scale)}
+        form = Form(inputs=len(gradients), transposed=True, slope=bool(operands))
+        (result,) = _products(device, form, gradients, weights, operands)
+        return result
     dX = None
     for D, W in zip(gradients, weights, strict=True):
         dX = dense.matmul(D, W, transposed="B", onto=dX)
@@ -154,12 +159,14 @@ def weight_gradients(
     array of float32, shape (n_cols,)
         The sums of the last gradient's columns.
     """
-    if is_device_array(gradients[0]) and not any(isinstance(A, Matrix) for A in inputs):
-        from accelviz.devices.cuda import products
-
-        results = products.weight_gradients(inputs, gradients)
-        if results is not None:
-            return results
+    if (device := _owner(*inputs)) is not None:
+        form = Form(inputs=len(inputs), outputs=len(gradients))
+        (n_rows, inner), n_cols = inputs[0].shape, gradients[0].shape[1]
+        plan = dense_plan(form, n_rows, inner, n_cols, of_gradient=True)
+        *results, sums_of_last = (
+            ready(plan, device).run(_named(form, A=inputs, D=gradients)).values()
+        )
+        return results, sums_of_last
     results = [
         A.transposed_times(D) if isinstance(A, Matrix) else dense.matmul(A, D, transposed="A")
         for A in inputs

@@ -47,7 +47,7 @@ def forward(matrix: Matrix, score: str, operands: Operands) -> tuple[Any, Any]:
         them.
     """
     before, scores = _scores(matrix, score, operands)
-    alpha = matrix.softmax(scores)
+    alpha = matrix.run("edge_softmax", scores=scores)["alpha"]
     dropped = alpha * _kept_edges(matrix, alpha, operands)
     V = operands["V"]
     heads = [matrix.times(_head(V, h), _head(dropped, h)) for h in range(alpha.shape[1])]
@@ -59,7 +59,8 @@ def backward(matrix: Matrix, score: str, operands: Operands, saved: Any, dY: Any
     before, alpha, dropped = saved
     V = operands["V"]
     d_alpha = matrix.dots(dY, V) * _kept_edges(matrix, alpha, operands)
-    d_scores = matrix.softmax_gradient(alpha, d_alpha)
+    gradients = matrix.run("edge_softmax_gradient", alpha=alpha, d_alpha=d_alpha)
+    d_scores = gradients["d_scores"]
     heads = range(alpha.shape[1])
     dV = [matrix.transposed_times(_head(dY, h), _head(dropped, h)) for h in heads]
     joined = side_by_side(*dV).reshape(V.shape)

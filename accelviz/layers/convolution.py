@@ -12,13 +12,13 @@ from accelviz.layers import dense
 from accelviz.layers.adjacency import gcn_matrix, mean_matrix, sum_matrix
 from accelviz.layers.affine import (
     ActivationGradient,
-    Epilogue,
     affine,
     input_gradient,
     times_both,
     times_weights,
     weight_gradients,
 )
+from accelviz.layers.dense import Epilogue
 from accelviz.layers.layer import Context, Layer, Parameters
 from accelviz.layers.products import Matrix
 
@@ -58,38 +58,38 @@ class Propagation:
         columns = self.gathered(needs_input_gradient, fixed)
         return columns["matrix first"] <= columns["weights first"]
 
-    def forward(
-        self, matrix: Matrix, X: Any, W: Any, epilogue: Epilogue, needed: bool
-    ) -> tuple[Any, Any]:
-        """Return `epilogue` of `A X W`, and `A X` or None; `needed` if the gradient by X is."""
-        if self.matrix_first(X, needed, matrix.is_fixed(X)):
+
+class _Propagating(Layer):
+    """A layer that computes `A X W`, of a matrix A of its own, in the cheaper order."""
+
+    applies_input_activation = True
+    propagation: Propagation
+
+    def _propagate(self, context: Context, matrix: Matrix, W: Any, epilogue: Epilogue) -> Any:
+        """Return `epilogue` of `A X W`, and `A X` or None."""
+        X = context.X
+        if self.propagation.matrix_first(X, self.needs_input_gradient, matrix.is_fixed(X)):
             AX = matrix.times(X)
             return affine([AX], [W], epilogue), AX
         return epilogue.apply(matrix.times(affine([X], [W]))), None
 
-    def backward(
-        self,
-        matrix: Matrix,
-        dZ: Any,
-        X: Any,
-        AX: Any,
-        W: Any,
-        needed: bool,
-        activation: ActivationGradient | None,
-    ) -> tuple[Any, Any, Any]:
-        """Return the gradients by W, by the bias or None, and, if `needed`, by X."""
+    def _propagate_back(self, context: Context, matrix: Matrix, dZ: Any, W: Any, AX: Any) -> Any:
+        """Return the gradients by W, by the bias or None, and by X or None."""
+        activation, dX = self.input_activation(context), None
         if AX is None:
             dXW = matrix.transposed_times(dZ)
-            (dW,), _ = weight_gradients([X], [dXW], sums=False)
-            return dW, None, input_gradient([dXW], [W], activation) if needed else None
+            (dW,), _ = weight_gradients([context.X], [dXW], sums=False)
+            if self.needs_input_gradient:
+                dX = input_gradient([dXW], [W], activation)
+            return dW, None, dX
         (dW,), db = weight_gradients([AX], [dZ])
-        if not needed:
-            return dW, db, None
-        dX = matrix.transposed_times(input_gradient([dZ], [W]))
-        return dW, db, dX if activation is None else activation.apply(dX)
+        if self.needs_input_gradient:
+            dX = matrix.transposed_times(input_gradient([dZ], [W]))
+            dX = dX if activation is None else activation.apply(dX)
+        return dW, db, dX
 
 
-class GCN(Layer):
+class GCN(_Propagating):
     """Graph convolution (Kipf and Welling, ICLR 2017): `D^-1/2 (A + I) D^-1/2 X W`.
 
     Parameters
@@ -101,7 +101,6 @@ class GCN(Layer):
     """
 
     matrix_of = staticmethod(gcn_matrix)
-    applies_input_activation = True
 
     def __init__(self, n_in: int, n_out: int, *, order: str = "auto", **options: Any) -> None:
         super().__init__(n_in, n_out, **options)
@@ -109,30 +108,18 @@ class GCN(Layer):
 
     def linear(self, context: Context) -> Any:
         """Propagate; see `Layer`."""
-        Y, context.saved_for_backward = self.propagation.forward(
-            context.matrix,
-            context.X,
-            context.parameters["W"],
-            context.epilogue,
-            self.needs_input_gradient,
-        )
+        W, epilogue = context.parameters["W"], context.epilogue
+        Y, context.saved_for_backward = self._propagate(context, context.matrix, W, epilogue)
         return Y
 
     def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
         """Propagate back; see `Layer`."""
-        dW, db, dX = self.propagation.backward(
-            context.matrix,
-            dZ,
-            context.X,
-            context.saved_for_backward,
-            context.parameters["W"],
-            self.needs_input_gradient,
-            self.input_activation(context),
-        )
+        W, AX = context.parameters["W"], context.saved_for_backward
+        dW, db, dX = self._propagate_back(context, context.matrix, dZ, W, AX)
         return {"W": dW, "b": db}, dX
 
 
-class GIN(Layer):
+class GIN(_Propagating):
     """Graph isomorphism layer (Xu et al., ICLR 2019): an MLP of the sum over neighbors and oneself.
 
     `relu((A + (1 + eps) I) X W1 + b1) W`, then bias and activation. Weights do not count.
@@ -150,7 +137,6 @@ class GIN(Layer):
     """
 
     matrix_of = staticmethod(sum_matrix)
-    applies_input_activation = True
 
     def __init__(
         self,
@@ -185,25 +171,21 @@ class GIN(Layer):
 
     def linear(self, context: Context) -> Any:
         """Propagate, then the MLP; see `Layer`."""
-        needed, hidden = self.needs_input_gradient, Epilogue(context.parameters["b1"], "relu")
-        matrix, W1 = self._matrix(context), context.parameters["W1"]
-        H, AX = self.propagation.forward(matrix, context.X, W1, hidden, needed)
+        hidden, W1 = Epilogue(context.parameters["b1"], "relu"), context.parameters["W1"]
+        H, AX = self._propagate(context, self._matrix(context), W1, hidden)
         context.saved_for_backward = AX, H
         return affine([H], [context.parameters["W"]], context.epilogue)
 
     def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
         """Go back through the MLP and propagate back; see `Layer`."""
-        (AX, H), X, W1 = context.saved_for_backward, context.X, context.parameters["W1"]
+        (AX, H), W1 = context.saved_for_backward, context.parameters["W1"]
         (dW,), db = weight_gradients([H], [dZ])
         dZ1 = input_gradient([dZ], [context.parameters["W"]], ActivationGradient(H))
-        needed, activation = self.needs_input_gradient, self.input_activation(context)
-        dW1, db1, dX = self.propagation.backward(
-            self._matrix(context), dZ1, X, AX, W1, needed, activation
-        )
+        dW1, db1, dX = self._propagate_back(context, self._matrix(context), dZ1, W1, AX)
         db1 = dense.column_sums(dZ1) if db1 is None else db1
         gradients = {"W1": dW1, "b1": db1, "W": dW, "b": db}
         if self.train_eps:  # eps multiplies X, so that its gradient is a product with X W1
-            gradients["eps"] = (dZ1 * times_weights(X, W1)).sum().reshape(1)
+            gradients["eps"] = (dZ1 * times_weights(context.X, W1)).sum().reshape(1)
         return gradients, dX
 
 

@@ -1,7 +1,7 @@
 """Dense steps of layers: products, activations, dropout, the loss, the optimisers.
 
-Each function takes NumPy or CuPy arrays. On a GPU all but the products and sums are one kernel each
-(`devices.cuda.dense`); the code for NumPy defines their results.
+Each function takes arrays of NumPy or of a device. On a device all but the products are one kernel
+each; the code for NumPy defines their results.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ import numba
 import numpy as np
 
 from accelviz.arrays import Floats
-from accelviz.devices.base import is_device_array
+from accelviz.devices import Device
 from accelviz.devices.choice import owner
 from accelviz.errors import ArgumentError
-from accelviz.random import element_uniform
+from accelviz.plans.launch import WARP_SIZE, Call
+from accelviz.strategies.dense import steps
+from accelviz.strategies.dense.operation import activated, dropout_mask
+from accelviz.strategies.dense.steps import AT_ONCE, SUM_BLOCKS, THREADS
 
 #: Multiplications below which one thread does a product: a BLAS wakes all of its threads, and on a
 #: machine that has other work waits for them a hundred times as long as they take.
 _SMALL_PRODUCTS = 1 << 22
-ACTIVATIONS = ("none", "relu", "elu")
 
 
 class Noise:
@@ -54,19 +56,85 @@ class Noise:
         """Seed, site and step as kernels read them, uint32, shape (4,)."""
         return self.table[self.site]
 
+
+@dataclass(frozen=True)
+class Epilogue:
+    """What follows a product, the end of every layer: `dropout(activation(Z + bias))`.
+
+    Parameters
+    ----------
+    bias : array of float32, shape (n_cols,), optional
+    activation : {"none", "relu", "elu"}
+    dropout : float
+        Share of the elements that is dropped, 0 to below 1.
+    noise : Noise, optional
+        None: nothing is dropped, as when a network is judged.
+    """
+
+    bias: Any = None
+    activation: str = "none"
+    dropout: float = 0.0
+    noise: Noise | None = None
+
     @property
-    def key(self) -> tuple[int, int, int]:
-        """Seed, site and step, of a table on the host."""
-        low, high, site, step = (int(word) for word in self.words)
-        return low | high << 32, site, step
+    def rate(self) -> float:
+        """The share that is dropped in this pass."""
+        return 0.0 if self.noise is None else float(self.dropout)
+
+    @property
+    def words(self) -> Any:
+        """The words that dropout draws from; None if nothing is dropped."""
+        return self.noise.words if self.noise is not None and self.rate else None
+
+    def apply(self, Z: Any, added: Any = None) -> Any:
+        """Apply it to `Z + added`, (n, n_cols); Z may be overwritten."""
+        if self.bias is None and added is None and self.activation == "none" and not self.rate:
+            return Z
+        if (device := owner(Z)) is not None:
+            Z = device.contiguous(Z)
+            Y = device.empty(Z.shape)
+            arguments = {"Z": Z, "added": added, "bias": self.bias, "Y": Y, "n": np.int64(Z.size)}
+            arguments |= {"n_cols": Z.shape[-1], "rate": self.rate, "random": self.words}
+            launch(device, "finish", -(-Z.size // AT_ONCE), arguments, self)
+            return Y
+        Z = Z if added is None else Z + added
+        Z = activated(Z if self.bias is None else Z + self.bias, self.activation)
+        return Z * dropout_mask(Z.shape, self.rate, self.words) if self.rate else Z
+
+    def gradient(self, dY: Any, Y: Any) -> Any:
+        """Return the gradient by Z, of the result and the gradient by that.
+
+        The slope follows from the result: of ReLU it is 1 where Y > 0, of ELU it is
+        `1 + activation(Z)` below 0. Elements that were dropped draw the same numbers again.
+        """
+        rate, relu = self.rate, self.activation == "relu"
+        if self.activation == "none" and not rate:
+            return dY
+        if (device := owner(dY)) is not None:
+            dY = device.contiguous(dY)
+            dZ = device.empty(dY.shape)
+            arguments = {"dY": dY, "Y": device.contiguous(Y), "dZ": dZ, "n": np.int64(dY.size)}
+            arguments |= {"rate": rate, "random": self.words}
+            launch(device, "finish_gradient", -(-dY.size // AT_ONCE), arguments, self)
+            return dZ
+        dZ = dY
+        if rate:  # a ReLU's result is 0 wherever it was dropped
+            mask = np.float32(1 / (1 - rate)) if relu else dropout_mask(Y.shape, rate, self.words)
+            dZ = dY * mask
+        if relu:
+            return dZ * (Y > 0)
+        if self.activation == "elu":
+            dZ = dZ * np.where(Y > 0, 1, 1 + Y * np.float32(1 - rate))
+        return dZ
+
+
+IDENTITY = Epilogue()
 
 
 def matmul(A: Any, B: Any, *, transposed: str = "", onto: Any = None) -> Any:
     """Return `A @ B`, where "A" or "B" may be `transposed`; added to `onto`, if that is given."""
-    if is_device_array(A):
-        from accelviz.devices.cuda import dense
-
-        return dense.matmul(A, B, transposed, onto)
+    if (device := owner(A)) is not None:
+        return device.matmul(A, B, transposed, onto)
     if A.size * B.size // (B.shape[0] or 1) <= _SMALL_PRODUCTS:
         product = _small_product(A, B, transposed)
     else:
@@ -101,12 +169,38 @@ def _add_outer(A: Floats, B: Floats, product: Floats) -> None:
 
 
 def column_sums(A: Any) -> Any:
-    """Return the sum of each column, as a product with ones."""
-    if is_device_array(A):
-        from accelviz.devices.cuda import dense
+    """Return the sum of each column; on a device in an order that is always the same."""
+    device = owner(A)
+    if device is None:
+        return A.sum(axis=0)
+    (n_rows, n_cols), width = A.shape, min(A.shape[1], THREADS)
+    blocks = max(1, min(SUM_BLOCKS, n_rows * width // THREADS))
+    parts, sums = device.empty((blocks, n_cols)), device.empty(n_cols)
+    first, last = steps.column_sums("A", "sums", blocks)
+    of_all = {"A": device.contiguous(A), "parts": parts, "n_rows": n_rows}
+    of_parts = {"parts": parts, "sums": sums, "n_parts": blocks}
+    for call, arguments in ((first, of_all), (last, of_parts)):
+        device.launch(call, {**arguments, "n_cols": n_cols, "width": width})
+    return sums
 
-        return dense.column_sums(A)
-    return A.sum(axis=0)
+
+def launch(
+    device: Device,
+    entry: str,
+    threads: int,
+    arguments: dict[str, Any],
+    epilogue: Epilogue = IDENTITY,
+    file: str = "dense",
+) -> None:
+    """Launch a kernel of kernels/layers on at least so many threads."""
+    end = epilogue.activation, epilogue.rate > 0
+    kernel = steps.step_kernel(entry, tuple(arguments), *end, file)
+    device.launch(Call(steps.elements_launch(threads), kernel), arguments)
+
+
+def log_lanes_of_row(n_cols: int) -> int:
+    """Return the binary logarithm of how many lanes have a row of a matrix, at most a warp."""
+    return min(WARP_SIZE.bit_length() - 1, (n_cols - 1).bit_length())
 
 
 def block_diagonal(vectors: Any) -> Any:
@@ -149,84 +243,6 @@ def array_module(array: Any) -> Any:
     return np if device is None else device.xp
 
 
-def dropout_mask(shape: tuple[int, ...], rate: float, noise: Noise) -> Any:
-    """Return the factors of dropout: 0 with probability `rate`, else `1 / (1 - rate)`.
-
-    float32 of that shape; element `i` in C order draws number `i` of `noise`.
-    """
-    drawn = element_uniform(math.prod(shape), *noise.key)
-    return ((drawn >= np.float32(rate)) * np.float32(1 / (1 - rate))).reshape(shape)
-
-
-def dropout(X: Any, rate: float, noise: Noise | None) -> Any:
-    """Return `X` with elements dropped at random; its own gradient, given the same noise."""
-    if noise is None or rate == 0:
-        return X
-    if is_device_array(X):
-        from accelviz.devices.cuda import dense
-
-        return dense.finish(X, None, "none", rate, noise)
-    return X * dropout_mask(X.shape, rate, noise)
-
-
-def finish(
-    Z: Any, bias: Any, activation: str, rate: float, noise: Noise | None, added: Any = None
-) -> Any:
-    """Return `dropout(activation(Z + added + bias))`, the end of every layer.
-
-    Parameters
-    ----------
-    Z : array of float32, shape (n, n_cols)
-        It may be overwritten.
-    bias : array of float32, shape (n_cols,), optional
-    activation : {"none", "relu", "elu"}
-    rate : float
-        Of dropout; 0 to below 1.
-    noise : Noise, optional
-        None: nothing is dropped, as when a network is judged.
-    added : array of float32, shape (n, n_cols), optional
-    """
-    rate = 0.0 if noise is None else rate
-    if is_device_array(Z):
-        from accelviz.devices.cuda import dense
-
-        return dense.finish(Z, bias, activation, rate, noise, added)
-    Z = Z if added is None else Z + added
-    Z = Z if bias is None else Z + bias
-    if activation == "relu":
-        Z = np.maximum(Z, 0)
-    elif activation == "elu":
-        Z = np.where(Z > 0, Z, np.expm1(np.minimum(Z, 0)))
-    return Z if rate == 0 else Z * dropout_mask(Z.shape, rate, noise)  # type: ignore[arg-type]
-
-
-def finish_gradient(dY: Any, Y: Any, activation: str, rate: float, noise: Noise | None) -> Any:
-    """Return the gradient of `finish` by Z, of its result and the gradient by that.
-
-    The slope follows from the result: of ReLU it is 1 where Y > 0, of ELU it is `1 + activation(Z)`
-    below 0. Elements that were dropped draw the same numbers again.
-    """
-    rate = 0.0 if noise is None else rate
-    if is_device_array(dY):
-        from accelviz.devices.cuda import dense
-
-        return dense.finish_gradient(dY, Y, activation, rate, noise)
-    dZ = dY
-    if rate:
-        assert noise is not None
-        # A ReLU's result is 0 wherever it was dropped.
-        dZ = dY * (
-            np.float32(1 / (1 - rate))
-            if activation == "relu"
-            else dropout_mask(Y.shape, rate, noise)
-        )
-    if activation == "relu":
-        dZ = dZ * (Y > 0)
-    elif activation == "elu":
-        dZ = dZ * np.where(Y > 0, 1, 1 + Y * np.float32(1 - rate))
-    return dZ
-
-
 def checked_loss(loss: float, epoch: int) -> float:
     """Return the loss of an epoch, or refuse to go on if it is not finite.
 
@@ -259,10 +275,14 @@ def cross_entropy(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
         Of each row, times its weight; the loss is their sum.
     gradient : array of float32, shape (n, n_classes)
     """
-    if is_device_array(logits):
-        from accelviz.devices.cuda import dense
-
-        return dense.cross_entropy(logits, labels, weights)
+    if (device := owner(logits)) is not None:
+        (n_rows, n_classes), log_lanes = logits.shape, log_lanes_of_row(logits.shape[1])
+        losses, gradient = device.empty(weights.shape), device.empty(logits.shape)
+        arguments = {"logits": device.contiguous(logits), "labels": labels, "weights": weights}
+        arguments |= {"losses": losses, "gradient": gradient, "n_rows": n_rows}
+        arguments |= {"n_classes": n_classes, "log_lanes": log_lanes}
+        launch(device, "cross_entropy", n_rows << log_lanes, arguments)
+        return losses, gradient
     rows = np.flatnonzero(weights)
     chosen = logits[rows]
     shifted = chosen - chosen.max(axis=1, keepdims=True)
@@ -306,11 +326,13 @@ class Adam:
         words : array of uint32, shape (4,)
             Of `Noise`; the last counts the steps before this one.
         """
-        if is_device_array(flat):
-            from accelviz.devices.cuda import dense
-
-            rates = (self.rate, self.beta1, self.beta2, self.eps)
-            dense.adam(flat, gradient, states, decay, words, rates)
+        if (device := owner(flat)) is not None:
+            arguments = {"flat": flat, "gradient": gradient, "mean": states[0]}
+            arguments |= {"square": states[1], "decay": decay, "words": words}
+            arguments |= {"n": np.int64(flat.size), "rate": float(self.rate)}
+            arguments |= {"beta1": self.beta1, "beta2": self.beta2, "eps": self.eps}
+            arguments |= {"log_beta1": math.log(self.beta1), "log_beta2": math.log(self.beta2)}
+            launch(device, "adam", flat.size, arguments)
             return
         t = int(words[3]) + 1
         gradient = gradient + decay * flat

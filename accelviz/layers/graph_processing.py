@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from accelviz.devices.choice import owner
+from accelviz.layers.dense import launch
 from accelviz.layers.products import Matrix
 
 
@@ -32,10 +34,16 @@ def gcn_weights(matrix: Matrix, values: Any = None) -> Any:
     with products.clock("gcn_weights"):
         if values is None:
             values = products.xp.ones(matrix.graph.nnz, np.float32)
-        if products.device == "cuda":
-            from accelviz.devices.cuda import dense
-
-            return dense.gcn_weights(rows, columns, values, matrix.graph.n_rows)
+        if (device := owner(values)) is not None:
+            weights, n_edges = device.empty(rows.size), np.int64(rows.size)
+            ends = {"rows": rows, "columns": columns, "values": values}
+            sums = device.zeros(matrix.graph.n_rows)
+            for entry, result in (("row_sums", {}), ("gcn_weights", {"weights": weights})):
+                arguments = {**ends, "sums": sums, **result, "n_edges": n_edges}
+                if not result:
+                    del arguments["columns"]
+                launch(device, entry, rows.size, arguments, file="gcn_weights")
+            return weights
         sums = np.bincount(rows, values, matrix.graph.n_rows)
         root = np.zeros(sums.size)
         root[sums > 0] = sums[sums > 0] ** -0.5

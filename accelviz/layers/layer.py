@@ -15,13 +15,13 @@ from accelviz.graph import Graph
 from accelviz.layers import dense
 from accelviz.layers.affine import (
     ActivationGradient,
-    Epilogue,
     affine,
     input_gradient,
     weight_gradients,
 )
-from accelviz.layers.dense import Noise
+from accelviz.layers.dense import Epilogue, Noise
 from accelviz.layers.products import Matrix, Products
+from accelviz.strategies.dense.operation import ACTIVATIONS
 
 Parameters = dict[str, Any]
 
@@ -94,7 +94,7 @@ class Layer:
     ) -> None:
         self.n_in = checked_integer("n_in", n_in, error=ArgumentError)
         self.n_out = checked_integer("n_out", n_out, error=ArgumentError)
-        self.activation = checked_choice("activation", activation, dense.ACTIVATIONS)
+        self.activation = checked_choice("activation", activation, ACTIVATIONS)
         self.dropout = checked_rate("dropout", dropout)
         self.bias = bool(bias)
 
@@ -136,9 +136,8 @@ class Layer:
 
     def backward(self, dY: Any, context: Context) -> tuple[Parameters, Any]:
         """Return the gradients by parameter, and by X or None, given that by the result."""
-        noise = context.epilogue.noise
         if not self.next_layer_applies_activation:
-            dY = dense.finish_gradient(dY, context.Y, self.activation, self.dropout, noise)
+            dY = context.epilogue.gradient(dY, context.Y)
         gradients, dX = self.linear_gradient(dY, context)
         if self.bias and gradients.get("b") is None:
             gradients["b"] = dense.column_sums(dY)

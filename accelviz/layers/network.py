@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
-from accelviz.layers import dense
-from accelviz.layers.dense import Noise
+from accelviz.layers.dense import Epilogue, Noise
 from accelviz.layers.layer import Context, Layer, checked_rate
 from accelviz.layers.products import Matrix, Products
 from accelviz.random import element_uniform
@@ -144,9 +143,10 @@ class Network:
         return X, contexts
 
     def _dropped(self, X: Any, noise: Noise) -> Any:
+        dropout = Epilogue(dropout=self.input_dropout, noise=noise)
         if not isinstance(X, Matrix):
-            return dense.dropout(X, self.input_dropout, noise)
-        return X.with_values(dense.dropout(X.weights, self.input_dropout, noise))
+            return dropout.apply(X)
+        return X.with_values(dropout.apply(X.weights))
 
     def backward(self, contexts: list[Context], dY: Any) -> None:
         """Put the gradient of every parameter into `gradient`, given that of the result."""

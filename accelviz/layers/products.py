@@ -13,11 +13,10 @@ from accelviz.devices import choose
 from accelviz.devices.base import ready
 from accelviz.devices.run import plan_of
 from accelviz.errors import ArgumentError
-from accelviz.graph import Graph, taken_over
+from accelviz.graph import Graph, Transpose, taken_over
+from accelviz.layers.adjacency import rows_of
 from accelviz.plans import Operation, Strategy
 from accelviz.strategies import (
-    EDGE_SOFTMAX,
-    EDGE_SOFTMAX_GRADIENT,
     OPERATIONS,
     SDDMM,
     SPMM,
@@ -61,21 +60,21 @@ class Products:
         self.executor.require()
         self.device = self.executor.name
         named = strategy if isinstance(strategy, Mapping) else {"spmm": strategy}
+        sparse = [name for name in OPERATIONS if not name.startswith("dense")]
         for name in named:
-            if name not in OPERATIONS:
-                expected = f"one of {', '.join(OPERATIONS)}"
-                raise ArgumentError("strategy", f"there is no operation {name!r}", expected)
-        self._chosen = {name: _chosen(name, named.get(name)) for name in OPERATIONS}
+            if name not in sparse:
+                problem = f"there is no sparse operation {name!r}"
+                raise ArgumentError("strategy", problem, f"one of {', '.join(sparse)}")
+        self._chosen = {name: _chosen(name, named.get(name)) for name in sparse}
         self.seconds: dict[str, float] = {}
         self.xp = self.executor.xp
-        self._computes = issubclass(self.executor.array_type, self.xp.ndarray)
         self._clock: Any = self.executor.clock(self.seconds)
         #: Everything is launched on one stream of a GPU, as capturing needs it.
         self.stream = self.executor.stream()
 
     def placed(self, array: Any) -> Any:
         """Return a host array where dense steps run."""
-        return self.executor.to_device(array) if self._computes else array
+        return self.executor.to_device(array) if self.executor.computes else array
 
     def matrix(self, graph: Graph) -> Matrix:
         """Return a graph as a matrix that multiplies here."""
@@ -113,7 +112,7 @@ class Products:
         plan = plan_of(graph, strategy, {**widths, **settings})
         with self.clock(operation.name + label):
             outputs = ready(plan, self.executor).run(operands)
-        if self._computes:
+        if self.executor.computes:
             return outputs
         return {name: self.executor.to_host(array) for name, array in outputs.items()}
 
@@ -143,9 +142,20 @@ class Matrix:
         self, graph: Graph, products: Products, values: Any = None, label: str = ""
     ) -> None:
         self.graph, self.products, self.values, self.label = graph, products, values, label
-        self._placed = _Placed(graph, products)
+        #: Follows from the pattern, whatever the weights: arrays on the device, and graphs.
+        self._of_pattern: dict[str, Any] = {}
         self._fixed: Any = None
         self._product_of_fixed: Any = None
+
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        if name not in self._of_pattern:
+            self._of_pattern[name] = make()
+        return self._of_pattern[name]
+
+    @property
+    def _turned(self) -> Transpose:
+        turned: Transpose = self._once("transposed", self.graph.transposed)
+        return turned
 
     def _run(self, operation: Operation, graph: Graph, **operands: Any) -> dict[str, Any]:
         return self.products.run(operation, graph, operands, self.label)
@@ -157,8 +167,8 @@ class Matrix:
 
     def with_values(self, values: Any) -> Matrix:
         """Return the same pattern with other weights."""
-        other = Matrix(self.graph, self.products, values, self.label)
-        other._placed = self._placed
+        other = type(self)(self.graph, self.products, values, self.label)
+        other._of_pattern = self._of_pattern
         return other
 
     def fix(self, X: Any) -> None:
@@ -174,21 +184,21 @@ class Matrix:
 
     def times(self, X: Any, values: Any = None) -> Any:
         """Return `A @ X`, X of shape (columns, n_cols)."""
-        if values is None and self.is_fixed(X):
-            if self._product_of_fixed is None:
-                self._product_of_fixed = self._times(X, self.values)
-            return self._product_of_fixed
-        return self._times(X, self.values if values is None else values)
+        if values is not None or not self.is_fixed(X):
+            return self._times(X, self.values if values is None else values)
+        if self._product_of_fixed is None:
+            self._product_of_fixed = self._times(X, self.values)
+        return self._product_of_fixed
 
     def _times(self, X: Any, values: Any) -> Any:
         return self._run(SPMM, self.graph, X=X, values=values)["Y"]
 
     def transposed_times(self, Y: Any, values: Any = None) -> Any:
         """Return `A.T @ Y`, Y of shape (rows, n_cols): the gradient of `A @ X` by X."""
-        values = self.values if values is None else values
+        turned, values = self._turned, self.values if values is None else values
         if values is not None:
-            values = values[self._placed.order]
-        return self._run(SPMM, self._placed.transposed, X=Y, values=values)["Y"]
+            values = values[self._once("order", lambda: self.products.placed(turned.nonzeros))]
+        return self._run(SPMM, turned.graph, X=Y, values=values)["Y"]
 
     def dots(self, U: Any, V: Any) -> Any:
         """Return the dot product of each nonzero, of U (rows, heads, n_cols) and V, (nnz, heads).
@@ -197,22 +207,20 @@ class Matrix:
         """
         return self._run(SDDMM, self.graph, U=U, V=V)["scores"]
 
+    # Sums over nonzeros are products with an incidence matrix of rows and nonzeros.
+
     def row_sums(self, edges: Any) -> Any:
         """Add up an array of shape (nnz, n_cols) over the nonzeros of each row."""
-        return self._run(SPMM, self._placed.row_sums, X=edges)["Y"]
+        incidence = self._once("rows of nonzeros", lambda: _incidence(self.graph))
+        return self._run(SPMM, incidence, X=edges)["Y"]
 
     def column_sums(self, edges: Any) -> Any:
         """Add up an array of shape (nnz, n_cols) over the nonzeros of each column."""
-        return self._run(SPMM, self._placed.column_sums, X=edges)["Y"]
-
-    def softmax(self, scores: Any) -> Any:
-        """Return, for each head, the softmax over the nonzeros of each row, (nnz, heads)."""
-        return self._run(EDGE_SOFTMAX, self.graph, scores=scores)["alpha"]
-
-    def softmax_gradient(self, alpha: Any, d_alpha: Any) -> Any:
-        """Return the gradient of `softmax` by the scores, of its result and the gradient by it."""
-        operands = {"alpha": alpha, "d_alpha": d_alpha}
-        return self._run(EDGE_SOFTMAX_GRADIENT, self.graph, **operands)["d_scores"]
+        turned = self._turned
+        incidence = self._once(
+            "columns of nonzeros", lambda: _incidence(turned.graph, turned.nonzeros)
+        )
+        return self._run(SPMM, incidence, X=edges)["Y"]
 
     def run(self, operation: str, **operands: Any) -> dict[str, Any]:
         """Run any operation on the graph; return its outputs by name."""
@@ -232,53 +240,17 @@ class Matrix:
     @property
     def rows(self) -> Any:
         """Row of each nonzero, int32, on the device."""
-        return self._placed.rows
+        return self._once("rows", lambda: self.products.placed(taken_over(rows_of(self.graph))))
 
     @property
     def columns(self) -> Any:
         """Column of each nonzero, int32, on the device."""
-        return self._placed.columns
+        return self._once("columns", lambda: self.products.placed(self.graph.column_indices))
 
 
-class _Placed:
-    """Arrays and graphs that follow from a pattern, made once, whatever the weights."""
-
-    def __init__(self, graph: Graph, products: Products) -> None:
-        self.graph, self.products = graph, products
-
-    @cached_property
-    def rows(self) -> Any:
-        """Row of each nonzero, int32, on the device."""
-        rows = np.repeat(np.arange(self.graph.n_rows, dtype=np.int32), self.graph.degrees)
-        return self.products.placed(taken_over(rows))
-
-    @cached_property
-    def columns(self) -> Any:
-        """Column of each nonzero, int32, on the device."""
-        return self.products.placed(self.graph.column_indices)
-
-    @cached_property
-    def order(self) -> Any:
-        """Which nonzero each nonzero of the transpose is, on the device."""
-        return self.products.placed(self.graph.transposed().nonzeros)
-
-    @cached_property
-    def transposed(self) -> Graph:
-        return self.graph.transposed().graph
-
-    # Sums over nonzeros are products with an incidence matrix of rows and nonzeros.
-    @cached_property
-    def row_sums(self) -> Graph:
-        return _incidence(self.graph, np.arange(self.graph.nnz, dtype=np.int32))
-
-    @cached_property
-    def column_sums(self) -> Graph:
-        turned = self.graph.transposed()
-        return _incidence(turned.graph, turned.nonzeros.astype(np.int32))
-
-
-def _incidence(graph: Graph, nonzeros: Any) -> Graph:
-    ones = np.ones(graph.nnz, np.float32)
+def _incidence(graph: Graph, nonzeros: Any = None) -> Graph:
+    nonzeros = np.arange(graph.nnz) if nonzeros is None else nonzeros
+    columns, ones = taken_over(nonzeros.astype(np.int32)), np.ones(graph.nnz, np.float32)
     shape = (graph.n_rows, graph.nnz)
     name = f"nonzeros of {graph.name}"
-    return Graph(graph.row_pointers, taken_over(nonzeros), taken_over(ones), shape, name)
+    return Graph(graph.row_pointers, columns, taken_over(ones), shape, name)

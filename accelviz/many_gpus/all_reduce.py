@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from accelviz.devices.cuda.state import import_cupy, import_nccl, one_line
+from accelviz.devices import find_device
+from accelviz.devices.cuda.state import import_nccl, one_line
 from accelviz.errors import DeviceUnavailable
 from accelviz.layers.train import on_host
 from accelviz.many_gpus.peers import Peers
@@ -26,8 +27,10 @@ def _communicators(gpus: tuple[int, ...], process: Process | None) -> tuple[tupl
 
     All processes return the same. NCCL takes an id once, so that this runs once a process.
     """
-    nccl, properties = import_nccl(), import_cupy().cuda.runtime.getDeviceProperties
-    uuids = [properties(gpu)["uuid"].hex() if nccl.available else "" for gpu in gpus]
+    nccl, runtime = import_nccl(), find_device("cuda").xp.cuda.runtime
+    uuids = [
+        runtime.getDeviceProperties(gpu)["uuid"].hex() if nccl.available else "" for gpu in gpus
+    ]
     if process is not None:
         uuids = process.all_gather(uuids[0])
     if "" in uuids:
@@ -87,14 +90,14 @@ class AllReduce:
         total = wide.astype(np.float32)
         if self._gpus is None:
             return [total.copy() for _ in arrays]
-        cupy, totals = import_cupy(), []
+        totals = []
         for device in self._gpus.gpu_of:
             with self._gpus.on(device):
-                totals.append(cupy.asarray(total))
+                totals.append(find_device("cuda").to_device(total))
         return totals
 
     def _by_nccl(self, gpus: Any, arrays: Sequence[Any]) -> list[Any]:
-        nccl, cuda = import_nccl(), import_cupy().cuda
+        nccl, cuda = import_nccl(), find_device("cuda").xp.cuda
         streams = {device: gpus.streams[device, "compute"] for device in gpus.gpu_of}
         wide, totals, events = [], [], []
         for (device, stream), array in zip(streams.items(), arrays, strict=True):

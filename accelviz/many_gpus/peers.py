@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from accelviz.devices import find_device
 from accelviz.devices.cuda.arrays import on_device
 from accelviz.devices.cuda.compiler import compiled
-from accelviz.devices.cuda.state import gpu_state, import_cupy, one_line
+from accelviz.devices.cuda.state import gpu_state, one_line
 from accelviz.devices.cuda.timing import pause
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
 from accelviz.many_gpus.program import SplitProgram
@@ -34,7 +35,7 @@ def usable_gpus() -> list[int]:
     """Return the numbers of the GPUs that this process sees; none without CuPy or a driver."""
     if not gpu_state().ready:
         return []
-    return list(range(import_cupy().cuda.runtime.getDeviceCount()))
+    return list(range(find_device("cuda").xp.cuda.runtime.getDeviceCount()))
 
 
 class Peers:
@@ -79,7 +80,11 @@ class Peers:
 
     def _use(self, gpu_of: Mapping[int, int]) -> None:
         """Store the GPU of each device that this process has, and make their streams."""
-        self.gpu_of, self.devices, self._cupy = gpu_of, list(gpu_of.values()), import_cupy()
+        self.gpu_of, self.devices, self._cupy = (
+            gpu_of,
+            list(gpu_of.values()),
+            find_device("cuda").xp,
+        )
         self.streams: dict[tuple[int, str], Any] = {}
         for device in gpu_of:
             with self.on(device):
@@ -148,7 +153,7 @@ class PeersProgram:
     """
 
     def __init__(self, gpus: Peers, program: SplitProgram) -> None:
-        self.gpus, self.program, self._cupy = gpus, program, import_cupy()
+        self.gpus, self.program, self._cupy = gpus, program, find_device("cuda").xp
         self._first = min(gpus.gpu_of)
         self.buffers: dict[str, Any] = {}
         self._make_buffers()

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.devices import gpu_state
-from accelviz.devices.base import on_host
+from accelviz.devices.operands import on_host
 from accelviz.devices.programs import emulate_program
 from accelviz.errors import ArgumentError, checked_choice, checked_integer, checked_type
 from accelviz.many_gpus.halo import halo

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from accelviz.arrays import Ints, Longs
 from accelviz.datasets import load_graph
-from accelviz.devices.base import on_host
+from accelviz.devices.operands import on_host
 from accelviz.errors import (
     ArgumentError,
     GraphError,

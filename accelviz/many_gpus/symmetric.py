@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.devices.cuda.state import import_cupy, one_line
+from accelviz.devices import find_device
+from accelviz.devices.cuda.state import one_line
 from accelviz.errors import ArgumentError, DeviceUnavailable, checked_integer
 from accelviz.many_gpus.peers import MORE_MEMORY, Peers, PeersProgram, usable_gpus
 from accelviz.many_gpus.process import Process, this_process
@@ -90,7 +91,7 @@ class Symmetric(Peers):
             raise DeviceUnavailable("devices", f"{problem}{len(usable_gpus())}", fix)
         a_host = process.devices_a_host if devices_a_host is None else devices_a_host
         self.process, self.devices_a_host = process, checked_integer("devices_a_host", a_host)
-        import_cupy().cuda.Device(process.gpu).use()
+        find_device("cuda").xp.cuda.Device(process.gpu).use()
         self._use({process.rank: process.gpu})
         self.library = _library(process)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.devices.base import is_device_array
+from accelviz.devices.operands import is_device_array
 from accelviz.graph import Graph
 from accelviz.plans import Operation
 from accelviz.plans.arithmetic import CUT_OFF, ROUNDING

@@ -200,15 +200,24 @@ class LibraryCall:
     Parameters
     ----------
     library : str
-        Whose it is: "cusparse".
+        Whose it is: "cusparse", "cublas".
     algorithm : str
         Which of its algorithms, by the library's own name, or "fastest".
     preprocess : bool
         Whether the library may look at the matrix before the first call.
+    arguments : tuple of str
+        Of a dense product: its factors and its result, by name.
+    transposed : {"", "A", "B"}
+        Which of the factors is given transposed.
+    adds : bool
+        Whether the product is added to what the result holds.
     """
 
     library: str
     algorithm: str
     preprocess: bool = True
+    arguments: tuple[str, ...] = ()
+    transposed: str = ""
+    adds: bool = False
     launch = LaunchConfig((0, 0, 0), 0)  # the library decides when it is called
     kernel = None

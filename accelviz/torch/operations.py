@@ -18,14 +18,16 @@ def _operation(number: int, name: str, keys: str, tensors: list[Any], numbers: l
     """Run an operation on edges: the tensors' names come first in `keys`, then the numbers'."""
     operation, graph = _of(number, name)
     names = keys.split(",")
-    place = tensors[0].device
-    device = find_device(place.type)
+    torch_device = tensors[0].device
+    device = find_device(torch_device.type)
     inputs = {key: t.detach().contiguous() for key, t in zip(names, tensors, strict=False)}
     widths = operation.widths_of(inputs)
     plan = plan_of(graph, find_strategy(operation.fastest, operation), widths)
     shapes = {output.name: output.shape(plan.sizes) for output in operation.outputs}
-    outputs = {key: torch.empty(shape, device=place) for key, shape in shapes.items()}
-    stream = torch.cuda.current_stream(place) if place.type == "cuda" else None
+    outputs = {key: torch.empty(shape, device=torch_device) for key, shape in shapes.items()}
+    stream = None
+    if torch_device.type == "cuda":
+        stream = torch.cuda.current_stream(torch_device)
     with device.on_stream(stream):
         arrays, out = (
             {key: _array(t, device) for key, t in ts.items()} for ts in (inputs, outputs)

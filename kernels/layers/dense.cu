@@ -71,6 +71,19 @@ extern "C" __global__ void finish_gradient(const float *dY, const float *Y, floa
     store_four(dZ, four, n, whole, values);
 }
 
+// Y, where `positive` is above 0, times `scale`; 0 elsewhere.
+extern "C" __global__ void slope(float *Y, const float *positive, long long n, float scale) {
+    const long long four = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (AT_ONCE * four >= n) return;
+    const bool whole = is_whole(Y, positive, four, n);
+    float values[AT_ONCE], others[AT_ONCE];
+    load_four(Y, four, n, whole, values);
+    load_four(positive, four, n, whole, others);
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) values[i] = others[i] > 0.0f ? values[i] * scale : 0.0f;
+    store_four(Y, four, n, whole, values);
+}
+
 // Softmax and cross entropy of a row, by neighboring lanes: its part of the loss, and the gradient.
 extern "C" __global__ void cross_entropy(const float *logits, const int *labels,
                                          const float *weights, float *losses, float *gradient,

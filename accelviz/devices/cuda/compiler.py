@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -75,9 +76,18 @@ def compile_cubin(spec: KernelSpec, arch: str, *options: str) -> bytes:
         return bytes(nvrtc.getCUBIN(program)) + b"\0"
     except nvrtc.NVRTCError as error:
         log = nvrtc.getProgramLog(program)
-        raise KernelError(spec.file, f"it does not compile for {arch}:\n{log}") from error
+        problem = f"it does not compile for {arch}:\n{log}"
+        raise KernelError(spec.file, problem, config_hint(log)) from error
     finally:
         nvrtc.destroyProgram(program)
+
+
+def config_hint(log: str) -> str:
+    """Say what supplies the constants that a compiler's log misses in `Config`; "" if none."""
+    names = {*re.findall(r'"Config" has no member "(\w+)"', log)}
+    if not names:
+        return ""
+    return f"{', '.join(sorted(names))} in KernelSpec(config=...), from the strategy's settings"
 
 
 def is_of(arch: str) -> bool:

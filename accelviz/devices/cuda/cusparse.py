@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accelviz.devices.base import Arrays
 from accelviz.devices.cuda.arrays import on_device
 from accelviz.devices.cuda.state import import_cupy
 from accelviz.devices.cuda.timing import event_seconds
+from accelviz.devices.operands import Arrays
 from accelviz.errors import KernelError
 from accelviz.plans import LibraryCall, Plan
 
@@ -48,7 +48,7 @@ class _Algorithm(NamedTuple):
 class CusparseCall:
     """A function of cuSPARSE on one matrix, with everything described and allocated beforehand.
 
-    `inputs` and `outputs`, on the GPU, are for the trials; each call brings its own.
+    `inputs` and `outputs`, on the GPU, are for the trials; pair call brings its own.
     `setup_seconds` are those of preprocessing and, where it was asked for, of the search for the
     fastest algorithm. `variant` is the algorithm in use, and whether it was preprocessed.
     """
@@ -81,7 +81,9 @@ class CusparseCall:
         self._describe()
         chosen, preprocess = library.algorithm, library.preprocess
         fastest = chosen == FASTEST
-        self._algorithm = self._fastest(preprocess) if fastest else self._made(chosen, preprocess)
+        self._algorithm = (
+            self._fastest(preprocess) if fastest else self._prepared(chosen, preprocess)
+        )
         del self._trial
         self.variant = self._algorithm.name
         if self._algorithm.preprocess_seconds is not None:
@@ -118,13 +120,13 @@ class CusparseCall:
         raise NotImplementedError
 
     def _dense(self, name: str, rows: int, columns: int, order: int = _ROW) -> int:
-        """Describe an operand as a matrix; each call says where it lies then."""
+        """Describe an operand as a matrix; pair call says where it lies then."""
         leading = columns if order == _ROW else rows
-        place = self._trial[name].data.ptr
-        made: int = self._lib.create_dn_mat(rows, columns, leading, place, _R_32F, order)
-        self._destroy.append(functools.partial(self._lib.destroy_dn_mat, made))
-        self._places.append((self._lib.dn_mat_set_values, made, name))
-        return made
+        address = self._trial[name].data.ptr
+        matrix: int = self._lib.create_dn_mat(rows, columns, leading, address, _R_32F, order)
+        self._destroy.append(functools.partial(self._lib.destroy_dn_mat, matrix))
+        self._places.append((self._lib.dn_mat_set_values, matrix, name))
+        return matrix
 
     def _sparse(self, name: str, layout: str = "csr") -> int:
         """Describe the pattern with an operand as its values."""
@@ -134,11 +136,11 @@ class CusparseCall:
             create, kinds = self._lib.create_csr, (self._index, *kinds)
         else:
             rows = self._coo_rows()
-        place = rows.data.ptr, self._columns.data.ptr, self._trial[name].data.ptr
-        made: int = create(*self._shape, self._nnz, *place, *kinds)
-        self._destroy.append(functools.partial(self._lib.destroy_sp_mat, made))
-        self._places.append((self._lib.sp_mat_set_values, made, name))
-        return made
+        addresses = rows.data.ptr, self._columns.data.ptr, self._trial[name].data.ptr
+        matrix: int = create(*self._shape, self._nnz, *addresses, *kinds)
+        self._destroy.append(functools.partial(self._lib.destroy_sp_mat, matrix))
+        self._places.append((self._lib.sp_mat_set_values, matrix, name))
+        return matrix
 
     def _coo_rows(self) -> Any:
         start = time.perf_counter()
@@ -149,7 +151,7 @@ class CusparseCall:
         self._rows = rows.astype(self._columns.dtype), time.perf_counter() - start
         return self._rows[0]
 
-    def _made(self, name: str, preprocess: bool) -> _Algorithm:
+    def _prepared(self, name: str, preprocess: bool) -> _Algorithm:
         """Size the workspace of an algorithm and let it preprocess."""
         number, descriptors = self.algorithms[name], self._arguments(name)
         size_of, prepare, _ = self._functions()
@@ -181,15 +183,15 @@ class CusparseCall:
         medians: list[tuple[float, _Algorithm]] = []
         for name in self.algorithms:
             with contextlib.suppress(Exception):  # not for this matrix, or no memory for it
-                made = self._made(name, preprocess)
-                work = functools.partial(self._work, made)
+                algorithm = self._prepared(name, preprocess)
+                work = functools.partial(self._work, algorithm)
                 times = event_seconds(work, _TRIAL_RUNS, _TRIAL_WARMUP)
-                medians.append((float(np.median(times)), made))
+                medians.append((float(np.median(times)), algorithm))
         if not medians:
             names = ", ".join(self.algorithms)
             raise KernelError("cusparse", f"none of {names} takes this matrix")
         self.setup_seconds["choice of algorithm"] = time.perf_counter() - start
-        return min(medians, key=lambda each: each[0])[1]
+        return min(medians, key=lambda pair: pair[0])[1]
 
     def __del__(self) -> None:
         # At interpreter exit the library may be gone already.

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from accelviz.devices.base import is_device_array
 from accelviz.devices.cuda.arrays import on_device
 from accelviz.devices.cuda.state import import_cupy
+from accelviz.devices.operands import is_device_array
 from accelviz.graph import Graph, Pattern, checked_shape
 
 
