@@ -125,7 +125,7 @@ class Device:
         """Return a host array here that nobody writes to; a device may keep the copy."""
         return self.to_device(array)
 
-    def place(self, array: Any) -> Any:
+    def as_device_array(self, array: Any) -> Any:
         """Return an array of this device or of the host here, copied only from the host."""
         return self.adopt(array) if self.owns(array) else self.shared(array)
 

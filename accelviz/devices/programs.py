@@ -109,7 +109,7 @@ def launches(
     buffers: dict[str, Any] = {}
     for name, buffer in program.buffers.items():
         if buffer.kind == "input":
-            buffers[name] = device.place(inputs[name])
+            buffers[name] = device.as_device_array(inputs[name])
         else:
             new = device.zeros if buffer.starts_zero else device.empty
             buffers[name] = new(buffer.size, buffer.dtype)
@@ -152,5 +152,5 @@ def run_program(program: Program, inputs: Mapping[str, Any], device: Device) -> 
         run, buffers = launches(program, inputs, device)
         run()
         return buffers
-    held = {name: device.to_host(device.place(array)) for name, array in inputs.items()}
+    held = {name: device.to_host(device.as_device_array(array)) for name, array in inputs.items()}
     return {name: device.to_device(array) for name, array in program.replay(held).items()}
