@@ -15,7 +15,7 @@ from scipy import sparse
 import accelviz
 from accelviz import measure
 from accelviz.devices import find_device, run_operation
-from accelviz.devices.base import ready
+from accelviz.devices.base import Device, ready
 from accelviz.errors import AccelvizError, ArgumentError, KernelError, PartitionError
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
@@ -461,7 +461,7 @@ def test_many_threads_that_ask_at_once_make_one_plan(device):
     executor = find_device(device)
     X = measure.features(40, 6)
 
-    class Counting:
+    class Counting(Device):
         name = device
 
         def prepare(self, plan):
