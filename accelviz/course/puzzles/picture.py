@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from accelviz.analysis.traffic import BANK_BYTES, BANKS, SECTOR_BYTES, requests
-from accelviz.plots.drawing import Look, new_panels, rectangles
-from accelviz.plots.labels import counted, wrapped
+from accelviz.plots.draw import Look, counted, new_panels, rectangles, wrapped
 from accelviz.plots.style import BLUE, GREY, ORANGE, PURPLE, VERMILLION, paler, picture_html, tell
 
 _COLOURS = {"load": BLUE, "store": ORANGE, "atomic": PURPLE}
