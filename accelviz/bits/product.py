@@ -221,6 +221,7 @@ def product(
 
     Examples
     --------
+    >>> from accelviz.bits import pack, product
     >>> A = pack([[1, 0, 1], [0, 1, 1]], 1, "left")
     >>> B = pack([[3], [1], [2]], 2, "right")
     >>> product(A, B, device="cpu")
