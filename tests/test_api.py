@@ -15,8 +15,8 @@ import accelviz
 from accelviz.emulator.build import unavailable_reason
 from accelviz.errors import ArgumentError, DeviceUnavailable, GraphError, PartitionError
 from accelviz.measure.comparison import by_graph, speedups
+from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy
 from accelviz.plans.settings import Settings, setting
 from accelviz.strategies import SDDMM, SPMM, find_strategy
 from tests.graphs import graph_of_degrees

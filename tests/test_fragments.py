@@ -5,7 +5,7 @@ import pytest
 
 import accelviz
 from accelviz.plans.arithmetic import DROPPED_BITS, TF32_UNIT, to_tf32
-from accelviz.plans.fragments import SHAPES, fragments
+from accelviz.plans.fragments import SHAPES
 from tests.compilers import EMULATOR
 
 each_shape = pytest.mark.parametrize("name", SHAPES)
@@ -81,6 +81,15 @@ def elements(shape, size, rng):
         return whole, (whole & 15).astype(np.uint32)
     whole = rng.integers(-128, 128, size).astype(np.int8)
     return whole, whole.view(np.uint8).astype(np.uint32)
+
+
+def fragments(shape, matrix, bits):
+    """A matrix's bits in the registers of a warp, uint32, shape (32, registers)."""
+    lane, register, part = np.moveaxis(shape.lanes(matrix), -1, 0)
+    size = 32 if matrix == "C" else shape.bits
+    registers = np.zeros((32, shape.registers(matrix)), np.uint32)
+    np.bitwise_or.at(registers, (lane, register), bits << (part * size).astype(np.uint32))
+    return registers
 
 
 def exponents(x):

@@ -9,8 +9,8 @@ import accelviz
 from accelviz.analysis.lookup import find_row
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.graph import Graph
+from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy
 from accelviz.plans.launch import Call, LaunchConfig
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy
 from accelviz.plans.settings import Settings
 from accelviz.strategies import SDDMM, SPMM, find_strategy
 from accelviz.workload import Workload

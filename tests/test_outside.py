@@ -24,9 +24,9 @@ from accelviz.emulator.build import unavailable_reason
 from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
 from accelviz.partition.row_split import RowSplit, row_workload
 from accelviz.partition.scheme import Scheme
+from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy
 from accelviz.plans.description import Description
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy
 from accelviz.plans.settings import Settings, setting
 from accelviz.strategies import SDDMM, SPMM
 from accelviz.widgets.explorer import Explorer

@@ -17,8 +17,8 @@ from accelviz.errors import (
     PartitionError,
 )
 from accelviz.measure.accuracy import Oracle
+from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy
 from accelviz.plans.launch import Call, LaunchConfig
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy
 from accelviz.plans.settings import Settings
 from accelviz.store import MOST_KEPT
 from accelviz.strategies import SPMM

@@ -12,8 +12,8 @@ from accelviz.analysis.sweep import STATISTICS, sweep
 from accelviz.analysis.traffic import launch_traffic
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.ordering import DegreeHistogram, RowDegrees
+from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy
 from accelviz.plans.launch import Call, LaunchConfig
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy
 from accelviz.plans.settings import Settings, setting
 from accelviz.strategies import OPERATIONS, REGISTRY, SDDMM, SPMM, find_strategy
 from accelviz.workload import Workload

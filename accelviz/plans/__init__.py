@@ -3,8 +3,9 @@
 from accelviz.plans.description import Description, LaneColumns
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig, LibraryCall
 from accelviz.plans.operation import Operand, Operation
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
+from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Widths
 from accelviz.plans.settings import Setting, Settings, setting
+from accelviz.plans.strategy import Strategy
 
 __all__ = [
     "Buffers",

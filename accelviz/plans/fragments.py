@@ -7,10 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.plans.launch import WARP_SIZE
-
-Words = npt.NDArray[np.uint32]
-
 #: The least compute capability, times ten, of a GPU whose tensor cores know TF32.
 TF32_CAPABILITY = 80
 #: Bits of a register.
@@ -90,26 +86,3 @@ SHAPES = {
     "b1 m16n8k256": Shape("mma_b1_k256", "bit", 256, 1),
     "b1 m8n8k128": Shape("mma_b1_k128", "bit", 128, 1, m=8),
 }
-
-
-def fragments(
-    shape: Shape, matrix: str, elements: npt.NDArray[np.uint32]
-) -> npt.NDArray[np.uint32]:
-    """Put the elements of a matrix into the registers of a warp.
-
-    Parameters
-    ----------
-    shape : Shape
-    matrix : {"A", "B", "C"}
-    elements : array of uint32, shape (rows, columns)
-        The bits of each element, `shape.bits` of them for A and B and 32 for C.
-
-    Returns
-    -------
-    array of uint32, shape (32, registers)
-    """
-    lane, register, part = np.moveaxis(shape.lanes(matrix), -1, 0)
-    bits = _REGISTER_BITS if matrix == "C" else shape.bits
-    registers = np.zeros((WARP_SIZE, shape.registers(matrix)), np.uint32)
-    np.bitwise_or.at(registers, (lane, register), elements << (part * bits).astype(np.uint32))
-    return registers

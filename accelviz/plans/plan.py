@@ -1,35 +1,29 @@
-"""The contracts of a plan and of a strategy, which turns a pattern and widths into a plan.
-
-A plan says how one operation runs on a pattern. Everything else (devices, plots, benchmarks, tests)
-reads plans, and what strategies say of themselves. A strategy is one `.cu` file, one Python file
-and one line in the registry; a class in a notebook cell will do as well.
-"""
+"""A plan says how one operation runs on a pattern; devices, plots, benchmarks, tests read plans."""
 
 from __future__ import annotations
 
-import inspect
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import ArgumentError, PartitionError
-from accelviz.graph import Graph, Pattern, taken_over
-from accelviz.ordering import Permutation, RowDegrees
-from accelviz.partition.metadata import MetadataRecord, word_records
+from accelviz.errors import PartitionError
+from accelviz.graph import Pattern, taken_over
+from accelviz.ordering import Permutation
 from accelviz.partition.summary import PartitionSummary, statistics
-from accelviz.plans.description import Description
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig, LibraryCall
 from accelviz.plans.operation import Operation
-from accelviz.plans.settings import Setting, Settings
+from accelviz.plans.settings import Settings
 from accelviz.store import Store
 from accelviz.tiles import Tiles
 from accelviz.workload import Workload, check_cover
+
+if TYPE_CHECKING:
+    from accelviz.plans.strategy import Strategy
 
 #: Blocks to a slice where a workload is read in slices.
 SLICE_BLOCKS = 1 << 15
@@ -400,191 +394,3 @@ class Plan:
         if isinstance(self.calls[0], LibraryCall):
             work = f"a call of {self.calls[0].library}"
         return f"Plan({self.name!r}, {self.pattern.name!r}{settings}: {work})"
-
-
-class Strategy(ABC):
-    """A way to map an operation onto a GPU.
-
-    Attributes
-    ----------
-    operation : Operation
-        What its plans compute.
-    name : str
-        The name people call it by; no other strategy of the operation has it.
-    summary : str
-        What it does, in one line.
-    Settings : type
-        Its settings, a subclass of `Settings`; without one it has none.
-    worker : str
-        What the workload's column `warp` counts: a "warp", or a part of one.
-    metadata_words : tuple of str
-        Names of the words of a record of metadata; without them they are shown unnamed.
-    metadata_owner : str
-        What reads a record: a "block" or a "warp".
-    """
-
-    operation: Operation
-    name: ClassVar[str]
-    summary: ClassVar[str] = ""
-    Settings: ClassVar[type[Settings]] = Settings
-    worker: ClassVar[str] = "warp"
-    metadata_words: ClassVar[tuple[str, ...]] = ()
-    metadata_owner: ClassVar[str] = "line"
-
-    def __init_subclass__(cls) -> None:
-        """Add what its settings may be to the class's docstring."""
-        if cls.__doc__ and cls.Settings.declared:
-            lines = [inspect.cleandoc(cls.__doc__), "", "Parameters", "----------"]
-            for name, declared in cls.Settings.declared.items():
-                lines += [f"{name} : {declared.values}", f"    {declared.meaning}"]
-            cls.__doc__ = "\n".join(lines)
-
-    @abstractmethod
-    def build(self, graph: Graph, widths: Widths, settings: Any) -> Plan:
-        """Make the plan.
-
-        Parameters
-        ----------
-        graph : Graph
-            Any valid graph, empty ones included. The plan is of its pattern and refers to that, not
-            to the graph; `graph.store.prepared` shares preprocessing between plans.
-        widths : mapping of str to int
-            All widths of the operation, `n_cols` among them.
-        settings : Settings
-            Of the strategy's own class, as `resolve` returns them.
-        """
-
-    def build_on(self, device: Any, pattern: Pattern, widths: Widths, settings: Any) -> Plan:
-        """Make the plan of a pattern whose arrays lie on a device, there.
-
-        A strategy that has this plans matrices that lie on the GPU. `settings` are not resolved.
-        """
-        raise NotImplementedError
-
-    def resolve(self, settings: Any, graph: Graph | RowDegrees, widths: Widths) -> Any:
-        """Fill what a rule chooses where a setting is None; here nothing.
-
-        Parameters
-        ----------
-        settings : Settings
-        graph : Graph or RowDegrees
-            With RowDegrees, what depends on more than sizes stays None.
-        widths : mapping of str to int
-        """
-        return settings
-
-    def describe(self, settings: Any, rows: RowDegrees, widths: Widths) -> Description | None:
-        """Describe what `build` makes of rows of such degrees.
-
-        Parameters
-        ----------
-        settings : Settings
-            As `resolve` returns them.
-        rows : RowDegrees
-        widths : mapping of str to int
-
-        Returns
-        -------
-        Description or None
-            None, as here, if only a plan tells.
-        """
-        return None
-
-    @property
-    def parameters(self) -> Mapping[str, Setting]:
-        """What its settings may be, by name."""
-        return self.Settings.declared
-
-    def metadata_records(self, plan: Plan, lines: int | Iterable[int]) -> list[MetadataRecord]:
-        """Take some records of a plan's metadata apart: what each bit of them means.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no such record, or the plan has no metadata.
-        """
-        if plan.metadata is None:
-            raise ArgumentError("plan", f"{self.name!r} has no metadata", "another strategy")
-        names, owner = self.metadata_words, self.metadata_owner
-        return word_records(plan.metadata, lines, names=names, called=owner)
-
-    def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
-        """Return the values that `accelviz.tune` tries, by setting, in the order it varies them.
-
-        Returns
-        -------
-        dict of str to tuple
-            The settings' `tries`, unless a strategy knows better for this graph.
-        """
-        return {
-            name: declared.tries for name, declared in self.parameters.items() if declared.tries
-        }
-
-    def defaults(self) -> dict[str, Any]:
-        """Return its settings' defaults, by name."""
-        return {name: declared.default for name, declared in self.parameters.items()}
-
-    def checked(self, n_cols: int, options: Mapping[str, Any]) -> tuple[dict[str, int], Any]:
-        """Sort keywords into all widths and the settings, none of them resolved.
-
-        Raises
-        ------
-        ArgumentError
-            If a width is no positive integer, or a keyword is neither width nor setting.
-        PartitionError
-            If a setting is out of range.
-        """
-        widths, values = {"n_cols": n_cols}, {}
-        for name, value in options.items():
-            if name in self.operation.widths:
-                widths[name] = value
-            elif name in self.parameters:
-                values[name] = value
-            else:
-                known = ", ".join(f"{key}={value}" for key, value in self.defaults().items())
-                problem = f"strategy {self.name!r} has no such parameter"
-                raise ArgumentError(name, problem, known or "no more")
-        settings = self.Settings(**values)
-        for name, value in {**self.operation.widths, **widths}.items():
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ArgumentError(name, f"got {value!r}", "a column count of at least 1")
-            widths[name] = int(value)
-        return widths, settings
-
-    def plan(self, graph: Graph, n_cols: int, **options: Any) -> Plan:
-        """Check widths and settings, resolve the settings, build.
-
-        Raises
-        ------
-        ArgumentError, PartitionError
-            As `checked` does, and `build`.
-        """
-        widths, settings = self.checked(n_cols, options)
-        plan = self.build(graph, widths, self.resolve(settings, graph, widths))
-        if plan.strategy is self:
-            return plan
-        # A class may pass on another strategy's plan; it is called by the class's name then.
-        return replace(plan, provenance=Provenance(self, graph.values, widths, settings))
-
-    def described(
-        self, graph: Graph | RowDegrees, n_cols: int, **options: Any
-    ) -> Description | None:
-        """Check widths and settings as `plan` does, resolve the settings, describe."""
-        widths, settings = self.checked(n_cols, options)
-        settings = self.resolve(settings, graph, widths)
-        return self.describe(settings, self.degrees(graph), widths)
-
-    def closed_form(
-        self, graph: Graph | RowDegrees, n_cols: int, **options: Any
-    ) -> PartitionSummary | None:
-        """Count in closed form what `plan` would make; None where no closed form is known."""
-        description = self.described(graph, n_cols, **options)
-        if description is None or description.scheme is None:
-            return None
-        return description.scheme.summary(self.degrees(graph), n_cols)
-
-    def degrees(self, graph: Graph | RowDegrees) -> RowDegrees:
-        """Return the degrees that its closed forms are of: of rows, or of columns."""
-        if isinstance(graph, RowDegrees):
-            return graph
-        return RowDegrees.of(graph.transposed().graph if self.operation.by_sender else graph)

@@ -23,8 +23,8 @@ from accelviz.graph import Graph
 from accelviz.measure import features, measure, random_weights
 from accelviz.measure.accuracy import Oracle
 from accelviz.partition.warp_level import warp_partition, warp_workload
+from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.settings import Settings
 from accelviz.strategies import SPMM
 from accelviz.strategies import plan as make_plan

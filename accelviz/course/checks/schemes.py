@@ -19,8 +19,8 @@ from accelviz.graph import Graph
 from accelviz.measure import features
 from accelviz.measure.accuracy import Oracle
 from accelviz.ordering import Permutation
+from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.launch import Call, LaunchConfig
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.settings import Settings
 from accelviz.strategies import REGISTRY, SPMM
 from accelviz.workload import Workload

@@ -106,29 +106,10 @@ def compiled(
     shared_percent: int | None = None,
     cooperative: bool = False,
 ) -> tuple[Any, Any]:
-    """Compile a kernel for the current device, once a process.
+    """Compile a kernel for the current device, once a process, into CuPy's module and function.
 
-    Parameters
-    ----------
-    spec : KernelSpec
-    *options : str
-        Of NVRTC, beyond those of the kernel.
-    shared_bytes : int
-        Dynamic shared memory of its launches.
-    shared_percent : int, optional
-        How much of an SM's memory is set aside as shared memory.
-    cooperative : bool
-        Whether a launch needs all of its blocks on the GPU at once.
-
-    Returns
-    -------
-    module, function
-        RawModule and RawKernel of CuPy.
-
-    Raises
-    ------
-    DeviceUnavailable
-        If the kernel is of another architecture, or takes more shared memory than there is.
+    `options` are NVRTC's, the others those of `LaunchConfig`. Raises DeviceUnavailable if the
+    kernel is of another architecture, or takes more shared memory than there is.
     """
     fields = vars(spec).values()
     about = tuple(tuple(one.items()) if isinstance(one, Mapping) else one for one in fields)

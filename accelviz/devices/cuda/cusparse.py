@@ -36,19 +36,17 @@ def unavailable_reason() -> str | None:
 
 
 class _Algorithm(NamedTuple):
-    """One way to compute on one matrix: its descriptors, in the library's order, and workspace."""
+    """An algorithm ready for one matrix; `launch` holds its workspace."""
 
     name: str
-    number: int
-    descriptors: tuple[Any, ...]
-    workspace: Any
+    launch: Callable[[], None]
     preprocess_seconds: float | None
 
 
 class CusparseCall:
     """A function of cuSPARSE on one matrix, with everything described and allocated beforehand.
 
-    `inputs` and `outputs`, on the GPU, are for the trials; pair call brings its own.
+    `inputs` and `outputs`, on the GPU, are for the trials; each call brings its own.
     `setup_seconds` are those of preprocessing and, where it was asked for, of the search for the
     fastest algorithm. `variant` is the algorithm in use, and whether it was preprocessed.
     """
@@ -80,10 +78,10 @@ class CusparseCall:
         self._places: list[tuple[Callable[[int, int], None], int, str]] = []
         self._describe()
         chosen, preprocess = library.algorithm, library.preprocess
-        fastest = chosen == FASTEST
-        self._algorithm = (
-            self._fastest(preprocess) if fastest else self._prepared(chosen, preprocess)
-        )
+        if chosen == FASTEST:
+            self._algorithm = self._fastest(preprocess)
+        else:
+            self._algorithm = self._prepared(chosen, preprocess)
         del self._trial
         self.variant = self._algorithm.name
         if self._algorithm.preprocess_seconds is not None:
@@ -103,7 +101,7 @@ class CusparseCall:
             for point, matrix, name in self._places:
                 point(matrix, operands[name].data.ptr)
             self._lib.set_stream(self._handle, stream)
-            self._work(self._algorithm)
+            self._algorithm.launch()
 
     # What the functions differ in: results, algorithms, the dense matrices, the descriptors of an
     # algorithm in the library's order, and what sizes the workspace, preprocesses and computes.
@@ -120,7 +118,7 @@ class CusparseCall:
         raise NotImplementedError
 
     def _dense(self, name: str, rows: int, columns: int, order: int = _ROW) -> int:
-        """Describe an operand as a matrix; pair call says where it lies then."""
+        """Describe an operand as a matrix; each call says where it lies then."""
         leading = columns if order == _ROW else rows
         address = self._trial[name].data.ptr
         matrix: int = self._lib.create_dn_mat(rows, columns, leading, address, _R_32F, order)
@@ -153,9 +151,8 @@ class CusparseCall:
 
     def _prepared(self, name: str, preprocess: bool) -> _Algorithm:
         """Size the workspace of an algorithm and let it preprocess."""
-        number, descriptors = self.algorithms[name], self._arguments(name)
-        size_of, prepare, _ = self._functions()
-        call = (self._handle, *descriptors, _R_32F, number)
+        size_of, prepare, compute = self._functions()
+        call = (self._handle, *self._arguments(name), _R_32F, self.algorithms[name])
         try:
             size = size_of(*call)
         except self._lib.cuSPARSEError as error:
@@ -170,11 +167,11 @@ class CusparseCall:
                 prepare(*call, workspace.data.ptr)
                 device.synchronize()
                 seconds = time.perf_counter() - start
-        return _Algorithm(name, number, descriptors, workspace, seconds)
 
-    def _work(self, algorithm: _Algorithm) -> None:
-        _, number, descriptors, workspace, _ = algorithm
-        self._functions()[2](self._handle, *descriptors, _R_32F, number, workspace.data.ptr)
+        def launch() -> None:
+            compute(*call, workspace.data.ptr)
+
+        return _Algorithm(name, launch, seconds)
 
     def _fastest(self, preprocess: bool) -> _Algorithm:
         """Time every algorithm on this matrix and keep the one with the smallest median."""
@@ -184,8 +181,7 @@ class CusparseCall:
         for name in self.algorithms:
             with contextlib.suppress(Exception):  # not for this matrix, or no memory for it
                 algorithm = self._prepared(name, preprocess)
-                work = functools.partial(self._work, algorithm)
-                times = event_seconds(work, _TRIAL_RUNS, _TRIAL_WARMUP)
+                times = event_seconds(algorithm.launch, _TRIAL_RUNS, _TRIAL_WARMUP)
                 medians.append((float(np.median(times)), algorithm))
         if not medians:
             names = ", ".join(self.algorithms)

@@ -17,19 +17,8 @@ from accelviz.plans import KernelSpec
 def run_kernel(call: KernelCall) -> dict[str, npt.NDArray[Any]]:
     """Compile a kernel for the current GPU, run it on copies of arrays and copy outputs back.
 
-    Returns
-    -------
-    dict of str to array
-        The outputs, written in place.
-
-    Raises
-    ------
-    ArgumentError
-        If a number is not of a NumPy type, and no C++ compiler has told the parameter's.
-    DeviceUnavailable
-        If there is no GPU.
-    KernelError
-        If the kernel does not compile or run.
+    Without a C++ compiler, which tells the parameters' types, numbers must be NumPy's. Returns the
+    outputs, written in place. Raises as `emulate` does.
     """
     gpu_state().require("device 'cuda'")
     cupy, kernel, launch, same = import_cupy(), call.kernel, call.launch, call.same()

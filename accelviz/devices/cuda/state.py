@@ -63,15 +63,7 @@ def gpu_state() -> GpuState:
 
 
 def diagnose(import_cupy: Callable[[], Any], driver_version: Callable[[], str | None]) -> GpuState:
-    """Find out which of the four states this machine is in.
-
-    Parameters
-    ----------
-    import_cupy : callable
-        Gives the module or raises ImportError.
-    driver_version : callable
-        Gives the CUDA version of the NVIDIA driver, such as "13.0", or None without one.
-    """
+    """Return which of the four states this machine is in, asking these two functions."""
     try:
         cupy = import_cupy()
     except Exception as error:  # a broken installation can raise anything on import

@@ -17,21 +17,9 @@ _UINT32, _SWIZZLE_128, _L2_128 = 2, 3, 2
 
 
 def tensor_map(array: Any, described: TensorMap) -> npt.NDArray[Any]:
-    """Describe 32-bit words on the GPU, of which boxes are copied to shared memory.
+    """Describe an array on the GPU, of which boxes are copied to shared memory, as TENSOR_MAP.
 
-    Parameters
-    ----------
-    array : CuPy array
-    described : TensorMap
-
-    Returns
-    -------
-    array of TENSOR_MAP, shape ()
-
-    Raises
-    ------
-    KernelError
-        If the driver takes no such sizes.
+    Raises KernelError if the driver takes no such sizes.
     """
     if 0 in described.sizes:  # nothing is copied
         return np.zeros((), TENSOR_MAP)

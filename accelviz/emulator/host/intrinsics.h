@@ -12,15 +12,9 @@ using ull = unsigned long long;
 
 // ---- smaller and larger: the overloads of CUDA, so that what is ambiguous there is so here ----
 
-namespace emulator {
-template <typename R>
-constexpr R lesser(R a, R b) { return b < a ? b : a; }
-template <typename R>
-constexpr R greater(R a, R b) { return a < b ? b : a; }
-}  // namespace emulator
-#define EMULATOR_LESSER(R, A, B)                                           \
-    constexpr R min(A a, B b) { return emulator::lesser<R>(a, b); }        \
-    constexpr R max(A a, B b) { return emulator::greater<R>(a, b); }
+#define EMULATOR_LESSER(R, A, B)                                     \
+    constexpr R min(A a, B b) { return (R)b < (R)a ? (R)b : (R)a; } \
+    constexpr R max(A a, B b) { return (R)a < (R)b ? (R)b : (R)a; }
 #define EMULATOR_LESSERS(SIGNED, UNSIGNED)        \
     EMULATOR_LESSER(SIGNED, SIGNED, SIGNED)       \
     EMULATOR_LESSER(UNSIGNED, UNSIGNED, UNSIGNED) \
@@ -178,13 +172,13 @@ EMULATOR_PURE To saturated(From x) {
 #define EMULATOR_INTEGERS(X, ...)                                              \
     X(int, int, __VA_ARGS__) X(uint, unsigned, __VA_ARGS__)                    \
     X(ll, long long, __VA_ARGS__) X(ull, unsigned long long, __VA_ARGS__)
-#define EMULATOR_TO_INTEGER_AS(FROM, NAME, TYPE, WHOLE) \
+#define EMULATOR_TO_INTEGER_AS(NAME, TYPE, FROM, WHOLE) \
     inline TYPE NAME(FROM x) { return emulator::saturated<TYPE>(WHOLE(x)); }
 #define EMULATOR_TO_INTEGER(TO, TYPE, FROM)                                  \
-    EMULATOR_TO_INTEGER_AS(FROM, __##FROM##2##TO##_rn, TYPE, std::nearbyint) \
-    EMULATOR_TO_INTEGER_AS(FROM, __##FROM##2##TO##_rz, TYPE, std::trunc)     \
-    EMULATOR_TO_INTEGER_AS(FROM, __##FROM##2##TO##_ru, TYPE, std::ceil)      \
-    EMULATOR_TO_INTEGER_AS(FROM, __##FROM##2##TO##_rd, TYPE, std::floor)
+    EMULATOR_TO_INTEGER_AS(__##FROM##2##TO##_rn, TYPE, FROM, std::nearbyint) \
+    EMULATOR_TO_INTEGER_AS(__##FROM##2##TO##_rz, TYPE, FROM, std::trunc)     \
+    EMULATOR_TO_INTEGER_AS(__##FROM##2##TO##_ru, TYPE, FROM, std::ceil)      \
+    EMULATOR_TO_INTEGER_AS(__##FROM##2##TO##_rd, TYPE, FROM, std::floor)
 EMULATOR_INTEGERS(EMULATOR_TO_INTEGER, float)
 EMULATOR_INTEGERS(EMULATOR_TO_INTEGER, double)
 
@@ -242,41 +236,28 @@ inline float __fdividef(float a, float b) {
 inline float exp10f(float x) { return __exp10f(x); }
 inline double exp10(double x) { return std::pow(10.0, x); }
 #endif
-inline double rsqrt(double x) { return 1 / std::sqrt(x); }
-inline float __frsqrt_rn(float x) { return float(rsqrt(x)); }
-inline double rcbrt(double x) { return 1 / std::cbrt(x); }
-namespace emulator {
-constexpr double pi = 3.14159265358979323846, root_of_half = 0.70710678118654752440;
-}
-// Of x times pi; the rest of a division by 2 is exact.
-inline double sinpi(double x) {
-    const double turn = std::fmod(x, 2.0);
-    return turn == std::trunc(turn) ? std::copysign(0.0, x) : std::sin(emulator::pi * turn);
-}
-inline double cospi(double x) {
-    const double turn = std::fabs(std::fmod(x, 2.0));
-    return turn == 0.5 || turn == 1.5 ? 0.0 : std::cos(emulator::pi * turn);
-}
-inline double normcdf(double x) { return std::erfc(-x * emulator::root_of_half) / 2; }
-inline double norm3d(double a, double b, double c) { return std::hypot(a, b, c); }
-inline double norm4d(double a, double b, double c, double d) {
-    return std::hypot(std::hypot(a, b), std::hypot(c, d));
-}
-inline double rhypot(double a, double b) { return 1 / std::hypot(a, b); }
-inline double rnorm3d(double a, double b, double c) { return 1 / norm3d(a, b, c); }
-inline double rnorm4d(double a, double b, double c, double d) { return 1 / norm4d(a, b, c, d); }
-#define EMULATOR_SINGLE(NAME, PARAMETERS, ...) \
-    inline float NAME##f PARAMETERS { return float(NAME(__VA_ARGS__)); }
-EMULATOR_SINGLE(rsqrt, (float x), x)
-EMULATOR_SINGLE(rcbrt, (float x), x)
-EMULATOR_SINGLE(sinpi, (float x), x)
-EMULATOR_SINGLE(cospi, (float x), x)
-EMULATOR_SINGLE(normcdf, (float x), x)
-EMULATOR_SINGLE(norm3d, (float a, float b, float c), a, b, c)
-EMULATOR_SINGLE(norm4d, (float a, float b, float c, float d), a, b, c, d)
-EMULATOR_SINGLE(rhypot, (float a, float b), a, b)
-EMULATOR_SINGLE(rnorm3d, (float a, float b, float c), a, b, c)
-EMULATOR_SINGLE(rnorm4d, (float a, float b, float c, float d), a, b, c, d)
+#define EMULATOR_1(T) T a
+#define EMULATOR_2(T) T a, T b
+#define EMULATOR_3(T) T a, T b, T c
+#define EMULATOR_4(T) T a, T b, T c, T d
+// A function of so many doubles and, with an `f`, of floats, worked out in double.
+#define EMULATOR_REAL(NAME, N, ARGUMENTS, EXPRESSION)               \
+    inline double NAME(EMULATOR_##N(double)) { return EXPRESSION; } \
+    inline float NAME##f(EMULATOR_##N(float)) { return float(NAME ARGUMENTS); }
+EMULATOR_REAL(rsqrt, 1, (a), 1 / std::sqrt(a))
+EMULATOR_REAL(rcbrt, 1, (a), 1 / std::cbrt(a))
+EMULATOR_REAL(normcdf, 1, (a), std::erfc(-a * M_SQRT1_2) / 2)
+// Of a times pi; the rest of a division by 2 is exact.
+EMULATOR_REAL(sinpi, 1, (a),
+              std::fmod(a, 1.0) == 0 ? std::copysign(0.0, a) : std::sin(M_PI * std::fmod(a, 2.0)))
+EMULATOR_REAL(cospi, 1, (a),
+              std::fmod(std::fabs(a), 1.0) == 0.5 ? 0.0 : std::cos(M_PI * std::fmod(a, 2.0)))
+EMULATOR_REAL(rhypot, 2, (a, b), 1 / std::hypot(a, b))
+EMULATOR_REAL(norm3d, 3, (a, b, c), std::hypot(a, b, c))
+EMULATOR_REAL(norm4d, 4, (a, b, c, d), std::hypot(std::hypot(a, b), std::hypot(c, d)))
+EMULATOR_REAL(rnorm3d, 3, (a, b, c), 1 / norm3d(a, b, c))
+EMULATOR_REAL(rnorm4d, 4, (a, b, c, d), 1 / norm4d(a, b, c, d))
+inline float __frsqrt_rn(float x) { return rsqrtf(x); }
 
 // Two results by address. Macros, because some C libraries have functions of these names, whose
 // stores the emulator would not see.

@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <numeric>
+#include <random>
 #include <vector>
 
 #include "meetings.h"
@@ -27,19 +28,8 @@ inline std::vector<std::uint32_t> numbers(std::uint32_t first, std::uint32_t cou
 
 static void **arguments;
 static void (*kernel_entry)(void **);
-static std::uint64_t random_state;
+static std::mt19937_64 random_bits;
 static std::deque<std::uint32_t> polling;
-
-inline std::uint64_t draw(std::uint64_t bound) {  // SplitMix64
-    std::uint64_t x = random_state += 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return (x ^ (x >> 31)) % bound;
-}
-
-inline void shuffle(std::vector<std::uint32_t> &items) {
-    for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[draw(i)]);
-}
 
 inline bool runs(const Thread &thread) {
     return thread.state == State::UNSTARTED || thread.state == State::READY;
@@ -57,7 +47,7 @@ inline void resume(Thread &thread) {
 }
 
 inline std::uint32_t taken(std::deque<std::uint32_t> &queue) {
-    const auto next = queue.begin() + (launch->seed ? draw(queue.size()) : 0);
+    const auto next = queue.begin() + (launch->seed ? random_bits() % queue.size() : 0);
     const std::uint32_t index = *next;
     queue.erase(next);
     return index;
@@ -66,11 +56,11 @@ inline std::uint32_t taken(std::deque<std::uint32_t> &queue) {
 inline std::vector<std::uint32_t> thread_order() {
     if (!launch->seed) return numbers(0, threads.size());
     std::vector<std::uint32_t> warps = numbers(0, (threads.size() + lanes - 1) / lanes), mixed;
-    shuffle(warps);
+    std::ranges::shuffle(warps, random_bits);
     for (std::uint32_t warp : warps) {
         const std::uint32_t first = warp * lanes, left = threads.size() - first;
         std::vector<std::uint32_t> inside = numbers(first, std::min(lanes, left));
-        shuffle(inside);
+        std::ranges::shuffle(inside, random_bits);
         mixed.insert(mixed.end(), inside.begin(), inside.end());
     }
     return mixed;
@@ -162,14 +152,14 @@ inline void run_block(std::uint32_t number) {
 inline void run(void (*code)(void **), void **values, const EmulatorArray *arrays) {
     kernel_entry = code;
     arguments = values;
-    random_state = launch->seed;
+    random_bits.seed(launch->seed);
     memory = new Memory(arrays, launch->n_arrays, base, launch->n_blocks < 32);
     blockDim = dim3(launch->block[0], launch->block[1], launch->block[2]);
     gridDim = dim3(launch->grid[0], launch->grid[1], launch->grid[2]);
     threads.resize(blockDim.x * blockDim.y * blockDim.z);
     for (std::size_t i = 0; i < threads.size(); ++i) threads[i].index = i;
     std::vector<std::uint32_t> blocks = numbers(launch->first_block, launch->n_blocks);
-    if (launch->seed) shuffle(blocks);
+    if (launch->seed) std::ranges::shuffle(blocks, random_bits);
     for (std::uint32_t number : blocks) {
         run_block(number);
         if (failed()) return;

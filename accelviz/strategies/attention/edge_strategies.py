@@ -9,10 +9,10 @@ import numpy as np
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_groups import RowGroups, long_rows, row_group_workload
+from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.description import Description
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.operation import Operation
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.settings import Settings, setting
 from accelviz.strategies.blocks import (
     POWERS,

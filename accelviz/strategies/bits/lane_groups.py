@@ -12,9 +12,9 @@ from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.block_level import FIELD_BITS
 from accelviz.partition.subwarps import WORDS
+from accelviz.plans import Buffers, Plan, Provenance, Strategy, Widths
 from accelviz.plans.description import Description
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
-from accelviz.plans.plan import Buffers, Plan, Provenance, Strategy, Widths
 from accelviz.plans.settings import Settings
 from accelviz.strategies.bits.operation import BIT_SPMM
 from accelviz.strategies.bits.packing import MOST_SUM, VECTOR_WORDS, row_words

@@ -14,6 +14,7 @@ from accelviz.errors import ArgumentError, PartitionError, checked_integer
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import RowSplit
+from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.description import Description
 from accelviz.plans.launch import (
     MOST_BLOCK_WARPS,
@@ -23,7 +24,6 @@ from accelviz.plans.launch import (
     LaunchConfig,
     TensorMap,
 )
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.settings import Settings, setting
 from accelviz.strategies.bits.operation import Epilogue, bit_product
 from accelviz.strategies.bits.packing import MOST_BITS, layout

@@ -12,10 +12,10 @@ import numpy as np
 from accelviz.graph import Graph, Pattern
 from accelviz.ordering import RowDegrees
 from accelviz.partition.scheme import Library
+from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.description import Description
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig, LibraryCall
 from accelviz.plans.operation import Operation
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.settings import Settings
 from accelviz.strategies.dense.operation import ACTIVATIONS, Form, gradient, product
 from accelviz.strategies.dense.steps import (

@@ -11,9 +11,9 @@ from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.nonzero_runs import Products, rows_of_nonzeros, run_workload
+from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.description import Description, LaneColumns
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.settings import Settings, setting
 from accelviz.strategies.blocks import POWERS, block_threads_of
 from accelviz.strategies.lanes import ENOUGH_LANES, Lanes, cover

@@ -31,10 +31,10 @@ from accelviz.partition.warp_level import (
     warp_partition,
     warp_workload,
 )
+from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.description import Description, LaneColumns
 from accelviz.plans.launch import STATIC_SHARED_BYTES, WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.operation import FLOAT_BYTES
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.settings import Settings, setting
 from accelviz.store import Stopwatch
 from accelviz.strategies.blocks import column_tiles

@@ -18,6 +18,7 @@ from accelviz.partition.neighbor_groups import (
     warp_memory,
 )
 from accelviz.partition.warp_level import Runs
+from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.description import Description, LaneColumns
 from accelviz.plans.launch import (
     MOST_BLOCK_WARPS,
@@ -28,7 +29,6 @@ from accelviz.plans.launch import (
     LaunchConfig,
 )
 from accelviz.plans.operation import FLOAT_BYTES
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.settings import Settings, setting
 from accelviz.store import Stopwatch
 from accelviz.strategies.blocks import block_warps_of, column_tiles

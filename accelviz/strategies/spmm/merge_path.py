@@ -15,9 +15,9 @@ from accelviz.partition.merge_path import (
     merge_path_partition,
     merge_path_workload,
 )
+from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.description import Description, LaneColumns
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
-from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.settings import Settings, setting
 from accelviz.store import Stopwatch
 from accelviz.strategies.blocks import block_warps_of, column_tiles, csr_arrays
