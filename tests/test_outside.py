@@ -16,7 +16,7 @@ import accelviz
 from accelviz import measure, plots
 from accelviz.analysis.balance import plan_load_map
 from accelviz.analysis.lookup import find_row
-from accelviz.analysis.ownership import assignment, ownership_map
+from accelviz.analysis.ownership import assignment
 from accelviz.analysis.schedule import predicted_timeline, timeline_summary
 from accelviz.analysis.traffic import launch_traffic, requests, traffic
 from accelviz.devices.cuda import compile_cubin
@@ -236,7 +236,6 @@ def test_it_is_drawn(mine):
     drawn = [
         plots.load_maps({mine.name: loads}),
         plots.warp_loads({mine.name: plan.statistics}),
-        plots.block_ownership(ownership_map(plan)),
         plots.block_assignment(assignment(plan)),
         plots.block_close_ups([plan.workload(0, 1)], warps_per_block=plan.workers_per_block),
         plots.sm_timeline(timeline),

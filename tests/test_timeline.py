@@ -148,7 +148,8 @@ def test_a_summary_by_hand():
     assert summary == TimelineSummary(10, 21 / 40, 10, 40 / 23, "ns")
     assert summary.tail_share == 1
     blocks = blocks.assign(start=blocks["start"] + 100, stop=blocks["stop"] + 100)
-    summary = timeline_summary(blocks, sms=3)
+    blocks.attrs["sms"] = 3
+    summary = timeline_summary(blocks)
     assert summary == TimelineSummary(10, 21 / 30, 5, 30 / 23, "ns")
     assert summary.tail_share == 0.5
 
@@ -163,20 +164,18 @@ def test_the_summary_of_perfect_balance_and_of_nothing():
 
 def test_what_is_wrong_with_a_table_is_named():
     blocks = timeline((1, 0, 5))
-    with pytest.raises(ArgumentError, match="sms: 1, but there is a block on SM 1"):
-        timeline_summary(blocks, sms=1)
+    blocks.attrs["sms"] = 1
+    with pytest.raises(ArgumentError, match="is 1, but there is an SM 1"):
+        timeline_summary(blocks)
     blocks.attrs = {}
     with pytest.raises(ArgumentError, match="'unit'.*is None.*block_times"):
-        timeline_summary(blocks, sms=2)
+        timeline_summary(blocks)
 
 
 def test_occupancy_by_hand():
     blocks = timeline((0, 0, 8), (0, 1, 4), (1, 2, 3), (1, 2, 3))
     assert occupancy(blocks, 4).tolist() == [[1.5, 2, 1, 1], [0, 1, 0, 0]]
     assert occupancy(blocks, 1).tolist() == [[11 / 8], [2 / 8]]
-    assert occupancy(blocks, 4, sms=3)[2].tolist() == [0] * 4
-    weighted = occupancy(blocks, 4, weight=np.array([2, 10, 3, 5]))
-    assert weighted.tolist() == [[7, 12, 2, 2], [0, 4, 0, 0]]
     assert occupancy(timeline(), 3).tolist() == [[0] * 3] * 2
 
 
@@ -297,20 +296,20 @@ def test_one_block_is_one_bar(ax):
 def test_300_blocks_are_300_bars_in_their_lines_and_the_tail_is_shaded(ax):
     blocks = many_blocks(300, 6, 3)
     summary = timeline_summary(blocks)
-    plots.sm_timeline(blocks, ax=ax, by_finish=False)
+    plots.sm_timeline(blocks, ax=ax)
     (bars,) = ax.collections
     corners = [path.get_extents() for path in bars.get_paths()]
     assert len(corners) == 300
     np.testing.assert_allclose([box.x0 for box in corners], blocks["start"] / 1000)
     np.testing.assert_allclose([box.x1 for box in corners], blocks["stop"] / 1000)
     middle = np.array([(box.y0 + box.y1) / 2 for box in corners])
-    assert np.round(middle).tolist() == blocks["sm"].tolist()
+    line = np.argsort(np.argsort(-sm_finishes(blocks), kind="stable"))
+    assert np.round(middle).tolist() == line[blocks["sm"]].tolist()
     np.testing.assert_array_equal(np.argsort(np.unique(middle.round(6))), np.arange(18))
     (tail,) = ax.patches
     assert tail.get_x() == pytest.approx((summary.total - summary.tail) / 1000)
     assert tail.get_x() + tail.get_width() == pytest.approx(summary.total / 1000)
     assert ax.get_ylim() == (5.5, -0.5)
-    assert ax.get_ylabel() == "SM"
     assert f"tail {summary.tail_share:.0%}" in ax.get_title(loc="right")
     assert ax.figure.axes[1].get_ylabel() == "µs a block took"
     ax.figure.savefig(io.BytesIO())
@@ -325,15 +324,14 @@ def test_the_last_sm_to_end_is_on_top(ax):
     assert [text.get_text() for text in ax.texts] == ["tail: no work is left for these SMs"]
 
 
-@pytest.mark.parametrize("by_finish", [False, True])
-def test_200_000_blocks_are_an_image_of_how_many_an_sm_holds(ax, by_finish):
+def test_200_000_blocks_are_an_image_of_how_many_an_sm_holds(ax):
     blocks = many_blocks(200_000, 132, 16)
-    plots.sm_timeline(blocks, ax=ax, by_finish=by_finish)
+    plots.sm_timeline(blocks, ax=ax)
     assert not ax.collections
     (image,) = ax.images
     held = image.get_array()
     assert held.shape == (132, 800)
-    line = np.argsort(-sm_finishes(blocks), kind="stable") if by_finish else np.arange(132)
+    line = np.argsort(-sm_finishes(blocks), kind="stable")
     np.testing.assert_array_equal(held.filled(0), occupancy(blocks, 800)[line])
     assert list(image.get_extent()) == [0, blocks["stop"].max() / 1000, 131.5, -0.5]
     assert image.get_clim() == (0, 16)
@@ -351,23 +349,6 @@ def test_bars_thinner_than_a_pixel_are_an_image_too():
     ax = plots.sm_timeline(few, bars=False)
     assert len(ax.images) == 1
     plt.close(ax.figure)
-
-
-def test_the_colour_says_what_it_is_asked_to(ax):
-    plan = plan_of([4, 2, 6])
-    blocks = with_nonzeros(predicted_timeline(plan, 1, 2), plan)
-    plots.sm_timeline(blocks, ax=ax, colour_by="nonzeros")
-    assert ax.collections[0].get_array().tolist() == [4, 2, 6]
-    assert ax.figure.axes[1].get_ylabel() == "nonzeros of a block"
-    assert "nonzeros" in ax.get_xlabel()
-    # Blocks 0 and 2 share the SM from 2 to 4, and 2 is alone until 8: a mean of 5, then 6.
-    image = plots.sm_timeline(blocks, colour_by="nonzeros", bars=False)
-    means = image.images[0].get_array()[0]
-    np.testing.assert_allclose(means[[0, 199, 200, 399, 400, 799]], [3, 3, 5, 5, 6, 6])
-    assert "mean of those" in image.figure.axes[1].get_ylabel()
-    plt.close(image.figure)
-    with pytest.raises(ArgumentError, match=r"no 'heat'.*duration.*nonzeros"):
-        plots.sm_timeline(blocks, ax=ax, colour_by="heat")
 
 
 def test_a_picture_of_no_block(ax):

@@ -6,40 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from accelviz.arrays import Longs
 from accelviz.errors import ArgumentError
-
-#: What a distribution with a long tail is cut at where it cannot be shown whole: so many of the
-#: rows are below, and the longest row is so many times as long.
-_BODY, _TAIL_TIMES = 0.99, 4
-
-
-@dataclass(frozen=True, eq=False)
-class DegreeBins:
-    """Rows counted in ranges of degrees; ranges without a row are left out.
-
-    Attributes
-    ----------
-    low, high : arrays of int64, shape (k,)
-        First and last degree of each range.
-    rows : array of int64, shape (k,)
-        Rows with one of those degrees.
-    """
-
-    low: Longs
-    high: Longs
-    rows: Longs
-
-    @property
-    def widths(self) -> Longs:
-        """Degrees in each range."""
-        return self.high - self.low + 1
-
-    @property
-    def rows_per_degree(self) -> npt.NDArray[np.float64]:
-        """Mean over the degrees of each range of the rows that have it, float64, shape (k,)."""
-        return np.true_divide(self.rows, self.widths)
 
 
 @dataclass(frozen=True)
@@ -85,7 +55,7 @@ def checked_histogram(degrees: npt.ArrayLike, rows: npt.ArrayLike) -> tuple[Long
     return checked[0].astype(np.int64), checked[1].astype(np.int64)
 
 
-def logarithmic_bins(degrees: Longs, rows: Longs) -> DegreeBins:
+def logarithmic_bins(degrees: Longs, rows: Longs) -> pd.DataFrame:
     """Count rows in ranges of degrees, four to each doubling; rows of degree 0 are left out.
 
     As long as four would be narrower than one degree there are fewer.
@@ -94,38 +64,18 @@ def logarithmic_bins(degrees: Longs, rows: Longs) -> DegreeBins:
     ----------
     degrees, rows : arrays of int64, shape (k,)
         The degrees that occur, ascending, and how many rows have each of them.
+
+    Returns
+    -------
+    DataFrame
+        A line for each range that has a row, all columns int64: `low` and `high`, its first and
+        last degree, `widths`, the degrees in it, and `rows`, those with one of them.
     """
     octaves = max(1, int(degrees.max(initial=1)).bit_length())
-    edges = np.unique(np.ceil(2.0 ** (np.arange(octaves * 4 + 1) / 4)))
-    return _counted(degrees, rows, edges.astype(np.int64))
-
-
-def equal_bins(degrees: Longs, rows: Longs, largest: int, *, most: int = 60) -> DegreeBins:
-    """Count the rows of degree 0 to `largest` in at most `most` ranges of equally many degrees.
-
-    The last range may reach beyond `largest`; no longer row is counted in it.
-    """
-    width = -(-(largest + 1) // most)
-    edges = np.arange(-(-(largest + 1) // width) + 1) * width
-    short = degrees <= largest
-    return _counted(degrees[short], rows[short], edges)
-
-
-def _counted(degrees: Longs, rows: Longs, edges: Longs) -> DegreeBins:
-    sums, _ = np.histogram(degrees, edges, weights=rows)
-    seen = sums > 0
-    return DegreeBins(edges[:-1][seen], edges[1:][seen] - 1, sums[seen].astype(np.int64))
-
-
-def end_of_body(degrees: Longs, rows: Longs) -> int:
-    """Return the degree up to which a picture with linear axes shows something.
-
-    The largest degree, or, where that is more than four times as large, the smallest one that 99 %
-    of the rows do not exceed.
-    """
-    largest = int(degrees.max(initial=0))
-    body = degree_at(degrees, rows, _BODY)
-    return body if body > 0 and largest > _TAIL_TIMES * body else largest
+    edges = np.unique(np.ceil(2.0 ** (np.arange(octaves * 4 + 1) / 4))).astype(np.int64)
+    counts, _ = np.histogram(degrees, edges, weights=rows)
+    columns = {"low": edges[:-1], "high": edges[1:] - 1, "widths": np.diff(edges), "rows": counts}
+    return pd.DataFrame(columns, dtype=np.int64).query("rows > 0")
 
 
 def degree_at(degrees: Longs, rows: Longs, share: float) -> int:

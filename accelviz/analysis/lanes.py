@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from accelviz.analysis.traffic import SECTOR_BYTES, changes
@@ -215,61 +214,3 @@ class Places:
         if self.gathered:
             return np.searchsorted(self.touched, sectors)
         return sectors - self.touched[:1].sum()
-
-
-@dataclass(frozen=True, eq=False)
-class SectorMap:
-    """Sectors moved and bytes asked for, in few enough cells to draw.
-
-    Attributes
-    ----------
-    moved : array of int64, shape (lines, columns)
-        Sectors that the requests of a cell move: a line is some neighboring places, a column some
-        requests in a row.
-    asked : array of int64, shape (lines, columns)
-        Distinct bytes of them that each request asks for, in all.
-    places_per_line, requests_per_column : int
-        The last line and column may have fewer.
-    """
-
-    moved: Longs
-    asked: Longs
-    places_per_line: int
-    requests_per_column: int
-
-    @property
-    def share(self) -> npt.NDArray[np.float64]:
-        """Bytes asked for over bytes moved, 0 to 1; NaN where nothing is moved."""
-        share = np.full(self.moved.shape, np.nan)
-        np.divide(self.asked, self.moved * SECTOR_BYTES, out=share, where=self.moved > 0)
-        return share
-
-
-def sector_map(
-    runs: pd.DataFrame, places: Places, requests: int, *, lines: int = 120, columns: int = 400
-) -> SectorMap:
-    """Count what `sector_runs` of one array say in a grid of at most `lines` x `columns` cells.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        From `sector_runs`, of one array.
-    places : Places
-        Of these sectors, or of more.
-    requests : int
-        Requests of the whole picture.
-    lines, columns : int
-
-    Returns
-    -------
-    SectorMap
-    """
-    per_line = max(1, -(-places.n // lines))
-    per_column = max(1, -(-requests // columns))
-    shape = (-(-places.n // per_line), -(-requests // per_column))
-    line = places.find(runs["sector"].to_numpy(np.int64)) // per_line
-    cell = (line, runs["request"].to_numpy(np.int64) // per_column)
-    moved, asked = np.zeros((2, *shape), dtype=np.int64)
-    np.add.at(moved, cell, runs["begins"])
-    np.add.at(asked, cell, runs["last"] - runs["first"] + 1)
-    return SectorMap(moved, asked, per_line, per_column)

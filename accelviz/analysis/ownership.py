@@ -6,130 +6,21 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import pandas as pd
 
 from accelviz.analysis.balance import example_blocks
-from accelviz.arrays import Ints, Longs
+from accelviz.arrays import Longs
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans import Plan
 from accelviz.workload import Workload, nonzeros_per_warp
 
-#: Orders of the rows: the caller's, or that in which the kernel walks them.
-ORDERS = ("caller", "kernel")
 #: Blocks shown beyond which nobody can tell them apart.
 MOST_BLOCKS = 512
 #: Most runs of one row in an assignment; of the rest only the nonzeros are counted.
 MOST_RUNS = 400
 #: Blocks chosen as examples, and blocks that are shown of a row cut over many.
 _EXAMPLES, _BLOCKS_OF_A_ROW = 8, 12
-
-
-@dataclass(frozen=True, eq=False)
-class OwnershipMap:
-    """Nonzeros, and the blocks that handle them, in each cell of a grid over a matrix.
-
-    Attributes
-    ----------
-    counts : array of int64, shape (rows of cells, columns of cells)
-        Nonzeros in each cell. They add up to the matrix's.
-    blocks : array of int64, the shape of `counts`
-        Blocks that have nonzeros in each cell.
-    block : array of int64, the shape of `counts`
-        The last of them; -1 where a cell has no nonzero. In a map that is `exact`, the only one.
-    shape : tuple of int
-        Rows and columns of the matrix. Cell i begins at row `ceil(i * rows / cells)`.
-    n_blocks : int
-        Blocks launched.
-    order : {"caller", "kernel"}
-        What the rows are ordered by.
-    rows_apart : float
-        Rows from the first to the last, both included, that a block has nonzeros in; mean over the
-        blocks that have any. 0 if none has.
-    strategy, graph : str
-        Their names.
-    """
-
-    counts: Longs
-    blocks: Longs
-    block: Longs
-    shape: tuple[int, int]
-    n_blocks: int
-    order: str
-    rows_apart: float
-    strategy: str
-    graph: str
-
-    @property
-    def exact(self) -> bool:
-        """Whether each cell is one entry of the matrix."""
-        return self.counts.shape == self.shape
-
-
-def ownership_map(plan: Plan, *, cells: int = 150, order: str = "caller") -> OwnershipMap:
-    """Count the nonzeros of a plan's matrix by cell and block, exactly, in slices of its workload.
-
-    Parameters
-    ----------
-    plan : Plan
-    cells : int
-        Most cells along each side. A matrix that has no more rows and columns is mapped exactly.
-    order : {"caller", "kernel"}
-        Of the rows; the columns are always the caller's.
-
-    Raises
-    ------
-    ArgumentError
-        If `cells` is below 1, or there is no such order.
-    PartitionError
-        If the plan is a library's, which does not say which block does what.
-    """
-    checked_integer("cells", cells, error=ArgumentError)
-    if order not in ORDERS:
-        raise ArgumentError("order", f"got {order!r}", " or ".join(map(repr, ORDERS)))
-    n_rows, n_cols = plan.walked.shape
-    counts = np.zeros((min(cells, n_rows), min(cells, n_cols)), dtype=np.int64)
-    of_cell, last = np.zeros_like(counts), np.full_like(counts, -1)
-    shown_row = plan.output_rows if order == "caller" else np.arange(n_rows, dtype=np.int32)
-    blocks = rows_apart = 0
-    for part in plan.workload_slices():
-        counted = _count_cells(
-            part.block, part.row, part.nz_start, part.nz_count, shown_row,
-            plan.walked.column_indices, n_cols, counts, of_cell, last,
-        )  # fmt: skip
-        blocks, rows_apart = blocks + counted[0], rows_apart + counted[1]
-    apart = rows_apart / blocks if blocks else 0.0
-    names, n_blocks = (plan.name, plan.pattern.name), plan.launch.n_blocks
-    return OwnershipMap(counts, of_cell, last, (n_rows, n_cols), n_blocks, order, apart, *names)
-
-
-@numba.njit(cache=True, nogil=True)
-def _count_cells(
-    block: Longs, row: Ints, nz_start: Longs, nz_count: Ints,
-    shown_row: Ints, column_indices: Ints, n_cols: int,
-    counts: Longs, blocks_of_cell: Longs, last_block: Longs,
-) -> tuple[int, int]:  # fmt: skip
-    """Add some whole blocks to the cells; return how many have work, and the sum of their rows."""
-    blocks = rows_apart = 0
-    current, low, high = -1, 0, -1
-    for i in range(block.size):
-        if not nz_count[i]:
-            continue
-        line_row = shown_row[row[i]]
-        if block[i] != current:
-            rows_apart += high - low + 1
-            blocks += 1
-            current, low, high = block[i], line_row, line_row
-        low, high = min(low, line_row), max(high, line_row)
-        line = int(line_row) * counts.shape[0] // shown_row.size
-        for k in range(nz_start[i], nz_start[i] + nz_count[i]):
-            cell = int(column_indices[k]) * counts.shape[1] // n_cols
-            counts[line, cell] += 1
-            if last_block[line, cell] != block[i]:  # blocks ascend, so that it is a new one
-                blocks_of_cell[line, cell] += 1
-                last_block[line, cell] = block[i]
-    return blocks, rows_apart + high - low + 1
 
 
 @dataclass(frozen=True, eq=False)

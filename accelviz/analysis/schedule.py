@@ -150,28 +150,26 @@ class TimelineSummary:
         return self.tail / self.total if self.total else 0.0
 
 
-def timeline_summary(blocks: pd.DataFrame, sms: int | None = None) -> TimelineSummary:
+def timeline_summary(blocks: pd.DataFrame) -> TimelineSummary:
     """Sum up the blocks of a launch.
 
     Parameters
     ----------
     blocks : DataFrame
-        From `block_times` or `predicted_timeline`.
-    sms : int, optional
-        Streaming multiprocessors, those without a block included; `blocks.attrs["sms"]` if not
-        given.
+        From `block_times` or `predicted_timeline`. `attrs["sms"]` counts the streaming
+        multiprocessors, those without a block included.
 
     Raises
     ------
     ArgumentError
-        If `blocks` has no unit, or more SMs than `sms`.
+        If `blocks` has no unit, or more SMs than `attrs["sms"]`.
     """
     unit = blocks.attrs.get("unit")
     if unit not in (NANOSECONDS, NONZEROS):  # as after an operation of pandas that drops attrs
         wanted = "a table from block_times or predicted_timeline, its attrs kept"
         raise ArgumentError("blocks", f"attrs['unit'] is {unit!r}", wanted)
-    sms = _sm_count(blocks, sms)
-    finish = sm_finishes(blocks, sms)
+    finish = sm_finishes(blocks)
+    sms = finish.size
     total = int(finish.max(initial=0))
     # What a block adds to its SM's time is what lies after all that started before it.
     ordered = blocks.sort_values(["sm", "start"])
@@ -187,51 +185,45 @@ def timeline_summary(blocks: pd.DataFrame, sms: int | None = None) -> TimelineSu
     )
 
 
-def sm_finishes(blocks: pd.DataFrame, sms: int | None = None) -> Longs:
+def sm_finishes(blocks: pd.DataFrame) -> Longs:
     """Return when each SM ended its last block, from the start of the launch; 0 without a block.
 
     Parameters
     ----------
-    blocks, sms
+    blocks : DataFrame
         As of `timeline_summary`.
 
     Returns
     -------
     array of int64, shape (sms,)
     """
-    sm, start, stop = _columns(blocks)
-    finish = np.zeros(_sm_count(blocks, sms), dtype=np.int64)
+    sms, sm, start, stop = _columns(blocks)
+    finish = np.zeros(sms, dtype=np.int64)
     np.maximum.at(finish, sm, stop - start.min(initial=np.iinfo(np.int64).max))
     return finish
 
 
-def occupancy(
-    blocks: pd.DataFrame, bins: int, sms: int | None = None, weight: npt.NDArray[Any] | None = None
-) -> npt.NDArray[np.float64]:
+def occupancy(blocks: pd.DataFrame, bins: int) -> npt.NDArray[np.float64]:
     """Count the blocks that each SM holds, on average over each of `bins` equal stretches of time.
 
     Parameters
     ----------
-    blocks, sms
+    blocks : DataFrame
         As of `timeline_summary`.
     bins : int
         Stretches from the start of the first block to the end of the last.
-    weight : array, shape (len(blocks),), optional
-        What each block counts for, at least 0; 1 if not given.
 
     Returns
     -------
     array of float64, shape (sms, bins)
     """
-    sms = _sm_count(blocks, sms)
-    sm, start, stop = _columns(blocks)
-    weight = np.ones(sm.size) if weight is None else weight
+    sms, sm, start, stop = _columns(blocks)
     origin, end = (int(start.min()), int(stop.max())) if len(blocks) else (0, 0)
     change = np.zeros(sms * (bins + 1))
     if end > origin:
         # A block that comes within a bin counts for the rest of it there, and in full from the
         # next one on: two changes, summed along time at the end.
-        for moment, sign in ((start, weight), (stop, -weight)):
+        for moment, sign in ((start, 1.0), (stop, -1.0)):
             position = (moment - origin) * (bins / (end - origin))
             at = np.minimum(position.astype(np.int64), bins - 1)
             late = position - at
@@ -240,21 +232,17 @@ def occupancy(
             change += np.bincount(cell + 1, sign * late, change.size)
     held = np.cumsum(change.reshape(sms, bins + 1), axis=1)[:, :-1]
     # What is left of a block after it went is rounding.
-    held[held < 1e-9 * weight.max(initial=0)] = 0.0
+    held[held < 1e-9] = 0.0
     return held
 
 
-def _sm_count(blocks: pd.DataFrame, sms: int | None) -> int:
-    count = blocks.attrs.get("sms", 1) if sms is None else sms
-    largest = int(blocks["sm"].max()) if len(blocks) else 0
-    if largest >= count:
-        raise ArgumentError("sms", f"{count}, but there is a block on SM {largest}", "all SMs")
-    return int(count)
-
-
-def _columns(blocks: pd.DataFrame) -> tuple[Longs, Longs, Longs]:
+def _columns(blocks: pd.DataFrame) -> tuple[int, Longs, Longs, Longs]:
+    """Return how many SMs there are, and of each block its SM, start and stop."""
     sm, start, stop = (blocks[name].to_numpy(np.int64) for name in ("sm", "start", "stop"))
-    return sm, start, stop
+    sms, largest = int(blocks.attrs.get("sms", 1)), int(sm.max(initial=0))
+    if largest >= sms:
+        raise ArgumentError("blocks", f"attrs['sms'] is {sms}, but there is an SM {largest}", "all")
+    return sms, sm, start, stop
 
 
 def _per_block(plan: Plan) -> Longs:

@@ -1,7 +1,7 @@
 """Pictures: data in, Axes out. Nothing is computed here that a number could be wrong in.
 
-- `ax` says where to draw, or `axes`, one for each panel; a new figure if not given. That is what
-  the functions return. In a notebook a new figure has alt text.
+- `ax` says where to draw; a new figure if not given. The functions return what they draw on, those
+  of several panels a list. In a notebook a new figure has alt text.
 - `table`, where times are drawn, is the results of one machine, with the columns of
   `measure.records.COLUMNS`. `state` says which times: "warm" or "cold" ones.
 - A strategy in such a table is named as a case of `measure.comparison`. `strategies` are cases, or
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from accelviz.plots.assignment import block_assignment
 from accelviz.plots.bits import bit_planes, bits_crossover, jumped_tiles
-from accelviz.plots.convolution import channel_windows, field_growth, stage_gains
+from accelviz.plots.convolution import channel_windows, field_growth
 from accelviz.plots.degrees import degree_histogram, degree_shares
 from accelviz.plots.graphs import graph_card, locality_brackets, nonzero_pattern
 from accelviz.plots.lanes import lane_map
@@ -28,20 +28,19 @@ from accelviz.plots.measured import (
 from accelviz.plots.memory import access_map
 from accelviz.plots.metadata import metadata_layout
 from accelviz.plots.overview import Scheme, overview
-from accelviz.plots.ownership import block_ownership
 from accelviz.plots.rooflines import roofline
 from accelviz.plots.sweeps import sweep_heatmap, sweep_lines
-from accelviz.plots.tiles import fragment_lanes, tile_fill, window_tiles
+from accelviz.plots.tiles import fragment_lanes, window_tiles
 from accelviz.plots.timeline import block_durations, sm_timeline, sm_timelines, timeline_comparison
 from accelviz.plots.training import accuracies, neighbor_weights, step_memory, step_times
 
 __all__ = [
     "Scheme", "access_map", "accuracies", "bit_planes", "bits_crossover", "block_assignment",
-    "block_close_ups", "block_durations", "block_ownership", "channel_windows", "degree_histogram",
-    "degree_shares", "device_shares", "device_timelines", "error_against_speed", "field_growth",
-    "fragment_lanes", "graph_card", "jumped_tiles", "ladder_times", "lane_map", "load_maps",
-    "locality_brackets", "metadata_layout", "neighbor_weights", "nonzero_pattern", "overview",
-    "roofline", "scheme_times", "second_gpu", "sm_timeline", "sm_timelines", "speedup_bars",
-    "speedup_ranges", "stage_gains", "step_memory", "step_times", "sweep_heatmap", "sweep_lines",
-    "tile_fill", "time_against_columns", "timeline_comparison", "warp_loads", "window_tiles",
+    "block_close_ups", "block_durations", "channel_windows", "degree_histogram", "degree_shares",
+    "device_shares", "device_timelines", "error_against_speed", "field_growth", "fragment_lanes",
+    "graph_card", "jumped_tiles", "ladder_times", "lane_map", "load_maps", "locality_brackets",
+    "metadata_layout", "neighbor_weights", "nonzero_pattern", "overview", "roofline",
+    "scheme_times", "second_gpu", "sm_timeline", "sm_timelines", "speedup_bars", "speedup_ranges",
+    "step_memory", "step_times", "sweep_heatmap", "sweep_lines", "time_against_columns",
+    "timeline_comparison", "warp_loads", "window_tiles",
 ]  # fmt: skip

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -18,7 +16,7 @@ from accelviz.strategies.bits.packing import WORD_BITS
 _PLANES, _APART = 4, 1.13
 
 
-def bit_planes(tensor: BitTensor, *, axes: Sequence[Axes] | None = None) -> list[Axes]:
+def bit_planes(tensor: BitTensor) -> list[Axes]:
     """Draw the bits of a tensor, a panel for each plane, and where its words begin.
 
     A filled cell is a one. The lowest plane comes first; lines separate words of 32 bits, along the
@@ -30,7 +28,7 @@ def bit_planes(tensor: BitTensor, *, axes: Sequence[Axes] | None = None) -> list
     """
     planes = tensor.planes
     down, across = -(-len(planes) // _PLANES), min(len(planes), _PLANES)
-    panels = draw.new_panels(axes, (2.8 * across + 0.4, 2.8 * down + 0.3), down, across)
+    panels = draw.new_panels((2.8 * across + 0.4, 2.8 * down + 0.3), down, across)
     rows, columns = tensor.shape
     left = tensor.side == "left"
     colours = ListedColormap([paler(BLUE, 0.12), paler(BLUE, 1)])

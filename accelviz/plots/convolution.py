@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from accelviz.convolution import ChannelMap, Field, Kernel, fields, gains
 from accelviz.convolution.channels import checked_map
-from accelviz.errors import ArgumentError
 from accelviz.plots import draw
-from accelviz.plots.style import BLUE, GREY, GRID, IDLE, ROW_COLOURS, Look, paler, tell
+from accelviz.plots.style import BLUE, GREY, IDLE, ROW_COLOURS, Look, paler, tell
 
 #: Most layers that have a panel each.
 _PANELS = 6
@@ -44,9 +41,7 @@ def channel_windows(channels: ChannelMap, *, ax: Axes | None = None) -> Axes:
     return draw.finish(ax, f"{title} {of_all}.")
 
 
-def field_growth(
-    kernels: Sequence[Kernel], width: int, channels: int, *, axes: Sequence[Axes] | None = None
-) -> list[Axes]:
+def field_growth(kernels: Sequence[Kernel], width: int, channels: int) -> list[Axes]:
     """Draw what one output neuron has seen of a stage's input, layer after layer.
 
     The square is the input in pixels, the bar beside it its channels. What the neuron has seen is
@@ -63,7 +58,7 @@ def field_growth(
     seen = fields(layers, width, channels)
     added = [None, *gains(seen, width**2 * channels)]
     size = (1.9 * max(len(layers), 2), 2.5)
-    panels = draw.new_panels(axes, size, 1, max(len(layers), 1))
+    panels = draw.new_panels(size, 1, max(len(layers), 1))
     left, bar = 1.1 * width, 0.16 * width  # of the channels
     before = Field(0, 0)
     for ax, kernel, now, more in zip(panels, layers, seen, added, strict=False):
@@ -83,38 +78,3 @@ def field_growth(
         tell(ax, f"After {kernel.name}: {now.size:,} of {width**2 * channels:,} neurons{gained}.")
         before = now
     return panels
-
-
-def stage_gains(
-    depths: dict[str, Sequence[int]], totals: dict[str, float], *, ax: Axes | None = None
-) -> Axes:
-    """Draw how many units each stage has, structure beside structure.
-
-    Parameters
-    ----------
-    depths : dict of str to sequence of int
-        By what a structure is called.
-    totals : dict of str to float
-        The total gain of each.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no structure, or they have not as many stages or names.
-    """
-    if len(set(map(len, depths.values()))) != 1 or not set(depths) <= set(totals):
-        expected = "structures of as many stages each, and a total of each"
-        raise ArgumentError("depths, totals", f"got {depths!r}, {totals!r}", expected)
-    table = pd.DataFrame({f"{name}: gain {totals[name]:.2f}": d for name, d in depths.items()})
-    table.index = [f"stage {i + 1}" for i in table.index]
-    ax = draw.new_axes(ax, figsize=(7.5, 3))
-    table.plot.bar(ax=ax, width=0.8, color=ROW_COLOURS, rot=0, ylabel="convolutions")
-    containers: Any = ax.containers
-    for bars in containers:
-        ax.bar_label(bars, fontsize=8, color=GREY)
-    ax.grid(axis="y", color=GRID)
-    ax.set_axisbelow(True)
-    draw.count_ticks(ax.yaxis, most=6)
-    ax.legend(fontsize=8)
-    stages = "; ".join(f"{name} {list(depth)}" for name, depth in depths.items())
-    return draw.finish(ax, f"Units of each stage: {stages}.")

@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from accelviz.analysis import degrees as counts
-from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.ordering.degree import RowDegrees
 from accelviz.plots import draw
@@ -20,12 +19,11 @@ from accelviz.plots.style import BLUE, GREY, IDLE, ORANGE, PLAIN, VERMILLION, Lo
 
 Degrees = npt.NDArray[np.int64]
 
-#: Of more distinct degrees than this, points and bars would run into each other.
-MOST_POINTS, MOST_BARS = 150, 60
+#: Of more distinct degrees than this, points would run into each other.
+MOST_POINTS = 150
 _LABEL = "degree (nonzeros in a row)"
 #: Rows per degree, which may be a fraction.
 _FRACTION = FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
-_BARS: Look = {"align": "edge", "color": BLUE, "ec": "white", "lw": 0.6, "zorder": 3}
 #: Points that a letter of a band's label is wide, at 8 points.
 _LETTER = 4.6
 
@@ -41,56 +39,67 @@ def degree_histogram(
     degrees: Graph | Degrees,
     rows: Degrees | None = None,
     *,
-    scale: str = "log",
     bounds: Mapping[int, str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how many rows have each degree.
+    """Draw how many rows have each degree, a point for each, on logarithmic axes.
 
-    It has a point for each degree, or a bar on linear axes. More than 150 distinct degrees (60 on
-    linear axes) are counted in ranges; the label of the rows says so.
+    More than 150 distinct degrees are counted in ranges; the label of the rows says so. The picture
+    says how many rows have no nonzero, as its axes cannot show them.
 
     Parameters
     ----------
     degrees, rows : arrays of int64, shape (k,)
         The degrees that occur, ascending, and how many rows have each of them: those of
         `ordering.DegreeHistogram`. A Graph in their place stands for its own.
-    scale : {"log", "linear"}
-        Both axes logarithmic, or both linear. Logarithmic ones cannot show the rows of degree 0;
-        the picture says how many they are. If the longest row is more than four times as long as
-        99 % of the rows, linear axes end there, and the picture says how many rows are beyond.
     bounds : mapping of int to str, optional
         The last degree of a band and the band's label; bands are shaded.
 
     Raises
     ------
     ArgumentError
-        If `scale` is neither, or the arrays are no histogram.
+        If the arrays are no histogram.
     """
     degrees, rows = _histogram(degrees, rows)
-    if scale not in ("log", "linear"):
-        raise ArgumentError("scale", f"got {scale!r}", "'log' or 'linear'")
     title = _summary(degrees, rows)
     if ax is None:
         ax = draw.new_axes(None, figsize=(7, 4.2))
         draw.write_title(ax, title)
-    (_logarithmic if scale == "log" else _linear)(ax, degrees, rows)
-    if rows[degrees > 0].any() or (scale == "linear" and rows.any()):
+    largest = int(degrees.max(initial=1))
+    occurring = degrees > 0
+    label = "rows with that degree"
+    low, heights = 0.6, rows[occurring]
+    if occurring.sum() > MOST_POINTS:
+        bins = counts.logarithmic_bins(degrees, rows)
+        heights = (bins["rows"] / bins["widths"]).to_numpy()
+        low = heights.min() * 0.5
+        look: Look = {"align": "edge", "color": BLUE, "ec": "white", "lw": 0.6, "zorder": 3}
+        ax.bar(bins["low"] - 0.5, heights - low, bins["widths"], bottom=low, **look)
+        label = "rows per degree, mean over each bar's degrees"
+    else:
+        ax.vlines(degrees[occurring], low, heights, color=BLUE, lw=1.0, alpha=0.35)
+        ax.plot(degrees[occurring], heights, "o", ms=4, color=BLUE, zorder=3)
+    top = heights.max(initial=low * 2)
+    ax.set(xscale="log", xlim=(0.8 if largest > 1 else 0.4, largest * 1.6))
+    # Room for the names of the bands.
+    ax.set(yscale="log", ylim=(low, top * max(3.0, (top / low) ** 0.12)))
+    draw.log_ticks(ax.xaxis, PLAIN, 40)
+    draw.log_ticks(ax.yaxis, _FRACTION, 40)
+    zero = int(rows[~occurring].sum())
+    note = f"\nnot shown: {draw.counted(zero, 'row')} without a nonzero" if zero else ""
+    ax.set(xlabel=_LABEL + note, ylabel=label)
+    if rows[occurring].any():
         _shade(ax, bounds or {})
     else:
         draw.nothing(ax, title)
-    zero = int(rows[degrees == 0].sum())
     empty = f", {zero:,} of them without a nonzero" if zero else ""
-    return draw.finish(
-        ax, f"Degree histogram of {rows.sum():,} rows{empty}, {scale} axes: {title}."
-    )
+    return draw.finish(ax, f"Degree histogram of {rows.sum():,} rows{empty}: {title}.")
 
 
 def degree_shares(
     degrees: Graph | Degrees,
     rows: Degrees | None = None,
     *,
-    bounds: Mapping[int, str] | None = None,
     share: float = 0.01,
     ax: Axes | None = None,
 ) -> Axes:
@@ -102,9 +111,6 @@ def degree_shares(
     ----------
     degrees, rows : arrays of int64, shape (k,)
         As of `degree_histogram`.
-    bounds : mapping of int to str, optional
-        The last degree of a band and the band's label; bands are shaded, and each says its share of
-        the rows and of the nonzeros.
     share : float
         The part of the rows, the longest ones, that the title is about: above 0, at most 1.
 
@@ -118,7 +124,7 @@ def degree_shares(
     of_rows, of_nonzeros = counts.cumulative_shares(degrees, rows)
     ax = draw.new_axes(ax, figsize=(8, 4.4))
     largest = max(1, int(degrees.max(initial=1)))
-    ax.set(xscale="log", xlim=(0.8, largest * 1.6), ylim=(0, 1.24 if bounds else 1.04))
+    ax.set(xscale="log", xlim=(0.8, largest * 1.6), ylim=(0, 1.04))
     ax.set(xlabel=_LABEL, ylabel="share in rows of at most that degree")
     ax.set_yticks(np.linspace(0, 1, 6))
     ax.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
@@ -145,7 +151,6 @@ def degree_shares(
     ax.plot([longest.degree] * 2, [1 - longest.share, 1], color=VERMILLION, lw=3, zorder=4)
     held = f"{percent_text(longest.share)} of the nonzeros"
     _name_longest(ax, f"{who}:\n{held}", longest)
-    _shade(ax, _with_shares(bounds or {}, degrees, of_rows, of_nonzeros))
     title = f"{who} {'holds' if longest.rows == 1 else 'hold'} {held}"
     half = int(degrees[np.searchsorted(of_nonzeros, 0.5)])
     return draw.finish(
@@ -155,52 +160,6 @@ def degree_shares(
         f"of at most {half:,} hold half of the nonzeros.",
         title,
     )
-
-
-def _logarithmic(ax: Axes, degrees: Degrees, rows: Degrees) -> None:
-    seen = degrees > 0
-    largest = int(degrees.max(initial=1))
-    ax.set(xscale="log", yscale="log")
-    label = "rows with that degree"
-    if seen.sum() > MOST_POINTS:
-        bins = counts.logarithmic_bins(degrees, rows)
-        heights: npt.NDArray[Any] = bins.rows_per_degree
-        low = heights.min() * 0.5
-        ax.bar(bins.low - 0.5, heights - low, bins.widths, bottom=low, **_BARS)
-        label = "rows per degree, mean over each bar's degrees"
-    elif seen.any():
-        low, heights = 0.6, rows[seen]
-        ax.vlines(degrees[seen], low, heights, color=BLUE, lw=1.0, alpha=0.35)
-        ax.plot(degrees[seen], heights, "o", ms=4, color=BLUE, zorder=3)
-    if seen.any():  # with room for the names of the bands
-        ax.set_ylim(low, heights.max() * max(3.0, (heights.max() / low) ** 0.12))
-    ax.set_xlim(0.8 if largest > 1 else 0.4, largest * 1.6)
-    draw.log_ticks(ax.xaxis, PLAIN, 40)
-    draw.log_ticks(ax.yaxis, _FRACTION, 40)
-    zero = int(rows[~seen].sum())
-    note = f"\nnot shown: {draw.counted(zero, 'row')} without a nonzero" if zero else ""
-    ax.set(xlabel=_LABEL + note, ylabel=label)
-
-
-def _linear(ax: Axes, degrees: Degrees, rows: Degrees) -> None:
-    end = counts.end_of_body(degrees, rows)
-    bins = counts.equal_bins(degrees, rows, end, most=MOST_BARS)
-    width = int(bins.widths.max(initial=1))
-    ax.bar(bins.low - 0.5, bins.rows, bins.widths, **_BARS)
-    ax.set_xlim(-0.7, max(end, int(bins.high.max(initial=1))) + 0.7)
-    ax.set_ylim(0, max(1, int(bins.rows.max(initial=0))) * 1.25)
-    draw.count_ticks(ax.xaxis, ax.yaxis, most=8)
-    beyond = degrees > end
-    if beyond.any():
-        hidden = draw.counted(int(rows[beyond].sum()), "row")
-        text = (
-            f"not shown: {hidden} of {degrees[beyond][0]:,} to {degrees[-1]:,}\n"
-            "nonzeros, beyond this axis \N{RIGHTWARDS ARROW}"
-        )
-        look: Look = {"ha": "right", "va": "center", "fontsize": 9, "color": VERMILLION}
-        ax.text(0.99, 0.5, text, transform=ax.transAxes, **look)
-    bar = "that degree" if width == 1 else f"a degree in each range of {width:,}"
-    ax.set(xlabel=_LABEL, ylabel=f"rows with {bar}")
 
 
 def _shade(ax: Axes, bounds: Mapping[int, str]) -> None:
@@ -227,19 +186,6 @@ def _shade(ax: Axes, bounds: Mapping[int, str]) -> None:
         # One under the other where they would not fit side by side.
         down = -i * 10 * (label.count("\n") + 1) if crowded else 0
         draw.beside(ax, label, at, (0, down), ha=ha, **look)
-
-
-def _with_shares(
-    bounds: Mapping[int, str], degrees: Degrees, *curves: npt.NDArray[np.float64]
-) -> dict[int, str]:
-    """Add the shares of the rows and of the nonzeros in each band to its label."""
-    lasts = np.searchsorted(degrees, sorted(bounds), side="right")
-    upto = np.array([np.append(0.0, curve)[lasts] for curve in curves])
-    shares = np.diff(upto, axis=1, prepend=0.0).T
-    return {
-        bound: f"{bounds[bound]}\n{percent_text(rows)} of rows\n{percent_text(nzs)} of nonzeros"
-        for bound, (rows, nzs) in zip(sorted(bounds), shares, strict=True)
-    }
 
 
 def _name_longest(ax: Axes, text: str, longest: counts.LongestRows) -> None:

@@ -34,12 +34,8 @@ def new_axes(ax: Axes | None, **figure_options: Any) -> Axes:
     return new_figure(**figure_options).subplots() if ax is None else ax
 
 
-def new_panels(
-    axes: Sequence[Axes] | None, size: tuple[float, float], down: int, across: int, **options: Any
-) -> list[Axes]:
-    """Return `axes`, or those of a new figure of this size in inches, line by line."""
-    if axes is not None:
-        return list(axes)
+def new_panels(size: tuple[float, float], down: int, across: int, **options: Any) -> list[Axes]:
+    """Return the axes of a new figure of this size in inches, line by line."""
     return list(new_figure(figsize=size).subplots(down, across, squeeze=False, **options).flat)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,7 @@ def nonzero_pattern(pattern: Graph | PatternMap, *, ax: Axes | None = None) -> A
     nonzeros = draw.counted(int(pattern.counts.sum()), "nonzero")
     size = f"{draw.counted(n_rows, 'row')} and {draw.counted(n_cols, 'column')}"
     if ax is None:
-        [ax] = draw.new_panels(None, (5, 4.4), 1, 1)
+        [ax] = draw.new_panels((5, 4.4), 1, 1)
         draw.head(ax, f"{nonzeros} in {size}")
     tell(ax, f"Where the {nonzeros} of a matrix of {size} lie, counted in cells.")
     if pattern.counts.any():
@@ -105,9 +105,7 @@ def nonzero_pattern(pattern: Graph | PatternMap, *, ax: Axes | None = None) -> A
     return ax
 
 
-def locality_brackets(
-    graphs: Mapping[str, tuple[Locality, Locality, Locality]], *, axes: Sequence[Axes] | None = None
-) -> list[Axes]:
+def locality_brackets(graphs: Mapping[str, tuple[Locality, Locality, Locality]]) -> list[Axes]:
     """Draw four statistics of each real graph between those of its twin in both orders.
 
     Parameters
@@ -115,7 +113,7 @@ def locality_brackets(
     graphs : mapping of str to three Locality
         Name to the twin in natural order, the real graph, and the twin in shuffled order.
     """
-    panels = draw.new_panels(axes, (12.5, 0.9 + 0.32 * len(graphs)), 1, 4, sharey=True)
+    panels = draw.new_panels((12.5, 0.9 + 0.32 * len(graphs)), 1, 4, sharey=True)
     y = np.arange(len(graphs))
     for ax, (statistic, label) in zip(panels, _AXES.items(), strict=True):
         values = [[graph.relative[statistic] for graph in three] for three in graphs.values()]

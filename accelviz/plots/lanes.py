@@ -32,7 +32,6 @@ def lane_map(
     *,
     array: str = "X",
     warps: Sequence[int] | None = None,
-    axes: Sequence[Axes] | None = None,
 ) -> list[Axes]:
     """Draw which lanes read which columns of X in which turn, with the same axes for all traces.
 
@@ -74,7 +73,7 @@ def lane_map(
     )
     drawn = min(turns, MOST_TURNS)
     size = (10, float(np.clip(1.9 + 0.15 * drawn * lines, 3.4, 7.5)))
-    panels = draw.new_panels(axes, size, 1, len(traces), sharey=True)
+    panels = draw.new_panels(size, 1, len(traces), sharey=True)
     for ax, (title, table) in zip(panels, bars.items(), strict=True):
         below = 44 if turns > drawn else 32
         texts = _bars(ax, table[table["turn"] < drawn], drawn, n_cols, below=below)

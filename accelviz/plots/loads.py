@@ -39,7 +39,7 @@ def block_close_ups(
     *,
     warps_per_block: int,
     titles: Sequence[str] = (),
-    axes: Sequence[Axes] | None = None,
+    axes: list[Axes] | None = None,
 ) -> list[Axes]:
     """Draw blocks side by side: a bar for each warp, a part for each of its rows.
 
@@ -56,7 +56,7 @@ def block_close_ups(
         One for each block; its number if not given.
     """
     size = (2.4 * len(works) + 0.6, 1.7 + 0.16 * warps_per_block)
-    panels = draw.new_panels(axes, size, 1, len(works))
+    panels = axes or draw.new_panels(size, 1, len(works))
     longest = max((int(work.nz_count.max(initial=1)) for work in works), default=1)
     for i, (ax, work) in enumerate(zip(panels, works, strict=True)):
         parts = work.to_frame()
@@ -80,7 +80,7 @@ def block_close_ups(
 
 
 def load_maps(
-    maps: Plan | Mapping[str, Plan | LoadMap], *, axes: Sequence[Axes] | None = None
+    maps: Plan | Mapping[str, Plan | LoadMap], *, axes: list[Axes] | None = None
 ) -> list[Axes]:
     """Draw the nonzeros of every warp of every block as heat maps, one under the other.
 
@@ -110,7 +110,7 @@ def load_maps(
         else:
             idle = f"{plan.statistics.idle_share:.1%} of warp time idle or waiting"
             loads[f"{title}: {idle}"] = plan_load_map(plan)
-    panels = draw.new_panels(axes, (10, 0.4 + 1.8 * len(loads)), len(loads), 1)
+    panels = axes or draw.new_panels((10, 0.4 + 1.8 * len(loads)), len(loads), 1)
     top = max(float(load.load.max(initial=1)) for load in loads.values())
     blocks = [load.n_blocks for load in loads.values()]
     widest = max(blocks) or 1
@@ -144,7 +144,7 @@ def load_maps(
 
 
 def warp_loads(
-    statistics: Plan | Mapping[str, Plan | PartitionSummary], *, axes: Sequence[Axes] | None = None
+    statistics: Plan | Mapping[str, Plan | PartitionSummary],
 ) -> list[Axes]:
     """Draw how many nonzeros the warps of several strategies get, with the same axes.
 
@@ -177,7 +177,7 @@ def warp_loads(
     known = [tally for tally in tallies.values() if tally is not None]
     uppers = load_bins(max((int(t.nonzeros.max(initial=1)) for t in known), default=1))
     size = (10, 0.6 + 1.9 * len(summaries))
-    panels = draw.new_panels(axes, size, len(summaries), 1, sharex=True)
+    panels = draw.new_panels(size, len(summaries), 1, sharex=True)
     _load_axis(panels, uppers)
     colours = strategy_colours(summaries)
     for ax, (name, tally) in zip(panels, tallies.items(), strict=True):

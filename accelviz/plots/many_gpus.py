@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -54,9 +54,7 @@ def device_shares(split: Split, *, ax: Axes | None = None) -> Axes:
     return draw.finish(ax, "; ".join(alts) + ".", title)
 
 
-def device_timelines(
-    tables: Mapping[str, pd.DataFrame], *, axes: Sequence[Axes] | None = None
-) -> list[Axes]:
+def device_timelines(tables: Mapping[str, pd.DataFrame]) -> list[Axes]:
     """Draw what each device computes and fetches, and when; below each other, on one scale.
 
     Parameters
@@ -64,11 +62,10 @@ def device_timelines(
     tables : mapping of str to DataFrame
         What a panel is called, to a table as `Prediction.steps` and `PeersProgram.timeline` have
         it: `device`, `queue`, `step`, `start` and `stop` in seconds.
-    axes : see `accelviz.plots`
     """
     lanes = max((int(t["device"].max()) + 1 for t in tables.values() if len(t)), default=1)
     size = (9.0, (0.9 + 0.55 * lanes) * len(tables) + 0.3)
-    panels = draw.new_panels(axes, size, len(tables), 1, sharex=True)
+    panels = draw.new_panels(size, len(tables), 1, sharex=True)
     most = max((float(t["stop"].max()) for t in tables.values() if len(t)), default=1.0) * 1e6
     names = [f"{queue}, GPU {device}" for device in range(lanes) for queue in _QUEUES]
     for ax, (name, table) in zip(panels, tables.items(), strict=True):

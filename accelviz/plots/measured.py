@@ -250,7 +250,7 @@ def ladder_times(times: pd.DataFrame, shares: pd.DataFrame, graph: str) -> list[
     """
     times, shares = times[graph], shares[graph]
     rungs = [name for name in times.index if name != RIVAL]
-    panels = draw.new_panels(None, (10, 4.6), 1, times.shape[1], sharey=True)
+    panels = draw.new_panels((10, 4.6), 1, times.shape[1], sharey=True)
     level = np.arange(len(rungs))
     colour = strategy_colours(["lane_groups"])["lane_groups"]
     text: Look = {"fontsize": 9, "path_effects": style.HALO}

@@ -7,32 +7,25 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import ListedColormap, Normalize, to_rgb
+from matplotlib.colors import to_rgb
 
-from accelviz.analysis.lanes import Places, request_numbers, sector_map, sector_runs
+from accelviz.analysis.lanes import Places, request_numbers, sector_runs
 from accelviz.analysis.traffic import SECTOR_BYTES, requests
 from accelviz.errors import ArgumentError
 from accelviz.plots import draw
 from accelviz.plots.style import BLACK, GREY, VERMILLION, WARP_COLOURS, Look, tell, tidy
 
-#: Requests that are drawn one by one over the width of a page, and touched sectors in a panel.
-MOST_REQUESTS, MOST_SECTORS = 320, 20_000
-#: Cells of the image that is drawn instead.
-LINES, COLUMNS = 60, 400
-#: Of a figure of its own, as long as there are not so many arrays that more are needed.
+#: Requests over the width of a page, unless the caller says which.
+MOST_REQUESTS = 320
+#: Inches of a figure, as long as there are not so many arrays that more are needed.
 MOST_INCHES = 9.0
 #: How strong the colour of a sector is where no byte of it is asked for.
 _FAINT = 0.25
-_SHARE = ListedColormap(colormaps["Blues"](np.linspace(0.22, 1, 256)))
 #: Around requests that do not load, where an array has several kinds.
 _EDGES = {"store": (BLACK, "black"), "atomic": (VERMILLION, "red")}
 #: Points of an upright letter that is as wide as a bold one of the headings.
 _BOLD = 12.0
-#: The colour bar takes the room of so many more panels, in proportion.
-_BAR = 1.13
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +40,10 @@ class _Trace:
     total: int
 
     @classmethod
-    def of(cls, title: str, traced: pd.DataFrame, between: tuple[int, int] | None) -> _Trace:
+    def of(cls, title: str, traced: pd.DataFrame, between: tuple[int, int]) -> _Trace:
         number = request_numbers(traced)
         total = int(number.max(initial=-1)) + 1
-        first, stop = (min(bound, total) for bound in between or (0, total))
+        first, stop = (min(bound, total) for bound in between)
         cut = traced[(number >= first) & (number < stop)]
         return cls(title, sector_runs(cut), requests(cut), first, stop - first, total)
 
@@ -66,7 +59,6 @@ def access_map(
     arrays: Sequence[str] | None = None,
     warps: Sequence[int] | None = None,
     between: tuple[int, int] | None = None,
-    axes: Sequence[Axes] | None = None,
 ) -> list[Axes]:
     """Draw which 32-byte sectors the requests of a block move, and which bytes they ask for.
 
@@ -77,11 +69,6 @@ def access_map(
     ones. Where an array has several kinds of requests, stores have a black edge and atomics a red
     one. Where few sectors are touched, the others have no place, and the panel says so.
 
-    More than `MOST_REQUESTS` requests (over the width of the page) or `MOST_SECTORS` sectors make
-    an image of at most `LINES` x `COLUMNS` cells, and the picture says how much a cell is. Its
-    colour is the share of the moved bytes that is asked for. Each trace then has its own axis of
-    requests; the heading has their number.
-
     Parameters
     ----------
     traces : mapping of str to DataFrame
@@ -91,7 +78,8 @@ def access_map(
     warps : sequence of int, optional
         Only the requests of these warps of the block, for a close-up; all if not given.
     between : tuple of two int, optional
-        Only these of the requests (the second one excluded), for a close-up; all if not given.
+        Only these of the requests (the second one excluded); the first ones, `MOST_REQUESTS` over
+        the width of the page, if not given. The picture says of how many.
 
     Raises
     ------
@@ -101,15 +89,15 @@ def access_map(
     """
     if not traces:
         raise ArgumentError("traces", "no trace", "one or more, by title")
-    if between is not None and not 0 <= between[0] < between[1]:
+    between = (0, MOST_REQUESTS // len(traces)) if between is None else between
+    if not 0 <= between[0] < between[1]:
         expected = "two ascending numbers, the first 0 or more"
         raise ArgumentError("between", f"got {between}", expected)
-    cut = [
-        _Trace.of(
-            title, table if warps is None else table[table["warp"].isin(list(warps))], between
-        )
+    tables = {
+        title: table if warps is None else table[table["warp"].isin(list(warps))]
         for title, table in traces.items()
-    ]
+    }
+    cut = [_Trace.of(title, table, between) for title, table in tables.items()]
     names = _arrays(traces, cut, arrays) or [""]
     places = {
         name: Places.of(
@@ -117,14 +105,11 @@ def access_map(
         )
         for name in names
     }
-    single = all(
-        part.count * len(cut) <= MOST_REQUESTS and len(part.runs) <= MOST_SECTORS for part in cut
-    )
-    width = max(part.count for part in cut) if single else None
+    width = max(1, *(part.count for part in cut))
     heights = [float(np.clip(1.2 * np.log2(places[name].n + 1), 1.6, 12)) for name in names]
     room = 1.3 + 0.4 * len(heights)
     size = (10, room + min(0.2 * sum(heights), max(MOST_INCHES - room, 0.35 * len(heights))))
-    panels = draw.new_panels(axes, size, len(names), len(cut), height_ratios=heights)
+    panels = draw.new_panels(size, len(names), len(cut), height_ratios=heights)
     for i, name in enumerate(names):
         line = panels[i * len(cut) : (i + 1) * len(cut)]
         for ax, part in zip(line, cut, strict=True):
@@ -139,17 +124,8 @@ def access_map(
         if part.count < part.total:
             last = part.first + part.count - 1
             label += f"\n{part.first:,} to {last:,} of {part.total:,} are shown"
-        per_cell = max(1, -(-part.count // (COLUMNS // len(cut))))
-        note = f"{draw.counted(per_cell, 'request')} to a cell"
-        if len({other.count for other in cut}) > 1:
-            note += " (each panel as wide as its own requests)"
-        if single:
-            note = "faint: moved, full: asked for; colours: warps"
-        ax.set_xlabel(f"{label}\n{draw.wrapped(note, len(cut), 9.5)}", fontsize=9.5)
-    if not single:
-        shares = ScalarMappable(Normalize(0, 1), _SHARE)
-        label = "share of the moved bytes that is asked for"
-        draw.colour_bar(panels, shares, label, aspect=30, format=lambda value, _: f"{value:.0%}")
+        note = draw.wrapped("faint: moved, full: asked for; colours: warps", len(cut), 9.5)
+        ax.set_xlabel(f"{label}\n{note}", fontsize=9.5)
     return panels
 
 
@@ -167,44 +143,29 @@ def _arrays(
     return list(wanted)
 
 
-def _panel(
-    ax: Axes, part: _Trace, name: str, places: Places, width: int | None, panels: int
-) -> None:
-    """Draw the requests of one array, one by one if there is a width that all panels share."""
+def _panel(ax: Axes, part: _Trace, name: str, places: Places, width: int, panels: int) -> None:
+    """Draw the requests of one array, as many over the width as in all panels."""
     runs, costs = part.of_array(name)
     shared = _is_shared(costs)
-    left, top = part.first - 0.5, max(places.n, 1)
+    left = part.first - 0.5
+    ax.set(xlim=(left, left + width), ylim=(0, max(places.n, 1)))
     draw.count_ticks(ax.xaxis, most=6 if panels < 3 else 3)
     draw.count_ticks(ax.yaxis, most=4)
     tidy(ax)
-    notes = []
-    if not len(runs):
+    if runs.empty:
         title = f"{name}: not touched" if name else "nothing is touched"
         ax.set_title(title, loc="left", fontsize=9.5, color=GREY)
-    else:
-        if places.gathered:
-            unit = "pieces of 32 bytes" if shared else "sectors"
-            notes.append(f"only the {places.touched.size:,} of {places.spanned:,} {unit} touched")
-        if width is not None:
-            notes += _sectors(ax, runs, places, part, shared=shared)
-        else:
-            counts = sector_map(runs, places, part.count, lines=LINES, columns=COLUMNS // panels)
-            # What is not moved in sectors is all asked for.
-            share = np.where(np.isnan(counts.share), np.nan, 1.0) if shared else counts.share
-            lines, columns = share.shape
-            end = left + columns * counts.requests_per_column
-            extent = (left, end, 0, lines * counts.places_per_line)
-            draw.cells(ax, share, _SHARE, Normalize(0, 1), origin="lower", extent=extent)
-            if counts.places_per_line > 1:
-                notes.append(f"{counts.places_per_line:,} sectors to a cell")
-        text = _cost(name, runs, costs)
-        across = panels * (_BAR if width is None else 1.0)
-        below = draw.wrapped("; ".join(notes), across, 8)
-        pad = 5 + 11 * (1 + below.count("\n")) * bool(notes)
-        ax.set_title(draw.wrapped(text, across, 9.5), loc="left", fontsize=9.5, pad=pad)
-        draw.above(ax, below, 4, 8)
-        tell(ax, f"{part.title}, {text}.")
-    ax.set(xlim=(left, left + max(width or part.count, 1)), ylim=(0, top))
+        return
+    notes = _sectors(ax, runs, places, part, shared=shared)
+    if places.gathered:
+        unit = "pieces of 32 bytes" if shared else "sectors"
+        notes = [f"only the {places.touched.size:,} of {places.spanned:,} {unit} touched", *notes]
+    text = _cost(name, runs, costs)
+    below = draw.wrapped("; ".join(notes), panels, 8)
+    pad = 5 + 11 * (1 + below.count("\n")) * bool(notes)
+    ax.set_title(draw.wrapped(text, panels, 9.5), loc="left", fontsize=9.5, pad=pad)
+    draw.above(ax, below, 4, 8)
+    tell(ax, f"{part.title}, {text}.")
 
 
 def _sectors(
@@ -280,7 +241,7 @@ def _head(ax: Axes, part: _Trace, names: Sequence[str], panels: int) -> None:
     lines = ax.get_title(loc="left").count("\n") + 1
     notes = "".join(note.get_text() for note in ax.texts)
     up = 8 + 13 * lines + 11 * (1 + notes.count("\n")) * bool(notes)
-    heading = "\n".join(draw.wrapped(line, panels * _BAR, _BOLD) for line in text.split("\n"))
+    heading = "\n".join(draw.wrapped(line, panels, _BOLD) for line in text.split("\n"))
     draw.above(ax, heading, up, 10.5, fontweight="bold", color="black")
     # The layout would make a panel narrower for text that is wider; it is told the height only.
     room = "\n".join("." for _ in heading.split("\n"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -12,20 +10,12 @@ from accelviz.plans import Plan
 from accelviz.plans.fragments import Shape
 from accelviz.plots import draw
 from accelviz.plots.style import BLUE, GREY, GRID, ORANGE, WARP_COLOURS, Look, paler, tell
-from accelviz.tiles import Tiles
 
 #: Columns that get a number below, and tiles that get their count above.
 _NUMBERED, _COUNTED = 40, 12
 
 
-def _tiles_of(plan: Plan) -> Tiles:
-    if plan.tiles is None:
-        problem = f"{plan.name!r} multiplies no tiles"
-        raise ArgumentError("plan", problem, "one of tc_gnn or window_tiles")
-    return plan.tiles
-
-
-def window_tiles(plan: Plan, window: int = 0, *, axes: Sequence[Axes] | None = None) -> list[Axes]:
+def window_tiles(plan: Plan, window: int = 0) -> list[Axes]:
     """Draw a window of rows as the matrix has it, and with its columns condensed into tiles.
 
     A filled cell is a nonzero. Tiles that hold one are shaded: these are multiplied, zeros and all.
@@ -43,7 +33,10 @@ def window_tiles(plan: Plan, window: int = 0, *, axes: Sequence[Axes] | None = N
     ArgumentError
         If the plan has no tiles, or no such window.
     """
-    tiles = _tiles_of(plan)
+    tiles = plan.tiles
+    if tiles is None:
+        problem = f"{plan.name!r} multiplies no tiles"
+        raise ArgumentError("plan", problem, "one of tc_gnn or window_tiles")
     n_rows, n_columns = plan.walked.shape
     windows = -(-n_rows // tiles.rows)
     if not 0 <= window < windows:
@@ -57,7 +50,7 @@ def window_tiles(plan: Plan, window: int = 0, *, axes: Sequence[Axes] | None = N
     used = np.unique(before // tiles.columns) * tiles.columns
     span = (used[0], min(used[-1] + tiles.columns, n_columns)) if used.size else (0, n_columns)
     condensed = np.arange(chosen.size) * tiles.columns
-    upper, lower = panels = draw.new_panels(axes, (9.5, 4.2), 2, 1)
+    upper, lower = panels = draw.new_panels((9.5, 4.2), 2, 1)
     numbered = chosen.size <= _COUNTED
     for ax, x, starts, (left, stop), text in (
         (upper, before, used, span, "as the matrix stands"),
@@ -84,31 +77,7 @@ def window_tiles(plan: Plan, window: int = 0, *, axes: Sequence[Axes] | None = N
     return panels
 
 
-def tile_fill(plan: Plan, *, ax: Axes | None = None) -> Axes:
-    """Draw how many tiles have how many nonzeros.
-
-    Raises
-    ------
-    ArgumentError
-        If the plan has no tiles.
-    """
-    tiles = _tiles_of(plan)
-    ax = draw.new_axes(ax, figsize=(7, 3))
-    nonzeros, counts = np.unique(tiles.counts, return_counts=True)
-    ax.bar(nonzeros, counts, width=0.9, color=BLUE)
-    whole = tiles.rows * tiles.columns
-    ax.set(xlabel=f"nonzeros of a tile ({whole} elements)", ylabel="tiles")
-    if len(tiles):
-        mean = float(tiles.counts.mean())
-        ax.axvline(mean, color=ORANGE)
-        text = f" mean {mean:.1f}, {tiles.fill:.1%} full"
-        ax.text(mean, 0.98, text, transform=ax.get_xaxis_transform(), va="top")
-    draw.count_ticks(ax.xaxis, ax.yaxis, most=8)
-    alt = f"{len(tiles):,} tiles of {plan.walked.name}, {tiles.fill:.1%} of them nonzeros."
-    return draw.finish(ax, alt)
-
-
-def fragment_lanes(shape: Shape, *, axes: Sequence[Axes] | None = None) -> list[Axes]:
+def fragment_lanes(shape: Shape) -> list[Axes]:
     """Draw which lane holds which element of A, B and C, and in which register.
 
     A number is a lane; lanes of one colour are four that share rows of A and columns of B. The
@@ -120,7 +89,7 @@ def fragment_lanes(shape: Shape, *, axes: Sequence[Axes] | None = None) -> list[
         One of `plans.fragments.SHAPES`.
     """
     widths = [shape.lanes(name).shape[1] + 2 for name in "ABC"]
-    panels = draw.new_panels(axes, (11, 4.6), 1, 3, width_ratios=widths)
+    panels = draw.new_panels((11, 4.6), 1, 3, width_ratios=widths)
     for ax, name in zip(panels, "ABC", strict=True):
         lane, register, _ = np.moveaxis(shape.lanes(name), -1, 0)
         (rows, columns), held = lane.shape, shape.registers(name)

@@ -39,27 +39,22 @@ def sm_timeline(
     blocks: pd.DataFrame,
     *,
     ax: Axes | None = None,
-    colour_by: str | None = None,
-    by_finish: bool = True,
     bars: bool | None = None,
     most: float | None = None,
     title: str = "",
 ) -> Axes:
     """Draw when each SM worked: a line for each SM, a bar for each block, the tail shaded.
 
+    The SM that ended last is on top.
+
     Parameters
     ----------
     blocks : DataFrame
         From `block_times` or `predicted_timeline`.
-    colour_by : str, optional
-        What the colour says: "duration" or a column of `blocks`, such as the "nonzeros" that
-        `with_nonzeros` adds. If not given, bars show the duration.
-    by_finish : bool
-        Order the SMs by when they ended, the last one on top; if not, by their numbers.
     bars : bool, optional
-        Whether to draw bars. If not, the picture is an image, and says so: its colour is the number
-        of blocks that each SM holds, or the mean of `colour_by` over them. If not given, there are
-        bars as long as they can be seen (`MOST_BARS`, `MOST_LANES`).
+        Whether to draw bars, coloured by their duration. If not, the picture is an image, and says
+        so: its colour is the number of blocks that each SM holds. If not given, there are bars as
+        long as they can be seen (`MOST_BARS`, `MOST_LANES`).
     most : float, optional
         What the darkest colour stands for; the largest value, or all the blocks that an SM has room
         for, if not given.
@@ -69,14 +64,13 @@ def sm_timeline(
     Raises
     ------
     ArgumentError
-        If there is no column `colour_by`, or `blocks` has no unit.
+        If `blocks` has no unit.
     """
     ax = draw.new_axes(ax, figsize=(10, 4.6))
     summary = timeline_summary(blocks)
     finish = schedule.sm_finishes(blocks)
-    line = np.arange(finish.size)
-    if by_finish:
-        line[np.argsort(-finish, kind="stable")] = np.arange(finish.size)
+    line = np.empty(finish.size, np.int64)
+    line[np.argsort(-finish, kind="stable")] = np.arange(finish.size)
     _, scale, label = _UNITS[summary.unit]
     total, tail = summary.total / scale, summary.tail / scale
     ax.set_facecolor(IDLE)
@@ -86,17 +80,17 @@ def sm_timeline(
     if not len(blocks):
         draw.nothing(ax, "no block")
     elif _can_be_seen(blocks) if bars is None else bars:
-        _bars(ax, blocks, line, colour_by or "duration", most)
+        _bars(ax, blocks, line, most)
     else:
-        _image(ax, blocks, line, total, colour_by, most)
+        _image(ax, blocks, line, total, most)
         label += f"\n{len(blocks):,} blocks, not shown one by one"
-    if by_finish and summary.tail_share > 0.1:
+    if summary.tail_share > 0.1:
         # Mostly free of blocks, because those who end first are at the bottom.
         box = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 2}
         look: Look = {"ha": "right", "fontsize": 9, "bbox": box, "transform": ax.transAxes}
         ax.text(0.995, 0.04, "tail: no work is left for these SMs", **look)
-    side = "SMs, the last to end on top" if by_finish else "SM"
-    ax.set(xlim=(0, total or 1), ylim=(finish.size - 0.5, -0.5), xlabel=label, ylabel=side)
+    ax.set(xlim=(0, total or 1), ylim=(finish.size - 0.5, -0.5))
+    ax.set(xlabel=label, ylabel="SMs, the last to end on top")
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     ax.xaxis.set_major_formatter("{x:,.10g}")
     draw.head(ax, title)
@@ -126,7 +120,7 @@ def sm_timelines(blocks: Mapping[str, pd.DataFrame]) -> list[Axes]:
     longest = max((table["stop"] - table["start"]).max() for table in blocks.values())
     most = longest / scale if bars else max(map(_room, blocks.values()))
     last = max(timeline_summary(table).total for table in blocks.values()) / scale
-    axes = draw.new_panels(None, (10, 3.4 * len(blocks)), len(blocks), 1)
+    axes = draw.new_panels((10, 3.4 * len(blocks)), len(blocks), 1)
     for ax, (title, table) in zip(axes, blocks.items(), strict=True):
         sm_timeline(table, ax=ax, bars=bars, most=most, title=title)
         ax.set_xlim(0, last or 1)
@@ -151,15 +145,15 @@ def timeline_comparison(
     """
     panels = {"what the workload predicted": predicted, "what happened": measured}
     sentences = [
-        f"predicted: {_sentence(timeline_summary(predicted))}",
-        f"measured: {_sentence(timeline_summary(measured))}",
+        f"{name}: {_sentence(timeline_summary(blocks))}"
+        for name, blocks in (("predicted", predicted), ("measured", measured))
     ]
-    alt = f"Timelines of the SMs{', ' if title else ''}{title}. {'; '.join(sentences)}."
-    page = Page(alt=alt, figsize=(11, 7.4), layout="constrained", dpi=110)
+    page = draw.new_figure(figsize=(11, 7.4), dpi=110)
     bars = all(map(_can_be_seen, panels.values()))
     most = None if bars else max(map(_room, panels.values()))
     for ax, (name, blocks) in zip(page.subplots(2, 1), panels.items(), strict=True):
         sm_timeline(blocks, ax=ax, title=name, bars=bars, most=most)
+    page.alt = f"Timelines of the SMs{', ' if title else ''}{title}. {'; '.join(sentences)}."
     page.suptitle(title, fontsize=13, fontweight="bold")
     page.supxlabel("    |    ".join(sentences), fontsize=9.5)
     return page
@@ -204,35 +198,23 @@ def _room(blocks: pd.DataFrame) -> int:
     return max(int(blocks.attrs.get("blocks_per_sm", 1)), _lanes(blocks))
 
 
-def _values(blocks: pd.DataFrame, colour_by: str) -> tuple[npt.NDArray[np.float64], str]:
-    """Return a value for each block, and what it is."""
-    if colour_by == "duration":
-        name, scale, _ = _UNITS[blocks.attrs["unit"]]
-        return (blocks["stop"] - blocks["start"]).to_numpy() / scale, f"{name} a block took"
-    if colour_by not in blocks:
-        columns = ", ".join(map(str, blocks.columns))
-        raise ArgumentError("colour_by", f"there is no {colour_by!r}", f"duration, {columns}")
-    return blocks[colour_by].to_numpy(np.float64), f"{colour_by} of a block"
-
-
-def _bars(
-    ax: Axes, blocks: pd.DataFrame, line: npt.NDArray[np.int64], colour_by: str, most: float | None
-) -> None:
-    scale = _UNITS[blocks.attrs["unit"]][1]
+def _bars(ax: Axes, blocks: pd.DataFrame, line: npt.NDArray[np.int64], most: float | None) -> None:
+    name, scale, _ = _UNITS[blocks.attrs["unit"]]
     left, stop = (
-        (blocks[name] - blocks["start"].min()).to_numpy() / scale for name in ("start", "stop")
+        (blocks[column] - blocks["start"].min()).to_numpy() / scale for column in ("start", "stop")
     )
     gap = 0.16 if line.size <= 40 else 0.0
     lanes = _lanes(blocks)
     height = (1 - gap) / lanes
     top = line[blocks["sm"].to_numpy()] - 0.5 + gap / 2 + blocks["slot"].to_numpy() * height
-    value, label = _values(blocks, colour_by)
     lanes *= line.size
     parted = lanes <= _EDGED_LANES and len(blocks) <= _EDGED_BARS * lanes
     # The bar's own colour as edge keeps one in sight that is shorter than a pixel.
-    edge: Look = {"edgecolors": "white" if parted else "face", "linewidths": 0.5 if parted else 0.3}
-    look: Look = {"array": value, "cmap": _COLOURS, "norm": Normalize(0, most or value.max() or 1)}
-    draw.colour_bar(ax, draw.rectangles(ax, left, stop, top, top + height, **look, **edge), label)
+    look: Look = {"edgecolors": "white" if parted else "face", "linewidths": 0.5 if parted else 0.3}
+    took = stop - left
+    look |= {"array": took, "cmap": _COLOURS, "norm": Normalize(0, most or took.max() or 1)}
+    rectangles = draw.rectangles(ax, left, stop, top, top + height, **look)
+    draw.colour_bar(ax, rectangles, f"{name} a block took")
 
 
 def _image(
@@ -240,22 +222,15 @@ def _image(
     blocks: pd.DataFrame,
     line: npt.NDArray[np.int64],
     total: float,
-    by: str | None,
     most: float | None,
 ) -> None:
     held = schedule.occupancy(blocks, BINS)
-    fit = _room(blocks)
-    if by is None:
-        load, label, top = held, f"blocks an SM holds (at most {fit})", float(fit)
-    else:
-        value, label = _values(blocks, by)
-        load = schedule.occupancy(blocks, BINS, weight=value) / np.where(held > 0, held, 1)
-        label, top = f"{label}\n(mean of those an SM holds)", float(load.max()) or 1.0
+    room = _room(blocks)
     picture = np.ma.empty((line.size, BINS))
-    picture[line] = np.ma.masked_where(held == 0, load)
+    picture[line] = np.ma.masked_equal(held, 0)
     extent = (0, total or 1, line.size - 0.5, -0.5)
-    image = draw.cells(ax, picture, _COLOURS, Normalize(0, most or top), extent=extent)
-    draw.colour_bar(ax, image, label)
+    image = draw.cells(ax, picture, _COLOURS, Normalize(0, most or room), extent=extent)
+    draw.colour_bar(ax, image, f"blocks an SM holds (at most {room})")
 
 
 def _numbers(summary: TimelineSummary) -> str:

@@ -35,14 +35,6 @@ def test_squares_and_bars_grow_as_the_field():
     assert "gain" not in one.figure.alt
 
 
-def test_bars_of_stages_are_their_units():
-    vgg16 = NETWORKS["VGG16"]
-    depths = {"before": vgg16.depths, "after": (5, 4, 2, 1, 1)}
-    ax = plots.stage_gains(depths, {"before": 4.94, "after": 7.43})
-    heights = [round(bar.get_height()) for bar in ax.patches]
-    assert heights == [*depths["before"], *depths["after"]]
-
-
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_panel_adds_up_what_a_network_has(name):
     """Its page knows one unit a stage, and what each more costs and gains."""
@@ -71,5 +63,3 @@ def test_the_panel_says_something_without_a_script():
 def test_pictures_of_nothing_are_refused():
     with pytest.raises(ArgumentError, match="channels: got a int"):
         plots.channel_windows(3)
-    with pytest.raises(ArgumentError, match="depths, totals: got {}"):
-        plots.stage_gains({}, {})

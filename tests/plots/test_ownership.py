@@ -1,17 +1,15 @@
-"""Which block handles which nonzeros: counted independently, and drawn."""
+"""Which block and warp handle which nonzeros: counted independently, and drawn."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 
 import accelviz
-from accelviz.analysis.ownership import MOST_RUNS, assignment, ownership_map
+from accelviz.analysis.ownership import MOST_RUNS, assignment
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.plots.assignment import block_assignment
-from accelviz.plots.ownership import block_ownership
 from tests.graphs import GRAPHS, graph_of_degrees
 
 TOY = [1, 1, 2, 2, 3, 5, 9, 0, 1, 4]
@@ -36,124 +34,14 @@ def spelled_out(plan) -> pd.DataFrame:
     return table.reset_index(drop=True).assign(column=column, caller_row=caller_row)
 
 
-@pytest.mark.sample(4)
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("name", ["isolated_ends", "hub", "wide", "tall", "degree_385"])
-@pytest.mark.parametrize(("cells", "order"), [(1, "caller"), (7, "kernel"), (150, "caller")])
-def test_a_map_counts_every_nonzero_and_its_block(strategy, name, cells, order):
-    plan = accelviz.plan(GRAPHS[name](), strategy)
-    owned = ownership_map(plan, cells=cells, order=order)
-    nonzeros = spelled_out(plan)
-    nonzeros["shown"] = nonzeros["caller_row"] if order == "caller" else nonzeros["row"]
-    n_rows, n_cols = plan.walked.shape
-    lines, columns = min(cells, n_rows), min(cells, n_cols)
-    nonzeros["line"] = nonzeros["shown"] * lines // n_rows
-    nonzeros["cell"] = nonzeros["column"] * columns // n_cols
-    groups = nonzeros.groupby(["line", "cell"])["block"]
-    counts, of_cell = np.zeros((2, lines, columns), dtype=int)
-    last = np.full((lines, columns), -1)
-    for (line, cell), blocks in groups:
-        counts[line, cell], of_cell[line, cell] = len(blocks), blocks.nunique()
-        last[line, cell] = blocks.max()
-    np.testing.assert_array_equal(owned.counts, counts)
-    np.testing.assert_array_equal(owned.blocks, of_cell)
-    np.testing.assert_array_equal(owned.block, last)
-    spans = nonzeros.groupby("block")["shown"].agg(lambda rows: rows.max() - rows.min() + 1)
-    assert owned.rows_apart == pytest.approx(spans.mean())
-    assert owned.n_blocks == plan.launch.n_blocks
-    assert owned.exact == (cells >= max(n_rows, n_cols))
-
-
-def test_a_map_is_the_same_in_slices_of_any_size(monkeypatch):
-    plan = accelviz.plan("cora")
-    whole = ownership_map(plan, cells=50)
-    slices = type(plan).workload_slices
-    monkeypatch.setattr(type(plan), "workload_slices", lambda self: slices(self, 7))
-    parts = ownership_map(plan, cells=50)
-    np.testing.assert_array_equal(parts.counts, whole.counts)
-    np.testing.assert_array_equal(parts.blocks, whole.blocks)
-    assert parts.rows_apart == whole.rows_apart
-
-
-def test_degree_sorting_scatters_a_block_over_the_caller_rows_but_not_over_the_kernels():
-    plan = accelviz.plan("cora")
-    assert ownership_map(plan).rows_apart > 10 * ownership_map(plan, order="kernel").rows_apart
-    rows = accelviz.plan("cora", "graphblast")
-    assert ownership_map(rows).rows_apart == ownership_map(rows, order="kernel").rows_apart == 4
-
-
-def test_errors_of_the_map(toy):
-    plan = accelviz.plan(toy)
-    with pytest.raises(ArgumentError, match="cells: got 0"):
-        ownership_map(plan, cells=0)
-    with pytest.raises(ArgumentError, match="order: got 'degree'. Expected: 'caller' or 'kernel'"):
-        ownership_map(plan, order="degree")
-    with pytest.raises(PartitionError, match="does not say which warp"):
-        ownership_map(accelviz.plan(toy, "cusparse"))
-    with pytest.raises(ArgumentError, match="at least one Plan or OwnershipMap"):
-        block_ownership()
-
-
-@pytest.mark.parametrize("order", ["caller", "kernel"])
-def test_a_small_matrix_shows_the_block_of_each_nonzero(toy, order):
-    plan = accelviz.plan(toy, **SMALL)
-    (ax,) = block_ownership(ownership_map(plan, order=order))
-    nonzeros = spelled_out(plan)
-    row_of = nonzeros["caller_row"] if order == "caller" else nonzeros["row"]
-    expected = dict(
-        zip(zip(row_of, nonzeros["column"], strict=True), nonzeros["block"], strict=True)
-    )
-    drawn = ax.images[0].get_array()
-    cells = {(row, column): drawn[row, column] for row, column in np.argwhere(~drawn.mask).tolist()}
-    assert cells == expected
-    written = {tuple(reversed(text.get_position())): int(text.get_text()) for text in ax.texts}
-    assert written == expected
-    colours = [ax.images[0].cmap(ax.images[0].norm(block)) for block in range(plan.launch.n_blocks)]
-    assert all(colours[i] != colours[i + 1] for i in range(len(colours) - 1))
-    assert "(6 colours take turns)" in ax.get_xlabel()
-    assert ax.get_title(loc="left").startswith(f"accel_gcn, {order}'s row order: 10 blocks")
-    ax.figure.canvas.draw()
-
-
-def test_a_large_matrix_shows_how_many_blocks_a_cell_has():
-    plans = accelviz.plan("cora"), accelviz.plan("cora", "graphblast")
-    maps = [ownership_map(plan, cells=40) for plan in plans]
-    axes = block_ownership(*maps)
-    most = max(owned.blocks.max() for owned in maps)
-    assert most > 4
-    for ax, owned in zip(axes, maps, strict=True):
-        image = ax.images[0]
-        blocks = np.where(owned.counts > 0, owned.blocks, 0)
-        np.testing.assert_array_equal(image.get_array().filled(0), blocks)
-        assert (image.norm.vmin, image.norm.vmax) == (1, most)
-        assert "a cell is 68 x 68 entries" in ax.get_xlabel()
-        assert not ax.texts
-        mean = owned.blocks[owned.counts > 0].mean()
-        assert f"a cell's nonzeros are of {mean:.1f} blocks on average" in ax.get_title(loc="left")
-    first, second = (ax.get_title(loc="left") for ax in axes)
-    assert "a block's work spans 177 rows on average" in first
-    assert "a block's work spans 4 rows on average" in second
-    assert axes[0].figure.axes[-1].get_ylabel() == "blocks of a cell"
-    assert "252 blocks of accel_gcn" in axes[0].figure.alt
-    assert "677 blocks of graphblast" in axes[0].figure.alt
-    axes[0].figure.canvas.draw()
-
-
 @pytest.mark.sample(5)
 @pytest.mark.parametrize("name", ["empty", "no_columns", "one_node", "no_edges", "wide", "tall"])
 @pytest.mark.parametrize("strategy", ["accel_gcn", "graphblast", "fusegnn_gas"])
 def test_pictures_of_odd_matrices(name, strategy):
     plan = accelviz.plan(GRAPHS[name](), strategy)
-    drawn = [
-        *block_ownership(ownership_map(plan), ownership_map(plan, order="kernel")),
-        block_assignment(assignment(plan)),
-    ]
-    for ax in drawn:
-        ax.figure.canvas.draw()
-        if not plan.walked.nnz and ax is not drawn[-1]:
-            assert [text.get_text() for text in ax.texts] == ["no nonzero"]
-        assert ("no nonzero" in ax.get_title(loc="left")) == (plan.walked.nnz == 0)
-        plt.close(ax.figure)
+    ax = block_assignment(plan)
+    ax.figure.canvas.draw()
+    assert ("no nonzero" in ax.get_title(loc="left")) == (plan.walked.nnz == 0)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

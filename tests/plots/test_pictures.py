@@ -165,8 +165,6 @@ def test_a_plan_or_a_graph_is_enough_for_a_picture():
     assert [ax.get_title(loc="left")[:2] for ax in axes] == ["a:", "b"]
     first, second = plots.warp_loads({"a": plan, "b": ours})
     assert (first.get_ylabel(), second.get_ylabel()) == ("warps", "subwarps")
-    (ax,) = plots.block_ownership(ours)
-    assert "lane_groups" in ax.get_title(loc="left")
     assert "10,556 nonzeros" in plots.nonzero_pattern(graph).figure.alt
     histogram = DegreeHistogram.of(graph.row_pointers)
     for draw in (plots.degree_histogram, plots.degree_shares):

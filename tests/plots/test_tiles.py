@@ -38,17 +38,8 @@ def test_a_window_without_a_nonzero_and_plans_without_tiles():
     plan = accelviz.plan("cora", "tc_gnn")
     with pytest.raises(ArgumentError, match="window"):
         plots.window_tiles(plan, 1000)
-    for draw in (plots.window_tiles, plots.tile_fill):
-        with pytest.raises(ArgumentError, match="no tiles"):
-            draw(accelviz.plan("cora"))
-
-
-def test_the_histogram_counts_every_tile():
-    plan = accelviz.plan("cora", "tc_gnn")
-    ax = plots.tile_fill(plan)
-    heights = {round(bar.get_center()[0]): bar.get_height() for bar in ax.patches}
-    assert sum(heights.values()) == len(plan.tiles)
-    assert sum(count * tiles for count, tiles in heights.items()) == plan.pattern.nnz
+    with pytest.raises(ArgumentError, match="no tiles"):
+        plots.window_tiles(accelviz.plan("cora"))
 
 
 @pytest.mark.parametrize("name", ["tf32 m16n8k8", "s8 m16n8k32"])

@@ -70,7 +70,7 @@ def picture(
     first_requests |= dict(traced.groupby(["array", "kind"])["request"].min())
     wanted = sorted(first_requests, key=lambda pair: first_requests[pair])
     down = -(-len(wanted) // _ACROSS)
-    axes = new_panels(None, (10, 2.4 * down), down, min(len(wanted), _ACROSS))
+    axes = new_panels((10, 2.4 * down), down, min(len(wanted), _ACROSS))
     for ax, (name, kind) in zip(axes, wanted, strict=False):
         accesses = traced[(traced["array"] == name) & (traced["kind"] == kind)]
         _draw(ax, known.get(name, Panel(name, 0)), kind, accesses, costs, block, drawn_threads)
