@@ -69,21 +69,23 @@ class Launch(NamedTuple):
         ------
         ArgumentError
         """
-        dynamic, threads = self.dynamic_shared_bytes, int(np.prod(self.block, dtype=object))
-        for name, unit, sizes, limits in (
-            ("grid", "blocks", self.grid, GRID_LIMITS),
-            ("block", "threads", self.block, BLOCK_LIMITS),
+        threads, dynamic = int(np.prod(self.block, dtype=object)), self.dynamic_shared_bytes
+        by_axis = [
+            (name, f"{unit} in {axis}", size, 1, most)
+            for name, unit, sizes, limits in (
+                ("grid", "blocks", self.grid, GRID_LIMITS),
+                ("block", "threads", self.block, BLOCK_LIMITS),
+            )
+            for axis, size, most in zip("xyz", sizes, limits, strict=True)
+        ]
+        for name, counted, size, least, most in (
+            *by_axis,
+            ("block", "threads", threads, 0, BLOCK_THREADS),
+            ("shared_bytes", "bytes of dynamic shared memory", dynamic, 0, SHARED_BYTES),
         ):
-            for axis, size, most in zip("xyz", sizes, limits, strict=True):
-                if not 1 <= size <= most:
-                    problem = f"{size:,} {unit} in {axis} for {kernel}"
-                    raise ArgumentError(name, problem, f"1 to {most:,}")
-        for name, size, unit, most in (
-            ("block", threads, "threads", BLOCK_THREADS),
-            ("shared_bytes", dynamic, "bytes of dynamic shared memory", SHARED_BYTES),
-        ):
-            if not 0 <= size <= most:
-                raise ArgumentError(name, f"{size:,} {unit} for {kernel}", f"at most {most:,}")
+            if not least <= size <= most:
+                expected = f"{'1 to' if least else 'at most'} {most:,}"
+                raise ArgumentError(name, f"{size:,} {counted} for {kernel}", expected)
 
 
 def compiled(kernel: Kernel, *, checked: bool = True, symbols: tuple[str, ...] = ()) -> Library:
@@ -158,16 +160,8 @@ class Library:
         `launch` has `grid`, `block` and `dynamic_shared_bytes`; `names` are those of the arguments
         in `memory`, in the order of the parameters. `EmulatorDevice` says what `seed`, `checked`
         and `timeout` are. With `traced`, every access is recorded for `trace`. With `writer_of`, an
-        array's number and a byte of it, the answer tells who wrote it, as a problem.
-
-        Returns
-        -------
-        structured scalar
-            What came of it: `EmulatorAnswer` in runtime.h.
-        list of Known
-            The arrays that its `array` and the trace count.
-        str
-            What the kernel has printed.
+        array's number and a byte of it, the answer tells who wrote it, as a problem. Returns an
+        `EmulatorAnswer` of runtime.h, the arrays that it and the trace count, and what was printed.
         """
         dynamic = launch.dynamic_shared_bytes
         Launch(launch.grid, launch.block, dynamic).check(self.kernel)
@@ -243,28 +237,20 @@ class Library:
 
     def _filled(self, memory: Memory) -> list[Known]:
         """Return the variables, with what those among `memory.symbols` begin as."""
-        contents = {name.rpartition("::")[2]: known for name, known in memory.symbols.items()}
-        rooms = {known.name: known.size for known in self.variables if known.space in OUTER}
+        fillable = {known.name: known for known in self.variables if known.space in OUTER}
+        filled: dict[Known, Known] = {}
         for symbol in self._symbols:
-            last = symbol.name.rpartition("::")[2]
-            symbol.check_array(memory.symbols[symbol.name].data)
-            if last not in rooms:
+            value, variable = memory.symbols[symbol.name], fillable.get(_last(symbol.name))
+            symbol.check_array(value.data)
+            if variable is None:
                 problem = "it is no __constant__ or __device__ variable that could be filled"
                 raise ArgumentError(symbol.name, problem, "such a variable")
-            if contents[last].size > rooms[last]:
-                problem = f"an array of {contents[last].size:,} bytes for the variable"
-                raise ArgumentError(symbol.name, problem, f"at most {rooms[last]:,}")
-        return [
-            replace(
-                known,
-                initialised=True,
-                content=contents[known.name].content,
-                filled_bytes=contents[known.name].size,
-            )
-            if known.name in contents and known.space in OUTER
-            else known
-            for known in self.variables
-        ]
+            if value.size > variable.size:
+                problem = f"an array of {value.size:,} bytes for the variable"
+                raise ArgumentError(symbol.name, problem, f"at most {variable.size:,}")
+            content = {"content": value.content, "filled_bytes": value.size}
+            filled[variable] = replace(variable, initialised=True, **content)
+        return [filled.get(known, known) for known in self.variables]
 
     def device_variables(
         self, symbols: Mapping[str, npt.NDArray[Any]]
@@ -274,7 +260,7 @@ class Library:
         return {
             name: array
             for name, array in symbols.items()
-            if name.rpartition("::")[2] not in constant and array.flags.writeable and array.ndim
+            if _last(name) not in constant and array.flags.writeable and array.ndim
         }
 
     def _values(self, names: Sequence[str], memory: Memory) -> list[bytes]:
@@ -315,6 +301,11 @@ class Library:
 
 
 _load = functools.lru_cache(maxsize=256)(Library)
+
+
+def _last(name: str) -> str:
+    """Return a variable's name without its namespaces."""
+    return name.rpartition("::")[2]
 
 
 def _not_loaded(answer: Any) -> tuple[str, str]:

@@ -116,12 +116,10 @@ class Parameter:
                 number = np.array(value if real else 0, self.dtype)
             fits = real and (np.isfinite(number) or not np.isfinite(value))
         else:
-            low, high = 0, 1
+            low, high, expected = 0, 1, "True or False"
             if self.kind != "b":
                 low, high = np.iinfo(self.dtype).min, np.iinfo(self.dtype).max
-            expected = (
-                f"a whole number from {low} to {high}" if self.kind != "b" else "True or False"
-            )
+                expected = f"a whole number from {low} to {high}"
             fits = real and np.isfinite(value) and value == int(value) and low <= value <= high
             number = np.array(int(value) if fits else 0, self.dtype)
         if not fits:
