@@ -165,58 +165,65 @@ class Pointer:
         self.data = SimpleNamespace(ptr=address)
 
 
-def test_a_launch_carries_pointers_and_numbers(monkeypatch):
-    seen = []
+def words(address, count=1):
+    """So many 64-bit words of memory."""
+    return list((ctypes.c_uint64 * count).from_address(address))
+
+
+@pytest.fixture
+def launches(monkeypatch):
+    """Function, sizes, stream and arguments of launches by a driver that is not there.
+
+    An argument that begins with "map" is a structure of 16 words by value.
+    """
+    recorded, specs = [], []
 
     def launch(function, *sizes_and_parameters):
-        *sizes, stream, parameters, extra = sizes_and_parameters
-        addresses = (ctypes.c_void_p * 4).from_address(parameters)
-        cells = [ctypes.c_uint64.from_address(address).value for address in addresses]
-        seen.append((function, sizes, stream, cells, extra))
+        *sizes, stream, parameters, _ = sizes_and_parameters
+        names = specs[-1].arguments
+        addresses = zip(words(parameters, len(names)), names, strict=True)
+        arguments = [words(address, 16 if name[:3] == "map" else 1) for address, name in addresses]
+        recorded.append((function, sizes, stream, arguments))
 
-    driver = SimpleNamespace(launchKernel=launch)
-    fake = SimpleNamespace(cuda=SimpleNamespace(driver=driver))
-    kernel = SimpleNamespace(kernel=SimpleNamespace(ptr=77))
-    monkeypatch.setattr(cuda_plan, "import_cupy", lambda: fake)
-    monkeypatch.setattr(cuda_plan, "compiled", lambda *_, **__: (None, kernel))
+    def compiled(spec, *_, **__):
+        specs.append(spec)
+        return None, SimpleNamespace(kernel=SimpleNamespace(ptr=77))
+
+    driver, stream = SimpleNamespace(launchKernel=launch), SimpleNamespace(ptr=5)
+    cuda = SimpleNamespace(driver=driver, get_current_stream=lambda: stream)
+    monkeypatch.setattr(cuda_plan, "import_cupy", lambda: SimpleNamespace(cuda=cuda))
+    monkeypatch.setattr(cuda_plan, "compiled", compiled)
+    return recorded
+
+
+def test_a_launch_carries_pointers_and_numbers(launches):
     spec = KernelSpec("k.cu", "k", {}, ("metadata", "X", "n_cols", "rate"), "")
     plan = SimpleNamespace(arrays={"metadata": Pointer(1 << 40), "n_cols": np.int32(-3)})
-    one = cuda_plan.KernelLaunch(plan, Call(LaunchConfig((5, 2, 1), 4, 96), spec))
-    one({"X": Pointer(4096), "rate": np.float32(0.5)}, 11)
-    one({"X": Pointer(8192), "rate": np.float32(0.5)}, 11)
+    launch = cuda_plan.KernelLaunch(plan, Call(LaunchConfig((5, 2, 1), 4, 96), spec))
+    launch({"X": Pointer(4096), "rate": np.float32(0.5)}, 11)
+    launch({"X": Pointer(8192), "rate": np.float32(0.5)}, 11)
     half = int(np.float32(0.5).view(np.uint32))
-    cells = [[1 << 40, x, (1 << 32) - 3, half] for x in (4096, 8192)]
-    assert seen == [(77, [5, 2, 1, 128, 1, 1, 96], 11, values, 0) for values in cells]
+    arguments = [[[1 << 40], [x], [(1 << 32) - 3], [half]] for x in (4096, 8192)]
+    assert launches == [(77, [5, 2, 1, 128, 1, 1, 96], 11, values) for values in arguments]
     cuda_plan.KernelLaunch(plan, Call(LaunchConfig((0, 1, 1), 4), spec))({}, 11)
-    assert len(seen) == 2
+    assert len(launches) == 2
 
 
-def test_a_tensor_map_is_passed_by_value(monkeypatch):
+def test_a_tensor_map_is_passed_by_value(launches, monkeypatch):
     """The parameter's address is that of the structure, made of where the operand lies."""
-    seen = []
-
-    def launch(function, *sizes_and_parameters):
-        operand, structure = (ctypes.c_void_p * 2).from_address(sizes_and_parameters[-2])
-        words = (ctypes.c_uint64 * 16).from_address(structure)
-        seen.append((ctypes.c_uint64.from_address(operand).value, words[0], words[15]))
 
     def described(array, tensor_map):
         assert tensor_map.box == (32, 8)
         return np.full(16, array.data.ptr + 1, np.uint64).view(TENSOR_MAP).reshape(())
 
-    driver = SimpleNamespace(launchKernel=launch)
-    fake = SimpleNamespace(cuda=SimpleNamespace(driver=driver))
-    kernel = SimpleNamespace(kernel=SimpleNamespace(ptr=77))
-    monkeypatch.setattr(cuda_plan, "import_cupy", lambda: fake)
-    monkeypatch.setattr(cuda_plan, "compiled", lambda *_, **__: (None, kernel))
     monkeypatch.setattr(cuda_plan, "tensor_map", described)
     spec = KernelSpec("k.cu", "k", {}, ("A", "map_of_a"), "")
     maps = {"map_of_a": TensorMap("A", (4, 8), (16,), (32, 8))}
     plan = SimpleNamespace(arrays={"map_of_a": NO_TENSOR_MAP})
-    one = cuda_plan.KernelLaunch(plan, Call(LaunchConfig((1, 1, 1), 1), spec, maps))
+    launch = cuda_plan.KernelLaunch(plan, Call(LaunchConfig((1, 1, 1), 1), spec, maps))
     for address in (4096, 8192):
-        one({"A": Pointer(address)}, 11)
-    assert seen == [(address, address + 1, address + 1) for address in (4096, 8192)]
+        launch({"A": Pointer(address)}, 11)
+        assert launches[-1][-1] == [[address], [address + 1] * 16]
 
 
 def test_a_kernel_is_compiled_once_for_each_device(monkeypatch):
@@ -240,9 +247,9 @@ def test_a_kernel_is_compiled_once_for_each_device(monkeypatch):
     assert "struct Config" in modules[0]["code"]
 
 
-def test_a_repeated_product_is_one_launch_of_the_same_arguments(monkeypatch):
+def test_a_repeated_product_is_one_launch_of_the_same_arguments(launches, monkeypatch):
     """`run_single` passes the pointers that `launch` does, and leaves odd arrays to `run`."""
-    seen, kind = [], type("ndarray", (), {})
+    kind = type("ndarray", (), {})
 
     def array(shape, dtype=np.float32, address=1 << 20):
         one, shape = kind(), shape if isinstance(shape, tuple) else (shape,)
@@ -250,36 +257,29 @@ def test_a_repeated_product_is_one_launch_of_the_same_arguments(monkeypatch):
         one.flags, one.data = SimpleNamespace(c_contiguous=True), SimpleNamespace(ptr=address)
         return one
 
-    def launch(function, *rest):
-        cells = (ctypes.c_void_p * n_cells).from_address(rest[-2])
-        seen.append([ctypes.c_uint64.from_address(cell).value for cell in cells])
+    def on_far_gpu(value):
+        return value if isinstance(value, np.generic) else array(value.shape)
 
-    stream = SimpleNamespace(ptr=5)
-    cuda = SimpleNamespace(
-        driver=SimpleNamespace(launchKernel=launch), get_current_stream=lambda: stream
-    )
-    fake = SimpleNamespace(ndarray=kind, empty=array, zeros=array, cuda=cuda)
-    kernel = SimpleNamespace(kernel=SimpleNamespace(ptr=77))
-    monkeypatch.setattr(cuda_plan, "import_cupy", lambda: fake)
-    monkeypatch.setattr(cuda_plan, "compiled", lambda *_, **__: (None, kernel))
-    on_far_gpu = lambda value: value if isinstance(value, np.generic) else array(value.shape)  # noqa: E731
+    cupy = cuda_plan.import_cupy()
+    cupy.ndarray, cupy.empty, cupy.zeros = kind, array, array
+    monkeypatch.setattr(cuda_plan, "import_cupy", lambda: cupy)
+    monkeypatch.setattr("accelviz.devices.cuda.device.import_cupy", lambda: cupy)
     monkeypatch.setattr(cuda_plan, "on_device", on_far_gpu)
     monkeypatch.setattr("accelviz.devices.cuda.device.on_device", on_far_gpu)
-    monkeypatch.setattr("accelviz.devices.cuda.device.import_cupy", lambda: fake)
     monkeypatch.setattr(CudaDevice, "take", lambda self, array, order: array)
     plan = accelviz.plan(GRAPH, "lane_groups", 16)
-    n_cells = len(plan.kernel.arguments)
     ready = cuda_plan.CudaPlan(plan, CudaDevice())
     X, Y = array((50, 16), address=1 << 30), array((7, 16), address=1 << 31)
     assert ready.run_single(X, Y) is Y
     assert ready.run_single(X, None).shape == (7, 16)
     ready.launch(ready.inputs({"X": X, "values": array(GRAPH.nnz)}), {"Y": Y})
-    assert seen[0] == seen[2]
-    assert seen[0].count(1 << 30) == seen[0].count(1 << 31) == 1
+    arguments = [words for *_, words in launches]
+    assert arguments[0] == arguments[2]
+    assert arguments[0].count([1 << 30]) == arguments[0].count([1 << 31]) == 1
     odd = [array((50, 16), np.float64), array((50, 8)), array((50, 16), address=(1 << 30) + 4), 3]
     assert all(ready.run_single(one, Y) is None for one in odd)
     assert ready.run_single(X, array((7, 16), address=(1 << 30) + 64)) is None  # it overlaps X
-    assert len(seen) == 3
+    assert len(launches) == 3
 
 
 def test_nobody_outside_its_folder_asks_for_cupy():

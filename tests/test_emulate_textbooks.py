@@ -5,14 +5,10 @@ import pytest
 
 from accelviz.devices import emulate
 from accelviz.errors import ArgumentError, KernelError
-from tests.compilers import needs_compiler
+from tests.compilers import ON_KERNELS, needs_compiler
 from tests.kernels import source
 
 pytestmark = needs_compiler
-
-on_each_device = pytest.mark.parametrize(
-    "device", ["emulator", pytest.param("cuda", marks=pytest.mark.gpu)]
-)
 
 TILED = source("tiled")
 STENCIL = source("stencil")
@@ -33,7 +29,7 @@ def test_a_product_of_matrices_by_tiles():
     np.testing.assert_allclose(C, A @ B, rtol=1e-4, atol=1e-4)
 
 
-@on_each_device
+@ON_KERNELS
 def test_a_dot_product_with_groups_and_a_sort(device):
     a, b, result = floats(300), floats(300), np.zeros(1, np.float32)
     emulate(DOT, 2, 64, a, b, result, 300, device=device)
@@ -53,7 +49,7 @@ def test_bytes_are_an_array_of_characters():
     assert {*matches[:2]} == {0, 18}
 
 
-@on_each_device
+@ON_KERNELS
 def test_symbols_fill_constants_and_return_device_variables(device):
     values, out = floats(132), np.zeros(128, np.float32)
     weights, done = np.array([1, 2, 3, 2, 1], np.float32), np.array([5], np.int32)
@@ -79,7 +75,7 @@ def test_symbols_that_nobody_has_given_or_that_do_not_fit():
             emulate(STENCIL, 2, 64, values, out, symbols=wrong)
 
 
-@on_each_device
+@ON_KERNELS
 def test_vectors_and_structures_by_value_and_in_arrays_in_a_namespace(device):
     body = np.dtype([("place", "f4", 3), ("mass", "f4")])
     world = np.dtype([("s", "f4"), ("n", "i4")])

@@ -2,11 +2,8 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-import accelviz
-from accelviz import measure
 from accelviz.devices import find_device
 from accelviz.devices.emulator import EmulatorDevice
 from accelviz.strategies import SDDMM, SPMM
@@ -116,21 +113,6 @@ def test_the_order_of_threads_and_blocks_does_not_matter(strategy, name, seed):
     check_results(GRAPHS[name](), strategy, EmulatorDevice(seed=seed), columns=columns)
 
 
-@pytest.mark.sample(2)
-@pytest.mark.parametrize(
-    ("max_block_warps", "max_warp_nzs"),
-    [(1, 1), (1, 32), (5, 7), (2, 2), (32, 1), (32, 32), (1, 65535), (8, 3)],
-)
-def test_accel_gcn_is_right_for_any_setting(max_block_warps, max_warp_nzs):
-    setting = {"max_block_warps": max_block_warps, "max_warp_nzs": max_warp_nzs}
-    for name, columns in (
-        *((name, (1, 33)) for name in ("empty", "isolated_ends", "hub")),
-        ("every_kind", (33,)),
-        ("critical_degrees", (3,)),
-    ):
-        check_results(GRAPHS[name](), "accel_gcn", "emulator", columns=columns, **setting)
-
-
 @each_strategy(daily=False)
 def test_unchecked_runs_give_the_same(strategy):
     executor = EmulatorDevice(checked=False)
@@ -152,13 +134,3 @@ def spelled_out(calls):
     """The calls, their kernels with the source in place of a file."""
     kernels = [replace(call.kernel, code=call.kernel.source()) for call in calls]
     return tuple(replace(call, kernel=kernel) for call, kernel in zip(calls, kernels, strict=True))
-
-
-def test_unchecked_runs_are_timed():
-    graph = accelviz.load_graph("cora")
-    X = measure.features(graph.shape[1], 64)
-    plan = accelviz.plan(graph)
-    plans = [EmulatorDevice(checked=checked).prepare(plan) for checked in (True, False)]
-    results = [ready.run({"X": X})["Y"] for ready in plans]
-    np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-5)
-    assert (plans[1].seconds({"X": X}, 2) > 0).all()

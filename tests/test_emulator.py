@@ -271,3 +271,4 @@ def test_a_result_too_large_to_check_is_refused(monkeypatch):
     plan = accelviz.plan("cora", n_cols=1)
     unchecked = EmulatorDevice(checked=False).prepare(plan)
     np.testing.assert_array_equal(unchecked.run({"X": X})["Y"][:, 0], plan.pattern.degrees)
+    assert (unchecked.seconds({"X": X}, 2) > 0).all()

@@ -6,13 +6,9 @@ import pytest
 import accelviz
 from accelviz.plans.arithmetic import DROPPED_BITS, TF32_UNIT, to_tf32
 from accelviz.plans.fragments import SHAPES
-from tests.compilers import EMULATOR
+from tests.compilers import ON_KERNELS
 
 each_shape = pytest.mark.parametrize("name", SHAPES)
-each_device = pytest.mark.parametrize(
-    "device", [EMULATOR, pytest.param("cuda", marks=pytest.mark.gpu)]
-)
-
 
 #: Elements that are added up exactly.
 WHOLE = ("int8", "int4", "bit")
@@ -113,7 +109,7 @@ def capability():
     return int(cupy.cuda.Device().compute_capability)
 
 
-@each_device
+@ON_KERNELS
 @each_shape
 def test_a_warp_multiplies_what_the_table_says(name, device):
     """Values differ everywhere, so that two elements in each other's place are found."""
@@ -148,7 +144,7 @@ BITS = [0, 0x00001000, 0x00000FFF, 0x3F801000, 0x3F803000, 0x3F800FFF, 0x3F80100
 BITS += [0x7F7FFFFF, 0x7F7FEFFF, 0x7F800000, 0x7FC00000, 0x7F800001, 1, 0x007FFFFF, 0x00800000]
 
 
-@each_device
+@ON_KERNELS
 def test_tf32_is_rounded_bit_for_bit(device):
     rng = np.random.default_rng(0)
     bits = np.array([*BITS, *rng.integers(0, 1 << 31, 1024 - len(BITS))], np.uint32)
@@ -163,7 +159,7 @@ def test_tf32_is_rounded_bit_for_bit(device):
     assert np.array_equal(to_tf32(x).view(np.uint32), out)
 
 
-@each_device
+@ON_KERNELS
 def test_a_number_is_split_into_two_of_tf32(device):
     """High is the nearest TF32, halfway cases to even; both together are the number, to 2^-22."""
     rng = np.random.default_rng(1)

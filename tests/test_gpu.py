@@ -41,16 +41,6 @@ def test_kernel_takes_every_column_count(strategy, name):
     check_results(GRAPHS[name](), strategy, "cuda", columns=(*COLUMNS, 512, 1000, 1024, 1500))
 
 
-@pytest.mark.parametrize(
-    ("max_block_warps", "max_warp_nzs"),
-    [(1, 1), (1, 32), (2, 2), (5, 7), (32, 32), (32, 1), (8, 3), (1, 65535)],
-)
-def test_accel_gcn_is_right_for_any_setting(max_block_warps, max_warp_nzs):
-    setting = {"max_block_warps": max_block_warps, "max_warp_nzs": max_warp_nzs}
-    for name in ("empty", "isolated_ends", "hub", "all_degrees"):
-        check_results(GRAPHS[name](), "accel_gcn", "cuda", columns=(1, 33, 800, 2100), **setting)
-
-
 @each_strategy(REGISTRY)
 def test_device_arrays_stay_on_the_device(strategy):
     import cupy

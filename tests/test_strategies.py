@@ -23,6 +23,7 @@ from accelviz.plans.settings import Settings
 from accelviz.store import MOST_KEPT
 from accelviz.strategies import SPMM
 from accelviz.workload import Workload
+from tests.compilers import EMULATOR
 from tests.graphs import COLUMNS, GRAPHS, columns_of, graph_of_degrees, is_large
 from tests.inherited import KERNELS, all_widths, check_results, each_case, each_strategy
 
@@ -59,16 +60,20 @@ def test_cpu_replay_takes_every_column_count(strategy):
     check_results(GRAPHS["every_kind"](), strategy, "cpu", columns=COLUMNS)
 
 
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("device", ["cpu", EMULATOR, pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize(
     ("max_block_warps", "max_warp_nzs"),
-    [(1, 1), (1, 32), (2, 2), (5, 7), (32, 32), (32, 1), (8, 3)],
+    [(1, 1), (1, 32), (5, 7), (2, 2), (32, 1), (32, 32), (1, 65535), (8, 3)],
 )
-def test_accel_gcn_is_right_for_any_setting(max_block_warps, max_warp_nzs):
+def test_accel_gcn_is_right_for_any_setting(max_block_warps, max_warp_nzs, device):
     setting = {"max_block_warps": max_block_warps, "max_warp_nzs": max_warp_nzs}
-    for name in ("empty", "isolated_ends", "hub", "all_degrees"):
+    of_degrees = ["every_kind", "critical_degrees"] if device == "emulator" else ["all_degrees"]
+    wide = (800, 2100) if device == "cuda" else ()
+    for name in ("empty", "isolated_ends", "hub", *of_degrees):
         graph = GRAPHS[name]()
-        accelviz.plan(graph, **setting).check()
-        check_results(graph, "accel_gcn", "cpu", columns=(1, 33), **setting)
+        accelviz.plan(graph, "accel_gcn", **setting).check()
+        check_results(graph, "accel_gcn", device, columns=(1, 33, *wide), **setting)
 
 
 @each_strategy()
