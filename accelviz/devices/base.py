@@ -277,26 +277,33 @@ class ReadyPlan:
     """
 
     variant = ""
+    takes_device_arrays = False
+    #: Entered around the device's work: turns its exceptions into the project's own.
+    errors: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
 
     def __init__(self, plan: Plan, device: Device) -> None:
-        if any(is_device_array(array) for array in plan.arrays.values()):
+        arrays = plan.arrays.values()
+        if not self.takes_device_arrays and any(map(is_device_array, arrays)):
             problem = f"the arrays of {plan.name!r} lie on the GPU"
             raise ArgumentError("plan", problem, "device='cuda'")
         self.device = device
         self.setup_seconds: Mapping[str, float] = {}
         self.operands = Operands(plan, device)
-        self._compile(plan)
+        with self.errors:
+            self._compile(plan)
 
     def _compile(self, plan: Plan) -> None:
         self._replay = plan.operation.replay(plan)
 
     def placed(self, operands: Mapping[str, Any]) -> Arrays:
         """Return inputs as the plan wants them: float32, contiguous, where the device reads."""
-        return self.operands.inputs(operands)
+        with self.errors:
+            return self.operands.inputs(operands)
 
     def outputs(self) -> Arrays:
         """Return new, uninitialised outputs where the device writes them."""
-        return self.operands.outputs()
+        with self.errors:
+            return self.operands.outputs()
 
     def inputs(self, placed: Arrays) -> Arrays:
         """Return placed inputs as the device reads them: in its order, rounded as stored."""
@@ -334,9 +341,10 @@ class ReadyPlan:
         allocation and transfers excluded. With `cold`, the last cache before memory is flushed
         before each of them.
         """
-        inputs, outputs = self.inputs(self.placed(operands)), self.outputs()
-        run = self.device.seconds
-        return run(lambda: self.launch(inputs, outputs), repeats, warmup, cold=cold)
+        with self.errors:
+            inputs, outputs = self.inputs(self.placed(operands)), self.outputs()
+            time_runs = self.device.seconds
+            return time_runs(lambda: self.launch(inputs, outputs), repeats, warmup, cold=cold)
 
 
 def ready(plan: Plan, device: Device) -> ReadyPlan:

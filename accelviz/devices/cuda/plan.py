@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import threading
@@ -11,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from accelviz.devices.base import Device, ReadyPlan, kernels_of
 from accelviz.devices.cuda import cublas, cusparse, state
@@ -20,7 +20,7 @@ from accelviz.devices.cuda.compiler import compiled, config_hint
 from accelviz.devices.cuda.state import import_cupy
 from accelviz.devices.cuda.tensor_maps import tensor_map
 from accelviz.devices.cuda.timing import positive
-from accelviz.devices.operands import Arrays, Operands, is_device_array
+from accelviz.devices.operands import Arrays, is_device_array
 from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.plans import Call, LibraryCall, Plan
 from accelviz.plans.storage import stored
@@ -140,49 +140,42 @@ class CudaPlan(ReadyPlan):
     The main kernel is compiled with `options`, the others without.
     """
 
+    takes_device_arrays = True
+
     def __init__(self, plan: Plan, device: CudaDevice, *options: str) -> None:
-        self._cupy = import_cupy()
-        self._errors = _Errors(plan)
-        self.device = device
-        self.setup_seconds: Mapping[str, float] = {}
-        self.operands = Operands(plan, device)
+        self._cupy, self._options, self.errors = import_cupy(), options, _Errors(plan)
         dense = plan.operation.dense
         self._gathered = [operand.name for operand in dense if operand.gathered]
         # Kernels move vectors of whatever has rows.
         self._rows = [one.name for one in dense if one.axes[1:] and not one.gathered]
-        self._zeroed_sizes, self._of_streams = (
-            plan.workspaces("zeroed_workspace"),
-            dict[int, Arrays](),
-        )
+        self._zeroed_sizes = plan.workspaces("zeroed_workspace")
         self._workspace_sizes = plan.workspaces("workspace")
+        self._of_streams: dict[int, Arrays] = {}
+        super().__init__(plan, device)
+
+    def _compile(self, plan: Plan) -> None:
+        first = plan.calls[0]
         self.calls: tuple[Callable[[Arrays, int], None], ...]
-        with self._errors:
-            first = plan.calls[0]
-            if isinstance(first, LibraryCall) and first.library == "cusparse":
-                trial = self.inputs(self.placed(trial_operands(plan, self._cupy)))
-                call = cusparse.CALLS[plan.operation.name](plan, trial, self.outputs())
-                self.setup_seconds, self.variant = call.setup_seconds, call.variant
-                self.calls = (call,)
-            else:
-                if not isinstance(first, LibraryCall):
-                    kernels_of(plan, "cuda")  # each call has one
-                calls = [(part, call) for part in plan.parts for call in part.calls]
-                self.calls = tuple(
-                    functools.partial(cublas.call, call)
-                    if isinstance(call, LibraryCall)
-                    else KernelLaunch(part, call, *(options if i == plan.layout.main else ()))
-                    for i, (part, call) in enumerate(calls)
-                )
-
-    def placed(self, operands: Mapping[str, Any]) -> Arrays:
-        """Return the inputs on the GPU; see `ReadyPlan`."""
-        with self._errors:
-            return super().placed(operands)
-
-    def outputs(self) -> Arrays:
-        """Return new outputs on the GPU; see `ReadyPlan`."""
-        with self._errors:
-            return super().outputs()
+        if isinstance(first, LibraryCall) and first.library == "cusparse":
+            shapes = {one.name: self.operands.shapes[one.name] for one in plan.operation.dense}
+            dense = {
+                name: positive(self._cupy, math.prod(shape)).reshape(shape)
+                for name, shape in shapes.items()
+            }
+            trial = self.inputs(self.placed(dense))
+            call = cusparse.CALLS[plan.operation.name](plan, trial, self.outputs())
+            self.setup_seconds, self.variant = call.setup_seconds, call.variant
+            self.calls = (call,)
+            return
+        if not isinstance(first, LibraryCall):
+            kernels_of(plan, "cuda")  # each call has one
+        calls = [(part, call) for part in plan.parts for call in part.calls]
+        self.calls = tuple(
+            functools.partial(cublas.call, call)
+            if isinstance(call, LibraryCall)
+            else KernelLaunch(part, call, *(self._options if i == plan.layout.main else ()))
+            for i, (part, call) in enumerate(calls)
+        )
 
     def inputs(self, placed: Arrays) -> Arrays:
         """Return placed inputs as the kernels find them: in their order, as they store them."""
@@ -218,7 +211,7 @@ class CudaPlan(ReadyPlan):
         """Run the plan; the results are on the GPU if a dense input is; see `ReadyPlan`."""
         dense = self.operands.operation.dense
         local = any(is_device_array(operands[operand.name]) for operand in dense)
-        with self._errors:
+        with self.errors:
             inputs = self.inputs(self.operands.inputs(operands))
             if local:
                 outputs = self.operands.outputs(out, inputs)
@@ -276,7 +269,7 @@ class CudaPlan(ReadyPlan):
                         cells[position] = target
                     launch(stream)
         except Exception:
-            with self._errors:
+            with self.errors:
                 raise
         return out
 
@@ -308,15 +301,8 @@ class CudaPlan(ReadyPlan):
         single.launches[stream] = [call.bound(held, *single.names) for call in calls if call.runs]
         return single.launches[stream]
 
-    def seconds(
-        self, operands: Mapping[str, Any], repeats: int = 20, warmup: int = 3, *, cold: bool = False
-    ) -> npt.NDArray[np.float64]:
-        """Time runs by CUDA events; see `ReadyPlan`."""
-        with self._errors:
-            return super().seconds(operands, repeats, warmup, cold=cold)
 
-
-class _Errors:
+class _Errors(contextlib.AbstractContextManager[None]):
     """Turns what CuPy raises into the project's own exceptions; a generator takes longer."""
 
     def __init__(self, plan: Plan) -> None:
@@ -344,9 +330,3 @@ class _Errors:
 def _aligned(array: Any) -> Any:
     """Return an array or a copy of it: kernels move vectors, and a view can begin anywhere."""
     return array.copy() if array.data.ptr % VECTOR_BYTES else array
-
-
-def trial_operands(plan: Plan, cupy: Any) -> Arrays:
-    """Return dense inputs to choose an algorithm with."""
-    shapes = {operand.name: operand.shape(plan.sizes) for operand in plan.operation.dense}
-    return {name: positive(cupy, math.prod(s)).reshape(s) for name, s in shapes.items()}
