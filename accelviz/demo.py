@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from tqdm import tqdm
 
 from accelviz import measure
@@ -18,8 +19,8 @@ from accelviz.errors import ArgumentError
 from accelviz.files import is_checkout, written_whole
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
-from accelviz.measure.prediction import Timing, waiting_and_timing
-from accelviz.measure.records import Measurement
+from accelviz.measure.prediction import waiting_beside_time
+from accelviz.measure.records import Measurement, parameters_text
 from accelviz.ordering import DegreeHistogram
 from accelviz.partition.block_level import WORD_LIMIT, BlockSetting, unpack
 from accelviz.partition.warp_level import storage_ratio, warp_partition, warp_workload
@@ -29,14 +30,14 @@ from accelviz.workload import Workload
 
 PICTURE_FORMATS = (".png", ".svg", ".pdf")
 #: Ways to do the same product: what the picture calls them, a strategy and its parameters.
-SCHEMES: dict[str, tuple[str, dict[str, Any]]] = {
-    "a thread a row": ("row_thread", {}),
-    "a warp a row": ("graphblast", {}),
-    "equal shares, merge-path": ("merge_path", {}),
-    "cuSPARSE": ("cusparse", {}),
-    "warp-level partition": ("accel_gcn", {"partition": "warp"}),
-    "Accel-GCN": ("accel_gcn", {}),
-    "lane_groups, our own": ("lane_groups", {}),
+SCHEMES = {
+    "a thread a row": "row_thread",
+    "a warp a row": "graphblast",
+    "equal shares, merge-path": "merge_path",
+    "cuSPARSE": "cusparse",
+    "warp-level partition": "accel_gcn partition=warp",
+    "Accel-GCN": "accel_gcn",
+    "lane_groups, our own": "lane_groups",
 }
 
 
@@ -50,7 +51,7 @@ class Demo:
     warp_level: LoadMap
     block_level: LoadMap
     measurements: list[Measurement]
-    schemes: dict[str, tuple[float | None, Timing]]
+    schemes: pd.DataFrame
 
 
 def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
@@ -98,14 +99,11 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
             if executor.unavailable_reason() is None:
                 measurements.append(measure.measure(planned, executor, oracle, X))
     histogram = DegreeHistogram.of(graph.row_pointers)
-    schemes = waiting_and_timing(
-        graph,
-        n_cols,
-        {
-            name: (strategy, {**parameters, **more} if strategy == planned.name else more)
-            for name, (strategy, more) in SCHEMES.items()
-        },
-    )
+    setting = " " + parameters_text(parameters)
+    cases = [case + setting * case.startswith(planned.name) for case in SCHEMES.values()]
+    schemes = waiting_beside_time(graph, n_cols, *cases)
+    schemes = schemes.set_axis(["waiting", "microseconds"], axis=1).set_axis([*SCHEMES])
+    schemes["strategy"] = [case.split()[0] for case in cases]
     return Demo(planned, histogram, warp_metadata, warp_level, block_level, measurements, schemes)
 
 
@@ -137,8 +135,8 @@ def table(demo: Demo) -> str:
     if not any(measurement.device == "cuda" for measurement in demo.measurements):
         why = f"no usable GPU ({gpu_state().state}): see `accelviz doctor`"
         lines.append(("on cuda", f"not timed, {why}"))
-    recorded = {name: times.recorded for name, (_, times) in demo.schemes.items()}
-    times_text = [f"{name} {time:,.1f}" for name, time in recorded.items() if time is not None]
+    recorded = demo.schemes["microseconds"].dropna()
+    times_text = [f"{name} {time:,.1f}" for name, time in recorded.items()]
     lines += [("recorded", f"us, {where(demo)}:")] if times_text else []
     lines += [("", "; ".join(times_text[i : i + 4])) for i in range(0, len(times_text), 4)]
     width = max(len(label) for label, _ in lines)
@@ -190,10 +188,7 @@ def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
             f"{demo.block_level.idle_share:.0%} with degree sorting and the block-level "
             "partition": demo.block_level,
         },
-        schemes=[
-            plots.Scheme(SCHEMES[name][0], name, waiting, times.recorded)
-            for name, (waiting, times) in demo.schemes.items()
-        ],
+        schemes=demo.schemes,
         timed_on=where(demo),
     )
     with written_whole(target) as temporary:
@@ -202,10 +197,10 @@ def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
 
 def where(demo: Demo) -> str:
     """Say where the times of the schemes were recorded, or that there are none."""
-    known = [times for _, times in demo.schemes.values() if times.recorded is not None]
-    if not known:
+    if not demo.schemes.attrs["date"]:
         return f"no GPU's times of {demo.plan.pattern.name} were recorded with these columns"
-    return f"the same product on one {known[-1].hardware}, recorded on {known[-1].date}"
+    hardware, date = (demo.schemes.attrs[name] for name in ("hardware", "date"))
+    return f"the same product on one {hardware}, recorded on {date}"
 
 
 def _setting(plan: Plan) -> BlockSetting:

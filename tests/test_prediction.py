@@ -1,6 +1,4 @@
-"""Recorded times are those of this very graph, and what is predicted from them is simple."""
-
-import itertools
+"""Recorded times are those of this very graph and setting."""
 
 import numpy as np
 import pandas as pd
@@ -13,11 +11,10 @@ from accelviz.measure import prediction, records
 from accelviz.measure.harness import fingerprint
 from accelviz.measure.prediction import (
     TABLES,
-    Timing,
     parameters_of,
     recorded_graphs,
     recorded_times,
-    timing,
+    waiting_beside_time,
 )
 from accelviz.strategies import OPERATIONS, REGISTRY, find_operation, find_strategy
 from tests.graphs import MADE
@@ -88,7 +85,6 @@ def test_a_graph_that_has_only_the_name_was_not_recorded():
     for name in ("cora", "as-caida", "Citation-twin"):
         times = recorded_times(renamed(MADE["wide"](), name))
         assert len(times) == 0
-        assert timing(times, ACCEL, 64, {}, lambda parameters: 1) == Timing()
 
 
 def test_a_name_that_stands_for_two_graphs_gives_the_times_of_this_one(ship):
@@ -103,7 +99,7 @@ def test_a_name_that_stands_for_two_graphs_gives_the_times_of_this_one(ship):
     assert recorded_times(graph)["median_us"].tolist() == [3.0, 4.0, 5.0]
     assert recorded_times(other)["median_us"].tolist() == [1.0, 2.0]
     # Of equal cases the first table's counts.
-    assert timing(recorded_times(graph), ACCEL, 64, {}, lambda _: 1).recorded == 3.0
+    assert waiting_beside_time(graph, 64, "accel_gcn").iloc[0, 1] == 3.0
 
 
 def test_cold_times_do_not_count_and_missing_tables_are_none(ship):
@@ -112,13 +108,32 @@ def test_cold_times_do_not_count_and_missing_tables_are_none(ship):
     assert len(recorded_times(graph)) == 0
     ship()
     assert len(recorded_times(graph)) == 0
-    assert timing(recorded_times(graph), ACCEL, 64, {}, lambda _: 1) == Timing()
+    table = waiting_beside_time(graph, 64, "accel_gcn")
+    assert table.columns[1] == "us: none recorded"
+    assert table.iloc[:, 1].isna().all()
 
 
-@pytest.fixture
-def times(ship):
+@pytest.mark.parametrize(
+    ("case", "n_cols", "expected"),
+    [
+        # the default itself, however it is written
+        ("accel_gcn", 64, 20.0),
+        ("accel_gcn max_block_warps=12", 64, 20.0),
+        ("accel_gcn max_block_warps=12 max_warp_nzs=32", 64, 20.0),
+        ("accel_gcn max_block_warps=6", 64, 10.0),
+        ("accel_gcn max_block_warps=6 max_warp_nzs=64", 64, 12.0),
+        ("accel_gcn partition=warp max_block_warps=6", 64, 31.0),
+        ("accel_gcn combined_warp=False max_block_warps=24", 64, 50.0),
+        ("accel_gcn max_block_warps=8", 96, 11.0),
+        # not recorded: another setting, other columns, another strategy
+        ("accel_gcn max_block_warps=13", 64, None),
+        ("accel_gcn combined_warp=False", 64, None),
+        ("accel_gcn", 32, None),
+        ("graphblast", 64, None),
+    ],
+)
+def test_the_time_of_a_case_is_that_of_this_very_setting(ship, case, n_cols, expected):
     graph = MADE["wide"]()
-    gather = made_table(graph, (setting(8), 11.0), columns=96, gather_limit_us=4.0)
     ship(
         sweeps_h200=made_table(
             graph,
@@ -129,97 +144,27 @@ def times(ship):
             (setting(partition="warp"), 30.0),
             (setting(24, combined=False), 50.0),
         ),
-        bundled_h200=pd.concat([gather, made_table(graph, ("", 3.0), strategy="plain")]),
+        bundled_h200=pd.concat(
+            [
+                made_table(graph, (setting(8), 11.0), columns=96),
+                made_table(graph, ("", 3.0), strategy="plain"),
+            ]
+        ),
     )
-    return recorded_times(graph)
+    table = waiting_beside_time(graph, n_cols, case)
+    if expected is None:
+        assert np.isnan(table.iloc[0, 1])
+        assert table.attrs == {"hardware": "", "date": ""}
+    else:
+        assert table.iloc[0, 1] == expected
+        assert table.attrs == {"hardware": "a GPU", "date": "2026-01-02"}
+        assert table.columns[1] == "us, a GPU, 2026-01-02"
 
 
-def slots(parameters):
-    """Made-up warp times: 100 for the default."""
-    block_warps = parameters.get("max_block_warps", 12)
-    warp_nzs = parameters.get("max_warp_nzs", 32)
-    return 100 + 10 * (block_warps - 12) + (warp_nzs - 32)
-
-
-KNOWN = {"limit": 2.5, "hardware": "a GPU", "date": "2026-01-02"}
-
-
-@pytest.mark.parametrize(
-    ("parameters", "expected"),
-    [
-        # the default itself, however it is written
-        ({}, Timing(20.0, 20.0, 20.0, **KNOWN)),
-        ({"max_block_warps": 12}, Timing(20.0, 20.0, 20.0, **KNOWN)),
-        ({"max_block_warps": 12, "max_warp_nzs": 32}, Timing(20.0, 20.0, 20.0, **KNOWN)),
-        # recorded, and predicted too: 40 of 100 slots
-        ({"max_block_warps": 6}, Timing(10.0, 8.0, 20.0, **KNOWN)),
-        ({"max_block_warps": 6, "max_warp_nzs": 64}, Timing(12.0, 14.4, 20.0, **KNOWN)),
-        # only predicted
-        ({"max_block_warps": 13}, Timing(None, 22.0, 20.0, **KNOWN)),
-        ({"max_warp_nzs": 8}, Timing(None, 15.2, 20.0, **KNOWN)),
-        # words choose another kernel, which has a default of its own
-        ({"partition": "warp", "max_block_warps": 6}, Timing(31.0, 12.0, 30.0, **KNOWN)),
-        ({"partition": "warp", "max_block_warps": 9}, Timing(None, 21.0, 30.0, **KNOWN)),
-        # recorded, but its default was not
-        ({"combined_warp": False, "max_block_warps": 24}, Timing(50.0, None, None, **KNOWN)),
-        # neither was, and the limit is known all the same
-        ({"combined_warp": False, "max_block_warps": 6}, Timing(None, None, None, **KNOWN)),
-    ],
-)
-def test_a_setting_is_looked_up_and_predicted(times, parameters, expected):
-    result = timing(times, ACCEL, 64, parameters, slots)
-    assert result.predicted == pytest.approx(expected.predicted)
-    assert (result.recorded, result.basis) == (expected.recorded, expected.basis)
-    assert (result.limit, result.hardware, result.date) == tuple(KNOWN.values())
-
-
-def test_other_columns_and_strategies_have_times_of_their_own(times):
-    assert timing(times, ACCEL, 32, {}, slots) == Timing()
-    assert timing(times, find_strategy("graphblast"), 64, {}, slots) == Timing()
-    wide = timing(times, ACCEL, 96, {"max_block_warps": 8}, slots)
-    assert (wide.recorded, wide.predicted, wide.basis, wide.limit) == (11.0, None, None, 4.0)
-
-
-def test_nothing_is_predicted_where_the_warp_time_is_not_known(times):
-    asked = {"max_block_warps": 6}
-    assert timing(times, ACCEL, 64, asked, lambda _: None).predicted is None
-    only_now = {6: 40}
-    half_known = timing(
-        times, ACCEL, 64, asked, lambda parameters: only_now.get(parameters.get("max_block_warps"))
-    )
-    assert (half_known.recorded, half_known.predicted) == (10.0, None)
-    # A graph without a nonzero has no warp time to compare with.
-    assert timing(times, ACCEL, 64, asked, lambda _: 0).predicted is None
-
-
-def test_parameters_are_read_as_they_are_written(times):
+def test_parameters_are_read_as_they_are_written():
     for strategy in REGISTRY:
         defaults = strategy.defaults()
         assert parameters_of(records.parameters_text(defaults)) == {
             key: str(value) for key, value in defaults.items()
         }
     assert parameters_of("") == parameters_of(np.nan) == {}
-
-
-def test_the_prediction_of_shipped_times_is_the_ratio_of_warp_times():
-    graph = accelviz.load_graph("cora")
-    times = recorded_times(graph)
-    shipped = times[(times["strategy"] == "accel_gcn") & (times["columns"] == 64)]
-    wanted = {
-        (int(row.setting["max_block_warps"]), int(row.setting["max_warp_nzs"])): row.median_us
-        for row in shipped[::-1].itertuples()
-        if (row.setting["partition"], row.setting["combined_warp"]) == ("block", "True")
-    }
-    assert len(wanted) > 10
-
-    def warp_time(parameters):
-        return ACCEL.closed_form(graph, 64, **parameters).slots
-
-    for block_warps, warp_nzs in itertools.product((1, 7, 12, 32), (8, 32)):
-        asked = {"max_block_warps": block_warps, "max_warp_nzs": warp_nzs}
-        result = timing(times, ACCEL, 64, asked, warp_time)
-        plans = [accelviz.plan(graph, n_cols=64, **setting) for setting in (asked, {})]
-        ratio = plans[0].statistics.slots / plans[1].statistics.slots
-        assert result.recorded == wanted.get((block_warps, warp_nzs))
-        assert result.basis == wanted[12, 32]
-        assert result.predicted == pytest.approx(wanted[12, 32] * ratio)

@@ -15,7 +15,7 @@ import itertools
 import os
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from accelviz.errors import AccelvizError, ArgumentError, DeviceUnavailable, che
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.measure.checks import check, random_inputs, random_weights
-from accelviz.measure.limits import OperationLimits, limits
+from accelviz.measure.limits import limits
 from accelviz.measure.records import (
     Measurement,
     append,
@@ -72,7 +72,7 @@ def measure(
         If the device is not usable or the result is wrong.
     """
     operands = plan.operation.named(*dense, values=values)
-    return _measured(plan, executor, oracle, operands, repeats, ("warm",), None)[0]
+    return _measured(plan, executor, oracle, operands, repeats, ("warm",), {})[0]
 
 
 def benchmark(
@@ -161,46 +161,45 @@ def benchmark(
     names = {key[KEY.index("graph")]: key[KEY.index("fingerprint")] for key in known}
     rows: list[dict[str, Any]] = []
     machine: Limits | None = None
-    bar = tqdm(disable=not progress, unit="case", desc=_description(executor))
-    bar.total = 0
+    timed = "GPU" if executor.name == "cuda" else f"{executor.name}, no GPU"
+    bar = tqdm(total=0, disable=not progress, unit="case", desc=f"timing the {timed}")
     for source in _several(graphs):
         graph = _named_apart(random_weights(load_graph(source)), names)
         bar.total += len(columns) * len(chosen)
         identity = {
+            "run": run,
             **hardware(executor.name),
+            "date": run[:10],
             "commit": source_commit(),
             "device": executor.name,
             "graph": graph.name,
+            "graph_kind": graph.kind,
             "fingerprint": names[graph.name],
+            "rows": graph.n_rows,
+            "nonzeros": graph.nnz,
             "operation": operation.name,
             "repeats": repeats,
         }
         case = _Case(graph, executor, operation, max(columns))
         for d, (strategy, parameters) in itertools.product(columns, chosen):
             bar.set_postfix_str(f"{graph.name}, {strategy.name}, {d}")
+            row = {**identity, "strategy": strategy.name, "columns": d}
             try:
                 plan = strategy.plan(graph, d, **widths, **parameters)
-                of_plan = {
-                    **identity,
-                    "strategy": plan.name,
-                    "parameters": settings_text(plan),
-                    "kernel": kernel_digest(plan),
-                    "columns": d,
-                }
-                new: list[dict[str, Any]] = []
-                wanted = [s for s in states if _key({**of_plan, "state": s}) not in known]
+                row |= {"parameters": settings_text(plan), "kernel": kernel_digest(plan)}
+                wanted = [state for state in states if _key({**row, "state": state}) not in known]
                 if wanted:
                     machine = machine or executor.limits()
                     times = case.measured(plan, repeats, wanted, machine)
-                    new = [{"run": run, **m.row(graph), **of_plan, "problem": ""} for m in times]
+                    new = [{**row, **time.row(), "problem": ""} for time in times]
+                else:
+                    new = []
             except AccelvizError as error:
                 if on_error == "raise" or isinstance(error, ArgumentError):
                     bar.close()
                     raise
-                new = [
-                    {"run": run, **identity, "strategy": strategy.name, "columns": d}
-                    | {"parameters": parameters_text(parameters), "problem": str(error)}
-                ]
+                row |= {"parameters": parameters_text(parameters), "kernel": None}
+                new = [{**row, "problem": str(error)}]
             rows += new
             if path is not None and new:
                 append(new, path)
@@ -220,9 +219,9 @@ class _Case:
         self.graph = graph
         self._executor, self._operation = executor, operation
         self._most_columns = most_columns
-        self._inputs: dict[Any, list[Any]] = {}
+        self._inputs: dict[Any, dict[str, Any]] = {}
         self._oracles: dict[Any, Oracle] = {}
-        self._limits: dict[Any, OperationLimits] = {}
+        self._limits: dict[Any, dict[str, float]] = {}
 
     def measured(
         self, plan: Plan, repeats: int, states: Sequence[str], machine: Limits | None
@@ -234,25 +233,25 @@ class _Case:
             widths[operation.independent] = self._most_columns
         key = tuple(widths.values())
         if (key, storage) not in self._oracles:
-            host = random_inputs(operation, self.graph.pattern, widths)
+            host = operation.named(*random_inputs(operation, self.graph.pattern, widths))
             if not operation.independent:  # no other column count will want them
                 self._inputs.clear()
                 self._oracles.clear()
-            self._inputs[key] = self._inputs.get(key) or [to_device(array) for array in host]
+            if key not in self._inputs:
+                self._inputs[key] = {name: to_device(array) for name, array in host.items()}
             # Of the inputs as they are kept: their rounding is no mistake of the kernel.
-            rounded = operation.rounded(operation.named(*host), storage)
+            rounded = operation.rounded(host, storage)
             oracle = Oracle(self.graph, *rounded.values(), operation=operation)
             self._oracles[key, storage] = oracle.moved(to_device)
         size = (*plan.widths.values(), storage)
         if machine is not None and size not in self._limits:
             element = STORAGE_BYTES[storage]
             self._limits[size] = limits(operation, plan.pattern, plan.widths, machine, element)
-        wide = operation.named(*self._inputs[key])
         inputs = {
-            operand.name: _cut(wide[operand.name], operand.shape(plan.sizes))
+            operand.name: _cut(self._inputs[key][operand.name], operand.shape(plan.sizes))
             for operand in operation.dense
         }
-        oracle, bounds = self._oracles[key, storage], self._limits.get(size)
+        oracle, bounds = self._oracles[key, storage], self._limits.get(size, {})
         return _measured(plan, self._executor, oracle, inputs, repeats, states, bounds)
 
 
@@ -268,7 +267,7 @@ def _measured(
     operands: dict[str, Any],
     repeats: int,
     states: Sequence[str],
-    limits: OperationLimits | None,
+    limits: Mapping[str, float],
 ) -> list[Measurement]:
     start = time.perf_counter()
     ready = executor.prepare(plan)
@@ -315,13 +314,8 @@ def usable_device(device: str) -> Device:
         If it is not usable.
     """
     chosen = choose(device, timed=True)
-    if (problem := chosen.unavailable_reason()) is not None:
-        raise DeviceUnavailable(f"device {device!r}", problem, "device='auto'")
+    chosen.require()
     return chosen
-
-
-def _description(executor: Device) -> str:
-    return "timing the GPU" if executor.name == "cuda" else f"timing the {executor.name}, no GPU"
 
 
 def _columns(n_cols: int | Iterable[int]) -> list[int]:

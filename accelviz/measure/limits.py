@@ -4,41 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from accelviz.devices.base import Limits
 from accelviz.graph import Pattern
 from accelviz.plans import Operation
 from accelviz.plans.operation import FLOAT_BYTES
-
-
-@dataclass(frozen=True)
-class OperationLimits:
-    """Two times that an operation is held against, and what they are made of.
-
-    Attributes
-    ----------
-    compulsory_bytes : int
-        Every input read once and every output written once.
-    gather_bytes : int
-        A row of the gathered operand read anew for each nonzero: of an SpMM 4 d nnz, or 2 d nnz
-        where X is kept in 16 bits.
-    copy_bandwidth, gather_bandwidth : float
-        Of the machine, in bytes per second; the latter for random rows of an operand of this shape,
-        NaN where none is gathered.
-    floor_seconds : float
-        The compulsory bytes at copy speed, not below a launch. Physical for any order of columns.
-    gather_seconds : float
-        The random-gather limit: the gather bytes at gather speed plus the rest at copy speed, not
-        below a launch. What columns in no order allow; locality can go past it.
-    """
-
-    compulsory_bytes: int
-    gather_bytes: int
-    copy_bandwidth: float
-    gather_bandwidth: float
-    floor_seconds: float
-    gather_seconds: float
 
 
 def limits(
@@ -47,8 +17,8 @@ def limits(
     widths: Mapping[str, int],
     machine: Limits,
     element_bytes: int = FLOAT_BYTES,
-) -> OperationLimits:
-    """Work out both limits of an operation.
+) -> dict[str, float]:
+    """Work out the two times that an operation is held against, as columns of the result table.
 
     Parameters
     ----------
@@ -60,17 +30,27 @@ def limits(
         Measured in the same run as the times that will be held against the limits.
     element_bytes : int
         Bytes of an element of gathered inputs, 4 or 2; every other element has four.
+
+    Returns
+    -------
+    dict of str to float
+
+        - `floor_us`: every input read once and every output written once at copy speed, not below a
+          launch. Physical for any order of columns.
+        - `gather_limit_us`: a row of the gathered operand read anew for each nonzero (of an SpMM
+          4 d nnz bytes, or 2 d nnz where X is kept in 16 bits) at gather speed, plus the rest at
+          copy speed, not below a launch. What columns in no order allow; locality can go past it.
+        - `copy_gb_per_s`, `gather_gb_per_s`: of the machine; the latter for random rows of an
+          operand of this shape, NaN where none is gathered.
     """
     moved = operation.traffic(pattern, widths, element_bytes)
     copy, floats = machine.copy_bandwidth, -(-moved.gathered_row_bytes // FLOAT_BYTES)
     gather = machine.gather_bandwidth(moved.gathered_rows, floats) if floats else math.nan
     gathering = moved.gathered / gather if floats else 0.0
     least = machine.launch_seconds
-    return OperationLimits(
-        compulsory_bytes=moved.compulsory,
-        gather_bytes=moved.gathered,
-        copy_bandwidth=copy,
-        gather_bandwidth=gather,
-        floor_seconds=max(moved.compulsory / copy, least),
-        gather_seconds=max(gathering + moved.streamed / copy, least),
-    )
+    return {
+        "floor_us": 1e6 * max(moved.compulsory / copy, least),
+        "gather_limit_us": 1e6 * max(gathering + moved.streamed / copy, least),
+        "copy_gb_per_s": copy / 1e9,
+        "gather_gb_per_s": gather / 1e9,
+    }

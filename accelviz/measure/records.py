@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import functools
 import os
 import subprocess
@@ -18,8 +17,6 @@ import pandas as pd
 from accelviz import files
 from accelviz.devices import find_device
 from accelviz.errors import ArgumentError
-from accelviz.graph import Graph
-from accelviz.measure.limits import OperationLimits
 from accelviz.plans import Plan
 
 #: Columns of the result table, in order. Those before `median_us` say what was measured.
@@ -54,8 +51,9 @@ class Measurement:
         Making the plan ready: compiling, transfers, and the device's preprocessing.
     variant : str
         What a library chose.
-    limits : OperationLimits, optional
-        What the device allows, measured in the same run.
+    limits : mapping of str to float
+        What the device allows, measured in the same run, as `measure.limits.limits` gives it; empty
+        where the device is held against none.
     """
 
     plan: Plan
@@ -66,7 +64,7 @@ class Measurement:
     device_setup_seconds: Mapping[str, float] = field(default_factory=dict)
     prepare_seconds: float = float("nan")
     variant: str = ""
-    limits: OperationLimits | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def median(self) -> float:
@@ -79,38 +77,20 @@ class Measurement:
         low, high = np.percentile(self.seconds, [25, 75])
         return float(low), float(high)
 
-    def row(self, graph: Graph) -> dict[str, Any]:
-        """Return the measurement of `graph` as a row of the result table; times in microseconds."""
-        plan = self.plan
+    def row(self) -> dict[str, Any]:
+        """Return what was measured of the plan as columns of the result table."""
         low, high = self.quartiles
-        setup = sum(plan.setup_seconds.values()) + sum(self.device_setup_seconds.values())
+        setup = sum(self.plan.setup_seconds.values()) + sum(self.device_setup_seconds.values())
         times = {"median_us": self.median, "quartile1_us": low, "quartile3_us": high}
         times |= {"setup_us": setup, "prepare_us": self.prepare_seconds}
-        speeds: dict[str, float] = {}
-        if (limits := self.limits) is not None:
-            times |= {"floor_us": limits.floor_seconds, "gather_limit_us": limits.gather_seconds}
-            speeds["copy_gb_per_s"] = round(limits.copy_bandwidth / 1e9, 1)
-            speeds["gather_gb_per_s"] = round(limits.gather_bandwidth / 1e9, 1)
         return {
-            **hardware(self.device),
-            "date": datetime.date.today().isoformat(),
-            "commit": source_commit(),
-            "device": self.device,
-            "graph": graph.name,
-            "graph_kind": graph.kind,
-            "rows": graph.n_rows,
-            "nonzeros": graph.nnz,
-            "operation": plan.operation.name,
-            "strategy": plan.name,
-            "parameters": settings_text(plan),
             "variant": self.variant,
-            "columns": plan.n_cols,
-            "dtype": _dtype(plan),
+            "dtype": _dtype(self.plan),
             "state": self.state,
             "repeats": self.seconds.size,
             "error_over_bound": round(self.error, 4),
             **{name: round(1e6 * seconds, 3) for name, seconds in times.items()},
-            **speeds,
+            **{name: round(limit, 3) for name, limit in self.limits.items()},
         }
 
 

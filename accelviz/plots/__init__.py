@@ -27,7 +27,7 @@ from accelviz.plots.measured import (
 )
 from accelviz.plots.memory import access_map
 from accelviz.plots.metadata import metadata_layout
-from accelviz.plots.overview import Scheme, overview
+from accelviz.plots.overview import overview
 from accelviz.plots.rooflines import roofline
 from accelviz.plots.sweeps import sweep_heatmap, sweep_lines
 from accelviz.plots.tiles import fragment_lanes, window_tiles
@@ -35,7 +35,7 @@ from accelviz.plots.timeline import block_durations, sm_timeline, sm_timelines, 
 from accelviz.plots.training import accuracies, neighbor_weights, step_memory, step_times
 
 __all__ = [
-    "Scheme", "access_map", "accuracies", "bit_planes", "bits_crossover", "block_assignment",
+    "access_map", "accuracies", "bit_planes", "bits_crossover", "block_assignment",
     "block_close_ups", "block_durations", "channel_windows", "degree_histogram", "degree_shares",
     "device_shares", "device_timelines", "error_against_speed", "field_growth", "fragment_lanes",
     "graph_card", "jumped_tiles", "ladder_times", "lane_map", "load_maps", "locality_brackets",

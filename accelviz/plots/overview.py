@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
+import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -13,28 +14,8 @@ from accelviz.ordering import DegreeHistogram
 from accelviz.plots import draw
 from accelviz.plots.degrees import degree_histogram
 from accelviz.plots.loads import block_close_ups, load_maps
-from accelviz.plots.style import GREY, PLAIN, strategy_colours, tidy
+from accelviz.plots.style import PLAIN, strategy_colours, tidy
 from accelviz.workload import Workload
-
-
-@dataclass(frozen=True)
-class Scheme:
-    """A way to do the product: how much of the warps' time is waiting, and how long it takes.
-
-    Attributes
-    ----------
-    strategy, name : str
-        Whose colour it has, and what the picture calls it.
-    idle_share : float, optional
-        Share of warp time spent waiting; None where it is not known, as of a library.
-    microseconds : float, optional
-        What a GPU took; None where nothing was recorded.
-    """
-
-    strategy: str
-    name: str
-    idle_share: float | None
-    microseconds: float | None
 
 
 def overview(
@@ -46,7 +27,7 @@ def overview(
     blocks: Mapping[str, Workload],
     warps_per_block: int,
     loads: Mapping[str, LoadMap],
-    schemes: Sequence[Scheme],
+    schemes: pd.DataFrame,
     timed_on: str,
 ) -> Figure:
     """Draw a plan with block-level metadata on one page.
@@ -64,8 +45,9 @@ def overview(
         Warps launched in each block.
     loads : mapping of str to LoadMap
         Title to the load of every warp, one under the other.
-    schemes : sequence of Scheme
-        What other ways wait and take, from top to bottom.
+    schemes : DataFrame
+        A line for each way to do the product, by what the picture calls it: `strategy` (whose
+        colour it has), `waiting` (percent of warp time) and `microseconds`; NaN where not known.
     timed_on : str
         Where the schemes' times are from, or why there are none.
 
@@ -100,30 +82,22 @@ def overview(
     return figure
 
 
-def _waiting_and_time(panel: SubFigure, schemes: Sequence[Scheme]) -> None:
+def _waiting_and_time(panel: SubFigure, schemes: pd.DataFrame) -> None:
     """Draw a line for each scheme: its idle share on the left, its time on the right."""
     waiting, taking = panel.subplots(1, 2, sharey=True)
-    colours = strategy_colours(scheme.strategy for scheme in schemes)
-    for line, scheme in enumerate(schemes):
-        colour = colours[scheme.strategy]
-        if scheme.idle_share is None:
-            draw.beside(
-                waiting, "not known", (0, line), (3, 0), va="center", fontsize=8, color=GREY
-            )
-        else:
-            waiting.barh(line, 100 * scheme.idle_share, height=0.6, color=colour)
-            text = f"{scheme.idle_share:.0%}"
-            draw.beside(
-                waiting, text, (100 * scheme.idle_share, line), (3, 0), va="center", fontsize=9
-            )
-        if scheme.microseconds is not None:
-            taking.plot(scheme.microseconds, line, "o", color=colour, markersize=8)
-            text = f"{scheme.microseconds:,.1f} µs"
-            draw.beside(taking, text, (scheme.microseconds, line), (7, 0), va="center", fontsize=9)
+    colours = schemes["strategy"].map(strategy_colours(schemes["strategy"]))
+    lines = np.arange(len(schemes))
+    bars = waiting.barh(lines, schemes["waiting"].fillna(0), height=0.6, color=colours)
+    texts = schemes["waiting"].map("{:.0f}%".format, na_action="ignore").fillna("not known")
+    waiting.bar_label(bars, texts, padding=3, fontsize=9)
     waiting.set(xlabel="warp time spent waiting, %", xlim=(0, 112))
-    waiting.set_yticks(range(len(schemes)), [scheme.name for scheme in schemes])
+    waiting.set_yticks(lines, schemes.index)
     waiting.set_ylim(len(schemes) - 0.4, -0.6)
-    if any(scheme.microseconds is not None for scheme in schemes):
+    taking.scatter(schemes["microseconds"], lines, s=64, c=colours)
+    for line, time in enumerate(schemes["microseconds"]):
+        if np.isfinite(time):
+            draw.beside(taking, f"{time:,.1f} µs", (time, line), (7, 0), va="center", fontsize=9)
+    if schemes["microseconds"].notna().any():
         taking.set_xscale("log")
         taking.set_xmargin(0.2)
         taking.xaxis.set_major_formatter(PLAIN)
