@@ -23,7 +23,6 @@ LESS_IS_BETTER = {
     *("idle_warps", "idle_share", "largest", "imbalance", "metadata_bytes"),
     *("rows_shared", "rows_cut", "shared_atomics", "global_atomics"),
 }
-BETTER = ("lowest", "highest", "neither")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,31 +90,15 @@ def checked_sweep(table: pd.DataFrame, value: str, *axes: str) -> None:
             raise ArgumentError(name, f"the table has {had} of it", "a sweep over two or more")
 
 
-def direction(value: str, better: str | None) -> str:
-    """Return which values of a statistic are best: "lowest", "highest" or "neither".
+def best(table: pd.DataFrame, value: str) -> tuple[pd.Series | None, int]:
+    """Return the row of a sweep with the lowest value, and how many other rows have the same.
 
-    Raises
-    ------
-    ArgumentError
-        If `better` is another word. None asks for what is known of the statistic.
+    Of equal rows it is the one with the fewest blocks. It is None where no row has a value, or
+    where less is not better (`LESS_IS_BETTER`).
     """
-    if better is None:
-        return "lowest" if value in LESS_IS_BETTER else "neither"
-    if better not in BETTER:
-        raise ArgumentError("better", f"got {better!r}", ", ".join(map(repr, BETTER)))
-    return better
-
-
-def best(table: pd.DataFrame, value: str, better: str) -> tuple[pd.Series | None, int]:
-    """Return the best row of a sweep, and how many other rows have the same value.
-
-    Of equal rows it is the one with the fewest blocks. It is None where no row has a value or
-    `better`, one of `BETTER`, is "neither".
-    """
-    rows = table[table[value].notna()]
-    if better == "neither" or rows.empty:
+    equal = table[table[value] == table[value].min()]
+    if value not in LESS_IS_BETTER or equal.empty:
         return None, 0
-    equal = rows[rows[value] == (rows[value].min() if better == "lowest" else rows[value].max())]
     if "blocks" in equal:
         equal = equal.sort_values("blocks", kind="stable")
     return equal.iloc[0], len(equal) - 1
@@ -133,8 +116,8 @@ def at_setting(
     return None if rows.empty else rows.iloc[0]
 
 
-def lines(table: pd.DataFrame, x: str, by: str | None = None) -> list[Line]:
-    """Take a sweep apart into lines along `x`.
+def lines(table: pd.DataFrame, x: str) -> list[Line]:
+    """Take a sweep apart into lines along `x`, one for each value of the others that vary.
 
     Parameters
     ----------
@@ -142,29 +125,21 @@ def lines(table: pd.DataFrame, x: str, by: str | None = None) -> list[Line]:
         As `sweep` returns it.
     x : str
         The parameter along the lines.
-    by : str, optional
-        The parameter that tells the lines apart; all others that vary if not given.
 
     Raises
     ------
     ArgumentError
         If two rows of a line have the same x.
     """
-    others = [name for name in telling(table) if name != x]
-    if by is not None and by not in table:
-        raise ArgumentError("by", f"no column {by!r}", ", ".join(others) or "none varies")
-    keys = others if by is None else [by]
+    keys = [name for name in telling(table) if name != x]
+    _refuse_several(table, [*keys, x])
     groups = table.groupby(keys, dropna=False, sort=False) if keys else [((), table)]
     result = []
     for values, rows in groups:
         key = {name: entry for name, entry in zip(keys, values, strict=True) if pd.notna(entry)}
-        along = rows[rows[x].notna()].sort_values(x, kind="stable")
-        constant = rows[rows[x].isna()]
-        _refuse_several(along, [x])
-        if len(constant) > 1:
-            problem = f"{len(constant)} rows of {_text(key)} without {x}"
-            raise ArgumentError("table", problem, "one, or another `by`")
-        parts = ((along, False), (constant, True))
+        constant = rows[x].isna()
+        along = rows[~constant].sort_values(x, kind="stable")
+        parts = ((along, False), (rows[constant], True))
         result += [Line(key, part, alone) for part, alone in parts if len(part)]
     return result
 
@@ -195,17 +170,11 @@ def grid(table: pd.DataFrame, value: str, x: str, y: str) -> pd.DataFrame:
 
 def _refuse_several(rows: pd.DataFrame, axes: list[str]) -> None:
     several = rows[rows.duplicated(axes, keep=False)]
-    if several.empty:
-        return
-    first = several[axes].iloc[0]
-    same = several[(several[axes] == first).all(axis=1)]
-    names = [name for name in varying(same, parameters(same)) if name not in axes]
-    raise ArgumentError(
-        "table",
-        f"{len(same)} rows at {_text(first)}, which differ in {', '.join(names) or 'nothing'}",
-        f"rows with one value of {names[0]}" if names else "each setting once",
-    )
-
-
-def _text(setting: Mapping[Any, Any] | pd.Series) -> str:
-    return ", ".join(f"{name}={value}" for name, value in setting.items())
+    for values, same in several.groupby(axes, dropna=False, sort=False):
+        place = ", ".join(f"{name}={value}" for name, value in zip(axes, values, strict=True))
+        names = [name for name in varying(same, parameters(same)) if name not in axes]
+        raise ArgumentError(
+            "table",
+            f"{len(same)} rows at {place}, which differ in {', '.join(names) or 'nothing'}",
+            f"rows with one value of {names[0]}" if names else "each setting once",
+        )

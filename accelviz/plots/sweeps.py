@@ -41,13 +41,13 @@ def sweep_lines(
     y: str = "idle_share",
     x: str = "max_block_warps",
     *,
-    by: str | None = None,
-    better: str | None = None,
     published: Mapping[str, Any] | None = PUBLISHED,
-    log: bool | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a statistic of a sweep against a parameter, a line for each value of the others.
+
+    The lowest value is marked where less is better. Counts that differ by more than a factor of 50
+    have a logarithmic axis.
 
     Parameters
     ----------
@@ -57,14 +57,8 @@ def sweep_lines(
         The statistic.
     x : str
         The parameter. A strategy that has none of that name is a dashed line.
-    by : str, optional
-        The parameter, or "strategy", that tells the lines apart; all that vary if not given.
-    better : {"lowest", "highest", "neither"}, optional
-        Which values are best, for the marker; if not given, what is known of the statistic.
     published : mapping of str to value, optional
         The setting to mark; the paper's if not given. With None there is no mark.
-    log : bool, optional
-        Logarithmic y; if not given, where counts differ by more than a factor of 50.
 
     Raises
     ------
@@ -73,12 +67,12 @@ def sweep_lines(
         x.
     """
     settings.checked_sweep(table, y, x)
-    curves = settings.lines(table, x, by)
+    curves = settings.lines(table, x)
     ax = draw.new_axes(ax, figsize=(9, 4.6))
     position = _x_axis(ax, table[x])
-    values = _y_axis(ax, y, table[y], log)
+    values = _y_axis(ax, y, table[y])
     colours = _line_colours(curves)
-    marks, title = _marks(table, y, better, published)
+    marks, title = _marks(table, y, published)
     pointed = {row.name for row, *_ in marks}
     for line, colour in zip(curves, colours, strict=True):
         heights = line.rows[y].to_numpy(float, na_value=np.nan)
@@ -118,7 +112,6 @@ def sweep_heatmap(
     *,
     x: str = "max_block_warps",
     y: str = "max_warp_nzs",
-    better: str | None = None,
     published: Mapping[str, Any] | None = PUBLISHED,
     ax: Axes | None = None,
 ) -> Axes:
@@ -128,7 +121,7 @@ def sweep_heatmap(
 
     Parameters
     ----------
-    table, better, published
+    table, published
         As of `sweep_lines`; the best and the published cell are outlined.
     value : str
         The statistic. Its values are written in the cells where those are at most 16 x 8.
@@ -160,7 +153,7 @@ def sweep_heatmap(
         label += f"\nnot shown, without {x} or {y}: {', '.join(left_out)}"
     ax.set(xlabel=label, ylabel=quantities.parameter_label(y).replace(" (", "\n("))
     inside = table[table[x].notna() & table[y].notna()]
-    marks, title = _marks(inside, value, better, published)
+    marks, title = _marks(inside, value, published)
     draw.write_title(ax, title)
     if statistic.notna().any(axis=None):
         bar = draw.colour_bar(ax, image, quantities.statistic_label(value))
@@ -179,12 +172,11 @@ def sweep_heatmap(
 
 
 def _marks(
-    table: pd.DataFrame, value: str, better: str | None, published: Mapping[str, Any] | None
+    table: pd.DataFrame, value: str, published: Mapping[str, Any] | None
 ) -> tuple[list[Mark], str]:
     """Return the published and the best setting of a sweep, and a title that compares them."""
     write, names = quantities.writer(value), settings.telling(table)
-    better = settings.direction(value, better)
-    top, equal = settings.best(table, value, better)
+    top, equal = settings.best(table, value)
     known = settings.at_setting(table, value, published)
     flat = 0 < equal == table[value].count() - 1
 
@@ -205,8 +197,7 @@ def _marks(
     if values.empty:
         sentence = "the degrees alone do not determine it"
     elif top is not None and known is not None and top[value] == known[value]:
-        than = {"lowest": "lower", "highest": "higher"}[better]
-        sentence, at_known = f"{at_known}, no setting here is {than}", ""
+        sentence, at_known = f"{at_known}, no setting here is lower", ""
     elif flat and top is not None:
         sentence, at_known = f"{text(top)} at every setting", ""
     elif top is not None:
@@ -261,14 +252,13 @@ def _span(statistic: str, values: pd.Series) -> tuple[float, float, bool]:
     return low, high, counts and 0 < 50 * low < high
 
 
-def _y_axis(ax: Axes, statistic: str, values: pd.Series, log: bool | None) -> pd.Series:
+def _y_axis(ax: Axes, statistic: str, values: pd.Series) -> pd.Series:
     """Choose the scale and the ticks of a statistic, and return its values that are known."""
     values = values.dropna().astype(float)
     if not len(values):
         draw.nothing(ax, "not determined")
         return values
-    low, high, spread = _span(statistic, values)
-    log = low > 0 and (spread if log is None else log)
+    low, high, log = _span(statistic, values)
     if log:
         room = max(high / low, 1.5) ** 0.1
         ax.set(yscale="log", ylim=(low / room, high * room))
