@@ -22,8 +22,8 @@ _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 #: At most so many cases (graphs times column counts) have a name, and so many a clear limit.
 _NAMED, _CLEAR = 6, 40
 _LIMITS = ["copy_roof_gflops", "gather_roof_gflops"]
-#: By the model of the bytes: the limit that shares refer to.
-_ROOFS = {"compulsory": "roof that copy bandwidth sets", "gather": "random-gather limit"}
+#: The limit that shares refer to.
+_ROOF = "roof that copy bandwidth sets"
 
 
 def roofline(
@@ -32,15 +32,15 @@ def roofline(
     columns: int | Iterable[int] | None = None,
     strategies: Cases | None = None,
     *,
-    model: str = "compulsory",
     state: str = "warm",
     peak_gflops: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw what strategies achieve below what the machine's bandwidth allows.
 
-    The sloped roof is the measured bandwidth of a large copy. A short line above each case is its
-    random-gather limit; the picture says where caches take a strategy past it. Cases that take no
+    Every input and output counts once, the compulsory model of `measure.roofline`. The sloped roof
+    is the measured bandwidth of a large copy. A short line above each case is its random-gather
+    limit; the picture says where caches take a strategy past it. Cases that take no
     longer than an empty launch are left out, and the picture says so.
 
     Parameters
@@ -50,9 +50,6 @@ def roofline(
         Names in the table; all of it if not given.
     columns : int or iterable of int, optional
         Columns of the features; all if not given.
-    model : {"compulsory", "gather"}
-        How bytes are counted: every input and output once, or a row of X for each nonzero. The
-        picture states it.
     peak_gflops : float, optional
         What the machine can do at most in float32, in GFLOP/s, for the flat part of the roof. It is
         not measured.
@@ -64,7 +61,7 @@ def roofline(
         `measure.roofline.roofline_table`.
     """
     table = _chosen(_chosen(table, "graphs", "graph", graphs), "columns", "columns", columns)
-    times = roofline_table(table, strategies, model=model, state=state, peak_gflops=peak_gflops)
+    times = roofline_table(table, strategies, state=state, peak_gflops=peak_gflops)
     left_out = times.attrs["left_out"]
     if times.empty:
         problem = f"an empty launch takes as long as the limits of all {left_out} times"
@@ -73,7 +70,7 @@ def roofline(
     few, one = len(cases) <= _NAMED, len(cases) == 1
     ax = draw.new_axes(ax, figsize=(8 if one else 10, 5.2))
     _limits(ax, times, few)
-    _roofs(ax, cases, model, peak_gflops, faint=len(cases) > _CLEAR)
+    _roofs(ax, cases, peak_gflops, faint=len(cases) > _CLEAR)
     reached = shares(times)
     written = reached[["share", "lowest", "highest"]].map(percent_text)
     looks: dict[str, Look] = {
@@ -90,7 +87,11 @@ def roofline(
             for x, y, name, share in times[["intensity", "gflops", "strategy", "share"]].to_numpy()
         ]
         draw.label_points(ax, spots)
-        spot = (*cases.iloc[0][["intensity", "gather_roof_gflops"]], _ROOFS["gather"], VERMILLION)
+        spot = (
+            *cases.iloc[0][["intensity", "gather_roof_gflops"]],
+            "random-gather limit",
+            VERMILLION,
+        )
         draw.label_points(ax, [spot], side=-1)
     else:
         texts = (
@@ -105,23 +106,22 @@ def roofline(
         handles.append(Line2D([], [], label="random-gather limit of a case", **limit))
         look: Look = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.02), "alignment": "left"}
         look |= {"fontsize": 9, "title_fontsize": 9, "frameon": False}
-        ax.legend(handles=handles, title=f"share of the {_ROOFS[model]}:\nmean (range)", **look)
+        ax.legend(handles=handles, title=f"share of the {_ROOF}:\nmean (range)", **look)
     if few:
         tops = cases[_LIMITS].max(axis=1) * 1.15
         names = cases["graph"].astype(str) + ", " + cases["columns"].astype(str) + " columns"
         spots = [(*spot, GREY) for spot in zip(cases["intensity"], tops, names, strict=True)]
         draw.label_points(ax, spots, side=-1)
-    notes = [f"bytes by the {model} model: {MODELS[model]}"]
+    notes = [f"bytes by the compulsory model: {MODELS['compulsory']}"]
     if left_out:
         notes.append(f"left out: {left_out} times of cases no longer than an empty launch")
     if (times["gflops"] > times["gather_roof_gflops"]).any():
-        line = "100 %" if model == "gather" else "the random-gather limit"
-        notes.append(f"above {line}: caches serve rows of X that the model reads again")
+        notes.append("above the random-gather limit: caches serve rows of X that it reads again")
     ax.set_xlabel("\n".join(["arithmetic intensity (flop/byte)", *notes]))
     ax.set_ylabel("GFLOP/s (2 x nonzeros x columns / time)")
-    title = _sentence(times, written, len(cases), model, peak_gflops)
+    title = _sentence(times, written, len(cases), peak_gflops)
     of_all = ", ".join(f"{name} {share}" for name, share in written["share"].items())
-    subject = f"Roofline of {draw.counted(len(cases), 'case')} by the {model} model of bytes"
+    subject = f"Roofline of {draw.counted(len(cases), 'case')} by the compulsory model of bytes"
     return draw.finish(ax, f"{subject}. {title}. All: {of_all}.", title)
 
 
@@ -155,67 +155,43 @@ def _limits(ax: Axes, times: pd.DataFrame, few: bool) -> None:
     ax.set_axisbelow(True)
 
 
-def _roofs(
-    ax: Axes, cases: pd.DataFrame, model: str, peak_gflops: float | None, *, faint: bool
-) -> None:
+def _roofs(ax: Axes, cases: pd.DataFrame, peak_gflops: float | None, *, faint: bool) -> None:
     """Draw the copy bandwidth, the limits of gathering, and the peak where it is known."""
     speed = float(cases["copy_gb_per_s"].median())
+    end = np.inf
     if peak_gflops is not None:
-        corner = peak_gflops / speed  # where the roofs meet is to be seen, with some flat roof
-        ax.set_xlim(right=max(ax.get_xlim()[1], 4 * corner))
+        end = peak_gflops / speed  # where the roofs meet is to be seen, with some flat roof
+        ax.set_xlim(right=max(ax.get_xlim()[1], 4 * end))
         ax.set_ylim(top=max(ax.get_ylim()[1], peak_gflops * 1.6))
         ax.axhline(peak_gflops, color=BLACK, lw=1.6, zorder=2)
         spot = (ax.get_xlim()[0] * 1.05, peak_gflops * 1.06)
         text = f"float32 peak {_tera(peak_gflops, 'FLOP/s')}"
         ax.text(*spot, text, fontsize=9, path_effects=HALO, zorder=5)
-    machine = cases["hardware"].iloc[0]
-    _slope(ax, speed, f"{machine} copy {_tera(speed, 'B/s')}", peak_gflops, gather=False)
-    if model == "gather":  # its speed depends on the size of X, so it may be a band
-        low, high = cases["gather_gb_per_s"].min(), cases["gather_gb_per_s"].max()
-        band = bool(high > 1.02 * low)
-        if band:
-            _slope(ax, low, "", peak_gflops, gather=True)
-            x = np.array(ax.get_xlim())
-            ax.fill_between(x, x * low, x * high, color=VERMILLION, alpha=0.08, lw=0, zorder=0)
-        text = "random gather " + f"{low / 1000:.3g} to " * band + _tera(high, "B/s")
-        _slope(ax, high, text, peak_gflops, gather=True)
-    look: Look = {"ms": 9, "mew": 1.4, "alpha": 0.6} if faint else {"ms": 18, "mew": 2.6}
+    x = np.array([ax.get_xlim()[0], min(end, ax.get_xlim()[1])])
+    ax.plot(x, x * speed, color=BLACK, lw=1.6, zorder=2)
+    # The name stands below the line, where that leaves the picture, above or at the right.
+    at = 0.95 * min(x[1], ax.get_ylim()[1] / speed)
+    look: Look = {"rotation": float(np.degrees(np.arctan(speed))), "rotation_mode": "anchor"}
+    look |= {"transform_rotates_text": True, "ha": "right", "va": "top", "fontsize": 9, "zorder": 5}
+    name = f"{cases['hardware'].iloc[0]} copy {_tera(speed, 'B/s')}"
+    ax.text(at, at * speed * 0.94, name, path_effects=HALO, **look)
+    mark: Look = {"ms": 9, "mew": 1.4, "alpha": 0.6} if faint else {"ms": 18, "mew": 2.6}
     x = cases["intensity"]
-    ax.plot(x, cases["gather_roof_gflops"], "_", color=VERMILLION, zorder=3, **look)
+    ax.plot(x, cases["gather_roof_gflops"], "_", color=VERMILLION, zorder=3, **mark)
     if not faint:
         tops = cases[_LIMITS].max(axis=1)
         ax.vlines(x, ax.get_ylim()[0], tops, color=GREY, lw=0.7, ls=":", zorder=1)
-
-
-def _slope(
-    ax: Axes, gb_per_s: float, name: str, peak_gflops: float | None, *, gather: bool
-) -> None:
-    """Draw what a bandwidth allows, and its name along it: gathers above the line, copies below."""
-    left, end = ax.get_xlim()
-    if peak_gflops is not None:
-        end = min(end, peak_gflops / gb_per_s)
-    colour, lw, ls = (VERMILLION, 1.0, "--") if gather else (BLACK, 1.6, "-")
-    x = np.array([left, end])
-    ax.plot(x, x * gb_per_s, color=colour, lw=lw, ls=ls, zorder=2)
-    # Where the line leaves the picture, above or at the right.
-    at = min(end, ax.get_ylim()[1] / gb_per_s) * (0.87 if gather else 0.95)
-    look: Look = {"rotation": float(np.degrees(np.arctan(gb_per_s))), "rotation_mode": "anchor"}
-    look |= {"transform_rotates_text": True, "ha": "right", "va": "bottom" if gather else "top"}
-    y = at * gb_per_s * (1.06 if gather else 0.94)
-    ax.text(at, y, name, fontsize=9, color=colour, path_effects=HALO, zorder=5, **look)
 
 
 def _tera(giga: float, unit: str) -> str:
     return f"{giga / 1000:.3g} T{unit}" if giga >= 1000 else f"{giga:.3g} G{unit}"
 
 
-def _sentence(
-    times: pd.DataFrame, written: pd.DataFrame, cases: int, model: str, peak: float | None
-) -> str:
+def _sentence(times: pd.DataFrame, written: pd.DataFrame, cases: int, peak: float | None) -> str:
     """Say which part of the roof the first strategy reaches, and that memory is the bound."""
     first = written.iloc[0]
     where = f"{times['graph'].iloc[0]}, {times['columns'].iloc[0]} columns"
     if cases > 1:
         where = f"mean of {cases} cases, {first['lowest']} to {first['highest']}"
     start = "Memory-bound: " if peak is not None and (times["roof_gflops"] < peak).all() else ""
-    return f"{start}{first.name} reaches {first['share']} of the {_ROOFS[model]} ({where})"
+    return f"{start}{first.name} reaches {first['share']} of the {_ROOF} ({where})"
