@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import NullFormatter, NullLocator
+from matplotlib.ticker import NullFormatter
 
-from accelviz.analysis.balance import SINGLE_BINS, LoadMap, load_bins, plan_load_map
+from accelviz.analysis.balance import LoadMap, load_bins, plan_load_map
 from accelviz.errors import ArgumentError
 from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.plans import Plan
@@ -30,6 +30,10 @@ _NO_WORK = "#A8A8A8"
 _PAPER = {"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
 #: Share of the width that has room for a word.
 _LABELLED = 0.12
+#: Most bins with their nonzeros written below them.
+_NAMED_BINS = 9
+#: Where the bar of warps without work stands; those of the bins are at 1, 2, 3, ...
+_IDLE_BAR = -0.4
 #: Numbers of warps that need a logarithmic axis lie further apart than this.
 _LINEAR_SPAN = 50
 
@@ -149,9 +153,9 @@ def warp_loads(
     """Draw how many nonzeros the warps of several strategies get, with the same axes.
 
     Warps without a nonzero are drawn apart, in grey. Where some warp has more than `SINGLE_BINS`
-    nonzeros the bins are those of `load_bins`, two to each doubling, and the axis is logarithmic.
-    The axis of the warps is logarithmic too where their numbers differ much. The picture leaves out
-    what the degrees alone do not determine, and says so.
+    nonzeros the bins are those of `load_bins`, two to each doubling. The axis of the warps is
+    logarithmic where their numbers differ much. The picture leaves out what the degrees alone do
+    not determine, and says so.
 
     Parameters
     ----------
@@ -173,64 +177,68 @@ def warp_loads(
     for name, plan in statistics.items():
         summaries[name] = plan.statistics if isinstance(plan, Plan) else plan
         workers[name] = plan.strategy.worker if isinstance(plan, Plan) else "warp"
-    tallies = {name: summary.loads for name, summary in summaries.items()}
-    known = [tally for tally in tallies.values() if tally is not None]
-    uppers = load_bins(max((int(t.nonzeros.max(initial=1)) for t in known), default=1))
+    known = [summary.loads for summary in summaries.values() if summary.loads is not None]
+    uppers = load_bins(max((int(loads.nonzeros.max(initial=1)) for loads in known), default=1))
     size = (10, 0.6 + 1.9 * len(summaries))
-    panels = draw.new_panels(size, len(summaries), 1, sharex=True)
-    _load_axis(panels, uppers)
+    panels = draw.new_panels(size, len(summaries), 1, sharex=True, sharey=True)
+    _share_axes(panels[0], known, uppers)
     colours = strategy_colours(summaries)
-    for ax, (name, tally) in zip(panels, tallies.items(), strict=True):
-        if tally is None:
+    for ax, (name, summary) in zip(panels, summaries.items(), strict=True):
+        if summary.loads is None:
             draw.nothing(ax, "which warp gets what is not known from the degrees alone")
         else:
-            _load_bars(ax, tally, uppers, colours[name])
-        if tally is None or tally.warps.size:
-            _time_strip(ax, summaries[name].idle_share, colours[name])
-        _name_loads(ax, name, summaries[name], tally, workers[name])
+            _load_bars(ax, summary.loads, uppers, colours[name])
+        if summary.loads is None or summary.loads.warps.size:
+            _time_strip(ax, summary.idle_share, colours[name])
+        _name_loads(ax, name, summary, workers[name])
         ax.set_ylabel(f"{workers[name]}s")
         tidy(ax)
-    _count_axis(panels, known, uppers)
-    widths = "" if _single(uppers) else ", two bins to each doubling"
+    widths = "" if uppers.size == uppers[-1] else ", two bins to each doubling"
     panels[-1].set_xlabel(f"nonzeros of a {' or '.join(dict.fromkeys(workers.values()))}{widths}")
     return panels
 
 
-def _single(uppers: np.ndarray) -> bool:
-    """Say whether each number of nonzeros has a bin of its own, and the axis is linear."""
-    return bool(uppers[-1:].sum() <= SINGLE_BINS)
-
-
-def _edges(uppers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the bars begin and end: that of idle warps, then those of `load_bins`."""
+def _share_axes(ax: Axes, known: Sequence[Loads], uppers: np.ndarray) -> None:
+    """Give all panels the axes of the first: idle warps, then a place for each bin, and counts."""
     lowers = np.append(1, uppers[:-1] + 1)
-    if _single(uppers):
-        return np.append(-1.42, lowers - 0.42), np.append(-0.58, uppers + 0.42)
-    # Halfway between neighboring numbers as a logarithmic axis sees it.
-    left = np.sqrt(lowers * np.maximum(lowers - 1, 0.5))
-    return np.append(0.28, left), np.append(0.45, np.sqrt(uppers * (uppers + 1.0)))
-
-
-def _load_bars(ax: Axes, tally: Loads, uppers: np.ndarray, colour: str) -> None:
-    start, end = _edges(uppers)
-    counts = np.append(tally.idle or 0, tally.binned(uppers))
-    colours = np.array([_NO_WORK] + [colour] * uppers.size)
-    seen = counts > 0
-    look: Look = {"align": "edge", "edgecolor": "white", "linewidth": 0.5}
-    ax.bar(start[seen], counts[seen], (end - start)[seen], color=colours[seen], **look)
-    if not tally.nonzeros.size:
-        return
-    largest = int(tally.nonzeros[-1])
-    times = f"busiest {largest:,}: {largest / tally.mean:,.1f} times the mean"
-    marks = [(tally.mean, 0.68, f"mean {tally.mean:,.1f}"), (float(largest), 0.9, times)]
-    if tally.nonzeros.size == 1:
-        marks = [(float(largest), 0.9, f"{largest:,} each")]
+    texts = [
+        f"{low:,}" if low == upper else f"{low:,} to {upper:,}"
+        for low, upper in zip(lowers, uppers, strict=True)
+    ]
+    step = -(-uppers.size // _NAMED_BINS)
+    ticks = np.arange(1, uppers.size + 1, step)
+    ax.set_xticks([_IDLE_BAR, *ticks], ["idle", *texts[::step]])
+    ax.set_xlim(-1.2, uppers.size + 0.8)
+    counts = np.concatenate([[*loads.binned(uppers), loads.idle or 0] for loads in known] or [[]])
+    counts = counts[counts > 0]
+    high = float(counts.max(initial=1))
+    if counts.size and high / counts.min() > _LINEAR_SPAN:
+        ax.set(yscale="log", ylim=(0.6, high**1.2))
+        ax.yaxis.set_major_formatter(PLAIN)
+        ax.yaxis.set_minor_formatter(NullFormatter())
     else:
-        ax.axvline(tally.mean, ymax=0.62, color="black", lw=1, ls=(0, (4, 2)))
-    ax.axvline(largest, color="black", lw=1.4)
-    for x, y, text in marks:
+        ax.set_ylim(0, high * 1.25)
+        draw.count_ticks(ax.yaxis, most=4)
+
+
+def _load_bars(ax: Axes, loads: Loads, uppers: np.ndarray, colour: str) -> None:
+    counts = np.append(loads.idle or 0, loads.binned(uppers))
+    places = np.append(_IDLE_BAR, np.arange(1, counts.size))
+    colours = np.append(_NO_WORK, [colour] * uppers.size)
+    full = counts > 0
+    ax.bar(places[full], counts[full], 0.86, color=colours[full])
+    if not loads.nonzeros.size:
+        return
+    largest = int(loads.nonzeros[-1])
+    times = f"busiest {largest:,}: {largest / loads.mean:,.1f} times the mean"
+    marks = [(loads.mean, 0.68, f"mean {loads.mean:,.1f}", "--"), (largest, 0.9, times, "-")]
+    if loads.nonzeros.size == 1:
+        marks = [(largest, 0.9, f"{largest:,} each", "-")]
+    for value, y, text, ls in marks:
+        x = float(np.interp(value, uppers, places[1:]))
+        ax.axvline(x, ymax=y, color="black", lw=1.2, ls=ls)
         shift, side = (-5, "right") if draw.fractions(ax, x) > 0.55 else (5, "left")
-        look = {"xycoords": draw.UP, "ha": side, "va": "center"}
+        look: Look = {"xycoords": draw.UP, "ha": side, "va": "center"}
         draw.beside(ax, text, (x, y), (shift, 0), fontsize=9, bbox=_PAPER, **look)
 
 
@@ -247,60 +255,24 @@ def _time_strip(ax: Axes, idle_share: float, colour: str) -> None:
             draw.centred(ax, begin + width / 2, 1.093, text, fill, 8, transform=ax.transAxes)
 
 
-def _load_axis(axes: Sequence[Axes], uppers: np.ndarray) -> None:
-    """Give all panels the same axis of nonzeros, with a place for those that have none."""
-    starts, ends = _edges(uppers)
-    largest, end = int(uppers[-1]), float(ends[-1])
-    if _single(uppers):
-        ticks = {1, *range(step := max(1, -(-largest // 12)), largest + 1, step)}
-        scale, limits, idle = "linear", (-2.0, end + 0.5), -1.0
-    else:
-        step = -(-largest.bit_length() // 14)
-        ticks = {2**k for k in range(0, largest.bit_length() + 1, step) if 2**k <= end}
-        scale, limits, idle = "log", (0.22, end * 1.06), float(starts[0] * ends[0]) ** 0.5
-    for ax in axes:
-        ax.set(xscale=scale, xlim=limits)
-        ax.set_xticks([idle, *sorted(ticks)], ["idle", *(f"{tick:,}" for tick in sorted(ticks))])
-        ax.xaxis.set_minor_locator(NullLocator())
-        ax.tick_params(axis="x", labelbottom=ax is axes[-1])
-
-
-def _count_axis(axes: Sequence[Axes], tallies: Sequence[Loads], uppers: np.ndarray) -> None:
-    """Give all panels the same axis of warps."""
-    counts = np.concatenate([[*tally.binned(uppers), tally.idle or 0] for tally in tallies] or [[]])
-    counts = counts[counts > 0]
-    high = float(counts.max(initial=1))
-    log = counts.size > 0 and high / float(counts.min()) > _LINEAR_SPAN
-    for ax in axes:
-        if log:
-            ax.set(yscale="log", ylim=(0.6, high**1.2))
-            ax.yaxis.set_major_formatter(PLAIN)
-            ax.yaxis.set_minor_formatter(NullFormatter())
-        else:
-            ax.set_ylim(0, high * 1.25)
-            draw.count_ticks(ax.yaxis, most=4)
-
-
-def _name_loads(
-    ax: Axes, name: str, statistics: PartitionSummary, tally: Loads | None, worker: str
-) -> None:
+def _name_loads(ax: Axes, name: str, summary: PartitionSummary, worker: str) -> None:
     """Say above a panel how much time its strategy loses, and what it launches."""
-    share, pad, texts = statistics.idle_share, 6, []
-    if tally is not None and not tally.warps.size:
+    share, pad, loads, launched = summary.idle_share, 6, summary.loads, ""
+    if loads is not None and not loads.warps.size:
         lost = f"no {worker} has a nonzero"
     elif np.isnan(share):
         lost = "time that is lost is not known from the degrees alone"
     else:
         digits, pad = 0 if share >= 0.0995 or not share else 1, 21
         lost = f"{share:.{digits}%} of {worker} time is idle or waiting"
-    if statistics.warps is not None and statistics.blocks is not None:
-        launched = f"{statistics.warps:,} {worker}s in {draw.counted(statistics.blocks, 'block')}"
-        idle = "" if tally is None else f", {tally.idle or 0:,} idle"
-        texts.append(launched + idle)
+    if summary.warps is not None and summary.blocks is not None:
+        launched = f"{summary.warps:,} {worker}s in {draw.counted(summary.blocks, 'block')}"
+        launched += "" if loads is None else f", {loads.idle or 0:,} idle"
     draw.head(ax, f"{name}: {lost}", pad=pad)
-    ax.set_title("".join(texts), loc="right", fontsize=9, color=GREY, pad=pad)
-    if tally is not None and tally.warps.size:
-        busiest = int(tally.nonzeros[-1])
-        times = f"{busiest / tally.mean:,.1f} times the mean of those with work"
+    ax.set_title(launched, loc="right", fontsize=9, color=GREY, pad=pad)
+    texts = [f"{name}: {lost}", launched]
+    if loads is not None and loads.warps.size:
+        busiest = int(loads.nonzeros[-1])
+        times = f"{busiest / loads.mean:,.1f} times the mean of those with work"
         texts.append(f"the busiest {worker} has {busiest:,} nonzeros, {times}")
-    tell(ax, "; ".join([f"{name}: {lost}", *texts]) + ".")
+    tell(ax, "; ".join(filter(None, texts)) + ".")
