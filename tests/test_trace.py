@@ -9,7 +9,7 @@ import pytest
 
 import accelviz
 from accelviz import measure
-from accelviz.analysis.caches import GPUS, CacheLevel, GpuCaches, cache_hits
+from accelviz.analysis.caches import GPUS, GpuCaches, cache_hits
 from accelviz.analysis.traffic import launch_traffic, requests, traffic
 from accelviz.devices import trace
 from accelviz.emulator import trace_kernel
@@ -168,7 +168,7 @@ def hits(traced, gpu, **options):
     return table["sectors"], table["l1_hits"], table["l2_hits"], table["dram_sectors"]
 
 
-TINY = GpuCaches(2, CacheLevel(2 * 128, 2), CacheLevel(8 * 128, 8))
+TINY = GpuCaches(2, 2 * 128, 8 * 128, 2, 8)
 
 
 def test_sectors_of_a_line_are_filled_one_by_one():
@@ -204,18 +204,17 @@ def test_arrays_do_not_share_lines():
 def test_a_set_associative_cache_against_a_plain_one():
     rng = np.random.default_rng(0)
     offsets = 32 * rng.integers(0, 200, 3000)
-    level = CacheLevel(16 * 128, 4)
-    sets = [OrderedDict() for _ in range(level.sets)]
+    sets = [OrderedDict() for _ in range(4)]
     expected = 0
     for sector in (offsets // 32).tolist():
         line = sector // 4
-        held = sets[line % level.sets]
+        held = sets[line % 4]
         valid = held.pop(line, set())
         expected += sector in valid
         held[line] = valid | {sector}
-        if len(held) > level.ways:
+        if len(held) > 4:
             held.popitem(last=False)
-    gpu = GpuCaches(1, level, CacheLevel(1 << 20, 16))
+    gpu = GpuCaches(1, 16 * 128, 1 << 20)
     sectors, l1_hits, l2_hits, dram = hits(stream(offsets), gpu)
     assert (sectors, l1_hits) == (3000, expected)
     assert dram == len(np.unique(offsets))

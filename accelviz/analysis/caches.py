@@ -23,19 +23,6 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 @dataclass(frozen=True)
-class CacheLevel:
-    """A cache of `size` bytes, whose sets have `ways` lines."""
-
-    size: int
-    ways: int
-
-    @property
-    def sets(self) -> int:
-        """How many sets there are."""
-        return max(1, self.size // (LINE_BYTES * self.ways))
-
-
-@dataclass(frozen=True)
 class GpuCaches:
     """The caches of a GPU.
 
@@ -43,25 +30,27 @@ class GpuCaches:
     ----------
     sms : int
         Streaming multiprocessors, each with an L1.
-    l1 : CacheLevel
-        At its largest, with no shared memory taken from it.
-    l2 : CacheLevel
-        One for all SMs.
+    l1_bytes, l2_bytes : int
+        The L1 at its largest, with no shared memory taken from it, and the L2 that all SMs share.
+    l1_ways, l2_ways : int
+        Lines of a set.
     """
 
     sms: int
-    l1: CacheLevel
-    l2: CacheLevel
+    l1_bytes: int
+    l2_bytes: int
+    l1_ways: int = 4
+    l2_ways: int = 16
 
 
 #: Sizes from NVIDIA's architecture whitepapers; the number of ways is not published for all.
 GPUS = {
-    "V100": GpuCaches(80, CacheLevel(128 * KIB, 4), CacheLevel(6 * MIB, 16)),
-    "T4": GpuCaches(40, CacheLevel(64 * KIB, 4), CacheLevel(4 * MIB, 16)),
-    "RTX 3090": GpuCaches(82, CacheLevel(128 * KIB, 4), CacheLevel(6 * MIB, 16)),
-    "A100": GpuCaches(108, CacheLevel(192 * KIB, 4), CacheLevel(40 * MIB, 16)),
-    "H100": GpuCaches(132, CacheLevel(256 * KIB, 4), CacheLevel(50 * MIB, 16)),
-    "H200": GpuCaches(132, CacheLevel(256 * KIB, 4), CacheLevel(50 * MIB, 16)),
+    "V100": GpuCaches(80, 128 * KIB, 6 * MIB),
+    "T4": GpuCaches(40, 64 * KIB, 4 * MIB),
+    "RTX 3090": GpuCaches(82, 128 * KIB, 6 * MIB),
+    "A100": GpuCaches(108, 192 * KIB, 40 * MIB),
+    "H100": GpuCaches(132, 256 * KIB, 50 * MIB),
+    "H200": GpuCaches(132, 256 * KIB, 50 * MIB),
 }
 
 
@@ -108,10 +97,10 @@ def cache_hits(
     # Each distinct sector of a request is one access; lanes that share it share it.
     ordered = ordered.drop_duplicates(["step", "block", "sector"])
     load = (ordered["kind"] == "load").to_numpy()
-    columns = (ordered[name].to_numpy(np.int64) for name in ("sector", "block"))
-    sector, block = columns
-    levels = np.array([[gpu.l1.sets, gpu.l1.ways], [gpu.l2.sets, gpu.l2.ways]])
-    l1, l2 = _replay(sector, block % gpu.sms, load, gpu.sms, levels)
+    sector, block = (ordered[name].to_numpy(np.int64) for name in ("sector", "block"))
+    levels = ((gpu.l1_bytes, gpu.l1_ways), (gpu.l2_bytes, gpu.l2_ways))
+    sizes = np.array([(max(1, size // (LINE_BYTES * ways)), ways) for size, ways in levels])
+    l1, l2 = _replay(sector, block % gpu.sms, load, gpu.sms, sizes)
     counts = pd.DataFrame({"array": ordered["array"], "sectors": 1, "loads": load})
     table = counts.assign(l1_hits=l1, l2_hits=l2).groupby("array", as_index=False).sum()
     table["array"] = arrays

@@ -7,8 +7,6 @@ All from a trace (`accelviz.trace`), so it holds for any strategy's kernel as it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 
@@ -178,36 +176,32 @@ def sector_runs(traced: pd.DataFrame) -> pd.DataFrame:
     return runs.assign(begins=begins[parted]).reset_index(drop=True)
 
 
-@dataclass(frozen=True, eq=False)
 class Places:
     """Where the sectors of an array go in a picture.
+
+    Parameters
+    ----------
+    sectors : array of int64, shape (n,)
+        Those that are touched, repetitions allowed.
 
     Attributes
     ----------
     touched : array of int64, shape (k,)
-        The sectors that are touched, ascending.
+        The sectors, ascending.
+    spanned : int
+        Sectors from the first touched one to the last.
     gathered : bool
-        Whether only these have a place. If not, the untouched ones between them have one, too.
+        Whether the touched ones alone have a place. If not, the untouched ones between them have
+        one, too.
+    n : int
+        Places there are.
     """
 
-    touched: Longs
-    gathered: bool
-
-    @classmethod
-    def of(cls, sectors: Longs) -> Places:
-        """Give places to these sectors, repetitions allowed."""
-        places = cls(np.unique(sectors), gathered=False)
-        return cls(places.touched, places.touched.size * _SPARSE < places.spanned)
-
-    @property
-    def spanned(self) -> int:
-        """Sectors from the first touched one to the last."""
-        return int(self.touched[-1] - self.touched[0]) + 1 if self.touched.size else 0
-
-    @property
-    def n(self) -> int:
-        """Places there are."""
-        return self.touched.size if self.gathered else self.spanned
+    def __init__(self, sectors: Longs) -> None:
+        self.touched = np.unique(sectors)
+        self.spanned = int(np.ptp(self.touched)) + 1 if sectors.size else 0
+        self.gathered = self.touched.size * _SPARSE < self.spanned
+        self.n = self.touched.size if self.gathered else self.spanned
 
     def find(self, sectors: Longs) -> Longs:
         """Return the place of each of these sectors, from 0; all must be touched ones."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -65,8 +66,18 @@ def find_row(plan: Plan, row: int) -> RowPlace:
         raise ArgumentError("row", f"got {row}", f"0 to {plan.walked.n_rows - 1}")
     walked_row = row if plan.permutation is None else int(plan.permutation.inverse[row])
     begin, end = map(int, plan.walked.row_pointers[walked_row : walked_row + 2])
-    first = _first_block(plan, lambda work: bool(work.row.max() >= walked_row))
-    after = _first_block(plan, lambda work: bool(work.row.min() > walked_row))
+
+    def first_block(reached: Callable[[Workload], bool]) -> int:
+        """Search for the first block that has reached something; the last ones may be empty."""
+
+        def after(block: int) -> bool:
+            work = _next_records(plan, block)
+            return not len(work) or reached(work)
+
+        return bisect_left(range(plan.launch.n_blocks), True, key=after)
+
+    first = first_block(lambda work: bool(work.row.max() >= walked_row))
+    after = first_block(lambda work: bool(work.row.min() > walked_row))
     # In order, those between have some of the row or nothing at all.
     near = 0 < after - first <= max(end - begin, SLICE_BLOCKS)
     blocks, covered = _having(walked_row, [plan.workload(first, after)] if near else [])
@@ -76,22 +87,9 @@ def find_row(plan: Plan, row: int) -> RowPlace:
     return RowPlace(row, walked_row, end - begin, begin, blocks)
 
 
-def _first_block(plan: Plan, reached: Callable[[Workload], bool]) -> int:
-    """Search for the first block that has reached something, blocks without a record left out."""
-    low, high = 0, plan.launch.n_blocks
-    while low < high:
-        middle = (low + high) // 2
-        work = _next_records(plan, middle, high)
-        if not len(work) or reached(work):
-            high = middle
-        else:
-            low = int(work.block[0]) + 1
-    return low
-
-
-def _next_records(plan: Plan, start: int, stop: int) -> Workload:
+def _next_records(plan: Plan, start: int) -> Workload:
     """Return those of the first block from `start` on that has any, looking ever further ahead."""
-    many = 1
+    stop, many = plan.launch.n_blocks, 1
     while not len(work := plan.workload(start, min(start + many, stop))) and start + many < stop:
         start, many = start + many, min(2 * many, SLICE_BLOCKS)
     first = int(work.block.min()) if len(work) else start

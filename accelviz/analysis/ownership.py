@@ -1,19 +1,17 @@
-"""Which block handles which nonzeros: over the whole matrix, and row by row for a few blocks."""
+"""Which block and warp handle which nonzeros, row by row for a few blocks."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from accelviz.analysis.balance import example_blocks
-from accelviz.arrays import Longs
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans import Plan
-from accelviz.workload import Workload, nonzeros_per_warp
+from accelviz.workload import Workload
 
 #: Blocks shown beyond which nobody can tell them apart.
 MOST_BLOCKS = 512
@@ -106,7 +104,10 @@ def assignment(
     runs["place"] -= pointers[runs["row"]]
     of_block = runs.groupby("block").agg(rows=("row", "nunique"), nonzeros=("count", "sum"))
     rank = runs.drop_duplicates(["block", "row"]).groupby("block").cumcount()
-    quota = _quota(of_block["rows"].to_numpy(), most_rows)
+    # How many rows of a block fit, if there are at most `most_rows` in all.
+    counts = range(1, of_block["rows"].max() + 1 if len(of_block) else 1)
+    fits = [n for n in counts if of_block["rows"].clip(upper=n).sum() <= most_rows]
+    quota = max(fits, default=1)
     visible = runs.loc[rank.index[rank < quota], ["block", "row"]]
     of_block.insert(1, "rows_shown", visible.groupby("block").size())
     per_warp = runs[runs["count"] > 0].groupby(["block", "warp"])["count"].sum()
@@ -138,12 +139,6 @@ def assignment(
     )
 
 
-def _quota(rows: Longs, most_rows: int) -> int:
-    """Return how many rows of a block fit, at least 1, if all have at most `most_rows`."""
-    counts = range(1, max(1, int(rows.max(initial=1))) + 1)
-    return max(1, bisect_right(counts, most_rows, key=lambda n: int(np.minimum(rows, n).sum())))
-
-
 def _checked(plan: Plan, blocks: int | Iterable[int]) -> list[int]:
     last = plan.launch.n_blocks - 1
     chosen: set[int] = set()
@@ -156,27 +151,19 @@ def _checked(plan: Plan, blocks: int | Iterable[int]) -> list[int]:
     return sorted(chosen)
 
 
-def _workload_of(plan: Plan, blocks: list[int]) -> Workload:
-    """Return the workload of some blocks, ascending, read a range at a time."""
-    numbers = np.array(blocks, dtype=np.int64)
-    ranges = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
-    return Workload.concatenate(
-        plan.workload(int(part[0]), int(part[-1]) + 1) for part in ranges if part.size
-    )
+def _workload_of(plan: Plan, blocks: Iterable[int]) -> Workload:
+    return Workload.concatenate(plan.workload(block, block + 1) for block in blocks)
 
 
 def _examples(plan: Plan, most_rows: int) -> list[int]:
     """Choose blocks that differ in the degree of their rows, as many as fit with all of these."""
-    tables = [pd.DataFrame(columns=["degree", "block", "busy"], dtype=np.int64)]
+    tables = [pd.DataFrame(columns=["degree", "busy"], dtype=np.int64)]
     for part in plan.workload_slices():
-        first = np.flatnonzero(np.diff(part.block, prepend=-1))
-        degrees = np.where(part.nz_count > 0, plan.walked.degrees[part.row], 0)
-        largest = np.maximum.reduceat(degrees, first) if first.size else degrees
-        block = part.block[first]
-        busy = (nonzeros_per_warp(part, plan.workers_per_block) > 0).sum(axis=1)
-        tables.append(pd.DataFrame({"degree": largest, "block": block}))
-        tables[-1]["busy"] = busy[block - block[:1].sum()]
-    table = pd.concat(tables).query("busy > 0")
+        work = part.to_frame().query("nz_count > 0")
+        work["degree"] = plan.walked.degrees[work["row"]]
+        warps = work.groupby("block").agg(degree=("degree", "max"), busy=("warp", "nunique"))
+        tables.append(warps)
+    table = pd.concat(tables).rename_axis("block").reset_index()
     table = table.sort_values("busy", ascending=False, kind="stable")
     best = table.drop_duplicates("degree").sort_values("degree")
     degree, busy = best[["degree", "busy"]].to_numpy(np.int64).T
@@ -198,16 +185,12 @@ def _others_of_row(plan: Plan, block: int) -> set[int]:
     if not part or np.any(work.row != row):
         return set()
 
-    def walk(step: int) -> Iterator[int]:
-        other = block + step
-        while 0 <= other < plan.launch.n_blocks and row in plan.workload(other, other + 1).row:
-            yield other
-            other += step
-
-    sharing = {block}
+    sharing = [block]
     for step in (-1, 1):  # the row's first parts tell more than its last
-        for other in walk(step):
-            if len(sharing) == _BLOCKS_OF_A_ROW:
+        other = block + step
+        while 0 <= other < plan.launch.n_blocks and len(sharing) < _BLOCKS_OF_A_ROW:
+            if row not in plan.workload(other, other + 1).row:
                 break
-            sharing.add(other)
-    return sharing
+            sharing.append(other)
+            other += step
+    return set(sharing)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from accelviz.arrays import Longs
@@ -11,24 +9,13 @@ from accelviz.errors import ArgumentError, checked_integer
 from accelviz.graph import Graph
 
 
-@dataclass(frozen=True, eq=False)
-class PatternMap:
-    """Nonzeros in each cell of a coarse grid over a matrix.
-
-    Attributes
-    ----------
-    counts : array of int64, shape (rows of cells, columns of cells)
-        Nonzeros in each cell. They add up to the matrix's.
-    shape : tuple of int
-        Rows and columns of the matrix. Cell i begins at row `ceil(i * rows / cells)`.
-    """
-
-    counts: Longs
-    shape: tuple[int, int]
-
-
-def pattern_map(graph: Graph, *, cells: int = 200) -> PatternMap:
+def pattern_map(graph: Graph, *, cells: int = 200) -> Longs:
     """Count the nonzeros of `graph` in at most `cells` x `cells` cells, exactly.
+
+    Returns
+    -------
+    array of int64, shape (rows of cells, columns of cells)
+        Nonzeros in each cell. Cell i begins at row `ceil(i * rows / cells)`.
 
     Raises
     ------
@@ -40,5 +27,4 @@ def pattern_map(graph: Graph, *, cells: int = 200) -> PatternMap:
     rows = np.arange(graph.n_rows, dtype=np.int64) * down // max(graph.n_rows, 1)
     columns = graph.column_indices.astype(np.int64) * across // max(graph.shape[1], 1)
     flat = np.repeat(rows, graph.degrees) * across + columns
-    counts = np.bincount(flat, minlength=down * across).reshape(down, across)
-    return PatternMap(counts, graph.shape)
+    return np.bincount(flat, minlength=down * across).reshape(down, across)

@@ -13,7 +13,7 @@ from matplotlib.colors import ListedColormap, LogNorm
 from matplotlib.figure import Figure
 
 from accelviz.analysis.locality import Locality
-from accelviz.analysis.pattern import PatternMap, pattern_map
+from accelviz.analysis.pattern import pattern_map
 from accelviz.card import GraphCard
 from accelviz.datasets import load_graph
 from accelviz.graph import Graph
@@ -72,29 +72,28 @@ def graph_card(graph: Any) -> Figure:
     return figure
 
 
-def nonzero_pattern(pattern: Graph | PatternMap, *, ax: Axes | None = None) -> Axes:
+def nonzero_pattern(graph: Graph, *, ax: Axes | None = None) -> Axes:
     """Draw where the nonzeros of a matrix lie, as counts in cells.
 
     Parameters
     ----------
-    pattern : Graph or PatternMap
+    graph : Graph
         Counts are coloured on a logarithmic scale; an empty cell stays white.
     """
-    pattern = pattern_map(pattern) if isinstance(pattern, Graph) else pattern
-    n_rows, n_cols = pattern.shape
-    nonzeros = draw.counted(int(pattern.counts.sum()), "nonzero")
+    n_rows, n_cols = graph.shape
+    nonzeros = draw.counted(graph.nnz, "nonzero")
     size = f"{draw.counted(n_rows, 'row')} and {draw.counted(n_cols, 'column')}"
     if ax is None:
-        [ax] = draw.new_panels((5, 4.4), 1, 1)
+        ax = draw.new_axes(None, figsize=(5, 4.4))
         draw.head(ax, f"{nonzeros} in {size}")
     tell(ax, f"Where the {nonzeros} of a matrix of {size} lie, counted in cells.")
-    if pattern.counts.any():
-        largest = max(2, int(pattern.counts.max()))
+    if graph.nnz:
+        counts = np.ma.masked_equal(pattern_map(graph), 0)
         aspect = "auto" if n_rows != n_cols else "equal"
+        norm = LogNorm(1, max(2, counts.max()))
         extent = (0, n_cols, n_rows, 0)
-        counts = np.ma.masked_equal(pattern.counts, 0)
-        image = draw.cells(ax, counts, _COUNTS, LogNorm(1, largest), extent=extent, aspect=aspect)
-        lines, columns = pattern.counts.shape
+        image = draw.cells(ax, counts, _COUNTS, norm, extent=extent, aspect=aspect)
+        lines, columns = counts.shape
         cell = f"{n_rows / lines:,.0f} x {n_cols / columns:,.0f}"
         bar = draw.colour_bar(ax, image, f"nonzeros in a cell of {cell}", shrink=0.8, format=PLAIN)
         bar.ax.minorticks_off()

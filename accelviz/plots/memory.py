@@ -100,7 +100,7 @@ def access_map(
     cut = [_Trace.of(title, table, between) for title, table in tables.items()]
     names = _arrays(traces, cut, arrays) or [""]
     places = {
-        name: Places.of(
+        name: Places(
             np.concatenate([part.of_array(name)[0]["sector"].to_numpy(np.int64) for part in cut])
         )
         for name in names

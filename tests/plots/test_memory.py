@@ -66,12 +66,12 @@ def test_bytes_asked_for_in_each_sector(offsets, size, expected):
 
 
 def test_sectors_far_apart_are_gathered():
-    near, far = Places.of(np.array([5, 7, 5])), Places.of(np.array([100, 5, 7, 100]))
+    near, far = Places(np.array([5, 7, 5])), Places(np.array([100, 5, 7, 100]))
     assert (near.gathered, near.n, near.spanned) == (False, 3, 3)
     assert (far.gathered, far.n, far.spanned) == (True, 3, 96)
     assert near.find(np.array([7, 5])).tolist() == [2, 0]
     assert far.find(np.array([7, 100])).tolist() == [1, 2]
-    assert Places.of(np.array([], dtype=int)).n == 0
+    assert Places(np.array([], dtype=int)).n == 0
 
 
 def boxes(collection):
