@@ -46,53 +46,52 @@ _CHECKED = (
     "-fsanitize=float-cast-overflow",  # calls `__ubsan_handle_float_cast_overflow` of services.h
     "-fsanitize=shift-exponent",
 )
-#: Basic blocks that stay in the source's order let lanes of a traced warp meet at the right point.
+#: Basic blocks in the source's order let lanes of a traced warp meet where the source joins.
 _CHECKED_GCC = (
     *("-fno-reorder-blocks", "-fno-guess-branch-probability"),
     "-fno-thread-jumps",  # which leaves out reads where one condition tells of another
     *("--param", "tsan-distinguish-volatile=1"),
 )
-#: Clang leaves out a load that a store to the same address follows, and joins neighboring accesses
-#: to wider ones, unless told not to.
+#: Without these, clang drops a load before a store to its address and merges neighboring accesses.
 _CHECKED_CLANG = (
     *("-fno-vectorize", "-fno-slp-vectorize"),
     *("-mllvm", "-tsan-instrument-read-before-write=1"),
     *("-mllvm", "-tsan-distinguish-volatile=1"),
 )
-#: Loops that do nothing may be endless here.
+#: An endless loop without effects is a mistake to report, not code to remove.
 _CLANG = ("-fno-finite-loops",)
-#: It may be older than what it was made of, whose content is in its name.
+#: The name holds a digest of the sources, so their times do not matter.
 _PRECOMPILED_CLANG = ("-Xclang", "-fno-pch-timestamp")
-#: Local variables that nothing has written begin as something, so that results which depend on them
-#: differ if they begin as something else.
+#: Unwritten local variables start as a pattern, and as another one in the twin: results that depend
+#: on them differ.
 _LOCALS = ("-ftrivial-auto-var-init=pattern", "-gno-record-gcc-switches", "-Wuninitialized")
 _LOCALS_GCC, _OTHER_LOCALS = ("-Wmaybe-uninitialized",), ("-ftrivial-auto-var-init=zero",)
-#: What g++ puts there on x86, negative in every type; all that it clears with memset, too.
+#: The pattern of g++ on x86, negative in every type, also as an argument of memset.
 _PATTERN = re.compile(rb"\xfe{4,}|\xbe\xfe\0\0\0")
-#: What a kernel may include from its own folder.
+#: Endings of files that a kernel may include from its folder.
 _INCLUDED = (".cu", ".cuh", ".h", ".hpp")
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """CUDA source, and the function in it that is run.
+    """CUDA source, and the `__global__` function in it that is run.
 
     Parameters
     ----------
     file : str
-        What messages call the source.
+        Name of the source in messages.
     source : str
     entry : str
-        The `__global__` function: a name, or an instance of a template.
+        Name of the function, or an instance of a template.
     names : tuple of str
-        Its parameters in order, as messages call them.
+        Names of its parameters in messages, in order.
     defines : mapping of str to int or str
         Compile-time constants.
     folder : Path, optional
-        Where it may include files from, beside the headers of `kernels/`.
+        Folder of files to include, beside the headers of `kernels/`.
     has_twin : bool
-        Compile a twin whose local variables begin as something else, to find reads of unwritten
-        ones. The kernels that ship go without: a test holds them against each other.
+        Compile a twin with other initial local variables, to find reads of unwritten ones. A test
+        does so for the kernels that ship, which go without.
     """
 
     file: str
@@ -107,9 +106,8 @@ class Kernel:
 def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) -> Path:
     """Compile a kernel into a library for the emulator's runtime, or take it from the cache.
 
-    Only with `checked` are loads and stores checked and traced. Of the variables `symbols` the
-    library tells the types, as of its parameters. Returns the library's path; one that may read
-    local variables before it writes them has a `twin` beside it.
+    `checked` instruments loads and stores; `symbols` are variables whose types the library tells.
+    Returns the library's path. A kernel that may read unwritten local variables has a `twin`.
 
     Raises
     ------
@@ -120,19 +118,19 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     """
     compiler = some_compiler()
     folders, beside = [*_HEADERS, f"-I{kernel_directory()}"], list[str]()
-    if kernel.folder:  # first, as its headers may be called as those of `kernels/` are
+    if kernel.folder:  # its headers hide those of `kernels/` of the same name
         folders.insert(len(_HEADERS), f"-I{kernel.folder}")
         files = sorted(path for path in kernel.folder.iterdir() if path.suffix in _INCLUDED)
         beside = [path.read_text("utf-8", "replace") for path in files if path.is_file()]
     shipped, standard = _kernel_headers()
-    # After our own words, so that none of these changes them.
+    # After the emulator's words, so that no constant changes these.
     defines = "".join(f"#define {name} {value}\n" for name, value in kernel.defines.items())
     standard = sorted({*standard, *standard_headers([kernel.source, *beside])})
+    entry = ", ".join([f"({kernel.entry})", *(f"EMULATED_VARIABLE({name})" for name in symbols)])
     source = (
         f'{defines}{_included(standard)}#line 1 "{kernel.file}"\n'
         f"{translated(kernel.source, kernel.file)}\n"
-        f'#line 1 "entry"\nEMULATED_KERNEL({kernel.entry})\n'
-        f"EMULATED_SYMBOLS({', '.join(f'EMULATED_TYPE({name})' for name in symbols)})\n"
+        f'#line 1 "entry"\nEMULATED_KERNEL({entry})\n'
     )
     options = [*_COMMON, *_KERNEL, *(_CLANG if compiler.is_clang else ())]
     if checked:
@@ -148,7 +146,7 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     with tempfile.TemporaryDirectory() as scratch:
         text, compiled = Path(scratch) / "kernel.cpp", Path(scratch) / "kernel.o"
         text.write_text(source, "utf-8")
-        # Messages count lines from the file's first, behind the constants.
+        # Messages count the file's own lines, without the constants in front.
         about = kernel.file, kernel.source.rpartition(f'#line 1 "{kernel.file}"\n')[2]
 
         def compile_to(target: Path, options: Sequence[str]) -> str:
@@ -174,10 +172,7 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
 
 
 def _included(names: Sequence[str]) -> str:
-    """Include C++'s own headers before the kernel does: some say `__attribute__((__noinline__))`.
-
-    That is a word of CUDA's, and a macro here as it is in CUDA.
-    """
+    """Include C++'s own headers without the macro `__noinline__`, an attribute in some of them."""
     ours = HOST_SOURCES / "include"
     lines = [
         f"#if __has_include(<{name}>)\n#include <{name}>\n#endif\n"
@@ -189,7 +184,7 @@ def _included(names: Sequence[str]) -> str:
 
 
 def _words(compiler: Compiler, options: Sequence[str]) -> list[str | Path]:
-    """Return the options that put CUDA's words in front of a kernel, read once for all kernels."""
+    """Return the options that include CUDA's words, precompiled for all kernels where possible."""
     plain: list[str | Path] = ["-include", _WORDS]
     if not compiler.precompiles:
         return plain
@@ -209,18 +204,18 @@ def _words(compiler: Compiler, options: Sequence[str]) -> list[str | Path]:
 
 
 def twin(path: Path) -> Path:
-    """Where the same kernel is whose local variables begin as something else, if there is one."""
+    """Return the path of the twin, whose local variables have other initial values."""
     return path.with_suffix(".twin.so")
 
 
 def unwritten_locals(path: Path) -> Path:
-    """Where it says, if there is a twin, which local variables the compiler thinks are meant."""
+    """Return the path of the list of local variables that the compiler suspects."""
     return path.with_suffix(".locals")
 
 
 def _link(compiler: Compiler, compiled: Path, path: Path, file: str, source: str) -> None:
     mac = sys.platform == "darwin"
-    # The program that loads it has the libraries; to look through C++'s is slower than to link.
+    # The program that loads it has C++'s library, which is slow to search here.
     bare = compiler.precompiles and not mac
     link = ["-shared", *(["-nodefaultlibs"] if bare else [])]
     link += ["-undefined", "dynamic_lookup"] if mac else []
@@ -230,7 +225,7 @@ def _link(compiler: Compiler, compiled: Path, path: Path, file: str, source: str
 
 
 def runtime() -> Path:
-    """Compile the program that runs kernels, or take it from the cache; return its path."""
+    """Compile the program that runs kernels, or take it from the cache. Returns its path."""
     compiler, options = some_compiler(), ["-std=c++20", "-g1", "-O2", "-DNDEBUG"]
     path = cache.folder() / f"emulator-{_digest(compiler, options)}"
     if not cache.used(path):
@@ -246,20 +241,19 @@ def runtime() -> Path:
 
 
 def _digest(compiler: Compiler, *content: Any) -> str:
-    """Name a compilation by all that goes into it, our own headers included."""
+    """Return a name of a compilation: a hash of its inputs and of the emulator's headers."""
     return hashlib.sha256(repr((compiler, content, _host_digest())).encode()).hexdigest()[:20]
 
 
-# Headers count by their content, so that another checkout finds what this one compiled. They are
-# read once a process, as modules are.
 @functools.cache
 def _host_digest() -> str:
+    """Return a hash of the headers' content, so that checkouts share their compilations."""
     files = sorted(path for path in HOST_SOURCES.rglob("*") if path.is_file())
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 @functools.cache
 def _kernel_headers() -> tuple[str, list[str]]:
-    """Return a digest of the headers of `kernels/`, and which of C++'s headers these include."""
+    """Return a hash of the headers of `kernels/`, and the C++ headers that these include."""
     texts = [(kernel_directory() / name).read_text("utf-8") for name in kernel_names("*.cuh")]
     return hashlib.sha256("".join(texts).encode()).hexdigest(), standard_headers(texts)

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from accelviz.files import cache_folder
 
-#: Bytes that the folder may have, and what is left of them when it had more.
+#: Bytes at which the folder is emptied, and to which.
 LIMIT, LEFT = 512 << 20, 384 << 20
-#: Seconds for which nothing is dropped that somebody has used, as somebody may be about to load it.
+#: Seconds after its last use in which a file stays, as a process may be about to load it.
 IN_USE = 600.0
 
 
 def folder() -> Path:
-    """Return the folder, which is there; one among temporary files where there can be no cache."""
+    """Return the folder, created if it is missing; a temporary one where no cache is writable."""
     directory = cache_folder() / "emulator"
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -28,22 +28,22 @@ def folder() -> Path:
 
 
 def used(path: Path) -> bool:
-    """Say whether a file is there; if so, it counts as used now."""
+    """Return whether a file exists, and mark it as used now."""
     try:
         os.utime(path)
     except OSError:
-        return path.exists()  # of another user
+        return path.exists()  # another user's
     return True
 
 
 def make_room(limit: int = LIMIT, left: int = LEFT, in_use: float = IN_USE) -> None:
-    """Drop what has not been used for longest, if there is more than `limit` bytes.
+    """Drop the least recently used kernels, all files of each, if there are over `limit` bytes.
 
-    A kernel's files go together. Other processes may do so too, and use files meanwhile.
+    Other processes may do the same at the same time.
     """
     kernels: dict[str, list[tuple[float, int, Path]]] = {}
     for path in folder().iterdir():
-        with contextlib.suppress(OSError):  # gone meanwhile
+        with contextlib.suppress(OSError):  # dropped meanwhile
             files = kernels.setdefault(path.name.lstrip(".").partition(".")[0], [])
             files.append((path.lstat().st_mtime, path.lstat().st_size, path))
     size = sum(length for files in kernels.values() for _, length, _ in files)

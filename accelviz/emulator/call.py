@@ -158,14 +158,14 @@ def trace_kernel(
 
 @dataclass(frozen=True)
 class KernelCall:
-    """A kernel with its launch and its arguments, which are checked against its parameters.
+    """A kernel with its launch and with arguments that fit its parameters.
 
     Attributes
     ----------
     arguments : dict of str to array or number
         In the order of the parameters.
     symbols : dict of str to array
-        What `__constant__` and `__device__` variables hold before.
+        Initial values of `__constant__` and `__device__` variables.
     library : Library, optional
         The kernel compiled for the host; None where only a GPU's compiler takes it.
     """
@@ -186,7 +186,7 @@ class KernelCall:
         symbols: Mapping[str, npt.NDArray[Any]] | None = None,
         must_build: bool = True,
     ) -> KernelCall:
-        """Check a call as `emulate` takes it; without `must_build`, a GPU's compiler may do."""
+        """Check a call of `emulate`; with `must_build`, the emulator has to compile it."""
         launch.check(kernel.entry)
         contents = (symbols or {}).items()
         variables = {name: _symbol(name, value, kernel.source) for name, value in contents}
@@ -198,7 +198,7 @@ class KernelCall:
             names = [parameter.name for parameter in library.parameters]
         except (DeviceUnavailable, KernelError):
             if must_build:
-                raise  # what a GPU takes, this machine's compiler need not
+                raise  # a GPU's compiler may take more
         by_name = _by_name(names, arguments, named, kernel.entry, library)
         for parameter in library.parameters if library else ():
             _check(parameter, by_name[parameter.name])
@@ -207,7 +207,7 @@ class KernelCall:
     def run(
         self, unwritten: Collection[str] = (), *, seed: int = 0, timeout: float = 60.0
     ) -> dict[str, npt.NDArray[Any]]:
-        """Run it in the emulator, checked; arrays are written in place. See `emulate`."""
+        """Run it in the emulator, checked, and write arrays in place; see `emulate`."""
         library, memory = self.library, self.memory(unwritten)
         assert library is not None
         options: dict[str, Any] = {"seed": seed, "timeout": timeout}
@@ -228,7 +228,7 @@ class KernelCall:
         return {name: self.arguments[name] for name in self.outputs()} | variables
 
     def check_outputs(self, names: Collection[str]) -> None:
-        """Refuse names that are not those of outputs, where it is known which these are."""
+        """Raise ArgumentError for names that are no outputs, if the outputs are known."""
         outputs = self.outputs()
         unknown = {*names}.difference(outputs)
         if unknown and self.library:
@@ -236,17 +236,17 @@ class KernelCall:
             raise ArgumentError("unwritten", ", ".join(sorted(unknown)), expected)
 
     def outputs(self) -> list[str]:
-        """Return the arrays that the kernel may write, by name; all if nobody knows."""
+        """Return the names of arrays that the kernel may write; of all arrays if unknown."""
         parameters = self.library.parameters if self.library else ()
         fixed = {one.name for one in parameters if one.const or not one.pointer}
         return [name for name in self._arrays() if name not in fixed]
 
     def memory(self, unwritten: Collection[str] = ()) -> Memory:
-        """Copy the arguments to where the emulator's kernels find them."""
+        """Copy the arguments to memory of the emulator."""
         return Memory.of(self.arguments, self.outputs(), [*unwritten], self.same(), self.symbols)
 
     def same(self) -> dict[str, str]:
-        """Return which arrays are the very memory of another."""
+        """Map the names of arrays to the array whose memory they are."""
         return signature.shared_once([*self._arrays().items()])
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -254,7 +254,7 @@ class KernelCall:
         return {name: value for name, value in arguments if isinstance(value, np.ndarray)}
 
     def exact(self) -> dict[str, Any]:
-        """Return the arguments as a GPU's launcher takes them: numbers of the parameter's type."""
+        """Return the arguments for a GPU's launch: numbers have the parameter's type."""
         parameters = self.library.parameters if self.library else ()
         exact = {one.name: _exact(one, self.arguments[one.name]) for one in parameters}
         return {**self.arguments, **exact}
@@ -307,7 +307,7 @@ def _chosen(text: str, kernel: str | None) -> tuple[str, list[str]]:
 
 
 def _symbol(name: str, value: Any, text: str) -> npt.NDArray[Any]:
-    """Return what a variable is to hold as an array; refuse a name that is not in the source."""
+    """Return a variable's initial value as an array; refuse a name that is not in the source."""
     known = symbols_in(text)
     if not isinstance(name, str) or not re.fullmatch(r"[\w:]+", name):
         raise ArgumentError("symbols", f"got {name!r}", "names of variables")
@@ -377,7 +377,7 @@ def _on_host(name: str, value: Any) -> Any:
 
 
 def _check(parameter: signature.Parameter, value: Any) -> None:
-    """Refuse what the kernel does not take, before anything runs."""
+    """Raise ArgumentError for an argument that the kernel does not take."""
     if not isinstance(value, np.ndarray) or parameter.by_parts:
         parameter.number(value)
         return
@@ -388,7 +388,7 @@ def _check(parameter: signature.Parameter, value: Any) -> None:
 
 
 def _exact(parameter: signature.Parameter, value: Any) -> Any:
-    """Return an argument as CuPy passes it on: arrays, and numbers of the very type."""
+    """Return an argument for CuPy: an array, or a number of the parameter's type."""
     if isinstance(value, np.ndarray) and parameter.pointer:
         return value
     parts = f"V{parameter.size}" if parameter.by_parts else parameter.dtype

@@ -1,4 +1,4 @@
-"""The C++ compiler that stands in for NVIDIA's, and how it is called."""
+"""The C++ compiler that stands in for NVIDIA's, and its calls."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from accelviz.emulator.compiler_errors import compile_error
 from accelviz.errors import DeviceUnavailable, KernelError
 
 _NAMES = ("c++", "clang++", "g++")
-#: What zig looks for by itself would end the process.
+#: zig's own checks would end the process.
 _ZIG = ("-fno-sanitize=undefined",)
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C++ compiler that works: how it is called, and its first line of `--version`."""
+    """A C++ compiler: its command, and the first line of its `--version`."""
 
     command: tuple[str, ...]
     version: str
@@ -35,7 +35,7 @@ class Compiler:
 
     @property
     def precompiles(self) -> bool:
-        """Whether it keeps a header that it has read."""
+        """Whether it precompiles headers."""
         return "zig" not in " ".join(self.command)
 
     @property
@@ -54,7 +54,7 @@ def _candidates() -> list[list[str]]:
 
 @functools.cache
 def find_compiler() -> Compiler | None:
-    """Return the first C++ compiler that there is: `$CXX`, c++, clang++, g++, the wheel ziglang."""
+    """Return the first C++ compiler of `$CXX`, c++, clang++, g++ and the wheel ziglang."""
     for command in _candidates():
         try:
             answer = subprocess.run(
@@ -79,26 +79,14 @@ def unavailable_reason() -> str | None:
 
 
 def some_compiler() -> Compiler:
-    """Return the compiler, which there has to be.
-
-    Raises
-    ------
-    DeviceUnavailable
-    """
+    """Return the compiler, or raise DeviceUnavailable."""
     if (compiler := find_compiler()) is None:
         raise DeviceUnavailable("device 'emulator'", "no C++ compiler", unavailable_reason() or "")
     return compiler
 
 
 def run(compiler: Compiler, options: Sequence[str | Path], file: str, source: str = "") -> str:
-    """Call the compiler; `file` and `source` are the kernel's, for what it says about them.
-
-    Returns its warnings.
-
-    Raises
-    ------
-    KernelError
-    """
+    """Call the compiler and return its warnings; a KernelError names lines of the kernel's file."""
     answer = subprocess.run(
         [*compiler.command, *options],
         capture_output=True,

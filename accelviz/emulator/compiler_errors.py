@@ -1,4 +1,4 @@
-"""Sentences about the student's own line, for the errors of a C++ compiler."""
+"""Messages about the student's own line for the errors of a C++ compiler."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from accelviz.emulator.source import kernels_in, unclosed
 from accelviz.errors import KernelError
 
-#: g++ says of a parameter of an unknown type, before it names the type, that it is no parameter.
+#: The error that is left out comes before another one, of a parameter's unknown type.
 _ERROR = re.compile(r"(?:fatal )?error: (?!variable or field '\w+' declared void)(.*)")
 _NOISE = re.compile(
     r"call to '[^']+' declared with (?:attribute error|'error' attribute): "
@@ -19,7 +19,7 @@ _LAUNCH = (
 )
 _LIBRARY = "write it with shuffles, shared memory or cooperative_groups (reduce.h, scan.h)"
 _TEXTURES = "the emulator has no textures and surfaces; read the array through a pointer"
-#: What the emulator does not have, by the beginning of a name or header, and what to use instead.
+#: What to use instead of CUDA that the emulator lacks, by the beginning of a name or header.
 _INSTEAD = (
     (
         r"mma\.h|wmma|nvcuda",
@@ -47,7 +47,7 @@ _INSTEAD = (
     (r"cluster_group|this_cluster", "the emulator has no clusters of blocks; use one block"),
     (r"std$", "a kernel has CUDA's functions in place of C++'s library"),
 )
-#: How compilers put it that a name or a header is not known.
+#: Messages of compilers about unknown names and headers.
 _UNKNOWN = tuple(
     re.compile(pattern)
     for pattern in (
@@ -68,29 +68,21 @@ _UNKNOWN = tuple(
 
 
 def compile_error(file: str, source: str, log: str) -> KernelError | None:
-    """Return the error for the first one in a compiler's log, or None if it has none.
-
-    Parameters
-    ----------
-    file, source : str
-        The kernel's, as the compiler was told to name it.
-    log : str
-        What the compiler said, in English.
-    """
+    """Return the first error in a compiler's English log as one of a kernel's file, or None."""
     error = _ERROR.search(log)
     if error is None:
         return None
     text = error[1].removeprefix("static assertion failed: ").removeprefix("#error ")
     text = _NOISE.sub("", text).strip().strip('"')
     start = log.rfind("\n", 0, error.start()) + 1
-    # In a header, g++ says before the error who asked for it, and clang after it.
+    # The line that includes a header stands before the error in g++'s log, after it in clang's.
     before, after = _lines(file, log[:start]), _lines(file, log[error.end() :])
     line = next(iter([*_lines(file, log[start : error.end()]), *before[-1:], *after]), None)
     name, hint = _hint(text, _text(source, line))
     if hint:
         text = re.sub(r"; did you mean .*", "", text)
     elif name and line is None and not re.search(rf"\b{name}\b", source):
-        # Nobody but the plan says it.
+        # The name comes from the plan alone.
         kernels = ", ".join(kernels_in(source)) or "none"
         return KernelError(
             file, f"there is no kernel {name!r} in it", f"name one that is: {kernels}"
@@ -107,7 +99,7 @@ def compile_error(file: str, source: str, log: str) -> KernelError | None:
 
 
 def unwritten(file: str, log: str) -> list[str]:
-    """Return the local variables that a compiler thinks are read before they are written."""
+    """Return the local variables that a compiler suspects to be read before they are written."""
     says = r":(\d+):\d+: warning: (?:variable )?'(\w+)' (?:may be|is) (?:used )?uninitialized"
     matches = re.findall(f"^{re.escape(file)}{says}", log, re.MULTILINE)
     return list(dict.fromkeys(f"{name} (line {line})" for line, name in matches))
@@ -123,7 +115,7 @@ def _text(source: str, line: int | None) -> str:
 
 
 def _hint(text: str, line: str) -> tuple[str, str]:
-    """Return the unknown name or header that an error is about, if any, and what to do."""
+    """Return the unknown name or header in an error, "" if there is none, and what to do."""
     if "matching function" in text and (called := re.search(r"\b(atomic\w+)\s*\(\s*(?!&)", line)):
         return "", f"the first argument is an address: {called[1]}(&..., value)"
     if "<<<" in line or ">>>" in line:

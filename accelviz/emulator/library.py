@@ -123,12 +123,12 @@ class Library:
         self._file = path.read_bytes()
         other = twin(path)
         self.twin = _load(other, program, kernel, names, symbols) if other.exists() else None
-        #: Launches whose results do not depend on unwritten local variables.
+        #: Hashes of launches whose results depend on no unwritten local variable.
         self.independent: set[bytes] = set()
         answer, _ = self._send(Memory(Common(HEAD)), np.zeros((), _LAUNCH), 60.0)
         if answer["problem"]:
             raise KernelError(kernel, *_not_loaded(answer))
-        of_kernel, _, of_variables = answer["text"].decode().partition("symbols\n")
+        of_kernel, _, of_variables = answer["text"].decode().partition("variables\n")
         self.parameters = signature.parameters(of_kernel, names)
         self._symbols = signature.parameters(of_variables, symbols)
         start = int(answer["code"])
@@ -169,7 +169,7 @@ class Library:
             problem = f"{dynamic:,} bytes beside {self._static_shared:,} static ones"
             raise ArgumentError("shared_bytes", problem, f"at most {SHARED_BYTES:,} together")
         known = [*memory.known.values(), *self._filled(memory)]
-        if dynamic or not traced:  # also without a byte, so that who goes there is told so
+        if dynamic or not traced:  # with 0 bytes, too, so that an access has its own message
             shared = "dynamic shared memory", dynamic, _DYNAMIC
             known.append(Known(*shared, space=Space.DYNAMIC))
         # Behind the request: the arrays, where each argument's value is, and the values.
@@ -196,11 +196,10 @@ class Library:
     def run_checked(
         self, launch: Any, names: Sequence[str], memory: Memory, **options: Any
     ) -> tuple[list[Known], Any]:
-        """Run as `run` does and raise what it finds; return the arrays it counts, and its answer.
+        """Run, print the kernel's output, raise the problem; return the arrays and the answer.
 
-        What the kernel prints is printed. One that may read local variables before it writes them
-        runs a second time, with others in their place, and must come to the same results; not again
-        with arguments with which it already has.
+        A kernel that may read unwritten local variables runs again as its twin and must have the
+        same results, once for each set of arguments.
         """
         twin = None if options.get("traced") else self.twin
         run = memory.digest((launch, *names, *options.items())) if twin else b""
@@ -229,14 +228,14 @@ class Library:
     def raise_problem(
         self, answer: Any, known: Sequence[Known], options: Mapping[str, Any]
     ) -> None:
-        """Raise a KernelError for what `run`, called with `options`, has found."""
+        """Raise a KernelError for the problem in an answer of `run` with `options`."""
         line, seconds = functools.partial(line_of, self.path), options.get("timeout", 0.0)
         error = kernel_error(answer, known, self.parameters, line, self.kernel, seconds)
         if error is not None:
             raise error
 
     def _filled(self, memory: Memory) -> list[Known]:
-        """Return the variables, with what those among `memory.symbols` begin as."""
+        """Return the variables, those of `memory.symbols` with their initial values."""
         fillable = {known.name: known for known in self.variables if known.space in OUTER}
         filled: dict[Known, Known] = {}
         for symbol in self._symbols:
@@ -255,7 +254,7 @@ class Library:
     def device_variables(
         self, symbols: Mapping[str, npt.NDArray[Any]]
     ) -> dict[str, npt.NDArray[Any]]:
-        """Return those of the arrays that a kernel may write and its caller too."""
+        """Return the arrays of variables that a kernel may write, if the caller may, too."""
         constant = {known.name for known in self.variables if known.space is Space.CONSTANT}
         return {
             name: array
@@ -264,7 +263,7 @@ class Library:
         }
 
     def _values(self, names: Sequence[str], memory: Memory) -> list[bytes]:
-        """Return what each parameter gets, after checking that it is what the kernel takes."""
+        """Return the bytes of each argument, after checks against the parameters."""
         signature.check_count(self.parameters, names, self.kernel)
         values = []
         for parameter, name in zip(self.parameters, names, strict=True):
@@ -277,7 +276,7 @@ class Library:
         return values
 
     def _send(self, memory: Memory, launch: Any, timeout: float) -> tuple[Any, str]:
-        if not cache.used(self.path):  # dropped from the cache meanwhile; it is in use again
+        if not cache.used(self.path):  # dropped from the cache meanwhile
             with written_whole(self.path) as temporary:
                 temporary.write_bytes(self._file)
         request = np.frombuffer(memory.common.data, _REQUEST, 1)
@@ -309,7 +308,7 @@ def _last(name: str) -> str:
 
 
 def _not_loaded(answer: Any) -> tuple[str, str]:
-    """Say why a library could not be loaded: mostly a function that is declared and not defined."""
+    """Return why a library could not be loaded, mostly for an undefined function, and the fix."""
     text = answer["text"].decode("utf-8", "replace")
     missing = text.partition("undefined symbol: ")[2]
     if missing:

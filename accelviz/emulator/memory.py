@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from accelviz.emulator.process import Common
 
-#: Where arguments lie: the first slot and the bytes of one, as in runtime.h. An array begins in the
-#: second quarter of its slot, so that negative indices stay in it too.
+#: First slot of arguments and bytes of a slot, as in runtime.h. An array begins a quarter into its
+#: slot, so that negative indices stay in the slot.
 _SLOTS, _SLOT_BYTES = 1 << 43, 1 << 38
 _PAGE = 1 << 14
 #: Bytes in front of the arrays, for the request and the values of arguments.
@@ -22,21 +22,18 @@ HEAD = 1 << 17
 
 
 class Space(enum.IntEnum):
-    """What kind of memory an array is in; `EmulatorSpace` in runtime.h."""
+    """Kinds of memory; `EmulatorSpace` in runtime.h."""
 
     ARGUMENT, SHARED, DEVICE_VARIABLE, CONSTANT, DYNAMIC, HOST = range(6)
 
 
-#: Where variables are that the host can fill.
+#: Spaces of variables that the host can fill.
 OUTER = Space.CONSTANT, Space.DEVICE_VARIABLE
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Memory that a kernel may touch; see `EmulatorArray` in runtime.h.
-
-    `data` is what it holds, None for the kernel's own variables.
-    """
+    """Memory that a kernel may touch: `EmulatorArray` in runtime.h; variables have no `data`."""
 
     name: str
     size: int
@@ -50,12 +47,12 @@ class Known:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element, 0 where it is not known."""
+        """Bytes of an element, 0 if unknown."""
         return 0 if self.data is None else self.data.itemsize
 
     @property
     def shared(self) -> bool:
-        """Whether each block has its own."""
+        """Whether it is shared memory of a block."""
         return self.space in (Space.SHARED, Space.DYNAMIC)
 
 
@@ -67,7 +64,7 @@ class Memory:
     known: dict[str, Known] = field(default_factory=dict)
     numbers: dict[str, Any] = field(default_factory=dict)
     same: Mapping[str, str] = field(default_factory=dict)
-    symbols: dict[str, Known] = field(default_factory=dict)  # what variables begin as
+    symbols: dict[str, Known] = field(default_factory=dict)  # initial values of variables
 
     @classmethod
     def of(
@@ -78,7 +75,7 @@ class Memory:
         same: Mapping[str, str] | None = None,
         symbols: Mapping[str, npt.NDArray[Any]] | None = None,
     ) -> Memory:
-        """Copy arrays into common memory; `same` maps names to those of the same memory."""
+        """Copy arrays into common memory; `same` maps a name to the one that it is an alias of."""
         same, arrays, numbers = same or {}, dict[str, npt.NDArray[Any]](), dict[str, Any]()
         for name, value in arguments.items():
             if name not in same:
@@ -104,7 +101,7 @@ class Memory:
         return memory
 
     def array(self, name: str) -> Known | None:
-        """Return an argument that is an array, or None."""
+        """Return an argument's array, or None for a number."""
         return self.known.get(self.same.get(name, name))
 
     def written(self, names: Sequence[str]) -> None:
@@ -113,7 +110,7 @@ class Memory:
             self.known[name] = replace(self.known[name], initialised=True)
 
     def digest(self, more: Sequence[Any]) -> bytes:
-        """Return a digest of all arguments, and of `more` that decides what a launch does."""
+        """Return a hash of all arguments and of `more`, which a launch depends on."""
         digest = hashlib.blake2b(repr((more, self.numbers)).encode())
         for known in self._all():
             digest.update(repr(known.name).encode())
@@ -121,11 +118,11 @@ class Memory:
         return digest.digest()
 
     def contents(self) -> list[npt.NDArray[np.uint8]]:
-        """Return copies of the writable arrays' bytes, and no byte of the others."""
+        """Return copies of the writable arrays' bytes; read-only arrays give no bytes."""
         return [self._bytes(known)[: known.size * known.writable].copy() for known in self._all()]
 
     def restore(self, contents: Sequence[npt.NDArray[np.uint8]]) -> None:
-        """Write back what `contents` has returned."""
+        """Write back a result of `contents`."""
         for known, content in zip(self._all(), contents, strict=True):
             self._bytes(known)[: len(content)] = content
 
@@ -138,6 +135,6 @@ class Memory:
 
 
 def _address(slot: int) -> int:
-    # Not at a round distance, so that no round index of 64 bits leads from one into another either.
+    # The distances are not round, so that no round 64-bit index leads into another array.
     jitter = slot * 0x9E3779B9 % (1 << 16) * _PAGE
     return _SLOTS + slot * _SLOT_BYTES + _SLOT_BYTES // 4 + jitter

@@ -1,4 +1,4 @@
-"""Sentences that a student can act on, for the problems that the runtime finds."""
+"""Messages that a student can act on, for the problems that the runtime finds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VERBS = ("reads", "writes", "updates atomically")
 _BARRIER = "(__syncthreads; within a warp __syncwarp)"
 _INDEX = "keep the index within the array's length"
 _LANES = "a mask of exactly the lanes that come to it"
-#: What `stop` and `fail` of the runtime name: what happened, and what to do about it.
+#: Problems by the runtime's names: what happened, and what to do.
 _PROBLEMS = {
     "out of bounds": (
         "out of bounds: {access}",

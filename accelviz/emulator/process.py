@@ -1,4 +1,4 @@
-"""The process of a launch, so that no kernel can end or hang this one, and memory in common."""
+"""The process of a launch, which no kernel can end or hang ours from, and common memory."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 
-#: Seconds that a process has, beyond what a kernel may take, to say that it took too long.
+#: Seconds in which the process reports a timeout before it is killed.
 _GRACE = 5.0
-#: Bytes of what a kernel prints that are shown.
+#: Most bytes of a kernel's output that are shown.
 _PRINTED = 1 << 20
-#: Returns the command that starts a program which runs kernels, such as one behind a border.
+#: Wraps the command that starts the process, such as in a sandbox.
 border: Callable[[list[str]], list[str]] = list
 
 
 def wall_seconds(seconds: float) -> float:
-    """Return what the wall clock may show for so much processor time, on a busy machine too."""
+    """Return the limit on the wall clock for so much processor time on a busy machine."""
     return 5 * seconds + 30
 
 
 def open_memory() -> int:
-    """Return a descriptor of an empty file in memory, or of a temporary one."""
+    """Return a descriptor of an empty file in memory, or of a temporary file."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):  # a sandbox may forbid it
             return os.memfd_create("accelviz-emulator")
@@ -35,7 +35,7 @@ def open_memory() -> int:
 
 
 class Common:
-    """Memory that kernels' processes map too; `data` are its bytes."""
+    """Memory that the processes of launches map, too; `data` is a view of it."""
 
     def __init__(self, size: int) -> None:
         self.descriptor = open_memory()
@@ -45,7 +45,7 @@ class Common:
         self.data = mmap.mmap(self.descriptor, self.size)
 
     def behind(self, size: int) -> bytes:
-        """Return what a process has written behind the data, and drop it."""
+        """Return bytes that a process has appended, and drop them."""
         with mmap.mmap(self.descriptor, size, offset=self.size) as more:
             content = more[:]
         os.ftruncate(self.descriptor, self.size)
@@ -53,10 +53,7 @@ class Common:
 
 
 def launch(program: Path, library: Path, memory: Common, seconds: float) -> tuple[int | None, str]:
-    """Run what `memory` describes; return the process's exit status and what it has printed.
-
-    The status is None if the process did not end in time.
-    """
+    """Run the launch that `memory` describes; return its exit status, None if late, and output."""
     with subprocess.Popen(
         border([str(program), str(library)]),
         stdin=memory.descriptor,

@@ -45,7 +45,7 @@ class Parameter:
 
     @property
     def by_parts(self) -> bool:
-        """Whether it is a structure or a vector, given by value."""
+        """Whether it is a structure or a vector by value."""
         return not self.pointer and (self.kind in "sp" or self.size != self.itemsize)
 
     def takes(self, dtype: np.dtype[Any]) -> bool:
@@ -61,7 +61,7 @@ class Parameter:
         return dtype.kind == self.kind and dtype.itemsize == self.itemsize
 
     def _of(self, dtype: np.dtype[Any]) -> list[bool]:
-        """Return for each field of a structured type whether it has the component's type."""
+        """Return for every field of a structured type whether it has the component's type."""
         return [field[0].base == np.dtype(self.dtype) for field in (dtype.fields or {}).values()]
 
     def check_array(self, array: Any) -> None:
@@ -147,7 +147,7 @@ class Parameter:
 
 
 def parameters(text: str, names: Sequence[str]) -> tuple[Parameter, ...]:
-    """Read what `describe` in entry.h has written, a line for each parameter."""
+    """Parse the lines of `describe` in entry.h, one for each parameter."""
     described = []
     for number, line in enumerate(text.splitlines()):
         form, const, kind, itemsize, size, pretty = line.split(" ", 5)
@@ -158,19 +158,14 @@ def parameters(text: str, names: Sequence[str]) -> tuple[Parameter, ...]:
 
 
 def _spelled(pretty: str) -> str:
-    """Take a type's name out of what compilers call a function template, as one would write it."""
+    """Return a type's name, as one would write it, from a compiler's name of an instance."""
     match = re.search(r"T = (.*)\]$", pretty)
     name = match[1].replace("long long int", "long long") if match else "?"
     return re.sub(r"\s*\*", " *", name)
 
 
 def check_count(parameters: Sequence[Parameter], names: Sequence[str], kernel: str) -> None:
-    """Refuse more or fewer arguments than a kernel has parameters.
-
-    Raises
-    ------
-    ArgumentError
-    """
+    """Raise ArgumentError unless a kernel has as many parameters as there are arguments."""
     if len(parameters) != len(names):
         takes = ", ".join(map(str, parameters)) or "none"
         problem = f"got {len(names)} arguments" + (f" ({', '.join(names)})" if names else "")

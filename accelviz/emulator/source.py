@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from accelviz.errors import KernelError
 
-#: What compilers add to functions, in the way of finding their names.
+#: Attributes between `__global__` and a function's name.
 _ATTRIBUTES = re.compile(
     r"__(?:launch_bounds|cluster_dims|attribute|maxnreg)__\s*\([^;{]*?\)(?=\s*\w)"
 )
 _KERNEL = re.compile(r"__global__\s[^;{}()]*?\b(?!__)(\w+)\s*$")
-#: What opens and ends scopes and statements, and what only looks so.
+#: Tokens that begin and end scopes and statements; comments, directives and texts that hide such.
 _TOKENS = re.compile(
     r"(?P<skip>//[^\n]*|/\*.*?\*/|^[^\S\n]*\#(?:\\\n|[^\n])*)"
     r"|(?P<text>\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')"
@@ -23,7 +23,7 @@ _TOKENS = re.compile(
     r"|(?P<shared>\b__shared__\b)|(?P<constant>\b__constant__\b)|(?P<mark>[{};()])",
     re.S | re.M,
 )
-#: A function or constructor whose body follows, without what makes it the device's.
+#: The head of a function or constructor.
 _FUNCTION = re.compile(
     r"(?:template\s*<.*>\s*)?(?:\w+\s*:\s)?[\w:<>,\s*&]*?\b(\w+)\s*\([^{}=\[\]]*\)\s*(?:const\s*)?",
     re.S,
@@ -31,9 +31,9 @@ _FUNCTION = re.compile(
 _DEVICE = re.compile(r"\b(?:__device__|__global__|constexpr|class|struct|union|enum|operator)\b")
 _CLASS = re.compile(r"\b(?:class|struct|union)\b[^()]*$")
 _OF_EITHER = {"__host__", "__forceinline__", "__noinline__", "__inline__", "__restrict__"}
-#: What stands before parentheses that hold no arguments.
+#: Text before parentheses that hold no arguments.
 _NO_CALL = re.compile(r"(?:[^\w\s\])>]|\breturn)\s*\Z")
-#: A variable outside of functions that is not the device's, and that a function can change.
+#: A variable of the host outside of functions that is not constant.
 _VARIABLE = re.compile(
     r"(?:static\s+|volatile\s+)*(?:unsigned\s+|signed\s+)?"
     r"(?:char|short|int|long|long\s+long|float|double|bool|size_t|u?int(?:8|16|32|64)_t|unsigned"
@@ -50,13 +50,13 @@ class _Scope:
     kind: str  # "file" (namespaces too), "class", "function", or "value" of an initialiser
     name: str = ""
     line: int = 0
-    begin: int = 0  # where the statement begins that is being read
+    begin: int = 0  # of the statement that is being read
     head: list[str] = field(default_factory=list)  # the statement so far, without comments
     parentheses: int = 0
 
 
 class _Token(NamedTuple):
-    """A token in its scopes, and what was read of the statement that it is in."""
+    """A token, its scopes, and its statement up to it."""
 
     match: re.Match[str]
     scopes: Sequence[_Scope]
@@ -69,16 +69,16 @@ class _Token(NamedTuple):
 
     @property
     def in_file(self) -> bool:
-        """Whether it is in no class, function or value."""
+        """Whether it is outside of classes, functions and values."""
         return self.scopes[-1].kind == "file"
 
     def named(self, name: str) -> str:
-        """Put the namespaces that it is in before a name."""
+        """Return a name behind the token's namespaces."""
         return "::".join([*(scope.name for scope in self.scopes if scope.name), name])
 
 
 def _scan(source: str) -> Iterator[_Token]:
-    """Go through a text, scope by scope; a brace that opens one is told before it is opened."""
+    """Yield the tokens of a text; a brace that opens a scope comes with the scopes around it."""
     scopes, end = [_Scope("file")], 0
     for match in _TOKENS.finditer(source):
         now = scopes[-1]
@@ -115,13 +115,13 @@ def _scan(source: str) -> Iterator[_Token]:
 
 
 def standard_headers(texts: Iterable[str]) -> list[str]:
-    """Return the headers of C++ itself that sources include: `<vector>`, and not `<vector.h>`."""
+    """Return the C++ headers that sources include: `<vector>`, and not `<vector.h>`."""
     named = r"^[^\S\n]*#[^\S\n]*include[^\S\n]*<([a-z_0-9]+)>"
     return sorted({name for text in texts for name in re.findall(named, text, re.M)})
 
 
 def unclosed(source: str) -> int | None:
-    """Return the line of the last `{` outside of others that is not closed, if there is one."""
+    """Return the line of the outermost unclosed `{`, or None."""
     scopes: Sequence[_Scope] = ()
     for token in _scan(source):
         scopes = token.scopes
@@ -129,10 +129,9 @@ def unclosed(source: str) -> int | None:
 
 
 def kernels_in(source: str) -> dict[str, tuple[list[str], bool]]:
-    """Return the `__global__` functions of a source: names of their parameters, and if a template.
+    """Return the `__global__` functions: for each its parameters' names, and if it is a template.
 
-    Functions of a namespace have its name in front. Only names are taken from the text, for
-    messages; types and counts are the compiler's.
+    Names have their namespaces in front. Types and counts of parameters come from the compiler.
     """
     kernels: dict[str, tuple[list[str], bool]] = {}
     for token in _scan(source):
@@ -172,27 +171,25 @@ def _parameter_names(text: str) -> list[str]:
             start = offset + 1
             if letter == ")":
                 break
-    # The same twice is the type of parameters without a name.
+    # A name that occurs twice is the type of unnamed parameters.
     return [] if names == ["void"] or len({*names}) < len(names) else names
 
 
 @functools.lru_cache(maxsize=64)
 def translated(source: str, file: str) -> str:
-    """Replace what only CUDA's own compiler understands by macros of the emulator.
+    """Replace by macros what only CUDA's compiler understands; all lines keep their numbers.
 
-    `extern __shared__ T name[]` lies where the launch puts it. Shared variables outside of
-    functions and constants without a value are marked, as nothing else tells them from the
-    device's; so are functions and variables of the host, which a kernel must not use. All lines
-    keep their numbers.
+    Dynamic shared memory gets its address. Shared variables outside of functions, constants without
+    a value, and functions and variables of the host are marked.
 
     Raises
     ------
     KernelError
-        If a shared variable is given a value, which CUDA refuses.
+        If a shared variable has an initial value, which CUDA refuses.
     """
     declared = r"\bextern\b([^;{}\"]*?)\b__shared__\b([^;{}\"]*?)\b(\w+)\s*\[\s*\]\s*;"
     source = re.sub(declared, r"DYNAMIC_SHARED(\1 \2, \3);", source)
-    # Another `static` would be one too many.
+    # The macro `__shared__` brings a `static`.
     static = r"\bstatic\b(?=[^;{}()\"]*\b__shared__\b)|(\b__shared__\b[^;{}()\"=]*?)\bstatic\b"
     source = re.sub(static, r"\1", source)
     macros = {*re.findall(r"^[^\S\n]*#[^\S\n]*define\s+(\w+)", source, re.M)}
@@ -205,8 +202,7 @@ def translated(source: str, file: str) -> str:
             opened.append(start)
         elif text == ")" and opened:
             begin = opened.pop()
-            # g++ 12, asked to check shifts, reads (c ? p : q)[i] as c ? p[i] : q[i] and computes
-            # what i divides for the first alone.
+            # g++ 12 with checks of shifts miscompiles (c ? p : q)[i] as c ? p[i] : q[i].
             chosen = "?" in source[begin:start] and _NO_CALL.search(source[:begin])
             if chosen and re.match(r"\s*\[", source[end:]):
                 changes.append((begin, begin, "EMULATOR_WHOLE"))
@@ -235,12 +231,12 @@ def translated(source: str, file: str) -> str:
 
 
 def _host_function(head: str, macros: set[str], source: str) -> str:
-    """Return the name of the function whose body follows, if it is surely one of the host's."""
+    """Return the name of the function whose body follows if it is certainly the host's, else ""."""
     match = _FUNCTION.fullmatch(head)
     if not match or _DEVICE.search(head):
         return ""
     words = {*re.findall(r"\w+", head)} - _OF_EITHER
     if any(word in macros or re.fullmatch(r"[A-Z_][A-Z0-9_]+|__\w+", word) for word in words):
-        return ""  # a macro, perhaps, that says what it is
+        return ""  # a macro may stand for `__device__`
     declared = rf"\b(?:__device__|__global__)\b[^;{{}}]*\b{match[1]}\s*\("
     return "" if re.search(declared, source) else match[1]

@@ -41,7 +41,7 @@ def line_of(library: Path, offset: int) -> Line | None:
 
 @functools.lru_cache(maxsize=64)
 def _elf_lines(library: Path) -> tuple[list[int], list[Line | None]]:
-    """Return the offsets of a library at which a line begins, ascending, and the lines."""
+    """Return the offsets in a library at which lines begin, ascending, and the lines."""
     from elftools.elf.elffile import ELFFile
 
     rows: list[tuple[int, Line | None]] = []
@@ -51,7 +51,7 @@ def _elf_lines(library: Path) -> tuple[list[int], list[Line | None]]:
         for program in filter(None, programs):
             names = program["file_entry"]
             base = 0 if program["version"] >= 5 else 1
-            last = 0  # code that the compiler gives no line belongs to the line before
+            last = 0  # code without a line belongs to the line before
             for state in (entry.state for entry in program.get_entries() if entry.state):
                 line = None
                 if not state.end_sequence:
@@ -65,12 +65,10 @@ def _elf_lines(library: Path) -> tuple[list[int], list[Line | None]]:
 
 @functools.lru_cache(maxsize=256)
 def variables(library: Path) -> tuple[Known, ...]:
-    """Return the shared, device and constant variables of a kernel; none of other formats than ELF.
+    """Return a kernel's variables, with offsets in the library as addresses; none without ELF.
 
-    Functions' own variables and those of a section of their own are shared, protected ones
-    constant, those of other sections of theirs the host's, or constants that nobody has filled,
-    and what is left the device's; so cuda_on_host.h declares them. Addresses are offsets in the
-    library.
+    cuda_on_host.h marks their spaces: by a section of its own, or for shared variables by a
+    function's scope and for constants by protected visibility. The others are the device's.
     """
     listed = []
     for symbol, section in _symbols(library):
@@ -99,14 +97,14 @@ def variables(library: Path) -> tuple[Known, ...]:
 
 
 def function_size(library: Path, offset: int) -> int:
-    """Return the bytes of the function that begins at an offset in the library; 0 if unknown."""
+    """Return the size of the function at an offset in the library; 0 if unknown."""
     functions = (one for one, _ in _symbols(library) if one["st_info"]["type"] == "STT_FUNC")
     return next((int(one["st_size"]) for one in functions if one["st_value"] == offset), 0)
 
 
 @functools.lru_cache(maxsize=4)
 def _symbols(library: Path) -> list[tuple[Any, Any]]:
-    """Return what is defined in a library, each with its section."""
+    """Return the symbols that a library defines, each with its section."""
     if sys.platform == "darwin":
         return []
     from elftools.elf.elffile import ELFFile
@@ -121,7 +119,7 @@ def _symbols(library: Path) -> list[tuple[Any, Any]]:
 
 
 def plain(mangled: str) -> str:
-    """Take a name's own part out of a mangled one: `partial` of `_ZZ9accel_gcnE7partial`."""
+    """Return the last name in a mangled one: `partial` of `_ZZ9accel_gcnE7partial`."""
     if mangled.startswith("_ZN"):  # of a namespace
         rest, name = mangled[3:].lstrip("K"), ""
         while match := re.match(r"L?(\d+)", rest):

@@ -21,7 +21,7 @@ _WAIT = len(KINDS)
 
 
 def table(records: npt.NDArray[Any], library: Path, known: Sequence[Known]) -> pd.DataFrame:
-    """Put the accesses of what `Library.trace` returns into a table; see `accelviz.trace`."""
+    """Return the accesses among a trace's records as a table; see `accelviz.trace`."""
     import pandas as pd  # the emulator works without
 
     records = records[records["kind"] != _WAIT]
@@ -50,7 +50,7 @@ def table(records: npt.NDArray[Any], library: Path, known: Sequence[Known]) -> p
 
 
 def waits(records: npt.NDArray[Any], library: Path) -> list[dict[str, Any]]:
-    """Return what warps waited for at barriers; see `accelviz.trace`."""
+    """Return the waits of warps at barriers; see `accelviz.trace`."""
     table = []
     for record in records[records["kind"] == _WAIT]:
         line = line_of(library, int(record["code"])) or Line("", 0)

@@ -34,8 +34,9 @@
 #define __grid_constant__
 #define __align__(n) alignas(n)
 #define __shared__ static __attribute__((used, aligned(16)))
-// What source.py puts there: shared variables outside of functions, which only the section tells from
-// static ones of the device; constants that only the launch can give a value; what is the host's.
+// What source.py puts there: shared variables outside of functions, which only the section tells
+// from static ones of the device; constants that only the launch can give a value; what is the
+// host's.
 #ifdef __APPLE__
 #define EMULATOR_FILE_SHARED __shared__
 #define EMULATOR_UNFILLED __constant__
@@ -84,8 +85,8 @@ enum Scope : std::int32_t { BLOCK, DEVICE };
 // Checks and traces an access of the running thread before it happens.
 void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *code);
 
-// What `source` of `exchange` has added if the lane may be one outside the mask, which on a GPU gives
-// a number without meaning: here this one, which is NaN if it is a float.
+// What `source` of `exchange` has added if the lane may be one outside the mask, which on a GPU
+// gives a number without meaning: here this one, which is NaN if it is a float.
 constexpr int anywhere = 256;
 constexpr std::uint64_t undefined_value = 0x7fffffff7fffffff;
 

@@ -1,4 +1,4 @@
-// How the runtime calls a kernel, and what Python is told of its parameters: from their types.
+// The call of a kernel by the runtime, and the description of its parameters for Python.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ constexpr std::size_t size_of() {
     else return sizeof(T);
 }
 
-// What an array of T consists of, in NumPy's letters; of vectors, their components.
+// The kind of T in NumPy's letters, and its bytes; of a vector, those of a component.
 template <typename T, typename = void>
 struct Element {
     static constexpr char kind = std::is_void_v<T>                                 ? 'v'
@@ -36,16 +36,16 @@ const char *name_of() {
     return __PRETTY_FUNCTION__;
 }
 
-// A line for a parameter: pointer or value, constant or not, element, bytes of it, bytes of what is
-// pointed to or given, and the compiler's name of the type.
+// Writes a line: pointer or value, constant or not, kind and bytes of an element, bytes of the
+// target or value, and the compiler's name of the type.
 template <typename P>
 int describe(char *text, std::size_t room) {
-    using Given = std::remove_cv_t<std::remove_reference_t<P>>;
-    using To = std::remove_pointer_t<Given>;
+    using Type = std::remove_cv_t<std::remove_reference_t<P>>;
+    using To = std::remove_pointer_t<Type>;
     using Plain = std::remove_cv_t<To>;
-    return std::snprintf(text, room, "%c %d %c %zu %zu %s\n", std::is_pointer_v<Given> ? 'p' : 'v',
+    return std::snprintf(text, room, "%c %d %c %zu %zu %s\n", std::is_pointer_v<Type> ? 'p' : 'v',
                          int(std::is_const_v<To>), Element<Plain>::kind, Element<Plain>::bytes,
-                         size_of<Plain>(), name_of<Given>());
+                         size_of<Plain>(), name_of<Type>());
 }
 
 template <typename... P>
@@ -59,19 +59,19 @@ void describe(R (*)(P...), char *text, std::size_t room) {
     describe_all<P...>(text, room);
 }
 
-// An argument on the thread's own stack, where vectors and half may be copied from.
+// An argument on the thread's own stack, from which vectors and half may be copied.
 template <typename T>
-struct Given {
+struct Argument {
     alignas(T) unsigned char bytes[sizeof(T)];
 
-    EMULATOR_PURE explicit Given(const void *from) { std::memcpy(bytes, from, sizeof(T)); }
+    EMULATOR_PURE explicit Argument(const void *from) { std::memcpy(bytes, from, sizeof(T)); }
     EMULATOR_PURE T &value() { return *reinterpret_cast<T *>(bytes); }
 };
 
 template <typename R, typename... P, std::size_t... I>
 EMULATOR_INSTRUCTION inline void call(R (*kernel)(P...), void **arguments,
                                       std::index_sequence<I...>) {
-    kernel(Given<std::remove_cv_t<std::remove_reference_t<P>>>(arguments[I]).value()...);
+    kernel(Argument<std::remove_cv_t<std::remove_reference_t<P>>>(arguments[I]).value()...);
 }
 
 template <typename R, typename... P>
@@ -86,20 +86,19 @@ EMULATOR_INSTRUCTION inline void call(R (*kernel)(P...), void **arguments) {
 
 }  // namespace emulator
 
-#define EMULATED_KERNEL(...)                                                          \
-    extern "C" __attribute__((visibility("default"))) EMULATOR_UNCOVERED void         \
-    emulator_entry(void **arguments) {                                                \
-        emulator::call(&__VA_ARGS__, arguments);                                      \
-    }                                                                                 \
-    extern "C" __attribute__((visibility("default"))) void *emulator_signature(       \
-        char *text, std::size_t room) {                                               \
-        emulator::describe(&__VA_ARGS__, text, room);                                 \
-        return reinterpret_cast<void *>(&__VA_ARGS__);                                \
-    }
-// Variables of the kernel's: described as pointers to what they consist of.
-#define EMULATED_TYPE(NAME) std::remove_all_extents_t<decltype(NAME)> *
-#define EMULATED_SYMBOLS(...)                                                              \
-    extern "C" __attribute__((visibility("default"))) void emulator_symbols(               \
-        char *text, std::size_t room) {                                                    \
-        emulator::describe_all<__VA_ARGS__>(text, room);                                       \
+// A variable is described as a pointer to its elements.
+#define EMULATED_VARIABLE(NAME) std::remove_all_extents_t<decltype(NAME)> *
+// Describes the parameters and, behind a line "variables", the variables; returns the kernel's
+// address.
+#define EMULATED_KERNEL(KERNEL, ...)                                                 \
+    extern "C" __attribute__((visibility("default"))) EMULATOR_UNCOVERED void        \
+    emulator_entry(void **arguments) {                                               \
+        emulator::call(&EMULATOR_ALL KERNEL, arguments);                             \
+    }                                                                                \
+    extern "C" __attribute__((visibility("default"))) void *emulator_description(    \
+        char *text, std::size_t room) {                                              \
+        emulator::describe(&EMULATOR_ALL KERNEL, text, room);                        \
+        std::strncat(text, "variables\n", room - 1 - std::strlen(text));             \
+        emulator::describe_all<__VA_ARGS__>(text, room);                             \
+        return reinterpret_cast<void *>(&EMULATOR_ALL KERNEL);                       \
     }

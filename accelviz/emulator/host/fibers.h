@@ -43,7 +43,8 @@ constexpr std::size_t return_word = 11, frame_words = 20;
 
 class Fiber {
    public:
-    // A thread of a GPU has at most 512 KB of local memory; code for the host needs more for the same.
+    // A thread of a GPU has at most 512 KB of local memory; code for the host needs more for the
+    // same.
     static constexpr std::size_t stack_bytes = 1024 * 1024, guard_bytes = 64 * 1024;
 
     // Stacks are mapped many at a time, and stay until the process ends, which is soon.

@@ -1,8 +1,8 @@
 // Numbers of 16 bits and pairs of them: what cuda_fp16.h and cuda_bf16.h declare.
 //
 // Operations are worked out in double and rounded once, to the nearest, halfway to the even one.
-// Numbers of at most 11 significant bits are few enough for a sum, product, quotient or root to come
-// out right that way. EMULATOR_NARROW at the end makes the functions of a type.
+// Numbers of at most 11 significant bits are few enough for a sum, product, quotient or root to
+// come out right that way. EMULATOR_NARROW at the end makes the functions of a type.
 #pragma once
 
 #include "cuda_on_host.h"
@@ -191,8 +191,8 @@ struct alignas(4) Pair {
     EMULATOR_PURE static Pair ones() { return {N(1), N(1)}; }
 };
 
-// What the functions of a number and of a pair have in common. Numbers are taken by value, so that the
-// kernel loads them; a pair reports its access.
+// What the functions of a number and of a pair have in common. Numbers are taken by value, so that
+// the kernel loads them; a pair reports its access.
 #define EMULATOR_OF_PAIR(N, T, NAME, RESULT)                      \
     EMULATOR_INSTRUCTION inline T NAME(const Pair<N> &a) {        \
         emulator::loaded(EMULATOR_HERE, a);                       \

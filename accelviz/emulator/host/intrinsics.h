@@ -121,7 +121,8 @@ EMULATOR_DP4A(unsigned, std::uint8_t)
 
 namespace emulator {
 
-// Nothing but a name of the bits, so that a call, at which lanes could part, would cost more than it.
+// Nothing but a name of the bits, so that a call, at which lanes could part, would cost more than
+// it.
 template <typename To, typename From>
 __forceinline__ To same_bits(From from) {
     static_assert(sizeof(To) == sizeof(From), "the value does not fit");

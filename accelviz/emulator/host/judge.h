@@ -1,5 +1,5 @@
-// The judge: holds each access of a thread against bounds, against what is written, and against the
-// accesses before it that nothing orders with it; notes what is wrong and ends the launch.
+// The judge: checks each access for bounds, for unwritten memory and for races with earlier
+// accesses; notes a problem and ends the launch.
 #pragma once
 
 #include "threads.h"
@@ -14,20 +14,21 @@ namespace emulator {
     fail_at("race", array, access);
 }
 
-// A doubt that no atomicCAS has cleared is a race.
+// A doubt that no atomicCAS cleared is a race.
 inline void settle(Thread &self) {
     if (self.doubt.array < 0) return;
     const Doubt doubt = self.doubt;
     race(doubt.array, doubt.access, doubt.other, doubt.lane);
 }
 
-// Whether loads at this place in the code are such: threads that find no need to go on are excused.
+// Whether a load at this code was once a first guess, so that threads without an atomicCAS are
+// excused.
 inline bool guesses(std::uint32_t code) {
     return std::ranges::find(guessed, code) != guessed.end();
 }
 
-// Whether the thread itself, or another that it waited for at a barrier, had the last atomic so far:
-// then it found the results of the others, as whoever counts as the last one does.
+// Whether this thread, or one that it waited for at a barrier, did the last atomic so far and thus
+// counts as the last one, which sees the others' results.
 inline bool was_last(const Cell &cell) {
     if (!cell.counter) return false;
     const std::uint32_t size = threads.size(), last = cell.counter - 1;
@@ -45,7 +46,7 @@ inline bool conflict(const Entry &before, const Entry &now) {
     return writes && (before.kind == LOAD || now.kind == LOAD);
 }
 
-// Lanes of an earlier access that is not certain to come first on any GPU.
+// Lanes of an earlier access that nothing orders before this thread.
 inline unsigned unordered_lanes(const Entry &entry, const Thread &self) {
     unsigned left = entry.lanes;
     if (entry.block == block) {
@@ -68,7 +69,7 @@ inline unsigned unordered_lanes(const Entry &entry, const Thread &self) {
     return left;
 }
 
-// Without fences, no block comes to know of another, and two of them stand for all.
+// Without fences no block knows of another, and two entries stand for all.
 inline void forget_other_blocks(Cell &cell) {
     std::uint8_t counts[5][16] = {};
     for (Entry *entry = cell.begin(); entry != cell.end();) {
@@ -78,7 +79,7 @@ inline void forget_other_blocks(Cell &cell) {
     }
 }
 
-// The thread's plain loads at this address turn out to have been a first guess.
+// An atomicCAS follows: the thread's plain loads of this address were first guesses.
 inline void confirm(int number, std::uint64_t offset, const Access &access) {
     Thread &self = *current;
     if (self.doubt.array >= 0 && self.doubt.access.address == access.address)
@@ -96,9 +97,8 @@ inline void confirm(int number, std::uint64_t offset, const Access &access) {
     }
 }
 
-// Two volatile accesses are no race, and nothing but a fence orders those at two addresses: whoever
-// goes on behind a flag, after a fence or barrier of its own, must not find what was stored
-// without a fence in front of that flag.
+// Volatile accesses do not race, but only a fence orders those at two addresses: a thread that
+// waited for a flag must not read what was stored before the flag without a fence in between.
 inline void follow(int number, const Access &access, const Entry &store) {
     Thread &self = *current;
     const unsigned unordered = unordered_lanes(store, self);
@@ -114,7 +114,7 @@ inline void follow(int number, const Access &access, const Entry &store) {
     flag = {access.address, store, epoch, clock};
 }
 
-// Holds an access to bytes of a word against those before it.
+// Checks an access to bytes of a word against the earlier ones.
 inline void touch(int number, std::uint64_t at, unsigned bytes, const Access &access) {
     Cell &cell = memory->cell(number, at);
     const EmulatorArray &array = memory->array(number);
@@ -153,7 +153,7 @@ inline void touch(int number, std::uint64_t at, unsigned bytes, const Access &ac
                     current->doubt = {access, number, 0, other, *entry};
                 }
             }
-            if (kind == STORE && !(entry->bytes & ~bytes)) {  // what follows this follows that
+            if (kind == STORE && !(entry->bytes & ~bytes)) {  // ordered, so this one stands for it
                 entry = cell.remove(entry);
                 continue;
             }
@@ -183,7 +183,7 @@ inline void touch(int number, std::uint64_t at, unsigned bytes, const Access &ac
         if (cell.size() >= 8 && !fences) forget_other_blocks(cell);
         cell.add(now);
     }
-    // Said after the race that explains it, if there is one.
+    // A race that explains it is reported first.
     const bool reads = loads(access.kind) || kind == ATOMIC;
     if (reads && !array.initialised && (cell.written & bytes) != bytes) {
         fail_at("unwritten", number, access);
@@ -200,7 +200,7 @@ inline void synchronise(std::uint64_t address, Kind kind) {
     if (kind != VOLATILE_STORE) self.order = after;
 }
 
-// Constants of the compiler's, and the indices of threads and blocks.
+// Whether an address is an index of threads or blocks, or a constant of the compiler.
 inline bool in_library(const char *address) {
     for (const dim3 *index : {&threadIdx, &blockIdx, &blockDim, &gridDim}) {
         if (address_of(address) - address_of(index) < sizeof(dim3)) return true;
@@ -209,7 +209,7 @@ inline bool in_library(const char *address) {
     return dladdr(address, &info) && address_of(info.dli_fbase) == base;
 }
 
-// Index of the array that an access is in, -1 if it is the thread's own or the library's.
+// Returns the index of the access's array, -1 for the thread's or the library's own memory.
 inline int judge(const Access &access) {
     Thread &self = *current;
     self.last = access.code;
@@ -254,7 +254,7 @@ inline int judge(const Access &access) {
     return number;
 }
 
-// Says who wrote a byte, whose value depends on local variables without one.
+// Notes who wrote a byte whose value depends on unwritten local variables.
 inline void name_writer(int number, std::int64_t byte) {
     Cell &cell = memory->cell(number, byte);
     for (const Entry &entry : cell) {

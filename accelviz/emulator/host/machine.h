@@ -1,11 +1,10 @@
 // The machine: runs the threads of a block as fibers, has their accesses judged, and traces them.
 //
-// Threads switch only where CUDA lets one wait for another: at barriers and warp-wide exchanges, and
-// now and then at atomics and volatile loads, so that a loop which waits for another thread gets
-// what it waits for. A traced block switches at each access too, so that the lanes of a warp go
-// through the kernel side by side. They also stop at each basic block, and among lanes that stand at
-// different places the one with the lowest address goes first; lanes that leave a loop or skip a
-// branch thus wait for the others where the paths meet again, as they do on a GPU.
+// Threads switch where CUDA lets one wait for another: at barriers and warp-wide exchanges, and now
+// and then at atomics and volatile loads, for loops that wait for another thread. A traced block
+// switches at each access and basic block, too, so that the lanes of a warp go side by side. Of
+// lanes at different addresses the lowest goes first: as on a GPU, lanes that leave a loop or skip
+// a branch wait where the paths meet again.
 #pragma once
 
 #include <deque>
@@ -66,7 +65,7 @@ inline std::vector<std::uint32_t> thread_order() {
     return mixed;
 }
 
-// Runs threads until each has left the kernel or waits for others.
+// Runs threads until all have left the kernel or wait for others.
 inline void run_freely() {
     const std::vector<std::uint32_t> order = thread_order();
     for (std::size_t next = 0;;) {
@@ -80,13 +79,13 @@ inline void run_freely() {
         } else {
             return;
         }
-        if (!runs(*thread)) continue;  // it has had its turn
+        if (!runs(*thread)) continue;  // it ran already
         resume(*thread);
         if (failed()) return;
     }
 }
 
-// Brings all lanes of a warp to their next access, then lets those at the first one have it.
+// Brings all lanes of a warp to their next access, then lets those at the lowest address go on.
 inline bool step_warp(std::span<Thread> warp) {
     for (bool again = true; again;) {
         again = false;
@@ -112,7 +111,7 @@ inline bool step_warp(std::span<Thread> warp) {
     return lowest != ~0ull;
 }
 
-// Runs warps in turn, a step each, until each has left the kernel or waits for others.
+// Runs warps in turn, a step each, until all have left the kernel or wait for others.
 inline void run_traced() {
     for (bool moved = true; moved;) {
         moved = false;
@@ -173,7 +172,7 @@ inline void run_current() {
     current->state = State::DONE;
     Warp &warp = waiting_of(*current);
     warp.left |= 1u << lane();
-    // The others may have waited for this one.
+    // Other lanes may wait for this one.
     for (unsigned waiting : Lanes{warp.waiting}) {
         if (complete_exchange(warp_of(*current)[waiting])) break;
     }
@@ -203,7 +202,7 @@ void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *c
     }
 }
 
-// Lanes that part meet again at the beginning of a basic block, also where nothing is accessed.
+// Lanes that took different paths meet again at the beginning of a basic block.
 inline void begin_basic_block(std::uint64_t code) {
     if (!current) return;
     current->passed = current->last;

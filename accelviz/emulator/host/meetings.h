@@ -1,5 +1,4 @@
-// Meetings: where the threads of a block, or the lanes of a warp, wait for each other; what they
-// bring and learn there, and who has not come.
+// Meetings: barriers of a block and exchanges of a warp, and the threads that are missing there.
 #pragma once
 
 #include <algorithm>
@@ -18,10 +17,10 @@ namespace emulator {
 static std::vector<EmulatorRecord> trace;
 static std::uint32_t steps = 0;  // of the block that is traced
 static std::deque<std::uint32_t> ready;
-// By warp and place in the code: the masks with which lanes have come to a shuffle there.
+// By warp and code: the masks of lanes that came to a shuffle there.
 static std::unordered_map<std::uint64_t, std::array<unsigned, lanes>> groups;
 static unsigned barrier_votes = 0;  // of the threads at a __syncthreads_count
-// Lanes that wait for others at an exchange, and those that have left the kernel.
+// Lanes that wait at an exchange, and lanes that have left the kernel.
 struct Warp {
     unsigned waiting = 0, left = 0;
 };
@@ -40,8 +39,8 @@ inline void begin_block() {
     groups.clear();
 }
 
-// Whether a thread that has left the kernel came by this place in it before, rather than leaving
-// early, as CUDA allows: judged by what it did last before the block that ends the function.
+// Whether a thread that has left the kernel went past a barrier. Leaving early is allowed; what it
+// did last, before the block that ends the function, tells.
 inline bool went_past(const Thread &thread, std::uint64_t barrier) {
     const std::uint64_t last = thread.passed ? thread.passed : thread.last;
     const auto inside = [&](std::uint64_t code) {
@@ -68,7 +67,7 @@ inline void report(const char *problem, const Thread &thread, const Thread *othe
     }
 }
 
-// Threads that wait together at two places: whether that is one line, Python knows.
+// Notes threads that wait together at two addresses. Python knows whether these are one line.
 inline void note_together(const Thread &thread, const Thread &other, bool warp, bool unlike) {
     const std::uint64_t code = thread.code - base, other_code = other.code - base;
     const std::span notes(answer->notes, answer->n_notes);
@@ -82,9 +81,8 @@ inline void note_together(const Thread &thread, const Thread &other, bool warp, 
     name_thread(block, other.index, note.block, note.other_thread);
 }
 
-// Lanes may read a number without meaning from outside their mask if they do not use it. But lanes
-// of which none reads inside, from others that come to the same place with a mask of their own,
-// are meant to have one mask.
+// Reads from outside the mask are allowed if the number is not used. If no lane reads inside, and
+// the lanes read came to the same code with another mask, one mask of both was meant.
 inline void check_groups(std::span<Thread> mates, unsigned come, unsigned mask) {
     if (come == ~0u) return;
     auto &masks = groups[mates[0].index + mates[*Lanes{come}].code * threads.size()];
@@ -102,7 +100,7 @@ inline void check_groups(std::span<Thread> mates, unsigned come, unsigned mask) 
     fail("lane outside mask", outside->code);
 }
 
-// Lets the lanes that have come know what any lane knew.
+// Lets the lanes that came know what any of them knew.
 inline void share_order(std::span<Thread> mates, unsigned present, unsigned come) {
     std::uint32_t known[lanes] = {}, clock = 0;
     const Order *order = nullptr;
@@ -121,7 +119,7 @@ inline void share_order(std::span<Thread> mates, unsigned present, unsigned come
     }
 }
 
-// Gives every lane of the mask its value once all are there, or have left the kernel.
+// Gives every lane of the mask its value once all have come or left the kernel.
 inline bool complete_exchange(const Thread &self) {
     const std::span<Thread> mates = warp_of(self);
     Warp &warp = waiting_of(self);
@@ -169,8 +167,7 @@ inline bool complete_exchange(const Thread &self) {
     return true;
 }
 
-// Lets lanes go on that wait for the others of their warp to come as far as they can; each learns
-// which have come to the same place. False if there are none.
+// Lets lanes at an __activemask go on with the lanes at the same code; false if there are none.
 inline bool meet() {
     bool any = false;
     for (Thread &thread : threads) {
@@ -191,7 +188,7 @@ inline bool meet() {
     return any;
 }
 
-// A lane that a waiting thread names in its mask and that is elsewhere.
+// Returns a lane of a waiting thread's mask that is elsewhere.
 inline const Thread *missing_lane(const Thread &waiting) {
     for (const Thread &thread : warp_of(waiting)) {
         const bool come = thread.state == State::AT_EXCHANGE && thread.mask == waiting.mask;
@@ -214,8 +211,7 @@ inline void record_waits() {
     }
 }
 
-// Lets the threads go on from a barrier that all have reached which have not left the kernel;
-// false if the block has ended.
+// Lets the threads go on from a barrier; false if the block has ended, or one never comes.
 inline bool pass_barrier() {
     std::uint32_t waiting = 0, left = 0;
     Thread *stuck = nullptr, *first = nullptr, *gone = nullptr;
@@ -259,13 +255,13 @@ void sync_threads(void *code) {
     wait(State::AT_BARRIER, address_of(code));
 }
 
-// How many threads of the block bring a true vote to a barrier; the second lets all read it.
+// Counts the true votes of the block at a barrier; all read the count before a second one.
 unsigned count_threads(bool vote, void *code) {
     barrier_votes += vote;
     sync_threads(code);
     const unsigned all = barrier_votes;
     sync_threads(code);
-    barrier_votes -= vote;  // its own alone: others may vote for the next one already
+    barrier_votes -= vote;  // others may have voted for the next barrier already
     return all;
 }
 

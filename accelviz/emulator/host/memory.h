@@ -1,4 +1,4 @@
-// What the emulator knows of memory: which array an address is in, and who touched it, by byte.
+// The arrays of a launch, and who accessed each of their bytes.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 
 namespace emulator {
 
-// Accesses of lanes of a warp, of one kind, to some bytes of a word, at one time on the warp's clock.
+// Accesses of one kind by lanes of a warp to some bytes of a word, at one time of the warp's clock.
 struct Entry {
     std::uint32_t block;
     std::uint32_t epoch;  // how often the block had passed a barrier
@@ -24,12 +24,12 @@ struct Entry {
     std::uint8_t scope;
 };
 
-// A word of four bytes: which of them are written, and the accesses that later ones could race with.
+// A word of four bytes: the written ones, and the accesses that later ones could race with.
 class Cell {
    public:
-    std::uint32_t block = 0;   // of shared memory: whose it is, plus one
+    std::uint32_t block = 0;   // of shared memory: the owner, plus one
     std::uint8_t written = 0;  // a bit for each byte
-    // Who had the last atomic, thread of the launch from 1, and after how many barriers of its block.
+    // The last atomic's thread, counted from 1 through the launch, and its epoch.
     std::uint32_t counter = 0, epoch = 0;
 
     Entry *begin() { return capacity_ ? heap_ : first_; }
@@ -61,7 +61,7 @@ class Cell {
 
 class Memory {
    public:
-    // `library` is where the kernel's library begins. A launch of `few` blocks touches few pages.
+    // `library` is the address of the kernel's library. A launch of `few` blocks touches few pages.
     Memory(const EmulatorArray *arrays, std::uint32_t count, std::uint64_t library, bool few)
         : arrays_(arrays, arrays + count), cells_(count) {
         for (std::uint32_t i = 0; i < count; ++i) {
@@ -73,7 +73,7 @@ class Memory {
                 others_.push_back(i);
             }
             if (!array.writable) continue;
-            // Zero pages, which are all that the constructor of a cell would make.
+            // Zero pages are cells as their constructor makes them.
             const std::size_t bytes = (array.bytes / 4 + 1) * sizeof(Cell);
             void *cells = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -97,7 +97,7 @@ class Memory {
         return other;
     }
 
-    // Index of the array that a wrong address was most likely meant for, or -1.
+    // Index of the array that a wrong address was probably meant for, or -1.
     int nearest(std::uint64_t address) const {
         const std::uint64_t slot = (address - slots_begin) >> slot_bits;
         if (slot < n_slots_) return slot;
@@ -111,7 +111,7 @@ class Memory {
         return -1;
     }
 
-    // Whether it lies among the kernel's own variables.
+    // Whether an address lies among the kernel's variables.
     bool among_variables(std::uint64_t address) const {
         std::uint64_t first = ~0ull, last = 0;
         for (int i : others_) {
@@ -129,7 +129,7 @@ class Memory {
     bool holds(std::size_t i, std::uint64_t address) const {
         return address - arrays_[i].address < arrays_[i].bytes;
     }
-    // The last of those outside of slots that begins at or before an address, or -1.
+    // The last array outside of slots that begins at or before an address, or -1.
     int before(std::uint64_t address) const {
         int last = -1;
         for (int i : others_) {
@@ -143,7 +143,7 @@ class Memory {
     std::vector<Cell *> cells_;
     std::vector<int> others_;
     std::uint64_t n_slots_ = 0;
-    // The variable that an address was found in last: most often the next one is there, too.
+    // The variable of the last search, which mostly has the next address, too.
     struct {
         std::uint64_t address, bytes;
         int number;

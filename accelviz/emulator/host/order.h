@@ -36,7 +36,8 @@ struct Release {
     auto moment() const { return std::tuple(block, epoch, warp, narrow); }
 };
 
-// What has been released at one address, in order, and what the releasing threads had seen elsewhere.
+// What has been released at one address, in order, and what the releasing threads had seen
+// elsewhere.
 struct Log {
     struct Link {
         std::size_t position;
@@ -65,7 +66,8 @@ inline void see(std::vector<Seen> &seen, const Seen &more) {
     known->length = std::max(known->length, more.length);
 }
 
-// What threads know together, after a barrier: of fences, those since the barrier before cover others.
+// What threads know together, after a barrier: of fences, those since the barrier before cover
+// others.
 inline const Order *united(const Order *one, const Order *other) {
     if (!one || one == other) return other;
     if (!other) return one;
@@ -98,8 +100,8 @@ inline const Order *fenced(const Order *before, const Release &release) {
     return after;
 }
 
-// A thread with `order` takes part in an atomic at the address of `log`, or, if it does not release,
-// a load; returns what it knows then.
+// A thread with `order` takes part in an atomic at the address of `log`, or, if it does not
+// release, a load; returns what it knows then.
 inline const Order *exchanged(const Order *order, Log &log, bool releases) {
     if (releases) {
         for (const Release *release : order->fenced) {

@@ -1,5 +1,5 @@
-// The emulator's runtime: what kernels call, what the compiler calls for them, and the process of one
-// launch, which loads the kernel, runs it, and tells by which way that ended.
+// The emulator's runtime: functions that kernels and their instrumentation call, and the process of
+// one launch, which loads the kernel, runs it and answers how that ended.
 #define EMULATOR_RUNTIME
 #include <dlfcn.h>
 #include <signal.h>
@@ -50,7 +50,7 @@ void on_host(const char *name, void *code) {
 
 namespace {
 
-// Words of a structure, as a GPU moves them.
+// A structure moves by words, as on a GPU.
 void access_range(const void *address, std::size_t bytes, Kind kind, void *code) {
     const std::uint64_t unaligned = (address_of(address) | bytes) & 3;
     const unsigned word = unaligned & 1 ? 1 : unaligned ? 2 : 4;
@@ -74,7 +74,7 @@ void *filled(void *to, int byte, std::size_t bytes, void *code) {
 
 extern "C" {
 
-// What the compiler calls before each load and store of the kernel.
+// The compiler calls one of these before each load and store of the kernel.
 #define EMULATOR_HOOK(NAME, BYTES, KIND)                                                           \
     void __tsan_##NAME##BYTES(void *address) {                                                     \
         emulator::access(address, BYTES, emulator::KIND, emulator::DEVICE, EMULATOR_HERE);         \
@@ -112,7 +112,7 @@ void __tsan_init() {}
 void __tsan_func_entry(void *) {}
 void __tsan_func_exit() {}
 
-// Arrays whose length the compiler knows: the end of any dimension, and local ones.
+// Of indices into arrays whose length the compiler knows.
 struct EmulatorBounds {
     const char *file;
     std::uint32_t line, column;
@@ -125,11 +125,10 @@ void __ubsan_handle_out_of_bounds(const EmulatorBounds *bounds, std::uint64_t in
     const unsigned bits = 1u << (bounds->index->info >> 1);
     const bool is_signed = bounds->index->info & 1;
     const auto number = std::int64_t(index << (64 - bits)) >> (64 - bits);
-    char said[256];
-    std::snprintf(said, sizeof(said), is_signed ? "%lld of %s" : "%llu of %s",
+    std::snprintf(emulator::answer->text, sizeof(emulator::answer->text),
+                  is_signed ? "%lld of %s" : "%llu of %s",
                   static_cast<long long>(is_signed ? number : std::int64_t(index)),
                   bounds->array->name);
-    emulator::put(emulator::answer->text, said);
     emulator::fail("index out of bounds", emulator::address_of(EMULATOR_HERE));
 }
 void __ubsan_handle_out_of_bounds_abort(const EmulatorBounds *bounds, std::uint64_t index) {
@@ -138,8 +137,7 @@ void __ubsan_handle_out_of_bounds_abort(const EmulatorBounds *bounds, std::uint6
 void __ubsan_handle_shift_out_of_bounds(void *, std::uintptr_t, std::uintptr_t) {
     emulator::fail("shifted", emulator::address_of(EMULATOR_HERE));
 }
-// Around a local static variable that is given its value when it is first come to. C++'s own may be
-// in no library that this program has.
+// Around the initialisation of a local static variable; the program may be without C++'s library.
 int __cxa_guard_acquire(std::uint64_t *guard) { return !*reinterpret_cast<char *>(guard); }
 void __cxa_guard_release(std::uint64_t *guard) { *reinterpret_cast<char *>(guard) = 1; }
 void __cxa_guard_abort(std::uint64_t *) {}
@@ -158,7 +156,7 @@ namespace {
     _exit(0);
 }
 
-// Where a signal came from, if that is in the kernel; as of a call, one past the instruction.
+// The kernel's instruction that raised a signal, plus one as in a return address; 0 outside of it.
 std::uint64_t code_of(void *context) {
     auto *at = static_cast<ucontext_t *>(context);
 #if defined(__APPLE__) && defined(__aarch64__)
@@ -183,13 +181,13 @@ void limit_time(int timer, double seconds) {
 void on_signal(int number, siginfo_t *info, void *context) {
     const bool fault = number == SIGSEGV || number == SIGBUS;
     const bool late = number == SIGALRM || number == SIGPROF;
-    const char *problem = late                                          ? "too long"
-                          : number == SIGFPE                            ? "divided by zero"
-                          : number == SIGABRT                           ? "aborted"
-                          : number == SIGILL || number == SIGTRAP       ? "not to be reached"
-                          : fault && on_stack(info->si_addr) ? "stack overflow"
-                                                                        : "crashed";
-    // What is out of time may be anywhere, between two functions too.
+    const char *problem = late                                    ? "too long"
+                          : number == SIGFPE                      ? "divided by zero"
+                          : number == SIGABRT                     ? "aborted"
+                          : number == SIGILL || number == SIGTRAP ? "not to be reached"
+                          : fault && on_stack(info->si_addr)      ? "stack overflow"
+                                                                  : "crashed";
+    // The time may end anywhere, also between two functions.
     note_here(problem, late ? 0 : code_of(context));
     answer->finished = 1;
     _exit(0);
@@ -209,7 +207,7 @@ void catch_signals() {
     }
 }
 
-// The kernel called exit(), which a GPU has not.
+// The kernel called exit().
 void on_exit() {
     note_here("exited", 0);
     finish();
@@ -234,7 +232,7 @@ void map_arrays(std::span<const EmulatorArray> arrays, int common) {
     }
 }
 
-// Variables of the library begin as what is in the common memory, or leave there what they have become.
+// Copies the values of variables of the library from the common memory, or back to it.
 void copy_variables(std::span<const EmulatorArray> arrays, char *common, bool back) {
     for (const EmulatorArray &array : arrays) {
         char *variable = reinterpret_cast<char *>(base + array.address);
@@ -279,28 +277,21 @@ void write_records(const std::vector<EmulatorRecord> &records, int file) {
     void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!loaded) refuse(dlerror());
     auto entry = reinterpret_cast<void (*)(void **)>(dlsym(loaded, "emulator_entry"));
-    auto sign =
-        reinterpret_cast<void *(*)(char *, std::size_t)>(dlsym(loaded, "emulator_signature"));
-    auto tell = reinterpret_cast<void (*)(char *, std::size_t)>(dlsym(loaded, "emulator_symbols"));
+    auto describe =
+        reinterpret_cast<void *(*)(char *, std::size_t)>(dlsym(loaded, "emulator_description"));
     Dl_info info;
-    if (!entry || !sign || !tell || !dladdr(reinterpret_cast<void *>(entry), &info))
-        refuse(dlerror());
+    if (!entry || !describe || !dladdr(reinterpret_cast<void *>(entry), &info)) refuse(dlerror());
     base = address_of(info.dli_fbase);
-    if (!launch->n_blocks) {  // only asked for its parameters
-        char *text = answer->text;
-        const std::size_t room = sizeof(answer->text);
-        void *kernel = sign(text, room);
-        std::strncat(text, "symbols\n", room - 1 - std::strlen(text));
-        tell(text, room);
-        answer->code = address_of(kernel) - base;
+    if (!launch->n_blocks) {  // Python asks for the parameters alone
+        answer->code = address_of(describe(answer->text, sizeof(answer->text))) - base;
         finish();
     }
     std::atexit(on_exit);
     const std::span arrays(reinterpret_cast<const EmulatorArray *>(common + launch->arrays),
                            launch->n_arrays);
-    const auto *places = reinterpret_cast<const std::uint64_t *>(common + launch->arguments);
+    const auto *offsets = reinterpret_cast<const std::uint64_t *>(common + launch->arguments);
     std::vector<void *> arguments(launch->n_arguments);
-    for (std::uint32_t i = 0; i < launch->n_arguments; ++i) arguments[i] = common + places[i];
+    for (std::uint32_t i = 0; i < launch->n_arguments; ++i) arguments[i] = common + offsets[i];
     map_arrays(arrays, file);
     copy_variables(arrays, common, false);
     run(entry, arguments.data(), arrays.data());
@@ -312,5 +303,5 @@ void write_records(const std::vector<EmulatorRecord> &records, int file) {
 }  // namespace
 }  // namespace emulator
 
-// Runs what the file on the standard input describes with the kernel of a library.
+// Runs the launch that the file on the standard input describes, of the kernel in a library.
 int main(int, char **words) { emulator::serve(words[1]); }

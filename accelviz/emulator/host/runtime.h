@@ -1,5 +1,5 @@
-// What the Python side and the process that runs kernels agree on: the beginning of the memory that
-// both have mapped. `_structure` in library.py has the same members.
+// The beginning of the memory that Python and the process of a launch share; `_structures` in
+// library.py reads these declarations.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,22 @@ extern "C" {
 
 enum EmulatorSpace : std::int32_t {
     ARGUMENT,
-    SHARED,  // one a block, with no content when a block begins
+    SHARED,  // a block's, unwritten when the block begins
     DEVICE_VARIABLE,
     CONSTANT,
-    DYNAMIC,  // shared memory whose size the launch decides
+    DYNAMIC,  // shared memory whose size is the launch's
     HOST,     // a variable that no kernel may use
 };
 
-// Memory that the kernel may touch. Each argument lies in a slot of its own, number by number.
+// Memory that the kernel may touch. Argument i lies in slot i.
 struct EmulatorArray {
     std::uint64_t address;  // of a variable: its offset in the library
     std::uint64_t bytes;
-    std::uint64_t content;  // the offset of its content in the common memory, if it has one there
+    std::uint64_t content;  // offset of its content in the common memory, if any
     EmulatorSpace space;
     std::int32_t writable;
-    std::int32_t initialised;  // whether all of it was written before the launch
-    std::uint64_t filled_bytes;  // at `content`, that a variable of the library begins with
+    std::int32_t initialised;  // whether it is written before the launch
+    std::uint64_t filled_bytes;  // of `content`, the initial value of a variable
 };
 
 struct EmulatorLaunch {
@@ -33,51 +33,50 @@ struct EmulatorLaunch {
     std::uint32_t dynamic_shared_bytes;
     std::uint32_t n_arrays, n_arguments;
     std::int32_t traced;
-    std::int32_t checked;  // whether accesses that report themselves are looked at
+    std::int32_t checked;  // whether accesses are judged
     std::uint32_t first_block, n_blocks;  // linear numbers of the blocks to run
     std::uint64_t seed;                   // 0: threads, warps and blocks in order
     std::uint64_t arrays;                 // offset of `n_arrays` EmulatorArray
     std::uint64_t arguments;              // offset of `n_arguments` offsets of the values
     std::uint64_t kernel[2];              // where its code begins and ends in the library
     double seconds[2];                    // of processor time and of the wall clock, at most
-    std::int64_t writer_of[2];            // an array, or -1, and a byte of it: who wrote that
+    std::int64_t writer_of[2];            // an array, or -1, and a byte whose writer is asked for
 };
 
-// Threads that were together at an instruction, and at two places in the library. Python knows
-// whether the two are on one line.
+// Two threads that met at two instructions. Python knows whether these are on one line.
 struct EmulatorNote {
     std::uint64_t code, other_code;
     std::uint32_t block[3];
     std::uint32_t thread[3];
     std::uint32_t other_thread[3];
-    std::int32_t warp;  // whether lanes of a warp were, and not threads of the block
-    std::int32_t unlike;  // whether what they do there differs, on one line or not
+    std::int32_t warp;  // whether they met in a warp's exchange, not at a block's barrier
+    std::int32_t unlike;  // whether the exchanges differ, on one line or not
 };
 
-// What came of it; Python makes a sentence of it.
+// The outcome of a launch, from which Python makes a message.
 struct EmulatorAnswer {
     char problem[32];  // empty: nothing
-    char text[4096];   // the loader's, the signature, or what the kernel itself says
+    char text[4096];   // the loader's message, the description, or an assertion
     std::uint64_t code;  // offset of the instruction after the one in question
     std::uint64_t other_code;
     std::uint32_t block[3];
     std::uint32_t thread[3];
     std::uint32_t other_block[3];
     std::uint32_t other_thread[3];
-    std::int32_t array;  // the array it is in or nearest to, -1 if there is none
+    std::int32_t array;  // that has the access or is nearest to it, or -1
     std::int32_t bytes;
     std::int32_t kind;    // of the access: 0 load, 1 store, 2 atomic
-    std::int32_t finished;  // whether the process got as far as this
-    std::int64_t offset;  // in bytes from the array's beginning; of none, the address
-    std::uint32_t waiting, left;  // threads that wait, and that have left the kernel
-    std::uint64_t records, n_records;  // offset of the trace behind all else
+    std::int32_t finished;  // whether the process ended by itself
+    std::int64_t offset;  // bytes from the array's beginning; without one, the address
+    std::uint32_t waiting, left;  // threads that wait, and threads that have left the kernel
+    std::uint64_t records, n_records;  // offset and length of the trace behind all else
     std::uint32_t n_notes, in_kernel;
     std::int32_t other_kind;  // of the access that this one races with
     EmulatorNote notes[16];
 };
 
-// One lane's part in one step of a warp. Of kind 3, a warp's wait at a barrier: from `step`, when its
-// last lane came, to step `offset`, when the block went on; lane, array and bytes say nothing.
+// One lane's access in one step of a warp. Kind 3 is a warp's wait at a barrier from `step`, when
+// its last lane came, to step `offset`, when the block went on, without lane, array and bytes.
 struct EmulatorRecord {
     std::uint32_t block;
     std::uint16_t warp;
@@ -104,9 +103,8 @@ void put(char (&to)[N], const char *text) {
     std::strncpy(to, text, N - 1);
 }
 
-// Arguments lie far apart, so that no wrong 32-bit index leads from one into another, in a part of
-// the address space that nothing else is in: 49 of them end below 0x1450 << 32, where Linux begins
-// to put libraries if the stack's size is not limited.
+// Arguments lie so far apart that no wrong 32-bit index leads from one into another. 49 of them end
+// below 0x1450 << 32, where Linux begins to put libraries if the stack's size is not limited.
 constexpr std::uint64_t slots_begin = 1ull << 43, slot_bits = 38;
 
 }  // namespace emulator

@@ -1,4 +1,4 @@
-// The threads of a launch and what is known of each; its answer, with the note of what is wrong.
+// The threads of a launch with their state, and the note of a problem in its answer.
 #pragma once
 
 #include <dlfcn.h>
@@ -29,8 +29,8 @@ struct Access {
     std::uint64_t code;
 };
 
-// A plain load that no barrier orders with an atomic. It is no race if an atomicCAS follows which
-// finds out whether the value still holds, as in loops that make atomics of it.
+// A plain load that no barrier orders with an atomic. It is no race if an atomicCAS on the value
+// follows, as in loops that build other atomics.
 struct Doubt {
     Access access{};
     int array = -1;  // none
@@ -38,7 +38,7 @@ struct Doubt {
     Entry other{};
 };
 
-// A volatile load of what a thread of another block has stored, which may have been a flag.
+// A volatile load of another block's store, which may be a flag.
 struct Flag {
     const char *address = nullptr;
     Entry store{};
@@ -56,7 +56,7 @@ struct Thread {
     unsigned mask = 0;
     std::uint64_t value = 0;
     int source = 0;
-    bool vote = false, orders = false, polled = false;  // what it brings to an exchange, and wants
+    bool vote = false, orders = false, polled = false;  // for an exchange
     unsigned votes = 0;
     // The last access or basic block, and the one before it if it is a basic block.
     std::uint64_t last = 0, passed = 0;
@@ -131,7 +131,7 @@ inline void note(const char *problem, std::uint32_t thread, std::uint64_t code, 
     fail(problem, access.code, array);
 }
 
-// For what happens in a signal's handler, after which nothing goes on.
+// For a signal's handler, after which the process ends.
 inline void note_here(const char *problem, std::uint64_t code) {
     if (!current) return put(answer->problem, problem);
     note(problem, current->index, code ? code : current->last, -1);
