@@ -1,4 +1,4 @@
-"""What a device is: it owns arrays, launches kernels and runs plans."""
+"""The base of devices: a device owns arrays, launches kernels and runs plans."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 class Limits(Protocol):
-    """What a device can do, measured in the same run as the plans it is held against.
+    """Limits of a device, measured in the same run as the plans that are compared with them.
 
     `launch_seconds` is the time of a launch that does nothing, and `copy_bandwidth` the bytes per
     second of a large copy, read plus written.
@@ -50,27 +50,26 @@ class HostClock:
         self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - start
 
     def settle(self) -> None:
-        """Wait for what is still to be timed."""
+        """Wait for blocks that are still to be timed."""
 
 
 class Device:
-    """What plans and kernels run on, and the only one who knows where arrays lie.
+    """A place where plans and kernels run and arrays lie.
 
-    A new device says which arrays it owns and how they come from the host and go back. The rest is
-    here: plans are replayed on the host. A device that runs kernels itself brings its own `launch`
-    and its own `prepare`.
+    A derived class says which arrays it owns and copies them from and to the host; plans are
+    replayed on the host. One that runs kernels overrides `launch` and `prepare`.
 
     Attributes
     ----------
     name : str
-        What `device=` calls it.
+        Its name in `device=`.
     timed : bool
         Whether its times are those of hardware.
     array_type : type
         Of its arrays. They have a shape and a dtype of NumPy.
     xp : module
-        NumPy, or what computes on arrays here as NumPy does; see `computes`. A device without such
-        a module only runs plans, and the host does the arithmetic between them.
+        Computes on its arrays as NumPy does; see `computes`. A device without such a module only
+        runs plans, and the host does the arithmetic between them.
     multiprocessors : int
         SMs of a GPU: at least so many blocks run at the same time.
     """
@@ -88,7 +87,7 @@ class Device:
 
     @property
     def key(self) -> Hashable:
-        """What plans that are ready here go by: of a GPU, which one it is, too."""
+        """The key of plans that are ready here: the name, and the number of a GPU."""
         return self.name
 
     def unavailable_reason(self, plan: Plan | None = None) -> str | None:
@@ -104,7 +103,7 @@ class Device:
             raise DeviceUnavailable(f"device {self.name!r}", problem, "device='auto'")
 
     def hardware(self) -> dict[str, str]:
-        """Name what runs: `hardware`, `driver`, `cuda`, `cupy`; what does not apply is empty."""
+        """Return the names of `hardware`, `driver`, `cuda` and `cupy`, empty where none applies."""
         return {"hardware": self.name, "driver": "", "cuda": "", "cupy": ""}
 
     # Arrays.
@@ -122,7 +121,7 @@ class Device:
         return self.xp.asarray(array) if self.computes else array
 
     def shared(self, array: Any) -> Any:
-        """Return a host array here that nobody writes to; a device may keep the copy."""
+        """Return a read-only host array here; a device may keep the copy."""
         return self.to_device(array)
 
     def as_device_array(self, array: Any) -> Any:
@@ -172,11 +171,11 @@ class Device:
         return product if onto is None else onto + product
 
     def free_bytes(self) -> int:
-        """Return the memory there is: what is free of a GPU's, all of the host's."""
+        """Return the free memory of a GPU, or all memory of the host."""
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
     def used_bytes(self) -> int:
-        """Return the memory of arrays that are held; on the host, of those that were traced."""
+        """Return the memory of arrays; on the host, of those that `tracemalloc` has traced."""
         return tracemalloc.get_traced_memory()[0]
 
     # Work.
@@ -200,7 +199,7 @@ class Device:
         raise DeviceUnavailable(f"device {self.name!r}", "it runs no kernel", "device='emulator'")
 
     def arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return arguments of `launch` in place, so that launches of them copy nothing."""
+        """Return arguments placed for `launch`, so that launches copy nothing."""
         return dict(arguments)
 
     def stream(self) -> contextlib.AbstractContextManager[Any]:
@@ -253,22 +252,21 @@ class Device:
         return times[warmup:]
 
     def limits(self) -> Limits | None:
-        """Measure what the device can do, or None where that says nothing about its plans."""
+        """Measure the device's limits; None where they say nothing about its plans."""
         return None
 
 
 class ReadyPlan:
-    """A plan made ready on a device: placed once, then run on operands as often as asked.
+    """A plan on a device, placed once and run any number of times; here replayed on the host.
 
-    It refers to the plan's arrays and not to the plan, which holds it. Here the workload is
-    replayed on the host; see `Device`.
+    It refers to the plan's arrays and not to the plan, which holds it.
 
     Attributes
     ----------
     setup_seconds : mapping of str to float
-        What the device's own preprocessing took, without compiling.
+        Times of the device's own preprocessing, without compiling.
     variant : str
-        What the device chose where the plan leaves a choice.
+        The device's choice where the plan leaves one.
 
     Raises
     ------
@@ -306,7 +304,7 @@ class ReadyPlan:
             return self.operands.outputs()
 
     def inputs(self, placed: Arrays) -> Arrays:
-        """Return placed inputs as the device reads them: in its order, rounded as stored."""
+        """Return placed inputs in the order of the walk, rounded as stored."""
         ordered = self.operands.ordered(placed)
         return self.operands.rounded({name: self._on_host(ordered[name]) for name in ordered})
 
@@ -337,9 +335,8 @@ class ReadyPlan:
     ) -> npt.NDArray[np.float64]:
         """Time `repeats` runs by the device's own clock, shape (repeats,), after warming up.
 
-        A run is all that `run` does between inputs and outputs in place: zeroing outputs included,
-        allocation and transfers excluded. With `cold`, the last cache before memory is flushed
-        before each of them.
+        A run has its inputs and outputs in place; it zeroes outputs, and neither allocates nor
+        transfers. With `cold`, the last cache before memory is flushed before each run.
         """
         with self.errors:
             inputs, outputs = self.inputs(self.placed(operands)), self.outputs()
@@ -348,12 +345,12 @@ class ReadyPlan:
 
 
 def ready(plan: Plan, device: Device) -> ReadyPlan:
-    """Return the plan made ready on a device, which the plan keeps."""
+    """Return a plan prepared on a device; the plan keeps it."""
     return plan.ready.get(device.key, lambda: device.prepare(plan))
 
 
 def no_kernel(plan: Plan) -> str | None:
-    """Say why there is no CUDA kernel to run or emulate, or None."""
+    """Return why a plan has no CUDA kernel to run or emulate, or None."""
     calls = [call for part in plan.parts for call in part.calls]
     if any(isinstance(call, LibraryCall) for call in calls):
         return f"{plan.name!r} is a library's, whose kernels are closed"
@@ -363,13 +360,7 @@ def no_kernel(plan: Plan) -> str | None:
 
 
 def kernels_of(plan: Plan, device: str) -> tuple[tuple[Plan, Call], ...]:
-    """Return the kernels of a plan and of those that follow it, with their launches.
-
-    Raises
-    ------
-    DeviceUnavailable
-        If a call of it has none.
-    """
+    """Return the calls of all parts of a plan; raises DeviceUnavailable if one has no kernel."""
     problem = no_kernel(plan)
     if problem is not None:
         other = "device='cpu', which replays the workload" if plan.has_workload else "device='cuda'"

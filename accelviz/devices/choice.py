@@ -1,4 +1,4 @@
-"""The devices there are, and the one decision which of them runs something."""
+"""The list of devices, and the one decision which of them runs something."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def choose(
     device : str
         A name; "auto" takes the device on which an array lies, or else the first that can be used.
     arrays : iterable of array
-        What it is to read.
+        Inputs of the run.
     plan : Plan, optional
-        What it is to run.
+        The plan to run.
     timed : bool
-        Whether its times have to be those of hardware.
+        Whether the times have to be those of hardware.
 
     Raises
     ------

@@ -20,7 +20,7 @@ from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, check
 from accelviz.plans import Call, KernelSpec, Plan
 from accelviz.plans.storage import stored
 
-#: Elements of a result whose every access can be checked; each takes 80 bytes.
+#: Most elements of a checked result; the record of an element takes 80 bytes.
 MAX_ELEMENTS = 1 << 25
 #: Blocks of one traced launch, so that their records fit into memory.
 MOST_BLOCKS = 64
@@ -49,7 +49,7 @@ class EmulatorDevice(Device):
         self.timeout = timeout
 
     def unavailable_reason(self, plan: Plan | None = None) -> str | None:
-        """Say why there is no usable compiler, or no kernel to emulate, or None."""
+        """Return why there is no usable compiler, or no kernel to emulate, or None."""
         return (plan and no_kernel(plan)) or unavailable_reason()
 
     def hardware(self) -> dict[str, str]:
@@ -126,7 +126,7 @@ class EmulatorPlan(ReadyPlan):
             array[...] = memory.known[name].data
 
     def memory(self, inputs: Arrays, outputs: Arrays) -> Memory:
-        """Put all that kernels may touch where they find it; parts of one launch share it."""
+        """Copy arrays, operands and workspaces to memory of the emulator, shared by all calls."""
         held, operands = dict(self._arguments), self.operands
         for operand in operands.operation.inputs:
             storage = operands.storage if operand.gathered else "float32"
@@ -144,13 +144,13 @@ class EmulatorPlan(ReadyPlan):
         return Memory.of(held, writable, [*unwritten, *self._workspace])
 
     def run_calls(self, count: int, memory: Memory) -> None:
-        """Run the first of the plan's calls; a later one may read what one before has written."""
+        """Run the first calls of the plan; a call may read what those before have written."""
         for number in range(count):
             self.run_call(number, memory)
             memory.written(self.names[number])
 
     def run_call(self, number: int, memory: Memory, **options: Any) -> tuple[list[Known], Any]:
-        """Run the kernel of one of the plan's calls, or some blocks of it; see `Library`."""
+        """Run the kernel of a call, or some of its blocks; see `Library.run`."""
         names, launch = self.names[number], self.calls[number].launch
         if 0 in launch.grid:
             return [], None
@@ -160,7 +160,7 @@ class EmulatorPlan(ReadyPlan):
 
 
 def _name(part: int, name: str, plan: Plan) -> str:
-    """Return what an argument of a plan's part is called beside those of other parts."""
+    """Return an argument's name, with the number of its part if other parts may have it, too."""
     return f"{part}:{name}" if part and name in plan.parts[part].arrays else name
 
 

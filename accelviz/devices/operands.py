@@ -1,4 +1,4 @@
-"""What a plan takes and gives on a device: arrays, checked by name."""
+"""The operands of a plan on a device: arrays, checked by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, Any]
 _FLOAT32 = np.dtype(np.float32)
-#: How kernels of other arithmetic than float32 round their inputs.
+#: Rounding of inputs by kernels of other arithmetic than float32.
 _ROUNDING = {"tf32": to_tf32, "float16": to_f16}
 
 
@@ -35,13 +35,12 @@ def is_device_array(array: Any) -> bool:
 
 
 def on_host(name: str, array: Any) -> npt.NDArray[Any]:
-    """Return what a caller gives as a NumPy array.
+    """Return a caller's operand as a NumPy array.
 
     Raises
     ------
     ArgumentError
-        If it is none and cannot be one, or is a masked array. A sparse matrix is none, nor is a
-        table with a column of objects.
+        If it is a masked array, or cannot be an array of numbers, such as a sparse matrix.
     """
     if isinstance(array, np.ma.MaskedArray):
         expected = f"an array without one, such as {name}.filled(0)"
@@ -59,7 +58,7 @@ def on_host(name: str, array: Any) -> npt.NDArray[Any]:
 
 
 class Operands:
-    """What a plan takes and gives, checked by name; it knows sizes, not the plan."""
+    """Inputs and outputs of a plan, checked by name; it holds sizes, not the plan."""
 
     def __init__(self, plan: Plan, device: Device) -> None:
         self.operation, self.sizes = plan.operation, plan.sizes
@@ -153,7 +152,7 @@ class Operands:
         return self._defaults[name]
 
     def ordered(self, inputs: Arrays) -> Arrays:
-        """Bring what has an entry for each nonzero into the order in which kernels walk."""
+        """Return inputs with entries of nonzeros in the order in which kernels walk."""
         if self._order is None or not self._of_nonzeros:
             return inputs
         return {**inputs, **{name: self._in_order(inputs[name]) for name in self._of_nonzeros}}
@@ -167,7 +166,7 @@ class Operands:
         return self._ordered_values
 
     def rounded(self, inputs: Arrays) -> Arrays:
-        """Return host inputs rounded as kernels store them and as their arithmetic does."""
+        """Return host inputs rounded by the kernels' storage and arithmetic."""
         inputs = self.operation.rounded(inputs, self.storage)
         rounding = _ROUNDING.get(self.arithmetic)
         return {name: rounding(array) for name, array in inputs.items()} if rounding else inputs
@@ -178,9 +177,9 @@ class Operands:
         inputs: Mapping[str, Any] | None = None,
         device: Device | None = None,
     ) -> Arrays:
-        """Return the outputs, those that are missing new and uninitialised.
+        """Return the outputs of `out`, and new, uninitialised ones for those that are missing.
 
-        `device` is where they are to be, if not where the plan runs.
+        They lie on `device`, by default on the plan's.
 
         Raises
         ------
@@ -195,14 +194,14 @@ class Operands:
             if array is None:
                 outputs[operand.name] = device.empty(shape, operand.dtype)
                 continue
-            own_shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
+            received, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
             flags = getattr(array, "flags", None)
             readonly = not getattr(flags, "writeable", True)
-            fits = own_shape == shape and dtype == operand.dtype and not readonly
+            fits = received == shape and dtype == operand.dtype and not readonly
             fits = fits and not isinstance(array, np.ma.MaskedArray)
             fits = fits and isinstance(array, device.array_type)
             if not (fits and getattr(flags, "c_contiguous", True)):
-                problem = f"a {'read-only ' * readonly}{type(array).__name__} of shape {own_shape}"
+                problem = f"a {'read-only ' * readonly}{type(array).__name__} of shape {received}"
                 library = device.array_type.__module__.partition(".")[0]
                 kind = f"{operand.dtype} {library} array of shape {shape}"
                 expected = f"a writable, C-contiguous {kind}"

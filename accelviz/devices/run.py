@@ -8,24 +8,13 @@ from typing import Any
 import numpy as np
 
 from accelviz.datasets import load_graph
-from accelviz.devices.base import ReadyPlan, ready
-from accelviz.devices.choice import as_operand, choose, owner
+from accelviz.devices.choice import as_operand, owner
 from accelviz.devices.cuda import device_pattern
+from accelviz.devices.planning import leave_short_run, prepared, short_run
 from accelviz.errors import ArgumentError
-from accelviz.graph import Graph, Pattern
+from accelviz.graph import Pattern
 from accelviz.plans import Operation, Plan, Strategy
-from accelviz.strategies import (
-    EDGE_SOFTMAX,
-    REGISTRY,
-    SDDMM,
-    SPMM,
-    find_operation,
-    find_strategy,
-)
-
-#: What callers call weights; the argument is `values`.
-_LIKE_VALUES = ("value", "weight", "weights")
-_ON_HOST = "the matrix on the host, as from A.get()"
+from accelviz.strategies import EDGE_SOFTMAX, SDDMM, SPMM, find_operation
 
 
 def spmm(
@@ -96,17 +85,17 @@ def spmm(
     (2708, 16)
     """
     usual = values is None and strategy is None and device == "auto" and not parameters
-    if usual and (run := _short_way(graph, X)) is not None:
+    if usual and (run := short_run(graph, X)) is not None:
         Y = run(X, out)
         if Y is not None:
             return Y
     if isinstance(values, str | Strategy):
         raise ArgumentError("values", f"got {values!r}", "weights; write strategy=... by name")
     operands = {"values": values, "X": X}
-    plan, operands = _prepared(SPMM, graph, operands, strategy, device, parameters)
+    plan, operands = prepared(SPMM, graph, operands, strategy, device, parameters)
     Y = plan.run(operands, {"Y": out})["Y"]
     if usual:
-        _remember(graph, X, plan)
+        leave_short_run(graph, X, plan)
     return Y
 
 
@@ -230,25 +219,25 @@ def _with_head(out: Any) -> Any:
 
 def _check_shapes(pattern: Pattern, U: Any, V: Any, out: Any) -> None:
     """Refuse what does not fit, in the shapes that the caller of `sddmm` knows."""
+    if out is not None and owner(out) is None:
+        flags, dtype = getattr(out, "flags", None), getattr(out, "dtype", None)
+        if flags is None or dtype != np.float32 or not flags.carray:
+            problem = "a read-only " if flags is not None and not flags.writeable else "a "
+            problem += type(out).__name__ + (f" of {dtype}" if dtype else "")
+            expected = "a writable, C-contiguous float32 array, on the GPU if U is there"
+            raise ArgumentError("out", problem, expected)
     axes = tuple(U.shape[1:]) if len(U.shape) in (2, 3) else ("n_cols",)
-    shapes = {"U": (pattern.shape[0], *axes), "V": (pattern.shape[1], *axes)}
-    arrays = {"U": U, "V": V}
-    if out is not None:
-        arrays["out"], shapes["out"] = out, (pattern.nnz, *axes[:-1])
-        if not isinstance(out, np.ndarray) and owner(out) is None:
-            expected = "a float32 array of NumPy, or of the GPU if U is there"
-            raise ArgumentError("out", f"a {type(out).__name__}", expected)
-    for name, array in arrays.items():
-        shape = shapes[name]
-        if tuple(array.shape) != shape:
+    of_heads = "; with heads, (.., heads, n_cols) of both"
+    for name, array, shape, more in (
+        ("U", U, (pattern.shape[0], *axes), of_heads),
+        ("V", V, (pattern.shape[1], *axes), of_heads),
+        ("out", out, (pattern.nnz, *axes[:-1]), ""),
+    ):
+        if array is not None and tuple(array.shape) != shape:
             problem = f"shape {tuple(array.shape)} for a matrix of {pattern.shape[0]} x "
             problem += f"{pattern.shape[1]} with {pattern.nnz} nonzeros"
             expected = f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
-            more = "; with heads, (.., heads, n_cols) of both" * (name != "out")
             raise ArgumentError(name, problem, f"shape {expected}{more}")
-    if isinstance(out, np.ndarray) and not (out.dtype == np.float32 and out.flags.carray):
-        problem = f"a {'read-only ' * (not out.flags.writeable)}{type(out).__name__} of {out.dtype}"
-        raise ArgumentError("out", problem, "a writable, C-contiguous float32 array")
 
 
 def run_operation(
@@ -285,131 +274,7 @@ def run_operation(
     GraphError, PartitionError, ArgumentError, DeviceUnavailable, KernelError
         As `spmm` does.
     """
-    plan, operands = _prepared(
+    plan, operands = prepared(
         find_operation(operation), graph, operands, strategy, device, dict(parameters or {})
     )
     return plan.run(operands, out)
-
-
-def _prepared(
-    operation: Operation,
-    graph: Any,
-    operands: Mapping[str, Any],
-    strategy: str | Strategy | None,
-    device: str,
-    parameters: dict[str, Any],
-) -> tuple[ReadyPlan, dict[str, Any]]:
-    """Return the plan, ready on the chosen device, and the operands that its runs take."""
-    missing = [one.name for one in operation.dense if operands.get(one.name) is None]
-    unknown = [name for name in operands if name not in operation.operands]
-    if missing or unknown:
-        problem = f"{operation.name} " + ("needs it" if missing else "has no such operand")
-        names = ", ".join(one.name for one in operation.inputs)
-        raise ArgumentError((missing or unknown)[0], problem, names)
-    dense = {one.name: as_operand(one.name, operands[one.name]) for one in operation.dense}
-    operands, arrays = {**operands, **dense}, [*dense.values()]
-    if isinstance(graph, Plan):
-        if graph.operation != operation:
-            raise ArgumentError("plan", f"a plan of {graph.operation.name}", operation.name)
-        if parameters or strategy not in (None, graph.name, graph.strategy):
-            problem = "given beside a Plan, which has its own"
-            raise ArgumentError("strategy", problem, "one or the other")
-        return ready(graph, choose(device, arrays, graph)), operands
-    if strategy is None and parameters:
-        names = ", ".join(parameters)
-        fix = "values=... for weights" if names in _LIKE_VALUES else "strategy=... beside it"
-        raise ArgumentError(names, "given without a strategy", fix)
-    chosen = find_strategy(strategy or operation.fastest, operation)
-    widths = operation.widths_of(operands)
-    if "n_cols" not in {*widths, *parameters}:
-        problem = f"packed operands of {operation.name} do not tell it"
-        raise ArgumentError("n_cols", problem, "parameters={'n_cols': ...}, or a Plan")
-    on_gpu = device_pattern(graph)
-    if on_gpu is not None:
-        pattern, values = on_gpu
-        holder = choose("auto", [pattern.column_indices])
-        if device not in ("auto", holder.name):
-            problem = f"{device!r} for a matrix that lies on the GPU"
-            raise ArgumentError("device", problem, f"{holder.name!r}, or {_ON_HOST}")
-        plan = device_plan(pattern, strategy=chosen, **widths, **parameters)
-        arrays.append(pattern.column_indices)
-    else:
-        loaded = load_graph(graph)
-        plan = plan_of(loaded, chosen, {**widths, **parameters})
-        values = loaded.values
-    if operands.get("values") is None:
-        operands["values"] = values
-    return ready(plan, choose(device, arrays, plan)), operands
-
-
-def _short_way(graph: Any, X: Any) -> Any:
-    """Return how an earlier call of `spmm` with arrays like X can be run again, or None."""
-    kind: Any = type(graph)
-    if kind is Plan:
-        return graph.ready.latest.get(type(X))
-    shape: Any = getattr(X, "shape", ())
-    if kind is Graph and len(shape) == 2:
-        return graph.store.latest.get((type(X), shape[1]))
-    return None
-
-
-def _remember(graph: Any, X: Any, plan: ReadyPlan) -> None:
-    """Let later calls of `spmm` find this plan at once, where it has a short way to run."""
-    run = getattr(plan, "run_single", None)
-    if run is None or not isinstance(X, plan.device.array_type):
-        return
-    array: Any = X
-    if isinstance(graph, Plan):
-        graph.ready.latest[type(array)] = run
-    elif isinstance(graph, Graph):
-        graph.store.latest[type(array), array.shape[1]] = run
-
-
-def plan_of(graph: Any, strategy: Strategy, settings: dict[str, Any]) -> Plan:
-    """Plan, or take the plan from the graph's store if it has made this one lately."""
-    key = (strategy, tuple(sorted(settings.items())))
-    try:
-        hash(key)
-    except TypeError:  # a parameter that cannot be a key; the strategy says what is wrong with it
-        return strategy.plan(graph, **settings)
-    return graph.store.get(key, lambda: strategy.plan(graph, **settings))
-
-
-def device_plan(
-    pattern: Pattern, n_cols: int, strategy: str | Strategy = SPMM.fastest, **parameters: Any
-) -> Plan:
-    """Plan an SpMM of a matrix that lies on a device, there: the host neither reads nor sorts it.
-
-    Parameters
-    ----------
-    pattern : Pattern
-        Of the device's arrays, as `devices.cuda.device_pattern` and `uploaded` give it.
-    n_cols, **parameters
-        As of `plan`.
-    strategy : str or Strategy
-        One that plans there: `lane_groups`.
-
-    Returns
-    -------
-    Plan
-        As `plan` makes it on the host, but with its arrays on the device. Its runs have to bring
-        `values`.
-
-    Raises
-    ------
-    ArgumentError, PartitionError
-        As `plan` does, and if the strategy plans on the host alone.
-    """
-    known = strategy if isinstance(strategy, Strategy) else find_strategy(strategy)
-    if not _plans_on_devices(known):
-        names = [
-            f"{one.name!r} of {one.operation.name}" for one in REGISTRY if _plans_on_devices(one)
-        ]
-        problem = f"{known.name!r} of {known.operation.name} for a matrix that lies on the GPU"
-        raise ArgumentError("strategy", problem, f"{', '.join(names)}, or {_ON_HOST}")
-    widths, settings = known.checked(n_cols, parameters)
-    return known.build_on(choose("auto", [pattern.column_indices]), pattern, widths, settings)
-
-
-def _plans_on_devices(strategy: Strategy) -> bool:
-    return type(strategy).build_on is not Strategy.build_on

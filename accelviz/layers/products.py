@@ -11,7 +11,7 @@ import numpy as np
 
 from accelviz.devices import choose
 from accelviz.devices.base import ready
-from accelviz.devices.run import plan_of
+from accelviz.devices.planning import plan_of
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph, Transpose, taken_over
 from accelviz.layers.adjacency import rows_of

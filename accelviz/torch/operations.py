@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from accelviz.devices import Device, find_device, ready
-from accelviz.devices.run import plan_of
+from accelviz.devices.planning import plan_of
 from accelviz.graph import Graph
 from accelviz.strategies import OPERATIONS, find_strategy
 from accelviz.torch.edges import Edges

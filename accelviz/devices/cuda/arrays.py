@@ -1,4 +1,4 @@
-"""Host arrays on the GPU, each of them once."""
+"""Copies of host arrays on the GPU, one of each read-only array."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _lock = threading.Lock()
 def on_device(array: Any) -> Any:
     """Return an array's copy on the current device; scalars pass through.
 
-    The copy of a read-only array is kept as long as the array lives, so that plans which share an
-    array share its copy. A writable one may change and is copied each time.
+    The copy of a read-only array lives as long as the array, so that plans share it. A writable
+    array may change and is copied each time.
     """
     if not isinstance(array, np.ndarray):
         return array

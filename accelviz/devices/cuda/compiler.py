@@ -83,7 +83,7 @@ def compile_cubin(spec: KernelSpec, arch: str, *options: str) -> bytes:
 
 
 def config_hint(log: str) -> str:
-    """Say what supplies the constants that a compiler's log misses in `Config`; "" if none."""
+    """Return where the constants come from that a log misses in `Config`; "" if none."""
     names = {*re.findall(r'"Config" has no member "(\w+)"', log)}
     if not names:
         return ""

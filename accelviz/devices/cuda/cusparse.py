@@ -44,11 +44,11 @@ class _Algorithm(NamedTuple):
 
 
 class CusparseCall:
-    """A function of cuSPARSE on one matrix, with everything described and allocated beforehand.
+    """A function of cuSPARSE on one matrix, described and allocated beforehand.
 
     `inputs` and `outputs`, on the GPU, are for the trials; each call brings its own.
-    `setup_seconds` are those of preprocessing and, where it was asked for, of the search for the
-    fastest algorithm. `variant` is the algorithm in use, and whether it was preprocessed.
+    `setup_seconds` has the times of preprocessing and of the search for the fastest algorithm.
+    `variant` is the algorithm in use, and whether it was preprocessed.
     """
 
     def __init__(self, plan: Plan, inputs: Arrays, outputs: Arrays) -> None:
@@ -103,7 +103,7 @@ class CusparseCall:
             self._lib.set_stream(self._handle, stream)
             self._algorithm.launch()
 
-    # What the functions differ in: results, algorithms, the dense matrices, the descriptors of an
+    # A derived class has the results, the algorithms, the dense matrices, the descriptors of an
     # algorithm in the library's order, and what sizes the workspace, preprocesses and computes.
     outputs: tuple[str, ...]
     algorithms: dict[str, int]
@@ -239,9 +239,9 @@ class SddmmCall(CusparseCall):
         self._scores = self._sparse("scores")
 
     def _arguments(self, name: str) -> tuple[Any, ...]:
-        way = _TRANSPOSED if name == "transposed" else _PLAIN
+        transposed = _TRANSPOSED if name == "transposed" else _PLAIN
         one, zero = _ONE.ctypes.data, _ZERO.ctypes.data
-        return _PLAIN, way, one, self._u, self._v[name], zero, self._scores
+        return _PLAIN, transposed, one, self._u, self._v[name], zero, self._scores
 
     def _functions(self) -> tuple[Any, Any, Any]:
         def size_of(*call: Any) -> int:

@@ -36,10 +36,9 @@ _HOST = Device()
 
 
 class KernelLaunch:
-    """A plan's kernel with its arrays on the GPU; called with operands, it launches.
+    """A launch of a plan's kernel, whose arrays are on the GPU.
 
-    The driver reads the values of arguments from cells. From one launch to the next, only those of
-    operands change.
+    The driver reads arguments from cells. Between launches only the operands' cells change.
     """
 
     def __init__(self, plan: Plan, call: Call, *options: str) -> None:
@@ -62,7 +61,7 @@ class KernelLaunch:
         self._lock = threading.Lock()
 
     def _prepared(self, held: Arrays) -> tuple[packed[int], packed[int], Callable[[int], None]]:
-        """Return cells with what is held in place, their addresses, the launch that reads them."""
+        """Return cells that have the held arrays, their addresses, and a launch that reads them."""
         cells = packed("Q", [_cell(held[name]) if name in held else 0 for name in self._names])
         start, _ = cells.buffer_info()
         addresses = packed("Q", [start + 8 * i for i in range(len(cells))])
@@ -75,7 +74,7 @@ class KernelLaunch:
         return cells, addresses, launch
 
     def bound(self, held: Arrays, source: str, target: str) -> tuple[Any, ...]:
-        """Return a launch of its own, its cells, and where in these two operands stand."""
+        """Return a separate launch, its cells, the positions of two operands there, and a lock."""
         cells, _, launch = self._prepared(self._held | held)
         sources, targets = (
             [i for i, name in enumerate(self._names) if name == operand]
@@ -99,7 +98,7 @@ class KernelLaunch:
 
 
 def _cell(value: Any) -> int:
-    """Return an argument's 8 bytes: where an array begins, or a number as it is."""
+    """Return an argument's 8 bytes: an array's address, or a number."""
     if value is None:  # a null pointer
         return 0
     if isinstance(value, np.generic):
@@ -109,7 +108,7 @@ def _cell(value: Any) -> int:
 
 
 def _address(array: Any, kind: type, shape: tuple[int, ...]) -> int:
-    """Return where an array begins, if kernels take it as it is, else 0."""
+    """Return the address of an array that kernels take as it is, else 0."""
     if type(array) is not kind:
         return 0
     ours: Any = array
@@ -121,7 +120,7 @@ def _address(array: Any, kind: type, shape: tuple[int, ...]) -> int:
 
 @dataclass
 class _Single:
-    """What a run on one input needs: names and sizes of input and output, launches by stream."""
+    """The data of `run_single`: names and sizes of input and output, launches by stream."""
 
     names: tuple[str, str]
     inputs: Arrays
@@ -178,7 +177,7 @@ class CudaPlan(ReadyPlan):
         )
 
     def inputs(self, placed: Arrays) -> Arrays:
-        """Return placed inputs as the kernels find them: in their order, as they store them."""
+        """Return placed inputs in the kernels' order and storage, aligned for vectors."""
         inputs = dict(self.operands.ordered(placed))
         for name in self._gathered:
             inputs[name] = _aligned(stored(inputs[name], self.operands.storage, self._cupy))
@@ -229,19 +228,10 @@ class CudaPlan(ReadyPlan):
             return {name: outputs[name].get(out=array) for name, array in host.items()}
 
     def run_single(self, X: Any, out: Any) -> Any:
-        """Run on one input and the graph's weights; None where `run` has to look closer.
+        """Run on one input and the graph's weights; return `out`, or a new output.
 
-        It is short, as the host needs longer for a small graph than the GPU.
-
-        Parameters
-        ----------
-        X : array
-        out : array, optional
-
-        Returns
-        -------
-        array, or None
-            `out` or a new output; None unless both are CuPy arrays as the kernels take them.
+        Returns None unless both are CuPy arrays as the kernels take them. It is short, as for a
+        small graph the host needs longer than the GPU.
         """
         single = self._single
         source = _address(X, single.array_type, single.shape) if single is not None else 0
@@ -275,7 +265,7 @@ class CudaPlan(ReadyPlan):
 
     @functools.cached_property
     def _single(self) -> _Single | None:
-        """Return what `run_single` needs, where the plan is of that kind."""
+        """Return the data of `run_single`, or None where the plan needs `run`."""
         operation, operands = self.operands.operation, self.operands
         dense, outputs = operation.dense, operation.outputs
         others = [one for one in operation.inputs if one not in dense]
@@ -295,7 +285,7 @@ class CudaPlan(ReadyPlan):
         )
 
     def _bound(self, single: _Single, stream: int) -> list[Any]:
-        """Return the launches of `run_single` on a stream, all but two pointers in place."""
+        """Return the launches of `run_single` on a stream, complete but for two pointers."""
         held = {**single.inputs, **self._workspaces(stream)}
         calls = [call for call in self.calls if isinstance(call, KernelLaunch)]
         single.launches[stream] = [call.bound(held, *single.names) for call in calls if call.runs]

@@ -1,4 +1,4 @@
-"""Whether kernels can run here, and what to do if not."""
+"""The state of CuPy, the driver and NVRTC, and what to do about it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _without_driver(detail: str, driver: str | None) -> GpuState:
 
 
 def one_line(error: Exception) -> str:
-    """Return an exception's message on one line, not too long."""
+    """Return an exception's message on one line of at most 200 characters."""
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 

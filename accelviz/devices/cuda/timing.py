@@ -1,4 +1,4 @@
-"""Timing by CUDA events, and what the machine itself can do in the same run."""
+"""Timing by CUDA events, and the machine's limits in the same run."""
 
 from __future__ import annotations
 
@@ -30,26 +30,15 @@ _FLUSH_FACTOR = 4
 def event_seconds(
     run: Callable[[], object], repeats: int, warmup: int, *, cold: bool = False
 ) -> npt.NDArray[np.float64]:
-    """Time what `run` queues on the current stream.
+    """Time the work that `run` queues on the current stream, without waiting for the GPU.
 
-    Parameters
-    ----------
-    run : callable
-        Queues the work; it may not wait for the GPU.
-    repeats, warmup : int
-        Runs to time, and runs before them.
-    cold : bool
-        Flush the L2 before each timed run, by overwriting four times its size.
-
-    Returns
-    -------
-    array of float64, shape (repeats,)
+    With `cold`, four times the L2's size is overwritten before each timed run. Returns seconds,
+    float64, shape (repeats,).
 
     Notes
     -----
-    The GPU pauses first while the host queues every run, so that a time is the GPU's alone and
-    holds no gap in which it waited for the host. The gap between two events with nothing between
-    them is part of every time, about a microsecond.
+    The GPU pauses first while the host queues every run, so that no time has a gap in which the GPU
+    waits for the host. The gap between two events, about a microsecond, is part of every time.
     """
     cupy = import_cupy()
     for _ in range(warmup):
@@ -106,7 +95,7 @@ class EventClock:
 
 
 class CudaLimits:
-    """What the current device can do, measured now; see `Limits`."""
+    """Limits of the current device, measured now; see `Limits`."""
 
     def __init__(self) -> None:
         cupy = import_cupy()
