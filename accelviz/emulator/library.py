@@ -247,8 +247,9 @@ class Library:
             if value.size > variable.size:
                 problem = f"an array of {value.size:,} bytes for the variable"
                 raise ArgumentError(symbol.name, problem, f"at most {variable.size:,}")
-            content = {"content": value.content, "filled_bytes": value.size}
-            filled[variable] = replace(variable, initialised=True, **content)
+            filled[variable] = replace(
+                variable, initialised=True, content=value.content, filled_bytes=value.size
+            )
         return [filled.get(known, known) for known in self.variables]
 
     def device_variables(
