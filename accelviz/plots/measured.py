@@ -23,8 +23,6 @@ from accelviz.plots.style import BLACK, GREY, GRID, VERMILLION, Look, strategy_c
 #: Behind everything slower than the baseline.
 _LOSS = "#FBE9E0"
 _HATCH = "////"
-#: Room of a mean's bar, of the room of a graph, so that numbers do not touch.
-_MEAN_WIDTH = 0.27
 #: Above a picture, on the left.
 _ABOVE: Look = {"loc": "lower left", "bbox_to_anchor": (-0.01, 0.99), "frameon": False}
 #: Column counts from few to many, in Table II's four ranges: lightness tells them apart.
@@ -51,8 +49,8 @@ def speedup_bars(
 
     A bar goes up from 1 where the strategy is faster, and down, into the shaded zone, where it is
     slower. Each bar is the geometric mean over the column counts. The last group is the mean over
-    the graphs. The first strategy's gains order the graphs; those whose degrees are approximate are
-    hatched.
+    the graphs, whose numbers are in the legend. The first strategy's gains order the graphs; those
+    whose degrees are approximate are hatched.
 
     Parameters
     ----------
@@ -73,44 +71,43 @@ def speedup_bars(
     ratios = _ratios(table, baseline, strategies, state)
     graphs, means = comparison.by_graph(ratios), comparison.overall(ratios)
     values = graphs.pivot_table("speedup", "graph", "strategy")[means.index]
-    order = [*graphs.loc[graphs["strategy"] == means.index[0], "graph"], *values.index]
-    values = values.reindex(dict.fromkeys(order)).sort_values(
-        means.index[0], ascending=False, kind="stable"
-    )
+    values = values.sort_values(means.index[0], ascending=False, kind="stable")
     labels, hatched = _labels(graphs, values.index)
-    n, m = values.shape
+    n = len(values)
+    values.loc["mean"] = means["speedup"]
     ax = draw.new_axes(ax, figsize=(max(8.0, 1.8 + 0.6 * n), 4.8))
-    width = 0.82 / m
-    wide = max(width, _MEAN_WIDTH)  # each mean has its number written, of which a graph has one
-    middle = n + wide * m / 2
-    centres, steps = np.append(np.arange(n), middle), np.append(np.full(n, width), wide)
     colours = strategy_colours(means.index)
-    for i, (strategy, colour) in enumerate(colours.items()):
-        heights = np.append(values[strategy], means.loc[strategy, "speedup"])
-        at = centres + (i - (m - 1) / 2) * steps
-        bars = ax.bar(at, heights - 1, width, bottom=1, color=colour, zorder=2)
+    look: Look = {"width": 0.82, "legend": False, "xlabel": "", "zorder": 2}
+    (values - 1).plot.bar(ax=ax, bottom=1, color=colours, **look)
+    containers: Any = ax.containers
+    for bars in containers:
         for bar, approximate in zip(bars, hatched, strict=False):
             if approximate:
                 bar.set(hatch=_HATCH, edgecolor="white", linewidth=0)
-        written = np.isfinite(heights) & ((i == 0) | (centres == middle))
-        texts = [f"{h:.2f}" * bool(w) for h, w in zip(heights, written, strict=True)]
-        numbers = ax.bar_label(bars, texts, padding=2, rotation=90, fontsize=8, zorder=4)
-        numbers[-1].set(**_BOLD)
-        for number, height in zip(numbers, heights, strict=True):
-            number.set_color(VERMILLION if height < 1 else BLACK)
+    heights = values[means.index[0]]
+    texts = ["" if np.isnan(height) else f"{height:.2f}" for height in heights]
+    numbers = ax.bar_label(containers[0], texts, padding=2, rotation=90, fontsize=8, zorder=4)
+    numbers[-1].set(**_BOLD)
+    for number, height in zip(numbers, heights, strict=True):
+        number.set_color(VERMILLION if height < 1 else BLACK)
     _ratio_axis(ax, "y", pd.concat([graphs["speedup"], means["speedup"]]))
-    ax.axvline(n - 0.3, color=GREY, lw=0.8)
-    ax.set_xticks(centres, [*labels, "mean of\nall graphs"], rotation=40, ha="right", fontsize=9)
+    ax.axvline(n - 0.5, color=GREY, lw=0.8)
+    names = [*labels, "mean of\nall graphs"]
+    ax.set_xticks(range(n + 1), names, rotation=40, ha="right", fontsize=9)
     ax.get_xticklabels()[-1].set_fontweight("bold")
     ax.tick_params(axis="x", length=0)
-    ax.set(xlim=(-0.6, middle + max(0.6, wide * m / 2 + 0.2)), ylabel=f"times as fast as {called}")
-    handles = [Patch(color=colour, label=name) for name, colour in colours.items()]
+    ax.set(xlim=(-0.6, n + 0.6), ylabel=f"times as fast as {called}")
+    handles = [
+        Patch(color=colour, label=f"{name}: {means.loc[name, 'speedup']:.2f} in the mean")
+        for name, colour in colours.items()
+    ]
     if any(hatched):
         note = "* degrees approximate"
         handles.append(Patch(facecolor=GREY, hatch=_HATCH, edgecolor="white", lw=0, label=note))
-    ax.legend(handles=handles, ncols=len(handles), fontsize=9, **_ABOVE)
+    columns = min(len(handles), 4)
+    ax.legend(handles=handles, ncols=columns, fontsize=9, **_ABOVE)
     title = _verdict(means, called)
-    draw.head(ax, title, 12, pad=24)
+    draw.head(ax, title, 12, pad=8 + 16 * -(-len(handles) // columns))
     return draw.finish(ax, f"Bars of speedups over {called} for {n} graphs. {title}.")
 
 
@@ -148,13 +145,8 @@ def time_against_columns(
     names = list(comparison.named(table, strategies))
     across = min(4, len(graphs))
     down = -(-len(graphs) // across)
-    alt = (
-        f"Time of {', '.join(names)} against the columns of the features, "
-        f"{rows['columns'].min()} to {rows['columns'].max()}, "
-        f"{'a panel for each of' if len(graphs) > 1 else 'on'} {', '.join(map(_short, graphs))}."
-    )
     size = (max(3.1 * across, 5.0) + 0.5, 2.45 * down + 0.7)
-    page = style.Page(alt=alt, figsize=size, layout="constrained", dpi=110)
+    page = style.new_figure(figsize=size, dpi=110)
     panels = page.subplots(down, across, squeeze=False, sharex=True)
     for ax, graph in zip(panels.flat, graphs, strict=False):
         _lines(ax, rows[rows["graph"] == graph], names, log)
@@ -169,6 +161,11 @@ def time_against_columns(
     title = f"Time of one product, {state} cache: lower is faster"
     look: Look = {"title_fontproperties": {"weight": "bold", "size": 12}, "frameon": False}
     page.legend(handles=handles, title=title, loc="outside upper center", ncols=len(names), **look)
+    page.alt = (
+        f"Time of {', '.join(names)} against the columns of the features, "
+        f"{rows['columns'].min()} to {rows['columns'].max()}, "
+        f"{'a panel for each of' if len(graphs) > 1 else 'on'} {', '.join(map(_short, graphs))}."
+    )
     return page
 
 
