@@ -93,6 +93,6 @@ def test_what_happened_and_what_was_predicted_share_a_scale_of_colours(monkeypat
         table.attrs = {"sms": 1, "unit": unit, "blocks_per_sm": held}
         return table
 
-    page = timeline.timeline_comparison(blocks(28, "ns"), blocks(16, "nonzeros"))
-    tops = [image.norm.vmax for ax in page.axes for image in ax.images]
+    axes = timeline.sm_timelines({"28": blocks(28, "ns"), "16": blocks(16, "nonzeros")})
+    tops = [image.norm.vmax for ax in axes for image in ax.images]
     assert tops == [28, 28]

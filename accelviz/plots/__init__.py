@@ -31,7 +31,7 @@ from accelviz.plots.overview import overview
 from accelviz.plots.rooflines import roofline
 from accelviz.plots.sweeps import sweep_heatmap, sweep_lines
 from accelviz.plots.tiles import fragment_lanes, window_tiles
-from accelviz.plots.timeline import block_durations, sm_timeline, sm_timelines, timeline_comparison
+from accelviz.plots.timeline import block_durations, sm_timeline, sm_timelines
 from accelviz.plots.training import accuracies, neighbor_weights, step_memory, step_times
 
 __all__ = [

@@ -8,6 +8,8 @@ import numpy as np
 from matplotlib import ticker
 from matplotlib.axis import Axis
 
+from accelviz.strategies import REGISTRY
+
 #: Name in a sentence, and kind of value.
 _STATISTICS = {
     "blocks": ("blocks launched", "count"),
@@ -32,15 +34,6 @@ _EXPLAINED = {
     "idle_share": "idle share: warp time spent idle\nor waiting for the block's busiest warp",
     "imbalance": "imbalance: nonzeros of the busiest warp\nover the mean of warps with work",
 }
-_PARAMETERS = {
-    "max_block_warps": "warps in a block",
-    "max_warp_nzs": "most nonzeros of a warp",
-    "n_cols": "columns of X",
-    "ngs": "most neighbors of a group",
-    "block_warps": "warps in a block",
-    "block_size": "threads in a block",
-    "items_per_thread": "rows and nonzeros of a thread",
-}
 
 
 def statistic_name(statistic: str) -> str:
@@ -60,7 +53,9 @@ def statistic_kind(statistic: str) -> str:
 
 def parameter_label(parameter: str) -> str:
     """Return what an axis says of a parameter: its name, and its meaning if that is known."""
-    meaning = _PARAMETERS.get(parameter)
+    settings = (strategy.parameters.get(parameter) for strategy in REGISTRY)
+    meaning = next((setting.meaning for setting in settings if setting is not None), "")
+    meaning = "columns of X" if parameter == "n_cols" else meaning.partition(";")[0]
     return f"{parameter} ({meaning})" if meaning else parameter
 
 

@@ -32,6 +32,8 @@ from accelviz.plots.style import (
 _COLOURS = (*TURNS, BLACK, GREY)
 #: Most labels at the ends of lines; most cells down and across with their value in them.
 _LABELS, _WRITTEN = 12, (8, 16)
+#: Most values that each have a tick.
+_TICKS = 16
 #: A row to point out, its name, marker and colour.
 Mark = tuple[pd.Series, str, str, str]
 
@@ -234,13 +236,10 @@ def _x_axis(ax: Axes, values: pd.Series) -> dict[Any, float]:
     steps = np.diff(np.array(seen, dtype=np.float64))
     if steps.max() > 2 * steps.min():
         ax.set_xscale("log", base=2)
-    ticks = seen
-    if len(seen) > 16:
-        # The first, the last, and the multiples of a step between them, not too close to those.
-        step = next(s for s in (2, 4, 8, 16, 32, 64, 10**9) if len(seen) / s <= 10)
-        inside = [s for s in seen if s % step == 0 and s - seen[0] >= step / 2 <= seen[-1] - s]
-        ticks = [seen[0], *inside, seen[-1]]
-    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    if len(seen) > _TICKS:
+        draw.count_ticks(ax.xaxis, most=10)
+    else:
+        ax.set_xticks(seen, [f"{value:g}" for value in seen])
     ax.xaxis.set_minor_locator(NullLocator())
     return {value: float(value) for value in seen}
 

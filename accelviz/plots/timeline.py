@@ -16,7 +16,7 @@ from accelviz.analysis import schedule
 from accelviz.analysis.schedule import NANOSECONDS, NONZEROS, TimelineSummary, timeline_summary
 from accelviz.errors import ArgumentError
 from accelviz.plots import draw
-from accelviz.plots.style import IDLE, VERMILLION, Look, Page, strategy_colours
+from accelviz.plots.style import IDLE, VERMILLION, Look, strategy_colours
 
 #: Most bars, and most lanes (SMs times the blocks that one holds), that a picture can show; beyond
 #: them bars hide each other or are thinner than a pixel.
@@ -100,63 +100,36 @@ def sm_timeline(
 
 
 def sm_timelines(blocks: Mapping[str, pd.DataFrame]) -> list[Axes]:
-    """Draw timelines one above the other, with one scale of time and one of colour.
+    """Draw timelines one above the other, with one scale of colour, and of time if that has a unit.
+
+    A predicted and a measured one have no common unit. They are as wide as the time they take, so
+    that tails compare as shares of it.
 
     Parameters
     ----------
     blocks : mapping of str to DataFrame
-        Title to a table of `block_times` or `predicted_timeline`, of one unit.
+        Title to a table of `block_times` or `predicted_timeline`.
 
     Raises
     ------
     ArgumentError
-        If there is none, or they have different units.
+        If there is none.
     """
-    units = {table.attrs.get("unit") for table in blocks.values()}
-    if len(units) != 1:
-        raise ArgumentError("blocks", f"the units {units}", "tables of one unit")
+    if not blocks:
+        raise ArgumentError("blocks", "no timeline", "one or more, by title")
     bars = all(map(_can_be_seen, blocks.values()))
-    scale = _UNITS[units.pop()][1]
-    longest = max((table["stop"] - table["start"]).max() for table in blocks.values())
-    most = longest / scale if bars else max(map(_room, blocks.values()))
-    last = max(timeline_summary(table).total for table in blocks.values()) / scale
+    most, last = None if bars else max(map(_room, blocks.values())), None
+    if len({table.attrs.get("unit") for table in blocks.values()}) == 1:
+        scale = _UNITS[timeline_summary(next(iter(blocks.values()))).unit][1]
+        last = max(timeline_summary(table).total for table in blocks.values()) / scale
+        longest = max((table["stop"] - table["start"]).max() for table in blocks.values())
+        most = longest / scale if bars else most
     axes = draw.new_panels((10, 3.4 * len(blocks)), len(blocks), 1)
     for ax, (title, table) in zip(axes, blocks.items(), strict=True):
         sm_timeline(table, ax=ax, bars=bars, most=most, title=title)
-        ax.set_xlim(0, last or 1)
+        if last is not None:
+            ax.set_xlim(0, last or 1)
     return axes
-
-
-def timeline_comparison(
-    measured: pd.DataFrame, predicted: pd.DataFrame, *, title: str = ""
-) -> Page:
-    """Draw what the workload predicted above what happened.
-
-    Both are as wide as the time they took, so that tails compare as shares of it.
-
-    Parameters
-    ----------
-    measured : DataFrame
-        From `block_times`.
-    predicted : DataFrame
-        From `predicted_timeline`.
-    title : str, optional
-        Above both: the strategy and the graph.
-    """
-    panels = {"what the workload predicted": predicted, "what happened": measured}
-    sentences = [
-        f"{name}: {_sentence(timeline_summary(blocks))}"
-        for name, blocks in (("predicted", predicted), ("measured", measured))
-    ]
-    page = draw.new_figure(figsize=(11, 7.4), dpi=110)
-    bars = all(map(_can_be_seen, panels.values()))
-    most = None if bars else max(map(_room, panels.values()))
-    for ax, (name, blocks) in zip(page.subplots(2, 1), panels.items(), strict=True):
-        sm_timeline(blocks, ax=ax, title=name, bars=bars, most=most)
-    page.alt = f"Timelines of the SMs{', ' if title else ''}{title}. {'; '.join(sentences)}."
-    page.suptitle(title, fontsize=13, fontweight="bold")
-    page.supxlabel("    |    ".join(sentences), fontsize=9.5)
-    return page
 
 
 def block_durations(blocks: Mapping[str, pd.DataFrame], *, ax: Axes | None = None) -> Axes:
