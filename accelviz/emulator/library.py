@@ -164,7 +164,6 @@ class Library:
         `EmulatorAnswer` of runtime.h, the arrays that it and the trace count, and what was printed.
         """
         dynamic = launch.dynamic_shared_bytes
-        Launch(launch.grid, launch.block, dynamic).check(self.kernel)
         if dynamic + self._static_shared > SHARED_BYTES:
             problem = f"{dynamic:,} bytes beside {self._static_shared:,} static ones"
             raise ArgumentError("shared_bytes", problem, f"at most {SHARED_BYTES:,} together")

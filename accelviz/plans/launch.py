@@ -1,4 +1,4 @@
-"""How a plan calls a GPU: kernels with their launches, or a vendor's library."""
+"""The calls of a plan: kernels with their launches, or a vendor's library."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GRID_LIMITS = ((1 << 31) - 1, 65_535, 65_535)
 
 @dataclass(frozen=True)
 class LaunchConfig:
-    """How a kernel is launched.
+    """The launch of a kernel.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ class LaunchConfig:
     dynamic_shared_bytes : int
         Shared memory beyond what the kernel declares itself.
     shared_percent : int, optional
-        How much of an SM's shared memory should be set aside for blocks, in percent; what is not
-        serves as L1. None leaves it to the driver.
+        Percent of an SM's shared memory to set aside for blocks; the rest serves as L1. None leaves
+        it to the driver.
     cooperative : bool
         Whether blocks wait for each other, so that all of them have to be on the GPU at once.
 
@@ -58,11 +58,8 @@ class LaunchConfig:
     def __post_init__(self) -> None:
         for axis, blocks, limit in zip("xyz", self.grid, GRID_LIMITS, strict=True):
             if blocks > limit:
-                raise PartitionError(
-                    "grid",
-                    f"{blocks:,} blocks in {axis}",
-                    f"at most {limit:,}; a smaller graph or fewer columns",
-                )
+                expected = f"at most {limit:,}; a smaller graph or fewer columns"
+                raise PartitionError("grid", f"{blocks:,} blocks in {axis}", expected)
             checked_integer("grid", blocks, least=0)
         least = 1 if any(self.grid) else 0
         checked_integer("warps_per_block", self.warps_per_block, MOST_BLOCK_WARPS, least=least)
@@ -80,7 +77,7 @@ class LaunchConfig:
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """A kernel in `kernels/`, and what it is compiled and called with.
+    """A kernel in `kernels/`, with its constants and its arguments.
 
     Parameters
     ----------
@@ -138,12 +135,9 @@ class KernelSpec:
             raise KernelError(self.file, problem, expected) from error
 
     def configured_source(self) -> str:
-        """Return what is compiled: the source behind its `Config`, with the file's own lines."""
+        """Return the source behind its `Config`, with the file's own line numbers."""
         if self.code and not self.config:
             return self.code
-        return f'{self._config()}#line 1 "{self.file}"\n{self.source()}'
-
-    def _config(self) -> str:
         members = []
         for name, value in self.config.items():
             if isinstance(value, str):
@@ -151,12 +145,13 @@ class KernelSpec:
             else:
                 kind = "bool" if isinstance(value, bool) else "int"
                 members.append(f"static constexpr {kind} {name} = {int(value)};")
-        return f"struct Config {{ {' '.join(members)} }};\n"
+        config = f"struct Config {{ {' '.join(members)} }};\n"
+        return f'{config}#line 1 "{self.file}"\n{self.source()}'
 
 
 @dataclass(frozen=True)
 class TensorMap:
-    """What Hopper's copy engine is told about an operand: its boxes of 32-bit words.
+    """A description of an operand for Hopper's copy engine, in boxes of 32-bit words.
 
     Attributes
     ----------
@@ -185,7 +180,7 @@ class Call:
     kernel : KernelSpec, optional
         Without one the plan runs on the CPU alone, and shows in every picture.
     tensor_maps : mapping of str to TensorMap
-        Arguments that follow from where an operand lies on a GPU.
+        Arguments that depend on an operand's address.
     """
 
     launch: LaunchConfig

@@ -1,4 +1,4 @@
-"""What is computed, whoever computes it: an operation, its operands by name, its reference."""
+"""An operation, its operands by name and its reference, whichever strategy computes it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from accelviz.plans.storage import restored, stored
 
 #: The axes of operands that the pattern gives; the others are widths. Device scalars are four.
 ROWS, COLUMNS, NONZEROS, DEVICE_SCALARS = "rows", "columns", "nonzeros", "device_scalars"
-#: Bytes of an element of every operand that is not kept in 16 bits, and the distance from 1 to the
-#: next of them.
+#: Bytes of a float32, and the distance from 1 to the next one.
 FLOAT_BYTES, EPS32 = 4, float(np.finfo(np.float32).eps)
 _FLOAT32, _UINT32 = np.dtype(np.float32), np.dtype(np.uint32)
 

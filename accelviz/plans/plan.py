@@ -35,7 +35,7 @@ Sizes = Mapping[str, tuple[int, npt.DTypeLike]]
 
 
 class _Part:
-    """A part of a plan: its mappings are read-only, arrays that others could write are copied."""
+    """A part of a plan: mappings are read-only, and arrays that others could write are copied."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -63,33 +63,33 @@ def _unwritable(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Layout(_Part):
-    """Which matrix the kernels walk, and who does what.
+    """The matrix that the kernels walk, and the work of each block and warp.
 
     Parameters
     ----------
     pattern : Pattern
         The caller's.
     slice_workload : callable, optional
-        `slice_workload(start, stop)` gives the Workload of those blocks. None where it is not known
-        which warp does what.
+        `slice_workload(start, stop)` returns the Workload of those blocks. None where it is not
+        known which warp does what.
     walked : Pattern, optional
-        The matrix that the kernels walk, and whose nonzeros the workload counts: `pattern` itself
-        if not given, or `pattern` with its rows permuted, or transposed, or both.
+        The matrix that the kernels walk, whose nonzeros the workload counts: by default `pattern`;
+        else `pattern` with its rows permuted, or transposed, or both.
     permutation : Permutation, optional
         Row `i` of `walked` is row `permutation.order[i]` of `pattern` (or of its transpose). None
         for the caller's order.
     nonzero_order : array of int, shape (nnz,), optional
-        Nonzero `k` of `walked` is nonzero `nonzero_order[k]` of `pattern`. Inputs that have an
-        entry for each nonzero are brought into this order before the first call; outputs that have
-        one are written in the caller's order by the kernel itself.
+        Nonzero `k` of `walked` is nonzero `nonzero_order[k]` of `pattern`. Inputs with an entry for
+        each nonzero are brought into this order before the first call; the kernel writes such
+        outputs in the caller's order.
     metadata : array, optional
-        The strategy's metadata, where it has any: one record for each block or warp.
+        The strategy's metadata: one record for each block or warp.
     workers_per_block : int
-        Workers of a block as the workload counts them, if they are not the hardware's warps.
+        Workers of a block in the workload, if they are not the hardware's warps.
     make_tiles : callable, optional
-        Returns the Tiles that the main call multiplies, where it multiplies such.
+        Returns the Tiles that the main call multiplies.
     main : int
-        Which of the plan's calls the workload describes.
+        Index of the call that the workload describes.
     """
 
     pattern: Pattern
@@ -105,26 +105,26 @@ class Layout(_Part):
 
 @dataclass(frozen=True, eq=False)
 class Buffers(_Part):
-    """What the kernels read and write, operands aside.
+    """Memory of the kernels beside the operands.
 
     Parameters
     ----------
     arrays : mapping of str to array or NumPy scalar
         Arguments of the kernels: arrays are passed as pointers, scalars by value.
     zeroed_workspace : mapping of str to (int, dtype)
-        Buffers of so many elements, zero before the first launch, that the kernels may write and
-        have to leave as they found them.
+        Buffers of so many elements that are zero before the first launch. The kernels may write
+        them and have to leave them zero.
     workspace : mapping of str to (int, dtype)
-        Buffers of so many elements that one call leaves for a later one. They hold anything before.
+        Buffers of so many elements that one call leaves for a later one, uninitialised before.
     zero_outputs : tuple of str, optional
-        Outputs that are set to zero before the first call; all outputs if not given. That is timed
-        with the kernels.
+        Outputs that are set to zero before the first call, by default all. That is timed with the
+        kernels.
     storage : {"float32", "float16", "bfloat16"}
-        What kernels read gathered inputs in. Anything but float32 is another problem, whose inputs
-        are rounded beforehand; sums and results are float32 in any case.
+        Type in which kernels read gathered inputs. Inputs are rounded to it beforehand; sums and
+        results are float32 in any case.
     arithmetic : str
-        What products are computed in, a name of `plans.arithmetic.ROUNDING`. Anything but float32
-        rounds inputs inside the kernel: results may be off by that much more.
+        Type of the products, a name of `plans.arithmetic.ROUNDING`. Anything but float32 rounds
+        inputs inside the kernel: results may be off by that much more.
     """
 
     arrays: Mapping[str, Any] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class Buffers(_Part):
 
 @dataclass(frozen=True, eq=False)
 class Provenance(_Part):
-    """Where a plan comes from.
+    """The origin of a plan.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class Provenance(_Part):
     settings : Settings
         The strategy's, with the values that took effect.
     setup_seconds : mapping of str to float
-        What preprocessing took on the host, step by step.
+        Times of preprocessing on the host, by step.
     """
 
     strategy: Strategy
@@ -162,17 +162,17 @@ class Provenance(_Part):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a strategy makes of a pattern; nothing in it is device-specific.
+    """How one operation runs on a pattern, on any device.
 
-    A plan knows no weights: the values of the nonzeros are an operand of each run. It never
-    changes: its mappings are read-only, and of arrays that others could write to it has copies.
+    A plan has no weights: the values of the nonzeros are an operand of each run. It never changes:
+    its mappings are read-only, and it copies arrays that others could write to.
 
     Parameters
     ----------
     layout : Layout
         The matrix that is walked, and the workload or tiles.
     calls : tuple of Call or LibraryCall
-        What a GPU does, in order. The workload describes one of them, `layout.main`.
+        Calls of a GPU in order. The workload describes one of them, `layout.main`.
     buffers : Buffers
         Arrays, workspaces, outputs to zero.
     provenance : Provenance
@@ -210,7 +210,7 @@ class Plan:
 
     @property
     def workers_per_block(self) -> int:
-        """Workers of a block as the workload counts them."""
+        """Workers of a block in the workload."""
         return self.layout.workers_per_block or self.launch.warps_per_block
 
     @property
@@ -220,12 +220,12 @@ class Plan:
 
     @property
     def storage(self) -> str:
-        """What kernels read gathered inputs in: "float32", "float16" or "bfloat16"."""
+        """Type of gathered inputs in memory: "float32", "float16" or "bfloat16"."""
         return self.buffers.storage
 
     @property
     def arithmetic(self) -> str:
-        """What products are computed in, a name of `plans.arithmetic.ROUNDING`."""
+        """Type of the products, a name of `plans.arithmetic.ROUNDING`."""
         return self.buffers.arithmetic
 
     @property
@@ -235,7 +235,7 @@ class Plan:
 
     @property
     def operation(self) -> Operation:
-        """What the plan computes."""
+        """The operation that the plan computes."""
         return self.strategy.operation
 
     @property
@@ -250,7 +250,7 @@ class Plan:
 
     @property
     def setup_seconds(self) -> Mapping[str, float]:
-        """What preprocessing took on the host, step by step."""
+        """Times of preprocessing on the host, by step."""
         return self.provenance.setup_seconds
 
     @property
@@ -275,7 +275,7 @@ class Plan:
 
     @cached_property
     def tiles(self) -> Tiles | None:
-        """The tiles that the main call multiplies; None where it multiplies none."""
+        """The tiles that the main call multiplies, or None."""
         return None if self.layout.make_tiles is None else self.layout.make_tiles()
 
     @property
@@ -284,7 +284,7 @@ class Plan:
         return (self, *self.then)
 
     def workspaces(self, kind: str) -> dict[str, tuple[int, npt.DTypeLike]]:
-        """Return the "zeroed_workspace" or "workspace" of all parts, each the largest wanted."""
+        """Return the "zeroed_workspace" or "workspace" of all parts, the largest of each name."""
         largest: dict[str, tuple[int, npt.DTypeLike]] = {}
         for part in self.parts:
             for name, (size, dtype) in getattr(part.buffers, kind).items():
@@ -310,11 +310,8 @@ class Plan:
 
     def _slices(self) -> Callable[[int, int], Workload]:
         if self.layout.slice_workload is None:
-            raise PartitionError(
-                "workload",
-                f"{self.name!r} does not say which warp does what",
-                "a strategy with a workload",
-            )
+            problem = f"{self.name!r} does not say which warp does what"
+            raise PartitionError("workload", problem, "a strategy with a workload")
         return self.layout.slice_workload
 
     def workload(self, start: int = 0, stop: int | None = None) -> Workload:
@@ -331,22 +328,21 @@ class Plan:
         n_blocks = self.launch.n_blocks
         stop = n_blocks if stop is None else stop
         if not 0 <= start <= stop <= n_blocks:
-            raise PartitionError(
-                "blocks", f"{start} to {stop}", f"a range within 0 to {n_blocks} (stop excluded)"
-            )
+            expected = f"a range within 0 to {n_blocks} (stop excluded)"
+            raise PartitionError("blocks", f"{start} to {stop}", expected)
         return slice_workload(start, stop)
 
     def workload_slices(self, blocks: int = SLICE_BLOCKS) -> Iterator[Workload]:
-        """Give the workload in slices of `blocks` blocks, so that its memory stays bounded."""
+        """Yield the workload in slices of `blocks` blocks, so that its memory stays bounded."""
         slice_workload = self._slices()
         for start in range(0, self.launch.n_blocks, blocks):
             yield slice_workload(start, min(start + blocks, self.launch.n_blocks))
 
     @cached_property
     def ready(self) -> Store:
-        """What devices made of this plan, by device, kept so that it is made once.
+        """The plan prepared on devices, by device, once each.
 
-        None of it may refer to the plan, so that a plan's memory is freed with the plan.
+        Nothing in it may refer to the plan, so that the plan's memory is freed with the plan.
         """
         return Store()
 
@@ -381,7 +377,7 @@ class Plan:
 
     @cached_property
     def output_rows(self) -> npt.NDArray[np.int32]:
-        """Row before any permutation that each row of `walked` is, int32, shape (n_rows,)."""
+        """Row before any permutation of each row of `walked`, int32, shape (n_rows,)."""
         if self.permutation is None:
             return np.arange(self.walked.n_rows, dtype=np.int32)
         return self.permutation.order

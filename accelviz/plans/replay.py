@@ -1,4 +1,4 @@
-"""What replays of a plan on the CPU share: its records grouped by row, and work for threads."""
+"""Shared by replays of plans on the CPU: records grouped by row, and work for threads."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from accelviz.plans.operation import Arrays
 from accelviz.plans.plan import Plan
 from accelviz.workload import Workload
 
-#: Pieces of equal work for each thread, so that one slow core does not hold up the others.
+#: Pieces of work for each thread, so that one slow core does not hold up the others.
 _PIECES_PER_THREAD = 8
-#: Products below which one thread does everything: the others would take longer to start, and
-#: much longer to wait for where the cores have other work.
+#: Products below which one thread is faster, as the others take time to start and to wait for.
 _PRODUCTS_OF_ONE_THREAD = 1 << 22
 
 
@@ -90,10 +89,7 @@ def rowwise(
 
 
 def in_pieces(do: Callable[[int, int], None], records: Records, n_cols: int) -> None:
-    """Call `do(first, last)` for ranges of rows that together are all rows.
-
-    `do` lets other threads run.
-    """
+    """Call `do(first, last)`, which releases the GIL, for ranges of rows that together are all."""
     if records.cost[-1] * n_cols < _PRODUCTS_OF_ONE_THREAD:
         do(0, records.cost.size - 1)
         return

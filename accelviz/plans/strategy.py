@@ -1,7 +1,6 @@
-"""A strategy turns a pattern and widths into a plan, and says of it what it can beforehand.
+"""A strategy turns a pattern and widths into a plan, and describes the plan beforehand.
 
-It is one `.cu` file, one Python file and one line in the registry; a class in a notebook cell will
-do as well.
+It is one `.cu` file, one Python file and one line in the registry, or a class in a notebook cell.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ class Strategy(ABC):
     Attributes
     ----------
     operation : Operation
-        What its plans compute.
+        The operation of its plans.
     name : str
-        The name people call it by; no other strategy of the operation has it.
+        Its name, unique among the strategies of the operation.
     summary : str
-        What it does, in one line.
+        One line on what it does.
     Settings : type
         Its settings, a subclass of `Settings`; without one it has none.
     worker : str
-        What the workload's column `warp` counts: a "warp", or a part of one.
+        The unit of the workload's column `warp`: a "warp", or a part of one.
     metadata_words : tuple of str
         Names of the words of a record of metadata; without them they are shown unnamed.
     metadata_owner : str
-        What reads a record: a "block" or a "warp".
+        The reader of a record: a "block" or a "warp".
     """
 
     operation: Operation
@@ -55,7 +54,7 @@ class Strategy(ABC):
     metadata_owner: ClassVar[str] = "line"
 
     def __init_subclass__(cls) -> None:
-        """Add what its settings may be to the class's docstring."""
+        """Add the settings to the class's docstring."""
         if cls.__doc__ and cls.Settings.declared:
             lines = [inspect.cleandoc(cls.__doc__), "", "Parameters", "----------"]
             for name, declared in cls.Settings.declared.items():
@@ -85,19 +84,19 @@ class Strategy(ABC):
         raise NotImplementedError
 
     def resolve(self, settings: Any, graph: Graph | RowDegrees, widths: Widths) -> Any:
-        """Fill what a rule chooses where a setting is None; here nothing.
+        """Fill settings that are None and that a rule chooses; here nothing.
 
         Parameters
         ----------
         settings : Settings
         graph : Graph or RowDegrees
-            With RowDegrees, what depends on more than sizes stays None.
+            With RowDegrees, settings that depend on more than sizes stay None.
         widths : mapping of str to int
         """
         return settings
 
     def describe(self, settings: Any, rows: RowDegrees, widths: Widths) -> Description | None:
-        """Describe what `build` makes of rows of such degrees.
+        """Describe the plan that `build` makes of rows of such degrees.
 
         Parameters
         ----------
@@ -109,17 +108,17 @@ class Strategy(ABC):
         Returns
         -------
         Description or None
-            None, as here, if only a plan tells.
+            None, as here, if only a plan shows it.
         """
         return None
 
     @property
     def parameters(self) -> Mapping[str, Setting]:
-        """What its settings may be, by name."""
+        """The declarations of its settings, by name."""
         return self.Settings.declared
 
     def metadata_records(self, plan: Plan, lines: int | Iterable[int]) -> list[MetadataRecord]:
-        """Take some records of a plan's metadata apart: what each bit of them means.
+        """Return some records of a plan's metadata with the meaning of their bits.
 
         Raises
         ------
@@ -132,12 +131,12 @@ class Strategy(ABC):
         return word_records(plan.metadata, lines, names=names, called=owner)
 
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
-        """Return the values that `accelviz.tune` tries, by setting, in the order it varies them.
+        """Return the values that `accelviz.tune` tries, by setting, in the order of its search.
 
         Returns
         -------
         dict of str to tuple
-            The settings' `tries`, unless a strategy knows better for this graph.
+            The settings' `tries`, unless a strategy overrides them for this graph.
         """
         return {
             name: declared.tries for name, declared in self.parameters.items() if declared.tries
@@ -148,7 +147,7 @@ class Strategy(ABC):
         return {name: declared.default for name, declared in self.parameters.items()}
 
     def checked(self, n_cols: int, options: Mapping[str, Any]) -> tuple[dict[str, int], Any]:
-        """Sort keywords into all widths and the settings, none of them resolved.
+        """Sort keywords into all widths and the unresolved settings.
 
         Raises
         ------
@@ -186,7 +185,7 @@ class Strategy(ABC):
         plan = self.build(graph, widths, self.resolve(settings, graph, widths))
         if plan.strategy is self:
             return plan
-        # A class may pass on another strategy's plan; it is called by the class's name then.
+        # A plan that a class took from another strategy has the class's name.
         return replace(plan, provenance=Provenance(self, graph.values, widths, settings))
 
     def described(
@@ -200,14 +199,14 @@ class Strategy(ABC):
     def closed_form(
         self, graph: Graph | RowDegrees, n_cols: int, **options: Any
     ) -> PartitionSummary | None:
-        """Count in closed form what `plan` would make; None where no closed form is known."""
+        """Return the closed form of the plan's statistics, or None if none is known."""
         description = self.described(graph, n_cols, **options)
         if description is None or description.scheme is None:
             return None
         return description.scheme.summary(self.degrees(graph), n_cols)
 
     def degrees(self, graph: Graph | RowDegrees) -> RowDegrees:
-        """Return the degrees that its closed forms are of: of rows, or of columns."""
+        """Return the degrees that its closed forms take: of rows, or of columns."""
         if isinstance(graph, RowDegrees):
             return graph
         return RowDegrees.of(graph.transposed().graph if self.operation.by_sender else graph)
