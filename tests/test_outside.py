@@ -203,6 +203,8 @@ def test_it_is_called_like_the_others(mine):
         accelviz.plan(GRAPH(), mine, 8, ngs=4)
     with pytest.raises(PartitionError, match="block_rows: got 0"):
         accelviz.plan(GRAPH(), mine, 8, block_rows=0)
+    with pytest.raises(ArgumentError, match="an object of it"):
+        accelviz.plan(GRAPH(), type(mine))
     other = SDDMM if mine.operation is SPMM else SPMM
     with pytest.raises(ArgumentError, match=f"is of {mine.operation.name}"):
         accelviz.plan(GRAPH(), mine, 8, operation=other)

@@ -435,10 +435,12 @@ def test_a_store_is_bounded_and_forgets_what_was_used_longest_ago():
         store.get("e", lambda: 1 / 0)
     assert store.get("e", lambda: "E") == "E"
     assert len(Store()) == 0
-    graph = graph_of_degrees(DEGREES)
-    for n_cols in range(1, MOST_KEPT + 9):
-        accelviz.spmm(graph, np.ones((40, n_cols)), device="cpu")
+    graph, strategy = graph_of_degrees(DEGREES), Counted()
+    column_counts = [*range(1, MOST_KEPT + 9)]
+    for n_cols in [*column_counts, column_counts[-1], 1]:  # the last one is kept, the first is not
+        accelviz.spmm(graph, np.ones((40, n_cols)), strategy=strategy, device="cpu")
         assert len(graph.store) <= MOST_KEPT
+    assert strategy.built == [*column_counts, 1]
 
 
 def test_what_is_made_may_ask_for_more():

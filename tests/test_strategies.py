@@ -1,6 +1,6 @@
 """The tests every strategy inherits, on the CPU."""
 
-from typing import ClassVar
+import dataclasses
 
 import numpy as np
 import pytest
@@ -17,11 +17,6 @@ from accelviz.errors import (
     PartitionError,
 )
 from accelviz.measure.accuracy import Oracle
-from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy
-from accelviz.plans.launch import Call, LaunchConfig
-from accelviz.plans.settings import Settings
-from accelviz.store import MOST_KEPT
-from accelviz.strategies import SPMM
 from accelviz.workload import Workload
 from tests.compilers import EMULATOR
 from tests.graphs import COLUMNS, GRAPHS, columns_of, graph_of_degrees, is_large
@@ -89,84 +84,34 @@ def test_the_workload_reads_the_same_in_slices(strategy):
         plan.workload(0, 10**6)
 
 
-class Pieces(Settings):
-    pieces: int = 2
-
-
-class EveryOtherRow(Strategy):
-    """A scheme from a notebook cell: no kernel, rows in no order, one row in two blocks."""
-
-    operation = SPMM
-    name = "every_other_row"
-    Settings = Pieces
-    forget = 0
-
-    def build(self, graph, widths, settings):
-        pieces = settings.pieces
-        rows = np.concatenate([np.arange(0, graph.n_rows, 2), np.arange(1, graph.n_rows, 2)])
-        starts = np.repeat(graph.row_pointers[:-1][rows], pieces)
-        part = np.tile(np.arange(pieces), rows.size)
-        degree = np.repeat(graph.degrees[rows], pieces).astype(np.int64)
-        begin, end = degree * part // pieces, degree * (part + 1) // pieces
-        work = end > begin
-        work[: self.forget] = False
-        table = Workload(
-            block=np.arange(starts.size)[work],
-            warp=np.zeros(work.sum(), int),
-            row=np.repeat(rows, pieces)[work],
-            nz_start=(starts + begin)[work],
-            nz_count=(end - begin)[work],
-        )
-
-        def slice_workload(start, stop):
-            inside = (table.block >= start) & (table.block < stop)
-            return Workload(*(table.to_frame()[inside][c].to_numpy() for c in table.to_frame()))
-
-        return Plan(
-            Layout(graph.pattern, slice_workload),
-            (Call(LaunchConfig((starts.size, 1, 1), 1)),),
-            Buffers(),
-            Provenance(self, graph.values, widths, settings),
-        )
-
-
-def test_a_scheme_from_a_notebook_cell_gets_the_same_treatment():
-    graph = GRAPHS["isolated_ends"]()
-    X = measure.features(graph.shape[1], 5)
-    accelviz.plan(graph, EveryOtherRow(), 5, pieces=3).check()
-    result = accelviz.spmm(graph, X, strategy=EveryOtherRow(), pieces=3)
-    assert Oracle(graph, X).error(result) <= 1
-    check_results(GRAPHS["hub"](), EveryOtherRow(), "cpu", columns=(1, 17))
-    with pytest.raises(ArgumentError, match=r"no such parameter.*pieces=2"):
-        accelviz.plan(graph, EveryOtherRow(), max_block_warps=3)
-    with pytest.raises(ArgumentError, match="an object of it"):
-        accelviz.plan(graph, EveryOtherRow)
-
-
-def test_a_scheme_that_forgets_a_nonzero_is_found_out():
-    class Forgetful(EveryOtherRow):
-        forget = 3
-
+def test_a_workload_that_forgets_a_nonzero_is_found_out():
     graph = graph_of_degrees([4, 4, 4])
-    plan = accelviz.plan(graph, Forgetful())
+    plan = accelviz.plan(graph, "graphblast")
+
+    def without_the_first(start, stop):
+        table = plan.workload(start, stop).to_frame()[1:]
+        return Workload(*(table[column].to_numpy() for column in table))
+
+    layout = dataclasses.replace(plan.layout, slice_workload=without_the_first)
+    forgetful = dataclasses.replace(plan, layout=layout)
     with pytest.raises(PartitionError, match=r"never covered, the first at position 0"):
-        plan.check()
+        forgetful.check()
     X = measure.features(4, 64)
     with pytest.raises(KernelError, match=r"wrong result on 'made' with n_cols = 64"):
-        measure.measure(plan, find_device("cpu"), Oracle(graph, X), X)
+        measure.measure(forgetful, find_device("cpu"), Oracle(graph, X), X)
 
 
 def test_the_oracle_rejects_what_is_slightly_wrong():
     graph = GRAPHS["isolated_ends"]()
     X = measure.features(graph.shape[1], 4)
-    right = accelviz.spmm(graph, X, device="cpu")
+    result = accelviz.spmm(graph, X, device="cpu")
     oracle = Oracle(graph, X)
-    assert oracle.error(right) <= 1
+    assert oracle.error(result) <= 1
     for row, column, wrong in ((1, 0, np.nan), (0, 0, 1e-30), (1, 1, np.inf)):
-        Y = right.copy()
+        Y = result.copy()
         Y[row, column] = wrong
         assert oracle.error(Y) == np.inf
-    Y = right.copy()
+    Y = result.copy()
     Y[3, 2] *= 1 + 1e-5
     assert oracle.error(Y) > 1
 
@@ -191,35 +136,6 @@ def test_spmm_takes_a_plan_a_list_and_an_output():
     )
     with pytest.raises(ArgumentError, match="beside a Plan"):
         accelviz.spmm(plan, X, max_block_warps=4)
-
-
-def test_spmm_keeps_the_last_few_plans_with_the_graph():
-    class Counted(EveryOtherRow):
-        built: ClassVar = []
-
-        def build(self, graph, widths, settings):
-            self.built.append(widths["n_cols"])
-            return super().build(graph, widths, settings)
-
-    graph, strategy = graph_of_degrees([2, 0, 1]), Counted()
-
-    def multiply(n_cols, **options):
-        X = measure.features(graph.shape[1], n_cols)
-        accelviz.spmm(graph, X, strategy=strategy, device="cpu", **options)
-
-    multiply(1)
-    multiply(1)
-    assert strategy.built == [1]
-    multiply(1, pieces=3)
-    assert strategy.built == [1, 1]
-    for n_cols in range(2, MOST_KEPT + 2):
-        multiply(n_cols)
-    assert len(graph.store) == MOST_KEPT
-    assert len(strategy.built) == MOST_KEPT + 2
-    multiply(MOST_KEPT + 1)
-    assert len(strategy.built) == MOST_KEPT + 2
-    multiply(1)  # forgotten in the meantime
-    assert len(strategy.built) == MOST_KEPT + 3
 
 
 X5, ACCEL = np.zeros((7, 5), np.float32), {"strategy": "accel_gcn"}
@@ -278,16 +194,16 @@ def test_strategies_lists_what_there_is():
 def test_row_strategies_give_every_row_to_a_warp_in_order(strategy):
     graph = GRAPHS["isolated_ends"]()
     for block_warps in (1, 3, 32):
-        made = accelviz.plan(graph, strategy, block_warps=block_warps)
-        made.check()
-        work = made.workload()
+        plan = accelviz.plan(graph, strategy, block_warps=block_warps)
+        plan.check()
+        work = plan.workload()
         assert work.row.tolist() == list(range(graph.n_rows))
         np.testing.assert_array_equal(work.nz_count, graph.degrees)
         rows_per_warp = 32 if strategy == "row_thread" else 1
         np.testing.assert_array_equal(
             work.block * block_warps + work.warp, work.row // rows_per_warp
         )
-        assert made.metadata is None
+        assert plan.metadata is None
     for wrong in (0, 33, True, 1.5, "4"):
         with pytest.raises(PartitionError, match="block_warps"):
             accelviz.plan(graph, strategy, block_warps=wrong)
