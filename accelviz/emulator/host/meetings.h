@@ -83,12 +83,12 @@ inline void note_together(const Thread &thread, const Thread &other, bool warp, 
 
 // Reads from outside the mask are allowed if the number is not used. If no lane reads inside, and
 // the lanes read came to the same code with another mask, one mask of both was meant.
-inline void check_groups(std::span<Thread> mates, unsigned come, unsigned mask) {
-    if (come == ~0u) return;
-    auto &masks = groups[mates[0].index + mates[*Lanes{come}].code * threads.size()];
+inline void check_groups(std::span<Thread> mates, unsigned present, unsigned mask) {
+    if (present == ~0u) return;
+    auto &masks = groups[mates[0].index + mates[*Lanes{present}].code * threads.size()];
     Thread *outside = nullptr;
     bool inside = false;
-    for (unsigned lane : Lanes{come}) {
+    for (unsigned lane : Lanes{present}) {
         const unsigned source = mates[lane].source % lanes;
         masks[lane] = mask;
         inside |= source != lane && mask >> source & 1;
@@ -101,16 +101,16 @@ inline void check_groups(std::span<Thread> mates, unsigned come, unsigned mask) 
 }
 
 // Lets the lanes that came know what any of them knew.
-inline void share_order(std::span<Thread> mates, unsigned present, unsigned come) {
+inline void share_order(std::span<Thread> mates, unsigned named, unsigned present) {
     std::uint32_t known[lanes] = {}, clock = 0;
     const Order *order = nullptr;
-    for (unsigned lane : Lanes{present}) {
+    for (unsigned lane : Lanes{named}) {
         for (unsigned i = 0; i < lanes; ++i)
             known[i] = std::max(known[i], mates[lane].known[i]);
         order = united(order, mates[lane].order);
     }
-    for (unsigned lane : Lanes{present}) clock = std::max(clock, known[lane]);
-    for (unsigned lane : Lanes{come}) {
+    for (unsigned lane : Lanes{named}) clock = std::max(clock, known[lane]);
+    for (unsigned lane : Lanes{present}) {
         Thread &thread = mates[lane];
         std::ranges::copy(known, thread.known);
         thread.known[lane] = clock + 1;
@@ -123,37 +123,37 @@ inline void share_order(std::span<Thread> mates, unsigned present, unsigned come
 inline bool complete_exchange(const Thread &self) {
     const std::span<Thread> mates = warp_of(self);
     Warp &warp = waiting_of(self);
-    const unsigned mask = self.mask, present = mask & ~0u >> (lanes - mates.size());
-    if (present & ~(warp.waiting | warp.left)) return false;
+    const unsigned mask = self.mask, named = mask & ~0u >> (lanes - mates.size());
+    if (named & ~(warp.waiting | warp.left)) return false;
     std::uint64_t values[lanes];
-    unsigned votes = 0, come = 0;
+    unsigned votes = 0, present = 0;
     bool orders = false;
-    const Thread *gone = nullptr;
-    for (unsigned lane : Lanes{present}) {
+    const Thread *departed = nullptr;
+    for (unsigned lane : Lanes{named}) {
         const Thread &thread = mates[lane];
         values[lane] = thread.value;
         if (thread.state == State::DONE) {
-            if (went_past(thread, self.code)) gone = &thread;
+            if (went_past(thread, self.code)) departed = &thread;
             continue;
         }
         if (thread.mask != mask) return false;
         votes |= unsigned(thread.vote) << lane;
-        come |= 1u << lane;
+        present |= 1u << lane;
         orders |= thread.orders;
     }
-    if (gone) {
-        report("lanes missing", self, gone, 0, 0);
+    if (departed) {
+        report("lanes missing", self, departed, 0, 0);
         current->fiber->leave();
     }
-    if (self.source & anywhere) check_groups(mates, come, mask);
-    for (unsigned lane : Lanes{come}) {
+    if (self.source & anywhere) check_groups(mates, present, mask);
+    for (unsigned lane : Lanes{present}) {
         Thread &thread = mates[lane];
         const bool both = thread.orders && self.orders;
         const bool unlike = thread.orders != self.orders || thread.polled != self.polled;
         if (thread.code != self.code && !both) note_together(self, thread, true, unlike);
         const unsigned source = thread.source % lanes;
         const bool lenient = thread.source & anywhere;
-        if (mask >> source & 1 ? !(come >> source & 1) : !lenient) {
+        if (mask >> source & 1 ? !(present >> source & 1) : !lenient) {
             current = &thread;
             fail(mask >> source & 1 ? "lane gone" : "lane outside mask", thread.code);
         }
@@ -162,8 +162,8 @@ inline bool complete_exchange(const Thread &self) {
         thread.state = State::READY;
         if (&thread != current && !launch->traced) ready.push_back(thread.index);
     }
-    warp.waiting &= ~come;
-    if (orders) share_order(mates, present, come);
+    warp.waiting &= ~present;
+    if (orders) share_order(mates, named, present);
     return true;
 }
 
@@ -172,12 +172,11 @@ inline bool meet() {
     bool any = false;
     for (Thread &thread : threads) {
         if (thread.state != State::MEETING) continue;
-        const auto meets = [&, code = thread.code](const Thread &other) {
-            return other.state == State::MEETING && other.code == code;
-        };
         unsigned together = 0;
-        for (const Thread &other : warp_of(thread))
-            together |= unsigned(meets(other)) << lane_of(other);
+        for (const Thread &other : warp_of(thread)) {
+            const bool meets = other.state == State::MEETING && other.code == thread.code;
+            together |= unsigned(meets) << lane_of(other);
+        }
         for (Thread &other : warp_of(thread)) {
             if (!(together >> lane_of(other) & 1)) continue;
             other.mask = together;
@@ -191,9 +190,9 @@ inline bool meet() {
 // Returns a lane of a waiting thread's mask that is elsewhere.
 inline const Thread *missing_lane(const Thread &waiting) {
     for (const Thread &thread : warp_of(waiting)) {
-        const bool come = thread.state == State::AT_EXCHANGE && thread.mask == waiting.mask;
+        const bool present = thread.state == State::AT_EXCHANGE && thread.mask == waiting.mask;
         const bool named = waiting.mask >> lane_of(thread) & 1;
-        if (named && !come && thread.state != State::DONE) return &thread;
+        if (named && !present && thread.state != State::DONE) return &thread;
     }
     return nullptr;
 }
@@ -214,7 +213,7 @@ inline void record_waits() {
 // Lets the threads go on from a barrier; false if the block has ended, or one never comes.
 inline bool pass_barrier() {
     std::uint32_t waiting = 0, left = 0;
-    Thread *stuck = nullptr, *first = nullptr, *gone = nullptr;
+    Thread *stuck = nullptr, *first = nullptr, *departed = nullptr;
     for (Thread &thread : threads) {
         const bool waits = thread.state == State::AT_BARRIER;
         const bool done = thread.state == State::DONE;
@@ -226,14 +225,14 @@ inline bool pass_barrier() {
     if (left == threads.size()) return false;
     for (Thread &thread : threads) {
         if (first && thread.state == State::DONE && went_past(thread, first->code))
-            gone = &thread;
+            departed = &thread;
     }
     if (stuck) {
         report("lanes missing", *stuck, missing_lane(*stuck), waiting, left);
         return false;
     }
-    if (gone) {
-        report("barrier missed", *first, gone, waiting, left);
+    if (departed) {
+        report("barrier missed", *first, departed, waiting, left);
         return false;
     }
     if (launch->traced) record_waits();
