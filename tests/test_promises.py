@@ -20,7 +20,7 @@ from accelviz.errors import AccelvizError, ArgumentError, PartitionError
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.ordering.degree import SortedRows
-from accelviz.plans import Call, Layout, Strategy
+from accelviz.plans import Call, Strategy
 from accelviz.store import MOST_KEPT, Store
 from accelviz.strategies import SDDMM, SPMM
 from tests.compilers import HOST, needs_compiler
@@ -169,21 +169,9 @@ def test_sddmm_takes_one_head_flat_or_spelled_out_and_an_output():
 
 @each_strategy()
 def test_an_output_that_cannot_be_written_or_overlaps_is_refused(strategy):
-    check_outputs(strategy, "cpu")
-
-
-@pytest.mark.sample(3)
-@needs_compiler
-@each_strategy({strategy.operation: strategy for strategy in KERNELS}.values())
-def test_an_emulated_output_that_cannot_be_written_or_overlaps_is_refused(strategy):
-    """What refuses is the operands', one strategy of each operation shows it."""
-    check_outputs(strategy, "emulator")
-
-
-def check_outputs(strategy, device):
     graph = graph_of_degrees(DEGREES)
     plan = strategy.plan(graph, 4)
-    prepared = find_device(device).prepare(plan)
+    prepared = find_device("cpu").prepare(plan)
     operands = operands_of(plan, values=None)
     operands = {operand.name: operands.get(operand.name) for operand in plan.operation.inputs}
     output, *_ = plan.operation.outputs
@@ -548,15 +536,13 @@ def check_freed(strategy, device):
 
 
 @needs_compiler
-def test_a_plan_of_several_calls_needs_all_of_them_and_a_workload():
+def test_a_plan_of_several_calls_needs_all_of_them():
     graph = MADE["isolated_ends"]()
     plan, X = accelviz.plan(graph, "unfused_gas", 5), measure.features(graph.shape[1], 5)
     first, *others = plan.calls
-    for calls, layout, device, says in (
-        (others, plan.layout, "emulator", "nothing has written before"),
-        ([first, *(Call(call.launch) for call in others)], plan.layout, "emulator", "no CUDA kern"),
-        (plan.calls, Layout(graph.pattern), "cpu", "nothing to replay"),
+    for calls, says in (
+        (others, "nothing has written before"),
+        ([first, *(Call(call.launch) for call in others)], "has no CUDA kernel"),
     ):
-        changed = dataclasses.replace(plan, calls=tuple(calls), layout=layout)
         with pytest.raises(AccelvizError, match=says):
-            accelviz.spmm(changed, X, device=device)
+            accelviz.spmm(dataclasses.replace(plan, calls=tuple(calls)), X, device="emulator")
