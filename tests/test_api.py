@@ -90,10 +90,10 @@ def test_tensors_of_pytorch():
 
 
 @pytest.mark.parametrize("function", [accelviz.trace, accelviz.tune])
-@pytest.mark.parametrize("given", ["cora", A, accelviz.load_graph(A)])
-def test_what_wants_a_plan_says_so(function, given):
+@pytest.mark.parametrize("graph", ["cora", A, accelviz.load_graph(A)])
+def test_what_wants_a_plan_says_so(function, graph):
     with pytest.raises(ArgumentError, match="plan: got a .*what accelviz.plan returns"):
-        function(given)
+        function(graph)
 
 
 def test_a_trace_of_nothing_says_so():
@@ -113,8 +113,8 @@ def test_a_pool_of_forks_runs_after_a_product_on_all_cores():
     expected = accelviz.spmm(graph, features, device="cpu")  # large enough for all cores
     run = functools.partial(accelviz.spmm, graph, device="cpu")
     with multiprocessing.get_context("fork").Pool(2) as pool:
-        for found in pool.map_async(run, [features, features]).get(60):
-            np.testing.assert_array_equal(found, expected)
+        for result in pool.map_async(run, [features, features]).get(60):
+            np.testing.assert_array_equal(result, expected)
 
 
 def test_a_kernel_without_a_workload_runs_where_it_can():
@@ -198,8 +198,9 @@ def timed(strategies, graphs=A, **options):
 
 
 def test_a_benchmark_of_an_object_is_of_its_operation():
-    for given in (Scores(), [Scores()], [("row_warp", {}), Scores()], (Scores(), {"warps": 2})):
-        assert set(timed(given)["operation"]) == {"sddmm"}
+    several = [("row_warp", {}), Scores()]
+    for strategies in (Scores(), [Scores()], several, (Scores(), {"warps": 2})):
+        assert set(timed(strategies)["operation"]) == {"sddmm"}
     assert set(timed("graphblast")["operation"]) == {"spmm"}
     with pytest.raises(ArgumentError, match="'scores' is of sddmm"):
         timed(Scores(), operation="spmm")
@@ -224,9 +225,9 @@ def test_a_parameter_may_not_have_the_name_of_a_statistic():
 def test_operations_are_never_compared_with_each_other():
     both = pd.concat([timed("graphblast"), timed("row_warp", operation="sddmm")])
     both["run"] = "same"
-    found = speedups(both, "graphblast", "row_warp")
-    assert found.empty
-    assert found.attrs["dropped"] == 1
+    table = speedups(both, "graphblast", "row_warp")
+    assert table.empty
+    assert table.attrs["dropped"] == 1
     alone = [speedups(table, "x", "y") for table in map(twice, (both[:1], both[1:]))]
     with pytest.raises(ArgumentError, match="more than one operation: spmm, sddmm"):
         by_graph(pd.concat(alone))
