@@ -32,7 +32,7 @@ each_variant = pytest.mark.parametrize(("strategy", "parameters"), VARIANTS, ids
 def kernels_of(strategy, n_cols=64, **parameters) -> list[KernelSpec]:
     """The kernels of all calls of a plan and of those that follow it."""
     plan = accelviz.plan(GRAPH, strategy, n_cols, **parameters)
-    kernels = [call.kernel for part in plan.parts for call in part.calls]
+    kernels = [call.kernel for _, call in plan.part_calls]
     assert None not in kernels
     return kernels
 

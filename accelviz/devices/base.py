@@ -351,10 +351,9 @@ def ready(plan: Plan, device: Device) -> ReadyPlan:
 
 def no_kernel(plan: Plan) -> str | None:
     """Return why a plan has no CUDA kernel to run or emulate, or None."""
-    calls = [call for part in plan.parts for call in part.calls]
-    if any(isinstance(call, LibraryCall) for call in calls):
+    if any(isinstance(call, LibraryCall) for _, call in plan.part_calls):
         return f"{plan.name!r} is a library's, whose kernels are closed"
-    if any(call.kernel is None for call in calls):
+    if any(call.kernel is None for _, call in plan.part_calls):
         return f"{plan.name!r} has no CUDA kernel"
     return None
 
@@ -365,5 +364,4 @@ def kernels_of(plan: Plan, device: str) -> tuple[tuple[Plan, Call], ...]:
     if problem is not None:
         other = "device='cpu', which replays the workload" if plan.has_workload else "device='cuda'"
         raise DeviceUnavailable(f"device {device!r}", problem, other)
-    calls = [(part, call) for part in plan.parts for call in part.calls]
-    return tuple((part, call) for part, call in calls if isinstance(call, Call))
+    return tuple((part, call) for part, call in plan.part_calls if isinstance(call, Call))

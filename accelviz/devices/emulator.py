@@ -87,24 +87,20 @@ class EmulatorPlan(ReadyPlan):
     device: EmulatorDevice
 
     def _compile(self, plan: Plan) -> None:
-        calls = kernels_of(plan, "emulator")
-        self.calls = tuple(call for _, call in calls)
+        self.calls = tuple(call for _, call in kernels_of(plan, "emulator"))
         self.specs = tuple(call.kernel for call in self.calls if call.kernel)  # each has one
-        # Parts of a plan have arrays of one name each.
-        parts = [plan.parts.index(part) for part, _ in calls]
-        self.names = tuple(
-            tuple(_name(part, name, plan) for name in spec.arguments)
-            for part, spec in zip(parts, self.specs, strict=True)
-        )
+        self.names: list[tuple[str, ...]] = []
+        self._arguments: dict[str, Any] = {}
+        for number, part in enumerate(plan.parts):
+            # Arrays of further parts may have the same names.
+            names = {name: f"{number}:{name}" if number else name for name in part.arrays}
+            self._arguments |= {names[name]: array for name, array in part.arrays.items()}
+            kernels = [call.kernel for call in part.calls if call.kernel]
+            self.names += [tuple(names.get(a, a) for a in spec.arguments) for spec in kernels]
         checked = self.device.checked
         self.libraries = tuple(compiled(on_host(spec), checked=checked) for spec in self.specs)
         self._zeroed = plan.workspaces("zeroed_workspace")
         self._workspace = plan.workspaces("workspace")
-        self._arguments = {
-            _name(part, name, plan): array
-            for part, one in enumerate(plan.parts)
-            for name, array in one.arrays.items()
-        }
 
     def inputs(self, placed: Arrays) -> Arrays:
         """Return placed inputs in the kernels' order; see `ReadyPlan`."""
@@ -157,11 +153,6 @@ class EmulatorPlan(ReadyPlan):
         for name in ("seed", "checked", "timeout"):
             options[name] = getattr(self.device, name)
         return self.libraries[number].run_checked(launch, names, memory, **options)
-
-
-def _name(part: int, name: str, plan: Plan) -> str:
-    """Return an argument's name, with the number of its part if other parts may have it, too."""
-    return f"{part}:{name}" if part and name in plan.parts[part].arrays else name
 
 
 def trace(

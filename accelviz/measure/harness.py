@@ -297,7 +297,7 @@ def fingerprint(graph: Graph) -> str:
 
 def kernel_digest(plan: Plan) -> str:
     """Return a checksum of a plan's CUDA sources and constants; empty where it has none."""
-    kernels = [c.kernel for part in plan.parts for c in part.calls if c.kernel is not None]
+    kernels = [call.kernel for _, call in plan.part_calls if call.kernel is not None]
     content = [(kernel.configured_source(), sorted(kernel.defines.items())) for kernel in kernels]
     text = repr(content[0] if len(content) == 1 else content)
     return hashlib.sha256(text.encode()).hexdigest()[:8] if content else ""

@@ -283,6 +283,11 @@ class Plan:
         """The plan itself and those that follow it."""
         return (self, *self.then)
 
+    @property
+    def part_calls(self) -> tuple[tuple[Plan, Call | LibraryCall], ...]:
+        """The calls of all parts in order, with the part of each."""
+        return tuple((part, call) for part in self.parts for call in part.calls)
+
     def workspaces(self, kind: str) -> dict[str, tuple[int, npt.DTypeLike]]:
         """Return the "zeroed_workspace" or "workspace" of all parts, the largest of each name."""
         largest: dict[str, tuple[int, npt.DTypeLike]] = {}

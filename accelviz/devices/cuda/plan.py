@@ -168,12 +168,11 @@ class CudaPlan(ReadyPlan):
             return
         if not isinstance(first, LibraryCall):
             kernels_of(plan, "cuda")  # each call has one
-        calls = [(part, call) for part in plan.parts for call in part.calls]
         self.calls = tuple(
             functools.partial(cublas.call, call)
             if isinstance(call, LibraryCall)
             else KernelLaunch(part, call, *(self._options if i == plan.layout.main else ()))
-            for i, (part, call) in enumerate(calls)
+            for i, (part, call) in enumerate(plan.part_calls)
         )
 
     def inputs(self, placed: Arrays) -> Arrays:
