@@ -10,7 +10,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, MaxNLocator
-from matplotlib.transforms import ScaledTranslation
 
 from accelviz.analysis import lanes
 from accelviz.analysis.traffic import requests
@@ -74,34 +73,41 @@ def lane_map(
     drawn = min(turns, MOST_TURNS)
     size = (10, float(np.clip(1.9 + 0.15 * drawn * lines, 3.4, 7.5)))
     panels = draw.new_panels(size, 1, len(traces), sharey=True)
+    unnamed: dict[str, str] = {}
     for ax, (title, table) in zip(panels, bars.items(), strict=True):
-        below = 44 if turns > drawn else 32
-        texts = _bars(ax, table[table["turn"] < drawn], drawn, n_cols, below=below)
         ax.set(xlim=(0, n_cols), ylim=(drawn, 0))
         step = WARP_SIZE * -(-n_cols // (8 * WARP_SIZE))
         ax.xaxis.set_major_locator(FixedLocator([*range(0, n_cols - step // 4, step), n_cols]))
         ax.yaxis.set_major_locator(MaxNLocator(8, integer=True))
+        colours = _bars(ax, table[table["turn"] < drawn], drawn, n_cols)
+        unnamed |= colours
         label = [f"column of {array}"]
-        if texts:
+        if not colours:
             label.append(f"in a bar: first lane, warp and row of {array}, last lane")
         if turns > drawn:
             label.append(f"the first {drawn:,} of {turns:,} turns are shown")
         text = "\n".join(draw.wrapped(line, len(traces), 9.5) for line in label)
         ax.set_xlabel(text, fontsize=9.5)
+        accesses = traces[title]
+        costs = requests(accesses[(accesses["array"] == array).to_numpy(bool)])
         shown_warps = table["worker"].nunique()
-        _headings(ax, title, traces[title], visited[title], shown_warps, n_cols, array, len(traces))
+        _headings(ax, title, costs, visited[title], shown_warps, n_cols, array, len(traces))
     panels[0].set_ylabel(f"time: turns of each warp to read {array}")
+    if unnamed:
+        handles = [Patch(color=colour, label=name) for name, colour in unnamed.items()]
+        look: Look = {"ncols": min(len(handles), 6), "fontsize": 8.5, "frameon": False}
+        panels[0].figure.legend(handles=handles, loc="outside lower center", **look)
     return panels
 
 
-def _bars(ax: Axes, bars: pd.DataFrame, turns: int, n_cols: int, *, below: float) -> bool:
-    """Draw the bars, and say whether there are lanes written in them."""
+def _bars(ax: Axes, bars: pd.DataFrame, turns: int, n_cols: int) -> dict[str, str]:
+    """Draw the bars; return the warps' names with their colours where they fit in no bar."""
     for column in range(WARP_SIZE, n_cols, WARP_SIZE):
         ax.axvline(column, color=GREY, lw=0.6, ls=":", zorder=0)
     tidy(ax)
     if not len(bars):
         draw.nothing(ax, "nothing is read")
-        return False
+        return {}
     height = 1 / (int(bars["line"].max()) + 1)
     end = bars["column"] + bars["columns"]
     top = bars["turn"] + bars["line"] * height
@@ -117,24 +123,18 @@ def _bars(ax: Axes, bars: pd.DataFrame, turns: int, n_cols: int, *, below: float
     draw.rectangles(
         ax, bars["column"], end, top, top + height, facecolors=bars["colour"].tolist(), **edge
     )
-    if height * high / turns >= _TEXT_HEIGHT:
-        return max(_write(ax, bar, wide / n_cols * bar.columns) for bar in bars.itertuples())
-    # Bars too thin for text: the warps are named below the picture.
-    named = bars.drop_duplicates("worker").sort_values("worker")
-    handles = [Patch(color=bar.colour, label=bar.name) for bar in named.itertuples()]
-    spot = ax.transAxes + ScaledTranslation(0, -below / 72, ax.figure.dpi_scale_trans)
-    look: Look = {"ncols": min(len(handles), 4), "fontsize": 8.5, "frameon": False}
-    look |= {"loc": "upper center", "handlelength": 1, "columnspacing": 1}
-    ax.legend(handles=handles, bbox_to_anchor=(0.5, 0), bbox_transform=spot, **look)
-    return False
+    if height * high / turns < _TEXT_HEIGHT:
+        return dict(bars.sort_values("worker")[["name", "colour"]].to_numpy())
+    for bar in bars.itertuples():
+        _write(ax, bar, wide / n_cols * bar.columns)
+    return {}
 
 
-def _write(ax: Axes, bar: Any, wide: float) -> bool:
-    """Write into a bar its warp, row and lanes, as far as there is room; say if the lanes fit."""
+def _write(ax: Axes, bar: Any, wide: float) -> None:
+    """Write into a bar its warp, row and lanes, as far as there is room."""
     style: Look = {"va": "center", "fontsize": _BAR_TEXT, "color": ink(bar.colour), "clip_on": True}
     room = wide / _LETTER
-    lanes_fit = room > 8 + len(bar.name)
-    if lanes_fit:
+    if room > 8 + len(bar.name):
         pad = 0.5 * _LETTER / wide * bar.columns
         ax.text(bar.column + pad, bar.middle, str(bar.first_lane), ha="left", **style)
         if bar.lanes > 1:
@@ -145,13 +145,12 @@ def _write(ax: Axes, bar: Any, wide: float) -> bool:
     texts = (f"{bar.name} reads {row}", f"{bar.name}: {row}", f"{short}: {row}", bar.name, short)
     text = next((text for text in texts if len(text) + 1 < room), "")
     ax.text(bar.column + bar.columns / 2, bar.middle, text, ha="center", **style)
-    return lanes_fit
 
 
 def _headings(
     ax: Axes,
     title: str,
-    traced: pd.DataFrame,
+    costs: pd.DataFrame,
     visits: pd.DataFrame,
     shown_warps: int,
     n_cols: int,
@@ -159,7 +158,6 @@ def _headings(
     panels: int,
 ) -> None:
     """Say above a picture how much of a row is read at once, and what the requests cost."""
-    costs = requests(traced[(traced["array"] == array).to_numpy(bool)])
     if not len(costs):
         draw.head(ax, title)
         tell(ax, f"{title}: nothing is read.")

@@ -152,7 +152,8 @@ def test_more_turns_than_fit_are_said_to_be():
     (ax,) = lane_map({"long": long}, 8)
     assert len(ax.collections[0].get_paths()) == MOST_TURNS
     assert f"the first {MOST_TURNS} of {MOST_TURNS + 5} turns are shown" in ax.get_xlabel()
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["warp 0"]
+    (legend,) = ax.figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["warp 0"]
 
 
 def test_the_caller_chooses_the_warps():
