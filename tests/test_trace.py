@@ -1,15 +1,12 @@
 """Traces show what each lane touches, and traffic counts it as a GPU does."""
 
 import dataclasses
-from collections import OrderedDict
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import accelviz
 from accelviz import measure
-from accelviz.analysis.caches import GPUS, GpuCaches, cache_hits
 from accelviz.analysis.traffic import launch_traffic, requests, traffic
 from accelviz.devices import trace
 from accelviz.emulator import trace_kernel
@@ -161,77 +158,6 @@ def test_blocks_that_there_are_not(cora):
 def stream(offsets, **options):
     """One lane after another: a request for each offset."""
     return made_request(offsets, np.arange(len(offsets)), **options).assign(lane=0)
-
-
-def hits(traced, gpu, **options):
-    (table,) = cache_hits(traced, gpu, **options).to_dict("records")
-    return table["sectors"], table["l1_hits"], table["l2_hits"], table["dram_sectors"]
-
-
-TINY = GpuCaches(2, 2 * 128, 8 * 128, 2, 8)
-
-
-def test_sectors_of_a_line_are_filled_one_by_one():
-    assert hits(stream([0, 32, 4, 36]), TINY) == (4, 2, 0, 2)
-
-
-def test_the_least_recently_used_line_goes():
-    lines = [0, 128, 0, 256, 0, 128]  # 256 throws out 128, not 0
-    assert hits(stream(lines), TINY) == (6, 2, 1, 3)
-
-
-def test_each_sm_has_its_own_l1_and_all_share_the_l2():
-    both = pd.concat([stream([0, 0], block=0), stream([0, 0], block=1)])
-    assert hits(both, TINY) == (4, 2, 1, 1)
-    same = pd.concat([stream([0, 0], block=0), stream([0, 0], block=2)])
-    assert hits(same, TINY) == (4, 3, 0, 1)
-
-
-def test_stores_and_atomics_pass_the_l1_by():
-    for kind in ("store", "atomic"):
-        assert hits(stream([0, 0], kind=kind), TINY) == (2, 0, 1, 1)
-
-
-def test_lanes_of_one_request_share_a_sector():
-    assert hits(made_request(4 * LANES), TINY) == (4, 0, 0, 4)
-
-
-def test_arrays_do_not_share_lines():
-    both = pd.concat([stream([0], array="a"), stream([0], array="b").assign(step=1)])
-    assert cache_hits(both, TINY)["dram_sectors"].tolist() == [1, 1]
-
-
-def test_a_set_associative_cache_against_a_plain_one():
-    rng = np.random.default_rng(0)
-    offsets = 32 * rng.integers(0, 200, 3000)
-    sets = [OrderedDict() for _ in range(4)]
-    expected = 0
-    for sector in (offsets // 32).tolist():
-        line = sector // 4
-        held = sets[line % 4]
-        valid = held.pop(line, set())
-        expected += sector in valid
-        held[line] = valid | {sector}
-        if len(held) > 4:
-            held.popitem(last=False)
-    gpu = GpuCaches(1, 16 * 128, 1 << 20)
-    sectors, l1_hits, l2_hits, dram = hits(stream(offsets), gpu)
-    assert (sectors, l1_hits) == (3000, expected)
-    assert dram == len(np.unique(offsets))
-    assert l2_hits == 3000 - expected - dram
-
-
-def test_named_gpus_and_what_is_none(cora):
-    traced = trace(*cora, block=range(0, 252, 10))
-    for name in GPUS:
-        table = cache_hits(traced, name).set_index("array")
-        assert 0 <= table.loc["X", "l1_hit_rate"] <= 1
-        everything = requests(traced)
-        assert table["sectors"].sum() == everything["sectors"].sum()
-    with pytest.raises(ArgumentError, match="no 'GTX'.*H200"):
-        cache_hits(traced, "GTX")
-    with pytest.raises(ArgumentError, match="blocks_per_sm"):
-        cache_hits(traced, blocks_per_sm=0)
 
 
 REVERSED = """

@@ -57,7 +57,6 @@ def access_map(
     traces: Mapping[str, pd.DataFrame],
     *,
     arrays: Sequence[str] | None = None,
-    warps: Sequence[int] | None = None,
     between: tuple[int, int] | None = None,
 ) -> list[Axes]:
     """Draw which 32-byte sectors the requests of a block move, and which bytes they ask for.
@@ -72,11 +71,9 @@ def access_map(
     Parameters
     ----------
     traces : mapping of str to DataFrame
-        Title to a trace (`accelviz.trace`), side by side.
+        Title to a trace (`accelviz.trace`), or to some warps of one, side by side.
     arrays : sequence of str, optional
         A line of panels for each; all that are touched if not given, in that order.
-    warps : sequence of int, optional
-        Only the requests of these warps of the block, for a close-up; all if not given.
     between : tuple of two int, optional
         Only these of the requests (the second one excluded); the first ones, `MOST_REQUESTS` over
         the width of the page, if not given. The picture says of how many.
@@ -93,11 +90,7 @@ def access_map(
     if not 0 <= between[0] < between[1]:
         expected = "two ascending numbers, the first 0 or more"
         raise ArgumentError("between", f"got {between}", expected)
-    tables = {
-        title: table if warps is None else table[table["warp"].isin(list(warps))]
-        for title, table in traces.items()
-    }
-    cut = [_Trace.of(title, table, between) for title, table in tables.items()]
+    cut = [_Trace.of(title, table, between) for title, table in traces.items()]
     names = _arrays(traces, cut, arrays) or [""]
     places = {
         name: Places(

@@ -131,9 +131,8 @@ def test_the_first_requests_scattered_and_coalesced_beside_each_other():
 @needs_compiler
 def test_a_close_up_of_one_warp_draws_its_requests_one_by_one():
     traced = traced_cora("row_thread")
-    axes = access_map({"row_thread": traced}, arrays=("X",), warps=[2], between=(10, 40))
-    (ax,) = axes
     of_warp = traced[traced["warp"] == 2]
+    (ax,) = access_map({"row_thread": of_warp}, arrays=("X",), between=(10, 40))
     number = of_warp["step"].rank(method="dense") - 1
     window = of_warp[(number >= 10) & (number < 40)]
     costs = requests(window)
