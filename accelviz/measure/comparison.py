@@ -28,8 +28,7 @@ CELL = [
 _NEEDED = [*CELL, "graph_kind", "strategy", "parameters", "median_us"]
 #: What is the same in everything that is averaged into a number.
 _ONE = ("hardware", "device", "operation", "state")
-#: Table II's ranges of column counts: above the first and up to the second, 16 included.
-RANGES = ((15, 32), (32, 64), (64, 96), (96, 128))
+#: Table II's ranges of column counts.
 RANGE_NAMES = ("[16, 32]", "(32, 64]", "(64, 96]", "(96, 128]")
 
 
@@ -259,12 +258,14 @@ def table_two(ratios: pd.DataFrame) -> pd.DataFrame:
     all graphs and column counts in it, and how many `cases` those are; NaN where there are none.
     """
     _check_one(ratios, "strategy", *_ONE)
-    lines = []
-    for low, high in RANGES:
-        part = ratios.loc[(ratios["columns"] > low) & (ratios["columns"] <= high), "speedup"]
-        lines.append([100 * geometric_mean(part), 100 * part.max(), 100 * part.min(), len(part)])
-    index = pd.Index(RANGE_NAMES, name="columns")
-    return pd.DataFrame(lines, index, ["average", "max", "min", "cases"])
+    groups = ratios.groupby(column_ranges(ratios["columns"]), observed=False)["speedup"]
+    table = groups.agg(average=geometric_mean, max="max", min="min", cases="size")
+    return table * [100, 100, 100, 1]
+
+
+def column_ranges(columns: pd.Series) -> pd.Series:
+    """Return the range of Table II that each column count lies in, as a categorical."""
+    return pd.cut(columns, [15, 32, 64, 96, 128], labels=RANGE_NAMES)
 
 
 def _check_one(ratios: pd.DataFrame, *names: str) -> None:

@@ -150,7 +150,8 @@ def benchmark(
     >>> table[["graph", "strategy", "columns", "state"]].values.tolist()
     [['cora', 'graphblast', 32, 'warm'], ['cora', 'graphblast', 32, 'cold']]
     """
-    executor = usable_device(device)
+    executor = choose(device, timed=True)
+    executor.require()
     asked = _asked(strategies)
     operation = operation_of([strategy for strategy, _ in asked or ()], operation)
     columns = _columns(n_cols)
@@ -301,21 +302,6 @@ def kernel_digest(plan: Plan) -> str:
     content = [(kernel.configured_source(), sorted(kernel.defines.items())) for kernel in kernels]
     text = repr(content[0] if len(content) == 1 else content)
     return hashlib.sha256(text.encode()).hexdigest()[:8] if content else ""
-
-
-def usable_device(device: str) -> Device:
-    """Return the device of that name, or for "auto" the GPU or else the CPU.
-
-    Raises
-    ------
-    ArgumentError
-        If there is none of that name.
-    DeviceUnavailable
-        If it is not usable.
-    """
-    chosen = choose(device, timed=True)
-    chosen.require()
-    return chosen
 
 
 def _columns(n_cols: int | Iterable[int]) -> list[int]:

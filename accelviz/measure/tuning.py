@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from accelviz.devices import choose
 from accelviz.errors import AccelvizError, ArgumentError, checked_integer
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.measure.checks import random_inputs, random_weights
-from accelviz.measure.harness import measure, usable_device
+from accelviz.measure.harness import measure
 from accelviz.measure.records import parameters_text
 from accelviz.plans import Plan
 
@@ -100,15 +101,19 @@ def tune(
     --------
     >>> import accelviz
     >>> start = accelviz.plan("cora", "accel_gcn", 16)
-    >>> found = accelviz.tune(start, {"max_block_warps": [4, 8]}, device="cpu", repeats=3)
-    >>> list(found.table["parameter"])
+    >>> tuned = accelviz.tune(start, {"max_block_warps": [4, 8]}, device="cpu", repeats=3)
+    >>> list(tuned.table["parameter"])
     ['', 'max_block_warps', 'max_block_warps']
     """
     begin = time.perf_counter()
     if not isinstance(plan, Plan):
         raise ArgumentError("plan", f"got a {type(plan).__name__}", "what accelviz.plan returns")
     checked_integer("repeats", repeats, error=ArgumentError)
-    graph = _graph_of(plan)
+    pattern, values = plan.pattern, plan.provenance.values  # noqa: PD011
+    if values is None:
+        raise ArgumentError("plan", "its matrix lies on the GPU", "one of a graph on the host")
+    arrays = pattern.row_pointers, pattern.column_indices, values
+    graph = Graph(*arrays, pattern.shape, pattern.name)
     offered = plan.strategy.choices(graph, plan.n_cols) if choices is None else choices
     wanted = {name: list(values) for name, values in offered.items()}
     if not any(wanted.values()):
@@ -117,7 +122,8 @@ def tune(
     for name in wanted:
         if name not in known:
             raise ArgumentError("choices", f"{name!r} is no parameter", ", ".join(known) or "none")
-    executor = usable_device(device)
+    executor = choose(device, timed=True)
+    executor.require()
     # The plan's parameters are what its strategy chose; only what differs from a plan without any
     # was the caller's wish. A parameter that follows from others is chosen anew in each setting.
     chosen = plan.strategy.plan(graph, **plan.widths).parameters
@@ -161,11 +167,3 @@ def tune(
     fastest = plan.strategy.plan(graph, **{**wishes, **best})
     seconds = time.perf_counter() - begin
     return Tuned(fastest, pd.DataFrame(rows), seconds, start, best_us, executor.name)
-
-
-def _graph_of(plan: Plan) -> Graph:
-    """Return the graph that a plan was made of."""
-    pattern, values = plan.pattern, plan.provenance.values  # noqa: PD011
-    if values is None:
-        raise ArgumentError("plan", "its matrix lies on the GPU", "one of a graph on the host")
-    return Graph(pattern.row_pointers, pattern.column_indices, values, pattern.shape, pattern.name)

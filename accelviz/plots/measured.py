@@ -15,7 +15,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from accelviz.errors import ArgumentError
 from accelviz.measure import comparison
-from accelviz.measure.comparison import RANGE_NAMES, RANGES, Cases
+from accelviz.measure.comparison import RANGE_NAMES, Cases
 from accelviz.measure.ladder import RIVAL
 from accelviz.plots import draw, style
 from accelviz.plots.style import BLACK, GREY, GRID, VERMILLION, Look, strategy_colours, tidy
@@ -205,10 +205,9 @@ def speedup_ranges(
     line = ratios["graph"].map({name: y for y, name in enumerate(graphs["graph"])})
     jitter = (-0.24, -0.08, 0.08, 0.24)  # the ranges one under the other, few columns on top
     handles = []
-    for (low, high), colour, shift, name in zip(
-        RANGES, _RANGE_COLOURS, jitter, RANGE_NAMES, strict=True
-    ):
-        inside = (ratios["columns"] > low) & (ratios["columns"] <= high)
+    ranges = comparison.column_ranges(ratios["columns"])
+    for name, colour, shift in zip(RANGE_NAMES, _RANGE_COLOURS, jitter, strict=True):
+        inside = ranges == name
         look: Look = {"marker": "o", "ls": "", "color": colour}
         ax.plot(ratios["speedup"][inside], line[inside] + shift, ms=3.6, alpha=0.8, **look)
         handles.append(Line2D([], [], ms=5, label=name, **look))
