@@ -193,11 +193,11 @@ def test_the_doctor_knows_four_states(cupy, driver, state, says, fix, monkeypatc
             raise cupy
         return cupy
 
-    found = cuda.diagnose(import_cupy, lambda: driver)
-    assert found.state == state
-    assert says in found.detail
-    assert fix in found.fix
-    assert bool(found.fix) != found.ready
+    state_of_gpu = cuda.diagnose(import_cupy, lambda: driver)
+    assert state_of_gpu.state == state
+    assert says in state_of_gpu.detail
+    assert fix in state_of_gpu.fix
+    assert bool(state_of_gpu.fix) != state_of_gpu.ready
 
 
 def test_the_doctor_on_macos(monkeypatch):
@@ -206,8 +206,8 @@ def test_the_doctor_on_macos(monkeypatch):
     def import_cupy():
         raise ModuleNotFoundError("cupy")
 
-    found = cuda.diagnose(import_cupy, lambda: None)
-    assert (found.state, found.fix) == (cuda.NO_PACKAGE, "use device='cpu' here")
+    state_of_gpu = cuda.diagnose(import_cupy, lambda: None)
+    assert (state_of_gpu.state, state_of_gpu.fix) == (cuda.NO_PACKAGE, "use device='cpu' here")
 
 
 def test_the_driver_s_version_is_read_from_nvidia_smi(tmp_path, monkeypatch):

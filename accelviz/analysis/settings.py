@@ -171,10 +171,10 @@ def grid(table: pd.DataFrame, value: str, x: str, y: str) -> pd.DataFrame:
 def _refuse_several(rows: pd.DataFrame, axes: list[str]) -> None:
     several = rows[rows.duplicated(axes, keep=False)]
     for values, same in several.groupby(axes, dropna=False, sort=False):
-        place = ", ".join(f"{name}={value}" for name, value in zip(axes, values, strict=True))
+        setting = ", ".join(f"{name}={value}" for name, value in zip(axes, values, strict=True))
         names = [name for name in varying(same, parameters(same)) if name not in axes]
         raise ArgumentError(
             "table",
-            f"{len(same)} rows at {place}, which differ in {', '.join(names) or 'nothing'}",
+            f"{len(same)} rows at {setting}, which differ in {', '.join(names) or 'nothing'}",
             f"rows with one value of {names[0]}" if names else "each setting once",
         )

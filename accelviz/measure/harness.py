@@ -163,7 +163,8 @@ def benchmark(
     rows: list[dict[str, Any]] = []
     machine: Limits | None = None
     timed = "GPU" if executor.name == "cuda" else f"{executor.name}, no GPU"
-    bar = tqdm(total=0, disable=not progress, unit="case", desc=f"timing the {timed}")
+    bar = tqdm(disable=not progress, unit="case", desc=f"timing the {timed}")
+    bar.total = 0
     for source in _several(graphs):
         graph = _named_apart(random_weights(load_graph(source)), names)
         bar.total += len(columns) * len(chosen)

@@ -109,10 +109,10 @@ def tune(
     if not isinstance(plan, Plan):
         raise ArgumentError("plan", f"got a {type(plan).__name__}", "what accelviz.plan returns")
     checked_integer("repeats", repeats, error=ArgumentError)
-    pattern, values = plan.pattern, plan.provenance.values  # noqa: PD011
-    if values is None:
+    pattern, weights = plan.pattern, plan.provenance.values  # noqa: PD011
+    if weights is None:
         raise ArgumentError("plan", "its matrix lies on the GPU", "one of a graph on the host")
-    arrays = pattern.row_pointers, pattern.column_indices, values
+    arrays = pattern.row_pointers, pattern.column_indices, weights
     graph = Graph(*arrays, pattern.shape, pattern.name)
     offered = plan.strategy.choices(graph, plan.n_cols) if choices is None else choices
     wanted = {name: list(values) for name, values in offered.items()}

@@ -100,27 +100,25 @@ def degree_shares(
     degrees: Graph | Degrees,
     rows: Degrees | None = None,
     *,
-    share: float = 0.01,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw which share of the rows, and of the nonzeros, lies in rows of at most each degree.
 
     The further apart the two curves are, the more of the work lies in few rows. Nothing is binned.
+    The title is about the longest rows, 1 % of all.
 
     Parameters
     ----------
     degrees, rows : arrays of int64, shape (k,)
         As of `degree_histogram`.
-    share : float
-        The part of the rows, the longest ones, that the title is about: above 0, at most 1.
 
     Raises
     ------
     ArgumentError
-        If the arrays are no histogram, or `share` is out of range.
+        If the arrays are no histogram.
     """
     degrees, rows = _histogram(degrees, rows)
-    longest = counts.longest_rows(degrees, rows, share)
+    longest = counts.longest_rows(degrees, rows)
     of_rows, of_nonzeros = counts.cumulative_shares(degrees, rows)
     ax = draw.new_axes(ax, figsize=(8, 4.4))
     largest = max(1, int(degrees.max(initial=1)))
@@ -143,7 +141,7 @@ def degree_shares(
         y = np.concatenate([[zero], curve, [1.0]])
         ax.step(x, y, where="post", color=colour, lw=2.2, zorder=3)
         _name_curve(ax, name, colour, x, y, side)
-    who = f"the {100 * share:g} % longest rows"
+    who = "the 1 % longest rows"
     if longest.rows < 10:  # the percentage would be wrong, because a part of a row is rounded
         who = f"the {longest.rows} longest rows"
     if longest.rows == 1:

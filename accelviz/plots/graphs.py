@@ -90,7 +90,7 @@ def nonzero_pattern(graph: Graph, *, ax: Axes | None = None) -> Axes:
     if graph.nnz:
         counts = np.ma.masked_equal(pattern_map(graph), 0)
         aspect = "auto" if n_rows != n_cols else "equal"
-        norm = LogNorm(1, max(2, counts.max()))
+        norm = LogNorm(1, max(2, int(counts.max())))
         extent = (0, n_cols, n_rows, 0)
         image = draw.cells(ax, counts, _COUNTS, norm, extent=extent, aspect=aspect)
         lines, columns = counts.shape

@@ -73,10 +73,10 @@ def test_what_is_no_histogram_is_refused(degrees, rows):
             draw(np.array(degrees), np.array(rows))
 
 
-def test_other_arguments_that_are_refused():
+def test_shares_that_are_refused():
     for share in (0, -1, 1.5):
         with pytest.raises(ArgumentError, match="at most 1"):
-            degree_shares(*histogram(TOY), share=share)
+            longest_rows(*histogram(TOY), share)
 
 
 def test_many_distinct_degrees_are_counted_in_ranges(ax):
