@@ -14,7 +14,7 @@ from scipy import sparse
 import accelviz
 from accelviz import load_graph
 from accelviz.datasets import bundled_graphs
-from accelviz.errors import GraphError
+from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import Graph, Pattern
 
 CSR = sparse.csr_array(np.array([[0, 1.5, 0], [0, 0, 0], [2, -3, 0.25]], dtype=np.float32))
@@ -155,6 +155,24 @@ def test_networkx():
     G["a"]["b"]["weight"] = "heavy"
     with pytest.raises(GraphError, match="numeric edge weights"):
         load_graph(G)
+
+
+WEIGHTED = networkx.DiGraph()
+WEIGHTED.add_nodes_from(range(5))
+WEIGHTED.add_weighted_edges_from([(0, 1, 0.5), (1, 0, -2.0), (3, 1, 4.0), (3, 3, 8.0)])
+PLAIN = networkx.Graph([(0, 1), (1, 2), (2, 2), (3, 1)])
+MULTI = networkx.MultiGraph([(0, 1), (0, 1), (1, 2)])
+
+
+@pytest.mark.parametrize("graph", [WEIGHTED, PLAIN, MULTI, networkx.path_graph(1)])
+def test_graphs_of_networkx_and_igraph(graph):
+    expected = networkx.to_numpy_array(graph).T  # row `v` holds what node `v` receives
+    np.testing.assert_array_equal(load_graph(graph).adjacency.toarray(), expected)
+    igraph = pytest.importorskip("igraph")
+    loaded = load_graph(igraph.Graph.from_networkx(graph))
+    np.testing.assert_array_equal(loaded.adjacency.toarray(), expected)
+    with pytest.raises(ArgumentError, match="n_nodes: an object has no such option"):
+        load_graph(igraph.Graph(), n_nodes=3)
 
 
 def test_edge_index():

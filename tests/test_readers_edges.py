@@ -1,4 +1,4 @@
-"""Edge lists, TU and OGB: what they may look like, and where exactly they are wrong."""
+"""Edge lists: what they may look like, and where exactly they are wrong."""
 
 import bz2
 import functools
@@ -349,46 +349,3 @@ def check_against_python(layout, block):
         expected = np.array([float(weight) for *_, weight in rows]).astype(np.float32)
         assert weights.dtype == np.float32
         np.testing.assert_array_equal(weights, expected)
-
-
-def test_tu(file):
-    path = file("1, 2\n2, 1\n3, 4\n4, 3\n", "DS/MUTAG_A.txt")
-    graph = load_graph(path)
-    assert (graph.name, graph.shape) == ("MUTAG", (4, 4))
-    assert edges_of(graph) == [(1, 0, 1.0), (0, 1, 1.0), (3, 2, 1.0), (2, 3, 1.0)]
-    file("1\n1\n2\n\n2\n2\n \n\n", "DS/MUTAG_graph_indicator.txt")
-    assert load_graph(path).shape == (5, 5)
-    file("1\n1\n2\n", "DS/MUTAG_graph_indicator.txt")
-    with pytest.raises(GraphError, match=r"MUTAG_A.txt, line 3: node 4 is too large for 3 nodes"):
-        load_graph(path)
-    file("\n", "DS/MUTAG_graph_indicator.txt")
-    with pytest.raises(GraphError, match=r"MUTAG_graph_indicator.txt: there is no node in it"):
-        load_graph(path)
-    with pytest.raises(GraphError, match=r"Z_A.txt, line 1: node 0.*nodes from 1"):
-        load_graph(file("0, 1\n", "Z_A.txt"))
-
-
-def test_ogb(file):
-    def packed(content, name):
-        return file(gzipped(content.encode()), name)
-
-    path = packed("1,0\n2,1\n", "ogbn_arxiv/raw/edge.csv.gz")
-    graph = load_graph(path)
-    assert (graph.name, graph.shape) == ("ogbn_arxiv", (3, 3))
-    assert edges_of(graph) == [(1, 0, 1.0), (2, 1, 1.0)]
-    assert graph.source == "file edge.csv.gz, counted from 0"
-    assert load_graph(path, symmetric=True).nnz == 4
-    packed("5\n", "ogbn_arxiv/raw/num-node-list.csv.gz")
-    assert load_graph(path).shape == (5, 5)
-    for content, says in (
-        ("2\n", "edge.csv.gz, line 2: node 2 is too large for 2 nodes"),
-        ("2\n3\n", "it counts the nodes of 2 graphs"),
-        ("x\n", "line 1: 'x' nodes"),
-        ("99999999999\n", "line 1: '99999999999' nodes"),
-        ("2000000000\n", "2000000000 rows"),
-    ):
-        packed(content, "ogbn_arxiv/raw/num-node-list.csv.gz")
-        with pytest.raises(GraphError, match=says):
-            load_graph(path)
-    # Only a file of exactly this name is OGB's.
-    assert load_graph(packed("1,2\n", "knowledge.csv.gz")).name == "knowledge"

@@ -26,7 +26,7 @@ from accelviz.datasets.convert import (
 from accelviz.datasets.download import PUBLIC, download
 from accelviz.datasets.options import checked_options
 from accelviz.datasets.readers import read_file
-from accelviz.datasets.readers.arrays import read_npz
+from accelviz.datasets.readers.npz import read_npz
 from accelviz.datasets.readers.registry import known_endings
 from accelviz.datasets.synthetic.table_one import TABLE_ONE
 from accelviz.datasets.synthetic.twins import find_table_entry, twin

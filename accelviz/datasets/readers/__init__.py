@@ -6,16 +6,14 @@ What is malformed is a GraphError, which names the file and, of text, the line.
 from __future__ import annotations
 
 # Importing a reader's module registers it.
-from accelviz.datasets.readers import arrays, edge_list, matrix_market, networks, ogb_tu
+from accelviz.datasets.readers import edge_list, matrix_market, npz
 from accelviz.datasets.readers.registry import READERS, read_file, reader
 
 __all__ = [
     "READERS",
-    "arrays",
     "edge_list",
     "matrix_market",
-    "networks",
-    "ogb_tu",
+    "npz",
     "read_file",
     "reader",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
@@ -16,16 +15,10 @@ import pandas as pd
 from accelviz.arrays import Floats
 from accelviz.datasets.convert import check_stated_size, from_edges, plausible_nodes
 from accelviz.datasets.readers import edge_table
-from accelviz.datasets.readers.edge_table import Columns, Layout, NodeRange
-from accelviz.datasets.readers.registry import library, packed, reader
-from accelviz.datasets.readers.text import (
-    blocks,
-    check_unpacked,
-    explained,
-    malformed,
-    numbered_lines,
-    quoted,
-)
+from accelviz.datasets.readers.columns import Columns, choose_columns, role
+from accelviz.datasets.readers.edge_table import Layout, NodeRange
+from accelviz.datasets.readers.registry import packed, reader
+from accelviz.datasets.readers.text import blocks, malformed, numbered_lines, quoted
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import MAX_SIDE, Graph
 
@@ -108,7 +101,10 @@ def read_edge_list(
     ArgumentError
         If `base`, `n_nodes` or `columns` has another value than the above.
     """
-    _check_numbering(base, n_nodes)
+    if base not in (0, 1, "auto"):
+        raise ArgumentError("base", f"got {base!r}", '0, 1 or "auto"')
+    if n_nodes is not None and not (isinstance(n_nodes, Integral) and 0 < n_nodes <= MAX_SIDE):
+        raise ArgumentError("n_nodes", f"got {n_nodes!r}", f"1 to {MAX_SIDE}")
     start = _read_start(path, header)
     if start.konect and base == "auto":
         base = 1
@@ -127,90 +123,6 @@ def read_edge_list(
     if len(nodes) < start.edges:
         problem = f"{len(nodes)} edges, and a comment states {start.edges}"
         raise GraphError(str(path), problem, "a complete file, or another comment")
-    if n_nodes is None and not relabel:
-        n_nodes = _stated_nodes(start.nodes, base, nodes)
-
-    def locate(least: int, most: int) -> None:  # reading once more, now that `most` is known
-        _read(replace(layout, allowed=_allowed(least, n_nodes, relabel, most)), progress=False)
-
-    last = layout.take[-1]
-    return numbered(
-        nodes,
-        numbers,
-        name,
-        source,
-        base=base,
-        n_nodes=n_nodes,
-        symmetric=symmetric,
-        relabel=relabel,
-        locate=locate,
-        weights_in=repr(start.names[last]) if start.names else f"column {last + 1}",
-    )
-
-
-@reader(".parquet")
-def read_parquet(
-    path: Path,
-    *,
-    name: str,
-    source: str,
-    base: int | str = "auto",
-    n_nodes: int | None = None,
-    symmetric: bool | None = None,
-    relabel: bool = False,
-    weights: bool | str | None = None,
-    columns: Columns = None,
-) -> Graph:
-    """Read a parquet table of edges; its columns' names and the options count as in an edge list.
-
-    pandas' own index is left out.
-    """
-    _check_numbering(base, n_nodes)
-    parquet = library(path, "pyarrow.parquet")
-    with explained(path, "a parquet table"), parquet.ParquetFile(path) as file:
-        names = [word for word in file.schema_arrow.names if not word.startswith("__index_level_")]
-        rows = file.metadata.num_rows
-        check_unpacked(path, rows * 8 * len(names))
-        take = edge_table.choose_columns(names, len(names), columns, weights)
-        table = file.read(columns=[names[at] for at in take])
-        arrays = [table.column(names[at]).to_numpy() for at in take]
-    for at, array in zip(take[:2], arrays, strict=False):
-        if array.dtype.kind not in "iu" or (array.size and array.min() < 0):
-            expected = "whole numbers from 0, none missing; pandas.factorize numbers names"
-            raise GraphError(f"{path}, column {names[at]!r}", f"dtype {array.dtype}", expected)
-    if not rows:
-        raise GraphError(str(path), "there is no edge in it", "a line for each edge")
-    return numbered(
-        np.stack(arrays[:2], axis=1),
-        arrays[2] if len(take) > 2 else None,
-        name,
-        source,
-        base=base,
-        n_nodes=n_nodes,
-        symmetric=symmetric,
-        relabel=relabel,
-        weights_in=repr(names[take[-1]]),
-    )
-
-
-def numbered(
-    nodes: npt.NDArray[Any],
-    weights: Floats | None,
-    name: str,
-    source: str,
-    *,
-    base: int | str,
-    n_nodes: int | None,
-    symmetric: bool | None,
-    relabel: bool,
-    locate: Callable[[int, int], Any] | None = None,
-    weights_in: str = "",
-) -> Graph:
-    """Make a graph of edges whose nodes are numbered as `base` and `relabel` say.
-
-    `nodes` has the shape (edges, 2), source first; the options are those of `read_edge_list`.
-    `locate(least, most)` raises an error that says where a node above `most` is.
-    """
     if relabel:
         codes, labels = pd.factorize(nodes.ravel(), sort=True)
         nodes = codes.astype(np.int32).reshape(-1, 2)
@@ -219,25 +131,23 @@ def numbered(
             raise GraphError("nodes", f"{count} different nodes", f"{n_nodes or MAX_SIDE}")
         notes = ["numbered anew"]
     else:
+        n_nodes = _stated_nodes(start.nodes, base, nodes) if n_nodes is None else n_nodes
         least = int(base) if base != "auto" else int(nodes.min() > 0)
         count = int(nodes.max()) + 1 - least
         most = n_nodes or min(MAX_SIDE, plausible_nodes(len(nodes)))
-        if count > most or nodes.min() < least:
-            if locate is not None:
-                locate(least, most)
-            allowed = _allowed(least, n_nodes, relabel, most)
-            node = int(nodes.min() if nodes.min() < least else nodes.max())
-            problem = f"node {node} " + (allowed.reason if node >= least else "is too small")
-            raise GraphError("nodes", problem, allowed.advice if node >= least else "base=0")
+        if count > most:  # reading once more, now that the bound is known, says where
+            _read(replace(layout, allowed=_allowed(least, n_nodes, relabel, most)), progress=False)
         notes = [f"counted from {least}"]
     if symmetric:
         notes.append("in both directions")
-    if weights is not None:
-        notes.append(f"weights in {weights_in}")
-    sources, targets = (nodes - np.int32(least) if least else nodes).T
+    if numbers is not None:
+        last = layout.take[-1]
+        notes.append(
+            f"weights in {repr(start.names[last]) if start.names else f'column {last + 1}'}"
+        )
+    ends = (nodes - np.int32(least) if least else nodes).T
     source = f"{source}, {', '.join(notes)}"
-    count = n_nodes or count
-    return from_edges(sources, targets, weights, count, name, source, symmetric=bool(symmetric))
+    return from_edges(*ends, numbers, n_nodes or count, name, source, symmetric=symmetric)
 
 
 def _read(layout: Layout, progress: bool | None) -> list[tuple[Any, Floats | None]]:
@@ -254,13 +164,6 @@ def _read(layout: Layout, progress: bool | None) -> list[tuple[Any, Floats | Non
             raise layout.mistake(first_line, block)
         parts.append(part)
     return parts
-
-
-def _check_numbering(base: int | str, n_nodes: int | None) -> None:
-    if base not in (0, 1, "auto"):
-        raise ArgumentError("base", f"got {base!r}", '0, 1 or "auto"')
-    if n_nodes is not None and not (isinstance(n_nodes, Integral) and 0 < n_nodes <= MAX_SIDE):
-        raise ArgumentError("n_nodes", f"got {n_nodes!r}", f"1 to {MAX_SIDE}")
 
 
 def _stated_nodes(stated: int, base: int | str, nodes: npt.NDArray[Any]) -> int | None:
@@ -367,7 +270,7 @@ def _read_start(path: Path, header: bool | None) -> _Start:
     if names is None and comments:  # as `numpy.savetxt(..., header=...)` writes them
         words = comments[-1].strip(b"#%/ \t\n").decode("utf-8", "replace")
         said = re.split(r"[\s,;|]+", words)
-        if len(said) == len(fields) and {"source", "target"} <= {*map(edge_table.role, said)}:
+        if len(said) == len(fields) and {"source", "target"} <= {*map(role, said)}:
             names = said
     return _Start(number, line, fields, names, comments, konect, *sizes)
 
@@ -408,8 +311,7 @@ def _layout(
         raise GraphError("symmetric", f"the column {name!r} says {field!r}", expected)
     if start.konect and weights is columns is None:
         weights = count > 2
-    numeric = [re.fullmatch(edge_table.NUMBER, field) is not None for field in fields]
-    take = edge_table.choose_columns(names, count, columns, weights, numeric, directions)
+    take = choose_columns(names, fields, columns, weights, directions)
     doubtful = not (start.names or start.konect) and weights is columns is None
     anything = _allowed("auto", None, False)
     return Layout(path, number, line, delimiter, count, take, anything, doubtful)

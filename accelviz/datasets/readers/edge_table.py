@@ -1,4 +1,4 @@
-"""The table that an edge list is: which columns are read, and the numbers in its lines.
+"""The lines of an edge list: how they are split, and the numbers in them.
 
 pandas reads the numbers. A block that it refuses, or that has a node out of range, is looked at
 line by line to say where the mistake is.
@@ -10,7 +10,6 @@ import contextlib
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,39 +19,20 @@ import numpy.typing as npt
 import pandas as pd
 
 from accelviz.arrays import Floats
+from accelviz.datasets.readers.columns import NUMBER
 from accelviz.datasets.readers.text import malformed, quoted
-from accelviz.errors import ArgumentError, GraphError
-
-#: What callers may say with the option `columns`.
-Columns = Sequence[str | int] | None
+from accelviz.errors import GraphError
 
 #: In order of precedence; a run of blanks is what remains.
 DELIMITERS = {",": "commas", ";": "semicolons", "|": "bars", "\t": "tabs", " ": "blanks"}
-#: A finite number in decimal or scientific notation.
-NUMBER = r"[-+]?+(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][-+]?+[0-9]++)?+"
+#: What pandas writes over columns without names.
+POSITIONS = ["0", "1"], ["0", "1", "2"]
 #: Blank lines and comments; a line end stands before them.
 _SKIPPED = re.compile(rb"\n(?=[ \t\n#%/])[ \t]*+(?:(?:#|%|//)[^\n]*+)?(?=\n)")
 _COMMENT = re.compile(rb"[ \t]*(?:#|%|//)")
 _NAME = re.compile(r"(?!nan\b)[\"':]?[^\W\d]", re.IGNORECASE)
-#: What pandas writes over columns without names.
-POSITIONS = ["0", "1"], ["0", "1", "2"]
 #: float32 holds every whole number up to here.
 _EXACT = 2**24
-
-#: Names that mean one thing to everybody, without "id", "node" and signs. In `head,tail` and
-#: `row,col` either may be the source, so they are asked about.
-_ROLES = {
-    "source": {"source", "src", "from", "sender", "start", "u", "1"},
-    "target": {"target", "tgt", "dst", "dest", "destination", "to", "receiver", "end", "v", "2"},
-    "weight": {"weight", "weights", "w", "edgeweight", "edgeweights"},
-    "ignored": {"id", "edgeid", "index", "label", "timeset"},
-}
-_ROLES_APART = ("weight", "ignored")
-#: What pandas calls its index, and Neo4j what a database alone needs.
-_IGNORED = re.compile(r"|unnamed: ?\d+|:(type|label|ignore)")
-#: Neo4j: `:START_ID(Person)`, `weight:float`.
-_NEO4J = re.compile(r"[^:]*:(start|end)_id(\(.*\))?|:?([^:]*?)(:\w+)?")
-_KIND = re.compile(r"(?i):(?:start|end)_id(\(.*\))")
 
 
 def is_comment(line: bytes) -> bool:
@@ -84,136 +64,6 @@ def names_of(line: bytes) -> list[str] | None:
     if len(fields) < 2 or not any(map(_NAME.match, fields)):
         return None
     return None if any(re.fullmatch(NUMBER, field) for field in fields) else fields
-
-
-def role(name: str) -> str:
-    """Return "source", "target", "weight" or "ignored" if a column's name says so, else ""."""
-    name = name.strip(" \t\"'").lower()
-    if _IGNORED.fullmatch(name):
-        return "ignored"
-    neo4j = _NEO4J.fullmatch(name)
-    word = re.sub(r"[\W_]+", "", (neo4j[1] or neo4j[3]) if neo4j else "")
-    if word.isdigit():  # a position is no `id1`
-        return ""
-    short = re.sub(r"nodes?|vertex|ids?", "", word)
-    short = word if short.isalpha() and len(short) == 1 else short  # `vid` may be a video's
-    return next((role for role, names in _ROLES.items() if {word, short} & names), "")
-
-
-def choose_columns(
-    names: Sequence[str] | None,
-    count: int,
-    columns: Columns,
-    weights: bool | str | None,
-    numeric: Sequence[bool] | None = None,
-    ignored: Sequence[int] = (),
-) -> tuple[int, ...]:
-    """Return the positions of source, target and, if there is one, weight.
-
-    Parameters
-    ----------
-    names : sequence of str, optional
-        The columns' names, if they have any.
-    count : int
-        Number of columns.
-    columns, weights
-        The options of `read_edge_list`.
-    numeric : sequence of bool, optional
-        Which columns hold numbers: no other is proposed as the weights.
-    ignored : sequence of int
-        Columns that are known to be none of these.
-
-    Raises
-    ------
-    GraphError
-        If the names do not say it: the message names the options that do.
-    ArgumentError
-        If an option is no choice of these columns.
-    """
-    kinds = {kind for name in names or () for kind in _KIND.findall(name)}
-    if len(kinds) > 1:
-        problem = f"they count nodes of two kinds: {' and '.join(sorted(kinds))}"
-        expected = "a SciPy matrix made of them: one kind its rows, the other its columns"
-        raise GraphError("columns", problem, expected)
-    if columns is not None:
-        return _chosen_by_caller(names, count, columns, weights)
-    if names is None:
-        if isinstance(weights, str):
-            raise ArgumentError("weights", f"got {weights!r}, and columns have no names", "True")
-        if count > 3 and weights is None:
-            expected = "weights=True for weights in the third, or weights=False to ignore all but "
-            expected += "two, or columns=(source, target, weight), counted from 0"
-            raise GraphError("columns", f"{count} without names", expected)
-        return (0, 1, 2) if weights or (weights is None and count == 3) else (0, 1)
-    numeric = [True] * count if numeric is None else numeric
-    roles = ["ignored" if at in ignored else role(name) for at, name in enumerate(names)]
-    for end in ("source", "target"):
-        if roles.count(end) != 1:
-            problem = f"of {_listed(names)}, {roles.count(end) or 'none'} may be the {end}s"
-            able = [at for at in range(count) if numeric[at] and roles[at] not in _ROLES_APART]
-            able = sorted(able, key=lambda at: ["source", "", "target"].index(roles[at]))[:2]
-            expected = "two columns of whole numbers; pandas.factorize numbers names"
-            if len(able) == 2:
-                one, two = (_label(names, at) for at in able)
-                expected = f"columns=({one}, {two}) if edges go from {one} to {two}, with a third "
-                expected += "if it holds weights; a SciPy matrix if they count different things"
-            raise GraphError("columns", problem, expected)
-    ends = roles.index("source"), roles.index("target")
-    if weights is False:
-        return ends
-    if isinstance(weights, str):
-        return _chosen_by_caller(names, count, (*ends, weights), None)
-    others = [at for at, word in enumerate(roles) if word in ("weight", "")]
-    named = [at for at in others if roles[at] == "weight"]
-    named = others if weights and len(others) == 1 else named
-    if len(named) == 1:
-        return (*ends, named[0])
-    if not others:
-        if weights:
-            raise GraphError("columns", f"{_listed(names)} hold no weight", "weights=False")
-        return ends
-    expected = "weights=False to ignore it"
-    able = [at for at in named or others if numeric[at]]
-    if able:
-        *_, weight = choice = [_label(names, at) for at in (*ends, able[0])]
-        expected = f"columns=({', '.join(choice)}) for weights of {weight}, or weights=False for "
-        expected += "none"
-    unknown = _listed(names[at] for at in others)
-    raise GraphError("columns", f"it is not known what {unknown} means", expected)
-
-
-def _chosen_by_caller(
-    names: Sequence[str] | None, count: int, columns: Any, weights: bool | str | None
-) -> tuple[int, ...]:
-    if weights is not None:
-        raise ArgumentError("weights", "given beside columns", "one or the other")
-    if not isinstance(columns, list | tuple) or len(columns) not in (2, 3):
-        expected = "(source, target) or (source, target, weight), by name or position from 0"
-        raise ArgumentError("columns", f"got {columns!r}", expected)
-    positions = []
-    for column in columns:
-        matches = [at for at, name in enumerate(names or ()) if column == name]
-        if type(column) is int and 0 <= column < count:
-            matches = [column]
-        if len(matches) != 1:
-            problem = f"{len(matches)} columns are called" if matches else "there is no"
-            expected = f"positions 0 to {count - 1}"
-            expected = f"{_listed(names)}, or {expected}" if names else f"{expected}, without names"
-            raise ArgumentError("columns", f"{problem} {column!r}", expected)
-        positions += matches
-    if len(set(positions)) < len(positions):
-        raise ArgumentError("columns", f"got {columns!r}", "each column once")
-    return tuple(positions)
-
-
-def _label(names: Sequence[str], at: int) -> str:
-    """Return how the option `columns` calls a column: by its position if its name is of no use."""
-    return repr(names[at] if len(names[at]) <= 40 and names.count(names[at]) == 1 else at)
-
-
-def _listed(names: Iterable[str]) -> str:
-    labels = [repr(name if len(name) <= 40 else name[:40] + "…") for name in names]
-    return ", ".join(labels[:6]) + (", …" if len(labels) > 6 else "")
 
 
 @dataclass(frozen=True)

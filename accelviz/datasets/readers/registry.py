@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,28 +17,37 @@ Reader = Callable[..., Graph]
 READERS: dict[str, Reader] = {}
 
 
-_ARRAYS = "load_graph(edge_index, n_nodes=..., weights=...) of the two columns of nodes, from 0, "
-_PANDAS = f"{_ARRAYS}from the lines a or e of pandas.read_csv(path, sep=' ', comment='c', "
-_PANDAS += "names=['line', 'u', 'v', 'w'])"
+_TABLE = "load_graph(table[['source', 'target']].to_numpy().T, weights=table['weight']) of "
+_DIMACS = "load_graph(edge_index, n_nodes=..., weights=...) of the two columns of nodes, from 0, "
+_DIMACS += "from the lines a or e of pandas.read_csv(path, sep=' ', comment='c', "
+_DIMACS += "names=['line', 'u', 'v', 'w'])"
 _IGRAPH = "load_graph(igraph.Graph.Read_Pajek(path)) if all of its lines are arcs, or all edges"
 _HDF5 = "the matrix itself, load_graph(anndata.read_h5ad(path).X), or with h5py: "
 _HDF5 += "load_graph(scipy.sparse.csr_array((data, indices, indptr), shape))"
 _METIS = "load_graph(networkit.algebraic.adjacencyMatrix(networkit.readGraph(path, "
 _METIS += "networkit.Format.METIS)))"
+_RAW_CSR = "load_graph(scipy.sparse.csr_array((numpy.ones(columns.size), columns, pointers), "
+_RAW_CSR += "shape=(n, n))) of the two files, each read by numpy.fromfile(path, '<i4')"
 
 #: What opens formats that have no reader here.
 _ELSEWHERE = {
     ".adjlist": "load_graph(networkx.read_adjlist(path, nodetype=int, "
     "create_using=networkx.DiGraph)), in the order of its nodes",
     **dict.fromkeys([".net", ".pajek"], _IGRAPH),
-    **dict.fromkeys([".gr", ".col", ".dimacs"], _PANDAS),
+    **dict.fromkeys([".gr", ".col", ".dimacs"], _DIMACS),
     **dict.fromkeys([".h5", ".hdf5", ".h5ad"], _HDF5),
+    **dict.fromkeys([".ptrdump", ".edgedump", ".new_indptr", ".new_indices"], _RAW_CSR),
     ".graph": _METIS,
+    ".graphml": "load_graph(networkx.read_graphml(path))",
+    ".gml": "load_graph(networkx.read_gml(path, label='id'))",
     ".gexf": "load_graph(networkx.read_gexf(path))",
     ".g6": "load_graph(networkx.read_graph6(path))",
     ".s6": "load_graph(networkx.read_sparse6(path))",
     ".json": "load_graph(networkx.node_link_graph(json.load(open(path))))",
     ".mat": "load_graph(scipy.io.loadmat(path)[name of the matrix])",
+    ".npy": "load_graph(numpy.load(path))",
+    ".pt": "load_graph(torch.load(path)['edge_index']), or torch.load(path) if it is one tensor",
+    ".parquet": f"{_TABLE}table = pandas.read_parquet(path)",
 }
 
 
@@ -61,16 +69,6 @@ def reader(*endings: str) -> Callable[[Reader], Reader]:
 def packed(*endings: str) -> list[str]:
     """Return endings of text files, plain and packed with gzip and bzip2."""
     return [ending + pack for ending in endings for pack in ("", ".gz", ".bz2")]
-
-
-def library(path: Path, module: str) -> Any:
-    """Import what reads a format, or say what to install; the package is called as its module."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        problem = f"reading it needs {package}, which is not installed ({error})"
-        raise GraphError(str(path), problem, f"pip install {package}") from error
 
 
 def known_endings() -> str:

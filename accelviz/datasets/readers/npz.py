@@ -1,9 +1,8 @@
-"""Files of plain arrays: NumPy's, PyTorch's, and the raw CSR arrays of Accel-GCN's scripts."""
+"""Archives of NumPy arrays: SciPy's matrices, an `edge_index`, GNNAdvisor's data sets."""
 
 from __future__ import annotations
 
 import math
-import pickle
 import re
 import zipfile
 from collections.abc import Mapping
@@ -15,15 +14,12 @@ import numpy.typing as npt
 from scipy import sparse
 
 from accelviz.datasets import convert
-from accelviz.datasets.readers.edge_table import role
-from accelviz.datasets.readers.registry import library, reader
+from accelviz.datasets.readers.columns import role
+from accelviz.datasets.readers.registry import reader
 from accelviz.datasets.readers.text import check_unpacked, explained
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import Graph
 
-#: Ending of a file of raw row pointers to that of the column indices.
-_PARTNERS = {".graph.ptrdump": ".graph.edgedump", ".new_indptr": ".new_indices"}
-_EDGES = {"edge_index", "src_li", "dst_li"}
 #: What beside an `edge_index` may be as long as there are edges, by chance, if it is of nodes.
 _OF_NODES = re.compile("x|y|z|pos|batch|.*mask")
 
@@ -56,10 +52,10 @@ def read_npz(path: Path, *, name: str, source: str, weights: bool | str | None =
                     with archive.open(member) as file:
                         _check_array(file, member.file_size)
         with np.load(path, allow_pickle=False) as archive:
-            edges = {"edge_index", "src_li"} & set(archive)
-            if weights is not None and not edges:
-                raise ArgumentError("weights", "it chooses those of an edge_index", "no options")
             fields = {**archive}
+        edges = {"edge_index", "src_li"} & fields.keys()
+        if weights is not None and not edges:
+            raise ArgumentError("weights", "it chooses those of an edge_index", "no options")
         if not edges and fields.get("format", np.array("csr")).item() not in (b"csr", "csr"):
             rows, _ = _integers("shape", fields["shape"], 2)
             convert.check_stated_size(rows, fields["data"].size)
@@ -71,7 +67,7 @@ def read_npz(path: Path, *, name: str, source: str, weights: bool | str | None =
             raise GraphError("src_li, dst_li", shapes, "equal lengths")
         fields["edge_index"] = np.stack([columns, rows])
     if "edge_index" in fields:
-        return from_arrays(fields, weights, name, source)
+        return _from_edge_index(fields, weights, name, source)
     missing = {"indptr", "indices", "shape"} - fields.keys()
     if missing:
         expected = "what scipy.sparse.save_npz writes (indptr, indices, data, shape, format), or "
@@ -82,79 +78,6 @@ def read_npz(path: Path, *, name: str, source: str, weights: bool | str | None =
     return convert.from_csr_arrays(fields["indptr"], fields["indices"], data, shape, name, source)
 
 
-@reader(".npy")
-def read_npy(path: Path, *, name: str, source: str) -> Graph:
-    """Read an `edge_index` of shape 2 x E that `numpy.save` wrote."""
-    with explained(path, "what numpy.save writes"):
-        with path.open("rb") as file:
-            _check_array(file, path.stat().st_size)
-        edges = convert.unambiguous(np.load(path, allow_pickle=False))
-    return from_arrays({"edge_index": edges}, None, name, source)
-
-
-@reader(".pt")
-def read_torch(path: Path, *, name: str, source: str, weights: bool | str | None = None) -> Graph:
-    """Read an `edge_index` that `torch.save` wrote, or a dict of tensors with the names of `.npz`.
-
-    Other objects, such as PyTorch Geometric's `Data`, are never loaded.
-    """
-    torch = library(path, "torch")
-    saved = "tensors, as torch.save({'edge_index': data.edge_index}, path) writes them"
-    with explained(path, saved):
-        try:
-            content = torch.load(path, map_location="cpu", weights_only=True)
-        except pickle.UnpicklingError as error:
-            problem = "it holds other objects, which are never loaded, or is damaged"
-            raise GraphError(str(path), problem, saved) from error
-        fields = content if isinstance(content, Mapping) else {"edge_index": content}
-        arrays = {}
-        for key, value in fields.items():
-            if torch.is_tensor(value) and value.layout is torch.strided:
-                # An expanded tensor claims more elements than there are.
-                check_unpacked(path, value.numel() * value.element_size())
-                value = value.float() if value.dtype is torch.bfloat16 else value
-                arrays[str(key)] = value.detach().numpy()
-            elif torch.is_tensor(value):
-                problem = f"{key!r} is a tensor of layout {value.layout}"
-                expected = "load_graph(scipy.sparse.coo_array((tensor.values(), tensor.indices()), "
-                expected += "tensor.shape)) of tensor.to_sparse_coo().coalesce(), or an edge_index"
-                raise GraphError(str(path), problem, expected)
-            elif isinstance(value, int | float):
-                arrays[str(key)] = np.asarray(value)
-        if "edge_index" not in arrays:
-            raise GraphError(str(path), f"it holds {', '.join(map(str, fields))}", "an edge_index")
-        if fields is not content:
-            convert.unambiguous(arrays["edge_index"])
-        return from_arrays(arrays, weights, name, source)
-
-
-@reader(*_PARTNERS, *_PARTNERS.values())
-def read_raw_csr(path: Path, *, name: str, source: str, n_cols: int | None = None) -> Graph:
-    """Read a pair of files of little-endian int32: row pointers and column indices.
-
-    Either of the two may be given (`X.graph.ptrdump` and `X.graph.edgedump`, or `X.new_indptr` and
-    `X.new_indices`); the other must be in the same folder. All values are one. There are as many
-    columns as rows unless `n_cols` says otherwise.
-    """
-    pointers, indices = next(
-        (path.with_name(path.name[: -len(ending)] + other) for other in pair)
-        for pair in _PARTNERS.items()
-        for ending in pair
-        if path.name.lower().endswith(ending)
-    )
-    for file in (pointers, indices):
-        if not file.is_file():
-            raise GraphError(str(file), "there is no such file", "both files in one folder")
-        if (size := file.stat().st_size) % 4:
-            raise GraphError(str(file), f"its length of {size} bytes", "a multiple of 4: int32")
-    row_pointers, column_indices = np.fromfile(pointers, "<i4"), np.fromfile(indices, "<i4")
-    if not row_pointers.size:
-        raise GraphError(str(pointers), "the file is empty", "at least one row pointer")
-    n_rows = row_pointers.size - 1
-    shape = (n_rows, n_rows if n_cols is None else n_cols)
-    return convert.from_csr_arrays(row_pointers, column_indices, None, shape, name, source)
-
-
 def _integers(name: str, array: npt.NDArray[Any], count: int) -> list[int]:
     if array.size != count or array.dtype.kind not in "iu":
         problem = f"got shape {array.shape} of {array.dtype}"
@@ -162,10 +85,9 @@ def _integers(name: str, array: npt.NDArray[Any], count: int) -> list[int]:
     return [int(number) for number in array.ravel()]
 
 
-def from_arrays(
+def _from_edge_index(
     fields: Mapping[str, npt.NDArray[Any]], weights: bool | str | None, name: str, source: str
 ) -> Graph:
-    """Make a graph of `edge_index` and what is beside it; see `read_npz`."""
     nodes, edges = fields.get("num_nodes"), convert.whole_if_empty(fields["edge_index"])
     n_nodes = None if nodes is None else _integers("num_nodes", nodes, 1)[0]
     if nodes is None and fields.get("x", np.empty(0)).ndim > 1:  # features, a row for each node
@@ -198,7 +120,7 @@ def _weights_of(
     others = [
         key
         for key, array in fields.items()
-        if key not in (*_EDGES, *named)
+        if key not in ("edge_index", "src_li", "dst_li", *named)
         and (array.shape[:1] == (count,) and count)
         and not (_OF_NODES.fullmatch(key) and n_nodes in (None, count))
     ]
