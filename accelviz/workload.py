@@ -106,7 +106,9 @@ def spread(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.ND
         For counts 2, 0, 3: owners 0 0 2 2 2 and places 0 1 0 1 2.
     """
     owner = np.repeat(np.arange(counts.size), counts)
-    return owner, np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    place = np.arange(owner.size)
+    place -= np.repeat(np.cumsum(counts) - counts, counts)
+    return owner, place
 
 
 def nonzeros_per_warp(workload: Workload, warps_per_block: int) -> Longs:
@@ -148,7 +150,7 @@ def check_cover(
     PartitionError
         Naming the first record or nonzero at fault.
     """
-    changes = np.zeros(int(row_pointers[-1]) + 1, dtype=np.int32)
+    runs = [(np.empty(0, dtype=np.int64),) * 2]
     bounds = {"block": n_blocks, "warp": warps_per_block, "row": row_pointers.size - 1}
     last_block = 0
     for part in filter(len, slices):
@@ -171,16 +173,19 @@ def check_cover(
                 f"all in row {part.row[at]}",
                 f"between {row_start[at]} and {row_stop[at] - 1}",
             )
-        np.add.at(changes, start, 1)
-        np.add.at(changes, stop, -1)
-    times = np.cumsum(changes[:-1])
-    if times.max(initial=1) > 1:
-        problem = f"nonzero {int(np.argmax(times > 1))} is covered twice"
+        busy = part.nz_count > 0
+        runs.append((start[busy], stop[busy]))
+    starts, stops = (np.concatenate(ends) for ends in zip(*runs, strict=True))
+    order = np.argsort(starts, kind="stable")
+    starts, stops = starts[order], stops[order]
+    reached = np.append(0, np.maximum.accumulate(stops))  # by the runs before each one
+    twice = starts < reached[:-1]
+    if twice.any():
+        problem = f"nonzero {starts[np.argmax(twice)]} is covered twice"
         raise PartitionError("workload", problem, "every nonzero exactly once")
-    if not times.all():
-        raise PartitionError(
-            "workload",
-            f"{np.count_nonzero(times == 0)} of {times.size} nonzeros are never covered, "
-            f"the first at position {int(np.argmin(times))}",
-            "every nonzero exactly once",
-        )
+    nnz = int(row_pointers[-1])
+    missing = nnz - int((stops - starts).sum())
+    if missing:
+        first = reached[np.argmax(np.append(starts, nnz) > reached)]
+        problem = f"{missing} of {nnz} nonzeros are never covered, the first at position {first}"
+        raise PartitionError("workload", problem, "every nonzero exactly once")

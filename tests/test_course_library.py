@@ -12,7 +12,8 @@ from accelviz.datasets import graph_of_degrees
 from accelviz.measure import records
 from accelviz.measure.comparison import geometric_mean, shuffled_over_natural
 from accelviz.measure.prediction import waiting_beside_time
-from accelviz.partition.block_level import BlockSetting, block_table
+from accelviz.partition.block_level import BlockSetting
+from accelviz.partition.block_records import block_table
 from accelviz.plots import timeline
 
 EIGHT = [1, 5, 2, 1, 8, 1, 3, 3]

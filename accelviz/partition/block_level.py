@@ -6,19 +6,16 @@ alone. An int4 describes a block.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError, checked_integer
 from accelviz.ordering import DegreeHistogram, RowDegrees
-from accelviz.partition.metadata import WORD_BITS, Field, MetadataRecord, numbered, word_records
 from accelviz.partition.scheme import Scheme
 from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.workload import Workload, spread
@@ -316,7 +313,9 @@ class RowPatterns:
         parts = np.where(split, ceil_div(self.degrees, bound), 1)
         block_rows = np.where(split, 1, self.block_rows)
         degree, block = spread(ceil_div(self.rows, block_rows) * parts)
-        row, part = np.divmod(block, parts[degree])
+        row, part = block, np.zeros_like(block)
+        tail = np.flatnonzero(split[degree])
+        row[tail], part[tail] = np.divmod(block[tail], parts[degree[tail]])
         row *= block_rows[degree]
         nonzeros = self.degrees * self.rows
         first_row = self.first_row + (np.cumsum(self.rows) - self.rows)[degree] + row
@@ -368,80 +367,6 @@ def block_workload(
         handles part `v mod w` of row `v div w`; the warps left over do nothing.
     """
     return unpack(metadata[start:stop], setting).workload(start, setting.max_block_warps)
-
-
-def block_table(metadata: Ints, setting: BlockSetting) -> pd.DataFrame:
-    """Lay metadata out as a table: the four words of each block, and `info` taken apart.
-
-    Parameters
-    ----------
-    metadata, setting
-        As of `block_workload`.
-    """
-    table = pd.DataFrame(metadata, columns=["degree", "first place", "first nonzero", "info"])
-    words = [word % (1 << WORD_BITS) for word in table["info"].tolist()]
-    table["info"] = [f"0x{word:08x}" for word in words]
-    table["decoded"] = [
-        f"{word} of a long row"
-        if degree > setting.deg_bound
-        else f"{word >> FIELD_BITS} a warp | {_counted(word & FIELD_LIMIT, 'row')}"
-        for degree, word in zip(table["degree"], words, strict=True)
-    ]
-    return table
-
-
-def block_level_records(
-    metadata: Ints, setting: BlockSetting, blocks: int | Iterable[int]
-) -> list[MetadataRecord]:
-    """Take the int4 of some blocks apart (Accel-GCN, section III-C).
-
-    Parameters
-    ----------
-    metadata, setting
-        As of `block_workload`.
-    blocks : int or iterable of int
-        Which blocks.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such block.
-    PartitionError
-        If the metadata cannot have been made with `setting`.
-    """
-    records = []
-    numbers = numbered(blocks)
-    for block, line in zip(numbers, word_records(metadata, numbers, called="block"), strict=True):
-        fields = unpack(metadata[block : block + 1], setting)
-        degree, row, loc, rows, warp_nzs, row_nzs = (int(column[0]) for column in astuple(fields))
-        if degree > setting.deg_bound:
-            info: tuple[Field, ...] = (Field("info: nonzeros of this part", WORD_BITS, row_nzs),)
-            meaning = (
-                f"degree {degree:,}, more than the {setting.deg_bound:,} that a block takes: this "
-                f"one takes {_counted(row_nzs)} of the row in place {row:,}, the first at position "
-                f"{loc:,}, at most {warp_nzs:,} a warp"
-            )
-        else:
-            info = (
-                Field("info: nonzeros of a warp", WORD_BITS - FIELD_BITS, warp_nzs),
-                Field("info: rows", FIELD_BITS, rows),
-            )
-            per_row = int(fields.warps_per_row[0])
-            who = f"each of the {rows} rows from place {row:,} on"
-            share = "one warp a row" if per_row == 1 else f"{per_row} warps share a row"
-            meaning = (
-                f"degree {degree:,}: {who if rows > 1 else f'the row in place {row:,}'} has "
-                f"{_counted(degree)}, the first at position {loc:,}; "
-                f"{share}, at most {_counted(warp_nzs)} each"
-            )
-        begin = (("degree", degree), ("first place", row), ("first nonzero (loc)", loc))
-        words = (*((Field(name, WORD_BITS, value),) for name, value in begin), info)
-        records.append(MetadataRecord(line.title, line.words, words, meaning))
-    return records
-
-
-def _counted(number: int, noun: str = "nonzero") -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 @dataclass(frozen=True)

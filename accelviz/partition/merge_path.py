@@ -18,7 +18,7 @@ import numpy as np
 from accelviz.arrays import Ints, Longs
 from accelviz.ordering import RowDegrees
 from accelviz.partition.scheme import Scheme
-from accelviz.partition.summary import Loads, PartitionSummary, slots_of
+from accelviz.partition.summary import Loads, PartitionSummary, count_distinct, slots_of
 from accelviz.workload import Workload, spread
 
 
@@ -127,11 +127,7 @@ class MergePath(Scheme):
             size,
             slots=slots_of(per_warp, warps),
             loads=Loads.gathered(per_warp),
-            rows_shared=_distinct(row[in_block]),
-            rows_cut=_distinct(row[~in_block]),
-            global_atomics=(row.size + _distinct(row)) * n_cols,
+            rows_shared=count_distinct(row[in_block]),
+            rows_cut=count_distinct(row[~in_block]),
+            global_atomics=(row.size + count_distinct(row)) * n_cols,
         )
-
-
-def _distinct(ascending: Ints) -> int:
-    return int(np.count_nonzero(np.diff(ascending, prepend=-1)))

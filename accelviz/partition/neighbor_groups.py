@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from accelviz.arrays import Ints, Longs
 from accelviz.partition.block_level import ceil_div
-from accelviz.workload import Workload, spread
+from accelviz.workload import Workload
 
 #: How a warp's properties are packed into one word of the metadata: its slot, and four flags.
 FLAGS = {"slot_mask": 31, "leader": 32, "shared": 64, "cut": 128, "block_shares": 256}
@@ -43,9 +43,13 @@ def neighbor_groups(row_pointers: Longs, ngs: int) -> NeighborGroups:
     ngs : int
         Most nonzeros of a group, at least 1.
     """
-    row, part = spread(ceil_div(np.diff(row_pointers), ngs))
-    pointers = np.append(row_pointers[row] + part * ngs, row_pointers[-1])
-    return NeighborGroups(pointers, row.astype(np.int32))
+    groups = ceil_div(np.diff(row_pointers), ngs)
+    rows = np.repeat(np.arange(groups.size, dtype=np.int32), groups)
+    # Group `g` of all begins `ngs` x (g - first group of its row) behind the row's first nonzero.
+    first = np.cumsum(groups) - groups
+    pointers = np.append(np.repeat(row_pointers[:-1] - first * ngs, groups), row_pointers[-1])
+    pointers[:-1] += np.arange(0, rows.size * ngs, ngs)
+    return NeighborGroups(pointers, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,21 +100,21 @@ def warp_memory(rows: Ints, block_warps: int) -> WarpMemory:
     do without shared memory, atomics and barriers.
     """
     blocks = np.arange(0, rows.size, block_warps)
-    block = np.arange(rows.size) // block_warps
-    new_row = np.diff(rows, prepend=-1) != 0
+    new_row = np.ones(rows.size, dtype=np.bool_)
+    np.not_equal(rows[1:], rows[:-1], out=new_row[1:])
     leader = new_row.copy()
-    leader[blocks] = True
-    rank = np.cumsum(leader)
-    slot: Longs = rank - rank[blocks][block]
+    leader[::block_warps] = True
+    slot = np.cumsum(leader)
+    slot -= np.repeat(slot[blocks], block_warps)[: rows.size]
 
     shared = ~leader
     shared[:-1] |= ~leader[1:]
-    block_shares = np.logical_or.reduceat(shared, blocks)
+    shares = np.repeat(np.logical_or.reduceat(shared, blocks), block_warps)[: rows.size]
 
-    first, last = np.flatnonzero(new_row), np.flatnonzero(np.roll(new_row, -1))
-    cut_row = block[first] != block[last]
-    cut = cut_row[np.cumsum(new_row) - 1]
-    return WarpMemory(slot, leader, shared, cut, block_shares[block])
+    first = np.flatnonzero(new_row)
+    groups = np.diff(np.append(first, rows.size))
+    cut = np.repeat(first // block_warps != (first + groups - 1) // block_warps, groups)
+    return WarpMemory(slot, leader, shared, cut, shares)
 
 
 def group_workload(groups: NeighborGroups, block_warps: int, start: int, stop: int) -> Workload:

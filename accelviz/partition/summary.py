@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from accelviz.arrays import Longs
+from accelviz.arrays import Ints, Longs
 from accelviz.workload import Workload, nonzeros_per_warp
 
 
@@ -49,8 +49,8 @@ class Loads:
     def gathered(cls, nonzeros: Longs, warps: Longs | int = 1) -> Loads:
         """Add up the warps of entries with equally many nonzeros; those without are left out."""
         distinct, index = np.unique(nonzeros, return_inverse=True)
-        sums = np.zeros(distinct.size, dtype=np.int64)
-        np.add.at(sums, index, warps)
+        weights = np.broadcast_to(warps, index.shape)
+        sums = np.bincount(index, weights, distinct.size).astype(np.int64)
         work = (distinct > 0) & (sums > 0)
         return cls(distinct[work], sums[work])
 
@@ -189,6 +189,11 @@ def statistics(slices: Iterable[Workload], n_blocks: int, warps_per_block: int) 
         counts = more
     loads = Loads.gathered(np.arange(counts.size), counts)
     return PartitionSummary(n_blocks, n_blocks * warps_per_block, slots, loads)
+
+
+def count_distinct(ascending: Ints) -> int:
+    """Count the different numbers among ascending ones of at least 0."""
+    return int(np.count_nonzero(np.diff(ascending, prepend=-1)))
 
 
 def slots_of(per_warp: Longs, block_warps: int) -> int:

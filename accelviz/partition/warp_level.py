@@ -17,7 +17,7 @@ from accelviz.partition.block_level import WORD_LIMIT, BlockSetting, ceil_div
 from accelviz.partition.metadata import MetadataRecord, word_records
 from accelviz.partition.neighbor_groups import neighbor_groups, warp_memory
 from accelviz.partition.scheme import Scheme
-from accelviz.partition.summary import Loads, PartitionSummary, slots_of
+from accelviz.partition.summary import Loads, PartitionSummary, count_distinct, slots_of
 from accelviz.workload import Workload
 
 
@@ -46,8 +46,10 @@ def warp_partition(row_pointers: Longs, max_warp_nzs: int) -> Ints:
     if row_pointers[-1] > WORD_LIMIT:
         raise PartitionError("graph", f"{row_pointers[-1]:,} nonzeros", f"at most {WORD_LIMIT:,}")
     runs = neighbor_groups(row_pointers, max_warp_nzs)
-    words = (runs.rows, runs.pointers[:-1], np.diff(runs.pointers), np.zeros_like(runs.rows))
-    return np.stack(words, axis=1).astype(np.int32)
+    metadata = np.zeros((len(runs), 4), dtype=np.int32)
+    for word, column in enumerate((runs.rows, runs.pointers[:-1], np.diff(runs.pointers))):
+        metadata[:, word] = column
+    return metadata
 
 
 def warp_workload(
@@ -118,8 +120,8 @@ class Runs(Scheme):
         return replace(
             summary,
             slots=slots_of(np.diff(runs.pointers), warps),
-            rows_shared=np.unique(runs.rows[memory.shared]).size,
-            rows_cut=np.unique(runs.rows[memory.cut]).size,
+            rows_shared=count_distinct(runs.rows[memory.shared]),
+            rows_cut=count_distinct(runs.rows[memory.cut]),
             shared_atomics=int(memory.shared.sum()) * n_cols,
             global_atomics=int((memory.leader & memory.cut).sum()) * n_cols,
         )

@@ -7,7 +7,8 @@ from matplotlib.collections import PolyCollection
 
 import accelviz
 from accelviz.errors import AccelvizError, ArgumentError, PartitionError
-from accelviz.partition.block_level import BlockSetting, block_level_records
+from accelviz.partition.block_level import BlockSetting
+from accelviz.partition.block_records import block_level_records
 from accelviz.partition.metadata import Field, MetadataRecord, word_records
 from accelviz.plots.metadata import MOST_LINES, metadata_layout
 from tests.graphs import GRAPHS, graph_of_degrees

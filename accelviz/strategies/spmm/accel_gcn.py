@@ -19,10 +19,10 @@ from accelviz.partition.block_level import (
     SETTING_LIMITS,
     BlockLevel,
     BlockSetting,
-    block_level_records,
     block_partition,
     block_workload,
 )
+from accelviz.partition.block_records import block_level_records
 from accelviz.partition.metadata import MetadataRecord
 from accelviz.partition.warp_level import (
     Runs,
