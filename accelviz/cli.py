@@ -110,7 +110,7 @@ def _doctor(_: argparse.Namespace) -> str:
         "gpu": f"{state.state}: {state.detail}",
         "what to do": state.fix,
         "emulator": emulator.unavailable_reason() or f"ready, {emulator.hardware()['hardware']}",
-        "grading": course_commands.sandbox_line(),
+        "grading": course_commands.border.summary(),
         "kernels": ", ".join(kernel_names()),
     }
     return "\n".join(f"{label:<12}{text}" for label, text in lines.items() if text)

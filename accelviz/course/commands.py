@@ -14,6 +14,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from accelviz.course.autograde import border
 from accelviz.course.autograde.common import clean, need
 from accelviz.errors import ArgumentError, DeviceUnavailable
 
@@ -60,13 +61,20 @@ def add_to(commands: Any) -> None:
     grade.add_argument("--output", type=Path, help="the table (FOLDER/grades-by-question.csv)")
 
     board = _add(verbs, "leaderboard", _leaderboard, "the class's schemes on hidden graphs")
-    board.add_argument("folder", **course, help="a course, or submissions")
+    board.add_argument("course", **course)
     board.add_argument("--assignment", default="A3", **name, help="(%(default)s)")
     board.add_argument("--seed", type=_at_least(0), help="of the hidden graphs (the course's)")
-    board.add_argument("--output", type=Path, help="the table (FOLDER/leaderboard.csv, and .md)")
+    board.add_argument("--output", type=Path, help="the table (FOLDER/leaderboard.csv)")
 
     for parser in (grade, board):
-        _add_limits(parser)
+        seconds: dict[str, Any] = {"type": _positive, "metavar": "S"}
+        parser.add_argument("--cell-seconds", **seconds, help="time of a cell (60)")
+        parser.add_argument("--seconds", **seconds, help="time of a submission (600)")
+        memory: dict[str, Any] = {"dest": "memory_gib", "metavar": "GIB"}
+        parser.add_argument("--memory", type=_positive, **memory, help="address space (4)")
+        jobs = "submissions at a time (all cores)"
+        parser.add_argument("--jobs", type=_at_least(1), metavar="N", help=jobs)
+        parser.add_argument("--gpu", action="store_true", default=None, help="leave it the GPU")
 
 
 def _add(parsers: Any, name: str, verb: Verb, text: str) -> Any:
@@ -86,17 +94,6 @@ def _add(parsers: Any, name: str, verb: Verb, text: str) -> Any:
     return parser
 
 
-def _add_limits(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cell-seconds", type=_positive, metavar="S", help="time of a cell (60)")
-    parser.add_argument("--seconds", type=_positive, metavar="S", help="time of a submission (600)")
-    memory: dict[str, Any] = {"dest": "memory_gib", "metavar": "GIB", "help": "address space (4)"}
-    parser.add_argument("--memory", type=_positive, **memory)
-    jobs = "submissions at a time (all cores)"
-    parser.add_argument("--jobs", type=_at_least(1), metavar="N", help=jobs)
-    parser.add_argument("--network", action="store_true", default=None, help="leave it the network")
-    parser.add_argument("--gpu", action="store_true", default=None, help="leave it the GPU")
-
-
 def _positive(text: str) -> float:
     with contextlib.suppress(ValueError):
         if 0.0 < float(text) < math.inf:
@@ -113,9 +110,10 @@ def _at_least(least: int) -> Callable[[str], int]:
     return parse
 
 
-def _table(path: Path) -> Path:
+def _table(options: argparse.Namespace, name: str) -> Path:
     """Return where a table goes, if it can: long before it is written."""
-    if not path.parent.is_dir() or path.is_dir() or path.suffix == ".md":
+    path: Path = options.output or options.course / name
+    if options.output and (not path.parent.is_dir() or path.is_dir() or path.suffix == ".html"):
         raise ArgumentError(str(path), "no table can be written there", "such as grades.csv")
     return path
 
@@ -127,7 +125,7 @@ def _limits(options: argparse.Namespace) -> dict[str, Any]:
     # its extra points would be missing without a word
     if options.gpu and not (state := gpu_state()).ready:
         raise DeviceUnavailable("--gpu", state.detail, state.fix or "leave out --gpu")
-    keys = ("cell_seconds", "seconds", "memory_gib", "network", "gpu")
+    keys = ("cell_seconds", "seconds", "memory_gib", "gpu")
     return {key: value for key in keys if (value := getattr(options, key)) is not None}
 
 
@@ -166,59 +164,35 @@ def _preflight(options: argparse.Namespace) -> Answer:
     from accelviz.course.autograde.assignments import choose, find_assignments
     from accelviz.course.autograde.folder import Course
     from accelviz.course.autograde.preflight import examine, tried
-    from accelviz.course.autograde.repair import Problem
 
     known = Course(options.course).assignments() if options.course else find_assignments()
     chosen = choose(known, [options.assignment] if options.assignment else [])
-    results: list[tuple[Any, Any, tuple[Problem, ...]]] = [
-        (where, None, (Problem("place", reason, "Grading sets it aside."),))
-        for where, reason in _misplaced(options)
-    ]
-    checks = [(path, examine(path, chosen)) for path in _notebooks(options.submissions)]
+    results = [(path, examine(path, chosen)) for path in _notebooks(options.submissions)]
     if options.run_cells and _can_run():
-        checks = [(path, tried(checked)) for path, checked in checks]
-    results += [(path, checked, checked.problems) for path, checked in checks]
-    lines, fine = [], True
-    for path, checked, problems in results:
-        count = sum(not problem.harmless for problem in problems)
-        fine = fine and not count
+        results = [(path, tried(checked)) for path, checked in results]
+    lines = []
+    for path, checked in results:
+        count = sum(not problem.harmless for problem in checked.problems)
         verdict = f"{count} problem{'s' * (count > 1)}" if count else "ready to hand in"
         lines.append(f"{clean(path)}: {verdict}")
-        for problem in problems:
+        for problem in checked.problems:
             lines.append(f"  {'note' if problem.harmless else problem.kind}: {problem.text}")
             lines.append(f"    {problem.repair}")
-        if options.repair and checked is not None and checked.notebook is not None:
+        if options.repair and checked.notebook is not None and checked.assignment is not None:
             target = path.parent / "repaired" / f"{checked.assignment.name}.ipynb"
             target.parent.mkdir(exist_ok=True)
             nbformat.write(checked.notebook, target)
-            left = sum(not problem.mended and not problem.harmless for problem in problems)
+            left = sum(not (problem.mended or problem.harmless) for problem in checked.problems)
             rest = f"; {left} left to you" if left else ""
             lines.append(f"  repaired copy: {target}{rest}")
-    return "\n".join(lines), 0 if fine else 1
-
-
-def _misplaced(options: argparse.Namespace) -> list[tuple[str, str]]:
-    """Name what grading would set aside in a course's `submitted/`."""
-    if not options.course:
-        return []
-    from accelviz.course.autograde.grading import misplaced
-
-    submitted = (options.course / "submitted").resolve()
-    asked = {path.resolve() for path in options.submissions}
-    return [
-        (f"{result.student}/{result.assignment}".rstrip("/"), result.set_aside)
-        for result in misplaced(options.course)
-        if asked & {submitted, submitted / result.student}
-    ]
+    return "\n".join(lines), 0 if all(checked.fine for _, checked in results) else 1
 
 
 def _can_run() -> bool:
     """Whether cells can be run as grading does."""
     try:
         need("IPython", "lab")
-        from accelviz.course.autograde.border import require_border
-
-        require_border()
+        border.require_border()
     except DeviceUnavailable:
         return False
     return True
@@ -237,9 +211,7 @@ def _grade(options: argparse.Namespace) -> Answer:
     need("nbgrader", "course")
     from accelviz.course.autograde import grading, tables
 
-    limits = _limits(options)
-    output: Path = options.course / "grades-by-question.csv"
-    output = _table(options.output) if options.output else output
+    limits, output = _limits(options), _table(options, "grades-by-question.csv")
     partly = bool(options.assignment or options.student)
     before = tables.read_table(output) if partly else tables.table([])
     done: list[tables.Graded] = []
@@ -248,7 +220,8 @@ def _grade(options: argparse.Namespace) -> Answer:
     def progress(graded: tables.Graded, total: int) -> None:
         done.append(graded)
         tables.write_table(tables.merged(before, tables.table(done)), output)
-        tell(f"{len(done)} of {total}", f"{graded.student} {graded.assignment}", _points(graded))
+        name = f"{graded.student} {graded.assignment}"
+        tell(f"{len(done)} of {total}", name, tables.points_line(graded))
 
     results = grading.grade(
         options.course,
@@ -265,46 +238,36 @@ def _grade(options: argparse.Namespace) -> Answer:
     names = [clean(f"{graded.student} {graded.assignment}") for graded in results]
     lines = []
     for name, graded in zip(names, results, strict=True):
-        lines.append(f"{name.ljust(max(map(len, names)))}  {_points(graded)}")
+        lines.append(f"{name.ljust(max(map(len, names)))}  {tables.points_line(graded)}")
         lines += [f"    {clean(remark)}" for remark in graded.remarks]
-    lines.append(f"sandbox: {sandbox_line(**limits)}")
+    lines.append(f"sandbox: {border.summary()}")
     lines.append(f"{len(results)} submissions, grades in {output} and {sums}")
     return "\n".join(lines), 1 if any(graded.set_aside for graded in results) else 0
 
 
-def _points(graded: Any) -> str:
-    """Say a submission's points, or why it has none."""
-    from accelviz.course.autograde.tables import BY_HAND, table
-
-    if graded.set_aside:
-        return f"set aside: {clean(graded.set_aside)}"
-    rows = table([graded])
-    open_ = rows.loc[rows["problem"] == BY_HAND, "max"].sum()
-    points = f"{rows['points'].sum():g} of {rows['max'].sum() - open_:g}"
-    return points + (f", {open_:g} more by hand" if open_ else "")
-
-
 def _leaderboard(options: argparse.Namespace) -> Answer:
     need("IPython", "lab")
-    from accelviz.course.autograde.border import Limits
-    from accelviz.course.autograde.leaderboard import leaderboard, markdown
+    from accelviz.course.autograde.leaderboard import leaderboard, standings
     from accelviz.course.autograde.tables import write_table
 
-    limits = _limits(options)
-    output = _table(options.output) if options.output else None
+    limits, output = border.Limits(**_limits(options)), _table(options, "leaderboard.csv")
+    tell = _teller()
     frame = leaderboard(
-        options.folder,
+        options.course,
         options.assignment,
         seed=options.seed,
-        limits=Limits(**limits),
+        limits=limits,
         jobs=options.jobs,
-        progress=_teller(),
+        progress=tell,
     )
-    output = output or options.folder / "leaderboard.csv"
     write_table(frame, output)
-    text, beside = markdown(frame), output.with_suffix(".md")
-    beside.write_text(text + "\n", encoding="utf-8")
-    return f"{text}\n\nsandbox: {sandbox_line(**limits)}\nwritten to {output} and {beside}", 0
+    lines, page = standings(frame), output.with_suffix(".html")
+    lines.to_html(page, index=False, float_format="{:.4g}".format)
+    told = [lines.to_string(index=False, float_format="{:.4g}".format)]
+    problems = frame[frame["problem"] != ""][["student", "graph", "problem"]]
+    told += [clean(f"{student} {graph}: {text}") for student, graph, text in problems.to_numpy()]
+    told += [f"sandbox: {border.summary()}", f"written to {output} and {page}"]
+    return "\n".join(told), 0
 
 
 def _teller() -> Callable[..., None]:
@@ -316,15 +279,3 @@ def _teller() -> Callable[..., None]:
         print("  ".join((seconds, *map(clean, words))), file=sys.stderr, flush=True)
 
     return tell
-
-
-def sandbox_line(**limits: Any) -> str:
-    """Return which border is in force on this machine, and what is open."""
-    from accelviz.course.autograde.border import Limits, open_doors, require_border
-
-    try:
-        require_border()
-    except DeviceUnavailable as error:
-        return str(error)
-    closed = "closed by bubblewrap: files, processes, network, memory"
-    return "; ".join(open_doors(Limits(**limits))) or closed

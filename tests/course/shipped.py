@@ -1,7 +1,7 @@
-"""A class that hands in the shipped assignments: right, wrong, hostile; graded once.
+"""A class that hands in the shipped assignments: right, blank, hostile; graded once.
 
-Attacks are made on a part of A1, as each test is a process, and attacks are many. Of the known
-wrong answers one for each assignment is here; `test_known_wrong.py` has them all.
+Attacks are made on a part of A1, as each test is a process, and attacks are many. Wrong answers are
+in `test_known_wrong.py`.
 """
 
 from __future__ import annotations
@@ -24,38 +24,10 @@ from accelviz.devices import find_device
 from tests.course import tiny
 from tests.course.attacks import ATTACKS, STUFFED
 from tests.course.wrong import A1, A4, A5, PART
-from tests.course.wrong_answers import WRONG
 
 ASSIGNMENTS = find_assignments()
 COMPILER = find_device("emulator").unavailable_reason() is None
-_INVERSE = "def inverse_permutation(order):\n    "
-_HOARD = "hoard = []\n    while True: hoard.append(bytes(2**26))"
-#: Answers that do harm, what they are worth, and what is said of the question that they are for.
-HARM = {
-    "loops": (
-        A5,
-        {"sweep": "import time\nwhile True: time.sleep(0.1)"},
-        0,
-        {"A5-sweep": "stopped after 20 s"},
-    ),
-    "crashes": (
-        PART,
-        {"inverse": f"import os\n{_INVERSE}os.abort()"},
-        3,
-        {"A1-inverse-form": "the submission's process died (a crash, or out of memory)"},
-    ),
-    "hoards": (
-        PART,
-        {"inverse": _INVERSE + _HOARD},
-        3,
-        {"A1-inverse-hidden": "out of memory"},
-    ),
-}
 _TEXTS = (nbformat.v4.new_markdown_cell, nbformat.v4.new_raw_cell)
-#: One for each assignment, with partial credit where there is some.
-KNOWN = {}
-for wrong in sorted(WRONG, key=lambda wrong: any(wrong.lost.values())):
-    KNOWN[f"wrong-{wrong.assignment[:2]}"] = wrong
 
 
 def filled_in(assignment: Assignment, solutions: Any = None) -> Any:
@@ -123,29 +95,23 @@ def hand_in_all(root: Path, port: int, asked: Collection[str | None]) -> None:
         blank = copy.deepcopy(assignment.released)
         blank.cells = [cell for cell in blank.cells if question_of(cell)]
         hand_in(root, "blank", name, blank)
-    answers = {**KNOWN, **ATTACKS}
-    for student, wrong in answers.items():
-        if student in asked and (COMPILER or wrong.assignment != A4):
-            solutions = wrong.solutions
-            if wrong.assignment == PART:
-                solutions = {
-                    key: text.replace("{root}", str(root)).replace("{port}", str(port))
-                    for key, text in solutions.items()
-                }
-            notebook = filled_in(assignments[wrong.assignment], solutions)
-            hand_in(root, student, wrong.assignment, notebook)
-    for student, (name, solutions, *_) in HARM.items():
-        if student in asked:
-            hand_in(root, student, name, filled_in(assignments[name], solutions))
+    for student, attack in ATTACKS.items():
+        if student in asked and (COMPILER or attack.assignment != A4):
+            solutions = {
+                key: text.replace("{root}", str(root)).replace("{port}", str(port))
+                if attack.assignment == PART
+                else text
+                for key, text in attack.solutions.items()
+            }
+            notebook = filled_in(assignments[attack.assignment], solutions)
+            hand_in(root, student, attack.assignment, notebook)
     notebook = filled_in(ASSIGNMENTS[A1], {})
     tiny.pasted(notebook, "A1-sort-form", after="A1-inverse")
     hand_in(root, "pasted", A1, notebook)
-    for student, wrong in STUFFED.items():
-        if student not in asked:
-            continue
+    for student in STUFFED.keys() & asked:
         notebook = filled_in(assignments[PART], {})
-        if wrong.cell:
-            notebook.cells.append(nbformat.v4.new_code_cell(wrong.cell))
+        if STUFFED[student].cell:
+            notebook.cells.append(nbformat.v4.new_code_cell(STUFFED[student].cell))
         if student == "claims":
             locked = {"grade": True, "locked": True, "solution": False, "points": 777}
             tiny.marked(notebook.cells[-1], "A1-bonus", **locked)

@@ -18,7 +18,7 @@ if sys.platform == "win32":
     pytest.skip("submissions are not confined on Windows", allow_module_level=True)
 
 from accelviz.course.autograde import sandbox, tables
-from accelviz.course.autograde.border import Limits, bubblewrap
+from accelviz.course.autograde.border import Limits
 from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.repair import Problem
 from accelviz.course.checks.kernels import Runs
@@ -26,7 +26,7 @@ from accelviz.errors import KernelError
 from tests.course import tiny
 from tests.course.attacks import ATTACKS, STUFFED
 from tests.course.shipped import COMPILER, lost_points
-from tests.course.wrong import A1, A4, PART
+from tests.course.wrong import A1, A4, PART, needs_bubblewrap
 
 #: What the tests on everybody else's points need: these are handed in each day.
 ON_OTHERS = ("kills all", "writes points into the gradebook", "leaves a process that writes points")
@@ -38,7 +38,7 @@ def is_on_others(parameters):
 
 pytestmark = [
     pytest.mark.xdist_group("grader"),
-    pytest.mark.skipif(not bubblewrap(), reason="submissions are apart only behind bubblewrap"),
+    needs_bubblewrap,
 ]
 
 

@@ -377,7 +377,7 @@ def test_a_wrong_result_names_an_element():
     value = float((graph.adjacency.astype(np.float64) @ X)[0, 1])
     with pytest.raises(KernelError) as caught:
         checks.kernels.multiplies(wrong, {"toy": graph}, [3])
-    expected = f"Y[0, 1] is 0, and should be {value:.6g} (2 of 6 are wrong)."
+    expected = f"Y[0, 1] is 0 and should be {value:.6g}, 2 of 6 elements are wrong"
     assert expected in str(caught.value)
 
 

@@ -19,7 +19,7 @@ import accelviz
 from accelviz import cli
 from accelviz.course.autograde.board import find_scheme
 from accelviz.course.autograde.border import Limits
-from accelviz.course.autograde.leaderboard import PAPERS, leaderboard, markdown
+from accelviz.course.autograde.leaderboard import PAPERS, leaderboard, standings
 from accelviz.course.checks import hidden
 from accelviz.errors import ArgumentError
 from accelviz.plans import Strategy
@@ -148,35 +148,32 @@ def test_nothing_of_a_submission_is_believed(board):
     numbers = [name for name in board.columns if board[name].dtype.kind == "f"]
     scores = {who: rows[numbers].reset_index(drop=True) for who, rows in board.groupby("student")}
     pd.testing.assert_frame_equal(scores["eve"], scores["ada"])
-    assert "<script>" not in markdown(board)
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;\\|\\`" in markdown(board)
+    assert standings(board)["scheme"].tolist()[1] == "<script>alert(1)</script>|`"
 
 
-def test_the_table_in_markdown(board):
-    lines = markdown(board).splitlines()
-    assert lines[0].startswith("| rank | student")
-    assert lines[1].startswith("| ---- | ----")
-    cells = [cell.strip() for cell in lines[2].strip("|").split("|")]
-    assert cells[:4] == ["1", "ada", "row_per_warp", f"5 of {len(hidden.graphs(5))}"]
-    assert len({line.replace("\\|", "").count("|") for line in lines[: 2 + 6 + 4]}) == 1
-    assert any(line.startswith("- cleo: ") and "process died" in line for line in lines)
+def test_the_standings_have_a_row_for_each_scheme(board):
+    lines = standings(board)
+    assert list(lines.columns[:4]) == ["rank", "student", "scheme", "exact_cover"]
+    assert lines.iloc[0, :4].tolist() == [1, "ada", "row_per_warp", 5]
+    assert lines["rank"].dropna().tolist() == [1, 2, 3, 4, 5, 6]
+    assert (lines["student"] == PAPERS).sum() == lines["rank"].isna().sum() == 4
+    scores = board[board["student"] == "ada"].set_index("graph")["score"]
+    assert lines.loc[0, list(scores.index)].tolist() == pytest.approx([*(100 * scores)])
 
 
 def test_the_command_writes_both(folder, tmp_path, capsys):
-    notebooks = tmp_path / "loose"
-    notebooks.mkdir()
-    nbformat.write(submission(ROW_PER_WARP), notebooks / "gus.ipynb")
     (tmp_path / "source").symlink_to(folder / "source")
-    (tmp_path / "submitted").mkdir()
-    (tmp_path / "submitted" / "gus").mkdir()
-    (notebooks / "gus.ipynb").rename(tmp_path / "submitted" / "gus" / "A3-scheme.ipynb")
-    options = ["assignments", "leaderboard", str(tmp_path), "--seed", "5"]
-    assert cli.main(options) == 0
-    printed = capsys.readouterr().out
-    assert "| 1    | gus" in printed
+    for student in ("cleo", "eve"):
+        shutil.copytree(folder / "submitted" / student, tmp_path / "submitted" / student)
+    assert cli.main(["assignments", "leaderboard", str(tmp_path), "--seed", "5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[:2] == ["1", "eve"]
+    assert any(line.startswith("cleo : ") and "process died" in line for line in lines)
     frame = pd.read_csv(tmp_path / "leaderboard.csv")
-    assert set(frame["student"]) == {"gus", PAPERS}
-    assert (tmp_path / "leaderboard.md").read_text().splitlines()[0] == printed.splitlines()[0]
+    assert set(frame["student"]) == {"cleo", "eve", PAPERS}
+    page = (tmp_path / "leaderboard.html").read_text("utf-8")
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "<script" not in page
 
 
 def test_the_course_s_own_seed_is_taken_if_none_is_named(folder, tmp_path):

@@ -52,8 +52,7 @@ class Limits:
     disk_mib: int = 512
     #: What one cell may print or show; the rest is dropped.
     output_bytes: int = 1_000_000
-    #: Leave it the network; leave tests the GPU.
-    network: bool = False
+    #: Leave tests the GPU.
     gpu: bool = False
 
     def take(self, *, gpu: bool = False) -> None:
@@ -96,20 +95,20 @@ def require_border() -> None:
         )
 
 
-def open_doors(limits: Limits) -> list[str]:
-    """Return what a submission can do on this machine that it should not, a sentence each."""
-    doors = []
-    if not bubblewrap():
-        reason = "does not work here" if shutil.which("bwrap") else "is not installed"
-        doors += [
-            "limits only: submissions read what you can read, reach the network, see other "
-            f"processes, and may leave some behind (bubblewrap {reason})"
-        ]
-    elif limits.network:
-        doors.append("submissions reach the network")
-    if sys.platform != "linux":
-        doors.append("their memory is not limited")
-    return doors
+def summary() -> str:
+    """Return which border is in force on this machine, and what is open."""
+    try:
+        require_border()
+    except DeviceUnavailable as error:
+        return str(error)
+    if bubblewrap():
+        return "closed by bubblewrap: files, processes, network, memory"
+    reason = "does not work here" if shutil.which("bwrap") else "is not installed"
+    unlimited = "" if sys.platform == "linux" else "; their memory is not limited"
+    return (
+        "limits only: submissions read what you can read, reach the network, see other "
+        f"processes, and may leave some behind (bubblewrap {reason}){unlimited}"
+    )
 
 
 def confined(
@@ -128,28 +127,36 @@ def confined(
     """
     if not bubblewrap():
         return [*command]
-    options = [bubblewrap(), *_NAMESPACES, *(["--share-net"] if limits.network else [])]
-    options += ["--size", str(limits.disk_mib << 20), "--tmpfs", "/tmp", "--proc", "/proc"]
+    options = [bubblewrap(), *_NAMESPACES, "--proc", "/proc"]
+    options += ["--size", str(limits.disk_mib << 20), "--tmpfs", "/tmp"]
     options += ["--dev", "/dev", "--remount-ro", "/dev"]
     options += ["--size", str(64 << 20), "--tmpfs", "/dev/shm"]
     for path in (*_SYSTEM, *_libraries(), *readable):
         options += ["--ro-bind-try", path, path]
-    answers = [PACKAGE.parent / answer.replace(".", "/") for answer in ANSWERS] if bare else []
-    packages = [str(answer) for answer in answers if answer.is_dir()]
-    modules = [module for answer in answers if (module := answer.with_suffix(".py")).is_file()]
-    others = {str(kernel_directory()), *(str(path.parent / "__pycache__") for path in modules)}
-    for path in (*hidden, str(assignments_directory()), *packages, *(others if bare else ())):
+    packages, modules = _answers() if bare else ([], [])
+    emptied = [*hidden, assignments_directory(), *packages]
+    if bare:
+        emptied += [kernel_directory(), *(module.parent / "__pycache__" for module in modules)]
+    for path in emptied:
         if Path(path).is_dir():
-            options += ["--size", "4096", "--tmpfs", path]
-    for package in packages:
-        for name in ("__init__", *HARMLESS):
-            options += ["--ro-bind-try", f"{package}/{name}.py", f"{package}/{name}.py"]
+            options += ["--size", "4096", "--tmpfs", str(path)]
+    for path in (
+        package / f"{name}.py" for package in packages for name in ("__init__", *HARMLESS)
+    ):
+        options += ["--ro-bind-try", str(path), str(path)]
     for module in modules:
         options += ["--ro-bind", "/dev/null", str(module)]
     if folder is not None:
         options += ["--ro-bind", str(folder), GIVEN]
     options += ["--dir", WORK, "--dir", HOME, "--remount-ro", "/", "--chdir", WORK]
     return [*options, *command]
+
+
+def _answers() -> tuple[list[Path], list[Path]]:
+    """Return the packages and the modules that `stand_ins` takes the place of."""
+    paths = [PACKAGE.parent / name.replace(".", "/") for name in ANSWERS]
+    modules = [path.with_suffix(".py") for path in paths]
+    return [*filter(Path.is_dir, paths)], [*filter(Path.is_file, modules)]
 
 
 def _libraries() -> list[str]:

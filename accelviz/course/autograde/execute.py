@@ -35,14 +35,13 @@ class SandboxedExecute(NbGraderPreprocessor):
     memory_gib = Float(
         Limits.memory_gib, allow_none=True, help="Address space in GiB; None for no limit"
     ).tag(config=True)
-    network = Bool(Limits.network, help="Leave it the network").tag(config=True)
     gpu = Bool(Limits.gpu, help="Leave it the GPU").tag(config=True)
     ready = traitlets.Any(None, help="The notebook, if it was run before").tag(config=True)
     seed = Integer(0, min=0, help="The course's seed of all hidden graphs").tag(config=True)
 
     def limits(self) -> Limits:
         """Return what a submission may use."""
-        names = ("cell_seconds", "seconds", "memory_gib", "network", "gpu")
+        names = ("cell_seconds", "seconds", "memory_gib", "gpu")
         return Limits(**{name: getattr(self, name) for name in names})
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:

@@ -99,7 +99,7 @@ def judged(task: Task) -> list[Ran]:
         sys.path.append(task.library)
     run = _Run(task)
     try:
-        return run.all()
+        return [run.step(index, cell) for index, cell in enumerate(task.cells)]
     finally:
         run.end()
 
@@ -110,45 +110,59 @@ class _Run:
         self.names: dict[str, Any] = {"__name__": "__main__"}
         self.deadline = time.monotonic() + task.limits.seconds
         self.allowed = task.limits.cell_seconds
-        self.child: Child | None = None
-        self.twin: Child | None = None
-        self.cells_of_twin = 0
+        #: The student's process and its twin, and how many cells each has run.
+        self.children: dict[str, Child] = {}
+        self.done: dict[str, int] = {}
         self.lost: set[int] = set()
 
-    def all(self) -> list[Ran]:
-        self.child = self._started()
-        return [self._step(index, cell) for index, cell in enumerate(self.task.cells)]
-
     def end(self) -> None:
-        for child in (self.child, self.twin):
-            if child is not None:
-                child.end()
-        self.child = self.twin = None
+        for child in self.children.values():
+            child.end()
+        self.children.clear()
 
     def _seconds(self) -> float:
         return max(1e-3, min(self.allowed, self.deadline - time.monotonic()))
 
-    def _step(self, index: int, cell: Cell) -> Ran:
-        if self.deadline <= time.monotonic():
-            return _failed(
-                "NotRun", f"not run: the submission had used its {self.limits.seconds:g} s"
-            )
+    def step(self, index: int, cell: Cell) -> Ran:
+        child = self._child("student", index)
+        asks_twin = cell.kind == "test" and any(name in cell.source for name in _ASK_A_TWIN)
+        twin = self._child("twin", index) if asks_twin else None
+        if child is None or (asks_twin and twin is None):
+            problem = f"not run: the submission had used its {self.limits.seconds:g} s"
+            return _failed("NotRun", problem)
         begin = time.perf_counter()
-        assert self.child is not None
         if cell.kind == "given":  # for the tests
             with contextlib.suppress(Exception), quietly():
                 exec(compile(cell.source, "<given>", "exec"), self.names)
-        if cell.kind != "test":
-            ran = self._cell(cell, self.child)
+        if cell.kind == "test":
+            ran = self._test(cell, child, twin)
         else:
-            if any(name in cell.source for name in _ASK_A_TWIN):
-                self._bring_twin(index)
-            ran = self._test(cell, self.child)
+            ran = self._cell(cell, child)
+            self.done["student"] = index + 1
         ran.seconds = time.perf_counter() - begin
         if ran.fatal:
             self.lost.add(index)
-            self._replay(index)
+            self.end()
         return ran
+
+    def _child(self, role: str, upto: int) -> Child | None:
+        """Return a process that has run the cells before `upto`, but those that were lost.
+
+        The twin never sees a test's input. None if the submission's time is over.
+        """
+        while self.deadline > time.monotonic():
+            if role not in self.children:
+                self.children[role], self.done[role] = self._started(), 0
+            child, index = self.children[role], self.done[role]
+            if index == upto:
+                return child
+            cell = self.task.cells[index]
+            if index not in self.lost and cell.kind != "test" and self._cell(cell, child).fatal:
+                self.lost.add(index)
+                self.children.pop(role).end()
+            else:
+                self.done[role] += 1
+        return None
 
     def _cell(self, cell: Cell, child: Child) -> Ran:
         """Run a cell in a student's process."""
@@ -180,10 +194,10 @@ class _Run:
             return Ran(problem=_OUT_OF_MEMORY, outputs=outputs, fatal=True)
         return Ran(problem=_headline(name, text), raised=True, outputs=outputs)
 
-    def _test(self, cell: Cell, child: Child) -> Ran:
+    def _test(self, cell: Cell, child: Child, twin: Child | None) -> Ran:
         """Run a test in a fork."""
         sources = tuple(cell.source for cell in self.task.cells if cell.kind == "student")
-        link, allowed = Link(child, sources, self.twin), self._seconds()
+        link, allowed = Link(child, sources, twin), self._seconds()
         with process(_FORK, _run_test, cell.source, self.names, link, self.task) as connection:
             try:
                 child.watch(connection, allowed)
@@ -212,30 +226,6 @@ class _Run:
             child.end()
             raise RuntimeError("the submission's process did not start within the limits") from None
         return child
-
-    def _bring_twin(self, upto: int) -> None:
-        """Let a second process run the cells up to this one, which never sees a test's input."""
-        if self.twin is None:
-            self.twin, self.cells_of_twin = self._started(), 0
-        for index in range(self.cells_of_twin, upto):
-            if self._is_repeated(index):
-                self._cell(self.task.cells[index], self.twin)
-        self.cells_of_twin = upto
-
-    def _is_repeated(self, index: int) -> bool:
-        return index not in self.lost and self.task.cells[index].kind != "test"
-
-    def _replay(self, upto: int) -> None:
-        """Replace the process and bring it to where it was, without the cells that were lost."""
-        while self.deadline > time.monotonic():
-            self.end()
-            self.child = self._started()
-            for index in filter(self._is_repeated, range(upto)):
-                if self._cell(self.task.cells[index], self.child).fatal:
-                    self.lost.add(index)
-                    break
-            else:
-                return
 
 
 def _failed(

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import html
-import math
 import os
-import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from accelviz.course.autograde.apart import start_server
-from accelviz.course.autograde.assignments import Assignment, choose, find_assignments
+from accelviz.course.autograde.assignments import choose
 from accelviz.course.autograde.board import references
 from accelviz.course.autograde.border import Limits, require_border
 from accelviz.course.autograde.cells import is_locked, is_solution, is_test
@@ -22,15 +19,15 @@ from accelviz.course.autograde.common import clean
 from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.grading import examined, submissions
 from accelviz.course.autograde.matching import defined
-from accelviz.course.autograde.preflight import examine
 from accelviz.course.autograde.repair import Checked
 from accelviz.course.autograde.sandbox import run
 from accelviz.errors import ArgumentError
 
 #: Who stands beside the papers' schemes.
 PAPERS = "(the papers)"
-_FIRST = ("student", "scheme", "graph", "exact_cover")
-_LAST = ("score", "total", "problem")
+_SCHEME = ["student", "scheme"]
+_FIRST = [*_SCHEME, "graph", "exact_cover"]
+_LAST = ["score", "total", "problem"]
 
 
 def leaderboard(
@@ -47,8 +44,7 @@ def leaderboard(
     Parameters
     ----------
     folder : Path
-        A course folder; or a folder with `<student>/<assignment>/`, with `<student>/A3.ipynb`, or
-        with `<student>.ipynb`.
+        A course folder.
     assignment : str
         The assignment in which students define a scheme.
     seed : int, optional
@@ -70,49 +66,36 @@ def leaderboard(
     Raises
     ------
     ArgumentError
-        If there is no such folder or assignment, or no submission of it.
+        If this is no course folder, or there is no such assignment or no submission of it.
     """
-    if not folder.is_dir():
-        raise ArgumentError(str(folder), "there is no such folder", "a course, or submissions")
-    course = (folder / "source").is_dir()
-    (wanted,) = choose(find_assignments(folder / "source" if course else None), [assignment])
-    if seed is None:
-        seed = Course(folder).seed() if course else 0
-    candidates = _submitted(folder / "submitted" if course else folder, wanted)
+    course = Course(folder)
+    (wanted,) = choose(course.assignments(), [assignment])
+    hidden_seed = course.seed() if seed is None else seed
+    candidates = {
+        student: examined(path, wanted)
+        for student, path in submissions(folder / "submitted")
+        if path.name == wanted.name
+    }
     if not candidates:
-        raise ArgumentError(
-            str(folder),
-            f"there is no submission of {assignment} in it",
-            f"<student>/{assignment}/{assignment}.ipynb",
-        )
-    limits = limits or Limits()
+        reason, expected = f"there is no submission of {assignment} in it", wanted.name
+        raise ArgumentError(str(folder), reason, f"submitted/STUDENT/{expected}/{expected}.ipynb")
     require_border()
     start_server()
 
     def measured(student: str) -> list[dict[str, Any]]:
-        rows = _run(candidates[student], seed, limits, folder)
+        rows = _run(candidates[student], hidden_seed, limits or Limits(), folder)
         progress(student)
         return [{"student": student, **row} for row in rows]
 
     with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
-        lines = [row for rows in pool.map(measured, sorted(candidates)) for row in rows]
-    lines += [{"student": PAPERS, **row} for row in references(seed)]
-    return _ranked(pd.DataFrame(lines))
-
-
-def _submitted(folder: Path, wanted: Assignment) -> dict[str, Checked | str]:
-    """Return each student's submission, examined, or why there is none."""
-    candidates: dict[str, Checked | str] = {
-        student: examined(path, wanted)
-        for student, path in submissions(folder)
-        if path.name == wanted.name
-    }
-    loose = [(path.parent.name, path) for path in folder.glob(f"*/{wanted.name}.ipynb")]
-    loose += [(path.stem, path) for path in folder.glob("*.ipynb")]
-    for student, path in loose:
-        if student not in candidates:
-            candidates[student] = examine(path, [wanted])
-    return candidates
+        rows = [row for rows in pool.map(measured, sorted(candidates)) for row in rows]
+    rows += [{"student": PAPERS, **row} for row in references(hidden_seed)]
+    frame = pd.DataFrame(rows)
+    frame["problem"] = frame["problem"].fillna("")
+    frame["total"] = (100 * frame.groupby(_SCHEME)["score"].transform("mean")).round(1)
+    keys = {"papers": frame["student"] == PAPERS, "lost": -frame["total"]}
+    frame = frame.assign(**keys).sort_values([*keys, *_SCHEME], kind="stable", ignore_index=True)
+    return frame[[*_FIRST, *frame.columns.difference([*_FIRST, *_LAST, *keys], sort=False), *_LAST]]
 
 
 def _run(checked: Checked | str, seed: int, limits: Limits, root: Path) -> list[dict[str, Any]]:
@@ -142,53 +125,17 @@ def _run(checked: Checked | str, seed: int, limits: Limits, root: Path) -> list[
     return [{"scheme": "", "graph": "", "exact_cover": False, "score": 0.0, "problem": problem}]
 
 
-def _metrics(frame: pd.DataFrame) -> list[str]:
-    return [name for name in frame.columns if name not in (*_FIRST, *_LAST)]
-
-
-def _ranked(frame: pd.DataFrame) -> pd.DataFrame:
-    means = frame.groupby(["student", "scheme"])["score"].transform("mean")
-    frame["total"] = (100 * means).round(1)
-    keys = {"papers": frame["student"] == PAPERS, "lost": -frame["total"]}
-    frame = frame.assign(**keys).sort_values(["papers", "lost", "student", "scheme"], kind="stable")
-    frame = frame.drop(columns=[*keys])
-    return frame[[*_FIRST, *_metrics(frame), *_LAST]].reset_index(drop=True)
-
-
-def markdown(frame: pd.DataFrame) -> str:
-    """Return a leaderboard as a Markdown table, a line for each scheme.
+def standings(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a leaderboard with a row for each scheme, in one line and for a terminal.
 
     Metrics are means over the graphs; a graph's own column holds the score there, in percent.
     """
-    metrics = _metrics(frame)
-    graphs = [name for name in dict.fromkeys(frame["graph"]) if name]
-    lines = [["rank", "student", "scheme", "exact cover", *metrics, *graphs, "total"]]
-    rank = 0
-    for (student, scheme), rows in frame.groupby(["student", "scheme"], sort=False):
-        rank += student != PAPERS
-        scores = dict(zip(rows["graph"], 100 * rows["score"], strict=True))
-        numbers = [*(rows[name].mean() for name in metrics)]
-        numbers += [*(scores.get(graph, math.nan) for graph in graphs), rows["total"].iloc[0]]
-        covered = f"{int(rows['exact_cover'].sum())} of {len(graphs)}"
-        names = ["" if student == PAPERS else str(rank), _plain(student), _plain(scheme), covered]
-        lines.append([*names, *map(_number, numbers)])
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    lines.insert(1, ["-" * width for width in widths])
-    text = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines]
-    problems = frame[frame["problem"].fillna("") != ""]
-    told = [
-        f"- {_plain(row.student)}{f', {row.graph}' if row.graph else ''}: {_plain(row.problem)}"
-        for row in problems.itertuples()
-    ]
-    return "\n".join([*text, *([""] if told else []), *told])
-
-
-def _plain(text: object) -> str:
-    """Return a text that is no Markdown and no HTML, in one line."""
-    return re.sub(r"([\\`\[\]|])", r"\\\1", html.escape(clean(text), quote=False))
-
-
-def _number(value: float) -> str:
-    if math.isnan(value):
-        return ""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    schemes = frame.groupby(_SCHEME, sort=False)
+    metrics = frame.columns.difference([*_FIRST, *_LAST], sort=False)
+    ran = frame[frame["graph"] != ""]
+    scores = 100 * ran.pivot_table("score", _SCHEME, "graph", sort=False)
+    columns = [schemes["exact_cover"].sum(), schemes[list(metrics)].mean(), scores]
+    lines = pd.concat([*columns, schemes["total"].first()], axis=1).reset_index()
+    of_class = lines["student"] != PAPERS
+    lines.insert(0, "rank", of_class.cumsum().where(of_class).astype("Int64"))
+    return lines.assign(**{name: lines[name].map(clean) for name in _SCHEME})

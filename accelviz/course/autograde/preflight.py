@@ -87,22 +87,23 @@ def tried(checked: Checked) -> Checked:
 
 def _examined(path: Path, known: list[Assignment]) -> Checked:
     notebook = _read(path)
-    problems: list[Problem] = []
-    if notebook.nbformat_minor < 5:
-        text = f"The notebook has format 4.{notebook.nbformat_minor}, the assignment 4.5."
-        ending = "Nothing to do; a present Jupyter saves it so."
-        problems.append(Problem("format", text, ending, mended=True, harmless=True))
     assignment = _identify(path, notebook, known)
     if assignment is None:
         names = ", ".join(assignment.name for assignment in known)
         text = f"No cell carries a grade id, and the text is that of no assignment ({names})."
-        problems.append(Problem("unknown", text, "Check that it is the right file."))
-        return Checked(path, None, tuple(problems))
+        raise _Unreadable("unknown", text, "Check that it is the right file.")
+    problems: list[Problem] = []
     original, expected = assignment.released, f"{assignment.name}.ipynb"
     if path.name != expected:
         text = f"The file is named {path.name}, and the grader looks for {expected}."
         problems.append(Problem("name", text, f"Rename it to {expected}.", mended=True))
-    problems += _kernel(notebook, original)
+    metadata = notebook.metadata
+    language = metadata.get("kernelspec", {}).get("language")
+    language = language or metadata.get("language_info", {}).get("name", "python")
+    if language != "python":
+        text = f"The notebook's kernel is for {language}."
+        ending = "Choose Kernel > Change Kernel > Python 3 and run all cells once more."
+        problems.append(Problem("kernel", text, ending, mended=True))
     for k, cell in enumerate(notebook.cells):
         if len(cell.source) > _MOST_LETTERS:
             text = f"Cell {k + 1} has {len(cell.source):,} letters; it is taken for an empty one."
@@ -110,32 +111,28 @@ def _examined(path: Path, known: list[Assignment]) -> Checked:
             cell.source = "" if cell.cell_type != "code" else "raise ValueError('too long')"
     problems += repair(original.cells, notebook)
     notebook.metadata["kernelspec"] = copy.deepcopy(original.metadata.get("kernelspec", {}))
-    notebook.nbformat_minor = max(notebook.nbformat_minor, 5)
     nbformat.writes(notebook).encode("utf-8")  # as it will have to be
     return Checked(path, assignment, tuple(problems), notebook)
 
 
 def _read(path: Path) -> Any:
     """Read a notebook of format 4, whose cells get ids, or say why it cannot be read."""
-    name = path.name
+    name, kind = path.name, "unreadable"
     try:
         if path.is_dir():
-            raise _Unreadable("unreadable", f"{path} is a folder without a notebook.", "Add it.")
+            raise _Unreadable(kind, f"{path} is a folder without a notebook.", "Add it.")
         if path.exists() and not path.is_file():
-            raise _Unreadable("unreadable", f"{name} is no file.", "Hand in a notebook.")
+            raise _Unreadable(kind, f"{name} is no file.", "Hand in a notebook.")
         if (size := path.stat().st_size) > _MOST_BYTES:
             text = f"{name} has {size / 1e6:,.0f} MB, and at most {_MOST_BYTES / 1e6:g} are read."
-            raise _Unreadable("unreadable", text, "Clear all outputs, and save it again.")
+            raise _Unreadable(kind, text, "Clear all outputs, and save it again.")
         text = path.read_text("utf-8-sig")
-    except FileNotFoundError:
-        problem = "unreadable", f"There is no file {name}.", "Check its name."
-        raise _Unreadable(*problem) from None
     except UnicodeDecodeError as error:
-        problem = "unreadable", f"{name} is not UTF-8 (byte {error.start}).", _FRESH
-        raise _Unreadable(*problem) from None
+        problem = f"{name} is not UTF-8 (byte {error.start})."
+        raise _Unreadable(kind, problem, _FRESH) from None
     except OSError as error:
-        told = f"{name} cannot be read: {error.strerror or error}."
-        raise _Unreadable("unreadable", told, "See that it can be opened.") from None
+        problem = f"{name} cannot be read: {error.strerror or error}."
+        raise _Unreadable(kind, problem, "See that it can be opened.") from None
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
@@ -144,18 +141,18 @@ def _read(path: Path) -> Any:
             ending = "Lines with <<<<<<< and >>>>>>> are from a merge in git; keep one of each two."
         elif path.suffix != ".ipynb":
             ending = "Hand in the .ipynb file itself, not a script, a print or an archive of it."
-        told = f"{name} is no notebook ({error.msg} in line {error.lineno})."
-        raise _Unreadable("unreadable", told, ending) from None
+        problem = f"{name} is no notebook ({error.msg} in line {error.lineno})."
+        raise _Unreadable(kind, problem, ending) from None
     version = content.get("nbformat") if isinstance(content, dict) else None
     if version != 4:
-        told = f"{name} has the notebook format {version}, and only 4 can be graded."
-        raise _Unreadable("format", told, "Save it from a present JupyterLab.")
+        problem = f"{name} has the notebook format {version}, and only 4 can be graded."
+        raise _Unreadable("format", problem, "Save it from a present JupyterLab.")
     notebook = parse_notebook(text)
     nbformat.validate(notebook)
-    notebook.nbformat_minor = min(notebook.nbformat_minor, 5)
+    notebook.nbformat_minor = 5
     if len(notebook.cells) > _MOST_CELLS:
-        told = f"{name} has {len(notebook.cells):,} cells, and at most {_MOST_CELLS} are read."
-        raise _Unreadable("unreadable", told, "Delete what is not needed.")
+        problem = f"{name} has {len(notebook.cells):,} cells, and at most {_MOST_CELLS} are read."
+        raise _Unreadable(kind, problem, "Delete what is not needed.")
     for cell in notebook.cells:  # editors on Windows may have ended its lines their way
         cell.source = cell.source.replace("\r\n", "\n")
     return notebook
@@ -167,34 +164,14 @@ def _identify(path: Path, notebook: Any, known: list[Assignment]) -> Assignment 
     if best is not None and ids & set(best.questions):
         return best
     stem, folder = path.stem.lower(), path.parent.name
-    named = [assignment for assignment in known if stem.startswith(assignment.name.lower())]
-    named += [assignment for assignment in known if folder == assignment.name]
-    if named:
-        return named[0]
+    for assignment in known:
+        if stem.startswith(assignment.name.lower()) or folder == assignment.name:
+            return assignment
     # every trace of nbgrader is gone; the text still tells
     texts = {cell.source.strip() for cell in notebook.cells} - {""}
-
-    def score(assignment: Assignment) -> int:
-        return len(texts & {cell.source.strip() for cell in assignment.released.cells})
-
-    likely = max(known, key=lambda assignment: (score(assignment), assignment.name), default=None)
-    return likely if likely is not None and score(likely) > 1 else None
-
-
-def _kernel(notebook: Any, original: Any) -> list[Problem]:
-    actual, expected = (
-        document.metadata.get("kernelspec", {}) for document in (notebook, original)
-    )
-    language = actual.get("language") or notebook.metadata.get("language_info", {}).get("name")
-    if language not in (None, "python"):
-        text = f"The notebook's kernel is for {language}."
-        ending = "Choose Kernel > Change Kernel > Python 3 and run all cells once more."
-        return [Problem("kernel", text, ending, mended=True)]
-    if actual.get("name") == expected.get("name"):
-        return []
-    text = (
-        f"The notebook asks for the kernel {actual.get('name', 'of no name')!r}; the grader uses "
-    )
-    text += f"{expected.get('name')!r}."
-    ending = "Nothing to do, if all you import is what the assignment imports."
-    return [Problem("kernel", text, ending, mended=True, harmless=True)]
+    scores = {
+        assignment.name: len(texts & {cell.source.strip() for cell in assignment.released.cells})
+        for assignment in known
+    }
+    likely = max(known, key=lambda assignment: scores[assignment.name], default=None)
+    return likely if likely is not None and scores[likely.name] > 1 else None

@@ -142,13 +142,10 @@ class _Repair:
                     ending = "delete"
                 endings.append(f"{ending} cell {k + 1}")
             listed = " and ".join(map(self.at, sorted([first, *several])))
-            self.tell(
-                "duplicate",
-                f"The grade id {question!r} is there {len(several) + 1} times: {listed}. "
-                "A cell was copied together with its id.",
-                f"Keep cell {first + 1}; {'; '.join(endings)}.",
-                mended=True,
-            )
+            text = f"The grade id {question!r} is there {len(several) + 1} times: {listed}. "
+            text += "A cell was copied together with its id."
+            ending = f"Keep cell {first + 1}; {'; '.join(endings)}."
+            self.tell("duplicate", text, ending, mended=True)
 
     def strangers(self) -> None:
         """Name nbgrader metadata that the assignment does not have, and take them off."""
@@ -156,45 +153,34 @@ class _Repair:
         for k, cell in enumerate(self.cells):
             # nbgrader's own toolbar leaves empty metadata behind
             if k not in known and cell.metadata.pop("nbgrader", None):
-                self.tell(
-                    "metadata",
-                    f"{self.at(k).capitalize()} has nbgrader metadata, and no such cell is in "
-                    "this assignment.",
-                    "Delete the cell, or make a new one with its text.",
-                    mended=True,
-                )
+                text = f"{self.at(k).capitalize()} has nbgrader metadata, and no such cell is in "
+                text += "this assignment."
+                ending = "Delete the cell, or make a new one with its text."
+                self.tell("metadata", text, ending, mended=True)
 
     def metadata(self) -> None:
         """Name lost and changed nbgrader metadata, and restore it."""
-        lost = []
+        lost, changed = [], []
         for i, k in self.pairs:
-            cell, expected = self.original[i], details(self.original[i])
+            original, cell = self.original[i], self.cells[k]
+            expected, actual, question = details(original), details(cell), question_of(original)
             if not expected:
                 continue
-            actual, question = details(self.cells[k]), question_of(cell)
             # tools that know nbgrader may leave out the first two, and the text is compared itself
             compared = [key for key in expected if key not in ("checksum", "cell_type")]
             differing = [key for key in compared if (actual.get(key) or 0) != (expected[key] or 0)]
-            kind = self.cells[k].cell_type
+            if cell.cell_type != original.cell_type:
+                differing.append(f"a {cell.cell_type} cell that was a {original.cell_type} cell")
+                self.cells[k] = copy.deepcopy(original)
+                self.cells[k].update(source=cell.source, id=cell.get("id", original.get("id")))
             if i in self.match.restored:
                 lost.append(f"{self.at(k)} was {question!r}")
             elif differing:
-                text = f"The nbgrader metadata of {self.at(k)}, {question!r}, was changed"
-                self.tell("metadata", f"{text}: {', '.join(differing)}.", _USE_COPY, mended=True)
-            elif kind != cell.cell_type:
-                text = (
-                    f"{self.at(k).capitalize()} is a {kind} cell and was a {cell.cell_type} cell."
-                )
-                ending = f"Choose {cell.cell_type.capitalize()} for it in the toolbar."
-                self.tell("metadata", text, ending, mended=True)
-            if kind != cell.cell_type:
-                fresh = copy.deepcopy(cell)
-                fresh.source, fresh.id = (
-                    self.cells[k].source,
-                    self.cells[k].get("id", cell.get("id")),
-                )
-                self.cells[k] = fresh
+                changed.append(f"{self.at(k)}, {question!r}: {', '.join(differing)}")
             self.cells[k].metadata["nbgrader"] = copy.deepcopy(expected)
+        if changed:
+            text = f"The nbgrader metadata were changed: {'; '.join(changed)}."
+            self.tell("metadata", text, _USE_COPY, mended=True)
         if lost:
             text = f"{len(lost)} {'cells have' if len(lost) > 1 else 'cell has'} lost the nbgrader "
             text += f"metadata, without which no points are given: {'; '.join(lost)}."
@@ -204,32 +190,24 @@ class _Repair:
         """Name locked cells whose text is another, and restore it."""
         changed = []
         for i, k in self.pairs:
-            cell = self.original[i]
-            if is_locked(cell) and self.cells[k].source != cell.source:
-                changed.append(f"{question_of(cell)!r} (cell {k + 1})")
-                self.cells[k].source = cell.source
+            source = self.original[i].source
+            if is_locked(self.original[i]) and self.cells[k].source != source:
+                changed.append(f"{question_of(self.original[i])!r} (cell {k + 1})")
+                self.cells[k].source = source
         if changed:
-            count = "A locked cell was"
-            count = count if len(changed) == 1 else f"{len(changed)} locked cells were"
-            self.tell(
-                "changed",
-                f"{count} changed (the checksum differs): {', '.join(changed)}. Grading puts the "
-                "original back.",
-                "If part of your answer is in it, move that into a solution cell.",
-                mended=True,
-            )
+            text = f"Locked cells were changed (the checksum differs): {', '.join(changed)}. "
+            text += "Grading puts the original back."
+            ending = "If part of your answer is in it, move that into a solution cell."
+            self.tell("changed", text, ending, mended=True)
 
     def order(self) -> None:
         """Name the first cell that stands before one that it should follow."""
         graded = [(question_of(self.original[i]), k) for i, k in self.pairs]
         for (first, k), (second, later) in itertools.pairwise(pair for pair in graded if pair[0]):
             if later < k:
-                self.tell(
-                    "order",
-                    f"Cell {later + 1} ({second!r}) stands before cell {k + 1} ({first!r}), and "
-                    "the notebook is run from top to bottom.",
-                    f"Move cell {later + 1} below cell {k + 1}.",
-                )
+                text = f"Cell {later + 1} ({second!r}) stands before cell {k + 1} ({first!r}), and "
+                text += "the notebook is run from top to bottom."
+                self.tell("order", text, f"Move cell {later + 1} below cell {k + 1}.")
                 return
 
     def answers(self) -> None:

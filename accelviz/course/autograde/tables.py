@@ -110,3 +110,13 @@ def merged(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     others = old[~pd.MultiIndex.from_frame(old[_KEYS]).isin(graded)]
     both = pd.concat([others, new], ignore_index=True) if len(others) else new
     return both.sort_values(_KEYS, kind="stable", ignore_index=True)
+
+
+def points_line(graded: Graded) -> str:
+    """Return a submission's points in words, or why it has none."""
+    if graded.set_aside:
+        return f"set aside: {clean(graded.set_aside)}"
+    rows = table([graded])
+    by_hand = rows.loc[rows["problem"] == BY_HAND, "max"].sum()
+    points = f"{rows['points'].sum():g} of {rows['max'].sum() - by_hand:g}"
+    return points + (f", {by_hand:g} more by hand" if by_hand else "")

@@ -3,10 +3,9 @@
 import numpy as np
 
 from accelviz.course.checks import hidden, kernels, metrics
-from accelviz.course.checks.common import multiplied
 from accelviz.devices import find_device
 from accelviz.graph import Graph
-from accelviz.measure import features
+from accelviz.measure import check, features
 from accelviz.measure.accuracy import Oracle
 from accelviz.ordering import degree_sort
 from accelviz.partition.block_level import BlockSetting, block_workload
@@ -24,8 +23,7 @@ for graph in (GRAPH, WRITABLE):
     for n_cols in (1, 2):
         planned = plan(graph, "accel_gcn", n_cols)
         planned.check()
-        ready = find_device("cpu").prepare(planned)
-        multiplied(planned, ready, X[:, :n_cols], Oracle(graph, X))
+        check(planned, find_device("cpu").prepare(planned), {"X": X[:, :n_cols]}, Oracle(graph, X))
     kernels.runs_plan("", graph, 2).check()
 read_only = plan(GRAPH).layout.metadata
 assert read_only is not None

@@ -11,12 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.devices.base import ReadyPlan
-from accelviz.errors import KernelError
-from accelviz.measure import check
-from accelviz.measure.accuracy import Oracle
-from accelviz.plans import Plan
-
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
@@ -83,44 +77,6 @@ def same(name: str, value: Any, expected: npt.NDArray[Any]) -> None:
             f"{name}[{where}] is {array[index]}, and should be {expected[index]} "
             f"({len(different)} of {array.size} are wrong)"
         )
-
-
-def multiplied(plan: Plan, ready: ReadyPlan, X: npt.NDArray[np.float32], oracle: Oracle) -> None:
-    """Carry a plan out, hold the result to float64, and name an element that is wrong.
-
-    Parameters
-    ----------
-    plan : Plan
-        Of an SpMM.
-    ready : ReadyPlan
-        The plan on the CPU or in the emulator.
-    X : array of float32, shape (n_columns, n_cols)
-    oracle : Oracle
-        Of the same graph, and of features whose first columns are `X`.
-
-    Raises
-    ------
-    KernelError
-        If the result is wrong, or the kernel does what is wrong on a GPU.
-    """
-    try:
-        check(plan, ready, {"X": X}, oracle)
-    except KernelError as error:
-        if "wrong result" not in str(error):
-            raise
-        out = ready.outputs()
-        out["Y"].fill(np.nan)
-        Y = ready.run({"X": X}, out)["Y"]
-        expected, bound = (array[:, : plan.n_cols] for array in oracle.known["Y"])
-        wrong = np.argwhere(~(np.abs(Y - expected) <= bound))
-        if not len(wrong):  # another result than before
-            raise
-        row, column = (int(index) for index in wrong[0])
-        raise KernelError(
-            plan.name,
-            f"wrong result: Y[{row}, {column}] is {Y[row, column]:.6g}, and should be "
-            f"{expected[row, column]:.6g} ({len(wrong)} of {Y.size} are wrong)",
-        ) from None
 
 
 def share_of(points: float, share: float) -> float:

@@ -14,13 +14,13 @@ import pandas as pd
 
 from accelviz.analysis.traffic import traffic
 from accelviz.course.checks import hidden
-from accelviz.course.checks.common import case, multiplied, quietly, require, share_of
+from accelviz.course.checks.common import case, quietly, require, share_of
 from accelviz.datasets import load_graph
 from accelviz.devices import find_device, gpu_state, trace
 from accelviz.devices.emulator import EmulatorDevice
 from accelviz.errors import AccelvizError, DeviceUnavailable, KernelError
 from accelviz.graph import Graph
-from accelviz.measure import features, measure, random_weights
+from accelviz.measure import check, features, measure, random_weights
 from accelviz.measure.accuracy import Oracle
 from accelviz.partition.warp_level import warp_partition, warp_workload
 from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
@@ -173,8 +173,7 @@ def multiplies(
         for n_cols in columns:
             with case(f"{name}, {n_cols} columns"):
                 plan = runs_plan(code, graph, n_cols)
-                ready = EmulatorDevice(seed=seed).prepare(plan)
-                multiplied(plan, ready, X[:, :n_cols], oracle)
+                check(plan, EmulatorDevice(seed=seed).prepare(plan), {"X": X[:, :n_cols]}, oracle)
 
 
 def sectors(code: str, graph: Graph, n_cols: int = TRACED_COLUMNS) -> float:
@@ -306,10 +305,9 @@ def _traced(code: str, graph: Graph, n_cols: int) -> tuple[pd.DataFrame, Workloa
     X = features(graph.shape[1], n_cols, seed=graph.nnz)
     plan, outputs = runs_plan(code, graph, n_cols), dict[str, np.ndarray]()
     counted = traffic(trace(plan, X, block=range(plan.launch.n_blocks), into=outputs))
-    expected, bound = Oracle(graph, X).known["Y"]
-    wrong = int(np.count_nonzero(~(np.abs(outputs["Y"] - expected) <= bound)))
-    if wrong:
-        text = f"wrong result: {wrong} of {expected.size} elements of Y, while it is watched"
+    oracle = Oracle(graph, X)
+    if not oracle.error(outputs) <= 1.0:
+        text = f"wrong result while it is watched: {oracle.first_wrong(outputs)}"
         raise KernelError(ENTRY, text, "a kernel cannot tell that it is watched on a GPU either")
     return counted, plan.workload()
 

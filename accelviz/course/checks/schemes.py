@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from accelviz.course.checks.common import case, integers, multiplied, require, share_of
+from accelviz.course.checks.common import case, integers, require, share_of
 from accelviz.course.checks.export import COLUMNS, FREE_BYTES
 from accelviz.course.checks.export import table as as_table
 from accelviz.course.checks.metrics import N_COLS, compared
 from accelviz.course.checks.remote import call_beside, link_of
 from accelviz.devices import find_device
 from accelviz.graph import Graph
-from accelviz.measure import features
+from accelviz.measure import check, features
 from accelviz.measure.accuracy import Oracle
 from accelviz.ordering import Permutation
 from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
@@ -95,7 +95,7 @@ def replays(strategy: Any, graphs: Graphs, columns: tuple[int, ...] = (1, 33, 10
                 plan = planned(strategy, graph, n_cols)
                 plan.check()
                 _require_writing(plan)
-                multiplied(plan, find_device("cpu").prepare(plan), X[:, :n_cols], oracle)
+                check(plan, find_device("cpu").prepare(plan), {"X": X[:, :n_cols]}, oracle)
 
 
 def earned(strategy: Any, graphs: Graphs, metric: str, points: float) -> float:
