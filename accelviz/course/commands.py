@@ -74,7 +74,6 @@ def add_to(commands: Any) -> None:
         parser.add_argument("--memory", type=_positive, **memory, help="address space (4)")
         jobs = "submissions at a time (all cores)"
         parser.add_argument("--jobs", type=_at_least(1), metavar="N", help=jobs)
-        parser.add_argument("--gpu", action="store_true", default=None, help="leave it the GPU")
 
 
 def _add(parsers: Any, name: str, verb: Verb, text: str) -> Any:
@@ -119,13 +118,8 @@ def _table(options: argparse.Namespace, name: str) -> Path:
 
 
 def _limits(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the limits that were named; refuse a GPU that is not there."""
-    from accelviz.devices import gpu_state
-
-    # its extra points would be missing without a word
-    if options.gpu and not (state := gpu_state()).ready:
-        raise DeviceUnavailable("--gpu", state.detail, state.fix or "leave out --gpu")
-    keys = ("cell_seconds", "seconds", "memory_gib", "gpu")
+    """Return the limits that were named."""
+    keys = ("cell_seconds", "seconds", "memory_gib")
     return {key: value for key in keys if (value := getattr(options, key)) is not None}
 
 

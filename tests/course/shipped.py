@@ -77,15 +77,6 @@ def part() -> Any:
     return notebook
 
 
-def with_extra_points() -> Any:
-    """The tiny assignment, with a cell that gives points beyond its own."""
-    notebook = tiny.source()
-    cell = nbformat.v4.new_code_cell("1.5 if total([2]) == 2 else 0.0")
-    tiny.marked(cell, "total-bonus", locked=True)
-    notebook.cells.insert(tiny.place_of(notebook, "test-total") + 1, cell)
-    return notebook
-
-
 def hand_in_all(root: Path, port: int, asked: Collection[str | None]) -> None:
     """Fill `submitted/` of a course; of those who attack or do harm, those in `asked` alone."""
     assignments = {**ASSIGNMENTS, PART: Assignment(root / "source" / PART)}
@@ -114,8 +105,8 @@ def hand_in_all(root: Path, port: int, asked: Collection[str | None]) -> None:
             notebook.cells.append(nbformat.v4.new_code_cell(STUFFED[student].cell))
         if student == "claims":
             locked = {"grade": True, "locked": True, "solution": False, "points": 777}
-            tiny.marked(notebook.cells[-1], "A1-bonus", **locked)
-            notebook.metadata["accelviz"] = {"key": "", "runs": [], "gpu": True}
+            tiny.marked(notebook.cells[-1], "A1-extra", **locked)
+            notebook.metadata["accelviz"] = {"key": "", "runs": []}
             notebook.cells += [new("a <b>bold</b> <script>alert(1)</script>") for new in _TEXTS]
             notebook.cells[-1].metadata["raw_mimetype"] = "text/html"
         _add_files(hand_in(root, student, PART, notebook), student)

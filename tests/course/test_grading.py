@@ -222,27 +222,6 @@ def test_points_given_by_hand_are_read_and_nothing_is_run_twice(course, results,
     assert points(again, "loops") == [0, 4, None]
 
 
-def test_what_was_graded_without_a_gpu_is_run_again_with_one(course, results, monkeypatch):
-    run = []
-    note = lambda submission: run.append(submission.result.student) or ""  # noqa: E731
-    monkeypatch.setattr(grading._Submission, "autograde", note)
-    grading.grade(course, ["T1"], ["only-visible"], settings={"gpu": False})
-    assert run == []
-    grading.grade(course, ["T1"], ["only-visible"], settings={"gpu": True})
-    assert run == ["only-visible"]
-
-
-@pytest.mark.parametrize("verb", [["grade", "--course"], ["leaderboard"]])
-def test_a_gpu_that_is_not_there_is_not_promised(course, verb, capsys, monkeypatch):
-    from accelviz import devices
-
-    lost = devices.cuda.GpuState("no driver", "no NVIDIA driver answers", "install one")
-    monkeypatch.setattr(devices, "gpu_state", lambda: lost)
-    assert cli.main(["assignments", *verb, str(course), "--gpu"]) == 2
-    error = capsys.readouterr().err
-    assert error == "accelviz: --gpu: no NVIDIA driver answers. What to do: install one.\n"
-
-
 def test_a_changed_submission_is_graded_again_and_only_that(tmp_path, course, results):
     root = tmp_path / "spring"
     shutil.copytree(course, root)

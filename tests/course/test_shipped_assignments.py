@@ -97,16 +97,6 @@ def test_a_cell_that_was_pasted_twice_costs_nothing(grades):
     assert "'A1-sort-form' is there 2 times" in rows["problem"].iloc[0]
 
 
-def test_extra_points_are_in_the_table_and_in_the_gradebook(course, grades):
-    rows = grades[grades["student"] == "extra"].set_index("question")
-    assert rows.loc["total-bonus", ["points", "max"]].tolist() == [1.5, 0]
-    assert rows.loc["test-total", ["points", "max"]].tolist() == [4, 4]
-    assert rows["points"].sum() == 8.5
-    with Course(course).gradebook() as gradebook:
-        grades_of = gradebook.find_submission_notebook("T1", "T1", "extra").grades
-        assert [item.extra_credit for item in grades_of if item.extra_credit] == [1.5]
-
-
 def test_nbgrader_exports_the_same_totals(course, grades, tmp_path):
     # as docs/instructors.md says, in the course folder
     target = tmp_path / "totals.csv"

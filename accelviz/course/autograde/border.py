@@ -44,23 +44,19 @@ class Limits:
     cell_seconds: float = 60.0
     #: Wall-clock seconds of all cells together, those run again included.
     seconds: float = 600.0
-    #: Address space of each process, in GiB (of a test with `gpu`, private writable memory); None
-    #: for no limit. Held on Linux only. All processes together have twice as much.
+    #: Address space of each process, in GiB; None for no limit. Held on Linux only. All processes
+    #: together have twice as much.
     memory_gib: float | None = 4.0
     #: Size of a file it writes, in MiB, and of all its files at a time, which bubblewrap holds.
     file_mib: int = 256
     disk_mib: int = 512
     #: What one cell may print or show; the rest is dropped.
     output_bytes: int = 1_000_000
-    #: Leave tests the GPU.
-    gpu: bool = False
 
-    def take(self, *, gpu: bool = False) -> None:
+    def take(self) -> None:
         """Lower the limits of this process and of all that it starts."""
         import resource
 
-        # CUDA reserves tens of GiB of address space, but no such amount of writable memory.
-        memory = resource.RLIMIT_DATA if gpu else resource.RLIMIT_AS
         wanted = {
             resource.RLIMIT_CORE: 0,
             resource.RLIMIT_NOFILE: 512,
@@ -69,7 +65,7 @@ class Limits:
             resource.RLIMIT_CPU: int(self.seconds * 8) + 60,
         }
         if self.memory_gib is not None and sys.platform == "linux":
-            wanted[memory] = int(self.memory_gib * 2**30)
+            wanted[resource.RLIMIT_AS] = int(self.memory_gib * 2**30)
         for kind, value in wanted.items():
             hard = resource.getrlimit(kind)[1]
             with contextlib.suppress(OSError, ValueError):

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import traitlets
-from nbgrader.api import Gradebook
 from nbgrader.preprocessors import (
     AssignLatePenalties,
     CheckCellMetadata,
@@ -16,11 +15,10 @@ from nbgrader.preprocessors import (
     NbGraderPreprocessor,
     SaveAutoGrades,
 )
-from traitlets import Bool, Float, Integer
+from traitlets import Float, Integer
 
 from accelviz.course.autograde.border import Limits
 from accelviz.course.autograde.cells import is_locked
-from accelviz.course.autograde.outputs import extra_points
 from accelviz.course.autograde.sandbox import run
 
 
@@ -35,13 +33,12 @@ class SandboxedExecute(NbGraderPreprocessor):
     memory_gib = Float(
         Limits.memory_gib, allow_none=True, help="Address space in GiB; None for no limit"
     ).tag(config=True)
-    gpu = Bool(Limits.gpu, help="Leave it the GPU").tag(config=True)
     ready = traitlets.Any(None, help="The notebook, if it was run before").tag(config=True)
     seed = Integer(0, min=0, help="The course's seed of all hidden graphs").tag(config=True)
 
     def limits(self) -> Limits:
         """Return what a submission may use."""
-        names = ("cell_seconds", "seconds", "memory_gib", "gpu")
+        names = ("cell_seconds", "seconds", "memory_gib")
         return Limits(**{name: getattr(self, name) for name in names})
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
@@ -64,7 +61,7 @@ class SandboxedExecute(NbGraderPreprocessor):
 def execute(nb: Any, limits: Limits, folder: Path | None, **options: Any) -> None:
     """Run a notebook, and keep what became of each cell in its metadata, under `accelviz`."""
     key = nb.metadata.get("accelviz", {}).get("key", "")
-    nb.metadata["accelviz"] = {"key": key, "gpu": limits.gpu}
+    nb.metadata["accelviz"] = {"key": key}
     nb.metadata["accelviz"]["runs"] = [
         {name: getattr(ran, name) for name in ("question", "seconds", "problem", "raised")}
         for ran in run(nb, limits, folder, **options)[0]
@@ -73,22 +70,6 @@ def execute(nb: Any, limits: Limits, folder: Path | None, **options: Any) -> Non
 
 def _sources(notebook: Any) -> list[tuple[str, str]]:
     return [(cell.cell_type, cell.source) for cell in notebook.cells]
-
-
-class SaveExtraPoints(NbGraderPreprocessor):
-    """Saves extra points into the gradebook, as the extra credit of the graded cell above them."""
-
-    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
-        """Save those of a notebook that was run."""
-        names = resources["nbgrader"]
-        if extra := extra_points(nb):
-            book = names["notebook"], names["assignment"], names["student"]
-            with Gradebook(names["db_url"]) as gradebook:
-                for extra_cell in extra:
-                    grade = gradebook.find_grade(extra_cell.credited, *book)
-                    grade.extra_credit = extra_cell.points or None
-                gradebook.db.commit()
-        return nb, resources
 
 
 class PlainText(NbGraderPreprocessor):
@@ -110,7 +91,6 @@ PREPROCESSORS = [
     IgnorePattern,
     LimitOutput,
     SaveAutoGrades,
-    SaveExtraPoints,
     AssignLatePenalties,
     CheckCellMetadata,
     PlainText,

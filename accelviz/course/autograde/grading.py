@@ -23,7 +23,6 @@ from accelviz.course.autograde.cells import details, is_locked, question_of
 from accelviz.course.autograde.common import first_line, need
 from accelviz.course.autograde.files import companions, copy_files
 from accelviz.course.autograde.folder import Course
-from accelviz.course.autograde.outputs import extra_points
 from accelviz.course.autograde.preflight import examine
 from accelviz.course.autograde.repair import Checked
 from accelviz.course.autograde.tables import BY_HAND, Graded, Row
@@ -47,9 +46,8 @@ def grade(
 
     Each submission is examined first (`examine`), repaired into `checked/` where that is safe, run
     in the sandbox, several side by side, and then given to nbgrader, one by one. One that cannot be
-    graded is set aside. What was graded before and has not changed since is not run again, unless
-    now it may have the GPU for the first time; its points, those given by hand included, are read
-    from the gradebook.
+    graded is set aside. What was graded before and has not changed since is not run again; its
+    points, those given by hand included, are read from the gradebook.
 
     Parameters
     ----------
@@ -241,8 +239,7 @@ class _Submission:
         notebook = checked.notebook
         key = _key(notebook, submitted, assignment, execution.seed)
         last = self.graded_before().metadata.get("accelviz", {})
-        first_on_gpu = execution.gpu and not last.get("gpu")
-        if not (force or last.get("key") != key or first_on_gpu):
+        if last.get("key") == key and not force:
             return
         notebook.metadata["accelviz"] = {"key": key}
         self.notebook, ready = notebook, copy.deepcopy(notebook)
@@ -289,9 +286,8 @@ class _Submission:
 
     def read_grades(self) -> None:
         """Read the points from the gradebook, and times and problems from the notebook."""
-        result, last, rows = self.result, self.graded_before(), []
+        result, last = self.result, self.graded_before()
         runs = {run["question"]: run for run in last.metadata.get("accelviz", {}).get("runs", [])}
-        extra = {grade.credited: grade.question for grade in extra_points(last)}
         with self.course.gradebook() as gradebook:
             submission = gradebook.find_submission(self.assignment.name, result.student)
             grades = {grade.name: grade for book in submission.notebooks for grade in book.grades}
@@ -307,15 +303,10 @@ class _Submission:
                 by_hand = grade.manual_score is None and grade.auto_score is None
                 problem = problem or (BY_HAND if by_hand else "")
                 points = None if by_hand else float(grade.score)
-                if question in extra and points is not None and grade.extra_credit:
-                    credit = float(grade.extra_credit)
-                    points -= credit
-                    rows.append(Row(extra[question], credit, 0.0, problem="extra points"))
                 most = float(grade.max_score)
                 result.rows.append(Row(question, points, most, seconds, problem))
             if penalty := float(submission.late_submission_penalty or 0.0):
-                rows.append(Row("late", -penalty, problem="late penalty"))
-        result.rows += rows
+                result.rows.append(Row("late", -penalty, problem="late penalty"))
 
 
 def _key(notebook: Any, folder: Path, assignment: Assignment, seed: int) -> str:

@@ -92,8 +92,7 @@ class Ran:
 def judged(task: Task) -> list[Ran]:
     """Run a notebook; one `Ran` for each cell. The main function of a process."""
     os.environ |= {COURSE_SEED: str(task.seed), "ACCELVIZ_CACHE": task.cache}
-    if not task.limits.gpu:
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     os.chdir(task.cache)
     if task.library:
         sys.path.append(task.library)
@@ -246,7 +245,7 @@ def _run_test(
 ) -> None:
     """Run a test and send what became of it."""
     limits = task.limits
-    limits.take(gpu=limits.gpu)
+    limits.take()
     emulator_process.border = partial(
         confined, limits=limits, readable=(task.cache,), hidden=task.hidden
     )

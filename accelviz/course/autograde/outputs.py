@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import nbformat
-
-from accelviz.course.autograde.cells import is_graded, is_locked, question_of
 
 #: Letters of an exception's name, of its message, and of a line of its traceback that are kept.
 _NAME, _TEXT, _LINES = 100, 5_000, 100
@@ -80,37 +77,3 @@ def show_points(cell: Any, value: Any) -> str:
     output = nbformat.v4.new_output("execute_result", {"text/plain": repr(float(value))})
     cell.outputs = [output]
     return ""
-
-
-class Extra(NamedTuple):
-    """Points beyond an assignment's own: 0 if there are none.
-
-    `question` is the grade id of the cell that gives them, `credited` the graded cell above it,
-    whose extra credit they are in the gradebook.
-    """
-
-    question: str
-    credited: str
-    points: float
-
-
-def extra_points(notebook: Any) -> list[Extra]:
-    """Find extra points: the values of locked cells that give no points, named `...-bonus`."""
-    extras, above = [], ""
-    for cell in notebook.cells:
-        question = question_of(cell)
-        if is_graded(cell):
-            above = question
-        elif above and is_locked(cell) and question.endswith("-bonus"):
-            extras.append(Extra(question, above, _value(cell)))
-    return extras
-
-
-def _value(cell: Any) -> float:
-    for output in reversed(cell.get("outputs", [])):
-        if output.output_type == "execute_result":
-            with contextlib.suppress(ValueError):
-                points = float("".join(output.data.get("text/plain", "")))
-                if 0.0 < points < math.inf:
-                    return points
-    return 0.0

@@ -126,6 +126,7 @@ def _fill_caches(submission: Path, tests: Path, *, emulator: bool) -> None:
 
 
 def _kind(cell: Any) -> str:
-    if is_test(cell) or (is_locked(cell) and question_of(cell).endswith("-bonus")):
-        return "test"
-    return "given" if is_locked(cell) else "student"
+    # nbgrader takes the grade id off cells that the assignment does not have
+    if not question_of(cell) or not is_locked(cell):
+        return "student"
+    return "test" if is_test(cell) else "given"

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,20 +13,18 @@ import pandas as pd
 
 from accelviz.analysis.traffic import traffic
 from accelviz.course.checks import hidden
-from accelviz.course.checks.common import case, quietly, require, share_of
-from accelviz.datasets import load_graph
-from accelviz.devices import find_device, gpu_state, trace
+from accelviz.course.checks.common import case, require, share_of
+from accelviz.devices import find_device, trace
 from accelviz.devices.emulator import EmulatorDevice
-from accelviz.errors import AccelvizError, DeviceUnavailable, KernelError
+from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.graph import Graph
-from accelviz.measure import check, features, measure, random_weights
+from accelviz.measure import check, features
 from accelviz.measure.accuracy import Oracle
 from accelviz.partition.warp_level import warp_partition, warp_workload
 from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig
 from accelviz.plans.settings import Settings
 from accelviz.strategies import SPMM
-from accelviz.strategies import plan as make_plan
 from accelviz.workload import Workload
 
 #: The plan of A4: warps of a block, and most nonzeros of a warp.
@@ -50,10 +47,6 @@ _NOT_CUDA = re.compile(
 TRACED_COLUMNS = 64
 #: Sectors for 32 floats that lie side by side, and for 32 that lie apart.
 FEWEST_SECTORS, MOST_SECTORS = 4, 32
-#: What a GPU is timed with: a graph that keeps it busy, the columns of the paper's figures.
-TIMED_GRAPH, TIMED_COLUMNS = "as-caida", 64
-#: Time over the reference's that earns all extra points, and that earns none.
-FAST, SLOW = 0.9, 1.25
 
 
 class Runs(Strategy):
@@ -259,39 +252,6 @@ def _earned(
     with case(f"{graph.name}, {n_cols} columns"):
         counted = max(count(code, graph, n_cols), 1e-9)
     return share_of(points, math.log(most / counted) / math.log(most / fewest))
-
-
-def gpu_bonus(code: str, points: float) -> float:
-    """Return extra points for a kernel that is fast on the GPU of this machine.
-
-    Parameters
-    ----------
-    code : str
-    points : float
-        All of them for `FAST` times the reference's time or less, none for `SLOW` times or more.
-        The reference is GNNAdvisor's kernel with runs and blocks of the same size.
-
-    Returns
-    -------
-    float
-        0 to `points`, to one decimal; 0.0 where there is no usable GPU, or where the kernel is
-        wrong on it.
-    """
-    if not gpu_state().ready:
-        return 0.0
-    with quietly():
-        graph = random_weights(load_graph(TIMED_GRAPH), seed=1)
-        X = features(graph.shape[1], TIMED_COLUMNS)
-        oracle, cuda = Oracle(graph, X), find_device("cuda")
-        same: Any = {"ngs": RUN_NONZEROS, "block_warps": BLOCK_WARPS}
-        reference = make_plan(graph, "gnnadvisor", TIMED_COLUMNS, **same)
-        try:
-            yours = measure(runs_plan(code, graph, TIMED_COLUMNS), cuda, oracle, X, repeats=50)
-            theirs = measure(reference, cuda, oracle, X, repeats=50)
-        except AccelvizError:
-            return 0.0
-    ratio = yours.median / theirs.median
-    return round(share_of(points, (SLOW - ratio) / (SLOW - FAST)), 1)
 
 
 def _columns(graph: Graph) -> int:
