@@ -68,13 +68,6 @@ def test_cells_are_marked_as_nbgrader_wants_them(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_source_is_committed_without_outputs(name):
-    for cell in read(name).cells:
-        assert not cell.get("outputs")
-        assert cell.get("execution_count") is None
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_the_text_says_the_points_that_there_are(name):
     total, by_hand = POINTS[name]
     most = most_points(name)

@@ -228,39 +228,3 @@ def test_a_source_that_cannot_be_read_is_named(course, released_text, capsys):
         error = capsys.readouterr().err
         assert "T1" in error
         assert len(error.splitlines()) == 1
-
-
-def test_none_of_it_costs_another_student_points(course, capsys):
-    pytest.importorskip("nbgrader")
-    if sys.platform == "win32":
-        pytest.skip("submissions are not confined on Windows")
-    assert cli.main(["assignments", "release", "T1", "--course", str(course)]) == 0
-    out = nbformat.read(course / "release" / "T1" / "T1.ipynb", as_version=4)
-    released_text = nbformat.writes(tiny.answered(out)).encode()
-
-    def hand_in(student, content, *parts):
-        path = (course / "submitted" / student).joinpath(*(parts or ("T1", "T1.ipynb")))
-        path.parent.mkdir(parents=True)
-        path.write_bytes(content)
-
-    hand_in("Zoë van Dyk", b"\xef\xbb\xbf" + released_text.replace(b"\n", b"\r\n"))
-    hand_in("deep", b"[" * 200_000)
-    hand_in("half", json.dumps({**WHOLE, "cells": [{**CELL, "source": "\ud800"}]}).encode())
-    hand_in("stray", released_text, "T1.ipynb")
-    hand_in("old", b'{"nbformat": 3, "nbformat_minor": 0, "worksheets": []}')
-    os.mkfifo(course / "submitted" / "old" / "T1" / "pipe.ipynb")
-    (course / "submitted" / "loose.ipynb").write_bytes(released_text)
-    (course / "submitted" / ".DS_Store").write_text("x")
-    capsys.readouterr()
-    assert cli.main(["assignments", "grade", "--course", str(course)]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    said = dict(line.split("  ", 1) for line in lines if line[:1] != " " and "  " in line)
-    said = {key.strip(): value.strip() for key, value in said.items()}
-    assert said["Zoë van Dyk T1"] == "7 of 7, 3 more by hand"
-    assert said["deep T1"].startswith("set aside: T1.ipynb is a damaged notebook")
-    assert said["half T1"].startswith("set aside: T1.ipynb is a damaged notebook")
-    assert said["old T1"].startswith("set aside: T1.ipynb has the notebook format 3")
-    lies = "does not lie in"
-    assert f"set aside: T1.ipynb {lies} stray/ASSIGNMENT/ASSIGNMENT.ipynb" in said["stray T1"]
-    assert f"set aside: loose.ipynb {lies} STUDENT/ASSIGNMENT/ASSIGNMENT.ipynb" in said["loose"]
-    assert not any("Traceback" in line for line in lines)

@@ -6,6 +6,7 @@ memory, are pasted twice, stripped or cut short, and leave the others' points as
 
 # ruff: noqa: E402 (what is tested needs what is skipped for)
 
+import os
 import shutil
 import subprocess
 import sys
@@ -60,23 +61,8 @@ ANSWERS = {
     "hoards": ({"total": BOMB}, 3, 0),
 }
 #: What students do to the file, without harm to their points.
-DAMAGED = ("pasted", "stripped", "test-deleted", "test-edited", "misnamed", "copied-points")
+DAMAGED = ("pasted", "stripped", "misnamed")
 SETTINGS = {"cell_seconds": 4.0, "seconds": 120.0, "memory_gib": 1.0}
-
-
-def damaged(kind, release):
-    notebook = tiny.answered(release)
-    if kind == "pasted":
-        tiny.pasted(notebook, "test-total", after="why")
-    elif kind == "stripped":
-        notebook = tiny.stripped(notebook)
-    elif kind == "test-deleted":
-        del notebook.cells[tiny.place_of(notebook, "test-double")]
-    elif kind == "test-edited":
-        tiny.cell_of(notebook, "test-total").source = "99.0"
-    elif kind == "copied-points":
-        tiny.cell_of(notebook, "test-total").metadata["nbgrader"]["points"] = 400
-    return notebook
 
 
 def hand_in(course, student, notebook, name=f"{tiny.NAME}.ipynb"):
@@ -101,14 +87,29 @@ def course(tmp_path_factory, shipped):
     for student, (answers, *_) in ANSWERS.items():
         hand_in(root, student, tiny.answered(out, **answers))
     hand_in(root, "blank", out)
-    for kind in DAMAGED:
-        name = "my T1 (2).ipynb" if kind == "misnamed" else "T1.ipynb"
-        hand_in(root, kind, damaged(kind, out), name)
-    folder = hand_in(root, "cut-short", tiny.answered(out))
-    (folder / "T1.ipynb").write_text((folder / "T1.ipynb").read_text()[:900])
-    (root / "submitted" / "nothing" / "T1").mkdir(parents=True)
-    (root / "submitted" / "elsewhere" / "T9").mkdir(parents=True)
-    hand_in(root, "twice[2]", tiny.answered(out))
+    whole = tiny.answered(out)
+    hand_in(root, "misnamed", whole, "my T1 (2).ipynb")
+    hand_in(root, "stripped", tiny.stripped(whole))
+    text = nbformat.writes(whole).encode()
+    submitted = root / "submitted"
+    for path, content in {
+        "Zoë van Dyk/T1/T1.ipynb": b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n"),
+        "twice[2]/T1/T1.ipynb": text,
+        "stray/T1.ipynb": text,
+        "loose.ipynb": text,
+        ".DS_Store": b"x",
+        "cut-short/T1/T1.ipynb": text[:900],
+        "deep/T1/T1.ipynb": b"[" * 200_000,
+        "half/T1/T1.ipynb": text.replace(b"import math", rb"\ud800"),
+        "old/T1/T1.ipynb": b'{"nbformat": 3, "nbformat_minor": 0, "worksheets": []}',
+    }.items():
+        (submitted / path).parent.mkdir(parents=True, exist_ok=True)
+        (submitted / path).write_bytes(content)
+    os.mkfifo(submitted / "old" / "T1" / "pipe.ipynb")
+    for folder in ("nothing/T1", "elsewhere/T9"):
+        (submitted / folder).mkdir(parents=True)
+    tiny.pasted(whole, "test-total", after="why")
+    hand_in(root, "pasted", whole)
     return root
 
 
@@ -145,6 +146,12 @@ def test_nothing_answered_is_nothing_earned(grades):
     assert points(grades, "blank") == [0, 0, 0]
 
 
+def test_a_name_and_the_bytes_of_another_system_cost_nothing(grades):
+    assert points(grades, "Zoë van Dyk") == [3, 4, None]
+    assert problems(grades, "Zoë van Dyk")["why"] == "to be graded by hand"
+    assert ".DS_Store" not in set(grades["student"])
+
+
 @pytest.mark.parametrize("student", DAMAGED)
 def test_a_damaged_file_costs_no_points(grades, student):
     assert points(grades, student) == [3, 4, None]
@@ -176,6 +183,11 @@ def test_each_problem_is_named(grades, student, question, says):
         ("nothing", "there is no notebook, but nothing at all"),
         ("elsewhere", "there is no assignment 'T9', only T1"),
         ("twice[2]", "nbgrader takes no folder with [, ], * or ? in its name"),
+        ("stray", "T1.ipynb does not lie in stray/ASSIGNMENT/ASSIGNMENT.ipynb"),
+        ("loose", "loose.ipynb does not lie in STUDENT/ASSIGNMENT/ASSIGNMENT.ipynb"),
+        ("deep", "T1.ipynb is a damaged notebook"),
+        ("half", "T1.ipynb is a damaged notebook"),
+        ("old", "T1.ipynb has the notebook format 3"),
     ],
 )
 def test_what_cannot_be_graded_is_set_aside_and_has_no_points(results, grades, student, says):

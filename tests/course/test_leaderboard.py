@@ -21,7 +21,6 @@ from accelviz.course.autograde.board import find_scheme
 from accelviz.course.autograde.border import Limits
 from accelviz.course.autograde.leaderboard import PAPERS, leaderboard, standings
 from accelviz.course.checks import hidden
-from accelviz.errors import ArgumentError
 from accelviz.plans import Strategy
 from tests.course import tiny
 
@@ -187,14 +186,6 @@ def test_the_course_s_own_seed_is_taken_if_none_is_named(folder, tmp_path):
     rows = board[board["student"] == "ada"].set_index("graph")["waiting"].to_dict()
     assert rows == pytest.approx({name: waiting(g) for name, g in hidden.graphs(9).items()})
     assert rows != pytest.approx({name: waiting(g) for name, g in hidden.graphs(0).items()})
-
-
-def test_a_folder_without_submissions(folder, tmp_path):
-    pytest.importorskip("nbgrader", reason="it reads a course's settings")
-    (tmp_path / "source").symlink_to(folder / "source")
-    (tmp_path / "submitted").mkdir()
-    with pytest.raises(ArgumentError, match="there is no submission of A3"):
-        leaderboard(tmp_path, "A3")
 
 
 def test_of_several_classes_the_named_one_or_the_last_is_taken():

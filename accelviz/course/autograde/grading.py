@@ -82,13 +82,14 @@ def grade(
     known = course.assignments()
     course.check()
     wanted = {assignment.name for assignment in choose(known, list(assignments))}
-    results = misplaced(root, students)
-    aside = {(graded.student, graded.assignment) for graded in results}
-    tasks = [
-        (student, known[folder.name])
-        for student, folder in submissions(root / "submitted", students)
-        if folder.name in wanted and (student, folder.name) not in aside
-    ]
+    results, tasks = [], []
+    for student, path, problem in submissions(course, students):
+        if problem:
+            name = path.stem if path.suffix == ".ipynb" else path.name
+            in_folder = path.parent.name == student
+            results.append(Graded(student, name if in_folder else "", set_aside=problem))
+        elif path.name in wanted:
+            tasks.append((student, known[path.name]))
     total = len(results) + len(tasks)
     for graded in results:
         progress(graded, total)
@@ -106,42 +107,37 @@ def grade(
     return sorted(results, key=lambda graded: (graded.student, graded.assignment))
 
 
-def submissions(folder: Path, students: Sequence[str] = ()) -> Iterator[tuple[str, Path]]:
-    """Give each `<student>/<assignment>/` of a folder; links are not followed."""
-    for path in sorted(folder.glob("*/*/")):
-        student = path.parent
-        linked = path.is_symlink() or student.is_symlink()
-        hidden = path.name.startswith(".") or student.name.startswith(".")
-        if not linked and not hidden and (not students or student.name in students):
-            yield student.name, path
+def submissions(course: Course, students: Sequence[str] = ()) -> Iterator[tuple[str, Path, str]]:
+    """Give what lies in `submitted/` of a course folder; links are not followed.
 
-
-def misplaced(root: Path, students: Sequence[str] = ()) -> list[Graded]:
-    """Name what lies in `submitted/` of a course folder where, or as, nothing is graded."""
-    known, folder = Course(root).assignments(), root / "submitted"
-    results = []
+    Yields
+    ------
+    str, Path, str
+        The student; a submission's folder, or whatever lies there in its place; why it is not
+        graded, "" if it is.
+    """
+    known, folder = course.assignments(), course.step("submitted")
     for path in sorted([*folder.glob("*"), *folder.glob("*/*")]):
-        inside = path.parent != folder
-        student = path.parent.name if inside else path.stem
-        if path.suffix == ".ipynb" and not student.startswith("."):
-            expected = f"{student if inside else 'STUDENT'}/ASSIGNMENT/ASSIGNMENT.ipynb"
-            reason = f"{path.name} does not lie in {expected}; move it there"
-        elif path.is_symlink() and path.is_dir():
-            student = student if inside else path.name
-            reason = f"{path.name} is a link, and links are not followed; hand in a folder"
-        else:
+        in_folder = path.parent.parent == folder
+        student = path.parent.name if in_folder else path.stem
+        if path.name.startswith(".") or student.startswith("."):
             continue
-        if not students or student in students:
-            name = path.stem if path.suffix == ".ipynb" else path.name
-            results.append(Graded(student, name if inside else "", set_aside=reason))
-    for student, path in submissions(folder, students):
-        if path.name not in known:
-            reason = f"there is no assignment {path.name!r}, only {', '.join(known)}"
-            results.append(Graded(student, path.name, set_aside=reason))
+        if path.suffix == ".ipynb":
+            expected = f"{student if in_folder else 'STUDENT'}/ASSIGNMENT/ASSIGNMENT.ipynb"
+            problem = f"{path.name} does not lie in {expected}; move it there"
+        elif path.is_symlink() and path.is_dir():
+            student = student if in_folder else path.name
+            problem = f"{path.name} is a link, and links are not followed; hand in a folder"
+        elif not in_folder or path.parent.is_symlink() or not path.is_dir():
+            continue
+        elif path.name not in known:
+            problem = f"there is no assignment {path.name!r}, only {', '.join(known)}"
         elif glob.escape(student) != student:
-            reason = "nbgrader takes no folder with [, ], * or ? in its name; rename it"
-            results.append(Graded(student, path.name, set_aside=reason))
-    return results
+            problem = "nbgrader takes no folder with [, ], * or ? in its name; rename it"
+        else:
+            problem = ""
+        if not students or student in students:
+            yield student, path, problem
 
 
 def examined(folder: Path, assignment: Assignment) -> Checked | str:

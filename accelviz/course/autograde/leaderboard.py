@@ -73,8 +73,8 @@ def leaderboard(
     hidden_seed = course.seed() if seed is None else seed
     candidates = {
         student: examined(path, wanted)
-        for student, path in submissions(folder / "submitted")
-        if path.name == wanted.name
+        for student, path, problem in submissions(course)
+        if path.name == wanted.name and not problem
     }
     if not candidates:
         reason, expected = f"there is no submission of {assignment} in it", wanted.name

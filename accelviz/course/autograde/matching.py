@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import ast
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from accelviz.course.autograde.cells import STUB, details, is_locked, is_solution, question_of
 
-#: Shares of equal text from which on a cell is taken for an edited copy of another.
-_SAME_TEST, _SAME_FRAME = 0.8, 0.6
-#: Letters of two texts that are compared letter by letter.
-_LONGEST = 20_000
+#: Share of a cell's lines from which on another cell that has them is taken for an edited copy.
+_SAME = 0.5
 #: A cell of the submission, with its index.
 _Candidate = tuple[int, Any]
 
@@ -91,7 +88,9 @@ def match(release: list[Any], submission: list[Any]) -> Match:
                 if may_be(i, cell)
                 and cell.source.strip() not in texts
                 # an edited copy of a test is no answer
-                and (is_locked(release[i]) or not _is_any(tests, cell))
+                and (
+                    is_locked(release[i]) or not any(_share(test, cell) >= _SAME for test in tests)
+                )
             ]
             matched.take_first(i, _alike(release[i], candidates))
     matched.restored = {i for i in matched.indices if i not in groups and question_of(release[i])}
@@ -120,37 +119,22 @@ def _same_text(original: Any, cell: Any) -> bool:
 def _alike(original: Any, candidates: list[_Candidate]) -> Iterator[int]:
     """Give the candidates that look like a cell, the most alike first."""
     fitting = [(k, cell) for k, cell in candidates if cell.cell_type == original.cell_type]
-    if is_locked(original):
-        scored = [(_ratio(original.source, cell.source), -k) for k, cell in fitting]
-        yield from (-k for score, k in sorted(scored, reverse=True) if score >= _SAME_TEST)
-        return
-    names = defined(original.source)
+    names = set() if is_locked(original) else defined(original.source)
     if names:
         yield from (k for k, cell in fitting if names <= defined(cell.source))
-    frame = _lines(original.source) - _lines(STUB.get(original.cell_type, ""))
-    shares = [
-        (len(frame & _lines(cell.source)) / len(frame) if frame else 0.0, -k) for k, cell in fitting
-    ]
-    yield from (-k for share, k in sorted(shares, reverse=True) if share >= _SAME_FRAME)
-    if len(fitting) == 1 and not names:
+    shares = [(_share(original, cell), -k) for k, cell in fitting]
+    yield from (-k for share, k in sorted(shares, reverse=True) if share >= _SAME)
+    if len(fitting) == 1 and not names and not is_locked(original):
         yield fitting[0][0]
 
 
-def _is_any(tests: list[Any], cell: Any) -> bool:
-    return any(_ratio(test.source, cell.source) >= _SAME_TEST for test in tests)
-
-
-def _ratio(one: str, other: str) -> float:
-    if len(one) + len(other) > _LONGEST:
-        return 0.0
-    matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
-    # bounds from above, which cost nothing where two texts have little in common
-    bound = min(matcher.real_quick_ratio(), matcher.quick_ratio())
-    return 0.0 if bound < 0.5 else matcher.ratio()
+def _share(original: Any, cell: Any) -> float:
+    """Return the share of a cell's lines, those of a stub aside, that another cell has."""
+    lines = _lines(original.source) - _lines(STUB.get(original.cell_type, ""))
+    return len(lines & _lines(cell.source)) / len(lines) if lines else 0.0
 
 
 def _lines(text: str) -> set[str]:
-    """Return the lines that are not empty; of a released cell, those that students keep."""
     return {line.strip() for line in text.split("\n")} - {""}
 
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-
-from accelviz.arrays import Longs
+from scipy import sparse
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -47,8 +45,7 @@ class Case:
         return self.grid * self.block
 
 
-@dataclass(frozen=True)
-class Par:
+class Par(NamedTuple):
     """What a good solution moves, with the first case of a puzzle."""
 
     #: Sectors of global memory, 32 bytes each.
@@ -94,7 +91,7 @@ class Report:
         """Sectors and requests over the par, together; less than 0 below it."""
         if self.cost is None:
             return float("inf")
-        return float(sum(asdict(self.cost).values()) - sum(asdict(self.par).values()))
+        return float(sum(self.cost) - sum(self.par))
 
     @property
     def verdict(self) -> str:
@@ -108,8 +105,9 @@ class Report:
 
     def costs(self) -> dict[str, str]:
         """Return each cost beside the par, if there is a cost."""
-        par, cost = asdict(self.par), {} if self.cost is None else asdict(self.cost)
-        return {name: f"{number} (par {par[name]})" for name, number in cost.items()}
+        if self.cost is None:
+            return {}
+        return {name: f"{had} (par {par})" for name, had, par in _beside(self.cost, self.par)}
 
     def __repr__(self) -> str:
         told = ", ".join(f"{name}: {cost}" for name, cost in self.costs().items())
@@ -119,14 +117,18 @@ class Report:
         text = f"<p><b>{'✓' if self.solved else '✗'} {escape(self.verdict)}.</b> "
         text += f'<span style="white-space: pre-wrap">{escape(self.said)}</span></p>'
         if self.cost is not None:
-            table = pd.DataFrame({"yours": asdict(self.cost), "par": asdict(self.par)})
+            table = pd.DataFrame({"yours": self.cost, "par": self.par}, Par._fields)
             text += table.to_html(border=0)
         return f'<div style="max-width: 72em">{text}{self.picture}</div>'
 
 
 def too_many(had: Par, par: Par) -> str:
     """Say of what a kernel takes more than the par, "" if of nothing."""
-    return " and ".join(name for name, most in asdict(par).items() if getattr(had, name) > most)
+    return " and ".join(name for name, number, most in _beside(had, par) if number > most)
+
+
+def _beside(had: Par, par: Par) -> Iterator[tuple[str, int, int]]:
+    return zip(Par._fields, had, par, strict=True)
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,43 +157,21 @@ def unwritten(*shape: int) -> Floats:
     return np.full(shape, np.nan, np.float32)
 
 
-@dataclass(frozen=True)
-class Rows:
-    """A matrix in CSR with small signed weights, degrees as wanted, and `width` columns."""
+def matrix(rng: np.random.Generator, degrees: list[int], width: int) -> sparse.csr_array:
+    """Make a matrix with small signed weights whose rows have these degrees, in random columns."""
+    drawn = [np.sort(rng.choice(width, degree, replace=False)) for degree in degrees]
+    columns = np.concatenate([np.empty(0, int), *drawn]).astype(np.int32)
+    pointers = np.cumsum([0, *degrees], dtype=np.int32)
+    weights = signed(rng, len(columns), most=99)
+    return sparse.csr_array((weights, columns, pointers), shape=(len(degrees), width))
 
-    pointers: Ints
-    columns: Ints
-    values: Floats
-    width: int
 
-    @classmethod
-    def of(cls, rng: np.random.Generator, degrees: list[int], width: int) -> Rows:
-        """Make a matrix whose rows have these degrees, with ascending columns in each."""
-        pointers = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int32)
-        drawn = [np.sort(rng.choice(width, degree, replace=False)) for degree in degrees]
-        columns = np.concatenate([np.empty(0, int), *drawn]).astype(np.int32)
-        return cls(pointers, columns, signed(rng, len(columns), most=99), width)
+def times(A: sparse.csr_array, X: Floats) -> Floats:
+    """Multiply with a vector or a matrix; exact, as sums of whole numbers below 2**24 are."""
+    product: Floats = (A.astype(np.float64) @ X).astype(np.float32)
+    return product
 
-    @property
-    def row_of(self) -> Ints:
-        """The row of each nonzero."""
-        return np.repeat(np.arange(len(self.degrees)), self.degrees).astype(np.int32)
 
-    @property
-    def degrees(self) -> Longs:
-        """Nonzeros of each row."""
-        lengths: Longs = np.diff(self.pointers).astype(np.int64)
-        return lengths
-
-    @property
-    def nonzeros(self) -> dict[str, Array]:
-        """The arguments that describe nonzeros."""
-        return {"columns": self.columns, "values": self.values}
-
-    def times(self, X: Floats) -> Floats:
-        """Multiply with a vector or a matrix."""
-        Y = np.zeros((len(self.degrees), *X.shape[1:]))
-        weights = self.values.reshape(-1, *[1] * (X.ndim - 1)).astype(np.float64)
-        np.add.at(Y, self.row_of, weights * X[self.columns])
-        assert np.abs(Y).max(initial=0) < 2**24
-        return Y.astype(np.float32)
+def nonzeros(A: sparse.csr_array) -> dict[str, Array]:
+    """Return the arguments that describe the nonzeros of a matrix."""
+    return {"columns": A.indices, "values": A.data}

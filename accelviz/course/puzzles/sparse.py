@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from accelviz.course.puzzles.puzzle import Array, Case, Floats, Par, Puzzle, Rows, signed, unwritten
+from accelviz.course.puzzles.puzzle import (
+    Array,
+    Case,
+    Floats,
+    Par,
+    Puzzle,
+    matrix,
+    nonzeros,
+    signed,
+    times,
+    unwritten,
+)
 from accelviz.ordering.degree import sort_by_degree
 from accelviz.partition.block_level import BlockSetting, block_partition
 
@@ -24,11 +36,11 @@ _DEGREES = (
 def row_thread(rng: np.random.Generator) -> Iterator[Case]:
     """Give a row to each thread, times a vector."""
     for degrees in _DEGREES:
-        A, n = Rows.of(rng, degrees, 60), len(degrees)
-        x = signed(rng, A.width)
+        A, n = matrix(rng, degrees, 60), len(degrees)
+        x = signed(rng, A.shape[1])
         vectors = {"x": x, "y": unwritten(n), "n_rows": n}
-        arguments = {"row_pointers": A.pointers, **A.nonzeros, **vectors}
-        yield Case(-(-n // 32), 32, arguments, {"y": A.times(x)})
+        arguments = {"row_pointers": A.indptr, **nonzeros(A), **vectors}
+        yield Case(-(-n // 32), 32, arguments, {"y": times(A, x)})
 
 
 def row_warp(rng: np.random.Generator) -> Iterator[Case]:
@@ -37,21 +49,21 @@ def row_warp(rng: np.random.Generator) -> Iterator[Case]:
         *(([0, 3, 1, 2], 40), (_DEGREES[0], 32), ([7], 1), ([0, 0, 0], 33)),
         *((_DEGREES[3], 7), ([5] * 5, 70)),
     ):
-        A, n = Rows.of(rng, degrees, 8 if max(degrees) < 8 else 60), len(degrees)
-        product = _product(A, signed(rng, A.width, n_cols))
-        arguments = {"row_pointers": A.pointers, **product, "n_rows": n, "n_cols": n_cols}
-        yield Case(-(-n // 2), 64, arguments, {"Y": A.times(product["X"])})
+        A, n = matrix(rng, degrees, 8 if max(degrees) < 8 else 60), len(degrees)
+        product = _product(A, signed(rng, A.shape[1], n_cols))
+        arguments = {"row_pointers": A.indptr, **product, "n_rows": n, "n_cols": n_cols}
+        yield Case(-(-n // 2), 64, arguments, {"Y": times(A, product["X"])})
 
 
 def edges(rng: np.random.Generator) -> Iterator[Case]:
     """Give a nonzero to each thread, in the order of the rows."""
     for degrees in _DEGREES:
-        A, n = Rows.of(rng, degrees, 60), len(degrees)
-        x, nnz = signed(rng, A.width), len(A.values)
+        A, n = matrix(rng, degrees, 60), len(degrees)
+        x, nnz = signed(rng, A.shape[1]), len(A.data)
         vectors = {"x": x, "y": np.zeros(n, np.float32), "nnz": nnz}
         if nnz:
-            arguments = {"rows": A.row_of, **A.nonzeros, **vectors}
-            yield Case(-(-nnz // 32), 32, arguments, {"y": A.times(x)})
+            arguments = {"rows": A.tocoo().row, **nonzeros(A), **vectors}
+            yield Case(-(-nnz // 32), 32, arguments, {"y": times(A, x)})
 
 
 def equal_rows(rng: np.random.Generator) -> Iterator[Case]:
@@ -59,10 +71,10 @@ def equal_rows(rng: np.random.Generator) -> Iterator[Case]:
     for n, degree, first, n_cols in (
         *((4, 3, 8, 32), (1, 1, 0, 1), (5, 7, 0, 20), (3, 40, 5, 31), (7, 2, 100, 32)),
     ):
-        A = Rows.of(rng, [1] * first + [degree] * n, max(8, 2 * degree))
-        product = _product(A, signed(rng, A.width, n_cols), first)
+        A = matrix(rng, [1] * first + [degree] * n, max(8, 2 * degree))
+        product = _product(A, signed(rng, A.shape[1], n_cols), first)
         numbers = {"first_nz": first, "degree": degree, "n_rows": n, "n_cols": n_cols}
-        yield Case(-(-n // 2), 64, {**product, **numbers}, {"Y": A.times(product["X"])[first:]})
+        yield Case(-(-n // 2), 64, {**product, **numbers}, {"Y": times(A, product["X"])[first:]})
 
 
 def combined(rng: np.random.Generator) -> Iterator[Case]:
@@ -70,10 +82,10 @@ def combined(rng: np.random.Generator) -> Iterator[Case]:
     for n, degree, width, n_cols in (
         *((3, 3, 64, 48), (1, 1, 32, 1), (5, 2, 64, 64), (4, 6, 128, 100), (9, 3, 32, 31)),
     ):
-        A = Rows.of(rng, [degree] * n, 8)
-        product = _product(A, signed(rng, A.width, n_cols))
+        A = matrix(rng, [degree] * n, 8)
+        product = _product(A, signed(rng, A.shape[1], n_cols))
         numbers = {"degree": degree, "width": width, "n_rows": n, "n_cols": n_cols}
-        expected = {"Y": A.times(product["X"])}
+        expected = {"Y": times(A, product["X"])}
         yield Case(-(-n * width // 128), 128, {**product, **numbers}, expected)
 
 
@@ -86,10 +98,10 @@ def accel_block(rng: np.random.Generator) -> Iterator[Case]:
     ):
         order, histogram = sort_by_degree(np.cumsum([0, *degrees]))
         ranks = np.asarray(order.order)
-        A = Rows.of(rng, [degrees[row] for row in ranks], 20 if max(degrees) < 20 else 60)
-        product = _product(A, signed(rng, A.width, n_cols))
+        A = matrix(rng, [degrees[row] for row in ranks], 20 if max(degrees) < 20 else 60)
+        product = _product(A, signed(rng, A.shape[1], n_cols))
         Y = np.empty_like(product["Y"])
-        Y[ranks] = A.times(product["X"])
+        Y[ranks] = times(A, product["X"])
         added_to = [degree == 0 or degree > setting.deg_bound for degree in degrees]
         product["Y"][added_to] = 0  # the others are stored
         metadata = block_partition(histogram, setting)
@@ -98,10 +110,10 @@ def accel_block(rng: np.random.Generator) -> Iterator[Case]:
         yield Case(len(metadata), 128, {**rows, **product, **numbers}, {"Y": Y})
 
 
-def _product(A: Rows, X: Floats, first: int = 0) -> dict[str, Array]:
+def _product(A: csr_array, X: Floats, first: int = 0) -> dict[str, Array]:
     """Return the arguments of a product of the rows from `first` on with a matrix."""
-    shape = len(A.degrees) - first, X.shape[1]
-    return {**A.nonzeros, "X": X, "Y": unwritten(*shape)}
+    shape = A.shape[0] - first, X.shape[1]
+    return {**nonzeros(A), "X": X, "Y": unwritten(*shape)}
 
 
 PUZZLES = {
