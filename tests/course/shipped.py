@@ -17,15 +17,14 @@ from typing import Any
 import nbformat
 
 from accelviz.course.autograde import sandbox
-from accelviz.course.autograde.assignments import Assignment, find_assignments
+from accelviz.course.autograde.assignments import Assignment
 from accelviz.course.autograde.border import Limits
 from accelviz.course.autograde.cells import is_locked, is_solution, is_test, question_of
 from accelviz.devices import find_device
 from tests.course import tiny
 from tests.course.attacks import ATTACKS, STUFFED
-from tests.course.wrong import A1, A4, A5, PART
+from tests.course.wrong import A1, A4, A5, ASSIGNMENTS, PART
 
-ASSIGNMENTS = find_assignments()
 COMPILER = find_device("emulator").unavailable_reason() is None
 _TEXTS = (nbformat.v4.new_markdown_cell, nbformat.v4.new_raw_cell)
 

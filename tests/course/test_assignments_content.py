@@ -1,6 +1,7 @@
 """The assignments themselves: their cells, their text, what students get of them."""
 
 import ast
+import copy
 import math
 import re
 
@@ -11,16 +12,9 @@ nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 
 import accelviz  # noqa: E402
-from accelviz.course.autograde.cells import released  # noqa: E402
-from accelviz.devices import find_device  # noqa: E402
+from accelviz.files import notebooks_directory  # noqa: E402
 from accelviz.measure import records  # noqa: E402
-from tests.course.assignments import (  # noqa: E402
-    FOLDER,
-    NAMES,
-    marked,
-    most_points,
-    read,
-)
+from tests.course.wrong import ASSIGNMENTS, marked  # noqa: E402
 from tests.course.wrong_answers import WRONG  # noqa: E402
 
 #: Points of each assignment, and how many of them a person gives.
@@ -35,22 +29,16 @@ POINTS = {
 SEED = re.compile(r"\b4[1-5]\d\d\b")
 
 
-def need_compiler(assignment):
-    problem = find_device("emulator").unavailable_reason()
-    if assignment.startswith("A4") and problem:
-        pytest.skip(problem)
-
-
 # The notebooks
 
 
 def test_there_are_five_assignments():
-    assert sorted(POINTS) == NAMES
+    assert sorted(POINTS) == list(ASSIGNMENTS)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_cells_are_marked_as_nbgrader_wants_them(name):
-    notebook, seen = read(name), []
+    notebook, seen = ASSIGNMENTS[name].source, []
     assert notebook.metadata["kernelspec"]["name"] == "python3"
     for cell, known in marked(notebook):
         assert known["schema_version"] == 3
@@ -67,14 +55,13 @@ def test_cells_are_marked_as_nbgrader_wants_them(name):
     assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_the_text_says_the_points_that_there_are(name):
     total, by_hand = POINTS[name]
-    most = most_points(name)
-    assert sum(most.values()) == total
-    hand = {known["grade_id"] for cell, known in marked(read(name)) if cell.cell_type != "code"}
-    assert sum(points for cell, points in most.items() if cell in hand) == by_hand
-    notebook = read(name)
+    notebook = ASSIGNMENTS[name].source
+    most = [(cell.cell_type, known.get("points", 0)) for cell, known in marked(notebook)]
+    assert sum(points for _, points in most) == total
+    assert sum(points for kind, points in most if kind == "markdown") == by_hand
     assert f"**{total} points.**" in notebook.cells[0].source
     table = [line.split("|") for line in notebook.cells[0].source.splitlines() if line[:2] == "| "]
     column = [text.strip() for text in table[0]].index("points")
@@ -86,9 +73,9 @@ def test_the_text_says_the_points_that_there_are(name):
             assert points in cell.source.splitlines()[0], known["grade_id"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_students_get_neither_solutions_nor_hidden_tests(name):
-    notebook = released(read(name))
+    notebook = ASSIGNMENTS[name].released
     for cell, known in marked(notebook):
         for word in ("BEGIN", "END SOLUTION", "MARK SCHEME"):
             assert word not in cell.source, known["grade_id"]
@@ -97,28 +84,28 @@ def test_students_get_neither_solutions_nor_hidden_tests(name):
             ast.parse(cell.source)
         if known["solution"] and cell.cell_type == "code":
             assert "raise NotImplementedError()" in cell.source
-    seeds = [seed for cell, _ in marked(read(name)) for seed in SEED.findall(cell.source)]
+    seeds = [
+        seed for cell, _ in marked(ASSIGNMENTS[name].source) for seed in SEED.findall(cell.source)
+    ]
     assert bool(seeds) == (name != "A5-report")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_students_find_the_release_beside_the_lessons(name):
-    root = FOLDER.parents[2]
-    released_notebook = nbformat.read(
-        root / "notebooks" / "assignments" / name / f"{name}.ipynb", as_version=4
-    )
-    assert released_notebook == released(read(name))
-    assert sorted(path.name for path in (root / "notebooks" / "assignments").iterdir()) == NAMES
+    folder = notebooks_directory() / "assignments"
+    released_notebook = nbformat.read(folder / name / f"{name}.ipynb", as_version=4)
+    assert released_notebook == ASSIGNMENTS[name].released
+    assert sorted(path.name for path in folder.iterdir()) == list(ASSIGNMENTS)
 
 
 def test_a_source_runs_from_top_to_bottom_in_a_kernel():
     name = "A1-counting-sort"  # grading runs all of them, without one
-    notebook = read(name)
+    notebook = copy.deepcopy(ASSIGNMENTS[name].source)
     nbclient.NotebookClient(
         notebook,
         timeout=180,
         store_widget_state=False,
-        resources={"metadata": {"path": FOLDER / name}},
+        resources={"metadata": {"path": ASSIGNMENTS[name].folder}},
     ).execute()
     points = 0.0
     for cell in notebook.cells:
@@ -135,7 +122,7 @@ def test_a_source_runs_from_top_to_bottom_in_a_kernel():
 
 
 def test_there_are_wrong_submissions_of_every_kind():
-    counts = {name: sum(wrong.assignment == name for wrong in WRONG) for name in NAMES}
+    counts = {name: sum(wrong.assignment == name for wrong in WRONG) for name in list(ASSIGNMENTS)}
     assert min(counts.values()) >= 4
     assert sum(counts.values()) >= 40
 
@@ -144,7 +131,7 @@ def test_there_are_wrong_submissions_of_every_kind():
 
 
 def marking(cell_id):
-    return next(cell for cell in read("A5-report").cells if cell.id == cell_id).source
+    return next(cell for cell in ASSIGNMENTS["A5-report"].source.cells if cell.id == cell_id).source
 
 
 @pytest.mark.parametrize("graph", ["cora", "pubmed"])

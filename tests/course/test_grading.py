@@ -6,7 +6,6 @@ memory, are pasted twice, stripped or cut short, and leave the others' points as
 
 # ruff: noqa: E402 (what is tested needs what is skipped for)
 
-import os
 import shutil
 import subprocess
 import sys
@@ -100,12 +99,11 @@ def course(tmp_path_factory, shipped):
         ".DS_Store": b"x",
         "cut-short/T1/T1.ipynb": text[:900],
         "deep/T1/T1.ipynb": b"[" * 200_000,
-        "half/T1/T1.ipynb": text.replace(b"import math", rb"\ud800"),
+        "half/T1/T1.ipynb": text.replace(b"Because floats", rb"\ud800"),
         "old/T1/T1.ipynb": b'{"nbformat": 3, "nbformat_minor": 0, "worksheets": []}',
     }.items():
         (submitted / path).parent.mkdir(parents=True, exist_ok=True)
         (submitted / path).write_bytes(content)
-    os.mkfifo(submitted / "old" / "T1" / "pipe.ipynb")
     for folder in ("nothing/T1", "elsewhere/T9"):
         (submitted / folder).mkdir(parents=True)
     tiny.pasted(whole, "test-total", after="why")

@@ -13,8 +13,8 @@ import nbformat
 
 from accelviz.course.autograde.assignments import Assignment
 from tests.course import tiny
-from tests.course.shipped import ASSIGNMENTS, COMPILER, filled_in, points_of
-from tests.course.wrong import A4
+from tests.course.shipped import COMPILER, filled_in, points_of
+from tests.course.wrong import A4, ASSIGNMENTS, most_points
 from tests.course.wrong_answers import WRONG
 
 
@@ -26,7 +26,7 @@ def test_wrong_answers_have_the_points_they_are_worth(wrong):
     assignment = ASSIGNMENTS[wrong.assignment]
     notebook = filled_in(assignment, wrong.solutions)
     points = points_of(notebook, assignment)
-    most = _most(notebook)
+    most = most_points(notebook)
     assert points.keys() == most.keys()
     lost = {name.partition("-")[2]: points[name] for name in most if points[name] != most[name]}
     assert lost == pytest.approx(dict(wrong.lost))
@@ -39,7 +39,7 @@ def test_right_answers_have_all_points_with_another_seed_too(name):
         pytest.skip("no C++ compiler to emulate kernels with")
     assignment = ASSIGNMENTS[name]
     notebook = filled_in(assignment, {})
-    assert points_of(notebook, assignment, seed=4711) == _most(notebook) != {}
+    assert points_of(notebook, assignment, seed=4711) == most_points(notebook) != {}
 
 
 def test_a_submission_cannot_end_a_loop_of_a_test(tmp_path):
@@ -53,11 +53,3 @@ def test_a_submission_cannot_end_a_loop_of_a_test(tmp_path):
     notebook = nbformat.v4.new_notebook(cells=cells)
     nbformat.write(notebook, tmp_path / "T2" / "T2.ipynb")
     assert points_of(notebook, Assignment(tmp_path / "T2")) == {"test-even": 0}
-
-
-def _most(notebook):
-    return {
-        cell.metadata["nbgrader"]["grade_id"]: cell.metadata["nbgrader"]["points"]
-        for cell in notebook.cells
-        if cell.cell_type == "code" and cell.metadata["nbgrader"]["grade"]
-    }

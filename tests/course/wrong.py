@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
+from accelviz.course.autograde.assignments import find_assignments
 from accelviz.course.autograde.border import bubblewrap
-from tests.course.assignments import marked, read
 
 #: Marks what holds behind bubblewrap alone; elsewhere it is skipped, and the report says so.
 needs_bubblewrap = pytest.mark.skipif(not bubblewrap(), reason="bubblewrap does not work here")
@@ -33,6 +34,25 @@ class Wrong:
     solutions: Mapping[str, str]
 
 
+ASSIGNMENTS = find_assignments()
+
+
+def marked(notebook: Any) -> Iterable[tuple[Any, Any]]:
+    """The cells that nbgrader knows, and what it knows of them."""
+    for cell in notebook.cells:
+        if "nbgrader" in cell.metadata:
+            yield cell, cell.metadata["nbgrader"]
+
+
+def most_points(notebook: Any) -> dict[str, float]:
+    """The most points of each cell that a test gives some."""
+    return {
+        known["grade_id"]: float(known["points"])
+        for cell, known in marked(notebook)
+        if known["grade"] and cell.cell_type == "code"
+    }
+
+
 def every(value: float, *cells: str) -> dict[str, float]:
     """The same points for each of some cells."""
     return dict.fromkeys(cells, value)
@@ -40,7 +60,7 @@ def every(value: float, *cells: str) -> dict[str, float]:
 
 def solution(assignment: str, cell: str) -> str:
     """The perfect solution of a cell, without the lines that mark it as such."""
-    for notebook_cell, known in marked(read(assignment)):
+    for notebook_cell, known in marked(ASSIGNMENTS[assignment].source):
         if known["grade_id"].partition("-")[2] == cell:
             lines = notebook_cell.source.split("\n")
             return "\n".join(line for line in lines if "SOLUTION" not in line)

@@ -130,16 +130,14 @@ def confined(
     for path in (*_SYSTEM, *_libraries(), *readable):
         options += ["--ro-bind-try", path, path]
     packages, modules = _answers() if bare else ([], [])
-    emptied = [*hidden, assignments_directory(), *packages]
+    emptied = [*hidden, str(assignments_directory()), *map(str, packages)]
     if bare:
-        emptied += [kernel_directory(), *(module.parent / "__pycache__" for module in modules)]
-    for path in emptied:
-        if Path(path).is_dir():
-            options += ["--size", "4096", "--tmpfs", str(path)]
-    for path in (
-        package / f"{name}.py" for package in packages for name in ("__init__", *HARMLESS)
-    ):
-        options += ["--ro-bind-try", str(path), str(path)]
+        emptied += [str(kernel_directory()), *(f"{path.parent}/__pycache__" for path in modules)]
+    for name in filter(os.path.isdir, emptied):
+        options += ["--size", "4096", "--tmpfs", name]
+    for package in packages:
+        for name in ("__init__", *HARMLESS):
+            options += ["--ro-bind-try", f"{package}/{name}.py", f"{package}/{name}.py"]
     for module in modules:
         options += ["--ro-bind", "/dev/null", str(module)]
     if folder is not None:
