@@ -127,7 +127,8 @@ def _add_files(folder: Path, kind: str) -> None:
         for k in range(500):
             (folder / f"{k}.txt").write_text("x")
     elif kind == "devices":
-        os.mkfifo(folder / "pipe")
+        for name in ("pipe", "pipe.ipynb"):
+            os.mkfifo(folder / name)
         (folder / "etc").symlink_to("/etc")
         (folder / "passwd.txt").symlink_to("/etc/passwd")
         with socket.socket(socket.AF_UNIX) as listening, contextlib.chdir(folder):
