@@ -50,7 +50,7 @@ def points_of(notebook: Any, assignment: Assignment, seed: int = 0) -> dict[str,
     for cell in notebook.cells:
         if is_locked(cell):
             cell.source = tests[question_of(cell)]
-    runs, _ = sandbox.run(notebook, Limits(), library=assignment.folder, seed=seed)
+    runs = sandbox.run(notebook, Limits(), library=assignment.folder, seed=seed)
     points = {}
     for run in runs:
         cell = notebook.cells[run.index]

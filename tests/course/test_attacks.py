@@ -212,6 +212,6 @@ def test_a_kernel_finds_no_files_of_the_grader(tmp_path):
     test += "seen = np.ones(2, dtype=np.int32)\n"
     test += f"accelviz.emulate({code!r}, 1, 1, seen)\nassert seen.tolist() == [-1, -1], seen"
     cell = tiny.marked(nbformat.v4.new_code_cell(test), "test", grade=True, locked=True, points=1)
-    runs, _ = sandbox.run(nbformat.v4.new_notebook(cells=[cell]), Limits())
+    runs = sandbox.run(nbformat.v4.new_notebook(cells=[cell]), Limits())
     assert [run.problem for run in runs] == [""]
     assert not (tmp_path / "left").exists()

@@ -17,11 +17,9 @@ if sys.platform == "win32":
 
 import accelviz
 from accelviz import cli
-from accelviz.course.autograde.board import find_scheme
 from accelviz.course.autograde.border import Limits
 from accelviz.course.autograde.leaderboard import PAPERS, leaderboard, standings
 from accelviz.course.checks import hidden
-from accelviz.plans import Strategy
 from tests.course import tiny
 
 pytestmark = pytest.mark.xdist_group("grader")
@@ -83,7 +81,7 @@ def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("course")
     home = root / "source" / "A3-scheme"
     home.mkdir(parents=True)
-    nbformat.write(submission("# nothing"), home / "A3-scheme.ipynb")
+    nbformat.write(submission("class Mine:\n    ### BEGIN SOLUTION\n    ### END SOLUTION"), home / "A3-scheme.ipynb")
     for student, code in SUBMISSIONS.items():
         home = root / "submitted" / student / "A3-scheme"
         home.mkdir(parents=True)
@@ -121,7 +119,7 @@ def test_a_scheme_is_measured_on_each_hidden_graph(board):
     [
         ("bob", "PartitionError: "),
         ("cleo", "process died"),
-        ("dan", "no class derived from Strategy was found"),
+        ("dan", "NameError: name 'Mine' is not defined"),
         ("flo", "there is no notebook, but nothing at all"),
     ],
 )
@@ -186,15 +184,3 @@ def test_the_course_s_own_seed_is_taken_if_none_is_named(folder, tmp_path):
     rows = board[board["student"] == "ada"].set_index("graph")["waiting"].to_dict()
     assert rows == pytest.approx({name: waiting(g) for name, g in hidden.graphs(9).items()})
     assert rows != pytest.approx({name: waiting(g) for name, g in hidden.graphs(0).items()})
-
-
-def test_of_several_classes_the_named_one_or_the_last_is_taken():
-    def scheme(name):
-        members = {"name": name, "build": lambda self, graph, n_cols: None, "__module__": "nb"}
-        return type(name, (Strategy,), members)
-
-    space = {"__name__": "nb", "Strategy": Strategy, "A": scheme("A"), "B": scheme("B"), "x": 1}
-    assert find_scheme([], space).name == "B"
-    assert find_scheme(["A"], space).name == "A"
-    assert find_scheme(["C"], space) is None  # its cell failed, and the others are examples
-    assert find_scheme([], {"__name__": "nb", "Strategy": Strategy}) is None

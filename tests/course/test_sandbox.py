@@ -45,7 +45,7 @@ def graded(source):
 
 def run(*cells, limits=LIMITS, folder=None):
     notebook = nbformat.v4.new_notebook(cells=list(cells))
-    done, _ = sandbox.run(notebook, limits, folder)
+    done = sandbox.run(notebook, limits, folder)
     assert [item.index for item in done] == list(range(len(cells)))
     return [item.problem for item in done], notebook
 

@@ -64,7 +64,7 @@ def execute(nb: Any, limits: Limits, folder: Path | None, **options: Any) -> Non
     nb.metadata["accelviz"] = {"key": key}
     nb.metadata["accelviz"]["runs"] = [
         {name: getattr(ran, name) for name in ("question", "seconds", "problem", "raised")}
-        for ran in run(nb, limits, folder, **options)[0]
+        for ran in run(nb, limits, folder, **options)
     ]
 
 

@@ -276,7 +276,6 @@ def _plain(value: Any) -> Any:
 
 def _last_value(source: str, names: dict[str, Any], link: Link) -> Any:
     tree = ast.parse(source)
-    names["_submission"] = link
     for name in sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}):
         if name not in names and not hasattr(builtins, name):
             with contextlib.suppress(NameError):

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pandas as pd
 
 from accelviz.course.autograde.apart import start_server
 from accelviz.course.autograde.assignments import choose
 from accelviz.course.autograde.board import references
 from accelviz.course.autograde.border import Limits, require_border
-from accelviz.course.autograde.cells import is_locked, is_solution, is_test
+from accelviz.course.autograde.cells import is_solution, is_test
 from accelviz.course.autograde.common import clean
 from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.grading import examined, submissions
-from accelviz.course.autograde.matching import defined
 from accelviz.course.autograde.repair import Checked
 from accelviz.course.autograde.sandbox import run
 from accelviz.errors import ArgumentError
@@ -79,11 +80,18 @@ def leaderboard(
     if not candidates:
         reason, expected = f"there is no submission of {assignment} in it", wanted.name
         raise ArgumentError(str(folder), reason, f"submitted/STUDENT/{expected}/{expected}.ipynb")
+    # the class that students write
+    cells = filter(is_solution, wanted.released.cells)
+    names = re.findall(r"^class (\w+)", "\n".join(cell.source for cell in cells), re.M)
+    if not names:
+        reason = "its solution cells have no class"
+        raise ArgumentError(wanted.name, reason, "an assignment that asks for a scheme, such as A3")
+    test = f"from accelviz.course.autograde.board import rows\nrows({names[-1]}(), {hidden_seed})"
     require_border()
     start_server()
 
     def measured(student: str) -> list[dict[str, Any]]:
-        rows = _run(candidates[student], hidden_seed, limits or Limits(), folder)
+        rows = _run(candidates[student], test, limits or Limits(), folder)
         progress(student)
         return [{"student": student, **row} for row in rows]
 
@@ -98,28 +106,20 @@ def leaderboard(
     return frame[[*_FIRST, *frame.columns.difference([*_FIRST, *_LAST, *keys], sort=False), *_LAST]]
 
 
-def _run(checked: Checked | str, seed: int, limits: Limits, root: Path) -> list[dict[str, Any]]:
+def _run(checked: Checked | str, test: str, limits: Limits, root: Path) -> list[dict[str, Any]]:
     """Return a submission's rows, or one that says why it has none."""
     if isinstance(checked, str) or checked.notebook is None:
         problem = checked if isinstance(checked, str) else " ".join(map(str, checked.problems))
     else:
-        notebook, assignment = checked.notebook, checked.assignment
-        # the classes that the assignment has students write
-        cells = filter(is_solution, assignment.released.cells if assignment else [])
-        names = sorted({name for cell in cells for name in defined(cell.source)})
-        notebook.cells = [
-            cell for cell in notebook.cells if not is_locked(cell) or not is_test(cell)
-        ]
-        ask = "from accelviz.course.autograde.board import rows\n"
-        ask += f"rows(_submission, {names!r}, {seed})"
-        options: Any = {"hidden": (str(root.resolve()),), "last_test": ask}
+        notebook = checked.notebook
+        marks = {"grade": True, "locked": True, "grade_id": "leaderboard"}
+        last = nbformat.v4.new_code_cell(test, metadata={"nbgrader": marks})
+        notebook.cells = [*(cell for cell in notebook.cells if not is_test(cell)), last]
         try:
-            answer = run(notebook, limits, checked.path.parent, **options)[1]
-            if answer.value and isinstance(answer.value, list):
-                return answer.value
-            problem = answer.problem or "it showed no result"
-            if isinstance(answer.value, list):
-                problem = " ".join(["no class", *names]) + " derived from Strategy was found"
+            ran = run(notebook, limits, checked.path.parent, hidden=(str(root.resolve()),))[-1]
+            if isinstance(ran.value, list):
+                return ran.value
+            problem = ran.problem or "it showed no result"
         except Exception as error:  # whatever a submission leads to
             problem = f"{type(error).__name__}: {error}"[:300]
     return [{"scheme": "", "graph": "", "exact_cover": False, "score": 0.0, "problem": problem}]

@@ -72,7 +72,7 @@ def tried(checked: Checked) -> Checked:
     notebook, problems = copy.deepcopy(checked.notebook), list(checked.problems)
     try:
         library = checked.assignment.folder
-        runs, _ = run(notebook, Limits(), checked.path.parent, library=library)
+        runs = run(notebook, Limits(), checked.path.parent, library=library)
     except AccelvizError as error:
         problems.append(Problem("test", f"It could not be run: {error}", "", harmless=True))
         runs = []

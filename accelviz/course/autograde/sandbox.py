@@ -41,8 +41,7 @@ def run(
     seed: int = 0,
     library: Path | None = None,
     hidden: tuple[str, ...] = (),
-    last_test: str = "",
-) -> tuple[list[Ran], Ran]:
+) -> list[Ran]:
     """Run a notebook; its cells receive their outputs, and tests the points that they gave.
 
     Parameters
@@ -58,13 +57,11 @@ def run(
         A folder whose modules the tests may import.
     hidden : tuple of str
         Folders that are not for submissions' eyes.
-    last_test : str
-        A test to run at the end.
 
     Returns
     -------
-    list of Ran, Ran
-        One for each code cell that is not empty, in order; what became of `last_test`.
+    list of Ran
+        One for each code cell that is not empty, in order.
 
     Raises
     ------
@@ -78,7 +75,6 @@ def run(
         if cell.cell_type == "code" and cell.source.strip()
     ]
     cells = [Cell(_kind(cell), cell.source) for _, cell in code]
-    cells.append(Cell("test", last_test))
     tests = "\n".join(cell.source for cell in cells if cell.kind == "test")
     with tempfile.TemporaryDirectory(prefix="grade-", ignore_cleanup_errors=True) as scratch:
         handed_in, cache = Path(scratch) / "given", Path(scratch) / "cache"
@@ -101,13 +97,12 @@ def run(
             raise
         except RuntimeError as error:
             raise DeviceUnavailable("sandbox", str(error), "allow more memory") from error
-    last = results.pop()
     for (index, cell), ran in zip(code, results, strict=True):
         ran.index, ran.question = index, question_of(cell)
         cell.outputs, cell.execution_count = list(map(nbformat.from_dict, ran.outputs)), None
         if is_locked(cell) and _kind(cell) == "test" and not ran.problem:
             ran.problem = show_points(cell, ran.value)
-    return results, last
+    return results
 
 
 def _fill_caches(submission: Path, tests: Path, *, emulator: bool) -> None:
