@@ -16,6 +16,7 @@ from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
 from accelviz.plans import KernelSpec
 from accelviz.strategies import find_strategy
 from accelviz.strategies.bits import products
+from accelviz.strategies.bits.packing import row_levels
 from tests.compilers import needs_compiler
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import check_results
@@ -282,26 +283,26 @@ def test_sums_of_rows_equal_those_of_numpy(width, columns, device):
     few = columns > 64
     graph = graph_of_degrees([0, 1, 2, 17, *(3,) * 20, 90, 0, *((130, 400) if few else (2100,))])
     X = rng.integers(0, 1 << width, (graph.shape[1], columns))
-    plan = bits.Gather(graph, columns, width)
-    rows = bits.pack_rows(X, width)
-    assert np.array_equal(rows.levels(), X)
-    pattern = graph.adjacency.toarray() != 0
-    assert np.array_equal(host(plan.run(rows, device)), pattern.astype(int) @ X)
+    operation, words = f"bit_spmm_{width}", bits.pack_rows(X, width)
+    assert np.array_equal(row_levels(words, width)[:, :columns], X)
+    plan = accelviz.plan(graph, n_cols=columns, operation=operation)
+    sums = run_operation(operation, plan, {"X": words}, device=device)["Y"]
+    assert np.array_equal(host(sums), (graph.adjacency.toarray() != 0).astype(int) @ X)
 
 
 def test_operations_take_packed_words_alone():
     graph = graph_of_degrees([3, 0, 2])
     plan = accelviz.plan(graph, n_cols=20, operation="bit_spmm_8")
-    rows = bits.pack_rows(np.arange(60).reshape(3, 20), 8)
+    words = bits.pack_rows(np.arange(60).reshape(3, 20), 8)
     with pytest.raises(ArgumentError, match=r"n_cols: packed operands of bit_spmm_8 do not"):
-        run_operation("bit_spmm_8", graph, {"X": rows.words})
+        run_operation("bit_spmm_8", graph, {"X": words})
     with pytest.raises(ArgumentError, match=r"X: shape \(3, 4\).*columns = 3, words of a row = 8"):
-        run_operation("bit_spmm_8", plan, {"X": rows.words[:, :4]}, device="cpu")
+        run_operation("bit_spmm_8", plan, {"X": words[:, :4]}, device="cpu")
     with pytest.raises(ArgumentError, match="X: dtype float32.*uint32"):
         run_operation("bit_spmm_8", plan, {"X": np.zeros((3, 8), np.float32)}, device="cpu")
     out = {"Y": np.zeros((3, 20), np.float32)}
     with pytest.raises(ArgumentError, match="out: .*int32 numpy array"):
-        run_operation("bit_spmm_8", plan, {"X": rows.words}, device="cpu", out=out)
+        run_operation("bit_spmm_8", plan, {"X": words}, device="cpu", out=out)
     with pytest.raises(ArgumentError, match="a_bits: got 17.*1 to 16"):
         accelviz.plan(graph, operation="bit_product", a_bits=17)
     hub = SimpleNamespace(degrees=np.array([1 << 24]))
@@ -359,12 +360,8 @@ TALL = bits.pack(np.full((1, 40000), 65535), 16, "left")
         (lambda: bits.pack_rows([[1]], 3), "bits: got 3"),
         (lambda: bits.pack_rows([[0, 16]], 4), "numbers: 0 to 16.*0 to 15"),
         (lambda: bits.pack_rows(load_graph("cora").adjacency, 8), r"numbers: .*numbers\.toarray"),
-        (lambda: bits.Gather("cora", 4, 2), "bits: got 2"),
-        (lambda: bits.Gather("cora", 1, 8).run(bits.pack_rows([[1]], 8), "cpu"), "X: 1 x 1 of 8"),
-        (lambda: bits.Gather("cora", 0, 8), "columns: got 0"),
         (lambda: next(bits.batches.batches("cora", np.zeros(9, int), 1)), "part: shape .9,."),
         (lambda: bits.batches.cut_edges("cora", np.full(2708, -1)), "part: .*at least 0"),
-        (lambda: bits.Gather("cora", 3, 8).run(np.ones((2708, 3))), "X: got a ndarray"),
         (lambda: bits.product(TALL, WIDE), "B: 4 rows for 40,000 columns of A"),
         (lambda: bits.product(BIT, WIDE, algorithm="fast"), "algorithm: there is no 'fast'"),
         (lambda: bits.product(BIT, WIDE, device="tpu"), "device: there is no 'tpu'"),

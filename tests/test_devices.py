@@ -1,7 +1,6 @@
 """Devices: a new one is a class of its own, and the GPU's launches carry the right arguments."""
 
 import ctypes
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +9,7 @@ import pytest
 
 import accelviz
 from accelviz import bits
-from accelviz.devices import DEVICES, Device, choose, find_device
+from accelviz.devices import DEVICES, Device, choose, find_device, run_operation
 from accelviz.devices.cuda import CudaDevice, compiler
 from accelviz.devices.cuda import plan as cuda_plan
 from accelviz.errors import ArgumentError, DeviceUnavailable
@@ -91,9 +90,12 @@ def test_a_fourth_device_multiplies_bits_where_they_lie(far):
         if finish is not None and finish.bits:
             result, expected = result.words, expected.words
         np.testing.assert_array_equal(result.host, expected)
-    plan, levels = bits.Gather(GRAPH, 9, 4), np.arange(450).reshape(50, 9) % 16
-    rows = bits.pack_rows(levels, 4)
-    sums = plan.run(replace(rows, words=far.to_device(rows.words)))
+    levels, plan = (
+        np.arange(450).reshape(50, 9) % 16,
+        accelviz.plan(GRAPH, n_cols=9, operation="bit_spmm_4"),
+    )
+    words = far.to_device(bits.pack_rows(levels, 4))
+    sums = run_operation("bit_spmm_4", plan, {"X": words})["Y"]
     np.testing.assert_array_equal(sums.host, (GRAPH.adjacency.toarray() != 0) @ levels)
     with pytest.raises(ArgumentError, match="device: an operand lies on 'far'"):
         bits.levels(A, "cpu")

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from accelviz.bits.finish import Finish
 from accelviz.bits.tensor import BitTensor, checked_tensor
-from accelviz.devices import choose, find_device, gpu_state
+from accelviz.devices import choose, gpu_state
 from accelviz.devices.base import ready
 from accelviz.devices.cuda.compiler import is_of
 from accelviz.errors import ArgumentError, checked_choice, checked_type
@@ -46,12 +45,6 @@ class Product:
 
     plan: Plan
     finish: Finish | None
-
-    @property
-    def operations(self) -> int:
-        """Additions and multiplications of the whole numbers, as the paper counts: 2 M N K."""
-        rows, inner = self.plan.pattern.shape
-        return 2 * rows * inner * self.plan.n_cols
 
     def operands(self, A: BitTensor, B: BitTensor) -> dict[str, Any]:
         """Return what a run of the plan takes, by name."""
@@ -94,13 +87,6 @@ class Product:
         check(A, B, self.finish)
         chosen = choose(device, (A.words, B.words), self.plan)
         return self.result(ready(self.plan, chosen).run(self.operands(A, B))["out"])
-
-    def seconds(
-        self, A: BitTensor, B: BitTensor, repeats: int = 20, warmup: int = 3
-    ) -> npt.NDArray[np.float64]:
-        """Time runs on the GPU, operands and result in place; seconds, shape (repeats,)."""
-        on_gpu = ready(self.plan, find_device("cuda"))
-        return on_gpu.seconds(self.operands(A, B), repeats, warmup)
 
     def result(self, out: Any) -> Any:
         """Return what a run has written: numbers as they are, bits as a BitTensor."""
@@ -149,8 +135,7 @@ def plan_product(
     elif algorithm is None and not settings.keys().isdisjoint(("warps_m", "warps_n")):
         algorithm = "tiled"
     elif algorithm is None:
-        size, reuse = A.shape[0] * B.shape[1] * B.bits, settings.get("reuse", True)
-        algorithm = _fastest(size, reuse)
+        algorithm = _fastest(A.shape[0] * B.shape[1] * B.bits, settings.get("reuse", True))
     kind = products.ALGORITHMS[checked_choice("algorithm", algorithm, ALGORITHMS)]
     if finish is not None and not kind.finishes:
         raise ArgumentError("finish", f"{algorithm!r} leaves whole numbers", "'split' or 'paper'")

@@ -14,12 +14,14 @@ from accelviz.devices.choice import owner
 from accelviz.devices.operands import on_host
 from accelviz.errors import ArgumentError, checked_type
 from accelviz.strategies.bits.packing import (
+    ROW_BITS,
     check_numbers,
     layout,
     levels_of,
     pack_planes,
     planes_of,
     quantized,
+    row_words,
 )
 
 
@@ -202,3 +204,41 @@ def pack(numbers: Any, bits: int, side: str, *, scale: Scale | None = None) -> B
     layout((0, 0), bits, side)
     check_numbers(levels, bits, "; `quantize` takes others")
     return BitTensor(pack_planes(levels, bits, side), levels.shape, side, scale)
+
+
+def pack_rows(numbers: Any, bits: int) -> npt.NDArray[np.uint32]:
+    """Pack whole numbers row by row: the operand X of "bit_spmm_8" and "bit_spmm_4".
+
+    Parameters
+    ----------
+    numbers : array of integers, shape (rows, columns)
+        From 0 to 2^bits - 1.
+    bits : {8, 4}
+
+    Returns
+    -------
+    array of uint32, shape (rows, words)
+        The first number in the lowest bits; rows are padded to 16 bytes.
+
+    Raises
+    ------
+    ArgumentError
+        If `bits` is another number, or a number has more.
+
+    Examples
+    --------
+    >>> import accelviz
+    >>> plan = accelviz.plan("cora", n_cols=2, operation="bit_spmm_8")
+    >>> X = pack_rows(np.full((2708, 2), 3), 8)
+    >>> accelviz.devices.run_operation("bit_spmm_8", plan, {"X": X}, device="cpu")["Y"][0]
+    array([9, 9], dtype=int32)
+    """
+    levels = on_host("numbers", numbers)
+    if bits not in ROW_BITS:
+        raise ArgumentError("bits", f"got {bits!r}", "8 or 4")
+    check_numbers(levels, bits)
+    rows, columns = levels.shape
+    wide = np.zeros((rows, 32 // bits * row_words(columns, bits)), np.uint8)
+    wide[:, :columns] = levels
+    narrow = wide if bits == 8 else wide[:, ::2] | np.uint8(16) * wide[:, 1::2]
+    return np.ascontiguousarray(narrow).view("<u4").astype(np.uint32, copy=False)

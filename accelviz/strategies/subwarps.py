@@ -15,8 +15,13 @@ from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.ordering.degree import SortedRows
 from accelviz.ordering.local import is_local
-from accelviz.partition.block_level import BlockSetting
-from accelviz.partition.subwarps import SubwarpPartition, subwarp_partition, subwarp_workload
+from accelviz.partition.block_level import FIELD_BITS, BlockSetting
+from accelviz.partition.subwarps import (
+    SubwarpPartition,
+    Subwarps,
+    subwarp_partition,
+    subwarp_workload,
+)
 from accelviz.plans import Layout, Settings, setting
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.storage import STORAGE_BYTES
@@ -200,29 +205,31 @@ class Blocks:
 
     Attributes
     ----------
-    settings : LaneGroupSettings
     lanes : Lanes
+        How lanes cover the columns; of attention, those of a head.
     groups : BlockSetting
         Subwarps of a block as `max_block_warps`, `group_nzs` as `max_warp_nzs`.
     short_nzs : int
+    together : int
+        Heads that a subwarp has together.
     """
 
-    settings: LaneGroupSettings
     lanes: Lanes
     groups: BlockSetting
     short_nzs: int
+    together: int = 1
 
     @classmethod
     def of(cls, settings: LaneGroupSettings, n_cols: int) -> Blocks:
         """Work them out."""
         lanes = settings.cover(n_cols)
         groups = min(settings.block_threads // lanes.lanes, WARP_SIZE)
-        return cls(settings, lanes, BlockSetting(groups, settings.group_nzs), settings.short_nzs)
+        return cls(lanes, BlockSetting(groups, settings.group_nzs), settings.short_nzs)
 
     @property
     def threads(self) -> int:
         """Threads of a block, whole warps."""
-        return _warps_threads(self.groups.max_block_warps * self.lanes.lanes)
+        return _warps_threads(self.groups.max_block_warps * self.together * self.lanes.lanes)
 
     @property
     def staged(self) -> int:
@@ -230,10 +237,29 @@ class Blocks:
         return self.groups.max_block_warps * max(self.groups.max_warp_nzs, self.short_nzs)
 
     @property
-    def shared_bytes(self) -> int:
-        """Shared memory of a block: its nonzeros, or a sum for each subwarp."""
-        row = 4 * self.lanes.vector * self.lanes.lanes * self.lanes.lane_vectors
-        return max(8 * self.staged, self.groups.max_block_warps * row)
+    def row_floats(self) -> int:
+        """Floats of a subwarp's state: the columns of its tile, of all heads that it has."""
+        lanes = self.lanes
+        return lanes.vector * lanes.lanes * lanes.lane_vectors * self.together
+
+    @property
+    def config(self) -> dict[str, int]:
+        """Constants of every kernel that walks such blocks."""
+        return {
+            "vector": self.lanes.vector,
+            "lane_vectors": self.lanes.lane_vectors,
+            "groups": self.groups.max_block_warps,
+            "block_threads": self.threads,
+            "deg_bound": self.groups.deg_bound,
+            "staged": self.staged,
+            "info_field_bits": FIELD_BITS,
+        }
+
+    def scheme(self, tiles: int | None, in_place: bool = True) -> Subwarps:
+        """Name the partition; `tiles` are those of the grid's y."""
+        groups = self.groups
+        sizes = groups.max_block_warps, groups.max_warp_nzs, self.short_nzs
+        return Subwarps(*sizes, tiles, int(in_place))
 
 
 def local_order(graph: Graph) -> tuple[bool, dict[str, float]]:
@@ -247,11 +273,11 @@ def local_order(graph: Graph) -> tuple[bool, dict[str, float]]:
 
 
 def subwarp_layout(
-    graph: Graph, groups: BlockSetting, short_nzs: int, in_place: bool = True
+    graph: Graph, blocks: Blocks, in_place: bool = True
 ) -> tuple[Layout, SubwarpPartition, dict[str, float]]:
     """Sort a graph's rows and partition them, and say what that took on the host.
 
-    `subwarp_partition` says what the arguments are.
+    With `in_place`, blocks come in the order in which their rows stand in the graph.
 
     Raises
     ------
@@ -259,7 +285,8 @@ def subwarp_layout(
         If the graph has 2^32 nonzeros or more.
     """
     rows, sort_seconds = SortedRows.of(graph)
-    partition, seconds = subwarp_partition(rows, groups, short_nzs, in_place)
+    groups = blocks.groups
+    partition, seconds = subwarp_partition(rows, groups, blocks.short_nzs, in_place)
     layout = Layout(
         graph.pattern,
         partial(subwarp_workload, partition.metadata, groups),

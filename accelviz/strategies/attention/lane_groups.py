@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.block_level import FIELD_BITS, BlockSetting
+from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.nonzero_runs import numbers_32
-from accelviz.partition.subwarps import WORDS, Subwarps
+from accelviz.partition.subwarps import WORDS
 from accelviz.plans import Description, LaneColumns, Settings, Widths, setting
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Plan, Provenance
 from accelviz.strategies.attention.walks import Functor, WalkStrategy, cover_head, lane_config
 from accelviz.strategies.blocks import POWERS
-from accelviz.strategies.lanes import Lanes
-from accelviz.strategies.subwarps import subwarp_layout
+from accelviz.strategies.subwarps import Blocks, subwarp_layout
 
 #: Most nonzeros of a subwarp, and of one that takes several rows.
 GROUP_NZS, SHORT_NZS = 32, 8
@@ -75,70 +74,6 @@ class LaneGroupSettings(Settings):
     )
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """What the blocks of a kernel are; see kernels/attention/lane_groups.cu.
-
-    Attributes
-    ----------
-    lanes : Lanes
-        Of a head.
-    heads, together : int
-        All heads, and those that a subwarp has together.
-    groups : BlockSetting
-        Subwarps of a block as `max_block_warps`, `group_nzs` as `max_warp_nzs`.
-    """
-
-    lanes: Lanes
-    heads: int
-    together: int
-    groups: BlockSetting
-
-    @classmethod
-    def of(cls, settings: LaneGroupSettings, widths: Widths, functors: tuple[Functor, ...]) -> Self:
-        """Work them out for the kernels of one operation."""
-        heads = widths.get("heads", 1)
-        lanes = cover_head(widths["n_cols"], settings.head_lanes)
-        together = min(heads, WARP_SIZE // lanes.lanes)
-        group_lanes = together * lanes.lanes
-        outputs = max(functor.outputs for functor in functors)
-        fit = STATE_BYTES // (4 * outputs * lanes.vector * lanes.lane_vectors * group_lanes)
-        groups = max(1, min(settings.block_threads // group_lanes, WARP_SIZE, fit))
-        return cls(lanes, heads, together, BlockSetting(groups, settings.group_nzs))
-
-    @property
-    def tiles(self) -> int:
-        """Turns over the heads, along the grid's y."""
-        return -(-self.heads // self.together)
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block, whole warps."""
-        threads = self.groups.max_block_warps * self.together * self.lanes.lanes
-        return -(-threads // WARP_SIZE) * WARP_SIZE
-
-    @property
-    def tile(self) -> int:
-        """Floats of a subwarp's state, of each output."""
-        return self.together * self.lanes.lanes * self.lanes.vector * self.lanes.lane_vectors
-
-    def config(self, settings: LaneGroupSettings, n_cols: int) -> dict[str, int]:
-        """Return the constants of the kernel."""
-        groups = self.groups
-        return {
-            **lane_config(self.lanes, n_cols),
-            "heads_together": self.together,
-            "whole_heads": int(self.heads % self.together == 0),
-            "groups": groups.max_block_warps,
-            "block_threads": self.threads,
-            "deg_bound": groups.deg_bound,
-            "staged": groups.max_block_warps * max(groups.max_warp_nzs, settings.short_nzs),
-            "at_once": settings.at_once,
-            "blocks_per_sm": settings.blocks_per_sm,
-            "info_field_bits": FIELD_BITS,
-        }
-
-
 class LaneGroups(WalkStrategy):
     """Subwarps have rows of equal degree; softmax, if any, is found on the way through them."""
 
@@ -149,12 +84,22 @@ class LaneGroups(WalkStrategy):
     metadata_owner = "block"
     Settings = LaneGroupSettings
 
+    def blocks(self, settings: LaneGroupSettings, widths: Widths) -> Blocks:
+        """Return the blocks of the operation's kernels; a subwarp has several heads together."""
+        lanes = cover_head(widths["n_cols"], settings.head_lanes)
+        together = min(widths.get("heads", 1), WARP_SIZE // lanes.lanes)
+        alone = Blocks(lanes, BlockSetting(1, settings.group_nzs), settings.short_nzs, together)
+        outputs = max(functor.outputs for functor in self.functors)
+        fit = STATE_BYTES // (4 * outputs * alone.row_floats)
+        groups = min(settings.block_threads // (together * lanes.lanes), WARP_SIZE, fit)
+        return replace(alone, groups=BlockSetting(max(1, groups), settings.group_nzs))
+
     def resolve(
         self, settings: LaneGroupSettings, graph: Graph | RowDegrees, widths: Widths
     ) -> LaneGroupSettings:
         """Ask the rule, which looks at the columns of a head."""
         functors = self.functors
-        blocks = Blocks.of(settings, widths, functors)
+        blocks = self.blocks(settings, widths)
         width = blocks.lanes.vector * blocks.lanes.lane_vectors
         items = max(functor.items for functor in functors)
         at_once = settings.at_once or max(1, min(FLOATS_AT_ONCE // (items * width), MOST_AT_ONCE))
@@ -173,54 +118,54 @@ class LaneGroups(WalkStrategy):
         self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
     ) -> Description:
         """Name the subwarps, without atomics; lanes have the columns of a head, if it is one."""
-        blocks = Blocks.of(settings, widths, self.functors)
-        groups, lanes = blocks.groups, blocks.lanes
-        sizes = groups.max_block_warps, groups.max_warp_nzs, settings.short_nzs, blocks.tiles
-        return Description(
-            Subwarps(*sizes, in_place=1),
-            LaneColumns(lanes.lanes, lanes.vector, widths["n_cols"]) if blocks.heads == 1 else None,
-        )
+        blocks, heads = self.blocks(settings, widths), widths.get("heads", 1)
+        lanes = LaneColumns(blocks.lanes.lanes, blocks.lanes.vector, widths["n_cols"])
+        turns = -(-heads // blocks.together)
+        return Description(blocks.scheme(turns), lanes if heads == 1 else None)
 
     def walk(
         self, functor: Functor, over: Graph, order: Any, provenance: Provenance
     ) -> tuple[Plan, int]:
         """Sort the rows, and partition them into blocks of subwarps."""
-        settings = provenance.settings
+        settings, widths = provenance.settings, provenance.widths
         assert isinstance(settings, LaneGroupSettings)
-        blocks = Blocks.of(settings, provenance.widths, self.functors)
-        n_cols, heads = provenance.widths["n_cols"], blocks.heads
-        layout, partition, seconds = subwarp_layout(over, blocks.groups, settings.short_nzs)
+        blocks, n_cols, heads = (
+            self.blocks(settings, widths),
+            widths["n_cols"],
+            widths.get("heads", 1),
+        )
+        layout, partition, seconds = subwarp_layout(over, blocks)
         nonzero_order = inner = partition.nonzero_order
         if order is not None:  # once for the plans of all widths
             nonzero_order = over.store.get("nonzeros turned", lambda: order[inner])
             nonzero_order.setflags(write=False)
             layout = replace(layout, nonzero_order=nonzero_order)
+        together, turns = blocks.together, -(-heads // blocks.together)
         sums = ("part_sums", "part_heads", "arrivals")
         kernel = KernelSpec(
             "attention/lane_groups.cu",
             f"{functor.name}<Config>",
-            blocks.config(settings, n_cols),
+            {
+                **blocks.config,
+                **lane_config(blocks.lanes, n_cols),
+                "heads_together": together,
+                "whole_heads": int(heads % together == 0),
+                "at_once": settings.at_once,
+                "blocks_per_sm": settings.blocks_per_sm,
+            },
             (*functor.arguments((*partition.arrays, "order"), sums), "heads", "n_cols"),
         )
         n_blocks = len(partition.metadata)
-        launch = LaunchConfig((n_blocks, blocks.tiles, 1), blocks.threads // WARP_SIZE)
-        cut = max(partition.cut_blocks, 1) * blocks.tiles
-        plan = Plan(
-            layout,
-            (Call(launch, kernel),),
-            Buffers(
-                {
-                    **partition.arrays,
-                    "order": numbers_32(nonzero_order),
-                    "heads": np.int32(heads),
-                    "n_cols": np.int32(n_cols),
-                },
-                {
-                    "part_sums": (cut * max(functor.outputs, 1) * blocks.tile, np.float32),
-                    "part_heads": (2 * cut * blocks.together, np.float32),
-                    "arrivals": (cut, np.uint32),
-                },
-            ),
-            replace(provenance, setup_seconds=seconds),
+        launch = LaunchConfig((n_blocks, turns, 1), blocks.threads // WARP_SIZE)
+        cut = max(partition.cut_blocks, 1) * turns
+        sizes = {"heads": np.int32(heads), "n_cols": np.int32(n_cols)}
+        buffers = Buffers(
+            {**partition.arrays, "order": numbers_32(nonzero_order), **sizes},
+            {
+                "part_sums": (cut * max(functor.outputs, 1) * blocks.row_floats, np.float32),
+                "part_heads": (2 * cut * together, np.float32),
+                "arrivals": (cut, np.uint32),
+            },
         )
-        return plan, n_blocks
+        provenance = replace(provenance, setup_seconds=seconds)
+        return Plan(layout, (Call(launch, kernel),), buffers, provenance), n_blocks

@@ -10,7 +10,6 @@ import numpy as np
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
-from accelviz.partition.block_level import FIELD_BITS
 from accelviz.partition.subwarps import WORDS
 from accelviz.plans import Buffers, Plan, Provenance, Strategy, Widths
 from accelviz.plans.description import Description
@@ -57,19 +56,23 @@ class LaneGroups(Strategy):
     def __init__(self, bits: int) -> None:
         self.bits, self.operation = bits, BIT_SPMM[bits]
 
-    def _blocks(self, settings: RowSettings, graph: Graph | RowDegrees, widths: Widths) -> Blocks:
+    def _like_floats(
+        self, settings: RowSettings, graph: Graph | RowDegrees, widths: Widths
+    ) -> LaneGroupSettings:
+        """Resolve the settings as for float32 rows of as many words."""
+
         def is_local() -> bool:
             return isinstance(graph, Graph) and local_order(graph)[0]
 
-        columns = row_words(widths["n_cols"], self.bits)
-        wanted = LaneGroupSettings(**settings.values())
-        return Blocks.of(wanted.resolved(columns, graph.shape, graph.nnz, is_local), columns)
+        columns, wanted = row_words(widths["n_cols"], self.bits), settings.values()
+        resolved = LaneGroupSettings(**wanted).resolved
+        return resolved(columns, graph.shape, graph.nnz, is_local)
 
     def resolve(
         self, settings: RowSettings, graph: Graph | RowDegrees, widths: Widths
     ) -> RowSettings:
         """Ask the rule of `lane_groups`; bytes bound how many nibbles are added up at once."""
-        chosen = self._blocks(settings, graph, widths).settings.values()
+        chosen = self._like_floats(settings, graph, widths).values()
         chosen["at_once"] = min(chosen["at_once"], _MOST_AT_ONCE)
         return settings.filled(**{name: chosen[name] for name in settings.declared})
 
@@ -92,19 +95,12 @@ class LaneGroups(Strategy):
         if largest > MOST_SUM:
             problem = f"its sums could reach {largest:,}"
             raise ArgumentError("graph", problem, f"at most {MOST_SUM:,}")
-        blocks = self._blocks(settings, graph, widths)
-        in_place = settings.block_order == "place"
-        layout, partition, seconds = subwarp_layout(
-            graph, blocks.groups, blocks.short_nzs, in_place
-        )
+        n_words, in_place = row_words(n_cols, self.bits), settings.block_order == "place"
+        blocks = Blocks.of(self._like_floats(settings, graph, widths), n_words)
+        layout, partition, seconds = subwarp_layout(graph, blocks, in_place)
         config = {
+            **blocks.config,
             "lanes": blocks.lanes.lanes,
-            "lane_vectors": blocks.lanes.lane_vectors,
-            "groups": blocks.groups.max_block_warps,
-            "block_threads": blocks.threads,
-            "deg_bound": blocks.groups.deg_bound,
-            "staged": blocks.staged,
-            "info_field_bits": FIELD_BITS,
             "bits": self.bits,
             "at_once": settings.at_once,
         }
@@ -118,8 +114,7 @@ class LaneGroups(Strategy):
         if partition.cut_blocks:
             grid = (partition.cut_blocks, 1, 1)
             calls.insert(0, call("clear", grid, "metadata output_rows Y n_cols"))
-        vectors = np.int32(row_words(n_cols, self.bits) // VECTOR_WORDS)
-        sizes = {"row_vectors": vectors, "n_cols": np.int32(n_cols)}
+        sizes = {"row_vectors": np.int32(n_words // VECTOR_WORDS), "n_cols": np.int32(n_cols)}
         return Plan(
             replace(layout, main=len(calls) - 1),
             tuple(calls),

@@ -12,13 +12,7 @@ from accelviz.arrays import Ints
 from accelviz.graph import Graph, Pattern, taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.ordering.local import is_local
-from accelviz.partition.block_level import FIELD_BITS
-from accelviz.partition.subwarps import (
-    WORDS,
-    SubwarpPartition,
-    Subwarps,
-    subwarp_workload,
-)
+from accelviz.partition.subwarps import WORDS, SubwarpPartition, subwarp_workload
 from accelviz.plans import Description, LaneColumns, Strategy, Widths
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance
@@ -61,13 +55,10 @@ class LaneGroups(Strategy):
         """
         _, look_seconds = local_order(graph)
         blocks = Blocks.of(settings, widths["n_cols"])
-        in_place = settings.block_order == "place"
-        layout, partition, seconds = subwarp_layout(
-            graph, blocks.groups, blocks.short_nzs, in_place
-        )
+        layout, partition, seconds = subwarp_layout(graph, blocks, settings.block_order == "place")
         seconds = {**look_seconds, **seconds}
         provenance = Provenance(self, graph.values, widths, settings, seconds)
-        return lane_groups_plan(layout, blocks, partition, provenance)
+        return _plan(layout, blocks, partition, provenance)
 
     def build_on(
         self, device: Any, pattern: Pattern, widths: Widths, settings: LaneGroupSettings
@@ -81,7 +72,7 @@ class LaneGroups(Strategy):
             device, pattern, blocks.groups, blocks.short_nzs, settings.block_order
         )
         metadata = cache(lambda: device.to_host(partition.metadata))
-        return lane_groups_plan(
+        return _plan(
             Layout(
                 pattern,
                 lambda start, stop: subwarp_workload(metadata(), blocks.groups, start, stop),
@@ -123,54 +114,42 @@ class LaneGroups(Strategy):
     ) -> Description:
         """Name the blocks; a subwarp has the columns of a tile, a vector a lane."""
         blocks = Blocks.of(settings, widths["n_cols"])
-        lanes, groups = blocks.lanes, blocks.groups
-        tiles = None if settings.column_tile is None else lanes.tiles
-        sizes = groups.max_block_warps, groups.max_warp_nzs, blocks.short_nzs, tiles
-        tile = lanes.vector * lanes.lanes * lanes.lane_vectors
+        lanes = blocks.lanes
         return Description(
-            Subwarps(*sizes, int(settings.block_order == "place")),
-            LaneColumns(lanes.lanes, lanes.vector, tile),
+            blocks.scheme(
+                None if settings.column_tile is None else lanes.tiles,
+                settings.block_order == "place",
+            ),
+            LaneColumns(lanes.lanes, lanes.vector, blocks.row_floats),
         )
 
 
-def lane_groups_plan(
+def _plan(
     layout: Layout, blocks: Blocks, partition: SubwarpPartition, provenance: Provenance
 ) -> Plan:
-    """Return the plan of blocks that the host or the GPU has made of a pattern.
-
-    Parameters
-    ----------
-    layout : Layout
-    blocks : Blocks
-    partition : SubwarpPartition
-        With the blocks' subwarps.
-    provenance : Provenance
-    """
-    n_cols, settings = provenance.widths["n_cols"], blocks.settings
-    lanes, groups = blocks.lanes, blocks.groups
+    """Return the plan of blocks that the host or the GPU has made of a pattern."""
+    n_cols, settings, lanes = provenance.widths["n_cols"], provenance.settings, blocks.lanes
+    assert isinstance(settings, LaneGroupSettings)
     cut_blocks = max(partition.cut_blocks, 1)
+    # Shared memory holds a block's nonzeros, or a sum for each subwarp. What is left is L1.
+    shared_bytes = max(8 * blocks.staged, 4 * blocks.groups.max_block_warps * blocks.row_floats)
+    taken = settings.blocks_per_sm * (shared_bytes + _RESERVED_BYTES)
     launch = LaunchConfig(
         (len(partition.metadata), lanes.tiles, 1),
         blocks.threads // WARP_SIZE,
-        shared_percent=_shared_percent(settings.blocks_per_sm, blocks.shared_bytes),
+        shared_percent=min(-(-100 * taken // _SM_SHARED_BYTES), 100),
     )
     kernel = KernelSpec(
         file="spmm/lane_groups.cu",
         entry="lane_groups",
         config={
-            "vector": lanes.vector,
+            **blocks.config,
             "features": list(VECTORS).index(settings.storage),
             "lanes": lanes.lanes,
-            "lane_vectors": lanes.lane_vectors,
             "whole_tiles": int(lanes.whole(n_cols)),
-            "groups": groups.max_block_warps,
-            "block_threads": blocks.threads,
-            "deg_bound": groups.deg_bound,
             "stage": int(settings.stage),
-            "staged": blocks.staged,
             "at_once": settings.at_once,
             "blocks_per_sm": settings.blocks_per_sm,
-            "info_field_bits": FIELD_BITS,
             "accumulate": 0,
         },
         arguments=(
@@ -186,12 +165,6 @@ def lane_groups_plan(
         storage=settings.storage,
     )
     return Plan(layout, (Call(launch, kernel),), buffers, provenance)
-
-
-def _shared_percent(blocks_per_sm: int, shared_bytes: int) -> int:
-    """Just enough shared memory for the blocks that an SM should hold; the rest is L1."""
-    wanted = blocks_per_sm * (shared_bytes + _RESERVED_BYTES)
-    return min(-(-100 * wanted // _SM_SHARED_BYTES), 100)
 
 
 def accumulating(plan: Plan, rows: Ints) -> Plan:
