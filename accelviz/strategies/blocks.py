@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from accelviz.partition.row_split import RowSplit, row_workload
 from accelviz.plans import Description, LaneColumns, Settings, Strategy, Widths, setting
 from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance
+from accelviz.store import Stopwatch
 
 #: Lanes that may have something together.
 POWERS = (1, 2, 4, 8, 16, 32)
@@ -107,6 +108,18 @@ def column_tiles(n_cols: int, max_columns: int) -> tuple[int, int]:
     tiles = -(-n_cols // max_columns)
     warps = -(-n_cols // (tiles * WARP_SIZE))
     return tiles, warps * WARP_SIZE
+
+
+def prepared(
+    graph: Graph, key: str, step: str, make: Callable[[], Any]
+) -> tuple[Any, dict[str, float]]:
+    """Return what `make` makes of a graph, once, and the seconds of this one step."""
+
+    def timed(clock: Stopwatch) -> Any:
+        with clock.step(step):
+            return make()
+
+    return graph.store.prepared(key, timed)
 
 
 def csr_arrays(graph: Graph, n_cols: int) -> dict[str, Any]:

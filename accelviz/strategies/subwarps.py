@@ -25,7 +25,7 @@ from accelviz.partition.subwarps import (
 from accelviz.plans import Layout, Settings, setting
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.storage import STORAGE_BYTES
-from accelviz.store import Stopwatch
+from accelviz.strategies.blocks import prepared
 from accelviz.strategies.lanes import ENOUGH_LANES, VECTORS, Lanes, cover
 
 #: Threads of a block. Small blocks leave few lanes idle where subwarps have unequal work.
@@ -264,12 +264,8 @@ class Blocks:
 
 def local_order(graph: Graph) -> tuple[bool, dict[str, float]]:
     """Say whether the order of the vertices is local, and what finding out took; it is stored."""
-
-    def look(clock: Stopwatch) -> bool:
-        with clock.step("look at the order"):
-            return is_local(graph.pattern)
-
-    return graph.store.prepared("local vertex order", look)
+    pattern = graph.pattern
+    return prepared(graph, "local vertex order", "look at the order", lambda: is_local(pattern))
 
 
 def subwarp_layout(

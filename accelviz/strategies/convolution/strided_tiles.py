@@ -1,8 +1,8 @@
-"""Which products a block of ours works out, chunk after chunk, and how it is cut."""
+"""Which products a block of ours works out, chunk after chunk."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,7 @@ from accelviz.arrays import Ints
 from accelviz.errors import PartitionError
 from accelviz.graph import MAX_SIDE, Graph, Pattern, taken_over
 from accelviz.ordering import Permutation
-from accelviz.plans import Settings, setting
-from accelviz.plans.arithmetic import TERMS
-from accelviz.plans.launch import WARP_SIZE
-from accelviz.store import Stopwatch
+from accelviz.strategies.blocks import prepared
 from accelviz.tiles import Tiles
 
 #: What both strategies of ours say of themselves, and what they work products out in.
@@ -23,20 +20,12 @@ ARITHMETIC = "3xtf32", "what products are worked out in"
 ARITHMETICS = ("3xtf32", "tf32")
 #: Channels of a product; of a chunk, and its steps, each of every fourth channel.
 STEP, CHUNK, STEPS = 8, 32, 4
-#: Pixels and warps of a warpgroup, and the architecture that has an instruction for its products.
-GROUP_PIXELS, GROUP_WARPS, GROUP_ARCH = 64, 4, "sm_90a"
 #: SMs of a large GPU, for the choice of a shape alone; the shared memory of one of its SMs, what
 #: a block takes besides, and the KiB that one may have; registers of an SM.
 SMS, SM_SHARED, BLOCK_SHARED, MOST_SHARED = 132, 228 << 10, 1 << 10, 227
 SM_REGISTERS = 1 << 16
 #: Masks of products that a kernel has; where there are more, all chunks have all products of any.
 MASKS = 4
-#: Registers of a thread but for sums, by the products of TF32 that one product takes.
-REGISTERS = {1: 72, 3: 104}
-#: Most filters of a piece.
-MOST_PIECE = 128
-#: Blocks that are enough for SMS, nearly.
-ENOUGH_BLOCKS = 120
 
 
 def in_order(pattern: Pattern, keys: tuple[Any, ...]) -> tuple[Permutation, Pattern, Any, Any, Any]:
@@ -117,7 +106,7 @@ class Chunks:
 
 
 def chunked(graph: Graph, pieces: int, piece: int) -> tuple[Chunks, dict[str, float]]:
-    """Deal the filters into pieces and find out which steps each reads; kept.
+    """Deal the filters into pieces and find out which steps each reads, once for a graph.
 
     Raises
     ------
@@ -125,16 +114,11 @@ def chunked(graph: Graph, pieces: int, piece: int) -> tuple[Chunks, dict[str, fl
         If there are 2^31 weights with their zeros or more.
     """
 
-    def make(clock: Stopwatch) -> Chunks:
-        with clock.step("tiles"):
-            return _chunked(graph.pattern, pieces, piece)
+    def make() -> Chunks:
+        both = [_dealt(graph.pattern, pieces, piece, turns) for turns in (1, 0)[: min(pieces, 2)]]
+        return min(both, key=lambda chunks: len(chunks.tiles))
 
-    return graph.store.prepared(f"chunks of {pieces} pieces of {piece}", make)
-
-
-def _chunked(pattern: Pattern, pieces: int, piece: int) -> Chunks:
-    dealt = [_dealt(pattern, pieces, piece, turns) for turns in ((1, 0) if pieces > 1 else (1,))]
-    return min(dealt, key=lambda chunks: len(chunks.tiles))
+    return prepared(graph, f"chunks of {pieces} pieces of {piece}", "tiles", make)
 
 
 def _dealt(pattern: Pattern, pieces: int, piece: int, turns: int) -> Chunks:
@@ -180,114 +164,3 @@ def _dealt(pattern: Pattern, pieces: int, piece: int, turns: int) -> Chunks:
     for array in (pointers, chunks, origins):
         array.setflags(write=False)
     return Chunks(permutation, walked, pointers, chunks, origins, tiles, turns)
-
-
-class StridedSettings(Settings):
-    """How a block is cut: pieces of filters, warpgroups by pixels, and chunks on chip."""
-
-    arithmetic: str = setting(*ARITHMETIC, choices=ARITHMETICS)
-    pieces: int = setting(None, "pieces that filters are dealt into", choices=(1, 2, 4))
-    piece: int = setting(None, "filters of a piece", choices=(16, 32, 64, 128))
-    warpgroups: int = setting(None, "warps by four, of 64 pixels", choices=(1, 2))
-    stages: int = setting(None, "chunks on chip", choices=(3, 4, 5, 6))
-    shared: int = setting(
-        MOST_SHARED, "KiB of shared memory of a block", choices=(99, 163, MOST_SHARED)
-    )
-
-
-@dataclass(frozen=True)
-class Shape:
-    """How a block is cut: pieces of filters, warpgroups by pixels, and chunks on chip."""
-
-    pieces: int
-    piece: int
-    warpgroups: int
-    stages: int
-
-    @property
-    def filters(self) -> int:
-        """Filters of a block."""
-        return self.pieces * self.piece
-
-    @property
-    def pixels(self) -> int:
-        """Pixels of a tile."""
-        return self.warpgroups * GROUP_PIXELS
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A pattern in blocks, with the seconds that dealing took.
-
-    Attributes
-    ----------
-    stage_bytes : int
-        Shared memory of a chunk: its pixels and weights.
-    at_once : int
-        Blocks that an SM is to have room for.
-    """
-
-    shape: Shape
-    chunks: Chunks
-    seconds: dict[str, float]
-    stage_bytes: int
-    at_once: int
-
-
-def chosen(graph: Graph, n_cols: int, settings: StridedSettings) -> Cut:
-    """Choose what settings leave open, from what was recorded on one H200.
-
-    A block has as many filters as it can hold, so that it reads pixels once, or few times. Where
-    there are not blocks enough for every SM, they have fewer pixels, and then fewer filters. It
-    deals them into four pieces where that leaves out more than pieces as large as can be. A block
-    that has an SM for itself has more chunks on chip.
-
-    Raises
-    ------
-    PartitionError
-        As `chunked`, or if what is given needs more shared memory.
-    """
-    terms = TERMS[settings.arithmetic]
-    parts = 2 if terms == 3 else 1
-    granted = settings.shared << 10
-
-    def cut(filters: int, warpgroups: int) -> Cut:
-        if settings.pieces:
-            tries = [settings.pieces]
-        elif settings.piece:
-            tries = [max(1, min(4, filters // settings.piece))]
-        else:
-            tries = [-(-filters // MOST_PIECE), *([4] if filters > 64 else [])]
-        deals = []
-        for pieces in tries:
-            size = settings.piece or max(16, min(MOST_PIECE, filters // pieces))
-            deals.append((pieces, size, *chunked(graph, pieces, size)))
-        pieces, piece, best, seconds = min(deals, key=lambda deal: deal[2].origins.size)
-        warpgroups = settings.warpgroups or warpgroups
-        shape = Shape(pieces, piece, warpgroups, settings.stages or 4)
-        stage = 4 * CHUNK * shape.pixels + 4 * STEP * parts * piece * best.most
-        threads = WARP_SIZE * GROUP_WARPS * warpgroups
-        registers = REGISTERS[terms] + shape.filters // 2
-        room = min(SM_REGISTERS // (threads * registers), SM_SHARED // (4 * stage + BLOCK_SHARED))
-        tiles = -(-graph.n_rows // shape.filters) * -(-n_cols // shape.pixels)
-        at_once = max(1, min(room, -(-tiles // SMS)))
-        if at_once == 1:
-            most = max(3, min(6, granted // stage))
-            shape = replace(shape, stages=settings.stages or most)
-        return Cut(shape, best, seconds, stage, at_once)
-
-    widest = next((n for n in (256, 128) if 2 * graph.n_rows > n), 64)
-    for filters, warpgroups in ((256, 2), (256, 1), (128, 2), (128, 1), (64, 1)):
-        if filters > widest:
-            continue
-        pixels = GROUP_PIXELS * warpgroups
-        blocks = -(-graph.n_rows // filters) * -(-n_cols // pixels)
-        best = cut(filters, warpgroups)
-        if blocks >= ENOUGH_BLOCKS and 4 * best.stage_bytes <= granted:
-            break
-    taken = best.shape.stages * best.stage_bytes
-    if taken > granted:
-        problem = f"{taken >> 10} KiB of shared memory"
-        expected = f"fewer, which take at most {granted >> 10} KiB"
-        raise PartitionError("stages, pieces, piece, warpgroups", problem, expected)
-    return best

@@ -17,7 +17,7 @@ from accelviz.plans.fragments import TF32_CAPABILITY
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Widths
 from accelviz.plans.settings import Settings, setting
-from accelviz.store import Stopwatch
+from accelviz.strategies.blocks import prepared
 from accelviz.strategies.convolution.operation import SCC_LAST_WEIGHTS
 from accelviz.strategies.convolution.strided_tiles import (
     ARITHMETIC,
@@ -90,13 +90,8 @@ def products(
     PartitionError
         If there are 2^31 weights with their zeros or more.
     """
-    cut = channels, filter_warps, channel_warps
-
-    def make(clock: Stopwatch) -> Products:
-        with clock.step("tiles"):
-            return _products(graph.pattern, *cut)
-
-    return graph.store.prepared(f"products by {cut}", make)
+    cut, pattern = (channels, filter_warps, channel_warps), graph.pattern
+    return prepared(graph, f"products by {cut}", "tiles", lambda: _products(pattern, *cut))
 
 
 def _products(pattern: Pattern, channels: int, filter_warps: int, channel_warps: int) -> Products:
@@ -251,33 +246,31 @@ class StridedWeights(WindowStrategy):
             "n_cols": np.int32(n_cols),
         }
         config = {
-            "channels": channels,
-            "filter_warps": filter_warps,
-            "channel_warps": channel_warps,
-            "pixel_warps": pixel_warps,
-            "pixels": pixels,
-            "stages": stages,
+            **cut,
             "x_vector": 4 if graph.shape[1] % 4 == 0 else 1,
             "y_vector": 4 if graph.n_rows % 4 == 0 else 1,
             "at_once": at_once,
             "terms": TERMS[settings.arithmetic],
         }
-        file, sizes = (
-            "convolution/strided_weights.cu",
-            ("n_values", "n_rows", "n_senders", "n_cols"),
-        )
-        multiply = "corners", "masks", "places", "X", "dY", "parts", *sizes
-        add = "parts", "d_values", "n_parts", "n_values"
+        sizes = "n_values", "n_rows", "n_senders", "n_cols"
+        launches = {
+            "strided_weights": (
+                LaunchConfig((len(tiles.corners), shares, 1), warps * pixel_warps, shared),
+                ("corners", "masks", "places", "X", "dY", "parts", *sizes),
+            ),
+            "add_parts": (
+                LaunchConfig((-(-graph.nnz // WARP_SIZE), 1, 1), PART_WARPS),
+                ("parts", "d_values", "n_parts", "n_values"),
+            ),
+        }
+        file = "convolution/strided_weights.cu"
         calls = [
-            KernelSpec(file, entry, config, arguments, capability=TF32_CAPABILITY)
-            for entry, arguments in (("strided_weights", multiply), ("add_parts", add))
+            Call(launch, KernelSpec(file, entry, config, arguments, capability=TF32_CAPABILITY))
+            for entry, (launch, arguments) in launches.items()
         ]
-        adders = LaunchConfig((-(-graph.nnz // WARP_SIZE), 1, 1), PART_WARPS)
-        launch = LaunchConfig((len(tiles.corners), shares, 1), warps * pixel_warps, shared)
 
         def slice_workload(start: int, stop: int) -> Workload:
-            first, last = np.searchsorted(tiles.workload.block, (start, stop))
-            records = slice(first, last)
+            records = slice(*np.searchsorted(tiles.workload.block, (start, stop)))
             return Workload(*(tiles.workload[name][records] for name in COLUMNS))
 
         return Plan(
@@ -289,7 +282,7 @@ class StridedWeights(WindowStrategy):
                 workers_per_block=warps,
                 make_tiles=lambda: tiles.tiles,
             ),
-            (Call(launch, calls[0]), Call(adders, calls[1])),
+            tuple(calls),
             Buffers(
                 arrays,
                 workspace={"parts": (shares * graph.nnz, np.float32)},

@@ -8,7 +8,7 @@ import numpy as np
 
 from accelviz.arrays import Ints
 from accelviz.graph import Graph, Pattern, taken_over
-from accelviz.store import Stopwatch
+from accelviz.strategies.blocks import prepared
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +67,5 @@ def distinct_windows(pattern: Pattern) -> DistinctWindows:
 
 def prepared_windows(graph: Graph) -> tuple[DistinctWindows, dict[str, float]]:
     """Find them once for a graph, with the seconds that it took."""
-
-    def make(clock: Stopwatch) -> DistinctWindows:
-        with clock.step("channel map"):
-            return distinct_windows(graph.pattern)
-
-    return graph.store.prepared("distinct windows", make)
+    pattern = graph.pattern
+    return prepared(graph, "distinct windows", "channel map", lambda: distinct_windows(pattern))
