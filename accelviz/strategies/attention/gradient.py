@@ -189,11 +189,11 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
         da = np.zeros_like(scored[1])
 
         def of_columns(first: int, last: int) -> None:
-            _column_terms(first, last, columns.walk, scored, factors, known, dB, dV)
+            _terms(first, last, columns.walk, scored, factors, known, False, dB, dV, da)
 
         def of_rows(first: int, last: int) -> None:
             partial_da = np.zeros_like(da)
-            _row_terms(first, last, rows.walk, scored, factors, known, dA, partial_da)
+            _terms(first, last, rows.walk, scored, factors, known, True, dA, dV, partial_da)
             with lock:
                 np.add(da, partial_da, out=da)
 
@@ -211,58 +211,43 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def _column_terms(
-    first: int, last: int, walk: Any, scored: Any, factors: Any, known: Any, dB: Any, dV: Any
+def _terms(
+    first: int,
+    last: int,
+    walk: Any,
+    scored: Any,
+    factors: Any,
+    known: Any,
+    by_row: bool,
+    sums: Any,
+    dV: Any,
+    da: Any,
 ) -> None:
+    """Add up gradients of A and `a` by the records of rows, or those of B and V of columns."""
     first_record, nz_start, nz_count, columns, output_rows = walk
     (leaky, a, A, B, V, slope), (dY, logs, D) = scored, known
     heads, n_cols, width = V.shape[1], V.shape[2], A.shape[2]
-    one = np.float32(1)
     for row in range(first, last):
-        j = output_rows[row]
+        end = output_rows[row]
         for h in range(heads):
             for record in range(first_record[row], first_record[row + 1]):
                 for k in range(nz_start[record], nz_start[record] + nz_count[record]):
-                    i = columns[k]
+                    i, j = (end, columns[k]) if by_row else (columns[k], end)
                     alpha = np.exp(score_of(leaky, a[h], A[i, h], B[j, h], slope) - logs[i, h])
-                    dropout = factors[k, h] if factors.size else one
-                    weight = alpha * dropout
-                    d_score = alpha * (dropout * product(dY[i, h], V[j, h]) - D[i, h])
-                    for c in range(n_cols):
-                        dV[j, h, c] += weight * dY[i, h, c]
-                    for c in range(width):
-                        if leaky:
-                            x = A[i, h, c] + B[j, h, c]
-                            dB[j, h, c] += d_score * (a[h, c] if x > 0 else slope * a[h, c])
-                        else:
-                            dB[j, h, c] += d_score * A[i, h, c]
-
-
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def _row_terms(
-    first: int, last: int, walk: Any, scored: Any, factors: Any, known: Any, dA: Any, da: Any
-) -> None:
-    first_record, nz_start, nz_count, columns, output_rows = walk
-    (leaky, a, A, B, V, slope), (dY, logs, D) = scored, known
-    heads, width = V.shape[1], A.shape[2]
-    one = np.float32(1)
-    for row in range(first, last):
-        i = output_rows[row]
-        for h in range(heads):
-            for record in range(first_record[row], first_record[row + 1]):
-                for k in range(nz_start[record], nz_start[record] + nz_count[record]):
-                    j = columns[k]
-                    alpha = np.exp(score_of(leaky, a[h], A[i, h], B[j, h], slope) - logs[i, h])
-                    dropout = factors[k, h] if factors.size else one
+                    dropout = factors[k, h] if factors.size else np.float32(1)
                     d_score = alpha * (dropout * product(dY[i, h], V[j, h]) - D[i, h])
                     for c in range(width):
                         if leaky:
                             x = A[i, h, c] + B[j, h, c]
                             rise = d_score if x > 0 else slope * d_score
-                            dA[i, h, c] += rise * a[h, c]
-                            da[h, c] += rise * x
+                            sums[end, h, c] += rise * a[h, c]
+                            if by_row:
+                                da[h, c] += rise * x
                         else:
-                            dA[i, h, c] += d_score * B[j, h, c]
+                            sums[end, h, c] += d_score * (B[j, h, c] if by_row else A[i, h, c])
+                    if not by_row:
+                        for c in range(n_cols):
+                            dV[j, h, c] += alpha * dropout * dY[i, h, c]
 
 
 def traffic(score: str, pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
