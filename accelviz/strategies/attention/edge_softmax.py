@@ -11,18 +11,21 @@ from typing import Any
 
 import numba
 import numpy as np
-from scipy import sparse
 
 from accelviz.arrays import Floats
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import EPS32, FLOAT_BYTES, NONZEROS, Arrays, Traffic
 from accelviz.plans.replay import rowwise
-from accelviz.strategies.attention.scores import EXP_SLOPE, EXP_ULPS, SMALLEST
+from accelviz.strategies.attention.scores import EXP_SLOPE, EXP_ULPS, LOG_ERROR, SMALLEST
 
 
-def softmax_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
-    """Divide in float64; see `Operation.reference`.
+def exact_softmax(
+    pattern: Pattern, scores: Any, errors: Any
+) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """Return alpha of each nonzero and logsumexp of each row, in float64, with their bounds.
+
+    `errors` bound what the scores themselves are off by.
 
     Notes
     -----
@@ -32,25 +35,30 @@ def softmax_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[An
     exponents add up to t, and there is at most one for each nonzero of the row. So a term is off by
     a relative error of e(t) = eps ((1 + EXP_SLOPE) |t| + (EXP_ULPS + 2) (deg + 1)), the sum of deg
     terms by eps deg and its terms' mean error, and the quotient by one rounding more. What
-    underflows is off by the smallest normal number, as the sum is at least 1.
+    underflows is off by the smallest normal number, as the sum is at least 1. Scores off by at most
+    d change alpha by a factor of at most exp(2 d).
     """
-    scores, degrees = np.asarray(inputs["scores"], np.float64), pattern.degrees
-    row, sums = _rows(pattern)
-    first = pattern.row_pointers[:-1][degrees > 0]
-    largest = np.maximum.reduceat(scores, first) if first.size else scores
-    t = scores - np.repeat(largest, degrees[degrees > 0], axis=0)
+    rows = np.flatnonzero(pattern.degrees)
+    degrees, starts = pattern.degrees[rows], pattern.row_pointers[rows]
+    row, count = np.repeat(np.arange(rows.size), degrees), degrees[:, None] + 2
+    largest, wrong = (np.maximum.reduceat(array, starts) for array in (scores, errors))
+    t = scores - largest[row]
     terms = np.exp(t)
-    total, drift = (sums @ terms)[row], (sums @ (terms * -t))[row]
-    alpha, count = terms / total, degrees[row][:, None] + 2
-    relative = (1 + EXP_SLOPE) * (drift / total - t) + 2 * (EXP_ULPS + 3) * count
-    return {"alpha": (alpha, EPS32 * relative * alpha + SMALLEST * count)}
+    total = np.add.reduceat(terms, starts)
+    drift, fixed = np.add.reduceat(terms * -t, starts) / total, 2 * (EXP_ULPS + 3) * count
+    relative = EPS32 * ((1 + EXP_SLOPE) * (drift[row] - t) + fixed[row]) + np.expm1(2 * wrong[row])
+    alpha = terms / total[row]
+    logs, bound = np.zeros((2, pattern.n_rows, scores.shape[1]))
+    logs[rows] = largest + np.log(total)
+    rounding = 2 * abs(logs[rows]) + 2 * abs(largest) + (1 + EXP_SLOPE) * drift + fixed
+    bound[rows] = wrong + EPS32 * rounding + LOG_ERROR * (1 + np.log(total))
+    return (alpha, relative * alpha + SMALLEST * count[row]), (logs, bound)
 
 
-def _rows(pattern: Pattern) -> tuple[Any, sparse.csr_array]:
-    """Return the row of each nonzero, and a matrix that sums over the nonzeros of each row."""
-    arrays = np.ones(pattern.nnz), np.arange(pattern.nnz), pattern.row_pointers
-    sums = sparse.csr_array(arrays, shape=(pattern.n_rows, pattern.nnz))
-    return np.repeat(np.arange(pattern.n_rows), pattern.degrees), sums
+def softmax_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
+    """Divide in float64; see `Operation.reference`."""
+    scores = np.asarray(inputs["scores"], np.float64)
+    return {"alpha": exact_softmax(pattern, scores, np.zeros_like(scores))[0]}
 
 
 def gradient_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
@@ -59,10 +67,12 @@ def gradient_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[A
     The row's sum of deg products is off by at most eps deg sum |alpha d_alpha|, as in `spmm`; a
     difference and a product more are rounded.
     """
-    alpha, d_alpha, row, sums = inputs["alpha"], inputs["d_alpha"], *_rows(pattern)
+    alpha, d_alpha = inputs["alpha"], inputs["d_alpha"]
+    degrees = pattern.degrees[pattern.degrees > 0]
+    starts, row = np.cumsum(degrees) - degrees, np.repeat(np.arange(degrees.size), degrees)
     terms = alpha * d_alpha
-    total, magnitude = (sums @ terms)[row], (sums @ np.abs(terms))[row]
-    off = (pattern.degrees[row][:, None] + 2) * magnitude + 2 * np.abs(d_alpha)
+    total, magnitude = (np.add.reduceat(array, starts)[row] for array in (terms, np.abs(terms)))
+    off = (degrees[row][:, None] + 2) * magnitude + 2 * np.abs(d_alpha)
     return {"d_scores": (alpha * (d_alpha - total), EPS32 * np.abs(alpha) * off + SMALLEST)}
 
 

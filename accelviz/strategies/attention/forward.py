@@ -8,17 +8,16 @@ from typing import Any
 
 import numba
 import numpy as np
+from scipy import sparse
 
 from accelviz.arrays import Ints, Longs
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
-from accelviz.plans.operation import EPS32, FLOAT_BYTES, ROWS, Arrays, Traffic
+from accelviz.plans.operation import FLOAT_BYTES, ROWS, Arrays, Traffic
 from accelviz.plans.replay import rowwise
+from accelviz.strategies.attention.edge_softmax import exact_softmax
 from accelviz.strategies.attention.scores import (
-    EXP_SLOPE,
-    EXP_ULPS,
     INPUTS,
-    LOG_ERROR,
     SMALLEST,
     dropout_factors,
     ingredients,
@@ -31,69 +30,32 @@ from accelviz.strategies.attention.scores import (
 def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
     """Attend in float64; see `Operation.reference`.
 
-    Notes
-    -----
-    Scores off by at most d change each alpha by a factor of at most exp(2 d); their softmax is off
-    as `edge_softmax.softmax_reference` says. A sum of deg products in any order adds deg eps.
+    `exact_softmax` says what alpha is off by. A sum of deg products in any order adds deg eps.
     """
     features = inputs["V"]
     factors = dropout_factors(pattern.nnz, features.shape[1], inputs)
-    Y, Y_bound = np.zeros((2, pattern.n_rows, *features.shape[1:]))
-    logs, logs_bound = np.zeros((2, *Y.shape[:2]))
-    arrays = (pattern.row_pointers, pattern.column_indices, ingredients(score, inputs), factors)
-    _exact_rows(*arrays, Y, Y_bound, logs, logs_bound)
-    return {"Y": (Y, Y_bound), "logsumexp": (logs, logs_bound)}
+    scores = np.empty((2, pattern.nnz, features.shape[1]))
+    index = pattern.column_indices, pattern.row_pointers
+    _score_edges(*index, ingredients(score, inputs), *scores)
+    alpha, logs = exact_softmax(pattern, *scores)
+    Y = np.empty((2, pattern.n_rows, *features.shape[1:]))
+    for h in range(features.shape[1]):
+        V = features[:, h]
+        for sums, weights, factor in zip(Y, alpha, (V, np.abs(V)), strict=True):
+            weights = weights[:, h] * factors[:, h] if factors.size else weights[:, h]
+            sums[:, h] = sparse.csr_array((weights, *index), shape=pattern.shape) @ factor
+    return {"Y": (Y[0], Y[1] + 2 * SMALLEST * pattern.degrees[:, None, None]), "logsumexp": logs}
 
 
 @numba.njit(cache=True, nogil=True)
-def _exact_rows(
-    row_pointers: Longs,
-    columns: Ints,
-    scored: Any,
-    factors: Any,
-    Y: Any,
-    Y_bound: Any,
-    logs: Any,
-    logs_bound: Any,
-) -> None:
-    leaky, a, A, B, V, slope = scored
-    heads, n_cols = V.shape[1], V.shape[2]
-    most = 0
+def _score_edges(columns: Ints, row_pointers: Longs, scored: Any, scores: Any, errors: Any) -> None:
+    leaky, a, A, B, _, slope = scored
     for row in range(row_pointers.size - 1):
-        most = max(most, row_pointers[row + 1] - row_pointers[row])
-    scores = np.empty(most)
-    for row in range(row_pointers.size - 1):
-        first, degree = row_pointers[row], row_pointers[row + 1] - row_pointers[row]
-        if degree == 0:
-            continue
-        fixed = EPS32 * 2 * (EXP_ULPS + 3) * (degree + 2)
-        for h in range(heads):
-            largest, wrong = -np.inf, 0.0
-            for k in range(degree):
-                j = columns[first + k]
-                scores[k] = score_of(leaky, a[h], A[row, h], B[j, h], slope)
-                wrong = max(wrong, score_error(leaky, a[h], A[row, h], B[j, h]))
-                largest = max(largest, scores[k])
-            total = drift = 0.0
-            for k in range(degree):
-                t = scores[k] - largest
-                total += np.exp(t)
-                drift -= np.exp(t) * t
-            drift /= total
-            for k in range(degree):
-                j, t = columns[first + k], scores[k] - largest
-                dropout = factors[first + k, h] if factors.size else np.float32(1)
-                alpha = np.exp(t) / total * dropout
-                relative = np.expm1(2 * wrong) + EPS32 * (1 + EXP_SLOPE) * (drift - t) + fixed
-                least = SMALLEST * (degree + 2) * dropout
-                for c in range(n_cols):
-                    Y[row, h, c] += alpha * V[j, h, c]
-                    off = (alpha * relative + least) * abs(V[j, h, c])
-                    Y_bound[row, h, c] += off + 2 * SMALLEST
-            logsumexp = largest + np.log(total)
-            logs[row, h] = logsumexp
-            rounding = EPS32 * (2 * abs(logsumexp) + 2 * abs(largest) + (1 + EXP_SLOPE) * drift)
-            logs_bound[row, h] = wrong + rounding + fixed + LOG_ERROR * (1 + np.log(total))
+        for k in range(row_pointers[row], row_pointers[row + 1]):
+            for h in range(scores.shape[1]):
+                ends = A[row, h], B[columns[k], h]
+                scores[k, h] = score_of(leaky, a[h], *ends, slope)
+                errors[k, h] = score_error(leaky, a[h], *ends)
 
 
 def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
