@@ -16,7 +16,7 @@ from accelviz.devices.cuda.plan import KernelLaunch
 from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
 from accelviz.strategies import REGISTRY
 from accelviz.strategies.convolution import strided
-from accelviz.strategies.convolution.windows import distinct_windows
+from accelviz.strategies.convolution.dsxplore import distinct_windows
 from tests.compilers import needs_compiler
 from tests.inherited import case
 

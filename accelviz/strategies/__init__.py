@@ -12,10 +12,9 @@ from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.plans import Operation, Plan, Strategy
 from accelviz.strategies import fusegnn, tc_gnn, windows
-from accelviz.strategies.attention import edge_strategies
+from accelviz.strategies.attention import edge_softmax, walks
 from accelviz.strategies.attention import fusegnn as attention_fusegnn
 from accelviz.strategies.attention import lane_groups as attention_groups
-from accelviz.strategies.attention import row_warp as attention_warp
 from accelviz.strategies.attention.edge_softmax import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT
 from accelviz.strategies.attention.forward import COSINE, GAT, GATV2
 from accelviz.strategies.attention.gradient import COSINE_GRADIENT, GAT_GRADIENT, GATV2_GRADIENT
@@ -77,7 +76,7 @@ REGISTRY: tuple[Strategy, ...] = (
     *(
         walk(operation)
         for operation in (EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT)
-        for walk in (edge_strategies.RowWarp, edge_strategies.LaneGroups)
+        for walk in (edge_softmax.RowWarp, edge_softmax.LaneGroups)
     ),
     *(
         walk(operation)
@@ -85,7 +84,7 @@ REGISTRY: tuple[Strategy, ...] = (
             *(SPMM_GRADIENT, GAT, GAT_GRADIENT),
             *(COSINE, COSINE_GRADIENT, GATV2, GATV2_GRADIENT),
         )
-        for walk in (attention_warp.RowWarp, attention_groups.LaneGroups)
+        for walk in (walks.RowWarp, attention_groups.LaneGroups)
     ),
     attention_fusegnn.FuseGnn(GAT, fusegnn.FuseGnnGas()),
     attention_fusegnn.FuseGnn(GAT, fusegnn.FuseGnnGar()),
