@@ -14,7 +14,7 @@ from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, NONZEROS, ROWS, Arrays, Traffic
 from accelviz.plans.replay import rowwise
-from accelviz.strategies.sddmm.operation import edge_dots
+from accelviz.strategies.exact import edge_dots
 
 
 def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
