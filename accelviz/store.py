@@ -70,6 +70,12 @@ class Store:
     def __reduce__(self) -> tuple[type[Store], tuple[int]]:
         return Store, (self._most,)  # another process makes its own
 
+    def clear(self) -> None:
+        """Drop everything, as before the first plan."""
+        with self._lock:
+            self._entries.clear()
+            self.latest.clear()
+
     def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return what `key` stands for, which `make` makes if it is not there."""
         with self._lock:

@@ -170,6 +170,16 @@ def _small_flush():
         yield
 
 
+@pytest.fixture(autouse=True)
+def _forget_plans_of_large_graphs():
+    """Drop what was planned for large graphs: a process keeps the graphs until it ends."""
+    yield
+    from tests.graphs import large_graphs_in_use
+
+    for graph in large_graphs_in_use():
+        graph.store.clear()
+
+
 @pytest.fixture
 def file(tmp_path):
     """Write a file and return its path."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,12 +40,12 @@ def _shuffled(counts: dict[int, int]) -> list[int]:
     return np.random.default_rng(1).permutation(degrees).tolist()
 
 
-def made(*arguments: Any) -> Callable[[], Graph]:
+def made(*arguments: Any) -> Any:
     """A graph that is made once: tests of it share what was prepared for it, and its oracles."""
     return functools.cache(functools.partial(graph_of_degrees, *arguments))
 
 
-MADE: dict[str, Callable[[], Graph]] = {
+MADE: dict[str, Any] = {
     "empty": made([]),
     "no_columns": made([0, 0, 0], 0),
     "one_node": made([0]),
@@ -64,7 +63,7 @@ MADE: dict[str, Callable[[], Graph]] = {
     **{f"degree_{n}": made([n] * 3 + [1] * 5 + [n] * 2) for n in (33, 384, 385)},
 }
 
-GRAPHS: dict[str, Callable[[], Graph]] = {
+GRAPHS: dict[str, Any] = {
     **MADE,
     **{name: functools.cache(functools.partial(load_graph, name)) for name in bundled_graphs()},
 }
@@ -73,6 +72,12 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 def is_large(name: str) -> bool:
     """Whether a run on it takes long enough that strategies take turns."""
     return GRAPHS[name]().nnz >= 50_000
+
+
+def large_graphs_in_use() -> list[Graph]:
+    """The large graphs that a test has asked for."""
+    loaded = [name for name, graph in GRAPHS.items() if graph.cache_info().currsize]
+    return [GRAPHS[name]() for name in loaded if is_large(name)]
 
 
 def columns_of(name: str, count: int) -> tuple[int, ...]:

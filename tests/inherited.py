@@ -97,11 +97,12 @@ def each_case(
             common = strategy.operation in (SPMM, SDDMM)
             if common or (row + column) % 3 == 0:
                 marks = [pytest.mark.xdist_group(name if common else "attention")]
-                # Of a graph almost each nonzero is a tile of a convolution's dense product.
+                # Of a graph almost each nonzero is a tile of a convolution's dense product, and a
+                # product of bits has a bit for each pair of nodes.
                 dense = strategy.name == "strided_windows" and name not in MADE
-                if strategy.operation.name == "bit_product" and is_large(name):
-                    continue  # whose left operand takes a bit for each pair of nodes
-                slow = every > 1 and not common and (is_large(name) or dense)
+                if dense or (strategy.operation.name == "bit_product" and is_large(name)):
+                    continue
+                slow = every > 1 and not common and is_large(name)
                 step = every if common or others is None else others
                 marks.append(pytest.mark.long if slow else pytest.mark.sample(step))
                 case = f"{name}-{case_name(strategy)}"

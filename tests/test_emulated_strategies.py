@@ -26,20 +26,28 @@ pytestmark = needs_compiler
 BUNDLED = [name for name in GRAPHS if name not in MADE]
 SMALL = [name for name in BUNDLED if not is_large(name)]
 LARGE = sorted((name for name in BUNDLED if name not in SMALL), key=lambda name: GRAPHS[name]().nnz)
-#: The smallest of all, for convolutions' dense products: of a graph almost each nonzero is a tile
-#: of its own, and feature maps have hundreds of channels, not thousands.
+#: The smallest of all, for products of bits, which have a bit for each pair of nodes.
 SMALLEST = min(BUNDLED, key=lambda name: GRAPHS[name]().nnz)
-#: Each other strategy has one of the large graphs, and each large graph a strategy.
+
+
+def turn_of(position, strategy):
+    """A large graph for each strategy, and one of the smaller beyond SpMM and SDDMM."""
+    if strategy.operation.name == "bit_product":
+        return SMALLEST
+    graphs = LARGE if strategy.operation in (SPMM, SDDMM) else LARGE[:3]
+    return graphs[(position + 2) % len(graphs)]
+
+
+#: Of a graph almost each nonzero is a tile of a convolution's dense product: it has no turn.
 TURNS = [
     pytest.param(
         strategy,
-        SMALLEST
-        if strategy.name == "strided_windows" or strategy.operation.name == "bit_product"
-        else LARGE[(i + 2) % len(LARGE)],
+        turn_of(position, strategy),
         id=case_name(strategy),
         marks=() if case_name(strategy) in DAILY else pytest.mark.long,
     )
-    for i, strategy in enumerate(KERNELS)
+    for position, strategy in enumerate(KERNELS)
+    if strategy.name != "strided_windows"
 ]
 #: Wider than any tile of columns, one of them for each graph.
 WIDE = {"isolated_ends": 1500, "degree_33": 1000, "hub_alone": 512}

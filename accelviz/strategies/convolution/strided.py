@@ -196,6 +196,7 @@ class StridedWindows(WindowStrategy):
                 "terms": terms,
             },
             ("origins", "values", "packed", "n_packed"),
+            capability=TF32_CAPABILITY,
         )
         kernel = KernelSpec(
             "convolution/strided_windows.cu",
