@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from accelviz import load_graph, many_gpus
-from accelviz.devices.programs import emulate_program
+from accelviz.devices.emulator import EmulatorDevice
 from accelviz.emulator import unavailable_reason
 from accelviz.errors import (
     AccelvizError,
@@ -175,7 +175,7 @@ def test_rows_of_others_travel_in_16_bits(storage, bits):
     program = many_gpus.plan(many_gpus.split(MIXED, 3), 8, storage=storage, pieces=2)
     X = features(8)
     inputs = program.inputs(X)
-    emulated = emulate_program(program, inputs, seed=1)
+    emulated = EmulatorDevice(seed=1).run_program(program, inputs)
     replayed = program.replay(inputs)
     for part in program.split.parts:
         for piece in range(2):
@@ -273,7 +273,7 @@ def test_a_kernel_that_writes_to_another_device_is_found():
     target = {**fetch.buffers, "halo": buffer_name("X", 1)}
     bad = with_step(program, fetch, replace(fetch, buffers=target, writes=frozenset()))
     with pytest.raises(KernelError, match="'fetch' on device 0: .*X of device 1"):
-        emulate_program(bad, bad.inputs(np.ones((MIXED.n_rows, 8), np.float32)))
+        EmulatorDevice().run_program(bad, bad.inputs(np.ones((MIXED.n_rows, 8), np.float32)))
 
 
 @needs_compiler
@@ -284,7 +284,7 @@ def test_a_halo_that_nobody_fetched_is_found():
     bad = with_step(program, fetch, replace(fetch, call=idle))
     says = "reads halo 0 of device 0.* which nothing has written before"
     with pytest.raises(KernelError, match=says):
-        emulate_program(bad, bad.inputs(np.ones((MIXED.n_rows, 8), np.float32)))
+        EmulatorDevice().run_program(bad, bad.inputs(np.ones((MIXED.n_rows, 8), np.float32)))
 
 
 def test_each_remote_row_is_fetched_once_and_as_published_for_each_edge():

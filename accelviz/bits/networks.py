@@ -25,7 +25,7 @@ from accelviz.bits.product import plan_product
 from accelviz.bits.tensor import BitTensor, Scale, pack
 from accelviz.datasets.nodes import NodeData, load_nodes
 from accelviz.devices import choose, find_device
-from accelviz.devices.programs import launches, run_program
+from accelviz.devices.programs import prepared_program
 from accelviz.errors import ArgumentError, checked_choice, checked_integer
 from accelviz.graph import Graph
 from accelviz.layers import dense
@@ -328,12 +328,13 @@ class BitNetwork:
             As of `product`.
         """
         chosen = choose(device, (batch.A.words, X.words))
-        buffers = run_program(self.program(batch, X, jump), _inputs(batch, X), chosen)
+        buffers = chosen.run_program(self.program(batch, X, jump), _inputs(batch, X))
         return buffers[LOGITS].reshape(batch.nodes.size, -1)
 
     def queued(self, batch: Batch, X: BitTensor) -> tuple[Callable[[], None], Any]:
         """Put all that a batch needs on the GPU; return what queues its kernels, and the logits."""
-        run, buffers = launches(self.program(batch, X), _inputs(batch, X), find_device("cuda"))
+        program, gpu = self.program(batch, X), find_device("cuda")
+        run, buffers = prepared_program(program, _inputs(batch, X), gpu)
         return run, buffers[LOGITS].reshape(batch.nodes.size, -1)
 
     def _steps(self, batch: Batch, X: BitTensor) -> Iterator[tuple[Finish, BitTensor | None]]:

@@ -14,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.devices.operands import Arrays, Operands, is_device_array
+from accelviz.devices.programs import prepared_program
 from accelviz.errors import ArgumentError, DeviceUnavailable
 from accelviz.plans import Call, LibraryCall, Plan
+from accelviz.plans.program import Program
 
 #: Larger than the last cache of most processors.
 HOST_FLUSH_BYTES = 256 << 20
@@ -226,6 +228,27 @@ class Device:
             fix = f"{emulated}device='cuda', on a GPU"
             raise DeviceUnavailable(f"device {self.name!r}", problem, fix)
         return ReadyPlan(plan, self)
+
+    def run_program(self, program: Program, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a program of one device; return all buffers, flat, where the device has them.
+
+        Parameters
+        ----------
+        program : Program
+        inputs : mapping of str to array
+            The input buffers by name, flat, on the host or on the device.
+
+        Raises
+        ------
+        KernelError, DeviceUnavailable
+            If a kernel is wrong, or the device cannot be used.
+        """
+        if self.launches:
+            run, buffers = prepared_program(program, inputs, self)
+            run()
+            return buffers
+        held = {name: self.to_host(self.as_device_array(array)) for name, array in inputs.items()}
+        return {name: self.to_device(array) for name, array in program.replay(held).items()}
 
     def captured(self, work: Callable[[], Any], clock: Any) -> Callable[[], Any]:
         """Return a function that does the same work, in one launch where a device can do so."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from accelviz.emulator.library import RECORD, Launch, compiled
 from accelviz.emulator.memory import Known, Memory
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
 from accelviz.plans import Call, KernelSpec, Plan
+from accelviz.plans.program import Program
 from accelviz.plans.storage import stored
 
 #: Most elements of a checked result; the record of an element takes 80 bytes.
@@ -52,6 +54,12 @@ class EmulatorDevice(Device):
         """Return why there is no usable compiler, or no kernel to emulate, or None."""
         return (plan and no_kernel(plan)) or unavailable_reason()
 
+    def require(self, plan: Plan | None = None) -> None:
+        """Raise DeviceUnavailable if there is no usable compiler, or no kernel to emulate."""
+        problem = self.unavailable_reason(plan)
+        if problem is not None:
+            raise DeviceUnavailable("device 'emulator'", problem, "device='cpu', which needs none")
+
     def hardware(self) -> dict[str, str]:
         """Name the compiler that stands in for a GPU."""
         compiler = find_compiler()
@@ -60,9 +68,7 @@ class EmulatorDevice(Device):
 
     def prepare(self, plan: Plan) -> EmulatorPlan:
         """Compile the plan's kernels for the host; see `Device`."""
-        problem = unavailable_reason()
-        if problem is not None:
-            raise DeviceUnavailable("device 'emulator'", problem, "device='cpu', which needs none")
+        self.require()
         return EmulatorPlan(plan, self)
 
     def launch(self, call: Call, arguments: Mapping[str, Any]) -> None:
@@ -73,6 +79,51 @@ class EmulatorDevice(Device):
             launch = Launch(config.grid, config.block, config.dynamic_shared_bytes)
             kernel_call = KernelCall.of(on_host(spec), launch, (), arguments)
             kernel_call.run(seed=self.seed, timeout=self.timeout)
+
+    def run_program(self, program: Program, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the steps' kernels, checked, those of several devices with a memory each.
+
+        With a seed other than 0 the steps come in a random order that their barriers allow.
+        Buffers are NumPy arrays; see `Device`.
+
+        Raises
+        ------
+        KernelError
+            If a kernel does what is wrong on a GPU: among much else if it writes memory that is not
+            in `Step.writes`, such as another device's, or reads memory that no step has written.
+        DeviceUnavailable
+            If there is no C++ compiler.
+        """
+        self.require()
+        buffers, arrays = program.buffers, dict[str, Any](program.host_buffers(inputs))
+        for number, step in enumerate(program.steps):
+            arrays |= {f"{number}:{name}": array for name, array in step.arrays.items()}
+        unwritten = [
+            name
+            for name, buffer in buffers.items()
+            if buffer.kind in ("output", "workspace") and not buffer.zeroed
+        ]
+        memory = Memory.of(arrays, [*buffers], unwritten)
+        for number in program.order(self.seed):
+            step = program.steps[number]
+            assert step.call is not None
+            spec, launch = step.call.kernel, step.call.launch
+            assert spec is not None
+            if 0 in launch.grid:
+                continue
+            names = [step.buffers.get(name, f"{number}:{name}") for name in spec.arguments]
+            for name, known in memory.known.items():
+                memory.known[name] = replace(known, writable=name in step.writes)
+            run = compiled(on_host(spec)).run_checked
+            try:
+                run(launch, names, memory, seed=self.seed, timeout=self.timeout)
+            except KernelError as error:
+                raise KernelError(step.label, error.problem, error.expected) from error
+            memory.written(sorted(step.writes))
+        for name, buffer in buffers.items():
+            if buffer.kind == "zero" and np.any(memory.known[name].data):
+                raise KernelError(name, "it is left other than zero", "clear what was used")
+        return {name: np.array(memory.known[name].data) for name in buffers}
 
 
 def on_host(spec: KernelSpec) -> Kernel:

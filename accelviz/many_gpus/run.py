@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.devices import gpu_state
+from accelviz.devices import find_device, gpu_state
+from accelviz.devices.emulator import EmulatorDevice
 from accelviz.devices.operands import on_host
-from accelviz.devices.programs import emulate_program
 from accelviz.errors import ArgumentError, checked_choice, checked_integer, checked_type
 from accelviz.many_gpus.halo import halo
 from accelviz.many_gpus.peers import Peers, usable_gpus
@@ -92,7 +92,7 @@ def run(
         "auto" takes GPUs if there is one for each device, or a process for each, else the CPU.
         `Peers` and `Symmetric` keep features on the GPUs from call to call.
     seed : int
-        Of the emulator; see `devices.programs.emulate_program`.
+        Of the emulator; see `EmulatorDevice`.
 
     Returns
     -------
@@ -127,9 +127,8 @@ def run(
     if device == "nvshmem":
         with Symmetric().ready(program) as ready:
             return ready.run(inputs)
-    if device == "emulator":
-        return program.result(emulate_program(program, inputs, seed=seed))
-    return program.result(program.replay(inputs))
+    executor = EmulatorDevice(seed=seed) if device == "emulator" else find_device(device)
+    return program.result(executor.run_program(program, inputs))
 
 
 def fastest_device(n_devices: int) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.devices.programs import emulate_program
+from accelviz.devices import find_device
 from accelviz.errors import AccelvizError, ArgumentError, checked_choice
 from accelviz.graph import Graph
 from accelviz.layers.dense import Adam
@@ -118,8 +118,7 @@ class _Devices:
         outputs = [buffer_name("Y", device) for device in self.members]
         if self.gpus is None:
             inputs = {buffer_name("X", d): np.ravel(rows) for d, rows in enumerate(X)}
-            run = emulate_program if self.device == "emulator" else SplitProgram.replay
-            buffers = run(program, inputs)
+            buffers = find_device(self.device).run_program(program, inputs)
             return [buffers[name].reshape(-1, n_cols) for name in outputs]
         self.gpus.wait()  # a thread's stream does not wait for the others'
         for device, rows in zip(self.members, X, strict=True):
