@@ -110,37 +110,27 @@ def test_a_structure_is_copied_by_words():
 
 
 @pytest.mark.parametrize(
-    ("offsets", "size", "sectors", "lines"),
-    [
-        (4 * LANES, 4, 4, 1),
-        (0 * LANES, 4, 1, 1),
-        (4 * LANES + 4, 4, 5, 2),
-        (128 * LANES, 4, 32, 32),
-        (16 * LANES, 16, 16, 4),
-        (8 * LANES, 8, 8, 2),
+    ("space", "offsets", "size", "expected"),
+    [  # sectors and lines of global memory, wavefronts of shared memory
+        ("global", 4 * LANES, 4, (4, 1, 0)),
+        ("global", 0 * LANES, 4, (1, 1, 0)),
+        ("global", 4 * LANES + 4, 4, (5, 2, 0)),
+        ("global", 128 * LANES, 4, (32, 32, 0)),
+        ("global", 16 * LANES, 16, (16, 4, 0)),
+        ("global", 8 * LANES, 8, (8, 2, 0)),
+        ("shared", 4 * LANES, 4, (0, 0, 1)),
+        ("shared", 0 * LANES, 4, (0, 0, 1)),  # a broadcast
+        ("shared", 8 * LANES, 4, (0, 0, 2)),
+        ("shared", 128 * LANES, 4, (0, 0, 32)),
+        ("shared", 4 * (LANES * 33), 4, (0, 0, 1)),  # padding takes the conflict away
+        ("shared", 16 * LANES, 16, (0, 0, 4)),
+        ("shared", 8 * LANES, 8, (0, 0, 2)),
     ],
 )
-def test_sectors_and_lines(offsets, size, sectors, lines):
-    (table,) = requests(made_request(offsets, size=size)).to_dict("records")
-    assert (table["sectors"], table["lines"], table["wavefronts"]) == (sectors, lines, 0)
+def test_sectors_lines_and_bank_conflicts(space, offsets, size, expected):
+    (table,) = requests(made_request(offsets, size=size, space=space)).to_dict("records")
+    assert (table["sectors"], table["lines"], table["wavefronts"]) == expected
     assert table["bytes"] == 32 * size
-
-
-@pytest.mark.parametrize(
-    ("offsets", "size", "wavefronts"),
-    [
-        (4 * LANES, 4, 1),
-        (0 * LANES, 4, 1),  # a broadcast
-        (8 * LANES, 4, 2),
-        (128 * LANES, 4, 32),
-        (4 * (LANES * 33), 4, 1),  # padding takes the conflict away
-        (16 * LANES, 16, 4),
-        (8 * LANES, 8, 2),
-    ],
-)
-def test_bank_conflicts(offsets, size, wavefronts):
-    (table,) = requests(made_request(offsets, size=size, space="shared")).to_dict("records")
-    assert (table["wavefronts"], table["sectors"]) == (wavefronts, 0)
 
 
 def test_collisions_of_atomics():

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.emulator import signature
-from accelviz.emulator.build import Kernel, unavailable_reason
+from accelviz.emulator.build import Kernel
 from accelviz.emulator.library import Launch, Library, compiled
 from accelviz.emulator.memory import Memory
 from accelviz.emulator.source import kernels_in, symbols_in
@@ -192,8 +192,6 @@ class KernelCall:
         variables = {name: _symbol(name, value, kernel.source) for name, value in contents}
         names, library = [*kernel.names], None
         try:
-            if problem := unavailable_reason():
-                raise DeviceUnavailable("device 'emulator'", problem, "device='cuda' needs none")
             library = compiled(kernel, symbols=tuple(variables))
             names = [parameter.name for parameter in library.parameters]
         except (DeviceUnavailable, KernelError):

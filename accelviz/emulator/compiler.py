@@ -80,8 +80,9 @@ def unavailable_reason() -> str | None:
 
 def some_compiler() -> Compiler:
     """Return the compiler, or raise DeviceUnavailable."""
-    if (compiler := find_compiler()) is None:
-        raise DeviceUnavailable("device 'emulator'", "no C++ compiler", unavailable_reason() or "")
+    compiler, problem = find_compiler(), unavailable_reason()
+    if compiler is None or problem is not None:
+        raise DeviceUnavailable("device 'emulator'", problem or "", "device='cuda' needs none")
     return compiler
 
 
