@@ -30,46 +30,48 @@ __all__ = ["Kernel", "build", "find_compiler", "runtime", "unavailable_reason"]
 
 _WORDS = "cuda_on_host.h"
 HOST_SOURCES = Path(__file__).resolve().parent / "host"
-_COMMON = ("-std=c++17", "-g1", "-fPIC", "-fvisibility=hidden")
 #: `include` has the headers that kernels name: cooperative_groups.h, cuda_fp16.h ...
 _HEADERS = (f"-I{HOST_SOURCES}", f"-I{HOST_SOURCES / 'include'}")
-#: -O1 keeps loads and stores as the source has them, in the source's order.
-_KERNEL = (
-    *("-O1", "-fno-exceptions", "-fno-strict-aliasing", "-fno-omit-frame-pointer"),
-    *("-Wno-unknown-pragmas", "-Wno-attributes", "-UNDEBUG"),
-    # A large local array touches the end of the stack before anything behind it.
-    *(("-fstack-clash-protection",) if sys.platform == "linux" else ()),
-)
-_CHECKED = (
-    *("-fsanitize=thread", "-fsanitize-coverage=trace-pc"),
-    *("-fsanitize=bounds", "-fstack-protector-strong"),
-    "-fsanitize=float-cast-overflow",  # calls `__ubsan_handle_float_cast_overflow` of services.h
-    "-fsanitize=shift-exponent",
-)
-#: Basic blocks in the source's order let lanes of a traced warp meet where the source joins.
-_CHECKED_GCC = (
-    *("-fno-reorder-blocks", "-fno-guess-branch-probability"),
-    "-fno-thread-jumps",  # which leaves out reads where one condition tells of another
-    *("--param", "tsan-distinguish-volatile=1"),
-)
-#: Without these, clang drops a load before a store to its address and merges neighboring accesses.
-_CHECKED_CLANG = (
-    *("-fno-vectorize", "-fno-slp-vectorize"),
-    *("-mllvm", "-tsan-instrument-read-before-write=1"),
-    *("-mllvm", "-tsan-distinguish-volatile=1"),
-)
-#: An endless loop without effects is a mistake to report, not code to remove.
-_CLANG = ("-fno-finite-loops",)
 #: The name holds a digest of the sources, so their times do not matter.
 _PRECOMPILED_CLANG = ("-Xclang", "-fno-pch-timestamp")
-#: Unwritten local variables start as a pattern, and as another one in the twin: results that depend
-#: on them differ.
-_LOCALS = ("-ftrivial-auto-var-init=pattern", "-gno-record-gcc-switches", "-Wuninitialized")
-_LOCALS_GCC, _OTHER_LOCALS = ("-Wmaybe-uninitialized",), ("-ftrivial-auto-var-init=zero",)
+#: Initial local variables of the twin.
+_TWIN = "-ftrivial-auto-var-init=zero"
 #: The pattern of g++ on x86, negative in every type, also as an argument of memset.
 _PATTERN = re.compile(rb"\xfe{4,}|\xbe\xfe\0\0\0")
 #: Endings of files that a kernel may include from its folder.
 _INCLUDED = (".cu", ".cuh", ".h", ".hpp")
+
+
+@functools.cache
+def _options(compiler: Compiler, checked: bool, patterned: bool) -> tuple[str, ...]:
+    """Return the options of a kernel's compilation, but for folders and CUDA's words."""
+    # -O1 keeps loads and stores as the source has them, in the source's order.
+    options = ["-std=c++17", "-O1", "-g1", "-fPIC", "-fvisibility=hidden", "-fno-exceptions"]
+    options += ["-fno-strict-aliasing", "-fno-omit-frame-pointer"]
+    options += ["-Wno-unknown-pragmas", "-Wno-attributes", "-UNDEBUG"]
+    if sys.platform == "linux":  # a large local array touches the end of the stack first
+        options += ["-fstack-clash-protection"]
+    if compiler.is_clang:  # an endless loop without effects is a mistake to report
+        options += ["-fno-finite-loops"]
+    if checked:
+        options += ["-fsanitize=thread", "-fsanitize-coverage=trace-pc", "-fsanitize=bounds"]
+        options += ["-fsanitize=float-cast-overflow", "-fsanitize=shift-exponent"]
+        options += ["-fstack-protector-strong"]
+    if checked and compiler.is_clang:
+        # Otherwise clang drops loads before a store to their address and merges neighboring ones.
+        options += ["-fno-vectorize", "-fno-slp-vectorize"]
+        options += ["-mllvm", "-tsan-instrument-read-before-write=1"]
+        options += ["-mllvm", "-tsan-distinguish-volatile=1"]
+    elif checked:
+        # Basic blocks in the source's order let lanes of a traced warp meet where the source joins;
+        # threaded jumps leave out reads where one condition implies another.
+        options += ["-fno-reorder-blocks", "-fno-guess-branch-probability", "-fno-thread-jumps"]
+        options += ["--param", "tsan-distinguish-volatile=1"]
+    if patterned:
+        # Results that depend on unwritten local variables differ from those of the twin.
+        options += ["-ftrivial-auto-var-init=pattern", "-gno-record-gcc-switches"]
+        options += ["-Wuninitialized", *([] if compiler.is_clang else ["-Wmaybe-uninitialized"])]
+    return tuple(options)
 
 
 @dataclass(frozen=True)
@@ -132,12 +134,8 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
         f"{translated(kernel.source, kernel.file)}\n"
         f'#line 1 "entry"\nEMULATED_KERNEL({entry})\n'
     )
-    options = [*_COMMON, *_KERNEL, *(_CLANG if compiler.is_clang else ())]
-    if checked:
-        options += [*_CHECKED, *(_CHECKED_CLANG if compiler.is_clang else _CHECKED_GCC)]
     patterned = checked and compiler.gives_locals_a_pattern and kernel.has_twin
-    if patterned:
-        options += [*_LOCALS, *(() if compiler.is_clang else _LOCALS_GCC)]
+    options = _options(compiler, checked, patterned)
     digest = _digest(compiler, options, kernel.folder, source, shipped, *beside)
     name = re.sub(r"\W+", "_", kernel.entry)
     path = cache.folder() / f"{name}-{digest}.so"
@@ -157,7 +155,7 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
         legible = not compiler.is_clang and platform.machine() == "x86_64"
         if patterned and (not legible or _PATTERN.search(compiled.read_bytes())):
             other = Path(scratch) / "other.o"
-            compile_to(other, [*options, *_OTHER_LOCALS])
+            compile_to(other, [*options, _TWIN])
             if legible and not _PATTERN.search(other.read_bytes()):  # positive, rather than 0
                 positive = _PATTERN.sub(
                     lambda match: match[0].replace(b"\xfe", b"\x7e"), compiled.read_bytes()
