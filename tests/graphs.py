@@ -40,27 +40,29 @@ def _shuffled(counts: dict[int, int]) -> list[int]:
     return np.random.default_rng(1).permutation(degrees).tolist()
 
 
-def made(*arguments: Any) -> Any:
+def of_degrees(*arguments: Any) -> Any:
     """A graph that is made once: tests of it share what was prepared for it, and its oracles."""
     return functools.cache(functools.partial(graph_of_degrees, *arguments))
 
 
 MADE: dict[str, Any] = {
-    "empty": made([]),
-    "no_columns": made([0, 0, 0], 0),
-    "one_node": made([0]),
-    "one_node_with_loop": made([1]),
-    "no_edges": made([0] * 7),
-    "isolated_ends": made([0, 2, 1, 3, 0, 1, 0]),
-    "hub": made([1] * 50 + [3000] + [2] * 49, 3000),
-    "hub_alone": made([1153]),
-    "wide": made(_shuffled({0: 2, 3: 20, 40: 5, 500: 1}), 2000),
-    "tall": made(_shuffled({0: 100, 1: 500, 2: 300, 9: 40}), 9),
-    "every_kind": made(EVERY_KIND),
-    "all_degrees": made(_shuffled(dict.fromkeys(range(0, 800, 7), 2))),
-    "critical_degrees": made([each for n in CRITICAL_DEGREES for each in [n] * 3 + [1] + [n] * 2]),
+    "empty": of_degrees([]),
+    "no_columns": of_degrees([0, 0, 0], 0),
+    "one_node": of_degrees([0]),
+    "one_node_with_loop": of_degrees([1]),
+    "no_edges": of_degrees([0] * 7),
+    "isolated_ends": of_degrees([0, 2, 1, 3, 0, 1, 0]),
+    "hub": of_degrees([1] * 50 + [3000] + [2] * 49, 3000),
+    "hub_alone": of_degrees([1153]),
+    "wide": of_degrees(_shuffled({0: 2, 3: 20, 40: 5, 500: 1}), 2000),
+    "tall": of_degrees(_shuffled({0: 100, 1: 500, 2: 300, 9: 40}), 9),
+    "every_kind": of_degrees(EVERY_KIND),
+    "all_degrees": of_degrees(_shuffled(dict.fromkeys(range(0, 800, 7), 2))),
+    "critical_degrees": of_degrees(
+        [degree for n in CRITICAL_DEGREES for degree in [n] * 3 + [1] + [n] * 2]
+    ),
     # Alone, so that a block has nothing else: the last that are whole, and the first that are cut.
-    **{f"degree_{n}": made([n] * 3 + [1] * 5 + [n] * 2) for n in (33, 384, 385)},
+    **{f"degree_{n}": of_degrees([n] * 3 + [1] * 5 + [n] * 2) for n in (33, 384, 385)},
 }
 
 GRAPHS: dict[str, Any] = {

@@ -43,9 +43,9 @@ def case_name(value: Any) -> str | None:
 
 
 #: The strategies that are not a library's, of every operation.
-KERNELS = [each for each in REGISTRY if has_kernel(each)]
+KERNELS = [strategy for strategy in REGISTRY if has_kernel(strategy)]
 #: Their names, of those that multiply.
-SPMM_KERNELS = [each.name for each in KERNELS if each.operation is SPMM]
+SPMM_KERNELS = [strategy.name for strategy in KERNELS if strategy.operation is SPMM]
 
 
 #: Those whose partitions have the most cases, one for each kind of operation; the others come with
@@ -59,11 +59,11 @@ def each_strategy(strategies: Iterable[Strategy] = KERNELS, *, daily: bool = Tru
         "strategy",
         [
             pytest.param(
-                each,
-                id=case_name(each),
-                marks=() if daily or case_name(each) in DAILY else pytest.mark.long,
+                strategy,
+                id=case_name(strategy),
+                marks=() if daily or case_name(strategy) in DAILY else pytest.mark.long,
             )
-            for each in strategies
+            for strategy in strategies
         ],
     )
 
@@ -134,8 +134,8 @@ class Case:
     def __init__(self, graph: Graph, operation: Operation, widths: dict[str, int]) -> None:
         self.operation = operation
         self.dense = measure.random_inputs(operation, graph.pattern, widths, seed=graph.nnz)
-        others: dict[str, Any] = {each.name: other_setting(each) for each in operation.settings}
-        if any(each.weights for each in operation.inputs):
+        others: dict[str, Any] = {one.name: other_setting(one) for one in operation.settings}
+        if any(operand.weights for operand in operation.inputs):
             others["values"] = measure.random_weights(graph, seed=graph.nnz + 1).values
         self.runs = [({}, Oracle(graph, *self.dense, operation=operation))]
         self.runs.append(self.runs[0])
@@ -166,12 +166,12 @@ def case(graph: Graph, operation: Operation, **widths: int) -> Case:
 
 def all_widths(operation: Operation, columns: Iterable[int]) -> list[dict[str, int]]:
     """The column counts, with every other width of the operation at one of a few sizes in turn."""
-    found = []
+    cases = []
     for i, n_cols in enumerate(columns):
         size = OTHER_WIDTHS[i % len(OTHER_WIDTHS)]
         others = {name: size or default for name, default in operation.widths.items() if default}
-        found.append({"n_cols": n_cols, **others})
-    return found
+        cases.append({"n_cols": n_cols, **others})
+    return cases
 
 
 def columns_for(strategy: Strategy, columns: Sequence[int]) -> tuple[int, ...]:
@@ -184,7 +184,7 @@ def columns_for(strategy: Strategy, columns: Sequence[int]) -> tuple[int, ...]:
     if strategy.operation in (SPMM, SDDMM):
         on_tensor_cores = strategy.plan(MADE["one_node"](), 1).arithmetic != "float32"
         return tuple(columns)[:: 3 if on_tensor_cores else 1]
-    turn = [each for each in KERNELS if each.name == strategy.name].index(strategy) % 8
+    turn = [one for one in KERNELS if one.name == strategy.name].index(strategy) % 8
     return tuple(columns[turn::8]) if len(columns) > 3 else (8, 17)[: len(columns)]
 
 
@@ -201,7 +201,7 @@ def check_results(
     strategy = find_strategy(strategy, operation)
     executor = find_device(device) if isinstance(device, str) else device
     wanted = all_widths(operation, columns)
-    widest = {name: max(each[name] for each in wanted) for name in operation.widths}
+    widest = {name: max(widths[name] for widths in wanted) for name in operation.widths}
     for widths in wanted:
         # Where columns do not depend on each other, the oracle of the widest serves them all.
         known = dict(widths)

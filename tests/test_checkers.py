@@ -61,7 +61,7 @@ def test_launches_are_the_same_each_time_and_can_fail(case):
         for name, value in first.arguments.items():
             assert np.array_equal(value, again.arguments[name])
         assert first.wrong(
-            {name: np.zeros_like(right) - 77 for name, right in first.expected.items()}
+            {name: np.zeros_like(array) - 77 for name, array in first.expected.items()}
         )
 
 

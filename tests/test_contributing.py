@@ -108,8 +108,8 @@ def test_a_mistake_in_a_notebook_s_kernel_is_told_with_its_place(mistake):
         accelviz.benchmark("cora", wrong, 40, "emulator", **call)
     if mistake == "wrong":  # as the guide warns: the replay has no kernel
         assert accelviz.benchmark("cora", wrong, 40, "cpu", **call)["median_us"].notna().all()
-        right = accelviz.benchmark("cora", in_a_notebook(cuda), 40, "emulator", **call)
-        assert right["device"].tolist() == ["emulator"]
+        table = accelviz.benchmark("cora", in_a_notebook(cuda), 40, "emulator", **call)
+        assert table["device"].tolist() == ["emulator"]
 
 
 def test_a_kernel_that_is_no_file_of_the_package_may_come_as_text():

@@ -81,7 +81,10 @@ def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("course")
     home = root / "source" / "A3-scheme"
     home.mkdir(parents=True)
-    nbformat.write(submission("class Mine:\n    ### BEGIN SOLUTION\n    ### END SOLUTION"), home / "A3-scheme.ipynb")
+    nbformat.write(
+        submission("class Mine:\n    ### BEGIN SOLUTION\n    ### END SOLUTION"),
+        home / "A3-scheme.ipynb",
+    )
     for student, code in SUBMISSIONS.items():
         home = root / "submitted" / student / "A3-scheme"
         home.mkdir(parents=True)
