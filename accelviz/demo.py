@@ -12,7 +12,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from accelviz import measure
-from accelviz.analysis.balance import LoadMap, example_blocks, load_map, plan_load_map
+from accelviz.analysis.balance import example_blocks, plan_load_map
 from accelviz.datasets import load_graph
 from accelviz.devices import DEVICES, gpu_state
 from accelviz.errors import ArgumentError
@@ -23,7 +23,6 @@ from accelviz.measure.prediction import waiting_beside_time
 from accelviz.measure.records import Measurement, parameters_text
 from accelviz.ordering import DegreeHistogram
 from accelviz.partition.block_level import WORD_LIMIT, BlockSetting, unpack
-from accelviz.partition.warp_level import storage_ratio, warp_partition, warp_workload
 from accelviz.plans import Plan
 from accelviz.strategies import plan
 from accelviz.workload import Workload
@@ -46,10 +45,7 @@ class Demo:
     """What the demo found, ready to be printed and drawn."""
 
     plan: Plan
-    histogram: DegreeHistogram
-    warp_metadata: np.ndarray
-    warp_level: LoadMap
-    block_level: LoadMap
+    warp_level: Plan
     measurements: list[Measurement]
     schemes: pd.DataFrame
 
@@ -84,12 +80,8 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
         begin("degree sort, block partition, row order")
         planned = plan(graph, n_cols=n_cols, **parameters)
         planned.check()
-        begin("counting the work of every warp")
-        warps = planned.workers_per_block
-        warp_metadata = warp_partition(graph.row_pointers, planned.parameters["max_warp_nzs"])
-        warp_blocks = -(-len(warp_metadata) // warps)
-        warp_level = load_map([warp_workload(warp_metadata, warps)], warp_blocks, warps)
-        block_level = plan_load_map(planned)
+        begin("warp-level partition, to compare with")
+        warp_level = plan(graph, n_cols=n_cols, **{**parameters, "partition": "warp"})
         begin("A @ X in float64, to check against")
         X = measure.features(graph.shape[1], n_cols)
         oracle = Oracle(graph, X)
@@ -98,32 +90,32 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
             begin(f"checking and timing on {executor.name}")
             if executor.unavailable_reason() is None:
                 measurements.append(measure.measure(planned, executor, oracle, X))
-    histogram = DegreeHistogram.of(graph.row_pointers)
     setting = " " + parameters_text(parameters)
     cases = [case + setting * case.startswith(planned.name) for case in SCHEMES.values()]
     schemes = waiting_beside_time(graph, n_cols, *cases)
     schemes = schemes.set_axis(["waiting", "microseconds"], axis=1).set_axis([*SCHEMES])
     schemes["strategy"] = [case.split()[0] for case in cases]
-    return Demo(planned, histogram, warp_metadata, warp_level, block_level, measurements, schemes)
+    return Demo(planned, warp_level, measurements, schemes)
 
 
 def table(demo: Demo) -> str:
     """Lay out the demo's figures as text, each on a line of its own."""
     plan, graph, counted = demo.plan, demo.plan.pattern, demo.plan.statistics
-    metadata = plan.metadata if plan.metadata is not None else np.empty((0, 4), np.int32)
-    ratio = storage_ratio(metadata, demo.warp_metadata)
+    of_warps = demo.warp_level.statistics.idle_share
+    warp_bytes = demo.warp_level.metadata_bytes
+    ratio = plan.metadata_bytes / max(1, warp_bytes)
     setup = sum(plan.setup_seconds.values())
     degree = f"{graph.nnz / max(1, graph.n_rows):.1f} on average"
     blocks = f"{counted.blocks:,} of {plan.workers_per_block} warps"
-    idle = f"{counted.idle_share:.1%} of warp time, against {demo.warp_level.idle_share:.1%}"
+    idle = f"{counted.idle_share:.1%} of warp time, against {of_warps:.1%}"
     size = f"{plan.metadata_bytes:,} bytes, {ratio:.1%} of the warp-level partition's"
     lines = [
         ("graph", f"{graph.name}: {graph.n_rows:,} rows, {graph.nnz:,} nonzeros"),
-        ("degrees", f"{degree}, {demo.histogram.largest:,} at most"),
+        ("degrees", f"{degree}, {graph.degrees.max(initial=0):,} at most"),
         ("blocks", f"{blocks}, at most {plan.parameters['max_warp_nzs']} nonzeros a warp"),
         ("warps", f"{counted.warps:,} launched, {counted.busy_warps:,} with work"),
         ("idle share", f"{idle} for the warp-level partition"),
-        ("metadata", f"{size} {demo.warp_metadata.nbytes:,} (Equation 1)"),
+        ("metadata", f"{size} {warp_bytes:,} (Equation 1)"),
         ("set-up", f"{setup * 1e3:.2f} ms for " + ", ".join(plan.setup_seconds)),
     ]
     for measurement in demo.measurements:
@@ -172,21 +164,24 @@ def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
 
     target = checked_output(path)
     plan, graph = demo.plan, demo.plan.pattern
+    degrees = DegreeHistogram.of(graph.row_pointers)
     median = np.median(graph.degrees) if graph.n_rows else 0
+    loads = {
+        "the warp-level partition of rows in the caller's order": demo.warp_level,
+        "degree sorting and the block-level partition": plan,
+    }
     figure = plots.overview(
         f"{graph.name}: {graph.nnz:,} nonzeros in {graph.n_rows:,} rows times {plan.n_cols:,} "
         f"columns, on {plan.launch.n_blocks:,} blocks of {plan.workers_per_block} warps",
-        degrees=demo.histogram,
+        degrees=degrees,
         degrees_title=f"half of the rows have at most {median:.0f}\n"
-        f"nonzeros, the longest has {demo.histogram.largest:,}",
+        f"nonzeros, the longest has {degrees.largest:,}",
         degree_bounds=degree_bounds(plan),
         blocks=examples(plan),
         warps_per_block=plan.workers_per_block,
         loads={
-            f"{demo.warp_level.idle_share:.0%} with the warp-level partition of rows in the "
-            "caller's order": demo.warp_level,
-            f"{demo.block_level.idle_share:.0%} with degree sorting and the block-level "
-            "partition": demo.block_level,
+            f"{planned.statistics.idle_share:.0%} with {scheme}": plan_load_map(planned)
+            for scheme, planned in loads.items()
         },
         schemes=demo.schemes,
         timed_on=where(demo),

@@ -63,8 +63,8 @@ def test_the_demo_s_schemes_are_those_of_the_graph_and_of_the_records():
     assert times["a warp a row"] == records.query(case)["median_us"].round(1).item()
     known = {
         "a warp a row": accelviz.plan("cora", "graphblast").statistics.idle_share,
-        "warp-level partition": result.warp_level.idle_share,
-        "Accel-GCN": result.block_level.idle_share,
+        "warp-level partition": result.warp_level.statistics.idle_share,
+        "Accel-GCN": result.plan.statistics.idle_share,
     }
     assert waiting[[*known]].to_dict() == pytest.approx(known, abs=5e-4)
     assert np.isnan(waiting["cuSPARSE"])
