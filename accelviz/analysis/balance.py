@@ -31,8 +31,6 @@ class LoadMap:
         Blocks in all.
     every : int
         Distance of the blocks shown; 1 means all of them.
-    idle_share : float
-        Share of warp time spent idle or waiting, of the whole workload.
     worker : str
         What a line of the map is, as `Strategy.worker` says.
     """
@@ -40,7 +38,6 @@ class LoadMap:
     load: Longs
     n_blocks: int
     every: int
-    idle_share: float
     worker: str = "warp"
 
 
@@ -71,18 +68,13 @@ def load_map(
     """
     every = max(1, -(-n_blocks // max_columns))
     load = np.zeros((-(-n_blocks // every), warps_per_block), dtype=np.int64)
-    nonzeros = slots = 0
     for part in slices:
-        if not len(part):
-            continue
-        per_warp = nonzeros_per_warp(part, warps_per_block)
-        nonzeros += int(per_warp.sum())
-        slots += int(per_warp.max(axis=1, initial=0).sum()) * warps_per_block
-        first = int(part.block[0])
-        loads = per_warp[-first % every :: every]
-        column = -(-first // every)
-        load[column : column + len(loads)] = loads
-    return LoadMap(load, n_blocks, every, 1.0 - nonzeros / slots if slots else 0.0, worker)
+        if len(part):
+            first = int(part.block[0])
+            loads = nonzeros_per_warp(part, warps_per_block)[-first % every :: every]
+            column = -(-first // every)
+            load[column : column + len(loads)] = loads
+    return LoadMap(load, n_blocks, every, worker)
 
 
 def plan_load_map(plan: Plan) -> LoadMap:

@@ -146,7 +146,7 @@ def test_no_strategy_is_refused():
 
 
 def made_map(blocks):
-    return LoadMap(np.ones((blocks, 2), dtype=np.int64), blocks, 1, 0.0)
+    return LoadMap(np.ones((blocks, 2), dtype=np.int64), blocks, 1)
 
 
 @pytest.mark.parametrize(("blocks", "separate"), [(10, False), (9, True)])

@@ -54,14 +54,13 @@ def test_load_map_shows_all_blocks_or_every_kth_in_slices_of_any_size(max_column
         loads = load_map(plan.workload_slices(blocks=size), 252, 12, max_columns)
         assert len(loads.load) <= max_columns
         np.testing.assert_array_equal(loads.load, exact[:: loads.every])
-        assert loads.idle_share == pytest.approx(plan.statistics.idle_share)
     assert plan_load_map(plan).every == 1
 
 
 def test_load_maps_share_their_scales_and_say_when_they_show_a_sample():
     maps = {
-        "one": LoadMap(np.array([[1, 0], [4, 2]]), 2, 1, 0.0),
-        "two": LoadMap(np.array([[32, 8]]), 5, 5, 0.0),
+        "one": LoadMap(np.array([[1, 0], [4, 2]]), 2, 1),
+        "two": LoadMap(np.array([[32, 8]]), 5, 5),
     }
     first, second = plots.load_maps(maps)
     assert first.get_xlim() == second.get_xlim() == (-0.5, 4.5)
