@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
 from accelviz import measure
-from accelviz.analysis.balance import example_blocks, plan_load_map
 from accelviz.datasets import load_graph
 from accelviz.devices import DEVICES, gpu_state
 from accelviz.errors import ArgumentError
@@ -21,11 +19,8 @@ from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.measure.prediction import waiting_beside_time
 from accelviz.measure.records import Measurement, parameters_text
-from accelviz.ordering import DegreeHistogram
-from accelviz.partition.block_level import WORD_LIMIT, BlockSetting, unpack
 from accelviz.plans import Plan
 from accelviz.strategies import plan
-from accelviz.workload import Workload
 
 PICTURE_FORMATS = (".png", ".svg", ".pdf")
 #: Ways to do the same product: what the picture calls them, a strategy and its parameters.
@@ -163,29 +158,7 @@ def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
     from accelviz import plots  # drawing is the slowest thing to import
 
     target = checked_output(path)
-    plan, graph = demo.plan, demo.plan.pattern
-    degrees = DegreeHistogram.of(graph.row_pointers)
-    median = np.median(graph.degrees) if graph.n_rows else 0
-    loads = {
-        "the warp-level partition of rows in the caller's order": demo.warp_level,
-        "degree sorting and the block-level partition": plan,
-    }
-    figure = plots.overview(
-        f"{graph.name}: {graph.nnz:,} nonzeros in {graph.n_rows:,} rows times {plan.n_cols:,} "
-        f"columns, on {plan.launch.n_blocks:,} blocks of {plan.workers_per_block} warps",
-        degrees=degrees,
-        degrees_title=f"half of the rows have at most {median:.0f}\n"
-        f"nonzeros, the longest has {degrees.largest:,}",
-        degree_bounds=degree_bounds(plan),
-        blocks=examples(plan),
-        warps_per_block=plan.workers_per_block,
-        loads={
-            f"{planned.statistics.idle_share:.0%} with {scheme}": plan_load_map(planned)
-            for scheme, planned in loads.items()
-        },
-        schemes=demo.schemes,
-        timed_on=where(demo),
-    )
+    figure = plots.overview(demo.plan, demo.warp_level, demo.schemes, timed_on=where(demo))
     with written_whole(target) as temporary:
         figure.savefig(temporary)
 
@@ -196,34 +169,6 @@ def where(demo: Demo) -> str:
         return f"no GPU's times of {demo.plan.pattern.name} were recorded with these columns"
     hardware, date = (demo.schemes.attrs[name] for name in ("hardware", "date"))
     return f"the same product on one {hardware}, recorded on {date}"
-
-
-def _setting(plan: Plan) -> BlockSetting:
-    return BlockSetting(plan.parameters["max_block_warps"], plan.parameters["max_warp_nzs"])
-
-
-def degree_bounds(plan: Plan) -> dict[int, str]:
-    """Name the ranges of degrees that the block-level partition treats alike, by upper end."""
-    setting = _setting(plan)
-    shared = {setting.deg_bound: "warps share a row"} if setting.max_block_warps > 1 else {}
-    beyond = {WORD_LIMIT: "split over\nblocks"}
-    return {setting.max_warp_nzs: "one warp a row", **shared, **beyond}
-
-
-def examples(plan: Plan, count: int = 5) -> dict[str, Workload]:
-    """Choose a few blocks that differ: number and int4 as a title, and what their warps do."""
-    if plan.metadata is None:
-        return {}
-    setting = _setting(plan)
-    fields = unpack(plan.metadata, setting)
-    chosen = {}
-    for block in example_blocks(fields.degree, fields.rows * fields.warps_per_row, count):
-        degree, row, loc, info = (int(word) for word in plan.metadata[block])
-        whole = degree <= setting.deg_bound
-        packed = f"{fields.warp_nzs[block]}|{fields.rows[block]}" if whole else str(info)
-        title = f"block {block}\n({degree}, {row},\n{loc}, {packed})"
-        chosen[title] = plan.workload(block, block + 1)
-    return chosen
 
 
 def main(graph: str, n_cols: int, output: str, **parameters: Any) -> str:

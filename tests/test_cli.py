@@ -15,6 +15,7 @@ import accelviz
 from accelviz import cli, demo
 from accelviz.devices import gpu_state
 from accelviz.devices.cuda import state as cuda
+from accelviz.plots.overview import _degree_bounds, _examples
 from tests.graphs import MADE
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
@@ -230,15 +231,15 @@ def test_the_gpu_is_looked_for_once():
 
 def test_degree_bounds_name_what_the_partition_does():
     plan = accelviz.plan("cora")
-    assert list(demo.degree_bounds(plan)) == [32, 384, 2**31 - 1]
-    alone = demo.degree_bounds(accelviz.plan("cora", max_block_warps=1))
+    assert list(_degree_bounds(plan)) == [32, 384, 2**31 - 1]
+    alone = _degree_bounds(accelviz.plan("cora", max_block_warps=1))
     assert list(alone.values()) == ["one warp a row", "split over\nblocks"]
 
 
 def test_the_examples_are_titled_with_their_int4():
-    chosen = demo.examples(accelviz.plan("cora"))
+    chosen = _examples(accelviz.plan("cora"))
     assert next(iter(chosen)) == "block 0\n(1, 0,\n0, 1|12)"
-    split = demo.examples(accelviz.plan(MADE["hub"]()))
+    split = _examples(accelviz.plan(MADE["hub"]()))
     assert list(split)[-1].endswith("384)")
 
 
