@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 from matplotlib import ticker
 from matplotlib.axis import Axis
 
@@ -23,7 +22,7 @@ _STATISTICS = {
     "warp_nzs_q3": ("upper quartile of the nonzeros of a warp", "number"),
     "largest": ("nonzeros of the busiest warp", "count"),
     "imbalance": ("imbalance", "ratio"),
-    "metadata_bytes": ("size of the metadata", "bytes"),
+    "metadata_bytes": ("bytes of metadata", "count"),
     "rows_shared": ("rows shared by warps of a block", "count"),
     "rows_cut": ("rows cut between blocks", "count"),
     "shared_atomics": ("floats added by atomics in shared memory", "count"),
@@ -47,7 +46,7 @@ def statistic_label(statistic: str) -> str:
 
 
 def statistic_kind(statistic: str) -> str:
-    """Return "share", "count", "bytes", "ratio" or "number"."""
+    """Return "share", "count", "ratio" or "number"."""
     return _STATISTICS.get(statistic, ("", "number"))[1]
 
 
@@ -60,7 +59,7 @@ def parameter_label(parameter: str) -> str:
 
 
 def writer(statistic: str) -> Callable[[float], str]:
-    """Return what writes a statistic's values: percent, counts, KiB and MiB."""
+    """Return what writes a statistic's values: percent, counts, ratios."""
     return _WRITERS[statistic_kind(statistic)]
 
 
@@ -83,40 +82,22 @@ def percent_text(share: float) -> str:
 
 def count_text(value: float) -> str:
     """Write a count: "12,345", "1.23 M"."""
-    return _in_units(value, ((1e9, " G"), (1e6, " M"))) or f"{value:,.0f}"
-
-
-def bytes_text(value: float) -> str:
-    """Write a number of bytes: "512 B", "1.5 KiB"."""
-    units = ((1 << 30, " GiB"), (1 << 20, " MiB"), (1 << 10, " KiB"))
-    return _in_units(value, units) or f"{value:.0f} B"
-
-
-def _in_units(value: float, units: tuple[tuple[float, str], ...]) -> str:
-    """Write a value in three digits of the largest unit that is not above it, if there is one."""
-    for size, unit in units:
+    for size, unit in ((1e9, " G"), (1e6, " M")):
         if value >= size:
-            number = value / size
-            return (f"{number:,.0f}" if number >= 100 else f"{number:.3g}") + unit
-    return ""
+            return f"{value / size:.3g}{unit}"
+    return f"{value:,.0f}"
 
 
 def mark_axis(axis: Axis, statistic: str, low: float, high: float, *, log: bool) -> None:
     """Choose ticks for a statistic's values from `low` to `high`, and how they are written."""
     kind = statistic_kind(statistic)
-    locator: ticker.Locator = ticker.MaxNLocator(
-        7, integer=kind == "count", steps=[1, 2, 2.5, 5, 10]
-    )
-    if kind == "bytes" and log:
-        powers = np.arange(np.floor(np.log2(low)), np.ceil(np.log2(high)) + 1)
-        locator = ticker.FixedLocator((2.0 ** powers[:: -(-len(powers) // 8)]).tolist())
-    elif kind == "bytes":
-        locator = ticker.MultipleLocator(2.0 ** np.ceil(np.log2(max(high, 1) / 7)))
-    elif log:
-        locator = ticker.LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,))
+    if log:
+        axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
+    else:
+        steps = [1, 2, 2.5, 5, 10]
+        axis.set_major_locator(ticker.MaxNLocator(7, integer=kind == "count", steps=steps))
     texts = {"share": "{:.4g} %", "ratio": "{:g}", "number": "{:,.5g}"}
     text, scale, write = texts.get(kind), 100 if kind == "share" else 1, writer(statistic)
-    axis.set_major_locator(locator)
     axis.set_major_formatter(lambda value, _: text.format(scale * value) if text else write(value))
     axis.set_minor_formatter(ticker.NullFormatter())
 
@@ -124,7 +105,6 @@ def mark_axis(axis: Axis, statistic: str, low: float, high: float, *, log: bool)
 _WRITERS: dict[str, Callable[[float], str]] = {
     "share": share_text,
     "count": count_text,
-    "bytes": bytes_text,
     "ratio": "{:.2f}".format,
     "number": lambda value: f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}",
 }

@@ -247,7 +247,7 @@ def _x_axis(ax: Axes, values: pd.Series) -> dict[Any, float]:
 def _span(statistic: str, values: pd.Series) -> tuple[float, float, bool]:
     """Return the least and the largest value, and whether a scale between them is logarithmic."""
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
-    counts = quantities.statistic_kind(statistic) in ("count", "bytes", "ratio")
+    counts = quantities.statistic_kind(statistic) in ("count", "ratio")
     return low, high, counts and 0 < 50 * low < high
 
 

@@ -13,7 +13,6 @@ from accelviz.analysis.sweep import STATISTICS, sweep
 from accelviz.errors import ArgumentError
 from accelviz.plots.draw import label_ends, moved_apart, write_title
 from accelviz.plots.quantities import (
-    bytes_text,
     count_text,
     mark_axis,
     parameter_label,
@@ -64,7 +63,7 @@ def marked(ax):
 def test_every_statistic_has_a_name_and_a_kind():
     for name in STATISTICS:
         assert "_" not in statistic_name(name)
-        assert statistic_kind(name) in ("share", "count", "bytes", "ratio", "number")
+        assert statistic_kind(name) in ("share", "count", "ratio", "number")
     assert statistic_name("mine") == "mine"
     assert statistic_kind("mine") == "number"
     assert parameter_label("max_block_warps") == "max_block_warps (warps of a block at most)"
@@ -82,9 +81,6 @@ def test_values_are_written_as_people_do():
     assert [count_text(v) for v in (0, 12, 12345, 1234567, 2e9)] == [
         *("0", "12", "12,345", "1.23 M", "2 G")
     ]
-    assert [bytes_text(v) for v in (0, 1023, 1024, 1000 * 1024, 3 << 20, 1 << 31)] == [
-        *("0 B", "1023 B", "1 KiB", "1,000 KiB", "3 MiB", "2 GiB")
-    ]
     assert writer("imbalance")(8.256) == "8.26"
     assert [writer("warp_nzs_mean")(v) for v in (2.7326, 12345.6)] == ["2.73", "12,346"]
 
@@ -93,8 +89,6 @@ def test_values_are_written_as_people_do():
     ("statistic", "low", "high", "log", "expected"),
     [
         ("idle_share", 0, 0.5, False, ["0 %", "10 %", "50 %"]),
-        ("metadata_bytes", 0, 5000, False, ["0 B", "1 KiB", "4 KiB"]),
-        ("metadata_bytes", 1024, 1 << 20, True, ["1 KiB", "4 KiB", "64 KiB"]),
         ("blocks", 100, 6000, True, ["100", "200", "1,000", "5,000"]),
         ("imbalance", 0, 40, False, ["0", "10", "40"]),
         ("warp_nzs_mean", 0, 1, False, ["0", "0.2"]),
