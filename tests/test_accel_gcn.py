@@ -6,73 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accelviz
-from accelviz.devices.emulator import EmulatorDevice
 from accelviz.partition.warp_level import cuts_rows, warp_partition, warp_workload
 from accelviz.workload import Workload
 from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS, graph_of_degrees
-from tests.inherited import check_results
 
-ABLATIONS = [("warp", True), ("warp", False), ("block", False)]
-SETTINGS = [(1, 1), (2, 2), (5, 7), (12, 32), (32, 1)]
-SMALL = ("hub", "hub_alone", "isolated_ends", "empty", "degree_384", "degree_385", "tall")
-
-
-def parameters_of(ablation, setting):
-    return {
-        "partition": ablation[0],
-        "combined_warp": ablation[1],
-        "max_block_warps": setting[0],
-        "max_warp_nzs": setting[1],
-    }
-
-
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("ablation", ABLATIONS)
-def test_ablations_cover_each_nonzero_and_match_the_oracle(ablation, setting):
-    parameters = parameters_of(ablation, setting)
-    for name in (*SMALL, "all_degrees"):
-        graph = GRAPHS[name]()
-        plan = accelviz.plan(graph, **parameters)
-        plan.check()
-        assert plan.statistics.nonzeros == graph.nnz
-        assert dict(plan.parameters) == parameters
-        check_results(graph, "accel_gcn", "cpu", columns=(1, 33), **parameters)
-
-
-@pytest.mark.sample(4)
-@needs_compiler
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("ablation", ABLATIONS)
-def test_ablation_s_kernel_matches_the_oracle(ablation, setting):
-    parameters = parameters_of(ablation, setting)
-    columns = (1, 64, 257) if setting == (12, 32) else (33,)
-    for name in SMALL:
-        check_results(GRAPHS[name](), "accel_gcn", "emulator", columns=columns, **parameters)
-
-
-@pytest.mark.sample(2)
-@needs_compiler
-@pytest.mark.parametrize("ablation", ABLATIONS)
-def test_ablation_s_kernel_is_right_for_all_degrees_and_wide_features(ablation):
-    for setting in ((5, 7), (12, 32)):
-        parameters = parameters_of(ablation, setting)
-        check_results(
-            GRAPHS["critical_degrees"](), "accel_gcn", "emulator", columns=(8,), **parameters
-        )
-    wide = parameters_of(ablation, (32, 2))
-    graph = GRAPHS["degree_33"]()
-    check_results(graph, "accel_gcn", "emulator", columns=(512, 5000), **wide)
-
-
-@needs_compiler
-@pytest.mark.parametrize("ablation", ABLATIONS)
-def test_the_order_of_an_ablation_s_threads_and_blocks_does_not_matter(ablation):
-    for seed in range(1, 6):
-        executor = EmulatorDevice(seed=seed)
-        check_results(
-            GRAPHS["hub"](), "accel_gcn", executor, columns=(33,), **parameters_of(ablation, (5, 7))
-        )
 
 
 @needs_compiler

@@ -14,7 +14,6 @@ from accelviz.strategies.attention.scores import INPUTS, dropout_factors
 from accelviz.strategies.attention.walks import cover_head
 from tests.compilers import HOST, needs_compiler
 from tests.graphs import MADE, graph_of_degrees
-from tests.inherited import check_results
 
 SCORES = pytest.mark.parametrize("score", list(INPUTS))
 DEGREES = [0, 1, 2, 7, 0, 5, 3]
@@ -94,25 +93,6 @@ def test_gradients_are_those_of_float64_differences(score):
             difference = attend({**inputs, name: up})["Y"] - attend({**inputs, name: down})["Y"]
             wanted[place] = (difference * dY).sum() / (2 * step)
         np.testing.assert_allclose(found[output.name][0], wanted, rtol=1e-6, atol=1e-8)
-
-
-@pytest.mark.sample(4)
-@HOST
-@pytest.mark.parametrize("operation", [*INPUTS, *(f"{each}_gradient" for each in INPUTS)])
-@pytest.mark.parametrize(
-    ("setting", "n_cols"),
-    [
-        # Parts of cut rows, groups that share rows, and threads beyond the last group.
-        ({"group_nzs": 1, "short_nzs": 1, "block_threads": 32, "at_once": 1}, 5),
-        ({"group_nzs": 3, "short_nzs": 5, "block_threads": 96, "head_lanes": 16, "at_once": 3}, 12),
-    ],
-    ids=["small", "odd"],
-)
-def test_any_setting(setting, n_cols, operation, device):
-    strategy = find_strategy("lane_groups", operation)
-    for name in ("every_kind", "isolated_ends"):
-        check_results(MADE[name](), strategy, device, (n_cols,), **setting)
-        strategy.plan(MADE[name](), 12, heads=5, **setting).check()
 
 
 @pytest.mark.sample(2)

@@ -8,10 +8,9 @@ from accelviz import measure
 from accelviz.devices import run_operation
 from accelviz.errors import ArgumentError
 from accelviz.measure.accuracy import Oracle
-from accelviz.strategies import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT, find_strategy
+from accelviz.strategies import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT
 from tests.compilers import HOST
-from tests.graphs import MADE, graph_of_degrees
-from tests.inherited import check_results
+from tests.graphs import graph_of_degrees
 
 BOTH = pytest.mark.parametrize("strategy", accelviz.strategies("edge_softmax"))
 #: No row, one nonzero, several, and more than a group of lanes keeps.
@@ -62,25 +61,6 @@ def test_scores_of_any_size(size, strategy, device):
     assert Oracle(graph, scores, operation=EDGE_SOFTMAX).error(alpha) <= 1
     rows = np.flatnonzero(graph.degrees)
     np.testing.assert_allclose(np.add.reduceat(alpha, graph.row_pointers[rows]), 1, rtol=1e-5)
-
-
-@pytest.mark.sample(3)
-@HOST
-@pytest.mark.parametrize("operation", ["edge_softmax", "edge_softmax_gradient"])
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {"lanes": 1, "block_threads": 32, "long_row": 8},
-        {"lanes": 32, "block_threads": 32, "long_row": 40},
-        {"lanes": 4, "block_threads": 96, "long_row": 1},
-        {"lanes": 8, "long_row": 1 << 20},
-    ],
-)
-def test_any_setting(setting, operation, device):
-    strategy = find_strategy("lane_groups", operation)
-    for name, columns in (("every_kind", (1, 5)), ("isolated_ends", (3,)), ("empty", (2,))):
-        check_results(MADE[name](), strategy, device, columns, **setting)
-        strategy.plan(MADE[name](), columns[0], **setting).check()
 
 
 def test_one_head_is_flat_and_an_output_is_written():

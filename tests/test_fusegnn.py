@@ -74,20 +74,6 @@ def test_gar_gives_every_row_a_block_whose_groups_take_turns(n_cols):
         )
 
 
-@pytest.mark.sample(3)
-@pytest.mark.parametrize("device", ["cpu", EMULATOR])
-@pytest.mark.parametrize("strategy", BOTH)
-@pytest.mark.parametrize("block_size", [32, 64, 96, 1024])
-def test_any_block_size(strategy, block_size, device):
-    around = (block_size - 1, block_size, block_size + 1, 2 * block_size + 3)
-    # Even and odd numbers of groups, and rows with fewer nonzeros than there are groups.
-    columns = (1, 5, 7, block_size // 3, block_size // 2, *around)
-    graph = graph_of_degrees([0, 1, 2, 3, 12, 13, 14, 40, 0, 150, 0])
-    check_results(graph, strategy, device, columns=columns, block_size=block_size)
-    for name in ("empty", "no_edges", "no_columns"):
-        check_results(MADE[name](), strategy, device, columns=(1, 33), block_size=block_size)
-
-
 @pytest.mark.parametrize("device", ["cpu", EMULATOR])
 @pytest.mark.parametrize("strategy", BOTH)
 def test_many_columns(strategy, device):

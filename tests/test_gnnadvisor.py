@@ -6,29 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accelviz
-from accelviz.devices.emulator import EmulatorDevice
 from accelviz.partition.neighbor_groups import FLAGS, neighbor_groups, warp_memory
 from accelviz.strategies.spmm.gnnadvisor import decide, lane_vectors
 from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS, graph_of_degrees
-from tests.inherited import check_results
 
-SETTINGS = [
-    (1, 32, 1),
-    (1, 32, 32),
-    (2, 7, 3),
-    (3, 16, 4),
-    (3, 1, 32),
-    (32, 7, 4),
-    (32, 32, 3),
-    (1000, 32, 4),
-    (1000, 1, 1),
-]
-SMALL = ("hub", "hub_alone", "isolated_ends", "empty", "no_edges", "tall")
-
-
-def parameters_of(setting):
-    return dict(zip(("ngs", "dw", "block_warps"), setting, strict=True))
 
 
 # dw = 32 if Dim >= 32 else 16; ngs = 1024 x dw / Dim; SMEM = 4 warps x Dim x 4 bytes.
@@ -173,53 +155,6 @@ def test_clearing_and_shared_memory_are_asked_for_where_needed(degrees, cleared,
     plan = accelviz.plan(graph, "gnnadvisor", 8, ngs=2, block_warps=3)
     assert plan.zero_outputs == (("Y",) if cleared else ())
     assert plan.launch.dynamic_shared_bytes == (3 * 8 * 4 if slots else 0)
-
-
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_any_setting_covers_each_nonzero_and_matches_the_oracle(setting):
-    parameters = parameters_of(setting)
-    for name in (*SMALL, "all_degrees", "wide"):
-        graph = GRAPHS[name]()
-        plan = accelviz.plan(graph, "gnnadvisor", **parameters)
-        plan.check()
-        assert plan.statistics.nonzeros == graph.nnz
-        assert plan.statistics.largest <= setting[0]
-        assert dict(plan.parameters) == parameters
-        arrays = [array for array in plan.arrays.values() if isinstance(array, np.ndarray)]
-        assert not any(array.flags.writeable for array in arrays)
-        check_results(graph, "gnnadvisor", "cpu", columns=(1, 33), **parameters)
-
-
-@pytest.mark.sample(2)
-@needs_compiler
-@pytest.mark.parametrize(("setting", "n_cols"), [*zip(SETTINGS, 3 * (1, 33, 100), strict=True)])
-def test_the_kernel_is_right_for_any_setting(setting, n_cols):
-    for name in SMALL:
-        check_results(
-            GRAPHS[name](), "gnnadvisor", "emulator", columns=(n_cols,), **parameters_of(setting)
-        )
-
-
-@needs_compiler
-@pytest.mark.parametrize("setting", [(3, 32, 4), (32, 32, 32)])
-def test_the_kernel_is_right_for_all_degrees(setting):
-    graph = GRAPHS["all_degrees"]()
-    check_results(graph, "gnnadvisor", "emulator", columns=(8,), **parameters_of(setting))
-
-
-@needs_compiler
-@pytest.mark.parametrize(("block_warps", "first"), [(1, 1), (4, 9), (32, 17)])
-def test_the_kernel_takes_any_column_count(block_warps, first):
-    graph = graph_of_degrees([5, 0, 9, 1, 2, 70])
-    columns = (*range(first, 258, 24), 500 * block_warps)
-    check_results(graph, "gnnadvisor", "emulator", columns=columns, ngs=3, block_warps=block_warps)
-
-
-@needs_compiler
-def test_the_order_of_threads_and_blocks_does_not_matter():
-    for seed in range(1, 6):
-        executor = EmulatorDevice(seed=seed)
-        check_results(GRAPHS["hub"](), "gnnadvisor", executor, columns=(33,), ngs=7, block_warps=4)
 
 
 @needs_compiler

@@ -122,19 +122,6 @@ def test_rows_at_the_boundary_of_shares(degrees, busy, cut, device):
         check_results(graph, "merge_path", device, columns=(5, 33), **setting)
 
 
-@pytest.mark.sample(5)
-@pytest.mark.parametrize("device", ["cpu", EMULATOR])
-@pytest.mark.parametrize("block_warps", [1, 5, 32])
-@pytest.mark.parametrize("items_per_thread", [1, 2, 3, 64])
-def test_any_setting(items_per_thread, block_warps, device):
-    setting = {"items_per_thread": items_per_thread, "block_warps": block_warps}
-    for name in ("empty", "no_edges", "isolated_ends", "hub", "tall"):
-        graph = MADE[name]()
-        accelviz.plan(graph, "merge_path", **setting).check()
-        columns = (1, 33, 100) if device == "cpu" else (33,)
-        check_results(graph, "merge_path", device, columns=columns, **setting)
-
-
 @pytest.mark.parametrize("device", ["cpu", EMULATOR])
 def test_many_columns(device):
     graph = MADE["isolated_ends"]()

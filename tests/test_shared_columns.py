@@ -71,40 +71,6 @@ def test_a_tile_is_its_block_s(operation):
 
 
 @needs_compiler
-@pytest.mark.parametrize(
-    ("name", "parameters"),
-    [
-        ("windows", {"window_rows": 16, "block_warps": 2, "stages": 2, "part_columns": 32}),
-        ("windows", {"window_rows": 24, "block_warps": 12, "column_tile": 32}),
-        ("window_tiles", {"window_rows": 32, "column_tile": 128, "ahead": 4, "part_columns": 32}),
-        ("window_tiles", {"window_rows": 16, "column_tile": 32, "ahead": 1, "arithmetic": "tf32"}),
-        (
-            "window_tiles",
-            {"window_rows": 16, "column_tile": 128, "ahead": 4, "arithmetic": "float16"},
-        ),
-    ],
-)
-def test_settings_give_the_same(name, parameters):
-    check_results(GRAPHS["every_kind"](), name, "emulator", (60,), **parameters)
-
-
-@needs_compiler
-@pytest.mark.parametrize(
-    ("n_cols", "parameters"),
-    [
-        (60, {"window_rows": 16, "part_columns": 32, "at_once": 1}),
-        (32, {"window_rows": 32, "block_warps": 2}),
-        (18, {"window_rows": 16, "arithmetic": "tf32"}),
-        (33, {"window_rows": 32, "arithmetic": "float16"}),
-        (64, {"window_rows": 16, "arithmetic": "float16"}),
-    ],
-)
-def test_windows_of_more_rows_have_the_same_dots(n_cols, parameters):
-    strategy = find_strategy("window_tiles", SDDMM)
-    check_results(GRAPHS["every_kind"](), strategy, "emulator", (n_cols,), **parameters)
-
-
-@needs_compiler
 @pytest.mark.parametrize("n_cols", [8, 17, 30])
 def test_dots_of_float16_have_every_width_of_a_load(n_cols):
     strategy = find_strategy("window_tiles", SDDMM)

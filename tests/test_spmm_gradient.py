@@ -7,10 +7,10 @@ import accelviz
 from accelviz import measure
 from accelviz.devices import run_operation
 from accelviz.errors import PartitionError
-from accelviz.strategies import OPERATIONS, find_strategy
+from accelviz.strategies import OPERATIONS
 from tests.compilers import HOST
 from tests.graphs import MADE, graph_of_degrees
-from tests.inherited import check_results, weighted
+from tests.inherited import weighted
 
 EACH = pytest.mark.parametrize("strategy", accelviz.strategies("spmm_gradient"))
 
@@ -37,22 +37,6 @@ def test_the_gradient_is_that_of_float64_differences():
             ]
             slope = (ends[0] - ends[1]) / (2 * step)
             assert found[name][0][place] == pytest.approx(slope, abs=1e-8)
-
-
-@pytest.mark.sample(3)
-@HOST
-@pytest.mark.parametrize("strategy", ["fusegnn_gas", "fusegnn_gar"])
-@pytest.mark.parametrize("block_size", [32, 96, 1024])
-def test_any_block_size(strategy, block_size, device):
-    """Even and odd numbers of groups, one group, and fewer edges than groups."""
-    columns = (1, 5, 7, block_size // 3, block_size - 1, block_size, 2 * block_size + 3)
-    if device == "emulator":  # which takes a second for a thousand columns
-        columns = tuple(each for each in columns[1::2] if each < 1000)
-    graph = graph_of_degrees([0, 1, 2, 3, 12, 13, 14, 40, 0, 150, 0])
-    strategy = find_strategy(strategy, "spmm_gradient")
-    check_results(graph, strategy, device, columns=columns, block_size=block_size)
-    for name in ("empty", "no_edges", "no_columns"):
-        check_results(MADE[name](), strategy, device, columns=(1, 33), block_size=block_size)
 
 
 @HOST

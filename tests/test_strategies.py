@@ -18,7 +18,6 @@ from accelviz.errors import (
 )
 from accelviz.measure.accuracy import Oracle
 from accelviz.workload import Workload
-from tests.compilers import EMULATOR
 from tests.graphs import COLUMNS, GRAPHS, columns_of, graph_of_degrees, is_large
 from tests.inherited import KERNELS, all_widths, check_results, each_case, each_strategy
 
@@ -53,22 +52,6 @@ def test_cpu_replay_matches_the_oracle(strategy, name):
 @each_strategy()
 def test_cpu_replay_takes_every_column_count(strategy):
     check_results(GRAPHS["every_kind"](), strategy, "cpu", columns=COLUMNS)
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("device", ["cpu", EMULATOR, pytest.param("cuda", marks=pytest.mark.gpu)])
-@pytest.mark.parametrize(
-    ("max_block_warps", "max_warp_nzs"),
-    [(1, 1), (1, 32), (5, 7), (2, 2), (32, 1), (32, 32), (1, 65535), (8, 3)],
-)
-def test_accel_gcn_is_right_for_any_setting(max_block_warps, max_warp_nzs, device):
-    setting = {"max_block_warps": max_block_warps, "max_warp_nzs": max_warp_nzs}
-    of_degrees = ["every_kind", "critical_degrees"] if device == "emulator" else ["all_degrees"]
-    wide = (800, 2100) if device == "cuda" else ()
-    for name in ("empty", "isolated_ends", "hub", *of_degrees):
-        graph = GRAPHS[name]()
-        accelviz.plan(graph, "accel_gcn", **setting).check()
-        check_results(graph, "accel_gcn", device, columns=(1, 33, *wide), **setting)
 
 
 @each_strategy()
