@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from accelviz import measure
@@ -214,3 +215,14 @@ def check_results(
                 continue
             raise
         case(graph, operation, **known).check(plan, executor)
+
+
+def slopes(function: Callable[[Any], float], array: Any, step: float = 1e-5) -> Any:
+    """Central differences of a number by every entry of a float64 array."""
+    result = np.empty(array.shape)
+    for index in np.ndindex(array.shape):
+        above, below = array.copy(), array.copy()
+        above[index] += step
+        below[index] -= step
+        result[index] = (function(above) - function(below)) / (2 * step)
+    return result

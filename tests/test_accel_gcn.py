@@ -12,7 +12,6 @@ from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS, graph_of_degrees
 
 
-
 @needs_compiler
 def test_the_emulated_kernels_make_shared_rows_meet_in_shared_memory():
     # Degrees 2, 5, 2, 9 in warps of two nonzeros, four warps a block: rows 0 1 1 1 | 2 3 3 3 | 3 3.

@@ -14,6 +14,7 @@ from accelviz.strategies.attention.scores import INPUTS, dropout_factors
 from accelviz.strategies.attention.walks import cover_head
 from tests.compilers import HOST, needs_compiler
 from tests.graphs import MADE, graph_of_degrees
+from tests.inherited import slopes
 
 SCORES = pytest.mark.parametrize("score", list(INPUTS))
 DEGREES = [0, 1, 2, 7, 0, 5, 3]
@@ -34,65 +35,62 @@ def defined(graph, score, inputs):
         scores = np.einsum("ihc,jhc->ijh", wide["Q"], V) * wide["scale"]
     else:
         scores = (leaky(wide["R"][:, None] + V[None]) * wide["a"]).sum(-1)
-    there = graph.with_values(np.ones(graph.nnz, np.float32)).adjacency.toarray() > 0
+    edges = graph.with_values(np.ones(graph.nnz, np.float32)).adjacency.toarray() > 0
     rows = np.repeat(np.arange(graph.n_rows), graph.degrees)
     low, high, site, step = SETTINGS["random"]
     drawn = edge_uniform(np.arange(graph.nnz), V.shape[1], low | high << 32, site, step)
-    kept = np.zeros(scores.shape)
+    factors = np.zeros(scores.shape)
     rate = np.float32(SETTINGS["rate"])
-    kept[rows, graph.column_indices] = np.where(drawn >= rate, 1 / (1 - rate), 0)
-    powers = np.where(there[..., None], np.exp(scores), 0)
+    factors[rows, graph.column_indices] = np.where(drawn >= rate, 1 / (1 - rate), 0)
+    powers = np.where(edges[..., None], np.exp(scores), 0)
     total = powers.sum(axis=1, keepdims=True)
     alpha = powers / np.where(total > 0, total, 1)
     logs = np.log(np.where(total > 0, total, 1))[:, 0]
-    return np.einsum("ijh,jhc->ihc", alpha * kept, V).astype(float), logs.astype(float)
+    return np.einsum("ijh,jhc->ihc", alpha * factors, V).astype(float), logs.astype(float)
 
 
 def inputs_of(operation, graph, heads=2, n_cols=3):
     widths = {"heads": heads, "n_cols": n_cols}
     dense = measure.random_inputs(operation, graph.pattern, widths)
-    return operation.named(*(each.astype(float) for each in dense))
+    return operation.named(*(operand.astype(float) for operand in dense))
 
 
 def settings(operation):
-    return {each.name: each.setting(SETTINGS[each.name]) for each in operation.settings}
+    return {operand.name: operand.setting(SETTINGS[operand.name]) for operand in operation.settings}
 
 
 @SCORES
 def test_the_reference_is_the_definition(score):
     graph, operation = graph_of_degrees(DEGREES, 9), OPERATIONS[score]
     inputs = inputs_of(operation, graph)
-    found = operation.reference(graph.pattern, inputs | settings(operation))
+    results = operation.reference(graph.pattern, inputs | settings(operation))
     Y, logs = defined(graph, score, inputs)
-    np.testing.assert_allclose(found["Y"][0], Y, rtol=1e-6, atol=1e-7)  # slope, rate: float32
-    np.testing.assert_allclose(found["logsumexp"][0], logs, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(results["Y"][0], Y, rtol=1e-6, atol=1e-7)  # slope, rate: float32
+    np.testing.assert_allclose(results["logsumexp"][0], logs, rtol=1e-6, atol=1e-7)
 
 
 @SCORES
 def test_gradients_are_those_of_float64_differences(score):
     graph, operation = graph_of_degrees(DEGREES, 9), OPERATIONS[score]
     gradient = OPERATIONS[f"{score}_gradient"]
-    inputs, own = inputs_of(operation, graph), settings(operation)
+    inputs, numbers = inputs_of(operation, graph), settings(operation)
     dY = measure.features(graph.n_rows, 6).reshape(-1, 2, 3).astype(float)
 
     def attend(changed):
         return {
             name: expected
-            for name, (expected, _) in operation.reference(graph.pattern, changed | own).items()
+            for name, (expected, _) in operation.reference(graph.pattern, changed | numbers).items()
         }
 
-    known = {**inputs, **attend(inputs), "dY": dY}
-    found = gradient.reference(graph.pattern, known | own)
-    step = 1e-6
+    known = {**inputs, **attend(inputs), "dY": dY} | numbers
+    gradients = gradient.reference(graph.pattern, known)
     for name, output in zip(inputs, gradient.outputs, strict=True):
-        wanted = np.empty(inputs[name].shape)
-        for place in np.ndindex(wanted.shape):
-            up, down = inputs[name].copy(), inputs[name].copy()
-            up[place] += step
-            down[place] -= step
-            difference = attend({**inputs, name: up})["Y"] - attend({**inputs, name: down})["Y"]
-            wanted[place] = (difference * dY).sum() / (2 * step)
-        np.testing.assert_allclose(found[output.name][0], wanted, rtol=1e-6, atol=1e-8)
+
+        def loss(changed, name=name):
+            return (attend({**inputs, name: changed})["Y"] * dY).sum()
+
+        expected = slopes(loss, inputs[name], 1e-6)
+        np.testing.assert_allclose(gradients[output.name][0], expected, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.sample(2)
@@ -103,13 +101,13 @@ def test_gradients_are_those_of_float64_differences(score):
 def test_scores_of_any_size(score, strategy, size, device):
     """exp of these is beyond any float32."""
     graph, operation = graph_of_degrees([0, 1, 40, 300, 3]), OPERATIONS[score]
-    given = measure.random_inputs(operation, graph.pattern, {"heads": 2, "n_cols": 4})
-    inputs = operation.named(*given)
+    dense = measure.random_inputs(operation, graph.pattern, {"heads": 2, "n_cols": 4})
+    inputs = operation.named(*dense)
     large = next(iter(inputs))
     inputs[large] = inputs[large] * np.float32(size)
-    found = run_operation(score, graph, inputs, strategy, device)
-    assert all(np.isfinite(each).all() for each in found.values())
-    assert Oracle(graph, *inputs.values(), operation=operation).error(found) <= 1
+    results = run_operation(score, graph, inputs, strategy, device)
+    assert all(np.isfinite(operand).all() for operand in results.values())
+    assert Oracle(graph, *inputs.values(), operation=operation).error(results) <= 1
 
 
 def test_lanes_cover_a_head():
@@ -127,14 +125,14 @@ def test_a_gradient_s_dropout_is_that_of_its_forward_pass():
     words = {"rate": 0.5, "random": [1, 2, 3, 4]}
     ones = {"receiver": np.zeros((4, 1)), "sender": np.zeros((30, 1)), "V": np.ones((30, 1, 1))}
     for strategy in ("row_warp", "lane_groups"):
-        found = run_operation("gat", graph, {**ones, **words}, strategy, "cpu")
-        given = {**ones, **found, "dY": np.ones((4, 1, 1)), **words}
-        back = run_operation("gat_gradient", graph, given, strategy, "cpu")
-        kept = dropout_factors(graph.nnz, 1, {k: np.asarray(v) for k, v in words.items()})[:, 0]
+        results = run_operation("gat", graph, {**ones, **words}, strategy, "cpu")
+        inputs = {**ones, **results, "dY": np.ones((4, 1, 1)), **words}
+        back = run_operation("gat_gradient", graph, inputs, strategy, "cpu")
+        factors = dropout_factors(graph.nnz, 1, {k: np.asarray(v) for k, v in words.items()})[:, 0]
         alpha = 1 / graph.degrees[np.repeat(np.arange(4), graph.degrees)]
-        wanted = np.bincount(graph.column_indices, kept * alpha, 30)
+        wanted = np.bincount(graph.column_indices, factors * alpha, 30)
         np.testing.assert_allclose(back["dV"].ravel(), wanted, rtol=1e-5)
-        assert 0 < (kept == 0).sum() < graph.nnz
+        assert 0 < (factors == 0).sum() < graph.nnz
 
 
 def test_plans_of_a_gradient_walk_both_ways():
@@ -187,9 +185,9 @@ WRONG = [
 @pytest.mark.parametrize(("wrong", "says"), WRONG, ids=[says[:24] for _, says in WRONG])
 def test_wrong_operands_are_named(wrong, says, device):
     graph = graph_of_degrees(DEGREES, 9)
-    given = {"receiver": np.ones((7, 2)), "sender": np.ones((9, 2)), "V": np.ones((9, 2, 4))}
+    inputs = {"receiver": np.ones((7, 2)), "sender": np.ones((9, 2)), "V": np.ones((9, 2, 4))}
     with pytest.raises(ArgumentError, match=says):
-        run_operation("gat", graph, {**given, **wrong}, device=device)
+        run_operation("gat", graph, {**inputs, **wrong}, device=device)
 
 
 @pytest.mark.parametrize("strategy", ["row_warp", "lane_groups"])
@@ -201,9 +199,9 @@ def test_heads_too_wide_are_refused(strategy):
 @HOST
 def test_a_nan_in_features_stays_in_its_columns(device):
     graph = graph_of_degrees([1, 2, 0, 3], 4)
-    given = {"receiver": np.ones((4, 1)), "sender": np.ones((4, 1)), "V": np.ones((4, 1, 2))}
-    given["V"][1, 0, 1] = np.nan
-    Y = run_operation("gat", graph, given, device=device)["Y"]
+    inputs = {"receiver": np.ones((4, 1)), "sender": np.ones((4, 1)), "V": np.ones((4, 1, 2))}
+    inputs["V"][1, 0, 1] = np.nan
+    Y = run_operation("gat", graph, inputs, device=device)["Y"]
     rows = np.repeat(np.arange(4), graph.degrees)[graph.column_indices == 1]
     assert np.isnan(Y[rows, 0, 1]).all()
     assert not np.isnan(Y[..., 0]).any()

@@ -70,8 +70,10 @@ def patterns_of_the_paper(max_block_warps, max_warp_nzs):
 def test_algorithm_1(warps, nzs):
     expected = patterns_of_the_paper(warps, nzs)
     setting = BlockSetting(warps, nzs)
-    found = setting.pattern(list(expected))
-    assert list(zip(*(column.tolist() for column in found), strict=True)) == list(expected.values())
+    pattern = setting.pattern(list(expected))
+    assert list(zip(*(column.tolist() for column in pattern), strict=True)) == list(
+        expected.values()
+    )
     for wrong in (0, setting.deg_bound + 1):
         with pytest.raises(PartitionError, match="1 to deg_bound"):
             setting.pattern([wrong])

@@ -11,6 +11,7 @@ from accelviz.measure.accuracy import Oracle
 from accelviz.strategies import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT
 from tests.compilers import HOST
 from tests.graphs import graph_of_degrees
+from tests.inherited import slopes
 
 BOTH = pytest.mark.parametrize("strategy", accelviz.strategies("edge_softmax"))
 #: No row, one nonzero, several, and more than a group of lanes keeps.
@@ -19,11 +20,11 @@ DEGREES = [0, 1, 2, 7, 0, 40, 300, 1]
 
 def softmax(graph, scores):
     """In float64, row by row, apart from the reference."""
-    found = np.empty(scores.shape)
+    alpha = np.empty(scores.shape)
     for first, last in zip(graph.row_pointers[:-1], graph.row_pointers[1:], strict=True):
         powers = np.exp(scores[first:last].astype(np.longdouble))
-        found[first:last] = powers / powers.sum(axis=0)
-    return found
+        alpha[first:last] = powers / powers.sum(axis=0)
+    return alpha
 
 
 def test_the_reference_is_the_definition():
@@ -37,16 +38,10 @@ def test_the_gradient_is_that_of_float64_differences():
     graph = graph_of_degrees([0, 1, 2, 7, 0, 5])
     scores, weights = (measure.features(graph.nnz, 2, seed).astype(float) for seed in (0, 1))
     alpha = softmax(graph, scores)
-    found, _ = EDGE_SOFTMAX_GRADIENT.reference(graph.pattern, {"alpha": alpha, "d_alpha": weights})[
-        "d_scores"
-    ]
-    step = 1e-5
-    for place in np.ndindex(scores.shape):
-        up, down = scores.copy(), scores.copy()
-        up[place] += step
-        down[place] -= step
-        slope = ((softmax(graph, up) - softmax(graph, down)) * weights).sum() / (2 * step)
-        assert found[place] == pytest.approx(slope, abs=1e-9)
+    inputs = {"alpha": alpha, "d_alpha": weights}
+    gradient, _ = EDGE_SOFTMAX_GRADIENT.reference(graph.pattern, inputs)["d_scores"]
+    expected = slopes(lambda changed: (softmax(graph, changed) * weights).sum(), scores)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-9)
 
 
 @HOST

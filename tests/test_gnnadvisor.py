@@ -12,7 +12,6 @@ from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS, graph_of_degrees
 
 
-
 # dw = 32 if Dim >= 32 else 16; ngs = 1024 x dw / Dim; SMEM = 4 warps x Dim x 4 bytes.
 @pytest.mark.parametrize(
     ("n_cols", "dw", "ngs", "shared_bytes"),
@@ -117,8 +116,8 @@ def algorithm_2(node_ids, warp_per_block):
 def test_slots_and_leaders_are_those_of_algorithm_2(degrees, ngs, block_warps):
     rows = neighbor_groups(np.cumsum([0, *degrees]), ngs).rows
     memory = warp_memory(rows, block_warps)
-    found = list(zip(memory.slot.tolist(), memory.leader.tolist(), strict=True))
-    assert found == algorithm_2(rows.tolist(), block_warps)
+    slots = list(zip(memory.slot.tolist(), memory.leader.tolist(), strict=True))
+    assert slots == algorithm_2(rows.tolist(), block_warps)
 
     blocks = [rows[start : start + block_warps] for start in range(0, rows.size, block_warps)]
     shared = [np.isin(block, block[:-1][block[:-1] == block[1:]]) for block in blocks]

@@ -24,9 +24,9 @@ def test_decisions_are_printed_with_their_reasons(capsys):
 
 @pytest.mark.parametrize("model", ["gcn", "gin"])
 def test_new_numbers_change_nothing_but_the_order(model):
-    given = {**QUICK, "dropout": 0.0, "seed": 3}
-    advised = layers.gnnadvisor(model, SMALL, quiet=True, **given)
-    usual = train(model, **given)
+    settings = {**QUICK, "dropout": 0.0, "seed": 3}
+    advised = layers.gnnadvisor(model, SMALL, quiet=True, **settings)
+    usual = train(model, **settings)
     np.testing.assert_allclose(advised.history.loss, usual.history.loss, atol=1e-4)
     np.testing.assert_allclose(advised.logits, usual.logits, atol=1e-3)
     assert advised.data is SMALL
@@ -48,7 +48,7 @@ def test_widths_are_those_that_are_gathered():
     assert layers.advise("gcn", "cora", hidden=64).widths == (64, 7)
     wide = layers.advise("gin", "cora", hidden=64)
     assert wide.widths == (64, 7)
-    assert [(each.n_cols, each.dw) for each in wide.decisions] == [(64, 32), (7, 16)]
+    assert [(layer.n_cols, layer.dw) for layer in wide.decisions] == [(64, 32), (7, 16)]
 
 
 @pytest.mark.parametrize("model", ["gat", "mlp", None])

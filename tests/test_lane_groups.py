@@ -59,12 +59,12 @@ def test_lanes_cover_the_columns(n_cols, column_tile, wanted):
     storage=st.sampled_from(["float32", "float16"]),
 )
 def test_every_column_has_one_lane(n_cols, lanes, column_tile, storage):
-    found = cover(n_cols, lanes, tile=column_tile, storage=storage)
-    assert n_cols % found.vector == 0
-    tile = found.lanes * found.lane_vectors * found.vector
-    assert (found.tiles - 1) * tile < n_cols <= found.tiles * tile
-    assert 1 <= found.lanes <= 32
-    assert 1 <= found.lane_vectors <= 4
+    lanes_of = cover(n_cols, lanes, tile=column_tile, storage=storage)
+    assert n_cols % lanes_of.vector == 0
+    tile = lanes_of.lanes * lanes_of.lane_vectors * lanes_of.vector
+    assert (lanes_of.tiles - 1) * tile < n_cols <= lanes_of.tiles * tile
+    assert 1 <= lanes_of.lanes <= 32
+    assert 1 <= lanes_of.lane_vectors <= 4
 
 
 @pytest.mark.parametrize(

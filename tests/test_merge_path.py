@@ -71,8 +71,8 @@ def test_shares_are_equal_and_the_workload_is_the_path(degrees, warp_items, bloc
     ]
     check_cover(slices, row_pointers, blocks, block_warps)
     expected = rows_of(records_of(degrees, warp_items, block_warps))
-    found = Workload.concatenate(slices).to_frame().to_numpy()
-    np.testing.assert_array_equal(found, expected)
+    records = Workload.concatenate(slices).to_frame().to_numpy()
+    np.testing.assert_array_equal(records, expected)
     # Each row is written, and only a cut one by more than one warp.
     writers = np.bincount(expected[:, 2], minlength=len(degrees))
     assert (writers >= 1).all()

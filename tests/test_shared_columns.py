@@ -24,20 +24,20 @@ from tests.inherited import check_results, weighted
 def test_bits_are_the_matrix(name, part_columns):
     """Read as a kernel reads them: a block's words, and for each row the bits from its start."""
     graph = GRAPHS[name]()
-    found, _ = shared_columns(graph, 8, part_columns)
+    shared, _ = shared_columns(graph, 8, part_columns)
     seen = np.zeros(graph.nnz, int)
-    for block, (window, word, columns, parts) in enumerate(found.metadata.tolist()):
+    for block, (window, word, columns, parts) in enumerate(shared.metadata.tolist()):
         assert 0 <= columns <= part_columns
         assert (parts & 0xFFFF) < parts >> 16
         words = range(word, word - (-columns // 32))
         for r in range(8):
-            own = [
-                found.columns[w, j] for w in words for j in range(32) if found.bits[w, r] >> j & 1
+            columns_of_row = [
+                shared.columns[w, j] for w in words for j in range(32) if shared.bits[w, r] >> j & 1
             ]
-            nonzeros = slice(found.starts[block, r], found.starts[block, r] + len(own))
-            assert np.array_equal(graph.column_indices[nonzeros], own)
+            nonzeros = slice(shared.starts[block, r], shared.starts[block, r] + len(columns_of_row))
+            assert np.array_equal(graph.column_indices[nonzeros], columns_of_row)
             seen[nonzeros] += 1
-            if own:
+            if columns_of_row:
                 first, last = graph.row_pointers[[window * 8 + r, window * 8 + r + 1]]
                 assert first <= nonzeros.start < nonzeros.stop <= last
     assert (seen == 1).all()
@@ -56,16 +56,16 @@ def test_windows_are_cut_where_warps_would_be_idle():
     assert shared_columns(accelviz.load_graph(ones), 32, None)[0].cut_blocks == 0
 
 
-@pytest.mark.parametrize("operation", [SPMM, SDDMM], ids=lambda each: each.name)
+@pytest.mark.parametrize("operation", [SPMM, SDDMM], ids=lambda operand: operand.name)
 def test_a_tile_is_its_block_s(operation):
     """Cut windows too, whose parts come first."""
     strategy = find_strategy("window_tiles", operation)
     plan = strategy.plan(GRAPHS["cora"](), 16, part_columns=32, block_warps=2)
     plan.check()
     work = plan.workload()
-    record, place = spread(work.nz_count)
+    record, offset = spread(work.nz_count)
     block = np.zeros(plan.pattern.nnz, int)
-    block[work.nz_start[record] + place] = work.block[record]
+    block[work.nz_start[record] + offset] = work.block[record]
     tiles = plan.tiles
     assert np.array_equal(block[tiles.nonzeros], np.repeat(tiles.block, tiles.counts))
 
@@ -83,7 +83,7 @@ def test_an_instruction_of_float16_has_two_steps():
 
 
 @needs_compiler
-@pytest.mark.parametrize("operation", [SPMM, SDDMM], ids=lambda each: each.name)
+@pytest.mark.parametrize("operation", [SPMM, SDDMM], ids=lambda operand: operand.name)
 def test_three_products_are_as_exact_as_float32(operation):
     """Off by at most 1e-6 of the sum of |a x|, one product of TF32 or float16 by 1e-4 and more."""
     graph = weighted(GRAPHS["wide"]())
@@ -93,7 +93,7 @@ def test_three_products_are_as_exact_as_float32(operation):
         plan = strategy.plan(graph, 40, arithmetic=arithmetic)
         dense = measure.random_inputs(operation, graph.pattern, plan.widths)
         ready = find_device("emulator").prepare(plan)
-        (found,) = ready.run(ready.placed(operation.named(*dense))).values()
+        (result,) = ready.run(ready.placed(operation.named(*dense))).values()
         if operation is SPMM:
             A, X = graph.adjacency.astype(np.float64), dense[0].astype(np.float64)
             exact, size = A @ X, abs(A) @ abs(X)
@@ -101,7 +101,7 @@ def test_three_products_are_as_exact_as_float32(operation):
             rows = np.repeat(np.arange(graph.n_rows), np.diff(graph.row_pointers))
             terms = dense[0].astype(np.float64)[rows] * dense[1][graph.column_indices]
             exact, size = terms.sum(axis=2), abs(terms).sum(axis=2)
-        errors[arithmetic] = np.max(abs(found - exact) / np.maximum(size, 1e-30))
+        errors[arithmetic] = np.max(abs(result - exact) / np.maximum(size, 1e-30))
     assert errors["3xtf32"] <= 1e-6
     assert 1e-4 <= errors["tf32"] <= 1e-3
     assert 1e-4 <= errors["float16"] <= 1e-3

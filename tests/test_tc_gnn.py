@@ -16,7 +16,7 @@ from tests.graphs import GRAPHS, graph_of_degrees
 from tests.inherited import weighted
 from tests.test_fragments import truncated_tf32
 
-OPERATIONS = pytest.mark.parametrize("operation", [SPMM, SDDMM], ids=lambda each: each.name)
+OPERATIONS = pytest.mark.parametrize("operation", [SPMM, SDDMM], ids=lambda operand: operand.name)
 
 
 @OPERATIONS
@@ -30,9 +30,9 @@ def test_tiles_hold_the_matrix(name, operation):
     for tile in range(len(plan.tiles)):
         dense, first = plan.tiles.dense(tile, graph.values), plan.tiles.first_row[tile]
         senders = plan.tiles.column_indices[tile]
-        there = senders >= 0
+        used = senders >= 0
         rows = slice(first, min(first + 16, graph.n_rows))
-        whole[rows, senders[there]] += dense[: rows.stop - first, there]
+        whole[rows, senders[used]] += dense[: rows.stop - first, used]
     assert np.array_equal(whole, graph.adjacency.toarray())
     elements = len(plan.tiles) * plan.tiles.rows * plan.tiles.columns
     assert plan.tiles.fill * elements == graph.nnz
@@ -59,14 +59,14 @@ def test_inputs_are_rounded_not_truncated(operation, device):
     graph = weighted(GRAPHS["wide"]())
     plan = find_strategy("tc_gnn", operation).plan(graph, 40)
     dense = measure.random_inputs(operation, graph.pattern, plan.widths)
-    made = find_device(device).prepare(plan)
-    found = made.run(made.placed(operation.named(*dense)))
-    found = {name: array.get() if device == "cuda" else array for name, array in found.items()}
+    ready = find_device(device).prepare(plan)
+    outputs = ready.run(ready.placed(operation.named(*dense)))
+    outputs = {name: array.get() if device == "cuda" else array for name, array in outputs.items()}
 
     def error(rounded):
-        inputs = [rounded(each) for each in dense]
+        inputs = [rounded(operand) for operand in dense]
         values = {"values": rounded(graph.values)} if operation == SPMM else {}
-        return Oracle(graph, *inputs, operation=operation, **values).error(found)
+        return Oracle(graph, *inputs, operation=operation, **values).error(outputs)
 
     assert error(to_tf32) <= 1
     assert error(truncated_tf32) > 100
