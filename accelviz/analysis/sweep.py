@@ -122,13 +122,13 @@ def sweep(
         for count in columns:
             for setting in itertools.product(*varied.values()):
                 parameter = dict(zip(varied, setting, strict=True))
-                statistics = summary(strategy, source, count, parameter)
-                effective = {**defaults, **parameter}
-                settings = (effective.get(key, pd.NA) for key in parameter_names)
-                lines.append((strategy.name, count, *settings, *_figures(statistics)))
+                figures = _figures(summary(strategy, source, count, parameter))
+                names = {"strategy": strategy.name, "n_cols": count}
+                lines.append({**defaults, **parameter, **names, **figures})
     table = pd.DataFrame(lines, columns=["strategy", "n_cols", *parameter_names, *STATISTICS])
-    for key in parameter_names:  # numbers stay numbers where some are missing
-        table[key] = _whole(table[key])
+    for key in parameter_names:  # numbers stay whole where some are missing
+        if table[key].isna().any():
+            table[key] = table[key].convert_dtypes()
     table.attrs["graph"] = name
     return table
 
@@ -185,15 +185,8 @@ def summary(
     return plan.statistics if plan.has_workload else PartitionSummary()
 
 
-def _figures(summary: PartitionSummary) -> list[float]:
+def _figures(summary: PartitionSummary) -> dict[str, float]:
     quartiles = [summary.quantile(share) for share in (0.25, 0.5, 0.75)]
     of_warps = dict(zip(STATISTICS[5:9], (summary.mean, *quartiles), strict=True))
-    figures = (of_warps.get(name, getattr(summary, name, None)) for name in STATISTICS)
-    return [float("nan") if figure is None else figure for figure in figures]
-
-
-def _whole(column: pd.Series) -> pd.Series:
-    numbers = [value for value in column if value is not pd.NA and value is not None]
-    if numbers and all(isinstance(value, int) and not isinstance(value, bool) for value in numbers):
-        return column.astype("Int64" if len(numbers) < len(column) else "int64")
-    return column.astype("Int64") if not numbers else column
+    figures = {name: of_warps.get(name, getattr(summary, name, None)) for name in STATISTICS}
+    return {name: float("nan") if value is None else value for name, value in figures.items()}
