@@ -17,7 +17,7 @@ from accelviz.plots.degrees import degree_histogram, degree_shares
 from accelviz.plots.graphs import graph_card, locality_brackets, nonzero_pattern
 from accelviz.plots.lanes import lane_map
 from accelviz.plots.loads import block_close_ups, load_maps, warp_loads
-from accelviz.plots.many_gpus import device_shares, device_timelines, scheme_times, second_gpu
+from accelviz.plots.many_gpus import device_shares, device_timelines, second_gpu
 from accelviz.plots.measured import (
     error_against_speed,
     ladder_times,
@@ -40,7 +40,7 @@ __all__ = [
     "device_shares", "device_timelines", "error_against_speed", "field_growth", "fragment_lanes",
     "graph_card", "jumped_tiles", "ladder_times", "lane_map", "load_maps", "locality_brackets",
     "metadata_layout", "neighbor_weights", "nonzero_pattern", "overview", "roofline",
-    "scheme_times", "second_gpu", "sm_timeline", "sm_timelines", "speedup_bars", "speedup_ranges",
+    "second_gpu", "sm_timeline", "sm_timelines", "speedup_bars", "speedup_ranges",
     "step_memory", "step_times", "sweep_heatmap", "sweep_lines", "time_against_columns",
     "timeline_comparison", "warp_loads", "window_tiles",
 ]  # fmt: skip

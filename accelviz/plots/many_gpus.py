@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -113,24 +112,3 @@ def second_gpu(gains: pd.DataFrame, *, called: str = "", ax: Axes | None = None)
     draw.write_title(ax, f"{called}{': ' * bool(called)}two GPUs are ahead {ahead}")
     tell(ax, f"From {values.min():.2f} to {values.max():.2f} times as fast as one GPU.")
     return ax
-
-
-def scheme_times(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Draw times of several schemes as bars, in groups, over that of one GPU.
-
-    Parameters
-    ----------
-    table : DataFrame
-        A line a group, a column a scheme: how many times as fast as one GPU; NaN for none.
-    """
-    ax = draw.new_axes(ax, figsize=(9, 0.8 + 0.26 * len(table) * (len(table.columns) + 0.8)))
-    table.plot.barh(ax=ax, width=0.8, color=[BLUE, SKY, PURPLE, ORANGE, GREEN], ec="white")
-    containers: Any = ax.containers
-    for bars, name in zip(containers, table, strict=True):
-        ax.bar_label(bars, [f"{x:.2f}" if x == x else "" for x in table[name]], padding=2, size=8)
-    ax.axvline(1, color="black", lw=1)
-    ax.text(1, -0.62, "one GPU", ha="center", va="bottom", size=8.5)
-    ax.set(xlabel="times as fast as one GPU", ylabel="", ylim=(len(table) + 0.1, -0.6))
-    ax.legend(frameon=False, fontsize=8.5, loc="lower right", ncol=4)  # below the last bar
-    means = ", ".join(f"{name} {np.exp(np.log(table[name]).mean()):.2f}" for name in table)
-    return draw.finish(ax, f"Geometric means over one GPU: {means}.")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from accelviz import plots
 from accelviz.many_gpus.model import Rates, Work, gains, predict
 from accelviz.many_gpus.rates import rates_of
 from accelviz.measure.comparison import geometric_mean
 from accelviz.measure.prediction import parameters_of
+from accelviz.plots.style import BLUE, PURPLE, SKY, new_figure, tidy
 from benchmarks.pages.document import Page, Parts, Picture, Results, markdown, table
 
 _CASE = ["graph", "order", "columns"]
@@ -155,9 +159,23 @@ def every_case(results: Results) -> Parts:
         plots.second_gpu(gains(nodes, edges, rates(results)), called=name, ax=ax)
     return [
         table(EVERY_CASE, by_case),
-        Picture(plots.scheme_times(gain).figure, "many-gpus-times", ""),
+        Picture(scheme_times(gain).figure, "many-gpus-times", ""),
         Picture(figure, "many-gpus-second", "", dpi=90),
     ]
+
+
+def scheme_times(gain: pd.DataFrame) -> Axes:
+    """Draw how many times as fast as one GPU the schemes (columns) are in each case (index)."""
+    ax = new_figure(figsize=(9, 0.8 + 0.26 * len(gain) * (len(gain.columns) + 0.8))).subplots()
+    gain.plot.barh(ax=ax, width=0.8, color=[BLUE, SKY, PURPLE], ec="white")
+    containers: Any = ax.containers
+    for bars, name in zip(containers, gain, strict=True):
+        ax.bar_label(bars, [f"{x:.2f}" if x == x else "" for x in gain[name]], padding=2, size=8)
+    ax.axvline(1, color="black", lw=1)
+    ax.text(1, -0.62, "one GPU", ha="center", va="bottom", size=8.5)
+    ax.set(xlabel="times as fast as one GPU", ylabel="", ylim=(len(gain) + 0.1, -0.6))
+    ax.legend(frameon=False, fontsize=8.5, loc="lower right", ncol=4)  # below the last bar
+    return tidy(ax)
 
 
 def machine(results: Results) -> str:

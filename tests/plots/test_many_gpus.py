@@ -7,6 +7,7 @@ from accelviz import many_gpus, plots
 from accelviz.many_gpus.model import Work, gains, predict
 from accelviz.many_gpus.rates import rates_of
 from accelviz.measure.records import recorded
+from benchmarks.pages.many_gpus import scheme_times
 from tests.graphs import GRAPHS
 
 RATES = rates_of(recorded("many-gpus-rates-h200"))
@@ -46,5 +47,5 @@ def test_gains_are_written_in_their_cells():
 
 def test_times_of_schemes_stand_beside_one_gpu():
     table = pd.DataFrame({"ours": [1.5, 2.0], "MGG": [0.3, np.nan]}, index=["a", "b"])
-    ax = plots.scheme_times(table)
+    ax = scheme_times(table)
     assert [text.get_text() for text in ax.texts] == ["1.50", "2.00", "0.30", "", "one GPU"]
