@@ -23,8 +23,7 @@ EMULATOR_PURE float4 sum_of(const float4 &a, const float4 &b) {
 
 }  // namespace emulator
 
-// Threads of a traced block switch where instrumented code runs, so none may between the access and
-// the update: the expressions are of functions without instrumentation.
+// Threads of a traced block switch in instrumented code, so the expressions of updates have none.
 #define EMULATOR_ATOMIC_AT(NAME, KIND, SCOPE, ALLOWED, SAYS, PARAMETERS, EXPRESSION)          \
     template <typename T>                                                                     \
     EMULATOR_INSTRUCTION T NAME PARAMETERS {                                                  \

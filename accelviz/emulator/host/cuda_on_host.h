@@ -24,8 +24,8 @@
 #define __global__
 #define __device__
 #define __host__
-// The library's symbols tell memory apart: a function's own variables are shared, as are those of a
-// section of their own, protected ones constant, all others the device's.
+// symbols.py tells spaces apart by symbols: variables of functions or of a section are shared,
+// protected ones constant, all others the device's.
 #define __constant__ __attribute__((visibility("protected")))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
@@ -47,10 +47,10 @@
 #define EMULATOR_HOST_VARIABLE __attribute__((section("emulator_host")))
 #endif
 #define EMULATOR_ON_HOST(NAME) emulator::host_function(NAME)
-// What is in parentheses behind it, which the compiler then does not take apart.
+// A function call around parentheses, which the compiler does not take apart.
 #define EMULATOR_WHOLE emulator::whole
 
-// Two calls in two branches stay two calls: at a barrier it matters which one a thread is at.
+// Calls in two branches are not merged, as barriers are told apart by their address.
 #ifdef __clang__
 #define EMULATOR_UNCOVERED __attribute__((no_sanitize("coverage")))
 #define EMULATOR_BARRIER __attribute__((noinline, nomerge)) EMULATOR_UNCOVERED
@@ -61,7 +61,7 @@
 #define EMULATOR_BARRIER __attribute__((noinline)) EMULATOR_UNCOVERED
 #endif
 
-// A variable that may stay without a value.
+// A variable that may stay unwritten.
 #if __has_attribute(uninitialized)
 #define EMULATOR_UNWRITTEN __attribute__((uninitialized))
 #else
@@ -78,7 +78,7 @@
 
 namespace emulator {
 
-// COMPARE is an atomic that says what it expects to find, as atomicCAS does.
+// COMPARE is an atomicCAS.
 enum Kind : std::int32_t { LOAD, STORE, ATOMIC, VOLATILE_LOAD, VOLATILE_STORE, COMPARE };
 enum Scope : std::int32_t { BLOCK, DEVICE };
 
@@ -96,27 +96,27 @@ constexpr std::uint64_t undefined_value = 0x7fffffff7fffffff;
 std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bool vote, unsigned *votes,
                        void *code);
 
-// `exchange` as __syncwarp, which also orders the memory of these lanes.
+// An exchange that also orders the memory of its lanes.
 void sync_warp(unsigned mask, void *code);
 void sync_threads(void *code);
 void fence(Scope scope);
 unsigned count_threads(bool vote, void *code);  // of the block, after a barrier
-// The lanes of the warp that wait here once none of its lanes can go on.
+// Waits until no lane of the warp can go on; returns the lanes that wait here.
 unsigned active_lanes(void *code);
 // Ends the launch; `problem` is a key of problems.py, which may have ": " and more after it.
 [[noreturn]] void stop(const char *problem, void *code);
-// What a function that is not the device's begins with: ends the launch, if there is one.
+// Called at the beginning of the host's functions; ends a launch.
 void on_host(const char *name, void *code);
-// memmove and memset with every word of theirs checked.
+// memmove and memset with checks of every word.
 void *moved(void *to, const void *from, std::size_t bytes, void *code);
 void *filled(void *to, int byte, std::size_t bytes, void *code);
 unsigned lane();
 
-// T where it should not be deduced.
+// T that is not deduced.
 template <typename T>
 using as_is = typename std::common_type<T>::type;
 
-// The bytes of one type as another; a longer one has zeros behind.
+// The bytes of one type as another, with zeros behind if that is longer.
 template <typename To, typename From>
 EMULATOR_INSTRUCTION inline To bits(From from) {
     To to{};
@@ -134,7 +134,7 @@ struct dim3 {
     dim3(uint3 from);
     operator uint3() const;
 };
-// Constant for a thread as long as it runs, so that the compiler may keep them.
+// Constant for a thread, so that the compiler may keep them in registers.
 #ifdef EMULATOR_RUNTIME
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 #else
@@ -189,7 +189,7 @@ using ::emulator_memset;
 
 #include "entry.h"
 
-// Last, as these are words of the headers above.
+// Last, as the headers above use these names.
 #ifndef EMULATOR_RUNTIME
 #define memcpy emulator_memcpy
 #define memmove emulator_memcpy

@@ -1,8 +1,8 @@
-// Numbers of 16 bits and pairs of them: what cuda_fp16.h and cuda_bf16.h declare.
+// Numbers of 16 bits and pairs of them, for cuda_fp16.h and cuda_bf16.h.
 //
-// Operations are worked out in double and rounded once, to the nearest, halfway to the even one.
-// Numbers of at most 11 significant bits are few enough for a sum, product, quotient or root to
-// come out right that way. EMULATOR_NARROW at the end makes the functions of a type.
+// Operations are evaluated in double and rounded once, halfway cases to even. With at most 11
+// significant bits this is exact for sums, products, quotients and roots. EMULATOR_NARROW at the
+// end declares the functions of a type.
 #pragma once
 
 #include "cuda_on_host.h"
@@ -11,7 +11,7 @@ namespace emulator {
 
 enum class Toward { NEAREST, ZERO, UP, DOWN };
 
-// Rounds to a whole number.
+// Rounds to an integer.
 EMULATOR_PURE double whole(double x, Toward direction) {
     switch (direction) {
         case Toward::ZERO: return __builtin_trunc(x);
@@ -21,7 +21,8 @@ EMULATOR_PURE double whole(double x, Toward direction) {
     }
 }
 
-// a + b with the last bit set where it is not exact: rounding that again to fewer bits is right.
+// a + b, with the last bit set if it is inexact, so that a second rounding to fewer bits is
+// correct.
 EMULATOR_PURE double odd_sum(double a, double b) {
     const double sum = a + b, part = sum - a, rest = (a - (sum - part)) + (b - part);
     const auto as_bits = bits<std::int64_t>(sum);
@@ -68,7 +69,7 @@ EMULATOR_PURE double odd_sum(double a, double b) {
     X(N, __hfma, __hfma2, odd_sum(x *y, z))                   \
     X(N, __hfma_sat, __hfma2_sat, saturate(odd_sum(x *y, z))) \
     X(N, __hfma_relu, __hfma2_relu, relu(odd_sum(x *y, z)))
-// Each also in a form that is true if one of the two is NaN, with a `u` in its name.
+// A name with `u` is also true for NaN.
 #define EMULATOR_COMPARISONS(X, N)                 \
     X(N, __heq, __heq2, __hbeq2, ==, x == y)       \
     X(N, __hlt, __hlt2, __hblt2, <, x < y)         \
@@ -90,7 +91,7 @@ EMULATOR_PURE bool larger(double x, double y) {
     return x > y || (x == y && __builtin_signbit(y));  // of the zeros, +0
 }
 
-// Accesses of functions that are not instrumented, to what they are given references to.
+// Reports of accesses to operands by functions without instrumentation.
 template <typename... T>
 EMULATOR_PURE void loaded(void *code, const T &...operand) {
     (access(&operand, sizeof(T), LOAD, DEVICE, code), ...);
@@ -110,18 +111,18 @@ struct Narrow {
     unsigned short storage = 0;
 
     constexpr Narrow() {}  // see vectors.h
-    // The compiler does not report a structure in memory that a function gets or returns by value.
+    // The compiler does not instrument structures that functions take or return by value.
     EMULATOR_VECTOR_COPIES(Narrow, unsigned short, 1)
     template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
     EMULATOR_PURE Narrow(T from) : Narrow(rounded(double(from), Toward::NEAREST)) {}
 
     EMULATOR_PURE static Narrow of_bits(unsigned bits) {
-        Narrow made;
-        made.storage = static_cast<unsigned short>(bits);
-        return made;
+        Narrow number;
+        number.storage = static_cast<unsigned short>(bits);
+        return number;
     }
     EMULATOR_PURE static Narrow ones() { return 1; }
-    // Without a word of it.
+    // Without a report.
     EMULATOR_PURE Narrow copy() const { return of_bits(storage); }
     EMULATOR_PURE Narrow &set(const Narrow &to) {
         storage = to.storage;
@@ -169,7 +170,7 @@ struct Narrow {
     }
 };
 
-// Two numbers that move as one. What takes a pair loads all of it.
+// Two numbers that move as one.
 template <typename N>
 struct alignas(4) Pair {
     N x{}, y{};
@@ -177,7 +178,7 @@ struct alignas(4) Pair {
     constexpr Pair() {}
     EMULATOR_PURE Pair(N x, N y) : x(x), y(y) {}
     EMULATOR_VECTOR_COPIES(Pair, N, 2)
-    // The two, without a word of it.
+    // The two, without a report.
     EMULATOR_PURE N low() const { return x.copy(); }
     EMULATOR_PURE N high() const { return y.copy(); }
     EMULATOR_PURE Pair copy() const { return {low(), high()}; }
@@ -191,8 +192,8 @@ struct alignas(4) Pair {
     EMULATOR_PURE static Pair ones() { return {N(1), N(1)}; }
 };
 
-// What the functions of a number and of a pair have in common. Numbers are taken by value, so that
-// the kernel loads them; a pair reports its access.
+// Functions of numbers take these by value, so that the kernel loads them; those of pairs report
+// their accesses.
 #define EMULATOR_OF_PAIR(N, T, NAME, RESULT)                      \
     EMULATOR_INSTRUCTION inline T NAME(const Pair<N> &a) {        \
         emulator::loaded(EMULATOR_HERE, a);                       \
@@ -250,7 +251,7 @@ struct alignas(4) Pair {
         emulator::update(a, EMULATOR_HERE);                                           \
         return a.set(EMULATOR_EACH(N, NAME));                                         \
     }
-// The operators ++ and --, in front and behind.
+// The operators ++ and --, prefix and postfix.
 #define EMULATOR_STEP(T, SIGN)                                     \
     EMULATOR_INSTRUCTION inline T &operator SIGN##SIGN(T &a) {     \
         emulator::update(a, EMULATOR_HERE);                        \

@@ -121,8 +121,7 @@ EMULATOR_DP4A(unsigned, std::uint8_t)
 
 namespace emulator {
 
-// Nothing but a name of the bits, so that a call, at which lanes could part, would cost more than
-// it.
+// Inlined, as lanes could part at a call.
 template <typename To, typename From>
 __forceinline__ To same_bits(From from) {
     static_assert(sizeof(To) == sizeof(From), "the value does not fit");
@@ -151,8 +150,8 @@ inline double __hiloint2double(int high, int low) {
 
 namespace emulator {
 
-// Rounded already. What does not fit becomes the nearest that does, as on a GPU; NaN becomes 0, but
-// only its highest bit is set where one of the two types has 64 bits.
+// Of a rounded number the nearest integer that fits, as on a GPU. NaN gives 0, or only the highest
+// bit if one of the types has 64 bits.
 template <typename To, typename From>
 EMULATOR_PURE To saturated(From x) {
     using Limits = std::numeric_limits<To>;
@@ -183,7 +182,7 @@ EMULATOR_PURE To saturated(From x) {
 EMULATOR_INTEGERS(EMULATOR_TO_INTEGER, float)
 EMULATOR_INTEGERS(EMULATOR_TO_INTEGER, double)
 
-// Volatile parameters, so that the expression is worked out between the changes of direction.
+// Volatile parameters keep the evaluation between the changes of direction.
 #define EMULATOR_ROUNDED_AS(SUFFIX, DIRECTION, R, NAME, PARAMETERS, EXPRESSION) \
     EMULATOR_INSTRUCTION inline R NAME##SUFFIX PARAMETERS {                     \
         std::fesetround(DIRECTION);                                             \
@@ -218,7 +217,7 @@ inline double __uint2double_rn(unsigned x) { return x; }
 EMULATOR_ARITHMETIC(float, __f, __fmaf)
 EMULATOR_ARITHMETIC(double, __d, __fma)
 
-// A GPU has faster ones that are less exact: what is here is at least as near to the truth.
+// On a GPU these are faster and less exact.
 #define EMULATOR_FAST(NAME) \
     inline float __##NAME##f(float x) { return std::NAME(x); }
 EMULATOR_FAST(exp) EMULATOR_FAST(log) EMULATOR_FAST(log2) EMULATOR_FAST(log10)
@@ -260,8 +259,7 @@ EMULATOR_REAL(rnorm3d, 3, (a, b, c), 1 / norm3d(a, b, c))
 EMULATOR_REAL(rnorm4d, 4, (a, b, c, d), 1 / norm4d(a, b, c, d))
 inline float __frsqrt_rn(float x) { return rsqrtf(x); }
 
-// Two results by address. Macros, because some C libraries have functions of these names, whose
-// stores the emulator would not see.
+// Two results by address. Macros hide the C library's functions, whose stores are not instrumented.
 namespace emulator {
 template <typename T>
 EMULATOR_INSTRUCTION void store_two(T *first, T *second, T a, T b) {

@@ -1,11 +1,11 @@
-// What a kernel asks of the machine around it: printf, assert, clocks.
+// printf, assert, clocks, and errors for functions that kernels cannot call.
 //
 // Included by cuda_on_host.h.
 #pragma once
 
 namespace emulator {
 
-// Shown at once, in the order in which threads print; returns the number of arguments, as on a GPU.
+// Prints at once, in the order of the threads; returns the number of arguments, as on a GPU.
 template <typename... A>
 EMULATOR_INSTRUCTION int print(const char *format, A... arguments) {
     std::printf(format, arguments...);
@@ -13,7 +13,7 @@ EMULATOR_INSTRUCTION int print(const char *format, A... arguments) {
     return sizeof...(A);
 }
 
-// A clock that counts its readings, 64 cycles each, so that runs repeat and waiting loops end.
+// Each reading adds 64 cycles, so that runs repeat and loops that wait end.
 EMULATOR_PURE long long cycles() {
     static long long now = 0;
     return now += 64;
@@ -23,7 +23,7 @@ EMULATOR_BARRIER inline void require(bool holds, const char *problem) {
     if (!holds) stop(problem, EMULATOR_HERE);
 }
 
-// What EMULATOR_WHOLE stands for.
+// EMULATOR_WHOLE.
 template <typename T>
 __attribute__((always_inline)) inline T &&whole(T &&x) {
     return static_cast<T &&>(x);
@@ -39,7 +39,7 @@ inline void __nanosleep(unsigned) {}
 inline void __prof_trigger(int) {}
 inline void __brkpt() {}
 
-// A promise to the compiler, which is not held to it here.
+// A promise to the compiler, ignored here.
 #ifndef __clang__
 #define __builtin_assume(...) static_cast<void>(0)
 #endif
@@ -59,11 +59,11 @@ extern "C" __attribute__((used)) EMULATOR_INSTRUCTION inline unsigned char __tsa
     return 1;
 }
 
-// Inline PTX. The pragma is an error that says so, where the macro stands.
+// Inline PTX is an error at its own line.
 #define asm \
     _Pragma("GCC error \"the emulator runs no PTX: use functions of docs/emulator.md\"") __asm__
 
-// Functions of C that CUDA does not have, or the emulator: a call of one does not compile.
+// A call of a C function that CUDA or the emulator lacks does not compile.
 #ifndef EMULATOR_RUNTIME
 #ifdef __clang__
 #define EMULATOR_ERROR(WHY) __attribute__((diagnose_if(true, WHY, "error")))

@@ -7,7 +7,7 @@
 
 namespace emulator {
 
-// Copies in accesses of `wide` bytes.
+// Copies by accesses of `wide` bytes.
 EMULATOR_INSTRUCTION inline void move(const void *from, void *to, unsigned bytes, unsigned wide,
                                       void *code) {
     for (unsigned at = 0; at < bytes; at += wide) {
@@ -25,7 +25,7 @@ constexpr unsigned access_bytes(unsigned bytes, unsigned n) {
 template <typename T>
 constexpr bool is_vector = false;
 
-// Item `i` of a list in braces, which may be shorter than the vector, as with any aggregate.
+// Item `i` of a list in braces, which may be shorter than the vector.
 template <typename T>
 constexpr T item(std::initializer_list<T> items, unsigned i) {
     return i < items.size() ? items.begin()[i] : T();
@@ -43,8 +43,8 @@ constexpr T item(std::initializer_list<T> items, unsigned i) {
                        EMULATOR_HERE);                                                           \
         return *this;                                                                            \
     }
-// Constant default constructors: g++ would initialise a shared array of anything else at run time,
-// under a guard at which the threads of a block, all of them one of the host's, wait for ever.
+// With constant default constructors, g++ initialises shared arrays before the run, not under a
+// guard at which threads of a block, which are one thread of the host, would wait for ever.
 #define EMULATOR_VECTOR(NAME, T, N, MEMBERS, ...)                       \
     struct alignas(emulator::access_bytes(sizeof(T), N)) NAME {         \
         T EMULATOR_ALL MEMBERS;                                         \

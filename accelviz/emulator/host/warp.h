@@ -1,11 +1,12 @@
-// What the lanes of a warp do together, and loads and stores with a word on caching.
+// Functions of a whole warp, which wait in `emulator::exchange`, and loads and stores with cache
+// hints.
 //
-// Included by cuda_on_host.h; everything here waits in `emulator::exchange` of the runtime.
+// Included by cuda_on_host.h.
 #pragma once
 
 namespace emulator {
 
-// What a warp can move or compare; half.h adds its types.
+// Types that a warp can move or compare; half.h adds its types.
 template <typename T>
 constexpr bool is_exchanged = std::is_arithmetic_v<T>;
 
@@ -27,7 +28,7 @@ EMULATOR_UNCOVERED inline unsigned ballot(unsigned mask, bool vote, void *code) 
     return votes;
 }
 
-// The values of all lanes of the mask; the others' places are left as they are.
+// Fills in the values of all lanes of the mask.
 template <typename T>
 EMULATOR_INSTRUCTION void gather(unsigned mask, const T &value, void *code, T (&values)[32]) {
     for (int from = 0; from < 32; ++from) {
@@ -81,7 +82,7 @@ EMULATOR_BARRIER unsigned __match_all_sync(unsigned mask, T value, int *all) {
     *all = emulator::lanes_with(mask, value, EMULATOR_HERE) == mask;
     return *all ? mask : 0;
 }
-// The lanes of the warp that have come here together, as far as a GPU would let them.
+// The lanes of the warp that a GPU would let come here together.
 EMULATOR_BARRIER inline unsigned __activemask() { return emulator::active_lanes(EMULATOR_HERE); }
 
 #define EMULATOR_REDUCE(NAME, T, EXPRESSION)                                   \
@@ -105,7 +106,7 @@ EMULATOR_REDUCE(and, unsigned, a &b)
 EMULATOR_REDUCE(or, unsigned, a | b)
 EMULATOR_REDUCE(xor, unsigned, a ^ b)
 
-// Loads and stores with a word on caching, which changes nothing here.
+// Cache hints change nothing here.
 #define EMULATOR_LOAD(NAME)                                                                    \
     template <typename T>                                                                      \
     EMULATOR_INSTRUCTION T NAME(const T *address) {                                            \

@@ -61,8 +61,7 @@ class thread_block : public thread_group {
 };
 inline thread_block this_thread_block() { return {}; }
 
-// The grid can be asked about itself. Its barrier needs all blocks at once, and here they run one
-// after another.
+// The grid without a barrier, as blocks run one after another.
 class grid_group {
    public:
     template <int never = 0>
@@ -128,7 +127,7 @@ class lane_group : public thread_group {
         return all ? by_rank(lanes_) : 0;
     }
 
-    // For reduce, the scans and partitions: what all members bring, by rank; the lanes themselves.
+    // The values of all members by rank.
     template <typename T>
     EMULATOR_PURE void gather(const T &value, T (&by_rank)[32], void *code) const {
         for (unsigned rank = 0; rank < num_threads(); ++rank) {
@@ -138,7 +137,7 @@ class lane_group : public thread_group {
     EMULATOR_PURE unsigned lanes() const { return lanes_; }
 
    protected:
-    // In pieces of 8 bytes, as a group moves any type. The lane's value where there is no such member.
+    // In pieces of 8 bytes, for any type. Without a member of that rank, the lane's own value.
     template <typename T>
     EMULATOR_INSTRUCTION T from(T value, long long rank, void *code) const {
         static_assert(sizeof(T) <= 32, "the lanes of a group exchange at most 32 bytes");
@@ -164,7 +163,7 @@ class thread_block_tile : public lane_group {
    public:
     EMULATOR_PURE thread_block_tile(unsigned rank, unsigned count)
         : lane_group((~0u >> (32 - SIZE)) << (emulator::lane() / SIZE * SIZE), rank, count) {}
-    // A tile whose parent is not told.
+    // A tile without its parent.
     template <typename Other>
     EMULATOR_PURE thread_block_tile(const thread_block_tile<SIZE, Other> &tile)
         : thread_block_tile(tile.meta_group_rank(), tile.meta_group_size()) {}
@@ -194,7 +193,7 @@ class coalesced_group : public lane_group {
 EMULATOR_BARRIER inline coalesced_group coalesced_threads() {
     return coalesced_group(emulator::active_lanes(EMULATOR_HERE));
 }
-// Groups of the members that bring the same label, in the order of the labels.
+// Groups of members with the same label, in the order of the labels.
 template <typename Group>
 EMULATOR_BARRIER coalesced_group labeled_partition(const Group &group, int label) {
     int labels[32];
@@ -235,7 +234,7 @@ EMULATOR_BARRIER void sync(const Group &group) {
 }
 
 namespace details {
-// What the members of ranks below `count` bring, combined; T() of none.
+// The combined values of the members of ranks below `count`; T() of none.
 template <typename Group, typename T, typename Operation>
 EMULATOR_PURE T combined(const Group &group, T value, Operation operation, unsigned count,
                          void *code) {

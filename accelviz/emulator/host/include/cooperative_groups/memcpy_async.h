@@ -1,4 +1,4 @@
-// Copies that a group makes together. Here they are done at once; `wait` is the group's barrier.
+// Copies by a group, at once; `wait` is the group's barrier.
 #pragma once
 
 #include "../cooperative_groups.h"
@@ -27,7 +27,7 @@ template <typename Group, typename T, typename Bytes>
 EMULATOR_INSTRUCTION void memcpy_async(const Group &group, T *to, const T *from, Bytes bytes) {
     details::copy(group, to, from, std::size_t(bytes), EMULATOR_HERE);
 }
-// So many of `n_from` elements as there is room for.
+// As many of `n_from` elements as fit.
 template <typename Group, typename T>
 EMULATOR_INSTRUCTION void memcpy_async(const Group &group, T *to, std::size_t n_to, const T *from,
                                        std::size_t n_from) {
@@ -37,7 +37,7 @@ template <typename Group>
 EMULATOR_BARRIER void wait(const Group &group) {
     group.sync();
 }
-// Of the last `N` copies none need be there yet; here they are.
+// The last `N` copies may be unfinished; here they are finished.
 template <unsigned N, typename Group>
 EMULATOR_BARRIER void wait_prior(const Group &group) {
     group.sync();

@@ -1,4 +1,4 @@
-// A value of all members of a group, made of what each brings.
+// A reduction of the values of a group's members.
 #pragma once
 
 #include "../cooperative_groups.h"

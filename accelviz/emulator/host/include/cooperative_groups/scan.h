@@ -1,4 +1,4 @@
-// What the members of a group up to the calling one bring, combined.
+// Scans of the values of a group's members.
 #pragma once
 
 #include "../cooperative_groups.h"

@@ -1,4 +1,4 @@
-// Products on tensor cores and what belongs to them: the bodies of kernels/fragments.cuh.
+// Products on tensor cores: the bodies of kernels/fragments.cuh.
 #pragma once
 
 #include "conversions.h"
@@ -43,9 +43,9 @@ EMULATOR_PURE double value(unsigned bits, int part) {
     }
 }
 
-// What a lane brings.
+// The registers of a lane.
 template <int A, int B>
-struct Brought {
+struct Registers {
     unsigned a[A], b[B];
 };
 
@@ -104,13 +104,13 @@ template <Number T, typename C, int N, int A, int B>
 EMULATOR_PURE void multiply(C (&c)[N], const unsigned (&a)[A], const unsigned (&b)[B], void *code) {
     constexpr int halves = A / B;  // of the rows of A, 8 each, as B has columns
     static_assert(A == halves * B && N == 2 * halves, "registers of one shape");
-    Brought<A, B> mine[32];  // that of lane 0 is everyone's
+    Registers<A, B> local[32];  // lanes share those of lane 0
     const auto address =
-        emulator::exchange(~0u, reinterpret_cast<std::uint64_t>(mine), 0, false, nullptr, code);
-    auto *brought = reinterpret_cast<Brought<A, B> *>(address);
+        emulator::exchange(~0u, reinterpret_cast<std::uint64_t>(local), 0, false, nullptr, code);
+    auto *registers = reinterpret_cast<Registers<A, B> *>(address);
     const int lane = int(emulator::lane());
-    for (int r = 0; r < A; ++r) brought[lane].a[r] = a[r];
-    for (int r = 0; r < B; ++r) brought[lane].b[r] = b[r];
+    for (int r = 0; r < A; ++r) registers[lane].a[r] = a[r];
+    for (int r = 0; r < B; ++r) registers[lane].b[r] = b[r];
     emulator::exchange(~0u, 0, -1, false, nullptr, code);
     for (int i = 0; i < N; ++i) {
         const Element at = element_of_c(lane, i);
@@ -118,9 +118,9 @@ EMULATOR_PURE void multiply(C (&c)[N], const unsigned (&a)[A], const unsigned (&
         // A register of A for its rows and one of B cover the same elements.
         for (int r = 0; r < B; ++r) {
             for (int quarter = 0; quarter < 4; ++quarter) {
-                const auto &of_a = brought[at.row % 8 * 4 + quarter].a;
+                const auto &of_a = registers[at.row % 8 * 4 + quarter].a;
                 row[4 * r + quarter] = of_a[halves * r + at.row / 8];
-                column[4 * r + quarter] = brought[at.column * 4 + quarter].b[r];
+                column[4 * r + quarter] = registers[at.column * 4 + quarter].b[r];
             }
         }
         c[i] = summed<T>(c[i], row, column);
