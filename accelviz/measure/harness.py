@@ -182,7 +182,7 @@ def benchmark(
             "operation": operation.name,
             "repeats": repeats,
         }
-        case = _Case(graph, executor, operation, max(columns))
+        case = Case(graph, executor, operation, max(columns))
         for d, (strategy, parameters) in itertools.product(columns, chosen):
             bar.set_postfix_str(f"{graph.name}, {strategy.name}, {d}")
             row = {**identity, "strategy": strategy.name, "columns": d}
@@ -212,7 +212,7 @@ def benchmark(
     return pd.read_csv(path) if exists else result_table(rows)
 
 
-class _Case:
+class Case:
     """One graph with its inputs and its oracle, which strategies and column counts share."""
 
     def __init__(
@@ -226,7 +226,11 @@ class _Case:
         self._limits: dict[Any, dict[str, float]] = {}
 
     def measured(
-        self, plan: Plan, repeats: int, states: Sequence[str], machine: Limits | None
+        self,
+        plan: Plan,
+        repeats: int,
+        states: Sequence[str] = ("warm",),
+        machine: Limits | None = None,
     ) -> list[Measurement]:
         """Check and time a plan of this graph."""
         to_device, operation, storage = self._executor.to_device, self._operation, plan.storage

@@ -13,9 +13,8 @@ import pandas as pd
 from accelviz.devices import choose
 from accelviz.errors import AccelvizError, ArgumentError, checked_integer
 from accelviz.graph import Graph
-from accelviz.measure.accuracy import Oracle
-from accelviz.measure.checks import random_inputs, random_weights
-from accelviz.measure.harness import measure
+from accelviz.measure.checks import random_weights
+from accelviz.measure.harness import Case
 from accelviz.measure.records import parameters_text
 from accelviz.plans import Plan
 
@@ -129,11 +128,8 @@ def tune(
     chosen = plan.strategy.plan(graph, **plan.widths).parameters
     differing = {k: v for k, v in plan.parameters.items() if chosen.get(k) != v}
     wishes = {**plan.widths, **differing}
-    operation, weighted = plan.operation, random_weights(graph)
-    host = operation.named(*random_inputs(operation, plan.pattern, plan.widths))
-    dense = operation.rounded(host, plan.storage)
-    oracle = Oracle(weighted, *dense.values(), operation=operation).moved(executor.to_device)
-    inputs = [executor.to_device(array) for array in dense.values()]
+    weighted = random_weights(graph)
+    case = Case(weighted, executor, plan.operation, plan.n_cols)
     rows: list[dict[str, Any]] = []
 
     def measured(parameter: str, setting: Mapping[str, Any]) -> float:
@@ -143,8 +139,9 @@ def tune(
         try:
             trial = plan.strategy.plan(weighted, **{**wishes, **setting})
             rows[-1]["parameters"] = parameters_text(trial.parameters)
-            seconds = measure(trial, executor, oracle, *inputs, repeats=repeats).seconds
-            low, median, high = np.percentile(seconds * 1e6, [25, 50, 75])
+            (measurement,) = case.measured(trial, repeats)
+            low, high = (1e6 * seconds for seconds in measurement.quartiles)
+            median = 1e6 * measurement.median
             rows[-1] |= {"quartile1_us": low, "median_us": median, "quartile3_us": high}
         except AccelvizError as error:
             if not parameter:
