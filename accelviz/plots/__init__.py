@@ -39,8 +39,7 @@ __all__ = [
     "block_close_ups", "block_durations", "channel_windows", "degree_histogram", "degree_shares",
     "device_shares", "device_timelines", "error_against_speed", "field_growth", "fragment_lanes",
     "graph_card", "jumped_tiles", "ladder_times", "lane_map", "load_maps", "locality_brackets",
-    "metadata_layout", "neighbor_weights", "nonzero_pattern", "overview", "roofline",
-    "second_gpu", "sm_timeline", "sm_timelines", "speedup_bars", "speedup_ranges",
-    "step_memory", "step_times", "sweep_heatmap", "sweep_lines", "time_against_columns",
-    "timeline_comparison", "warp_loads", "window_tiles",
+    "metadata_layout", "neighbor_weights", "nonzero_pattern", "overview", "roofline", "second_gpu",
+    "sm_timeline", "sm_timelines", "speedup_bars", "speedup_ranges", "step_memory", "step_times",
+    "sweep_heatmap", "sweep_lines", "time_against_columns", "warp_loads", "window_tiles",
 ]  # fmt: skip

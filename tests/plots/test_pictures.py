@@ -100,6 +100,10 @@ def test_plots_are_there_without_an_import_of_their_own():
     assert answer.stdout.split() == ["False", "accelviz.plots"]
 
 
+def test_every_public_name_is_there():
+    assert [name for name in plots.__all__ if not hasattr(plots, name)] == []
+
+
 def test_a_pattern_has_a_title_and_alt_text():
     ax = plots.nonzero_pattern(accelviz.load_graph("cora"))
     assert ax.get_title(loc="left") == "10,556 nonzeros in 2,708 rows and 2,708 columns"
