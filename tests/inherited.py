@@ -76,6 +76,17 @@ def each_graph(names: Iterable[str]) -> Any:
     )
 
 
+def is_for(strategy: Strategy, name: str) -> bool:
+    """Whether a graph is one that a strategy's memory is made for.
+
+    Of a graph almost each nonzero is a tile of a convolution's dense product, and a product of bits
+    has a bit for each pair of nodes.
+    """
+    if strategy.operation.name == "bit_product":
+        return not is_large(name)
+    return strategy.name != "strided_windows" or name in MADE
+
+
 def each_case(
     names: Iterable[str],
     *,
@@ -98,10 +109,7 @@ def each_case(
             common = strategy.operation in (SPMM, SDDMM)
             if common or (row + column) % 3 == 0:
                 marks = [pytest.mark.xdist_group(name if common else "attention")]
-                # Of a graph almost each nonzero is a tile of a convolution's dense product, and a
-                # product of bits has a bit for each pair of nodes.
-                dense = strategy.name == "strided_windows" and name not in MADE
-                if dense or (strategy.operation.name == "bit_product" and is_large(name)):
+                if not is_for(strategy, name):
                     continue
                 slow = every > 1 and not common and is_large(name)
                 step = every if common or others is None else others

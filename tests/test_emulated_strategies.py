@@ -18,6 +18,7 @@ from tests.inherited import (
     columns_for,
     each_case,
     each_strategy,
+    is_for,
     weighted,
 )
 
@@ -38,7 +39,6 @@ def turn_of(position, strategy):
     return graphs[(position + 2) % len(graphs)]
 
 
-#: Of a graph almost each nonzero is a tile of a convolution's dense product: it has no turn.
 TURNS = [
     pytest.param(
         strategy,
@@ -47,7 +47,7 @@ TURNS = [
         marks=() if case_name(strategy) in DAILY else pytest.mark.long,
     )
     for position, strategy in enumerate(KERNELS)
-    if strategy.name != "strided_windows"
+    if is_for(strategy, SMALLEST)
 ]
 #: Wider than any tile of columns, one of them for each graph.
 WIDE = {"isolated_ends": 1500, "degree_33": 1000, "hub_alone": 512}

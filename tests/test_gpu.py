@@ -18,7 +18,7 @@ from accelviz.plans.operation import EPS32
 from accelviz.strategies import REGISTRY, SPMM
 from accelviz.strategies.cusparse import ALGORITHMS
 from tests.graphs import COLUMNS, GRAPHS, columns_of
-from tests.inherited import check_results, each_graph, each_strategy
+from tests.inherited import case_name, check_results, each_graph, each_strategy, is_for
 
 pytestmark = pytest.mark.gpu
 
@@ -29,8 +29,16 @@ def _gpu():
     assert state.ready, f"{state.detail}: {state.fix}"
 
 
-@each_strategy(REGISTRY)
-@each_graph(GRAPHS)
+@pytest.mark.parametrize(
+    ("strategy", "name"),
+    [
+        pytest.param(
+            strategy, name, id=f"{name}-{case_name(strategy)}", marks=pytest.mark.xdist_group(name)
+        )
+        for name, strategy in itertools.product(GRAPHS, REGISTRY)
+        if is_for(strategy, name)
+    ],
+)
 def test_kernel_matches_the_oracle(strategy, name):
     check_results(GRAPHS[name](), strategy, "cuda", columns=columns_of(name, 7))
 
