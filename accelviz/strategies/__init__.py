@@ -159,28 +159,25 @@ def find_strategy(strategy: str | Strategy, operation: str | Operation = SPMM) -
         operation.
     """
     wanted = find_operation(operation)
-    if isinstance(strategy, Strategy):
-        its_operation = getattr(strategy, "operation", None)
-        if its_operation != wanted:
-            problem = (
-                f"{strategy.name!r} is of {its_operation.name}"
-                if its_operation
-                else "it names no operation"
-            )
-            expected = f"one with operation = {wanted.name.upper()}"
-            raise ArgumentError("strategy", problem, expected)
-        return strategy
     for known in REGISTRY:
         if known.name == strategy and known.operation == wanted:
             return known
-    if isinstance(strategy, type) and issubclass(strategy, Strategy):
-        raise ArgumentError("strategy", f"got the class {strategy.__name__}", "an object of it")
-    if isinstance(strategy, tuple):
+    if isinstance(strategy, Strategy):
+        if (its_operation := getattr(strategy, "operation", None)) == wanted:
+            return strategy
+        problem = "it names no operation"
+        if its_operation:
+            problem = f"{strategy.name!r} is of {its_operation.name}"
+        expected = f"one with operation = {wanted.name.upper()}"
+    elif isinstance(strategy, type) and issubclass(strategy, Strategy):
+        problem, expected = f"got the class {strategy.__name__}", "an object of it"
+    elif isinstance(strategy, tuple):
+        problem = f"got the tuple {strategy!r:.60}"
         expected = "a name or an object; its parameters go beside it, by name"
-        raise ArgumentError("strategy", f"got the tuple {strategy!r:.60}", expected)
-    names = ", ".join(strategies(wanted.name))
-    expected = f"one of {names}{elsewhere(strategy)}"
-    raise ArgumentError("strategy", f"there is no {strategy!r}", expected)
+    else:
+        problem = f"there is no {strategy!r}"
+        expected = f"one of {', '.join(strategies(wanted.name))}{elsewhere(strategy)}"
+    raise ArgumentError("strategy", problem, expected)
 
 
 def elsewhere(name: object) -> str:

@@ -7,7 +7,6 @@ serve, on the transposed matrix.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -82,39 +81,46 @@ class _ThreadGroups(Strategy):
         Whether thread groups have edges; else blocks have rows.
     entry : str
         The kernel's name, and its file's.
+    ends : tuple of two str
+        What the kernel calls the rows of edges, or where those of a row begin, and their columns.
     """
 
     worker = "thread group"
     Settings = BlockSize
     edges: ClassVar[bool]
     entry: ClassVar[str]
+    ends: ClassVar[tuple[str, str]]
 
     def groups(self, settings: BlockSize, widths: Widths) -> int:
         """Return the thread groups of a block: as many as fit."""
         return thread_groups(settings.block_size, widths["n_cols"])
 
-    def _aggregation(
-        self,
-        graph: Graph,
-        over: Graph,
-        ends: Mapping[str, Any],
-        widths: Widths,
-        settings: BlockSize,
-        *,
-        shared_bytes: int = 0,
-        nonzero_order: Any = None,
-        setup_seconds: Mapping[str, float] | None = None,
-    ) -> Plan:
-        """Plan `graph` by a kernel that walks `over`, the same or the transpose.
+    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
+        """Give each thread group an edge, or each block a row; of a gradient, a column.
 
-        Its first arguments are the `ends` of edges; operands and sizes follow. Each edge, or row,
-        is `heads` of them, if that is a width.
+        Each edge, or row, is `heads` of them, if that is a width.
+
+        Raises
+        ------
+        PartitionError
+            If the blocks are too many for a grid; of a gradient also if there are 2^32 nonzeros or
+            more, or more columns of X than fit in shared memory.
         """
-        heads, block_size = widths.get("heads", 1), settings.block_size
-        groups = self.groups(settings, widths)
-        sizes: dict[str, Any] = {"n_cols": np.int32(widths["n_cols"]), "groups": np.int32(groups)}
+        n_cols, heads, block_size = widths["n_cols"], widths.get("heads", 1), settings.block_size
+        groups, over, order, shared_bytes = self.groups(settings, widths), graph, None, 0
+        if self.operation.by_sender:
+            check_numbers(graph.nnz)
+            over, order = graph.transposed().graph, graph.transposed().nonzeros
+            if not self.edges and n_cols > _MOST_COLUMNS:
+                raise PartitionError("n_cols", f"got {n_cols}", f"at most {_MOST_COLUMNS:,}")
+            if not self.edges and groups == 1:
+                shared_bytes = 8 * n_cols
+        sizes: dict[str, Any] = {"n_cols": np.int32(n_cols), "groups": np.int32(groups)}
         zero_outputs: tuple[str, ...] = ()
+        seconds: dict[str, float] = {}
+        first: Any = over.row_pointers
         if self.edges:
+            first, seconds = rows_of_nonzeros(over)
             sizes = {"n_edges": np.int64(graph.nnz), **sizes}
             grid = (-(-graph.nnz * heads // groups), 1, 1)
             workload = partial(run_workload, over.row_pointers, 1, heads, groups)
@@ -122,6 +128,9 @@ class _ThreadGroups(Strategy):
         else:
             grid = (over.n_rows, heads, 1)
             workload = partial(vertex_workload, over.row_pointers, groups)
+        ends = dict(zip(self.ends, (first, over.column_indices), strict=True))
+        if order is not None:
+            ends["order"] = numbers_32(order)
         kernel = KernelSpec(
             file=f"spmm/{self.entry}.cu",
             entry=self.entry,
@@ -133,12 +142,12 @@ class _ThreadGroups(Strategy):
                 graph.pattern,
                 workload,
                 over.pattern,
-                nonzero_order=nonzero_order,
+                nonzero_order=order,
                 workers_per_block=groups,
             ),
             (Call(LaunchConfig(grid, block_size // WARP_SIZE, shared_bytes), kernel),),
             Buffers({**ends, **sizes}, zero_outputs=zero_outputs),
-            Provenance(self, graph.values, widths, settings, setup_seconds or {}),
+            Provenance(self, graph.values, widths, settings, seconds),
         )
 
     def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
@@ -164,18 +173,7 @@ class FuseGnnGas(_ThreadGroups):
     name = entry = "fusegnn_gas"
     summary = "edges in parallel over COO; every product is added by an atomic"
     edges = True
-
-    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
-        """Spell out the rows of the nonzeros; give each thread group one, or one of its heads.
-
-        Raises
-        ------
-        PartitionError
-            If the blocks are too many for a grid.
-        """
-        rows, seconds = rows_of_nonzeros(graph)
-        ends = {"rows": rows, "columns": graph.column_indices}
-        return self._aggregation(graph, graph, ends, widths, settings, setup_seconds=seconds)
+    ends = ("rows", "columns")
 
 
 class FuseGnnGar(_ThreadGroups):
@@ -190,11 +188,7 @@ class FuseGnnGar(_ThreadGroups):
     summary = "a block a row; thread groups take turns at its nonzeros and reduce on chip"
     Settings = Block128
     edges = False
-
-    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
-        """Give each block a row, or one of its heads."""
-        ends = {"row_pointers": graph.row_pointers, "columns": graph.column_indices}
-        return self._aggregation(graph, graph, ends, widths, settings)
+    ends = ("row_pointers", "columns")
 
 
 class NeuGraph(FuseGnnGar):
@@ -228,33 +222,7 @@ class FuseGnnGasGradient(_ThreadGroups):
     entry = "fusegnn_gas_gradient"
     summary = "edges in parallel over COO; dX by atomics, weights' gradients reduced on chip"
     edges = True
-
-    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
-        """Give each thread group an edge, or one of its heads; or each block a column of A.
-
-        Raises
-        ------
-        PartitionError
-            If there are 2^32 nonzeros or more, too many blocks for a grid, or more columns of X
-            than fit in shared memory.
-        """
-        check_numbers(graph.nnz)
-        turned, shared_bytes = graph.transposed(), 0
-        ends, seconds = self.first_ends(turned.graph)
-        ends |= {"targets": turned.graph.column_indices, "order": numbers_32(turned.nonzeros)}
-        if not self.edges and self.groups(settings, widths) == 1:
-            shared_bytes = 8 * widths["n_cols"]
-        return self._aggregation(
-            *(graph, turned.graph, ends, widths, settings),
-            shared_bytes=shared_bytes,
-            nonzero_order=turned.nonzeros,
-            setup_seconds=seconds,
-        )
-
-    def first_ends(self, turned: Graph) -> tuple[dict[str, Any], dict[str, float]]:
-        """Spell out the columns of the nonzeros, and say what that took."""
-        sources, seconds = rows_of_nonzeros(turned)
-        return {"sources": sources}, seconds
+    ends = ("sources", "targets")
 
 
 class FuseGnnGarGradient(FuseGnnGasGradient):
@@ -268,16 +236,7 @@ class FuseGnnGarGradient(FuseGnnGasGradient):
     summary = "a block a sender; thread groups take turns at its nonzeros and reduce on chip"
     Settings = Block128
     edges = False
-
-    def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
-        """See `FuseGnnGasGradient`."""
-        if widths["n_cols"] > _MOST_COLUMNS:
-            raise PartitionError("n_cols", f"got {widths['n_cols']}", f"at most {_MOST_COLUMNS:,}")
-        return super().build(graph, widths, settings)
-
-    def first_ends(self, turned: Graph) -> tuple[dict[str, Any], dict[str, float]]:
-        """Return where the edges of each column begin."""
-        return {"source_pointers": turned.row_pointers}, {}
+    ends = ("source_pointers", "targets")
 
 
 class UnfusedGas(Strategy):

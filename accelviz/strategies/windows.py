@@ -13,7 +13,6 @@ from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.partition.shared_columns import (
     WORD_COLUMNS,
-    SharedColumns,
     cut_workspace,
     shared_columns,
     shared_tiles,
@@ -59,22 +58,22 @@ class WindowStrategy(Strategy):
         graph: Graph,
         widths: Widths,
         settings: Any,
-        shared: tuple[SharedColumns, dict[str, float]],
         config: Mapping[str, int],
         *,
-        warp_rows: int,
-        block_records: int = 1,
         grid_y: int,
         staged: int = 0,
         tile_columns: int = 0,
-        arithmetic: str = "float32",
     ) -> Plan:
-        """Give each of `block_records` records of metadata a warp, or each a block.
+        """Give each window, or part of one, a block of warps that share its rows.
 
-        With `tile_columns`, tensor cores multiply tiles of so many columns.
+        With `tile_columns`, each has a warp, and tensor cores multiply tiles of so many columns.
         """
-        windows, seconds = shared
+        windows, seconds = shared_columns(graph, settings.window_rows, settings.part_columns)
         blocks, warps = len(windows.metadata), settings.block_warps
+        warp_rows, block_records, arithmetic = settings.window_rows // warps, 1, "float32"
+        if tile_columns:
+            warp_rows, block_records = settings.window_rows, warps
+            arithmetic = settings.arithmetic
         sizes = size_arguments(graph, widths)
         sizes.pop("heads", None)
         if tile_columns:
@@ -181,15 +180,10 @@ class WindowTiles(WindowStrategy):
             "blocks_per_sm": settings.blocks_per_sm,
         }
         return self._window_plan(
-            *(graph, widths, settings),
-            shared_columns(graph, settings.window_rows, settings.part_columns),
-            config,
-            warp_rows=settings.window_rows,
-            block_records=settings.block_warps,
+            *(graph, widths, settings, config),
             grid_y=-(-n_cols // tile),
             staged=settings.block_warps * ahead * GROUP_ROWS * row_bytes,
             tile_columns=STEP_COLUMNS,
-            arithmetic=settings.arithmetic,
         )
 
     def describe(self, settings: TileSettings, rows: RowDegrees, widths: Widths) -> Description:
@@ -258,16 +252,8 @@ class ScoreTiles(WindowStrategy):
             "terms": TERMS[settings.arithmetic],
             "features": int(halves),
         }
-        return self._window_plan(
-            *(graph, widths, settings),
-            shared_columns(graph, settings.window_rows, settings.part_columns),
-            config,
-            warp_rows=settings.window_rows,
-            block_records=settings.block_warps,
-            grid_y=heads,
-            tile_columns=SDDMM_COLUMNS,
-            arithmetic=settings.arithmetic,
-        )
+        walk = graph, widths, settings, config
+        return self._window_plan(*walk, grid_y=heads, tile_columns=SDDMM_COLUMNS)
 
     def describe(self, settings: ScoreSettings, rows: RowDegrees, widths: Widths) -> Description:
         """Fetch a step's columns of a row by 4 lanes, 16 bytes each."""
@@ -322,9 +308,7 @@ class Windows(WindowStrategy):
         copied = next(v for v in (4, 2, 1) if v <= vector and n_cols % v == 0)
         return self._window_plan(
             *(graph, widths, settings.filled(column_tile=tile)),
-            shared_columns(graph, rows, settings.part_columns),
             {"rows": rows, "warps": warps, "vector": vector, "copied": copied, "stages": stages},
-            warp_rows=rows // warps,
             grid_y=-(-n_cols // tile),
             staged=stages * WORD_COLUMNS * tile * 4,
         )
