@@ -24,8 +24,7 @@ from accelviz.measure.accuracy import Oracle
 from accelviz.measure.limits import limits
 from accelviz.plans import Buffers, Call, LaunchConfig, Layout, Plan, Provenance, Strategy
 from accelviz.plans.operation import EPS32
-from accelviz.strategies import SPMM, find_strategy
-from accelviz.strategies.spmm import operation
+from accelviz.strategies import SPMM, exact, find_strategy
 from accelviz.workload import Workload
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import SPMM_KERNELS
@@ -261,7 +260,7 @@ def test_what_gathers_nothing_is_limited_by_copies_alone():
 
 
 def test_the_oracle_is_scipy_s_whatever_the_pieces(monkeypatch):
-    monkeypatch.setattr(operation, "_PIECE_NONZEROS", 7)
+    monkeypatch.setattr(exact, "_PIECE_NONZEROS", 7)
     for name in ("empty", "no_columns", "no_edges", "isolated_ends", "hub", "wide", "tall"):
         graph = measure.random_weights(MADE[name]())
         X = measure.features(graph.shape[1], 5)

@@ -1,18 +1,45 @@
-"""Exact dot products at the nonzeros of a matrix, for the references of several operations."""
+"""What references of several operations share: rows in pieces, and exact dot products."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from accelviz.graph import Pattern
 from accelviz.plans.operation import EPS32
 
-#: Products that one thread works out at a time.
-_PIECE_PRODUCTS = 1 << 20
+#: Products, and nonzeros, that one thread works out at a time.
+_PIECE_PRODUCTS = _PIECE_NONZEROS = 1 << 20
+
+
+def by_rows(pattern: Pattern, work: Callable[[Pattern, slice, slice], None]) -> None:
+    """Call `work(piece, rows, nonzeros)` for runs of rows that are all rows, in threads."""
+    pointers = pattern.row_pointers
+    n_pieces = max(1, pattern.nnz // _PIECE_NONZEROS)
+    cuts = np.searchsorted(pointers, np.linspace(0, pattern.nnz, n_pieces + 1)).tolist()
+    cuts[0], cuts[-1] = 0, pattern.n_rows
+
+    def cut(ends: tuple[int, int]) -> None:
+        first, last = ends
+        nonzeros = slice(int(pointers[first]), int(pointers[last]))
+        columns, shape = pattern.column_indices[nonzeros], (last - first, pattern.shape[1])
+        piece = Pattern(pointers[first : last + 1] - pointers[first], columns, shape, pattern.name)
+        work(piece, slice(first, last), nonzeros)
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        list(threads.map(cut, pairwise(cuts)))
+
+
+def product(piece: Pattern, values: Any, X: Any) -> Any:
+    """Multiply a matrix by SciPy, which lets other threads run meanwhile."""
+    arrays = values, piece.column_indices, piece.row_pointers
+    return sparse.csr_array(arrays, shape=piece.shape) @ X
 
 
 def edge_dots(pattern: Pattern, U: Any, V: Any) -> tuple[Any, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from scipy import sparse
 
 from accelviz.arrays import Ints, Longs
 from accelviz.graph import Pattern
@@ -25,6 +24,7 @@ from accelviz.strategies.attention.scores import (
     score_of,
     settings_of,
 )
+from accelviz.strategies.exact import by_rows, product
 
 
 def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
@@ -32,24 +32,30 @@ def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tupl
 
     `exact_softmax` says what alpha is off by. A sum of deg products in any order adds deg eps.
     """
-    features = inputs["V"]
-    factors = dropout_factors(pattern.nnz, features.shape[1], inputs)
-    scores = np.empty((2, pattern.nnz, features.shape[1]))
-    index = pattern.column_indices, pattern.row_pointers
-    _score_edges(*index, ingredients(score, inputs), *scores)
-    alpha, logs = exact_softmax(pattern, *scores)
+    leaky, a, A, B, features, slope = ingredients(score, inputs)
+    heads, sizes = features.shape[1], np.abs(features)
+    factors = dropout_factors(pattern.nnz, heads, inputs)
     Y = np.empty((2, pattern.n_rows, *features.shape[1:]))
-    for h in range(features.shape[1]):
-        V = features[:, h]
-        for sums, weights, factor in zip(Y, alpha, (V, np.abs(V)), strict=True):
-            weights = weights[:, h] * factors[:, h] if factors.size else weights[:, h]
-            sums[:, h] = sparse.csr_array((weights, *index), shape=pattern.shape) @ factor
-    return {"Y": (Y[0], Y[1] + 2 * SMALLEST * pattern.degrees[:, None, None]), "logsumexp": logs}
+    logs = np.empty((2, pattern.n_rows, heads))
+
+    def attend(piece: Pattern, rows: slice, nonzeros: slice) -> None:
+        scores = np.empty((2, piece.nnz, heads))
+        index = piece.column_indices, piece.row_pointers
+        _score_edges(*index, (leaky, a, A[rows], B, slope), *scores)
+        alpha, logs[:, rows] = exact_softmax(piece, *scores)
+        for sums, weights, V in zip(Y, alpha, (features, sizes), strict=True):
+            weights = weights * factors[nonzeros] if factors.size else weights
+            for h in range(heads):
+                sums[rows, h] = product(piece, weights[:, h], V[:, h])
+
+    by_rows(pattern, attend)
+    Y[1] += 2 * SMALLEST * pattern.degrees[:, None, None]
+    return {"Y": (Y[0], Y[1]), "logsumexp": (logs[0], logs[1])}
 
 
 @numba.njit(cache=True, nogil=True)
 def _score_edges(columns: Ints, row_pointers: Longs, scored: Any, scores: Any, errors: Any) -> None:
-    leaky, a, A, B, _, slope = scored
+    leaky, a, A, B, slope = scored
     for row in range(row_pointers.size - 1):
         for k in range(row_pointers[row], row_pointers[row + 1]):
             for h in range(scores.shape[1]):

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any
 
 import numba
 import numpy as np
-from scipy import sparse
 
 from accelviz.arrays import Floats, Ints
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, NONZEROS, ROWS, Arrays, Traffic
 from accelviz.plans.replay import rowwise
-
-#: Nonzeros of a piece that one thread multiplies at a time.
-_PIECE_NONZEROS = 1 << 20
+from accelviz.strategies.exact import by_rows, product
 
 
 def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
@@ -31,26 +25,17 @@ def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]
     deg(i) * u * (|A| |X|)_ij up to terms of u^2, with u = eps32 / 2 (Higham, Accuracy and
     Stability of Numerical Algorithms, section 3.1). The bound here takes eps32 in place of u.
     """
-    X, weights, pointers = inputs["X"], inputs["values"], pattern.row_pointers
+    X, weights = inputs["X"], inputs["values"]
     magnitudes = np.abs(X)
     expected, bound = np.empty((2, pattern.n_rows, X.shape[1]))
 
-    def multiply(rows: tuple[int, int]) -> None:
-        first, last = rows
-        part = slice(pointers[first], pointers[last])
-        values = weights[part]
-        index = pattern.column_indices[part], pointers[first : last + 1] - pointers[first]
-        size = (last - first, pattern.shape[1])
-        expected[first:last] = sparse.csr_array((values, *index), shape=size) @ X
-        absolute = sparse.csr_array((np.abs(values), *index), shape=size) @ magnitudes
-        bound[first:last] = pattern.degrees[first:last, None] * EPS32 * absolute
+    def multiply(piece: Pattern, rows: slice, nonzeros: slice) -> None:
+        values = weights[nonzeros]
+        expected[rows] = product(piece, values, X)
+        bound[rows] = product(piece, np.abs(values), magnitudes)
+        bound[rows] *= EPS32 * piece.degrees[:, None]
 
-    # SciPy lets other threads run while it multiplies.
-    pieces = max(1, pattern.nnz // _PIECE_NONZEROS)
-    cuts = np.searchsorted(pointers, np.linspace(0, pattern.nnz, pieces + 1)).tolist()
-    cuts[0], cuts[-1] = 0, pattern.n_rows
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        list(threads.map(multiply, pairwise(cuts)))
+    by_rows(pattern, multiply)
     return {"Y": (expected, bound)}
 
 
