@@ -1,7 +1,8 @@
-"""What references of several operations share: rows in pieces, and exact dot products."""
+"""What operations share: references in pieces of rows, exact dot products, replays by name."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,9 @@ import numpy as np
 from scipy import sparse
 
 from accelviz.graph import Pattern
-from accelviz.plans.operation import EPS32
+from accelviz.plans import Plan
+from accelviz.plans.operation import EPS32, Arrays
+from accelviz.plans.replay import rowwise
 
 #: Products, and nonzeros, that one thread works out at a time.
 _PIECE_PRODUCTS = _PIECE_NONZEROS = 1 << 20
@@ -68,3 +71,21 @@ def edge_dots(pattern: Pattern, U: Any, V: Any) -> tuple[Any, Any]:
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         list(threads.map(multiply, range(0, pattern.nnz, length)))
     return dots, U.shape[2] * EPS32 * bound
+
+
+def replay_rows(
+    function: Callable[..., None], names: tuple[str, ...], plan: Plan, *first: Any
+) -> Callable[[Arrays, Arrays], None]:
+    """Return a replay by rows whose function takes `first` and operands by name.
+
+    Outputs that the plan zeroes are zero before; see `Operation.replay`.
+    """
+    zero_outputs = plan.zero_outputs
+
+    def operands(inputs: Arrays, outputs: Arrays) -> tuple[tuple[Any, ...], int]:
+        for name in zero_outputs:
+            outputs[name][...] = 0
+        arrays = [{**inputs, **outputs}[name] for name in names]
+        return (*first, *arrays), max(math.prod(array.shape[1:]) for array in arrays)
+
+    return rowwise(plan, function, operands)

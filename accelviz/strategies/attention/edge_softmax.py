@@ -5,7 +5,7 @@ The columns of scores are heads, which do not depend on each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -20,10 +20,10 @@ from accelviz.plans import Buffers, Layout, Operand, Operation, Plan, Provenance
 from accelviz.plans.description import Description
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.operation import EPS32, FLOAT_BYTES, NONZEROS, Arrays, Traffic
-from accelviz.plans.replay import rowwise
 from accelviz.plans.settings import Settings, setting
 from accelviz.strategies.attention.scores import EXP_SLOPE, EXP_ULPS, LOG_ERROR, SMALLEST
 from accelviz.strategies.blocks import POWERS, RowStrategy, block_threads_of, size_arguments
+from accelviz.strategies.exact import replay_rows
 
 
 def exact_softmax(
@@ -90,18 +90,6 @@ def traffic(
     return Traffic.of_columns(pattern, 0, streamed + 2 * FLOAT_BYTES * (pattern.n_rows + 1))
 
 
-def replay(
-    rows: Callable[..., None], names: tuple[str, ...], plan: Plan
-) -> Callable[[Arrays, Arrays], None]:
-    """Sum over the records of a row, then write its values; see `Operation.replay`."""
-
-    def operands(inputs: Arrays, outputs: Arrays) -> tuple[tuple[Any, ...], int]:
-        arrays = tuple({**inputs, **outputs}[name] for name in names)
-        return arrays, arrays[0].shape[1]
-
-    return rowwise(plan, rows, operands)
-
-
 @numba.njit(cache=True, nogil=True)
 def _softmax_rows(first: int, last: int, walk: Any, scores: Floats, alpha: Floats) -> None:
     first_record, nz_start, nz_count = walk[:3]
@@ -153,7 +141,7 @@ EDGE_SOFTMAX = Operation(
     outputs=(Operand("alpha", (NONZEROS, "n_cols")),),
     fastest="lane_groups",
     reference=softmax_reference,
-    replay=partial(replay, _softmax_rows, ("scores", "alpha")),
+    replay=partial(replay_rows, _softmax_rows, ("scores", "alpha")),
     traffic=partial(traffic, 2),
     independent="n_cols",
 )
@@ -169,7 +157,7 @@ EDGE_SOFTMAX_GRADIENT = Operation(
     outputs=(Operand("d_scores", (NONZEROS, "n_cols")),),
     fastest="lane_groups",
     reference=gradient_reference,
-    replay=partial(replay, _gradient_rows, ("alpha", "d_alpha", "d_scores")),
+    replay=partial(replay_rows, _gradient_rows, ("alpha", "d_alpha", "d_scores")),
     traffic=partial(traffic, 3),
     independent="n_cols",
 )

@@ -13,8 +13,7 @@ from accelviz.errors import PartitionError
 from accelviz.graph import MAX_SIDE, Graph, Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import COLUMNS, FLOAT_BYTES, NONZEROS, ROWS, Arrays, Traffic
-from accelviz.plans.replay import rowwise
-from accelviz.strategies.exact import edge_dots
+from accelviz.strategies.exact import edge_dots, replay_rows
 
 
 def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
@@ -49,16 +48,9 @@ def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> 
 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Multiply for every record of the workload; see `Operation.replay`."""
-    order, clears = plan.layout.nonzero_order, "scores" in plan.zero_outputs
+    order = plan.layout.nonzero_order
     order = np.arange(plan.pattern.nnz) if order is None else order
-
-    def operands(inputs: Arrays, outputs: Arrays) -> tuple[tuple[Any, ...], int]:
-        U, V, scores = inputs["U"], inputs["V"], outputs["scores"]
-        if clears:
-            scores[...] = 0
-        return (order, U, V, scores), U.shape[1] * U.shape[2]
-
-    return rowwise(plan, _dot_rows, operands)
+    return replay_rows(_dot_rows, ("U", "V", "scores"), plan, order)
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})

@@ -14,8 +14,8 @@ from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, ROWS, Arrays, Traffic
 from accelviz.plans.plan import Widths
-from accelviz.plans.replay import rowwise
 from accelviz.strategies.blocks import RowStrategy
+from accelviz.strategies.exact import replay_rows
 from accelviz.strategies.spmm.operation import traffic
 
 #: Of a reduction: NumPy's function, the kernel's functor, and the sign that makes it a maximum.
@@ -38,12 +38,7 @@ def _reference(reduction: str, pattern: Pattern, inputs: Arrays) -> Mapping[str,
 def _replay(reduction: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Compare along the records of rows; see `Operation.replay`."""
     sign = np.float32(REDUCTIONS[reduction][2])
-
-    def operands(inputs: Arrays, outputs: Arrays) -> tuple[tuple[Any, ...], int]:
-        X = inputs["X"]
-        return (sign, X, outputs["Y"], outputs["share"]), X.shape[1]
-
-    return rowwise(plan, _reduce_rows, operands)
+    return replay_rows(_reduce_rows, ("X", "Y", "share"), plan, sign)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -118,20 +113,11 @@ def _with_extrema(pattern: Pattern, inputs: Arrays) -> Arrays:
     return {"Y": Y.astype(np.float32)}
 
 
-def _gradient_replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
-    """Add up along the records of columns; see `Operation.replay`."""
-
-    def operands(inputs: Arrays, outputs: Arrays) -> tuple[tuple[Any, ...], int]:
-        X = inputs["X"]
-        return (X, inputs["Y"], inputs["dY"], outputs["dX"]), X.shape[1]
-
-    return rowwise(plan, _gradient_rows, operands)
-
-
 @numba.njit(cache=True, nogil=True)
 def _gradient_rows(
     first: int, last: int, walk: Any, X: Floats, Y: Floats, dY: Floats, dX: Floats
 ) -> None:
+    """Add up along the records of columns."""
     first_record, nz_start, nz_count, columns, output_rows = walk
     for row in range(first, last):
         j = output_rows[row]
@@ -168,7 +154,7 @@ SPMM_EXTREMUM_GRADIENT = Operation(
     outputs=(Operand("dX", (COLUMNS, "n_cols")),),
     fastest="row_warp",
     reference=_gradient_reference,
-    replay=_gradient_replay,
+    replay=partial(replay_rows, _gradient_rows, ("X", "Y", "dY", "dX")),
     traffic=_gradient_traffic,
     completed=_with_extrema,
     by_sender=True,

@@ -13,8 +13,7 @@ from accelviz.arrays import Floats
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, NONZEROS, ROWS, Arrays, Traffic
-from accelviz.plans.replay import rowwise
-from accelviz.strategies.exact import edge_dots
+from accelviz.strategies.exact import edge_dots, replay_rows
 
 
 def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
@@ -35,24 +34,26 @@ def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]
 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Follow the records of columns; see `Operation.replay`."""
-    order = plan.layout.nonzero_order
-
-    def operands(inputs: Arrays, outputs: Arrays) -> tuple[tuple[Any, ...], int]:
-        outputs["dX"][...] = 0
-        values, X, dY = inputs["values"], inputs["X"], inputs["dY"]
-        return (order, (values, X, dY), outputs["d_values"], outputs["dX"]), X.shape[1]
-
-    return rowwise(plan, _terms, operands)
+    names = "values", "X", "dY", "d_values", "dX"
+    return replay_rows(_terms, names, plan, plan.layout.nonzero_order)
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
 def _terms(
-    first: int, last: int, walk: Any, order: Any, operands: Any, d_values: Floats, dX: Floats
+    first: int,
+    last: int,
+    walk: Any,
+    order: Any,
+    values: Floats,
+    X: Floats,
+    dY: Floats,
+    d_values: Floats,
+    dX: Floats,
 ) -> None:
     first_record, nz_start, nz_count, columns, output_rows = walk
-    values, X, dY = operands
     for row in range(first, last):
         j = output_rows[row]
+        dX[j] = 0
         for record in range(first_record[row], first_record[row + 1]):
             for k in range(nz_start[record], nz_start[record] + nz_count[record]):
                 i, total = columns[k], np.float32(0)

@@ -12,8 +12,7 @@ from accelviz.arrays import Floats, Ints
 from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, NONZEROS, ROWS, Arrays, Traffic
-from accelviz.plans.replay import rowwise
-from accelviz.strategies.exact import by_rows, product
+from accelviz.strategies.exact import by_rows, product, replay_rows
 
 
 def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
@@ -54,26 +53,18 @@ def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> 
 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Sum every record of the workload into its row; see `Operation.replay`."""
-    clears = "Y" in plan.zero_outputs
-
-    def operands(inputs: Arrays, outputs: Arrays) -> tuple[tuple[Any, ...], int]:
-        X = inputs["X"]
-        return (inputs["values"], X, outputs["Y"], clears), X.shape[1]
-
-    return rowwise(plan, _sum_rows, operands)
+    return replay_rows(_sum_rows, ("values", "X", "Y"), plan)
 
 
 # "contract" lets a multiply and an add fuse, as they do on a GPU; sums keep their order.
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def _sum_rows(
-    first: int, last: int, walk: Any, values: Floats, X: Floats, Y: Floats, clears: bool
-) -> None:
+def _sum_rows(first: int, last: int, walk: Any, values: Floats, X: Floats, Y: Floats) -> None:
     first_record, nz_start, nz_count, columns, output_rows = walk
     n_cols = X.shape[1]
     for row in range(first, last):
         y = Y[output_rows[row]]
-        # Like a kernel, a plan that asks for no clearing writes only rows that have work.
-        if clears or first_record[row] < first_record[row + 1]:
+        # Like a kernel, it writes only rows that have work.
+        if first_record[row] < first_record[row + 1]:
             for c in range(n_cols):
                 y[c] = 0
         for record in range(first_record[row], first_record[row + 1]):
