@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -108,14 +107,6 @@ class Memory:
         """Mark arrays as initialised for later launches."""
         for name in {self.same.get(name, name) for name in names} & self.known.keys():
             self.known[name] = replace(self.known[name], initialised=True)
-
-    def digest(self, more: Sequence[Any]) -> bytes:
-        """Return a hash of all arguments and of `more`, which a launch depends on."""
-        digest = hashlib.blake2b(repr((more, self.numbers)).encode())
-        for known in self._all():
-            digest.update(repr(known.name).encode())
-            digest.update(self._bytes(known).data)
-        return digest.digest()
 
     def contents(self) -> list[npt.NDArray[np.uint8]]:
         """Return copies of the writable arrays' bytes; read-only arrays give no bytes."""
