@@ -68,23 +68,16 @@ class Locality:
         }
 
 
-def locality(graph: Graph, *, window: int = WINDOW) -> Locality:
+def locality(graph: Graph) -> Locality:
     """Measure the locality of a graph in its present order of rows and columns.
 
     Parameters
     ----------
     graph : Graph
-    window : int
-        Rows in a window of `distinct_share`.
 
     Returns
     -------
     Locality
-
-    Raises
-    ------
-    ArgumentError
-        If `window` is below 1.
 
     Notes
     -----
@@ -96,7 +89,7 @@ def locality(graph: Graph, *, window: int = WINDOW) -> Locality:
         average_edge_span=average_edge_span(graph),
         neighbor_overlap=neighbor_overlap(graph),
         median_reuse_distance=float(np.median(repeated)) if repeated.size else float("nan"),
-        distinct_share=distinct_share(graph, window=window),
+        distinct_share=distinct_share(graph),
         shape=graph.shape,
     )
 
