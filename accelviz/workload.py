@@ -94,7 +94,7 @@ class Workload:
 
 
 def spread(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Deal `counts[i]` records to each `i`: the owner of every record, and its place there.
+    """Deal `counts[i]` records to each `i`: the owner of every record, and its offset there.
 
     Parameters
     ----------
@@ -102,13 +102,13 @@ def spread(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.ND
 
     Returns
     -------
-    owner, place : arrays of int64, shape (sum of counts,)
-        For counts 2, 0, 3: owners 0 0 2 2 2 and places 0 1 0 1 2.
+    owner, offset : arrays of int64, shape (sum of counts,)
+        For counts 2, 0, 3: owners 0 0 2 2 2 and offsets 0 1 0 1 2.
     """
     owner = np.repeat(np.arange(counts.size), counts)
-    place = np.arange(owner.size)
-    place -= np.repeat(np.cumsum(counts) - counts, counts)
-    return owner, place
+    offset = np.arange(owner.size)
+    offset -= np.repeat(np.cumsum(counts) - counts, counts)
+    return owner, offset
 
 
 def nonzeros_per_warp(workload: Workload, warps_per_block: int) -> Longs:

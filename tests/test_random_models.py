@@ -5,7 +5,6 @@ import pytest
 
 from accelviz.card import average_edge_span, is_symmetric
 from accelviz.datasets import rmat, stochastic_block
-from accelviz.datasets.synthetic import random_models
 from accelviz.errors import ArgumentError
 
 
@@ -24,13 +23,6 @@ def test_size_symmetry_and_seed(make, symmetric, order):
     other = make(50_000, symmetric=symmetric, order=order, seed=1)
     assert other.nnz != graph.nnz or (other.column_indices != graph.column_indices).any()
     assert make(30, n_nodes=21, symmetric=symmetric, order=order).n_rows == 21
-
-
-@pytest.mark.parametrize("make", [rmat, stochastic_block])
-def test_the_result_does_not_depend_on_the_chunks_of_the_progress_bar(make, monkeypatch):
-    whole = make(3_000)
-    monkeypatch.setattr(random_models, "_CHUNK", 97)
-    np.testing.assert_array_equal(make(3_000).column_indices, whole.column_indices)
 
 
 def test_rmat_puts_edges_into_the_quadrants_as_asked():

@@ -1,7 +1,6 @@
 """Twins have exactly the degrees of their model, and are the same for ever."""
 
 import hashlib
-import json
 import runpy
 from pathlib import Path
 
@@ -257,8 +256,6 @@ def test_the_cache_keeps_a_twin_and_notices_damage(tmp_path, monkeypatch):
     load_graph("artist", order="shuffled", cache=True)
     (path,) = (tmp_path / "cache" / "graphs").glob("*.npz")
     written = path.stat().st_mtime_ns
-    note = json.loads(path.with_suffix(".json").read_text())
-    assert note["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
 
     def assert_loads():
         again = load_graph("artist", order="shuffled", cache=True)
@@ -273,8 +270,9 @@ def test_the_cache_keeps_a_twin_and_notices_damage(tmp_path, monkeypatch):
     path.write_bytes(content)
     assert_loads()
     assert path.stat().st_mtime_ns != written
-    path.with_suffix(".json").write_text("{")
-    assert_loads()
+    for damaged in (b"", path.read_bytes()[:-40]):
+        path.write_bytes(damaged)
+        assert_loads()
     load_graph("artist", cache=True)
     assert len(list(path.parent.glob("*.npz"))) == 2
 

@@ -25,25 +25,21 @@ def from_scipy(matrix: Any, name: str, source: str) -> Graph:
     matrix = matrix.astype(_wide(matrix.dtype), copy=False)
     # SciPy trusts index arrays that were changed after it checked them; its conversions would then
     # write out of bounds.
-    if matrix.format == "csc":
-        check_csr(matrix.indptr, matrix.indices, matrix.data, matrix.shape[::-1], canonical=False)
-    elif matrix.format == "bsr":
-        lines, across = np.array(matrix.shape) // np.maximum(matrix.blocksize, 1)
-        check_csr(matrix.indptr, matrix.indices, matrix.indices, (lines, across), canonical=False)
-    elif matrix.format == "coo":
-        for axis, index in enumerate((matrix.row, matrix.col)):
-            if index.size and (index.min() < 0 or index.max() >= matrix.shape[axis]):
-                expected = f"0 to {matrix.shape[axis] - 1}, from the shape"
-                problem = f"{index.min()} to {index.max()} occur"
-                raise GraphError(("row indices", "column indices")[axis], problem, expected)
-    if matrix.format == "csr":
-        arrays = (matrix.indptr.copy(), matrix.indices.copy(), matrix.data.copy())
-        return from_csr_arrays(*arrays, matrix.shape, name, source)
+    if matrix.format in ("csc", "bsr"):
+        sides = matrix.shape[::-1]
+        if matrix.format == "bsr":
+            sides = tuple(np.array(matrix.shape) // np.maximum(matrix.blocksize, 1))
+        check_csr(matrix.indptr, matrix.indices, matrix.indices, sides, canonical=False)
     try:
-        csr = matrix.tocsr(copy=True)
+        if matrix.format == "coo":
+            matrix = sparse.coo_array((matrix.data, matrix.coords), shape=matrix.shape)
+        csr = matrix if matrix.format == "csr" else matrix.tocsr()
     except (ValueError, IndexError, OverflowError) as error:
         raise GraphError("graph", str(error), "a valid SciPy sparse matrix") from error
-    return from_csr_arrays(csr.indptr, csr.indices, csr.data, csr.shape, name, source)
+    arrays = [csr.indptr, csr.indices, csr.data]
+    if csr is matrix:
+        arrays = [array.copy() for array in arrays]
+    return from_csr_arrays(*arrays, csr.shape, name, source)
 
 
 def from_csr_arrays(
@@ -214,13 +210,11 @@ def from_igraph(graph: Any, name: str, source: str) -> Graph:
 
     A directed edge becomes a nonzero in its target's row. Parallel edges add up.
     """
-    edges = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2).T
-    weights = np.array(graph.es["weight"] if graph.is_weighted() else np.ones(edges.shape[1]))
-    if not graph.is_directed():
-        both = edges[0] != edges[1]
-        edges = np.concatenate([edges, edges[::-1, both]], axis=1)
-        weights = np.concatenate([weights, weights[both]])
-    return from_edge_index(edges, name, source, n_nodes=graph.vcount(), weights=weights)
+    if graph.ecount() == 0:
+        edges = np.empty((2, 0), dtype=np.int64)
+        return from_edge_index(edges, name, source, n_nodes=graph.vcount())
+    matrix = graph.get_adjacency_sparse("weight" if graph.is_weighted() else None)
+    return from_scipy(matrix.T, name, source)
 
 
 #: What to do with a dense matrix.

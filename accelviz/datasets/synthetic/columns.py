@@ -24,7 +24,6 @@ import numpy.typing as npt
 from accelviz.arrays import Ints, Longs
 from accelviz.datasets.synthetic.communities import Layout
 from accelviz.datasets.synthetic.draws import State, below, stream
-from accelviz.graph import Graph
 
 #: Draws for one mate before its stub is left over, and partners to try for a swap.
 _DRAWS, _SWAPS = 40, 10_000
@@ -33,38 +32,6 @@ _TRIES = 20
 _FREE = -1
 
 Places = npt.NDArray[Any]  # int32, or int64 from 2^31 nonzeros on
-
-
-def finished(row_pointers: Longs, column_indices: Ints, name: str, source: str, kind: str) -> Graph:
-    """Sort each row, drop what repeats, and make a square Graph with all weights 1.
-
-    Writes over both arrays.
-    """
-    n_rows = row_pointers.size - 1
-    _sort(row_pointers, column_indices)
-    nnz = _close_up(row_pointers, column_indices)
-    ones = np.ones(nnz, dtype=np.float32)
-    return Graph(row_pointers, column_indices[:nnz], ones, (n_rows, n_rows), name, source, kind)
-
-
-@numba.njit(cache=True, nogil=True, parallel=True)
-def _sort(row_pointers: Longs, column_indices: Ints) -> None:
-    for row in numba.prange(row_pointers.size - 1):
-        column_indices[row_pointers[row] : row_pointers[row + 1]].sort()
-
-
-@numba.njit(cache=True, nogil=True)
-def _close_up(row_pointers: Longs, column_indices: Ints) -> int:
-    """Keep what is distinct in each sorted row, and return how much that is in all."""
-    count = start = 0
-    for row in range(row_pointers.size - 1):
-        stop, first = row_pointers[row + 1], count
-        for k in range(start, stop):
-            if count == first or column_indices[k] != column_indices[count - 1]:
-                column_indices[count] = column_indices[k]
-                count += 1
-        start, row_pointers[row + 1] = stop, count
-    return count
 
 
 def undirected_columns(layout: Layout, seed: int) -> tuple[Longs, Any] | None:

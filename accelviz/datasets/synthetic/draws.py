@@ -3,7 +3,7 @@
 NumPy promises the stream of its bit generators, but not what its methods make of them; a recorded
 measurement names a graph by its seed alone. So the few draws needed here are spelled out, in
 integers and in exact operations on doubles. The generator is SplitMix64 (Steele, Lea and Flood
-2014): a counter and a mixing function, which also makes the k-th number of a stream directly.
+2014): a counter and a mixing function.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 State = npt.NDArray[np.uint64]
 
-STEP = np.uint64(0x9E3779B97F4A7C15)
+_STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 
@@ -29,19 +29,13 @@ def stream(seed: int, name: str) -> State:
 
 
 @numba.njit(cache=True, inline="always")
-def mixed(counter: np.uint64) -> Any:
-    """Return the random 64 bits that belong to a counter."""
-    x = counter
+def bits(state: State) -> Any:
+    """Draw 64 random bits."""
+    state[0] += _STEP
+    x = state[0]
     x = (x ^ (x >> np.uint64(30))) * _MIX_1
     x = (x ^ (x >> np.uint64(27))) * _MIX_2
     return x ^ (x >> np.uint64(31))
-
-
-@numba.njit(cache=True, inline="always")
-def bits(state: State) -> Any:
-    """Draw 64 random bits."""
-    state[0] += STEP
-    return mixed(state[0])
 
 
 @numba.njit(cache=True, inline="always")

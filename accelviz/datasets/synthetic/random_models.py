@@ -1,22 +1,21 @@
 """Random graphs of any size, for scaling studies: R-MAT and the stochastic block model.
 
-The pairs of nodes are drawn twice, once to count the nonzeros of each row and once to store them,
-with a generator that finds the k-th pair directly. So nothing is held but the matrix itself: 8
-bytes a nonzero, its values included.
+NumPy draws the pairs of nodes, SciPy sorts them and drops what repeats. That takes about 30 bytes a
+nonzero for a time.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
 
-import numba
 import numpy as np
-from tqdm import tqdm
+from scipy import sparse
+from tqdm import trange
 
-from accelviz.arrays import Ints, Longs
-from accelviz.datasets.synthetic.columns import finished
+from accelviz.arrays import Ints
+from accelviz.datasets.convert import from_csr_arrays
 from accelviz.datasets.synthetic.communities import check_order
-from accelviz.datasets.synthetic.draws import STEP, mixed, shuffle, stream
 from accelviz.errors import ArgumentError
 from accelviz.graph import MAX_SIDE, Graph
 
@@ -25,10 +24,10 @@ QUADRANTS = (0.57, 0.19, 0.19)
 #: Nonzeros per row, if the number of nodes is not given.
 _EDGE_FACTOR = 16
 #: Pairs between two steps of the progress bar.
-_CHUNK = 1 << 23
+_CHUNK = 1 << 20
 
-#: A model is one of these numbers and its parameters, an array of int64.
-_RMAT, _BLOCKS = 0, 1
+#: Rows and columns of some pairs, int32.
+Pairs = tuple[Ints, Ints]
 
 
 def rmat(
@@ -59,7 +58,7 @@ def rmat(
         `natural` leaves the ids as the recursion gives them: hubs come first, and neighbors are
         near. Graph500 shuffles.
     seed : int
-        The same arguments give the same graph on every machine.
+        The same arguments give the same graph, with one version of NumPy.
 
     Returns
     -------
@@ -83,10 +82,19 @@ def rmat(
     if min(quadrants) < 0 or a + b + c > 1 or a < 0.01 or b + c < 0.01:
         expected = "shares of at most 1 together; a and b + c above 0.01"
         raise ArgumentError("quadrants", f"got {quadrants}", expected)
-    bounds = np.rint(np.cumsum(quadrants) * 2**16)
-    model = np.array([_RMAT, max(1, (n_nodes - 1).bit_length()), *bounds], dtype=np.int64)
+    levels = (n_nodes - 1).bit_length()
+
+    def draw(rng: np.random.Generator, count: int) -> Pairs:
+        row, column = np.zeros((2, count), np.int32)
+        for _ in range(levels):
+            drawn = rng.random(count, np.float32)
+            below = drawn >= a + b
+            right = (drawn >= a) & ~below | (drawn >= a + b + c)
+            row, column = 2 * row + below, 2 * column + right
+        return row, column
+
     source = f"R-MAT, {n_edges:,} edges drawn, quadrants {quadrants}, {order} order, seed {seed}"
-    return _graph_of_model(model, n_edges, n_nodes, symmetric, order, seed, source)
+    return _graph_of_pairs(draw, n_edges, n_nodes, symmetric, order, seed, "rmat", source)
 
 
 def stochastic_block(
@@ -140,102 +148,53 @@ def stochastic_block(
         raise ArgumentError("n_blocks", f"{n_blocks} of {n_nodes} nodes", "blocks of 2 or more")
     if not 0 <= within <= 1:
         raise ArgumentError("within", f"got {within}", "a share, 0 to 1")
-    model = np.array([_BLOCKS, n_blocks, round(within * 2**32)], dtype=np.int64)
+
+    def draw(rng: np.random.Generator, count: int) -> Pairs:
+        row, other = rng.integers(n_nodes, size=(2, count))
+        block = row * n_blocks // n_nodes
+        first, last = (-(-(block + i) * n_nodes // n_blocks) for i in (0, 1))
+        column = np.where(rng.random(count) < within, first + other % (last - first), other)
+        return row.astype(np.int32), column.astype(np.int32)
+
     source = (
         f"stochastic block model, {n_edges:,} edges drawn, {n_blocks} blocks, "
         f"{within:g} within, {order} order, seed {seed}"
     )
-    return _graph_of_model(model, n_edges, n_nodes, symmetric, order, seed, source)
+    return _graph_of_pairs(draw, n_edges, n_nodes, symmetric, order, seed, "sbm", source)
 
 
-def _graph_of_model(
-    model: Longs, n_edges: int, n_nodes: int, symmetric: bool, order: str, seed: int, source: str
+def _graph_of_pairs(
+    draw: Callable[[np.random.Generator, int], Pairs],
+    n_edges: int,
+    n_nodes: int,
+    symmetric: bool,
+    order: str,
+    seed: int,
+    name: str,
+    source: str,
 ) -> Graph:
+    """Make a graph of pairs of different nodes; `draw` may draw others, which are replaced."""
     if n_edges < 0:
         raise ArgumentError("n_edges", f"got {n_edges}", "0 or more")
     if not 2 <= n_nodes <= MAX_SIDE:
         raise ArgumentError("n_nodes", f"got {n_nodes}", f"2 to {MAX_SIDE}")
     check_order(order)
-    ids = np.arange(n_nodes, dtype=np.int32)
-    if order == "shuffled":
-        shuffle(stream(seed, "ids"), ids)
-    start = stream(seed, "pairs")[0]
+    rng = np.random.default_rng(seed)
     pairs = n_edges // 2 if symmetric else n_edges
-    places = np.zeros(n_nodes + 1, dtype=np.int64)
-    with tqdm(total=2 * pairs, unit="pair", unit_scale=True, leave=False, disable=None) as bar:
-
-        def draw_all(places: Longs, column_indices: Ints) -> None:
-            for first in range(0, pairs, _CHUNK):
-                last = min(first + _CHUNK, pairs)
-                _draw(model, start, ids, symmetric, first, last, places, column_indices)
-                bar.update(last - first)
-
-        draw_all(places[1:], np.empty(0, dtype=np.int32))
-        np.cumsum(places, out=places)
-        column_indices = np.empty(places[-1], dtype=np.int32)
-        draw_all(places, column_indices)
-    # Each row's place is now the end of the row, where the next one begins.
-    row_pointers = np.concatenate([[0], places[:-1]])
-    name = f"{('rmat', 'sbm')[model[0]]}-{n_edges:.3g}".replace("+", "")
-    return finished(row_pointers, column_indices, name, source, "random")
-
-
-@numba.njit(cache=True, nogil=True)
-def _pair_at(model: Longs, start: np.uint64, n_nodes: int, index: int) -> Any:
-    """Draw the pair number `index`: row and column, different from each other."""
-    counter = mixed(start + np.uint64(index) * STEP)
-    row = column = np.int64(0)
-    while row == column or row >= n_nodes or column >= n_nodes:
-        counter += STEP
-        word = mixed(counter)
-        if model[0] == _RMAT:
-            row = column = np.int64(0)
-            for level in range(model[1]):
-                if level % 4 == 0 and level > 0:
-                    counter += STEP
-                    word = mixed(counter)
-                draw = np.int64(word & np.uint64(0xFFFF))
-                word >>= np.uint64(16)
-                below = draw >= model[3]
-                to_the_right = (draw >= model[2] and not below) or draw >= model[4]
-                row = 2 * row + below
-                column = 2 * column + to_the_right
-        else:
-            stays = np.int64(word >> np.uint64(32)) < model[2]
-            counter += STEP
-            row = np.int64(mixed(counter) % np.uint64(n_nodes))
-            counter += STEP
-            other = mixed(counter)
-            if stays:
-                block = row * model[1] // n_nodes
-                low = -((-block * n_nodes) // model[1])
-                high = -((-(block + 1) * n_nodes) // model[1])
-                column = low + np.int64(other % np.uint64(high - low))
-            else:
-                column = np.int64(other % np.uint64(n_nodes))
-    return row, column
-
-
-@numba.njit(cache=True, nogil=True)
-def _draw(
-    model: Longs,
-    start: np.uint64,
-    ids: Ints,
-    symmetric: bool,
-    first: int,
-    last: int,
-    places: Longs,
-    column_indices: Ints,
-) -> None:
-    """Store the column of each pair at its row's place, and move the place on.
-
-    Only moves the places, which counts the nonzeros of each row, if `column_indices` is empty.
-    """
-    for index in range(first, last):
-        row, column = _pair_at(model, start, ids.size, index)
-        row, column = ids[row], ids[column]
-        for _ in range(1 + symmetric):
-            if column_indices.size:
-                column_indices[places[row]] = column
-            places[row] += 1
-            row, column = column, row
+    ends = np.zeros((2, pairs), np.int32)
+    for first in trange(0, pairs, _CHUNK, leave=False, disable=None):
+        chunk = ends[:, first : first + _CHUNK]
+        unfit = np.arange(chunk.shape[1])
+        while unfit.size:
+            chunk[:, unfit] = draw(rng, unfit.size)
+            wrong = (chunk[0, unfit] == chunk[1, unfit]) | (chunk[:, unfit].max(axis=0) >= n_nodes)
+            unfit = unfit[wrong]
+    if order == "shuffled":
+        ends = rng.permutation(np.arange(n_nodes, dtype=np.int32))[ends]
+    ones = np.ones(pairs, np.int8)
+    matrix = sparse.coo_array((ones, tuple(ends)), shape=(n_nodes, n_nodes)).tocsr()
+    matrix.data[:] = 1
+    matrix = matrix + matrix.T if symmetric else matrix
+    arrays = matrix.indptr, matrix.indices, None
+    name = f"{name}-{n_edges:.3g}".replace("+", "")
+    return replace(from_csr_arrays(*arrays, matrix.shape, name, source), kind="random")

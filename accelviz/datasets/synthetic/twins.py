@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from accelviz.card import is_symmetric
-from accelviz.datasets.synthetic.columns import directed_columns, finished, undirected_columns
+from accelviz.datasets.convert import from_csr_arrays
+from accelviz.datasets.synthetic.columns import directed_columns, undirected_columns
 from accelviz.datasets.synthetic.communities import check_order, default_sizes, lay_out
 from accelviz.datasets.synthetic.table_one import TABLE_ONE, Histogram, TableEntry
 from accelviz.errors import ArgumentError, GraphError
@@ -117,7 +119,7 @@ def twin(
     name += "" if locality is None else f"-locality-{locality:g}"
     name += "" if seed == 0 else f"-seed-{seed}"
     source += f"; locality {share:g}, {order} order, seed {seed}"
-    return finished(drawn[0], drawn[1], name, source, kind)
+    return replace(from_csr_arrays(*drawn, None, (n, n), name, source), kind=kind)
 
 
 def _checked_histogram(of: Any) -> Histogram:
