@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +31,34 @@ KINDS = {
 MAX_SIDE = int(np.iinfo(np.int32).max)
 
 
+class _Csr:
+    """What a pattern and a graph have in common: two arrays that nobody can write to."""
+
+    row_pointers: Any
+    column_indices: Any
+    shape: tuple[int, int]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default would unpickle arrays that can be written to.
+        values = (getattr(self, field.name) for field in fields(cast(Any, self)))
+        return type(self), tuple(values)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the matrix (target nodes)."""
+        return self.shape[0]
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored nonzeros (edges)."""
+        return int(self.column_indices.size)
+
+
 @dataclass(frozen=True, eq=False)
-class Pattern:
+class Pattern(_Csr):
     """Where a matrix has its nonzeros: CSR without the values.
 
     Parameters
@@ -60,23 +86,6 @@ class Pattern:
         for field in ("row_pointers", "column_indices"):
             if isinstance(array := getattr(self, field), np.ndarray):
                 object.__setattr__(self, field, frozen(array))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The default would unpickle arrays that can be written to.
-        return Pattern, (self.row_pointers, self.column_indices, self.shape, self.name)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Pattern:
-        return self
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows of the matrix (target nodes)."""
-        return self.shape[0]
-
-    @property
-    def nnz(self) -> int:
-        """Number of stored nonzeros (edges)."""
-        return int(self.column_indices.size)
 
     @cached_property
     def degrees(self) -> npt.NDArray[np.int32]:
@@ -120,7 +129,7 @@ class Transpose:
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class Graph(_Csr):
     """A sparse matrix in CSR form, checked once when it is made.
 
     Row `i` holds the in-neighbors of node `i`, so that `A @ X` sums their features. A graph is
@@ -184,16 +193,6 @@ class Graph:
         return Pattern(self.row_pointers, self.column_indices, self.shape, self.name)
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows of the matrix (target nodes)."""
-        return self.shape[0]
-
-    @property
-    def nnz(self) -> int:
-        """Number of stored nonzeros (edges)."""
-        return int(self.column_indices.size)
-
-    @property
     def degrees(self) -> npt.NDArray[np.int32]:
         """Nonzeros of each row, int32, shape (n_rows,)."""
         return self.pattern.degrees
@@ -253,13 +252,6 @@ class Graph:
         order = by_column.data
         order.setflags(write=False)
         return Transpose(graph, order)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The default would unpickle arrays that can be written to.
-        return Graph, tuple(getattr(self, field.name) for field in fields(self))
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
-        return self
 
     def __repr__(self) -> str:
         sides = " x ".join(f"{side:,}" for side in self.shape)

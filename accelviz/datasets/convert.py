@@ -36,10 +36,10 @@ def from_scipy(matrix: Any, name: str, source: str) -> Graph:
         csr = matrix if matrix.format == "csr" else matrix.tocsr()
     except (ValueError, IndexError, OverflowError) as error:
         raise GraphError("graph", str(error), "a valid SciPy sparse matrix") from error
-    arrays = [csr.indptr, csr.indices, csr.data]
+    pointers, columns, values = csr.indptr, csr.indices, csr.data
     if csr is matrix:
-        arrays = [array.copy() for array in arrays]
-    return from_csr_arrays(*arrays, csr.shape, name, source)
+        pointers, columns, values = pointers.copy(), columns.copy(), values.copy()
+    return from_csr_arrays(pointers, columns, values, csr.shape, name, source)
 
 
 def from_csr_arrays(

@@ -228,6 +228,10 @@ def _load_twin(
     facts = {key: getattr(graph, key) for key in ("shape", "name", "source", "kind")}
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(path) as temporary:
-        arrays = {"row_pointers": graph.row_pointers, "column_indices": graph.column_indices}
-        np.savez(temporary, facts=json.dumps(facts), **arrays)
+        np.savez(
+            temporary,
+            facts=json.dumps(facts),
+            row_pointers=graph.row_pointers,
+            column_indices=graph.column_indices,
+        )
     return graph

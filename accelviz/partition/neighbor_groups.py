@@ -104,7 +104,7 @@ def warp_memory(rows: Ints, block_warps: int) -> WarpMemory:
     np.not_equal(rows[1:], rows[:-1], out=new_row[1:])
     leader = new_row.copy()
     leader[::block_warps] = True
-    slot = np.cumsum(leader)
+    slot: Longs = np.cumsum(leader, dtype=np.int64)
     slot -= np.repeat(slot[blocks], block_warps)[: rows.size]
 
     shared = ~leader

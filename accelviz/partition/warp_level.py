@@ -47,8 +47,8 @@ def warp_partition(row_pointers: Longs, max_warp_nzs: int) -> Ints:
         raise PartitionError("graph", f"{row_pointers[-1]:,} nonzeros", f"at most {WORD_LIMIT:,}")
     runs = neighbor_groups(row_pointers, max_warp_nzs)
     metadata = np.zeros((len(runs), 4), dtype=np.int32)
-    for word, column in enumerate((runs.rows, runs.pointers[:-1], np.diff(runs.pointers))):
-        metadata[:, word] = column
+    metadata[:, 0], metadata[:, 1] = runs.rows, runs.pointers[:-1]
+    metadata[:, 2] = np.diff(runs.pointers)
     return metadata
 
 

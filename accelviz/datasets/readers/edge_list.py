@@ -145,9 +145,10 @@ def read_edge_list(
         notes.append(
             f"weights in {repr(start.names[last]) if start.names else f'column {last + 1}'}"
         )
-    ends = (nodes - np.int32(least) if least else nodes).T
+    sources, targets = (nodes - np.int32(least) if least else nodes).T
     source = f"{source}, {', '.join(notes)}"
-    return from_edges(*ends, numbers, n_nodes or count, name, source, symmetric=symmetric)
+    count = n_nodes or count
+    return from_edges(sources, targets, numbers, count, name, source, symmetric=symmetric)
 
 
 def _read(layout: Layout, progress: bool | None) -> list[tuple[Any, Floats | None]]:

@@ -47,32 +47,14 @@ def unpacked(path: Path, progress: bool | None = None) -> Iterator[Any]:
         counted = CallbackIOWrapper(bar.update, file, "read")
         try:
             if magic.startswith(b"\x1f\x8b"):
-                yield _Bounded(path, gzip.GzipFile(fileobj=counted))
+                yield gzip.GzipFile(fileobj=counted)
             elif magic == b"BZh":
-                yield _Bounded(path, bz2.BZ2File(counted))
+                yield bz2.BZ2File(counted)
             else:
                 yield counted
         except (EOFError, OSError, zlib.error) as error:
             expected = "a complete file; it may be truncated, so copy or download it again"
             raise GraphError(str(path), f"it cannot be unpacked: {error}", expected) from error
-
-
-class _Bounded:
-    """A file that refuses to go on unpacking beyond all measure."""
-
-    def __init__(self, path: Path, file: Any) -> None:
-        self._path, self._file, self._size = path, file, 0
-
-    def read(self, size: int = -1) -> bytes:
-        parts = []
-        while size and (
-            part := self._file.read(min(size, BLOCK_BYTES) if size > 0 else BLOCK_BYTES)
-        ):
-            self._size += len(part)
-            check_unpacked(self._path, self._size)
-            parts.append(part)
-            size -= len(part) if size > 0 else 0
-        return b"".join(parts)
 
 
 def check_unpacked(path: Path, size: int) -> None:
@@ -117,8 +99,10 @@ def blocks_of(stream: Any, path: Path) -> Iterator[tuple[int, bytes]]:
     if rest.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise GraphError(str(path), "it is UTF-16 text", "UTF-8: save it so, and try again")
     held, size = [rest.removeprefix(b"\xef\xbb\xbf")], 0
-    line = 1
+    line, unpacked_bytes = 1, 0
     while chunk := stream.read(BLOCK_BYTES):
+        unpacked_bytes += len(chunk)
+        check_unpacked(path, unpacked_bytes)
         cut = chunk.rfind(b"\n") + 1
         if cut:
             text = _clean(path, line, b"".join([*held, chunk[:cut]]))

@@ -195,6 +195,6 @@ def _graph_of_pairs(
     matrix = sparse.coo_array((ones, tuple(ends)), shape=(n_nodes, n_nodes)).tocsr()
     matrix.data[:] = 1
     matrix = matrix + matrix.T if symmetric else matrix
-    arrays = matrix.indptr, matrix.indices, None
     name = f"{name}-{n_edges:.3g}".replace("+", "")
-    return replace(from_csr_arrays(*arrays, matrix.shape, name, source), kind="random")
+    graph = from_csr_arrays(matrix.indptr, matrix.indices, None, matrix.shape, name, source)
+    return replace(graph, kind="random")

@@ -119,7 +119,8 @@ def twin(
     name += "" if locality is None else f"-locality-{locality:g}"
     name += "" if seed == 0 else f"-seed-{seed}"
     source += f"; locality {share:g}, {order} order, seed {seed}"
-    return replace(from_csr_arrays(*drawn, None, (n, n), name, source), kind=kind)
+    pointers, columns = drawn
+    return replace(from_csr_arrays(pointers, columns, None, (n, n), name, source), kind=kind)
 
 
 def _checked_histogram(of: Any) -> Histogram:
