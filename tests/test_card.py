@@ -7,8 +7,7 @@ import pytest
 from scipy import sparse
 
 from accelviz import describe, load_graph
-from accelviz.card import average_edge_span, is_symmetric
-from accelviz.datasets import bundled_graphs
+from accelviz.card import average_edge_span
 from tests.graphs import GRAPHS
 
 
@@ -35,11 +34,6 @@ def test_facts_are_what_scipy_and_numpy_say(name):
         assert math.isnan(card.average_edge_span)
     assert str(card)
     assert "<table>" in card._repr_html_()
-
-
-@pytest.mark.parametrize("name", bundled_graphs())
-def test_symmetry_is_what_the_index_says(name):
-    assert is_symmetric(load_graph(name)) == bundled_graphs()[name]["symmetric"]
 
 
 def test_weights_count_for_symmetry_and_for_the_card():

@@ -16,6 +16,7 @@ from accelviz import load_graph
 from accelviz.datasets import bundled_graphs
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import Graph, Pattern
+from tests.graphs import edges_of
 
 CSR = sparse.csr_array(np.array([[0, 1.5, 0], [0, 0, 0], [2, -3, 0.25]], dtype=np.float32))
 
@@ -98,9 +99,15 @@ def test_unsorted_rows_are_sorted_and_duplicates_summed():
     assert matrix.indices.tolist() == [2, 0, 2]  # the caller's matrix is as it was
 
 
-def test_repeated_true_edges_of_a_boolean_matrix_add_up():
-    matrix = sparse.csr_array((np.array([True, True]), np.array([0, 0]), np.array([0, 2])))
-    assert load_graph(matrix).values.tolist() == [2]
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "int16", "int64", "float32"])
+@pytest.mark.parametrize("form", ["coo", "csr", "csc", "bsr"])
+def test_duplicates_are_summed_in_a_wide_type(dtype, form):
+    ones, places = np.ones(300, dtype), np.zeros(300, int)
+    pointers = np.array([0, 300, 300])
+    arrays = (ones, (places, places)) if form == "coo" else (ones, places, pointers)
+    arrays = (ones.reshape(-1, 1, 1), *arrays[1:]) if form == "bsr" else arrays
+    matrix = getattr(sparse, f"{form}_array")(arrays, shape=(2, 2))
+    assert edges_of(load_graph(matrix)) == [(0, 0, 300.0)]
 
 
 def test_a_graph_is_a_copy_and_read_only():

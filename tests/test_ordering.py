@@ -9,7 +9,6 @@ from scipy import sparse
 from accelviz import degree_sort, load_graph
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.ordering import (
-    DegreeHistogram,
     Permutation,
     original_order,
     random_order,
@@ -134,9 +133,3 @@ def test_sizes_must_match():
         permutation.apply_to_graph(graph_of_degrees([1, 1, 1]))
     with pytest.raises(GraphError, match="not square"):
         permutation.apply_to_graph(graph_of_degrees([1, 1], 5), columns=True)
-
-
-def test_histogram_of_row_pointers():
-    histogram = DegreeHistogram.of(np.array([0, 2, 2, 4]))
-    assert histogram.degrees.tolist() == [0, 2]
-    assert histogram.rows.tolist() == [1, 2]

@@ -9,7 +9,8 @@ from scipy import sparse
 
 from accelviz import load_graph
 from accelviz.datasets.readers import text
-from accelviz.errors import GraphError
+from accelviz.errors import ArgumentError, GraphError
+from tests.graphs import edges_of
 
 A = sparse.csr_array(np.array([[0, 2, 0, 1], [2, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]], np.float32))
 EDGES = np.array([[0, 0, 2], [1, 2, 2]])
@@ -123,3 +124,41 @@ def test_tampered_blocks_are_refused(tmp_path, pointers, indices, says):
     np.savez(tmp_path / "g.npz", format=b"bsr", **arrays)
     with pytest.raises(GraphError, match=says):
         load_graph(tmp_path / "g.npz")
+
+
+@pytest.mark.parametrize("name", ["edge_weight", "edge_attr", "weight"])
+def test_an_archive_keeps_its_weights(tmp_path, name):
+    path = tmp_path / "g.npz"
+    weights = np.array([0.5, 4, 2])
+    for array in (weights, weights[:, None], weights.astype(np.float16)):
+        np.savez(path, edge_index=EDGES, **{name: array})
+        assert edges_of(load_graph(path)) == [(0, 1, 0.5), (0, 2, 4.0), (2, 2, 2.0)]
+        assert load_graph(path).source.endswith(f"weights in {name}")
+    assert edges_of(load_graph(path, weights=False)) == [(0, 1, 1.0), (0, 2, 1.0), (2, 2, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"edge_attr": np.ones((3, 2))}, "weights='edge_attr', or weights=False"),
+        ({"edge_time": np.ones(3)}, "weights='edge_time', or weights=False"),
+        ({"edge_weight": np.ones(3), "weight": np.ones(3)}, "weights='edge_weight' or weights='w"),
+        ({"edge_weight": np.ones(2)}, r"shape \(2,\) for 3 edges"),
+        ({"edge_weight": np.array([1, np.nan, 1])}, "NaN"),
+        ({"edge_weight": np.ones(3, complex)}, "complex128"),
+    ],
+)
+def test_weights_of_an_archive_that_are_doubtful(tmp_path, more, says):
+    path = tmp_path / "g.npz"
+    np.savez(path, edge_index=EDGES, **more)
+    with pytest.raises(GraphError, match=says):
+        load_graph(path)
+    assert edges_of(load_graph(path, weights=False)) == [(0, 1, 1.0), (0, 2, 1.0), (2, 2, 1.0)]
+    with pytest.raises(ArgumentError, match="weights: there is no 'cost'"):
+        load_graph(path, weights="cost")
+
+
+def test_an_archive_of_a_matrix_has_no_choice_of_weights(tmp_path):
+    sparse.save_npz(tmp_path / "g.npz", sparse.eye_array(3).tocsr())
+    with pytest.raises(ArgumentError, match="weights: it chooses"):
+        load_graph(tmp_path / "g.npz", weights=False)

@@ -18,26 +18,31 @@ GOOD = [(0, 0, 0, 0, 3), (0, 1, 2, 3, 2), (1, 1, 2, 5, 3)]
 
 
 def test_counted_by_hand():
-    found = statistics([table(*GOOD[:2]), table(GOOD[2])], n_blocks=3, warps_per_block=2)
-    assert (found.blocks, found.warps, found.busy_warps, found.nonzeros) == (3, 6, 3, 8)
-    loads = found.loads
+    summary = statistics([table(*GOOD[:2]), table(GOOD[2])], n_blocks=3, warps_per_block=2)
+    assert (summary.blocks, summary.warps, summary.busy_warps, summary.nonzeros) == (3, 6, 3, 8)
+    loads = summary.loads
     assert (loads.nonzeros.tolist(), loads.warps.tolist(), loads.idle) == ([2, 3], [1, 2], 3)
-    assert found.idle_warps == 0.5
-    assert found.slots == 2 * 3 + 2 * 3  # both blocks take as long as a warp of three nonzeros
-    assert found.idle_share == 1 - 8 / 12
-    assert found.largest == 3
-    assert found.imbalance == 3 / (8 / 3)
+    assert summary.idle_warps == 0.5
+    assert summary.slots == 2 * 3 + 2 * 3  # both blocks take as long as a warp of three nonzeros
+    assert summary.idle_share == 1 - 8 / 12
+    assert summary.largest == 3
+    assert summary.imbalance == 3 / (8 / 3)
     assert nonzeros_per_warp(table(*GOOD), 2).tolist() == [[3, 2], [0, 3]]
 
 
 def test_spread_deals_out_records():
-    owner, place = spread(np.array([2, 0, 3]))
-    assert (owner.tolist(), place.tolist()) == ([0, 0, 2, 2, 2], [0, 1, 0, 1, 2])
+    owner, offset = spread(np.array([2, 0, 3]))
+    assert (owner.tolist(), offset.tolist()) == ([0, 0, 2, 2, 2], [0, 1, 0, 1, 2])
 
 
 def test_nothing_at_all():
-    found = statistics([], 0, 12)
-    assert (found.idle_warps, found.idle_share, found.largest, found.imbalance) == (0, 0, 0, 1)
+    summary = statistics([], 0, 12)
+    assert (summary.idle_warps, summary.idle_share, summary.largest, summary.imbalance) == (
+        0,
+        0,
+        0,
+        1,
+    )
     check_cover([table()], np.array([0]), 0, 12)
     assert len(Workload.concatenate([])) == 0
     assert nonzeros_per_warp(table(), 3).shape == (0, 3)
