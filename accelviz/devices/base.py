@@ -250,9 +250,30 @@ class Device:
         held = {name: self.to_host(self.as_device_array(array)) for name, array in inputs.items()}
         return {name: self.to_device(array) for name, array in program.replay(held).items()}
 
-    def captured(self, work: Callable[[], Any], clock: Any) -> Callable[[], Any]:
-        """Return a function that does the same work, in one launch where a device can do so."""
-        return work
+    def step_order(self, program: Program) -> list[int]:
+        """Return the numbers of a program's steps in the order in which they are launched here."""
+        return program.order()
+
+    def captured(
+        self, program: Program, inputs: Mapping[str, Any], clock: Any
+    ) -> Callable[[], dict[str, Any]]:
+        """Return a function that runs a program, in one launch where a device can do so.
+
+        Parameters
+        ----------
+        program : Program
+            Of one device.
+        inputs : mapping of str to array
+            As of `run_program`; they stay in place from run to run.
+        clock : clock
+            Of `clock`, which times the steps' work.
+
+        Returns
+        -------
+        callable
+            It returns the program's outputs by name.
+        """
+        return prepared_program(program, inputs, self)[0]
 
     def clock(self, seconds: dict[str, float]) -> Any:
         """Return a clock whose blocks add their seconds to a dict by name; see `HostClock`."""

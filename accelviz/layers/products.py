@@ -16,6 +16,7 @@ from accelviz.errors import ArgumentError
 from accelviz.graph import Graph, Transpose, taken_over
 from accelviz.layers.adjacency import rows_of
 from accelviz.plans import Operation, Strategy
+from accelviz.plans.program import Program
 from accelviz.strategies import (
     OPERATIONS,
     SDDMM,
@@ -91,12 +92,9 @@ class Products:
         self.seconds.clear()
         return seconds
 
-    def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
-        """Return a function whose later calls are one launch; on the host, `work` itself.
-
-        See `Device.captured`.
-        """
-        return self.executor.captured(work, self._clock)
+    def captured(self, program: Program) -> Callable[[], dict[str, Any]]:
+        """Return a function that runs a program of this device; see `Device.captured`."""
+        return self.executor.captured(program, {}, self._clock)
 
     def run(
         self, operation: Operation, graph: Graph, operands: dict[str, Any], label: str = ""

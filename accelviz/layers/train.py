@@ -22,6 +22,7 @@ from accelviz.layers.memory import enough_memory
 from accelviz.layers.models import Model, find_model
 from accelviz.layers.network import Network
 from accelviz.layers.products import Matrix, Products
+from accelviz.layers.step import judging, training_step
 
 #: Epochs between two checkpoints.
 CHECKPOINT_EPOCHS = 50
@@ -227,7 +228,16 @@ class Run:
         The layers that have the penalty.
     rows : array of int, optional
         The nodes whose rows the network has, all if not given.
+
+    Attributes
+    ----------
+    program : Program
+        A step; see `training_step`.
+    reduced_buffers : frozenset of str
+        The program's buffers that `reduced` adds up over the devices.
     """
+
+    reduced_buffers: frozenset[str] = frozenset()
 
     def __init__(
         self,
@@ -255,8 +265,9 @@ class Run:
         self.decay = network.decay(decay, decayed)
         self.epoch, self.rows = 0, list[dict[str, float]]()
         self.best, self.best_epoch, self.best_flat = -1.0, 0, network.flat.copy()
-        self._step = products.captured(self.step)
-        self._judge = products.captured(lambda: self.hits(self.logits()))
+        self.program = training_step(self)
+        self._step = products.captured(self.program)
+        self._judge = products.captured(judging(self))
 
     def train(
         self,
@@ -305,12 +316,13 @@ class Run:
         """Take a step and judge the network; return the row of the history."""
         start = time.perf_counter()
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the loss is checked
-            loss, hits = self._step()
-            loss = dense.checked_loss(float(loss), self.epoch + 1)
+            results = self._step()
+            loss = dense.checked_loss(float(results["loss"]), self.epoch + 1)
         seconds = time.perf_counter() - start
         parts = self.products.reset()
+        hits = results["hits"]
         if hits is None:
-            hits = self._judge()
+            hits = self._judge()["hits"]
             self.products.reset()
         self.epoch += 1
         shares = zip(SPLITS, on_host(hits) / self.sizes, strict=True)
@@ -325,22 +337,8 @@ class Run:
             self.best_flat = self.network.flat.copy()
         return row
 
-    def step(self) -> tuple[Any, Any]:
-        """Go forward, backward, and change the parameters; return what `reduced` does."""
-        noise = self.network.noise
-        logits, contexts = self.network.forward(self.X, noise)
-        with self.products.clock("loss"):
-            losses, gradient = dense.cross_entropy(logits, self.labels, self.weights)
-        self.network.backward(contexts, gradient)
-        result = self.reduced(losses.sum(), logits)
-        with self.products.clock("optimiser"):
-            flat, gradient = self.network.flat, self.network.gradient
-            self.optimiser.update(flat, gradient, self.states, self.decay, noise.words)
-        noise.table[:, 3] += np.uint32(1)
-        return result
-
     def reduced(self, loss: Any, logits: Any) -> tuple[Any, Any]:
-        """Return loss and hits of all devices, and add up the gradient over them, in place.
+        """Return loss and hits of all devices, and add up `reduced_buffers` over them, in place.
 
         The hits are those of the network before the step. They are None here, because a step has
         dropout: `_judge` counts them without.

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.devices import find_device
+from accelviz.devices.programs import prepared_program
 from accelviz.errors import AccelvizError, ArgumentError, checked_choice
 from accelviz.graph import Graph
 from accelviz.layers.dense import Adam
@@ -26,7 +27,7 @@ from accelviz.many_gpus.program import SplitProgram
 from accelviz.many_gpus.run import DEVICES, fastest_device, plan
 from accelviz.many_gpus.split import Split, split
 from accelviz.many_gpus.symmetric import Symmetric
-from accelviz.plans.program import buffer_name
+from accelviz.plans.program import Program, buffer_name
 
 #: Models with one sparse operation: the product with a constant matrix.
 MODELS = ("gcn", "gin", "sage")
@@ -166,9 +167,9 @@ class SplitProducts(Products):
         """Return a matrix of all devices' nodes."""
         return SplitMatrix(graph, self)
 
-    def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
-        """Return `work` itself: a step waits for other devices."""
-        return work
+    def captured(self, program: Program) -> Callable[[], dict[str, Any]]:
+        """Return a function that launches the steps one by one: they wait for other devices."""
+        return prepared_program(program, {}, self.executor)[0]
 
     def multiply(self, graph: Graph, transposed: bool, X: Any) -> Any:
         """Multiply together with all other devices."""
@@ -189,6 +190,7 @@ class SplitRun(Run):
     """A device's part of the training: one all-reduce for gradient, hits and loss."""
 
     products: SplitProducts
+    reduced_buffers = frozenset({"gradient"})
 
     def reduced(self, loss: Any, logits: Any) -> tuple[Any, Any]:
         """Add up over the devices; see `Run`."""

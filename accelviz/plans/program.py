@@ -65,16 +65,17 @@ class Buffer:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A launch on one device.
+    """A launch on one device, or several that belong together.
 
     Attributes
     ----------
     name : str
     device : int
-    queue : {"compute", "link"}
-        Steps of one device and queue run one after the other, those of two at the same time.
+    queue : {"compute", "link", ""}
+        Steps of one device and queue run one after the other, those of two at the same time. A step
+        without a queue waits for those in `after` alone.
     call : Call, optional
-        The kernel and its launch. Without one the step has a time only, for `schedule`.
+        The kernel and its launch. A step without a call and `work` has a time only, for `schedule`.
     arrays : mapping of str to array or NumPy scalar
         Arguments that never change, by the kernel's names.
     buffers : mapping of str to str
@@ -87,6 +88,9 @@ class Step:
         `replay(buffers)` does the same on the CPU, from the partition. Buffers are flat arrays.
     link_bytes : mapping of int to int
         Bytes that come from each other device.
+    work : callable, optional
+        `work(values)` launches a step without a call, such as the backward pass of a network. It
+        takes the arrays that it reads from `values`, by buffer, and stores there those it makes.
     """
 
     name: str
@@ -99,6 +103,7 @@ class Step:
     after: tuple[int, ...] = ()
     replay: Callable[[Buffers], None] | None = None
     link_bytes: Mapping[int, int] = field(default_factory=dict)
+    work: Callable[[dict[str, Any]], None] | None = None
 
     @property
     def label(self) -> str:
@@ -143,7 +148,7 @@ class Program:
         """The steps that each step waits for: `after`, and the one before it in its queue."""
         direct, last = [], dict[tuple[int, str], int]()
         for number, step in enumerate(self.steps):
-            earlier = last.get((step.device, step.queue), number)
+            earlier = last.get((step.device, step.queue), number) if step.queue else number
             direct.append(frozenset({*step.after, earlier} - {number}))
             last[step.device, step.queue] = number
         return tuple(direct)

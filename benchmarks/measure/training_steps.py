@@ -143,12 +143,12 @@ def ours(graph: Any, X: Any, labels: Any, model: str, device: str, form: str) ->
     run = Run(network, data, dense.Adam(network_kind.rate), 0.0, "all")
     if form in OTHERS:
         network.fix(None)
-    step = products.captured(run.step)
+    step = products.captured(run.program)
     if device == "cpu":
-        return (lambda: step()[0]), (lambda: None), (lambda: 0)
+        return (lambda: step()["loss"]), (lambda: None), (lambda: 0)
     pools = cupy.get_default_memory_pool(), getattr(step, "pool", None)
     peak = lambda: sum(pool.total_bytes() for pool in pools if pool)  # noqa: E731
-    return (lambda: step()[0]), cupy.cuda.Device().synchronize, peak
+    return (lambda: step()["loss"]), cupy.cuda.Device().synchronize, peak
 
 
 def theirs(graph: Any, X: Any, labels: Any, model: str, form: str) -> Measured:

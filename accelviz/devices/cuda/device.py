@@ -20,6 +20,7 @@ from accelviz.devices.cuda.state import gpu_state, import_cupy
 from accelviz.devices.cuda.timing import CudaLimits, EventClock, event_seconds
 from accelviz.devices.operands import is_device_array
 from accelviz.plans import Call, LibraryCall, Plan
+from accelviz.plans.program import Program
 
 
 class CudaDevice(Device):
@@ -144,12 +145,16 @@ class CudaDevice(Device):
         """Return arguments as CuPy passes them: numbers of 32 bits, arrays on the GPU."""
         return {name: _argument(value) for name, value in arguments.items()}
 
-    def captured(self, work: Callable[[], Any], clock: Any) -> Callable[[], Any]:
-        """Return a function whose later calls launch a CUDA graph.
+    def captured(
+        self, program: Program, inputs: Mapping[str, Any], clock: Any
+    ) -> Callable[[], dict[str, Any]]:
+        """Return a function whose later calls launch a CUDA graph; see `Device`.
 
-        Without nvmath-python, whose cuBLAS can be captured, it is `work`: CuPy's own cannot.
+        Without nvmath-python, whose cuBLAS can be captured, steps are launched one by one: CuPy's
+        own cuBLAS cannot be captured.
         """
-        return CapturedGraph(work, clock) if cublas.is_there() else work
+        run = super().captured(program, inputs, clock)
+        return CapturedGraph(run, clock) if cublas.is_there() else run
 
     def stream(self) -> contextlib.AbstractContextManager[Any]:
         """Return the stream of its own that capturing needs, after all that was launched before."""
