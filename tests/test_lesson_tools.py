@@ -23,18 +23,18 @@ def test_graphs_of_degrees_share_all_columns_or_none():
 @pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 def test_a_launch_is_traced_block_by_block():
     plan = accelviz.plan(graph_of_degrees([1] * 5), "graphblast", 40)  # two tiles of two blocks
-    found = traced(plan)
+    accesses = traced(plan)
     X = random_inputs(plan.operation, plan.pattern, plan.widths)
     expected = [accelviz.trace(plan, *X, block=number) for number in range(4)]
-    pd.testing.assert_frame_equal(found, pd.concat(expected, ignore_index=True))
+    pd.testing.assert_frame_equal(accesses, pd.concat(expected, ignore_index=True))
 
 
 def test_without_a_compiler_a_trace_is_empty(monkeypatch):
     kind = type(find_device("emulator"))
     monkeypatch.setattr(kind, "unavailable_reason", lambda *_: "there is no compiler")
-    found = traced(accelviz.plan(graph_of_degrees([1]), "graphblast", 1))
-    assert len(found) == 0
-    assert {"warp", "lane", "array"} <= {*found.columns}
+    accesses = traced(accelviz.plan(graph_of_degrees([1]), "graphblast", 1))
+    assert len(accesses) == 0
+    assert {"warp", "lane", "array"} <= {*accesses.columns}
 
 
 @pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))

@@ -97,15 +97,15 @@ def to_write(code):
 
 def faults(path):
     notebook = nbformat.read(path, as_version=4)
-    found = effort(notebook)
+    counted = effort(notebook)
     code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     told = re.search(r"takes about (\d+) minutes", notebook.cells[0].source)
     beginning = notebook.cells[0].source.lower()
     return [
         fault
         for fault, is_there in {
-            f"it takes {found.minutes:.0f} minutes": found.minutes > MOST_MINUTES,
-            f"a cell has {found.longest_cell} lines": found.longest_cell > MOST_LINES,
+            f"it takes {counted.minutes:.0f} minutes": counted.minutes > MOST_MINUTES,
+            f"a cell has {counted.longest_cell} lines": counted.longest_cell > MOST_LINES,
             f"{to_write(code)} things to write (a cell says 'your lines')": to_write(code)
             < LEAST_EXERCISES,
             "a prediction has nowhere to go": "**predict"
@@ -117,8 +117,8 @@ def faults(path):
                 for cell in notebook.cells
             ),
             "no goals at the top": "ou will be able to" not in beginning,
-            f"it says {told and told[1]} minutes, counted are {found.minutes:.0f}": told is None
-            or abs(int(told[1]) - found.minutes) > 4,
+            f"it says {told and told[1]} minutes, counted are {counted.minutes:.0f}": told is None
+            or abs(int(told[1]) - counted.minutes) > 4,
         }.items()
         if is_there
     ]
@@ -165,8 +165,8 @@ def test_links_of_lessons_lead_somewhere():
         text = path.read_text("utf-8")
         for link in re.findall(r"\]\(([^)#\s]+?)(?:#[^)]*)?\)", text):
             if not link.startswith("http"):
-                there = (FOLDER / link).resolve(strict=True)
-                assert there.is_relative_to(opened.resolve()), f"{path.name}: {link}"
+                target = (FOLDER / link).resolve(strict=True)
+                assert target.is_relative_to(opened.resolve()), f"{path.name}: {link}"
 
 
 # --- the counting itself ------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def test_effort_counts_what_stands_there():
         ),
         nbformat.v4.new_code_cell("def f():\n    ...  # your lines\n\n\ncompare(f, g)"),
     ]
-    found = effort(nbformat.v4.new_notebook(cells=cells))
-    assert found.words == 5 + 4 + 3
-    assert (found.lines, found.longest_cell) == (1 + 2 + 3 + 3, 3)
-    assert (found.predictions, found.exercises, found.pictures) == (1, 1, 2)
+    counted = effort(nbformat.v4.new_notebook(cells=cells))
+    assert counted.words == 5 + 4 + 3
+    assert (counted.lines, counted.longest_cell) == (1 + 2 + 3 + 3, 3)
+    assert (counted.predictions, counted.exercises, counted.pictures) == (1, 1, 2)

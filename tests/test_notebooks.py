@@ -79,10 +79,10 @@ def solved(notebook, lesson):
     for cell, after in zip(notebook.cells, notebook.cells[1:], strict=False):
         checks = checks_of(cell.source) if cell.cell_type == "code" else []
         if checks:
-            found = re.search(r"<summary>Solution.*?```python\n(.*?)```", after.source, re.S)
-            assert found, f"no solution in Python after: {cell.source}"
-            here = [each for each in answers if asks_for(cell.source, each[0])]
-            for answer, said in [*here, (found[1], RIGHT)]:
+            solution = re.search(r"<summary>Solution.*?```python\n(.*?)```", after.source, re.S)
+            assert solution, f"no solution in Python after: {cell.source}"
+            cell_answers = [pair for pair in answers if asks_for(cell.source, pair[0])]
+            for answer, said in [*cell_answers, (solution[1], RIGHT)]:
                 yield nbformat.v4.new_code_cell("\n".join([answer, *checks])), said
 
 
@@ -96,10 +96,10 @@ def asks_for(source, answer):
 def client():
     """A kernel for the lessons of this process: to start one for each takes a quarter longer."""
     folder = {"metadata": {"path": NOTEBOOKS[0].parent}}
-    found = nbclient.NotebookClient(nbformat.v4.new_notebook(), timeout=180, resources=folder)
-    yield found
-    found.nb = nbformat.v4.new_notebook()
-    found.execute()  # ends the kernel
+    session = nbclient.NotebookClient(nbformat.v4.new_notebook(), timeout=180, resources=folder)
+    yield session
+    session.nb = nbformat.v4.new_notebook()
+    session.execute()  # ends the kernel
 
 
 def outputs(client, path):
@@ -109,13 +109,15 @@ def outputs(client, path):
     added = [cell for cell, _ in answers]
     notebook.cells = [nbformat.v4.new_code_cell(AS_NEW), *notebook.cells, *added]
     client.execute(cleanup_kc=False)
-    for cell, right in answers:
+    for cell, verdict in answers:
         said = "".join(output.get("text", "") for output in cell.outputs)
-        assert said.startswith(right), f"{said}\n{cell.source}"
-    found = [(cell.source, each) for cell in notebook.cells for each in cell.get("outputs", [])]
-    for _, output in found:
+        assert said.startswith(verdict), f"{said}\n{cell.source}"
+    shown_outputs = [
+        (cell.source, output) for cell in notebook.cells for output in cell.get("outputs", [])
+    ]
+    for _, output in shown_outputs:
         assert output.get("name") != "stderr", output["text"]
-    return found
+    return shown_outputs
 
 
 @pytest.mark.sample(4)
@@ -129,8 +131,8 @@ def outputs(client, path):
     ids=lambda path: path.stem,
 )
 def test_lesson_runs(client, path):
-    shown = [output.get("data", {}) for _, output in outputs(client, path)]
-    assert any("image/png" in data or "<img" in data.get("text/html", "") for data in shown)
+    contents = [output.get("data", {}) for _, output in outputs(client, path)]
+    assert any("image/png" in data or "<img" in data.get("text/html", "") for data in contents)
 
 
 #: What a student may well write: the lesson, what it is, and what is said first.
@@ -233,11 +235,11 @@ def ours(one, cut, fetch):
 def test_an_exercise_knows_right_from_nearly_right(called, verdict, capsys):
     answer, (path,) = ANSWERS[called, verdict].strip(), FOLDER.glob(f"{called[:2]}-*.ipynb")
     cells = nbformat.read(path, as_version=4).cells
-    (cell,) = (each for each in cells if asks_for(each.source, answer))
+    (cell,) = (cell for cell in cells if asks_for(cell.source, answer))
     names = {"np": np, "accelviz": accelviz}
     names |= {name: getattr(course, name) for name in course.__all__}
-    for each in (cell.source, answer, *checks_of(cell.source)):
-        exec(each, names)
+    for source in (cell.source, answer, *checks_of(cell.source)):
+        exec(source, names)
     not_written, said = capsys.readouterr().out.split("\n", 1)
     assert not_written.startswith(("Not written yet", "Not yet: yours gives Ellipsis"))
     assert said.startswith(verdict)
@@ -245,13 +247,13 @@ def test_an_exercise_knows_right_from_nearly_right(called, verdict, capsys):
 
 @pytest.mark.parametrize("path", PUZZLES, ids=lambda path: path.stem)
 def test_puzzles_that_nobody_has_filled_in_say_what_to_do(client, path):
-    shown = [
+    verdicts = [
         (source, output["data"]["text/html"])
         for source, output in outputs(client, path)
         if "puzzles.check(" in source
     ]
-    assert shown
-    for source, html in shown:
+    assert verdicts
+    for source, html in verdicts:
         if "// --- your lines\n\n" in source:
             assert "✗ Not yet.</b>" in html
             assert "Write your lines between the two marks" in html

@@ -58,30 +58,30 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 OPERATIONS = {folder.name for folder in (PACKAGE / "strategies").iterdir() if folder.is_dir()}
 
 
-def each(modules):
+def each_module(modules):
     return pytest.mark.parametrize("path", modules, ids=lambda path: str(path.relative_to(PACKAGE)))
 
 
-@each(MODULES)
+@each_module(MODULES)
 def test_imports_go_down_the_list_only(path):
-    own = path.relative_to(PACKAGE)
-    room = own.parts[0].removesuffix(".py")
+    module = path.relative_to(PACKAGE)
+    room = module.parts[0].removesuffix(".py")
     for name in imports_of(path):
         top = name.partition(".")[0]
         if top in ONLY_IN:
-            assert str(own).startswith(ONLY_IN[top]), f"{own} imports {name}"
+            assert str(module).startswith(ONLY_IN[top]), f"{module} imports {name}"
         if top != "accelviz" or room == "__init__":
             continue
         wanted = name.split(".")[1] if "." in name else "__main__"
         if wanted not in ROOMS:  # `from accelviz import spmm` wants the whole package
             wanted = "__main__"
         if wanted == "__main__":
-            assert room in ("demo", "cli", "__main__", "course"), f"{own} imports {name}"
+            assert room in ("demo", "cli", "__main__", "course"), f"{module} imports {name}"
         else:
-            assert ROOMS.index(wanted) <= ROOMS.index(room), f"{own} imports {name}"
+            assert ROOMS.index(wanted) <= ROOMS.index(room), f"{module} imports {name}"
 
 
-@each(sorted((PACKAGE / "strategies").glob("*/**/*.py")))
+@each_module(sorted((PACKAGE / "strategies").glob("*/**/*.py")))
 def test_operations_do_not_import_each_other(path):
     """Only layers and several GPUs combine operations; the registry lists them."""
     others = OPERATIONS - {path.relative_to(PACKAGE).parts[1]}
@@ -90,9 +90,9 @@ def test_operations_do_not_import_each_other(path):
 
 
 def test_every_module_has_a_room():
-    there = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in MODULES}
-    assert there - {"__init__"} <= {*ROOMS}
-    assert {*ROOMS} <= there
+    top_level = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in MODULES}
+    assert top_level - {"__init__"} <= {*ROOMS}
+    assert {*ROOMS} <= top_level
 
 
 def test_the_map_of_the_house_is_drawn_from_todays_imports():

@@ -19,7 +19,7 @@ FIRST, SECOND = "max_block_warps", "max_warp_nzs"
 VALUES = {(2, 8): 5.0, (2, 16): 3.0, (4, 8): 1.0, (4, 16): 3.0, (8, 8): 1.0, (8, 16): 9.0}
 
 
-def made(values=None):
+def sweep(values=None):
     values = VALUES if values is None else values
     lines = [(block, warp, value) for (block, warp), value in values.items()]
     table = pd.DataFrame(lines, columns=[FIRST, SECOND, "blocks"])
@@ -28,13 +28,13 @@ def made(values=None):
 
 
 def test_it_has_the_values_of_all_settings_in_order():
-    content = Question(made(), "blocks", most=True, guesses=2, explanation="Because.").content
+    content = Question(sweep(), "blocks", most=True, guesses=2, explanation="Because.").content
     assert content["names"] == [FIRST, SECOND]
     assert content["choices"] == [[2, 4, 8], [8, 16]]
     assert content["values"].tolist() == [*VALUES.values()]
     assert (content["most"], content["guesses"], content["share"]) == (True, 2, False)
     assert content["question"] == "Which setting of made has the most blocks?"
-    missing = Question(made({(2, 8): 1.0, (4, 16): 2.0}), "blocks").content["values"]
+    missing = Question(sweep({(2, 8): 1.0, (4, 16): 2.0}), "blocks").content["values"]
     assert np.isnan(missing).tolist() == [False, True, True, False]
 
 
@@ -47,18 +47,18 @@ def test_every_name_is_a_statistic_of_a_sweep():
 @pytest.mark.parametrize("statistic", ["speed", "warp_nzs_median", "", "strategy"])
 def test_statistics_that_there_are_not(statistic):
     with pytest.raises(ArgumentError, match="Expected: blocks, warps, busy_warps, idle_warps"):
-        Question(made(), statistic)
+        Question(sweep(), statistic)
 
 
 def test_a_statistic_that_is_not_known_everywhere():
     with pytest.raises(ArgumentError, match="'blocks' is not known of every setting"):
-        Question(made({**VALUES, (2, 8): float("nan")}), "blocks")
+        Question(sweep({**VALUES, (2, 8): float("nan")}), "blocks")
 
 
 @pytest.mark.parametrize("guesses", [0, -1, True, 1.5, "3", None])
 def test_a_number_of_guesses_that_cannot_be(guesses):
     with pytest.raises(ArgumentError, match="guesses: got"):
-        Question(made(), "blocks", guesses=guesses)
+        Question(sweep(), "blocks", guesses=guesses)
 
 
 def test_it_says_what_is_wrong_with_a_question():
@@ -67,13 +67,13 @@ def test_it_says_what_is_wrong_with_a_question():
     with pytest.raises(ArgumentError, match="no strategy of this sweep has such a parameter"):
         ask("cora", strategy="graphblast", max_block_warps=[4])
     with pytest.raises(ArgumentError, match="Expected: one or two parameters"):
-        Question(made().drop(columns=[FIRST, SECOND]), "blocks")
+        Question(sweep().drop(columns=[FIRST, SECOND]), "blocks")
     with pytest.raises(AccelvizError, match="max_block_warps: got 40"):
         ask("cora", max_block_warps=[40])
 
 
 @pytest.mark.parametrize(
-    ("strategy", "given", "names"),
+    ("strategy", "settings", "names"),
     [
         ("graphblast", {}, ["block_warps"]),
         ("gnnadvisor", {}, ["ngs", "dw"]),
@@ -81,11 +81,11 @@ def test_it_says_what_is_wrong_with_a_question():
         ("fusegnn_gar", {}, ["block_size"]),
     ],
 )
-def test_it_asks_about_any_strategy(strategy, given, names):
-    content = ask("cora", "blocks", strategy=strategy, **given).content
-    own = find_strategy(strategy).parameters
+def test_it_asks_about_any_strategy(strategy, settings, names):
+    content = ask("cora", "blocks", strategy=strategy, **settings).content
+    parameters = find_strategy(strategy).parameters
     assert content["names"] == names
-    assert content["choices"] == [[*given.get(name, own[name].tries)] for name in names]
+    assert content["choices"] == [[*settings.get(name, parameters[name].tries)] for name in names]
 
 
 def test_the_answer_cannot_be_read_in_the_page():

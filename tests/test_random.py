@@ -18,9 +18,9 @@ KNOWN = [
 
 @pytest.mark.parametrize(("counter", "key", "words"), KNOWN)
 def test_the_published_vectors(counter, key, words):
-    found = philox(key, tuple(np.array([c], np.uint32) for c in counter))
-    assert tuple(int(word[0]) for word in found) == words
-    assert all(word.dtype == np.uint32 for word in found)
+    words_drawn = philox(key, tuple(np.array([c], np.uint32) for c in counter))
+    assert tuple(int(word[0]) for word in words_drawn) == words
+    assert all(word.dtype == np.uint32 for word in words_drawn)
 
 
 def test_numbers_are_below_one_and_spread_evenly():
@@ -39,8 +39,8 @@ def test_an_element_is_a_function_of_its_place():
     whole = element_uniform(1001, seed=5, site=2, step=9)
     np.testing.assert_array_equal(element_uniform(10, seed=5, site=2, step=9), whole[:10])
     for other in ({"seed": 6}, {"site": 3}, {"step": 10}, {"seed": 5 + (1 << 32)}):
-        given = {"seed": 5, "site": 2, "step": 9} | other
-        assert np.mean(element_uniform(1001, **given) == whole) < 0.01, other
+        key = {"seed": 5, "site": 2, "step": 9} | other
+        assert np.mean(element_uniform(1001, **key) == whole) < 0.01, other
 
 
 def test_an_edge_draws_the_same_wherever_it_is_walked():

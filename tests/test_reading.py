@@ -10,7 +10,7 @@ from tests.compilers import needs_compiler
 from tests.graphs import MADE
 
 CASES = [
-    *((each.name, 64, {}) for each in REGISTRY if each.operation.name == "spmm"),
+    *((known.name, 64, {}) for known in REGISTRY if known.operation.name == "spmm"),
     ("accel_gcn", 96, {"combined_warp": False}),
     ("accel_gcn", 96, {"partition": "warp"}),
     ("accel_gcn", 1500, {"max_block_warps": 24}),
@@ -50,11 +50,11 @@ def lanes_and_columns(plan, reading, row_columns, array):
 
 @pytest.mark.sample(2)
 @needs_compiler
-@pytest.mark.parametrize(("name", "n_cols", "given"), CASES)
-def test_a_lane_reads_the_columns_that_the_strategy_says(name, n_cols, given):
+@pytest.mark.parametrize(("name", "n_cols", "settings"), CASES)
+def test_a_lane_reads_the_columns_that_the_strategy_says(name, n_cols, settings):
     strategy, graph = find_strategy(name), opened()
-    reading = strategy.described(graph, n_cols, **given).lanes
-    plan = accelviz.plan(graph, name, n_cols=n_cols, **given)
+    reading = strategy.described(graph, n_cols, **settings).lanes
+    plan = accelviz.plan(graph, name, n_cols=n_cols, **settings)
     if plan.kernel is None:
         assert reading is None
         return
@@ -65,12 +65,12 @@ def test_a_lane_reads_the_columns_that_the_strategy_says(name, n_cols, given):
 
 
 @needs_compiler
-@pytest.mark.parametrize(("name", "n_cols", "given"), SDDMM)
-def test_so_it_is_for_the_senders_of_an_sddmm(name, n_cols, given):
+@pytest.mark.parametrize(("name", "n_cols", "settings"), SDDMM)
+def test_so_it_is_for_the_senders_of_an_sddmm(name, n_cols, settings):
     strategy, graph = find_strategy(name, find_operation("sddmm")), opened()
-    given = {"heads": 1, **given}
-    reading = strategy.described(graph, n_cols, **given).lanes
-    plan = strategy.plan(graph, n_cols, **given)
+    settings = {"heads": 1, **settings}
+    reading = strategy.described(graph, n_cols, **settings).lanes
+    plan = strategy.plan(graph, n_cols, **settings)
     lane, expected, columns = lanes_and_columns(plan, reading, n_cols, "V")
     assert (lane == expected).all()
     assert (columns == reading.vector).all()
@@ -86,16 +86,16 @@ def test_so_it_is_for_the_senders_of_an_sddmm(name, n_cols, given):
     ],
 )
 @pytest.mark.parametrize(
-    ("name", "n_cols", "given"),
+    ("name", "n_cols", "settings"),
     [
         *(("lane_groups", 64, {}), ("lane_groups", 20, {}), ("lane_groups", 6, {"head_lanes": 4})),
         ("row_warp", 40, {}),
     ],
 )
-def test_so_it_is_for_attention(operation, array, name, n_cols, given):
+def test_so_it_is_for_attention(operation, array, name, n_cols, settings):
     strategy, graph = find_strategy(name, operation), opened()
-    reading = strategy.described(graph, n_cols, **given).lanes
-    plan = strategy.plan(graph, n_cols, **given)
+    reading = strategy.described(graph, n_cols, **settings).lanes
+    plan = strategy.plan(graph, n_cols, **settings)
     lane, expected, columns = lanes_and_columns(plan, reading, n_cols, array)
     assert (lane == expected).all()
     assert (columns == reading.vector).all()
