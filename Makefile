@@ -88,6 +88,7 @@ $(NODE_MODULES): $(PAGE)/package-lock.json
 check: $(READY)dev $(NODE_MODULES)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python tests/words.py
 	$(BIN)/mypy
 	$(BIN)/nbstripout --keep-id --verify $(NOTEBOOKS)
 	$(BIN)/clang-format --dry-run --Werror kernels/*.cuh kernels/*/*.cu*
