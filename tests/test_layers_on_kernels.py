@@ -7,8 +7,8 @@ from scipy import sparse
 from accelviz import load_graph
 from accelviz.datasets import NodeData
 from accelviz.devices import DEVICES
-from accelviz.devices.base import ReadyPlan, no_kernel
 from accelviz.devices.emulator import EmulatorDevice
+from accelviz.devices.ready_plan import ReadyPlan, no_kernel
 from accelviz.layers import train
 from tests.compilers import needs_compiler
 

@@ -15,7 +15,8 @@ from scipy import sparse
 import accelviz
 from accelviz import measure
 from accelviz.devices import find_device, run_operation
-from accelviz.devices.base import Device, ready
+from accelviz.devices.base import Device
+from accelviz.devices.ready_plan import ready
 from accelviz.errors import AccelvizError, ArgumentError, PartitionError
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle

@@ -331,7 +331,7 @@ class BitNetwork:
         buffers = chosen.run_program(self.program(batch, X, jump), _inputs(batch, X))
         return buffers[LOGITS].reshape(batch.nodes.size, -1)
 
-    def queued(self, batch: Batch, X: BitTensor) -> tuple[Callable[[], None], Any]:
+    def queued(self, batch: Batch, X: BitTensor) -> tuple[Callable[[], Any], Any]:
         """Put all that a batch needs on the GPU; return what queues its kernels, and the logits."""
         program, gpu = self.program(batch, X), find_device("cuda")
         run, buffers = prepared_program(program, _inputs(batch, X), gpu)

@@ -12,8 +12,8 @@ import numpy as np
 from accelviz.bits.finish import Finish
 from accelviz.bits.tensor import BitTensor, checked_tensor
 from accelviz.devices import choose, gpu_state
-from accelviz.devices.base import ready
 from accelviz.devices.cuda.compiler import is_of
+from accelviz.devices.ready_plan import ready
 from accelviz.errors import ArgumentError, checked_choice, checked_type
 from accelviz.graph import Graph
 from accelviz.plans import Call, Plan, Settings

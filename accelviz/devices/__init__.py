@@ -1,11 +1,12 @@
 """Devices: what plans and kernels run on."""
 
-from accelviz.devices.base import Device, ReadyPlan, ready
+from accelviz.devices.base import Device
 from accelviz.devices.choice import DEVICES, choose, find_device
 from accelviz.devices.cuda import GpuState, gpu_state, trace_gpu
 from accelviz.devices.cuda.launch import run_kernel
 from accelviz.devices.emulator import trace
 from accelviz.devices.planning import device_plan
+from accelviz.devices.ready_plan import ReadyPlan, ready
 from accelviz.devices.run import edge_softmax, run_operation, sddmm, spmm
 from accelviz.emulator import emulate
 from accelviz.emulator.call import LAUNCHERS

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from accelviz.devices.base import Device, ReadyPlan, kernels_of, no_kernel
+from accelviz.devices.base import Device
 from accelviz.devices.operands import Arrays
+from accelviz.devices.ready_plan import ReadyPlan, kernels_of, no_kernel
 from accelviz.emulator import tracing
 from accelviz.emulator.build import Kernel, find_compiler, unavailable_reason
 from accelviz.emulator.call import KernelCall

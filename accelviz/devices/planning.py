@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelviz.datasets import load_graph
-from accelviz.devices.base import ReadyPlan, ready
 from accelviz.devices.choice import as_operand, choose
 from accelviz.devices.cuda import device_pattern
+from accelviz.devices.ready_plan import ReadyPlan, ready
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph, Pattern
 from accelviz.plans import Operation, Plan, Strategy

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from accelviz.devices import choose
-from accelviz.devices.base import ready
 from accelviz.devices.planning import plan_of
+from accelviz.devices.ready_plan import ready
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph, Transpose, taken_over
 from accelviz.layers.adjacency import rows_of

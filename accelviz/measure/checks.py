@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.devices.base import ReadyPlan
+from accelviz.devices.ready_plan import ReadyPlan
 from accelviz.errors import KernelError
 from accelviz.graph import Graph, Pattern
 from accelviz.measure.accuracy import Oracle

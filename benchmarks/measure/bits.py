@@ -37,8 +37,8 @@ from accelviz import bits
 from accelviz.datasets import load_nodes, stochastic_block
 from accelviz.datasets.nodes import NodeData
 from accelviz.devices import find_device
-from accelviz.devices.base import ready
 from accelviz.devices.cuda.timing import CudaLimits, event_seconds
+from accelviz.devices.ready_plan import ready
 from accelviz.graph import Graph
 from accelviz.layers import Network, Products
 from accelviz.plans import Call, KernelSpec, LaunchConfig

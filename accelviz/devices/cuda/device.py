@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.devices.base import Device, no_kernel
+from accelviz.devices.base import Device
 from accelviz.devices.cuda import cublas, cusparse, state
 from accelviz.devices.cuda.arrays import gathered, on_device
 from accelviz.devices.cuda.captured import CapturedGraph
@@ -19,6 +19,7 @@ from accelviz.devices.cuda.plan import CudaPlan
 from accelviz.devices.cuda.state import gpu_state, import_cupy
 from accelviz.devices.cuda.timing import CudaLimits, EventClock, event_seconds
 from accelviz.devices.operands import is_device_array
+from accelviz.devices.ready_plan import no_kernel
 from accelviz.plans import Call, LibraryCall, Plan
 from accelviz.plans.program import Program
 

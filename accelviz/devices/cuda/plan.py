@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accelviz.devices.base import Device, ReadyPlan, kernels_of
+from accelviz.devices.base import Device
 from accelviz.devices.cuda import cublas, cusparse, state
 from accelviz.devices.cuda.arrays import on_device
 from accelviz.devices.cuda.compiler import compiled, config_hint
@@ -21,6 +21,7 @@ from accelviz.devices.cuda.state import import_cupy
 from accelviz.devices.cuda.tensor_maps import tensor_map
 from accelviz.devices.cuda.timing import positive
 from accelviz.devices.operands import Arrays, is_device_array
+from accelviz.devices.ready_plan import ReadyPlan, kernels_of
 from accelviz.errors import DeviceUnavailable, KernelError
 from accelviz.plans import Call, LibraryCall, Plan
 from accelviz.plans.storage import stored

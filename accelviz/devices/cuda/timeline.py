@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from accelviz.devices.base import kernels_of
 from accelviz.devices.cuda.device import CudaDevice
 from accelviz.devices.cuda.plan import CudaPlan, KernelLaunch
 from accelviz.devices.cuda.state import gpu_state, import_cupy
+from accelviz.devices.ready_plan import kernels_of
 from accelviz.errors import KernelError
 from accelviz.plans import Plan
 
