@@ -226,16 +226,14 @@ def _grade(options: argparse.Namespace) -> Answer:
         jobs=options.jobs,
         progress=progress,
     )
-    whole, sums = tables.merged(before, tables.table(results)), output.with_name("totals.csv")
-    tables.write_table(whole, output)
-    tables.write_table(tables.totals(whole), sums)
+    tables.write_table(tables.merged(before, tables.table(results)), output)
     names = [clean(f"{graded.student} {graded.assignment}") for graded in results]
     lines = []
     for name, graded in zip(names, results, strict=True):
         lines.append(f"{name.ljust(max(map(len, names)))}  {tables.points_line(graded)}")
         lines += [f"    {clean(remark)}" for remark in graded.remarks]
     lines.append(f"sandbox: {border.summary()}")
-    lines.append(f"{len(results)} submissions, grades in {output} and {sums}")
+    lines.append(f"{len(results)} submissions, grades in {output}")
     return "\n".join(lines), 1 if any(graded.set_aside for graded in results) else 0
 
 

@@ -95,9 +95,6 @@ def hand_in_all(root: Path, port: int, asked: Collection[str | None]) -> None:
             }
             notebook = filled_in(assignments[attack.assignment], solutions)
             hand_in(root, student, attack.assignment, notebook)
-    notebook = filled_in(ASSIGNMENTS[A1], {})
-    tiny.pasted(notebook, "A1-sort-form", after="A1-inverse")
-    hand_in(root, "pasted", A1, notebook)
     for student in STUFFED.keys() & asked:
         notebook = filled_in(assignments[PART], {})
         if STUFFED[student].cell:

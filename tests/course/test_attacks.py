@@ -137,13 +137,6 @@ def test_what_students_write_steers_no_terminal_and_no_spreadsheet(tmp_path):
     ]
 
 
-def test_totals_name_who_was_set_aside_and_what_waits_for_a_person(grades):
-    totals = tables.totals(grades).set_index(["student", "assignment"])
-    assert pd.isna(totals.loc[("linked", A1), "points"])
-    assert "link" in totals.loc[("linked", A1), "problem"]
-    assert totals.loc[("perfect", "A5-report"), ["points", "by_hand"]].tolist() == [8, 32]
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,4 +1,4 @@
-"""The table of grades: a row a question, its totals, and its file."""
+"""The table of grades, a row a question, and its file."""
 
 from __future__ import annotations
 
@@ -70,23 +70,6 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
         safe[name] = [_FORMULA.sub(r"\1'", clean(text)) for text in frame[name].fillna("")]
     with written_whole(path) as temporary:
         safe.to_csv(temporary, index=False)
-
-
-def totals(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each submission of a table of grades, those set aside included.
-
-    `student`, `assignment`, `points`, `max`, `by_hand` (points that nobody has given yet, which are
-    not among the points) and `problem`.
-    """
-    frame = frame.assign(
-        by_hand=frame["max"].where(frame["problem"] == BY_HAND, 0.0),
-        problem=frame["problem"].where(frame["question"] == "", ""),
-    )
-    groups = frame.groupby(_KEYS, sort=False, as_index=False)
-    rules = dict.fromkeys(("points", "max", "by_hand"), "sum")
-    sums = groups.agg({**rules, "problem": lambda told: "; ".join(filter(None, told))})
-    sums["points"] = sums["points"].where(groups["max"].count()["max"] > 0)
-    return sums
 
 
 def read_table(path: Path) -> pd.DataFrame:

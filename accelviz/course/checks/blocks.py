@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -11,7 +12,6 @@ import numpy.typing as npt
 
 from accelviz.course.checks import hidden
 from accelviz.course.checks.common import case, require, whole
-from accelviz.course.checks.remote import call_each
 from accelviz.errors import PartitionError
 from accelviz.ordering import DegreeHistogram
 from accelviz.partition.block_level import BlockSetting, block_partition, block_workload, unpack
@@ -32,10 +32,9 @@ def pattern(pattern: Callable[..., Any], settings: Iterable[tuple[int, int]] = (
         warps, nonzeros = setting.max_block_warps, setting.max_warp_nzs
         with case(_setting(setting)):
             degrees = range(1, setting.deg_bound + 1)
-            results = call_each(pattern, [(degree, warps, nonzeros) for degree in degrees])
             expected = np.stack(setting.pattern(np.array(degrees)), axis=1).tolist()
-            for degree, numbers, result in zip(degrees, expected, results, strict=True):
-                actual = whole("the pattern", result)
+            for degree, numbers in zip(degrees, expected, strict=True):
+                actual = whole("the pattern", pattern(degree, warps, nonzeros))
                 require(
                     actual == numbers,
                     f"the pattern of degree {degree} is {tuple(actual)}, and should be "
@@ -77,7 +76,7 @@ def partition(partition: Callable[..., Any], cases: Mapping[str, hidden.SortedRo
     """
     for name, rows in cases.items():
         with case(f"{name}, {_setting(rows.setting)}"):
-            actual = np.asarray(_called(partition, rows.degrees, rows.setting))
+            actual = np.asarray(partition(rows.degrees, *dataclasses.astuple(rows.setting)))
             require(
                 actual.ndim == 2 and actual.shape[1] == 4 and actual.dtype == np.int32,
                 f"the metadata is of shape {actual.shape} and {actual.dtype}, and should be "
@@ -103,18 +102,13 @@ def decoded(decode: Callable[..., Any], cases: Mapping[str, hidden.SortedRows]) 
         with case(f"{name}, {_setting(rows.setting)}"):
             metadata = _metadata(rows)
             metadata.setflags(write=False)
-            records = _called(decode, metadata, rows.setting)
+            records = decode(metadata, *dataclasses.astuple(rows.setting))
             table = np.asarray(records).reshape(-1, 5) if len(records) == 0 else np.array(records)
             five = table.ndim == 2 and table.shape[1] == 5
             require(five, f"the records have shape {table.shape}, and should have (records, 5)")
             numbers = table.astype(np.int64)
             require(np.array_equal(numbers, table), "some records have numbers that are not whole")
             _check_records(numbers, metadata, rows)
-
-
-def _called(function: Callable[..., Any], array: npt.NDArray[Any], setting: BlockSetting) -> Any:
-    (result,) = call_each(function, [(array, setting.max_block_warps, setting.max_warp_nzs)])
-    return result
 
 
 def _check_records(

@@ -7,7 +7,6 @@ so that no test runs a line of the student's, and no object of the student's ans
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 from accelviz.course.autograde.common import named
@@ -100,17 +99,6 @@ def call_beside(subject: Any, function: str, *arguments: Any) -> Any:
     if link := link_of(subject):
         return link.ask({"do": "run", "function": function}, subject, *arguments)
     return named(function)(subject, *arguments)
-
-
-def call_each(subject: Any, cases: Iterable[Sequence[Any]]) -> list[Any]:
-    """Call a student's function for each case, in one exchange with its process."""
-    results: list[Any] = call_beside(subject, f"{__name__}:called", list(cases))
-    return results
-
-
-def called(function: Any, cases: Iterable[Sequence[Any]]) -> list[Any]:
-    """Call a student's function for each case, where it is."""
-    return [function(*arguments) for arguments in cases]
 
 
 def exception_of(name: str, text: str) -> Exception:
