@@ -18,6 +18,8 @@ pytest.importorskip("nbgrader", reason="grading needs nbgrader")
 if sys.platform == "win32":
     pytest.skip("submissions are not confined on Windows", allow_module_level=True)
 
+from nbgrader.converters import Autograde
+
 from accelviz import cli
 from accelviz.course.autograde import grading, tables
 from accelviz.course.autograde.folder import Course
@@ -251,6 +253,22 @@ def test_the_sandbox_is_in_nbgrader_s_own_settings(course):
     assert "SandboxedExecute" in names
     assert "Execute" not in names
     assert configuration.SandboxedExecute.cell_seconds == 60
+
+
+def test_the_formgrader_s_button_grades_in_the_sandbox_too(tmp_path, shipped):
+    root = tmp_path / "spring"
+    release(root, shipped=shipped)
+    out = nbformat.read(root / "release" / "T1" / "T1.ipynb", as_version=4)
+    ending = "import os\nos.kill(os.getpid(), 9)"
+    hand_in(root, "ada", tiny.answered(out, total=f"{tiny.TOTAL}\n{ending}"))
+    configuration = Course(root).configuration("T1")
+    configuration.CourseDirectory.student_id = "ada"
+    assert Course(root).run(Autograde, configuration) == ""
+    with Course(root).gradebook() as gradebook:
+        assert gradebook.find_submission("T1", "ada").score == 3
+    notebook = nbformat.read(root / "autograded" / "ada" / "T1" / "T1.ipynb", as_version=4)
+    problems = [run["problem"] for run in notebook.metadata["accelviz"]["runs"]]
+    assert problems[3].startswith("the submission's process died")
 
 
 def test_a_source_that_was_edited_is_kept_and_released(tmp_path, shipped):

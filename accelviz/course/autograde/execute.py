@@ -6,13 +6,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-import traitlets
 from nbgrader.preprocessors import (
     AssignLatePenalties,
     CheckCellMetadata,
+    DeduplicateIds,
     IgnorePattern,
     LimitOutput,
     NbGraderPreprocessor,
+    OverwriteCells,
+    OverwriteKernelspec,
     SaveAutoGrades,
 )
 from traitlets import Float, Integer
@@ -33,7 +35,6 @@ class SandboxedExecute(NbGraderPreprocessor):
     memory_gib = Float(
         Limits.memory_gib, allow_none=True, help="Address space in GiB; None for no limit"
     ).tag(config=True)
-    ready = traitlets.Any(None, help="The notebook, if it was run before").tag(config=True)
     seed = Integer(0, min=0, help="The course's seed of all hidden graphs").tag(config=True)
 
     def limits(self) -> Limits:
@@ -43,33 +44,23 @@ class SandboxedExecute(NbGraderPreprocessor):
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Run all cells of a notebook."""
-        if self.ready is not None and _sources(self.ready) == _sources(nb):
-            for cell, done in zip(nb.cells, self.ready.cells, strict=True):
-                if cell.cell_type == "code":
-                    cell.outputs, cell.execution_count = done.outputs, None
-            nb.metadata["accelviz"] = self.ready.metadata["accelviz"]
-        elif path := resources.get("metadata", {}).get("path"):
+        options: dict[str, Any] = {"seed": self.seed}
+        folder = None
+        if path := resources.get("metadata", {}).get("path"):
             folder = Path(path).resolve()
             root = folder.parents[2]
-            options = {"library": root / "source" / folder.name, "hidden": (str(root),)}
-            execute(nb, self.limits(), folder, seed=self.seed, **options)
-        else:
-            execute(nb, self.limits(), None, seed=self.seed)
+            options |= {"library": root / "source" / folder.name, "hidden": (str(root),)}
+        execute(nb, self.limits(), folder, **options)
         return nb, resources
 
 
 def execute(nb: Any, limits: Limits, folder: Path | None, **options: Any) -> None:
     """Run a notebook, and keep what became of each cell in its metadata, under `accelviz`."""
-    key = nb.metadata.get("accelviz", {}).get("key", "")
-    nb.metadata["accelviz"] = {"key": key}
-    nb.metadata["accelviz"]["runs"] = [
+    runs = [
         {name: getattr(ran, name) for name in ("question", "seconds", "problem", "raised")}
         for ran in run(nb, limits, folder, **options)
     ]
-
-
-def _sources(notebook: Any) -> list[tuple[str, str]]:
-    return [(cell.cell_type, cell.source) for cell in notebook.cells]
+    nb.metadata["accelviz"] = {"key": nb.metadata.get("accelviz", {}).get("key", ""), "runs": runs}
 
 
 class PlainText(NbGraderPreprocessor):
@@ -95,3 +86,5 @@ PREPROCESSORS = [
     CheckCellMetadata,
     PlainText,
 ]
+#: For `c.Autograde.sanitize_preprocessors` where a submission was run already: outputs stay.
+RESTORING = [DeduplicateIds, OverwriteKernelspec, OverwriteCells, CheckCellMetadata]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import glob
 import hashlib
 import json
@@ -182,8 +181,7 @@ def _side_by_side(
     try:
         waiting = []
         for student, assignment in tasks:
-            result = Graded(student, assignment.name)
-            submission = _Submission(course, assignment, result, settings)
+            submission = _Submission(course, assignment, Graded(student, assignment.name))
             waiting.append(pool.submit(submission.attempt, submission.prepare, execution, force))
         for future in as_completed(waiting):
             submission = future.result()
@@ -199,10 +197,8 @@ class _Submission:
     course: Course
     assignment: Assignment
     result: Graded
-    settings: dict[str, Any]
-    #: What nbgrader gets, and the same after it was run; None if it was graded before.
+    #: What nbgrader gets, after it was run; None if it was graded before.
     notebook: Any = None
-    ready: Any = None
 
     def folder(self, step: str) -> Path:
         return self.course.step(step, self.result.student, self.assignment.name)
@@ -238,18 +234,17 @@ class _Submission:
         if last.get("key") == key and not force:
             return
         notebook.metadata["accelviz"] = {"key": key}
-        self.notebook, ready = notebook, copy.deepcopy(notebook)
         tests = {question_of(cell): cell.source for cell in assignment.source.cells}
-        for cell in filter(is_locked, ready.cells):
+        for cell in filter(is_locked, notebook.cells):
             cell.source = tests.get(question_of(cell), cell.source)
         hidden = (str(self.course.root.resolve()),)
         options = {"seed": execution.seed, "library": assignment.folder, "hidden": hidden}
-        execute(ready, execution.limits(), submitted, **options)
-        self.ready = ready
+        execute(notebook, execution.limits(), submitted, **options)
+        self.notebook = notebook
 
     def record(self) -> None:
         """Give the submission to nbgrader if it was run, and read what nbgrader then has."""
-        if self.ready is not None:
+        if self.notebook is not None:
             target = self.folder("checked")
             shutil.rmtree(target, ignore_errors=True)
             target.mkdir(parents=True)
@@ -263,14 +258,14 @@ class _Submission:
         """Let nbgrader grade what is in `checked/`; return what went wrong, "" if nothing."""
         from nbgrader.converters import Autograde
 
-        from accelviz.course.autograde.execute import PREPROCESSORS
+        from accelviz.course.autograde.execute import PREPROCESSORS, RESTORING
 
         configuration = self.course.configuration(self.assignment.name)
         configuration.CourseDirectory.student_id = self.result.student
         configuration.CourseDirectory.submitted_directory = "checked"
         configuration.Autograde.force = True
-        configuration.Autograde.autograde_preprocessors = PREPROCESSORS
-        configuration.SandboxedExecute.update(self.settings, ready=self.ready)
+        configuration.Autograde.sanitize_preprocessors = RESTORING
+        configuration.Autograde.autograde_preprocessors = PREPROCESSORS[1:]
         return self.course.run(Autograde, configuration)
 
     def graded_before(self) -> Any:
