@@ -67,18 +67,18 @@ def test_a_right_submission_has_no_problem(assignment, check):
     assert_like(checked.notebook, notebook)
 
 
-def test_unanswered_cells_are_only_noted(assignment, check):
-    checked = check(tiny.answered(assignment.released, total=None, why=None))
+@pytest.mark.parametrize(
+    ("blank", "fine", "says"),
+    [
+        (("total", "why"), True, "No answer yet in cell 7 ('total'), cell 9 ('why')."),
+        (("double", "total", "why"), False, "There is no answer in it."),
+    ],
+)
+def test_unanswered_cells_are_only_noted_unless_all_are(assignment, check, blank, fine, says):
+    checked = check(tiny.answered(assignment.released, **dict.fromkeys(blank)))
     assert kinds(checked) == ["blank"]
-    assert checked.fine
-    assert told(checked, "blank").text == "No answer yet in cell 7 ('total'), cell 9 ('why')."
-
-
-def test_a_notebook_without_any_answer_is_not_ready(assignment, check):
-    checked = check(assignment.released)
-    assert kinds(checked) == ["blank"]
-    assert not checked.fine
-    assert told(checked, "blank").text == "There is no answer in it."
+    assert checked.fine == fine
+    assert told(checked, "blank").text == says
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="submissions are not confined on Windows")

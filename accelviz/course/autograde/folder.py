@@ -45,8 +45,8 @@ class Course:
     """A course folder."""
 
     #: Holds `nbgrader_config.py`, `gradebook.db`, and a folder for each step: `source`, `release`,
-    #: `submitted/<student>/<assignment>`, `checked` (what was graded: the submissions, repaired
-    #: where that was needed) and `autograded`.
+    #: `submitted/<student>/<assignment>`, `checked` (what nbgrader gets: the submissions,
+    #: repaired where that was needed, after they were run with hidden tests) and `autograded`.
     root: Path
 
     def step(self, step: str, student: str = ".", assignment: str = "") -> Path:
