@@ -67,6 +67,21 @@ def test_the_workload_reads_the_same_in_slices(strategy):
         plan.workload(0, 10**6)
 
 
+@each_strategy()
+def test_plans_of_several_widths_share_what_is_as_long_as_the_nonzeros(strategy):
+    graph = GRAPHS["wide"]()
+    plans = [strategy.plan(graph, **widths) for widths in all_widths(strategy.operation, (64, 100))]
+    assert plans[0].setup_seconds.keys() == plans[1].setup_seconds.keys()
+    for one, other in zip(*(plan.parts for plan in plans), strict=True):
+        assert one.walked is other.walked
+        assert one.permutation is other.permutation
+        assert one.layout.nonzero_order is other.layout.nonzero_order
+        for name, array in one.arrays.items():
+            if isinstance(array, np.ndarray):
+                assert not array.flags.writeable
+                assert array.nbytes < 4 * graph.nnz or array is other.arrays[name]
+
+
 def test_a_workload_that_forgets_a_nonzero_is_found_out():
     graph = graph_of_degrees([4, 4, 4])
     plan = accelviz.plan(graph, "graphblast")
