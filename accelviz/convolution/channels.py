@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import ArgumentError, checked_integer, checked_type, is_number
+from accelviz.errors import ArgumentError, checked_integer, is_number
 from accelviz.graph import Graph, taken_over
 
 
@@ -155,12 +155,6 @@ class ChannelMap:
         matrix = np.zeros((self.out_channels, self.in_channels), weights.dtype)
         np.put_along_axis(matrix, self.windows.astype(np.int64), weights, axis=1)
         return matrix
-
-
-def checked_map(channels: Any) -> ChannelMap:
-    """Return `channels` if they are a ChannelMap, or raise ArgumentError."""
-    checked: ChannelMap = checked_type("channels", channels, ChannelMap, "a ChannelMap")
-    return checked
 
 
 def algorithm_7(

@@ -94,12 +94,11 @@ class Field:
 
     width: int
     channels: int
-    dimensions: int = 2
 
     @property
     def size(self) -> int:
         """Neurons of the stage's input that it covers, Equation 7.4."""
-        return self.width**self.dimensions * self.channels
+        return self.width**2 * self.channels
 
 
 def fields(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from accelviz.convolution.channels import ChannelMap, checked_map
+from accelviz.convolution.channels import ChannelMap
 from accelviz.devices.choice import as_operand
 from accelviz.devices.run import run_operation
-from accelviz.errors import ArgumentError, checked_choice
+from accelviz.errors import ArgumentError, checked_choice, checked_type
 from accelviz.plans import Strategy
 from accelviz.strategies.convolution.operation import (
     SCC,
@@ -58,7 +58,7 @@ def scc(
     ArgumentError, PartitionError, DeviceUnavailable, KernelError
         As `accelviz.spmm` does.
     """
-    channels = checked_map(channels)
+    checked_type("channels", channels, ChannelMap, "a ChannelMap")
     X, weights = _map("X", X, channels.in_channels, layout), as_operand("weights", weights)
     operands = {"values": channels.values(weights), "X": _flat(X, layout)}
     operation, graph = SCC if layout == "first" else SCC_LAST, channels.graph
@@ -101,7 +101,7 @@ def scc_gradient(
     ArgumentError, PartitionError, DeviceUnavailable, KernelError
         As `scc` does.
     """
-    channels = checked_map(channels)
+    checked_type("channels", channels, ChannelMap, "a ChannelMap")
     X, weights = _map("X", X, channels.in_channels, layout), as_operand("weights", weights)
     dY = _map("dY", dY, channels.out_channels, layout)
     values, maps = channels.values(weights), {"X": _flat(X, layout), "dY": _flat(dY, layout)}

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from accelviz.convolution import ChannelMap, Field, Kernel, fields, gains
-from accelviz.convolution.channels import checked_map
+from accelviz.errors import checked_type
 from accelviz.plots import draw
 from accelviz.plots.style import BLUE, GREY, IDLE, ROW_COLOURS, Look, paler, tell
 
@@ -24,7 +24,7 @@ def channel_windows(channels: ChannelMap, *, ax: Axes | None = None) -> Axes:
     ----------
     channels : ChannelMap
     """
-    channels = checked_map(channels)
+    checked_type("channels", channels, ChannelMap, "a ChannelMap")
     ax = draw.new_axes(ax, figsize=(7, 0.6 + 3.4 * channels.out_channels / channels.in_channels))
     filters = np.repeat(np.arange(channels.out_channels), channels.width)
     read = channels.windows.ravel()

@@ -120,7 +120,9 @@ class TileSettings(Settings):
     window_rows: int = setting(8, "rows of a window", choices=(8, 16, 32), tries=(8, 16))
     column_tile: int = setting(64, "columns of X of a warp", choices=(32, 64, 128), tries=(32, 64))
     block_warps: int = setting(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 4, 8))
-    ahead: int = setting(2, "steps on their way", choices=(1, 2, 4), tries=(1, 2, 4))
+    ahead: int = setting(
+        2, "steps of 8 distinct columns on their way", choices=(1, 2, 4), tries=(1, 2, 4)
+    )
     blocks_per_sm: int = setting(1, "blocks that an SM has room for", 32, tries=(1, 4, 5))
     part_columns: int = part_columns_of(None, "part", 64, 256, 2048)
 
@@ -141,11 +143,7 @@ class WindowTiles(WindowStrategy):
     The product is transposed: 16 columns of X by 8 rows of A, so that rows of X become fragments as
     they come from memory, and a window needs no more than 8 rows. With `arithmetic="3xtf32"` every
     number is the sum of two of TF32, and results are as exact as float32's; "tf32" rounds; with
-    "float16", another problem, features are stored in 16 bits and weights rounded to them. Further
-    it takes `window_rows` (8, 16 or 32), `column_tile` (columns of X of a warp: 32, 64 or 128),
-    `block_warps` (warps of a block, 1 to 32), `ahead` (steps of 8 distinct columns whose loads are
-    on their way: 1, 2 or 4), `blocks_per_sm` (blocks that an SM should have room for) and
-    `part_columns` (most distinct columns of a warp, a multiple of 32).
+    "float16", another problem, features are stored in 16 bits and weights rounded to them.
     """
 
     operation = SPMM

@@ -261,8 +261,7 @@ def _with_totals(plan: Plan, n_totals: int, functor: Functor) -> Plan:
 class RowWarp(WalkStrategy, RowStrategy):
     """A warp has a head of a row: its lanes walk the columns of one nonzero after the other.
 
-    Correct and simple, and slow: a hub is one warp's, and only one row is on its way. It takes
-    `block_warps` (warps of a block, 1 to 32).
+    Correct and simple, and slow: a hub is one warp's, and only one row is on its way.
     """
 
     name = "row_warp"

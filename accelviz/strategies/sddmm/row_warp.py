@@ -7,8 +7,7 @@ from accelviz.strategies.sddmm.operation import SDDMM
 class RowWarp(RowStrategy):
     """A warp has a row: its lanes walk the columns of one nonzero after the other.
 
-    Correct and simple, and slow: a hub is one warp's, and only one row of V is on its way. It takes
-    `block_warps` (warps of a block, 1 to 32).
+    Correct and simple, and slow: a hub is one warp's, and only one row of V is on its way.
     """
 
     operation = SDDMM

@@ -67,8 +67,7 @@ class GeSpMM(GraphBLAST):
     """A warp stages 32 nonzeros of its row in shared memory and uses each for 32 or 64 columns.
 
     Coalesced row caching is the staging; coarse-grained warp merging lets one warp do the columns
-    of two, so that the nonzeros are loaded half as often (Huang et al., SC 2020). It takes
-    `block_warps` (warps of a block, 1 to 32).
+    of two, so that the nonzeros are loaded half as often (Huang et al., SC 2020).
     """
 
     name = "ge_spmm"
