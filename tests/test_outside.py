@@ -237,7 +237,7 @@ def test_it_is_drawn(mine):
     assert timeline_summary(timeline).busy_share > 0
     drawn = [
         plots.load_maps({mine.name: loads}),
-        plots.warp_loads({mine.name: plan.statistics}),
+        plots.warp_loads(plan),
         plots.block_assignment(assignment(plan)),
         plots.block_close_ups([plan.workload(0, 1)], warps_per_block=plan.workers_per_block),
         plots.sm_timeline(timeline),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from matplotlib import colormaps
@@ -14,7 +14,7 @@ from matplotlib.ticker import NullFormatter
 
 from accelviz.analysis.balance import LoadMap, load_bins, plan_load_map
 from accelviz.errors import ArgumentError
-from accelviz.partition.summary import Loads, PartitionSummary
+from accelviz.partition.summary import Loads
 from accelviz.plans import Plan
 from accelviz.plots import draw
 from accelviz.plots.style import GREY, IDLE, PLAIN, ROW_COLOURS, Look, strategy_colours, tell, tidy
@@ -147,58 +147,56 @@ def load_maps(
     return panels
 
 
-def warp_loads(
-    statistics: Plan | Mapping[str, Plan | PartitionSummary],
-) -> list[Axes]:
+def warp_loads(plans: Plan | Mapping[str, Plan]) -> list[Axes]:
     """Draw how many nonzeros the warps of several strategies get, with the same axes.
 
     Warps without a nonzero are drawn apart, in grey. Where some warp has more than `SINGLE_BINS`
     nonzeros the bins are those of `load_bins`, two to each doubling. The axis of the warps is
-    logarithmic where their numbers differ much. The picture leaves out what the degrees alone do
-    not determine, and says so.
+    logarithmic where their numbers differ much.
 
     Parameters
     ----------
-    statistics : Plan, or mapping of str to Plan or PartitionSummary
-        Name of a strategy to what it does to one graph: a plan, or the closed form. The picture
-        takes the same time for a graph of any size. It does not show how the lanes of a warp share
-        its nonzeros.
+    plans : Plan, or mapping of str to Plan
+        Name of a strategy to its plan of a graph. The picture does not show how the lanes of a warp
+        share its nonzeros.
 
     Raises
     ------
     ArgumentError
-        If there is no strategy.
+        If there is no plan.
+    PartitionError
+        If a plan is a library's, which does not say which warp does what.
     """
-    if isinstance(statistics, Plan):
-        statistics = {statistics.name: statistics}
-    if not statistics:
-        raise ArgumentError("statistics", "no strategy", "one or more, by name")
-    summaries, workers = {}, {}
-    for name, plan in statistics.items():
-        summaries[name] = plan.statistics if isinstance(plan, Plan) else plan
-        workers[name] = plan.strategy.worker if isinstance(plan, Plan) else "warp"
-    known = [summary.loads for summary in summaries.values() if summary.loads is not None]
-    uppers = load_bins(max((int(loads.nonzeros.max(initial=1)) for loads in known), default=1))
-    size = (10, 0.6 + 1.9 * len(summaries))
-    panels = draw.new_panels(size, len(summaries), 1, sharex=True, sharey=True)
-    _share_axes(panels[0], known, uppers)
-    colours = strategy_colours(summaries)
-    for ax, (name, summary) in zip(panels, summaries.items(), strict=True):
-        if summary.loads is None:
-            draw.nothing(ax, "which warp gets what is not known from the degrees alone")
-        else:
-            _load_bars(ax, summary.loads, uppers, colours[name])
-        if summary.loads is None or summary.loads.warps.size:
-            _time_strip(ax, summary.idle_share, colours[name])
-        _name_loads(ax, name, summary, workers[name])
-        ax.set_ylabel(f"{workers[name]}s")
+    if isinstance(plans, Plan):
+        plans = {plans.name: plans}
+    if not plans:
+        raise ArgumentError("plans", "no plan", "one or more, by the name of the strategy")
+    loads = {name: _counted(plan) for name, plan in plans.items()}
+    uppers = load_bins(max(int(warps.nonzeros.max(initial=1)) for warps in loads.values()))
+    size = (10, 0.6 + 1.9 * len(plans))
+    panels = draw.new_panels(size, len(plans), 1, sharex=True, sharey=True)
+    _share_axes(panels[0], loads.values(), uppers)
+    colours = strategy_colours(plans)
+    for ax, (name, plan) in zip(panels, plans.items(), strict=True):
+        _load_bars(ax, loads[name], uppers, colours[name])
+        if loads[name].warps.size:
+            _time_strip(ax, plan.statistics.idle_share, colours[name])
+        _name_loads(ax, name, plan, loads[name])
+        ax.set_ylabel(f"{plan.strategy.worker}s")
         tidy(ax)
     widths = "" if uppers.size == uppers[-1] else ", two bins to each doubling"
-    panels[-1].set_xlabel(f"nonzeros of a {' or '.join(dict.fromkeys(workers.values()))}{widths}")
+    workers = " or ".join(dict.fromkeys(plan.strategy.worker for plan in plans.values()))
+    panels[-1].set_xlabel(f"nonzeros of a {workers}{widths}")
     return panels
 
 
-def _share_axes(ax: Axes, known: Sequence[Loads], uppers: np.ndarray) -> None:
+def _counted(plan: Plan) -> Loads:
+    loads = plan.statistics.loads
+    assert loads is not None  # they are counted, not worked out from degrees
+    return loads
+
+
+def _share_axes(ax: Axes, known: Iterable[Loads], uppers: np.ndarray) -> None:
     """Give all panels the axes of the first: idle warps, then a place for each bin, and counts."""
     lowers = np.append(1, uppers[:-1] + 1)
     texts = [
@@ -209,7 +207,7 @@ def _share_axes(ax: Axes, known: Sequence[Loads], uppers: np.ndarray) -> None:
     ticks = np.arange(1, uppers.size + 1, step)
     ax.set_xticks([_IDLE_BAR, *ticks], ["idle", *texts[::step]])
     ax.set_xlim(-1.2, uppers.size + 0.8)
-    counts = np.concatenate([[*loads.binned(uppers), loads.idle or 0] for loads in known] or [[]])
+    counts = np.concatenate([[*loads.binned(uppers), loads.idle or 0] for loads in known])
     counts = counts[counts > 0]
     high = float(counts.max(initial=1))
     if counts.size and high / counts.min() > _LINEAR_SPAN:
@@ -244,8 +242,6 @@ def _load_bars(ax: Axes, loads: Loads, uppers: np.ndarray, colour: str) -> None:
 
 def _time_strip(ax: Axes, idle_share: float, colour: str) -> None:
     """Draw the time of all warps above a panel: how much of it they work, how much not."""
-    if np.isnan(idle_share):
-        return
     busy = 1 - idle_share
     parts = ((0.0, busy, colour, "working"), (busy, idle_share, IDLE, "idle or waiting"))
     for begin, width, fill, text in parts:
@@ -255,24 +251,19 @@ def _time_strip(ax: Axes, idle_share: float, colour: str) -> None:
             draw.centred(ax, begin + width / 2, 1.093, text, fill, 8, transform=ax.transAxes)
 
 
-def _name_loads(ax: Axes, name: str, summary: PartitionSummary, worker: str) -> None:
+def _name_loads(ax: Axes, name: str, plan: Plan, loads: Loads) -> None:
     """Say above a panel how much time its strategy loses, and what it launches."""
-    share, pad, loads, launched = summary.idle_share, 6, summary.loads, ""
-    if loads is not None and not loads.warps.size:
-        lost = f"no {worker} has a nonzero"
-    elif np.isnan(share):
-        lost = "time that is lost is not known from the degrees alone"
-    else:
-        digits, pad = 0 if share >= 0.0995 or not share else 1, 21
+    summary, worker, busiest = plan.statistics, plan.strategy.worker, ""
+    lost, pad = f"no {worker} has a nonzero", 6
+    if loads.warps.size:
+        share, pad = summary.idle_share, 21
+        digits = 0 if share >= 0.0995 or not share else 1
         lost = f"{share:.{digits}%} of {worker} time is idle or waiting"
-    if summary.warps is not None and summary.blocks is not None:
-        launched = f"{summary.warps:,} {worker}s in {draw.counted(summary.blocks, 'block')}"
-        launched += "" if loads is None else f", {loads.idle or 0:,} idle"
+        largest = int(loads.nonzeros[-1])
+        times = f"{largest / loads.mean:,.1f} times the mean of those with work"
+        busiest = f"; the busiest {worker} has {largest:,} nonzeros, {times}"
+    blocks = draw.counted(plan.launch.n_blocks, "block")
+    launched = f"{summary.warps:,} {worker}s in {blocks}, {loads.idle or 0:,} idle"
     draw.head(ax, f"{name}: {lost}", pad=pad)
     ax.set_title(launched, loc="right", fontsize=9, color=GREY, pad=pad)
-    texts = [f"{name}: {lost}", launched]
-    if loads is not None and loads.warps.size:
-        busiest = int(loads.nonzeros[-1])
-        times = f"{busiest / loads.mean:,.1f} times the mean of those with work"
-        texts.append(f"the busiest {worker} has {busiest:,} nonzeros, {times}")
-    tell(ax, "; ".join(filter(None, texts)) + ".")
+    tell(ax, f"{name}: {lost}; {launched}{busiest}.")

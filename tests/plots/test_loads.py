@@ -9,10 +9,9 @@ import accelviz
 from accelviz import plots
 from accelviz.analysis.balance import SINGLE_BINS, LoadMap, load_bins, plan_load_map
 from accelviz.errors import ArgumentError
-from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.plots.loads import warp_loads
 from accelviz.workload import nonzeros_per_warp
-from tests.graphs import GRAPHS
+from tests.graphs import GRAPHS, graph_of_degrees
 
 STRATEGIES = ("accel_gcn", "gnnadvisor", "graphblast", "merge_path", "row_thread")
 
@@ -43,7 +42,7 @@ def test_bins_hold_every_number_once_and_end_with_the_largest(largest):
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_bars_count_the_warps_of_the_workload(plans, name):
     plan = plans[name]
-    (ax,) = warp_loads({name: plan.statistics})
+    (ax,) = warp_loads({name: plan})
     per_warp = nonzeros_per_warp(plan.workload(), plan.workers_per_block).ravel()
     idle = plan.statistics.warps - (per_warp > 0).sum()
     drawn = bars(ax)
@@ -62,7 +61,7 @@ def test_bars_count_the_warps_of_the_workload(plans, name):
 
 
 def test_strategies_share_their_axes_and_say_how_much_time_they_lose(plans):
-    axes = warp_loads({name: plan.statistics for name, plan in plans.items()})
+    axes = warp_loads(plans)
     assert len({ax.get_xlim() for ax in axes}) == len({ax.get_ylim() for ax in axes}) == 1
     texts = [text.get_text() for text in axes[-1].get_xticklabels()]
     assert {"idle", "1", "9 to 12", "33 to 48"} <= set(texts)
@@ -76,38 +75,9 @@ def test_strategies_share_their_axes_and_say_how_much_time_they_lose(plans):
     assert len({ax.containers[0][-1].get_facecolor() for ax in axes}) == len(axes)
 
 
-def test_a_closed_form_draws_what_counting_draws(plans):
-    plan = plans["accel_gcn"]
-    closed = plan.strategy.closed_form(accelviz.load_graph("cora"), 64)
-    first, second = warp_loads({"counted": plan.statistics, "closed": closed})
-    assert bars(first) == bars(second)
-    assert first.get_title(loc="right") == second.get_title(loc="right")
-
-
-def test_what_the_degrees_do_not_tell_is_named():
-    loads = Loads(np.array([1, 5]), np.array([3, 2]))
-    drawn = {
-        "no order": PartitionSummary(blocks=2, warps=8, loads=loads),
-        "no launch": PartitionSummary(loads=loads),
-        "nothing": PartitionSummary(),
-    }
-    first, second, third = warp_loads(drawn)
-    assert [height for *_, height in sorted(bars(first))] == [3, 3, 2]  # three idle ones
-    assert first.get_title(loc="right") == "8 warps in 2 blocks, 3 idle"
-    assert [height for *_, height in bars(second)] == [3, 2]
-    assert second.get_title(loc="right") == ""
-    assert not bars(third)
-    assert "not known from the degrees alone" in third.texts[0].get_text()
-    for ax, name in zip((first, second, third), drawn, strict=True):
-        assert ax.get_title(loc="left").startswith(f"{name}: ")
-        assert "not known from the degrees alone" in ax.get_title(loc="left")
-        assert "nan" not in first.figure.alt
-
-
 def test_a_few_numbers_have_a_bar_each():
-    loads = Loads(np.array([1, 3]), np.array([3, 4]))
-    counted = PartitionSummary(blocks=1, warps=9, slots=27, loads=loads)
-    (ax,) = warp_loads({"made": counted})
+    graph = graph_of_degrees([1, 1, 1, 3, 3, 3, 3])
+    (ax,) = warp_loads({"made": accelviz.plan(graph, "graphblast", block_warps=9)})
     assert ax.get_xscale() == ax.get_yscale() == "linear"
     assert sorted(bars(ax)) == [(0, 2), (1, 3), (3, 4)]
     assert [text.get_text() for text in ax.get_xticklabels()] == ["idle", "1", "2", "3"]
@@ -131,7 +101,7 @@ def test_thread_groups_are_not_called_warps():
 @pytest.mark.parametrize("name", ["empty", "no_edges"])
 def test_a_graph_with_nothing_to_do(name):
     plan = accelviz.plan(GRAPHS[name]())
-    (ax,) = warp_loads({"accel_gcn": plan.statistics})
+    (ax,) = warp_loads({"accel_gcn": plan})
     assert all(height == plan.statistics.warps for *_, height in bars(ax))
     ax.figure.savefig(io.BytesIO())
     (ax,) = plots.load_maps({"accel_gcn": plan_load_map(plan)})
@@ -139,7 +109,7 @@ def test_a_graph_with_nothing_to_do(name):
 
 
 def test_no_strategy_is_refused():
-    with pytest.raises(ArgumentError, match="statistics: no strategy"):
+    with pytest.raises(ArgumentError, match="plans: no plan"):
         warp_loads({})
     with pytest.raises(ArgumentError, match="maps: no load map"):
         plots.load_maps({})
