@@ -6,7 +6,7 @@ import pytest
 from accelviz.devices import find_device
 from accelviz.errors import PartitionError
 from accelviz.graph import Pattern
-from accelviz.partition.windows import row_windows, untranslated_blocks
+from accelviz.partition.windows import row_windows
 from accelviz.strategies.translation import translate_windows
 from tests.compilers import EMULATOR
 from tests.graphs import GRAPHS, graph_of_degrees
@@ -26,8 +26,6 @@ def test_windows_have_their_distinct_columns_in_order(name, rows):
     assert np.array_equal(columns, graph.column_indices)
     tiles = {*zip(window_of.tolist(), (windows.edge_to_column // 4).tolist(), strict=True)}
     assert windows.blocks(4).sum() == len(tiles)
-    before = {*zip(window_of.tolist(), (graph.column_indices // 4).tolist(), strict=True)}
-    assert untranslated_blocks(graph, rows, 4).sum() == len(before)
 
 
 def test_reuse_and_fill_are_those_counted_by_hand():
@@ -48,14 +46,8 @@ def test_windows_take_what_can_be_loaded_and_tiles_have_columns():
     graph = GRAPHS["cora"]()
     assert np.array_equal(row_windows("cora", 16).columns, row_windows(graph, 16).columns)
     assert row_windows(graph.pattern, 16).reuse == row_windows("cora", 16).reuse
-    before = untranslated_blocks(graph, 16, 8)
-    assert np.array_equal(untranslated_blocks(graph.adjacency, 16, 8), before)
     with pytest.raises(PartitionError, match="width: got 0"):
         row_windows(graph, 16).blocks(0)
-    with pytest.raises(PartitionError, match="width: got 0"):
-        untranslated_blocks(graph, 16, 0)
-    with pytest.raises(PartitionError, match="rows: got 0"):
-        untranslated_blocks(graph, 0, 8)
 
 
 @pytest.mark.parametrize("device", [EMULATOR, pytest.param("cuda", marks=pytest.mark.gpu)])

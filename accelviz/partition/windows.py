@@ -92,37 +92,20 @@ def row_windows(graph: Any, rows: int) -> Windows:
     """
     graph = load_pattern(graph)
     rows = checked_integer("rows", rows, MOST_ROWS)
-    arrays = _translated(graph.row_pointers, graph.column_indices, graph.shape[1], rows)
-    for array in arrays:
+    columns, starts = graph.column_indices, np.append(graph.row_pointers[:-1:rows], graph.nnz)
+    n_windows, n_columns = starts.size - 1, graph.shape[1]
+    arrays = np.ones(columns.size, np.int8), columns, starts
+    distinct = sparse.csr_array(arrays, shape=(n_windows, n_columns), copy=True)
+    distinct.sum_duplicates()  # sorts, too
+    pointers = distinct.indptr.astype(np.int64)
+    # A window times the columns plus a column ascends over all windows.
+    keys = np.repeat(np.arange(n_windows), np.diff(pointers)) * n_columns + distinct.indices
+    window = np.repeat(np.arange(n_windows), np.diff(starts))
+    places = np.searchsorted(keys, window * n_columns + columns) - pointers[window]
+    windows = Windows(rows, pointers, distinct.indices.astype(np.int32), places.astype(np.int32))
+    for array in (windows.pointers, windows.columns, windows.edge_to_column):
         array.setflags(write=False)
-    return Windows(rows, *arrays)
-
-
-def untranslated_blocks(graph: Any, rows: int, width: int) -> Longs:
-    """Count the tiles with a nonzero of each window as the matrix stands, none condensed.
-
-    Parameters
-    ----------
-    graph, rows
-        As of `row_windows`.
-    width : int
-        Columns of a tile, which begin at a multiple of it.
-
-    Returns
-    -------
-    array of int64, shape (windows,)
-        Figure 5.4 sets these beside `Windows.blocks`.
-
-    Raises
-    ------
-    GraphError, PartitionError
-        As `row_windows` and `Windows.blocks` do.
-    """
-    graph = load_pattern(graph)
-    rows, width = checked_integer("rows", rows, MOST_ROWS), checked_integer("width", width)
-    columns = graph.column_indices // np.int32(width)
-    tiles = -(-graph.shape[1] // width)
-    return np.diff(_translated(graph.row_pointers, columns, tiles, rows)[0])
+    return windows
 
 
 def window_tiles(graph: Graph | Pattern, windows: Windows, width: int) -> Tiles:
@@ -147,18 +130,3 @@ def window_tiles(graph: Graph | Pattern, windows: Windows, width: int) -> Tiles:
     for array in arrays:
         array.setflags(write=False)
     return Tiles(windows.rows, width, *arrays)
-
-
-def _translated(
-    row_pointers: Longs, columns: Ints, n_columns: int, rows: int
-) -> tuple[Longs, Ints, Ints]:
-    starts = np.append(row_pointers[:-1:rows], row_pointers[-1])
-    arrays = np.ones(columns.size, np.int8), columns, starts
-    distinct = sparse.csr_array(arrays, shape=(starts.size - 1, n_columns), copy=True)
-    distinct.sum_duplicates()  # sorts, too
-    pointers = distinct.indptr.astype(np.int64)
-    numbers = np.arange(starts.size - 1)
-    keys = np.repeat(numbers, np.diff(pointers)) * n_columns + distinct.indices
-    window = np.repeat(numbers, np.diff(starts))
-    places = np.searchsorted(keys, window * n_columns + columns) - pointers[window]
-    return pointers, distinct.indices.astype(np.int32), places.astype(np.int32)

@@ -34,7 +34,7 @@ from accelviz.datasets import bundled_graphs
 from accelviz.devices.cuda import cusparse
 from accelviz.graph import Graph
 from accelviz.ordering import vertex_order
-from accelviz.partition.windows import row_windows, untranslated_blocks
+from accelviz.partition.windows import row_windows
 
 SIDE, BLOCK = 4096, 16
 BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -91,7 +91,8 @@ def tiles(options: argparse.Namespace) -> Iterator[Row]:
         ordered = order.apply_to_graph(graph, columns=True)
         for operation, (height, width) in TILES.items():
             windows, moved = row_windows(graph, height), row_windows(ordered, height)
-            before = int(untranslated_blocks(graph, height, width).sum())
+            window = np.repeat(np.arange(graph.n_rows) // height, graph.degrees)
+            before = np.unique(window * graph.shape[1] + graph.column_indices // width).size
             after = int(windows.blocks(width).sum())
             yield {
                 "graph": graph.name,
