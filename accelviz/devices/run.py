@@ -220,11 +220,14 @@ def _with_head(out: Any) -> Any:
 def _check_shapes(pattern: Pattern, U: Any, V: Any, out: Any) -> None:
     """Refuse what does not fit, in the shapes that the caller of `sddmm` knows."""
     if out is not None and owner(out) is None:
-        flags, dtype = getattr(out, "flags", None), getattr(out, "dtype", None)
+        flags = out.flags if isinstance(out, np.ndarray) else None
+        dtype = getattr(out, "dtype", None)
         if flags is None or dtype != np.float32 or not flags.carray:
             problem = "a read-only " if flags is not None and not flags.writeable else "a "
             problem += type(out).__name__ + (f" of {dtype}" if dtype else "")
-            expected = "a writable, C-contiguous float32 array, on the GPU if U is there"
+            expected = (
+                "a writable, C-contiguous float32 array of NumPy, or of the GPU if U is there"
+            )
             raise ArgumentError("out", problem, expected)
     axes = tuple(U.shape[1:]) if len(U.shape) in (2, 3) else ("n_cols",)
     of_heads = "; with heads, (.., heads, n_cols) of both"

@@ -12,10 +12,9 @@ from accelviz.graph import Graph
 
 Reader = Callable[..., Graph]
 
-#: Ending of a file name, in lower case, to the function that reads it; the longest ending that
-#: matches counts. One that starts with a letter is a whole name.
+#: Ending of a file name, in lower case, to the function that reads it; the longest that matches
+#: counts.
 READERS: dict[str, Reader] = {}
-
 
 _TABLE = "load_graph(table[['source', 'target']].to_numpy().T, weights=table['weight']) of "
 _DIMACS = "load_graph(edge_index, n_nodes=..., weights=...) of the two columns of nodes, from 0, "
@@ -84,11 +83,7 @@ def known_endings() -> str:
 def read_file(path: Path, **options: Any) -> Graph:
     """Read a graph file with the reader that its ending asks for, and the options of that."""
     lowered = path.name.lower()
-    endings = [
-        ending
-        for ending in READERS
-        if lowered == ending or (lowered.endswith(ending) and not ending[0].isalpha())
-    ]
+    endings = [ending for ending in READERS if lowered.endswith(ending)]
     if not endings and lowered.startswith("out."):  # what KONECT's archives hold
         endings = [".edges"]
     if not endings:
