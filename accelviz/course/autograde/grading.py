@@ -140,7 +140,17 @@ def submissions(course: Course, students: Sequence[str] = ()) -> Iterator[tuple[
 
 
 def examined(folder: Path, assignment: Assignment) -> Checked | str:
-    """Find the notebook of a submission and examine it; say why if there is none."""
+    """Find the notebook of a submission and examine it apart; say why if there is none.
+
+    Raises
+    ------
+    TimeoutError
+        If that takes too long.
+    """
+    return apart(_examined, folder, Assignment(assignment.folder), seconds=_SECONDS_TO_EXAMINE)
+
+
+def _examined(folder: Path, assignment: Assignment) -> Checked | str:
     notebooks = sorted(
         path for path in folder.glob("*.ipynb") if path.is_file() and not path.is_symlink()
     )
@@ -219,8 +229,7 @@ class _Submission:
         from accelviz.course.autograde.execute import execute
 
         result, assignment, submitted = self.result, self.assignment, self.folder("submitted")
-        bare = Assignment(assignment.folder)
-        checked = apart(examined, submitted, bare, seconds=_SECONDS_TO_EXAMINE)
+        checked = examined(submitted, assignment)
         if isinstance(checked, str):
             result.set_aside = checked
             return

@@ -13,14 +13,13 @@ import nbformat
 import pandas as pd
 
 from accelviz.course.autograde.apart import start_server
-from accelviz.course.autograde.assignments import choose
+from accelviz.course.autograde.assignments import Assignment, choose
 from accelviz.course.autograde.board import references
 from accelviz.course.autograde.border import Limits, require_border
 from accelviz.course.autograde.cells import is_solution, is_test
 from accelviz.course.autograde.common import clean
 from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.grading import examined, submissions
-from accelviz.course.autograde.repair import Checked
 from accelviz.course.autograde.sandbox import run
 from accelviz.errors import ArgumentError
 
@@ -69,11 +68,11 @@ def leaderboard(
     ArgumentError
         If this is no course folder, or there is no such assignment or no submission of it.
     """
-    course = Course(folder)
+    course = Course(folder.resolve())
     (wanted,) = choose(course.assignments(), [assignment])
     hidden_seed = course.seed() if seed is None else seed
     candidates = {
-        student: examined(path, wanted)
+        student: path
         for student, path, problem in submissions(course)
         if path.name == wanted.name and not problem
     }
@@ -91,7 +90,7 @@ def leaderboard(
     start_server()
 
     def measured(student: str) -> list[dict[str, Any]]:
-        rows = _run(candidates[student], test, limits or Limits(), folder)
+        rows = _run(candidates[student], wanted, test, limits or Limits())
         progress(student)
         return [{"student": student, **row} for row in rows]
 
@@ -106,22 +105,22 @@ def leaderboard(
     return frame[[*_FIRST, *frame.columns.difference([*_FIRST, *_LAST, *keys], sort=False), *_LAST]]
 
 
-def _run(checked: Checked | str, test: str, limits: Limits, root: Path) -> list[dict[str, Any]]:
+def _run(folder: Path, wanted: Assignment, test: str, limits: Limits) -> list[dict[str, Any]]:
     """Return a submission's rows, or one that says why it has none."""
-    if isinstance(checked, str) or checked.notebook is None:
-        problem = checked if isinstance(checked, str) else " ".join(map(str, checked.problems))
-    else:
-        notebook = checked.notebook
-        marks = {"grade": True, "locked": True, "grade_id": "leaderboard"}
-        last = nbformat.v4.new_code_cell(test, metadata={"nbgrader": marks})
-        notebook.cells = [*(cell for cell in notebook.cells if not is_test(cell)), last]
-        try:
-            ran = run(notebook, limits, checked.path.parent, hidden=(str(root.resolve()),))[-1]
+    try:
+        checked = examined(folder, wanted)
+        if isinstance(checked, str):
+            problem = checked
+        else:
+            notebook, marks = checked.notebook, {"grade": True, "locked": True, "grade_id": "board"}
+            last = nbformat.v4.new_code_cell(test, metadata={"nbgrader": marks})
+            notebook.cells = [*(cell for cell in notebook.cells if not is_test(cell)), last]
+            ran = run(notebook, limits, folder, hidden=(str(folder.parents[2]),))[-1]
             if isinstance(ran.value, list):
                 return ran.value
             problem = ran.problem or "it showed no result"
-        except Exception as error:  # whatever a submission leads to
-            problem = f"{type(error).__name__}: {error}"[:300]
+    except Exception as error:  # whatever a submission leads to
+        problem = f"{type(error).__name__}: {error}"[:300]
     return [{"scheme": "", "graph": "", "exact_cover": False, "score": 0.0, "problem": problem}]
 
 
