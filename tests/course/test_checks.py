@@ -121,14 +121,9 @@ def counting_sort(degrees):
 """
 
 
-def test_helpers_and_variables_may_have_any_name():
+def test_helpers_may_have_any_name_but_may_not_sort():
     checks.sorting.linear_sort(defined(COUNTING, "counting_sort"), seed=1)
-
-
-def test_a_helper_named_sort_may_not_sort():
-    cheat = COUNTING.replace(
-        "    return np.array(order", "    order.sort()\n    return np.array(order"
-    )
+    cheat = COUNTING.replace("    return np.array", "    order.sort()\n    return np.array")
     with pytest.raises(AssertionError, match="uses sort; count instead"):
         checks.sorting.linear_sort(defined(cheat, "counting_sort"), seed=1)
 
