@@ -5,10 +5,8 @@ import hashlib
 import http.server
 import logging
 import socket
-import sys
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import pooch
 import pytest
@@ -213,13 +211,3 @@ def test_load_graph_takes_addresses_and_names_of_public_sets(server, monkeypatch
     monkeypatch.setitem(PUBLIC, "com-mine", PublicSet(server.url + ".none", SHA256))
     with pytest.raises(GraphError, match="404 Not Found"):
         load_graph("com-mine")
-
-
-@pytest.mark.parametrize("notebook", [False, True])
-def test_a_bar_shows_in_a_notebook_only(server, capsys, monkeypatch, notebook):
-    # Packages of a kernel may be there without one.
-    shell = SimpleNamespace(kernel=None) if notebook else None
-    monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    download(server.url)
-    assert ("100%" in capsys.readouterr().err) is notebook

@@ -350,6 +350,7 @@ def test_npz_that_is_wrong(tmp_path):
             "coraa",
             "no graph 'coraa'.*did you mean cora.*citeseer.*Collab.*or a file ending in .csv",
         ),
+        ("colab", "did you mean collab"),
         ("none.mtx", "there is no such file"),
         ("notes.docx", r"no reader for this ending.*\.npz"),
         (7, "got a int"),

@@ -64,9 +64,11 @@ def test_the_progress_bar(tmp_path, monkeypatch, capsys):
     assert shows_bar()
     assert not shows_bar(progress=False)
     monkeypatch.setattr("sys.stderr.isatty", lambda: False)
-    kernel = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
-    monkeypatch.setitem(sys.modules, "IPython", kernel)
-    assert shows_bar()
+    # Packages of a kernel may be there without one.
+    for shell, expected in ((None, False), (SimpleNamespace(kernel=None), True)):
+        ipython = SimpleNamespace(get_ipython=lambda shell=shell: shell)
+        monkeypatch.setitem(sys.modules, "IPython", ipython)
+        assert shows_bar() is expected
 
 
 NODES, DEGREE = 100_000, 24

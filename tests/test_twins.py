@@ -217,11 +217,6 @@ def test_what_has_no_twin(of):
         twin(of)
 
 
-def test_a_misspelt_name_is_guessed():
-    with pytest.raises(GraphError, match="did you mean collab"):
-        load_graph("colab")
-
-
 @pytest.mark.parametrize(
     ("n_rows", "nnz", "largest"),
     [(1000, 5_000, 300), (1000, 20_000, 25), (1000, 1299, 300), (7, 49, 7), (1, 5, 5), (9, 9, 1)],

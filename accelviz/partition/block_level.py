@@ -269,7 +269,7 @@ def block_partition(histogram: DegreeHistogram, setting: BlockSetting | None = N
     parts = metadata[metadata[:, 0] > setting.deg_bound]
     parts[:, 3] = _part_nzs(parts[:, 0], parts[:, 3], setting.deg_bound)
     metadata[len(metadata) - len(parts) :] = parts
-    return metadata.astype(np.int32)
+    return metadata
 
 
 def _patterns(histogram: DegreeHistogram, setting: BlockSetting) -> RowPatterns:
@@ -302,8 +302,8 @@ class RowPatterns:
     setting: BlockSetting
     first_row: int = 0
 
-    def int4(self) -> Longs:
-        """Describe every block in the order of the rows, int64, shape (blocks, 4).
+    def int4(self) -> Ints:
+        """Describe every block in the order of the rows, int32, shape (blocks, 4).
 
         A line is `(degree, first row, position of first nonzero, info)`, where `info` is
         `warp_nzs << 16 | rows`, or the number of a part in its row.
@@ -322,7 +322,8 @@ class RowPatterns:
         first_nz = (np.cumsum(nonzeros) - nonzeros)[degree] + row * self.degrees[degree]
         rows = np.minimum(block_rows[degree], self.rows[degree] - row)
         info = np.where(split[degree], part, self.warp_nzs[degree] << FIELD_BITS | rows)
-        return np.stack([self.degrees[degree], first_row, first_nz + part * bound, info], axis=1)
+        words = self.degrees[degree], first_row, first_nz + part * bound, info
+        return np.stack(words, axis=1, dtype=np.int32, casting="unsafe")
 
     def kinds(self) -> tuple[Longs, BlockFields]:
         """Count blocks that are alike: how many there are of each kind, and such a block.

@@ -93,7 +93,7 @@ def subwarp_blocks(
     check_numbers(histogram.nnz)  # a block's first one is an unsigned 32-bit word
     metadata = _patterns(histogram, setting, short_nzs).int4()
     cut_blocks = int(np.count_nonzero(metadata[:, 0] > setting.deg_bound))
-    return np.roll(metadata, cut_blocks, axis=0).astype(np.int32), cut_blocks
+    return np.roll(metadata, cut_blocks, axis=0), cut_blocks
 
 
 def _patterns(histogram: DegreeHistogram, setting: BlockSetting, short_nzs: int) -> RowPatterns:
