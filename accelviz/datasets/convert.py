@@ -20,9 +20,8 @@ def from_scipy(matrix: Any, name: str, source: str) -> Graph:
     """Copy a SciPy sparse matrix or array of any format."""
     if matrix.ndim != 2:
         raise GraphError("graph", f"a {matrix.ndim}-D sparse array", "a 2-D one")
-    real_dtype(matrix.dtype)
+    matrix = matrix.astype(_sum_dtype(matrix.dtype), copy=False)
     checked_shape(matrix.shape)
-    matrix = matrix.astype(_wide(matrix.dtype), copy=False)
     # SciPy trusts index arrays that were changed after it checked them; its conversions would then
     # write out of bounds.
     if matrix.format in ("csc", "bsr"):
@@ -62,10 +61,9 @@ def from_csr_arrays(
     shape = checked_shape(shape)
     if values is None:
         values = np.ones(column_indices.size, dtype=np.float32)
-    real_dtype(values.dtype)
+    values = values.astype(_sum_dtype(values.dtype), copy=False)
     if values.ndim != 1:
         raise GraphError("values", f"a {values.ndim}-D array", "a 1-D one")
-    values = values.astype(_wide(values.dtype), copy=False)
     check_csr(row_pointers, column_indices, values, shape, canonical=False)
     csr = sparse.csr_array((values, column_indices, row_pointers), shape=shape, copy=False)
     csr.sum_duplicates()
@@ -140,10 +138,9 @@ def from_edges(
     count, shape = len(sources), (n_nodes, n_nodes)
     if weights is None:
         weights = np.ones(count, dtype=np.float32)
-    real_dtype(weights.dtype)
+    weights = weights.astype(_sum_dtype(weights.dtype), copy=False)
     if weights.shape != (count,):
         raise GraphError("weights", f"shape {weights.shape} for {count} edges", "one for each edge")
-    weights = weights.astype(_wide(weights.dtype), copy=False)
     csr = sparse.coo_array((weights, (targets, sources)), shape=shape).tocsr()
     if symmetric:
         if csr.nnz < count:
@@ -221,13 +218,8 @@ def from_igraph(graph: Any, name: str, source: str) -> Graph:
 _DENSE = "a dense adjacency matrix as scipy.sparse.csr_array(A)"
 
 
-def real_dtype(dtype: npt.DTypeLike) -> None:
-    """Refuse values that are not boolean, integer or real floating point."""
-    dtype = np.dtype(dtype)
+def _sum_dtype(dtype: np.dtype[Any]) -> Any:
+    """Return what duplicates are summed in: small integers would overflow, booleans stay True."""
     if dtype.kind not in "biuf":
         raise GraphError("values", f"dtype {dtype}", "boolean, integer or real floating point")
-
-
-def _wide(dtype: np.dtype[Any]) -> Any:
-    """Return what duplicates are summed in: small integers would overflow, booleans stay True."""
     return np.float64 if dtype.kind in "biu" or dtype.itemsize < 4 else dtype
