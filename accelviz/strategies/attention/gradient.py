@@ -236,18 +236,21 @@ def _terms(
                     alpha = np.exp(score_of(leaky, a[h], A[i, h], B[j, h], slope) - logs[i, h])
                     dropout = factors[k, h] if factors.size else np.float32(1)
                     d_score = alpha * (dropout * product(dY[i, h], V[j, h]) - D[i, h])
-                    for c in range(width):
-                        if leaky:
+                    if leaky:
+                        for c in range(width):
                             x = A[i, h, c] + B[j, h, c]
                             rise = d_score if x > 0 else slope * d_score
                             sums[end, h, c] += rise * a[h, c]
                             if by_row:
                                 da[h, c] += rise * x
-                        else:
-                            sums[end, h, c] += d_score * (B[j, h, c] if by_row else A[i, h, c])
+                    else:
+                        other = B[j, h] if by_row else A[i, h]
+                        for c in range(width):
+                            sums[end, h, c] += d_score * other[c]
                     if not by_row:
+                        weight = alpha * dropout
                         for c in range(n_cols):
-                            dV[j, h, c] += alpha * dropout * dY[i, h, c]
+                            dV[j, h, c] += weight * dY[i, h, c]
 
 
 def traffic(score: str, pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
