@@ -45,19 +45,13 @@ if hasattr(os, "register_at_fork"):
 
 
 class Store:
-    """What was made of one graph; the least recently used goes first.
+    """What was made of one graph, up to `MOST_KEPT` things; the least recently used goes first.
 
     A graph holds its store, and nothing in a store refers to the graph. So all of it is freed with
     the graph, at once. Threads may share a store: what one of them makes, the others wait for.
-
-    Parameters
-    ----------
-    most : int
-        Things to keep.
     """
 
-    def __init__(self, most: int = MOST_KEPT) -> None:
-        self._most = most
+    def __init__(self) -> None:
         self._entries: OrderedDict[Hashable, Any] = OrderedDict()
         #: What callers look up without a lock. It is emptied when anything is dropped.
         self.latest: dict[Any, Any] = {}
@@ -67,8 +61,8 @@ class Store:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __reduce__(self) -> tuple[type[Store], tuple[int]]:
-        return Store, (self._most,)  # another process makes its own
+    def __reduce__(self) -> tuple[type[Store], tuple[()]]:
+        return Store, ()  # another process makes its own
 
     def clear(self) -> None:
         """Drop everything, as before the first plan."""
@@ -81,7 +75,7 @@ class Store:
         with self._lock:
             if key not in self._entries:
                 self._entries[key] = make()
-                while len(self._entries) > self._most:
+                while len(self._entries) > MOST_KEPT:
                     self._entries.popitem(last=False)
                     self.latest.clear()
             elif next(reversed(self._entries)) != key:

@@ -412,12 +412,12 @@ def test_strategies_and_column_counts_share_what_was_sorted():
 
 
 def test_a_store_is_bounded_and_forgets_what_was_used_longest_ago():
-    store = Store(3)
-    for key in "abc":
-        store.get(key, lambda key=key: key.upper())
+    store = Store()
+    for key in ("a", "b", *range(MOST_KEPT - 2)):
+        store.get(key, lambda key=key: str(key).upper())
     assert store.get("a", lambda: "new") == "A"
     store.get("d", lambda: "D")
-    assert len(store) == 3
+    assert len(store) == MOST_KEPT
     assert store.get("a", lambda: "new") == "A"
     assert store.get("b", lambda: "new") == "new"
     with pytest.raises(ZeroDivisionError):
