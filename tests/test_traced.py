@@ -7,7 +7,8 @@ import pytest
 import accelviz
 from accelviz.measure import random_inputs
 from accelviz.strategies import REGISTRY
-from accelviz.widgets.traced import SPELLED, packed_requests, sources, trace_content
+from accelviz.widgets.pack import pack_text
+from accelviz.widgets.traced import packed_requests, sources, trace_content
 from tests.compilers import needs_compiler
 from tests.graphs import MADE
 
@@ -34,12 +35,9 @@ def traced_block(name, n_cols, parameters, block=None):
 def unpacked(content):
     """A row for each access of each lane, as `accelviz.trace` gives it."""
     columns = content["columns"]
-    bits = columns["lanes"][:, None] >> np.arange(32, dtype=np.uint32) & 1
-    request, lane = np.nonzero(bits)
-    turn = (np.cumsum(bits, axis=1, dtype=np.int64) - 1)[request, lane]
-    step = columns["step"].astype(np.int64)[request]
-    offset = columns["first"][request] + turn * step
-    offset[step == SPELLED] = columns["others"]
+    request, lane = np.nonzero(columns["lanes"][:, None] >> np.arange(32) & 1)
+    begins, offset = columns["begins"].array, columns["offsets"].array
+    assert np.array_equal(begins, np.searchsorted(request, np.arange(len(begins))))
     sites = pd.DataFrame(content["sites"]).iloc[columns["site"][request]].reset_index(drop=True)
     back = sites.assign(warp=columns["warp"][request], lane=lane, step=request, offset=offset)
     return back.assign(index=offset // sites["size"], block=content["block"]).drop(columns="size")
@@ -80,14 +78,10 @@ def test_the_explorer_traces_every_strategy(strategy):
     assert len(tracks["trace"]["columns"]["site"])
 
 
-def test_lanes_side_by_side_need_no_list_of_offsets_and_others_do():
-    _, traced, _ = traced_block("accel_gcn", 64, {})
-    assert packed_requests(traced)["columns"]["others"].size == 0
+def test_a_packed_trace_is_small():
     _, traced, _ = traced_block("row_thread", 3, {}, block=0)
-    columns = packed_requests(traced)["columns"]
-    assert (columns["step"] == SPELLED).any()
-    size = sum(column.nbytes for column in columns.values())
-    assert size < traced.memory_usage().sum() / 3
+    text = pack_text(packed_requests(traced)["columns"])
+    assert len(text) < traced.memory_usage().sum() / 12
 
 
 def test_no_access_is_no_trace():

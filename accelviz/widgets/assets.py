@@ -70,16 +70,10 @@ def with_code(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
-def fill_frame(frame: str, **parts: str) -> str:
-    """Fill `document.html` or `fallback.html` with HTML; the page does so in `share.ts`."""
-    text = (_HERE / "src" / f"{frame}.html").read_text("utf-8")
-    return Template(text).substitute(parts)
-
-
 def document(content: Any, title: str, fallback: str) -> str:
     """Return a whole document of HTML around the explorer's page."""
-    return fill_frame(
-        "document",
+    frame = Template((_HERE / "src" / "document.html").read_text("utf-8"))
+    return frame.substitute(
         title=escape(title),
         operation=escape(content["operation"]["title"]),
         page=page(content, new_name(), fallback),

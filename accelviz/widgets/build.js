@@ -13,7 +13,6 @@ const { outputFiles } = await build({
   charset: "utf8",
   outdir: "dist",
   outExtension: { ".js": ".mjs" },
-  loader: { ".html": "text" },
   write: false,
 });
 for (const { path, text } of outputFiles) {

@@ -132,7 +132,7 @@ def predict(
 
     Nothing waits for it: cells that follow can run before. A prediction is kept while the
     browser's tab is open, however often its cell runs. It needs no kernel; where no script may run,
-    the answer opens once something was entered.
+    the answer is folded away.
 
     Parameters
     ----------

@@ -330,12 +330,11 @@ class Explorer:
             known = "not known" if np.isnan(share) else f"{share:.1%}"
             words = [strategy.name, *(f"{n}={v}" for n, v in parameters.items())]
             waiting.append(f"{escape(' '.join(words))}: {known}")
-        return assets.fill_frame(
-            "fallback",
-            graph=escape(graph.name),
-            rows=f"{graph.n_rows:,}",
-            nonzeros=f"{graph.nnz:,}",
-            waiting=", ".join(waiting),
+        return (
+            f"<p><b>{escape(graph.name)}</b>, {graph.n_rows:,} rows, {graph.nnz:,} nonzeros. "
+            f"Warp time spent waiting: {', '.join(waiting)}.</p>"
+            "<p>Here is a panel to explore this; it needs scripts (in JupyterLab, a notebook that "
+            "you trust).</p>"
         )
 
     def save(self, path: str | os.PathLike[str], *, trace: bool = True) -> Path:

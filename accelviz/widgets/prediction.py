@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
@@ -12,14 +11,6 @@ import numpy as np
 
 from accelviz.errors import ArgumentError
 from accelviz.widgets import assets
-
-#: Without a script the browser holds the answer back: nothing opens before every field is filled.
-_STYLE = """<style>
-.ask-predict { margin: 0; padding: .5em 1em; border: 1px solid; border-left-width: 4px; }
-.ask-predict label { display: block; padding: .15em 0; }
-.ask-predict summary { cursor: pointer; font-weight: bold; padding: .3em 0; }
-.ask-predict:invalid > details, .ask-predict:valid > .ask-first { display: none; }
-</style>"""
 
 
 class Prediction:
@@ -102,15 +93,14 @@ class Prediction:
         )
 
     def html(self) -> str:
-        """Return it as HTML; without a script, its answer opens when something was entered."""
-        told = f"<p>It is <b>{escape(self._written())}</b>.</p>{self._explained()}"
+        """Return it as HTML; without a script, the answer is folded away."""
+        choices = "".join(f"<li>{escape(choice)}</li>" for choice in self.choices)
         return assets.asking_page(
             "prediction",
             self.content(),
-            f'{_STYLE}<fieldset class="ask-predict"><p><b>Prediction.</b> '
-            f"{assets.with_code(self.question)}</p>{self._fields()}"
-            '<p class="ask-first"><i>Answer; then you can compare.</i></p>'
-            f"<details><summary>Compare</summary>{told}</details></fieldset>",
+            f"<p><b>Prediction.</b> {assets.with_code(self.question)}</p><ul>{choices}</ul>"
+            "<details><summary>Write down what you think, then compare.</summary>"
+            f"<p>It is <b>{escape(self._written())}</b>.</p>{self._explained()}</details>",
         )
 
     def _written(self) -> str:
@@ -120,23 +110,6 @@ class Prediction:
         if self.form == "drawn":
             return ", ".join(map(_number, answer))
         return str(answer) if self.choices else f"{_number(answer)} {self.unit}".rstrip()
-
-    def _fields(self) -> str:
-        box = '<input type="number" step="any" required autocomplete="off">'
-        if self.form == "number":
-            return f"<label>Your number: {box} {escape(self.unit)}</label>"
-        if self.form == "drawn":
-            bars = range(len(self.answer()))
-            return "".join(f"<label>{escape(self.draw)} {i}: {box}</label>" for i in bars)
-        if self.form == "order":
-            options = "".join(f"<option>{escape(choice)}</option>" for choice in self.choices)
-            select = f'<select required><option value=""></option>{options}</select>'
-            return "".join(f"<label>{i + 1}. {select}</label>" for i in range(len(self.choices)))
-        name = f"predict-{zlib.crc32(self.question.encode()):08x}"
-        return "".join(
-            f'<label><input type="radio" name="{name}" required> {escape(choice)}</label>'
-            for choice in self.choices
-        )
 
     def _repr_html_(self) -> str:
         return self.html()

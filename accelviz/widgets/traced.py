@@ -14,9 +14,8 @@ import pandas as pd
 from accelviz import files
 from accelviz.analysis.traffic import changes
 from accelviz.plans import Plan
+from accelviz.widgets.pack import Differences
 
-#: What a `step` between lanes says where their offsets are spelled out in `others`.
-SPELLED = -(1 << 31)
 #: Bytes that an element of an array may have, as the trace's `index` counts elements.
 _SIZES = (1, 2, 4, 8, 16)
 _SITE = ["file", "line", "kind", "space", "array", "bytes"]
@@ -59,31 +58,20 @@ def packed_requests(traced: pd.DataFrame) -> dict[str, Any]:
     dict
         `sites`: places in the source that touch memory, each a dict with `file`, `line`, `kind`,
         `space`, `array`, `bytes` that a lane asks for, and `size`, the bytes of an element.
-        `columns`, with an entry a request: `site` (uint16), `warp` (uint16), `lanes` (uint32, a bit
-        a lane), `first` (int64, the offset of the first of these lanes in bytes) and `step` (int32,
-        bytes from one of them to the next). `others` (int64) has the offsets of all lanes of those
-        requests, in order, whose step is `SPELLED`.
+        `columns`, with an entry a request: `site`, `warp`, `lanes` (a bit a lane) and `begins`, the
+        index of its first lane in `offsets`, which has the offset of each lane in bytes.
     """
     if not len(traced):
-        names = ("site", "warp", "lanes", "first", "step", "others")
+        names = ("site", "warp", "lanes", "begins", "offsets")
         return {"sites": [], "columns": {name: np.empty(0, np.int64) for name in names}}
-    offset, lane = (traced[name].to_numpy(np.int64) for name in ("offset", "lane"))
     begins = np.flatnonzero(changes(traced["step"]))
-    counts = np.diff(np.append(begins, len(traced)))
-    gaps = np.diff(offset, append=0)
-    gaps[np.append(begins[1:], len(traced)) - 1] = gaps[begins]  # none after a last lane
-    alone = counts == 1
-    step = np.where(alone, 0, gaps[begins])
-    spelled = np.minimum.reduceat(gaps, begins) != np.maximum.reduceat(gaps, begins)
-    spelled = ~alone & (spelled | (np.abs(step) >= -SPELLED))
     sites, site = _sites(traced, begins)
     columns = {
-        "site": site.astype(np.uint16),
-        "warp": traced["warp"].to_numpy()[begins].astype(np.uint16),
-        "lanes": np.bitwise_or.reduceat(1 << lane, begins).astype(np.uint32),
-        "first": offset[begins],
-        "step": np.where(spelled, SPELLED, step).astype(np.int32),
-        "others": offset[np.repeat(spelled, counts)],
+        "site": site,
+        "warp": traced["warp"].to_numpy()[begins],
+        "lanes": np.bitwise_or.reduceat(1 << traced["lane"].to_numpy(np.int64), begins),
+        "begins": Differences(begins),
+        "offsets": Differences(traced["offset"].to_numpy()),
     }
     return {"sites": sites, "columns": columns}
 

@@ -158,36 +158,19 @@ def test_a_question_is_locked_until_it_may_be_seen(opened):
     assert "Because of <this>." in page.inner_text("body")
 
 
-def test_a_page_without_a_script_opens_the_answer_after_an_entry(browser, tmp_path):
-    asked = [
-        predict("How much?", 5, because="Because."),
-        predict("Which one?", "b", choices=["a", "b"]),
-        predict("In which order?", ["a", "b"], choices=["b", "a"]),
-    ]
-    outputs = [
-        nbformat.v4.new_output("display_data", data={"text/html": one.html()}) for one in asked
-    ]
+def test_a_page_without_a_script_folds_the_answer_away(browser, tmp_path):
+    asked = predict("How much?", 5, because="Because.")
+    outputs = [nbformat.v4.new_output("display_data", data={"text/html": asked.html()})]
     cell = nbformat.v4.new_code_cell("", outputs=outputs)
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "a.ipynb")
     write(tmp_path, tmp_path, run=False)
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
+    page = browser.new_page(java_script_enabled=False)
     page.goto((tmp_path / "a.html").as_uri())
-    summaries = page.locator("summary")
-    assert [one.is_visible() for one in summaries.all()] == [False] * 3
-    page.locator("input").first.focus()
-    page.keyboard.type("4")
-    page.keyboard.press("Enter")  # sends nothing anywhere
-    page.keyboard.press("Tab")
+    assert page.get_by_text("Because.").is_hidden()
+    page.locator("summary").focus()
     page.keyboard.press("Enter")
     page.get_by_text("Because.").wait_for()
-    page.locator("[type=radio]").first.focus()
-    page.keyboard.press("Space")
-    assert [one.is_visible() for one in summaries.all()] == [True, True, False]
-    for select in page.locator("select").all():
-        select.press("a")
-    assert summaries.nth(2).is_visible()
-    context.close()
+    page.close()
 
 
 def test_convolutions_are_moved_between_stages(opened):

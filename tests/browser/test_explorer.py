@@ -9,7 +9,6 @@ import accelviz
 
 from ..compilers import needs_compiler
 from .lab import FRAME
-from .saved import SavedPage
 
 OPEN = "import accelviz\npanel = accelviz.explore({arguments})\npanel"
 
@@ -97,43 +96,6 @@ explorer.trace = after(traced, explorer.trace)
     notebook.screenshot("traced", panel.box)
 
 
-@needs_compiler
-def test_a_page_that_is_saved_here_keeps_what_was_traced(notebook, browser, tmp_path):
-    notebook.fill(OPEN.format(arguments="'cora', row=3"))
-    notebook.run(0)
-    panel = Panel(notebook)
-    panel.show("play")
-    panel.control("html").click()
-    panel.box.get_by_text("A block that is traced before, in Play, is kept in it.").wait_for()
-    panel.box.get_by_role("button", name="Trace").click()
-    panel.box.locator(".av-playing:not([hidden])").wait_for()
-    said = panel.box.locator(".av-said").inner_text()
-    block = int(panel.field("block").input_value())
-    panel.type("row", "100")
-    panel.box.locator(".av-offer:not([hidden])").wait_for()
-    with panel.page.expect_download() as download:
-        panel.control("html").click()
-    panel.box.get_by_text(f"Saved as cora.html, with block {block:,} to play.").wait_for()
-    quiet(panel)
-    path = tmp_path / "0.html"
-    download.value.save_as(path)
-    for turn in (1, 2):  # a page that was saved saves itself with it, too
-        view = SavedPage(browser, path)
-        path = tmp_path / f"{turn}.html"
-        assert view.page.locator("[data-control=row] ~ input").input_value() == "100"
-        assert "keeps the trace of one block" in view.text(".av-offer")
-        with view.page.expect_download() as download:
-            view.page.locator("[data-control=html]").click()
-        download.value.save_as(path)
-        button = view.page.locator(".av-offer button")
-        assert f"row 3 in block {block:,} of accel_gcn" in button.inner_text()
-        button.click()
-        view.page.evaluate(FRAME)
-        assert view.text(".av-said") == said
-        view.errors = [error for error in view.errors if not error.startswith("blob:")]
-        view.close()
-
-
 #: What is drawn in the group that is seen, without what makes marks of each drawing its own.
 DRAWN = """async () => { const found = [];
 for (const each of document.querySelectorAll(".av-group:not([hidden]) :is(svg, canvas)"))
@@ -212,15 +174,13 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
     panel.page.keyboard.type("24")
     panel.page.keyboard.press("Enter")
     panel.page.get_by_text("Too high by a factor of 2.").wait_for()
-    # A page saves itself, in JupyterLab too.
+    # A picture is saved in JupyterLab too.
     with panel.page.expect_download() as download:
-        panel.control("html").click()
-    assert "av-stored" in download.value.path().read_text()
+        panel.control("png").click()
+    assert download.value.path().read_bytes().startswith(b"\x89PNG")
     # Only the kernel can open another graph.
     panel.control("graph").select_option("citeseer")
     panel.box.locator(".av-headline", has_text="citeseer").wait_for()
-    panel.control("html").click()
-    panel.box.get_by_text("Python saves what this page has not").wait_for()
     panel.control("graph").select_option("cora")
     panel.box.locator(".av-headline", has_text="cora").wait_for()
     quiet(panel)

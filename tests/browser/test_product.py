@@ -222,12 +222,13 @@ def played(browser, folder, traced):
     content = view.content()
     content["trace"] = trace_content(table, plan, waits)
     row = int(plan.workload(block, block + 1).row[0])
-    content["settings"] = {**content["settings"], "view": "play", "row": row, "block": block}
+    content["settings"] = {**content["settings"], "row": row, "block": block}
     path = folder / "played.html"
     path.write_text(assets.document(content, "played", view.fallback()), "utf-8")
-    page_played = Played(browser, path)
-    yield page_played
-    page_played.close()
+    page = Played(browser, path)
+    page.tab("Play")
+    yield page
+    page.close()
 
 
 def said_of(request, count, alike):
@@ -266,7 +267,7 @@ def test_each_request_is_shown_as_it_was_traced(played, traced):
         assert line.startswith(str(request["line"]))
         assert played.text(".av-listing b") == f"{request['file']}:{request['line']}"
         waiting = {w["warp"] for w in traced[2] if w["arrived"] <= step < w["left"]}
-        numbers = set(map(int, re.findall(r"\d+", played.text(".av-waits"))))
+        numbers = set(map(int, re.findall(r"\d+", played.text(".av-request .av-waits"))))
         assert numbers == waiting or len(waiting) > 4
         # At the end the longest wait is named, and who has how much.
         longest = max((w["left"] - w["arrived"] for w in traced[2]), default=0)
@@ -276,32 +277,6 @@ def test_each_request_is_shown_as_it_was_traced(played, traced):
     warp = table["warp"].iloc[played.at]
     played.page.keyboard.press("ArrowUp")
     assert table["warp"].iloc[played.at] == warp
-
-
-@needs_compiler
-def test_a_page_saved_elsewhere_plays_no_other_block(played, browser, folder):
-    """The button saves what is seen; the trace is still of the block that it was made of."""
-    page = browser.new_page(viewport={"width": 1000, "height": 1000})
-    page.goto((folder / "played.html").as_uri())
-    page.locator(".av-panel[data-drawn]").wait_for()
-    block = page.locator("[data-control=block]").input_value()
-    page.locator("[data-control=block]").focus()
-    page.keyboard.press("Home")
-    page.locator("[data-control=second]").select_option("row_thread")
-    page.locator("[data-group=play]").click()
-    page.evaluate(FRAME)
-    with page.expect_download() as download:
-        page.locator("[data-control=html]").click()
-    download.value.save_as(folder / "elsewhere.html")
-    page.goto((folder / "elsewhere.html").as_uri())
-    page.locator(".av-panel[data-drawn]").wait_for()
-    assert page.locator("[data-control=block]").input_value() != block
-    assert page.locator(".av-playing").is_hidden()
-    page.get_by_role("button", name="Back to what can be played: row").click()
-    page.locator(".av-playing").wait_for()
-    assert page.locator("[data-control=block]").input_value() == block
-    assert page.locator("[data-control=second]").input_value() == "row_thread"
-    page.close()
 
 
 @needs_compiler

@@ -318,3 +318,10 @@ def test_a_saved_page_plays_its_block_and_finds_back_to_it(saved):
     cora.page.locator(".av-offer button").click()
     cora.page.evaluate(FRAME)
     assert f"(the last is {len(table) - 1:,}): warp" in cora.text(".av-said")
+    # What it is compared with stays where another block was looked at.
+    cora.choose("second", "row_thread")
+    cora.type("follow row", 0)
+    cora.page.locator(".av-offer button").click()
+    cora.page.evaluate(FRAME)
+    assert cora.page.locator("[data-control=row] ~ input").input_value() == "1358"
+    assert cora.page.locator("[data-control=second]").input_value() == "row_thread"

@@ -3,10 +3,9 @@
 import { button, html, menu, slider, steps } from "./controls";
 import { difference, headsAside, micros, number, waitingOf } from "./numbers";
 import type { Act } from "./panel";
-import { codeOf, copyText, headingOf, saveHtml, savePng, saveSvg, tour } from "./share";
+import { codeOf, copyText, headingOf, savePng, tour } from "./share";
 import { PREDICTED } from "./times";
 import type { Parameter, Scene, Side, Strategy, Tree } from "./types";
-import { sentenceOf } from "./views/said";
 
 /** What the two settings are called, in Python too, and what they are. A and B are matrices. */
 export const SIDES = ["first", "second"];
@@ -23,22 +22,9 @@ export const markOf = (i: number) =>
 /** The headline, and the buttons beside it. */
 export function head(scene: Scene, act: Act, panel: HTMLElement) {
   const { a, b, graph, operation } = scene;
-  const keep = (save: typeof saveSvg | typeof savePng) => () =>
-    void save(panel.querySelector<HTMLElement>(".av-group:not([hidden])")!, graph.name,
-      headingOf(scene, sentenceOf(scene)));
   const copyCode = async () => {
     const text = codeOf(scene), copied = await copyText(text);
     act.say(copied ? `Copied: ${text}` : `Copy this: ${text}`, copied);
-  };
-  const keepHtml = async () => {
-    const { alive, traced, savedGraph } = scene;
-    const saved = await saveHtml(panel.parentElement!, scene, panel.dataset.shown!);
-    const plays = traced?.graph === savedGraph ? `, with block ${number(traced.block)} to play`
-      : alive ? ". A block that is traced before, in Play, is kept in it"
-        : '; explore(...).save("x.html") in Python adds a block to play';
-    act.say(saved ? `Saved as ${saved}${plays}.`
-      : 'Python saves what this page has not: press "Copy as code", and add .save("x.html") to ' +
-        "the call.", Boolean(saved));
   };
   return html`<div class="av-head"><div class="av-headline" aria-live="polite"><div
     class="av-graph">${operation.name === "spmm" ? "" : `${operation.name} on `}<b>${
@@ -51,9 +37,8 @@ export function head(scene: Scene, act: Act, panel: HTMLElement) {
       button("redo", "Redo", "Redo (Ctrl+Shift+Z)", act.redo, { disabled: !scene.canRedo }),
       button("reset", "Reset", "Back to the settings of the call", act.reset),
       button("code", "Copy as code", "The call that opens the explorer like this", copyCode),
-      button("svg", "SVG", "Save the pictures that are seen as SVG", keep(saveSvg)),
-      button("png", "PNG", "Save the pictures that are seen as PNG", keep(savePng)),
-      button("html", "HTML", "Save a page of its own, alive without a kernel", keepHtml),
+      button("png", "PNG", "Save the pictures that are seen as PNG",
+        () => void savePng(panel, graph.name, headingOf(scene))),
       button("tour", "Tour", "What is what, in a minute",
         () => tour(panel, act.show, scene.alive || scene.traced !== null)),
     ]}</div></div>`;

@@ -40,8 +40,8 @@ function bridgeOf(model: Model): Bridge & { close(): void } {
     if (progress) return request.progress?.(progress);
     waiting.delete(number);
     if (error) return request.reject(new Error(error));
-    const packed = new Uint8Array(view.buffer ?? view, view.byteOffset ?? 0, view.byteLength);
-    request.resolve({ ...unpack<Answer>(packed), packed });
+    request.resolve(unpack(new Uint8Array(
+      view.buffer ?? view, view.byteOffset ?? 0, view.byteLength)));
   };
   model.on("msg:custom", onMessage);
   const lose = () => {

@@ -9,11 +9,6 @@ interface Entry {
   type: keyof typeof ARRAYS; offset: number; count: number; differences: boolean;
 }
 
-async function through(bytes: Uint8Array, change: CompressionStream | DecompressionStream) {
-  const stream = new Blob([bytes as BlobPart]).stream().pipeThrough(change);
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
-
 /** Unpack into the type that Python packed. */
 export function unpack<Type>(bytes: Uint8Array): Type {
   const aligned = bytes.slice(); // which begins where every type of array may begin
@@ -33,13 +28,6 @@ export function unpack<Type>(bytes: Uint8Array): Type {
 export async function unpackText<Type>(text: string): Promise<Type> {
   const letters = atob(text.trim());
   const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
-  return unpack(await through(bytes, new DecompressionStream("deflate-raw")));
-}
-
-/** The text of packed bytes, for `unpackText`. */
-export async function textOf(bytes: Uint8Array) {
-  let letters = "";
-  for (const byte of await through(bytes, new CompressionStream("deflate-raw")))
-    letters += String.fromCharCode(byte);
-  return btoa(letters);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return unpack(new Uint8Array(await new Response(stream).arrayBuffer()));
 }

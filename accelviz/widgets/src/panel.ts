@@ -8,7 +8,7 @@ import { unpackText } from "./pack";
 import { explained } from "./share";
 import { inSight } from "./sight";
 import { makeStore, type Scene, type Store } from "./store";
-import type { Bridge, Content, Settings } from "./types";
+import type { Bridge, Content } from "./types";
 import { degrees, loads, times } from "./views/charts";
 import { map } from "./views/map";
 import { play } from "./views/play";
@@ -56,7 +56,7 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
   panel.dataset.lmSuppressShortcuts = "true";
   host.replaceChildren(panel);
   const { scene, watch, start, ...actions } = makeStore(data, bridge);
-  let current = data.settings.view ?? "product", waiting = false, width = 0;
+  let current = "product", waiting = false, width = 0;
   start();
   const act: Act = {
     ...actions,
@@ -168,14 +168,7 @@ export async function open(id: string) {
     tell: (request) => page.bridge?.tell(request),
     settingsChanged: (settings) => page.bridge?.settingsChanged?.(settings),
   };
-  const trace = document.getElementById(`${id}-trace`); // of a page that was saved by itself
-  if (trace)
-    Object.assign(data, await unpackText<Partial<Content>>(trace.textContent!),
-      { traced: JSON.parse(trace.dataset.settings!) });
   const stored = document.querySelector<HTMLElement>(`.av-stored[data-page="${id}"]`)?.dataset;
-  if (stored?.settings) { // the trace that may be there is of what was set before
-    data.traced ??= data.settings;
-    data.settings = { ...data.settings, ...JSON.parse(stored.settings) as Settings };
-  }
+  if (stored?.settings) Object.assign(data.settings, JSON.parse(stored.settings));
   pages.set(id, Object.assign(page, mount(host, data, proxy)));
 }

@@ -14,11 +14,11 @@ export const LOADS = {
     "#81d34d", "#aadc32", "#d5e21a", "#fde725"],
 };
 
-/** The colours of loads in the theme that an element has. */
-export function loadColours(host: Element) {
+/** The theme that an element has. */
+export function themeOf(host: Element) {
   const { colorScheme } = getComputedStyle(host);
-  if (colorScheme === "light" || colorScheme === "dark") return LOADS[colorScheme];
-  return matchMedia("(prefers-color-scheme: dark)").matches ? LOADS.dark : LOADS.light;
+  if (colorScheme === "light" || colorScheme === "dark") return colorScheme;
+  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 }
 
 export type Axis = ReturnType<typeof axis>;

@@ -1,11 +1,8 @@
-// To keep and to share: the call that gives this state, pictures of views, a tour, the terms.
+// To keep and to share: the call that gives this state, a picture of the views, a tour, the terms.
 
 import { button, html, render } from "./controls";
-import documentFrame from "./document.html";
-import fallbackFrame from "./fallback.html";
-import { room, safe, words } from "./marks";
-import { count, named, number, waitingOf } from "./numbers";
-import { textOf } from "./pack";
+import { count, named } from "./numbers";
+import { themeOf } from "./plot";
 import * as times from "./times";
 import type { Scene, Side, Strategy, Value } from "./types";
 
@@ -49,115 +46,36 @@ export async function copyText(text: string) {
   }
 }
 
-function download(blob: Blob, name: string) {
-  const link = Object.assign(document.createElement("a"),
-    { href: URL.createObjectURL(blob), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-}
-
-// What the page's styles say of every mark, written into the marks, as a file has no styles.
-const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-family",
-  "font-size", "font-weight", "text-anchor", "paint-order", "stroke-linejoin"];
-const MARGIN = 20; // pixels around the pictures
-
-function withStyles(svg: SVGElement) {
-  const copy = svg.cloneNode(true) as SVGElement, to = copy.querySelectorAll<SVGElement>("*");
-  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  svg.querySelectorAll("*").forEach((mark, i) => {
-    const styles = getComputedStyle(mark);
-    for (const name of STYLES) to[i].style.setProperty(name, styles.getPropertyValue(name));
+/** Save what is seen under a heading, whose first line is bold, as a picture: the page itself draws
+ *  it, with its own styles, inside of an SVG. */
+export async function savePng(panel: HTMLElement, name: string, heading: string[]) {
+  const group = panel.querySelector<HTMLElement>(".av-group:not([hidden])")!;
+  const style = [...document.querySelectorAll("style")]
+    .find(({ textContent }) => textContent.includes(".av-panel"))!;
+  const copy = group.cloneNode(true) as HTMLElement, canvases = group.querySelectorAll("canvas");
+  copy.querySelectorAll("canvas").forEach((canvas, i) => {
+    const { position, imageRendering } = getComputedStyle(canvases[i]);
+    const image = Object.assign(new Image(), { src: canvases[i].toDataURL() });
+    image.style.cssText = canvas.style.cssText;
+    Object.assign(image.style, { position, imageRendering, display: "block" });
+    canvas.replaceWith(image);
   });
-  return copy;
-}
-
-/** Words in as many lines as the width needs. */
-function linesOf(text: string, width: number, size: number) {
-  const lines: string[] = [];
-  for (const word of text.trim().split(/\s+/)) {
-    const longer = lines.length ? `${lines.at(-1)} ${word}` : word;
-    if (lines.length && room(longer, size) <= width) lines[lines.length - 1] = longer;
-    else lines.push(word);
-  }
-  return lines;
-}
-
-/** The text of an element without its buttons. */
-function textWithoutButtons(part: Element) {
-  const copy = part.cloneNode(true) as Element;
   for (const buttons of copy.querySelectorAll(".av-presses")) buttons.replaceWith(".");
-  return copy.textContent;
-}
-
-const PICTURED = "svg, canvas, .av-heading, .av-name, .av-map-title, .av-below, .av-note";
-
-/** A picture of what is seen: `heading` above (the first line bold), then pictures and their
- *  captions where they stand on the page; canvases as pictures in it. */
-function svgOf(host: HTMLElement, heading: string[]) {
-  const area = host.getBoundingClientRect();
-  const panel = getComputedStyle(host.closest(".av-panel")!);
-  const width = Math.ceil(area.width + 2 * MARGIN);
-  let top = MARGIN, text = "";
-  const write = (
-    said: string, x: number, y: number, wide: number, size: number, weight: string, fill: string,
-  ) => linesOf(said, wide, size).reduce((at, line) => {
-    const look = { "font-size": size, "font-weight": weight, fill };
-    text += words(x, at + size, line, "start", look);
-    return at + 1.4 * size;
-  }, y);
-  heading.forEach((line, i) => {
-    top = write(line, MARGIN, top, area.width, i ? 13 : 16, i ? "400" : "600", panel.color);
-  });
-  top += heading.length ? 14 : 0;
-  // The row's sentence is in the heading: what stood below it moves up.
-  const [way, why] = host.querySelectorAll<HTMLElement>(".av-answer > *");
-  const gone = way ? way.offsetHeight + why.offsetHeight : 0;
-  const from = way ? way.getBoundingClientRect().top : Infinity;
-  for (const part of host.querySelectorAll(PICTURED)) {
-    const box = part.getBoundingClientRect(), look = getComputedStyle(part);
-    if (!box.width || !box.height) continue;
-    if (part.parentElement!.closest("svg, .av-legend, .av-below, .av-note")) continue;
-    const x = box.left - area.left + MARGIN;
-    const y = box.top - area.top + top - (box.top > from ? gone : 0);
-    if (part instanceof SVGElement) {
-      const copy = withStyles(part);
-      copy.setAttribute("x", String(x));
-      copy.setAttribute("y", String(y));
-      text += new XMLSerializer().serializeToString(copy);
-    } else if (part instanceof HTMLCanvasElement) {
-      text += `<image x="${x}" y="${y}" width="${box.width}" height="${box.height}" ` +
-        'preserveAspectRatio="none" style="image-rendering: pixelated" ' +
-        `href="${part.toDataURL()}"/>`;
-    } else {
-      const size = parseFloat(look.fontSize);
-      write(textWithoutButtons(part)!, x, y, box.width + 2, size, look.fontWeight, look.color);
-    }
-  }
-  const height = Math.ceil(top + area.height - gone + MARGIN);
-  return { width, height, text:
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" ` +
-    `font-family="${safe(panel.fontFamily)}"><rect width="100%" height="100%" ` +
-    `fill="${panel.backgroundColor}"/>${text}</svg>` };
-}
-
-/** The heading of a picture: the graph, the strategies with all settings, the row's sentence. */
-export function headingOf({ graph, settings, operation, a, b }: Scene, sentence: string) {
-  const describe = (side: Side, name: string) => {
-    const values = Object.entries(side.parameters).map(([parameter, value]) =>
-      named(parameter, value === null ? null : python(value), side.resolved[parameter]));
-    return `${name}: ${side.strategy}${values.length ? ` (${values.join(", ")})` : ""}`;
-  };
-  return [`${graph.name}, ${count(graph.rows, "row")}, ${count(graph.nnz, "nonzero")}, ` +
-    `${count(settings.nCols, "column")} of ${operation.reads}`,
-  describe(a, "first"), ...(b ? [describe(b, "second")] : []), sentence];
-}
-
-export function saveSvg(host: HTMLElement, name: string, heading: string[]) {
-  download(new Blob([svgOf(host, heading).text], { type: "image/svg+xml" }), `${name}.svg`);
-}
-
-export async function savePng(host: HTMLElement, name: string, heading: string[]) {
-  const { text, width, height } = svgOf(host, heading);
+  for (const control of copy.querySelectorAll("button, .av-bar")) control.remove();
+  const picture = Object.assign(document.createElement("div"), { className: "av-panel" });
+  Object.assign(picture.style,
+    { position: "absolute", width: `${panel.offsetWidth}px`, colorScheme: themeOf(panel) });
+  render(html`${heading.map((line, i) => html`<p>${i ? line : html`<b>${line}</b>`}</p>`)}${copy}`,
+    picture);
+  panel.after(picture);
+  const { offsetWidth: width, offsetHeight: height } = picture;
+  picture.remove();
+  picture.style.position = "static";
+  const page = Object.assign(document.createElement("div"), { className: "av-page" });
+  page.append(style.cloneNode(true), picture);
+  const text = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}">` +
+    '<foreignObject width="100%" height="100%">' +
+    `${new XMLSerializer().serializeToString(page)}</foreignObject></svg>`;
   const image = new Image(width, height);
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
   await image.decode();
@@ -166,40 +84,20 @@ export async function savePng(host: HTMLElement, name: string, heading: string[]
   const pen = canvas.getContext("2d")!;
   pen.scale(2, 2);
   pen.drawImage(image, 0, 0);
-  canvas.toBlob((blob) => download(blob!, `${name}.png`));
+  Object.assign(document.createElement("a"),
+    { href: canvas.toDataURL(), download: `${name}.png` }).click();
 }
 
-/** Fill the places of a frame with HTML, as `assets.fill_frame` of Python. */
-const fillFrame = (frame: string, parts: Record<string, string>) =>
-  frame.replace(/\$(\w+)/g, (_, name) => parts[name]);
-
-/** Save the page as it is now, with the settings it shows and the last trace, as a page of its own;
- *  returns the file's name, or null where the page lacks what is shown: then only Python can. */
-export async function saveHtml(host: HTMLElement, scene: Scene, view: string) {
-  const { graph, settings, a, b, savedGraph, traced, tracePacked, operation } = scene;
-  const style = host.previousElementSibling, data = document.getElementById(`${host.id}-data`);
-  const script = data?.nextElementSibling, listed = [a, b].some((side) => side && !side.scheme);
-  if (style?.tagName !== "STYLE" || script?.tagName !== "SCRIPT" || listed ||
-    graph.name !== savedGraph) return null;
-  const waiting = [a, b].flatMap((side) =>
-    side ? `${side.label}: ${waitingOf(side, "not known")}` : []).join(", ");
-  const fallback = fillFrame(fallbackFrame, {
-    graph: safe(graph.name), rows: number(graph.rows), nonzeros: number(graph.nnz),
-    waiting: safe(waiting),
-  });
-  const stored = safe(JSON.stringify({ ...settings, view }));
-  const trace = !tracePacked ? document.getElementById(`${host.id}-trace`)?.outerHTML ?? ""
-    : traced!.graph !== savedGraph ? ""
-      : `<script type="text/plain" id="${host.id}-trace" data-settings="` +
-        `${safe(JSON.stringify(traced))}">${await textOf(tracePacked)}</` + "script>";
-  const page = `${style.outerHTML}<div class="av-page" id="${host.id}">${fallback}</div>` +
-    `<div class="av-stored" hidden data-page="${host.id}" data-settings="${stored}"></div>` +
-    `${trace}${data!.outerHTML}${script.outerHTML}`;
-  const text = fillFrame(documentFrame, {
-    title: safe(`${graph.name}, explored with accelviz`), operation: safe(operation.title), page,
-  });
-  download(new Blob([text], { type: "text/html" }), `${graph.name}.html`);
-  return `${graph.name}.html`;
+/** The heading of a picture: the graph, and the strategies with all settings. */
+export function headingOf({ graph, settings, operation, a, b }: Scene) {
+  const describe = (side: Side, name: string) => {
+    const values = Object.entries(side.parameters).map(([parameter, value]) =>
+      named(parameter, value === null ? null : python(value), side.resolved[parameter]));
+    return `${name}: ${side.strategy}${values.length ? ` (${values.join(", ")})` : ""}`;
+  };
+  return [`${graph.name}, ${count(graph.rows, "row")}, ${count(graph.nnz, "nonzero")}, ` +
+    `${count(settings.nCols, "column")} of ${operation.reads}`,
+  describe(a, "first"), ...(b ? [describe(b, "second")] : [])];
 }
 
 // Where a tour of a minute stops: the group, the element, and what is said there.

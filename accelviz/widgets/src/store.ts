@@ -42,12 +42,12 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
   // A notebook may have been saved between the choice of another graph and its arrival.
   if (!opened.has(begin.graph)) begin.graph = data.graph.name;
   let settings = begin, lastChange = { keys: "", time: 0 }, refused = "", fading = 0;
-  let traced = data.trace ? { ...plain, ...(data.traced ?? data.settings) } : null;
+  let traced = data.trace ? begin : null;
   const now = () => opened.get(settings.graph)!;
   const strategyOf = (name: string) => now().strategies.find((one) => one.name === name)!;
   const watchers = new Set<() => void>();
   const state = {
-    busy: 0, progress: "", packed: null as Uint8Array | null, said: "", gentle: false,
+    busy: 0, progress: "", said: "", gentle: false,
     trace: traced && { key: traceKey(traced), content: data.trace! },
   };
 
@@ -186,7 +186,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
         changed();
       });
       if (answer.trace) {
-        [traced, state.packed] = [asked, answer.packed ?? null];
+        traced = asked;
         state.trace = { key: traceKey(asked), content: answer.trace };
       }
       learn({ ...answer, listed: answer.listed && [answer.listed] });
@@ -242,10 +242,8 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       before: sameBut ? sideOf(last.first, last.parameters) : null,
       metadata: records && { owner: a.owner, records },
       trace: state.trace?.key === traceKey(settings) ? state.trace.content : null,
-      /** The settings of the block that was traced, and the trace as it came. */
-      traced, tracePacked: state.packed, untraced: data.untraced,
-      /** The graph that the page was saved with. */
-      savedGraph: data.graph.name, busy: state.busy, progress: state.progress,
+      /** The settings of the block that was traced. */
+      traced, untraced: data.untraced, busy: state.busy, progress: state.progress,
       message: refused || state.said, warns: Boolean(refused) || !state.gentle,
       graphs: alive ? data.graphs : [...opened.keys()], columns: data.columns,
       canUndo: past.length > 0, canRedo: future.length > 0, first: strategyOf(settings.first),

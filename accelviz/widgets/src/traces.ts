@@ -4,7 +4,6 @@ import { clamp } from "./numbers";
 import type { RawTrace, Site } from "./types";
 import { type FollowedRow, LANES, SECTOR } from "./views/followed";
 
-const SPELLED = -(2 ** 31); // the step of lanes whose offsets are spelled out
 const BANKS = 32; // of shared memory
 export const WORD = 4; // bytes of a bank's word
 
@@ -29,27 +28,23 @@ export interface MemoryRequest extends Site {
 export type Trace = ReturnType<typeof openTrace>;
 
 function openTrace({ block, warps, sites, columns, waits, source }: RawTrace) {
-  const { warp, lanes: masks, step, first, others } = columns, all = warp.length;
+  const { warp, lanes: masks, begins } = columns, all = warp.length;
   const seen = Math.max(warps, ...waits.map((wait) => wait.warp + 1),
     Array.from(warp).reduce((most, one) => Math.max(most, one + 1), 0));
-  // The first and the last request of each warp, -1 of one without any; and where the offsets begin
-  // of each request that spells them out.
-  const spans = Array.from({ length: seen }, () => [-1, -1]), begins = new Int32Array(all);
-  for (let i = 0, next = 0; i < all; ++i) {
-    begins[i] = next;
-    if (step[i] === SPELLED) next += lanesOf(masks[i]).length;
+  // The first and the last request of each warp, -1 of one without any.
+  const spans = Array.from({ length: seen }, () => [-1, -1]);
+  for (let i = 0; i < all; ++i) {
     const span = spans[warp[i]];
     if (span[0] < 0) span[0] = i;
     span[1] = i;
   }
   const site = (i: number) => sites[columns.site[i]];
-  const offset = (i: number, turn: number) =>
-    step[i] === SPELLED ? others[begins[i] + turn] : first[i] + turn * step[i];
+  const offsetsOf = (i: number) => [...columns.offsets.subarray(begins[i], begins[i + 1])];
   return {
     block, sites, columns, waits, source, count: all, warps: seen, spans, site,
     at(i: number): MemoryRequest {
       const where = site(i), lanes = lanesOf(masks[i]), isShared = where.space === "shared";
-      const offsets = lanes.map((_, turn) => offset(i, turn));
+      const offsets = offsetsOf(i);
       return {
         ...where, number: i, warp: warp[i], lanes, offsets,
         sectors: isShared ? [] : unitsOf(offsets, where.bytes, SECTOR),
@@ -59,8 +54,7 @@ function openTrace({ block, warps, sites, columns, waits, source }: RawTrace) {
     /** Call `visit(unit)` for the units of so many bytes, such as sectors, that a request touches,
      *  lane by lane, perhaps more than once. */
     unitsAt(i: number, size: number, visit: (unit: number) => void) {
-      const { bytes } = site(i), lanes = lanesOf(masks[i]).length;
-      for (let turn = 0; turn < lanes; ++turn) visitUnits(offset(i, turn), bytes, size, visit);
+      for (const offset of offsetsOf(i)) visitUnits(offset, site(i).bytes, size, visit);
     },
     /** The nearest request of a warp to an index in the order; -1 if it has none. */
     nearest(index: number, wanted: number) {

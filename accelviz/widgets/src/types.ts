@@ -59,7 +59,7 @@ export interface TimesTable {
 
 export interface Settings {
   graph: string; first: string; second: string | null; nCols: number; row: number; block: number;
-  parameters: Values; pinned: Values; view?: string;
+  parameters: Values; pinned: Values;
 }
 
 export interface ListedWorkload {
@@ -80,7 +80,7 @@ interface Wait {
 
 export interface RawTrace {
   block: number; warps: number; sites: Site[];
-  columns: Record<"site" | "warp" | "lanes" | "first" | "step" | "others", Numbers>; waits: Wait[];
+  columns: Record<"site" | "warp" | "lanes" | "begins" | "offsets", Uint32Array>; waits: Wait[];
   source: Record<string, string>;
 }
 
@@ -88,14 +88,12 @@ export interface RawTrace {
 export interface Content {
   graph: RawGraph; graphs: string[]; columns: number[]; operation: Operation; settings: Settings;
   glossary: Record<string, string>; strategies: Strategy[]; listed?: ListedWorkload[];
-  trace?: RawTrace; traced?: Settings; untraced?: string;
+  trace?: RawTrace; untraced?: string;
 }
 
 export interface Answer extends Partial<Pick<Content, "graph" | "strategies" | "trace">> {
   listed?: ListedWorkload;
   row_columns?: RowColumns & { graph: string };
-  /** The bytes that it came in. */
-  packed?: Uint8Array;
 }
 
 export type Request = Record<string, unknown>;

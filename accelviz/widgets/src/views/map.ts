@@ -7,7 +7,7 @@ import { markOf } from "../header";
 import { anchorIn, path, picture, quietWords, room } from "../marks";
 import { clamp, count, number, percent, recent, short, span, waitingOf } from "../numbers";
 import type { View } from "../panel";
-import { axis, loadColours, ticksOf, widthOf } from "../plot";
+import { axis, LOADS, themeOf, ticksOf, widthOf } from "../plot";
 import type { Partition, Scene, Side } from "../types";
 import { sidesOf } from "./charts";
 
@@ -88,7 +88,7 @@ export const map: View = (host, act) => {
   function draw(now: Scene) {
     scene = now;
     cancelAnimationFrame(frame);
-    const across = widthOf(host) - LEFT - 6, colours = loadColours(host);
+    const across = widthOf(host) - LEFT - 6, colours = LOADS[themeOf(host)];
     const sides = sidesOf(scene).map((side) => {
       const { partition, partitionKey } = side;
       if (!partition) return { side, grid: null };

@@ -149,8 +149,7 @@ export const play: View = (host, act) => {
       text = "This page keeps the trace of one block, and that is not the one that is shown.";
     else if (!alive) text += " That needs a kernel, and this page has none" +
       `${untraced ? `, nor the trace of a block: ${untraced}` : "."} Open the notebook that made ` +
-      "the page, run its cell, and press the button that is here then; the button HTML keeps " +
-      "what was traced.";
+      "the page, run its cell, and press the button that is here then.";
     return html`<p>${text}</p>${alive && a.partition && !empty
       ? button("trace", "Trace this block", "", act.trace, { disabled: busy > 0 }) : ""}${
       !alive && traced ? button("replay", "Back to what can be played: row " +

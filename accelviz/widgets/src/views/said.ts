@@ -1,8 +1,7 @@
 // What is said of the followed row: what it reads and writes, who has it, and who waits for whom.
 
 import { capital, count, type Field, number, span } from "../numbers";
-import type { Scene } from "../types";
-import { followed, type FollowedRow, isCombined, LANES, owners } from "./followed";
+import { type FollowedRow, isCombined, LANES, owners } from "./followed";
 
 /** What the word means, for a tooltip. */
 export const PLACE =
@@ -67,12 +66,6 @@ export function answerOf(row: FollowedRow) {
       several(isCombined(row) ? "combined warp" : row.worker, numbers)]);
   way.push(["row", readOf(row)], ["y", written(row)]);
   return { way, why: why(row) + tiles(row) };
-}
-
-/** The same as plain text. */
-export function sentenceOf(scene: Scene) {
-  const { way, why } = answerOf(followed(scene));
-  return `${way.map(([, text]) => text).join(" → ")}. ${why}`;
 }
 
 /** Of wide features a block has a tile of the columns, and others have the rest. */
