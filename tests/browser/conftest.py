@@ -1,14 +1,13 @@
 """One JupyterLab and one browser for all tests of this folder."""
 
 import importlib.util
-import re
 from pathlib import Path
 
 import pytest
 
 from accelviz.widgets import assets
 
-from .lab import Notebook, artifacts
+from .lab import Notebook
 from .saved import SavedPage
 from .server import Server, find_browser, launch
 
@@ -74,13 +73,6 @@ def server(browser, tmp_path_factory):
         running.stop()
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item, call):
-    report = yield
-    setattr(item, f"report_{report.when}", report)
-    return report
-
-
 @pytest.fixture(scope="package")
 def pages(server, browser):
     """The page that all tests share, in a list: to load JupyterLab takes longer than most tests."""
@@ -91,40 +83,11 @@ def pages(server, browser):
 
 
 @pytest.fixture(scope="module")
-def open_for_all(server, browser, pages):
-    """As `open_notebook`, but a notebook stays open, with its kernel, for the module's tests."""
-    yield from _opening(server, browser, pages, "all")
-
-
-@pytest.fixture
-def open_notebook(server, browser, pages, request):
-    """Return a function that opens a notebook made of the given cells, or a given notebook file.
-
-    A test that fails leaves a picture of its page among the artifacts, and the next one gets a new
-    page.
-    """
-    test = re.sub(r"[^\w.-]+", "-", request.node.name).strip("-")
-    yield from _opening(server, browser, pages, test)
-    if getattr(getattr(request.node, "report_call", None), "failed", True) and pages:
-        pages[0].screenshot(path=artifacts() / f"{test}-failed.png")
-        pages.pop().close()
-
-
-def _opening(server, browser, pages, test):
-    opened = []
-
-    def open_(*cells, path=None):
-        name = f"{test}-{len(opened)}"
-        if path is None:
-            server.write_notebook(name, cells)
-        else:
-            (server.root / f"{name}.ipynb").write_bytes(Path(path).read_bytes())
-        if not pages:
-            pages.append(browser.new_page(viewport={"width": 1400, "height": 1000}))
-        notebook = Notebook(server, pages[0], name, prefix=f"{test}-")
-        opened.append(notebook)
-        return notebook.open()
-
-    yield open_
-    for notebook in opened:
-        notebook.close()
+def lab_notebook(server, browser, pages):
+    """A notebook of one cell in JupyterLab, with its kernel, for all tests of a module."""
+    server.write_notebook("shared")
+    if not pages:
+        pages.append(browser.new_page(viewport={"width": 1400, "height": 1000}))
+    notebook = Notebook(server, pages[0], "shared")
+    yield notebook.open()
+    notebook.close()

@@ -50,8 +50,8 @@ class Notebook:
         Addresses that the page asked for and that are not the server's.
     """
 
-    def __init__(self, server: Server, page: Page, name: str, prefix: str = "") -> None:
-        self.server, self.page, self.name, self.prefix = server, page, name, prefix
+    def __init__(self, server: Server, page: Page, name: str) -> None:
+        self.server, self.page, self.name = server, page, name
         self.outside: list[str] = []
         self._console: list[tuple[str, str]] = []
         page.set_default_timeout(PATIENCE * 1000)
@@ -180,11 +180,9 @@ class Notebook:
         """Return all that went wrong: in cells, in the page, and addresses outside this machine."""
         return [*self.cell_errors(), *self.console_errors(), *self.outside]
 
-    def screenshot(self, name: str, target: Locator | None = None) -> Path:
-        """Keep a picture of an element, or of the page, and return where."""
-        path = artifacts() / f"{self.prefix}{name}.png"
-        (target if target is not None else self.page).screenshot(path=path)
-        return path
+    def screenshot(self, name: str, target: Locator) -> None:
+        """Keep a picture of an element."""
+        target.screenshot(path=artifacts() / f"lab-{name}.png")
 
     # The kernel
 
@@ -202,11 +200,6 @@ class Notebook:
     def shut_down_kernel(self) -> None:
         """Shut the kernel down as JupyterLab's menu does."""
         self.command("kernelmenu:shutdown")
-
-    def restart_kernel(self) -> None:
-        """Restart the kernel as JupyterLab's menu does once you have said yes."""
-        self.ask("await panel.sessionContext.restartKernel()")
-        self.wait_idle()
 
     def dismiss_dialogs(self, seconds: float = PATIENCE) -> str:
         """Wait for a dialog of JupyterLab, accept it and return what it said."""

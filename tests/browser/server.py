@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -149,19 +149,15 @@ class Server:
                 continue
         raise LookupError(f"no process has kernel {kernel}")
 
-    def write_notebook(self, name: str, cells: Sequence[str]) -> Path:
-        """Write the sources of code cells as a notebook into the server's folder."""
+    def write_notebook(self, name: str) -> None:
+        """Write a notebook of one code cell into the server's folder."""
         import nbformat
 
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
         notebook = nbformat.v4.new_notebook(
-            cells=[nbformat.v4.new_code_cell(source) for source in cells],
-            metadata={
-                "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}
-            },
+            cells=[nbformat.v4.new_code_cell("0")], metadata={"kernelspec": kernel}
         )
-        path = self.root / f"{name}.ipynb"
-        nbformat.write(notebook, path)
-        return path
+        nbformat.write(notebook, self.root / f"{name}.ipynb")
 
     def _is_ready(self) -> bool:
         assert self.process is not None

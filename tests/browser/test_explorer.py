@@ -46,9 +46,7 @@ class Panel:
 
 
 def quiet(panel):
-    assert panel.notebook.cell_errors() == []
-    assert panel.notebook.console_errors() == []
-    assert panel.notebook.outside == []
+    assert panel.notebook.complaints() == []
 
 
 def idle(**settings):
@@ -56,10 +54,9 @@ def idle(**settings):
 
 
 @pytest.fixture(scope="module")
-def notebook(open_for_all):
-    notebook_ = open_for_all("0")
-    notebook_.page.set_viewport_size({"width": 1280, "height": 1000})
-    return notebook_
+def notebook(lab_notebook):
+    lab_notebook.page.set_viewport_size({"width": 1280, "height": 1000})
+    return lab_notebook
 
 
 def test_what_takes_long_is_told_and_may_be_cancelled(notebook):

@@ -21,15 +21,10 @@ Clicked()
 '''
 
 
-@pytest.fixture(scope="module")
-def shared(open_for_all):
-    return open_for_all("0")
-
-
 @pytest.fixture
-def notebook(shared):
-    shared.fill(ANYWIDGET)
-    return shared.run_all()
+def notebook(lab_notebook):
+    lab_notebook.fill(ANYWIDGET)
+    return lab_notebook.run_all()
 
 
 def test_a_killed_kernel_is_noticed(notebook):
@@ -44,8 +39,8 @@ def test_a_killed_kernel_is_noticed(notebook):
     assert notebook.run_all().cell_errors() == []
 
 
-def test_what_goes_wrong_is_reported(shared):
-    notebook = shared
+def test_what_goes_wrong_is_reported(lab_notebook):
+    notebook = lab_notebook
     before = len(notebook.console_errors())
     notebook.fill(
         "1 / 0",
