@@ -192,11 +192,12 @@ class Explorer:
     def content(self) -> dict[str, Any]:
         """Return what the page draws from, as it is set now."""
         now = self.settings
-        graph = self.graph(now["graph"])
+        answer = self.graph_answer(self.graph(now["graph"]))
+        unknown = {content["name"] for content in answer["strategies"] if not content["scheme"]}
         listed = [
             self.listed(strategy.name, parameters)
             for strategy, parameters in self._sides(now).values()
-            if self._unknown(strategy)
+            if strategy.name in unknown
         ]
         return {
             "graphs": list(self.names),
@@ -205,7 +206,7 @@ class Explorer:
             "settings": now,
             "glossary": glossary(),
             "listed": listed,
-            **self.graph_answer(graph),
+            **answer,
         }
 
     def graph_answer(self, graph: Graph) -> dict[str, Any]:
@@ -226,11 +227,6 @@ class Explorer:
     def walked(self, graph: Graph) -> Graph:
         """Return the matrix whose rows are dealt out: of an operation by sender the transpose."""
         return graph.transposed().graph if self.operation.by_sender else graph
-
-    def _unknown(self, strategy: Strategy) -> bool:
-        """Whether the page does not know the scheme of a strategy."""
-        description = strategy.described(self.graph(self.settings["graph"]), 1)
-        return description is None or description.scheme is None or not description.scheme.kind
 
     def listed(self, name: str, values: Mapping[str, Any], n_cols: int | None = None) -> Any:
         """Return the workload of a strategy whose scheme the page does not know."""

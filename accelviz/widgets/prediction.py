@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -13,29 +14,27 @@ from accelviz.errors import ArgumentError
 from accelviz.widgets import assets
 
 
+@dataclass(eq=False, repr=False)
 class Prediction:
     """A question, its answer, and what explains it; see `widgets.predict`."""
 
-    def __init__(
-        self,
-        question: str,
-        answer: Any,
-        choices: Sequence[str],
-        draw: str,
-        unit: str,
-        within: float,
-        because: str,
-        show: Callable[[], Any] | None,
-    ) -> None:
-        self.question, self.choices, self.draw, self.unit = question, [*choices], draw, unit
-        self.within, self.because, self._answer, self._show = within, because, answer, show
-        self._explanation = ""
+    question: str
+    _answer: Any
+    choices: Sequence[str]
+    draw: str
+    unit: str
+    within: float
+    because: str
+    _show: Callable[[], Any] | None
+    _explanation: str = ""
+
+    def __post_init__(self) -> None:
         if len({*self.choices}) != len(self.choices):
             raise ArgumentError("choices", "one is there twice", "different ones")
-        if not within >= 1:
-            raise ArgumentError("within", f"got {within}", "a factor of at least 1")
-        if not callable(answer):
-            self._answer = self._check(answer)
+        if not self.within >= 1:
+            raise ArgumentError("within", f"got {self.within}", "a factor of at least 1")
+        if not callable(self._answer):
+            self._answer = self._check(self._answer)
 
     def answer(self) -> Any:
         """Return the answer; what computes it is called once."""
@@ -75,7 +74,7 @@ class Prediction:
         content = {
             "form": self.form,
             "question": assets.with_code(self.question),
-            "choices": self.choices,
+            "choices": [*self.choices],
             "unit": self.unit,
             "within": self.within,
             "answer": answer,
