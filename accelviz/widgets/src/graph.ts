@@ -43,6 +43,3 @@ function sortByDegree(degrees: Int32Array, counts: Float64Array) {
   });
   return { order, position };
 }
-
-/** The row with the most nonzeros, which shows most about a partition. */
-export const longest = (graph: Graph) => graph.degrees.indexOf(graph.largest);

@@ -3,7 +3,7 @@
 import { button, html, menu, slider, steps } from "./controls";
 import { difference, headsAside, micros, number, waitingOf } from "./numbers";
 import type { Act } from "./panel";
-import { codeOf, copyText, headingOf, savePng, tour } from "./share";
+import { codeOf, headingOf, savePng, tour } from "./share";
 import { PREDICTED } from "./times";
 import type { Parameter, Scene, Side, Strategy, Tree } from "./types";
 
@@ -23,7 +23,8 @@ export const markOf = (i: number) =>
 export function head(scene: Scene, act: Act, panel: HTMLElement) {
   const { a, b, graph, operation } = scene;
   const copyCode = async () => {
-    const text = codeOf(scene), copied = await copyText(text);
+    const text = codeOf(scene); // which a page from a file may not copy
+    const copied = await navigator.clipboard?.writeText(text).then(() => true, () => false);
     act.say(copied ? `Copied: ${text}` : `Copy this: ${text}`, copied);
   };
   return html`<div class="av-head"><div class="av-headline" aria-live="polite"><div

@@ -37,15 +37,6 @@ export function codeOf({ settings, operation, a, b, first, strategies }: Scene) 
   return spmm ? call : `from accelviz.strategies import find_strategy\n${call}`;
 }
 
-export async function copyText(text: string) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch { // a page from a file may not
-    return false;
-  }
-}
-
 /** Save what is seen under a heading, whose first line is bold, as a picture: the page itself draws
  *  it, with its own styles, inside of an SVG. */
 export async function savePng(panel: HTMLElement, name: string, heading: string[]) {

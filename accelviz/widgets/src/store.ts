@@ -1,6 +1,6 @@
 // Settings in, a scene out. What was computed for a setting is kept for a while; undo goes back.
 
-import { type Graph, longest, openGraph } from "./graph";
+import { type Graph, openGraph } from "./graph";
 import { clamp, named, recent, ruled } from "./numbers";
 import { SCHEMES } from "./schemes";
 import { listed } from "./schemes/listed";
@@ -132,8 +132,10 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       parameters: { ...settings.parameters, ...change.parameters } as Values };
     if (change.graph && !opened.has(change.graph))
       return void ask({ graph: change.graph }, change);
-    if (change.graph && change.graph !== settings.graph && !("row" in change))
-      wanted.row = longest(opened.get(change.graph)!.graph);
+    if (change.graph && change.graph !== settings.graph && !("row" in change)) {
+      const { degrees, largest } = opened.get(change.graph)!.graph;
+      wanted.row = degrees.indexOf(largest); // which shows most about a partition
+    }
     const before = settings;
     settings = wanted; // `sideOf` looks at the graph that is wanted
     const able = sideOf(wanted.first, wanted.parameters) &&

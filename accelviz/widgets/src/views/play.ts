@@ -289,9 +289,9 @@ export const play: View = (host, act) => {
 /** The pen of a canvas, which is made to fit, in the screen's own pixels. */
 function penOf(canvas: HTMLCanvasElement, width: number, height: number) {
   const scale = window.devicePixelRatio || 1;
-  const [wide, high] = [Math.round(width * scale), Math.round(height * scale)];
-  if (canvas.width !== wide || canvas.height !== high)
-    Object.assign(canvas, { width: wide, height: high });
+  const pixels = { width: Math.round(width * scale), height: Math.round(height * scale) };
+  if (canvas.width !== pixels.width || canvas.height !== pixels.height)
+    Object.assign(canvas, pixels);
   Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
   const pen = canvas.getContext("2d")!;
   pen.setTransform(scale, 0, 0, scale, 0, 0);

@@ -7,6 +7,7 @@ import { safe } from "../marks";
 import { difference, micros, rounded, short } from "../numbers";
 import type { View } from "../panel";
 import type { Side, Statistic } from "../types";
+import { isCombined } from "./followed";
 
 type Kind = "share" | "number" | "count";
 
@@ -52,7 +53,7 @@ const isKnown = (value: Known): value is number => value !== null && !Number.isN
 const dash = (title: string) => html`<span title=${title}>–</span>`;
 
 const hundredths = (value: number) =>
-  rounded(value, 2).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+  rounded(value, 2).toLocaleString("en", { minimumFractionDigits: 2 });
 
 function written(value: Known, kind: Kind) {
   if (!isKnown(value)) return dash("not known");
@@ -113,8 +114,7 @@ function timeLine(a: Side, b: Side | null) {
 }
 
 /** What the statistics of a side count as warps. */
-const unitOf = ({ worker, reading }: Side) =>
-  worker === "warp" && reading && reading.lanes > 32 ? "combined warp" : worker;
+const unitOf = (side: Side) => isCombined(side) ? "combined warp" : side.worker;
 
 // Those that are numbers of them, or nonzeros of one: not to be compared where these are two
 // things.

@@ -5,7 +5,7 @@ import { clamp, number } from "../numbers";
 import { roundStep } from "../plot";
 import type { sectorMap, Trace } from "../traces";
 
-const KINDS = ["load", "store", "atomic"] as const;
+const KINDS = ["store", "atomic", "load"] as const; // from the top of a track
 const ROOM = 3; // pixels that a request needs for a shape of its own
 const LEFT = 62, RIGHT = 8, TOP = 20; // room for the names of warps, at the end, for the axis
 
@@ -120,12 +120,12 @@ export function makeTracks(trace: Trace) {
       const x = clamp(Math.floor((i - view.from) * scale), 0, pixels - 1);
       kinds[warp[i] * pixels + x] |= bits[site[i]];
     }
-    const third = (track - 2) / 3, above = { load: 2, atomic: 1, store: 0 };
+    const third = (track - 2) / 3;
     KINDS.forEach((kind, bit) => {
       const has = (w: number, x: number) => x < pixels && (kinds[w * pixels + x] >> bit) & 1;
       pen.fillStyle = inks[kind];
       for (let w = 0; w < trace.warps; ++w) {
-        const y = TOP + w * track + 1 + above[kind] * third;
+        const y = TOP + w * track + 1 + bit * third;
         for (let x = 0, to; x < pixels; x = to + 1) {
           for (to = x; has(w, to);) ++to;
           if (to > x) pen.fillRect(LEFT + x, y, to - x, Math.max(third - 0.3, 1.5));
