@@ -49,6 +49,13 @@ def test_kernel_takes_every_column_count(strategy, name):
     check_results(GRAPHS[name](), strategy, "cuda", columns=(*COLUMNS, 512, 1000, 1024, 1500))
 
 
+def poisoned(shape, dtype):
+    """A GPU array of NaN, or of the largest integer."""
+    import cupy
+
+    return cupy.full(shape, np.nan if dtype.kind == "f" else np.iinfo(dtype).max, dtype)
+
+
 @each_strategy(REGISTRY)
 def test_device_arrays_stay_on_the_device(strategy):
     import cupy
@@ -67,33 +74,29 @@ def test_device_arrays_stay_on_the_device(strategy):
         assert all(isinstance(array, cupy.ndarray) for array in results.values())
         assert oracle.error(results, plan.arithmetic) <= 1
         output = operation.outputs[0]
-        shape = output.shape(plan.sizes)
-        out = cupy.full(shape, cupy.nan, cupy.float32)
+        shape, dtype = output.shape(plan.sizes), output.dtype
+        out = poisoned(shape, dtype)
         results = ready.run(operands, {output.name: out})
         assert results[output.name] is out
         assert oracle.error(results, plan.arithmetic) <= 1
-        with pytest.raises(ArgumentError, match="a writable, C-contiguous float32 cupy array"):
-            ready.run(operands, {output.name: np.empty(shape, np.float32)})
+        with pytest.raises(ArgumentError, match=f"a writable, C-contiguous {dtype} cupy array"):
+            ready.run(operands, {output.name: np.empty(shape, dtype)})
         for operand, array in zip(operation.dense, dense, strict=True):
-            room = cupy.concatenate([array.ravel(), cupy.zeros(out.size, cupy.float32)])
+            room = cupy.concatenate([array.ravel(), cupy.zeros(out.size, array.dtype)])
             inside = {**operands, operand.name: room[: array.size].reshape(array.shape)}
-            overlapping = room[array.size - 1 :][: out.size].reshape(shape)
+            overlapping = room[array.size - 1 :][: out.size].view(dtype).reshape(shape)
             with pytest.raises(ArgumentError, match=f"out: it overlaps {operand.name}"):
                 ready.run(inside, {output.name: overlapping})
         # No vector is aligned.
         shifted = {
-            operand.name: cupy.concatenate([cupy.zeros(1, cupy.float32), array.ravel()])[
-                1:
-            ].reshape(array.shape)
+            operand.name: cupy.concatenate([cupy.zeros(1, array.dtype), array.ravel()])[1:].reshape(
+                array.shape
+            )
             for operand, array in zip(operation.dense, dense, strict=True)
         }
-        unaligned = cupy.full(out.size + 1, cupy.nan, cupy.float32)[1:].reshape(shape)
-        assert (
-            oracle.error(
-                ready.run({**operands, **shifted}, {output.name: unaligned}), plan.arithmetic
-            )
-            <= 1
-        )
+        unaligned = poisoned((out.size + 1,), dtype)[1:].reshape(shape)
+        results = ready.run({**operands, **shifted}, {output.name: unaligned})
+        assert oracle.error(results, plan.arithmetic) <= 1
         on_host = ready.run({**operands, **dict(zip(shifted, host, strict=True))})
         assert isinstance(on_host[output.name], np.ndarray)
         assert oracle.error(on_host, plan.arithmetic) <= 1
