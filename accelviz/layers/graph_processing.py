@@ -35,14 +35,13 @@ def gcn_weights(matrix: Matrix, values: Any = None) -> Any:
         if values is None:
             values = products.xp.ones(matrix.graph.nnz, np.float32)
         if (device := owner(values)) is not None:
-            weights, n_edges = device.empty(rows.size), np.int64(rows.size)
-            ends = {"rows": rows, "columns": columns, "values": values}
-            sums = device.zeros(matrix.graph.n_rows)
-            for entry, result in (("row_sums", {}), ("gcn_weights", {"weights": weights})):
-                arguments = {**ends, "sums": sums, **result, "n_edges": n_edges}
-                if not result:
-                    del arguments["columns"]
-                launch(device, entry, rows.size, arguments, file="gcn_weights")
+            sums, weights = device.zeros(matrix.graph.n_rows), device.empty(rows.size)
+            size = {"n_edges": np.int64(rows.size)}
+            edges = {"rows": rows, "values": values, "sums": sums, **size}
+            launch(device, "row_sums", rows.size, edges, file="gcn_weights")
+            edges = {"rows": rows, "columns": columns, "values": values, "sums": sums}
+            edges |= {"weights": weights, **size}
+            launch(device, "gcn_weights", rows.size, edges, file="gcn_weights")
             return weights
         sums = np.bincount(rows, values, matrix.graph.n_rows)
         root = np.zeros(sums.size)

@@ -297,10 +297,8 @@ class _Builder:
                 self.buffers[buffers[argument]] = Buffer(device, size, np.dtype(dtype).name, kind)
         (call,) = plan.calls
         assert isinstance(call, Call)
-        arrays, writes = (
-            {**plan.arrays, "values": values},
-            frozenset({*buffers.values()} - {source}),
-        )
+        arrays = {**plan.arrays, "values": values}
+        writes = frozenset({*buffers.values()} - {source})
         step = Step(name, device, "compute", call, arrays, buffers, writes, after, replay)
         self.steps.append(step)
 

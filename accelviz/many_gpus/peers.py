@@ -14,7 +14,7 @@ import pandas as pd
 from accelviz.devices import find_device
 from accelviz.devices.cuda.arrays import on_device
 from accelviz.devices.cuda.compiler import compiled
-from accelviz.devices.cuda.state import gpu_state, one_line
+from accelviz.devices.cuda.state import one_line
 from accelviz.devices.cuda.timing import pause
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
 from accelviz.many_gpus.program import SplitProgram
@@ -33,9 +33,10 @@ MORE_MEMORY = "more devices, or fewer columns at a time"
 
 def usable_gpus() -> list[int]:
     """Return the numbers of the GPUs that this process sees; none without CuPy or a driver."""
-    if not gpu_state().ready:
+    cuda = find_device("cuda")
+    if cuda.unavailable_reason() is not None:
         return []
-    return list(range(find_device("cuda").xp.cuda.runtime.getDeviceCount()))
+    return list(range(cuda.xp.cuda.runtime.getDeviceCount()))
 
 
 class Peers:
@@ -80,11 +81,8 @@ class Peers:
 
     def _use(self, gpu_of: Mapping[int, int]) -> None:
         """Store the GPU of each device that this process has, and make their streams."""
-        self.gpu_of, self.devices, self._cupy = (
-            gpu_of,
-            list(gpu_of.values()),
-            find_device("cuda").xp,
-        )
+        self.gpu_of, self.devices = gpu_of, list(gpu_of.values())
+        self._cupy = find_device("cuda").xp
         self.streams: dict[tuple[int, str], Any] = {}
         for device in gpu_of:
             with self.on(device):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from accelviz.devices.cuda.timing import CudaLimits
+from accelviz.devices import choose
 from accelviz.errors import ArgumentError, checked_integer, checked_type
 from accelviz.graph import Graph
 from accelviz.many_gpus.halo import (
@@ -131,7 +131,8 @@ def rate_rows(
         seconds = float(np.median(ready.seconds(9, 2, only={"fetch"})))
         yield row("fetch", seconds, max(moved, default=0), columns=d, blocks=count)
     yield row("barriers alone", float(np.median(ready.seconds(20, 3, only={"nothing"}))))
-    limits = CudaLimits()
+    limits = choose("cuda").limits()
+    assert limits is not None  # a GPU has limits
     yield row("launch", limits.launch_seconds)
     yield row("copy", 1.0, limits.copy_bandwidth)
     for rows, d in gathers:

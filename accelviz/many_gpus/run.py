@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.devices import find_device, gpu_state
+from accelviz.devices import choose
 from accelviz.devices.emulator import EmulatorDevice
 from accelviz.devices.operands import on_host
 from accelviz.errors import ArgumentError, checked_choice, checked_integer, checked_type
@@ -121,22 +121,22 @@ def run(
     with np.errstate(over="ignore"):  # infinite in float32, as `accelviz.spmm` has it
         inputs = program.inputs(features.astype(np.float32, copy=False))
     if device == "cuda":
-        gpu_state().require("device 'cuda'")
+        choose(device).require()
         with Peers(program.n_devices) as gpus:
             return gpus.ready(program).run(inputs)
     if device == "nvshmem":
         with Symmetric().ready(program) as ready:
             return ready.run(inputs)
-    executor = EmulatorDevice(seed=seed) if device == "emulator" else find_device(device)
+    executor = EmulatorDevice(seed=seed) if device == "emulator" else choose(device)
     return program.result(executor.run_program(program, inputs))
 
 
 def fastest_device(n_devices: int) -> str:
-    """Return the `device` that "auto" stands for."""
-    n_gpus = len(usable_gpus())
-    if n_gpus and this_process() is not None:
+    """Return the `device` that "auto" stands for: the best of all, if there are enough of it."""
+    device = choose().name
+    if device == "cuda" and this_process() is not None:
         return "nvshmem"
-    return "cuda" if n_gpus >= n_devices else "cpu"
+    return "cpu" if device == "cuda" and len(usable_gpus()) < n_devices else device
 
 
 def spmm(

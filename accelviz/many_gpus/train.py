@@ -135,12 +135,6 @@ class _Devices:
         self.gpus.wait()
         return results
 
-    def all_gather(self, parts: list[npt.NDArray[np.float32]]) -> list[npt.NDArray[np.float32]]:
-        """Return the rows of all devices on the host, given the rows of this process."""
-        if isinstance(self.gpus, Symmetric):
-            return self.gpus.process.all_gather(parts[0])
-        return parts
-
 
 class SplitMatrix(Matrix):
     """A device's rows of a matrix that all devices multiply together."""
@@ -288,7 +282,9 @@ def train(
     if collective.error is not None:
         raise RuntimeError(f"a device failed: {collective.error!r}") from collective.error
     runs, parts = zip(*(future.result() for future in futures), strict=True)
-    logits = divided.collect(group.all_gather([*parts]))
+    if isinstance(group.gpus, Symmetric):  # the rows of other processes
+        parts = group.gpus.process.all_gather(parts[0])
+    logits = divided.collect(parts)
     with group.on(group.members[0]):
         training = runs[0].training(model.lower(), known.seed, False, logits)
     how = {"device": device, "split": divided, "all_reduce": group.all_reduce.how}
