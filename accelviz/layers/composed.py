@@ -7,7 +7,7 @@ write nothing of the size of the edges.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -49,22 +49,16 @@ def forward(matrix: Matrix, score: str, operands: Operands) -> tuple[Any, Any]:
     before, scores = _scores(matrix, score, operands)
     alpha = matrix.run("edge_softmax", scores=scores)["alpha"]
     dropped = alpha * _kept_edges(matrix, alpha, operands)
-    V = operands["V"]
-    heads = [matrix.times(_head(V, h), _head(dropped, h)) for h in range(alpha.shape[1])]
-    return side_by_side(*heads).reshape(-1, *V.shape[1:]), (before, alpha, dropped)
+    return _by_head(matrix.times, operands["V"], dropped), (before, alpha, dropped)
 
 
 def backward(matrix: Matrix, score: str, operands: Operands, saved: Any, dY: Any) -> dict[str, Any]:
     """Return the gradient by each operand, "d_" before its name or "d" before a single letter."""
     before, alpha, dropped = saved
-    V = operands["V"]
-    d_alpha = matrix.dots(dY, V) * _kept_edges(matrix, alpha, operands)
+    d_alpha = matrix.dots(dY, operands["V"]) * _kept_edges(matrix, alpha, operands)
     gradients = matrix.run("edge_softmax_gradient", alpha=alpha, d_alpha=d_alpha)
-    d_scores = gradients["d_scores"]
-    heads = range(alpha.shape[1])
-    dV = [matrix.transposed_times(_head(dY, h), _head(dropped, h)) for h in heads]
-    joined = side_by_side(*dV).reshape(V.shape)
-    return _scores_gradient(matrix, score, operands, before, d_scores, joined)
+    dV = _by_head(matrix.transposed_times, dY, dropped)
+    return _scores_gradient(matrix, score, operands, before, gradients["d_scores"], dV)
 
 
 def _scores(matrix: Matrix, score: str, operands: Operands) -> tuple[Any, Any]:
@@ -85,12 +79,10 @@ def _scores_gradient(
     """Return the gradients by the operands of the scores, and by V."""
     if score == "cosine":
         Q, V = operands["Q"], operands["V"]
-        d_before, heads = d_scores * operands["scale"][matrix.columns], range(d_scores.shape[1])
-        dQ = [matrix.times(_head(V, h), _head(d_before, h)) for h in heads]
-        more = [matrix.transposed_times(_head(Q, h), _head(d_before, h)) for h in heads]
-        dQ, more = (side_by_side(*parts).reshape(-1, *V.shape[1:]) for parts in (dQ, more))
-        d_scale = matrix.column_sums(d_scores * before)
-        return {"dQ": dQ, "dV": dV + more, "d_scale": d_scale}
+        d_before = d_scores * operands["scale"][matrix.columns]
+        dQ = _by_head(matrix.times, V, d_before)
+        dV = dV + _by_head(matrix.transposed_times, Q, d_before)
+        return {"dQ": dQ, "dV": dV, "d_scale": matrix.column_sums(d_scores * before)}
     slopes = leaky_slope(before, operands["slope"])
     if score == "gat":
         d_before = d_scores * slopes
@@ -101,6 +93,13 @@ def _scores_gradient(
     d_before = (d_scores * operands["a"] * slopes).reshape(len(before), -1)
     dR = matrix.row_sums(d_before).reshape(-1, *dV.shape[1:])
     return {"dR": dR, "da": da, "dV": dV + matrix.column_sums(d_before).reshape(dV.shape)}
+
+
+def _by_head(multiply: Callable[[Any, Any], Any], X: Any, weights: Any) -> Any:
+    """Multiply each head of X, (n, heads, n_cols), by the matrix with its weights, (nnz, heads)."""
+    heads = range(weights.shape[1])
+    products = [multiply(_head(X, head), _head(weights, head)) for head in heads]
+    return side_by_side(*products).reshape(-1, *X.shape[1:])
 
 
 def _head(array: Any, head: int) -> Any:

@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from accelviz.devices import find_device
-from accelviz.devices.cuda.arrays import on_device
 from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.state import one_line
 from accelviz.devices.cuda.timing import pause
@@ -197,7 +196,7 @@ class PeersProgram:
             arguments = [
                 self.buffers.get(step.buffers[name], np.uint64(0))  # a pointer that is not read
                 if name in step.buffers
-                else on_device(step.arrays[name])
+                else find_device("cuda").shared(step.arrays[name])
                 for name in spec.arguments
             ]
         self._arguments.append(arguments)
