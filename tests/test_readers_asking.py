@@ -3,6 +3,7 @@
 Each case is a file of one small graph, held against a dense matrix whose rows are targets.
 """
 
+import gzip
 import re
 
 import networkx
@@ -344,3 +345,20 @@ def test_renumbered_nodes_are_in_the_order_of_numpy_unique(opened):
     content = "".join(f"{ids[s]},{ids[r]},{w}\n" for s, r, w in EDGES)
     order = np.argsort(ids)
     np.testing.assert_array_equal(opened(content, relabel=True), A[order][:, order])
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [("edge.csv.gz", "num-node-list.csv.gz"), ("MUTAG_A.txt", "MUTAG_graph_indicator.txt")],
+)
+def test_a_file_that_counts_the_nodes_is_asked_about(tmp_path, name, counts):
+    """Nodes behind the last edge would be missing."""
+    path = tmp_path / name
+    opener = gzip.open if name.endswith(".gz") else open
+    with opener(path, "wt") as file:
+        file.write("0,1\n2,1\n1,3\n")
+    assert load_graph(path, header=False).shape == (4, 4)
+    (tmp_path / counts).write_bytes(b"6\n")
+    with pytest.raises(ArgumentError, match=f"n_nodes: {counts} beside {name} counts the nodes"):
+        load_graph(path, header=False)
+    assert load_graph(path, header=False, n_nodes=6).shape == (6, 6)

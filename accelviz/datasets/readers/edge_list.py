@@ -39,6 +39,8 @@ _STATED_BY_KONECT = re.compile(rb"%\s*[0-9]+\s+([0-9]{1,18})\s+\1\s*")
 _DIRECTIONS = {"undirected", "mutual", "directed"}
 #: What tells Excel the delimiter.
 _SEPARATOR = re.compile(rb'"?sep=."?\s*', re.IGNORECASE)
+#: Files of OGB's and TU's data sets that count the nodes of the edge list beside them.
+_NODE_COUNTS = (("edge.csv.gz", "num-node-list.csv.gz"), ("_A.txt", "_graph_indicator.txt"))
 _NETWORKX = "load_graph(networkx.read_edgelist(path, nodetype=int)), in the order of its nodes"
 
 
@@ -105,6 +107,8 @@ def read_edge_list(
         raise ArgumentError("base", f"got {base!r}", '0, 1 or "auto"')
     if n_nodes is not None and not (isinstance(n_nodes, Integral) and 0 < n_nodes <= MAX_SIDE):
         raise ArgumentError("n_nodes", f"got {n_nodes!r}", f"1 to {MAX_SIDE}")
+    if n_nodes is None and not relabel:
+        _ask_for_nodes(path)
     start = _read_start(path, header)
     if start.konect and base == "auto":
         base = 1
@@ -178,6 +182,15 @@ def _stated_nodes(stated: int, base: int | str, nodes: npt.NDArray[Any]) -> int 
         return None
     check_stated_size(stated, len(nodes))
     return stated
+
+
+def _ask_for_nodes(path: Path) -> None:
+    """Refuse an edge list whose nodes another file counts: the last may have no edge."""
+    for ending, counts in _NODE_COUNTS:
+        beside = path.with_name(path.name.removesuffix(ending) + counts)
+        if path.name.endswith(ending) and beside.is_file():
+            problem = f"{beside.name} beside {path.name} counts the nodes"
+            raise ArgumentError("n_nodes", problem, "n_nodes=..., the number that it says")
 
 
 def _ask_about_sizes(path: Path, nodes: npt.NDArray[Any], weights: Floats | None) -> None:
