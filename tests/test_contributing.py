@@ -14,6 +14,7 @@ from accelviz.devices import find_device
 from accelviz.errors import KernelError
 from accelviz.measure.accuracy import Oracle
 from tests.graphs import MADE
+from tests.test_sweep import check_against_workload
 
 GUIDE = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text("utf-8")
 STEPS = GUIDE.partition("## Add a strategy")[2].partition("## What a kernel may use")[0]
@@ -71,7 +72,12 @@ def test_the_strategy_of_the_guide_is_in_every_table(added):
     assert table["blocks"].tolist() == [2708, 677]
 
 
-NOTE = re.sub(r"\s+", " ", STEPS.partition("### In a notebook")[2])
+@pytest.mark.parametrize("name", ["empty", "hub", "every_kind"])
+def test_the_strategy_of_the_guide_has_a_closed_form(added, name):
+    check_against_workload(MADE[name](), added, 40)
+
+
+NOTE = re.sub(r"\s+", " ", STEPS.partition("In a notebook nothing")[2])
 
 
 def in_a_notebook(cuda):
@@ -120,5 +126,5 @@ def test_a_kernel_that_is_no_file_of_the_package_may_come_as_text():
 
 
 def test_the_guide_fits_a_screen():
-    guide = STEPS.partition("A kernel begins")[0].strip().splitlines()
-    assert len(guide) <= 53
+    guide = STEPS.partition("- For consecutive rows")[0].strip().splitlines()
+    assert len(guide) <= 62

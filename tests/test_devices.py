@@ -145,7 +145,7 @@ def test_one_decision_for_all(far):
     assert choose("auto", [random(2), X]) is far
     assert choose("emulator", [X]).name == "emulator"
     assert choose(timed=True).timed
-    with pytest.raises(ArgumentError, match="there is no 'gpu'.*auto, cuda, cpu, emulator, far"):
+    with pytest.raises(ArgumentError, match="there is no 'gpu'.*auto, cuda, cpu, emulator.*far"):
         choose("gpu")
 
 

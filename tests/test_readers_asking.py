@@ -362,3 +362,9 @@ def test_a_file_that_counts_the_nodes_is_asked_about(tmp_path, name, counts):
     with pytest.raises(ArgumentError, match=f"n_nodes: {counts} beside {name} counts the nodes"):
         load_graph(path, header=False)
     assert load_graph(path, header=False, n_nodes=6).shape == (6, 6)
+
+
+def test_a_quote_before_a_comment_is_no_warning(opened):
+    banner = '"# Undirected graph: x\n# Nodes: 4 Edges: 3\n# FromNodeId\tToNodeId\n'
+    with pytest.raises(GraphError, match="g.txt"):
+        opened(banner + "0\t1\n1\t2\n3\t1\n", "g.txt")

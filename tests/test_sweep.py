@@ -327,3 +327,8 @@ def test_a_histogram_may_come_in_any_order_and_with_rows_of_none():
     one = sweep({5: 2, 1: 7, 9: 0})
     other = sweep(DegreeHistogram(np.array([1, 5]), np.array([7, 2])))
     pd.testing.assert_frame_equal(one, other)
+
+
+def test_another_operation_is_swept_with_its_fastest_strategy():
+    table = accelviz.sweep("cora", operation="sddmm")
+    assert {*table["strategy"]} == {SDDMM.fastest}

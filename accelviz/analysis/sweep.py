@@ -15,7 +15,7 @@ from accelviz.graph import Graph
 from accelviz.ordering import DegreeHistogram, RowDegrees
 from accelviz.partition.summary import PartitionSummary
 from accelviz.plans import Operation, Strategy
-from accelviz.strategies import find_strategy, operation_of
+from accelviz.strategies import SPMM, find_strategy, operation_of
 
 #: The statistics of a setting, in the order of the table's columns.
 STATISTICS = (
@@ -27,7 +27,7 @@ STATISTICS = (
 
 def sweep(
     graph: Any,
-    strategies: str | Strategy | Iterable[str | Strategy] = "accel_gcn",
+    strategies: str | Strategy | Iterable[str | Strategy] | None = None,
     n_cols: int | Iterable[int] = 64,
     *,
     operation: str | Operation | None = None,
@@ -39,8 +39,9 @@ def sweep(
     ----------
     graph : Graph, anything `load_graph` takes, DegreeHistogram, or mapping of int to int
         The matrix, or `{degree: rows}`: how many rows have each degree.
-    strategies : str, Strategy or iterable of them
-        Names from `accelviz.strategies()`, or objects of your own class.
+    strategies : str, Strategy or iterable of them, optional
+        Names from `accelviz.strategies()`, or objects of your own class. If not given, "accel_gcn",
+        or the fastest of another operation.
     n_cols : int or iterable of int
         Columns of X. They matter to atomics, and to strategies that partition by columns.
     operation : str or Operation, optional
@@ -143,6 +144,9 @@ def _opened(graph: Any) -> tuple[str, Graph | RowDegrees]:
 
 
 def _strategies(wanted: Any, operation: str | Operation | None) -> list[Strategy]:
+    if wanted is None:
+        known = operation_of((), operation)
+        wanted = "accel_gcn" if known == SPMM else known.fastest
     several: list[Any] = [wanted] if isinstance(wanted, str | Strategy | type) else list(wanted)
     if not several:
         raise ArgumentError("strategies", "got none", "at least one")

@@ -266,6 +266,9 @@ class Library:
                 parameter.check_array(array.data)
                 values.append(np.uint64(array.address).tobytes())
             else:
+                if name not in memory.numbers:
+                    known = ", ".join(sorted({*memory.known, *memory.numbers}))
+                    raise ArgumentError(name, "the kernel takes it, and there is none", known)
                 values.append(parameter.number(memory.numbers[name]))
         return values
 

@@ -54,7 +54,7 @@ _STRATEGIES = {
     "window_tiles": "#FF0066",
 }
 #: For strategies that are not in the list.
-_SPARE = ("#882255", "#BAB0AC")
+_SPARE = ("#882255", "#BAB0AC", "#66AA55", "#AA6644", "#4466AA", "#999933")
 #: In a dark notebook, a picture is turned dark; its colours keep their hue. Of JupyterLab, VS Code
 #: and Colab.
 _DARK = (

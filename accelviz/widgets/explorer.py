@@ -144,7 +144,7 @@ class Explorer:
         for name, value in settings.items():
             if name not in SETTINGS:
                 if name not in declared:
-                    known = ", ".join((*SETTINGS, *declared))
+                    known = ", ".join(("strategies", *SETTINGS, *declared))
                     raise ArgumentError(name, "there is no such setting", known)
                 wanted["parameters"][name] = declared[name].checked(name, value)
         if "pinned" in settings and wanted["second"] is not None:

@@ -10,6 +10,7 @@ import contextlib
 import csv
 import io
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,19 +109,20 @@ class Layout:
         text = _SKIPPED.sub(b"", b"\n" + self.line.strip(b"\n") + b"\n" + block)
         low, high = self.allowed.low, self.allowed.high
         try:
-            table = pd.read_csv(
-                io.BytesIO(text),
-                sep=r"\s+" if self.delimiter == " " else self.delimiter,
-                header=None,
-                names=range(max(self.count, max(self.take) + 1)),
-                index_col=False,
-                usecols=self.take if self._more else None,
-                dtype=dict.fromkeys(self.take[2:], np.float64),
-                skipinitialspace=True,
-                encoding_errors="replace",
-                low_memory=False,
-            ).iloc[1:]
-        except ValueError:
+            with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
+                table = pd.read_csv(
+                    io.BytesIO(text),
+                    sep=r"\s+" if self.delimiter == " " else self.delimiter,
+                    header=None,
+                    names=range(max(self.count, max(self.take) + 1)),
+                    index_col=False,
+                    usecols=self.take if self._more else None,
+                    dtype=dict.fromkeys(self.take[2:], np.float64),
+                    skipinitialspace=True,
+                    encoding_errors="replace",
+                    low_memory=False,
+                ).iloc[1:]
+        except (ValueError, pd.errors.ParserWarning):
             return None
         nodes = table[[*self.take[:2]]].to_numpy()
         if nodes.dtype != np.int64 or nodes.min(initial=low) < low or nodes.max(initial=low) > high:
