@@ -33,7 +33,7 @@ SMALLEST = min(BUNDLED, key=lambda name: GRAPHS[name]().nnz)
 
 def turn_of(position, strategy):
     """A large graph for each strategy, and one of the smaller beyond SpMM and SDDMM."""
-    if strategy.operation.name == "bit_product":
+    if not is_for(strategy, LARGE[0]):
         return SMALLEST
     graphs = LARGE if strategy.operation in (SPMM, SDDMM) else LARGE[:3]
     return graphs[(position + 2) % len(graphs)]

@@ -1,5 +1,7 @@
 """Every layer against a float64 network of dense matrices, which is written here once more."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,7 @@ from accelviz.layers import (
 from accelviz.layers import dense as steps
 from accelviz.random import edge_uniform, element_uniform
 from tests.graphs import MADE, graph_of_degrees
+from tests.inherited import slopes
 
 SEED, STEP = 3, 5
 NOISE = Noise.of(SEED, 10, STEP).at(8)
@@ -151,20 +154,6 @@ def random_parameters(layer, rng):
     }
 
 
-def differences(function, array, by=1e-6):
-    """Central differences of a number by each element of an array of float64."""
-    slopes = np.empty_like(array)
-    for index in np.ndindex(array.shape):
-        before = array[index]
-        ends = []
-        for sign in (1, -1):
-            array[index] = before + sign * by
-            ends.append(function())
-        array[index] = before
-        slopes[index] = (ends[0] - ends[1]) / (2 * by)
-    return slopes
-
-
 @each_case
 def test_a_layer_and_its_gradients_are_those_of_float64(case):
     reference, make = CASES[case]
@@ -182,16 +171,20 @@ def test_a_layer_and_its_gradients_are_those_of_float64(case):
     gradients, dX = layer.backward(dY, context)
     assert set(gradients) == set(parameters)
 
-    def result():
-        return float((dY * reference(layer, A, wide, wide_parameters)).sum())
+    inputs = {**wide_parameters, "X": wide}
+
+    def result(name, changed):
+        changed_inputs = {**inputs, name: changed}
+        X = changed_inputs.pop("X")
+        return float((dY * reference(layer, A, X, changed_inputs)).sum())
 
     for name, gradient in {**gradients, "X": dX}.items():
-        array = wide if name == "X" else wide_parameters[name]
-        slopes = differences(result, array)
-        scale = 1 + abs(slopes).max()
+        array = inputs[name]
+        expected = slopes(functools.partial(result, name), array, 1e-6)
+        scale = 1 + abs(expected).max()
         assert gradient.shape == array.shape, name
         assert gradient.dtype == np.float32, name
-        np.testing.assert_allclose(gradient / scale, slopes / scale, atol=2e-5, err_msg=name)
+        np.testing.assert_allclose(gradient / scale, expected / scale, atol=2e-5, err_msg=name)
 
 
 @each_case
@@ -273,14 +266,14 @@ def test_cross_entropy_is_that_of_float64():
     loss, gradient = steps.cross_entropy(logits, labels, weights)
     wide, rows = logits.astype(float), np.flatnonzero(weights)
 
-    def exact():
-        chosen = wide[rows]
+    def exact(changed):
+        chosen = changed[rows]
         top = chosen.max(axis=1, keepdims=True)
         logs = chosen - top - np.log(np.exp(chosen - top).sum(axis=1, keepdims=True))
         return -logs[np.arange(11), labels[rows]].mean()
 
-    assert loss.sum() == pytest.approx(exact(), rel=1e-6)
-    np.testing.assert_allclose(gradient, differences(exact, wide), atol=1e-6)
+    assert loss.sum() == pytest.approx(exact(wide), rel=1e-6)
+    np.testing.assert_allclose(gradient, slopes(exact, wide, 1e-6), atol=1e-6)
 
 
 def test_dropout_draws_again_what_it_drew():

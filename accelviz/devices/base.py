@@ -65,6 +65,8 @@ class Device:
     ----------
     name : str
         Its name in `device=`.
+    alternative : str
+        What to use where this device cannot be used.
     timed : bool
         Whether its times are those of hardware.
     array_type : type
@@ -77,6 +79,7 @@ class Device:
     """
 
     name: str
+    alternative = "device='auto'"
     timed = False
     array_type: type = np.ndarray
     xp: Any = np
@@ -102,7 +105,7 @@ class Device:
         """Raise DeviceUnavailable if this device cannot be used here (for a plan)."""
         problem = self.unavailable_reason(plan)
         if problem is not None:
-            raise DeviceUnavailable(f"device {self.name!r}", problem, "device='auto'")
+            raise DeviceUnavailable(f"device {self.name!r}", problem, self.alternative)
 
     def hardware(self) -> dict[str, str]:
         """Return the names of `hardware`, `driver`, `cuda` and `cupy`, empty where none applies."""

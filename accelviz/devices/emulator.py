@@ -18,7 +18,7 @@ from accelviz.emulator.build import Kernel, find_compiler, unavailable_reason
 from accelviz.emulator.call import KernelCall
 from accelviz.emulator.library import RECORD, Launch, compiled
 from accelviz.emulator.memory import Known, Memory
-from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
+from accelviz.errors import ArgumentError, KernelError, checked_integer
 from accelviz.plans import Call, KernelSpec, Plan
 from accelviz.plans.program import Program
 from accelviz.plans.storage import stored
@@ -45,6 +45,7 @@ class EmulatorDevice(Device):
     """
 
     name = "emulator"
+    alternative = "device='cpu', which needs none"
 
     def __init__(self, *, seed: int = 0, checked: bool = True, timeout: float = 60.0) -> None:
         self.seed = seed
@@ -54,12 +55,6 @@ class EmulatorDevice(Device):
     def unavailable_reason(self, plan: Plan | None = None) -> str | None:
         """Return why there is no usable compiler, or no kernel to emulate, or None."""
         return (plan and no_kernel(plan)) or unavailable_reason()
-
-    def require(self, plan: Plan | None = None) -> None:
-        """Raise DeviceUnavailable if there is no usable compiler, or no kernel to emulate."""
-        problem = self.unavailable_reason(plan)
-        if problem is not None:
-            raise DeviceUnavailable("device 'emulator'", problem, "device='cpu', which needs none")
 
     def hardware(self) -> dict[str, str]:
         """Name the compiler that stands in for a GPU."""

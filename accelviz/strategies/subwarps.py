@@ -246,7 +246,6 @@ class Blocks:
     def config(self) -> dict[str, int]:
         """Constants of every kernel that walks such blocks."""
         return {
-            "vector": self.lanes.vector,
             "lane_vectors": self.lanes.lane_vectors,
             "groups": self.groups.max_block_warps,
             "block_threads": self.threads,

@@ -104,7 +104,6 @@ class LaneGroups(Strategy):
             "bits": self.bits,
             "at_once": settings.at_once,
         }
-        del config["vector"]  # a lane loads four words
 
         def call(entry: str, grid: tuple[int, int, int], arguments: str) -> Call:
             kernel = KernelSpec("bits/gather.cu", entry, config, tuple(arguments.split()))

@@ -144,6 +144,7 @@ def _plan(
         entry="lane_groups",
         config={
             **blocks.config,
+            "vector": lanes.vector,
             "features": list(VECTORS).index(settings.storage),
             "lanes": lanes.lanes,
             "whole_tiles": int(lanes.whole(n_cols)),
