@@ -1,4 +1,4 @@
-"""How evenly a workload loads the warps, in arrays small enough to draw."""
+"""Load balance: nonzeros per warp of a workload, reduced to arrays that fit a picture."""
 
 from __future__ import annotations
 
@@ -12,27 +12,26 @@ from accelviz.arrays import Longs
 from accelviz.plans import Plan
 from accelviz.workload import Workload, nonzeros_per_warp
 
-#: Nonzeros of the busiest warp up to which each number of nonzeros has a bin of its own.
+#: Largest load (nonzeros of the busiest warp) for which histogram bins have width 1.
 SINGLE_BINS = 40
 
 
 @dataclass(frozen=True, eq=False)
 class LoadMap:
-    """Nonzeros of every warp of every block, or of every k-th block where there are many.
+    """Nonzeros of every warp of every block, or of every k-th block of a large launch.
 
-    A sample and not a mean: averaging neighboring blocks would smooth away the very imbalance that
-    the map is to show.
+    Blocks are sampled, not averaged: a mean of neighboring blocks would hide load imbalance.
 
     Attributes
     ----------
-    load : array of int64, shape (columns, warps_per_block)
-        Nonzeros of each warp of blocks 0, `every`, 2 `every`, ...; 0 where it is idle.
+    load : array of int64, shape (ceil(n_blocks / every), warps_per_block)
+        Nonzeros of each warp of blocks 0, `every`, 2 `every`, ...; 0 for an idle warp.
     n_blocks : int
-        Blocks in all.
+        Number of blocks launched.
     every : int
-        Distance of the blocks shown; 1 means all of them.
+        Sampling distance in blocks; 1 if all blocks are included.
     worker : str
-        What a line of the map is, as `Strategy.worker` says.
+        Name of the unit that handles nonzeros: `Strategy.worker`.
     """
 
     load: Longs
@@ -54,13 +53,13 @@ def load_map(
     Parameters
     ----------
     slices : iterable of Workload
-        Together the whole workload, each of them whole blocks.
+        Consecutive slices of the workload. Each contains complete blocks.
     n_blocks, warps_per_block : int
-        What the plan launches.
+        Launch size.
     max_columns : int
-        Most columns of the result; of more blocks, every k-th is shown.
+        Largest number of blocks in the result. If there are more, every k-th block is included.
     worker : str
-        What the workload calls a warp, as `Strategy.worker` says.
+        Name of the unit that handles nonzeros: `Strategy.worker`.
 
     Returns
     -------
@@ -88,15 +87,17 @@ def plan_load_map(plan: Plan) -> LoadMap:
 
 
 def group_idle_share(degrees: npt.ArrayLike, group: int) -> float:
-    """Return the share of steps that members of a group wait, if it lasts as long as its longest.
+    """Return the idle share of groups of rows that run in lockstep, 0 to 1.
+
+    A group takes as many steps as its longest row.
 
     Parameters
     ----------
     degrees : array of int, shape (rows,)
-        Steps of each row, in the order in which rows are dealt out.
+        Steps of each row, in the order in which rows are assigned.
     group : int
-        Neighboring rows in a group: the lanes of a warp, the warps of a block. Members that the
-        last group lacks wait too.
+        Number of consecutive rows per group: lanes of a warp, or warps of a block. If the last
+        group has fewer rows, its missing members count as idle.
     """
     steps = np.asarray(degrees, dtype=np.int64)
     longest = np.maximum.reduceat(steps, np.arange(0, steps.size, group))
@@ -104,7 +105,7 @@ def group_idle_share(degrees: npt.ArrayLike, group: int) -> float:
 
 
 def load_bins(largest: int) -> Longs:
-    """Return the most nonzeros of each bin of a histogram of warps, ascending.
+    """Return the inclusive upper bounds of the bins of a histogram of warp loads.
 
     Parameters
     ----------
@@ -114,9 +115,8 @@ def load_bins(largest: int) -> Longs:
     Returns
     -------
     array of int64, shape (bins,)
-        1, 2, 3, ... `largest` if that is at most `SINGLE_BINS`. If not, two bins to each doubling:
-        1, 2, 3, 4, 6, 8, 12, 16, ... up to the first that is not below `largest`. The first bin
-        begins at 1, each other one above the one before it.
+        Ascending. 1, 2, 3, ..., `largest` if `largest` is at most `SINGLE_BINS`. Otherwise two bins
+        per doubling: 1, 2, 3, 4, 6, 8, 12, 16, ... up to the first bound of at least `largest`.
     """
     if largest <= SINGLE_BINS:
         return np.arange(1, largest + 1)
@@ -128,16 +128,17 @@ def load_bins(largest: int) -> Longs:
 def example_blocks(
     degree: npt.NDArray[np.int64], busy_warps: npt.NDArray[np.int64], count: int
 ) -> list[int]:
-    """Choose blocks that differ as much as possible in the degree of their rows.
+    """Select blocks whose row degrees are spread evenly on a logarithmic scale.
 
     Parameters
     ----------
     degree : array of int64, shape (blocks,)
         Degree of each block's rows, ascending.
     busy_warps : array of int64, shape (blocks,)
-        Warps with work in each block; of blocks alike in degree, a full one is taken.
+        Number of warps with work in each block. Of blocks with similar degrees, the one with most
+        busy warps is selected.
     count : int
-        How many to choose at most.
+        Largest number of blocks to select.
 
     Returns
     -------
@@ -148,7 +149,7 @@ def example_blocks(
         return []
     low, high = np.log(max(1, degree[0])), np.log(max(1, degree[-1]))
     targets = np.linspace(low, high, count)
-    reach = (high - low) / max(1, count - 1) / 4
+    tolerance = (high - low) / max(1, count - 1) / 4
     distance = np.abs(np.log(np.maximum(degree, 1)) - targets[:, None])
-    score = np.where(distance <= reach, busy_warps, -distance)
+    score = np.where(distance <= tolerance, busy_warps, -distance)
     return sorted(set(np.argmax(score, axis=1).tolist()))

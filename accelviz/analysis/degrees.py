@@ -1,4 +1,8 @@
-"""How unequal the rows of a graph are, counted from its degree histogram."""
+"""Statistics of a degree histogram: which rows are long, and how many nonzeros they hold.
+
+A degree is the number of nonzeros of a row. A histogram is the pair of arrays of
+`ordering.DegreeHistogram`: the degrees that occur, ascending, and the number of rows of each.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +18,18 @@ from accelviz.errors import ArgumentError
 
 @dataclass(frozen=True)
 class LongestRows:
-    """The longest rows of a graph, and what part of its work they are.
+    """The longest rows of a graph and their share of the nonzeros.
 
     Attributes
     ----------
     rows : int
-        How many they are, at least 1 where there is a row.
+        Number of longest rows; at least 1 unless the graph has no row.
     n_rows : int
-        Rows in all.
+        Number of rows of the graph.
     share : float
-        Share of the nonzeros that they hold, 0 to 1.
+        Share of the graph's nonzeros in the longest rows, 0 to 1.
     degree : int
-        Nonzeros of the shortest of them.
+        Smallest degree among the longest rows.
     """
 
     rows: int
@@ -40,8 +44,8 @@ def checked_histogram(degrees: npt.ArrayLike, rows: npt.ArrayLike) -> tuple[Long
     Raises
     ------
     ArgumentError
-        If they are not two 1-D arrays of one length, `degrees` not negative and ascending, `rows`
-        not negative.
+        If the arrays differ in shape, are not 1-D, or have negative or non-integer entries, or if
+        `degrees` is not ascending.
     """
     checked = np.atleast_1d(degrees, rows)
     if checked[0].shape != checked[1].shape or checked[0].ndim != 1:
@@ -56,20 +60,20 @@ def checked_histogram(degrees: npt.ArrayLike, rows: npt.ArrayLike) -> tuple[Long
 
 
 def logarithmic_bins(degrees: Longs, rows: Longs) -> pd.DataFrame:
-    """Count rows in ranges of degrees, four to each doubling; rows of degree 0 are left out.
+    """Count rows in ranges of degrees, four ranges per doubling, without rows of degree 0.
 
-    As long as four would be narrower than one degree there are fewer.
+    Small degrees have fewer ranges, because a range spans at least one degree.
 
     Parameters
     ----------
     degrees, rows : arrays of int64, shape (k,)
-        The degrees that occur, ascending, and how many rows have each of them.
+        Degree histogram.
 
     Returns
     -------
     DataFrame
-        A line for each range that has a row, all columns int64: `low` and `high`, its first and
-        last degree, `widths`, the degrees in it, and `rows`, those with one of them.
+        One record per range with rows, all columns int64: `low` and `high` (first and last degree),
+        `widths` (number of degrees) and `rows` (number of rows).
     """
     octaves = max(1, int(degrees.max(initial=1)).bit_length())
     edges = np.unique(np.ceil(2.0 ** (np.arange(octaves * 4 + 1) / 4))).astype(np.int64)
@@ -79,38 +83,38 @@ def logarithmic_bins(degrees: Longs, rows: Longs) -> pd.DataFrame:
 
 
 def degree_at(degrees: Longs, rows: Longs, share: float) -> int:
-    """Return the smallest degree that at least `share` (0 to 1) of the rows do not exceed."""
-    below = np.cumsum(rows)
-    if not below.size or not below[-1]:
+    """Return a quantile of the degrees: at least `share` (0 to 1) of the rows do not exceed it."""
+    cumulative = np.cumsum(rows)
+    if not cumulative.size or not cumulative[-1]:
         return 0
-    return int(degrees[np.searchsorted(below, share * below[-1])])
+    return int(degrees[np.searchsorted(cumulative, share * cumulative[-1])])
 
 
 def cumulative_shares(
     degrees: Longs, rows: Longs
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Add up the rows, and their nonzeros, from the smallest degree to the largest.
+    """Return cumulative distributions of rows and of nonzeros over the degrees.
 
     Returns
     -------
-    of_rows, of_nonzeros : arrays of float64, shape (k,)
-        Share, 0 to 1, that rows of at most each degree have; all 0 where there is nothing to share.
+    row_shares, nonzero_shares : arrays of float64, shape (k,)
+        Share of all rows, and of all nonzeros, in rows of at most each degree, 0 to 1; all 0 if
+        there is no row, or no nonzero.
     """
     sums = np.cumsum(rows), np.cumsum(degrees * rows)
-    of_rows, of_nonzeros = (total / max(1, int(total[-1]) if total.size else 1) for total in sums)
-    return of_rows, of_nonzeros
+    row_shares, nonzero_shares = (total / max(1, total.max(initial=1)) for total in sums)
+    return row_shares, nonzero_shares
 
 
 def longest_rows(degrees: Longs, rows: Longs, share: float = 0.01) -> LongestRows:
-    """Say what part of the nonzeros the longest rows hold.
+    """Return the longest rows of a graph and their share of its nonzeros.
 
     Parameters
     ----------
     degrees, rows : arrays of int64, shape (k,)
-        The degrees that occur, ascending, and how many rows have each of them.
+        Degree histogram.
     share : float
-        How many of the rows, 0 to 1; rounded to whole rows, at least one. Of rows that are equally
-        long any may be among them.
+        Share of the rows that counts as longest, 0 to 1; rounded to an integer of at least 1 row.
 
     Raises
     ------
@@ -123,9 +127,9 @@ def longest_rows(degrees: Longs, rows: Longs, share: float = 0.01) -> LongestRow
     if not n_rows:
         return LongestRows(0, 0, 0.0, 0)
     count = max(1, round(share * n_rows))
-    # Rows taken of each degree, the largest degree first.
-    before = np.cumsum(rows[::-1]) - rows[::-1]
-    taken = np.clip(count - before, 0, rows[::-1])
-    held = int(degrees[::-1] @ taken)
-    shortest = int(degrees[::-1][np.flatnonzero(taken)[-1]])
+    descending_degrees, descending_rows = degrees[::-1], rows[::-1]
+    longer_rows = np.cumsum(descending_rows) - descending_rows
+    selected = np.clip(count - longer_rows, 0, descending_rows)  # longest rows of each degree
+    held = int(descending_degrees @ selected)
+    shortest = int(descending_degrees[np.flatnonzero(selected)[-1]])
     return LongestRows(count, n_rows, held / max(1, nonzeros), shortest)

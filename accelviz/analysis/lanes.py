@@ -1,8 +1,8 @@
-"""Which lane reads which column of X when, and which sectors of memory that moves.
+"""Memory accesses of lanes, from a trace: columns of X, and 32-byte sectors of memory.
 
-All from a trace (`accelviz.trace`), so it holds for any strategy's kernel as it is written.
-
-`traced` is the table that `trace` returns.
+A trace is the table that `accelviz.trace` returns, with one record per access of a lane. A request
+is one memory instruction of one warp. A turn is the rank of a request among those of its warp for
+one array. A run is a range of neighboring columns, or bytes, of one request.
 """
 
 from __future__ import annotations
@@ -16,29 +16,28 @@ from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plans.operation import FLOAT_BYTES
 
-#: Gaps between sectors are left out where so many times as many sectors lie there as are touched.
+#: A picture omits untouched sectors if the spanned sectors are more than so many times the touched.
 _SPARSE = 2
 
 
 def column_visits(traced: pd.DataFrame, n_cols: int, *, array: str = "X") -> pd.DataFrame:
-    """Say which lane touches which columns of a dense matrix, in which turn of its warp.
+    """List the columns of a dense matrix that each lane accesses, with the turn of its warp.
 
     Parameters
     ----------
     traced : DataFrame
         From `trace`.
     n_cols : int
-        Columns of the matrix.
+        Number of columns of the matrix.
     array : str
-        The matrix: X, or Y.
+        Name of the matrix, "X" or "Y".
 
     Returns
     -------
     DataFrame
-        A row for each access of each lane, in the order of the trace: `block`, `warp` (of the
-        hardware), `lane`, `thread` (of the block), `turn` (which request of that warp for that
-        array, from 0), `row` of the matrix, `column`, and `columns`, the neighboring columns read
-        at once, which is 4 for a float4.
+        One record per access of a lane, in the order of the trace, all columns int64: `block`,
+        `warp` (hardware warp of the block), `lane`, `thread` (of the block), `turn` (from 0), `row`
+        and `column` of the matrix, and `columns` (columns per access; 4 for a float4).
 
     Raises
     ------
@@ -60,7 +59,7 @@ def column_visits(traced: pd.DataFrame, n_cols: int, *, array: str = "X") -> pd.
 
 
 def column_runs(visits: pd.DataFrame) -> pd.DataFrame:
-    """Put lanes of one turn together that touch neighboring columns of one row.
+    """Merge accesses of one turn to neighboring columns of one row into runs.
 
     Parameters
     ----------
@@ -70,8 +69,9 @@ def column_runs(visits: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        `block`, `warp`, `turn`, `row`, `column` (the first), `columns` (how many), `first_lane`,
-        `last_lane` and `lanes`; in ascending order of the first five.
+        One record per run, all columns int64: `block`, `warp`, `turn`, `row`, `column` (the first),
+        `columns` (number of columns), `first_lane`, `last_lane` and `lanes` (number of accesses);
+        sorted by the first five.
     """
     keys = ["block", "turn", "warp", "row"]
     ordered = visits.sort_values([*keys, "column", "lane"], kind="stable", ignore_index=True)
@@ -88,16 +88,16 @@ def column_runs(visits: pd.DataFrame) -> pd.DataFrame:
 
 
 def first_warps(visits: pd.DataFrame, count: int) -> pd.DataFrame:
-    """Keep the visits of the `count` lowest warps that have any.
+    """Return the visits of the first `count` warps, in order of warp number, then block.
 
-    Warps of equal number of several blocks are different warps; lower blocks come first.
+    Warps of different blocks are different warps even if their numbers are equal.
     """
-    order = visits[["warp", "block"]].drop_duplicates().sort_values(["warp", "block"])[:count]
-    return visits.merge(order, on=["warp", "block"])
+    warps = visits[["warp", "block"]].drop_duplicates().sort_values(["warp", "block"])[:count]
+    return visits.merge(warps, on=["warp", "block"])
 
 
 def stack_runs(runs: pd.DataFrame) -> pd.DataFrame:
-    """Give the runs of each turn lines on which none hides another.
+    """Assign the runs of each turn to lines of a picture, so that no two runs overlap.
 
     Parameters
     ----------
@@ -107,60 +107,59 @@ def stack_runs(runs: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The same with `worker`, the warp counted from 0 among those that there are, and `line`, from
-        0 in each turn: runs of one row share a line, unless several warps read the same columns
-        of it. The line of the lowest warp comes first.
+        `runs` with two more columns: `worker` (rank of the warp among the warps in `runs`) and
+        `line` (from 0 in each turn). Runs of one row share a line, unless several warps read the
+        same columns of it. Lines are in the order of their lowest warp.
     """
     table = runs.copy()
     table["worker"] = table.groupby(["warp", "block"]).ngroup()
-    again = table.groupby(["turn", "row", "column"]).cumcount()
-    lowest = table.groupby([table["turn"], table["row"], again])["worker"].transform("min")
-    line = table.groupby([table["turn"], lowest, table["row"], again]).ngroup()
+    repetition = table.groupby(["turn", "row", "column"]).cumcount()
+    lowest = table.groupby([table["turn"], table["row"], repetition])["worker"].transform("min")
+    line = table.groupby([table["turn"], lowest, table["row"], repetition]).ngroup()
     table["line"] = line - line.groupby(table["turn"]).transform("min")
     return table
 
 
 def columns_at_once(visits: pd.DataFrame) -> int:
-    """Return how many columns of a row are read in one turn, by whichever warps of a block.
+    """Return the median number of distinct columns of a row that a block reads in one turn.
 
-    The median over the turns and the rows that are read in each, the higher one of two; 0 if
-    nothing is read.
+    The median is over all turns and rows, rounded up to an observed number; 0 without a visit.
     """
     keys = ["block", "turn", "row"]
-    wide = visits.loc[visits.index.repeat(visits["columns"]), [*keys, "column"]]
-    wide["column"] += wide.groupby(level=0).cumcount()
-    covered = wide.drop_duplicates().groupby(keys).size()
-    return int(covered.quantile(0.5, interpolation="higher")) if len(covered) else 0
+    expanded = visits.loc[visits.index.repeat(visits["columns"]), [*keys, "column"]]
+    expanded["column"] += expanded.groupby(level=0).cumcount()
+    counts = expanded.drop_duplicates().groupby(keys).size()
+    return int(counts.quantile(0.5, interpolation="higher")) if len(counts) else 0
 
 
 def turns_per_row(visits: pd.DataFrame) -> int:
-    """Return in how many turns a warp reads of the same row; the median, 0 if nothing is read."""
+    """Return the median number of turns in which a warp reads one row; 0 without a visit."""
     turns = visits.groupby(["block", "warp", "row"])["turn"].nunique()
     return int(turns.median()) if len(turns) else 0
 
 
 def request_numbers(traced: pd.DataFrame) -> Longs:
-    """Count the requests of a trace from 0, in the order in which they are made.
+    """Return request numbers, counted from 0 in order of block and step.
 
     Returns
     -------
     array of int64, shape (accesses,)
-        The request of each access: blocks one after the other, steps in order.
+        Request number of each access.
     """
     numbers: Longs = traced.groupby(["block", "step"]).ngroup().to_numpy(np.int64)
     return numbers
 
 
 def sector_runs(traced: pd.DataFrame) -> pd.DataFrame:
-    """Say which 32-byte sectors each request touches, and which bytes of them it asks for.
+    """List the 32-byte sectors that each request touches, and the requested bytes in them.
 
     Returns
     -------
     DataFrame
-        A row for each run of neighboring bytes in one sector that a request asks for, by however
-        many lanes: `request` (from 0, in the order in which they are made), `warp`, `kind`,
-        `array`, `sector` (of the array, from 0), `first` and `last` byte in the sector, and
-        `begins`, True for the first run of its request in its sector. In ascending order.
+        One record per run of neighboring requested bytes in a sector, ascending: `request` (as of
+        `request_numbers`), `warp`, `kind`, `array`, `sector` (of the array, from 0), `first` and
+        `last` (bytes in the sector), and `begins` (True for the first run of a request in a
+        sector).
     """
     table = traced[["warp", "kind", "array", "offset", "bytes"]]
     table = table.astype(dict.fromkeys(("warp", "offset", "bytes"), np.int64))
@@ -169,32 +168,31 @@ def sector_runs(traced: pd.DataFrame) -> pd.DataFrame:
     table["sector"], table["first"] = np.divmod(table["offset"], SECTOR_BYTES)
     table["last"] = table["first"] + table["bytes"] - 1
     begins = changes(table["request"], table["sector"])
-    parted = begins.copy()
-    parted[1:] |= table["first"].to_numpy()[1:] > table["last"].to_numpy()[:-1] + 1
-    runs = table.loc[parted, ["request", "warp", "kind", "array", "sector", "first"]]
-    runs["last"] = table.groupby(parted.cumsum())["last"].max().to_numpy()
-    return runs.assign(begins=begins[parted]).reset_index(drop=True)
+    starts_run = begins.copy()
+    starts_run[1:] |= table["first"].to_numpy()[1:] > table["last"].to_numpy()[:-1] + 1
+    runs = table.loc[starts_run, ["request", "warp", "kind", "array", "sector", "first"]]
+    runs["last"] = table.groupby(starts_run.cumsum())["last"].max().to_numpy()
+    return runs.assign(begins=begins[starts_run]).reset_index(drop=True)
 
 
 class Places:
-    """Where the sectors of an array go in a picture.
+    """Vertical positions of an array's sectors in a picture.
 
     Parameters
     ----------
     sectors : array of int64, shape (n,)
-        Those that are touched, repetitions allowed.
+        Touched sectors, with repetitions.
 
     Attributes
     ----------
     touched : array of int64, shape (k,)
-        The sectors, ascending.
+        Distinct touched sectors, ascending.
     spanned : int
-        Sectors from the first touched one to the last.
+        Number of sectors from the first touched sector to the last.
     gathered : bool
-        Whether the touched ones alone have a place. If not, the untouched ones between them have
-        one, too.
+        Whether only touched sectors have a position. If False, all spanned sectors have one.
     n : int
-        Places there are.
+        Number of positions.
     """
 
     def __init__(self, sectors: Longs) -> None:
@@ -204,7 +202,7 @@ class Places:
         self.n = self.touched.size if self.gathered else self.spanned
 
     def find(self, sectors: Longs) -> Longs:
-        """Return the place of each of these sectors, from 0; all must be touched ones."""
+        """Return the position of each of these sectors, from 0; all must be touched."""
         if self.gathered:
             return np.searchsorted(self.touched, sectors)
         return sectors - self.touched[:1].sum()

@@ -1,7 +1,7 @@
-"""How much of a graph's features a cache could serve again: the locality of its columns.
+"""Locality: how soon an SpMM reads the same row of X again, from the column indices alone.
 
-SpMM reads one row of X for each nonzero, in the order of the matrix. How fast that goes depends on
-how soon the same row is wanted again, which the column indices alone tell.
+SpMM reads one row of X per nonzero, in the order of the matrix. The sooner a row is read again, the
+likelier a cache still holds it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from accelviz.graph import Graph, Pattern
 from accelviz.ordering import Permutation
 from accelviz.plans import Plan
 
-#: Rows that an SM has in hand at a time, roughly: a few blocks of 12 warps.
+#: Rows that an SM processes at a time, roughly: a few blocks of 12 warps.
 WINDOW = 64
 
 
 @dataclass(frozen=True)
 class Locality:
-    """Four statistics of a graph's columns that matter to SpMM.
+    """Four statistics of the locality of a graph's column indices.
 
     Attributes
     ----------
@@ -35,15 +35,15 @@ class Locality:
         AES in ids, GNNAdvisor's Equation 3.4; about a third of the rows for a random order.
     neighbor_overlap : float
         Jaccard similarity of the neighbors of row i and row i + 1, mean over all pairs of rows
-        with nonzeros; 0 to 1.
+        with nonzeros, 0 to 1.
     median_reuse_distance : float
-        How many other rows of X are read between two reads of the same one, median over all
-        repeated reads; NaN if none repeats.
+        Number of other rows of X read between two reads of the same row, median over all repeated
+        reads; NaN if no row is read twice.
     distinct_share : float
-        Distinct columns over nonzeros in a window of rows, mean over windows weighted by
-        nonzeros: 1 if no column repeats inside a window, small where neighbors are shared.
+        Distinct columns over nonzeros in a window of rows, mean over the windows weighted by
+        nonzeros; 1 if no column repeats inside a window.
     shape : tuple of int
-        Rows and columns of the matrix.
+        Number of rows and columns of the matrix.
     """
 
     average_edge_span: float
@@ -54,10 +54,10 @@ class Locality:
 
     @property
     def relative(self) -> dict[str, float]:
-        """The four statistics by name, in units that graphs of any size share.
+        """The four statistics by name, independent of the size of the graph.
 
-        The edge span as a share of a random order's, which is a third of the rows; the median reuse
-        distance as a share of the rows of X.
+        The edge span is divided by that of a random order, a third of the rows; the median reuse
+        distance is divided by the number of rows of X.
         """
         rows, columns = self.shape
         return {
@@ -69,7 +69,7 @@ class Locality:
 
 
 def locality(graph: Graph) -> Locality:
-    """Measure the locality of a graph in its present order of rows and columns.
+    """Compute the locality of a graph in its present order of rows and columns.
 
     Parameters
     ----------
@@ -100,14 +100,14 @@ def neighbor_overlap(graph: Graph) -> float:
     arrays = (ones, graph.column_indices, graph.row_pointers)
     pattern = sparse.csr_array(arrays, shape=graph.shape)
     shared = pattern[:-1].multiply(pattern[1:]).sum(axis=1)
-    one, other = graph.degrees[:-1], graph.degrees[1:]
-    both = (one > 0) & (other > 0)
-    jaccard = shared[both] / (one + other - shared)[both]
+    upper, lower = graph.degrees[:-1], graph.degrees[1:]
+    both = (upper > 0) & (lower > 0)
+    jaccard = shared[both] / (upper + lower - shared)[both]
     return float(jaccard.mean()) if jaccard.size else 0.0
 
 
 def distinct_share(graph: Graph, *, window: int = WINDOW) -> float:
-    """Return distinct columns over nonzeros, counted in windows of `window` rows; 0 for no nonzero.
+    """Return distinct columns over nonzeros, in windows of `window` rows; 0 without nonzeros.
 
     Raises
     ------
@@ -132,9 +132,9 @@ def reuse_distances(graph: Graph) -> npt.NDArray[np.int64]:
     Returns
     -------
     array of int64, shape (nnz,)
-        Distinct other columns read since this column was last read; -1 at its first read. A cache
-        of C rows of X with least-recently-used replacement serves exactly the reads with a
-        distance from 0 to C - 1.
+        Number of distinct other columns read since the last read of this column; -1 at its first
+        read. A cache of C rows of X with least-recently-used (LRU) replacement serves exactly the
+        reads with a distance from 0 to C - 1.
 
     Notes
     -----
@@ -146,9 +146,9 @@ def reuse_distances(graph: Graph) -> npt.NDArray[np.int64]:
 
 
 def served_share(graph: Graph, cache_rows: int = 1024) -> float:
-    """Return the share of the reads of X that a cache of so many rows of X serves, 0 to 1.
+    """Return the share of the reads of X that an LRU cache of `cache_rows` rows serves, 0 to 1.
 
-    The cache throws out what was not used for longest (LRU); nonzeros are read one after the other.
+    Nonzeros are read sequentially, in the order of the matrix.
     """
     distances = reuse_distances(graph)
     return float(((distances >= 0) & (distances < cache_rows)).mean()) if distances.size else 0.0
@@ -157,39 +157,38 @@ def served_share(graph: Graph, cache_rows: int = 1024) -> float:
 @numba.njit(cache=True, nogil=True)
 def _stack_distances(column_indices: npt.NDArray[np.int32], n_cols: int) -> npt.NDArray[np.int64]:
     distances = np.empty(column_indices.size, dtype=np.int64)
-    marks = np.zeros(column_indices.size + 1, dtype=np.int64)  # the Fenwick tree, from 1
-    last = np.full(n_cols, -1, dtype=np.int64)
-    marked = 0
+    tree = np.zeros(column_indices.size + 1, dtype=np.int64)  # Fenwick tree, 1-based
+    last_read = np.full(n_cols, -1, dtype=np.int64)
+    n_marks = 0
     for now in range(column_indices.size):
-        before = last[column_indices[now]]
-        if before < 0:
+        previous = last_read[column_indices[now]]
+        if previous < 0:
             distances[now] = -1
-            marked += 1
+            n_marks += 1
         else:
-            until, i = 0, before + 1
+            marks_until, i = 0, previous + 1
             while i > 0:
-                until += marks[i]
+                marks_until += tree[i]
                 i -= i & -i
-            distances[now] = marked - until
-            i = before + 1
-            while i < marks.size:
-                marks[i] -= 1
+            distances[now] = n_marks - marks_until
+            i = previous + 1
+            while i < tree.size:
+                tree[i] -= 1
                 i += i & -i
         i = now + 1
-        while i < marks.size:
-            marks[i] += 1
+        while i < tree.size:
+            tree[i] += 1
             i += i & -i
-        last[column_indices[now]] = now
+        last_read[column_indices[now]] = now
     return distances
 
 
 def in_block_order(plan: Plan) -> Pattern:
-    """Return the matrix that a plan's kernel walks, its rows in the order of the blocks.
+    """Return the matrix that a plan's kernel walks, with its rows in the order of the blocks.
 
-    A row that several blocks share stands where the first of them does; rows without a block
-    come last.
+    A row of several blocks is at the position of the first of them. Rows without a block are last.
     """
     rows = np.concatenate([part.row for part in plan.workload_slices()] or [np.empty(0, int)])
     order = pd.unique(rows)
-    rest = np.setdiff1d(np.arange(plan.walked.n_rows), order, assume_unique=True)
-    return Permutation(np.concatenate([order, rest])).apply_to_pattern(plan.walked)[0]
+    without_block = np.setdiff1d(np.arange(plan.walked.n_rows), order, assume_unique=True)
+    return Permutation(np.concatenate([order, without_block])).apply_to_pattern(plan.walked)[0]

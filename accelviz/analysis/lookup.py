@@ -1,4 +1,4 @@
-"""Where a row went, without spelling out a whole workload."""
+"""Look up the blocks that handle a row, without building a plan's whole workload."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from accelviz.workload import Workload
 
 
 @dataclass(frozen=True)
-class RowPlace:
-    """Where a row of the caller's graph is in a plan.
+class RowLocation:
+    """A row of the caller's graph with its position in a plan and its blocks.
 
     Attributes
     ----------
     row : int
-        Of the caller's graph.
+        Row number in the caller's graph.
     walked_row : int
-        The same row of the matrix that the kernel walks (`Plan.walked`).
+        Row number in the matrix that the kernel walks (`Plan.walked`).
     degree : int
-        Its nonzeros.
+        Number of nonzeros of the row.
     first_nz : int
-        Position of the first of them in that matrix's nonzero arrays.
+        Position of its first nonzero in the nonzero arrays of the walked matrix.
     blocks : tuple of int
-        The blocks that have some of it, ascending; none at all where a row without nonzeros is
-        cleared beforehand.
+        Blocks that handle the row, ascending. Empty for a row without nonzeros if the output is set
+        to zero before the kernel runs.
     """
 
     row: int
@@ -40,68 +40,69 @@ class RowPlace:
     blocks: tuple[int, ...]
 
 
-def find_row(plan: Plan, row: int) -> RowPlace:
-    """Follow a row of the caller's graph, or of its transpose, to the walked matrix and its blocks.
+def find_row(plan: Plan, row: int) -> RowLocation:
+    """Return the position in the walked matrix, and the blocks, of a row of the caller's graph.
 
     Parameters
     ----------
     plan : Plan
-        With a workload.
+        A plan with a workload.
     row : int
-        A column of the graph, where the plan walks the transposed matrix.
+        Row number. If the plan walks the transposed matrix, a column number of the graph.
 
     Raises
     ------
     ArgumentError
-        If there is no such row.
+        If the row does not exist.
     PartitionError
         If the plan is a library's.
 
     Notes
     -----
-    Where the blocks go through the rows in order, as those of every strategy here do, a binary
-    search looks at a few dozen of them; where they do not, all are read.
+    The blocks of all built-in strategies are in order of rows: a binary search builds the workload
+    of a few dozen blocks. For a strategy without that order, all blocks are searched.
     """
     if not 0 <= row < plan.walked.n_rows:
         raise ArgumentError("row", f"got {row}", f"0 to {plan.walked.n_rows - 1}")
     walked_row = row if plan.permutation is None else int(plan.permutation.inverse[row])
     begin, end = map(int, plan.walked.row_pointers[walked_row : walked_row + 2])
 
-    def first_block(reached: Callable[[Workload], bool]) -> int:
-        """Search for the first block that has reached something; the last ones may be empty."""
+    def first_block(condition: Callable[[Workload], bool]) -> int:
+        """Bisect for the first block whose work meets a condition; trailing blocks may be empty."""
 
-        def after(block: int) -> bool:
-            work = _next_records(plan, block)
-            return not len(work) or reached(work)
+        def holds(block: int) -> bool:
+            work = _next_work(plan, block)
+            return not len(work) or condition(work)
 
-        return bisect_left(range(plan.launch.n_blocks), True, key=after)
+        return bisect_left(range(plan.launch.n_blocks), True, key=holds)
 
     first = first_block(lambda work: bool(work.row.max() >= walked_row))
-    after = first_block(lambda work: bool(work.row.min() > walked_row))
-    # In order, those between have some of the row or nothing at all.
-    near = 0 < after - first <= max(end - begin, SLICE_BLOCKS)
-    blocks, covered = _having(walked_row, [plan.workload(first, after)] if near else [])
-    cleared = len(plan.zero_outputs) == len(plan.operation.outputs)
-    if covered < end - begin or not (blocks or cleared):
-        blocks, _ = _having(walked_row, plan.workload_slices())
-    return RowPlace(row, walked_row, end - begin, begin, blocks)
+    stop = first_block(lambda work: bool(work.row.min() > walked_row))
+    is_ordered = 0 < stop - first <= max(end - begin, SLICE_BLOCKS)
+    blocks, covered = _row_blocks(walked_row, [plan.workload(first, stop)] if is_ordered else [])
+    zeroed = len(plan.zero_outputs) == len(plan.operation.outputs)
+    if covered < end - begin or not (blocks or zeroed):
+        blocks, _ = _row_blocks(walked_row, plan.workload_slices())
+    return RowLocation(row, walked_row, end - begin, begin, blocks)
 
 
-def _next_records(plan: Plan, start: int) -> Workload:
-    """Return those of the first block from `start` on that has any, looking ever further ahead."""
-    stop, many = plan.launch.n_blocks, 1
-    while not len(work := plan.workload(start, min(start + many, stop))) and start + many < stop:
-        start, many = start + many, min(2 * many, SLICE_BLOCKS)
-    first = int(work.block.min()) if len(work) else start
-    return plan.workload(first, first + 1) if len(work) and many > 1 else work
+def _next_work(plan: Plan, start: int) -> Workload:
+    """Return the work of the first block with work from `start` on, doubling the search range."""
+    stop, count = plan.launch.n_blocks, 1
+    while not len(work := plan.workload(start, min(start + count, stop))) and start + count < stop:
+        start, count = start + count, min(2 * count, SLICE_BLOCKS)
+    if not len(work) or count == 1:
+        return work
+    first = int(work.block.min())
+    return plan.workload(first, first + 1)
 
 
-def _having(walked_row: int, parts: Iterable[Workload]) -> tuple[tuple[int, ...], int]:
-    """Return the blocks that have some of a row, and how many of its nonzeros they have."""
+def _row_blocks(walked_row: int, slices: Iterable[Workload]) -> tuple[tuple[int, ...], int]:
+    """Return the blocks that handle a row, and the number of its nonzeros that they handle."""
     blocks: list[int] = []
     covered = 0
-    for part in parts:
-        of_row = part.row == walked_row
-        blocks += np.unique(part.block[of_row]).tolist()
-        covered += int(part.nz_count[of_row].sum())
+    for work in slices:
+        is_row = work.row == walked_row
+        blocks += np.unique(work.block[is_row]).tolist()
+        covered += int(work.nz_count[is_row].sum())
     return tuple(blocks), covered

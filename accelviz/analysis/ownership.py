@@ -1,4 +1,8 @@
-"""Which block and warp handle which nonzeros, row by row for a few blocks."""
+"""Assignments: which block and which warp handles which nonzeros of each row.
+
+An assignment lists runs: consecutive nonzeros of one row that one warp handles.
+`plots.block_assignment` draws it in the style of Accel-GCN, Figures 4d and 4e.
+"""
 
 from __future__ import annotations
 
@@ -13,39 +17,41 @@ from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans import Plan
 from accelviz.workload import Workload
 
-#: Blocks shown beyond which nobody can tell them apart.
-MOST_BLOCKS = 512
-#: Most runs of one row in an assignment; of the rest only the nonzeros are counted.
-MOST_RUNS = 400
-#: Blocks chosen as examples, and blocks that are shown of a row cut over many.
-_EXAMPLES, _BLOCKS_OF_A_ROW = 8, 12
+#: Largest number of blocks in an assignment. More cannot be told apart in a picture.
+MAX_BLOCKS = 512
+#: Largest number of runs listed per row. The nonzeros of later runs are counted only.
+MAX_RUNS_PER_ROW = 400
+_MAX_EXAMPLES = 8
+#: Largest number of blocks added for one row that is split over many blocks.
+_MAX_BLOCKS_PER_ROW = 12
 
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """Some blocks' rows as the kernel walks them, and which warp handles which of their nonzeros.
+    """Rows of selected blocks, in kernel order, with the warp that handles each run of nonzeros.
 
     Attributes
     ----------
     runs : DataFrame
-        A line for each run of nonzeros: `block`, `warp`, `row` (of the matrix that the kernel
-        walks), `place` (of the run's first nonzero within its row) and `count`, its nonzeros: 0
-        where a warp only writes a row that has none.
+        One record per run: `block`, `warp`, `row` (of the matrix that the kernel walks), `offset`
+        (position of the first nonzero within the row) and `count` (number of nonzeros). `count` is
+        0 where a warp writes a row without nonzeros.
     rows : DataFrame
-        A line for each row shown, ascending: `row`, `caller_row` (its number in the caller's order)
+        One record per listed row, ascending: `row`, `caller_row` (row number in the caller's order)
         and `degree`.
     blocks : DataFrame
-        A line for each block chosen, ascending: `block`, `rows` that it handles, `rows_shown`, its
-        `nonzeros`, its `warps` that have any, and how many the `least` and the `most` loaded of
-        these have; of the whole block, whatever is shown.
+        One record per selected block, ascending: `block`, `rows` (number of its rows), `rows_shown`
+        (number of its rows in `rows`), `nonzeros`, `warps` (number of warps with nonzeros), `least`
+        and `most` (fewest and most nonzeros of such a warp). All but `rows_shown` describe the
+        complete block.
     n_blocks, n_rows, nnz : int
-        Of the whole plan and its matrix.
+        Size of the complete plan and of its matrix.
     worker : str
-        What `warp` counts: `Strategy.worker`.
+        What `warp` numbers: `Strategy.worker`.
     order : {"caller", "kernel"}
-        Whether the kernel walks the caller's rows or permuted ones.
+        Row order of the matrix that the kernel walks: the caller's, or permuted.
     strategy, graph : str
-        Their names; with the strategy, settings that make another scheme of it.
+        Names. Parameters that select another partition scheme are appended to the strategy's.
     """
 
     runs: pd.DataFrame
@@ -61,136 +67,136 @@ class Assignment:
 
     @property
     def whole(self) -> bool:
-        """Whether every row and every nonzero is in it."""
+        """Whether the assignment lists all rows and all nonzeros of the matrix."""
         return len(self.rows) == self.n_rows and int(self.runs["count"].sum()) == self.nnz
 
 
 def assignment(
     plan: Plan, blocks: int | Iterable[int] | None = None, *, most_rows: int = 48
 ) -> Assignment:
-    """Tell which block and warp handles which nonzeros of each row (Accel-GCN, Figures 4d and e).
+    """List which block and warp handles which nonzeros of each row (Accel-GCN, Figures 4d and e).
 
     Parameters
     ----------
     plan : Plan
     blocks : int or iterable of int, optional
-        Which blocks, such as `range(10, 15)`; at most 512. If not given, all of a matrix of at most
-        `most_rows` rows, its rows without a block included; else a few blocks that differ in the
-        degree of their rows, and of a row cut over several blocks up to 12 of these.
+        Block numbers, such as `range(10, 15)`; at most 512. If not given, a matrix of at most
+        `most_rows` rows is listed completely, including rows without a block. Of a larger matrix,
+        a few blocks with rows of different degrees are selected. If such a block handles a part of
+        a single row, up to 12 blocks of that row are listed.
     most_rows : int
-        Of blocks with more rows in all, each shows as many of its first rows as there is room for.
+        Largest number of rows, summed over the blocks. If the blocks have more, the first rows of
+        each block are listed.
 
     Returns
     -------
     Assignment
-        Of one row at most 400 runs.
+        At most 400 runs per row.
 
     Raises
     ------
     ArgumentError
-        If there is no such block, there are too many, or `most_rows` is below 1.
+        If a block does not exist, there are too many blocks, or `most_rows` is below 1.
     PartitionError
-        If the plan is a library's, which does not say which warp does what.
+        If the plan is a library's: its work per warp is unknown.
     """
     checked_integer("most_rows", most_rows, error=ArgumentError)
-    everything = blocks is None and plan.walked.n_rows <= most_rows
-    if everything:
+    show_all = blocks is None and plan.walked.n_rows <= most_rows
+    if show_all:
         work = plan.workload()
+    elif blocks is None:
+        work = _blocks_workload(plan, _example_blocks(plan, most_rows))
     else:
-        chosen = _examples(plan, most_rows) if blocks is None else _checked(plan, blocks)
-        work = _workload_of(plan, chosen)
-    pointers = plan.walked.row_pointers
-    runs = work.to_frame().rename(columns={"nz_start": "place", "nz_count": "count"})
-    runs["place"] -= pointers[runs["row"]]
-    of_block = runs.groupby("block").agg(rows=("row", "nunique"), nonzeros=("count", "sum"))
-    rank = runs.drop_duplicates(["block", "row"]).groupby("block").cumcount()
-    # How many rows of a block fit, if there are at most `most_rows` in all.
-    counts = range(1, of_block["rows"].max() + 1 if len(of_block) else 1)
-    fits = [n for n in counts if of_block["rows"].clip(upper=n).sum() <= most_rows]
-    quota = max(fits, default=1)
-    visible = runs.loc[rank.index[rank < quota], ["block", "row"]]
-    of_block.insert(1, "rows_shown", visible.groupby("block").size())
-    per_warp = runs[runs["count"] > 0].groupby(["block", "warp"])["count"].sum()
-    of_warps = per_warp.groupby("block").agg(["size", "min", "max"])
-    of_block[["warps", "least", "most"]] = of_warps.reindex(of_block.index, fill_value=0)
-    runs = runs.merge(visible, on=["block", "row"])
-    runs = runs[runs.groupby("row").cumcount() < MOST_RUNS].reset_index(drop=True)
-    rows = np.arange(plan.walked.n_rows) if everything else np.unique(runs["row"])
-    degree = pointers[rows + 1] - pointers[rows]
-    # Settings that make another scheme of the strategy, such as "partition=warp".
+        work = _blocks_workload(plan, _checked_blocks(plan, blocks))
+    runs = work.to_frame().rename(columns={"nz_start": "offset", "nz_count": "count"})
+    runs["offset"] -= plan.walked.row_pointers[runs["row"]]
+
+    block_rows = runs[["block", "row"]].drop_duplicates()
+    rows_in_block = block_rows.groupby("block").size()
+    # The largest number of rows per block for which all blocks together list at most `most_rows`.
+    limits = range(1, rows_in_block.max() + 1 if len(rows_in_block) else 1)
+    limit = max((n for n in limits if rows_in_block.clip(upper=n).sum() <= most_rows), default=1)
+    listed = block_rows[block_rows.groupby("block").cumcount() < limit]
+
+    block_table = runs.groupby("block").agg(rows=("row", "nunique"), nonzeros=("count", "sum"))
+    block_table.insert(1, "rows_shown", listed.groupby("block").size())
+    warp_nonzeros = runs[runs["count"] > 0].groupby(["block", "warp"])["count"].sum()
+    loads = warp_nonzeros.groupby("block").agg(["size", "min", "max"])
+    block_table[["warps", "least", "most"]] = loads.reindex(block_table.index, fill_value=0)
+
+    runs = runs.merge(listed, on=["block", "row"])
+    runs = runs[runs.groupby("row").cumcount() < MAX_RUNS_PER_ROW].reset_index(drop=True)
+    rows = np.arange(plan.walked.n_rows) if show_all else np.unique(runs["row"])
+    degrees = plan.walked.degrees[rows]
+    # Text parameters, such as "partition=warp", select another partition scheme.
     defaults = plan.strategy.defaults()
-    words = [
+    scheme = [
         f"{name}={value}"
         for name, value in plan.parameters.items()
         if isinstance(value, str) and defaults.get(name, value) != value
     ]
-    of_rows = {"row": rows, "caller_row": plan.output_rows[rows], "degree": degree}
     return Assignment(
         runs,
-        pd.DataFrame(of_rows),
-        of_block.reset_index(),
+        pd.DataFrame({"row": rows, "caller_row": plan.output_rows[rows], "degree": degrees}),
+        block_table.reset_index(),
         plan.launch.n_blocks,
         plan.walked.n_rows,
         plan.walked.nnz,
         plan.strategy.worker,
         "caller" if plan.permutation is None else "kernel",
-        " ".join([plan.name, *words]),
+        " ".join([plan.name, *scheme]),
         plan.pattern.name,
     )
 
 
-def _checked(plan: Plan, blocks: int | Iterable[int]) -> list[int]:
+def _checked_blocks(plan: Plan, blocks: int | Iterable[int]) -> list[int]:
     last = plan.launch.n_blocks - 1
-    chosen: set[int] = set()
+    numbers: set[int] = set()
     for block in [blocks] if isinstance(blocks, int | np.integer) else blocks:
-        chosen.add(checked_integer("blocks", block, least=-(1 << 63), error=ArgumentError))
+        numbers.add(checked_integer("blocks", block, least=-(1 << 63), error=ArgumentError))
         if not 0 <= block <= last:
             raise ArgumentError("blocks", f"there is no block {block}", f"0 to {last:,}")
-        if len(chosen) > MOST_BLOCKS:
-            raise ArgumentError("blocks", f"more than {MOST_BLOCKS}", f"at most {MOST_BLOCKS}")
-    return sorted(chosen)
+        if len(numbers) > MAX_BLOCKS:
+            raise ArgumentError("blocks", f"more than {MAX_BLOCKS}", f"at most {MAX_BLOCKS}")
+    return sorted(numbers)
 
 
-def _workload_of(plan: Plan, blocks: Iterable[int]) -> Workload:
+def _blocks_workload(plan: Plan, blocks: Iterable[int]) -> Workload:
     return Workload.concatenate(plan.workload(block, block + 1) for block in blocks)
 
 
-def _examples(plan: Plan, most_rows: int) -> list[int]:
-    """Choose blocks that differ in the degree of their rows, as many as fit with all of these."""
+def _example_blocks(plan: Plan, most_rows: int) -> list[int]:
+    """Select blocks that differ in the degree of their rows and have at most `most_rows` rows."""
     tables = [pd.DataFrame(columns=["degree", "busy"], dtype=np.int64)]
     for part in plan.workload_slices():
         work = part.to_frame().query("nz_count > 0")
         work["degree"] = plan.walked.degrees[work["row"]]
-        warps = work.groupby("block").agg(degree=("degree", "max"), busy=("warp", "nunique"))
-        tables.append(warps)
+        tables.append(work.groupby("block").agg(degree=("degree", "max"), busy=("warp", "nunique")))
     table = pd.concat(tables).rename_axis("block").reset_index()
     table = table.sort_values("busy", ascending=False, kind="stable")
-    best = table.drop_duplicates("degree").sort_values("degree")
-    degree, busy = best[["degree", "busy"]].to_numpy(np.int64).T
-    for count in range(_EXAMPLES, 2, -1):
-        chosen = best["block"].iloc[example_blocks(degree, busy, count)].tolist()
-        work = _workload_of(plan, sorted(chosen))
-        pairs = pd.DataFrame({"block": work.block, "row": work.row}).drop_duplicates()
-        if len(pairs) <= most_rows:
+    busiest = table.drop_duplicates("degree").sort_values("degree")
+    degree, busy = busiest[["degree", "busy"]].to_numpy(np.int64).T
+    for count in range(_MAX_EXAMPLES, 2, -1):
+        examples = busiest["block"].iloc[example_blocks(degree, busy, count)].tolist()
+        work = _blocks_workload(plan, sorted(examples))
+        block_rows = pd.DataFrame({"block": work.block, "row": work.row}).drop_duplicates()
+        if len(block_rows) <= most_rows:
             break
-    return sorted(set(chosen).union(*(_others_of_row(plan, block) for block in chosen)))
+    return sorted(set(examples).union(*(_blocks_of_same_row(plan, block) for block in examples)))
 
 
-def _others_of_row(plan: Plan, block: int) -> set[int]:
-    """Find the blocks that share a row with `block`, if a part of one row is all that it has."""
+def _blocks_of_same_row(plan: Plan, block: int) -> set[int]:
+    """Return all blocks of a row if `block` handles only a part of this row, else no block."""
     work = plan.workload(block, block + 1)
     row = int(work.row[0])
-    pointers = plan.walked.row_pointers
-    part = int(work.nz_count.sum()) < int(pointers[row + 1] - pointers[row])
-    if not part or np.any(work.row != row):
+    if np.any(work.row != row) or work.nz_count.sum() == plan.walked.degrees[row]:
         return set()
-
-    sharing = [block]
-    for step in (-1, 1):  # the row's first parts tell more than its last
-        other = block + step
-        while 0 <= other < plan.launch.n_blocks and len(sharing) < _BLOCKS_OF_A_ROW:
-            if row not in plan.workload(other, other + 1).row:
+    blocks = [block]
+    for step in (-1, 1):  # preceding blocks first: they hold the row's beginning
+        neighbor = block + step
+        while 0 <= neighbor < plan.launch.n_blocks and len(blocks) < _MAX_BLOCKS_PER_ROW:
+            if row not in plan.workload(neighbor, neighbor + 1).row:
                 break
-            sharing.append(other)
-            other += step
-    return set(sharing)
+            blocks.append(neighbor)
+            neighbor += step
+    return set(blocks)

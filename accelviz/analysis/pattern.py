@@ -1,4 +1,4 @@
-"""Where the nonzeros of a matrix lie, counted in few enough cells to draw."""
+"""Pattern maps: the nonzeros of a matrix, counted in a coarse grid of cells for a picture."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from accelviz.graph import Graph
 
 
 def pattern_map(graph: Graph, *, cells: int = 200) -> Longs:
-    """Count the nonzeros of `graph` in at most `cells` x `cells` cells, exactly.
+    """Count the nonzeros of `graph` in a grid of at most `cells` x `cells` cells.
 
     Returns
     -------
-    array of int64, shape (rows of cells, columns of cells)
-        Nonzeros in each cell. Cell i begins at row `ceil(i * rows / cells)`.
+    array of int64, shape (min(cells, n_rows), min(cells, n_columns))
+        Number of nonzeros in each cell. Cell i of k begins at row `ceil(i * n_rows / k)`.
 
     Raises
     ------
@@ -23,8 +23,9 @@ def pattern_map(graph: Graph, *, cells: int = 200) -> Longs:
         If `cells` is below 1.
     """
     checked_integer("cells", cells, error=ArgumentError)
-    across, down = (min(cells, side) for side in graph.shape[::-1])
-    rows = np.arange(graph.n_rows, dtype=np.int64) * down // max(graph.n_rows, 1)
-    columns = graph.column_indices.astype(np.int64) * across // max(graph.shape[1], 1)
-    flat = np.repeat(rows, graph.degrees) * across + columns
-    return np.bincount(flat, minlength=down * across).reshape(down, across)
+    n_rows, n_columns = graph.shape
+    down, across = min(cells, n_rows), min(cells, n_columns)
+    cell_row = np.arange(n_rows, dtype=np.int64) * down // max(n_rows, 1)
+    cell_column = graph.column_indices.astype(np.int64) * across // max(n_columns, 1)
+    cell = np.repeat(cell_row, graph.degrees) * across + cell_column
+    return np.bincount(cell, minlength=down * across).reshape(down, across)

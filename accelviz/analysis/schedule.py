@@ -1,6 +1,7 @@
-"""When blocks ran on which SM: as a GPU recorded it, and as the workload alone predicts it.
+"""Timelines: when each block of a launch ran, and on which streaming multiprocessor (SM).
 
-Both are one table, a row for each block, so that one picture and one summary serve both.
+A timeline is a table with one record per block. `block_times` makes it from a trace of a GPU,
+`predicted_timeline` from a plan's workload. Pictures and summaries accept both.
 """
 
 from __future__ import annotations
@@ -19,34 +20,34 @@ from accelviz.errors import ArgumentError, checked_integer
 from accelviz.plans import Plan
 from accelviz.workload import nonzeros_per_warp
 
-#: Units of `start` and `stop`: of a measured table, and of a predicted one.
+#: Units of `start` and `stop`: of a measured timeline, and of a predicted one.
 NANOSECONDS, NONZEROS = "ns", "nonzeros"
-#: What a block without work takes in a prediction, in nonzeros: to come and go is not free.
+#: Predicted duration, in nonzeros, of a block without work: launching it is not free.
 IDLE_BLOCK = 1
 
 
 def block_times(table: pd.DataFrame) -> pd.DataFrame:
-    """Sum up the warps of each block.
+    """Combine the warp times of a trace into one record per block.
 
     Parameters
     ----------
     table : DataFrame
-        From `trace_gpu`: a row for each warp.
+        From `trace_gpu`: one record per warp.
 
     Returns
     -------
     DataFrame
-        A row for each block, in order of tile and block, all columns int64:
+        One record per block, in order of tile and block, all columns int64:
 
         - `tile`, `block`: blockIdx.y and blockIdx.x;
-        - `sm`: the streaming multiprocessor it ran on. Where the GPU's numbers have gaps, so that
-          some are not below `attrs["sms"]`, they are counted anew;
-        - `slot`: its lane in the picture. Of the blocks on one SM, those that ran at the same time
-          have different ones: each has the first that is free when it starts;
-        - `start`, `stop`: when its first warp began and its last one ended, in `attrs["unit"]`,
-          here "ns".
+        - `sm`: SM number. If the GPU's numbers have gaps, so that some are not below
+          `attrs["sms"]`, the SMs are renumbered;
+        - `slot`: line within the SM in a picture. Concurrent blocks of an SM have different slots.
+          A block is assigned the lowest slot that is free when it starts;
+        - `start`, `stop`: start of its first warp and end of its last warp, in `attrs["unit"]`,
+          which is "ns".
 
-        The other `attrs` are those of `table`.
+        The other `attrs` are copied from `table`.
     """
     blocks = table.groupby(["tile", "block"], as_index=False).agg(
         sm=("sm", "first"), start=("start_ns", "min"), stop=("stop_ns", "max")
@@ -55,67 +56,65 @@ def block_times(table: pd.DataFrame) -> pd.DataFrame:
     sms = int(table.attrs.get("sms", 0)) or int(blocks["sm"].max() if len(blocks) else -1) + 1
     if (blocks["sm"] >= sms).any():
         blocks["sm"] = np.unique(blocks["sm"], return_inverse=True)[1]
-    # Of those that start together, first the ones that the clock's step gives no time at all.
+    # Sorted by stop, too: a block shorter than a clock tick frees its slot for the next one.
     ordered = blocks.sort_values(["sm", "start", "stop"], kind="stable")
-    slot = _pack(*(ordered[name].to_numpy() for name in ("sm", "start", "stop")))
+    slot = _assign_slots(*(ordered[name].to_numpy() for name in ("sm", "start", "stop")))
     blocks.insert(3, "slot", pd.Series(slot, ordered.index, dtype=np.int64))
     blocks.attrs = {**table.attrs, "sms": sms, "unit": NANOSECONDS}
     return blocks
 
 
 def predicted_timeline(plan: Plan, sms: int, blocks_per_sm: int) -> pd.DataFrame:
-    """Hand out a plan's blocks as a GPU would if time were nothing but nonzeros.
+    """Predict a plan's timeline by a model in which every nonzero takes one unit of time.
 
-    A block takes as long as its busiest warp has nonzeros, one without work takes `IDLE_BLOCK`.
-    Blocks go out in order, the tiles one after the other, each to the slot that is free first. It
-    knows of no memory, no caches and no instructions: where a GPU does otherwise, they are why.
+    The duration of a block is the number of nonzeros of its busiest warp; without work it is
+    `IDLE_BLOCK`. Blocks are scheduled in order, tile after tile, each to the slot that is free
+    first. The model has no memory, caches or instructions: they explain deviations of a real GPU.
 
     Parameters
     ----------
     plan : Plan
     sms : int
-        Streaming multiprocessors.
+        Number of streaming multiprocessors; `trace_gpu` returns it.
     blocks_per_sm : int
-        Blocks that an SM holds at once. `trace_gpu` gives both.
+        Number of blocks that an SM holds at once; `trace_gpu` returns it.
 
     Returns
     -------
     DataFrame
-        As of `block_times`, with `start` and `stop` in nonzeros (`attrs["unit"]`).
+        A timeline as of `block_times`, with `start` and `stop` in nonzeros (`attrs["unit"]`).
 
     Raises
     ------
     ArgumentError
         If `sms` or `blocks_per_sm` is below 1.
     PartitionError
-        If the plan is a library's, which does not say what its blocks do.
+        If the plan is a library's: its work per block is unknown.
     """
     for name, value in (("sms", sms), ("blocks_per_sm", blocks_per_sm)):
         checked_integer(name, value, error=ArgumentError)
-    duration = np.maximum(_per_block(plan)[1], IDLE_BLOCK)
+    duration = np.maximum(_block_nonzeros(plan)[1], IDLE_BLOCK)
     tiles = plan.launch.grid[1] * plan.launch.grid[2]
-    start, lane = _hand_out(duration, tiles, sms * blocks_per_sm)
+    start, slot = _schedule_blocks(duration, tiles, sms * blocks_per_sm)
     tile, block = np.divmod(np.arange(start.size), max(duration.size, 1))
-    # The first blocks go to the SMs in turn, as on a GPU, not all to the first SM.
-    stop = start + np.tile(duration, tiles)
-    columns = (tile, block, lane % sms, lane // sms, start, stop)
-    names = ("tile", "block", "sm", "slot", "start", "stop")
-    blocks = pd.DataFrame(dict(zip(names, columns, strict=True)))
+    # Consecutive slots belong to different SMs, so that the first blocks spread over all SMs.
+    columns = {"tile": tile, "block": block, "sm": slot % sms, "slot": slot // sms}
+    blocks = pd.DataFrame(columns | {"start": start, "stop": start + np.tile(duration, tiles)})
     blocks.attrs = {"sms": sms, "blocks_per_sm": blocks_per_sm, "unit": NONZEROS}
     return blocks
 
 
 def with_nonzeros(blocks: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    """Return the table with columns `nonzeros`, of the block in the plan's workload, and `busiest`.
+    """Return a timeline with the nonzeros of each block and of its busiest warp.
 
-    That is how many of them its busiest warp has.
+    The added columns are `nonzeros` and `busiest`, from the plan's workload.
 
     Raises
     ------
     PartitionError
-        If the plan is a library's, which does not say what its blocks do.
+        If the plan is a library's: its work per block is unknown.
     """
-    nonzeros, busiest = _per_block(plan)[:, blocks["block"].to_numpy()]
+    nonzeros, busiest = _block_nonzeros(plan)[:, blocks["block"].to_numpy()]
     return blocks.assign(nonzeros=nonzeros, busiest=busiest)
 
 
@@ -126,14 +125,14 @@ class TimelineSummary:
     Attributes
     ----------
     total : int
-        From the start of the first block to the end of the last, in `unit`.
+        Time from the start of the first block to the end of the last, in `unit`.
     busy_share : float
-        Share of the SMs' time in which they had at least one block, 0 to 1.
+        Share of the SMs' time with at least one resident block, mean over the SMs, 0 to 1.
     tail : int
-        From when the first SM had its last block behind it until the end, in `unit`; all of the
-        time where an SM never had a block.
+        Time from the first SM's end of work to the end of the launch, in `unit`. An SM without a
+        block ends at 0, so that the tail is the total.
     imbalance : float
-        When the last SM ended over when they ended on average; 1 is perfect balance.
+        End of work of the last SM over the mean of all SMs; 1 is perfect balance.
     unit : str
         "ns" or "nonzeros".
     """
@@ -146,18 +145,18 @@ class TimelineSummary:
 
     @property
     def tail_share(self) -> float:
-        """Share of the total that the tail is, 0 to 1."""
+        """The tail as a share of the total, 0 to 1."""
         return self.tail / self.total if self.total else 0.0
 
 
 def timeline_summary(blocks: pd.DataFrame) -> TimelineSummary:
-    """Sum up the blocks of a launch.
+    """Summarize how busy the SMs were during a launch.
 
     Parameters
     ----------
     blocks : DataFrame
-        From `block_times` or `predicted_timeline`. `attrs["sms"]` counts the streaming
-        multiprocessors, those without a block included.
+        From `block_times` or `predicted_timeline`. `attrs["sms"]` is the number of SMs, including
+        SMs without a block.
 
     Raises
     ------
@@ -165,79 +164,79 @@ def timeline_summary(blocks: pd.DataFrame) -> TimelineSummary:
         If `blocks` has no unit, or more SMs than `attrs["sms"]`.
     """
     unit = blocks.attrs.get("unit")
-    if unit not in (NANOSECONDS, NONZEROS):  # as after an operation of pandas that drops attrs
-        wanted = "a table from block_times or predicted_timeline, its attrs kept"
-        raise ArgumentError("blocks", f"attrs['unit'] is {unit!r}", wanted)
+    if unit not in (NANOSECONDS, NONZEROS):  # some pandas operations drop attrs
+        expected = "a table from block_times or predicted_timeline, its attrs kept"
+        raise ArgumentError("blocks", f"attrs['unit'] is {unit!r}", expected)
     finish = sm_finishes(blocks)
     sms = finish.size
     total = int(finish.max(initial=0))
-    # What a block adds to its SM's time is what lies after all that started before it.
+    # Each block adds the part of its time that no earlier block of its SM overlaps.
     ordered = blocks.sort_values(["sm", "start"])
-    before = ordered.groupby("sm")["stop"].cummax().groupby(ordered["sm"]).shift()
-    added = ordered["stop"] - ordered["start"].clip(lower=before)
-    busy, spent = int(added.clip(lower=0).sum()), int(finish.sum())
+    earlier_stop = ordered.groupby("sm")["stop"].cummax().groupby(ordered["sm"]).shift()
+    added = ordered["stop"] - ordered["start"].clip(lower=earlier_stop)
+    busy, finish_sum = int(added.clip(lower=0).sum()), int(finish.sum())
     return TimelineSummary(
         total=total,
         busy_share=busy / (sms * total) if total else 1.0,
         tail=total - int(finish.min(initial=total)),
-        imbalance=sms * total / spent if spent else 1.0,
+        imbalance=sms * total / finish_sum if finish_sum else 1.0,
         unit=str(unit),
     )
 
 
 def sm_finishes(blocks: pd.DataFrame) -> Longs:
-    """Return when each SM ended its last block, from the start of the launch; 0 without a block.
+    """Return the time at which each SM finished its last block.
 
     Parameters
     ----------
     blocks : DataFrame
-        As of `timeline_summary`.
+        A timeline, as of `timeline_summary`.
 
     Returns
     -------
     array of int64, shape (sms,)
+        Time since the first block's start, in the timeline's unit; 0 for an SM without a block.
     """
-    sms, sm, start, stop = _columns(blocks)
+    sms, sm, start, stop = _checked_columns(blocks)
     finish = np.zeros(sms, dtype=np.int64)
     np.maximum.at(finish, sm, stop - start.min(initial=np.iinfo(np.int64).max))
     return finish
 
 
 def occupancy(blocks: pd.DataFrame, bins: int) -> npt.NDArray[np.float64]:
-    """Count the blocks that each SM holds, on average over each of `bins` equal stretches of time.
+    """Return the mean number of resident blocks of each SM in equal intervals of time.
 
     Parameters
     ----------
     blocks : DataFrame
-        As of `timeline_summary`.
+        A timeline, as of `timeline_summary`.
     bins : int
-        Stretches from the start of the first block to the end of the last.
+        Number of intervals from the start of the first block to the end of the last.
 
     Returns
     -------
     array of float64, shape (sms, bins)
     """
-    sms, sm, start, stop = _columns(blocks)
+    sms, sm, start, stop = _checked_columns(blocks)
     origin, end = (int(start.min()), int(stop.max())) if len(blocks) else (0, 0)
     change = np.zeros(sms * (bins + 1))
     if end > origin:
-        # A block that comes within a bin counts for the rest of it there, and in full from the
-        # next one on: two changes, summed along time at the end.
+        # A block that starts at fraction f of a bin adds 1 - f to this bin and 1 to the later bins.
+        # Its stop subtracts the same. The cumulative sum along time gives the counts.
         for moment, sign in ((start, 1.0), (stop, -1.0)):
             position = (moment - origin) * (bins / (end - origin))
-            at = np.minimum(position.astype(np.int64), bins - 1)
-            late = position - at
-            cell = sm * (bins + 1) + at
-            change += np.bincount(cell, sign * (1.0 - late), change.size)
-            change += np.bincount(cell + 1, sign * late, change.size)
-    held = np.cumsum(change.reshape(sms, bins + 1), axis=1)[:, :-1]
-    # What is left of a block after it went is rounding.
-    held[held < 1e-9] = 0.0
-    return held
+            index = np.minimum(position.astype(np.int64), bins - 1)
+            fraction = position - index
+            cell = sm * (bins + 1) + index
+            change += np.bincount(cell, sign * (1.0 - fraction), change.size)
+            change += np.bincount(cell + 1, sign * fraction, change.size)
+    resident = np.cumsum(change.reshape(sms, bins + 1), axis=1)[:, :-1]
+    resident[resident < 1e-9] = 0.0  # rounding errors of the sum
+    return resident
 
 
-def _columns(blocks: pd.DataFrame) -> tuple[int, Longs, Longs, Longs]:
-    """Return how many SMs there are, and of each block its SM, start and stop."""
+def _checked_columns(blocks: pd.DataFrame) -> tuple[int, Longs, Longs, Longs]:
+    """Return the number of SMs, and the arrays `sm`, `start` and `stop` of the blocks."""
     sm, start, stop = (blocks[name].to_numpy(np.int64) for name in ("sm", "start", "stop"))
     sms, largest = int(blocks.attrs.get("sms", 1)), int(sm.max(initial=0))
     if largest >= sms:
@@ -245,23 +244,23 @@ def _columns(blocks: pd.DataFrame) -> tuple[int, Longs, Longs, Longs]:
     return sms, sm, start, stop
 
 
-def _per_block(plan: Plan) -> Longs:
-    """Return nonzeros of each block of one tile, and of its busiest warp, shape (2, blocks)."""
-    totals = np.zeros((2, plan.launch.n_blocks), dtype=np.int64)
+def _block_nonzeros(plan: Plan) -> Longs:
+    """Return nonzeros of each block, and of its busiest warp, int64, shape (2, n_blocks)."""
+    nonzeros = np.zeros((2, plan.launch.n_blocks), dtype=np.int64)
     for part in plan.workload_slices():
         if len(part):
             per_warp = nonzeros_per_warp(part, plan.workers_per_block)
             first = int(part.block[0])
-            of_slice = per_warp.sum(axis=1), per_warp.max(axis=1, initial=0)
-            totals[:, first : first + len(per_warp)] = of_slice
-    return totals
+            blocks = slice(first, first + len(per_warp))
+            nonzeros[:, blocks] = per_warp.sum(axis=1), per_warp.max(axis=1, initial=0)
+    return nonzeros
 
 
 @numba.njit(cache=True, nogil=True)
-def _pack(sm: Longs, start: Longs, stop: Longs) -> Longs:
-    """Give each block, in order of SM and start, the first slot of its SM that is free."""
+def _assign_slots(sm: Longs, start: Longs, stop: Longs) -> Longs:
+    """Assign each block, in order of SM and start, the lowest free slot of its SM."""
     slot = np.empty(sm.size, np.int64)
-    free_from = np.empty(32, np.int64)
+    free_from = np.empty(32, np.int64)  # stop of the last block in each used slot
     used = 0
     for i in range(sm.size):
         if i and sm[i] != sm[i - 1]:
@@ -279,8 +278,8 @@ def _pack(sm: Longs, start: Longs, stop: Longs) -> Longs:
 
 
 @numba.njit(cache=True, nogil=True)
-def _hand_out(duration: Longs, tiles: int, slots: int) -> Any:
-    """Give each block in turn to the slot that is free first, of several to the lowest."""
+def _schedule_blocks(duration: Longs, tiles: int, slots: int) -> Any:
+    """Assign the blocks in order to the slot that is free first; ties go to the lowest slot."""
     start = np.empty(tiles * duration.size, np.int64)
     slot = np.empty_like(start)
     free = [(0, k) for k in range(slots)]  # ascending, hence a heap

@@ -1,4 +1,8 @@
-"""Which setting of a sweep is best, and its rows as lines or as a grid, for pictures to show."""
+"""Sweep tables, prepared for pictures: the best setting, lines along a parameter, and grids.
+
+A sweep is the table that `accelviz.sweep` returns: one record per setting, which is a combination
+of parameters, with parameters in the first columns and statistics in the others.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,13 @@ from accelviz.analysis.sweep import STATISTICS
 from accelviz.errors import ArgumentError
 from accelviz.strategies import find_strategy
 
-#: The setting that Accel-GCN's authors published: its defaults of what is worth trying.
+#: The setting that Accel-GCN's authors published: the defaults of its tunable parameters.
 PUBLISHED: Mapping[str, Any] = {
     name: parameter.default
     for name, parameter in find_strategy("accel_gcn").parameters.items()
     if parameter.tries
 }
-#: Statistics that are better the smaller they are; the others are neither good nor bad.
+#: Statistics of which a smaller value is better. The other statistics are not ranked.
 LESS_IS_BETTER = {
     *("idle_warps", "idle_share", "largest", "imbalance", "metadata_bytes"),
     *("rows_shared", "rows_cut", "shared_atomics", "global_atomics"),
@@ -27,16 +31,16 @@ LESS_IS_BETTER = {
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """The rows of a sweep that differ in the parameter along x alone.
+    """Records of a sweep that differ only in the parameter x.
 
     Attributes
     ----------
     key : mapping of str to object
-        The parameters that its strategy has and that tell the line from others.
+        Other parameters, by which the line differs from other lines.
     rows : DataFrame
-        In ascending order of x; one row, without x, if the strategy has no such parameter.
+        Records in ascending order of x; a single record if the strategy lacks the parameter x.
     constant : bool
-        Whether it is such a single row.
+        Whether the strategy lacks the parameter x.
     """
 
     key: Mapping[str, Any]
@@ -45,20 +49,21 @@ class Line:
 
 
 def parameters(table: pd.DataFrame) -> list[str]:
-    """Return the columns that say what the settings are: those before the first statistic."""
+    """Return the names of the parameter columns: all columns before the first statistic."""
     names = list(table.columns)
     return names[: next((i for i, name in enumerate(names) if name in STATISTICS), len(names))]
 
 
 def varying(table: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Return those of the columns that have more than one value, a missing one included."""
+    """Return the columns with more than one value; a missing value counts as a value."""
     return [name for name in names if len(table[name].unique()) > 1]
 
 
-def telling(table: pd.DataFrame) -> list[str]:
-    """Return the parameters that tell settings apart: strategy, and what varies within one.
+def distinguishing(table: pd.DataFrame) -> list[str]:
+    """Return the parameters that distinguish settings: those that vary within a strategy.
 
-    A parameter that one strategy has and another has not does not vary by that alone.
+    `strategy` is included if there are several. A parameter that only some strategies have is not
+    included for that reason alone.
     """
     names = varying(table, parameters(table))
     if "strategy" not in names:
@@ -68,12 +73,12 @@ def telling(table: pd.DataFrame) -> list[str]:
 
 
 def checked_sweep(table: pd.DataFrame, value: str, *axes: str) -> None:
-    """Refuse a table that cannot be shown.
+    """Check that a sweep can be drawn: `value` against the parameters `axes`.
 
     Raises
     ------
     ArgumentError
-        If a column is missing, `value` is no number, or the table does not vary along an axis.
+        If a column is missing, `value` is not numeric, or an axis has fewer than two values.
     """
     for name in (value, *axes):
         if name not in table:
@@ -86,15 +91,15 @@ def checked_sweep(table: pd.DataFrame, value: str, *axes: str) -> None:
     for name in axes:
         values = table[name].dropna().unique()
         if len(values) < 2:
-            had = f"only {values[0]}" if len(values) else "no value"
-            raise ArgumentError(name, f"the table has {had} of it", "a sweep over two or more")
+            extent = f"only {values[0]}" if len(values) else "no value"
+            raise ArgumentError(name, f"the table has {extent} of it", "a sweep over two or more")
 
 
 def best(table: pd.DataFrame, value: str) -> tuple[pd.Series | None, int]:
-    """Return the row of a sweep with the lowest value, and how many other rows have the same.
+    """Return the record with the lowest value, and the number of other records with that value.
 
-    Of equal rows it is the one with the fewest blocks. It is None where no row has a value, or
-    where less is not better (`LESS_IS_BETTER`).
+    Of several records with the lowest value, it is one with the fewest blocks. It is None if no
+    record has a value, or if the statistic is not in `LESS_IS_BETTER`.
     """
     equal = table[table[value] == table[value].min()]
     if value not in LESS_IS_BETTER or equal.empty:
@@ -107,70 +112,69 @@ def best(table: pd.DataFrame, value: str) -> tuple[pd.Series | None, int]:
 def at_setting(
     table: pd.DataFrame, value: str, setting: Mapping[str, Any] | None
 ) -> pd.Series | None:
-    """Return the first row that has these parameters and a value; None if no row has."""
+    """Return the first record with these parameters and a value; None if there is none."""
     if not setting or not set(setting) <= set(table.columns):
         return None
     rows = table[table[value].notna()]
-    for name, wanted in setting.items():
-        rows = rows[(rows[name] == wanted).fillna(False).astype(bool)]
+    for name, parameter in setting.items():
+        rows = rows[(rows[name] == parameter).fillna(False).astype(bool)]
     return None if rows.empty else rows.iloc[0]
 
 
 def lines(table: pd.DataFrame, x: str) -> list[Line]:
-    """Take a sweep apart into lines along `x`, one for each value of the others that vary.
+    """Split a sweep into lines along `x`, one per combination of the other varying parameters.
 
     Parameters
     ----------
     table : DataFrame
-        As `sweep` returns it.
+        From `sweep`.
     x : str
-        The parameter along the lines.
+        Parameter along the lines.
 
     Raises
     ------
     ArgumentError
-        If two rows of a line have the same x.
+        If two records of a line have the same x.
     """
-    keys = [name for name in telling(table) if name != x]
-    _refuse_several(table, [*keys, x])
+    keys = [name for name in distinguishing(table) if name != x]
+    _refuse_duplicates(table, [*keys, x])
     groups = table.groupby(keys, dropna=False, sort=False) if keys else [((), table)]
     result = []
     for values, rows in groups:
         key = {name: entry for name, entry in zip(keys, values, strict=True) if pd.notna(entry)}
         constant = rows[x].isna()
-        along = rows[~constant].sort_values(x, kind="stable")
-        parts = ((along, False), (rows[constant], True))
-        result += [Line(key, part, alone) for part, alone in parts if len(part)]
+        varied = rows[~constant].sort_values(x, kind="stable")
+        parts = ((varied, False), (rows[constant], True))
+        result += [Line(key, part, is_constant) for part, is_constant in parts if len(part)]
     return result
 
 
 def grid(table: pd.DataFrame, value: str, x: str, y: str) -> pd.DataFrame:
-    """Lay a statistic out over two parameters.
+    """Return a statistic as a matrix over two parameters.
 
     Returns
     -------
     DataFrame
-        float64: the values of `y` down and those of `x` across, ascending; NaN where there is no
-        row or it has no value. `attrs["left_out"]` names the strategies whose rows lack one of the
-        parameters.
+        float64, shape (values of `y`, values of `x`), both ascending; NaN where the sweep has no
+        value. `attrs["left_out"]` lists the strategies that lack one of the parameters.
 
     Raises
     ------
     ArgumentError
-        If two rows have the same place.
+        If two records have the same values of `x` and `y`.
     """
-    outside = table[x].isna() | table[y].isna()
-    inside = table[~outside]
-    _refuse_several(inside, [x, y])
-    cells = inside.set_index([y, x])[value].unstack().astype("Float64").astype(float)  # noqa: PD010
-    names = table.loc[outside, "strategy"].unique() if "strategy" in table else ()
+    lacks_axis = table[x].isna() | table[y].isna()
+    rows = table[~lacks_axis]
+    _refuse_duplicates(rows, [x, y])
+    cells = rows.set_index([y, x])[value].unstack().astype("Float64").astype(float)  # noqa: PD010
+    names = table.loc[lacks_axis, "strategy"].unique() if "strategy" in table else ()
     cells.attrs["left_out"] = list(map(str, names))
     return cells
 
 
-def _refuse_several(rows: pd.DataFrame, axes: list[str]) -> None:
-    several = rows[rows.duplicated(axes, keep=False)]
-    for values, same in several.groupby(axes, dropna=False, sort=False):
+def _refuse_duplicates(rows: pd.DataFrame, axes: list[str]) -> None:
+    duplicates = rows[rows.duplicated(axes, keep=False)]
+    for values, same in duplicates.groupby(axes, dropna=False, sort=False):
         setting = ", ".join(f"{name}={value}" for name, value in zip(axes, values, strict=True))
         names = [name for name in varying(same, parameters(same)) if name not in axes]
         raise ArgumentError(

@@ -1,4 +1,4 @@
-"""What partitions do to a graph over many settings, from its degrees alone."""
+"""`sweep`: statistics of the partition of a graph for many settings, without building workloads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from accelviz.partition.summary import PartitionSummary
 from accelviz.plans import Operation, Strategy
 from accelviz.strategies import SPMM, find_strategy, operation_of
 
-#: The statistics of a setting, in the order of the table's columns.
+#: Names of the statistics, in the order of the table's columns.
 STATISTICS = (
     *("blocks", "warps", "busy_warps", "idle_warps", "idle_share"),
     *("warp_nzs_mean", "warp_nzs_q1", "warp_nzs_median", "warp_nzs_q3", "largest", "imbalance"),
@@ -33,31 +33,32 @@ def sweep(
     operation: str | Operation | None = None,
     **parameters: Any,
 ) -> pd.DataFrame:
-    """Say what partitions do to a graph, exactly, without building a workload.
+    """Compute statistics of partitions for combinations of parameters, exactly.
+
+    They are computed from the degrees, without building a workload if a strategy has closed forms.
 
     Parameters
     ----------
     graph : Graph, anything `load_graph` takes, DegreeHistogram, or mapping of int to int
-        The matrix, or `{degree: rows}`: how many rows have each degree.
+        The matrix, or `{degree: number of rows}`.
     strategies : str, Strategy or iterable of them, optional
         Names from `accelviz.strategies()`, or objects of your own class. If not given, "accel_gcn",
         or the fastest of another operation.
     n_cols : int or iterable of int
-        Columns of X. They matter to atomics, and to strategies that partition by columns.
+        Number of columns of X. It affects atomics, and strategies that partition by columns.
     operation : str or Operation, optional
-        What the strategies compute. If not given, what the first strategy object computes, or
-        "spmm".
+        Operation. If not given, that of the first strategy object, or "spmm".
     **parameters
-        The strategies' parameters, such as `max_block_warps` and `max_warp_nzs` of Accel-GCN: one
-        value or an iterable (a str is one value), in all combinations. A strategy takes those that
-        it has, and its defaults for the others.
+        Parameters of the strategies, such as `max_block_warps` and `max_warp_nzs` of Accel-GCN: one
+        value or an iterable (a str is one value). All combinations are computed. A strategy ignores
+        parameters that it does not have, and uses its defaults for parameters not given.
 
     Returns
     -------
     DataFrame
-        A row for each strategy and combination of its own parameters, with the columns `strategy`,
-        `n_cols`, the parameters that are worth trying (those with `Setting.tries`), the others
-        that were given (<NA> where a strategy has none of that name or chooses by a rule), and
+        One record per strategy and combination of its parameters. Columns: `strategy`, `n_cols`,
+        the tunable parameters (those with `Setting.tries`), other given parameters (<NA> if a
+        strategy lacks the parameter or chooses it by a rule), and
 
         - `blocks`, `warps`, `busy_warps`: launched for one tile of columns, and warps with work;
         - `idle_warps`: share of the launched warps without work, 0 to 1;
@@ -66,22 +67,21 @@ def sweep(
           the warps with work;
         - `imbalance`: `largest` over the mean;
         - `metadata_bytes`;
-        - `rows_shared`, `rows_cut`: rows that several warps of one block share, and rows whose
-          nonzeros lie in several blocks;
+        - `rows_shared`, `rows_cut`: rows handled by several warps of one block, and rows handled by
+          several blocks;
         - `shared_atomics`, `global_atomics`: floats added by atomics, over all columns.
 
-        NaN where the degrees do not determine it: where a partition walks the rows in their order,
-        a histogram does not say which of them share a block; a library says nothing at all; and of
-        a strategy of your own without `describe`, which is counted from its workload, it is not
-        known how sums meet. `attrs["graph"]` is the graph's name.
+        A statistic is NaN if it is not determined: for a histogram and a partition that depends on
+        the order of rows; for a library; and, as to atomics and shared rows, for a strategy of your
+        own without `describe`. `attrs["graph"]` is the graph's name.
 
     Raises
     ------
     GraphError
         If the graph is not a valid sparse matrix.
     ArgumentError
-        If a degree, a strategy, a parameter or `n_cols` is not what it can be, an iterable is
-        empty, or a strategy without closed form is to go by a histogram alone.
+        If a degree, a strategy, a parameter or `n_cols` is invalid, an iterable is empty, or a
+        strategy without closed form is used with a histogram.
     PartitionError
         If a parameter is out of range.
 
@@ -94,47 +94,47 @@ def sweep(
     0                4     700       0.094
     1               12     252       0.340
     """
-    name, source = _opened(graph)
-    chosen = _strategies(strategies, operation)
-    varied_by_name = {
-        key: _values(key, value) for key, value in parameters.items() if value is not None
-    }
-    columns = _values("n_cols", n_cols)
-    known = [{**strategy.operation.widths, **strategy.defaults()} for strategy in chosen]
-    for key in varied_by_name:
-        if not any(key in defaults for defaults in known):
-            available = {key: 0 for defaults in known for key in defaults if key != "n_cols"}
-            wanted = ", ".join(available) or "none at all"
-            raise ArgumentError(key, "no strategy of this sweep has such a parameter", wanted)
-    taken = {"strategy", "n_cols", *STATISTICS}
+    name, source = _loaded(graph)
+    strategy_objects = _strategies(strategies, operation)
+    values = {key: _values(key, value) for key, value in parameters.items() if value is not None}
+    column_counts = _values("n_cols", n_cols)
+    all_defaults = [
+        {**strategy.operation.widths, **strategy.defaults()} for strategy in strategy_objects
+    ]
+    for key in values:
+        if not any(key in defaults for defaults in all_defaults):
+            known = dict.fromkeys(name for defaults in all_defaults for name in defaults)
+            expected = ", ".join(name for name in known if name != "n_cols") or "none at all"
+            raise ArgumentError(key, "no strategy of this sweep has such a parameter", expected)
+    reserved = {"strategy", "n_cols", *STATISTICS}
     tried = [
         key
-        for strategy in chosen
+        for strategy in strategy_objects
         for key, parameter in strategy.parameters.items()
         if parameter.tries
     ]
-    parameter_names = tuple(dict.fromkeys([*tried, *varied_by_name]))
-    if clash := taken.intersection(parameter_names):
+    parameter_names = tuple(dict.fromkeys([*tried, *values]))
+    if clash := reserved.intersection(parameter_names):
         problem = "the table has a column of that name, and so has a strategy a parameter"
         raise ArgumentError(min(clash), problem, "another name for the parameter")
-    lines = []
-    for strategy, defaults in zip(chosen, known, strict=True):
-        varied = {key: values for key, values in varied_by_name.items() if key in defaults}
-        for count in columns:
-            for setting in itertools.product(*varied.values()):
-                parameter = dict(zip(varied, setting, strict=True))
-                figures = _figures(summary(strategy, source, count, parameter))
+    records = []
+    for strategy, defaults in zip(strategy_objects, all_defaults, strict=True):
+        varied = {key: values[key] for key in values if key in defaults}
+        for count in column_counts:
+            for combination in itertools.product(*varied.values()):
+                setting = dict(zip(varied, combination, strict=True))
+                statistics = _statistics(summary(strategy, source, count, setting))
                 names = {"strategy": strategy.name, "n_cols": count}
-                lines.append({**defaults, **parameter, **names, **figures})
-    table = pd.DataFrame(lines, columns=["strategy", "n_cols", *parameter_names, *STATISTICS])
-    for key in parameter_names:  # numbers stay whole where some are missing
+                records.append({**defaults, **setting, **names, **statistics})
+    table = pd.DataFrame(records, columns=["strategy", "n_cols", *parameter_names, *STATISTICS])
+    for key in parameter_names:  # integers stay integers beside missing values
         if table[key].isna().any():
             table[key] = table[key].convert_dtypes()
     table.attrs["graph"] = name
     return table
 
 
-def _opened(graph: Any) -> tuple[str, Graph | RowDegrees]:
+def _loaded(graph: Any) -> tuple[str, Graph | RowDegrees]:
     if isinstance(graph, DegreeHistogram):
         return "degrees", RowDegrees(graph)
     if isinstance(graph, Mapping):
@@ -143,15 +143,16 @@ def _opened(graph: Any) -> tuple[str, Graph | RowDegrees]:
     return loaded.name, loaded
 
 
-def _strategies(wanted: Any, operation: str | Operation | None) -> list[Strategy]:
-    if wanted is None:
+def _strategies(strategies: Any, operation: str | Operation | None) -> list[Strategy]:
+    if strategies is None:
         known = operation_of((), operation)
-        wanted = "accel_gcn" if known == SPMM else known.fastest
-    several: list[Any] = [wanted] if isinstance(wanted, str | Strategy | type) else list(wanted)
-    if not several:
+        strategies = "accel_gcn" if known == SPMM else known.fastest
+    is_single = isinstance(strategies, str | Strategy | type)
+    listed: list[Any] = [strategies] if is_single else list(strategies)
+    if not listed:
         raise ArgumentError("strategies", "got none", "at least one")
-    common = operation_of(several, operation)
-    return [find_strategy(strategy, common) for strategy in several]
+    common = operation_of(listed, operation)
+    return [find_strategy(strategy, common) for strategy in listed]
 
 
 def _values(name: str, value: Any) -> list[Any]:
@@ -166,14 +167,14 @@ def _values(name: str, value: Any) -> list[Any]:
 def summary(
     strategy: Strategy, graph: Graph | RowDegrees, n_cols: int, parameters: Mapping[str, Any]
 ) -> PartitionSummary:
-    """Say what a strategy does to a graph: in closed form if it has one, else by counting.
+    """Return a strategy's partition statistics: in closed form, or counted from its workload.
 
-    Nothing is known of a library.
+    The summary of a library is empty.
 
     Raises
     ------
     ArgumentError
-        If the strategy has no closed form and there are only degrees to go by.
+        If the strategy has no closed form and `graph` is a degree histogram.
     """
     closed_form = strategy.closed_form(graph, n_cols, **parameters)
     if closed_form is not None:
@@ -181,16 +182,16 @@ def summary(
     if isinstance(graph, RowDegrees):
         if strategy.described(graph, n_cols, **parameters) is not None:
             return PartitionSummary()
-        unknown = f"{strategy.name!r} has no `describe`, so degrees alone do not say what it does"
+        problem = f"{strategy.name!r} has no `describe`, so degrees alone do not say what it does"
         raise ArgumentError(
-            "strategies", unknown, "the graph itself, whose workload can be counted"
+            "strategies", problem, "the graph itself, whose workload can be counted"
         )
     plan = strategy.plan(graph, n_cols, **parameters)
     return plan.statistics if plan.has_workload else PartitionSummary()
 
 
-def _figures(summary: PartitionSummary) -> dict[str, float]:
+def _statistics(summary: PartitionSummary) -> dict[str, float]:
     quartiles = [summary.quantile(share) for share in (0.25, 0.5, 0.75)]
-    of_warps = dict(zip(STATISTICS[5:9], (summary.mean, *quartiles), strict=True))
-    figures = {name: of_warps.get(name, getattr(summary, name, None)) for name in STATISTICS}
-    return {name: float("nan") if value is None else value for name, value in figures.items()}
+    warp_nzs = dict(zip(STATISTICS[5:9], (summary.mean, *quartiles), strict=True))
+    values = {name: warp_nzs.get(name, getattr(summary, name, None)) for name in STATISTICS}
+    return {name: float("nan") if value is None else value for name, value in values.items()}

@@ -1,6 +1,7 @@
-"""What a trace costs in memory transactions: requests, sectors, bank conflicts, collisions.
+"""Memory transactions of a trace: requests, sectors, bank conflicts, collisions of atomics.
 
-`traced` is the table that `trace` returns.
+A trace is the table that `accelviz.trace` returns, with one record per access of a lane. A request
+is one memory instruction of one warp.
 """
 
 from __future__ import annotations
@@ -14,31 +15,31 @@ from accelviz.devices import trace
 from accelviz.plans import Plan
 
 Flags = npt.NDArray[np.bool_]
-#: Bytes of a sector and of a cache line of every NVIDIA GPU since Pascal.
+#: Bytes of a sector and of a cache line of NVIDIA GPUs since Pascal.
 SECTOR_BYTES, LINE_BYTES = 32, 128
-#: Shared memory: banks, and bytes of a word of a bank.
+#: Shared memory: number of banks, and bytes per word of a bank.
 BANKS, BANK_BYTES = 32, 4
-#: Blocks traced at a time where a whole launch is counted.
+#: Number of blocks that `launch_traffic` traces at a time.
 _BLOCKS = 64
 
 _SITE = ["file", "line", "kind", "space", "array"]
 
 
 def requests(traced: pd.DataFrame) -> pd.DataFrame:
-    """Put the lanes of each request together and count what it costs.
+    """Combine the accesses of each request and count its memory transactions.
 
     Returns
     -------
     DataFrame
-        A row for each request (one instruction of one warp): `block`, `warp`, `step`, `file`,
-        `line`, `kind`, `space`, `array`, and
+        One record per request: `block`, `warp`, `step`, `file`, `line`, `kind`, `space`, `array`,
+        and
 
-        - `lanes`: lanes that take part;
-        - `bytes`: what they ask for, repetitions included;
+        - `lanes`: number of participating lanes;
+        - `bytes`: requested bytes, counted once per lane;
         - `sectors`, `lines`: distinct 32-byte sectors and 128-byte lines (0 for shared memory);
-        - `wavefronts`: passes through the banks of shared memory, 1 if no two lanes want different
-          words of one bank (0 for global memory);
-        - `collisions`: lanes of an atomic whose address another lane of the request has too.
+        - `wavefronts`: passes through the banks of shared memory; 1 without bank conflicts (0 for
+          global memory);
+        - `collisions`: lanes of an atomic minus its distinct addresses.
     """
     ordered = traced.sort_values(["block", "step", "lane"], kind="stable")
     begins = changes(ordered["block"], ordered["step"])
@@ -51,15 +52,15 @@ def requests(traced: pd.DataFrame) -> pd.DataFrame:
     table["bytes"] = np.bincount(request, size, minlength=count).astype(np.int64)
     for name, unit in (("sectors", SECTOR_BYTES), ("lines", LINE_BYTES)):
         table[name] = _distinct(request[~shared], offset[~shared] // unit, count)
-    # Each word that a lane wants, and how many words a bank then has to give.
-    words = np.maximum(1, size[shared] // BANK_BYTES)
-    word = np.repeat(offset[shared] // BANK_BYTES - np.cumsum(words) + words, words)
+    # A request takes as many wavefronts as the largest number of distinct words in one bank.
+    n_words = np.maximum(1, size[shared] // BANK_BYTES)
+    word = np.repeat(offset[shared] // BANK_BYTES - np.cumsum(n_words) + n_words, n_words)
     word += np.arange(word.size)
-    wanted = pd.DataFrame({"request": np.repeat(request[shared], words), "word": word})
-    wanted = wanted.drop_duplicates()
-    per_bank = wanted.groupby([wanted["request"], wanted["word"] % BANKS]).size()
-    most = per_bank.groupby("request").max()
-    table["wavefronts"] = most.reindex(range(count), fill_value=0).to_numpy(np.int64)
+    words = pd.DataFrame({"request": np.repeat(request[shared], n_words), "word": word})
+    words = words.drop_duplicates()
+    bank_words = words.groupby([words["request"], words["word"] % BANKS]).size()
+    wavefronts = bank_words.groupby("request").max()
+    table["wavefronts"] = wavefronts.reindex(range(count), fill_value=0).to_numpy(np.int64)
     distinct = _distinct(request, offset, count)
     table["collisions"] = (table["lanes"] - distinct).where(table["kind"] == "atomic", 0)
     return table
@@ -77,9 +78,9 @@ def traffic(traced: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row for each line, kind and array, in the order of the source: `requests`, `lanes`,
-        `bytes`, `sectors`, `lines`, `wavefronts`, `collisions` in all, `lanes_per_request`, and
-        `sectors_per_request`, which is 4 where 32 lanes read 4 neighboring bytes each.
+        One record per source line, kind and array, in the order of the source: the sums `requests`,
+        `lanes`, `bytes`, `sectors`, `lines`, `wavefronts` and `collisions`, and the means
+        `lanes_per_request` and `sectors_per_request` (4 if 32 lanes read 32 neighboring floats).
     """
     return _summed(requests(traced).assign(requests=1))
 
@@ -91,12 +92,12 @@ def launch_traffic(plan: Plan, *dense: npt.ArrayLike) -> pd.DataFrame:
     ----------
     plan : Plan
     *dense : array
-        The dense inputs of its operation, in order.
+        Dense inputs of the plan's operation, in order.
 
     Returns
     -------
     DataFrame
-        As `traffic` gives it. Blocks are traced a few at a time, so that the memory stays bounded.
+        As of `traffic`. Blocks are traced a few at a time to bound the memory.
     """
     total = int(np.prod(plan.launch.grid))
     parts = [
@@ -118,7 +119,7 @@ def _summed(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def changes(*columns: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Return where a record differs from the one before it in some column; the first one does."""
+    """Return which records differ from the previous record in some column; True for the first."""
     table = np.stack([np.asarray(column) for column in columns])
     changed = np.ones(table.shape[1], dtype=bool)
     changed[1:] = (table[:, 1:] != table[:, :-1]).any(axis=0)

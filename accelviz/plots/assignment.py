@@ -1,4 +1,4 @@
-"""Row by row: which warp of which block handles which nonzeros (Accel-GCN, Figures 4d and e)."""
+"""Pictures of assignments: nonzeros of each row by block and warp (Accel-GCN, Figures 4d and e)."""
 
 from __future__ import annotations
 
@@ -14,89 +14,89 @@ from accelviz.plans import Plan
 from accelviz.plots import draw
 from accelviz.plots.style import GREY, IDLE, ROW_COLOURS, Look, paler
 
-#: Height of a row's bar, the gap before a row that shares no block with the one above it, and the
-#: inches of a row with its gap.
-_BAR, _GAP, _INCHES = 0.82, 0.45, 0.185
-#: Figures are no higher than a page.
-_HIGHEST = 11.0
-#: Nonzeros in all up to which those of a run are parted by lines.
-_PARTED = 400
-#: Every nonzero has the same width if the longest bar has at most so many of them, or if the
-#: shortest has at least this share of the longest.
-_LINEAR, _ALIKE = 100, 0.1
-#: Points that a digit of a warp's number takes, a letter of the note, and one of the bold title;
-#: and points between two nonzeros that leave room for a line.
-_DIGIT, _LETTER, _BOLD, _APART = 5.2, 4.2, 6.0, 4.0
-#: What labels on both sides leave of the width that axes have before the layout.
-_LEFT_OVER = 0.72
-#: Points from one line of small text to the next.
-_LINE_OF_TEXT = 9.0
+#: In row units: height of a row's bar, and gap between rows that share no block.
+_BAR_HEIGHT, _GAP = 0.82, 0.45
+#: Inches per row unit, and largest height of a figure (a page).
+_ROW_INCHES, _MAX_INCHES = 0.185, 11.0
+#: Largest number of nonzeros in the picture for which lines separate the nonzeros of a run.
+_MAX_SEPARATED = 400
+#: The axis is linear if it spans at most so many nonzeros, or if the shortest row has at least this
+#: share of the span.
+_LINEAR_SPAN, _LINEAR_SHARE = 100, 0.1
+#: Width in points of a digit of a warp number, of a letter of the note and of the bold title.
+_DIGIT_POINTS, _NOTE_POINTS, _TITLE_POINTS = 5.2, 4.2, 6.0
+#: Smallest width in points of a nonzero that is separated by a line.
+_SEPARATED_POINTS = 4.0
+#: Share of the width of the axes that the layout leaves beside the labels on both sides.
+_WIDTH_SHARE = 0.72
+#: Line height of small text in points.
+_LINE_POINTS = 9.0
 
 
 def block_assignment(plan: Plan | Assignment, *, ax: Axes | None = None) -> Axes:
-    """Draw rows as runs of their nonzeros, coloured by the block that handles them.
+    """Draw rows as bars of their runs of nonzeros, coloured by block and shaded by warp.
 
-    A line for each row, in the order in which the kernel walks them. Colours are blocks, shades the
-    warps within; a warp's number is written where there is room. Grey nonzeros belong to blocks
-    that are not shown. Where short rows meet long ones, the axis has a square-root scale, which its
-    label says.
+    Rows are in kernel order from top to bottom. A run has the colour of its block and the shade and
+    number of its warp. Grey nonzeros belong to blocks that are not listed. If short and long rows
+    are mixed, the axis has a square-root scale, which its label states.
 
     Parameters
     ----------
     plan : Plan or Assignment
-        From `assignment`: a whole small graph, or some blocks of a large one, which it says.
+        A plan is replaced by `assignment(plan)`: all of a small graph, or example blocks.
     """
-    part = assignment(plan) if isinstance(plan, Plan) else plan
-    rows, runs = part.rows.set_index("row"), part.runs
-    reach = runs.groupby("row")["block"].agg(["min", "max"]).reindex(rows.index, fill_value=-1)
-    rows = rows.join(reach)
-    apart = (rows["min"] > rows["max"].shift()).to_numpy()  # no block goes on in the next row
-    line = np.arange(len(rows)) + _GAP * np.cumsum(apart)
-    rows["line"] = line
-    height = (line.max(initial=0) + 1) * _INCHES + 1.4
-    ax = draw.new_axes(ax, figsize=(9.5, float(np.clip(height, 2.0, _HIGHEST))))
-    low = int(runs["place"].min()) if len(runs) else 0
-    high = max(low + 1, int((runs["place"] + runs["count"]).max()) if len(runs) else 1)
+    listed = assignment(plan) if isinstance(plan, Plan) else plan
+    rows, runs = listed.rows.set_index("row"), listed.runs
+    blocks = runs.groupby("row")["block"].agg(["min", "max"]).reindex(rows.index, fill_value=-1)
+    rows = rows.join(blocks)
+    begins_block = (rows["min"] > rows["max"].shift()).to_numpy()
+    y = np.arange(len(rows)) + _GAP * np.cumsum(begins_block)
+    rows["y"] = y
+    height = (y.max(initial=0) + 1) * _ROW_INCHES + 1.4
+    ax = draw.new_axes(ax, figsize=(9.5, float(np.clip(height, 2.0, _MAX_INCHES))))
+    low = int(runs["offset"].min()) if len(runs) else 0
+    high = max(low + 1, int((runs["offset"] + runs["count"]).max()) if len(runs) else 1)
     degree = rows["degree"].to_numpy()
     rows["end"] = end = np.minimum(degree, high + (high - low) * 0.03)
-    _horizontal(ax, degree, low, high)
-    ax.set_ylim(line.max(initial=0) + 0.7, -0.7)
+    _set_x_axis(ax, degree, low, high)
+    ax.set_ylim(y.max(initial=0) + 0.7, -0.7)
     if len(rows):
-        ends = np.maximum(end, low)
-        draw.rectangles(ax, low, ends, line - _BAR / 2, line + _BAR / 2, fc=IDLE, lw=0, zorder=1)
-        _runs(ax, part, rows["line"])
-        _labels(ax, part, rows)
-        goes_on = degree > end
-        if goes_on.any():  # an empty line would upset the layout
-            ax.plot(end[goes_on], line[goes_on], ">", color=GREY, ms=5, clip_on=False)
+        top, bottom = y - _BAR_HEIGHT / 2, y + _BAR_HEIGHT / 2
+        draw.rectangles(ax, low, np.maximum(end, low), top, bottom, fc=IDLE, lw=0, zorder=1)
+        _draw_runs(ax, listed, rows["y"])
+        _label_blocks(ax, listed, rows)
+        is_clipped = degree > end
+        if is_clipped.any():  # an empty line would upset the layout
+            ax.plot(end[is_clipped], y[is_clipped], ">", color=GREY, ms=5, clip_on=False)
     else:
         draw.nothing(ax, "nothing to show")
-    step = max(1, int(np.ceil(len(rows) * _LINE_OF_TEXT / draw.points(ax)[1])))
+    step = max(1, int(np.ceil(len(rows) * _LINE_POINTS / draw.points(ax)[1])))
     names = [f"{row:,}" for row in rows.index]
-    if kernel := part.order == "kernel":
+    if is_permuted := listed.order == "kernel":
         names = [f"{name} ({row:,})" for name, row in zip(names, rows["caller_row"], strict=True)]
-    ax.set_ylabel("row" + " (caller's row)" * kernel)
-    ax.set_yticks(line[::step], names[::step], fontsize=8)
+    ax.set_ylabel("row" + " (caller's row)" * is_permuted)
+    ax.set_yticks(y[::step], names[::step], fontsize=8)
     ax.tick_params(axis="y", length=0)
-    share = _share(part, int((rows["min"] < rows["max"]).sum()))
-    title = f"{part.strategy} on {part.graph}: {_loads(part)}"
-    note = f"{share}; a colour is a block, a shade a {part.worker} with its number"
+    extent = _extent_text(listed, int((rows["min"] < rows["max"]).sum()))
+    title = f"{listed.strategy} on {listed.graph}: {_balance_text(listed)}"
+    note = f"{extent}; a colour is a block, a shade a {listed.worker} with its number"
+    note += "; grey: not shown" * (not listed.whole)
     width = draw.points(ax)[0]
-    notes = textwrap.wrap(note + "; grey: not shown" * (not part.whole), int(width / _LETTER))
-    draw.above(ax, "\n".join(notes), 5, 9, in_layout=True)
-    draw.head(ax, textwrap.fill(title, int(width / _BOLD)), 11, pad=8 + 12 * len(notes))
-    return draw.finish(ax, f"{title}. Shown: {share}. {_longest(part)}")
+    lines = textwrap.wrap(note, int(width / _NOTE_POINTS))
+    draw.above(ax, "\n".join(lines), 5, 9, in_layout=True)
+    draw.head(ax, textwrap.fill(title, int(width / _TITLE_POINTS)), 11, pad=8 + 12 * len(lines))
+    return draw.finish(ax, f"{title}. Shown: {extent}. {_longest_row_text(listed)}")
 
 
-def _horizontal(ax: Axes, degree: np.ndarray, low: int, high: int) -> None:
+def _set_x_axis(ax: Axes, degree: np.ndarray, low: int, high: int) -> None:
     span = high - low
     label = "nonzeros of the row"
-    if span > _LINEAR and degree[degree > 0].min() < _ALIKE * span:
+    if span > _LINEAR_SPAN and degree[degree > 0].min() < _LINEAR_SHARE * span:
         root = (lambda x: np.sqrt(np.maximum(x - low, 0)), lambda y: y**2 + low)
         ax.set_xscale("function", functions=root)
-        round_numbers = np.outer(10 ** np.arange(10), (1, 2, 5)).ravel()
-        fits = (round_numbers > span / 40) & (round_numbers < span / 1.25)
-        ax.set_xticks([low, *(low + round_numbers[fits]), high])
+        numbers = np.outer(10 ** np.arange(10), (1, 2, 5)).ravel()
+        ticks = numbers[(numbers > span / 40) & (numbers < span / 1.25)]
+        ax.set_xticks([low, *(low + ticks), high])
         label += " (square-root scale: the further right, the narrower)"
         ax.xaxis.set_major_formatter("{x:,.0f}")
     else:
@@ -104,42 +104,42 @@ def _horizontal(ax: Axes, degree: np.ndarray, low: int, high: int) -> None:
     ax.set(xlim=(low, high + span * 0.03), xlabel=label)
 
 
-def _runs(ax: Axes, part: Assignment, line_of: pd.Series) -> None:
-    runs = part.runs.assign(line=line_of[part.runs["row"]].to_numpy())
-    turn = np.searchsorted(part.blocks["block"], runs["block"]) % len(ROW_COLOURS)
+def _draw_runs(ax: Axes, listed: Assignment, row_y: pd.Series) -> None:
+    runs = listed.runs.assign(y=row_y[listed.runs["row"]].to_numpy())
+    colour_index = np.searchsorted(listed.blocks["block"], runs["block"]) % len(ROW_COLOURS)
     runs["colour"] = [
         paler(ROW_COLOURS[i], 0.5 if warp % 2 else 1)
-        for i, warp in zip(turn, runs["warp"], strict=True)
+        for i, warp in zip(colour_index, runs["warp"], strict=True)
     ]
-    idle, runs = runs[runs["count"] == 0], runs[runs["count"] > 0]
-    line, begin = runs["line"].to_numpy(), runs["place"].to_numpy()
+    empty, runs = runs[runs["count"] == 0], runs[runs["count"] > 0]
+    y, begin = runs["y"].to_numpy(), runs["offset"].to_numpy()
     end = begin + runs["count"].to_numpy()
-    wide = draw.points(ax)[0] * _LEFT_OVER
-    width = (draw.fractions(ax, end) - draw.fractions(ax, begin)) * wide
+    ax_points = draw.points(ax)[0] * _WIDTH_SHARE
+    width = (draw.fractions(ax, end) - draw.fractions(ax, begin)) * ax_points
     edge: Look = {"ec": "white", "linewidths": np.minimum(width * 0.12, 1.2)}
-    colours = runs["colour"].tolist()
-    draw.rectangles(ax, begin, end, line - _BAR / 2, line + _BAR / 2, fc=colours, **edge, zorder=2)
-    if end.size and (end - begin).sum() <= _PARTED:
+    colours, half = runs["colour"].tolist(), _BAR_HEIGHT / 2
+    draw.rectangles(ax, begin, end, y - half, y + half, fc=colours, **edge, zorder=2)
+    if end.size and (end - begin).sum() <= _MAX_SEPARATED:
         inner = np.concatenate([np.arange(*run) for run in zip(begin + 1, end, strict=True)])
-        middle = np.repeat(line, end - begin - 1)
-        room = (draw.fractions(ax, inner + 1) - draw.fractions(ax, inner)) * wide > _APART
-        low, high = middle[room] - _BAR / 2, middle[room] + _BAR / 2
-        ax.vlines(inner[room], low, high, color="white", lw=0.5, alpha=0.6, zorder=3)
+        inner_y = np.repeat(y, end - begin - 1)
+        nonzero_width = (draw.fractions(ax, inner + 1) - draw.fractions(ax, inner)) * ax_points
+        wide = nonzero_width > _SEPARATED_POINTS
+        low, high = inner_y[wide] - half, inner_y[wide] + half
+        ax.vlines(inner[wide], low, high, color="white", lw=0.5, alpha=0.6, zorder=3)
     middle = (draw.fractions(ax, begin) + draw.fractions(ax, end)) / 2
     style: Look = {"va": "center_baseline", "transform": ax.get_yaxis_transform()}
-    for x, room, run in zip(middle, width, runs.itertuples(), strict=True):
-        if room > len(str(run.warp)) * _DIGIT + 1:
+    for x, run_width, run in zip(middle, width, runs.itertuples(), strict=True):
+        if run_width > len(str(run.warp)) * _DIGIT_POINTS + 1:
             style["path_effects"] = [withStroke(linewidth=2, foreground=run.colour)]
-            draw.centred(ax, x, run.line, run.warp, run.colour, 7.5, **style)
-    for run in idle.itertuples():
-        ends = [run.line - _BAR / 2, run.line + _BAR / 2]
-        ax.plot([0, 0], ends, color=run.colour, lw=3, clip_on=False)
+            draw.centred(ax, x, run.y, run.warp, run.colour, 7.5, **style)
+    for run in empty.itertuples():
+        ax.plot([0, 0], [run.y - half, run.y + half], color=run.colour, lw=3, clip_on=False)
 
 
-def _labels(ax: Axes, part: Assignment, rows: pd.DataFrame) -> None:
-    """Name the blocks at the end of the rows: once for neighboring rows with the same blocks."""
+def _label_blocks(ax: Axes, listed: Assignment, rows: pd.DataFrame) -> None:
+    """Label rows with their blocks; neighboring rows of the same blocks share a label."""
     group = (rows[["min", "max"]].diff() != 0).any(axis=1).cumsum()
-    blocks = part.blocks.set_index("block")
+    blocks = listed.blocks.set_index("block")
     for _, same in rows.groupby(group):
         first, last = int(same["min"].iloc[0]), int(same["max"].iloc[0])
         low, high = same["degree"].min(), same["degree"].max()
@@ -152,44 +152,45 @@ def _labels(ax: Axes, part: Assignment, rows: pd.DataFrame) -> None:
         else:
             hidden = int(blocks.loc[first, "rows"] - blocks.loc[first, "rows_shown"])
             text = f"block {first:,}: {text}" + (f", {hidden:,} more not shown" if hidden else "")
-        middle = same["line"].mean()
-        near = (same["line"] - middle).abs() < (1 + _BAR) / 2  # the bars that it could hide
-        at = (float(draw.fractions(ax, same["end"][near].max())), middle)
-        draw.beside(
-            ax, text, at, (5, 0), xycoords=ax.get_yaxis_transform(), va="center", fontsize=8
-        )
+        middle = same["y"].mean()
+        is_near = (same["y"] - middle).abs() < (1 + _BAR_HEIGHT) / 2  # bars beside the label
+        xy = (float(draw.fractions(ax, same["end"][is_near].max())), middle)
+        transform = ax.get_yaxis_transform()
+        draw.beside(ax, text, xy, (5, 0), xycoords=transform, va="center", fontsize=8)
 
 
-def _loads(part: Assignment) -> str:
-    """Say how much the warps of a block differ."""
-    busy = part.blocks[part.blocks["warps"] > 0]
+def _balance_text(listed: Assignment) -> str:
+    """Return by how much the loads of the warps within a block differ, as text."""
+    busy = listed.blocks[listed.blocks["warps"] > 0]
     if not len(busy):
         return "no nonzero"
     factor = float((busy["most"] / busy["least"]).max())
-    warps = f"{'' if part.whole else 'here, '}a block's {part.worker}s"
+    warps = f"{'' if listed.whole else 'here, '}a block's {listed.worker}s"
     if factor == 1:
         return f"{warps} have equally many nonzeros"
     by = f"up to {factor:,.0f}-fold" if factor >= 2 else f"by up to {factor - 1:.0%}"
     return f"{warps} differ {by} in nonzeros"
 
 
-def _share(part: Assignment, cut: int) -> str:
-    if part.whole:
-        blocks, rows = draw.counted(part.n_blocks, "block"), draw.counted(part.n_rows, "row")
-        return f"{blocks} for {rows}, {cut or 'none'} of these cut over several blocks"
-    share = int(part.runs["count"].sum()) / max(1, part.nnz)
+def _extent_text(listed: Assignment, split_rows: int) -> str:
+    """Return which part of the plan is drawn, as text."""
+    blocks = draw.counted(listed.n_blocks, "block")
+    if listed.whole:
+        rows = draw.counted(listed.n_rows, "row")
+        return f"{blocks} for {rows}, {split_rows or 'none'} of these split over several blocks"
+    share = int(listed.runs["count"].sum()) / max(1, listed.nnz)
     text = f"{share:.1%}" if share >= 0.001 else f"one in {1 / share:,.0f}" if share else "none"
-    return f"{len(part.blocks):,} of {draw.counted(part.n_blocks, 'block')}, {text} of the nonzeros"
+    return f"{len(listed.blocks):,} of {blocks}, {text} of the nonzeros"
 
 
-def _longest(part: Assignment) -> str:
-    """Say which of the rows shown is spread widest, for the alt text."""
-    runs = part.runs[part.runs["count"] > 0]
+def _longest_row_text(listed: Assignment) -> str:
+    """Return the blocks and warps of the row with most listed nonzeros, for the alt text."""
+    runs = listed.runs[listed.runs["count"] > 0]
     if not len(runs):
         return "No row has a nonzero."
     row = runs.groupby("row")["count"].sum().idxmax()
     longest = runs[runs["row"] == row]
-    warps = draw.counted(len(longest[["block", "warp"]].drop_duplicates()), part.worker)
+    warps = draw.counted(len(longest[["block", "warp"]].drop_duplicates()), listed.worker)
     blocks = draw.counted(longest["block"].nunique(), "block")
     nonzeros = longest["count"].sum()
     return f"Row {row:,} has most nonzeros, {nonzeros:,}, on {warps} of {blocks}."

@@ -177,7 +177,7 @@ def _marks(
     table: pd.DataFrame, value: str, published: Mapping[str, Any] | None
 ) -> tuple[list[Mark], str]:
     """Return the published and the best setting of a sweep, and a title that compares them."""
-    write, names = quantities.writer(value), settings.telling(table)
+    write, names = quantities.writer(value), settings.distinguishing(table)
     top, equal = settings.best(table, value)
     known = settings.at_setting(table, value, published)
     flat = 0 < equal == table[value].count() - 1

@@ -7,7 +7,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 
 import accelviz
-from accelviz.analysis.ownership import MOST_RUNS, assignment
+from accelviz.analysis.ownership import MAX_RUNS_PER_ROW, assignment
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.plots.assignment import block_assignment
 from tests.graphs import GRAPHS, graph_of_degrees
@@ -50,7 +50,7 @@ def test_a_small_assignment_is_the_workload(toy, strategy):
     part = assignment(plan)
     work = plan.workload().to_frame()
     np.testing.assert_array_equal(
-        part.runs["place"] + plan.walked.row_pointers[part.runs["row"]], work["nz_start"]
+        part.runs["offset"] + plan.walked.row_pointers[part.runs["row"]], work["nz_start"]
     )
     for ours, theirs in (
         ("block", "block"),
@@ -97,7 +97,7 @@ def test_examples_differ_and_stay_few(strategy, name):
     runs = part.runs.groupby(["block", "warp", "row"])["count"].sum()
     whole = work.groupby(["block", "warp", "row"]).sum().reindex(runs.index)
     assert (runs <= whole).all()
-    assert part.runs.groupby("row").size().max() <= MOST_RUNS
+    assert part.runs.groupby("row").size().max() <= MAX_RUNS_PER_ROW
     if strategy == "accel_gcn":
         assert part.rows["degree"].nunique() >= 3
         assert (runs == whole).all()
@@ -127,8 +127,8 @@ def test_a_block_of_many_rows_shows_its_first_and_says_so():
 def test_of_a_very_long_row_the_first_runs_are_kept():
     plan = accelviz.plan(GRAPHS["hub"](), "fusegnn_gar")
     part = assignment(plan, 50)
-    assert len(part.runs) == MOST_RUNS
-    assert part.runs["place"].tolist() == list(range(MOST_RUNS))
+    assert len(part.runs) == MAX_RUNS_PER_ROW
+    assert part.runs["offset"].tolist() == list(range(MAX_RUNS_PER_ROW))
     assert part.blocks[["nonzeros", "warps", "most"]].to_numpy().tolist() == [[3000, 2, 1500]]
 
 
@@ -170,7 +170,7 @@ def test_each_run_is_a_box_in_the_colour_of_its_block(toy):
     expected = [
         (line[row], first, first + count)
         for row, first, count in zip(
-            part.runs["row"], part.runs["place"], part.runs["count"], strict=True
+            part.runs["row"], part.runs["offset"], part.runs["count"], strict=True
         )
     ]
     np.testing.assert_allclose(boxes(ax), expected)
@@ -194,7 +194,7 @@ def test_each_run_is_a_box_in_the_colour_of_its_block(toy):
     assert ax.get_title(loc="left") == (
         "accel_gcn on toy: a block's warps differ up to 2-fold in nonzeros"
     )
-    assert "10 blocks for 10 rows, 2 of these cut over several blocks" in ax.figure.alt
+    assert "10 blocks for 10 rows, 2 of these split over several blocks" in ax.figure.alt
     assert ax.get_xscale() == "linear"
 
 

@@ -8,7 +8,7 @@ from matplotlib.colors import LogNorm, to_hex
 from matplotlib.figure import Figure
 
 import accelviz
-from accelviz.analysis.settings import at_setting, best, grid, lines, telling
+from accelviz.analysis.settings import at_setting, best, distinguishing, grid, lines
 from accelviz.analysis.sweep import STATISTICS, sweep
 from accelviz.errors import ArgumentError
 from accelviz.plots.draw import label_ends, moved_apart, write_title
@@ -128,7 +128,7 @@ def test_lines_are_what_else_varies():
     table = sweep(
         "cora", max_block_warps=[2, 4], strategies=["accel_gcn", "gnnadvisor"], ngs=[8, 32]
     )
-    assert telling(table) == ["strategy", "max_block_warps", "ngs"]
+    assert distinguishing(table) == ["strategy", "max_block_warps", "ngs"]
     result = lines(table, "max_block_warps")
     assert [(dict(line.key), line.constant, len(line.rows)) for line in result] == [
         ({"strategy": "accel_gcn"}, False, 2),
