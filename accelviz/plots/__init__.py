@@ -1,11 +1,13 @@
-"""Pictures: data in, Axes out. Nothing is computed here that a number could be wrong in.
+"""Pictures of plans, graphs, traces and measurements. Statistics come from other packages.
 
-- `ax` says where to draw; a new figure if not given. The functions return what they draw on, those
-  of several panels a list. In a notebook a new figure has alt text.
-- `table`, where times are drawn, is the results of one machine, with the columns of
-  `measure.records.COLUMNS`. `state` says which times: "warm" or "cold" ones.
-- A strategy in such a table is named as a case of `measure.comparison`. `strategies` are cases, or
-  a mapping of names to cases; all of the table if not given. The title speaks of the first.
+Common parameters and results:
+
+- `ax` is the Axes to draw on; the default is those of a new figure, which has alt text in a
+  notebook. Functions return the Axes; functions that draw several panels return a list.
+- `table`, in pictures of times, has results of one machine, with the columns of
+  `measure.records.COLUMNS`. `state` selects the "warm" or "cold" times.
+- `strategies` selects cases of the table, in the notation of `measure.comparison`, or maps names
+  to cases; the default is all strategies. The title describes the first.
 """
 
 from __future__ import annotations
@@ -21,14 +23,13 @@ from accelviz.plots.many_gpus import device_shares, device_timelines, second_gpu
 from accelviz.plots.measured import (
     error_against_speed,
     ladder_times,
-    speedup_bars,
-    speedup_ranges,
     time_against_columns,
 )
 from accelviz.plots.memory import access_map
 from accelviz.plots.metadata import metadata_layout
 from accelviz.plots.overview import overview
 from accelviz.plots.rooflines import roofline
+from accelviz.plots.speedups import speedup_bars, speedup_ranges
 from accelviz.plots.sweeps import sweep_heatmap, sweep_lines
 from accelviz.plots.tiles import fragment_lanes, window_tiles
 from accelviz.plots.timeline import block_durations, sm_timeline, sm_timelines

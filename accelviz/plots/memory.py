@@ -1,4 +1,8 @@
-"""Where in memory a block's requests go: what is moved, and what of it is asked for."""
+"""Picture of memory accesses: the sectors that requests move, and the bytes that lanes request.
+
+A request is one memory instruction of one warp. It moves whole sectors of 32 bytes of global
+memory. The difference between moved and requested bytes is wasted bandwidth.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +20,21 @@ from accelviz.errors import ArgumentError
 from accelviz.plots import draw
 from accelviz.plots.style import BLACK, GREY, VERMILLION, WARP_COLOURS, Look, tell, tidy
 
-#: Requests over the width of a page, unless the caller says which.
+#: Default number of requests over the width of a page.
 MOST_REQUESTS = 320
-#: Inches of a figure, as long as there are not so many arrays that more are needed.
+#: Largest height of a figure in inches, unless many arrays need more.
 MOST_INCHES = 9.0
-#: How strong the colour of a sector is where no byte of it is asked for.
+#: Opacity of the moved bytes that no lane requests.
 _FAINT = 0.25
-#: Around requests that do not load, where an array has several kinds.
+#: Edge colour, and its name, of requests that are not loads, in arrays with several kinds.
 _EDGES = {"store": (BLACK, "black"), "atomic": (VERMILLION, "red")}
-#: Points of an upright letter that is as wide as a bold one of the headings.
-_BOLD = 12.0
+#: Font size, in points, of regular text as wide as the bold headings.
+_BOLD_SIZE = 12.0
 
 
 @dataclass(frozen=True, eq=False)
 class _Trace:
-    """A trace, cut to what is shown, and what is counted of it."""
+    """The drawn requests `first`, ..., `first + count - 1` of a trace with `total` requests."""
 
     title: str
     runs: pd.DataFrame
@@ -44,11 +48,11 @@ class _Trace:
         number = request_numbers(traced)
         total = int(number.max(initial=-1)) + 1
         first, stop = (min(bound, total) for bound in between)
-        cut = traced[(number >= first) & (number < stop)]
-        return cls(title, sector_runs(cut), requests(cut), first, stop - first, total)
+        drawn = traced[(number >= first) & (number < stop)]
+        return cls(title, sector_runs(drawn), requests(drawn), first, stop - first, total)
 
-    def of_array(self, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return the runs and the costs of one array."""
+    def array(self, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return `runs` and `costs` of one array."""
         runs, costs = (t[(t["array"] == name).to_numpy(bool)] for t in (self.runs, self.costs))
         return runs, costs
 
@@ -59,24 +63,24 @@ def access_map(
     arrays: Sequence[str] | None = None,
     between: tuple[int, int] | None = None,
 ) -> list[Axes]:
-    """Draw which 32-byte sectors the requests of a block move, and which bytes they ask for.
+    """Draw the 32-byte sectors that the requests of a block move, and the bytes that lanes request.
 
-    The traces of one array are side by side. Requests go to the right, in order, and addresses
-    upwards, sector by sector, the same for all traces. A sector that a request moves is faint, and
-    the bytes of it that a lane asks for have the full colour of the warp. Thus 32 lanes that read
-    neighboring floats are four full sectors, and 32 lanes that read here and there are 32 faint
-    ones. Where an array has several kinds of requests, stores have a black edge and atomics a red
-    one. Where few sectors are touched, the others have no place, and the panel says so.
+    Each array has a line of panels, each trace a column. The x axis is time (requests in order),
+    the y axis the address in sectors, the same for all traces. A moved sector is faint; its
+    requested bytes have the full colour of the warp. Thus 32 lanes that read neighboring floats are
+    four full sectors, and 32 lanes that read scattered floats are 32 faint ones. If an array has
+    several kinds of requests, stores have a black edge and atomics a red one. If few of the sectors
+    in the address range are touched, the others are omitted and the panel states it.
 
     Parameters
     ----------
     traces : mapping of str to DataFrame
-        Title to a trace (`accelviz.trace`), or to some warps of one, side by side.
+        Title to a trace (`accelviz.trace`), or to a part of one, such as some of its warps.
     arrays : sequence of str, optional
-        A line of panels for each; all that are touched if not given, in that order.
+        Arrays to draw. The default is all touched arrays, in the order of their first access.
     between : tuple of two int, optional
-        Only these of the requests (the second one excluded); the first ones, `MOST_REQUESTS` over
-        the width of the page, if not given. The picture says of how many.
+        Range of requests to draw (the second number excluded). The default is the first
+        `MOST_REQUESTS`, divided by the number of traces. The picture states the total.
 
     Raises
     ------
@@ -90,57 +94,58 @@ def access_map(
     if not 0 <= between[0] < between[1]:
         expected = "two ascending numbers, the first 0 or more"
         raise ArgumentError("between", f"got {between}", expected)
-    cut = [_Trace.of(title, table, between) for title, table in traces.items()]
-    names = _arrays(traces, cut, arrays) or [""]
-    places = {
-        name: Places(
-            np.concatenate([part.of_array(name)[0]["sector"].to_numpy(np.int64) for part in cut])
-        )
-        for name in names
-    }
-    width = max(1, *(part.count for part in cut))
+    columns = [_Trace.of(title, table, between) for title, table in traces.items()]
+    names = _array_names(traces, columns, arrays) or [""]
+    places = {}
+    for name in names:
+        sectors = [column.array(name)[0]["sector"].to_numpy(np.int64) for column in columns]
+        places[name] = Places(np.concatenate(sectors))
+    width = max(1, *(column.count for column in columns))
     heights = [float(np.clip(1.2 * np.log2(places[name].n + 1), 1.6, 12)) for name in names]
-    room = 1.3 + 0.4 * len(heights)
-    size = (10, room + min(0.2 * sum(heights), max(MOST_INCHES - room, 0.35 * len(heights))))
-    panels = draw.new_panels(size, len(names), len(cut), height_ratios=heights)
+    text_inches = 1.3 + 0.4 * len(heights)
+    panel_inches = max(MOST_INCHES - text_inches, 0.35 * len(heights))
+    size = (10, text_inches + min(0.2 * sum(heights), panel_inches))
+    panels = draw.new_panels(size, len(names), len(columns), height_ratios=heights)
     for i, name in enumerate(names):
-        line = panels[i * len(cut) : (i + 1) * len(cut)]
-        for ax, part in zip(line, cut, strict=True):
-            _panel(ax, part, name, places[name], width, len(cut))
+        line = panels[i * len(columns) : (i + 1) * len(columns)]
+        for ax, column in zip(line, columns, strict=True):
+            _draw_panel(ax, column, name, places[name], width, len(columns))
             ax.tick_params(labelbottom=name == names[-1], labelleft=ax is line[0])
-        shared = any(_is_shared(part.of_array(name)[1]) for part in cut)
+        shared = any(_is_shared(column.array(name)[1]) for column in columns)
         line[0].set_ylabel("32 bytes" if shared else "sector", fontsize=8.5)
-    for ax, part in zip(panels, cut, strict=False):
-        _head(ax, part, names, len(cut))
-    for ax, part in zip(panels[-len(cut) :], cut, strict=True):
+    for ax, column in zip(panels, columns, strict=False):
+        _write_heading(ax, column, names, len(columns))
+    for ax, column in zip(panels[-len(columns) :], columns, strict=True):
         label = "time: requests, in order"
-        if part.count < part.total:
-            last = part.first + part.count - 1
-            label += f"\n{part.first:,} to {last:,} of {part.total:,} are shown"
-        note = draw.wrapped("faint: moved, full: asked for; colours: warps", len(cut), 9.5)
+        if column.count < column.total:
+            last = column.first + column.count - 1
+            label += f"\n{column.first:,} to {last:,} of {column.total:,} are shown"
+        note = draw.wrapped("faint: moved, full: asked for; colours: warps", len(columns), 9.5)
         ax.set_xlabel(f"{label}\n{note}", fontsize=9.5)
     return panels
 
 
-def _arrays(
-    traces: Mapping[str, pd.DataFrame], cut: Sequence[_Trace], wanted: Sequence[str] | None
+def _array_names(
+    traces: Mapping[str, pd.DataFrame], columns: Sequence[_Trace], arrays: Sequence[str] | None
 ) -> list[str]:
-    """Return the arrays to draw: those wanted, or all in the order in which they are touched."""
-    if wanted is None:
-        runs = pd.concat([part.runs[["array", "request"]].astype({"array": str}) for part in cut])
-        return list(runs.groupby("array")["request"].min().sort_values(kind="stable").index)
+    if arrays is None:
+        tables = [column.runs[["array", "request"]].astype({"array": str}) for column in columns]
+        first_request = pd.concat(tables).groupby("array")["request"].min()
+        return list(first_request.sort_values(kind="stable").index)
     known = {str(name) for traced in traces.values() for name in traced["array"].unique()}
-    for name in wanted:
+    for name in arrays:
         if known and name not in known:
             raise ArgumentError("arrays", f"{name!r} is not touched", ", ".join(sorted(known)))
-    return list(wanted)
+    return list(arrays)
 
 
-def _panel(ax: Axes, part: _Trace, name: str, places: Places, width: int, panels: int) -> None:
-    """Draw the requests of one array, as many over the width as in all panels."""
-    runs, costs = part.of_array(name)
+def _draw_panel(
+    ax: Axes, column: _Trace, name: str, places: Places, width: int, panels: int
+) -> None:
+    """Draw the requests of one array; `width` is the number of requests on the x axis."""
+    runs, costs = column.array(name)
     shared = _is_shared(costs)
-    left = part.first - 0.5
+    left = column.first - 0.5
     ax.set(xlim=(left, left + width), ylim=(0, max(places.n, 1)))
     draw.count_ticks(ax.xaxis, most=6 if panels < 3 else 3)
     draw.count_ticks(ax.yaxis, most=4)
@@ -149,24 +154,24 @@ def _panel(ax: Axes, part: _Trace, name: str, places: Places, width: int, panels
         title = f"{name}: not touched" if name else "nothing is touched"
         ax.set_title(title, loc="left", fontsize=9.5, color=GREY)
         return
-    notes = _sectors(ax, runs, places, part, shared=shared)
+    notes = _draw_sectors(ax, runs, places, column, shared=shared)
     if places.gathered:
         unit = "pieces of 32 bytes" if shared else "sectors"
         notes = [f"only the {places.touched.size:,} of {places.spanned:,} {unit} touched", *notes]
-    text = _cost(name, runs, costs)
-    below = draw.wrapped("; ".join(notes), panels, 8)
-    pad = 5 + 11 * (1 + below.count("\n")) * bool(notes)
+    text = _cost_text(name, runs, costs)
+    subtitle = draw.wrapped("; ".join(notes), panels, 8)
+    pad = 5 + 11 * (1 + subtitle.count("\n")) * bool(notes)
     ax.set_title(draw.wrapped(text, panels, 9.5), loc="left", fontsize=9.5, pad=pad)
-    draw.above(ax, below, 4, 8)
-    tell(ax, f"{part.title}, {text}.")
+    draw.above(ax, subtitle, 4, 8)
+    tell(ax, f"{column.title}, {text}.")
 
 
-def _sectors(
-    ax: Axes, runs: pd.DataFrame, places: Places, part: _Trace, *, shared: bool
+def _draw_sectors(
+    ax: Axes, runs: pd.DataFrame, places: Places, column: _Trace, *, shared: bool
 ) -> list[str]:
-    """Draw the sectors that requests move, faint, and the bytes asked for; explain the edges."""
-    gap = 0.08 if part.count <= MOST_REQUESTS // 2 else 0.0
-    left = runs["request"].to_numpy() + part.first - 0.5 + gap
+    """Draw moved sectors and requested bytes, and return notes that explain the edge colours."""
+    gap = 0.08 if column.count <= MOST_REQUESTS // 2 else 0.0
+    left = runs["request"].to_numpy() + column.first - 0.5 + gap
     end = left + 1 - 2 * gap
     bottom = places.find(runs["sector"].to_numpy(np.int64)).astype(float)
     palette = np.array([to_rgb(colour) for colour in WARP_COLOURS])
@@ -175,68 +180,68 @@ def _sectors(
     if not shared:
         faint = (side[begins] for side in (left, end, bottom, bottom + 1))
         fill = 1 - (1 - colours[begins]) * _FAINT
-        # An edge of its own colour keeps a sector in sight that is lower than a pixel.
+        # The edge keeps sectors visible that are lower than a pixel.
         draw.rectangles(ax, *faint, facecolors=fill, edgecolors="face", linewidths=0.4)
     kinds = runs["kind"].astype(str).to_numpy()
-    several = len(set(kinds)) > 1
+    has_several = len(set(kinds)) > 1
     low = bottom + runs["first"].to_numpy() / SECTOR_BYTES
     high = bottom + (runs["last"].to_numpy() + 1) / SECTOR_BYTES
     for kind in sorted(set(kinds)):
-        chosen = kinds == kind
-        full = (side[chosen] for side in (left, end, low, high))
-        colour = _EDGES[kind][0] if several and kind in _EDGES else "none"
-        edge: Look = {"ec": colour, "linewidths": 0.8 * several}
-        # If edges snapped to pixels, an eighth of a sector would be none here and one there.
-        draw.rectangles(ax, *full, facecolors=colours[chosen], **edge, snap=False)
-    edged = [f"{kind}s {colour}" for kind, (_, colour) in _EDGES.items() if kind in kinds]
-    return ["with edge: " + ", ".join(edged)] if several else []
+        is_kind = kinds == kind
+        requested = (side[is_kind] for side in (left, end, low, high))
+        colour = _EDGES[kind][0] if has_several and kind in _EDGES else "none"
+        edge: Look = {"ec": colour, "linewidths": 0.8 * has_several}
+        # Snapped to pixels, equal parts of a sector would differ in height or vanish.
+        draw.rectangles(ax, *requested, facecolors=colours[is_kind], **edge, snap=False)
+    edges = [f"{kind}s {colour}" for kind, (_, colour) in _EDGES.items() if kind in kinds]
+    return ["with edge: " + ", ".join(edges)] if has_several else []
 
 
 def _is_shared(costs: pd.DataFrame) -> bool:
     return bool((costs["space"] == "shared").any())
 
 
-def _mean(mean: float, noun: str, plural: str) -> str:
+def _mean_text(mean: float, noun: str, plural: str) -> str:
     number = f"{mean:.3g}"
     return f"{number} {noun}{plural * (number != '1')}"
 
 
-def _asked(runs: pd.DataFrame, sectors: int) -> str:
-    """Return the share of the bytes of moved sectors that requests ask for."""
-    asked = int((runs["last"] - runs["first"] + 1).sum())
-    return f"{100 * asked / (SECTOR_BYTES * sectors):.3g}%"
+def _requested_share(runs: pd.DataFrame, sectors: int) -> str:
+    """Return requested bytes over moved bytes, in percent."""
+    requested = int((runs["last"] - runs["first"] + 1).sum())
+    return f"{100 * requested / (SECTOR_BYTES * sectors):.3g}%"
 
 
-def _cost(name: str, runs: pd.DataFrame, costs: pd.DataFrame) -> str:
-    """Say how often an array is touched, and what it costs."""
+def _cost_text(name: str, runs: pd.DataFrame, costs: pd.DataFrame) -> str:
+    """Return the number of requests of an array by kind, and their mean cost, as text."""
     kinds = costs["kind"].astype(str).value_counts(sort=False)
     touched = ", ".join(draw.counted(number, kind) for kind, number in kinds.items() if number)
     if _is_shared(costs):
-        passes = _mean(costs["wavefronts"].mean(), "pass", "es")
+        passes = _mean_text(costs["wavefronts"].mean(), "pass", "es")
         return f"{name} (shared memory): {touched}, {passes} each"
     sectors = costs["sectors"].sum()
-    mean = _mean(sectors / len(costs), "sector", "s")
-    return f"{name}: {touched}, {mean} each, {_asked(runs, sectors)} of it asked for"
+    mean = _mean_text(sectors / len(costs), "sector", "s")
+    return f"{name}: {touched}, {mean} each, {_requested_share(runs, sectors)} of it asked for"
 
 
-def _head(ax: Axes, part: _Trace, names: Sequence[str], panels: int) -> None:
-    """Say above all panels of a trace what its requests of global memory cost."""
-    costs = part.costs[part.costs["array"].isin(names) & (part.costs["space"] == "global")]
-    text = part.title
+def _write_heading(ax: Axes, column: _Trace, names: Sequence[str], panels: int) -> None:
+    """Write the cost of a trace's global memory requests above its uppermost panel."""
+    costs = column.costs[column.costs["array"].isin(names) & (column.costs["space"] == "global")]
+    text = column.title
     if len(costs):
-        moved = part.runs[part.runs["array"].isin(set(costs["array"]))]
+        runs = column.runs[column.runs["array"].isin(set(costs["array"]))]
         sectors = int(costs["sectors"].sum())
-        mean = _mean(sectors / len(costs), "sector", "s")
+        mean = _mean_text(sectors / len(costs), "sector", "s")
         text += (
-            f":\n{_asked(moved, sectors)} of the bytes it moves are asked for,\n"
+            f":\n{_requested_share(runs, sectors)} of the bytes it moves are asked for,\n"
             f"{draw.counted(len(costs), 'request')}, {mean} each"
         )
     lines = ax.get_title(loc="left").count("\n") + 1
     notes = "".join(note.get_text() for note in ax.texts)
     up = 8 + 13 * lines + 11 * (1 + notes.count("\n")) * bool(notes)
-    heading = "\n".join(draw.wrapped(line, panels, _BOLD) for line in text.split("\n"))
+    heading = "\n".join(draw.wrapped(line, panels, _BOLD_SIZE) for line in text.split("\n"))
     draw.above(ax, heading, up, 10.5, fontweight="bold", color="black")
-    # The layout would make a panel narrower for text that is wider; it is told the height only.
-    room = "\n".join("." for _ in heading.split("\n"))
-    draw.above(ax, room, up, 10.5, alpha=0, in_layout=True)
+    # The layout narrows a panel beside wide text, so an invisible narrow text reserves the height.
+    spacer = "\n".join("." for _ in heading.split("\n"))
+    draw.above(ax, spacer, up, 10.5, alpha=0, in_layout=True)
     tell(ax, text.replace("\n", " ") + ".")
