@@ -69,8 +69,8 @@ def block_assignment(plan: Plan | Assignment, *, ax: Axes | None = None) -> Axes
         if is_clipped.any():  # an empty line would upset the layout
             ax.plot(end[is_clipped], y[is_clipped], ">", color=GREY, ms=5, clip_on=False)
     else:
-        draw.nothing(ax, "nothing to show")
-    step = max(1, int(np.ceil(len(rows) * _LINE_POINTS / draw.points(ax)[1])))
+        draw.label_empty(ax, "nothing to show")
+    step = max(1, int(np.ceil(len(rows) * _LINE_POINTS / draw.size_in_points(ax)[1])))
     names = [f"{row:,}" for row in rows.index]
     if is_permuted := listed.order == "kernel":
         names = [f"{name} ({row:,})" for name, row in zip(names, rows["caller_row"], strict=True)]
@@ -81,10 +81,12 @@ def block_assignment(plan: Plan | Assignment, *, ax: Axes | None = None) -> Axes
     title = f"{listed.strategy} on {listed.graph}: {_balance_text(listed)}"
     note = f"{extent}; a colour is a block, a shade a {listed.worker} with its number"
     note += "; grey: not shown" * (not listed.whole)
-    width = draw.points(ax)[0]
+    width = draw.size_in_points(ax)[0]
     lines = textwrap.wrap(note, int(width / _NOTE_POINTS))
-    draw.above(ax, "\n".join(lines), 5, 9, in_layout=True)
-    draw.head(ax, textwrap.fill(title, int(width / _TITLE_POINTS)), 11, pad=8 + 12 * len(lines))
+    draw.write_above(ax, "\n".join(lines), 5, 9, in_layout=True)
+    draw.write_heading(
+        ax, textwrap.fill(title, int(width / _TITLE_POINTS)), 11, pad=8 + 12 * len(lines)
+    )
     return draw.finish(ax, f"{title}. Shown: {extent}. {_longest_row_text(listed)}")
 
 
@@ -114,7 +116,7 @@ def _draw_runs(ax: Axes, listed: Assignment, row_y: pd.Series) -> None:
     empty, runs = runs[runs["count"] == 0], runs[runs["count"] > 0]
     y, begin = runs["y"].to_numpy(), runs["offset"].to_numpy()
     end = begin + runs["count"].to_numpy()
-    ax_points = draw.points(ax)[0] * _WIDTH_SHARE
+    ax_points = draw.size_in_points(ax)[0] * _WIDTH_SHARE
     width = (draw.fractions(ax, end) - draw.fractions(ax, begin)) * ax_points
     edge: Look = {"ec": "white", "linewidths": np.minimum(width * 0.12, 1.2)}
     colours, half = runs["colour"].tolist(), _BAR_HEIGHT / 2
@@ -131,7 +133,7 @@ def _draw_runs(ax: Axes, listed: Assignment, row_y: pd.Series) -> None:
     for x, run_width, run in zip(middle, width, runs.itertuples(), strict=True):
         if run_width > len(str(run.warp)) * _DIGIT_POINTS + 1:
             style["path_effects"] = [withStroke(linewidth=2, foreground=run.colour)]
-            draw.centred(ax, x, run.y, run.warp, run.colour, 7.5, **style)
+            draw.write_centred(ax, x, run.y, run.warp, run.colour, 7.5, **style)
     for run in empty.itertuples():
         ax.plot([0, 0], [run.y - half, run.y + half], color=run.colour, lw=3, clip_on=False)
 
@@ -156,7 +158,7 @@ def _label_blocks(ax: Axes, listed: Assignment, rows: pd.DataFrame) -> None:
         is_near = (same["y"] - middle).abs() < (1 + _BAR_HEIGHT) / 2  # bars beside the label
         xy = (float(draw.fractions(ax, same["end"][is_near].max())), middle)
         transform = ax.get_yaxis_transform()
-        draw.beside(ax, text, xy, (5, 0), xycoords=transform, va="center", fontsize=8)
+        draw.annotate(ax, text, xy, (5, 0), xycoords=transform, va="center", fontsize=8)
 
 
 def _balance_text(listed: Assignment) -> str:
@@ -174,9 +176,9 @@ def _balance_text(listed: Assignment) -> str:
 
 def _extent_text(listed: Assignment, split_rows: int) -> str:
     """Return which part of the plan is drawn, as text."""
-    blocks = draw.counted(listed.n_blocks, "block")
+    blocks = draw.pluralize(listed.n_blocks, "block")
     if listed.whole:
-        rows = draw.counted(listed.n_rows, "row")
+        rows = draw.pluralize(listed.n_rows, "row")
         return f"{blocks} for {rows}, {split_rows or 'none'} of these split over several blocks"
     share = int(listed.runs["count"].sum()) / max(1, listed.nnz)
     text = f"{share:.1%}" if share >= 0.001 else f"one in {1 / share:,.0f}" if share else "none"
@@ -190,7 +192,7 @@ def _longest_row_text(listed: Assignment) -> str:
         return "No row has a nonzero."
     row = runs.groupby("row")["count"].sum().idxmax()
     longest = runs[runs["row"] == row]
-    warps = draw.counted(len(longest[["block", "warp"]].drop_duplicates()), listed.worker)
-    blocks = draw.counted(longest["block"].nunique(), "block")
+    warps = draw.pluralize(len(longest[["block", "warp"]].drop_duplicates()), listed.worker)
+    blocks = draw.pluralize(longest["block"].nunique(), "block")
     nonzeros = longest["count"].sum()
     return f"Row {row:,} has most nonzeros, {nonzeros:,}, on {warps} of {blocks}."

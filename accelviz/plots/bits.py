@@ -9,7 +9,7 @@ from matplotlib.colors import ListedColormap, Normalize
 
 from accelviz.bits.tensor import BitTensor
 from accelviz.plots import draw
-from accelviz.plots.style import BLACK, BLUE, GREY, ORANGE, TURNS, VERMILLION, Look, paler, tell
+from accelviz.plots.style import BLACK, BLUE, CYCLE, GREY, ORANGE, VERMILLION, Look, add_alt, paler
 from accelviz.strategies.bits.packing import WORD_BITS
 
 #: Planes beside each other, and how much higher a name stands than the one below it.
@@ -41,7 +41,7 @@ def bit_planes(tensor: BitTensor) -> list[Axes]:
         ax.set_title(f"plane {plane}, worth {1 << plane}", fontsize=10)
         draw.count_ticks(ax.xaxis, ax.yaxis, most=5)
     size = f"{rows} by {columns} numbers of {tensor.bits} bits in {tensor.nbytes:,} bytes"
-    tell(panels[0], f"{size}: {len(planes)} planes, {np.count_nonzero(planes):,} ones.")
+    add_alt(panels[0], f"{size}: {len(planes)} planes, {np.count_nonzero(planes):,} ones.")
     return panels
 
 
@@ -84,7 +84,7 @@ def bits_crossover(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax = draw.new_axes(ax, figsize=(7.4, 4.2))
     table = table[table["density"] > 0]
     sparse, dense = table[table["density"] < 1], table[table["density"] == 1]
-    for (width, rows), colour in zip(sparse.groupby("bits"), (*TURNS[:2], BLACK), strict=False):
+    for (width, rows), colour in zip(sparse.groupby("bits"), (*CYCLE[:2], BLACK), strict=False):
         label = f"sparse, {width} bits"
         ax.plot(rows["density"], rows["median_us"], "o-", color=colour, label=label)
     low, high = sparse["density"].min(), sparse["density"].max()

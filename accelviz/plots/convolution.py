@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 from accelviz.convolution import ChannelMap, Field, Kernel, fields, gains
 from accelviz.errors import checked_type
 from accelviz.plots import draw
-from accelviz.plots.style import BLUE, GREY, IDLE, ROW_COLOURS, Look, paler, tell
+from accelviz.plots.style import BLUE, GREY, IDLE, ROW_COLOURS, Look, add_alt, paler
 
 #: Most layers that have a panel each.
 _PANELS = 6
@@ -75,6 +75,8 @@ def field_growth(kernels: Sequence[Kernel], width: int, channels: int) -> list[A
         gained = "" if more is None else f", gain {more:.2f}"
         ax.set_title(f"{kernel.name}\n{now.width} x {now.width} x {now.channels}", fontsize=9)
         ax.text(0, 1.08 * width, f"{now.size:,}{gained}", va="top", fontsize=8, color=GREY)
-        tell(ax, f"After {kernel.name}: {now.size:,} of {width**2 * channels:,} neurons{gained}.")
+        add_alt(
+            ax, f"After {kernel.name}: {now.size:,} of {width**2 * channels:,} neurons{gained}."
+        )
         before = now
     return panels

@@ -86,12 +86,12 @@ def degree_histogram(
     draw.log_ticks(ax.xaxis, PLAIN, 40)
     draw.log_ticks(ax.yaxis, _FRACTION, 40)
     zero = int(rows[~occurring].sum())
-    note = f"\nnot shown: {draw.counted(zero, 'row')} without a nonzero" if zero else ""
+    note = f"\nnot shown: {draw.pluralize(zero, 'row')} without a nonzero" if zero else ""
     ax.set(xlabel=_LABEL + note, ylabel=label)
     if rows[occurring].any():
         _shade(ax, bounds or {})
     else:
-        draw.nothing(ax, title)
+        draw.label_empty(ax, title)
     empty = f", {zero:,} of them without a nonzero" if zero else ""
     return draw.finish(ax, f"Degree histogram of {rows.sum():,} rows{empty}: {title}.")
 
@@ -129,7 +129,7 @@ def degree_shares(
     draw.log_ticks(ax.xaxis, PLAIN, 40)
     if not longest.degree:
         reason = "no row has a nonzero" if longest.n_rows else "no row"
-        draw.nothing(ax, reason)
+        draw.label_empty(ax, reason)
         alt = f"Cumulative shares of rows and nonzeros by degree: {reason}."
         return draw.finish(ax, alt, reason)
     for curve, name, colour, side in (
@@ -169,7 +169,7 @@ def _shade(ax: Axes, bounds: Mapping[int, str]) -> None:
         for left, stop, bound in zip([first, *lasts], lasts, sorted(bounds), strict=False)
         if left < stop
     ]
-    wide = draw.points(ax)[0]
+    wide = draw.size_in_points(ax)[0]
     edges = [draw.fractions(ax, band[:2]) for band in bands]
     wanted = [_LETTER * max(map(len, band[2].split("\n"))) / wide for band in bands]
     crowded = any(np.diff(edge) < width for edge, width in zip(edges, wanted, strict=True))
@@ -183,7 +183,7 @@ def _shade(ax: Axes, bounds: Mapping[int, str]) -> None:
         at = ({"left": left, "center": middle, "right": stop}[ha], 0.98)
         # One under the other where they would not fit side by side.
         down = -i * 10 * (label.count("\n") + 1) if crowded else 0
-        draw.beside(ax, label, at, (0, down), ha=ha, **look)
+        draw.annotate(ax, label, at, (0, down), ha=ha, **look)
 
 
 def _name_longest(ax: Axes, text: str, longest: counts.LongestRows) -> None:
@@ -203,7 +203,7 @@ def _name_curve(ax: Axes, name: str, colour: str, x: Any, y: Any, side: int) -> 
     at = min(int(np.searchsorted(y, 0.6 if side < 0 else 0.35)), x.size - 1)
     look: Look = {"ha": "right", "va": "bottom"} if side < 0 else {"ha": "left", "va": "top"}
     spot = (x[at], y[at] if side < 0 else y[max(0, at - 1)])
-    draw.beside(ax, name, spot, (5 * side, -5 * side), color=colour, fontweight="bold", **look)
+    draw.annotate(ax, name, spot, (5 * side, -5 * side), color=colour, fontweight="bold", **look)
 
 
 def _summary(degrees: Degrees, rows: Degrees) -> str:
@@ -214,6 +214,6 @@ def _summary(degrees: Degrees, rows: Degrees) -> str:
     if not largest:
         return "no row has a nonzero"
     if (rows > 0).sum() == 1:
-        return f"every row has {draw.counted(largest, 'nonzero')}"
-    most = draw.counted(median, "nonzero")
+        return f"every row has {draw.pluralize(largest, 'nonzero')}"
+    most = draw.pluralize(median, "nonzero")
     return f"half of the rows have at most {most}, the longest has {largest:,}"

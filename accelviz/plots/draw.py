@@ -16,7 +16,7 @@ from matplotlib.image import AxesImage
 from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullFormatter
 from scipy.optimize import isotonic_regression
 
-from accelviz.plots.style import GREY, HALO, Look, ink, new_figure, tell, tidy
+from accelviz.plots.style import GREY, HALO, Look, add_alt, ink, new_figure, tidy
 
 #: Coordinates of `beside`: a fraction of the axes across or up, and data the other way.
 ACROSS, UP = ("axes fraction", "data"), ("data", "axes fraction")
@@ -43,16 +43,16 @@ def finish(ax: Axes, alt: str, title: str = "") -> Axes:
     """Give a picture its title and a sentence of alt text, remove idle edges, and return it."""
     if title:
         write_title(ax, title)
-    tell(ax, alt)
+    add_alt(ax, alt)
     return tidy(ax)
 
 
-def nothing(ax: Axes, reason: str) -> None:
+def label_empty(ax: Axes, reason: str) -> None:
     """Say in the middle of empty axes why they are empty."""
     ax.text(0.5, 0.5, reason, ha="center", va="center", transform=ax.transAxes, color=GREY)
 
 
-def points(ax: Axes) -> tuple[float, float]:
+def size_in_points(ax: Axes) -> tuple[float, float]:
     """Return width and height of `ax` in points, as far as known before the figure is laid out."""
     box = ax.get_window_extent()
     scale = 72 / ax.figure.dpi
@@ -89,7 +89,7 @@ def cells(ax: Axes, values: Any, colours: Any, norm: Any, **options: Any) -> Axe
     return ax.imshow(np.ma.masked_invalid(values), cmap=colours, norm=norm, **look)
 
 
-def centred(
+def write_centred(
     ax: Axes, x: float, y: float, text: Any, face: Any, size: float, **options: Any
 ) -> None:
     """Write text around a point of an area of colour `face`, in black or white."""
@@ -124,7 +124,7 @@ def log_ticks(axis: Axis, text: Formatter | str, span: float = np.inf) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def head(ax: Axes, text: str, size: float = 10.5, **options: Any) -> None:
+def write_heading(ax: Axes, text: str, size: float = 10.5, **options: Any) -> None:
     """Write a bold title on the left."""
     ax.set_title(text, loc="left", fontsize=size, fontweight="bold", **options)
 
@@ -138,28 +138,28 @@ def write_title(ax: Axes, sentence: str) -> None:
     # A number stays with its unit, and "12 x 32" together.
     whole = re.sub(r"(?<=\d) (?=\S)|(?<= x) (?=\d)", _NO_BREAK, sentence)
     text = "\n".join(textwrap.wrap(whole, max(24, letters), break_on_hyphens=False))
-    head(ax, text.replace(_NO_BREAK, " "), 11)
+    write_heading(ax, text.replace(_NO_BREAK, " "), 11)
 
 
-def wrapped(text: str, panels: float, size: float) -> str:
+def wrap(text: str, panels: float, size: float) -> str:
     """Break text of so many points into lines that fit one of `panels` panels side by side."""
     return textwrap.fill(text, max(12, int(_WIDTH / panels / (size * _POINT))))
 
 
-def beside(
+def annotate(
     ax: Axes, text: str, at: tuple[Any, Any], shift: tuple[float, float], **options: Any
 ) -> None:
     """Write text at a place, shifted by so many points; the options are those of `annotate`."""
     ax.annotate(text, at, shift, textcoords="offset points", **options)
 
 
-def above(ax: Axes, text: str, up: float, size: float, **options: Any) -> None:
+def write_above(ax: Axes, text: str, up: float, size: float, **options: Any) -> None:
     """Write text above a panel, `up` points up, for which the layout makes no room."""
     look: Look = {"xycoords": "axes fraction", "in_layout": False, "color": GREY} | options
-    beside(ax, text, (0, 1), (0, up), fontsize=size, **look)
+    annotate(ax, text, (0, 1), (0, up), fontsize=size, **look)
 
 
-def counted(number: int, noun: str, plural: str = "s") -> str:
+def pluralize(number: int, noun: str, plural: str = "s") -> str:
     """Write a number of things: "1 row", "2,000 rows"."""
     return f"{number:,} {noun}{'' if number == 1 else plural}"
 
@@ -179,13 +179,13 @@ def label_points(
     must be final.
     """
     spots = sorted(spots, key=lambda spot: spot[1])
-    heights = fractions(ax, [spot[1] for spot in spots], 1) * points(ax)[1]
+    heights = fractions(ax, [spot[1] for spot in spots], 1) * size_in_points(ax)[1]
     shifts: npt.NDArray[np.float64] = moved_apart(heights, _GAP) - heights
     look: Look = {"ha": "left" if side > 0 else "right", "va": "center", "fontsize": 9}
     look |= {"annotation_clip": False, "path_effects": HALO, "zorder": 6, "xycoords": xycoords}
     for (x, y, text, colour), shift in zip(spots, shifts, strict=True):
         line = {"arrowstyle": "-", "color": colour, "lw": 0.7, "shrinkA": 0, "shrinkB": 0}
-        beside(ax, text, (x, y), (distance * side, shift), color=colour, arrowprops=line, **look)
+        annotate(ax, text, (x, y), (distance * side, shift), color=colour, arrowprops=line, **look)
     return shifts
 
 
@@ -201,7 +201,7 @@ def label_ends(ax: Axes, ends: Sequence[tuple[float, str, Any]], heading: str = 
     if heading:
         top = (1, max(spot[1] for spot in spots))
         look: Look = {"xycoords": ACROSS, "va": "bottom", "color": GREY, "annotation_clip": False}
-        beside(ax, heading, top, (12, highest + 0.7 * _GAP), fontsize=9, **look)
+        annotate(ax, heading, top, (12, highest + 0.7 * _GAP), fontsize=9, **look)
 
 
 def moved_apart(heights: npt.NDArray[np.float64], gap: float) -> npt.NDArray[np.float64]:

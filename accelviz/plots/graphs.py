@@ -19,7 +19,7 @@ from accelviz.datasets import load_graph
 from accelviz.graph import Graph
 from accelviz.plots import draw
 from accelviz.plots.degrees import degree_histogram
-from accelviz.plots.style import BLACK, BLUE, GREY, ORANGE, PLAIN, VERMILLION, Look, Page, tell
+from accelviz.plots.style import BLACK, BLUE, GREY, ORANGE, PLAIN, VERMILLION, Look, Page, add_alt
 
 #: Where text begins and wraps; heights of a fact's first line and of each further one.
 _LABEL_WIDTH, _TEXT_WIDTH = 0.31, 44
@@ -81,12 +81,12 @@ def nonzero_pattern(graph: Graph, *, ax: Axes | None = None) -> Axes:
         Counts are coloured on a logarithmic scale; an empty cell stays white.
     """
     n_rows, n_cols = graph.shape
-    nonzeros = draw.counted(graph.nnz, "nonzero")
-    size = f"{draw.counted(n_rows, 'row')} and {draw.counted(n_cols, 'column')}"
+    nonzeros = draw.pluralize(graph.nnz, "nonzero")
+    size = f"{draw.pluralize(n_rows, 'row')} and {draw.pluralize(n_cols, 'column')}"
     if ax is None:
         ax = draw.new_axes(None, figsize=(5, 4.4))
-        draw.head(ax, f"{nonzeros} in {size}")
-    tell(ax, f"Where the {nonzeros} of a matrix of {size} lie, counted in cells.")
+        draw.write_heading(ax, f"{nonzeros} in {size}")
+    add_alt(ax, f"Where the {nonzeros} of a matrix of {size} lie, counted in cells.")
     if graph.nnz:
         counts = np.ma.masked_equal(pattern_map(graph), 0)
         aspect = "auto" if n_rows != n_cols else "equal"
@@ -98,7 +98,7 @@ def nonzero_pattern(graph: Graph, *, ax: Axes | None = None) -> Axes:
         bar = draw.colour_bar(ax, image, f"nonzeros in a cell of {cell}", shrink=0.8, format=PLAIN)
         bar.ax.minorticks_off()
     else:
-        draw.nothing(ax, "no nonzero")
+        draw.label_empty(ax, "no nonzero")
     ax.set(xlabel="column", ylabel="row")
     draw.count_ticks(ax.xaxis, ax.yaxis, most=4)
     return ax

@@ -16,7 +16,7 @@ from accelviz.analysis.traffic import requests
 from accelviz.errors import ArgumentError
 from accelviz.plans.launch import WARP_SIZE
 from accelviz.plots import draw
-from accelviz.plots.style import GREY, WARP_COLOURS, Look, ink, tell, tidy
+from accelviz.plots.style import GREY, WARP_COLOURS, Look, add_alt, ink, tidy
 
 #: Turns that a picture shows at most, and warps unless it is told which.
 MOST_TURNS, MOST_WARPS = 96, 12
@@ -86,7 +86,7 @@ def lane_map(
             label.append(f"in a bar: first lane, warp and row of {array}, last lane")
         if turns > drawn:
             label.append(f"the first {drawn:,} of {turns:,} turns are shown")
-        text = "\n".join(draw.wrapped(line, len(traces), 9.5) for line in label)
+        text = "\n".join(draw.wrap(line, len(traces), 9.5) for line in label)
         ax.set_xlabel(text, fontsize=9.5)
         accesses = traces[title]
         costs = requests(accesses[(accesses["array"] == array).to_numpy(bool)])
@@ -106,12 +106,12 @@ def _bars(ax: Axes, bars: pd.DataFrame, turns: int, n_cols: int) -> dict[str, st
         ax.axvline(column, color=GREY, lw=0.6, ls=":", zorder=0)
     tidy(ax)
     if not len(bars):
-        draw.nothing(ax, "nothing is read")
+        draw.label_empty(ax, "nothing is read")
         return {}
     height = 1 / (int(bars["line"].max()) + 1)
     end = bars["column"] + bars["columns"]
     top = bars["turn"] + bars["line"] * height
-    wide, high = (length / 72 for length in draw.points(ax))
+    wide, high = (length / 72 for length in draw.size_in_points(ax))
     several = len(bars["block"].unique()) > 1
     blocks = "block " + bars["block"].astype(str) + " " if several else ""
     bars = bars.assign(
@@ -159,8 +159,8 @@ def _headings(
 ) -> None:
     """Say above a picture how much of a row is read at once, and what the requests cost."""
     if not len(costs):
-        draw.head(ax, title)
-        tell(ax, f"{title}: nothing is read.")
+        draw.write_heading(ax, title)
+        add_alt(ax, f"{title}: nothing is read.")
         return
     again, columns = lanes.turns_per_row(visits), lanes.columns_at_once(visits)
     at_once = f"all {n_cols}" if columns == n_cols else f"{columns} of {n_cols}"
@@ -171,9 +171,9 @@ def _headings(
         f"{costs['sectors'].mean():.3g} sectors each; {shown_warps} of "
         f"{len(visits[['block', 'warp']].drop_duplicates())} warps that read are shown"
     )
-    below = draw.wrapped(cost, panels, 8.5)
+    below = draw.wrap(cost, panels, 8.5)
     # Bold letters are wider.
-    heading = f"{draw.wrapped(title, panels, 12)}:\n{draw.wrapped(at_once, panels, 12)}"
-    draw.head(ax, heading, pad=7 + 11.5 * (1 + below.count("\n")))
-    draw.above(ax, below, 4, 8.5, va="bottom")
-    tell(ax, f"{title}: the lanes read {at_once}; {cost}.")
+    heading = f"{draw.wrap(title, panels, 12)}:\n{draw.wrap(at_once, panels, 12)}"
+    draw.write_heading(ax, heading, pad=7 + 11.5 * (1 + below.count("\n")))
+    draw.write_above(ax, below, 4, 8.5, va="bottom")
+    add_alt(ax, f"{title}: the lanes read {at_once}; {cost}.")

@@ -17,7 +17,16 @@ from accelviz.errors import ArgumentError
 from accelviz.partition.summary import Loads
 from accelviz.plans import Plan
 from accelviz.plots import draw
-from accelviz.plots.style import GREY, IDLE, PLAIN, ROW_COLOURS, Look, strategy_colours, tell, tidy
+from accelviz.plots.style import (
+    GREY,
+    IDLE,
+    PLAIN,
+    ROW_COLOURS,
+    Look,
+    add_alt,
+    strategy_colours,
+    tidy,
+)
 from accelviz.workload import Workload
 
 #: Pictures of load maps share an axis while the narrowest has at least one in so many of its parts.
@@ -70,7 +79,7 @@ def block_close_ups(
         ax.barh(work.warp, work.nz_count, left=left, **look)
         busy = np.unique(work.warp[work.nz_count > 0])
         for warp in np.setdiff1d(np.arange(warps_per_block), busy):
-            draw.beside(ax, "idle", (0, warp), (2, 0), va="center", fontsize=7, color=GREY)
+            draw.annotate(ax, "idle", (0, warp), (2, 0), va="center", fontsize=7, color=GREY)
         ax.set(xlabel="nonzeros", xlim=(0, longest * 1.03), ylim=(warps_per_block - 0.4, -0.6))
         ax.set_yticks(range(0, warps_per_block, max(1, warps_per_block // 6)))
         ax.tick_params(labelleft=i == 0)
@@ -132,11 +141,11 @@ def load_maps(
         ax.set_xlim(-0.5, ((load.n_blocks or 1) if separate else widest) - 0.5)
         if not separate and 0 < load.n_blocks < _NAMED * widest:
             middle = (load.n_blocks + widest) / 2
-            draw.centred(ax, middle, (warps - 1) / 2, "no block", "white", 8, color=GREY)
+            draw.write_centred(ax, middle, (warps - 1) / 2, "no block", "white", 8, color=GREY)
         draw.count_ticks(ax.xaxis, most=7)
         ax.set_ylabel(load.worker.replace(" ", "\n"))
         ax.set_title(title, loc="left", fontsize=9.5)
-        tell(ax, f"{title}: the nonzeros of each {load.worker} of {load.n_blocks:,} blocks.")
+        add_alt(ax, f"{title}: the nonzeros of each {load.worker} of {load.n_blocks:,} blocks.")
         if load.every > 1:
             look: Look = {"ha": "right", "fontsize": 8, "color": GREY, "transform": ax.transAxes}
             ax.text(1, 1.02, f"one block of {load.every:,} is shown", **look)
@@ -237,7 +246,7 @@ def _load_bars(ax: Axes, loads: Loads, uppers: np.ndarray, colour: str) -> None:
         ax.axvline(x, ymax=y, color="black", lw=1.2, ls=ls)
         shift, side = (-5, "right") if draw.fractions(ax, x) > 0.55 else (5, "left")
         look: Look = {"xycoords": draw.UP, "ha": side, "va": "center"}
-        draw.beside(ax, text, (x, y), (shift, 0), fontsize=9, bbox=_PAPER, **look)
+        draw.annotate(ax, text, (x, y), (shift, 0), fontsize=9, bbox=_PAPER, **look)
 
 
 def _time_strip(ax: Axes, idle_share: float, colour: str) -> None:
@@ -248,7 +257,7 @@ def _time_strip(ax: Axes, idle_share: float, colour: str) -> None:
         look: Look = {"facecolor": fill, "edgecolor": "none", "label": text, "clip_on": False}
         ax.add_patch(Rectangle((begin, 1.03), width, 0.13, transform=ax.transAxes, **look))
         if width > _LABELLED:
-            draw.centred(ax, begin + width / 2, 1.093, text, fill, 8, transform=ax.transAxes)
+            draw.write_centred(ax, begin + width / 2, 1.093, text, fill, 8, transform=ax.transAxes)
 
 
 def _name_loads(ax: Axes, name: str, plan: Plan, loads: Loads) -> None:
@@ -262,8 +271,8 @@ def _name_loads(ax: Axes, name: str, plan: Plan, loads: Loads) -> None:
         largest = int(loads.nonzeros[-1])
         times = f"{largest / loads.mean:,.1f} times the mean of those with work"
         busiest = f"; the busiest {worker} has {largest:,} nonzeros, {times}"
-    blocks = draw.counted(plan.launch.n_blocks, "block")
+    blocks = draw.pluralize(plan.launch.n_blocks, "block")
     launched = f"{summary.warps:,} {worker}s in {blocks}, {loads.idle or 0:,} idle"
-    draw.head(ax, f"{name}: {lost}", pad=pad)
+    draw.write_heading(ax, f"{name}: {lost}", pad=pad)
     ax.set_title(launched, loc="right", fontsize=9, color=GREY, pad=pad)
-    tell(ax, f"{name}: {lost}; {launched}{busiest}.")
+    add_alt(ax, f"{name}: {lost}; {launched}{busiest}.")

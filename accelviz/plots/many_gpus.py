@@ -12,7 +12,7 @@ from matplotlib.colors import TwoSlopeNorm
 
 from accelviz.many_gpus.split import Split
 from accelviz.plots import draw
-from accelviz.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, tell
+from accelviz.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, add_alt
 
 #: Of steps, in every picture.
 _STEPS = {"multiply": BLUE, "add": SKY, "fetch": ORANGE, "get": ORANGE, "round": GREEN}
@@ -39,9 +39,9 @@ def device_shares(split: Split, *, ax: Axes | None = None) -> Axes:
     )
     notes, alts = [], []
     for device, line in zip(devices, table.itertuples(), strict=True):
-        halo = draw.counted(int(line.halo), "row")
+        halo = draw.pluralize(int(line.halo), "row")
         notes.append(f"fetches {halo}" + f", each for {line.reuse:.1f} edges" * bool(line.halo))
-        local = draw.counted(int(line.local), "local edge")
+        local = draw.pluralize(int(line.local), "local edge")
         alts.append(f"device {device}: {local}, {int(line.remote):,} remote, {halo} to fetch")
     ax.bar_label(bars, notes, padding=3, fontsize=8.5)
     ax.set_yticks(devices, [f"device {device}" for device in devices])
@@ -74,11 +74,11 @@ def device_timelines(tables: Mapping[str, pd.DataFrame]) -> list[Axes]:
         ax.barh(level, stop - start, 0.84, start, color=colours, edgecolor="white", lw=1)
         for y, a, b, step, face in zip(level, start, stop, table["step"], colours, strict=True):
             if b - a > _ROOM * most:
-                draw.centred(ax, (a + b) / 2, y, step, face, 8.5)
+                draw.write_centred(ax, (a + b) / 2, y, step, face, 8.5)
         ax.set_yticks(range(len(names)), names, fontsize=8.5)
         ax.set(xlim=(0, most * 1.02), ylim=(len(names) - 0.4, -0.6))
         end = float(stop.max()) if len(table) else 0.0
-        draw.head(ax, f"{name}: {end:,.0f} µs")
+        draw.write_heading(ax, f"{name}: {end:,.0f} µs")
         draw.finish(ax, f"{name}: the last step ends after {end:,.0f} microseconds.")
     panels[-1].set_xlabel("microseconds since all began")
     return panels
@@ -101,7 +101,7 @@ def second_gpu(gains: pd.DataFrame, *, called: str = "", ax: Axes | None = None)
     norm = TwoSlopeNorm(1.0, min(0.5, values.min()), max(2.0, values.max()))
     image = draw.cells(ax, values, colours, norm)
     for (row, column), value in np.ndenumerate(values):
-        draw.centred(ax, column, row, f"{value:.2f}", colours(norm(value)), 9)
+        draw.write_centred(ax, column, row, f"{value:.2f}", colours(norm(value)), 9)
     ax.set_xticks(range(len(gains.columns)), [str(name) for name in gains.columns])
     ax.set_yticks(range(len(gains)), [f"{share:.1%}" for share in gains.index])
     ax.set(xlabel="columns of X", ylabel="edges that are cut")
@@ -110,5 +110,5 @@ def second_gpu(gains: pd.DataFrame, *, called: str = "", ax: Axes | None = None)
     share = (values > 1).mean()
     ahead = {1.0: "everywhere", 0.0: "nowhere"}.get(share, f"in {share:.0%} of the cells")
     draw.write_title(ax, f"{called}{': ' * bool(called)}two GPUs are ahead {ahead}")
-    tell(ax, f"From {values.min():.2f} to {values.max():.2f} times as fast as one GPU.")
+    add_alt(ax, f"From {values.min():.2f} to {values.max():.2f} times as fast as one GPU.")
     return ax

@@ -107,7 +107,7 @@ def ladder_times(times: pd.DataFrame, shares: pd.DataFrame, graph: str) -> list[
         ax.axvline(rival_time, color=GREY, ls="--")
         ax.plot(rung_times, level, "o-", color=colour)
         for y, x, rung_share in zip(level, rung_times, share, strict=True):
-            draw.beside(ax, f"{rung_share:.0%}", (x, y), (8, 1), va="center", **text)
+            draw.annotate(ax, f"{rung_share:.0%}", (x, y), (8, 1), va="center", **text)
         ax.set(xscale="log", xlabel="time, us")
         ax.set(
             xlim=(min(limit, rung_times.min()) / 2, rung_times.max() * 2.2), ylim=(-0.5, len(rungs))
@@ -115,10 +115,10 @@ def ladder_times(times: pd.DataFrame, shares: pd.DataFrame, graph: str) -> list[
         ax.xaxis.set_major_formatter(style.PLAIN)
         ax.set_yticks(level, rungs)
         side, top = "right" if limit < rival_time else "left", len(rungs) - 0.5
-        draw.beside(ax, "limit", (limit, top), (0, 0), ha=side, **text)
-        draw.beside(ax, RIVAL, (rival_time, top), (4, 0), ha="left", color=GREY, **text)
+        draw.annotate(ax, "limit", (limit, top), (0, 0), ha=side, **text)
+        draw.annotate(ax, RIVAL, (rival_time, top), (4, 0), ha="left", color=GREY, **text)
         title = f"{d} columns: {rival_time / rung_times.iloc[-1]:.1f} times as fast as {RIVAL}"
-        draw.head(ax, title)
+        draw.write_heading(ax, title)
         first = f"{rung_times.iloc[0] / rung_times.iloc[-1]:.0f} times as {rungs[0]}"
         reached = f"{share.iloc[-1]:.0%} of the random-gather limit"
         draw.finish(ax, f"{graph}, {title}, {first}, {reached}.")
@@ -174,7 +174,7 @@ def error_against_speed(
     ax.set(xlim=(means["speed"].min() / 1.3, means["speed"].max() * 1.3))
     ax.set(ylim=(means["error"].min() / 3, means["error"].max() * 3))
     draw.label_points(ax, spots)
-    title = f"Error against speed, {draw.counted(len(baseline), 'case')}"
+    title = f"Error against speed, {draw.pluralize(len(baseline), 'case')}"
     return draw.finish(ax, f"Speed and largest error: {'; '.join(texts)}.", title)
 
 
@@ -187,7 +187,7 @@ def _draw_times(ax: Axes, rows: pd.DataFrame, names: Sequence[str], log: bool) -
         )
         ax.fill_between(line.index, low, high, color=colour, alpha=0.25, lw=0)
         ax.plot(line.index, middle, color=colour, lw=1.4 if i else 2.4, zorder=3 - i)
-    draw.head(ax, graph_label(rows["graph"].iloc[0], approximate_graphs(rows)), 10)
+    draw.write_heading(ax, graph_label(rows["graph"].iloc[0], approximate_graphs(rows)), 10)
     nonzeros = f"{rows['nonzeros'].iloc[0] / 1e6:.2g} M nonzeros"
     ax.set_title(nonzeros, loc="right", fontsize=8, color=GREY)
     ax.set_ylabel(unit, fontsize=9)

@@ -18,7 +18,7 @@ from accelviz.analysis.lanes import Places, request_numbers, sector_runs
 from accelviz.analysis.traffic import SECTOR_BYTES, requests
 from accelviz.errors import ArgumentError
 from accelviz.plots import draw
-from accelviz.plots.style import BLACK, GREY, VERMILLION, WARP_COLOURS, Look, tell, tidy
+from accelviz.plots.style import BLACK, GREY, VERMILLION, WARP_COLOURS, Look, add_alt, tidy
 
 #: Default number of requests over the width of a page.
 MOST_REQUESTS = 320
@@ -120,7 +120,7 @@ def access_map(
         if column.count < column.total:
             last = column.first + column.count - 1
             label += f"\n{column.first:,} to {last:,} of {column.total:,} are shown"
-        note = draw.wrapped("faint: moved, full: asked for; colours: warps", len(columns), 9.5)
+        note = draw.wrap("faint: moved, full: asked for; colours: warps", len(columns), 9.5)
         ax.set_xlabel(f"{label}\n{note}", fontsize=9.5)
     return panels
 
@@ -159,11 +159,11 @@ def _draw_panel(
         unit = "pieces of 32 bytes" if shared else "sectors"
         notes = [f"only the {places.touched.size:,} of {places.spanned:,} {unit} touched", *notes]
     text = _cost_text(name, runs, costs)
-    subtitle = draw.wrapped("; ".join(notes), panels, 8)
+    subtitle = draw.wrap("; ".join(notes), panels, 8)
     pad = 5 + 11 * (1 + subtitle.count("\n")) * bool(notes)
-    ax.set_title(draw.wrapped(text, panels, 9.5), loc="left", fontsize=9.5, pad=pad)
-    draw.above(ax, subtitle, 4, 8)
-    tell(ax, f"{column.title}, {text}.")
+    ax.set_title(draw.wrap(text, panels, 9.5), loc="left", fontsize=9.5, pad=pad)
+    draw.write_above(ax, subtitle, 4, 8)
+    add_alt(ax, f"{column.title}, {text}.")
 
 
 def _draw_sectors(
@@ -215,7 +215,7 @@ def _requested_share(runs: pd.DataFrame, sectors: int) -> str:
 def _cost_text(name: str, runs: pd.DataFrame, costs: pd.DataFrame) -> str:
     """Return the number of requests of an array by kind, and their mean cost, as text."""
     kinds = costs["kind"].astype(str).value_counts(sort=False)
-    touched = ", ".join(draw.counted(number, kind) for kind, number in kinds.items() if number)
+    touched = ", ".join(draw.pluralize(number, kind) for kind, number in kinds.items() if number)
     if _is_shared(costs):
         passes = _mean_text(costs["wavefronts"].mean(), "pass", "es")
         return f"{name} (shared memory): {touched}, {passes} each"
@@ -234,14 +234,14 @@ def _write_heading(ax: Axes, column: _Trace, names: Sequence[str], panels: int) 
         mean = _mean_text(sectors / len(costs), "sector", "s")
         text += (
             f":\n{_requested_share(runs, sectors)} of the bytes it moves are asked for,\n"
-            f"{draw.counted(len(costs), 'request')}, {mean} each"
+            f"{draw.pluralize(len(costs), 'request')}, {mean} each"
         )
     lines = ax.get_title(loc="left").count("\n") + 1
     notes = "".join(note.get_text() for note in ax.texts)
     up = 8 + 13 * lines + 11 * (1 + notes.count("\n")) * bool(notes)
-    heading = "\n".join(draw.wrapped(line, panels, _BOLD_SIZE) for line in text.split("\n"))
-    draw.above(ax, heading, up, 10.5, fontweight="bold", color="black")
+    heading = "\n".join(draw.wrap(line, panels, _BOLD_SIZE) for line in text.split("\n"))
+    draw.write_above(ax, heading, up, 10.5, fontweight="bold", color="black")
     # The layout narrows a panel beside wide text, so an invisible narrow text reserves the height.
     spacer = "\n".join("." for _ in heading.split("\n"))
-    draw.above(ax, spacer, up, 10.5, alpha=0, in_layout=True)
-    tell(ax, text.replace("\n", " ") + ".")
+    draw.write_above(ax, spacer, up, 10.5, alpha=0, in_layout=True)
+    add_alt(ax, text.replace("\n", " ") + ".")

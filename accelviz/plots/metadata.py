@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from accelviz.errors import ArgumentError
 from accelviz.partition.metadata import WORD_BITS, Field, MetadataRecord
 from accelviz.plots import draw
-from accelviz.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, Look, paler, tell
+from accelviz.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, Look, add_alt, paler
 
 #: Fields of a line in turn, the last two being those of Accel-GCN's info. A 0 is paler than a 1.
 _FIELD_COLOURS = (BLUE, GREEN, PURPLE, ORANGE, BLUE)
@@ -56,7 +56,7 @@ def metadata_layout(lines: Sequence[MetadataRecord], *, ax: Axes | None = None) 
     ax.set_axis_off()
     ax.set(xlim=(-_LEFT, _left_edge(WORD_BITS) + _RIGHT), ylim=(max(total, 1), 0))
     if not lines:
-        draw.nothing(ax, "no metadata")
+        draw.label_empty(ax, "no metadata")
     y = 0.0
     for line, meaning in zip(lines, meanings, strict=True):
         size = f"{len(line.words) * WORD_BITS} bits"
@@ -75,7 +75,7 @@ def metadata_layout(lines: Sequence[MetadataRecord], *, ax: Axes | None = None) 
         y += _BETWEEN
         digits = " ".join(map(_hexadecimal, line.words))
         alt = f"{line.title.capitalize()} in {size}, {digits}. {line.meaning}"
-        tell(ax, alt.rstrip(". ") + ".")
+        add_alt(ax, alt.rstrip(". ") + ".")
     return ax
 
 
@@ -118,7 +118,7 @@ def _word(ax: Axes, top: float, name: str, word: int, fields: Sequence[Field], c
     edge: Look = {"edgecolors": "white", "linewidths": 0.8}
     draw.rectangles(ax, left, left + 1, top, below, facecolors=faces, **edge)
     for x, bit, face in zip(left, bits, faces, strict=True):
-        draw.centred(ax, x + 0.5, middle, bit, face, 8.5)
+        draw.write_centred(ax, x + 0.5, middle, bit, face, 8.5)
     under: Look = code | {"ha": "center", "va": "top", "fontsize": 8, "color": GREY}
     for x, digit in zip(left[::_DIGIT], digits, strict=True):
         ax.text(x + _DIGIT / 2, below + 0.1, digit, **under)

@@ -123,7 +123,7 @@ def _waiting_and_time(panel: SubFigure, schemes: pd.DataFrame) -> None:
     taking.scatter(schemes["microseconds"], lines, s=64, c=colours)
     for line, time in enumerate(schemes["microseconds"]):
         if np.isfinite(time):
-            draw.beside(taking, f"{time:,.1f} µs", (time, line), (7, 0), va="center", fontsize=9)
+            draw.annotate(taking, f"{time:,.1f} µs", (time, line), (7, 0), va="center", fontsize=9)
     if schemes["microseconds"].notna().any():
         taking.set_xscale("log")
         taking.set_xmargin(0.2)

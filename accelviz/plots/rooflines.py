@@ -121,7 +121,7 @@ def roofline(
     ax.set_ylabel("GFLOP/s (2 x nonzeros x columns / time)")
     title = _sentence(times, written, len(cases), peak_gflops)
     of_all = ", ".join(f"{name} {share}" for name, share in written["share"].items())
-    subject = f"Roofline of {draw.counted(len(cases), 'case')} by the compulsory model of bytes"
+    subject = f"Roofline of {draw.pluralize(len(cases), 'case')} by the compulsory model of bytes"
     return draw.finish(ax, f"{subject}. {title}. All: {of_all}.", title)
 
 

@@ -106,7 +106,7 @@ def speedup_bars(
     columns = min(len(handles), 4)
     ax.legend(handles=handles, ncols=columns, fontsize=9, **_LEGEND_ABOVE)
     title = _verdict(means, called)
-    draw.head(ax, title, 12, pad=8 + 16 * -(-len(handles) // columns))
+    draw.write_heading(ax, title, 12, pad=8 + 16 * -(-len(handles) // columns))
     return draw.finish(ax, f"Bars of speedups over {called} for {n} graphs. {title}.")
 
 
@@ -174,7 +174,7 @@ def speedup_ranges(
     look |= {"columnspacing": 1.2, "handletextpad": 0.2, "fontsize": 9}
     ax.legend(handles=handles, ncols=len(handles), **look, **_LEGEND_ABOVE)
     title = _verdict(means, baseline_name)
-    draw.head(ax, draw.wrapped(title, 1.45, 12), 12, pad=42)
+    draw.write_heading(ax, draw.wrap(title, 1.45, 12), 12, pad=42)
     alt = f"Speedups over {baseline_name} of {len(graphs)} graphs by column count. {title}."
     return draw.finish(ax, alt)
 

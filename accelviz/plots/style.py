@@ -30,10 +30,10 @@ GREY = "#6E6E6E"
 #: Where no warp works; lines behind a picture.
 IDLE, GRID = "#EDEDED", "#DDDDDD"
 #: Things that have no colour of their own, in turn: rows or blocks beside each other, lines.
-TURNS = (BLUE, ORANGE, GREEN, PURPLE, SKY)
-ROW_COLOURS = TURNS[:4]
+CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY)
+ROW_COLOURS = CYCLE[:4]
 #: The warps of a block, in turn.
-WARP_COLOURS = (*TURNS, VERMILLION, YELLOW, GREY)
+WARP_COLOURS = (*CYCLE, VERMILLION, YELLOW, GREY)
 #: The colour of each strategy in every picture. Vermillion is not among them, as it marks losses
 #: and limits. Of any two here the distance is at least 14 in CIELAB, with any colour vision.
 _STRATEGIES = {
@@ -118,7 +118,7 @@ def new_figure(**figure_options: Any) -> Page:
     return cast(Page, plt.figure(FigureClass=Page, alt="", layout="constrained", **figure_options))
 
 
-def tell(ax: Axes, sentence: str) -> None:
+def add_alt(ax: Axes, sentence: str) -> None:
     """Add a sentence to the alt text of the figure that `ax` is in, if that is a `Page`."""
     figure = ax.get_figure(root=True)
     if isinstance(figure, Page) and sentence not in figure.alt:

@@ -21,18 +21,18 @@ from accelviz.analysis.settings import PUBLISHED, Line
 from accelviz.plots import draw, quantities
 from accelviz.plots.style import (
     BLACK,
+    CYCLE,
     GREY,
     GRID,
     HALO,
     IDLE,
-    TURNS,
     VERMILLION,
     Look,
+    add_alt,
     strategy_colours,
-    tell,
 )
 
-_COLOURS = (*TURNS, BLACK, GREY)
+_COLOURS = (*CYCLE, BLACK, GREY)
 #: Largest number of labels at the ends of lines, and of ticks for single values.
 _MAX_LABELS, _MAX_TICKS = 12, 16
 #: Largest shape (down, across) of a heat map with a number in each cell.
@@ -169,10 +169,10 @@ def sweep_heatmap(
         for (i, j), number in np.ndenumerate(statistic.to_numpy()):
             if is_numbered and np.isfinite(number):
                 text = quantities.writer(value)(number).removesuffix(" %")  # in the bar's label
-                draw.centred(ax, j, i, text, colours(norm(number)), 8.5)
+                draw.write_centred(ax, j, i, text, colours(norm(number)), 8.5)
         _outline(ax, statistic, x, y, marks, is_numbered)
     axes = f"{x} ({across} values) and {y} ({down})"
-    tell(ax, f"Heat map of {quantities.statistic_name(value)} over {axes}. {title}.")
+    add_alt(ax, f"Heat map of {quantities.statistic_name(value)} over {axes}. {title}.")
     return ax
 
 
@@ -260,7 +260,7 @@ def _y_axis(ax: Axes, statistic: str, values: pd.Series) -> pd.Series:
     """Set the scale and ticks of a statistic's axis, and return its values without NaN."""
     values = values.dropna().astype(float)
     if not len(values):
-        draw.nothing(ax, "not determined")
+        draw.label_empty(ax, "not determined")
         return values
     low, high, log = _span(statistic, values)
     if log:
@@ -322,4 +322,4 @@ def _outline(
         xy = {"left": j - 0.5, "right": j + 0.5, "center": j}[side], i - 0.5 if above else i + 0.5
         look: Look = {"fontsize": size, "fontweight": "bold", "color": colour, "zorder": 6}
         look |= {"ha": side, "va": "bottom" if above else "top", "path_effects": HALO}
-        draw.beside(ax, name, xy, (0, 2 if above else -2), annotation_clip=False, **look)
+        draw.annotate(ax, name, xy, (0, 2 if above else -2), annotation_clip=False, **look)

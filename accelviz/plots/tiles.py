@@ -9,7 +9,7 @@ from accelviz.errors import ArgumentError
 from accelviz.plans import Plan
 from accelviz.plans.fragments import Shape
 from accelviz.plots import draw
-from accelviz.plots.style import BLUE, GREY, GRID, ORANGE, WARP_COLOURS, Look, paler, tell
+from accelviz.plots.style import BLUE, GREY, GRID, ORANGE, WARP_COLOURS, Look, add_alt, paler
 
 #: Columns that get a number below, and tiles that get their count above.
 _NUMBERED, _COUNTED = 40, 12
@@ -103,11 +103,13 @@ def fragment_lanes(shape: Shape) -> list[Axes]:
         if columns <= _NUMBERED:
             size = 5 if columns > 16 else 7
             for x, y, one, face in zip(column, row, lane.ravel(), faces, strict=True):
-                draw.centred(ax, x + 0.5, y + 0.5, one, face, size)
+                draw.write_centred(ax, x + 0.5, y + 0.5, one, face, size)
         ax.set(xlim=(0, columns), ylim=(rows, 0), aspect="equal")
         ax.set_title(f"{name}: {rows} x {columns}, {held} registers a lane", fontsize=10)
         draw.count_ticks(ax.xaxis, ax.yaxis, most=4)
         ax.tick_params(colors=GREY, labelsize=8)
         size_text = f"{rows} by {columns}, each of 32 lanes with {held} registers"
-        tell(ax, f"{name} of {shape.function}: {size_text}; element 0, 0 is lane {lane[0, 0]}'s.")
+        add_alt(
+            ax, f"{name} of {shape.function}: {size_text}; element 0, 0 is lane {lane[0, 0]}'s."
+        )
     return panels

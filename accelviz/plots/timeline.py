@@ -78,7 +78,7 @@ def sm_timeline(
         ax.axvspan(total - tail, total, color=_TAIL, lw=0, zorder=0)
         ax.axvline(total - tail, color=VERMILLION, lw=1.2)
     if not len(blocks):
-        draw.nothing(ax, "no block")
+        draw.label_empty(ax, "no block")
     elif _can_be_seen(blocks) if bars is None else bars:
         _bars(ax, blocks, line, most)
     else:
@@ -93,7 +93,7 @@ def sm_timeline(
     ax.set(xlabel=label, ylabel="SMs, the last to end on top")
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     ax.xaxis.set_major_formatter("{x:,.10g}")
-    draw.head(ax, title)
+    draw.write_heading(ax, title)
     ax.set_title(_numbers(summary), loc="right", fontsize=9.5)
     name = f", {title}" if title else ""
     return draw.finish(ax, f"Timeline of the SMs{name}: {_sentence(summary)}.")
@@ -153,7 +153,7 @@ def block_durations(blocks: Mapping[str, pd.DataFrame], *, ax: Axes | None = Non
         ax.plot(ends, first + slope * ends, color=colours[name], lw=2, label=fits[-1])
     ax.set(xlabel="nonzeros of the block's busiest warp", ylabel="µs that the block took")
     ax.legend(frameon=False)
-    draw.head(ax, "A block takes as long as its busiest warp")
+    draw.write_heading(ax, "A block takes as long as its busiest warp")
     alt = "Time of each block against the nonzeros of its busiest warp."
     return draw.finish(ax, f"{alt} {'; '.join(fits)}.")
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.graph import Graph
 from accelviz.plots import draw
-from accelviz.plots.style import BLUE, GREY, ORANGE, Look, paler, tell
+from accelviz.plots.style import BLUE, GREY, ORANGE, Look, add_alt, paler
 
 _DIRECTIONS = {"forward": BLUE, "backward": ORANGE}
 #: Neighbors that a picture of a neighborhood has at the most; the others are named as a sum.
@@ -30,7 +30,7 @@ def accuracies(history: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     shares = shares.rename(columns=lambda name: name.removesuffix("_accuracy"))
     shares.plot(ax=ax, color=[GREY, ORANGE, BLUE], ylabel="share that is right", ylim=(0, 1.02))
     ax.legend(loc="lower right", frameon=False)
-    epochs = draw.counted(len(history), "epoch")
+    epochs = draw.pluralize(len(history), "epoch")
     title = f"{shares['test'].iloc[-1]:.1%} of the test nodes are right after {epochs}"
     last = ", ".join(f"{name} {share:.1%}" for name, share in shares.iloc[-1].items())
     return draw.finish(ax, f"Right after the last epoch: {last}.", title)
@@ -87,7 +87,7 @@ def step_memory(table: pd.DataFrame, *, called: str = "", ax: Axes | None = None
     most = table.loc[table["mib"].idxmax()]
     owner = f"{called}: " if called else ""
     title = f"{owner}{most['mib']:.1f} MiB at the most, after {most['operation']}"
-    moments = draw.counted(len(table), "moment")
+    moments = draw.pluralize(len(table), "moment")
     return draw.finish(ax, f"{moments} of a step, forward, then backward.", title)
 
 
@@ -131,11 +131,11 @@ def neighbor_weights(
     ax.text(0, 0, f"{node}", size=8, zorder=4, **look)
     ax.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal")
     ax.axis("off")
-    title = f"Node {node} and {draw.counted(int((neighbors != node).sum()), 'neighbor')}"
+    title = f"Node {node} and {draw.pluralize(int((neighbors != node).sum()), 'neighbor')}"
     if hidden := len(values) - len(order):
         rest = values.sum() - values[order].sum()
         title += f"; {hidden} of them weigh {rest:.2f} together"
     draw.write_title(ax, title)
     alts = (f"{neighbors[i]} weighs {values[i]:.2f}" for i in order)
-    tell(ax, f"Node {node}: " + ", ".join(alts) + ".")
+    add_alt(ax, f"Node {node}: " + ", ".join(alts) + ".")
     return ax

@@ -11,8 +11,17 @@ import numpy as np
 import pandas as pd
 
 from accelviz.analysis.traffic import BANK_BYTES, BANKS, SECTOR_BYTES, requests
-from accelviz.plots.draw import Look, counted, new_panels, rectangles, wrapped
-from accelviz.plots.style import BLUE, GREY, ORANGE, PURPLE, VERMILLION, paler, picture_html, tell
+from accelviz.plots.draw import Look, new_panels, pluralize, rectangles, wrap
+from accelviz.plots.style import (
+    BLUE,
+    GREY,
+    ORANGE,
+    PURPLE,
+    VERMILLION,
+    add_alt,
+    paler,
+    picture_html,
+)
 
 _COLOURS = {"load": BLUE, "store": ORANGE, "atomic": PURPLE}
 _WORDS = {"load": "read", "store": "written", "atomic": "updated by atomics"}
@@ -148,17 +157,17 @@ def _draw(
         ax.set_xlabel(text, color=VERMILLION, fontsize=9, labelpad=-8)
         reach += f" {text}."
     title = f"{panel.name}, {_WORDS[kind]}{', shared memory' * banked}: {said}"
-    ax.set_title(wrapped(title, _ACROSS, 8.5), loc="left", fontsize=8.5)
-    tell(ax, f"{title}.{reach}")
+    ax.set_title(wrap(title, _ACROSS, 8.5), loc="left", fontsize=8.5)
+    add_alt(ax, f"{title}.{reach}")
 
 
 def _caption(of_array: pd.DataFrame, costliest: pd.Series, price: str) -> str:
     total, lanes = int(of_array[price].sum()), int(costliest["lanes"])
     unit = ("sector", "s") if price == "sectors" else ("pass", "es")
-    said = f"{counted(len(of_array), 'request')}, {counted(total, *unit)}; the costliest: "
-    said += f"{counted(lanes, 'lane')}, {counted(int(costliest[price]), *unit)}"
+    said = f"{pluralize(len(of_array), 'request')}, {pluralize(total, *unit)}; the costliest: "
+    said += f"{pluralize(lanes, 'lane')}, {pluralize(int(costliest[price]), *unit)}"
     met = int(of_array["collisions"].sum())
-    return said + (f"; {counted(met, 'lane')} found the element taken" if met else "")
+    return said + (f"; {pluralize(met, 'lane')} found the element taken" if met else "")
 
 
 def words(accesses: pd.DataFrame) -> pd.DataFrame:
