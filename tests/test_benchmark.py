@@ -86,10 +86,10 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     path = tmp_path / "times.csv"
     first = run(["cora"], ["graphblast"], [3, 4], path=path)
     measured = []
-    original = harness._measured
+    original = harness._check_and_time
     monkeypatch.setattr(
         harness,
-        "_measured",
+        "_check_and_time",
         lambda plan, *rest: measured.append((plan.name, plan.n_cols)) or original(plan, *rest),
     )
     table = run(["cora"], ["graphblast", "row_thread"], [4, 5], path=path)

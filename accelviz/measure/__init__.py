@@ -1,4 +1,4 @@
-"""Checks first, then times: what may be said about plans on a device."""
+"""Check results of plans on a device, measure their times, and analyse the measurements."""
 
 from accelviz.measure.checks import check, features, random_inputs, random_weights
 from accelviz.measure.harness import benchmark, measure

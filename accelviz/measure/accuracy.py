@@ -1,4 +1,4 @@
-"""The float64 oracle, and the error bound that every result is held to."""
+"""The float64 oracle: expected results of an operation, and the error bound of float32 results."""
 
 from __future__ import annotations
 
@@ -16,24 +16,29 @@ from accelviz.plans.arithmetic import CUT_OFF, ROUNDING
 from accelviz.plans.operation import EPS32
 from accelviz.strategies import SPMM
 
-#: Less than any float32, and what a float32 over it is more than.
+#: Substitute for a bound of 0, and a ratio that only a nonzero error over it exceeds.
 _TINY, _TOO_LARGE = 1e-300, 1e200
 
 
 class Oracle:
-    """An operation in float64, and how far float32 may be from it.
+    """Outputs of an operation in float64, with the largest permitted error of a float32 result.
 
     Parameters
     ----------
     graph : Graph
     *dense : array of float32
-        The dense inputs in order: X for an SpMM, U and V for an SDDMM. Where the columns of a
-        result are independent, as an SpMM's are, the oracle serves its first columns too.
+        Dense inputs in order: X for an SpMM, U and V for an SDDMM. If the columns of the result are
+        independent, as in SpMM, narrower results are compared with the first columns.
     operation : Operation
     values : array of float32, shape (nnz,), optional
-        Weights in place of the graph's own.
+        Weights that replace the graph's.
     **settings
-        Numbers and words in place of the operation's defaults.
+        Scalar settings that replace the operation's defaults.
+
+    Attributes
+    ----------
+    known : dict of str to (array, array)
+        Expected result and error bound of each output.
     """
 
     def __init__(
@@ -44,90 +49,92 @@ class Oracle:
         values: Any = None,
         **settings: Any,
     ) -> None:
-        operands, known = operation.named(*dense), operation.operands
-        if "values" in known:
-            operands["values"] = graph.values if values is None else values
-        wide = {
-            name: np.asarray(array, np.float64 if known[name].dtype.kind == "f" else None)
-            for name, array in operands.items()
+        arrays, operands = operation.named(*dense), operation.operands
+        if "values" in operands:
+            arrays["values"] = graph.values if values is None else values
+        float64_arrays = {
+            name: np.asarray(array, np.float64 if operands[name].dtype.kind == "f" else None)
+            for name, array in arrays.items()
         }
         for operand in operation.settings:
-            wide[operand.name] = operand.setting(settings.get(operand.name))
+            float64_arrays[operand.name] = operand.setting(settings.get(operand.name))
         self.operation = operation
-        self.known = dict(operation.reference(graph.pattern, wide))
+        self.known = dict(operation.reference(graph.pattern, float64_arrays))
         self.terms: Any = None
         if operation.terms is not None:
-            sizes = operation.sizes(graph.pattern, operation.widths_of(wide))
+            sizes = operation.sizes(graph.pattern, operation.widths_of(float64_arrays))
             self.terms = np.maximum(operation.terms(graph.pattern, sizes), 1)
 
-    def moved(self, to_device: Callable[[npt.NDArray[Any]], Any]) -> Oracle:
-        """Return a copy whose arrays lie on a device, to check results where they are."""
-        moved = copy.copy(self)
-        moved.known = {n: (to_device(e), to_device(b)) for n, (e, b) in self.known.items()}
-        moved.terms = None if self.terms is None else to_device(self.terms)
-        return moved
+    def to_device(self, copy_array: Callable[[npt.NDArray[Any]], Any]) -> Oracle:
+        """Return a copy with its arrays copied to a device, to check results there."""
+        oracle = copy.copy(self)
+        oracle.known = {
+            name: (copy_array(expected), copy_array(bound))
+            for name, (expected, bound) in self.known.items()
+        }
+        oracle.terms = None if self.terms is None else copy_array(self.terms)
+        return oracle
 
     def error(self, result: Any, arithmetic: str = "float32") -> float:
-        """Return the largest error of a result in units of the bound: at most 1 is correct.
+        """Return the largest error of a result over its bound; a correct result has at most 1.
 
-        A NaN, an infinity or a value where the bound is 0 (a row without a nonzero) that is not
-        exactly right gives infinity.
+        The error is infinite for a NaN, for an infinity, and for any deviation if the bound is 0,
+        as in a row without nonzeros.
 
         Parameters
         ----------
         result : array, or mapping of str to array
-            The output, or several by name, on the host or on the device; an oracle that was moved
-            wants it on the device.
+            The output, or several outputs by name, on the host or on the device. If the oracle is
+            on the device, the result must be there too.
         arithmetic : str
-            As `Plan.arithmetic`: the bound allows for what it rounds.
+            `Plan.arithmetic` of the result: the bound includes its rounding errors.
         """
-        compared = self._compared(result, arithmetic)
-        return max(_error(got, expected, bound) for _, got, expected, bound in compared)
+        comparisons = self._comparisons(result, arithmetic)
+        return max(_error(actual, expected, bound) for _, actual, expected, bound in comparisons)
 
     def first_wrong(self, result: Any, arithmetic: str = "float32") -> str:
-        """Say which element of a wrong result is the first beyond the bound, and how many are."""
-        for name, *arrays in self._compared(result, arithmetic):
-            got, expected, bound = map(_host64, arrays)
-            wrong = ~(np.abs(got - expected) <= bound)  # a NaN, too
+        """Describe the first wrong element of a result and the number of wrong elements."""
+        for name, *arrays in self._comparisons(result, arithmetic):
+            actual, expected, bound = map(_host64, arrays)
+            wrong = ~(np.abs(actual - expected) <= bound)  # True for a NaN
             if wrong.any():
                 first = tuple(np.argwhere(wrong)[0].tolist())
                 element = f"{name}[{', '.join(map(str, first))}]"
                 return (
-                    f"{element} is {got[first]:.6g} and should be {expected[first]:.6g}, "
+                    f"{element} is {actual[first]:.6g} and should be {expected[first]:.6g}, "
                     f"{int(wrong.sum()):,} of {wrong.size:,} elements are wrong"
                 )
         return "no element is wrong"
 
-    def _compared(self, result: Any, arithmetic: str) -> Iterator[tuple[str, Any, Any, Any]]:
-        """Yield each output's name, what was got and expected, and the bound of their distance."""
+    def _comparisons(self, result: Any, arithmetic: str) -> Iterator[tuple[str, Any, Any, Any]]:
+        """Yield (name, actual, expected, bound) of each output."""
         outputs = self.operation.outputs
         if not isinstance(result, Mapping):
             result = {outputs[0].name: result}
         for operand in outputs:
-            got, (expected, bound) = result[operand.name], self.known[operand.name]
-            if is_device_array(got) and not is_device_array(expected):
-                got = got.get()
+            actual, (expected, bound) = result[operand.name], self.known[operand.name]
+            if is_device_array(actual) and not is_device_array(expected):
+                actual = actual.get()
             if self.operation.independent:
-                cut = tuple(
+                first_columns = tuple(
                     slice(0, n if axis == self.operation.independent else None)
-                    for n, axis in zip(got.shape, operand.axes, strict=True)
+                    for n, axis in zip(actual.shape, operand.axes, strict=True)
                 )
-                expected, bound = expected[cut], bound[cut]
+                expected, bound = expected[first_columns], bound[first_columns]
             if arithmetic != "float32":
                 # The bound is terms * EPS32 * sum |a x|; this adds rounding * sum |a x|.
                 bound = bound * (CUT_OFF + ROUNDING[arithmetic] / (EPS32 * self.terms))
-            yield operand.name, got.reshape(expected.shape), expected, bound
+            yield operand.name, actual.reshape(expected.shape), expected, bound
 
 
 def _host64(array: Any) -> npt.NDArray[np.float64]:
     return np.asarray(array.get() if is_device_array(array) else array, np.float64)
 
 
-def _error(got: Any, expected: Any, bound: Any) -> float:
-    if got.size == 0:
+def _error(actual: Any, expected: Any, bound: Any) -> float:
+    if actual.size == 0:
         return 0.0
-    # Where the bound is 0, any distance but 0 is to be beyond all bounds.
-    # Words are compared as floats, which do not wrap.
-    ratio = abs(got * 1.0 - expected) / (bound + (bound == 0) * _TINY)
+    # Times 1.0: differences of unsigned integers would wrap around.
+    ratio = abs(actual * 1.0 - expected) / (bound + (bound == 0) * _TINY)
     worst = float(ratio.max())
-    return worst if worst < _TOO_LARGE else float("inf")  # a NaN, too
+    return worst if worst < _TOO_LARGE else float("inf")  # infinity for a NaN, too

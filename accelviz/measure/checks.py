@@ -1,4 +1,4 @@
-"""No check, no time: random signed inputs, and results held to float64."""
+"""Correctness checks: random signed inputs, and comparison of results with float64."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from accelviz.plans import Operation, Plan
 
 
 def features(rows: int, n_cols: int, seed: int = 0) -> npt.NDArray[np.float32]:
-    """Return random signed features, float32, shape (rows, n_cols); never ones."""
+    """Return random signed features, float32, shape (rows, n_cols)."""
     return np.random.default_rng(seed).standard_normal((rows, n_cols), dtype=np.float32)
 
 
 def random_inputs(
     operation: Operation, pattern: Pattern, widths: Mapping[str, int], seed: int = 0
 ) -> list[npt.NDArray[Any]]:
-    """Return random signed dense inputs of an operation, in order; random words of integers."""
+    """Return random dense inputs of an operation, in order: signed floats, or random integers."""
     rng, sizes = np.random.default_rng(seed), operation.sizes(pattern, widths)
     inputs: dict[str, npt.NDArray[Any]] = {}
     for operand in operation.dense:
@@ -38,45 +38,45 @@ def random_inputs(
 
 
 def poison(array: Any) -> None:
-    """Fill an output with NaN, or with the largest integer, so that a gap in a result is seen."""
+    """Fill an output with NaN, or the largest integer, so that missing writes are detected."""
     array.fill(np.nan if array.dtype.kind == "f" else np.iinfo(array.dtype).max)
 
 
 def random_weights(graph: Graph, seed: int = 0) -> Graph:
-    """Return the graph with random signed edge weights; weights that are all ones hide mistakes."""
+    """Return the graph with random signed edge weights; equal weights would hide some errors."""
     weights = np.random.default_rng(seed).standard_normal(graph.nnz, dtype=np.float32)
     return graph.with_values(weights)
 
 
 def check(plan: Plan, ready: ReadyPlan, operands: Mapping[str, Any], oracle: Oracle) -> float:
-    """Run a plan twice into outputs poisoned with NaN and hold it to the error bound.
+    """Run a plan twice, into outputs filled with NaN, and check the results.
 
     Parameters
     ----------
     plan : Plan
     ready : ReadyPlan
-        The plan on a device.
+        The plan, prepared on a device.
     operands : mapping of str to array
         Inputs by name, on the host or on the device.
     oracle : Oracle
-        Of the same graph, weights and inputs; moved to the device, it spares a copy of the result.
+        Expected result. An oracle on the device avoids a copy of the result to the host.
 
     Returns
     -------
     float
-        The larger error, in units of the bound.
+        Larger of the two errors, divided by the bound.
 
     Raises
     ------
     KernelError
-        If it is above 1: the result is wrong.
+        If the error is above 1: the result is wrong.
     """
     worst = 0.0
-    placed, out = ready.placed(operands), ready.outputs()
+    inputs, out = ready.placed(operands), ready.outputs()
     for _ in range(2):
         for array in out.values():
             poison(array)
-        result = ready.run(placed, out)
+        result = ready.run(inputs, out)
         error = oracle.error(result, plan.arithmetic)
         if not error <= 1.0:
             widths = ", ".join(f"{name} = {size}" for name, size in plan.widths.items())

@@ -1,10 +1,10 @@
-"""Who is how much faster than whom, from a table of results: ratios inside one run only.
+"""Speedups from a result table: a baseline's time over another time of the same run.
 
-A case is a strategy's name, with words that its parameters must (`key=value`) or must not
-(`key!=value`) have: "cusparse algorithm=default", "gnnadvisor ngs!=32".
+A case is the name of a strategy, followed by conditions on its parameters, `key=value` or
+`key!=value`: "cusparse algorithm=default", "gnnadvisor ngs!=32".
 
-`by_graph`, `by_columns`, `overall` and `table_two` average what `speedups` gives, their parameter
-`ratios`: of one machine and one state, else they raise ArgumentError. A mean is a geometric one.
+`by_graph`, `by_columns`, `overall` and `table_two` compute geometric means of `ratios`, the result
+of `speedups`. They raise ArgumentError if it has several machines or states.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from accelviz.errors import ArgumentError
 
 Cases = str | Iterable[str] | Mapping[str, str]
 
-#: What two times must have in common to be divided by each other.
+#: Columns in which two times must agree to be divided by each other.
 CELL = [
     *("run", "hardware", "device", "operation", "graph", "fingerprint"),
     *("columns", "dtype", "state"),
 ]
 _NEEDED = [*CELL, "graph_kind", "strategy", "parameters", "median_us"]
-#: What is the same in everything that is averaged into a number.
-_ONE = ("hardware", "device", "operation", "state")
+#: Columns in which averaged times must agree.
+_EQUAL = ("hardware", "device", "operation", "state")
 #: Table II's ranges of column counts.
 RANGE_NAMES = ("[16, 32]", "(32, 64]", "(64, 96]", "(96, 128]")
 
 
 def selected(table: pd.DataFrame, case: str, needed: Iterable[str] = _NEEDED) -> pd.DataFrame:
-    """Return the rows of a case.
+    """Return the records of a case.
 
     Parameters
     ----------
@@ -42,54 +42,54 @@ def selected(table: pd.DataFrame, case: str, needed: Iterable[str] = _NEEDED) ->
     case : str
         Such as "accel_gcn partition=warp combined_warp=True".
     needed : iterable of str
-        Columns that the table must have, `strategy` and `parameters` among them.
+        Columns that the table must have, including `strategy` and `parameters`.
 
     Raises
     ------
     ArgumentError
-        If the table has no such strategy or no such parameters, or lacks a column.
+        If the table lacks the strategy, the parameters or a column.
     """
     missing = [name for name in needed if name not in table]
     if missing:
         raise ArgumentError("table", f"it has no {', '.join(missing)}", "a table of `benchmark`")
-    name, *words = case.split() or [""]
+    name, *conditions = case.split() or [""]
     rows = table[table["strategy"] == name]
     if rows.empty:
         known = ", ".join(sorted(table["strategy"].unique()))
         raise ArgumentError("case", f"no {name!r} was measured", f"one of {known}")
     texts = [text if isinstance(text, str) else "" for text in rows["parameters"]]
     keep = np.ones(len(rows), dtype=np.bool_)
-    for word in words:
-        key, equals, value = word.partition("=")
+    for condition in conditions:
+        key, equals, value = condition.partition("=")
         if not equals:
-            raise ArgumentError("case", f"got {word!r} in {case!r}", "key=value or key!=value")
+            raise ArgumentError("case", f"got {condition!r} in {case!r}", "key=value or key!=value")
         pair = f"{key.removesuffix('!')}={value}"
         keep &= np.array([(pair in text.split()) != key.endswith("!") for text in texts])
     if not keep.any():
-        raise ArgumentError("case", f"no {case!r} was measured", f"{name} with {_some(texts)}")
+        raise ArgumentError("case", f"no {case!r} was measured", f"{name} with {_examples(texts)}")
     return rows[keep]
 
 
 def labelled(table: pd.DataFrame, cases: Cases | None = None) -> pd.DataFrame:
-    """Return a time for each case in each cell, named as the caller wants.
+    """Return the times of cases, one record per case and combination of `CELL`.
 
     Parameters
     ----------
     table : DataFrame
         Results with the columns of `records.COLUMNS`.
     cases : str, iterable of str, or mapping of str to str, optional
-        Cases, or what to call them to the case; all strategies if not given.
+        Cases, or a mapping of names to cases. The default is all strategies.
 
     Returns
     -------
     DataFrame
-        The rows that have a time, case by case, numbered anew, with the names in the column
-        `strategy`. Of a case measured twice in one run the first is taken.
+        Records with a time, case by case, with a new index and the name of the case as `strategy`.
+        If a case was measured twice in one run, the first record is used.
 
     Raises
     ------
     ArgumentError
-        If a case is not there, or several settings of one case meet in one cell.
+        If the table lacks a case, or one run measured several settings that match a case.
     """
     parts = []
     for name, case in named(table, cases).items():
@@ -97,14 +97,15 @@ def labelled(table: pd.DataFrame, cases: Cases | None = None) -> pd.DataFrame:
         rows = rows[rows["median_us"].notna()]
         settings = rows.groupby(CELL, dropna=False)["parameters"].nunique()
         if (settings > 1).any():
-            several = f"{case!r} was measured with several settings: {_some(rows['parameters'])}"
-            raise ArgumentError("case", several, f"which of them, as in '{case} key=value'")
+            examples = _examples(rows["parameters"])
+            problem = f"{case!r} was measured with several settings: {examples}"
+            raise ArgumentError("case", problem, f"which of them, as in '{case} key=value'")
         parts.append(rows.drop_duplicates(CELL).assign(strategy=name))
     return pd.concat(parts, ignore_index=True) if parts else table.iloc[:0]
 
 
 def named(table: pd.DataFrame, cases: Cases | None) -> dict[str, str]:
-    """Return what each case is called, in order; all strategies of the table if none is given."""
+    """Return a mapping of names to cases; by default all strategies of the table."""
     if cases is None:
         cases = list(dict.fromkeys(table["strategy"]))
     if isinstance(cases, Mapping):
@@ -113,36 +114,37 @@ def named(table: pd.DataFrame, cases: Cases | None) -> dict[str, str]:
 
 
 def latest(rows: pd.DataFrame) -> pd.DataFrame:
-    """Keep, of rows that differ in the run alone, those of the latest; the order stays."""
-    same = [name for name in (*CELL, "strategy") if name != "run"]
-    old = rows.sort_values("run", kind="stable").duplicated(same, keep="last")
-    return rows[~old.reindex(rows.index)]
+    """Return the rows without those that a later run repeats; the order is kept."""
+    keys = [name for name in (*CELL, "strategy") if name != "run"]
+    is_repeated = rows.sort_values("run", kind="stable").duplicated(keys, keep="last")
+    return rows[~is_repeated.reindex(rows.index)]
 
 
 def speedups(table: pd.DataFrame, baseline: str, cases: Cases | None = None) -> pd.DataFrame:
-    """Divide a baseline's times by those of others, each pair inside one run.
+    """Divide the times of a baseline by the times of other cases in the same run.
 
     Parameters
     ----------
     table : DataFrame
         Results with the columns of `records.COLUMNS`.
     baseline : str
-        The case whose time is divided: a speedup above 1 means faster than it.
+        Case whose time is divided: a speedup above 1 means faster than the baseline.
     cases : str, iterable of str, or mapping of str to str, optional
-        Who is compared, or names for them; all strategies but the baseline's if not given.
+        Compared cases, or a mapping of names to cases. The default is all strategies but the
+        baseline's.
 
     Returns
     -------
     DataFrame
-        A row for each case, graph, column count and state, with the columns `strategy` (the name),
-        `baseline_us`, `median_us` and `speedup` beside those that say what was measured. Of several
-        runs the latest counts. `attrs["dropped"]` counts the times that are left out because their
-        run did not measure the baseline on the same graph, columns and state.
+        One record per case, graph, column count and state, from the latest run. Columns:
+        `strategy` (name of the case), `baseline_us`, `median_us`, `speedup`, and those that
+        identify the measurement. `attrs["dropped"]` is the number of times without a baseline of
+        the same run, graph, columns and state, which are omitted.
 
     Raises
     ------
     ArgumentError
-        If a case is not there, or several settings of one case meet.
+        If the table lacks a case, or one run measured several settings that match a case.
 
     Examples
     --------
@@ -152,11 +154,11 @@ def speedups(table: pd.DataFrame, baseline: str, cases: Cases | None = None) -> 
     >>> speedups(table, "graphblast")[["strategy", "graph", "columns", "state"]].to_numpy().tolist()
     [['accel_gcn', 'cora', 16, 'warm'], ['accel_gcn', 'cora', 16, 'cold']]
     """
-    divided = labelled(table, [baseline])[[*CELL, "median_us"]]
+    baseline_times = labelled(table, [baseline])[[*CELL, "median_us"]]
     if cases is None:
         cases = [name for name in dict.fromkeys(table["strategy"]) if name != baseline.split()[0]]
     rows = labelled(table, cases)
-    pairs = rows.merge(divided.rename(columns={"median_us": "baseline_us"}), on=CELL)
+    pairs = rows.merge(baseline_times.rename(columns={"median_us": "baseline_us"}), on=CELL)
     columns = [*CELL, "graph_kind", "strategy", "parameters", "baseline_us", "median_us"]
     result = latest(pairs)[columns].reset_index(drop=True)
     result["speedup"] = result["baseline_us"] / result["median_us"]
@@ -165,19 +167,20 @@ def speedups(table: pd.DataFrame, baseline: str, cases: Cases | None = None) -> 
 
 
 def shuffled_over_natural(table: pd.DataFrame, cases: Cases | None = None) -> pd.DataFrame:
-    """Divide the time on a shuffled graph by that on the same graph in natural order.
+    """Divide the times on shuffled graphs by the times on the graphs in natural order.
 
     Parameters
     ----------
     table : DataFrame
-        Results with graphs called "name" and "name-shuffled", maybe of different runs.
+        Results of graphs named "name" and "name-shuffled". Their runs may differ.
     cases
         As of `labelled`.
 
     Returns
     -------
     DataFrame
-        A line a case, a column a column count: the geometric mean over the graphs that have both.
+        Geometric means over the graphs with both orders: the index has the cases, the columns are
+        the column counts.
     """
     times = latest(labelled(table, cases))
     shuffled = times["graph"].str.endswith("-shuffled")
@@ -189,12 +192,12 @@ def shuffled_over_natural(table: pd.DataFrame, cases: Cases | None = None) -> pd
 
 
 def geometric_mean(values: npt.ArrayLike) -> float:
-    """Return the geometric mean of positive numbers, as ratios need; NaN if there is no number.
+    """Return the geometric mean of positive numbers; NaN of an empty array.
 
     Raises
     ------
     ArgumentError
-        If one of them is not positive.
+        If a number is not positive.
     """
     array = np.asarray(values, dtype=np.float64)
     if not (array > 0).all():
@@ -202,7 +205,7 @@ def geometric_mean(values: npt.ArrayLike) -> float:
     return float(np.exp(np.log(array).mean())) if array.size else float("nan")
 
 
-#: What both averages below tell of a group of speedups.
+#: Aggregations of `by_graph` and `by_columns`.
 _SUMMARY: dict[str, Any] = {
     "speedup": ("speedup", geometric_mean),
     "lowest": ("speedup", "min"),
@@ -216,11 +219,12 @@ def _losses(values: pd.Series) -> int:
 
 
 def by_graph(ratios: pd.DataFrame) -> pd.DataFrame:
-    """Average each graph's speedups over its column counts.
+    """Average the speedups of each graph over the column counts.
 
-    A row for each strategy and graph: `speedup`, `lowest`, `highest`, `cases`, `graph_kind`.
+    One record per strategy and graph: `speedup`, `lowest`, `highest`, `cases` (number of averaged
+    speedups), `graph_kind`.
     """
-    _check_one(ratios)
+    _check_equal(ratios)
     groups = ratios.groupby(["strategy", "graph"], sort=False)
     return groups.agg(**_SUMMARY, graph_kind=("graph_kind", "first")).reset_index()
 
@@ -228,54 +232,55 @@ def by_graph(ratios: pd.DataFrame) -> pd.DataFrame:
 def by_columns(ratios: pd.DataFrame) -> pd.DataFrame:
     """Average the speedups at each column count over the graphs.
 
-    A row for each strategy and column count, ascending: `speedup`, `lowest`, `highest`, `cases` and
-    `losses` (graphs below 1).
+    One record per strategy and column count, ascending: `speedup`, `lowest`, `highest`, `cases`
+    (number of averaged speedups) and `losses` (number of them below 1).
     """
-    _check_one(ratios)
+    _check_equal(ratios)
     ordered = ratios.sort_values("columns", kind="stable")
     groups = ordered.groupby(["strategy", "columns"], sort=False)
     return groups.agg(**_SUMMARY, losses=("speedup", _losses)).reset_index()
 
 
 def overall(ratios: pd.DataFrame) -> pd.DataFrame:
-    """Average the graphs' speedups, every graph counting the same.
+    """Average the speedups of the graphs, with equal weights.
 
-    A row for each strategy, its index: `speedup`, `graphs`, `losses` (graphs below 1), and the best
-    and the worst graph: `highest`, `highest_graph`, `lowest`, `lowest_graph`.
+    One record per strategy, which is the index: `speedup`, `graphs` (number of graphs), `losses`
+    (number of graphs below 1), and the extremes `highest`, `highest_graph`, `lowest` and
+    `lowest_graph`.
     """
     graphs = by_graph(ratios)[["strategy", "speedup", "graph"]]
     groups = graphs.sort_values("speedup", kind="stable").groupby("strategy")
     means = groups["speedup"].agg(speedup=geometric_mean, graphs="size", losses=_losses)
-    for name, which in (("highest", groups.last()), ("lowest", groups.first())):
-        means[[name, f"{name}_graph"]] = which
+    means[["highest", "highest_graph"]] = groups.last()
+    means[["lowest", "lowest_graph"]] = groups.first()
     return means.reindex(graphs["strategy"].unique())
 
 
 def table_two(ratios: pd.DataFrame) -> pd.DataFrame:
-    """Lay one strategy's speedups out as Table II does: by ranges of column counts, in percent.
+    """Summarize one strategy's speedups as Table II of Accel-GCN: by column range, in percent.
 
-    A row for each range, [16, 32], (32, 64], (64, 96], (96, 128]: `average`, `max` and `min` over
-    all graphs and column counts in it, and how many `cases` those are; NaN where there are none.
+    One record per range of `RANGE_NAMES`: `average`, `max` and `min` over all graphs and column
+    counts of the range, NaN without any, and `cases`, their number.
     """
-    _check_one(ratios, "strategy", *_ONE)
+    _check_equal(ratios, "strategy", *_EQUAL)
     groups = ratios.groupby(column_ranges(ratios["columns"]), observed=False)["speedup"]
     table = groups.agg(average=geometric_mean, max="max", min="min", cases="size")
     return table * [100, 100, 100, 1]
 
 
 def column_ranges(columns: pd.Series) -> pd.Series:
-    """Return the range of Table II that each column count lies in, as a categorical."""
+    """Return Table II's range of each column count, as a categorical."""
     return pd.cut(columns, [15, 32, 64, 96, 128], labels=RANGE_NAMES)
 
 
-def _check_one(ratios: pd.DataFrame, *names: str) -> None:
-    for name in names or _ONE:
+def _check_equal(ratios: pd.DataFrame, *names: str) -> None:
+    for name in names or _EQUAL:
         values = ratios[name].unique()
         if len(values) > 1:
             text = ", ".join(map(str, values))
             raise ArgumentError("ratios", f"more than one {name}: {text}", "rows of one of them")
 
 
-def _some(texts: Iterable[str]) -> str:
+def _examples(texts: Iterable[str]) -> str:
     distinct = [repr(text) for text in dict.fromkeys(texts)]
     return ", ".join(distinct[:4]) + (", ..." if len(distinct) > 4 else "")

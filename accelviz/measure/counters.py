@@ -1,4 +1,4 @@
-"""What a profiler counted of launches, put together: why one took more cycles than another."""
+"""Analysis of a profiler's counters: the factors of the number of cycles of a launch."""
 
 from __future__ import annotations
 
@@ -7,31 +7,32 @@ import pandas as pd
 from accelviz.measure.comparison import Cases, named, selected
 from accelviz.measure.records import recorded
 
-#: Of an SM of an H200: schedulers, and warps for each of which one has room.
+#: Schedulers per SM, and resident warps per scheduler, of an H200.
 SCHEDULERS, SCHEDULER_WARPS = 4, 16
 _SHUFFLED = "-shuffled"
 
 
 def recorded_counters(name: str, cases: Cases | None = None) -> pd.DataFrame:
-    """Read recorded counters of the launches of some cases.
+    """Read recorded profiler counters of cases.
 
     Parameters
     ----------
     name : str
-        As `records.recorded` takes it, such as "counters-h200".
+        Name of a table of `records.recorded`, such as "counters-h200".
     cases : str, iterable of str, or mapping of str to str, optional
-        As of `comparison.labelled`: "accel_gcn partition=block", or what to call it to the case.
+        Cases as of `comparison.labelled`, such as "accel_gcn partition=block", or a mapping of
+        names to cases.
 
     Returns
     -------
     DataFrame
-        The rows of the cases, with their names in the column `strategy`, and the vertex order, in
-        the column `order` ("natural" or "shuffled"), taken off the graph's name.
+        Records of the cases. `strategy` is the name of the case. The suffix "-shuffled" of graph
+        names becomes the column `order` ("natural" or "shuffled").
 
     Raises
     ------
     ArgumentError
-        If there are no such records, or a case is not among them.
+        If there is no such table, or it lacks a case.
     """
     table = recorded(name)
     rows = [
@@ -46,45 +47,45 @@ def recorded_counters(name: str, cases: Cases | None = None) -> pd.DataFrame:
 
 
 def issue_factors(counters: pd.DataFrame, sms: int = 132) -> pd.DataFrame:
-    """Split the cycles of launches on an H200 into what makes them.
+    """Factor the cycles of launches on an H200 into instructions, activity and issue rate.
 
-    `cycles` is about `instructions` / (4 `sms`) / `issue` / `busy`, and `issue` is `warps` /
-    `cycles_each`. About, as the profiler runs a launch several times to count all.
+    `cycles` is approximately `instructions` / (4 `sms`) / `issue` / `busy`, and `issue` is `warps`
+    / `cycles_each`. It is approximate because the profiler counts in several runs of the launch.
 
     Parameters
     ----------
     counters : DataFrame
-        From `recorded_counters`. What was not recorded gives NaN.
+        From `recorded_counters`. Missing counters give NaN.
     sms : int
-        Of the GPU; for `instructions_each`.
+        Number of SMs of the GPU.
 
     Returns
     -------
     DataFrame
-        A row for each one of `counters`, with its index:
+        One record per record of `counters`, with the same index:
 
-        - `instructions`: of all warps together;
-        - `instructions_each`: of each scheduler, in the mean;
-        - `busy`: share of the launch's cycles in which an SM had a warp, in the mean;
-        - `issue`: share of these in which a scheduler found an instruction to issue;
-        - `warps`: warps of a scheduler, in the mean of these cycles;
-        - `cycles_each`: cycles of a warp from one of its instructions to the next;
-        - `for_memory`: those of them in which it waits for data from global or local memory;
-        - `cycles`: of the launch.
+        - `instructions`: number of warp instructions;
+        - `instructions_each`: mean number per scheduler;
+        - `busy`: share of the cycles in which an SM has a resident warp, mean over the SMs;
+        - `issue`: share of these active cycles in which a scheduler issues an instruction;
+        - `warps`: resident warps per scheduler, mean over the active cycles;
+        - `cycles_each`: mean cycles between two instructions of a warp;
+        - `for_memory`: those of them stalled on data from global or local memory;
+        - `cycles`: duration of the launch in cycles.
     """
-    nothing = pd.Series(float("nan"), counters.index)
-    elapsed = counters.get("elapsed_cycles", nothing)
+    missing = pd.Series(float("nan"), counters.index)
+    elapsed = counters.get("elapsed_cycles", missing)
     issue = counters["issue_active_pct"] / 100
     warps = SCHEDULER_WARPS * counters["warps_active_pct"] / 100
     return pd.DataFrame(
         {
             "instructions": counters["instructions"],
             "instructions_each": counters["instructions"] / (SCHEDULERS * sms),
-            "busy": counters.get("active_cycles", nothing) / elapsed,
+            "busy": counters.get("active_cycles", missing) / elapsed,
             "issue": issue,
             "warps": warps,
             "cycles_each": warps / issue,
-            "for_memory": counters.get("stalled_on_memory_pct", nothing) / 100,
+            "for_memory": counters.get("stalled_on_memory_pct", missing) / 100,
             "cycles": elapsed,
         }
     )

@@ -1,4 +1,7 @@
-"""The ladder: from one thread a row to our own kernel, a rung at a time; what each rung gains."""
+"""The optimization ladder: kernels from one thread per row to `lane_groups`, and their gains.
+
+Each rung is a strategy with parameters and adds one optimization to the rung below it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import pandas as pd
 
 from accelviz.measure.comparison import labelled, latest
 
-#: Our kernel without any of its ideas.
+#: Parameters of `lane_groups` that disable all of its optimizations.
 OFF: dict[str, Any] = {
     "vector": 1,
     "stage": False,
@@ -18,7 +21,7 @@ OFF: dict[str, Any] = {
     "block_order": "degree",
     "column_tile": 1 << 20,
 }
-#: What a rung leaves to the strategy's rule; the first tells it from the one below.
+#: Rung to the parameters of `OFF` that it leaves to the strategy's rule; the first identifies it.
 RELEASED: dict[str, tuple[str, ...]] = {
     "16-byte loads": ("vector",),
     "nonzeros staged": ("stage",),
@@ -27,12 +30,12 @@ RELEASED: dict[str, tuple[str, ...]] = {
     "blocks in order": ("block_order",),
     "tiles of columns": ("column_tile",),
 }
-#: What is compared with, above the last rung.
+#: Name of the reference above the last rung.
 RIVAL = "cuSPARSE"
 
 
 def ladder() -> dict[str, tuple[str, dict[str, Any]]]:
-    """Return each rung's strategy and parameters, from the lowest to our own, then the rival's."""
+    """Return rung to strategy and parameters, from lowest to highest, then the reference's."""
     off = dict(OFF)
     rungs: dict[str, tuple[str, dict[str, Any]]] = {
         "a thread a row": ("row_thread", {}),
@@ -47,38 +50,39 @@ def ladder() -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 def ladder_cases() -> dict[str, str]:
-    """Return each rung's name to its case, as `comparison.labelled` takes it."""
+    """Return rung to case, in the notation of `comparison.labelled`."""
     cases = {}
     for rung, (strategy, parameters) in ladder().items():
         words = [strategy, *(f"{key}={value}" for key, value in parameters.items())]
         if rung in RELEASED:
-            newest = RELEASED[rung][0]
-            words.append(f"{newest}!={OFF[newest]}")
+            parameter = RELEASED[rung][0]
+            words.append(f"{parameter}!={OFF[parameter]}")
         cases[rung] = " ".join(words)
     return cases
 
 
 def climbed(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Return the warm times of the rungs, what each gains, and its share of the limit.
+    """Return the warm times of the rungs, their gains, and their shares of the limit.
 
     Parameters
     ----------
     table : DataFrame
-        Results of `benchmark` with all the cases of `ladder`, such as the recorded "ladder-h200".
+        Results of `benchmark` with all cases of `ladder`, such as the recorded "ladder-h200".
 
     Returns
     -------
     times : DataFrame
-        Microseconds: a row for each rung, the rival last, a column for each graph and column count.
+        Medians in microseconds. The index has the rungs and, last, the reference; the columns are
+        graphs and column counts.
     gains : DataFrame
-        The time of the rung below over the rung's own; the lowest rung and the rival have none.
+        Time of the rung below over the time of the rung, without the lowest and the reference.
     shares : DataFrame
-        The random-gather limit over the time.
+        Random-gather limit over the time.
 
     Raises
     ------
     ArgumentError
-        If a rung is not in the table.
+        If the table lacks a rung.
     """
     rows = latest(labelled(table[table["state"] == "warm"], ladder_cases()))
     rows["share"] = rows["gather_limit_us"] / rows["median_us"]

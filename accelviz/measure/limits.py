@@ -1,4 +1,4 @@
-"""How fast an operation could be on a machine: two limits, from what it was measured to do."""
+"""Lower limits of the time of an operation, from the measured bandwidth of a machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def limits(
     machine: Limits,
     element_bytes: int = FLOAT_BYTES,
 ) -> dict[str, float]:
-    """Work out the two times that an operation is held against, as columns of the result table.
+    """Compute the two limits of an operation's time, as columns of the result table.
 
     Parameters
     ----------
@@ -27,30 +27,31 @@ def limits(
     widths : mapping of str to int
         Such as `{"n_cols": 64}`.
     machine : Limits
-        Measured in the same run as the times that will be held against the limits.
+        Bandwidths, measured in the same run as the times to compare with the limits.
     element_bytes : int
-        Bytes of an element of gathered inputs, 4 or 2; every other element has four.
+        Bytes per element of gathered inputs, 4 or 2; other elements have 4.
 
     Returns
     -------
     dict of str to float
 
-        - `floor_us`: every input read once and every output written once at copy speed, not below a
-          launch. Physical for any order of columns.
-        - `gather_limit_us`: a row of the gathered operand read anew for each nonzero (of an SpMM
-          4 d nnz bytes, or 2 d nnz where X is kept in 16 bits) at gather speed, plus the rest at
-          copy speed, not below a launch. What columns in no order allow; locality can go past it.
-        - `copy_gb_per_s`, `gather_gb_per_s`: of the machine; the latter for random rows of an
-          operand of this shape, NaN where none is gathered.
+        - `floor_us`: time to read every input once and to write every output once at copy
+          bandwidth, at least that of an empty launch. It holds for any order of columns.
+        - `gather_limit_us`: time to read a row of the gathered operand for each nonzero (4 d nnz
+          bytes in SpMM, or 2 d nnz with X in 16 bits) at gather bandwidth, plus the other bytes at
+          copy bandwidth; at least that of an empty launch. It assumes random columns: locality can
+          make an operation faster.
+        - `copy_gb_per_s`, `gather_gb_per_s`: measured bandwidths. The latter is for random rows of
+          an operand of this shape; NaN if no operand is gathered.
     """
-    moved = operation.traffic(pattern, widths, element_bytes)
-    copy, floats = machine.copy_bandwidth, -(-moved.gathered_row_bytes // FLOAT_BYTES)
-    gather = machine.gather_bandwidth(moved.gathered_rows, floats) if floats else math.nan
-    gathering = moved.gathered / gather if floats else 0.0
-    least = machine.launch_seconds
+    traffic = operation.traffic(pattern, widths, element_bytes)
+    copy, floats = machine.copy_bandwidth, -(-traffic.gathered_row_bytes // FLOAT_BYTES)
+    gather = machine.gather_bandwidth(traffic.gathered_rows, floats) if floats else math.nan
+    gather_seconds = traffic.gathered / gather if floats else 0.0
+    launch = machine.launch_seconds
     return {
-        "floor_us": 1e6 * max(moved.compulsory / copy, least),
-        "gather_limit_us": 1e6 * max(gathering + moved.streamed / copy, least),
+        "floor_us": 1e6 * max(traffic.compulsory / copy, launch),
+        "gather_limit_us": 1e6 * max(gather_seconds + traffic.streamed / copy, launch),
         "copy_gb_per_s": copy / 1e9,
         "gather_gb_per_s": gather / 1e9,
     }

@@ -1,4 +1,4 @@
-"""What was recorded of a graph on a GPU, beside how much warp time waits."""
+"""Recorded GPU times of a graph, and their comparison with the idle share of warp time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from accelviz.measure.harness import fingerprint
 from accelviz.plans import Operation
 from accelviz.strategies import SPMM, find_strategy
 
-#: Recorded tables in which a graph's times are looked for; of equal cases the first counts.
+#: Recorded tables, in order of precedence: of equal cases the first is used.
 TABLES = (
     *("bundled-h200", "partitions-h200", "sweeps-h200", "strategies-h200", "ablations-h200"),
     *("columns-h200", "ours-h200", "sddmm-h200", "operations-h200"),
@@ -28,11 +28,11 @@ _COLUMNS = [
 
 
 def recorded_times(graph: Graph, operation: Operation = SPMM) -> pd.DataFrame:
-    """Return what was recorded of an operation on exactly this graph, warm, on a GPU.
+    """Return the recorded warm GPU times of an operation on this graph.
 
-    Empty if nothing was. The column `setting` has the parameters as a dict of texts.
+    A graph matches if its name and pattern are equal. The result may be empty. The column `setting`
+    has the parameters as a dict of texts.
     """
-    # Strategies of several operations have one name.
     times = _warm(operation.name)
     times = times[times["graph"] == graph.name]
     if len(times):
@@ -41,16 +41,16 @@ def recorded_times(graph: Graph, operation: Operation = SPMM) -> pd.DataFrame:
 
 
 def recorded_graphs(operation: Operation) -> tuple[str, ...]:
-    """Return the names of the graphs of which something was recorded of an operation."""
+    """Return the names of the graphs with recorded times of an operation."""
     return tuple(_warm(operation.name)["graph"].unique())
 
 
 @functools.cache
 def _warm(operation: str) -> pd.DataFrame:
-    """Return the warm times of an operation in all `TABLES`, those of the first ones first."""
+    """Return the warm times of an operation in `TABLES`, in this order."""
     tables = [pd.DataFrame(columns=_COLUMNS)]
     for name in TABLES:
-        with contextlib.suppress(ArgumentError):  # a checkout without that table
+        with contextlib.suppress(ArgumentError):  # the table is missing
             table = records.recorded(name)[_COLUMNS]
             table = table[(table["state"] == "warm") & (table["operation"] == operation)]
             tables += [table] if len(table) else []
@@ -58,21 +58,21 @@ def _warm(operation: str) -> pd.DataFrame:
 
 
 def waiting_beside_time(graph: Graph, n_cols: int, *cases: str) -> pd.DataFrame:
-    """Put how much warp time waits beside what a GPU was recorded to take, warm.
+    """Compare the idle share of warp time with the recorded warm GPU time of cases.
 
     Parameters
     ----------
     graph : Graph
     n_cols : int
     *cases : str
-        Strategies, with parameters if need be: "accel_gcn partition=warp"; the strategy's defaults
-        stand for the others.
+        Strategies, optionally with parameters, such as "accel_gcn partition=warp". Other parameters
+        have the strategy's defaults.
 
     Returns
     -------
     DataFrame
-        A line a case: the idle share in percent, and the median in microseconds; NaN where they are
-        not known. `attrs` has the `hardware` and the `date` of the times, empty if there are none.
+        One record per case: the idle share in percent and the median time in microseconds, NaN if
+        unknown. `attrs` has the `hardware` and the `date` of the times, "" if there is no time.
     """
     times = recorded_times(graph)
     times = times[times["columns"] == n_cols]
@@ -83,11 +83,11 @@ def waiting_beside_time(graph: Graph, n_cols: int, *cases: str) -> pd.DataFrame:
         parameters = {key: _value(text) for key, text in parameters_of(case).items()}
         summary = strategy.closed_form(graph, n_cols, **parameters)
         share = float("nan") if summary is None else summary.idle_share
-        # None stands for the strategy's own choice, which any recorded value may be.
+        # A default of None means that the strategy chooses: any recorded value matches.
         settings = {**strategy.defaults(), **parameters}.items()
-        words = {key: str(value) for key, value in settings if value is not None}
-        fits = np.array([words.items() <= setting.items() for setting in times["setting"]], bool)
-        recorded = times[fits & (times["strategy"] == strategy.name)]
+        texts = {key: str(value) for key, value in settings if value is not None}
+        matches = np.array([texts.items() <= setting.items() for setting in times["setting"]], bool)
+        recorded = times[matches & (times["strategy"] == strategy.name)]
         if len(recorded) and not attrs["date"]:
             attrs = {name: str(recorded[name].iloc[0]) for name in attrs}
         median = recorded["median_us"].iloc[0] if len(recorded) else float("nan")
@@ -99,7 +99,7 @@ def waiting_beside_time(graph: Graph, n_cols: int, *cases: str) -> pd.DataFrame:
 
 
 def parameters_of(text: str) -> dict[str, str]:
-    """Take apart what `records.parameters_text` wrote: "ngs=32 dw=16"."""
+    """Parse the output of `records.parameters_text`, such as "ngs=32 dw=16"."""
     return dict(word.split("=", 1) for word in str(text).split() if "=" in word)
 
 

@@ -1,4 +1,4 @@
-"""Measurements, and the tidy table they are recorded in: one row for each set of repeats."""
+"""Measurements, and the result table: one record per set of repeated runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from accelviz.devices import find_device
 from accelviz.errors import ArgumentError
 from accelviz.plans import Plan
 
-#: Columns of the result table, in order. Those before `median_us` say what was measured.
+#: Columns of the result table, in order. Columns before `median_us` identify the measurement.
 COLUMNS = (
     *("run", "hardware", "driver", "cuda", "cupy", "date", "commit", "device"),
     *("graph", "graph_kind", "fingerprint", "rows", "nonzeros", "operation"),
@@ -36,24 +36,23 @@ class Measurement:
     Attributes
     ----------
     plan : Plan
-        What ran.
     device : str
-        Name of the executor.
+        Name of the device.
     seconds : array of float64, shape (repeats,)
-        Time of each warm run by the device's own clock.
+        Time of each run, by the device's clock.
     error : float
-        Largest error against float64 in units of the error bound; at most 1.
+        Largest error against float64 over its bound; at most 1.
     state : str
-        "warm", or "cold" where the last cache was flushed before each run.
+        "warm", or "cold" if the last-level cache was flushed before each run.
     device_setup_seconds : mapping of str to float
-        Preprocessing that the device did, beside the plan's own.
+        Time of each preprocessing step on the device. Steps on the host are in the plan.
     prepare_seconds : float
-        Making the plan ready: compiling, transfers, and the device's preprocessing.
+        Time to compile, to transfer data and to preprocess on the device.
     variant : str
-        What a library chose.
+        Algorithm chosen by a library.
     limits : mapping of str to float
-        What the device allows, measured in the same run, as `measure.limits.limits` gives it; empty
-        where the device is held against none.
+        Limits measured in the same run, as of `measure.limits.limits`; empty if the device has
+        none.
     """
 
     plan: Plan
@@ -78,7 +77,7 @@ class Measurement:
         return float(low), float(high)
 
     def row(self) -> dict[str, Any]:
-        """Return what was measured of the plan as columns of the result table."""
+        """Return the measurement as columns of the result table."""
         low, high = self.quartiles
         setup = sum(self.plan.setup_seconds.values()) + sum(self.device_setup_seconds.values())
         times = {"median_us": self.median, "quartile1_us": low, "quartile3_us": high}
@@ -95,7 +94,7 @@ class Measurement:
 
 
 def _dtype(plan: Plan) -> str:
-    """Name what features are stored in, or what products are computed in, if not in float32."""
+    """Return the storage type of the features, or the arithmetic if it is not float32."""
     result = plan.operation.outputs[0].dtype
     if result.kind != "f":
         return result.name
@@ -103,23 +102,23 @@ def _dtype(plan: Plan) -> str:
 
 
 def parameters_text(parameters: Mapping[str, Any]) -> str:
-    """Write a strategy's parameters as one cell of a table: "ngs=32 dw=16"."""
+    """Write parameters as one cell of a table, such as "ngs=32 dw=16"."""
     return " ".join(f"{key}={value}" for key, value in parameters.items())
 
 
 def settings_text(plan: Plan) -> str:
-    """Write all that a plan was made with but for its column count, as `parameters_text` does."""
+    """Write a plan's parameters and widths other than `n_cols`, as `parameters_text` does."""
     widths = {name: size for name, size in plan.widths.items() if name != "n_cols"}
     return parameters_text({**widths, **plan.parameters})
 
 
 def result_table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return rows as the tidy table with the columns `COLUMNS`, empty where a row has nothing."""
+    """Return rows as a table with the columns `COLUMNS`; a missing value is NaN."""
     return pd.DataFrame(list(rows)).reindex(columns=list(COLUMNS))
 
 
 def append(rows: Sequence[Mapping[str, Any]], path: str | os.PathLike[str]) -> None:
-    """Add rows to a CSV of results, making it where it is missing.
+    """Append rows to a CSV file of results, which is created if it does not exist.
 
     Raises
     ------
@@ -133,22 +132,22 @@ def append(rows: Sequence[Mapping[str, Any]], path: str | os.PathLike[str]) -> N
 
 
 def recorded(name: str) -> pd.DataFrame:
-    """Read measurements that ship with the package.
+    """Read a table of measurements that ships with the package.
 
     Parameters
     ----------
     name : str
-        Such as "strategies-h200"; the scripts in `benchmarks/` say what each holds.
+        Such as "strategies-h200". The scripts in `benchmarks/` describe the tables.
 
     Returns
     -------
     DataFrame
-        Of `benchmark`'s results one row for each set of repeats, with the columns `COLUMNS`.
+        Results of `benchmark` have one record per set of repeated runs, with the columns `COLUMNS`.
 
     Raises
     ------
     ArgumentError
-        If there are none of that name, listing those there are.
+        If there is no such table. The message lists all names.
     """
     paths = {p.name.partition(".csv")[0]: p for p in files.results_directory().glob("*.csv*")}
     if name not in paths:
@@ -157,23 +156,23 @@ def recorded(name: str) -> pd.DataFrame:
 
 
 def recorded_timelines(name: str = "timelines-h200") -> dict[str, pd.DataFrame]:
-    """Read when each block of recorded launches ran, ready for `plots.sm_timeline`.
+    """Read recorded timelines of launches, which `plots.sm_timeline` draws.
 
     Parameters
     ----------
     name : str
-        As `recorded` takes it.
+        Name of a recorded table.
 
     Returns
     -------
     dict of str to DataFrame
-        Strategy to the table that `analysis.schedule.block_times` made of `trace_gpu`'s. What and
-        where it was is in `attrs`: `graph`, `columns`, `parameters`, `hardware`, `date`, ...
+        Strategy to timeline, as of `analysis.schedule.block_times`. `attrs` has `graph`, `columns`,
+        `parameters`, `hardware`, `date`, ...
 
     Raises
     ------
     ArgumentError
-        If there are none of that name.
+        If there is no such table.
     """
     columns = ["tile", "block", "sm", "slot", "start", "stop"]
     timelines = {}
@@ -185,20 +184,20 @@ def recorded_timelines(name: str = "timelines-h200") -> dict[str, pd.DataFrame]:
 
 @functools.cache
 def hardware(device: str) -> dict[str, str]:
-    """Name what a device runs on: `hardware`, `driver`, `cuda`, `cupy`."""
+    """Return the `hardware`, `driver`, `cuda` and `cupy` of a device, by name."""
     return find_device(device).hardware()
 
 
 @functools.cache
 def source_commit() -> str:
-    """Return the commit of the checkout this runs from, empty if unknown.
+    """Return the commit of the checkout that contains this package; "" if unknown.
 
-    `ACCELVIZ_COMMIT` in the environment says it where the checkout's history is not at hand.
+    The environment variable `ACCELVIZ_COMMIT` overrides it.
     """
     if "ACCELVIZ_COMMIT" in os.environ:
         return os.environ["ACCELVIZ_COMMIT"]
     try:
-        answer = subprocess.run(
+        process = subprocess.run(
             ["git", "describe", "--always", "--dirty"],
             cwd=Path(__file__).resolve().parent,
             capture_output=True,
@@ -207,4 +206,4 @@ def source_commit() -> str:
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return answer.stdout.strip()
+    return process.stdout.strip()

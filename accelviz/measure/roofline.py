@@ -1,7 +1,7 @@
-"""Roofline: work per byte against work per second, with the bytes by a stated model.
+"""Roofline model of SpMM measurements: arithmetic intensity, achieved GFLOP/s, and roofs.
 
-Of an SpMM the work is known and the bytes are not: how often a row of X is read again depends on
-the caches. So a point needs a model of them. `MODELS` has two, those of `measure.limits`.
+The number of floating-point operations of an SpMM is known. The number of bytes depends on how
+often caches serve a row of X, so it is computed by one of two models, `MODELS`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from accelviz.errors import ArgumentError
 from accelviz.measure.comparison import CELL, Cases, geometric_mean, labelled, latest
 from accelviz.plans.operation import FLOAT_BYTES
 
-#: Bytes models, and what each counts.
+#: Models of the bytes moved, as in `measure.limits`, and what they count.
 MODELS: Mapping[str, str] = {
     "compulsory": "every input is read once and every output written once",
     "gather": "a row of X is read anew for each nonzero, the rest once",
 }
-#: A launch that does nothing takes this long or less on the GPUs of the recorded tables, in
-#: microseconds. A recorded limit that is no longer is the launch and not the bytes.
+#: Largest time of an empty launch on the recorded GPUs, in microseconds. A recorded limit of at
+#: most this time is that of the launch, not of the bytes.
 LAUNCH_US = 3.0
 _LIMITS = {"compulsory": "floor_us", "gather": "gather_limit_us"}
 _NEEDED = ("rows", "nonzeros", "copy_gb_per_s", "gather_gb_per_s", *_LIMITS.values())
@@ -34,47 +34,48 @@ def roofline_table(
     state: str = "warm",
     peak_gflops: float | None = None,
 ) -> pd.DataFrame:
-    """Work out where measurements lie in a roofline.
+    """Compute the coordinates and roofs of measurements in the roofline model.
 
     Parameters
     ----------
     table : DataFrame
         Results of one machine, with the columns of `records.COLUMNS`.
     strategies : str, iterable of str, or mapping of str to str, optional
-        Cases (see `measure.comparison`), or names for them; all if not given.
+        Cases (see `measure.comparison`), or a mapping of names to cases. The default is all
+        strategies.
     model : {"compulsory", "gather"}
-        How bytes are counted; see `MODELS`.
+        Model of the bytes moved; see `MODELS`.
     state : {"warm", "cold"}
-        Which times.
+        State of the cache.
     peak_gflops : float, optional
-        Of the machine in float32, 10^9 flops a second. It is not measured, so nothing is limited by
-        it unless it is given.
+        Peak of the machine in float32, in GFLOP/s. It is not measured; if it is not given, only
+        bandwidths limit the roof.
 
     Returns
     -------
     DataFrame
-        A row for each strategy, graph and column count, of several runs the latest, with
+        One record per strategy, graph and column count, from the latest run, with
 
-        - `flops`: 2 x nonzeros x columns, a multiplication and an addition each;
-        - `bytes` by the model: compulsory ones from the recorded floor and copy bandwidth, gathered
-          ones 4 x columns x nonzeros beside the matrix (8 bytes a nonzero or row pointer)
-          and the result;
+        - `flops`: 2 x nonzeros x columns;
+        - `bytes`: "compulsory" ones follow from the recorded floor and copy bandwidth; "gather"
+          ones are 4 x columns x nonzeros, plus the matrix (8 bytes per nonzero or row pointer) and
+          the result;
         - `intensity`: flops per byte;
-        - `gflops`: achieved, 10^9 flops a second;
-        - `copy_roof_gflops`, `gather_roof_gflops`: what the bytes at copy speed, and the
-          random-gather limit, allow;
-        - `roof_gflops`: that of the two which belongs to the model, at most `peak_gflops`, and
-          `share`: achieved of it.
-          Above 1 is possible with "gather", where locality serves a row from a cache.
+        - `gflops`: achieved GFLOP/s;
+        - `copy_roof_gflops`, `gather_roof_gflops`: GFLOP/s at copy bandwidth, and at the
+          random-gather limit;
+        - `roof_gflops`: the roof of the model, at most `peak_gflops`;
+        - `share`: achieved share of this roof. It may exceed 1 with "gather", if caches serve rows
+          of X.
 
-        `attrs["left_out"]` counts the rows left out, whose limit is not longer than an empty launch
-        (`LAUNCH_US`) and so says nothing of their bytes.
+        `attrs["left_out"]` is the number of omitted records, whose limit is at most that of an
+        empty launch (`LAUNCH_US`).
 
     Raises
     ------
     ArgumentError
-        If the model is unknown, there is no such time, the table has no limits or more than one
-        machine, or a case is not there or is not one setting.
+        If the model is unknown, the table has no such time, no limits or several machines, or a
+        case is missing or matches several settings.
     """
     if model not in MODELS:
         raise ArgumentError("model", f"got {model!r}", " or ".join(map(repr, MODELS)))
@@ -92,47 +93,48 @@ def roofline_table(
     if len(machines) > 1:
         names = ", ".join(machines["hardware"].astype(str))
         raise ArgumentError("table", f"more than one machine: {names}", "rows of one of them")
-    large = rows[rows[_LIMITS[model]] > LAUNCH_US].reset_index(drop=True)
+    selected = rows[rows[_LIMITS[model]] > LAUNCH_US].reset_index(drop=True)
     if model == "compulsory":
-        moved = large["floor_us"] * large["copy_gb_per_s"] * 1e3
+        bytes_moved = selected["floor_us"] * selected["copy_gb_per_s"] * 1e3
     else:
-        matrix = 2 * FLOAT_BYTES * (large["nonzeros"] + large["rows"] + 1)
-        moved = matrix + FLOAT_BYTES * large["columns"] * (large["nonzeros"] + large["rows"])
-    flops = 2.0 * large["nonzeros"] * large["columns"]
-    copy_roof = flops / moved * large["copy_gb_per_s"]
-    gather_roof = flops / large["gather_limit_us"] / 1e3
+        matrix = 2 * FLOAT_BYTES * (selected["nonzeros"] + selected["rows"] + 1)
+        feature_rows = selected["nonzeros"] + selected["rows"]
+        bytes_moved = matrix + FLOAT_BYTES * selected["columns"] * feature_rows
+    flops = 2.0 * selected["nonzeros"] * selected["columns"]
+    copy_roof = flops / bytes_moved * selected["copy_gb_per_s"]
+    gather_roof = flops / selected["gather_limit_us"] / 1e3
     roof = copy_roof if model == "compulsory" else gather_roof
     if peak_gflops is not None:
         roof = roof.clip(upper=peak_gflops)
-    gflops = flops / large["median_us"] / 1e3
+    gflops = flops / selected["median_us"] / 1e3
     columns = [*CELL, "graph_kind", "strategy", "parameters", "rows", "nonzeros", "median_us"]
-    result = large[[*columns, "copy_gb_per_s", "gather_gb_per_s"]].assign(
+    result = selected[[*columns, "copy_gb_per_s", "gather_gb_per_s"]].assign(
         flops=flops,
-        bytes=moved,
-        intensity=flops / moved,
+        bytes=bytes_moved,
+        intensity=flops / bytes_moved,
         gflops=gflops,
         copy_roof_gflops=copy_roof,
         gather_roof_gflops=gather_roof,
         roof_gflops=roof,
         share=gflops / roof,
     )
-    result.attrs["left_out"] = len(rows) - len(large)
+    result.attrs["left_out"] = len(rows) - len(selected)
     return result
 
 
 def shares(table: pd.DataFrame) -> pd.DataFrame:
-    """Summarize which part of the roof each strategy reaches.
+    """Summarize the share of the roof that each strategy achieves.
 
     Parameters
     ----------
     table : DataFrame
-        As `roofline_table` gives it.
+        From `roofline_table`.
 
     Returns
     -------
     DataFrame
-        A row for each strategy, its index, in the order of the table: `share` (geometric mean over
-        the cases), `lowest`, `highest`, `cases`.
+        One record per strategy, which is the index, in the order of the table: `share` (geometric
+        mean over the cases), `lowest`, `highest`, `cases` (their number).
     """
     groups = table.groupby("strategy", sort=False)["share"]
     return groups.agg(share=geometric_mean, lowest="min", highest="max", cases="size")

@@ -1,4 +1,4 @@
-"""`tune`: settings chosen by measuring, with what that cost."""
+"""`tune`: select the parameters of a strategy by measuring them on a graph."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from accelviz.devices import choose
 from accelviz.errors import AccelvizError, ArgumentError, checked_integer
 from accelviz.graph import Graph
 from accelviz.measure.checks import random_weights
-from accelviz.measure.harness import Case
+from accelviz.measure.harness import GraphBench
 from accelviz.measure.records import parameters_text
 from accelviz.plans import Plan
 
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """What `tune` found.
+    """Result of `tune`.
 
     Attributes
     ----------
     plan : Plan
-        The fastest, of the caller's graph.
+        Fastest plan, with the caller's graph and weights.
     table : DataFrame
-        Every setting that was tried, in order: `parameter` that was varied ("" for the start),
-        `parameters`, `median_us`, `quartile1_us`, `quartile3_us`, `best` (whether it was kept), and
-        `problem` where one could not run.
+        One record per measured setting, in order: `parameter` (name of the varied parameter, "" for
+        the start), `parameters`, `median_us`, `quartile1_us`, `quartile3_us`, `best` (True for the
+        fastest) and `problem` (error message of a setting that failed, else "").
     seconds : float
-        Wall-clock time of the whole search: planning, compiling, checking, measuring.
+        Wall-clock time of the search: planning, compiling, checking, measuring.
     start_us, best_us : float
-        Median times of the plan at the start and of the best.
+        Median times of the initial and of the fastest plan, in microseconds.
     device : str
-        What was timed. On "cpu" it was the replay of plans, which says nothing of a GPU.
+        Name of the device. "cpu" times a replay of plans, unrelated to times of a GPU.
     """
 
     plan: Plan
@@ -54,9 +54,9 @@ class Tuned:
 
     @property
     def pays_after(self) -> float:
-        """Products after which the search has paid for itself; infinity if nothing was gained."""
-        gained = (self.start_us - self.best_us) * 1e-6
-        return self.seconds / gained if gained > 0 else float("inf")
+        """Number of products whose saved time equals the search time; infinity without a gain."""
+        saved = (self.start_us - self.best_us) * 1e-6
+        return self.seconds / saved if saved > 0 else float("inf")
 
 
 def tune(
@@ -66,19 +66,21 @@ def tune(
     device: str = "auto",
     repeats: int = 7,
 ) -> Tuned:
-    """Measure other settings of a plan's strategy on its graph, and keep the fastest.
+    """Measure settings of a plan's strategy on its graph, and return the fastest.
+
+    The search is a coordinate descent: it varies one parameter after the other, with the best
+    values of the parameters before it.
 
     Parameters
     ----------
     plan : Plan
-        Where the search begins.
+        Initial setting.
     choices : mapping of str to iterable, optional
-        Values to try for each parameter, in the order in which they are varied: each parameter by
-        itself, with the best values of those before it. The strategy's own (`Strategy.choices`) if
-        not given.
+        Parameters in search order, with the values to measure. The default is
+        `Strategy.choices`.
     device : {"auto", "cuda", "cpu"}
     repeats : int
-        Timed runs of each setting, warm; a setting replaces the best if its median is smaller.
+        Number of timed warm runs of each setting. The setting with the smallest median is selected.
 
     Returns
     -------
@@ -87,14 +89,14 @@ def tune(
     Raises
     ------
     ArgumentError
-        If there is nothing to choose from, or a parameter is not the strategy's.
+        If there is no value to try, or the strategy has no such parameter.
     DeviceUnavailable, KernelError
         If the device is not usable or a result is wrong.
 
     Notes
     -----
-    Every setting's result is held to float64 before it is timed. Weights are random for that, so
-    that all settings multiply the same; the plan that is returned has the caller's.
+    The result of each setting is checked against float64 before it is timed, with the same random
+    weights for all settings. The returned plan has the caller's weights.
 
     Examples
     --------
@@ -104,7 +106,7 @@ def tune(
     >>> list(tuned.table["parameter"])
     ['', 'max_block_warps', 'max_block_warps']
     """
-    begin = time.perf_counter()
+    begin_time = time.perf_counter()
     if not isinstance(plan, Plan):
         raise ArgumentError("plan", f"got a {type(plan).__name__}", "what accelviz.plan returns")
     checked_integer("repeats", repeats, error=ArgumentError)
@@ -113,33 +115,34 @@ def tune(
         raise ArgumentError("plan", "its matrix lies on the GPU", "one of a graph on the host")
     arrays = pattern.row_pointers, pattern.column_indices, weights
     graph = Graph(*arrays, pattern.shape, pattern.name)
-    offered = plan.strategy.choices(graph, plan.n_cols) if choices is None else choices
-    wanted = {name: list(values) for name, values in offered.items()}
-    if not any(wanted.values()):
+    if choices is None:
+        choices = plan.strategy.choices(graph, plan.n_cols)
+    candidates = {name: list(values) for name, values in choices.items()}
+    if not any(candidates.values()):
         raise ArgumentError("choices", f"{plan.name!r} offers none", "{parameter: values}")
     known = plan.strategy.parameters
-    for name in wanted:
+    for name in candidates:
         if name not in known:
             raise ArgumentError("choices", f"{name!r} is no parameter", ", ".join(known) or "none")
     executor = choose(device, timed=True)
     executor.require()
-    # The plan's parameters are what its strategy chose; only what differs from a plan without any
-    # was the caller's wish. A parameter that follows from others is chosen anew in each setting.
-    chosen = plan.strategy.plan(graph, **plan.widths).parameters
-    differing = {k: v for k, v in plan.parameters.items() if chosen.get(k) != v}
-    wishes = {**plan.widths, **differing}
+    # Keep only the parameters that differ from the strategy's own choice: the caller set these.
+    # The strategy chooses the others again in each setting, because they may depend on it.
+    own_choice = plan.strategy.plan(graph, **plan.widths).parameters
+    set_by_caller = {k: v for k, v in plan.parameters.items() if own_choice.get(k) != v}
+    fixed = {**plan.widths, **set_by_caller}
     weighted = random_weights(graph)
-    case = Case(weighted, executor, plan.operation, plan.n_cols)
+    bench = GraphBench(weighted, executor, plan.operation, plan.n_cols)
     rows: list[dict[str, Any]] = []
 
-    def measured(parameter: str, setting: Mapping[str, Any]) -> float:
-        """Return the median in microseconds, infinity where the setting cannot run."""
+    def measure(parameter: str, setting: Mapping[str, Any]) -> float:
+        """Add a record to `rows`; return its median in microseconds, infinity on an error."""
         row = {"parameter": parameter, "parameters": parameters_text(setting), "best": False}
         rows.append(row | {"median_us": float("inf"), "problem": ""})
         try:
-            trial = plan.strategy.plan(weighted, **{**wishes, **setting})
+            trial = plan.strategy.plan(weighted, **{**fixed, **setting})
             rows[-1]["parameters"] = parameters_text(trial.parameters)
-            (measurement,) = case.measured(trial, repeats)
+            (measurement,) = bench.measure(trial, repeats)
             low, high = (1e6 * seconds for seconds in measurement.quartiles)
             median = 1e6 * measurement.median
             rows[-1] |= {"quartile1_us": low, "median_us": median, "quartile3_us": high}
@@ -150,17 +153,17 @@ def tune(
         return float(rows[-1]["median_us"])
 
     best: dict[str, Any] = {}
-    start = best_us = measured("", best)
+    start_us = best_us = measure("", best)
     best_row = rows[0]
-    for name, values in wanted.items():
+    for name, values in candidates.items():
         for value in values:
-            attempt = {**best, name: value}
-            median = measured(name, attempt)
+            setting = {**best, name: value}
+            median = measure(name, setting)
             if median < best_us:
-                best, best_us, best_row = attempt, median, rows[-1]
+                best, best_us, best_row = setting, median, rows[-1]
     if not np.isfinite(best_us):
         raise ArgumentError("choices", "none of the settings could run", "others")
     best_row["best"] = True
-    fastest = plan.strategy.plan(graph, **{**wishes, **best})
-    seconds = time.perf_counter() - begin
-    return Tuned(fastest, pd.DataFrame(rows), seconds, start, best_us, executor.name)
+    fastest = plan.strategy.plan(graph, **{**fixed, **best})
+    seconds = time.perf_counter() - begin_time
+    return Tuned(fastest, pd.DataFrame(rows), seconds, start_us, best_us, executor.name)

@@ -1,4 +1,4 @@
-"""Bits: planes and words of a tensor, tiles that are jumped over, and when few bits pay."""
+"""Pictures of bit tensors: bit planes, skipped zero tiles, and times against the density."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from accelviz.plots import draw
 from accelviz.plots.style import BLACK, BLUE, CYCLE, GREY, ORANGE, VERMILLION, Look, add_alt, paler
 from accelviz.strategies.bits.packing import WORD_BITS
 
-#: Planes beside each other, and how much higher a name stands than the one below it.
-_PLANES, _APART = 4, 1.13
+#: Panels per row, and smallest ratio of the heights of two labels.
+_PANELS_ACROSS, _LABEL_RATIO = 4, 1.13
 
 
 def bit_planes(tensor: BitTensor) -> list[Axes]:
-    """Draw the bits of a tensor, a panel for each plane, and where its words begin.
+    """Draw the bits of a tensor, one panel per bit plane, with its word boundaries.
 
-    A filled cell is a one. The lowest plane comes first; lines separate words of 32 bits, along the
-    rows of a left operand and down the columns of a right one.
+    A filled cell is a 1. The first plane has the lowest bits. Lines separate words of 32 bits:
+    along the rows of a left operand, along the columns of a right one.
 
     Parameters
     ----------
     tensor : BitTensor
     """
     planes = tensor.planes
-    down, across = -(-len(planes) // _PLANES), min(len(planes), _PLANES)
+    down, across = -(-len(planes) // _PANELS_ACROSS), min(len(planes), _PANELS_ACROSS)
     panels = draw.new_panels((2.8 * across + 0.4, 2.8 * down + 0.3), down, across)
     rows, columns = tensor.shape
-    left = tensor.side == "left"
+    is_left = tensor.side == "left"
     colours = ListedColormap([paler(BLUE, 0.12), paler(BLUE, 1)])
     for ax in panels[len(planes) :]:
         ax.set_axis_off()
     for plane, (ax, bits) in enumerate(zip(panels, planes, strict=False)):
         draw.cells(ax, bits, colours, Normalize(0, 1))
-        for first in range(WORD_BITS, columns if left else rows, WORD_BITS):
-            (ax.axvline if left else ax.axhline)(first - 0.5, color=ORANGE, linewidth=1)
+        for first in range(WORD_BITS, columns if is_left else rows, WORD_BITS):
+            (ax.axvline if is_left else ax.axhline)(first - 0.5, color=ORANGE, linewidth=1)
         ax.set_title(f"plane {plane}, worth {1 << plane}", fontsize=10)
         draw.count_ticks(ax.xaxis, ax.yaxis, most=5)
     size = f"{rows} by {columns} numbers of {tensor.bits} bits in {tensor.nbytes:,} bytes"
@@ -46,14 +46,14 @@ def bit_planes(tensor: BitTensor) -> list[Axes]:
 
 
 def jumped_tiles(A: BitTensor, rows: int = 8, width: int = 128, *, ax: Axes | None = None) -> Axes:
-    """Draw which tiles of a left operand are multiplied; the others are zero and jumped over.
+    """Draw the tiles of a left operand that are multiplied; zero tiles are skipped.
 
     Parameters
     ----------
     A : BitTensor
-        Of single bits, such as the edges of a batch.
+        Tensor of 1-bit numbers, such as the edges of a batch.
     rows, width : int
-        Of a tile.
+        Shape of a tile.
     """
     ax = draw.new_axes(ax, figsize=(6.4, 5))
     row, column = np.nonzero(A.planes.any(axis=0))
@@ -73,13 +73,13 @@ def jumped_tiles(A: BitTensor, rows: int = 8, width: int = 128, *, ax: Axes | No
 
 
 def bits_crossover(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Draw times of sparse sums against the density, and of dense products across it.
+    """Draw the times of sparse products against the density, and of dense products as lines.
 
     Parameters
     ----------
     table : DataFrame
-        Of `benchmarks/measure/bits.py density`, of one number of columns: `algorithm`, `bits`,
-        `density` (1 of dense products) and `median_us`.
+        Records of `benchmarks/measure/bits.py density` with one number of columns: `algorithm`,
+        `bits`, `density` (1 for dense products) and `median_us`.
     """
     ax = draw.new_axes(ax, figsize=(7.4, 4.2))
     table = table[table["density"] > 0]
@@ -88,14 +88,14 @@ def bits_crossover(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         label = f"sparse, {width} bits"
         ax.plot(rows["density"], rows["median_us"], "o-", color=colour, label=label)
     low, high = sparse["density"].min(), sparse["density"].max()
-    written = 0.0
+    label_y = 0.0
     for row in dense.sort_values("median_us").itertuples():
-        library = row.algorithm == "cublas int8"
-        look: Look = {"color": VERMILLION if library else GREY}
+        is_library = row.algorithm == "cublas int8"
+        look: Look = {"color": VERMILLION if is_library else GREY}
         ax.plot([low, high], [row.median_us] * 2, "--", linewidth=1, **look)
-        name = "cuBLAS INT8" if library else f"1 x {row.bits} bits"
-        written = max(row.median_us, written * _APART)  # names of equal times stand in a column
-        ax.text(high * 1.06, written, name, va="center", fontsize=8, **look)
+        name = "cuBLAS INT8" if is_library else f"1 x {row.bits} bits"
+        label_y = max(row.median_us, label_y * _LABEL_RATIO)  # labels must not overlap
+        ax.text(high * 1.06, label_y, name, va="center", fontsize=8, **look)
     ax.set(xscale="log", yscale="log", xlabel="density of A", ylabel="microseconds")
     ax.legend(fontsize=8, frameon=False)
     alt = f"Sparse sums rise with the density; {len(dense)} dense products take one time each."

@@ -1,4 +1,4 @@
-"""Degree distributions: how many rows have how many nonzeros, and who holds most of the work."""
+"""Pictures of degree distributions: histogram, and cumulative shares of rows and nonzeros."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from accelviz.plots.style import BLUE, GREY, IDLE, ORANGE, PLAIN, VERMILLION, Lo
 
 Degrees = npt.NDArray[np.int64]
 
-#: Of more distinct degrees than this, points would run into each other.
+#: Largest number of distinct degrees that are drawn as points.
 MOST_POINTS = 150
 _LABEL = "degree (nonzeros in a row)"
-#: Rows per degree, which may be a fraction.
+#: Tick format of rows per degree, which may be below 1.
 _FRACTION = FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
-#: Points that a letter of a band's label is wide, at 8 points.
+#: Width in points of a letter of a band's label.
 _LETTER = 4.6
 
 
@@ -42,23 +42,23 @@ def degree_histogram(
     bounds: Mapping[int, str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how many rows have each degree, a point for each, on logarithmic axes.
+    """Draw the number of rows of each degree on logarithmic axes.
 
-    More than 150 distinct degrees are counted in ranges; the label of the rows says so. The picture
-    says how many rows have no nonzero, as its axes cannot show them.
+    Up to 150 distinct degrees are points; more are binned, which the label of the y axis states.
+    The number of rows without nonzeros is in the label of the x axis.
 
     Parameters
     ----------
     degrees, rows : arrays of int64, shape (k,)
-        The degrees that occur, ascending, and how many rows have each of them: those of
-        `ordering.DegreeHistogram`. A Graph in their place stands for its own.
+        Degree histogram, as of `ordering.DegreeHistogram`: the degrees that occur, ascending, and
+        the number of rows of each. `degrees` may also be a Graph, without `rows`.
     bounds : mapping of int to str, optional
-        The last degree of a band and the band's label; bands are shaded.
+        Last degree of each band to its label. Every other band is shaded.
 
     Raises
     ------
     ArgumentError
-        If the arrays are no histogram.
+        If the arrays are not a histogram.
     """
     degrees, rows = _histogram(degrees, rows)
     title = _summary(degrees, rows)
@@ -66,10 +66,10 @@ def degree_histogram(
         ax = draw.new_axes(None, figsize=(7, 4.2))
         draw.write_title(ax, title)
     largest = int(degrees.max(initial=1))
-    occurring = degrees > 0
+    positive = degrees > 0
     label = "rows with that degree"
-    low, heights = 0.6, rows[occurring]
-    if occurring.sum() > MOST_POINTS:
+    low, heights = 0.6, rows[positive]
+    if positive.sum() > MOST_POINTS:
         bins = counts.logarithmic_bins(degrees, rows)
         heights = (bins["rows"] / bins["widths"]).to_numpy()
         low = heights.min() * 0.5
@@ -77,19 +77,19 @@ def degree_histogram(
         ax.bar(bins["low"] - 0.5, heights - low, bins["widths"], bottom=low, **look)
         label = "rows per degree, mean over each bar's degrees"
     else:
-        ax.vlines(degrees[occurring], low, heights, color=BLUE, lw=1.0, alpha=0.35)
-        ax.plot(degrees[occurring], heights, "o", ms=4, color=BLUE, zorder=3)
+        ax.vlines(degrees[positive], low, heights, color=BLUE, lw=1.0, alpha=0.35)
+        ax.plot(degrees[positive], heights, "o", ms=4, color=BLUE, zorder=3)
     top = heights.max(initial=low * 2)
     ax.set(xscale="log", xlim=(0.8 if largest > 1 else 0.4, largest * 1.6))
-    # Room for the names of the bands.
+    # A margin for the labels of the bands.
     ax.set(yscale="log", ylim=(low, top * max(3.0, (top / low) ** 0.12)))
     draw.log_ticks(ax.xaxis, PLAIN, 40)
     draw.log_ticks(ax.yaxis, _FRACTION, 40)
-    zero = int(rows[~occurring].sum())
+    zero = int(rows[~positive].sum())
     note = f"\nnot shown: {draw.pluralize(zero, 'row')} without a nonzero" if zero else ""
     ax.set(xlabel=_LABEL + note, ylabel=label)
-    if rows[occurring].any():
-        _shade(ax, bounds or {})
+    if rows[positive].any():
+        _shade_bands(ax, bounds or {})
     else:
         draw.label_empty(ax, title)
     empty = f", {zero:,} of them without a nonzero" if zero else ""
@@ -102,10 +102,10 @@ def degree_shares(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw which share of the rows, and of the nonzeros, lies in rows of at most each degree.
+    """Draw the cumulative distributions of rows and of nonzeros over the degrees.
 
-    The further apart the two curves are, the more of the work lies in few rows. Nothing is binned.
-    The title is about the longest rows, 1 % of all.
+    The distance of the two curves is the inequality of the rows. The title states the share of the
+    nonzeros in the longest 1 % of the rows.
 
     Parameters
     ----------
@@ -115,11 +115,11 @@ def degree_shares(
     Raises
     ------
     ArgumentError
-        If the arrays are no histogram.
+        If the arrays are not a histogram.
     """
     degrees, rows = _histogram(degrees, rows)
     longest = counts.longest_rows(degrees, rows)
-    of_rows, of_nonzeros = counts.cumulative_shares(degrees, rows)
+    row_shares, nonzero_shares = counts.cumulative_shares(degrees, rows)
     ax = draw.new_axes(ax, figsize=(8, 4.4))
     largest = max(1, int(degrees.max(initial=1)))
     ax.set(xscale="log", xlim=(0.8, largest * 1.6), ylim=(0, 1.04))
@@ -133,24 +133,24 @@ def degree_shares(
         alt = f"Cumulative shares of rows and nonzeros by degree: {reason}."
         return draw.finish(ax, alt, reason)
     for curve, name, colour, side in (
-        (of_rows, "rows", BLUE, -1),
-        (of_nonzeros, "nonzeros", ORANGE, 1),
+        (row_shares, "rows", BLUE, -1),
+        (nonzero_shares, "nonzeros", ORANGE, 1),
     ):
         zero = float(curve[degrees == 0].sum())
         x = np.concatenate([[0.8], np.maximum(degrees, 0.8), [largest * 1.6]])
         y = np.concatenate([[zero], curve, [1.0]])
         ax.step(x, y, where="post", color=colour, lw=2.2, zorder=3)
-        _name_curve(ax, name, colour, x, y, side)
-    who = "the 1 % longest rows"
-    if longest.rows < 10:  # the percentage would be wrong, because a part of a row is rounded
-        who = f"the {longest.rows} longest rows"
+        _label_curve(ax, name, colour, x, y, side)
+    subject = "the 1 % longest rows"
+    if longest.rows < 10:  # rounded to integers, they are not 1 %
+        subject = f"the {longest.rows} longest rows"
     if longest.rows == 1:
-        who = f"the longest of {longest.n_rows:,} rows"
+        subject = f"the longest of {longest.n_rows:,} rows"
     ax.plot([longest.degree] * 2, [1 - longest.share, 1], color=VERMILLION, lw=3, zorder=4)
     held = f"{percent_text(longest.share)} of the nonzeros"
-    _name_longest(ax, f"{who}:\n{held}", longest)
-    title = f"{who} {'holds' if longest.rows == 1 else 'hold'} {held}"
-    half = int(degrees[np.searchsorted(of_nonzeros, 0.5)])
+    _label_longest(ax, f"{subject}:\n{held}", longest)
+    title = f"{subject} {'holds' if longest.rows == 1 else 'hold'} {held}"
+    half = int(degrees[np.searchsorted(nonzero_shares, 0.5)])
     return draw.finish(
         ax,
         f"Cumulative shares of {longest.n_rows:,} rows and their nonzeros by degree: {title}; rows "
@@ -160,8 +160,8 @@ def degree_shares(
     )
 
 
-def _shade(ax: Axes, bounds: Mapping[int, str]) -> None:
-    """Shade every other band between the bounds, and write what holds in each."""
+def _shade_bands(ax: Axes, bounds: Mapping[int, str]) -> None:
+    """Shade every other band between the bounds, and label all bands."""
     first, end = ax.get_xlim()
     lasts = [min(max(first, bound + 0.5), end) for bound in sorted(bounds)]
     bands = [
@@ -169,25 +169,25 @@ def _shade(ax: Axes, bounds: Mapping[int, str]) -> None:
         for left, stop, bound in zip([first, *lasts], lasts, sorted(bounds), strict=False)
         if left < stop
     ]
-    wide = draw.size_in_points(ax)[0]
+    ax_width = draw.size_in_points(ax)[0]
     edges = [draw.fractions(ax, band[:2]) for band in bands]
-    wanted = [_LETTER * max(map(len, band[2].split("\n"))) / wide for band in bands]
-    crowded = any(np.diff(edge) < width for edge, width in zip(edges, wanted, strict=True))
+    widths = [_LETTER * max(map(len, band[2].split("\n"))) / ax_width for band in bands]
+    overlaps = any(np.diff(edge) < width for edge, width in zip(edges, widths, strict=True))
     look: Look = {"xycoords": draw.UP, "va": "top", "fontsize": 8, "color": GREY}
     for i, (left, stop, label) in enumerate(bands):
         if i % 2 == 0:
             ax.axvspan(left, stop, color=IDLE, zorder=0, lw=0)
         middle = (left * stop) ** 0.5 if ax.get_xscale() == "log" else (left + stop) / 2
-        centre, half = edges[i].mean(), wanted[i] / 2
+        centre, half = edges[i].mean(), widths[i] / 2
         ha = "left" if centre < half else "right" if centre > 1 - half else "center"
-        at = ({"left": left, "center": middle, "right": stop}[ha], 0.98)
-        # One under the other where they would not fit side by side.
-        down = -i * 10 * (label.count("\n") + 1) if crowded else 0
-        draw.annotate(ax, label, at, (0, down), ha=ha, **look)
+        xy = ({"left": left, "center": middle, "right": stop}[ha], 0.98)
+        # Labels that would overlap are on separate lines.
+        down = -i * 10 * (label.count("\n") + 1) if overlaps else 0
+        draw.annotate(ax, label, xy, (0, down), ha=ha, **look)
 
 
-def _name_longest(ax: Axes, text: str, longest: counts.LongestRows) -> None:
-    """Write what the longest rows hold where no curve can be: right of them and lower."""
+def _label_longest(ax: Axes, text: str, longest: counts.LongestRows) -> None:
+    """Label the longest rows to the lower right, where no curve can be."""
     line = {"arrowstyle": "-", "color": VERMILLION, "lw": 0.8, "shrinkB": 0, "relpos": (0, 1)}
     spot: Look = {"ha": "left", "xytext": (longest.degree, (1 - longest.share) / 3)}
     if draw.fractions(ax, longest.degree) > 0.65:
@@ -197,17 +197,19 @@ def _name_longest(ax: Axes, text: str, longest: counts.LongestRows) -> None:
     ax.annotate(text, (longest.degree, 1 - longest.share), arrowprops=line, **spot, **look)
 
 
-def _name_curve(ax: Axes, name: str, colour: str, x: Any, y: Any, side: int) -> None:
-    """Write a curve's name beside it, above it on its left (-1) or below it on its right (1)."""
-    # The curve only rises: above it on its left and below it on its right there is room.
-    at = min(int(np.searchsorted(y, 0.6 if side < 0 else 0.35)), x.size - 1)
+def _label_curve(ax: Axes, name: str, colour: str, x: Any, y: Any, side: int) -> None:
+    """Write a curve's name to its upper left (`side` -1) or lower right (1).
+
+    These sides are free, because the curve rises.
+    """
+    index = min(int(np.searchsorted(y, 0.6 if side < 0 else 0.35)), x.size - 1)
     look: Look = {"ha": "right", "va": "bottom"} if side < 0 else {"ha": "left", "va": "top"}
-    spot = (x[at], y[at] if side < 0 else y[max(0, at - 1)])
+    spot = (x[index], y[index] if side < 0 else y[max(0, index - 1)])
     draw.annotate(ax, name, spot, (5 * side, -5 * side), color=colour, fontweight="bold", **look)
 
 
 def _summary(degrees: Degrees, rows: Degrees) -> str:
-    """Say what stands out."""
+    """Return the median and the largest degree as text."""
     if not rows.sum():
         return "no row"
     median, largest = counts.degree_at(degrees, rows, 0.5), int(degrees[rows > 0][-1])

@@ -1,4 +1,4 @@
-"""Pieces of pictures: panels, rectangles, images, ticks, titles, labels beside each other."""
+"""Helpers of pictures: panels, rectangles, images, ticks, titles, non-overlapping labels."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from scipy.optimize import isotonic_regression
 
 from accelviz.plots.style import GREY, HALO, Look, add_alt, ink, new_figure, tidy
 
-#: Coordinates of `beside`: a fraction of the axes across or up, and data the other way.
+#: Coordinate systems for `annotate`: one coordinate is a fraction of the axes, the other data.
 ACROSS, UP = ("axes fraction", "data"), ("data", "axes fraction")
 _NO_BREAK = "\N{NO-BREAK SPACE}"
-#: Points from one label to the next.
+#: Smallest distance of labels in points.
 _GAP = 11.5
-#: Points that a bold letter of 11 points is wide, a little less than in the widest words.
+#: Width in points of a bold letter of 11 points, slightly less than in the widest words.
 _LETTER = 6.6
-#: Inches of a figure's width that its panels have together, and of a letter of one point.
+#: Total width of the panels of a figure, and width of a letter per point of font size, in inches.
 _WIDTH, _POINT = 9.0, 0.0076
 
 
@@ -35,12 +35,12 @@ def new_axes(ax: Axes | None, **figure_options: Any) -> Axes:
 
 
 def new_panels(size: tuple[float, float], down: int, across: int, **options: Any) -> list[Axes]:
-    """Return the axes of a new figure of this size in inches, line by line."""
+    """Return the axes of a new figure of `size` inches, row by row."""
     return list(new_figure(figsize=size).subplots(down, across, squeeze=False, **options).flat)
 
 
 def finish(ax: Axes, alt: str, title: str = "") -> Axes:
-    """Give a picture its title and a sentence of alt text, remove idle edges, and return it."""
+    """Add a title and alt text to a picture, hide its upper and right edge, and return it."""
     if title:
         write_title(ax, title)
     add_alt(ax, alt)
@@ -48,25 +48,25 @@ def finish(ax: Axes, alt: str, title: str = "") -> Axes:
 
 
 def label_empty(ax: Axes, reason: str) -> None:
-    """Say in the middle of empty axes why they are empty."""
+    """Write in the middle of empty axes why they are empty."""
     ax.text(0.5, 0.5, reason, ha="center", va="center", transform=ax.transAxes, color=GREY)
 
 
 def size_in_points(ax: Axes) -> tuple[float, float]:
-    """Return width and height of `ax` in points, as far as known before the figure is laid out."""
+    """Return width and height of `ax` in points, before the figure's layout is computed."""
     box = ax.get_window_extent()
     scale = 72 / ax.figure.dpi
     return box.width * scale, box.height * scale
 
 
 def fractions(ax: Axes, values: Any, axis: int = 0) -> Any:
-    """Return where along x (`axis` 0) or y (1) data lie, 0 to 1; limits and scales are final."""
+    """Return data as fractions of the x (`axis` 0) or y (1) axis; its limits must be final."""
     values = np.asarray(values, dtype=float)
-    # The other coordinate, which nobody reads, has to be one that its scale can place.
+    # The other coordinate is not used, but must be valid in its scale.
     pairs = np.full((values.size, 2), (ax.get_ylim, ax.get_xlim)[axis]()[1], dtype=float)
     pairs[:, axis] = values.ravel()
-    places = (ax.transScale + ax.transLimits).transform(pairs)[:, axis]
-    return places.reshape(values.shape) if values.shape else float(places[0])
+    result = (ax.transScale + ax.transLimits).transform(pairs)[:, axis]
+    return result.reshape(values.shape) if values.shape else float(result[0])
 
 
 def rectangles(
@@ -74,7 +74,7 @@ def rectangles(
 ) -> PolyCollection:
     """Draw rectangles given as arrays of shape (n,) or numbers, and return them.
 
-    The options are those of `PolyCollection`. The limits of `ax` stay as they are.
+    The options are those of `PolyCollection`. The limits of `ax` do not change.
     """
     sides = np.broadcast_arrays(start, top, end, top, end, bottom, start, bottom)
     corners = np.stack(sides, axis=1).reshape(-1, 4, 2)
@@ -84,7 +84,7 @@ def rectangles(
 
 
 def cells(ax: Axes, values: Any, colours: Any, norm: Any, **options: Any) -> AxesImage:
-    """Draw numbers as coloured cells; what is masked or NaN stays blank."""
+    """Draw a matrix as coloured cells; masked and NaN cells are blank."""
     look: Look = {"aspect": "auto", "interpolation": "nearest"} | options
     return ax.imshow(np.ma.masked_invalid(values), cmap=colours, norm=norm, **look)
 
@@ -92,13 +92,13 @@ def cells(ax: Axes, values: Any, colours: Any, norm: Any, **options: Any) -> Axe
 def write_centred(
     ax: Axes, x: float, y: float, text: Any, face: Any, size: float, **options: Any
 ) -> None:
-    """Write text around a point of an area of colour `face`, in black or white."""
+    """Write text centred at a point, in black or white, readable on the colour `face`."""
     look: Look = {"ha": "center", "va": "center", "color": ink(face), "fontsize": size} | options
     ax.text(x, y, str(text), **look)
 
 
 def colour_bar(ax: Axes | Sequence[Axes], image: Any, label: str, **options: Any) -> Any:
-    """Put a colour bar beside one or more axes, and say what its colours mean."""
+    """Add a labelled colour bar beside one or more axes."""
     first = ax if isinstance(ax, Axes) else ax[0]
     bar = first.figure.colorbar(image, ax=ax, **{"pad": 0.01, "aspect": 25} | options)
     bar.set_label(label, fontsize=9)
@@ -107,16 +107,16 @@ def colour_bar(ax: Axes | Sequence[Axes], image: Any, label: str, **options: Any
 
 
 def count_ticks(*axes: Axis, most: int, least: int = 2) -> None:
-    """Label whole numbers alone, about as many as said, with commas between the thousands."""
+    """Set ticks at integers, at most about `most`, with commas between thousands."""
     for axis in axes:
         axis.set_major_locator(MaxNLocator(most, integer=True, min_n_ticks=least))
         axis.set_major_formatter("{x:,.0f}")
 
 
 def log_ticks(axis: Axis, text: Formatter | str, span: float = np.inf) -> None:
-    """Label a logarithmic axis at 1, 2, 5, 10 ..., or at powers of ten if it is over `span` long.
+    """Set the ticks of a logarithmic axis to 1, 2, 5, 10, ..., in the format `text`.
 
-    `text` says how, and `span` is the last value over the first.
+    If the last value over the first is at least `span`, only powers of ten are ticks.
     """
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < span * low else (1,)))
@@ -130,37 +130,37 @@ def write_heading(ax: Axes, text: str, size: float = 10.5, **options: Any) -> No
 
 
 def write_title(ax: Axes, sentence: str) -> None:
-    """Write a sentence above a picture, on the left, in as many lines as its width asks for."""
-    # It may reach beyond axes that have the figure to themselves.
-    alone = len(ax.figure.axes) == 1
-    width = 0.88 * ax.figure.bbox.width if alone else ax.get_window_extent().width
+    """Write a sentence as a title, on the left, wrapped to the width of the picture."""
+    # The title of a single panel may be wider than the panel.
+    is_single = len(ax.figure.axes) == 1
+    width = 0.88 * ax.figure.bbox.width if is_single else ax.get_window_extent().width
     letters = int(width / ax.figure.dpi * 72 / _LETTER)
-    # A number stays with its unit, and "12 x 32" together.
-    whole = re.sub(r"(?<=\d) (?=\S)|(?<= x) (?=\d)", _NO_BREAK, sentence)
-    text = "\n".join(textwrap.wrap(whole, max(24, letters), break_on_hyphens=False))
+    # Do not break between a number and its unit, or within "12 x 32".
+    unbroken = re.sub(r"(?<=\d) (?=\S)|(?<= x) (?=\d)", _NO_BREAK, sentence)
+    text = "\n".join(textwrap.wrap(unbroken, max(24, letters), break_on_hyphens=False))
     write_heading(ax, text.replace(_NO_BREAK, " "), 11)
 
 
 def wrap(text: str, panels: float, size: float) -> str:
-    """Break text of so many points into lines that fit one of `panels` panels side by side."""
+    """Wrap text of font size `size` to the width of one of `panels` panels side by side."""
     return textwrap.fill(text, max(12, int(_WIDTH / panels / (size * _POINT))))
 
 
 def annotate(
-    ax: Axes, text: str, at: tuple[Any, Any], shift: tuple[float, float], **options: Any
+    ax: Axes, text: str, xy: tuple[Any, Any], shift: tuple[float, float], **options: Any
 ) -> None:
-    """Write text at a place, shifted by so many points; the options are those of `annotate`."""
-    ax.annotate(text, at, shift, textcoords="offset points", **options)
+    """Write text at `xy`, shifted by `shift` points; the options are those of `Axes.annotate`."""
+    ax.annotate(text, xy, shift, textcoords="offset points", **options)
 
 
 def write_above(ax: Axes, text: str, up: float, size: float, **options: Any) -> None:
-    """Write text above a panel, `up` points up, for which the layout makes no room."""
+    """Write text `up` points above a panel, by default without reserving space in the layout."""
     look: Look = {"xycoords": "axes fraction", "in_layout": False, "color": GREY} | options
     annotate(ax, text, (0, 1), (0, up), fontsize=size, **look)
 
 
 def pluralize(number: int, noun: str, plural: str = "s") -> str:
-    """Write a number of things: "1 row", "2,000 rows"."""
+    """Write a number with its noun: "1 row", "2,000 rows"."""
     return f"{number:,} {noun}{'' if number == 1 else plural}"
 
 
@@ -172,11 +172,11 @@ def label_points(
     distance: float = 22,
     xycoords: Any = "data",
 ) -> npt.NDArray[np.float64]:
-    """Write what points are, so many points right (1) or left (-1) of them.
+    """Label data points without overlaps, to the right (`side` 1) or left (-1) of the points.
 
-    A spot is x and y, a text and a colour. Texts that would lie on each other are moved apart, with
-    a thin line back; how far up is returned, in ascending order of y. The limits and scales of `ax`
-    must be final.
+    A spot is (x, y, text, colour). `distance` is in points. Overlapping labels are moved up or
+    down, with a thin line to their point. The limits and scales of `ax` must be final. Return the
+    shifts in points, in ascending order of y.
     """
     spots = sorted(spots, key=lambda spot: spot[1])
     heights = fractions(ax, [spot[1] for spot in spots], 1) * size_in_points(ax)[1]
@@ -190,9 +190,9 @@ def label_points(
 
 
 def label_ends(ax: Axes, ends: Sequence[tuple[float, str, Any]], heading: str = "") -> None:
-    """Write beside the right edge what ends there, as `label_points` does, and a heading above it.
+    """Label lines at the right edge without overlaps, with a heading above the labels.
 
-    An end is a y in data coordinates, a text and a colour; one that is not finite is left out.
+    An end is (y, text, colour) with y in data coordinates. Ends that are not finite are omitted.
     """
     spots = [(1.0, *end) for end in ends if np.isfinite(end[0])]
     if not spots:
@@ -205,7 +205,7 @@ def label_ends(ax: Axes, ends: Sequence[tuple[float, str, Any]], heading: str = 
 
 
 def moved_apart(heights: npt.NDArray[np.float64], gap: float) -> npt.NDArray[np.float64]:
-    """Move ascending heights apart to at least `gap`, each run of close ones about its middle."""
+    """Return the closest ascending heights (least squares) with distances of at least `gap`."""
     if not heights.size:
         return heights
     steps = gap * np.arange(heights.size)

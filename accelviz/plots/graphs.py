@@ -1,4 +1,4 @@
-"""Pictures of graphs: the card, where the nonzeros lie, and how the rows lie together."""
+"""Pictures of graphs: graph card, pattern of nonzeros, and locality statistics."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from accelviz.plots import draw
 from accelviz.plots.degrees import degree_histogram
 from accelviz.plots.style import BLACK, BLUE, GREY, ORANGE, PLAIN, VERMILLION, Look, Page, add_alt
 
-#: Where text begins and wraps; heights of a fact's first line and of each further one.
+#: x coordinate and letters per line of a fact; heights of its first and of each further line.
 _LABEL_WIDTH, _TEXT_WIDTH = 0.31, 44
 _FIRST_LINE, _NEXT_LINE = 0.082, 0.042
-#: Counts from 1; the palest yellow would not show on white.
+#: Colours of counts, without the palest yellow, which is invisible on white.
 _COUNTS = ListedColormap(colormaps["viridis_r"](np.linspace(0.12, 1, 256)))
-#: Statistic to what its axis says.
+#: Statistic to axis label.
 _AXES = {
     "edge span": "average edge span\n(1: as in a random order)",
     "neighbor overlap": "overlap of adjacent rows\n(0: no common neighbor)",
@@ -36,7 +36,7 @@ _AXES = {
 
 
 def graph_card(graph: Any) -> Figure:
-    """Draw a card of a graph: facts, degrees, and where its nonzeros lie.
+    """Draw a card of a graph: facts, degree histogram, and pattern of nonzeros.
 
     Parameters
     ----------
@@ -45,7 +45,8 @@ def graph_card(graph: Any) -> Figure:
     Returns
     -------
     Figure
-        Not known to pyplot, so it need not be closed. A graph that is made up says so in colour.
+        Not registered with pyplot, so it need not be closed. The kind of a synthetic graph is
+        coloured.
     """
     graph = load_graph(graph)
     card = GraphCard.of(graph)
@@ -54,16 +55,16 @@ def graph_card(graph: Any) -> Figure:
     figure = Page(alt=alt, figsize=(13, 4.4), layout="constrained", dpi=110)
     facts, degrees, pattern = figure.subplots(1, 3, width_ratios=[1.25, 1, 1])
     facts.set_axis_off()
-    made_up, y = card.kind not in ("real", "given"), 1.0
+    is_synthetic, y = card.kind not in ("real", "given"), 1.0
     look: Look = {"va": "top", "transform": facts.transAxes, "linespacing": 1.15}
     for label, text in lines:
         wrapped = textwrap.wrap(text, _TEXT_WIDTH, break_on_hyphens=False) or [""]
         facts.text(0, y, label, fontsize=9, color=GREY, **look)
-        bold: Look = {"fontsize": 9}
+        font: Look = {"fontsize": 9}
         if label == "graph":
-            bold = {"fontsize": 11, "fontweight": "bold"}
-        colour = VERMILLION if label == "kind" and made_up else "black"
-        facts.text(_LABEL_WIDTH, y, "\n".join(wrapped), color=colour, **look, **bold)
+            font = {"fontsize": 11, "fontweight": "bold"}
+        colour = VERMILLION if label == "kind" and is_synthetic else "black"
+        facts.text(_LABEL_WIDTH, y, "\n".join(wrapped), color=colour, **look, **font)
         y -= _FIRST_LINE + _NEXT_LINE * (len(wrapped) - 1)
     degree_histogram(graph, ax=degrees)
     degrees.set_title("degrees", loc="left", fontsize=10)
@@ -73,12 +74,11 @@ def graph_card(graph: Any) -> Figure:
 
 
 def nonzero_pattern(graph: Graph, *, ax: Axes | None = None) -> Axes:
-    """Draw where the nonzeros of a matrix lie, as counts in cells.
+    """Draw the number of nonzeros of a matrix in a grid of cells, on a logarithmic colour scale.
 
     Parameters
     ----------
     graph : Graph
-        Counts are coloured on a logarithmic scale; an empty cell stays white.
     """
     n_rows, n_cols = graph.shape
     nonzeros = draw.pluralize(graph.nnz, "nonzero")
@@ -105,26 +105,27 @@ def nonzero_pattern(graph: Graph, *, ax: Axes | None = None) -> Axes:
 
 
 def locality_brackets(graphs: Mapping[str, tuple[Locality, Locality, Locality]]) -> list[Axes]:
-    """Draw four statistics of each real graph between those of its twin in both orders.
+    """Compare four locality statistics of real graphs with those of their synthetic twins.
 
     Parameters
     ----------
     graphs : mapping of str to three Locality
-        Name to the twin in natural order, the real graph, and the twin in shuffled order.
+        Name to the statistics of (twin in natural order, real graph, twin in shuffled order).
     """
     panels = draw.new_panels((12.5, 0.9 + 0.32 * len(graphs)), 1, 4, sharey=True)
     y = np.arange(len(graphs))
     for ax, (statistic, label) in zip(panels, _AXES.items(), strict=True):
-        values = [[graph.relative[statistic] for graph in three] for three in graphs.values()]
+        values = [[entry.relative[statistic] for entry in triple] for triple in graphs.values()]
         natural, real, shuffled = np.array(values).reshape(-1, 3).T
         ax.hlines(y, natural, shuffled, color=GREY, lw=1, alpha=0.5, zorder=1)
         ax.plot(natural, y, "<", ms=6, color=BLUE, label="twin, natural order")
         ax.plot(shuffled, y, ">", ms=6, color=ORANGE, label="twin, shuffled order")
         ax.plot(real, y, "D", ms=6, color=BLACK, label="real", zorder=3)
-        between = (real >= np.minimum(natural, shuffled)) & (real <= np.maximum(natural, shuffled))
+        low, high = np.minimum(natural, shuffled), np.maximum(natural, shuffled)
+        is_between = (real >= low) & (real <= high)
         ax.set_xlabel(label, fontsize=9)
         ax.set_xlim(left=min(0, ax.get_xlim()[0]))
-        alt = f"By {statistic} {between.sum()} of {len(graphs)} real graphs lie between the two"
+        alt = f"By {statistic} {is_between.sum()} of {len(graphs)} real graphs lie between the two"
         draw.finish(ax, f"{alt} orders of their twins.")
     panels[0].set_yticks(y, list(graphs))
     panels[0].invert_yaxis()

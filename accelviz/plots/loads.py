@@ -1,4 +1,7 @@
-"""Who works on what: blocks close up, the load of all warps as heat maps and as histograms."""
+"""Pictures of load balance: nonzeros per warp as bars of a block, heat maps and histograms.
+
+The load of a warp is its number of nonzeros. An idle warp has none.
+"""
 
 from __future__ import annotations
 
@@ -29,21 +32,26 @@ from accelviz.plots.style import (
 )
 from accelviz.workload import Workload
 
-#: Pictures of load maps share an axis while the narrowest has at least one in so many of its parts.
-_NARROWEST = 8
-#: A picture narrower than this share of the widest says that the rest is no block.
-_NAMED = 0.93
-#: Warps with no work, in a histogram.
-_NO_WORK = "#A8A8A8"
-#: Behind text that lies on bars.
-_PAPER = {"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
-#: Share of the width that has room for a word.
-_LABELLED = 0.12
-#: Most bins with their nonzeros written below them.
-_NAMED_BINS = 9
-#: Where the bar of warps without work stands; those of the bins are at 1, 2, 3, ...
-_IDLE_BAR = -0.4
-#: Numbers of warps that need a logarithmic axis lie further apart than this.
+#: Load maps share an axis unless the widest has more than so many times the narrowest's blocks.
+_MAX_WIDTH_RATIO = 8
+#: A load map with less than this share of the widest map's blocks has the label "no block".
+_LABELLED_SHARE = 0.93
+#: Colour of idle warps in a histogram.
+_IDLE_COLOUR = "#A8A8A8"
+#: Background of text on bars.
+_TEXT_BOX = {
+    "boxstyle": "square,pad=0.15",
+    "facecolor": "white",
+    "edgecolor": "none",
+    "alpha": 0.85,
+}
+#: Smallest share of the width with room for a word.
+_WORD_WIDTH = 0.12
+#: Largest number of labelled bins.
+_MAX_LABELS = 9
+#: Position of the bar of idle warps; the bins are at 1, 2, 3, ...
+_IDLE_POSITION = -0.4
+#: Largest ratio of bar heights for a linear axis.
 _LINEAR_SPAN = 50
 
 
@@ -54,19 +62,19 @@ def block_close_ups(
     titles: Sequence[str] = (),
     axes: list[Axes] | None = None,
 ) -> list[Axes]:
-    """Draw blocks side by side: a bar for each warp, a part for each of its rows.
+    """Draw blocks side by side: one bar per warp, with one segment per row.
 
-    The length of a bar is the nonzeros, on one scale for all blocks. From row to row the colour
-    changes, so that bars of one colour beside each other are one row.
+    The length of a segment is the number of nonzeros, on the same scale for all blocks. Two colours
+    alternate from row to row.
 
     Parameters
     ----------
     works : sequence of Workload
-        The work of one block in each, as `plan.workload(block, block + 1)` gives it.
+        Workloads of single blocks, from `plan.workload(block, block + 1)`.
     warps_per_block : int
-        Warps launched, those without work included.
+        Number of launched warps per block, including idle warps.
     titles : sequence of str, optional
-        One for each block; its number if not given.
+        Titles of the blocks; the default is their numbers.
     """
     size = (2.4 * len(works) + 0.6, 1.7 + 0.16 * warps_per_block)
     panels = axes or draw.new_panels(size, 1, len(works))
@@ -95,17 +103,16 @@ def block_close_ups(
 def load_maps(
     maps: Plan | Mapping[str, Plan | LoadMap], *, axes: list[Axes] | None = None
 ) -> list[Axes]:
-    """Draw the nonzeros of every warp of every block as heat maps, one under the other.
+    """Draw the loads of all warps as heat maps, one above the other.
 
-    They share the axis of blocks, unless one of them would then be narrower than an eighth of the
-    widest. In that case each has its own axis, and the last one says so.
+    A block is a column, a warp is a line, and idle warps are light grey. The maps share the axis of
+    blocks unless one map would be narrower than an eighth of the widest; then each has its own axis
+    and the label of the last states it. A map of sampled blocks states the sampling distance.
 
     Parameters
     ----------
     maps : Plan, or mapping of str to Plan or LoadMap
-        Title to loads, one or more; a plan's title also says how much of the warps' time is idle
-        or spent waiting. A block is a column of the picture, a warp is a line, and idle warps are
-        light grey. Where only a sample of the blocks is shown, the picture says so.
+        Title to plan or load map. The idle share of warp time is added to the title of a plan.
 
     Raises
     ------
@@ -124,11 +131,11 @@ def load_maps(
             idle = f"{plan.statistics.idle_share:.1%} of warp time idle or waiting"
             loads[f"{title}: {idle}"] = plan_load_map(plan)
     panels = axes or draw.new_panels((10, 0.4 + 1.8 * len(loads)), len(loads), 1)
-    top = max(float(load.load.max(initial=1)) for load in loads.values())
+    largest = max(float(load.load.max(initial=1)) for load in loads.values())
     blocks = [load.n_blocks for load in loads.values()]
     widest = max(blocks) or 1
-    separate = min(filter(None, blocks), default=1) * _NARROWEST < widest
-    norm = LogNorm(1, max(top, 2))
+    separate = min(filter(None, blocks), default=1) * _MAX_WIDTH_RATIO < widest
+    norm = LogNorm(1, max(largest, 2))
     colours = colormaps["viridis_r"].with_extremes(bad=IDLE)
     for ax, (title, load) in zip(panels, loads.items(), strict=True):
         columns, warps = load.load.shape
@@ -139,7 +146,7 @@ def load_maps(
         else:
             ax.set_yticks([])
         ax.set_xlim(-0.5, ((load.n_blocks or 1) if separate else widest) - 0.5)
-        if not separate and 0 < load.n_blocks < _NAMED * widest:
+        if not separate and 0 < load.n_blocks < _LABELLED_SHARE * widest:
             middle = (load.n_blocks + widest) / 2
             draw.write_centred(ax, middle, (warps - 1) / 2, "no block", "white", 8, color=GREY)
         draw.count_ticks(ax.xaxis, most=7)
@@ -157,40 +164,39 @@ def load_maps(
 
 
 def warp_loads(plans: Plan | Mapping[str, Plan]) -> list[Axes]:
-    """Draw how many nonzeros the warps of several strategies get, with the same axes.
+    """Draw histograms of the loads of warps, one panel per strategy, with the same axes.
 
-    Warps without a nonzero are drawn apart, in grey. Where some warp has more than `SINGLE_BINS`
-    nonzeros the bins are those of `load_bins`, two to each doubling. The axis of the warps is
-    logarithmic where their numbers differ much.
+    Idle warps have a separate grey bar. The bins are those of `load_bins`: two per doubling if a
+    warp has more than `SINGLE_BINS` nonzeros. The axis of the number of warps is logarithmic if bar
+    heights span more than a factor of 50. A strip above each panel is the share of idle time.
 
     Parameters
     ----------
     plans : Plan, or mapping of str to Plan
-        Name of a strategy to its plan of a graph. The picture does not show how the lanes of a warp
-        share its nonzeros.
+        Name of a strategy to its plan.
 
     Raises
     ------
     ArgumentError
         If there is no plan.
     PartitionError
-        If a plan is a library's, which does not say which warp does what.
+        If a plan is a library's: its work per warp is unknown.
     """
     if isinstance(plans, Plan):
         plans = {plans.name: plans}
     if not plans:
         raise ArgumentError("plans", "no plan", "one or more, by the name of the strategy")
-    loads = {name: _counted(plan) for name, plan in plans.items()}
+    loads = {name: _plan_loads(plan) for name, plan in plans.items()}
     uppers = load_bins(max(int(warps.nonzeros.max(initial=1)) for warps in loads.values()))
     size = (10, 0.6 + 1.9 * len(plans))
     panels = draw.new_panels(size, len(plans), 1, sharex=True, sharey=True)
     _share_axes(panels[0], loads.values(), uppers)
     colours = strategy_colours(plans)
     for ax, (name, plan) in zip(panels, plans.items(), strict=True):
-        _load_bars(ax, loads[name], uppers, colours[name])
+        _draw_histogram(ax, loads[name], uppers, colours[name])
         if loads[name].warps.size:
-            _time_strip(ax, plan.statistics.idle_share, colours[name])
-        _name_loads(ax, name, plan, loads[name])
+            _draw_time_strip(ax, plan.statistics.idle_share, colours[name])
+        _write_titles(ax, name, plan, loads[name])
         ax.set_ylabel(f"{plan.strategy.worker}s")
         tidy(ax)
     widths = "" if uppers.size == uppers[-1] else ", two bins to each doubling"
@@ -199,24 +205,24 @@ def warp_loads(plans: Plan | Mapping[str, Plan]) -> list[Axes]:
     return panels
 
 
-def _counted(plan: Plan) -> Loads:
+def _plan_loads(plan: Plan) -> Loads:
     loads = plan.statistics.loads
-    assert loads is not None  # they are counted, not worked out from degrees
+    assert loads is not None  # a plan's statistics are counted from its workload
     return loads
 
 
-def _share_axes(ax: Axes, known: Iterable[Loads], uppers: np.ndarray) -> None:
-    """Give all panels the axes of the first: idle warps, then a place for each bin, and counts."""
+def _share_axes(ax: Axes, all_loads: Iterable[Loads], uppers: np.ndarray) -> None:
+    """Set the ticks and limits of the axes that all panels share."""
     lowers = np.append(1, uppers[:-1] + 1)
     texts = [
         f"{low:,}" if low == upper else f"{low:,} to {upper:,}"
         for low, upper in zip(lowers, uppers, strict=True)
     ]
-    step = -(-uppers.size // _NAMED_BINS)
+    step = -(-uppers.size // _MAX_LABELS)
     ticks = np.arange(1, uppers.size + 1, step)
-    ax.set_xticks([_IDLE_BAR, *ticks], ["idle", *texts[::step]])
+    ax.set_xticks([_IDLE_POSITION, *ticks], ["idle", *texts[::step]])
     ax.set_xlim(-1.2, uppers.size + 0.8)
-    counts = np.concatenate([[*loads.binned(uppers), loads.idle or 0] for loads in known])
+    counts = np.concatenate([[*loads.binned(uppers), loads.idle or 0] for loads in all_loads])
     counts = counts[counts > 0]
     high = float(counts.max(initial=1))
     if counts.size and high / counts.min() > _LINEAR_SPAN:
@@ -228,51 +234,51 @@ def _share_axes(ax: Axes, known: Iterable[Loads], uppers: np.ndarray) -> None:
         draw.count_ticks(ax.yaxis, most=4)
 
 
-def _load_bars(ax: Axes, loads: Loads, uppers: np.ndarray, colour: str) -> None:
+def _draw_histogram(ax: Axes, loads: Loads, uppers: np.ndarray, colour: str) -> None:
     counts = np.append(loads.idle or 0, loads.binned(uppers))
-    places = np.append(_IDLE_BAR, np.arange(1, counts.size))
-    colours = np.append(_NO_WORK, [colour] * uppers.size)
-    full = counts > 0
-    ax.bar(places[full], counts[full], 0.86, color=colours[full])
+    positions = np.append(_IDLE_POSITION, np.arange(1, counts.size))
+    colours = np.append(_IDLE_COLOUR, [colour] * uppers.size)
+    nonempty = counts > 0
+    ax.bar(positions[nonempty], counts[nonempty], 0.86, color=colours[nonempty])
     if not loads.nonzeros.size:
         return
     largest = int(loads.nonzeros[-1])
-    times = f"busiest {largest:,}: {largest / loads.mean:,.1f} times the mean"
-    marks = [(loads.mean, 0.68, f"mean {loads.mean:,.1f}", "--"), (largest, 0.9, times, "-")]
+    text = f"busiest {largest:,}: {largest / loads.mean:,.1f} times the mean"
+    marks = [(loads.mean, 0.68, f"mean {loads.mean:,.1f}", "--"), (largest, 0.9, text, "-")]
     if loads.nonzeros.size == 1:
         marks = [(largest, 0.9, f"{largest:,} each", "-")]
     for value, y, text, ls in marks:
-        x = float(np.interp(value, uppers, places[1:]))
+        x = float(np.interp(value, uppers, positions[1:]))
         ax.axvline(x, ymax=y, color="black", lw=1.2, ls=ls)
         shift, side = (-5, "right") if draw.fractions(ax, x) > 0.55 else (5, "left")
         look: Look = {"xycoords": draw.UP, "ha": side, "va": "center"}
-        draw.annotate(ax, text, (x, y), (shift, 0), fontsize=9, bbox=_PAPER, **look)
+        draw.annotate(ax, text, (x, y), (shift, 0), fontsize=9, bbox=_TEXT_BOX, **look)
 
 
-def _time_strip(ax: Axes, idle_share: float, colour: str) -> None:
-    """Draw the time of all warps above a panel: how much of it they work, how much not."""
+def _draw_time_strip(ax: Axes, idle_share: float, colour: str) -> None:
+    """Draw the shares of working and of idle warp time above a panel."""
     busy = 1 - idle_share
     parts = ((0.0, busy, colour, "working"), (busy, idle_share, IDLE, "idle or waiting"))
     for begin, width, fill, text in parts:
         look: Look = {"facecolor": fill, "edgecolor": "none", "label": text, "clip_on": False}
         ax.add_patch(Rectangle((begin, 1.03), width, 0.13, transform=ax.transAxes, **look))
-        if width > _LABELLED:
+        if width > _WORD_WIDTH:
             draw.write_centred(ax, begin + width / 2, 1.093, text, fill, 8, transform=ax.transAxes)
 
 
-def _name_loads(ax: Axes, name: str, plan: Plan, loads: Loads) -> None:
-    """Say above a panel how much time its strategy loses, and what it launches."""
+def _write_titles(ax: Axes, name: str, plan: Plan, loads: Loads) -> None:
+    """Write the idle share of a strategy's warp time and its launch size above a panel."""
     summary, worker, busiest = plan.statistics, plan.strategy.worker, ""
-    lost, pad = f"no {worker} has a nonzero", 6
+    idle, pad = f"no {worker} has a nonzero", 6
     if loads.warps.size:
         share, pad = summary.idle_share, 21
         digits = 0 if share >= 0.0995 or not share else 1
-        lost = f"{share:.{digits}%} of {worker} time is idle or waiting"
+        idle = f"{share:.{digits}%} of {worker} time is idle or waiting"
         largest = int(loads.nonzeros[-1])
         times = f"{largest / loads.mean:,.1f} times the mean of those with work"
         busiest = f"; the busiest {worker} has {largest:,} nonzeros, {times}"
     blocks = draw.pluralize(plan.launch.n_blocks, "block")
     launched = f"{summary.warps:,} {worker}s in {blocks}, {loads.idle or 0:,} idle"
-    draw.write_heading(ax, f"{name}: {lost}", pad=pad)
+    draw.write_heading(ax, f"{name}: {idle}", pad=pad)
     ax.set_title(launched, loc="right", fontsize=9, color=GREY, pad=pad)
-    add_alt(ax, f"{name}: {lost}; {launched}{busiest}.")
+    add_alt(ax, f"{name}: {idle}; {launched}{busiest}.")

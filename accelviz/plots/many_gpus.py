@@ -1,4 +1,4 @@
-"""Pictures of several GPUs: who has what, who does what when, and whether a second one helps."""
+"""Pictures of several GPUs: edges per device, timelines of devices, and gain of a second GPU."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from accelviz.many_gpus.split import Split
 from accelviz.plots import draw
 from accelviz.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, add_alt
 
-#: Of steps, in every picture.
+#: Colours of the steps.
 _STEPS = {"multiply": BLUE, "add": SKY, "fetch": ORANGE, "get": ORANGE, "round": GREEN}
 _STEPS["aggregate"] = PURPLE
 _QUEUES = ("compute", "link")
-#: Share of a time line's length from which on a bar has room for its name.
-_ROOM = 0.07
+#: Smallest share of the time axis at which a bar has a label.
+_MIN_LABELLED = 0.07
 
 
 def device_shares(split: Split, *, ax: Axes | None = None) -> Axes:
-    """Draw the edges of each device: from its own vertices, and from others'.
+    """Draw the number of edges of each device from its own vertices, and from other devices'.
 
     Parameters
     ----------
     split : Split
-        Of `many_gpus.split`.
+        From `many_gpus.split`.
     """
     table = split.table()
     ax = draw.new_axes(ax, figsize=(7.5, 1.8 + 0.5 * split.n_devices))
@@ -54,18 +54,18 @@ def device_shares(split: Split, *, ax: Axes | None = None) -> Axes:
 
 
 def device_timelines(tables: Mapping[str, pd.DataFrame]) -> list[Axes]:
-    """Draw what each device computes and fetches, and when; below each other, on one scale.
+    """Draw the steps of each device over time, one panel per table, on the same scale.
 
     Parameters
     ----------
     tables : mapping of str to DataFrame
-        What a panel is called, to a table as `Prediction.steps` and `PeersProgram.timeline` have
-        it: `device`, `queue`, `step`, `start` and `stop` in seconds.
+        Title to a table of `Prediction.steps` or `PeersProgram.timeline`, with columns `device`,
+        `queue`, `step`, and `start` and `stop` in seconds.
     """
     lanes = max((int(t["device"].max()) + 1 for t in tables.values() if len(t)), default=1)
     size = (9.0, (0.9 + 0.55 * lanes) * len(tables) + 0.3)
     panels = draw.new_panels(size, len(tables), 1, sharex=True)
-    most = max((float(t["stop"].max()) for t in tables.values() if len(t)), default=1.0) * 1e6
+    last_stop = max((float(t["stop"].max()) for t in tables.values() if len(t)), default=1.0) * 1e6
     names = [f"{queue}, GPU {device}" for device in range(lanes) for queue in _QUEUES]
     for ax, (name, table) in zip(panels, tables.items(), strict=True):
         level = table["device"] * len(_QUEUES) + table["queue"].map(_QUEUES.index)
@@ -73,10 +73,10 @@ def device_timelines(tables: Mapping[str, pd.DataFrame]) -> list[Axes]:
         colours = [_STEPS.get(step, GREY) for step in table["step"]]
         ax.barh(level, stop - start, 0.84, start, color=colours, edgecolor="white", lw=1)
         for y, a, b, step, face in zip(level, start, stop, table["step"], colours, strict=True):
-            if b - a > _ROOM * most:
+            if b - a > _MIN_LABELLED * last_stop:
                 draw.write_centred(ax, (a + b) / 2, y, step, face, 8.5)
         ax.set_yticks(range(len(names)), names, fontsize=8.5)
-        ax.set(xlim=(0, most * 1.02), ylim=(len(names) - 0.4, -0.6))
+        ax.set(xlim=(0, last_stop * 1.02), ylim=(len(names) - 0.4, -0.6))
         end = float(stop.max()) if len(table) else 0.0
         draw.write_heading(ax, f"{name}: {end:,.0f} µs")
         draw.finish(ax, f"{name}: the last step ends after {end:,.0f} microseconds.")
@@ -85,18 +85,18 @@ def device_timelines(tables: Mapping[str, pd.DataFrame]) -> list[Axes]:
 
 
 def second_gpu(gains: pd.DataFrame, *, called: str = "", ax: Axes | None = None) -> Axes:
-    """Draw where a second GPU helps: the gain over one, by the share of edges cut and by width.
+    """Draw the speedup of two GPUs over one, by share of cut edges and by number of columns.
 
     Parameters
     ----------
     gains : DataFrame
-        Of `many_gpus.model.gains`.
+        From `many_gpus.model.gains`.
     called : str
-        What the title says of whose gains they are.
+        Name of the configuration in the title.
     """
     ax = draw.new_axes(ax, figsize=(7.5, 0.9 + 0.36 * len(gains)))
     values = gains.to_numpy()
-    # Orange below 1, blue above: told apart with any kind of colour vision.
+    # Orange below 1 and blue above differ with any kind of colour vision.
     colours = colormaps["PuOr"]
     norm = TwoSlopeNorm(1.0, min(0.5, values.min()), max(2.0, values.max()))
     image = draw.cells(ax, values, colours, norm)

@@ -1,4 +1,4 @@
-"""One picture of a plan: degrees, a few blocks close up, the load of every warp."""
+"""Overview of a plan on one page: degrees, example blocks, loads of all warps, and times."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from accelviz.workload import Workload
 
 
 def overview(plan: Plan, warp_level: Plan, schemes: pd.DataFrame, *, timed_on: str) -> Figure:
-    """Draw a plan with block-level metadata on one page.
+    """Draw a plan of Accel-GCN's block-level partition on one page.
 
     Parameters
     ----------
     plan, warp_level : Plan
-        Of `accel_gcn` on one graph, the latter with `partition="warp"`.
+        Plans of `accel_gcn` for the same graph, the latter with `partition="warp"`.
     schemes : DataFrame
-        A line for each way to do the product, by what the picture calls it: `strategy` (whose
-        colour it has), `waiting` (percent of warp time) and `microseconds`; NaN where not known.
+        Compared strategies, by display name: `strategy` (for its colour), `waiting` (idle share of
+        warp time in percent) and `microseconds`; NaN if unknown.
     timed_on : str
-        Where these times are from, or why there are none.
+        Origin of the times, or the reason for their absence.
 
     Returns
     -------
     Figure
-        Not known to pyplot, so it need not be closed.
+        Not registered with pyplot, so it need not be closed.
     """
     graph = plan.pattern
     degrees = DegreeHistogram.of(graph.row_pointers)
@@ -63,7 +63,7 @@ def overview(plan: Plan, warp_level: Plan, schemes: pd.DataFrame, *, timed_on: s
         panel.suptitle(f"{number}  {indented}", x=0.01, ha="left", fontsize=11)
     bounds = _degree_bounds(plan)
     degree_histogram(degrees.degrees, degrees.rows, bounds=bounds, ax=left.subplots())
-    if blocks := _examples(plan):
+    if blocks := _example_blocks(plan):
         axes = list(middle.subplots(1, len(blocks), squeeze=False)[0])
         block_close_ups(
             [*blocks.values()], warps_per_block=plan.workers_per_block, titles=[*blocks], axes=axes
@@ -77,7 +77,7 @@ def overview(plan: Plan, warp_level: Plan, schemes: pd.DataFrame, *, timed_on: s
         for scheme, planned in plans.items()
     }
     load_maps(loads, axes=list(lower.subplots(len(loads), 1, squeeze=False)[:, 0]))
-    _waiting_and_time(last, schemes)
+    _draw_schemes(last, schemes)
     return figure
 
 
@@ -86,50 +86,52 @@ def _setting(plan: Plan) -> BlockSetting:
 
 
 def _degree_bounds(plan: Plan) -> dict[int, str]:
-    """Name the ranges of degrees that the block-level partition treats alike, by upper end."""
+    """Return labels of the degree ranges of the block-level partition, by upper bound."""
     setting = _setting(plan)
-    shared = {setting.deg_bound: "warps share a row"} if setting.max_block_warps > 1 else {}
-    beyond = {WORD_LIMIT: "split over\nblocks"}
-    return {setting.max_warp_nzs: "one warp a row", **shared, **beyond}
+    bounds = {setting.max_warp_nzs: "one warp a row"}
+    if setting.max_block_warps > 1:
+        bounds[setting.deg_bound] = "warps share a row"
+    return {**bounds, WORD_LIMIT: "split over\nblocks"}
 
 
-def _examples(plan: Plan, count: int = 5) -> dict[str, Workload]:
-    """Choose a few blocks that differ: number and int4 as a title, and what their warps do."""
+def _example_blocks(plan: Plan, count: int = 5) -> dict[str, Workload]:
+    """Select blocks of different degrees; return a title with the block's int4, to its workload."""
     if plan.metadata is None:
         return {}
     setting = _setting(plan)
     fields = unpack(plan.metadata, setting)
-    chosen = {}
+    blocks = {}
     for block in example_blocks(fields.degree, fields.rows * fields.warps_per_row, count):
         degree, row, loc, info = (int(word) for word in plan.metadata[block])
-        whole = degree <= setting.deg_bound
-        packed = f"{fields.warp_nzs[block]}|{fields.rows[block]}" if whole else str(info)
-        title = f"block {block}\n({degree}, {row},\n{loc}, {packed})"
-        chosen[title] = plan.workload(block, block + 1)
-    return chosen
+        info_text = str(info)
+        if degree <= setting.deg_bound:  # `info` packs two numbers
+            info_text = f"{fields.warp_nzs[block]}|{fields.rows[block]}"
+        title = f"block {block}\n({degree}, {row},\n{loc}, {info_text})"
+        blocks[title] = plan.workload(block, block + 1)
+    return blocks
 
 
-def _waiting_and_time(panel: SubFigure, schemes: pd.DataFrame) -> None:
-    """Draw a line for each scheme: its idle share on the left, its time on the right."""
-    waiting, taking = panel.subplots(1, 2, sharey=True)
+def _draw_schemes(panel: SubFigure, schemes: pd.DataFrame) -> None:
+    """Draw the idle share (left) and the time (right) of each strategy as a line."""
+    idle_ax, time_ax = panel.subplots(1, 2, sharey=True)
     colours = schemes["strategy"].map(strategy_colours(schemes["strategy"]))
     lines = np.arange(len(schemes))
-    bars = waiting.barh(lines, schemes["waiting"].fillna(0), height=0.6, color=colours)
+    bars = idle_ax.barh(lines, schemes["waiting"].fillna(0), height=0.6, color=colours)
     texts = schemes["waiting"].map("{:.0f}%".format, na_action="ignore").fillna("not known")
-    waiting.bar_label(bars, texts, padding=3, fontsize=9)
-    waiting.set(xlabel="warp time spent waiting, %", xlim=(0, 112))
-    waiting.set_yticks(lines, schemes.index)
-    waiting.set_ylim(len(schemes) - 0.4, -0.6)
-    taking.scatter(schemes["microseconds"], lines, s=64, c=colours)
+    idle_ax.bar_label(bars, texts, padding=3, fontsize=9)
+    idle_ax.set(xlabel="warp time spent waiting, %", xlim=(0, 112))
+    idle_ax.set_yticks(lines, schemes.index)
+    idle_ax.set_ylim(len(schemes) - 0.4, -0.6)
+    time_ax.scatter(schemes["microseconds"], lines, s=64, c=colours)
     for line, time in enumerate(schemes["microseconds"]):
         if np.isfinite(time):
-            draw.annotate(taking, f"{time:,.1f} µs", (time, line), (7, 0), va="center", fontsize=9)
+            draw.annotate(time_ax, f"{time:,.1f} µs", (time, line), (7, 0), va="center", fontsize=9)
     if schemes["microseconds"].notna().any():
-        taking.set_xscale("log")
-        taking.set_xmargin(0.2)
-        taking.xaxis.set_major_formatter(PLAIN)
+        time_ax.set_xscale("log")
+        time_ax.set_xmargin(0.2)
+        time_ax.xaxis.set_major_formatter(PLAIN)
     else:
-        taking.set_xticks([])
-    taking.set_xlabel("time on the GPU, µs (logarithmic)")
-    for ax in (waiting, taking):
+        time_ax.set_xticks([])
+    time_ax.set_xlabel("time on the GPU, µs (logarithmic)")
+    for ax in (idle_ax, time_ax):
         tidy(ax)

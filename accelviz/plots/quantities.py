@@ -1,4 +1,4 @@
-"""What the statistics and parameters of a sweep are called, and how their values are written."""
+"""Names and number formats of the statistics and parameters of a sweep."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matplotlib.axis import Axis
 
 from accelviz.strategies import REGISTRY
 
-#: Name in a sentence, and kind of value.
+#: Statistic to its name in a sentence and its kind.
 _STATISTICS = {
     "blocks": ("blocks launched", "count"),
     "warps": ("warps launched", "count"),
@@ -28,7 +28,7 @@ _STATISTICS = {
     "shared_atomics": ("floats added by atomics in shared memory", "count"),
     "global_atomics": ("floats added by atomics in global memory", "count"),
 }
-#: What an axis says where the name does not explain itself.
+#: Axis labels of statistics whose name needs an explanation.
 _EXPLAINED = {
     "idle_share": "idle share: warp time spent idle\nor waiting for the block's busiest warp",
     "imbalance": "imbalance: nonzeros of the busiest warp\nover the mean of warps with work",
@@ -36,22 +36,22 @@ _EXPLAINED = {
 
 
 def statistic_name(statistic: str) -> str:
-    """Return what a statistic is called in a sentence; its own name if it is not known."""
+    """Return the name of a statistic in a sentence; an unknown statistic is returned as is."""
     return _STATISTICS.get(statistic, (statistic, ""))[0]
 
 
 def statistic_label(statistic: str) -> str:
-    """Return what an axis says of a statistic."""
+    """Return the axis label of a statistic."""
     return _EXPLAINED.get(statistic, statistic_name(statistic))
 
 
 def statistic_kind(statistic: str) -> str:
-    """Return "share", "count", "ratio" or "number"."""
+    """Return the kind of a statistic: "share", "count", "ratio" or "number"."""
     return _STATISTICS.get(statistic, ("", "number"))[1]
 
 
 def parameter_label(parameter: str) -> str:
-    """Return what an axis says of a parameter: its name, and its meaning if that is known."""
+    """Return the axis label of a parameter: its name, and its meaning if known."""
     settings = (strategy.parameters.get(parameter) for strategy in REGISTRY)
     meaning = next((setting.meaning for setting in settings if setting is not None), "")
     meaning = "columns of X" if parameter == "n_cols" else meaning.partition(";")[0]
@@ -59,12 +59,12 @@ def parameter_label(parameter: str) -> str:
 
 
 def writer(statistic: str) -> Callable[[float], str]:
-    """Return what writes a statistic's values: percent, counts, ratios."""
+    """Return the function that formats a statistic's values."""
     return _WRITERS[statistic_kind(statistic)]
 
 
 def share_text(value: float) -> str:
-    """Write a share: "12.3 %", "0.02 %", "0 %"."""
+    """Format a share: "12.3 %", "0.02 %", "0 %"."""
     percent = 100 * value
     if percent == 0:
         return "0 %"
@@ -72,16 +72,16 @@ def share_text(value: float) -> str:
 
 
 def percent_text(share: float) -> str:
-    """Write a share in about two digits, as in a sentence: "38 %", "9.8 %", "under 0.1 %"."""
+    """Format a share with about two digits: "38 %", "9.8 %", "under 0.1 %"."""
     percent = 100 * share
     if percent == 0 or percent >= 9.95:
-        # 99.9 % is not all of it.
+        # 99.9 % must not become 100 %.
         return f"{percent:.1f} %" if 99 < percent < 99.95 else f"{percent:.0f} %"
     return f"{percent:.1f} %" if percent >= 0.05 else "under 0.1 %"
 
 
 def count_text(value: float) -> str:
-    """Write a count: "12,345", "1.23 M"."""
+    """Format a count: "12,345", "1.23 M"."""
     for size, unit in ((1e9, " G"), (1e6, " M")):
         if value >= size:
             return f"{value / size:.3g}{unit}"
@@ -89,7 +89,7 @@ def count_text(value: float) -> str:
 
 
 def mark_axis(axis: Axis, statistic: str, low: float, high: float, *, log: bool) -> None:
-    """Choose ticks for a statistic's values from `low` to `high`, and how they are written."""
+    """Set ticks and tick format for a statistic's values from `low` to `high`."""
     kind = statistic_kind(statistic)
     if log:
         axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))

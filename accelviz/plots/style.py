@@ -1,4 +1,4 @@
-"""Colours and habits that every picture shares."""
+"""Colours, figures and alt text of all pictures."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter
 
-#: Options of a drawing function by name.
+#: Keyword arguments of a drawing function.
 Look = dict[str, Any]
-#: Keeps a text readable on lines and colours.
+#: Path effect that keeps text readable on lines and colours.
 HALO = [withStroke(linewidth=3, foreground="white")]
 #: Okabe and Ito's palette, distinguishable with any kind of colour vision.
 BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY, YELLOW, BLACK = (
@@ -27,15 +27,15 @@ BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY, YELLOW, BLACK = (
     *("#CC79A7", "#56B4E9", "#F0E442", "#000000"),
 )
 GREY = "#6E6E6E"
-#: Where no warp works; lines behind a picture.
+#: Background of idle areas; grid lines.
 IDLE, GRID = "#EDEDED", "#DDDDDD"
-#: Things that have no colour of their own, in turn: rows or blocks beside each other, lines.
+#: Colours of consecutive things without a fixed colour, such as rows, blocks or lines.
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY)
 ROW_COLOURS = CYCLE[:4]
-#: The warps of a block, in turn.
+#: Colours of the warps of a block.
 WARP_COLOURS = (*CYCLE, VERMILLION, YELLOW, GREY)
-#: The colour of each strategy in every picture. Vermillion is not among them, as it marks losses
-#: and limits. Of any two here the distance is at least 14 in CIELAB, with any colour vision.
+#: Colour of each strategy. Vermillion is reserved for losses and limits. Any two colours have a
+#: CIELAB distance of at least 14 with any kind of colour vision.
 _STRATEGIES = {
     "accel_gcn": BLUE,
     "cusparse": BLACK,
@@ -53,32 +53,31 @@ _STRATEGIES = {
     "windows": "#6B573A",
     "window_tiles": "#FF0066",
 }
-#: For strategies that are not in the list.
+#: Colours of other strategies.
 _SPARE = ("#882255", "#BAB0AC", "#66AA55", "#AA6644", "#4466AA", "#999933")
-#: In a dark notebook, a picture is turned dark; its colours keep their hue. Of JupyterLab, VS Code
-#: and Colab.
+#: CSS that inverts the lightness of pictures in dark themes of JupyterLab, VS Code and Colab.
 _DARK = (
     '[data-jp-theme-light="false"] .accelviz-picture, .vscode-dark .accelviz-picture, '
     '[theme="dark"] .accelviz-picture {filter: invert(0.9) hue-rotate(180deg)}'
 )
-#: Counts on a logarithmic axis as people write them.
+#: Tick format of counts on a logarithmic axis, such as "10,000".
 PLAIN = FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else "")
 
 
 def strategy_colours(names: Iterable[str]) -> dict[str, str]:
-    """Choose a colour for each strategy of a picture, the same one in every picture.
+    """Return a colour for each strategy, the same in every picture.
 
     Parameters
     ----------
     names : iterable of str
-        Strategies, cases of them ("gnnadvisor ngs=32") or what a picture calls them ("Accel-GCN").
+        Strategies, cases ("gnnadvisor ngs=32") or display names ("Accel-GCN").
 
     Returns
     -------
     dict of str to str
-        Name to colour, in the order of the names. A strategy that accelviz does not know has a
-        colour that depends on its name, as has the second case of one strategy. Two names share a
-        colour only if there are more names than colours.
+        Name to colour, in the order of the names. The colour of an unknown strategy, and of a
+        second case of a strategy, depends on its name. Two names have the same colour only if there
+        are more names than colours.
     """
     names = list(dict.fromkeys(names))
     colours: dict[str, str] = {}
@@ -88,16 +87,16 @@ def strategy_colours(names: Iterable[str]) -> dict[str, str]:
             if f"{slug}_".startswith(f"{strategy}_") and colour not in colours.values():
                 colours[name] = colour
     for name in names:
-        turn = zlib.crc32(name.encode()) % len(_SPARE)
-        order = (*_SPARE[turn:], *_SPARE[:turn], *_STRATEGIES.values())
+        first = zlib.crc32(name.encode()) % len(_SPARE)
+        order = (*_SPARE[first:], *_SPARE[:first], *_STRATEGIES.values())
         free = [colour for colour in order if colour not in colours.values()]
         colours.setdefault(name, free[0] if free else order[len(colours) % len(order)])
     return {name: colours[name] for name in names}
 
 
 def paler(colour: str, share: float) -> tuple[float, float, float]:
-    """Mix a colour with white: 1 leaves it as it is, 0 is white."""
-    red, green, blue = (1 - (1 - part) * share for part in to_rgb(colour))
+    """Mix a colour with white; a `share` of 1 is the colour, 0 is white."""
+    red, green, blue = (1 - (1 - channel) * share for channel in to_rgb(colour))
     return red, green, blue
 
 
@@ -108,32 +107,32 @@ def ink(colour: Any) -> str:
 
 
 def tidy(ax: Axes) -> Axes:
-    """Remove the upper and the right edge, and return `ax`."""
+    """Hide the upper and the right edge, and return `ax`."""
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
 def new_figure(**figure_options: Any) -> Page:
-    """Return a new figure that pyplot knows, so that a notebook shows it without being asked."""
+    """Return a new figure that is registered with pyplot, so that a notebook displays it."""
     return cast(Page, plt.figure(FigureClass=Page, alt="", layout="constrained", **figure_options))
 
 
 def add_alt(ax: Axes, sentence: str) -> None:
-    """Add a sentence to the alt text of the figure that `ax` is in, if that is a `Page`."""
+    """Append a sentence to the alt text of the figure of `ax`, if the figure is a `Page`."""
     figure = ax.get_figure(root=True)
     if isinstance(figure, Page) and sentence not in figure.alt:
         figure.alt = f"{figure.alt} {sentence}".strip()
 
 
 class Page(Figure):
-    """A figure that a notebook shows by itself, with alt text.
+    """A figure that a notebook displays with alt text.
 
     Parameters
     ----------
     alt : str
-        What the picture shows, for those who cannot see it.
+        Description of the picture for readers who cannot see it.
     **options
-        Of `Figure`.
+        Options of `Figure`.
     """
 
     def __init__(self, *, alt: str, **options: Any) -> None:
@@ -142,13 +141,13 @@ class Page(Figure):
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         picture = _png(self)
-        # nbconvert keeps no other alt text than one in HTML.
+        # nbconvert keeps only alt text in HTML.
         data = {"text/html": _img(picture, self.alt), "image/png": picture, "text/plain": self.alt}
         return data, {"image/png": {"alt": self.alt}}
 
 
 def picture_html(figure: Figure) -> str:
-    """Return a figure as HTML, and close it, so that no cell shows it."""
+    """Return a figure as HTML, and close it, so that no notebook cell displays it again."""
     plt.close(figure)
     return _img(_png(figure), figure.alt if isinstance(figure, Page) else "")
 

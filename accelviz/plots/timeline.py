@@ -1,4 +1,7 @@
-"""What each SM did and when: as a GPU recorded it, and as the workload alone predicted it."""
+"""Pictures of timelines: when each block of a launch ran on which SM, measured or predicted.
+
+`analysis.schedule` makes the timelines. The tail is the time in which some SMs have no work left.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +21,17 @@ from accelviz.errors import ArgumentError
 from accelviz.plots import draw
 from accelviz.plots.style import IDLE, VERMILLION, Look, strategy_colours
 
-#: Most bars, and most lanes (SMs times the blocks that one holds), that a picture can show; beyond
-#: them bars hide each other or are thinner than a pixel.
+#: Largest number of bars, and of lanes (SMs times slots), that a picture can resolve. Beyond it, an
+#: image of the number of resident blocks is drawn.
 MOST_BARS, MOST_LANES = 20_000, 400
-#: Columns of the image that is drawn instead.
+#: Number of time intervals of the image.
 BINS = 800
-#: Bars in a lane, and lanes, up to which a white edge parts the bars without hiding them.
+#: Largest number of bars per lane, and of lanes, with white edges between bars.
 _EDGED_BARS, _EDGED_LANES = 40, 100
-#: Blue on orange is told apart with any kind of colour vision; the palest blues would not show.
+#: Blue differs from the orange tail with any kind of colour vision. The palest blues are omitted.
 _COLOURS = ListedColormap(colormaps["Blues"](np.linspace(0.35, 1, 256)))
 _TAIL = "#FBD9BF"
-#: A table's unit to that of the axis, how many of the former make one of the latter, and the label.
+#: Unit of a table to (unit of the axis, number of the former per one of the latter, axis label).
 _UNITS = {
     NANOSECONDS: ("µs", 1000.0, "time (µs)"),
     NONZEROS: ("nonzeros", 1.0, "time (nonzeros that a warp works off one after the other)"),
@@ -43,23 +46,22 @@ def sm_timeline(
     most: float | None = None,
     title: str = "",
 ) -> Axes:
-    """Draw when each SM worked: a line for each SM, a bar for each block, the tail shaded.
+    """Draw a timeline: one line per SM, one bar per block, and the tail shaded.
 
-    The SM that ended last is on top.
+    The SM that finished last is on top.
 
     Parameters
     ----------
     blocks : DataFrame
         From `block_times` or `predicted_timeline`.
     bars : bool, optional
-        Whether to draw bars, coloured by their duration. If not, the picture is an image, and says
-        so: its colour is the number of blocks that each SM holds. If not given, there are bars as
-        long as they can be seen (`MOST_BARS`, `MOST_LANES`).
+        True draws bars, coloured by their duration. False draws an image of the number of resident
+        blocks of each SM over time. The default is bars up to `MOST_BARS` and `MOST_LANES`.
     most : float, optional
-        What the darkest colour stands for; the largest value, or all the blocks that an SM has room
-        for, if not given.
+        Value of the darkest colour. The default is the longest duration, or the number of blocks
+        that an SM can hold.
     title : str, optional
-        Above the picture, on the left; on the right are the busy share and the tail.
+        Title on the left; the busy share and the tail are on the right.
 
     Raises
     ------
@@ -79,13 +81,13 @@ def sm_timeline(
         ax.axvline(total - tail, color=VERMILLION, lw=1.2)
     if not len(blocks):
         draw.label_empty(ax, "no block")
-    elif _can_be_seen(blocks) if bars is None else bars:
-        _bars(ax, blocks, line, most)
+    elif _is_resolvable(blocks) if bars is None else bars:
+        _draw_bars(ax, blocks, line, most)
     else:
-        _image(ax, blocks, line, total, most)
+        _draw_image(ax, blocks, line, total, most)
         label += f"\n{len(blocks):,} blocks, not shown one by one"
     if summary.tail_share > 0.1:
-        # Mostly free of blocks, because those who end first are at the bottom.
+        # The lower right corner has few blocks, because SMs that finish first are at the bottom.
         box = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 2}
         look: Look = {"ha": "right", "fontsize": 9, "bbox": box, "transform": ax.transAxes}
         ax.text(0.995, 0.04, "tail: no work is left for these SMs", **look)
@@ -94,31 +96,31 @@ def sm_timeline(
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     ax.xaxis.set_major_formatter("{x:,.10g}")
     draw.write_heading(ax, title)
-    ax.set_title(_numbers(summary), loc="right", fontsize=9.5)
+    ax.set_title(_summary_text(summary), loc="right", fontsize=9.5)
     name = f", {title}" if title else ""
-    return draw.finish(ax, f"Timeline of the SMs{name}: {_sentence(summary)}.")
+    return draw.finish(ax, f"Timeline of the SMs{name}: {_alt_text(summary)}.")
 
 
 def sm_timelines(blocks: Mapping[str, pd.DataFrame]) -> list[Axes]:
-    """Draw timelines one above the other, with one scale of colour, and of time if that has a unit.
+    """Draw timelines one above the other, with common scales of colour and time.
 
-    A predicted and a measured one have no common unit. They are as wide as the time they take, so
-    that tails compare as shares of it.
+    Measured and predicted timelines have different units. In that case the time axis of each is as
+    long as its launch, so that tails can be compared as shares.
 
     Parameters
     ----------
     blocks : mapping of str to DataFrame
-        Title to a table of `block_times` or `predicted_timeline`.
+        Title to timeline, from `block_times` or `predicted_timeline`.
 
     Raises
     ------
     ArgumentError
-        If there is none.
+        If there is no timeline.
     """
     if not blocks:
         raise ArgumentError("blocks", "no timeline", "one or more, by title")
-    bars = all(map(_can_be_seen, blocks.values()))
-    most, last = None if bars else max(map(_room, blocks.values())), None
+    bars = all(map(_is_resolvable, blocks.values()))
+    most, last = None if bars else max(map(_capacity, blocks.values())), None
     if len({table.attrs.get("unit") for table in blocks.values()}) == 1:
         scale = _UNITS[timeline_summary(next(iter(blocks.values()))).unit][1]
         last = max(timeline_summary(table).total for table in blocks.values()) / scale
@@ -133,13 +135,13 @@ def sm_timelines(blocks: Mapping[str, pd.DataFrame]) -> list[Axes]:
 
 
 def block_durations(blocks: Mapping[str, pd.DataFrame], *, ax: Axes | None = None) -> Axes:
-    """Draw how long each block took against the nonzeros of its busiest warp, with a line fitted.
+    """Draw the duration of each block against the nonzeros of its busiest warp, with a linear fit.
 
     Parameters
     ----------
     blocks : mapping of str to DataFrame
-        What to call a timeline to it: recorded (`records.recorded_timelines`) and with a column
-        `busiest` (`analysis.schedule.with_nonzeros`).
+        Name to measured timeline, such as those of `records.recorded_timelines`, with the column
+        `busiest` of `analysis.schedule.with_nonzeros`.
     """
     ax = draw.new_axes(ax, figsize=(8, 4))
     fits = []
@@ -158,59 +160,63 @@ def block_durations(blocks: Mapping[str, pd.DataFrame], *, ax: Axes | None = Non
     return draw.finish(ax, f"{alt} {'; '.join(fits)}.")
 
 
-def _can_be_seen(blocks: pd.DataFrame) -> bool:
-    return len(blocks) <= MOST_BARS and blocks.attrs.get("sms", 1) * _lanes(blocks) <= MOST_LANES
+def _is_resolvable(blocks: pd.DataFrame) -> bool:
+    return len(blocks) <= MOST_BARS and blocks.attrs.get("sms", 1) * _slots(blocks) <= MOST_LANES
 
 
-def _lanes(blocks: pd.DataFrame) -> int:
+def _slots(blocks: pd.DataFrame) -> int:
     return int(blocks["slot"].max()) + 1 if len(blocks) else 1
 
 
-def _room(blocks: pd.DataFrame) -> int:
-    """Return how many blocks an SM has room for."""
-    return max(int(blocks.attrs.get("blocks_per_sm", 1)), _lanes(blocks))
+def _capacity(blocks: pd.DataFrame) -> int:
+    """Return the number of blocks that an SM can hold."""
+    return max(int(blocks.attrs.get("blocks_per_sm", 1)), _slots(blocks))
 
 
-def _bars(ax: Axes, blocks: pd.DataFrame, line: npt.NDArray[np.int64], most: float | None) -> None:
+def _draw_bars(
+    ax: Axes, blocks: pd.DataFrame, line: npt.NDArray[np.int64], most: float | None
+) -> None:
     name, scale, _ = _UNITS[blocks.attrs["unit"]]
     left, stop = (
         (blocks[column] - blocks["start"].min()).to_numpy() / scale for column in ("start", "stop")
     )
     gap = 0.16 if line.size <= 40 else 0.0
-    lanes = _lanes(blocks)
-    height = (1 - gap) / lanes
+    slots = _slots(blocks)
+    height = (1 - gap) / slots
     top = line[blocks["sm"].to_numpy()] - 0.5 + gap / 2 + blocks["slot"].to_numpy() * height
-    lanes *= line.size
-    parted = lanes <= _EDGED_LANES and len(blocks) <= _EDGED_BARS * lanes
-    # The bar's own colour as edge keeps one in sight that is shorter than a pixel.
-    look: Look = {"edgecolors": "white" if parted else "face", "linewidths": 0.5 if parted else 0.3}
-    took = stop - left
-    look |= {"array": took, "cmap": _COLOURS, "norm": Normalize(0, most or took.max() or 1)}
+    lanes = slots * line.size
+    has_edges = lanes <= _EDGED_LANES and len(blocks) <= _EDGED_BARS * lanes
+    # An edge in the bar's colour keeps bars visible that are shorter than a pixel.
+    look: Look = {"edgecolors": "face", "linewidths": 0.3}
+    if has_edges:
+        look = {"edgecolors": "white", "linewidths": 0.5}
+    duration = stop - left
+    look |= {"array": duration, "cmap": _COLOURS, "norm": Normalize(0, most or duration.max() or 1)}
     rectangles = draw.rectangles(ax, left, stop, top, top + height, **look)
     draw.colour_bar(ax, rectangles, f"{name} a block took")
 
 
-def _image(
+def _draw_image(
     ax: Axes,
     blocks: pd.DataFrame,
     line: npt.NDArray[np.int64],
     total: float,
     most: float | None,
 ) -> None:
-    held = schedule.occupancy(blocks, BINS)
-    room = _room(blocks)
+    resident = schedule.occupancy(blocks, BINS)
+    capacity = _capacity(blocks)
     picture = np.ma.empty((line.size, BINS))
-    picture[line] = np.ma.masked_equal(held, 0)
+    picture[line] = np.ma.masked_equal(resident, 0)
     extent = (0, total or 1, line.size - 0.5, -0.5)
-    image = draw.cells(ax, picture, _COLOURS, Normalize(0, most or room), extent=extent)
-    draw.colour_bar(ax, image, f"blocks an SM holds (at most {room})")
+    image = draw.cells(ax, picture, _COLOURS, Normalize(0, most or capacity), extent=extent)
+    draw.colour_bar(ax, image, f"blocks an SM holds (at most {capacity})")
 
 
-def _numbers(summary: TimelineSummary) -> str:
+def _summary_text(summary: TimelineSummary) -> str:
     return f"SMs busy {summary.busy_share:.0%} of the time, tail {summary.tail_share:.0%}"
 
 
-def _sentence(summary: TimelineSummary) -> str:
+def _alt_text(summary: TimelineSummary) -> str:
     unit, scale, _ = _UNITS[summary.unit]
     tail, total = summary.tail / scale, summary.total / scale
-    return f"{_numbers(summary)} ({tail:,.4g} of {total:,.4g} {unit})"
+    return f"{_summary_text(summary)} ({tail:,.4g} of {total:,.4g} {unit})"

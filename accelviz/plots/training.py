@@ -1,4 +1,4 @@
-"""Pictures of training: what a step takes in time and memory, and what attention looks at."""
+"""Pictures of training: accuracy, time and memory of a step, and attention weights."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from accelviz.plots import draw
 from accelviz.plots.style import BLUE, GREY, ORANGE, Look, add_alt, paler
 
 _DIRECTIONS = {"forward": BLUE, "backward": ORANGE}
-#: Neighbors that a picture of a neighborhood has at the most; the others are named as a sum.
-_MOST_NEIGHBORS = 24
+#: Largest number of neighbors in a picture; of the others, the sum of the weights is stated.
+_MAX_NEIGHBORS = 24
 
 
 def accuracies(history: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Draw which share of the nodes a network classifies as they are, epoch after epoch.
+    """Draw the accuracies of training, validation and test nodes against the epoch.
 
     Parameters
     ----------
     history : DataFrame
-        Of `layers.train`: nodes that it learned from (`train`), chose by (`val`) and is judged by.
+        From `layers.train`.
     """
     ax = draw.new_axes(ax, figsize=(7, 4))
     shares = history.set_index("epoch")[["train_accuracy", "val_accuracy", "test_accuracy"]]
@@ -37,17 +37,17 @@ def accuracies(history: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 
 def step_times(history: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Draw how long each operation of a training step takes, as bars.
+    """Draw the median time of each operation of a training step as bars.
 
     Parameters
     ----------
     history : DataFrame
-        Of `layers.train`: medians over its epochs are drawn.
+        From `layers.train`.
 
     Raises
     ------
     ArgumentError
-        If it has no times of operations.
+        If the history has no times of operations.
     """
     times = history.filter(regex="_seconds$").median().dropna() * 1e3
     if times.empty:
@@ -67,26 +67,26 @@ def step_times(history: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 
 def step_memory(table: pd.DataFrame, *, called: str = "", ax: Axes | None = None) -> Axes:
-    """Draw what a training step holds after each of its operations.
+    """Draw the allocated memory after each operation of a training step.
 
     Parameters
     ----------
     table : DataFrame
-        Of `layers.step_memory`.
+        From `layers.step_memory`.
     called : str
-        What the title says of whose step it is.
+        Name of the model in the title.
     """
     ax = draw.new_axes(ax, figsize=(8, 3.6))
-    at = np.arange(len(table))
+    left = np.arange(len(table))
     for direction, colour in _DIRECTIONS.items():
         rows = (table["direction"] == direction).to_numpy()
-        ax.bar(at[rows], table["mib"][rows], 0.8, align="edge", color=colour, label=direction)
-    ax.set_xticks(at + 0.4, table["operation"], rotation=60, ha="right", fontsize=8)
+        ax.bar(left[rows], table["mib"][rows], 0.8, align="edge", color=colour, label=direction)
+    ax.set_xticks(left + 0.4, table["operation"], rotation=60, ha="right", fontsize=8)
     ax.set(ylabel="MiB held", ylim=(0, None), xlim=(0, len(table)))
     ax.legend(frameon=False)
-    most = table.loc[table["mib"].idxmax()]
-    owner = f"{called}: " if called else ""
-    title = f"{owner}{most['mib']:.1f} MiB at the most, after {most['operation']}"
+    peak = table.loc[table["mib"].idxmax()]
+    prefix = f"{called}: " if called else ""
+    title = f"{prefix}{peak['mib']:.1f} MiB at the most, after {peak['operation']}"
     moments = draw.pluralize(len(table), "moment")
     return draw.finish(ax, f"{moments} of a step, forward, then backward.", title)
 
@@ -94,36 +94,39 @@ def step_memory(table: pd.DataFrame, *, called: str = "", ax: Axes | None = None
 def neighbor_weights(
     graph: Graph, weights: npt.NDArray[np.floating], node: int, *, ax: Axes | None = None
 ) -> Axes:
-    """Draw a node among its neighbors; the wider the line, the more a neighbor weighs.
+    """Draw a node and its neighbors; the width of a line is the neighbor's weight.
 
     Parameters
     ----------
     graph : Graph
-        Whose row `node` has the neighbors, such as `layers.adjacency.attention_matrix(...)`.
+        Row `node` has the neighbors, as in `layers.adjacency.attention_matrix(...)`.
     weights : array of float, shape (nnz,)
-        Of each nonzero, such as the result of `accelviz.edge_softmax`; none negative.
+        Nonnegative weight of each nonzero, such as the result of `accelviz.edge_softmax`.
     node : int
 
     Raises
     ------
     ArgumentError
-        If there is no such node, or the weights do not fit.
+        If the node does not exist, or the weights have another shape or a negative entry.
     """
     checked_integer("node", node, graph.n_rows - 1, least=0, error=ArgumentError)
     weights = np.asarray(weights, float)
     if weights.shape != (graph.nnz,) or (weights < 0).any():
-        wrong = f"shape {weights.shape}" if weights.shape != (graph.nnz,) else "some are negative"
-        raise ArgumentError("weights", wrong, f"one for each of {graph.nnz:,} nonzeros, 0 or more")
+        problem = "some are negative"
+        if weights.shape != (graph.nnz,):
+            problem = f"shape {weights.shape}"
+        expected = f"one for each of {graph.nnz:,} nonzeros, 0 or more"
+        raise ArgumentError("weights", problem, expected)
     row = slice(*graph.row_pointers[node : node + 2])
     neighbors, values = graph.column_indices[row], weights[row]
-    order = np.argsort(-values, kind="stable")[:_MOST_NEIGHBORS]
+    order = np.argsort(-values, kind="stable")[:_MAX_NEIGHBORS]
     ax = draw.new_axes(ax, figsize=(5.6, 5.6))
-    parts = values / max(values.max(initial=0), np.finfo(float).tiny)
+    relative = values / max(values.max(initial=0), np.finfo(float).tiny)
     angles = np.pi / 2 - 2 * np.pi * np.arange(len(order)) / max(len(order), 1)
     look: Look = {"ha": "center", "va": "center"}
     for angle, i in zip(angles, order, strict=True):
-        x, y, part = np.cos(angle), np.sin(angle), parts[i]
-        ax.plot([0, x], [0, y], color=paler(BLUE, 0.25 + 0.75 * part), lw=0.5 + 7 * part, zorder=1)
+        x, y, r = np.cos(angle), np.sin(angle), relative[i]
+        ax.plot([0, x], [0, y], color=paler(BLUE, 0.25 + 0.75 * r), lw=0.5 + 7 * r, zorder=1)
         name = "itself" if neighbors[i] == node else f"{neighbors[i]}"
         ax.text(1.22 * x, 1.22 * y, f"{name}\n{values[i]:.2f}", size=9, **look)
         ax.plot(x, y, "o", color=GREY, ms=7, zorder=2)
@@ -133,8 +136,8 @@ def neighbor_weights(
     ax.axis("off")
     title = f"Node {node} and {draw.pluralize(int((neighbors != node).sum()), 'neighbor')}"
     if hidden := len(values) - len(order):
-        rest = values.sum() - values[order].sum()
-        title += f"; {hidden} of them weigh {rest:.2f} together"
+        hidden_weight = values.sum() - values[order].sum()
+        title += f"; {hidden} of them weigh {hidden_weight:.2f} together"
     draw.write_title(ax, title)
     alts = (f"{neighbors[i]} weighs {values[i]:.2f}" for i in order)
     add_alt(ax, f"Node {node}: " + ", ".join(alts) + ".")

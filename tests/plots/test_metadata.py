@@ -10,7 +10,7 @@ from accelviz.errors import AccelvizError, ArgumentError, PartitionError
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.block_records import block_level_records
 from accelviz.partition.metadata import Field, MetadataRecord, word_records
-from accelviz.plots.metadata import MOST_LINES, metadata_layout
+from accelviz.plots.metadata import MOST_RECORDS, metadata_layout
 from tests.graphs import GRAPHS, graph_of_degrees
 
 TOY = [1, 1, 2, 2, 3, 5, 9, 0, 1, 4]
@@ -102,7 +102,7 @@ def test_errors_say_what_is_wrong_with_metadata():
     with pytest.raises(ArgumentError, match="int64"):
         word_records(plan.metadata.astype(np.int64), 0)
     with pytest.raises(ArgumentError, match="at most 16"):
-        metadata_layout(word_records(plan.metadata, range(MOST_LINES + 1)))
+        metadata_layout(word_records(plan.metadata, range(MOST_RECORDS + 1)))
     odd = MetadataRecord("odd", (1,), ((Field("a", 16, 0), Field("b", 15, 1)),))
     with pytest.raises(AccelvizError, match=r"16 \+ 15 bits"):
         metadata_layout([odd])
