@@ -1,4 +1,4 @@
-"""The graph card: the facts of a graph that matter when it is mapped onto a GPU."""
+"""Graph cards: the statistics of a graph that affect its mapping onto a GPU."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from accelviz.graph import KINDS, Graph
 
 @dataclass(frozen=True)
 class GraphCard:
-    """The facts of one graph; it prints as a table.
+    """Statistics of one graph, printed as a table.
 
     Attributes
     ----------
     name, source, kind : str
-        Those of the graph; `kind` tells a real graph from one that is made up.
+        Attributes of the graph; `kind` distinguishes real graphs from synthetic ones.
     rows, columns, nonzeros : int
     density : float
         Nonzeros over rows times columns; 0 for a graph without rows or columns.
     average_degree : float
         Nonzeros per row.
     max_degree, zero_rows : int
-        The largest degree, and the rows without a nonzero.
+        Largest degree, and number of rows without a nonzero.
     top_share : float
         Share of the nonzeros in the 1 % of rows (at least one) with the largest degrees.
     average_edge_span : float
         AES, Equation 3.4 of GNNAdvisor; NaN for a graph that is not square or has no nonzero.
     symmetric : bool
-        Whether it equals its transpose, weights included.
+        Whether the matrix equals its transpose, including weights.
     weighted : bool
         Whether any weight differs from 1.
     """
@@ -53,10 +53,10 @@ class GraphCard:
 
     @classmethod
     def of(cls, graph: Graph) -> GraphCard:
-        """Count what the card says of a graph."""
+        """Compute the card of a graph."""
         rows, columns = graph.shape
         degrees = np.sort(graph.degrees)[::-1]
-        top = math.ceil(0.01 * rows)
+        n_top = math.ceil(0.01 * rows)
         return cls(
             name=graph.name,
             source=graph.source,
@@ -68,27 +68,30 @@ class GraphCard:
             average_degree=graph.nnz / rows if rows else 0.0,
             max_degree=int(degrees[0]) if rows else 0,
             zero_rows=int(np.count_nonzero(degrees == 0)),
-            top_share=int(degrees[:top].sum(dtype=np.int64)) / graph.nnz if graph.nnz else 0.0,
+            top_share=int(degrees[:n_top].sum(dtype=np.int64)) / graph.nnz if graph.nnz else 0.0,
             average_edge_span=average_edge_span(graph),
             symmetric=is_symmetric(graph),
             weighted=bool((graph.values != 1).any()),
         )
 
     def lines(self) -> list[tuple[str, str]]:
-        """Return the card as pairs of a label and a text."""
-        span = f"{self.average_edge_span:,.0f} ids on average"
-        size = f"{self.rows:,}"
-        symmetry = "symmetric" if self.symmetric else "not symmetric (directed)"
-        if square := self.rows == self.columns:
-            span = "no edge" if math.isnan(self.average_edge_span) else span
+        """Return the card as pairs (label, text)."""
+        is_square = self.rows == self.columns
+        if is_square:
+            size = f"{self.rows:,}"
+            symmetry = "symmetric" if self.symmetric else "not symmetric (directed)"
+            span = f"{self.average_edge_span:,.0f} ids on average"
+            if math.isnan(self.average_edge_span):
+                span = "no edge"
         else:
-            size, symmetry, span = f"{size} x {self.columns:,}", "rectangular", "not square"
+            size, symmetry = f"{self.rows:,} x {self.columns:,}", "rectangular"
+            span = "not square"
         degrees = f"{self.average_degree:,.1f} on average, {self.max_degree:,} at most"
         return [
             ("graph", self.name),
             ("kind", f"{self.kind}: {KINDS[self.kind]}"),
             ("source", self.source),
-            ("nodes" if square else "rows x columns", size),
+            ("nodes" if is_square else "rows x columns", size),
             ("edges", f"{self.nonzeros:,} nonzeros, {symmetry}"),
             ("weights", "edge weights" if self.weighted else "all one"),
             ("density", f"{self.density:.2g}"),
@@ -110,7 +113,7 @@ class GraphCard:
 
 
 def average_edge_span(graph: Graph) -> float:
-    """Return how far apart the two ids of an edge are on average (AES).
+    """Return the average distance of the two node ids of an edge (AES).
 
     Parameters
     ----------
@@ -119,8 +122,8 @@ def average_edge_span(graph: Graph) -> float:
     Returns
     -------
     float
-        Mean of `|row - column|` over the nonzeros, in ids. NaN for a graph that has no nonzero, or
-        that is not square: its row and column ids do not compare.
+        Mean of `|row - column|` over the nonzeros, in ids. NaN for a graph without nonzeros, or
+        that is not square.
 
     Notes
     -----
@@ -133,7 +136,7 @@ def average_edge_span(graph: Graph) -> float:
 
 
 def is_symmetric(graph: Graph) -> bool:
-    """Return whether a graph equals its transpose, weights included."""
+    """Return whether a graph equals its transpose, including weights."""
     if graph.shape[0] != graph.shape[1]:
         return False
     matrix = graph.adjacency

@@ -23,11 +23,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status."""
     options = _parser().parse_args(arguments)
     try:
-        answer = options.run(options)
+        result = options.run(options)
     except AccelvizError as error:
         print(f"accelviz: {error}", file=sys.stderr)
         return 2
-    text, status = answer if isinstance(answer, tuple) else (answer, 0)
+    text, status = result if isinstance(result, tuple) else (result, 0)
     print(text)
     return status
 
@@ -70,7 +70,7 @@ def _demo(options: argparse.Namespace) -> str:
 
 
 def _lab(options: argparse.Namespace) -> tuple[str, int]:
-    """Copy what is not in the folder yet, so that nobody's work is overwritten, and open it."""
+    """Copy the lessons to a folder, without overwriting files, and open JupyterLab on it."""
     folder, lessons, copied = Path(options.folder), notebooks_directory(), 0
     for source in sorted(lessons.rglob("*")):
         target = folder / source.relative_to(lessons)
@@ -105,7 +105,9 @@ def _doctor(_: argparse.Namespace) -> str:
     libraries = {"NumPy": numpy, "SciPy": scipy, "Numba": numba}
     lines = {
         "accelviz": f"{accelviz.__version__} on {python}",
-        "libraries": ", ".join(f"{name} {it.__version__}" for name, it in libraries.items()),
+        "libraries": ", ".join(
+            f"{name} {module.__version__}" for name, module in libraries.items()
+        ),
         "cpu": f"ready, {numba.get_num_threads()} threads",
         "gpu": f"{state.state}: {state.detail}",
         "what to do": state.fix,

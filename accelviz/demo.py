@@ -1,4 +1,4 @@
-"""The demo: Accel-GCN's preprocessing at work on one graph, checked, timed and drawn."""
+"""The command `accelviz demo`: plan, check, time and draw Accel-GCN's SpMM on one graph."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from accelviz.plans import Plan
 from accelviz.strategies import plan
 
 PICTURE_FORMATS = (".png", ".svg", ".pdf")
-#: Ways to do the same product: what the picture calls them, a strategy and its parameters.
+#: Compared strategies: display name to case, which is a strategy with parameters.
 SCHEMES = {
     "a thread a row": "row_thread",
     "a warp a row": "graphblast",
@@ -37,7 +37,7 @@ SCHEMES = {
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """What the demo found, ready to be printed and drawn."""
+    """Results of the demo: plans, measurements, and the table of compared strategies."""
 
     plan: Plan
     warp_level: Plan
@@ -46,23 +46,23 @@ class Demo:
 
 
 def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
-    """Plan, check and time `graph` with a progress bar.
+    """Plan, check and time an SpMM with `graph`, with a progress bar.
 
     Parameters
     ----------
     graph : Graph
     n_cols : int
-        Columns of the random features.
+        Number of columns of the random features.
     **parameters
-        Those of the strategy `accel_gcn`.
+        Parameters of the strategy `accel_gcn`.
     """
     timed = [executor for executor in DEVICES if executor.timed]
     steps = tqdm(
         total=4 + len(timed),
-        initial=-1,  # a step counts when the next one begins
+        initial=-1,  # a step is complete when the next one begins
         bar_format="{desc:<44}{bar:24} {n_fmt}/{total_fmt} {elapsed}",
         leave=False,
-        disable=None,  # silent where there is no terminal
+        disable=None,  # no bar without a terminal
     )
 
     def begin(step: str) -> None:
@@ -85,8 +85,8 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
             begin(f"checking and timing on {executor.name}")
             if executor.unavailable_reason() is None:
                 measurements.append(measure.measure(planned, executor, oracle, X))
-    setting = " " + parameters_text(parameters)
-    cases = [case + setting * case.startswith(planned.name) for case in SCHEMES.values()]
+    suffix = " " + parameters_text(parameters)
+    cases = [case + suffix * case.startswith(planned.name) for case in SCHEMES.values()]
     schemes = waiting_beside_time(graph, n_cols, *cases)
     schemes = schemes.set_axis(["waiting", "microseconds"], axis=1).set_axis([*SCHEMES])
     schemes["strategy"] = [case.split()[0] for case in cases]
@@ -94,21 +94,21 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
 
 
 def table(demo: Demo) -> str:
-    """Lay out the demo's figures as text, each on a line of its own."""
-    plan, graph, counted = demo.plan, demo.plan.pattern, demo.plan.statistics
-    of_warps = demo.warp_level.statistics.idle_share
+    """Return the results of the demo as lines of text with labels."""
+    plan, graph, statistics = demo.plan, demo.plan.pattern, demo.plan.statistics
+    warp_level_share = demo.warp_level.statistics.idle_share
     warp_bytes = demo.warp_level.metadata_bytes
     ratio = plan.metadata_bytes / max(1, warp_bytes)
     setup = sum(plan.setup_seconds.values())
     degree = f"{graph.nnz / max(1, graph.n_rows):.1f} on average"
-    blocks = f"{counted.blocks:,} of {plan.workers_per_block} warps"
-    idle = f"{counted.idle_share:.1%} of warp time, against {of_warps:.1%}"
+    blocks = f"{statistics.blocks:,} of {plan.workers_per_block} warps"
+    idle = f"{statistics.idle_share:.1%} of warp time, against {warp_level_share:.1%}"
     size = f"{plan.metadata_bytes:,} bytes, {ratio:.1%} of the warp-level partition's"
     lines = [
         ("graph", f"{graph.name}: {graph.n_rows:,} rows, {graph.nnz:,} nonzeros"),
         ("degrees", f"{degree}, {graph.degrees.max(initial=0):,} at most"),
         ("blocks", f"{blocks}, at most {plan.parameters['max_warp_nzs']} nonzeros a warp"),
-        ("warps", f"{counted.warps:,} launched, {counted.busy_warps:,} with work"),
+        ("warps", f"{statistics.warps:,} launched, {statistics.busy_warps:,} with work"),
         ("idle share", f"{idle} for the warp-level partition"),
         ("metadata", f"{size} {warp_bytes:,} (Equation 1)"),
         ("set-up", f"{setup * 1e3:.2f} ms for " + ", ".join(plan.setup_seconds)),
@@ -120,23 +120,23 @@ def table(demo: Demo) -> str:
         error = f"error at most {measurement.error:.2f} of the float32 bound against float64"
         lines += [(f"on {measurement.device}", time), ("", f"correct: {error}")]
     if not any(measurement.device == "cuda" for measurement in demo.measurements):
-        why = f"no usable GPU ({gpu_state().state}): see `accelviz doctor`"
-        lines.append(("on cuda", f"not timed, {why}"))
+        reason = f"no usable GPU ({gpu_state().state}): see `accelviz doctor`"
+        lines.append(("on cuda", f"not timed, {reason}"))
     recorded = demo.schemes["microseconds"].dropna()
     times_text = [f"{name} {time:,.1f}" for name, time in recorded.items()]
-    lines += [("recorded", f"us, {where(demo)}:")] if times_text else []
+    lines += [("recorded", f"us, {times_origin(demo)}:")] if times_text else []
     lines += [("", "; ".join(times_text[i : i + 4])) for i in range(0, len(times_text), 4)]
     width = max(len(label) for label, _ in lines)
     return "\n".join(f"  {label:<{width}}  {text}" for label, text in lines)
 
 
 def checked_output(path: str | os.PathLike[str]) -> Path:
-    """Return the picture's path if it can be written; checked before any work is done.
+    """Return the path of the picture after checking its suffix and folder.
 
     Raises
     ------
     ArgumentError
-        If its ending is not that of a picture, or its folder does not exist.
+        If the suffix is not in `PICTURE_FORMATS`, or the folder does not exist.
     """
     target = Path(path)
     if target.suffix.lower() not in PICTURE_FORMATS:
@@ -148,23 +148,23 @@ def checked_output(path: str | os.PathLike[str]) -> Path:
 
 
 def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
-    """Draw degrees, example blocks and the load of every warp into one picture.
+    """Save the overview of the demo's plan as a picture.
 
     Raises
     ------
     ArgumentError
-        If the ending is not that of a picture, or the folder does not exist.
+        If the suffix is not in `PICTURE_FORMATS`, or the folder does not exist.
     """
-    from accelviz import plots  # drawing is the slowest thing to import
+    from accelviz import plots  # imported late, because matplotlib is slow to import
 
     target = checked_output(path)
-    figure = plots.overview(demo.plan, demo.warp_level, demo.schemes, timed_on=where(demo))
+    figure = plots.overview(demo.plan, demo.warp_level, demo.schemes, timed_on=times_origin(demo))
     with written_whole(target) as temporary:
         figure.savefig(temporary)
 
 
-def where(demo: Demo) -> str:
-    """Say where the times of the schemes were recorded, or that there are none."""
+def times_origin(demo: Demo) -> str:
+    """Return where and when the times of the compared strategies were recorded, as text."""
     if not demo.schemes.attrs["date"]:
         return f"no GPU's times of {demo.plan.pattern.name} were recorded with these columns"
     hardware, date = (demo.schemes.attrs[name] for name in ("hardware", "date"))
@@ -172,7 +172,7 @@ def where(demo: Demo) -> str:
 
 
 def main(graph: str, n_cols: int, output: str, **parameters: Any) -> str:
-    """Run the whole demo and return what to print; the picture is written to `output`."""
+    """Run the demo, save its picture at `output`, and return the text to print."""
     checked_output(output)
     demo = run(load_graph(graph), n_cols, **parameters)
     draw(demo, output)

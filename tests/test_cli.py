@@ -15,7 +15,7 @@ import accelviz
 from accelviz import cli, demo
 from accelviz.devices import gpu_state
 from accelviz.devices.cuda import state as cuda
-from accelviz.plots.overview import _degree_bounds, _examples
+from accelviz.plots.overview import _degree_bounds, _example_blocks
 from tests.graphs import MADE
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
@@ -69,7 +69,7 @@ def test_the_demo_s_schemes_are_those_of_the_graph_and_of_the_records():
     }
     assert waiting[[*known]].to_dict() == pytest.approx(known, abs=5e-4)
     assert np.isnan(waiting["cuSPARSE"])
-    assert "no GPU's times" in demo.where(demo.run(MADE["wide"](), 3))
+    assert "no GPU's times" in demo.times_origin(demo.run(MADE["wide"](), 3))
 
 
 def test_the_demo_takes_a_file_and_a_setting(tmp_path, capsys):
@@ -237,9 +237,9 @@ def test_degree_bounds_name_what_the_partition_does():
 
 
 def test_the_examples_are_titled_with_their_int4():
-    chosen = _examples(accelviz.plan("cora"))
+    chosen = _example_blocks(accelviz.plan("cora"))
     assert next(iter(chosen)) == "block 0\n(1, 0,\n0, 1|12)"
-    split = _examples(accelviz.plan(MADE["hub"]()))
+    split = _example_blocks(accelviz.plan(MADE["hub"]()))
     assert list(split)[-1].endswith("384)")
 
 

@@ -67,7 +67,6 @@ def requests(traced: pd.DataFrame) -> pd.DataFrame:
 
 
 def _distinct(request: Longs, value: Longs, count: int) -> Longs:
-    """Count the distinct values of each of `count` requests."""
     pairs = pd.DataFrame({"request": request, "value": value}).drop_duplicates()
     return np.bincount(pairs["request"], minlength=count)
 

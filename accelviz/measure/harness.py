@@ -365,7 +365,6 @@ def _runnable(
 
 
 def _measured_keys(path: str | os.PathLike[str] | None) -> set[tuple[str, ...]]:
-    """Return the keys (by `KEY`) of the records with a time in a CSV file."""
     if path is None or not Path(path).exists():
         return set()
     table = pd.read_csv(path, dtype=str, keep_default_na=False)

@@ -20,11 +20,7 @@ from accelviz.plots.graphs import graph_card, locality_brackets, nonzero_pattern
 from accelviz.plots.lanes import lane_map
 from accelviz.plots.loads import block_close_ups, load_maps, warp_loads
 from accelviz.plots.many_gpus import device_shares, device_timelines, second_gpu
-from accelviz.plots.measured import (
-    error_against_speed,
-    ladder_times,
-    time_against_columns,
-)
+from accelviz.plots.measured import error_against_speed, ladder_times, time_against_columns
 from accelviz.plots.memory import access_map
 from accelviz.plots.metadata import metadata_layout
 from accelviz.plots.overview import overview

@@ -175,7 +175,6 @@ def _balance_text(listed: Assignment) -> str:
 
 
 def _extent_text(listed: Assignment, split_rows: int) -> str:
-    """Return which part of the plan is drawn, as text."""
     blocks = draw.pluralize(listed.n_blocks, "block")
     if listed.whole:
         rows = draw.pluralize(listed.n_rows, "row")

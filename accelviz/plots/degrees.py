@@ -97,10 +97,7 @@ def degree_histogram(
 
 
 def degree_shares(
-    degrees: Graph | Degrees,
-    rows: Degrees | None = None,
-    *,
-    ax: Axes | None = None,
+    degrees: Graph | Degrees, rows: Degrees | None = None, *, ax: Axes | None = None
 ) -> Axes:
     """Draw the cumulative distributions of rows and of nonzeros over the degrees.
 
@@ -161,7 +158,6 @@ def degree_shares(
 
 
 def _shade_bands(ax: Axes, bounds: Mapping[int, str]) -> None:
-    """Shade every other band between the bounds, and label all bands."""
     first, end = ax.get_xlim()
     lasts = [min(max(first, bound + 0.5), end) for bound in sorted(bounds)]
     bands = [
@@ -209,7 +205,6 @@ def _label_curve(ax: Axes, name: str, colour: str, x: Any, y: Any, side: int) ->
 
 
 def _summary(degrees: Degrees, rows: Degrees) -> str:
-    """Return the median and the largest degree as text."""
     if not rows.sum():
         return "no row"
     median, largest = counts.degree_at(degrees, rows, 0.5), int(degrees[rows > 0][-1])

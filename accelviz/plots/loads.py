@@ -212,7 +212,6 @@ def _plan_loads(plan: Plan) -> Loads:
 
 
 def _share_axes(ax: Axes, all_loads: Iterable[Loads], uppers: np.ndarray) -> None:
-    """Set the ticks and limits of the axes that all panels share."""
     lowers = np.append(1, uppers[:-1] + 1)
     texts = [
         f"{low:,}" if low == upper else f"{low:,} to {upper:,}"
@@ -256,7 +255,6 @@ def _draw_histogram(ax: Axes, loads: Loads, uppers: np.ndarray, colour: str) -> 
 
 
 def _draw_time_strip(ax: Axes, idle_share: float, colour: str) -> None:
-    """Draw the shares of working and of idle warp time above a panel."""
     busy = 1 - idle_share
     parts = ((0.0, busy, colour, "working"), (busy, idle_share, IDLE, "idle or waiting"))
     for begin, width, fill, text in parts:

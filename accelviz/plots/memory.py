@@ -225,7 +225,6 @@ def _cost_text(name: str, runs: pd.DataFrame, costs: pd.DataFrame) -> str:
 
 
 def _write_heading(ax: Axes, column: _Trace, names: Sequence[str], panels: int) -> None:
-    """Write the cost of a trace's global memory requests above its uppermost panel."""
     costs = column.costs[column.costs["array"].isin(names) & (column.costs["space"] == "global")]
     text = column.title
     if len(costs):

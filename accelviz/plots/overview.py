@@ -112,7 +112,6 @@ def _example_blocks(plan: Plan, count: int = 5) -> dict[str, Workload]:
 
 
 def _draw_schemes(panel: SubFigure, schemes: pd.DataFrame) -> None:
-    """Draw the idle share (left) and the time (right) of each strategy as a line."""
     idle_ax, time_ax = panel.subplots(1, 2, sharey=True)
     colours = schemes["strategy"].map(strategy_colours(schemes["strategy"]))
     lines = np.arange(len(schemes))

@@ -125,7 +125,6 @@ def roofline(
 
 
 def _selected(table: pd.DataFrame, argument: str, column: str, selection: Any) -> pd.DataFrame:
-    """Return the records with the selected value or values of a column."""
     if selection is None:
         return table
     if column not in table:
@@ -144,9 +143,9 @@ def _set_limits(ax: Axes, times: pd.DataFrame, is_labelled: bool) -> None:
     """Set scales and limits of both axes, with margins for the labels of the cases."""
     ax.set(xscale="log", yscale="log")
     x = times["intensity"]
-    right = 4.0 if is_labelled else 2.5
-    left = max(4.0, (x.max() / x.min() * right) ** 0.55) if is_labelled else 2
-    ax.set_xlim(x.min() / left, x.max() * right)
+    right_factor = 4.0 if is_labelled else 2.5
+    left = max(4.0, (x.max() / x.min() * right_factor) ** 0.55) if is_labelled else 2
+    ax.set_xlim(x.min() / left, x.max() * right_factor)
     ax.set_ylim(times["gflops"].min() / 2.5, 2.5 * times[[*_LIMITS, "gflops"]].max(axis=None))
     for axis in (ax.xaxis, ax.yaxis):
         draw.log_ticks(axis, "{x:,.10g}", 300)
@@ -155,7 +154,6 @@ def _set_limits(ax: Axes, times: pd.DataFrame, is_labelled: bool) -> None:
 
 
 def _draw_roofs(ax: Axes, cases: pd.DataFrame, peak_gflops: float | None, *, faint: bool) -> None:
-    """Draw the copy bandwidth, the random-gather limits, and the peak if it is given."""
     bandwidth = float(cases["copy_gb_per_s"].median())
     ridge = np.inf
     if peak_gflops is not None:
@@ -187,7 +185,6 @@ def _with_prefix(giga: float, unit: str) -> str:
 
 
 def _title(times: pd.DataFrame, texts: pd.DataFrame, cases: int, peak: float | None) -> str:
-    """Return the first strategy's share of the roof, and whether all cases are memory-bound."""
     first = texts.iloc[0]
     where = f"{times['graph'].iloc[0]}, {times['columns'].iloc[0]} columns"
     if cases > 1:

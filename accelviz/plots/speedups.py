@@ -187,7 +187,6 @@ def _ratios(table: pd.DataFrame, baseline: str, cases: Cases | None, state: str)
 
 
 def _verdict(means: pd.DataFrame, baseline: str) -> str:
-    """Return the first strategy's mean speedup and number of slower graphs, as text."""
     name, mean = means.index[0], means.iloc[0]
     losses = f"slower on {mean['losses'] or 'none'} of {mean['graphs']} graphs"
     return f"{name}: {mean['speedup']:.2f} times as fast as {baseline}, {losses}"

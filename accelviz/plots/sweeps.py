@@ -308,7 +308,6 @@ def _line_name(line: Line) -> str:
 def _outline(
     ax: Axes, statistic: pd.DataFrame, x: str, y: str, marks: Sequence[Mark], is_numbered: bool
 ) -> None:
-    """Outline and label the cells of the best and of the published setting."""
     down, across = statistic.shape
     for record, text, marker, colour in marks:
         j, i = statistic.columns.get_loc(record[x]), statistic.index.get_loc(record[y])

@@ -169,7 +169,6 @@ def _slots(blocks: pd.DataFrame) -> int:
 
 
 def _capacity(blocks: pd.DataFrame) -> int:
-    """Return the number of blocks that an SM can hold."""
     return max(int(blocks.attrs.get("blocks_per_sm", 1)), _slots(blocks))
 
 
@@ -197,11 +196,7 @@ def _draw_bars(
 
 
 def _draw_image(
-    ax: Axes,
-    blocks: pd.DataFrame,
-    line: npt.NDArray[np.int64],
-    total: float,
-    most: float | None,
+    ax: Axes, blocks: pd.DataFrame, line: npt.NDArray[np.int64], total: float, most: float | None
 ) -> None:
     resident = schedule.occupancy(blocks, BINS)
     capacity = _capacity(blocks)
