@@ -136,7 +136,8 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 def expected_skips(config):
-    return set(Path(config.getoption("expect_skips")).read_text("utf-8").splitlines())
+    path = Path(config.getoption("expect_skips"))
+    return set(path.read_text("utf-8").splitlines()) if path.exists() else set()
 
 
 def skips(reporter):

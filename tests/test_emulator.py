@@ -272,3 +272,23 @@ def test_a_result_too_large_to_check_is_refused(monkeypatch):
     unchecked = EmulatorDevice(checked=False).prepare(plan)
     np.testing.assert_array_equal(unchecked.run({"X": X})["Y"][:, 0], plan.pattern.degrees)
     assert (unchecked.seconds({"X": X}, 2) > 0).all()
+
+
+def test_many_arrays_lie_apart_from_the_process_without_a_limit_on_the_stack():
+    """NVRTC lifts the limit, and Linux then maps libraries at lower addresses."""
+    resource = pytest.importorskip("resource", reason="no such limits on Windows")
+    names = [f"a{number}" for number in range(64)]
+    kernel = f"""extern "C" __global__ void sum({", ".join(f"float *{name}" for name in names)}) {{
+        __shared__ float first;
+        if (threadIdx.x == 0) first = a1[0];
+        __syncthreads();
+        a0[threadIdx.x] = first + {" + ".join(f"{name}[threadIdx.x]" for name in names[1:])};
+    }}"""
+    arrays = {name: np.full(4, number, np.float32) for number, name in enumerate(names)}
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    resource.setrlimit(resource.RLIMIT_STACK, (hard, hard))
+    try:
+        sums = emulate(kernel, 1, 4, *arrays.values())["a0"]
+    finally:
+        resource.setrlimit(resource.RLIMIT_STACK, (soft, hard))
+    assert np.array_equal(sums, np.full(4, 1 + sum(range(64))))

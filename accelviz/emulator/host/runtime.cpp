@@ -219,16 +219,25 @@ void refuse(const char *why) {
     finish();
 }
 
+#ifdef MAP_FIXED_NOREPLACE
+constexpr int fixed = MAP_FIXED_NOREPLACE;
+#else
+constexpr int fixed = MAP_FIXED;
+#endif
+
 void map_arrays(std::span<const EmulatorArray> arrays, int common) {
     for (const EmulatorArray &array : arrays) {
         if (!array.bytes || (array.space != ARGUMENT && array.space != DYNAMIC)) continue;
         const bool fresh = array.space == DYNAMIC;
-        const int flags = MAP_FIXED | (fresh ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
+        const int flags = fixed | (fresh ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
         void *address = reinterpret_cast<void *>(array.address);
         const off_t content = fresh ? 0 : array.content;
         const int file = fresh ? -1 : common;
         void *mapped = mmap(address, array.bytes, PROT_READ | PROT_WRITE, flags, file, content);
-        if (mapped == MAP_FAILED) refuse(std::strerror(errno));
+        if (mapped == MAP_FAILED) {
+            refuse(errno == EEXIST ? "memory of the process is where an array has to be"
+                                   : std::strerror(errno));
+        }
     }
 }
 
@@ -300,8 +309,21 @@ void write_records(const std::vector<EmulatorRecord> &records, int file) {
     finish();
 }
 
+// Starts the program again with a limited stack. Without a limit, Linux maps libraries from 23 TB
+// upwards, among the slots of arrays. NVRTC lifts the limit of the Python process that started us.
+void limit_stack(char **words) {
+    constexpr rlim_t most = 64 << 20;
+    rlimit stack{};
+    if (getrlimit(RLIMIT_STACK, &stack) || stack.rlim_cur <= most) return;
+    stack.rlim_cur = most;
+    if (!setrlimit(RLIMIT_STACK, &stack)) execv(words[0], words);
+}
+
 }  // namespace
 }  // namespace emulator
 
 // Runs the launch that the file on the standard input describes, of the kernel in a library.
-int main(int, char **words) { emulator::serve(words[1]); }
+int main(int, char **words) {
+    emulator::limit_stack(words);
+    emulator::serve(words[1]);
+}
