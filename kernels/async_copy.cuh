@@ -1,11 +1,11 @@
-// Copies from global to shared memory that go on while the thread does something else. GPUs before
-// compute capability 8.0, and the emulator, copy at once.
+// Asynchronous copies from global to shared memory. GPUs before compute capability 8.0 and the
+// emulator copy synchronously.
 #pragma once
 
 #include "common.cuh"
 
-// Copies 4, 8 or 16 bytes; 2 at once, as there is no such instruction. Both addresses are multiples
-// of that.
+// Starts a copy of 4, 8 or 16 bytes; 2 bytes are copied at once, as PTX has no such instruction.
+// Both addresses must be multiples of the size.
 template <typename T>
 DEVICE_INLINE void copy_async(T *shared, const T *global) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -24,14 +24,14 @@ DEVICE_INLINE void copy_async(T *shared, const T *global) {
 #endif
 }
 
-// Closes the group of copies begun since the last call.
+// Commits this thread's copies since the last call as one group.
 DEVICE_INLINE void close_copies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
-// Waits until no more than LEFT of this thread's groups, the last ones, are under way.
+// Waits until at most LEFT of this thread's latest groups are unfinished.
 template <int LEFT>
 DEVICE_INLINE void await_copies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

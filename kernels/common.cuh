@@ -1,23 +1,23 @@
-// Plumbing that every kernel shares. No algorithm hides here.
+// Definitions that every kernel uses: constants, element addresses, atomics, time stamps of warps.
 #pragma once
 
-// A function of the GPU's, inlined.
+// An inlined device function.
 #define DEVICE_INLINE __device__ __forceinline__
 
 constexpr int WARP_SIZE = 32;
 constexpr unsigned ALL_LANES = 0xffffffffu;
 
-// Shared memory whose size the launch decides; the emulator has a definition of its own.
+// Shared memory whose size the launch sets. The emulator defines its own macro.
 #ifndef DYNAMIC_SHARED
 #define DYNAMIC_SHARED(type, name) extern __shared__ type name[]
 #endif
 
-// Position in a dense matrix. 64-bit, because rows x columns passes 2^31 on real graphs.
+// Index of an element of a dense matrix. 64-bit, as rows x columns exceeds 2^31 on real graphs.
 DEVICE_INLINE long long element(int row, int column, int n_cols) {
     return (long long)row * n_cols + column;
 }
 
-// Writes a sum, or adds it where others add theirs.
+// Stores a sum, or adds it atomically if other threads add to the same element.
 template <class T>
 DEVICE_INLINE void emit(T *to, T sum, bool shared) {
     if (shared) {
@@ -27,9 +27,9 @@ DEVICE_INLINE void emit(T *to, T sum, bool shared) {
     }
 }
 
-// Returns to all threads of a block whether the others that count in `arrived`, `blocks` in all,
-// have been here before. Then their writes can be read with __ldcg, from the L2, where the fence
-// put them, so that no second fence has to empty the L1. `arrived` is zero again.
+// Returns true, to all threads of a block, in the last of `blocks` blocks that call it.
+// `arrived` counts the calls and is reset to zero by the last one. The last block can read the
+// other blocks' writes with __ldcg: the fence put them into L2, so L1 needs no second fence.
 DEVICE_INLINE bool is_last_block(bool &shared_answer, unsigned *arrived, int blocks) {
     __threadfence();
     __syncthreads();
@@ -45,7 +45,7 @@ DEVICE_INLINE int ceil_div(int a, int b) {
 }
 
 #ifndef EMULATOR
-// The GPU's own clock, the same on all of its SMs.
+// The GPU's global clock, which is the same on all SMs.
 DEVICE_INLINE unsigned long long global_nanoseconds() {
     unsigned long long now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
@@ -53,32 +53,32 @@ DEVICE_INLINE unsigned long long global_nanoseconds() {
 }
 #endif
 
-// `RECORD_WARP;` is the first line of a kernel. In a build with RECORD_TIMELINE it notes, for each
-// warp, where and when it ran; in any other it is nothing.
+// `RECORD_WARP;` is the first line of a kernel. A build with RECORD_TIMELINE records the SM, start
+// and end of each warp; in other builds the macro is empty.
 #ifdef RECORD_TIMELINE
 struct WarpTime {
-    unsigned long long start, stop;  // nanoseconds; the first lane's and the last one's
+    unsigned long long start, stop;  // nanoseconds: of its first lane's start, its last lane's end
     unsigned sm;
     unsigned unused;
 };
 
-__device__ WarpTime *warp_times;  // one for each warp: those of block 0, 0 first, then block 1, 0
+__device__ WarpTime *warp_times;  // one per warp: blocks in order of x, then y, then z
 
 class WarpClock {
    public:
     __device__ WarpClock() : start(global_nanoseconds()) {
     }
 
-    // Lanes that leave the kernel together report together, as often as they part.
+    // Lanes that leave the kernel together record one end; a diverged warp keeps the latest.
     __device__ ~WarpClock() {
-        const unsigned together = __activemask();
-        if (threadIdx.x % WARP_SIZE != __ffs(together) - 1) return;
+        const unsigned active_lanes = __activemask();
+        if (threadIdx.x % WARP_SIZE != __ffs(active_lanes) - 1) return;
         const long long block =
             blockIdx.x + (long long)gridDim.x * (blockIdx.y + (long long)gridDim.y * blockIdx.z);
-        WarpTime *mine = &warp_times[block * (blockDim.x / WARP_SIZE) + threadIdx.x / WARP_SIZE];
-        atomicMin(&mine->start, start);
-        atomicMax(&mine->stop, global_nanoseconds());
-        asm volatile("mov.u32 %0, %%smid;" : "=r"(mine->sm));
+        WarpTime *record = &warp_times[block * (blockDim.x / WARP_SIZE) + threadIdx.x / WARP_SIZE];
+        atomicMin(&record->start, start);
+        atomicMax(&record->stop, global_nanoseconds());
+        asm volatile("mov.u32 %0, %%smid;" : "=r"(record->sm));
     }
 
    private:

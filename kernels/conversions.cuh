@@ -1,4 +1,4 @@
-// Conversions between float32 and narrower numbers that GPUs have instructions for.
+// Conversions between float32 and float16, one instruction each.
 #pragma once
 
 #include "common.cuh"
@@ -12,14 +12,14 @@ DEVICE_INLINE float float16_value(unsigned bits) {
     return wide;
 }
 
-// The nearest float16, halfway cases to even.
+// Rounds to the nearest float16, ties to even.
 DEVICE_INLINE unsigned short to_f16(float x) {
     unsigned short bits;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
     return bits;
 }
 
-// Two float16; the first lies in the lower bits.
+// Rounds two numbers to float16. `first` is in the lower 16 bits of the result.
 DEVICE_INLINE unsigned to_f16(float first, float second) {
     unsigned bits;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));

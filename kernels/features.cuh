@@ -1,5 +1,5 @@
-// Features in memory: float32, or 16 bits of them. The including file's Config has `features`
-// (0 float32, 1 float16, 2 bfloat16) and `vector`, the columns that a lane reads as one.
+// Storage types of features: float32, float16 or bfloat16. The including file's Config defines
+// `features` (0 float32, 1 float16, 2 bfloat16) and `vector`, the neighboring columns per load.
 #pragma once
 
 #include "conversions.cuh"
@@ -28,9 +28,9 @@ struct StoredOf<false, 8> {
 
 using Vector = Floats<Config::vector>;
 using Feature = StoredOf<Config::features == 0, 1>::type;
-using Stored = StoredOf<Config::features == 0, Config::vector>::type;  // a vector in memory
+using Stored = StoredOf<Config::features == 0, Config::vector>::type;  // one vector in memory
 
-// The float32 of 16 bits.
+// Converts a float16 or bfloat16 to float32.
 DEVICE_INLINE float widened(unsigned bits) {
     return Config::features == 2 ? __int_as_float(bits << 16) : float16_value(bits);
 }

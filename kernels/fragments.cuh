@@ -1,9 +1,9 @@
-// Tensor cores: a warp's product of small matrices, C += A B, one device function a shape.
+// Tensor cores: products of small matrices by one warp, C += A B, one device function per shape.
 //
-// A is M x K, B is K x N, C is M x N, with M = 16 (of `mma_b1_k128` 8) and N = 8. Each lane holds
-// some elements of each in 32-bit registers, its fragment; `element_of_a`, `_b`, `_c` say which.
-// All 32 lanes call together. The body is one PTX instruction; the emulator has its own,
-// accelviz/emulator/host/include/instructions/fragments.h.
+// A is M x K, B is K x N, C is M x N, with M = 16 (8 in `mma_b1_k128`) and N = 8. A lane's
+// fragment is its share of a matrix, in 32-bit registers; `element_of_a`, `_b` and `_c` return
+// which elements these are. All 32 lanes must call together. Each function is one PTX instruction;
+// the emulator's versions are in accelviz/emulator/host/include/instructions/fragments.h.
 //
 //   function        A and B     K    registers of a lane: A, B, C    C
 //   mma_tf32_k4     TF32        4    2, 1, 4                         float
@@ -16,7 +16,7 @@
 //   mma_b1_k128     1 bit     128    1, 1, 2                         int
 //
 // A register holds one TF32 number, two of 16 bits, four of 8, eight of 4 or 32 single bits; the
-// first lies in the lowest bits. A product of bits is their AND, and the sum counts the ones. TF32
+// first is in the lowest bits. Single bits are multiplied by AND and their products counted. TF32
 // is float32 with 10 bits of mantissa: tensor cores read the upper 19 bits of a register and ignore
 // the others, so that a plain float is truncated. `to_tf32` rounds it first.
 #pragma once
@@ -28,8 +28,8 @@ struct Element {
     int row, column;
 };
 
-// Which element lane `lane` holds in part `part` of register `r`; `parts` are in a register: 1 of
-// TF32, 2 of 16 bits, 4 of 8 bits, 8 of 4, 32 of one.
+// Row and column of the element that lane `lane` holds at index `part` of register `r`. `parts` is
+// the number of elements in a register: 1 of TF32, 2 of 16 bits, 4 of 8 bits, 8 of 4, 32 of one.
 __host__ __device__ __forceinline__ constexpr Element element_of_a(int lane, int r, int part,
                                                                    int parts) {
     return {lane / 4 + 8 * (r % 2), (lane % 4 + 4 * (r / 2)) * parts + part};
@@ -42,8 +42,8 @@ __host__ __device__ __forceinline__ constexpr Element element_of_c(int lane, int
     return {lane / 4 + 8 * (r / 2), 2 * (lane % 4) + r % 2};
 }
 
-// x = high + low, both TF32: what a tensor core does not read of `high`, its lower 13 bits, is left
-// as it comes.
+// Splits x into high + low, both TF32. The lower 13 bits of `high` are undefined, because tensor
+// cores do not read them.
 DEVICE_INLINE void split(float x, unsigned &high, unsigned &low) {
     high = __float_as_uint(x) + 0x1000u;
     low = __float_as_uint(x - __uint_as_float(high & 0xffffe000u));
@@ -56,17 +56,17 @@ DEVICE_INLINE void split(float x, unsigned &high, unsigned &low) {
 #error "tensor cores know TF32 and bfloat16 from compute capability 8.0 (sm_80) on"
 #endif
 
-// Loads four matrices of 8 rows of 16 bytes from shared memory: lane i says where row i % 8 of
-// matrix i / 8 is, and gets word lane % 4 of row lane / 4 of each. That is a register of a fragment
-// each.
+// Loads four matrices of 8 rows of 16 bytes from shared memory. `row` of lane i is the address of
+// row i % 8 of matrix i / 8. A lane receives word lane % 4 of row lane / 4 of each matrix: one
+// register of a fragment per matrix.
 DEVICE_INLINE void load_matrices(unsigned (&words)[4], const uint4 *row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
                  : "r"(unsigned(__cvta_generic_to_shared(row))));
 }
 
-// The same by the conversion that GPUs have from compute capability 9.0 on: an instruction less,
-// halfway cases to even.
+// Splits like `split`, with the conversion instruction of compute capability 9.0: one instruction
+// fewer, and ties go to even.
 DEVICE_INLINE void split_to_even(float x, unsigned &high, unsigned &low) {
 #if __CUDA_ARCH__ >= 900
     asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(high) : "f"(x));
@@ -76,13 +76,13 @@ DEVICE_INLINE void split_to_even(float x, unsigned &high, unsigned &low) {
 #endif
 }
 
-// The same bits, which the compiler may not work out anew at each use.
+// Returns the same bits. Prevents the compiler from recomputing them at each use.
 DEVICE_INLINE unsigned opaque(unsigned bits) {
     asm volatile("" : "+r"(bits));
     return bits;
 }
 
-// The nearest TF32; halfway cases go away from zero. The lower 13 bits of the result are zero.
+// Rounds to the nearest TF32, ties away from zero. The lower 13 bits of the result are zero.
 DEVICE_INLINE unsigned to_tf32(float x) {
     unsigned bits;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));

@@ -1,5 +1,5 @@
-// Random numbers by counter, as accelviz.random draws them on the host: Philox4x32-10 of Salmon et
-// al., SC 2011. A gradient draws again what its forward pass drew; nothing is kept.
+// Counter-based random numbers, the same as accelviz.random on the host: Philox4x32-10 of Salmon et
+// al., SC 2011. A backward pass computes the forward pass's numbers again; none are stored.
 #pragma once
 
 #include "common.cuh"
@@ -20,12 +20,12 @@ DEVICE_INLINE RandomWords philox(unsigned key0, unsigned key1, RandomWords count
     return counter;
 }
 
-// Dropout of edge values: what those that stay are multiplied with, and which stay.
+// Dropout of edge values: each is multiplied by `factor`, which is 0 for a dropped value.
 struct Dropout {
     float rate;
-    const unsigned *__restrict__ random;  // the seed's two words, a site, a step
+    const unsigned *__restrict__ random;  // the seed (two words), the site and the step
 
-    // 0 or 1 / (1 - rate), for a nonzero in the caller's order and a head.
+    // Returns 0 or 1 / (1 - rate). `nonzero` is an index in the caller's order.
     DEVICE_INLINE float factor(unsigned long long nonzero, int head) const {
         if (rate == 0.0f) return 1.0f;
         const RandomWords counter = {unsigned(nonzero), unsigned(nonzero >> 32),

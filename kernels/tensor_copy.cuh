@@ -1,12 +1,12 @@
-// Copies by Hopper's copy engine from planes of bits to shared memory, which go on while threads
-// do something else. One thread asks for a whole box; an `Arrival` in shared memory counts the
-// bytes that have come. In the emulator all threads copy, at once.
+// Asynchronous copies of bit planes to shared memory by Hopper's Tensor Memory Accelerator (TMA).
+// One thread starts the copy of a whole box; an `Arrival`, a barrier in shared memory, counts the
+// bytes that have arrived. In the emulator all threads copy synchronously.
 #pragma once
 
 #include "bits/lines.cuh"
 #include "bits/planes.cuh"
 
-// Where planes lie, as the engine wants it: by words, eight lines, planes and groups of eight lines
+// TMA's descriptor of the planes. Its dimensions: words, eight lines, planes, groups of eight lines
 // (accelviz/bits/devices.py).
 struct TensorMap {
     alignas(64) unsigned long long words[16];
@@ -22,7 +22,7 @@ DEVICE_INLINE bool asks_engine() {
     return threadIdx.x == 0;
 }
 
-// By the thread that starts copies; a barrier follows.
+// Initializes the arrivals. Called by the thread that starts copies; a barrier must follow.
 DEVICE_INLINE void prepare(Arrival *arrivals, int count) {
     for (int i = 0; i < count; ++i) {
         const unsigned at = unsigned(__cvta_generic_to_shared(&arrivals[i]));
@@ -31,14 +31,14 @@ DEVICE_INLINE void prepare(Arrival *arrivals, int count) {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// Says how many bytes of boxes will come.
+// Announces how many bytes of boxes the arrival will count.
 DEVICE_INLINE void expect(Arrival *arrival, int bytes) {
     const unsigned at = unsigned(__cvta_generic_to_shared(arrival));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes)
                  : "memory");
 }
 
-// Waits until all bytes have come, of the round (0, 1 ...) in which the arrival is used again.
+// Waits until all bytes have arrived. `round` (0, 1, ...) is how often the arrival was used before.
 DEVICE_INLINE void await_arrival(Arrival *arrival, int round) {
     const unsigned at = unsigned(__cvta_generic_to_shared(arrival));
     unsigned come = 0;
@@ -53,10 +53,10 @@ DEVICE_INLINE void await_arrival(Arrival *arrival, int round) {
     }
 }
 
-// Copies LINE_QUADS quads of each line of a box, EIGHTS groups of eight lines in PLANES planes,
-// from a quad, a plane and a group on. The eight lines of a plane follow each other, then those of
-// the next plane, then the next group; quads lie where `swizzled` says. What there is not comes as
-// zeros, and counts.
+// Copies a box: LINE_QUADS quads (16 bytes) of each line, EIGHTS groups of eight lines, PLANES
+// planes, starting at `quad`, `plane` and `group`. The order in shared memory is: eight lines of a
+// plane, the same lines of the next plane, then the next group; `swizzled` is the position of a
+// quad in its line. Positions outside the matrix are filled with zeros and counted as bytes.
 template <int PLANES, int EIGHTS>
 DEVICE_INLINE void copy_box(uint4 *to, const TensorMap &map, const uint4 *, const Planes &,
                             int quad, int plane, int group, Arrival *arrival) {

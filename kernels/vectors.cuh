@@ -1,4 +1,4 @@
-// Neighboring columns that a lane reads, sums and writes as one.
+// Vectors: 1, 2, 4 or 8 neighboring columns that a lane loads, sums and stores together.
 #pragma once
 
 #include "common.cuh"
@@ -29,7 +29,7 @@ struct VectorOf<8> {
 template <int columns>
 using Floats = typename VectorOf<columns>::type;
 
-// One of the columns of a vector.
+// Returns column i of a vector.
 DEVICE_INLINE float part(float vector, int) {
     return vector;
 }
@@ -43,7 +43,7 @@ DEVICE_INLINE float part(const Float8 &vector, int i) {
     return i < 4 ? part(vector.low, i) : part(vector.high, i - 4);
 }
 
-// The vector of columns that lie in registers.
+// Makes a vector of columns in registers.
 DEVICE_INLINE void gather(float &vector, const float *columns) {
     vector = columns[0];
 }
@@ -86,7 +86,7 @@ DEVICE_INLINE void add(Float8 &sum, const Float8 &x) {
     add(sum.high, x.high);
 }
 
-// Writes what is not read again, so that it does not push X out of the caches.
+// Stores a value that is not read again, so that it does not evict X from the caches.
 template <typename T>
 DEVICE_INLINE void stream(T *to, T value) {
     __stcs(to, value);

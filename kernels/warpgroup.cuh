@@ -1,9 +1,9 @@
-// Tensor cores by warpgroup: four warps multiply matrices, C += A B, while they do something else.
-// `multiply_tf32` begins a product; fences and waits are as PTX has them for `wgmma`. That is an
-// instruction of Hopper alone (sm_90a); other GPUs and the emulator multiply at once.
+// Tensor cores by warpgroup: four warps multiply matrices, C += A B, asynchronously.
+// `multiply_tf32` starts a product; fences and waits are those of PTX's `wgmma`, an instruction
+// of Hopper (sm_90a). Other GPUs and the emulator multiply synchronously.
 //
-// Warp w has the rows 16 w to 16 w + 15 of A and C. C lies in tiles of 8 columns: registers 4 j to
-// 4 j + 3 of a lane are tile j's, as `element_of_c` of fragments.cuh says.
+// Warp w has rows 16 w to 16 w + 15 of A and C. C consists of tiles of 8 columns: registers 4 j to
+// 4 j + 3 of a lane belong to tile j, in the order of `element_of_c` (fragments.cuh).
 #pragma once
 
 #include "fragments.cuh"
@@ -11,15 +11,15 @@
 constexpr int GROUP_WARPS = 4;
 constexpr int GROUP_ROWS = 64;
 
-// Where an element of B, 8 x columns, lies among the floats of a product in TF32. Eight columns by
-// four of K are 128 bytes, in all banks.
+// Index of an element of B, 8 x columns, among the floats of a TF32 product in shared memory. Eight
+// columns by four rows of K are 128 bytes and use all banks once.
 __host__ __device__ __forceinline__ constexpr int place_in_b(int k, int column) {
     return column / 8 * 64 + k / 4 * 32 + column % 8 * 4 + k % 4;
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// Registers of C in the text of an instruction, and as what it reads and writes.
+// Registers of C in an instruction's text, and as its input and output operands.
 #define GROUP_LIST_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define GROUP_LIST_16 GROUP_LIST_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define GROUP_LIST_24 GROUP_LIST_16 ", %16, %17, %18, %19, %20, %21, %22, %23"
@@ -34,8 +34,8 @@ __host__ __device__ __forceinline__ constexpr int place_in_b(int k, int column) 
 #define GROUP_HOLD_32(T, I) GROUP_HOLD_16(T, I), GROUP_HOLD_16(T, I + 16)
 #define GROUP_HOLD_64(T, I) GROUP_HOLD_32(T, I), GROUP_HOLD_32(T, I + 32)
 
-// A in registers, as `mma_tf32_k8` has it; B in shared memory, its quads of K 128 bytes apart, its
-// eights of columns 256.
+// A is in registers, as for `mma_tf32_k8`. B is in shared memory: groups of four rows of K are 128
+// bytes apart, groups of eight columns 256.
 #define MULTIPLY(COLUMNS, SUMS, A, B)                                                            \
     DEVICE_INLINE void multiply_tf32(float (&c)[SUMS], const unsigned (&a)[4], const float *b) { \
         const unsigned at = unsigned(__cvta_generic_to_shared(b));                               \
@@ -51,28 +51,28 @@ MULTIPLY(64, 32, "%32, %33, %34, %35", "%36")
 MULTIPLY(128, 64, "%64, %65, %66, %67", "%68")
 #undef MULTIPLY
 
-// Before the first product, and after other instructions have written its registers.
+// Fence before the first product, and after other instructions have written its registers.
 DEVICE_INLINE void begin_products() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-// Closes the group of products begun since the last call.
+// Commits the products since the last call as one group.
 DEVICE_INLINE void close_products() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// Waits until no more than LEFT groups, the last ones, are under way.
+// Waits until at most LEFT of the latest groups are unfinished.
 template <int LEFT>
 DEVICE_INLINE void await_products() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
 }
 
-// What this thread has written to shared memory, products that follow a barrier see.
+// Makes this thread's writes to shared memory visible to products that start after a barrier.
 DEVICE_INLINE void show_to_products() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Registers that have been waited for: no instruction that uses them moves before this.
+// Keeps the compiler from using finished registers before this point.
 DEVICE_INLINE void hold(float &x) {
     asm volatile("" : "+f"(x)::"memory");
 }

@@ -141,15 +141,15 @@ def test_plans_of_a_gradient_walk_both_ways():
     assert [part.walked.shape for part in plan.parts] == [(9, 7), (7, 9)]
     assert [call.kernel.entry for call in plan.calls] == [
         "statistics_of_any",
-        "cosine_senders<Config>",
+        "cosine_sources<Config>",
     ]
-    assert plan.kernel.entry == "cosine_senders<Config>"
-    assert [call.kernel.entry for call in plan.then[0].calls] == ["cosine_receivers<Config>"]
+    assert plan.kernel.entry == "cosine_sources<Config>"
+    assert [call.kernel.entry for call in plan.then[0].calls] == ["cosine_targets<Config>"]
     plan.check()
     other = accelviz.plan(graph, "row_warp", 4, operation="gatv2_gradient")
     np.testing.assert_array_equal(other.layout.nonzero_order, graph.transposed().nonzeros)
     entries = [call.kernel.entry for call in other.then[0].calls]
-    assert entries == ["gatv2_receivers<Config>", "add_totals", "add_parts"]
+    assert entries == ["gatv2_targets<Config>", "add_totals", "add_parts"]
 
 
 @needs_compiler

@@ -1,5 +1,6 @@
-// The columns that a lane has of one head: head_lanes lanes cover a head with vectors of vector
-// columns, lane_vectors to a lane, head_lanes apart. The including file has these constants.
+// The columns of one attention head in the registers of a lane. head_lanes lanes cover the n_cols
+// columns of a head with vectors of `vector` neighboring columns. A lane has lane_vectors vectors,
+// head_lanes vectors apart. The including file's Config defines these constants.
 #pragma once
 
 #include "attention/softmax.cuh"
@@ -13,15 +14,14 @@ struct Columns {
     float x[WIDTH];
 };
 
-// A lane's head and its lane there. Of `heads` heads of `n_cols` columns, the last of a grid may
-// not be there.
+// A thread's head and its lane within the head. The last heads of the grid may be beyond `heads`.
 struct Position {
     int head, lane, heads, n_cols;
 
     DEVICE_INLINE bool exists() const {
         return Config::whole_heads || head < heads;
     }
-    DEVICE_INLINE int column(int i) const {  // first of the lane's vector i
+    DEVICE_INLINE int column(int i) const {  // first column of the lane's vector i
         return (lane + i * Config::head_lanes) * Config::vector;
     }
     DEVICE_INLINE bool has(int i) const {
@@ -31,7 +31,7 @@ struct Position {
         return (long long)row * heads + head;
     }
 
-    // The lane's columns of a row of a matrix (rows, heads, n_cols); zeros where it has none.
+    // Loads the lane's columns of a row of a matrix (rows, heads, n_cols); zeros beyond n_cols.
     DEVICE_INLINE Columns load(const float *__restrict__ matrix, int row) const {
         const float *__restrict__ from = matrix + head_of(row) * n_cols;
         Columns result;
@@ -57,8 +57,8 @@ struct Position {
         }
     }
 
-    // The lanes of the head, of which the first is `first_lane`. Other heads of the warp need not
-    // be where these meet.
+    // The lanes of this head, starting at `first_lane`. Other heads of the warp may have diverged,
+    // so shuffles name these lanes only.
     static DEVICE_INLINE int first_lane() {
         return int(threadIdx.x) % WARP_SIZE / Config::head_lanes * Config::head_lanes;
     }
@@ -67,15 +67,15 @@ struct Position {
                << first_lane();
     }
     static DEVICE_INLINE float sum(float value) {
-        const unsigned together = lanes();
+        const unsigned mask = lanes();
 #pragma unroll
         for (int apart = Config::head_lanes / 2; apart > 0; apart /= 2) {
-            value += __shfl_xor_sync(together, value, apart);
+            value += __shfl_xor_sync(mask, value, apart);
         }
         return value;
     }
-    static DEVICE_INLINE float from_lane(float value, int of_head) {
-        return __shfl_sync(lanes(), value, first_lane() + of_head);
+    static DEVICE_INLINE float from_lane(float value, int lane_of_head) {
+        return __shfl_sync(lanes(), value, first_lane() + lane_of_head);
     }
 };
 
@@ -95,7 +95,7 @@ DEVICE_INLINE float leaky(float x, float slope) {
     return x > 0.0f ? x : slope * x;
 }
 
-// a . LeakyReLU(x + y), of the lane's columns.
+// Returns a . LeakyReLU(x + y) over the lane's columns.
 DEVICE_INLINE float leaky_dot(const Columns &a, const Columns &x, const Columns &y, float slope) {
     float sum = 0.0f;
 #pragma unroll

@@ -1,20 +1,20 @@
-// Our own softmax over the nonzeros of each row, and its gradient: each edge value is read once.
+// Our softmax over the nonzeros of each row, and its gradient. Each edge value is read once.
 //
-//   - A subwarp of `lanes` lanes has a head of a row. Subwarps side by side have the heads of one
-//     row, so that a warp reads neighboring values whatever the number of heads;
-//   - a lane keeps lane_nonzeros nonzeros in registers, all of whose loads are on their way at
-//     once. Only what a row has beyond lanes * lane_nonzeros nonzeros is read a second time;
-//   - a row of more than long_row nonzeros has a block for itself, whose groups share it. These
+//   - A subwarp of `lanes` lanes handles one head of a row. Neighboring subwarps handle the heads
+//     of one row, so that a warp reads neighboring values for any number of heads.
+//   - A lane keeps lane_nonzeros nonzeros in registers and starts all their loads together. Only
+//     nonzeros beyond lanes * lane_nonzeros are read a second time.
+//   - A row of more than long_row nonzeros has a block of its own, whose subwarps share it. These
 //     blocks come first.
 //
 // grid  = long rows, then rows x heads over groups, rounded up
 // block = `groups` subwarps of `lanes` threads
 
 // The plan supplies, at compile time:
-//   lanes     lanes of a group: 1, 2, 4, 8, 16 or 32
-//   groups    groups of a block, of which whole warps can be made
+//   lanes     lanes of a subwarp: 1, 2, 4, 8, 16 or 32
+//   groups    subwarps of a block; groups * lanes is a multiple of 32
 //   lane_nonzeros  nonzeros of a lane that stay in registers
-//   long_row  most nonzeros of a row that one group has
+//   long_row  most nonzeros of a row that one subwarp handles
 
 #include "attention/edge_functors.cuh"
 #include "common.cuh"
@@ -28,28 +28,28 @@ DEVICE_INLINE State group_state(State state) {
     return state;
 }
 
-// A row of a block's own; every group has a run of its nonzeros.
+// Handles a row with all subwarps of the block; each has a run of the row's nonzeros.
 template <class Functor>
 DEVICE_INLINE void long_row(const Functor &functor, long long begin, int degree, int n_cols) {
     __shared__ typename Functor::State parts[Config::groups];
     const int group = int(threadIdx.x) / Config::lanes, lane = int(threadIdx.x) % Config::lanes;
-    const int share = ceil_div(degree, Config::groups);
-    const int first = group * share + lane, last = min((group + 1) * share, degree);
+    const int run_nonzeros = ceil_div(degree, Config::groups);
+    const int first = group * run_nonzeros + lane, last = min((group + 1) * run_nonzeros, degree);
     for (int head = 0; head < n_cols; ++head) {
-        typename Functor::State state = Functor::none();
+        typename Functor::State state = Functor::initial();
 #pragma unroll 4
         for (int k = first; k < last; k += Config::lanes) {
-            Functor::take(state, functor.load((begin + k) * n_cols + head));
+            Functor::accumulate(state, functor.load((begin + k) * n_cols + head));
         }
         state = group_state(state);
-        __syncthreads();  // the head before has been read
+        __syncthreads();  // all threads have read `parts` of the previous head
         if (lane == 0) parts[group] = state;
         __syncthreads();
         state = parts[0];
         for (int g = 1; g < Config::groups; ++g) state = merged(state, parts[g]);
         for (int k = first; k < last; k += Config::lanes) {
-            const long long at = (begin + k) * n_cols + head;
-            functor.store(at, functor.load(at), state);
+            const long long i = (begin + k) * n_cols + head;
+            functor.store(i, functor.load(i), state);
         }
     }
 }
@@ -68,7 +68,7 @@ DEVICE_INLINE void row_by_group(const Functor &functor, const long long *__restr
     const long long unit = ((long long)blockIdx.x - n_long) * Config::groups + group;
     const long long row = unit / n_cols;
     const int head = int(unit % n_cols);
-    // A group without a row, or with one that a block has, does nothing where lanes meet.
+    // Subwarps without a row, or with a long row, continue with degree 0 because warps shuffle.
     const bool exists = row < n_rows;
     const long long begin = exists ? row_pointers[row] : 0;
     const long long nonzeros = exists ? row_pointers[row + 1] - begin : 0;
@@ -81,13 +81,13 @@ DEVICE_INLINE void row_by_group(const Functor &functor, const long long *__restr
         elements[i] =
             k < degree ? functor.load((begin + k) * n_cols + head) : typename Functor::Element{};
     }
-    typename Functor::State state = Functor::none();
+    typename Functor::State state = Functor::initial();
 #pragma unroll
     for (int i = 0; i < Config::lane_nonzeros; ++i) {
-        if (lane + i * Config::lanes < degree) Functor::take(state, elements[i]);
+        if (lane + i * Config::lanes < degree) Functor::accumulate(state, elements[i]);
     }
     for (int k = lane + Config::lane_nonzeros * Config::lanes; k < degree; k += Config::lanes) {
-        Functor::take(state, functor.load((begin + k) * n_cols + head));
+        Functor::accumulate(state, functor.load((begin + k) * n_cols + head));
     }
     state = group_state(state);
 #pragma unroll
@@ -96,8 +96,8 @@ DEVICE_INLINE void row_by_group(const Functor &functor, const long long *__restr
         if (k < degree) functor.store((begin + k) * n_cols + head, elements[i], state);
     }
     for (int k = lane + Config::lane_nonzeros * Config::lanes; k < degree; k += Config::lanes) {
-        const long long at = (begin + k) * n_cols + head;
-        functor.store(at, functor.load(at), state);
+        const long long i = (begin + k) * n_cols + head;
+        functor.store(i, functor.load(i), state);
     }
 }
 

@@ -1,7 +1,7 @@
-// Softmax over the nonzeros of each row, and its gradient, the readable ones: a warp has a row.
+// Readable softmax over the nonzeros of each row, and its gradient: one warp per row.
 //
-// Its lanes take the nonzeros in turn and find what the row comes to (State), each of its own ones;
-// five shuffles merge that, and a second pass writes. One head after the other.
+// The lanes take the nonzeros in turn and reduce them to a State each; five shuffles merge the
+// states, and a second pass over the nonzeros writes. Heads are handled one after another.
 //
 // grid  = rows over block_warps, rounded up
 // block = block_warps warps
@@ -17,13 +17,13 @@ DEVICE_INLINE void row_by_warp(const Functor &functor, const long long *__restri
                                int n_rows, int n_cols) {
     const long long row = (long long)blockIdx.x * Config::block_warps + threadIdx.x / WARP_SIZE;
     const int lane = threadIdx.x % WARP_SIZE;
-    if (row >= n_rows) return;  // a whole warp
+    if (row >= n_rows) return;  // for all lanes of the warp
 
     const long long begin = row_pointers[row], end = row_pointers[row + 1];
     for (int head = 0; head < n_cols; ++head) {
-        typename Functor::State state = Functor::none();
+        typename Functor::State state = Functor::initial();
         for (long long k = begin + lane; k < end; k += WARP_SIZE) {
-            Functor::take(state, functor.load(k * n_cols + head));
+            Functor::accumulate(state, functor.load(k * n_cols + head));
         }
         for (int apart = WARP_SIZE / 2; apart > 0; apart /= 2) {
             state = merged(state, from_lane(state, apart));

@@ -1,17 +1,17 @@
-// What attention computes of a row i and its nonzeros (i, j), for one head: a score of each, their
-// softmax alpha, and the sum of alpha V[j]. Three ways to score; a kernel that walks rows takes one
-// of these as a template argument.
+// Functors of the forward pass of attention. For a row i, its nonzeros (i, j) and one head: a score
+// per nonzero, the softmax alpha of the scores, and the sum of alpha V[j]. The three scores are
+// GAT, GATv2 and cosine. A kernel takes a functor as a template argument.
 //
-// Row     what is read of row i, once
-// Item    what is read of a nonzero; all of its loads, so that those of several are on their way
-// State   what the row comes to so far, of which parts can be merged
+// Row     operands of row i, loaded once
+// Item    operands of one nonzero, loaded together, so that loads of several nonzeros overlap
+// State   reduction over the nonzeros so far; the states of two parts of a row can be merged
 #pragma once
 
 #include "attention/columns.cuh"
 #include "attention/softmax.cuh"
 #include "philox.cuh"
 
-// `head` says something of the head, and the columns are sums for each output.
+// `head` holds two numbers per head; `sums` holds the lane's columns of each output.
 template <int OUTPUTS>
 struct State {
     float2 head;
@@ -24,7 +24,7 @@ struct NoTotals {
     }
 };
 
-// What the three have in common. The head of a state is (largest score, sum of exp).
+// Common part of the three functors. The head of a state is (largest score, sum of exp).
 template <class Score>
 struct Attention : NoTotals {
     static constexpr int OUTPUTS = 1;
@@ -40,27 +40,27 @@ struct Attention : NoTotals {
     DEVICE_INLINE Item item(const Position &position, int j) const {
         return score.item(position, j);
     }
-    static DEVICE_INLINE float2 none() {
+    static DEVICE_INLINE float2 initial() {
         return make_float2(LOWEST, 0.0f);
     }
 
-    // Adds N nonzeros, which are there where `columns` are not negative; `multipliers` is dropout's
-    // factor of each.
+    // Accumulates N nonzeros. A negative entry of `columns` stands for no nonzero; `multipliers`
+    // holds the dropout factor of each nonzero.
     template <int N>
-    DEVICE_INLINE void take(State<1> &state, const Row &row, const Item (&items)[N],
-                            const int (&columns)[N], float (&multipliers)[N],
-                            const Position &position) {
+    DEVICE_INLINE void accumulate(State<1> &state, const Row &row, const Item (&items)[N],
+                                  const int (&columns)[N], float (&multipliers)[N],
+                                  const Position &position) {
         float scores[N], largest = state.head.x;
 #pragma unroll
         for (int n = 0; n < N; ++n) {
-            const float value = score.of(row, items[n]);
+            const float value = score.compute(row, items[n]);
             scores[n] = columns[n] >= 0 ? value : LOWEST;
             largest = fmaxf(largest, scores[n]);
         }
-        const float before = __expf(state.head.x - largest);
-        state.head = make_float2(largest, state.head.y * before);
+        const float rescale = __expf(state.head.x - largest);
+        state.head = make_float2(largest, state.head.y * rescale);
 #pragma unroll
-        for (int c = 0; c < WIDTH; ++c) state.sums[0].x[c] *= before;
+        for (int c = 0; c < WIDTH; ++c) state.sums[0].x[c] *= rescale;
 #pragma unroll
         for (int n = 0; n < N; ++n) {
             const float power = columns[n] >= 0 ? __expf(scores[n] - largest) : 0.0f;
@@ -69,21 +69,21 @@ struct Attention : NoTotals {
         }
     }
 
-    static DEVICE_INLINE float2 together(float2 a, float2 b) {
+    static DEVICE_INLINE float2 merge(float2 a, float2 b) {
         const Softmax all = merged(Softmax{a.x, a.y}, Softmax{b.x, b.y});
         return make_float2(all.largest, all.sum);
     }
-    // What a part's sums count in the whole.
-    static DEVICE_INLINE float share(float2 part, float2 all) {
+    // Factor that rescales the sums of a part to the largest score of the merged state.
+    static DEVICE_INLINE float part_factor(float2 part, float2 all) {
         return __expf(part.x - all.x);
     }
-    DEVICE_INLINE float *out(int) const {
+    DEVICE_INLINE float *output(int) const {
         return Y;
     }
     static DEVICE_INLINE float result(float sum, float2 head) {
         return head.y > 0.0f ? sum / head.y : sum;
     }
-    DEVICE_INLINE void finish(long long row_head, float2 head) const {
+    DEVICE_INLINE void store_head(long long row_head, float2 head) const {
         logsumexp[row_head] = head.y > 0.0f ? head.x + __logf(head.y) : 0.0f;
     }
 };
@@ -107,7 +107,7 @@ struct GatScore {
         return {position.load(V, j),
                 position.exists() ? __ldg(&sender[position.head_of(j)]) : 0.0f};
     }
-    DEVICE_INLINE float of(const Row &row, const Item &item) const {
+    DEVICE_INLINE float compute(const Row &row, const Item &item) const {
         return leaky(row.receiver + item.sender, slope);
     }
 };
@@ -129,12 +129,12 @@ struct Gatv2Score {
     DEVICE_INLINE Item item(const Position &position, int j) const {
         return {position.load(V, j)};
     }
-    DEVICE_INLINE float of(const Row &row, const Item &item) const {
+    DEVICE_INLINE float compute(const Row &row, const Item &item) const {
         return Position::sum(leaky_dot(row.a, row.r, item.v, slope));
     }
 };
 
-// Cosines: scale[j] Q[i] . V[j], so that what is added up is what is scored.
+// Cosine: scale[j] Q[i] . V[j]. V is both scored and summed, so an item loads one row.
 struct CosineScore {
     struct Row {
         Columns q;
@@ -151,7 +151,7 @@ struct CosineScore {
     DEVICE_INLINE Item item(const Position &position, int j) const {
         return {position.load(V, j), position.exists() ? __ldg(&scale[position.head_of(j)]) : 0.0f};
     }
-    DEVICE_INLINE float of(const Row &row, const Item &item) const {
+    DEVICE_INLINE float compute(const Row &row, const Item &item) const {
         return item.scale * Position::sum(inner(row.q, item.v));
     }
 };

@@ -1,13 +1,13 @@
-// fuseGNN's fused graph processing of GAT (ICCAD 2020, section 5.1, Equations 4 and 5): what comes
-// before the features are aggregated, and after their gradient. A thread has a head of an edge.
+// fuseGNN's fused graph processing of GAT (ICCAD 2020, section 5.1, Equations 4 and 5): the steps
+// before the aggregation of features, and after its gradient. One thread per edge and head.
 //
-//   edge_powers    exp of the score, which is kept for the edge and added to the row's sum
+//   edge_powers    exp of the score; stored for the edge and added to the row's sum
 //   edge_weights   divides by that sum and applies dropout
-//   logarithms     turns the sums into what the gradient takes
-//   weights_again  the same weights, for the gradient, in the order of the transposed matrix
-//   edge_gradient  takes the gradient of the weights back to receiver and sender
+//   logarithms     replaces the sums by their logarithms, for the gradient
+//   weights_again  recomputes the weights in the order of the transposed matrix, for the gradient
+//   edge_gradient  computes the gradients of `receiver` and `sender` from the weights' gradient
 //
-// As in the paper, no largest score is taken off: a score above 88 is beyond float32's exp.
+// As in the paper, the largest score is not subtracted: scores above 88 overflow float32's exp.
 //
 // grid  = edges x heads (logarithms: rows x heads) over block_threads, rounded up
 // block = block_threads threads
@@ -16,18 +16,19 @@
 #include "philox.cuh"
 
 struct Item {
-    long long at;  // among all heads of all edges
+    long long index;  // edge * heads + head
     long long edge;
     int head;
 
-    DEVICE_INLINE long long of(const int *ends) const {  // an end's place in (n, heads)
+    // Index of the edge's row or column in an array (n, heads).
+    DEVICE_INLINE long long end_index(const int *ends) const {
         return (long long)ends[edge] * Config::heads + head;
     }
 };
 
 DEVICE_INLINE Item thread_item() {
-    const long long at = (long long)blockIdx.x * Config::block_threads + threadIdx.x;
-    return {at, at / Config::heads, int(at % Config::heads)};
+    const long long index = (long long)blockIdx.x * Config::block_threads + threadIdx.x;
+    return {index, index / Config::heads, int(index % Config::heads)};
 }
 
 DEVICE_INLINE float leaky(float x, float slope) {
@@ -41,10 +42,10 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
     RECORD_WARP;
     const Item item = thread_item();
     if (item.edge >= n_edges) return;
-    const float x = receiver[item.of(rows)] + sender[item.of(columns)];
+    const float x = receiver[item.end_index(rows)] + sender[item.end_index(columns)];
     const float power = __expf(leaky(x, slope));
-    weights[item.at] = power;
-    atomicAdd(&logsumexp[item.of(rows)], power);
+    weights[item.index] = power;
+    atomicAdd(&logsumexp[item.end_index(rows)], power);
 }
 
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
@@ -55,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
     const Item item = thread_item();
     if (item.edge >= n_edges) return;
     const float multiplier = Dropout{rate, random}.factor(item.edge, item.head);
-    weights[item.at] = weights[item.at] / logsumexp[item.of(rows)] * multiplier;
+    weights[item.index] = weights[item.index] / logsumexp[item.end_index(rows)] * multiplier;
 }
 
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
@@ -63,12 +64,11 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
     RECORD_WARP;
     const Item item = thread_item();
     if (item.edge >= n_rows) return;
-    const float sum = logsumexp[item.at];
-    logsumexp[item.at] = sum > 0.0f ? __logf(sum) : 0.0f;
+    const float sum = logsumexp[item.index];
+    logsumexp[item.index] = sum > 0.0f ? __logf(sum) : 0.0f;
 }
 
-// `statistics` of a receiver and head: (receiver, logsumexp, dY . Y, 0), as statistics.cu leaves
-// it.
+// `statistics` of a row and head: (receiver, logsumexp, dY . Y, 0), as written by statistics.cu.
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
     weights_again(const int *__restrict__ sources, const int *__restrict__ targets,
                   const unsigned *__restrict__ order, const float4 *__restrict__ statistics,
@@ -77,9 +77,9 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
     RECORD_WARP;
     const Item item = thread_item();
     if (item.edge >= n_edges) return;
-    const float4 known = statistics[item.of(targets)];
-    const float alpha = __expf(leaky(known.x + sender[item.of(sources)], slope) - known.y);
-    weights[item.at] = alpha * Dropout{rate, random}.factor(order[item.edge], item.head);
+    const float4 stats = statistics[item.end_index(targets)];
+    const float alpha = __expf(leaky(stats.x + sender[item.end_index(sources)], slope) - stats.y);
+    weights[item.index] = alpha * Dropout{rate, random}.factor(order[item.edge], item.head);
 }
 
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
@@ -90,12 +90,12 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
     RECORD_WARP;
     const Item item = thread_item();
     if (item.edge >= n_edges) return;
-    const float4 known = statistics[item.of(rows)];
-    const float x = known.x + sender[item.of(columns)];
-    const float alpha = __expf(leaky(x, slope) - known.y);
+    const float4 stats = statistics[item.end_index(rows)];
+    const float x = stats.x + sender[item.end_index(columns)];
+    const float alpha = __expf(leaky(x, slope) - stats.y);
     const float multiplier = Dropout{rate, random}.factor(item.edge, item.head);
-    const float d_score = alpha * (multiplier * d_weights[item.at] - known.z);
+    const float d_score = alpha * (multiplier * d_weights[item.index] - stats.z);
     const float d_x = x > 0.0f ? d_score : slope * d_score;
-    atomicAdd(&d_receiver[item.of(rows)], d_x);
-    atomicAdd(&d_sender[item.of(columns)], d_x);
+    atomicAdd(&d_receiver[item.end_index(rows)], d_x);
+    atomicAdd(&d_sender[item.end_index(columns)], d_x);
 }

@@ -1,38 +1,40 @@
-// What the gradients of attention compute of a row and its nonzeros. With
+// Functors of the backward pass of attention, and of SpMM with weighted nonzeros. With
 //   alpha = exp(score - logsumexp[i]),  g = dY[i] . V[j],  D[i] = dY[i] . Y[i],
 //   d_score = alpha (multiplier g - D[i])
-// where `multiplier` is 0 or 1 / (1 - rate). "Senders" walk the transposed matrix: a row is j, and
-// its items are receivers i; "receivers" walk the matrix itself. `statistics` has, for each
-// receiver and head, what a kernel before has put there: (logsumexp, D), of GAT (receiver,
-// logsumexp, D, 0).
+// where `multiplier` is dropout's factor, 0 or 1 / (1 - rate). A nonzero (i, j) is an edge from
+// source j to target i. "Sources" functors process the transposed matrix: a row is j, its items are
+// targets i. "Targets" functors process the matrix itself: a row is i, its items are sources j.
+// `statistics` has, for each target and head, what statistics.cu wrote: (logsumexp, D), or for GAT
+// (receiver, logsumexp, D, 0).
 #pragma once
 
 #include "attention/forward.cuh"
 
-// What all have in common: sums, which parts add up to.
+// Common part of all functors here: the state is a sum, so states are merged by addition.
 struct Sums {
-    static DEVICE_INLINE float2 none() {
+    static DEVICE_INLINE float2 initial() {
         return make_float2(0.0f, 0.0f);
     }
-    static DEVICE_INLINE float2 together(float2 a, float2 b) {
+    static DEVICE_INLINE float2 merge(float2 a, float2 b) {
         return make_float2(a.x + b.x, 0.0f);
     }
-    static DEVICE_INLINE float share(float2, float2) {
+    static DEVICE_INLINE float part_factor(float2, float2) {
         return 1.0f;
     }
     static DEVICE_INLINE float result(float sum, float2) {
         return sum;
     }
-    DEVICE_INLINE void finish(long long, float2) const {
+    DEVICE_INLINE void store_head(long long, float2) const {
     }
 };
 
-// And functors that add one nonzero after another: `add` of one that is there or not.
+// Base of functors with a method `add` for one nonzero, which may be absent (`present` false).
 template <class Functor>
 struct NonzeroByNonzero : Sums {
     template <int N, class Head, class Row, class Item>
-    DEVICE_INLINE void take(Head &state, const Row &row, const Item (&items)[N],
-                            const int (&columns)[N], float (&multipliers)[N], const Position &) {
+    DEVICE_INLINE void accumulate(Head &state, const Row &row, const Item (&items)[N],
+                                  const int (&columns)[N], float (&multipliers)[N],
+                                  const Position &) {
 #pragma unroll
         for (int n = 0; n < N; ++n) {
             static_cast<Functor &>(*this).add(state, row, items[n], columns[n] >= 0,
@@ -46,18 +48,18 @@ DEVICE_INLINE float2 statistics_of(Input statistics, const Position &position, i
     return position.exists() ? __ldg(&all[position.head_of(i)]) : float2{};
 }
 
-// Of GAT: what alpha comes to, and d_score times the slope of the LeakyReLU; `known` is a
-// receiver's.
-DEVICE_INLINE float2 gat_weights(float sender, float g, float4 known, float multiplier,
+// Returns alpha * multiplier, and d_score times the slope of LeakyReLU, for GAT. `stats` are the
+// target's statistics.
+DEVICE_INLINE float2 gat_weights(float sender, float g, float4 stats, float multiplier,
                                  float slope) {
-    const float x = known.x + sender;
-    const float alpha = __expf(leaky(x, slope) - known.y);
-    const float d_score = alpha * (multiplier * g - known.z);
+    const float x = stats.x + sender;
+    const float alpha = __expf(leaky(x, slope) - stats.y);
+    const float d_score = alpha * (multiplier * g - stats.z);
     return make_float2(alpha * multiplier, x > 0.0f ? d_score : slope * d_score);
 }
 
-// dV[j] and d_sender[j]
-struct GatSenders : Sums, NoTotals {
+// Gradients of GAT by a source: dV[j] and d_sender[j].
+struct GatSources : Sums, NoTotals {
     static constexpr int OUTPUTS = 1;
     struct Row {
         Columns v;
@@ -65,7 +67,7 @@ struct GatSenders : Sums, NoTotals {
     };
     struct Item {
         Columns dy;
-        float4 known;
+        float4 stats;
     };
     Input statistics, sender, V, dY;
     float slope;
@@ -82,9 +84,9 @@ struct GatSenders : Sums, NoTotals {
                 position.exists() ? __ldg(&all[position.head_of(i)]) : float4{}};
     }
     template <int N>
-    DEVICE_INLINE void take(State<1> &state, const Row &row, const Item (&items)[N],
-                            const int (&columns)[N], float (&multipliers)[N],
-                            const Position &position) {
+    DEVICE_INLINE void accumulate(State<1> &state, const Row &row, const Item (&items)[N],
+                                  const int (&columns)[N], float (&multipliers)[N],
+                                  const Position &position) {
         float g[N];
 #pragma unroll
         for (int n = 0; n < N; ++n) g[n] = Position::sum(inner(items[n].dy, row.v));
@@ -92,25 +94,25 @@ struct GatSenders : Sums, NoTotals {
         for (int n = 0; n < N; ++n) {
             if (columns[n] < 0) continue;
             const float2 weights =
-                gat_weights(row.sender, g[n], items[n].known, multipliers[n], slope);
+                gat_weights(row.sender, g[n], items[n].stats, multipliers[n], slope);
             state.head.x += weights.y;
             add_product(state.sums[0], weights.x, items[n].dy);
         }
     }
-    DEVICE_INLINE float *out(int) const {
+    DEVICE_INLINE float *output(int) const {
         return dV;
     }
-    DEVICE_INLINE void finish(long long row_head, float2 head) const {
+    DEVICE_INLINE void store_head(long long row_head, float2 head) const {
         d_sender[row_head] = head.x;
     }
 };
 
-// d_receiver[i], which has no columns: nothing is kept but a number of each head.
-struct GatReceivers : NonzeroByNonzero<GatReceivers>, NoTotals {
+// Gradient of GAT by a target: d_receiver[i], one number per head and no columns.
+struct GatTargets : NonzeroByNonzero<GatTargets>, NoTotals {
     static constexpr int OUTPUTS = 0;
     struct Row {
         Columns dy;
-        float4 known;
+        float4 stats;
     };
     using Item = GatScore::Item;
     Input statistics, sender, V, dY;
@@ -130,31 +132,31 @@ struct GatReceivers : NonzeroByNonzero<GatReceivers>, NoTotals {
                            float multiplier) {
         const float g = Position::sum(inner(row.dy, item.v));
         if (!present) return;
-        state.head.x += gat_weights(item.sender, g, row.known, multiplier, slope).y;
+        state.head.x += gat_weights(item.sender, g, row.stats, multiplier, slope).y;
     }
-    DEVICE_INLINE float *out(int) const {
+    DEVICE_INLINE float *output(int) const {
         return nullptr;
     }
-    DEVICE_INLINE void finish(long long row_head, float2 head) const {
+    DEVICE_INLINE void store_head(long long row_head, float2 head) const {
         d_receiver[row_head] = head.x;
     }
 };
 
-// alpha multiplier, and d_score.
-DEVICE_INLINE float2 weights_of(float score, float g, float2 known, float multiplier) {
-    const float alpha = __expf(score - known.x);
-    return make_float2(alpha * multiplier, alpha * (multiplier * g - known.y));
+// Returns alpha * multiplier, and d_score.
+DEVICE_INLINE float2 weights_of(float score, float g, float2 stats, float multiplier) {
+    const float alpha = __expf(score - stats.x);
+    return make_float2(alpha * multiplier, alpha * (multiplier * g - stats.y));
 }
 
-// dV[j]
-struct Gatv2Senders : NonzeroByNonzero<Gatv2Senders>, NoTotals {
+// Gradient of GATv2 by a source: dV[j].
+struct Gatv2Sources : NonzeroByNonzero<Gatv2Sources>, NoTotals {
     static constexpr int OUTPUTS = 1;
     struct Row {
         Columns v, a;
     };
     struct Item {
         Columns r, dy;
-        float2 known;
+        float2 stats;
     };
     Input statistics, R, V, a, dY;
     float slope;
@@ -172,24 +174,24 @@ struct Gatv2Senders : NonzeroByNonzero<Gatv2Senders>, NoTotals {
         const float score = Position::sum(leaky_dot(row.a, item.r, row.v, slope));
         const float g = Position::sum(inner(item.dy, row.v));
         if (!present) return;
-        const float2 weights = weights_of(score, g, item.known, multiplier);
+        const float2 weights = weights_of(score, g, item.stats, multiplier);
 #pragma unroll
         for (int c = 0; c < WIDTH; ++c) {
-            const float rise = item.r.x[c] + row.v.x[c] > 0.0f ? 1.0f : slope;
-            state.sums[0].x[c] += weights.x * item.dy.x[c] + weights.y * rise * row.a.x[c];
+            const float slope_here = item.r.x[c] + row.v.x[c] > 0.0f ? 1.0f : slope;
+            state.sums[0].x[c] += weights.x * item.dy.x[c] + weights.y * slope_here * row.a.x[c];
         }
     }
-    DEVICE_INLINE float *out(int) const {
+    DEVICE_INLINE float *output(int) const {
         return dV;
     }
 };
 
-// dR[i], and of all nonzeros together da.
-struct Gatv2Receivers : NonzeroByNonzero<Gatv2Receivers> {
+// Gradients of GATv2 by a target, dR[i], and by the vector a, summed over all nonzeros.
+struct Gatv2Targets : NonzeroByNonzero<Gatv2Targets> {
     static constexpr int OUTPUTS = 1;
     struct Row {
         Columns r, a, dy;
-        float2 known;
+        float2 stats;
     };
     struct Item {
         Columns v;
@@ -198,7 +200,7 @@ struct Gatv2Receivers : NonzeroByNonzero<Gatv2Receivers> {
     float slope;
     Dropout dropout;
     Output dR;
-    Columns da;  // the lane's part, of all its rows
+    Columns da;  // sum over all rows of this lane
 
     DEVICE_INLINE Row row(const Position &position, int i) const {
         return {position.load(R, i), position.load(a, 0), position.load(dY, i),
@@ -212,16 +214,16 @@ struct Gatv2Receivers : NonzeroByNonzero<Gatv2Receivers> {
         const float score = Position::sum(leaky_dot(row.a, row.r, item.v, slope));
         const float g = Position::sum(inner(row.dy, item.v));
         if (!present) return;
-        const float2 weights = weights_of(score, g, row.known, multiplier);
+        const float2 weights = weights_of(score, g, row.stats, multiplier);
 #pragma unroll
         for (int c = 0; c < WIDTH; ++c) {
             const float x = row.r.x[c] + item.v.x[c];
-            const float rise = x > 0.0f ? weights.y : slope * weights.y;
-            state.sums[0].x[c] += rise * row.a.x[c];
-            da.x[c] += rise * x;
+            const float slope_here = x > 0.0f ? weights.y : slope * weights.y;
+            state.sums[0].x[c] += slope_here * row.a.x[c];
+            da.x[c] += slope_here * x;
         }
     }
-    DEVICE_INLINE float *out(int) const {
+    DEVICE_INLINE float *output(int) const {
         return dR;
     }
     DEVICE_INLINE const Columns *totals() const {
@@ -229,8 +231,8 @@ struct Gatv2Receivers : NonzeroByNonzero<Gatv2Receivers> {
     }
 };
 
-// d_scale[j] and dV[j]
-struct CosineSenders : NonzeroByNonzero<CosineSenders>, NoTotals {
+// Gradients of cosine attention by a source: d_scale[j] and dV[j].
+struct CosineSources : NonzeroByNonzero<CosineSources>, NoTotals {
     static constexpr int OUTPUTS = 1;
     struct Row {
         Columns v;
@@ -238,7 +240,7 @@ struct CosineSenders : NonzeroByNonzero<CosineSenders>, NoTotals {
     };
     struct Item {
         Columns q, dy;
-        float2 known;
+        float2 stats;
     };
     Input statistics, Q, V, scale, dY;
     Dropout dropout;
@@ -255,25 +257,25 @@ struct CosineSenders : NonzeroByNonzero<CosineSenders>, NoTotals {
         const float product = Position::sum(inner(item.q, row.v));
         const float g = Position::sum(inner(item.dy, row.v));
         if (!present) return;
-        const float2 weights = weights_of(row.scale * product, g, item.known, multiplier);
+        const float2 weights = weights_of(row.scale * product, g, item.stats, multiplier);
         state.head.x += weights.y * product;
         add_product(state.sums[0], weights.y * row.scale, item.q);
         add_product(state.sums[0], weights.x, item.dy);
     }
-    DEVICE_INLINE float *out(int) const {
+    DEVICE_INLINE float *output(int) const {
         return dV;
     }
-    DEVICE_INLINE void finish(long long row_head, float2 head) const {
+    DEVICE_INLINE void store_head(long long row_head, float2 head) const {
         d_scale[row_head] = head.x;
     }
 };
 
-// dQ[i]
-struct CosineReceivers : NonzeroByNonzero<CosineReceivers>, NoTotals {
+// Gradient of cosine attention by a target: dQ[i].
+struct CosineTargets : NonzeroByNonzero<CosineTargets>, NoTotals {
     static constexpr int OUTPUTS = 1;
     struct Row {
         Columns q, dy;
-        float2 known;
+        float2 stats;
     };
     using Item = CosineScore::Item;
     Input statistics, Q, V, scale, dY;
@@ -292,17 +294,17 @@ struct CosineReceivers : NonzeroByNonzero<CosineReceivers>, NoTotals {
         const float score = scale * Position::sum(inner(row.q, item.v));
         const float g = Position::sum(inner(row.dy, item.v));
         if (!present) return;
-        const float2 weights = weights_of(score, g, row.known, multiplier);
+        const float2 weights = weights_of(score, g, row.stats, multiplier);
         add_product(state.sums[0], weights.y * scale, item.v);
     }
-    DEVICE_INLINE float *out(int) const {
+    DEVICE_INLINE float *output(int) const {
         return dQ;
     }
 };
 
-// dX[j] of a product with weighted nonzeros, and d_values of each: `multiplier` is the weight, and
-// what is left in its place is dY[i] . X[j].
-struct SpmmSenders : NonzeroByNonzero<SpmmSenders>, NoTotals {
+// Gradients of SpMM with weighted nonzeros: dX[j], and d_values of each nonzero. `multiplier` is
+// the weight on entry and dY[i] . X[j] on return.
+struct SpmmSources : NonzeroByNonzero<SpmmSources>, NoTotals {
     static constexpr int OUTPUTS = 1;
     struct Row {
         Columns x;
@@ -325,43 +327,43 @@ struct SpmmSenders : NonzeroByNonzero<SpmmSenders>, NoTotals {
         if (present) add_product(state.sums[0], multiplier, item.dy);
         multiplier = g;
     }
-    DEVICE_INLINE float *out(int) const {
+    DEVICE_INLINE float *output(int) const {
         return dX;
     }
 };
 
-// Nonzeros that follow each other in the order in which they are walked: which they are for the
-// caller (nullptr: the same), and the place of the first.
-struct Walked {
+// Nonzeros in processing order, from nonzero `first` on. `order` holds their indices in the
+// caller's order; nullptr if both orders are the same.
+struct NonzeroRange {
     const unsigned *__restrict__ order;
     long long first;
 
-    DEVICE_INLINE unsigned of_caller(int k) const {
+    DEVICE_INLINE unsigned caller_index(int k) const {
         return order == nullptr ? unsigned(first + k) : order[k];
     }
 };
 
-// What nonzero k is multiplied with: dropout's factor, of a product its weight. And whether all are
-// multiplied with 1.
+// Returns the multiplier of nonzero k: dropout's factor, or the weight in SpMM.
 template <class Functor>
-DEVICE_INLINE float factor(const Functor &functor, const Walked &walked, int k, int head) {
-    return functor.dropout.factor(walked.of_caller(k), head);
+DEVICE_INLINE float factor(const Functor &functor, const NonzeroRange &range, int k, int head) {
+    return functor.dropout.factor(range.caller_index(k), head);
 }
-DEVICE_INLINE float factor(const SpmmSenders &functor, const Walked &walked, int k, int) {
-    return functor.values[walked.first + k];
+DEVICE_INLINE float factor(const SpmmSources &functor, const NonzeroRange &range, int k, int) {
+    return functor.values[range.first + k];
 }
 template <class Functor>
-DEVICE_INLINE bool unchanged(const Functor &functor) {
+DEVICE_INLINE bool multipliers_are_one(const Functor &functor) {
     return functor.dropout.rate == 0.0f;
 }
-DEVICE_INLINE bool unchanged(const SpmmSenders &) {
+DEVICE_INLINE bool multipliers_are_one(const SpmmSources &) {
     return false;
 }
 
-// Writes what a product leaves of a nonzero; attention leaves nothing.
+// Writes d_values of nonzero k in SpMM. Attention has no output per nonzero.
 template <class Functor>
-DEVICE_INLINE void leave(const Functor &, const Walked &, int, float) {
+DEVICE_INLINE void store_gradient(const Functor &, const NonzeroRange &, int, float) {
 }
-DEVICE_INLINE void leave(const SpmmSenders &functor, const Walked &walked, int k, float gradient) {
-    functor.d_values[walked.of_caller(k)] = gradient;
+DEVICE_INLINE void store_gradient(const SpmmSources &functor, const NonzeroRange &range, int k,
+                                  float gradient) {
+    functor.d_values[range.caller_index(k)] = gradient;
 }

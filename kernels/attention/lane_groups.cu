@@ -1,22 +1,22 @@
-// Our own attention: score, softmax and sum in one pass over the nonzeros, and its gradients.
+// Our attention: score, softmax and sum in one pass over the nonzeros, and its gradients.
 //
-// A functor says what is computed of a row (forward.cuh, gradient.cuh); lane_groups.cuh is how the
-// rows are walked. Rows of V are read once for each nonzero, and nothing of that size is written
-// but the result: scores and softmax stay in registers, and a gradient computes them again.
+// A functor defines the computation per row (forward.cuh, gradient.cuh); lane_groups.cuh assigns
+// rows to threads. Each nonzero reads one row of V, and nothing of that size is written except the
+// result: scores and softmax stay in registers, and a gradient computes them again.
 
 // The plan supplies, at compile time:
-//   vector          neighboring columns that a lane reads as one: 1, 2 or 4, a divisor of n_cols
+//   vector          neighboring columns per load of a lane: 1, 2 or 4, a divisor of n_cols
 //   head_lanes      lanes of a head: 1, 2, 4, 8, 16 or 32
 //   lane_vectors    vectors of a lane, head_lanes apart
 //   whole_lanes     1 if the columns of a head fill every lane, else 0
-//   heads_together  heads of a group
+//   heads_together  heads of a group of lanes
 //   whole_heads     1 if the heads fill every group, else 0
 //   groups          groups of a block
 //   block_threads   threads of a block: those of its groups rounded up to whole warps
 //   deg_bound       most nonzeros of a row that one block handles alone
 //   staged          most nonzeros of a block
-//   at_once         nonzeros whose loads a lane has on their way at once
-//   blocks_per_sm   blocks that an SM should have room for, which bounds the registers
+//   at_once         nonzeros whose loads a lane starts together
+//   blocks_per_sm   blocks that must fit on an SM; bounds the registers
 //   info_field_bits width of the low field of the metadata's info word
 
 #include "attention/lane_groups.cuh"
@@ -29,9 +29,10 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
         unsigned *arrivals, float slope, float rate, const unsigned *__restrict__ random, int heads,
         int n_cols) {
     RECORD_WARP;
-    walk(Attention<GatScore>{{}, {receiver, sender, V, slope}, {rate, random}, Y, logsumexp},
-         metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
-         n_cols);
+    process_rows(
+        Attention<GatScore>{{}, {receiver, sender, V, slope}, {rate, random}, Y, logsumexp},
+        metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
+        n_cols);
 }
 
 template <class Config>
@@ -42,8 +43,9 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
            unsigned *arrivals, float rate, const unsigned *__restrict__ random, int heads,
            int n_cols) {
     RECORD_WARP;
-    walk(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, logsumexp}, metadata,
-         output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+    process_rows(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, logsumexp}, metadata,
+                 output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
+                 n_cols);
 }
 
 template <class Config>
@@ -54,93 +56,97 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
           unsigned *arrivals, float slope, float rate, const unsigned *__restrict__ random,
           int heads, int n_cols) {
     RECORD_WARP;
-    walk(Attention<Gatv2Score>{{}, {R, V, a, slope}, {rate, random}, Y, logsumexp}, metadata,
-         output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+    process_rows(Attention<Gatv2Score>{{}, {R, V, a, slope}, {rate, random}, Y, logsumexp},
+                 metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr,
+                 heads, n_cols);
 }
 
 template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
-    gat_senders(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+    gat_sources(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                 const int *__restrict__ columns, const unsigned *__restrict__ order,
                 Input statistics, Input sender, Input V, Input dY, Output d_sender, Output dV,
                 float *part_sums, float2 *part_heads, unsigned *arrivals, float slope, float rate,
                 const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
-    walk(GatSenders{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_sender, dV},
-         metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
-         n_cols);
+    process_rows(GatSources{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_sender, dV},
+                 metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr,
+                 heads, n_cols);
 }
 
 template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
-    cosine_senders(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+    cosine_sources(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                    const int *__restrict__ columns, const unsigned *__restrict__ order,
                    Input statistics, Input Q, Input V, Input scale, Input dY, Output d_scale,
                    Output dV, float *part_sums, float2 *part_heads, unsigned *arrivals, float rate,
                    const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
-    walk(CosineSenders{{}, {}, statistics, Q, V, scale, dY, {rate, random}, d_scale, dV}, metadata,
-         output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+    process_rows(CosineSources{{}, {}, statistics, Q, V, scale, dY, {rate, random}, d_scale, dV},
+                 metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr,
+                 heads, n_cols);
 }
 
 template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
-    cosine_receivers(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
-                     const int *__restrict__ columns, const unsigned *__restrict__ order,
-                     Input statistics, Input Q, Input V, Input scale, Input dY, Output dQ,
-                     float *part_sums, float2 *part_heads, unsigned *arrivals, float rate,
-                     const unsigned *__restrict__ random, int heads, int n_cols) {
+    cosine_targets(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+                   const int *__restrict__ columns, const unsigned *__restrict__ order,
+                   Input statistics, Input Q, Input V, Input scale, Input dY, Output dQ,
+                   float *part_sums, float2 *part_heads, unsigned *arrivals, float rate,
+                   const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
-    walk(CosineReceivers{{}, {}, statistics, Q, V, scale, dY, {rate, random}, dQ}, metadata,
-         output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+    process_rows(CosineTargets{{}, {}, statistics, Q, V, scale, dY, {rate, random}, dQ}, metadata,
+                 output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
+                 n_cols);
 }
 
 template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
-    gatv2_senders(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+    gatv2_sources(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                   const int *__restrict__ columns, const unsigned *__restrict__ order,
                   Input statistics, Input R, Input V, Input a, Input dY, Output dV,
                   float *part_sums, float2 *part_heads, unsigned *arrivals, float slope, float rate,
                   const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
-    walk(Gatv2Senders{{}, {}, statistics, R, V, a, dY, slope, {rate, random}, dV}, metadata,
-         output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+    process_rows(Gatv2Sources{{}, {}, statistics, R, V, a, dY, slope, {rate, random}, dV}, metadata,
+                 output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
+                 n_cols);
 }
 
 template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
-    gatv2_receivers(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
-                    const int *__restrict__ columns, const unsigned *__restrict__ order,
-                    Input statistics, Input R, Input V, Input a, Input dY, Output dR,
-                    float *part_sums, float2 *part_heads, unsigned *arrivals, float *block_totals,
-                    float slope, float rate, const unsigned *__restrict__ random, int heads,
-                    int n_cols) {
+    gatv2_targets(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+                  const int *__restrict__ columns, const unsigned *__restrict__ order,
+                  Input statistics, Input R, Input V, Input a, Input dY, Output dR,
+                  float *part_sums, float2 *part_heads, unsigned *arrivals, float *block_totals,
+                  float slope, float rate, const unsigned *__restrict__ random, int heads,
+                  int n_cols) {
     RECORD_WARP;
-    walk(Gatv2Receivers{{}, statistics, R, V, a, dY, slope, {rate, random}, dR, {}}, metadata,
-         output_rows, columns, order, {part_sums, part_heads, arrivals}, block_totals, heads,
-         n_cols);
+    process_rows(Gatv2Targets{{}, statistics, R, V, a, dY, slope, {rate, random}, dR, {}}, metadata,
+                 output_rows, columns, order, {part_sums, part_heads, arrivals}, block_totals,
+                 heads, n_cols);
 }
 
 template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
-    spmm_senders(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+    spmm_sources(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                  const int *__restrict__ columns, const unsigned *__restrict__ order, Input values,
                  Input X, Input dY, Output d_values, Output dX, float *part_sums,
                  float2 *part_heads, unsigned *arrivals, int heads, int n_cols) {
     RECORD_WARP;
-    walk(SpmmSenders{{}, {}, values, X, dY, d_values, dX}, metadata, output_rows, columns, order,
-         {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+    process_rows(SpmmSources{{}, {}, values, X, dY, d_values, dX}, metadata, output_rows, columns,
+                 order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
 
 template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
-    gat_receivers(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
-                  const int *__restrict__ columns, const unsigned *__restrict__ order,
-                  Input statistics, Input sender, Input V, Input dY, Output d_receiver,
-                  float *part_sums, float2 *part_heads, unsigned *arrivals, float slope, float rate,
-                  const unsigned *__restrict__ random, int heads, int n_cols) {
+    gat_targets(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+                const int *__restrict__ columns, const unsigned *__restrict__ order,
+                Input statistics, Input sender, Input V, Input dY, Output d_receiver,
+                float *part_sums, float2 *part_heads, unsigned *arrivals, float slope, float rate,
+                const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
-    walk(GatReceivers{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_receiver},
-         metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
-         n_cols);
+    process_rows(GatTargets{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_receiver},
+                 metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr,
+                 heads, n_cols);
 }

@@ -1,7 +1,7 @@
-// Attention and its gradients, the readable ones: a warp has a head of a row.
+// Readable attention and its gradients: one warp per row and head.
 //
-// A functor says what is computed of a row (forward.cuh, gradient.cuh); row_warp.cuh is how the
-// rows are walked.
+// A functor defines the computation per row (forward.cuh, gradient.cuh); row_warp.cuh assigns rows
+// to warps.
 
 // The plan supplies, at compile time:
 //   block_warps   warps of a block
@@ -15,8 +15,9 @@ __global__ void gat(const long long *__restrict__ row_pointers, const int *__res
                     float rate, const unsigned *__restrict__ random, int n_rows, int heads,
                     int n_cols) {
     RECORD_WARP;
-    walk(Attention<GatScore>{{}, {receiver, sender, V, slope}, {rate, random}, Y, logsumexp},
-         row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
+    process_rows(
+        Attention<GatScore>{{}, {receiver, sender, V, slope}, {rate, random}, Y, logsumexp},
+        row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
@@ -24,8 +25,8 @@ __global__ void cosine(const long long *__restrict__ row_pointers, const int *__
                        Input Q, Input V, Input scale, Output Y, Output logsumexp, float rate,
                        const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
     RECORD_WARP;
-    walk(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, logsumexp}, row_pointers,
-         columns, nullptr, nullptr, n_rows, heads, n_cols);
+    process_rows(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, logsumexp},
+                 row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
@@ -34,83 +35,83 @@ __global__ void gatv2(const long long *__restrict__ row_pointers, const int *__r
                       float rate, const unsigned *__restrict__ random, int n_rows, int heads,
                       int n_cols) {
     RECORD_WARP;
-    walk(Attention<Gatv2Score>{{}, {R, V, a, slope}, {rate, random}, Y, logsumexp}, row_pointers,
-         columns, nullptr, nullptr, n_rows, heads, n_cols);
+    process_rows(Attention<Gatv2Score>{{}, {R, V, a, slope}, {rate, random}, Y, logsumexp},
+                 row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
-__global__ void gat_senders(const long long *__restrict__ row_pointers,
+__global__ void gat_sources(const long long *__restrict__ row_pointers,
                             const int *__restrict__ columns, const unsigned *__restrict__ order,
                             Input statistics, Input sender, Input V, Input dY, Output d_sender,
                             Output dV, float slope, float rate, const unsigned *__restrict__ random,
                             int n_rows, int heads, int n_cols) {
     RECORD_WARP;
-    walk(GatSenders{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_sender, dV},
-         row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
+    process_rows(GatSources{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_sender, dV},
+                 row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
-__global__ void cosine_senders(const long long *__restrict__ row_pointers,
+__global__ void cosine_sources(const long long *__restrict__ row_pointers,
                                const int *__restrict__ columns, const unsigned *__restrict__ order,
                                Input statistics, Input Q, Input V, Input scale, Input dY,
                                Output d_scale, Output dV, float rate,
                                const unsigned *__restrict__ random, int n_rows, int heads,
                                int n_cols) {
     RECORD_WARP;
-    walk(CosineSenders{{}, {}, statistics, Q, V, scale, dY, {rate, random}, d_scale, dV},
-         row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
+    process_rows(CosineSources{{}, {}, statistics, Q, V, scale, dY, {rate, random}, d_scale, dV},
+                 row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
-__global__ void cosine_receivers(const long long *__restrict__ row_pointers,
-                                 const int *__restrict__ columns, Input statistics, Input Q,
-                                 Input V, Input scale, Input dY, Output dQ, float rate,
-                                 const unsigned *__restrict__ random, int n_rows, int heads,
-                                 int n_cols) {
+__global__ void cosine_targets(const long long *__restrict__ row_pointers,
+                               const int *__restrict__ columns, Input statistics, Input Q, Input V,
+                               Input scale, Input dY, Output dQ, float rate,
+                               const unsigned *__restrict__ random, int n_rows, int heads,
+                               int n_cols) {
     RECORD_WARP;
-    walk(CosineReceivers{{}, {}, statistics, Q, V, scale, dY, {rate, random}, dQ}, row_pointers,
-         columns, nullptr, nullptr, n_rows, heads, n_cols);
+    process_rows(CosineTargets{{}, {}, statistics, Q, V, scale, dY, {rate, random}, dQ},
+                 row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
-__global__ void gatv2_senders(const long long *__restrict__ row_pointers,
+__global__ void gatv2_sources(const long long *__restrict__ row_pointers,
                               const int *__restrict__ columns, const unsigned *__restrict__ order,
                               Input statistics, Input R, Input V, Input a, Input dY, Output dV,
                               float slope, float rate, const unsigned *__restrict__ random,
                               int n_rows, int heads, int n_cols) {
     RECORD_WARP;
-    walk(Gatv2Senders{{}, {}, statistics, R, V, a, dY, slope, {rate, random}, dV}, row_pointers,
-         columns, order, nullptr, n_rows, heads, n_cols);
+    process_rows(Gatv2Sources{{}, {}, statistics, R, V, a, dY, slope, {rate, random}, dV},
+                 row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
-__global__ void gatv2_receivers(const long long *__restrict__ row_pointers,
-                                const int *__restrict__ columns, Input statistics, Input R, Input V,
-                                Input a, Input dY, Output dR, float *block_totals, float slope,
-                                float rate, const unsigned *__restrict__ random, int n_rows,
-                                int heads, int n_cols) {
+__global__ void gatv2_targets(const long long *__restrict__ row_pointers,
+                              const int *__restrict__ columns, Input statistics, Input R, Input V,
+                              Input a, Input dY, Output dR, float *block_totals, float slope,
+                              float rate, const unsigned *__restrict__ random, int n_rows,
+                              int heads, int n_cols) {
     RECORD_WARP;
-    walk(Gatv2Receivers{{}, statistics, R, V, a, dY, slope, {rate, random}, dR, {}}, row_pointers,
-         columns, nullptr, block_totals, n_rows, heads, n_cols);
+    process_rows(Gatv2Targets{{}, statistics, R, V, a, dY, slope, {rate, random}, dR, {}},
+                 row_pointers, columns, nullptr, block_totals, n_rows, heads, n_cols);
 }
 
 template <class Config>
-__global__ void spmm_senders(const long long *__restrict__ row_pointers,
+__global__ void spmm_sources(const long long *__restrict__ row_pointers,
                              const int *__restrict__ columns, const unsigned *__restrict__ order,
                              Input values, Input X, Input dY, Output d_values, Output dX,
                              int n_rows, int heads, int n_cols) {
     RECORD_WARP;
-    walk(SpmmSenders{{}, {}, values, X, dY, d_values, dX}, row_pointers, columns, order, nullptr,
-         n_rows, heads, n_cols);
+    process_rows(SpmmSources{{}, {}, values, X, dY, d_values, dX}, row_pointers, columns, order,
+                 nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
-__global__ void gat_receivers(const long long *__restrict__ row_pointers,
-                              const int *__restrict__ columns, Input statistics, Input sender,
-                              Input V, Input dY, Output d_receiver, float slope, float rate,
-                              const unsigned *__restrict__ random, int n_rows, int heads,
-                              int n_cols) {
+__global__ void gat_targets(const long long *__restrict__ row_pointers,
+                            const int *__restrict__ columns, Input statistics, Input sender,
+                            Input V, Input dY, Output d_receiver, float slope, float rate,
+                            const unsigned *__restrict__ random, int n_rows, int heads,
+                            int n_cols) {
     RECORD_WARP;
-    walk(GatReceivers{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_receiver},
-         row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
+    process_rows(GatTargets{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_receiver},
+                 row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
 }

@@ -1,5 +1,5 @@
-// How the readable attention walks rows: a warp has a head of a row, one nonzero after the other.
-// What is computed of a row is the argument Functor (forward.cuh, gradient.cuh).
+// Row loop of the readable attention: a warp handles one head of a row, one nonzero after another.
+// The argument Functor defines the computation per row (forward.cuh, gradient.cuh).
 //
 // grid  = (rows over block_warps, rounded up; heads)
 // block = block_warps warps
@@ -7,34 +7,34 @@
 
 #include "attention/gradient.cuh"
 
-// `order` says which nonzero of the caller's each is; without it, they are in the caller's order.
+// `order` holds each nonzero's index in the caller's order; nullptr if that is the matrix's order.
 template <class Functor>
-DEVICE_INLINE void walk(Functor functor, const long long *__restrict__ row_pointers,
-                        const int *__restrict__ columns, const unsigned *__restrict__ order,
-                        float *row_totals, int n_rows, int heads, int n_cols) {
+DEVICE_INLINE void process_rows(Functor functor, const long long *__restrict__ row_pointers,
+                                const int *__restrict__ columns, const unsigned *__restrict__ order,
+                                float *row_totals, int n_rows, int heads, int n_cols) {
     const long long row = (long long)blockIdx.x * Config::block_warps + threadIdx.x / WARP_SIZE;
     const Position position = {int(blockIdx.y), int(threadIdx.x) % WARP_SIZE, heads, n_cols};
-    if (row >= n_rows) return;  // a whole warp
+    if (row >= n_rows) return;  // for all lanes of the warp
 
     State<Functor::OUTPUTS> state = {};
-    state.head = Functor::none();
+    state.head = Functor::initial();
     const typename Functor::Row operands = functor.row(position, int(row));
     for (long long k = row_pointers[row]; k < row_pointers[row + 1]; ++k) {
         const int column[1] = {columns[k]};
-        const Walked walked = {order == nullptr ? nullptr : order + k, k};
-        float multipliers[1] = {factor(functor, walked, 0, position.head)};
+        const NonzeroRange nonzero = {order == nullptr ? nullptr : order + k, k};
+        float multipliers[1] = {factor(functor, nonzero, 0, position.head)};
         const typename Functor::Item item[1] = {functor.item(position, column[0])};
-        functor.take(state, operands, item, column, multipliers, position);
-        if (position.lane == 0) leave(functor, walked, 0, multipliers[0]);
+        functor.accumulate(state, operands, item, column, multipliers, position);
+        if (position.lane == 0) store_gradient(functor, nonzero, 0, multipliers[0]);
     }
     for (int o = 0; o < Functor::OUTPUTS; ++o) {
         Columns results;
         for (int c = 0; c < WIDTH; ++c) {
             results.x[c] = Functor::result(state.sums[o].x[c], state.head);
         }
-        position.store(functor.out(o), int(row), results);
+        position.store(functor.output(o), int(row), results);
     }
-    if (position.lane == 0) functor.finish(position.head_of(int(row)), state.head);
+    if (position.lane == 0) functor.store_head(position.head_of(int(row)), state.head);
 
     const Columns *totals = functor.totals();
     if (totals == nullptr) return;

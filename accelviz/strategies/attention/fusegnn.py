@@ -98,7 +98,7 @@ class FuseGnn(Strategy):
             turned = graph.transposed().graph
             arrays["sources"], more = rows_of_nonzeros(turned)
             arrays |= {"targets": turned.column_indices, "heads": np.int32(heads)}
-            arrays["n_receivers"] = np.int32(graph.n_rows)
+            arrays["n_targets"] = np.int32(graph.n_rows)
             setup |= more
             again = "sources", "targets", "order", "statistics", "sender", "weights", "slope"
             ends = "rows", "columns", "statistics", "sender", "d_weights", "d_receiver", "d_sender"

@@ -81,31 +81,31 @@ FUNCTORS = {
     "gatv2": (Functor("gatv2", (*_GATV2, "Y", "logsumexp"), True, 1, 1, 2, 0),),
     "gat_gradient": (
         Functor(
-            "gat_senders",
+            "gat_sources",
             ("statistics", "sender", "V", "dY", "d_sender", "dV"),
             *(True, 1, 1, 1, 4),
         ),
         Functor(
-            "gat_receivers",
+            "gat_targets",
             ("statistics", "sender", "V", "dY", "d_receiver"),
             *(True, 0, 1, 1, 1),
         ),
     ),
     "cosine_gradient": (
         Functor(
-            "cosine_senders",
+            "cosine_sources",
             ("statistics", *_COSINE, "dY", "d_scale", "dV"),
             *(False, 1, 2, 1, 2),
         ),
-        Functor("cosine_receivers", ("statistics", *_COSINE, "dY", "dQ"), False, 1, 1, 2, 1),
+        Functor("cosine_targets", ("statistics", *_COSINE, "dY", "dQ"), False, 1, 1, 2, 1),
     ),
     "gatv2_gradient": (
-        Functor("gatv2_senders", ("statistics", *_GATV2, "dY", "dV"), True, 1, 2, 2, 2),
-        Functor("gatv2_receivers", ("statistics", *_GATV2, "dY", "dR"), True, 1, 1, 4, 0, True),
+        Functor("gatv2_sources", ("statistics", *_GATV2, "dY", "dV"), True, 1, 2, 2, 2),
+        Functor("gatv2_targets", ("statistics", *_GATV2, "dY", "dR"), True, 1, 1, 4, 0, True),
     ),
     "spmm_gradient": (
         Functor(
-            "spmm_senders",
+            "spmm_sources",
             ("values", "X", "dY", "d_values", "dX"),
             *(False, 1, 1, 1, 1),
             dropout=False,
@@ -160,7 +160,7 @@ def statistics_calls(
     blocks = -(-pattern.n_rows * heads // (_THREADS // lanes.lanes))
     arguments = (
         *(("receiver",) if of_gat else ()),
-        *("Y", "logsumexp", "dY", "statistics", "n_receivers", "heads", "n_cols"),
+        *("Y", "logsumexp", "dY", "statistics", "n_targets", "heads", "n_cols"),
     )
     entry = "statistics_of_gat" if of_gat else "statistics_of_any"
     config = lane_config(lanes, n_cols)
@@ -218,7 +218,7 @@ class WalkStrategy(Strategy):
         turned = graph.transposed()
         before = statistics_calls(graph.pattern, self.operation, heads, n_cols)
         plan = walked(first, turned.graph, turned.nonzeros)
-        receivers = {"n_receivers": np.int32(graph.n_rows)} if before else {}
+        receivers = {"n_targets": np.int32(graph.n_rows)} if before else {}
         return replace(
             plan,
             layout=replace(
