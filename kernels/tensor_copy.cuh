@@ -7,7 +7,7 @@
 #include "bits/planes.cuh"
 
 // TMA's descriptor of the planes. Its dimensions: words, eight lines, planes, groups of eight lines
-// (accelviz/bits/devices.py).
+// (accelviz/devices/cuda/tensor_maps.py).
 struct TensorMap {
     alignas(64) unsigned long long words[16];
 };

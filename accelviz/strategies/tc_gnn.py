@@ -76,7 +76,7 @@ def translated(graph: Graph, width: int) -> tuple[Translated, dict[str, float]]:
                 "row_pointers": graph.row_pointers,
                 "window_tiles": np.append(0, np.cumsum(windows.blocks(width))),
                 "tile_pointers": tiles.pointers,
-                "senders": tiles.column_indices,
+                "column_indices": tiles.column_indices,
                 "offsets": behind.astype(np.int32),
                 "places": tiles.places.astype(np.uint8),
             }

@@ -17,7 +17,7 @@ BLOCK_THREADS, CHUNK = 256, 1024
 PARAMETERS = {
     "place_columns": ("row_pointers", "columns", "places", "marks", "rows", "n_rows", "nnz"),
     "condense_columns": (
-        *("row_pointers", "columns", "distinct_before", "edge_to_column", "senders"),
+        *("row_pointers", "columns", "distinct_before", "edge_to_column", "column_indices"),
         *("rows", "n_rows", "nnz"),
     ),
 }
@@ -52,7 +52,7 @@ def translate_windows(device: Any, pattern: Pattern, rows: int) -> Windows:
         "places": device.empty(nnz, np.uint32),
         "marks": device.zeros(nnz, np.uint8),
         "distinct_before": device.zeros(nnz + 1, np.int64),
-        "senders": device.empty(0, np.int32),
+        "column_indices": device.empty(0, np.int32),
         "rows": rows,
         "n_rows": pattern.n_rows,
         "nnz": np.int64(nnz),
@@ -64,10 +64,10 @@ def translate_windows(device: Any, pattern: Pattern, rows: int) -> Windows:
         if entry == "place_columns" and nnz:
             before = arrays["distinct_before"]
             xp.cumsum(arrays["marks"], dtype=np.int64, out=before[1:])
-            arrays["senders"] = device.empty(int(before[-1]), np.int32)
+            arrays["column_indices"] = device.empty(int(before[-1]), np.int32)
     starts = xp.append(pattern.row_pointers[:-1:rows], pattern.row_pointers[-1:])
     pointers, edge_to_column = arrays["distinct_before"][starts], arrays["places"].view(np.int32)
-    return Windows(rows, pointers, arrays["senders"], edge_to_column)
+    return Windows(rows, pointers, arrays["column_indices"], edge_to_column)
 
 
 def spec(entry: str) -> KernelSpec:

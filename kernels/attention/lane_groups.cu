@@ -29,10 +29,9 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
         unsigned *arrivals, float slope, float rate, const unsigned *__restrict__ random, int heads,
         int n_cols) {
     RECORD_WARP;
-    process_rows(
-        Attention<GatScore>{{}, {receiver, sender, V, slope}, {rate, random}, Y, logsumexp},
-        metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
-        n_cols);
+    walk(Attention<GatScore>{{}, {receiver, sender, V, slope}, {rate, random}, Y, logsumexp},
+         metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
+         n_cols);
 }
 
 template <class Config>
@@ -43,9 +42,8 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
            unsigned *arrivals, float rate, const unsigned *__restrict__ random, int heads,
            int n_cols) {
     RECORD_WARP;
-    process_rows(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, logsumexp}, metadata,
-                 output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
-                 n_cols);
+    walk(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, logsumexp}, metadata,
+         output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
 
 template <class Config>
@@ -56,9 +54,8 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
           unsigned *arrivals, float slope, float rate, const unsigned *__restrict__ random,
           int heads, int n_cols) {
     RECORD_WARP;
-    process_rows(Attention<Gatv2Score>{{}, {R, V, a, slope}, {rate, random}, Y, logsumexp},
-                 metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr,
-                 heads, n_cols);
+    walk(Attention<Gatv2Score>{{}, {R, V, a, slope}, {rate, random}, Y, logsumexp}, metadata,
+         output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
 
 template <class Config>
@@ -69,9 +66,9 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
                 float *part_sums, float2 *part_heads, unsigned *arrivals, float slope, float rate,
                 const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
-    process_rows(GatSources{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_sender, dV},
-                 metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr,
-                 heads, n_cols);
+    walk(GatSources{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_sender, dV},
+         metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
+         n_cols);
 }
 
 template <class Config>
@@ -82,9 +79,8 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
                    Output dV, float *part_sums, float2 *part_heads, unsigned *arrivals, float rate,
                    const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
-    process_rows(CosineSources{{}, {}, statistics, Q, V, scale, dY, {rate, random}, d_scale, dV},
-                 metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr,
-                 heads, n_cols);
+    walk(CosineSources{{}, {}, statistics, Q, V, scale, dY, {rate, random}, d_scale, dV}, metadata,
+         output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
 
 template <class Config>
@@ -95,9 +91,8 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
                    float *part_sums, float2 *part_heads, unsigned *arrivals, float rate,
                    const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
-    process_rows(CosineTargets{{}, {}, statistics, Q, V, scale, dY, {rate, random}, dQ}, metadata,
-                 output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
-                 n_cols);
+    walk(CosineTargets{{}, {}, statistics, Q, V, scale, dY, {rate, random}, dQ}, metadata,
+         output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
 
 template <class Config>
@@ -108,9 +103,8 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
                   float *part_sums, float2 *part_heads, unsigned *arrivals, float slope, float rate,
                   const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
-    process_rows(Gatv2Sources{{}, {}, statistics, R, V, a, dY, slope, {rate, random}, dV}, metadata,
-                 output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
-                 n_cols);
+    walk(Gatv2Sources{{}, {}, statistics, R, V, a, dY, slope, {rate, random}, dV}, metadata,
+         output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
 
 template <class Config>
@@ -122,9 +116,9 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
                   float slope, float rate, const unsigned *__restrict__ random, int heads,
                   int n_cols) {
     RECORD_WARP;
-    process_rows(Gatv2Targets{{}, statistics, R, V, a, dY, slope, {rate, random}, dR, {}}, metadata,
-                 output_rows, columns, order, {part_sums, part_heads, arrivals}, block_totals,
-                 heads, n_cols);
+    walk(Gatv2Targets{{}, statistics, R, V, a, dY, slope, {rate, random}, dR, {}}, metadata,
+         output_rows, columns, order, {part_sums, part_heads, arrivals}, block_totals, heads,
+         n_cols);
 }
 
 template <class Config>
@@ -134,8 +128,8 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
                  Input X, Input dY, Output d_values, Output dX, float *part_sums,
                  float2 *part_heads, unsigned *arrivals, int heads, int n_cols) {
     RECORD_WARP;
-    process_rows(SpmmSources{{}, {}, values, X, dY, d_values, dX}, metadata, output_rows, columns,
-                 order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+    walk(SpmmSources{{}, {}, values, X, dY, d_values, dX}, metadata, output_rows, columns, order,
+         {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
 
 template <class Config>
@@ -146,7 +140,6 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
                 float *part_sums, float2 *part_heads, unsigned *arrivals, float slope, float rate,
                 const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
-    process_rows(GatTargets{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_receiver},
-                 metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr,
-                 heads, n_cols);
+    walk(GatTargets{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_receiver}, metadata,
+         output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }

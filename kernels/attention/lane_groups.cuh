@@ -307,10 +307,10 @@ DEVICE_INLINE void merge_parts(const Functor &functor, const Scratch &scratch, i
 
 // Handles all rows of a block. `totals` is null unless the functor has totals of all rows.
 template <class Functor>
-DEVICE_INLINE void process_rows(Functor functor, const int4 *__restrict__ metadata,
-                                const int *__restrict__ output_rows,
-                                const int *__restrict__ columns, const unsigned *__restrict__ order,
-                                const Scratch &scratch, float *totals, int heads, int n_cols) {
+DEVICE_INLINE void walk(Functor functor, const int4 *__restrict__ metadata,
+                        const int *__restrict__ output_rows, const int *__restrict__ columns,
+                        const unsigned *__restrict__ order, const Scratch &scratch, float *totals,
+                        int heads, int n_cols) {
     constexpr int OUTPUTS = Functor::OUTPUTS;
     __shared__ int stage[Config::staged];
     __shared__ float sums[Config::groups * (OUTPUTS > 0 ? OUTPUTS : 1) * TILE];

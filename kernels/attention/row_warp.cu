@@ -1,7 +1,6 @@
 // Readable attention and its gradients: one warp per row and head.
 //
-// A functor defines the computation per row (forward.cuh, gradient.cuh); row_warp.cuh assigns rows
-// to warps.
+// Functors define the computation (forward.cuh, gradient.cuh); row_warp.cuh loops over rows.
 
 // The plan supplies, at compile time:
 //   block_warps   warps of a block
@@ -15,9 +14,8 @@ __global__ void gat(const long long *__restrict__ row_pointers, const int *__res
                     float rate, const unsigned *__restrict__ random, int n_rows, int heads,
                     int n_cols) {
     RECORD_WARP;
-    process_rows(
-        Attention<GatScore>{{}, {receiver, sender, V, slope}, {rate, random}, Y, logsumexp},
-        row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
+    walk(Attention<GatScore>{{}, {receiver, sender, V, slope}, {rate, random}, Y, logsumexp},
+         row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
@@ -25,8 +23,8 @@ __global__ void cosine(const long long *__restrict__ row_pointers, const int *__
                        Input Q, Input V, Input scale, Output Y, Output logsumexp, float rate,
                        const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
     RECORD_WARP;
-    process_rows(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, logsumexp},
-                 row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
+    walk(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, logsumexp}, row_pointers,
+         columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
@@ -35,8 +33,8 @@ __global__ void gatv2(const long long *__restrict__ row_pointers, const int *__r
                       float rate, const unsigned *__restrict__ random, int n_rows, int heads,
                       int n_cols) {
     RECORD_WARP;
-    process_rows(Attention<Gatv2Score>{{}, {R, V, a, slope}, {rate, random}, Y, logsumexp},
-                 row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
+    walk(Attention<Gatv2Score>{{}, {R, V, a, slope}, {rate, random}, Y, logsumexp}, row_pointers,
+         columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
@@ -46,8 +44,8 @@ __global__ void gat_sources(const long long *__restrict__ row_pointers,
                             Output dV, float slope, float rate, const unsigned *__restrict__ random,
                             int n_rows, int heads, int n_cols) {
     RECORD_WARP;
-    process_rows(GatSources{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_sender, dV},
-                 row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
+    walk(GatSources{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_sender, dV},
+         row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
@@ -58,8 +56,8 @@ __global__ void cosine_sources(const long long *__restrict__ row_pointers,
                                const unsigned *__restrict__ random, int n_rows, int heads,
                                int n_cols) {
     RECORD_WARP;
-    process_rows(CosineSources{{}, {}, statistics, Q, V, scale, dY, {rate, random}, d_scale, dV},
-                 row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
+    walk(CosineSources{{}, {}, statistics, Q, V, scale, dY, {rate, random}, d_scale, dV},
+         row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
@@ -69,8 +67,8 @@ __global__ void cosine_targets(const long long *__restrict__ row_pointers,
                                const unsigned *__restrict__ random, int n_rows, int heads,
                                int n_cols) {
     RECORD_WARP;
-    process_rows(CosineTargets{{}, {}, statistics, Q, V, scale, dY, {rate, random}, dQ},
-                 row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
+    walk(CosineTargets{{}, {}, statistics, Q, V, scale, dY, {rate, random}, dQ}, row_pointers,
+         columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
@@ -80,8 +78,8 @@ __global__ void gatv2_sources(const long long *__restrict__ row_pointers,
                               float slope, float rate, const unsigned *__restrict__ random,
                               int n_rows, int heads, int n_cols) {
     RECORD_WARP;
-    process_rows(Gatv2Sources{{}, {}, statistics, R, V, a, dY, slope, {rate, random}, dV},
-                 row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
+    walk(Gatv2Sources{{}, {}, statistics, R, V, a, dY, slope, {rate, random}, dV}, row_pointers,
+         columns, order, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
@@ -91,8 +89,8 @@ __global__ void gatv2_targets(const long long *__restrict__ row_pointers,
                               float rate, const unsigned *__restrict__ random, int n_rows,
                               int heads, int n_cols) {
     RECORD_WARP;
-    process_rows(Gatv2Targets{{}, statistics, R, V, a, dY, slope, {rate, random}, dR, {}},
-                 row_pointers, columns, nullptr, block_totals, n_rows, heads, n_cols);
+    walk(Gatv2Targets{{}, statistics, R, V, a, dY, slope, {rate, random}, dR, {}}, row_pointers,
+         columns, nullptr, block_totals, n_rows, heads, n_cols);
 }
 
 template <class Config>
@@ -101,8 +99,8 @@ __global__ void spmm_sources(const long long *__restrict__ row_pointers,
                              Input values, Input X, Input dY, Output d_values, Output dX,
                              int n_rows, int heads, int n_cols) {
     RECORD_WARP;
-    process_rows(SpmmSources{{}, {}, values, X, dY, d_values, dX}, row_pointers, columns, order,
-                 nullptr, n_rows, heads, n_cols);
+    walk(SpmmSources{{}, {}, values, X, dY, d_values, dX}, row_pointers, columns, order, nullptr,
+         n_rows, heads, n_cols);
 }
 
 template <class Config>
@@ -112,6 +110,6 @@ __global__ void gat_targets(const long long *__restrict__ row_pointers,
                             const unsigned *__restrict__ random, int n_rows, int heads,
                             int n_cols) {
     RECORD_WARP;
-    process_rows(GatTargets{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_receiver},
-                 row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
+    walk(GatTargets{{}, {}, statistics, sender, V, dY, slope, {rate, random}, d_receiver},
+         row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
 }

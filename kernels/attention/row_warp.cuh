@@ -9,9 +9,9 @@
 
 // `order` holds each nonzero's index in the caller's order; nullptr if that is the matrix's order.
 template <class Functor>
-DEVICE_INLINE void process_rows(Functor functor, const long long *__restrict__ row_pointers,
-                                const int *__restrict__ columns, const unsigned *__restrict__ order,
-                                float *row_totals, int n_rows, int heads, int n_cols) {
+DEVICE_INLINE void walk(Functor functor, const long long *__restrict__ row_pointers,
+                        const int *__restrict__ columns, const unsigned *__restrict__ order,
+                        float *row_totals, int n_rows, int heads, int n_cols) {
     const long long row = (long long)blockIdx.x * Config::block_warps + threadIdx.x / WARP_SIZE;
     const Position position = {int(blockIdx.y), int(threadIdx.x) % WARP_SIZE, heads, n_cols};
     if (row >= n_rows) return;  // for all lanes of the warp

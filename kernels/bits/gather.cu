@@ -1,36 +1,36 @@
-// Sums of neighbors' features of 8 or 4 bits: Y = A X with A of zeros and ones, whole numbers. The
-// blocks are those of subwarps (kernels/spmm/lane_groups.cu); a row of X is a quarter or an
+// Sums of neighbors' features of 8 or 4 bits: Y = A X, where A has only ones as values, in
+// integers. Thread blocks are those of kernels/spmm/lane_groups.cu; a row of X has a quarter or an
 // eighth of float32's bytes.
 //
-// A lane loads 16 bytes of a row, 16 or 32 columns. Sums are exact in any order: groups that share
-// a row add theirs up in shared memory, and blocks that share a row in Y, which `clear` has cleared
-// there.
+// A lane loads 16 bytes of a row, 16 or 32 columns. Integer sums are exact in any order: subwarps
+// that share a row add their sums in shared memory, and blocks that share a row in Y, which `clear`
+// has zeroed in these rows.
 //
 // grid  = (blocks in the metadata, tiles of TILE_VECTORS vectors of columns)
 // block = `groups` subwarps of `lanes` threads, rounded up to whole warps
 
 // The plan supplies, at compile time:
-//   bits            8 or 4, of a feature
-//   lanes           lanes of a group, 1 to 32
+//   bits            bits of a feature: 8 or 4
+//   lanes           lanes of a subwarp, 1 to 32
 //   lane_vectors    vectors of a lane, lanes apart
-//   groups          groups of a block
+//   groups          subwarps of a block
 //   block_threads   threads of a block: groups * lanes rounded up to whole warps
 //   deg_bound       most nonzeros of a row that one block handles alone
 //   staged          most nonzeros of a block
-//   at_once         vectors of X that a lane has on their way at once, at most 17
+//   at_once         vectors of X that a lane loads together, at most 17
 //   info_field_bits width of the low field of the metadata's info word
 
 #include "bits/planes.cuh"
 #include "common.cuh"
 #include "lane_blocks.cuh"
 
-constexpr int PER_VECTOR = 128 / Config::bits;  // columns of a vector
+constexpr int PER_VECTOR = 128 / Config::bits;  // columns per vector
 constexpr int TILE_VECTORS = Config::lanes * Config::lane_vectors;
 constexpr int SHARED_ROWS =
-    Config::groups > 1 ? Config::groups / 2 : 1;  // most rows that groups of a block share
+    Config::groups > 1 ? Config::groups / 2 : 1;  // most rows of a block with several subwarps
 
-// Adds up the columns of some vectors. A sum of bytes with one of them chosen is one instruction.
-// Nibbles are added up in bytes first, which hold 17 of them.
+// Adds N vectors to the sums of their columns. One __dp4a adds one chosen byte of a word to a sum.
+// Nibbles are first summed in bytes, which hold the sum of 17 nibbles.
 template <int N>
 DEVICE_INLINE void add(unsigned (&sums)[PER_VECTOR], const uint4 (&x)[N]) {
 #pragma unroll
@@ -60,7 +60,7 @@ DEVICE_INLINE void add(unsigned (&sums)[PER_VECTOR], const uint4 (&x)[N]) {
     }
 }
 
-// Adds the vectors of at_once nonzeros from `first` on, as far as they lie below `end`.
+// Adds the vectors of at_once nonzeros from `first` on; nonzeros at `end` and beyond are skipped.
 DEVICE_INLINE void add_nonzeros(unsigned (&sums)[PER_VECTOR], const uint4 *__restrict__ X,
                                 const int *stage, int first, int end, int row_vectors) {
     uint4 x[Config::at_once];
@@ -72,7 +72,7 @@ DEVICE_INLINE void add_nonzeros(unsigned (&sums)[PER_VECTOR], const uint4 *__res
     add(sums, x);
 }
 
-// Writes the sums of a vector of columns, from column `first` on.
+// Writes the sums of one vector, columns first to first + PER_VECTOR - 1.
 DEVICE_INLINE void write(int *__restrict__ Y, const unsigned (&sums)[PER_VECTOR], int row,
                          int first, int n_cols) {
     int *to = &Y[element(row, first, n_cols)];
@@ -103,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
     for (int i = threadIdx.x; i < block.rows * block.row_nzs; i += Config::block_threads) {
         stage[i] = __ldcs(&columns[block.first_nz + i]);
     }
-    const bool alone = !block.cut && block.row_nzs <= block.group_nzs;
+    const bool alone = !block.split && block.row_nzs <= block.group_nzs;
     if (!alone) {
         for (int i = threadIdx.x; i < SHARED_ROWS * PER_VECTOR * TILE_VECTORS;
              i += Config::block_threads) {
@@ -112,11 +112,11 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
     }
     __syncthreads();
 
-    // Which rows a group has: every groups-th, or a part of one.
+    // A subwarp handles whole rows, every groups-th, or one part of a row.
     const int groups_per_row = alone ? 1 : ceil_div(block.row_nzs, block.group_nzs);
     const int part = group % groups_per_row, stride = alone ? Config::groups : block.rows;
-    const bool busy = group < Config::groups;
-    for (int row = group / groups_per_row; busy && row < block.rows; row += stride) {
+    const bool active = group < Config::groups;
+    for (int row = group / groups_per_row; active && row < block.rows; row += stride) {
         const int begin = row * block.row_nzs + part * block.group_nzs;
         const int end =
             alone ? begin + block.row_nzs : min(begin + block.group_nzs, (row + 1) * block.row_nzs);
@@ -141,22 +141,22 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
     if (alone) return;
     __syncthreads();
     const int first = first_vector * PER_VECTOR;
-    const int wide = min(TILE_VECTORS * PER_VECTOR, n_cols - first);
-    for (int i = threadIdx.x; i < block.rows * wide; i += Config::block_threads) {
-        const int row = i / wide, column = i % wide;
+    const int tile_columns = min(TILE_VECTORS * PER_VECTOR, n_cols - first);
+    for (int i = threadIdx.x; i < block.rows * tile_columns; i += Config::block_threads) {
+        const int row = i / tile_columns, column = i % tile_columns;
         const int sum = int(shared_sums[row][column % PER_VECTOR][column / PER_VECTOR]);
         emit(&Y[element(output_rows[block.first_row + row], first + column, n_cols)], sum,
-             block.cut);
+             block.split);
     }
 }
 
-// Clears the rows that several blocks share, which come first. grid = (their blocks)
+// Zeroes the rows that are split over several blocks. grid = (blocks of split rows)
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
     clear(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
           int *__restrict__ Y, int n_cols) {
     RECORD_WARP;
     const Block block = decode(metadata[blockIdx.x]);
-    if (!block.cut || block.part > 0) return;
+    if (!block.split || block.part > 0) return;
     for (int column = threadIdx.x; column < n_cols; column += Config::block_threads) {
         Y[element(output_rows[block.first_row], column, n_cols)] = 0;
     }

@@ -1,18 +1,18 @@
-// Products of single bits by warpgroup (Hopper, sm_90a), of two matrices in shared memory.
+// Products of bit matrices in shared memory by warpgroup (Hopper, sm_90a).
 //
-// A has 64 lines and B 128 or 256, its columns; a line lies in shared memory as 8 quads of 16
-// bytes, 1,024 bits, of which a product takes the 256 of a step. Quad q of line l is at the place q
-// ^ (l % 8) of its line ("128-byte swizzle"), so that eight lines lie in all banks; the first line
-// begins at a multiple of 1,024 bytes.
+// A has 64 lines and B has 128 or 256: rows of A, columns of B. A line in shared memory is 8 quads
+// of 16 bytes, 1,024 bits; a product uses 256 of them, a step. Quad q of line l is stored at quad
+// q ^ (l % 8) of its line ("128-byte swizzle"), so that eight lines use all banks. The first line
+// must begin at a multiple of 1,024 bytes.
 #pragma once
 
 #include "warpgroup.cuh"
 
-constexpr int LINE_QUADS = 8;                 // of a line
-constexpr int STEP_QUADS = 2;                 // that a product takes
-constexpr int GROUP_LINES = 128;              // of B
-constexpr int GROUP_TILES = GROUP_LINES / 8;  // of 8 columns
-constexpr int GROUP_SUMS = 4 * GROUP_TILES;   // registers of a lane
+constexpr int LINE_QUADS = 8;                 // quads per line
+constexpr int STEP_QUADS = 2;                 // quads of a line per product
+constexpr int GROUP_LINES = 128;              // lines of B
+constexpr int GROUP_TILES = GROUP_LINES / 8;  // tiles of 8 columns
+constexpr int GROUP_SUMS = 4 * GROUP_TILES;   // registers of a lane for C
 constexpr int LINES_ALIGNMENT = 1024;
 
 DEVICE_INLINE int swizzled(int line, int quad) {
@@ -26,11 +26,11 @@ DEVICE_INLINE int swizzled(int line, int quad) {
 #error "products by warpgroup are of Hopper alone: compile for sm_90a"
 #endif
 
-// Where lines lie, as the instruction wants it: address, 1,024 bytes from one eight to the next,
-// swizzle of 128 bytes. The second field is not read with that swizzle.
+// Returns the instruction's descriptor of a matrix: address, 1,024 bytes between groups of eight
+// lines, 128-byte swizzle. The second field is ignored with that swizzle.
 DEVICE_INLINE unsigned long long descriptor(const uint4 *lines) {
-    const unsigned at = unsigned(__cvta_generic_to_shared(lines));
-    return at >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;
+    const unsigned address = unsigned(__cvta_generic_to_shared(lines));
+    return address >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
 
 DEVICE_INLINE void multiply_b1(int (&c)[GROUP_SUMS], const uint4 *a, const uint4 *b, int step) {
@@ -40,7 +40,7 @@ DEVICE_INLINE void multiply_b1(int (&c)[GROUP_SUMS], const uint4 *a, const uint4
                  : "l"(descriptor(a) + step * STEP_QUADS), "l"(descriptor(b) + step * STEP_QUADS));
 }
 
-// The same with 256 lines of B: those of A are read once for all.
+// The same with 256 lines of B: A is read once for all of them.
 DEVICE_INLINE void multiply_b1(int (&c)[2 * GROUP_SUMS], const uint4 *a, const uint4 *b, int step) {
     asm volatile("wgmma.mma_async.sync.aligned.m64n256k256.s32.b1.b1.and.popc {" GROUP_LIST_64
                  ", "

@@ -1,11 +1,11 @@
-// Quantizes a matrix and packs its bits (`to_bit` of QGTC), and takes packed bits apart (`to_val`).
+// Quantizes a matrix and packs its bits (QGTC's `to_bit`), and unpacks bits (`to_val`).
 //
 // grid  = (tiles of 32 rows, tiles of 32 columns)
 // block = 256 threads
 //
 // The plan supplies, at compile time:
-//   along_columns   1 for a left operand, whose words lie along its columns; 0 for a right one
-//   per_column      1 if each column has a `low` and a `step` of its own
+//   along_columns   1 for a left operand, whose words run along columns; 0 for a right operand
+//   per_column      1 if each column has its own `low` and `step`, else 0
 
 #include "bits/planes.cuh"
 

@@ -1,16 +1,16 @@
-// Bits in 32-bit words, as accelviz/bits/tensor.py lays them out: plane after plane, in a plane
-// line after line, in a line word after word. A line is a row of the left operand of a product or a
-// column of the right one, so that both are read along the axis that is summed over.
+// Bit matrices in 32-bit words, in the layout of accelviz/bits/tensor.py: planes, each of lines,
+// each of words. A plane holds one bit of every element. A line is a row of a product's left
+// operand or a column of its right operand, so that words run along the axis that is summed over.
 #pragma once
 
 #include "common.cuh"
 
-constexpr int SIDE = 32;  // rows and columns of a tile that becomes words
+constexpr int SIDE = 32;  // rows and columns of the tile that one call of write_planes packs
 
 struct Planes {
     int bits, lines, words;
 
-    // Where a word is.
+    // Returns the index of a word.
     DEVICE_INLINE long long at(int plane, int line, int word) const {
         return ((long long)plane * lines + line) * words + word;
     }
@@ -20,8 +20,8 @@ DEVICE_INLINE unsigned word_of(const uint4 &words, int i) {
     return i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
 }
 
-// The bits of whole numbers, 32 x 32 of them, as words: along the columns, or along the rows. All
-// threads of the block call together, after all have written their numbers.
+// Packs the bits of 32 x 32 integers into words along the columns or along the rows. All threads of
+// the block must call together, after a barrier that follows the writes of `numbers`.
 template <class Number>
 DEVICE_INLINE void write_planes(const Number (&numbers)[SIDE][SIDE + 1], unsigned *__restrict__ out,
                                 const Planes &planes, int first_row, int first_column,
@@ -31,7 +31,7 @@ DEVICE_INLINE void write_planes(const Number (&numbers)[SIDE][SIDE + 1], unsigne
     const int word = (along_columns ? first_column : first_row) / SIDE;
     for (int i = int(threadIdx.x) / WARP_SIZE; i < SIDE; i += warps) {
         const auto number = along_columns ? numbers[i][lane] : numbers[lane][i];
-        unsigned lane_word = 0;  // lane p keeps the word of plane p
+        unsigned lane_word = 0;  // lane p holds the word of plane p
         for (int plane = 0; plane < planes.bits; ++plane) {
             const unsigned votes = __ballot_sync(ALL_LANES, number >> plane & 1u);
             if (plane == lane) lane_word = votes;
@@ -42,11 +42,12 @@ DEVICE_INLINE void write_planes(const Number (&numbers)[SIDE][SIDE + 1], unsigne
     }
 }
 
-// Equation 2.2 of the thesis: the level of a value, in float32 operation by operation, so that the
-// host comes to the same. Adds to `clipped` where the value is outside low ... low + 2^bits * step.
+// Equation 2.2 of the thesis: the level of a value. Each float32 operation is rounded separately,
+// as on the host, so that both return the same. Adds 1 to `clipped` if the value is outside low ...
+// low + 2^bits * step.
 DEVICE_INLINE unsigned level_of(float value, float low, float step, int bits, int &clipped) {
-    const float most = float((1u << bits) - 1), above = __fsub_rn(value, low);
+    const float max_level = float((1u << bits) - 1), above = __fsub_rn(value, low);
     const float steps = step > 0 ? __fdiv_rn(above, step) : 0.0f;
-    clipped += steps < 0 || steps > most + 1 || (!(step > 0) && above != 0);
-    return unsigned(fminf(fmaxf(floorf(steps), 0.0f), most));
+    clipped += steps < 0 || steps > max_level + 1 || (!(step > 0) && above != 0);
+    return unsigned(fminf(fmaxf(floorf(steps), 0.0f), max_level));
 }

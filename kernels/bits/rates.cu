@@ -1,9 +1,9 @@
-// How many bit products a GPU does in a second: tensor cores with AND, with INT8 and INT4 beside
-// them, and CUDA cores with popc. Nothing is read; each warp has eight sums of its own under way.
-// On Hopper (compiled for sm_90a), warpgroups too, which read the same shared memory all the time.
+// Measures bit products per second: tensor cores with AND, and with INT8 and INT4 for comparison,
+// and CUDA cores with popc. Operands stay in registers, and each warp has eight independent sums.
+// On Hopper (compiled for sm_90a) also warpgroups, which read the same shared memory repeatedly.
 //
-// grid = blocks, block = threads, both as many as one likes. The plan supplies repeats, at compile
-// time: how often each of the eight is added to.
+// grid = blocks, block = threads, both of any size. The plan supplies `repeats` at compile time:
+// the number of products added to each of the eight sums.
 
 #include "fragments.cuh"
 
@@ -22,7 +22,7 @@ DEVICE_INLINE void repeat(int *out, Multiply multiply) {
     }
     int sum = 0;
     for (int s = 0; s < SUMS; ++s) sum ^= c[s][0] ^ c[s][1] ^ c[s][2] ^ c[s][3];
-    if (sum == 0x12345678) out[0] = sum;  // which the compiler cannot exclude
+    if (sum == 0x12345678) out[0] = sum;  // keeps the compiler from removing the products
 }
 
 extern "C" __global__ void bit_products(int *out) {
@@ -49,7 +49,7 @@ extern "C" __global__ void nibble_products(int *out) {
 extern "C" __global__ void popc_products(int *out) {
     RECORD_WARP;
     repeat(out, [](int (&c)[4], unsigned (&a)[4], const unsigned (&b)[2]) {
-        a[0] += b[0];  // so that no two are the same
+        a[0] += b[0];  // makes each product different
 #pragma unroll
         for (int r = 0; r < 4; ++r) c[r] += __popc(a[0] ^ unsigned(c[r]));
     });
@@ -82,6 +82,6 @@ extern "C" __global__ void group_products(int *out) {
     settle(c[1]);
     int sum = 0;
     for (int i = 0; i < GROUP_SUMS; ++i) sum ^= c[0][i] ^ c[1][i];
-    if (sum == 0x12345678) out[0] = sum;  // which the compiler cannot exclude
+    if (sum == 0x12345678) out[0] = sum;  // keeps the compiler from removing the products
 }
 #endif

@@ -1,26 +1,25 @@
-// Product of bit matrices on tensor cores, for results of few columns: a block has 32 x 32
-// elements, and its warps share the sum (K) among them. Y = sum over planes of (A_i B_j) << (i +
-// j).
+// Product of bit matrices on tensor cores, for results with few columns. Y = sum over planes of
+// (A_i B_j) << (i + j). A block computes 32 x 32 elements, and its warps share the sum over K.
 //
-// A warp has the tile's rows of a_planes planes of A and its columns of b_planes planes of B in
-// registers at a time: a tile of A that is loaded meets all of them (QGTC's cross-tile reduction).
-// With b_planes = 1, A is read again for each plane of B (its cross-bit reduction). Where K is
-// short and planes are many, warps share the passes among them too, so that none has nothing to do.
+// A warp holds the tile's rows of a_planes planes of A in registers at a time, and its columns of
+// b_planes planes of B, so that a loaded tile of A is multiplied with all of them (QGTC's
+// cross-tile reduction). With b_planes = 1, A is loaded again for each plane of B (its cross-bit
+// reduction). With a short K and many planes, warps also share the passes, so that none is idle.
 //
-// The order of the words along K does not matter as long as A and B have the same: so a lane takes
-// four neighboring words where the instruction's table gives it words that lie apart.
+// The order of words along K is arbitrary as long as A and B have the same. A lane therefore loads
+// four neighboring words, which the instruction's table of fragments places apart.
 //
 // grid  = (tiles of 32 rows, tiles of 32 columns)
 // block = `warps` warps
 
 // The plan supplies, at compile time:
 //   mma_k           256 (m16n8k256) or 128 (m8n8k128, the paper's)
-//   a_planes, b_planes, a_passes, b_passes   planes at a time, and how often
-//   warps, k_warps  warps of a block, and those of them that share a pass
-//   jump            1 to jump over tiles of A that are zero
-//   output          0 whole numbers, 1 float32, 2 bits again
-//   relu            1 if negative results become zero (not of whole numbers)
-//   along_columns   of bits: 1 if the result is a left operand, 0 if a right one
+//   a_planes, b_planes, a_passes, b_passes   planes per pass, and number of passes
+//   warps, k_warps  warps of a block, and the number of them that share a pass
+//   jump            1 to skip tiles of A that are zero, else 0
+//   output          0 integers, 1 float32, 2 bits
+//   relu            1 to replace negative results by zero (not for integers)
+//   along_columns   for bits: 1 if the result is a left operand, 0 if it is a right operand
 
 #include "bits/planes.cuh"
 #include "fragments.cuh"
@@ -29,21 +28,21 @@ constexpr int M_TILE = Config::mma_k / 16;  // rows of the instruction: 16 or 8
 constexpr int HALVES = M_TILE / 8;
 constexpr int M_TILES = SIDE / M_TILE;
 constexpr int N_TILES = SIDE / 8;
-constexpr int K_REGISTERS = Config::mma_k / 128;  // of B, and of A for 8 rows
-constexpr int STEPS = 4 / K_REGISTERS;            // instructions that four words of a lane last
-constexpr int CHUNK_QUADS = 4;  // of 4 words that a row has in a chunk, one for each lane of four
+constexpr int K_REGISTERS = Config::mma_k / 128;  // registers of B; of A for 8 rows
+constexpr int STEPS = 4 / K_REGISTERS;            // instructions per four words of a lane
+constexpr int CHUNK_QUADS = 4;                    // quads of a row in a chunk, one per lane of four
 
 using Counts = int[Config::a_planes][Config::b_planes][M_TILES][N_TILES][2 * HALVES];
 using Sums = unsigned[M_TILES][N_TILES][2 * HALVES];
 using Tile = int[SIDE][SIDE + 1];
 
-// An operand, from the block's first line on.
+// An operand of the product, from the block's first line on.
 struct Operand {
     const uint4 *__restrict__ words;
     Planes planes;
     int first_line;
 
-    // Eight lines of a plane, 16 words of each: the lane's part of them.
+    // Loads the lane's quad of eight lines of a plane; the warp loads 16 words of each line.
     DEVICE_INLINE uint4 load(int plane, int eight, int quad) const {
         const int line = first_line + 8 * eight + int(threadIdx.x) % WARP_SIZE / 4;
         const bool inside = plane < planes.bits && line < planes.lines && quad < planes.words / 4;
@@ -56,8 +55,8 @@ DEVICE_INLINE int ones_of(const uint4 &words) {
     return __popc(words.x) + __popc(words.y) + __popc(words.z) + __popc(words.w);
 }
 
-// Loads a chunk of A's planes of a pass, and returns whether the warp has a bit in it. `counts`
-// adds its ones to `row_sums`.
+// Loads a chunk of a pass's planes of A. Returns false if all bits of the warp are zero and may be
+// skipped. With `counts`, adds the number of ones to `row_sums`.
 DEVICE_INLINE bool load_left(uint4 (&a)[Config::a_planes][4], const Operand &A, int pass, int quad,
                              bool counts, unsigned (&row_sums)[4]) {
     unsigned any = 0;
@@ -94,7 +93,7 @@ DEVICE_INLINE void multiply(int (&c)[2 * HALVES], const uint4 *a, const uint4 &b
     mma_b1(c, left, right);
 }
 
-// Multiplies a chunk of A's planes with all of B's planes of a pass.
+// Multiplies a chunk of A's planes by all planes of B of a pass.
 DEVICE_INLINE void multiply_chunk(Counts &c, const uint4 (&a)[Config::a_planes][4],
                                   const Operand &B, int pass, int quad) {
 #pragma unroll
@@ -112,14 +111,14 @@ DEVICE_INLINE void multiply_chunk(Counts &c, const uint4 (&a)[Config::a_planes][
     }
 }
 
-// Adds the products of a pass, shifted by their planes, whose first are `a_plane` and `b_plane`.
+// Adds the products of a pass, shifted by their planes. `a_plane`, `b_plane`: the pass's first.
 DEVICE_INLINE void add_shifted(Sums &sums, const Counts &c, int a_plane, int b_plane) {
 #pragma unroll
     for (int i = 0; i < Config::a_planes; ++i) {
 #pragma unroll
         for (int j = 0; j < Config::b_planes; ++j) {
             const int shift = a_plane + i + b_plane + j;
-            if (shift > 30) continue;  // planes that do not exist: only zeros
+            if (shift > 30) continue;  // planes beyond the last one contain only zeros
 #pragma unroll
             for (int at = 0; at < M_TILES * N_TILES * 2 * HALVES; ++at) {
                 const int r = at % (2 * HALVES), n = at / (2 * HALVES) % N_TILES;
@@ -130,16 +129,16 @@ DEVICE_INLINE void add_shifted(Sums &sums, const Counts &c, int a_plane, int b_p
     }
 }
 
-// Leaves a warp's sums in shared memory.
-DEVICE_INLINE void leave(const Sums &sums, const unsigned (&row_sums)[4], Tile &part,
-                         int (&row_part)[SIDE]) {
+// Stores a warp's sums in shared memory.
+DEVICE_INLINE void store_sums(const Sums &sums, const unsigned (&row_sums)[4], Tile &part,
+                              int (&row_part)[SIDE]) {
     const int lane = int(threadIdx.x) % WARP_SIZE;
 #pragma unroll
     for (int at = 0; at < M_TILES * N_TILES * 2 * HALVES; ++at) {
         const int r = at % (2 * HALVES), n = at / (2 * HALVES) % N_TILES;
         const int m = at / (2 * HALVES * N_TILES);
-        const Element of = element_of_c(lane, r);
-        part[m * M_TILE + of.row][n * 8 + of.column] = int(sums[m][n][r]);
+        const Element tile_position = element_of_c(lane, r);
+        part[m * M_TILE + tile_position.row][n * 8 + tile_position.column] = int(sums[m][n][r]);
     }
     if (!Config::output) return;
 #pragma unroll
@@ -151,14 +150,14 @@ DEVICE_INLINE void leave(const Sums &sums, const unsigned (&row_sums)[4], Tile &
     }
 }
 
-// What becomes of a sum: a number of the network's next layer.
+// Turns a sum into an element of the result: scales it, adds row and column terms, applies ReLU.
 struct Epilogue {
     const float *__restrict__ alpha;
     const float *__restrict__ beta;
     const float *__restrict__ gamma;
     const float *__restrict__ row_scale;
 
-    // Each operation by itself: the host comes to the same bits.
+    // Each operation is rounded separately, so that the host computes the same bits.
     DEVICE_INLINE float value(int sum, int row_sum, int row, int column) const {
         float x = __fadd_rn(__fmul_rn(float(sum), alpha[column]),
                             __fmul_rn(float(row_sum), beta[column]));
@@ -184,7 +183,7 @@ extern "C" __global__ void __launch_bounds__(Config::warps *WARP_SIZE)
 
     Sums sums = {};
     unsigned row_sums[4] = {};
-    // Where all warps share a pass, constants leave more registers.
+    // If all warps share each pass, compile-time constants save registers.
     constexpr bool one_pass = Config::k_warps == Config::warps;
     const int first_chunk = one_pass ? warp : warp % Config::k_warps;
 #pragma unroll 1
@@ -201,7 +200,7 @@ extern "C" __global__ void __launch_bounds__(Config::warps *WARP_SIZE)
         }
         add_shifted(sums, c, a_pass * Config::a_planes, b_pass * Config::b_planes);
     }
-    leave(sums, row_sums, parts[warp], row_parts[warp]);
+    store_sums(sums, row_sums, parts[warp], row_parts[warp]);
     __syncthreads();
 
     const Epilogue epilogue = {alpha, beta, gamma, row_scale};
@@ -223,7 +222,7 @@ extern "C" __global__ void __launch_bounds__(Config::warps *WARP_SIZE)
         const float value = inside ? epilogue.value(sum, row_sum, row, column) : 0.0f;
         if (Config::output == 1) {
             if (inside) static_cast<float *>(out)[at] = value;
-        } else {  // over the first warp's sums, which this warp alone has read
+        } else {  // overwrites the first warp's sums of this row, which only this warp reads
             parts[0][i][lane] = inside ? int(level_of(value, low, step, out_bits, clipped)) : 0;
         }
     }

@@ -1,57 +1,59 @@
 // Product of bit matrices on tensor cores, for wide results: a block's warps share tiles of A and B
-// in shared memory. Y = sum over planes of (A_i B_j) << (i + j), whole numbers.
+// in shared memory. Y = sum over planes of (A_i B_j) << (i + j), in integers.
 //
-// Planes stand beside each other as further rows and columns of one large product: a warp has the
-// a_planes planes of its rows and the b_planes planes of its columns at a time, and adds them up,
-// shifted, at the end, in registers. So each word in shared memory meets all planes.
+// Planes are treated as further rows and columns of one large product. A warp handles a_planes
+// planes of its rows and b_planes planes of its columns in a pass, so that each word in shared
+// memory is multiplied with all planes. Products are shifted by their planes and added in
+// registers.
 //
-// A stage has 512 bits of each line, in four quads of 16 bytes. Quad q of line l lies at the place
-// q ^ (l / 2 % 4) of its line, so that the eight rows of a matrix that is loaded lie in all banks.
+// A stage holds 512 bits of each line, in four quads of 16 bytes. Quad q of line l is stored at
+// quad q ^ (l / 2 % 4) of its line, so that the eight rows loaded by one instruction use all banks.
 //
 // grid  = (tiles of rows, tiles of columns)
 // block = warps_m x warps_n warps
 
 // The plan supplies, at compile time:
-//   warps_m, warps_n     warps of a block
-//   m_tiles, n_tiles     tiles of 16 x 8 of a warp, multiples of a_planes and b_planes
-//   a_planes, b_planes, a_passes, b_passes   planes at a time, and how often
-//   stages               chunks of K that are on their way or in use
-//   jump                 1 to jump over tiles of A that are zero
-//   blocks_per_sm        blocks that an SM should have room for, which bounds the registers
+//   warps_m, warps_n     warps of a block along rows and columns
+//   m_tiles, n_tiles     tiles of 16 x 8 per warp, multiples of a_planes and b_planes
+//   a_planes, b_planes, a_passes, b_passes   planes per pass, and number of passes
+//   stages               chunks of K in shared memory, being copied or multiplied
+//   jump                 1 to skip tiles of A that are zero, else 0
+//   blocks_per_sm        blocks that must fit on an SM; bounds the registers
 
 #include "async_copy.cuh"
 #include "bits/planes.cuh"
 #include "fragments.cuh"
 
 constexpr int THREADS = Config::warps_m * Config::warps_n * WARP_SIZE;
-constexpr int A_LINES = Config::warps_m * Config::m_tiles * 16;  // of a stage, all planes of a pass
+constexpr int A_LINES = Config::warps_m * Config::m_tiles * 16;  // lines of a stage, all planes
 constexpr int B_LINES = Config::warps_n * Config::n_tiles * 8;
-constexpr int QUADS = 4;  // of 4 words, a line's part of a chunk: 512 bits
+constexpr int QUADS = 4;  // quads of a line in a stage: 512 bits
 constexpr int ROWS_OF_WARP = Config::m_tiles / Config::a_planes;     // in tiles of 16
 constexpr int COLUMNS_OF_WARP = Config::n_tiles / Config::b_planes;  // in tiles of 8
 
-#define COPIES(LINES) (((LINES) * QUADS + THREADS - 1) / THREADS)  // of a thread
+#define COPIES(LINES) (((LINES) * QUADS + THREADS - 1) / THREADS)  // copies per thread
 
-// Where in a stage a quad of a line is.
+// Returns the index of a line's quad in a stage.
 DEVICE_INLINE int slot_of(int line, int quad) {
     return line * QUADS + (quad ^ line / 2 % QUADS);
 }
 
-// The copies of one operand that a thread makes for each stage.
+// The copies of one operand that a thread starts for each stage.
 template <int LINES, int SIZE, int PLANES>
 struct Copies {
-    int from[COPIES(LINES)];  // in quads; -1 where there is nothing
+    int from[COPIES(LINES)];  // index of the line's first quad, or -1 outside the matrix
     int words;
 
-    // PLANES planes of SIZE lines follow each other in each tile of a stage.
-    DEVICE_INLINE Copies(const Planes &of, int first_line, int first_plane) : words(of.words) {
+    // Each tile of a stage holds PLANES planes of SIZE lines, one plane after another.
+    DEVICE_INLINE Copies(const Planes &layout, int first_line, int first_plane)
+        : words(layout.words) {
 #pragma unroll
         for (int i = 0; i < COPIES(LINES); ++i) {
             const int slot = (int(threadIdx.x) + i * THREADS) / QUADS, tile = slot / SIZE;
             const int plane = first_plane + tile % PLANES;
             const int line = first_line + tile / PLANES * SIZE + slot % SIZE;
-            const bool inside = plane < of.bits && line < of.lines;
-            from[i] = inside ? int(of.at(plane, line, 0) / 4) : -1;
+            const bool inside = plane < layout.bits && line < layout.lines;
+            from[i] = inside ? int(layout.at(plane, line, 0) / 4) : -1;
         }
     }
 
@@ -103,14 +105,14 @@ DEVICE_INLINE void multiply_chunk(Counts &c, const uint4 *stage, int warp_m, int
     }
 }
 
-// Adds the products of a pass, shifted by their planes, whose first are `a_plane` and `b_plane`.
+// Adds the products of a pass, shifted by their planes. `a_plane`, `b_plane`: the pass's first.
 DEVICE_INLINE void add_shifted(Sums &sums, const Counts &c, int a_plane, int b_plane) {
 #pragma unroll
     for (int m = 0; m < Config::m_tiles; ++m) {
 #pragma unroll
         for (int n = 0; n < Config::n_tiles; ++n) {
             const int shift = a_plane + m % Config::a_planes + b_plane + n % Config::b_planes;
-            if (shift > 30) continue;  // planes that there are not: only zeros
+            if (shift > 30) continue;  // planes beyond the last one contain only zeros
 #pragma unroll
             for (int r = 0; r < 4; ++r) {
                 sums[m / Config::a_planes][n / Config::b_planes][r] += unsigned(c[m][n][r])
@@ -120,7 +122,7 @@ DEVICE_INLINE void add_shifted(Sums &sums, const Counts &c, int a_plane, int b_p
     }
 }
 
-// Writes a warp's sums, from an element on.
+// Writes a warp's sums. `first_row` and `first_column` are its first element.
 DEVICE_INLINE void write(const Sums &sums, int *__restrict__ out, int first_row, int first_column,
                          int rows, int columns) {
     const int lane = int(threadIdx.x) % WARP_SIZE;
@@ -154,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, Config::blocks_per_sm)
     DYNAMIC_SHARED(uint4, stages);
     const int warp = int(threadIdx.x) / WARP_SIZE;
     const int warp_m = warp / Config::warps_n, warp_n = warp % Config::warps_n;
-    const Planes of_a{a_bits, a_lines, words}, of_b{b_bits, b_lines, words};
+    const Planes a_layout{a_bits, a_lines, words}, b_layout{b_bits, b_lines, words};
     const int first_row = int(blockIdx.x) * (A_LINES / Config::a_planes);
     const int first_column = int(blockIdx.y) * (B_LINES / Config::b_planes);
     const int chunks = ceil_div(words, 4 * QUADS);
@@ -164,15 +166,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, Config::blocks_per_sm)
     for (int a_pass = 0; a_pass < Config::a_passes; ++a_pass) {
 #pragma unroll
         for (int b_pass = 0; b_pass < Config::b_passes; ++b_pass) {
-            const Copies<A_LINES, 16, Config::a_planes> of_left(of_a, first_row,
-                                                                a_pass * Config::a_planes);
-            const Copies<B_LINES, 8, Config::b_planes> of_right(of_b, first_column,
+            const Copies<A_LINES, 16, Config::a_planes> a_copies(a_layout, first_row,
+                                                                 a_pass * Config::a_planes);
+            const Copies<B_LINES, 8, Config::b_planes> b_copies(b_layout, first_column,
                                                                 b_pass * Config::b_planes);
             auto fetch = [&](int chunk) {
                 if (chunk < chunks) {
                     uint4 *stage = stages + chunk % Config::stages * (A_LINES + B_LINES) * QUADS;
-                    of_left.begin(stage, A, chunk);
-                    of_right.begin(stage + A_LINES * QUADS, B, chunk);
+                    a_copies.begin(stage, A, chunk);
+                    b_copies.begin(stage + A_LINES * QUADS, B, chunk);
                 }
                 close_copies();
             };
@@ -182,13 +184,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, Config::blocks_per_sm)
 #pragma unroll 1
             for (int chunk = 0; chunk < chunks; ++chunk) {
                 await_copies<Config::stages - 2>();
-                __syncthreads();  // this chunk is there, and the one before is done with
+                __syncthreads();  // this chunk has arrived, and the previous one has been read
                 fetch(chunk + Config::stages - 1);
                 const uint4 *stage = stages + chunk % Config::stages * (A_LINES + B_LINES) * QUADS;
                 multiply_chunk(c, stage, warp_m, warp_n);
             }
             await_copies<0>();
-            __syncthreads();  // the next pass begins with the stages
+            __syncthreads();  // all warps are done with the stages, which the next pass reuses
             add_shifted(sums, c, a_pass * Config::a_planes, b_pass * Config::b_planes);
         }
     }

@@ -1,36 +1,35 @@
-// Product of bit matrices on Hopper's tensor cores, for wide results: warpgroups multiply out of
-// shared memory, at a rate that `mma` does not reach. Y = sum over planes of (A_i B_j) << (i + j),
-// whole numbers.
+// Product of bit matrices on Hopper's tensor cores, for wide results: warpgroups multiply operands
+// in shared memory, faster than `mma` can. Integers: Y = sum over planes of (A_i B_j) << (i + j).
 //
-// Planes of B stand beside each other as further columns, so that a tile of A that is loaded meets
-// all of them; of A they follow each other from the highest on, and sums double in between. The
-// copy engine brings words, and a block goes on to another tile of the result when it has one,
-// whose words are on their way while the last one's sums are written.
+// Planes of B are further columns, so that a loaded tile of A is multiplied with all of them.
+// Planes of A follow each other from the highest on; sums are doubled in between. TMA copies words
+// to shared memory. A block computes several tiles of the result, one after another, and copies for
+// the next tile are in flight while the sums of the last one are written.
+//
 //
 // grid  = blocks, at most one a tile of ROWS x COLUMNS
 // block = groups warpgroups of 64 rows each
 
 // The plan supplies, at compile time:
 //   groups               warpgroups of a block
-//   halves               1 or 2, of 128 columns, each a plane's, that a warpgroup has
+//   halves               1 or 2: 128-column halves of a warpgroup's sums, all planes of B
 //   a_planes, b_planes   planes of the operands
-//   stages               chunks of K that are on their way or in use
-//   jump                 1 to jump over tiles of A that are zero
+//   stages               chunks of K in shared memory, being copied or multiplied
+//   jump                 1 to skip tiles of A that are zero, else 0
 
 #include "tensor_copy.cuh"
 
 constexpr int THREADS = Config::groups * GROUP_WARPS * WARP_SIZE;
 constexpr int ROWS = Config::groups * GROUP_ROWS;
-constexpr int LINES = Config::halves * GROUP_LINES;  // of B in a stage, all planes
+constexpr int LINES = Config::halves * GROUP_LINES;  // lines of B in a stage, all planes
 constexpr int COLUMN_TILES = Config::halves * GROUP_TILES / Config::b_planes;
 constexpr int COLUMNS = COLUMN_TILES * 8;
 constexpr int STAGE_QUADS = (ROWS + LINES) * LINE_QUADS;
-constexpr int BOX_QUADS =
-    (ROWS + COLUMNS * Config::b_planes) * LINE_QUADS;  // of a stage, that are copied
-constexpr int OUT_STRIDE = 40;             // of a row of 32 sums on their way out: in all banks
+constexpr int BOX_QUADS = (ROWS + COLUMNS * Config::b_planes) * LINE_QUADS;  // copied per stage
+constexpr int OUT_STRIDE = 40;  // ints between rows of 32 sums on their way out, without conflicts
 constexpr int OUT_INTS = 16 * OUT_STRIDE;  // of a warp
 
-// Where copies have come to: tile, plane of A and chunk of K.
+// Position of the next copy: tile of the result, plane of A and chunk of K.
 struct Cursor {
     int tile, plane, chunk;
 
@@ -43,19 +42,19 @@ struct Cursor {
     }
 };
 
-// The ring of stages: chunks are on their way to some while another is multiplied.
+// A ring of stages: some chunks are being copied while another one is multiplied.
 struct Ring {
     uint4 *stages;
     Arrival *arrivals;
     const uint4 *__restrict__ A;
     const uint4 *__restrict__ B;
-    const Planes of_a, of_b;
+    const Planes a_layout, b_layout;
     const TensorMap &map_of_a, &map_of_b;
-    int chunks, across, tiles;  // of K; tiles of the result, side by side and in all
+    int chunks, across, tiles;  // chunks of K; tiles of the result per row of tiles, and in all
     Cursor next;
-    int filled, used, round;  // stages, round and round
+    int filled, used, round;  // next stage to fill and to use; rounds of the ring so far
 
-    // Begins to copy the next chunk.
+    // Starts copying the next chunk.
     DEVICE_INLINE void fetch() {
         if (next.tile >= tiles || !chunks) return;
         if (asks_engine()) {
@@ -63,9 +62,9 @@ struct Ring {
             Arrival *const arrival = &arrivals[filled];
             const int quad = next.chunk * LINE_QUADS;
             expect(arrival, BOX_QUADS * int(sizeof(uint4)));
-            copy_box<1, ROWS / 8>(to, map_of_a, A, of_a, quad, next.plane,
+            copy_box<1, ROWS / 8>(to, map_of_a, A, a_layout, quad, next.plane,
                                   next.tile / across * (ROWS / 8), arrival);
-            copy_box<Config::b_planes, COLUMN_TILES>(to + ROWS * LINE_QUADS, map_of_b, B, of_b,
+            copy_box<Config::b_planes, COLUMN_TILES>(to + ROWS * LINE_QUADS, map_of_b, B, b_layout,
                                                      quad, 0, next.tile % across * COLUMN_TILES,
                                                      arrival);
         }
@@ -73,9 +72,9 @@ struct Ring {
         filled = filled + 1 == Config::stages ? 0 : filled + 1;
     }
 
-    // Fills the ring but for one stage.
+    // Fills all stages but one.
     DEVICE_INLINE void begin() {
-        // Lines that are no plane's are multiplied too, though nobody reads their sums.
+        // Lines that belong to no plane are multiplied, too, but their sums are not read.
         for (int i = int(threadIdx.x); i < Config::stages * (STAGE_QUADS - BOX_QUADS);
              i += THREADS) {
             stages[i % Config::stages * STAGE_QUADS + BOX_QUADS + i / Config::stages] =
@@ -88,9 +87,8 @@ struct Ring {
         for (int i = 0; i < Config::stages - 1; ++i) fetch();
     }
 
-    // Waits for the stage that is used next, and returns whether its tile of A is zero and jumped
-    // over.
-    DEVICE_INLINE bool arrived_empty() const {
+    // Waits for the next stage. Returns true if its tile of A is zero and may be skipped.
+    DEVICE_INLINE bool wait_for_empty() const {
         await_arrival(&arrivals[used], round);
         if constexpr (!Config::jump) return false;
         const uint4 *own = stages + used * STAGE_QUADS + int(threadIdx.x);
@@ -102,8 +100,8 @@ struct Ring {
         return !__syncthreads_or(any != 0);
     }
 
-    // Goes on to the next stage; past the barrier, all threads are done with the one before.
-    DEVICE_INLINE void go_on() {
+    // Advances to the next stage. After the barrier all threads are done with the previous one.
+    DEVICE_INLINE void advance() {
         __syncthreads();
         fetch();
         if (++used < Config::stages) return;
@@ -114,18 +112,18 @@ struct Ring {
 
 using Sums = int[Config::halves * GROUP_SUMS];
 
-// Adds the products of all chunks with a plane of A.
+// Adds the products of all chunks of a plane of A.
 DEVICE_INLINE void multiply_plane(Sums &c, Ring &ring) {
     const int group = int(threadIdx.x) / WARP_SIZE / GROUP_WARPS;
     int chunk = 0;
 #pragma unroll 1
     for (;;) {
-        // A branch around products would make each wait for the one before: so the loop looks for
-        // the next chunk that holds something to multiply.
+        // A branch around products would serialize them. Therefore this loop first finds the next
+        // chunk that is not skipped.
 #pragma unroll 1
-        for (; chunk < ring.chunks && ring.arrived_empty(); ++chunk) {
+        for (; chunk < ring.chunks && ring.wait_for_empty(); ++chunk) {
             await_products<0>();
-            ring.go_on();
+            ring.advance();
         }
         if (chunk == ring.chunks) break;
         const uint4 *a = ring.stages + ring.used * STAGE_QUADS + group * GROUP_ROWS * LINE_QUADS;
@@ -135,14 +133,14 @@ DEVICE_INLINE void multiply_plane(Sums &c, Ring &ring) {
         for (int step = 0; step < LINE_QUADS / STEP_QUADS; ++step) multiply_b1(c, a, b, step);
         close_products();
         await_products<1>();
-        ring.go_on();
+        ring.advance();
         ++chunk;
     }
     await_products<0>();
     settle(c);
 }
 
-// The sums of two columns of tile n, over all planes.
+// Returns the sums of two columns of tile n, over all planes of B.
 DEVICE_INLINE int2 pair_of(const Sums &c, int n, int r) {
     unsigned sums[2] = {};
 #pragma unroll
@@ -154,7 +152,7 @@ DEVICE_INLINE int2 pair_of(const Sums &c, int n, int r) {
     return make_int2(int(sums[0]), int(sums[1]));
 }
 
-// Writes a warp's sums to rows that are no multiple of 16 bytes.
+// Writes a warp's sums to rows whose length is no multiple of 16 bytes.
 DEVICE_INLINE void write_unaligned(const Sums &c, int *__restrict__ out, int first_row,
                                    int first_column, int rows, int columns) {
     const int lane = int(threadIdx.x) % WARP_SIZE;
@@ -172,8 +170,8 @@ DEVICE_INLINE void write_unaligned(const Sums &c, int *__restrict__ out, int fir
     }
 }
 
-// Writes a warp's sums. Four tiles at a time go through shared memory, the warp's `stage`, so that
-// rows are written in 128 bytes.
+// Writes a warp's sums. Four tiles at a time go through the warp's `stage` in shared memory, so
+// that rows are written in pieces of 128 bytes.
 DEVICE_INLINE void write(const Sums &c, int *__restrict__ out, int *stage, int first_row,
                          int first_column, int rows, int columns) {
     const int lane = int(threadIdx.x) % WARP_SIZE;

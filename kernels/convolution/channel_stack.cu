@@ -1,7 +1,7 @@
-// The channel-stack composition of section 6.4.1 of the thesis, as two kernels: copy the channels
-// of each window behind each other, then convolve in groups, one filter a group.
+// The channel-stack composition of section 6.4.1 of the thesis, as two kernels: the first copies
+// the channels of each window into a stack of planes, the second convolves in groups of one filter.
 //
-// With the channel-cyclic optimization windows that repeat are copied once.
+// With the channel-cyclic optimization, windows that repeat are copied once.
 //
 // grid  = (copied planes, or filters; pixels of all images over block_threads)
 // block = block_threads threads
@@ -10,13 +10,14 @@
 
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
     stack_channels(const int *__restrict__ channels, const float *__restrict__ X,
-                   float *__restrict__ stack, int n_planes, int n_senders, int images, int n_cols) {
+                   float *__restrict__ stack, int n_planes, int n_channels, int images,
+                   int n_cols) {
     RECORD_WARP;
     const Pixel pixel(images, n_cols);
     if (!pixel.inside) return;
     const int plane = blockIdx.x;
     stack[pixel.in_map(n_planes, n_cols) + (long long)plane * n_cols] =
-        X[pixel.in_map(n_senders, n_cols) + (long long)channels[plane] * n_cols];
+        X[pixel.in_map(n_channels, n_cols) + (long long)channels[plane] * n_cols];
 }
 
 extern "C" __global__ void __launch_bounds__(Config::block_threads)

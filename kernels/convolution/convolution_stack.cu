@@ -1,14 +1,14 @@
 // The convolution-stack composition of section 6.4.1 of the thesis with its channel-cyclic
-// optimization (Figure 6.6b), after the copies of channel_stack.cu: a convolution for each filter
-// into a map of its own, and then these maps side by side. One launch stands for what PyTorch
-// starts one after the other.
+// optimization (Figure 6.6b), after the copies of channel_stack.cu: each filter is convolved into a
+// map of its own, and the maps are then concatenated. One launch replaces PyTorch's launches of one
+// convolution after another.
 //
 // grid  = (filters, pixels of all images over block_threads)
 // block = block_threads threads
 
 #include "convolution/pixels.cuh"
 
-// Where a filter's own map, of all images, has a pixel.
+// Index of a pixel in the maps (filters, images, pixels).
 DEVICE_INLINE long long in_filter_map(const Pixel &position, int images, int n_cols) {
     return ((long long)blockIdx.x * images + position.image) * n_cols + position.pixel;
 }

@@ -1,5 +1,5 @@
-// Weights as the fragments that strided_windows.cu takes: a gather, with zeros where a filter does
-// not read a channel.
+// Packs weights as fragments for strided_windows.cu, with zeros for channels a filter does not
+// read.
 //
 // grid  = (elements over block_threads)
 // block = block_threads threads
@@ -7,7 +7,7 @@
 #include "common.cuh"
 #include "fragments.cuh"
 
-constexpr int PARTS = Config::terms == 3 ? 2 : 1;  // high and low
+constexpr int PARTS = Config::terms == 3 ? 2 : 1;  // high and low part of a number
 
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
     pack_weights(const int *__restrict__ origins, const float *__restrict__ values,

@@ -1,12 +1,14 @@
-// Feature maps with channels first, and which pixel of which image a thread has.
+// Feature maps in NCHW layout, (images, channels, pixels), and the pixel of a thread. An image has
+// n_cols pixels; its channel is a plane of n_cols neighboring floats.
 #pragma once
 
 #include "common.cuh"
 
-// A pixel of an image. The pixels of all images are counted through: blockIdx.y has block_threads.
+// The thread's image and pixel. Threads of a row of blocks (blockIdx.y) count the pixels of all
+// images in order, block_threads per block.
 struct Pixel {
     int image, pixel;
-    bool inside, with_others;  // whether there is such a pixel, and one for any lane of the warp
+    bool inside, with_others;  // whether the pixel exists, and whether any pixel of the warp does
 
     DEVICE_INLINE Pixel(int images, int n_cols) {
         const long long index = (long long)blockIdx.y * Config::block_threads + threadIdx.x;
@@ -16,19 +18,20 @@ struct Pixel {
         with_others = index - threadIdx.x % WARP_SIZE < (long long)images * n_cols;
     }
 
-    // Position of this pixel in the plane of channel 0; planes have n_cols floats.
+    // Index of this pixel in channel 0 of a map with `channels` channels. Add n_cols per channel.
     DEVICE_INLINE long long in_map(int channels, int n_cols) const {
         return (long long)image * channels * n_cols + pixel;
     }
 };
 
-// The sum over the lanes of a warp, in lane 0.
+// Returns the sum over the lanes of a warp, to lane 0.
 DEVICE_INLINE float warp_sum(float x) {
     for (int half = WARP_SIZE / 2; half > 0; half /= 2) x += __shfl_down_sync(ALL_LANES, x, half);
     return x;
 }
 
-// The product of a filter with its channels, copied behind each other into a stack of n_planes.
+// Returns the sum of a filter's weights times its channels, at one pixel. The filter's channels are
+// consecutive planes of a stack of n_planes planes, starting at first_plane[filter].
 DEVICE_INLINE float stacked_sum(const Pixel &position, const float *__restrict__ stack,
                                 const float *__restrict__ values,
                                 const long long *__restrict__ row_pointers, int filter,

@@ -1,24 +1,25 @@
-// The gradient by the weights of our convolution, channels last, on tensor cores: a dense product
-// of filters x pixels by pixels x channels that leaves out what no filter reads.
+// The gradient by the weights of our convolution, in NHWC layout (channels last), on tensor cores:
+// a dense product of filters x pixels by pixels x channels that skips products no filter needs.
 //
-// A warp has 64 filters by channels times 32 channels. It deals the filters into four fragments of
-// 16 in turns, so that those of one have the same window, or few, and the channels of each 32 into
-// four groups of 8. A fragment by 32 channels is a product; `masks` has a bit for each that a
-// filter reads. A block goes through every so many-th chunk of pixels pixels, while the next ones
-// are on their way, and leaves its sums as a part of the gradient. Then the parts are added up.
+// A warp computes 64 filters by `channels` times 32 channels. Its filters are dealt in turn to four
+// fragments of 16, so that the filters of a fragment have the same window, or few windows; the
+// channels of each 32 are dealt to four groups of 8. A product is one fragment by 32 channels;
+// `masks` has a bit for each product that some filter needs. A block handles every gridDim.y-th
+// chunk of `pixels` pixels, with copies of the next chunks in flight, and stores its sums as one
+// part of the gradient. `add_parts` then adds up the parts.
 //
-// grid  = (blocks of filters by channels, blocks that share the pixels)
-// block = filter_warps x channel_warps x pixel_warps warps; dynamic shared memory holds stages
+// grid  = (tiles of filters by channels, blocks that share the pixels)
+// block = filter_warps x channel_warps x pixel_warps warps; dynamic shared memory holds `stages`
 //         chunks of both maps
 
 // The plan supplies, at compile time:
 //   channels      groups of 32 channels of a warp
-//   filter_warps, channel_warps
-//   pixel_warps   1, 2 or 4, which take turns at 8 pixels
-//   pixels        of a chunk, a multiple of 8 pixel_warps
+//   filter_warps, channel_warps  warps of a block along filters and channels
+//   pixel_warps   1, 2 or 4 warps that take 8 pixels of a chunk each in turn
+//   pixels        pixels of a chunk, a multiple of 8 pixel_warps
 //   stages        chunks in shared memory, 2 or more
-//   x_vector, y_vector  floats that one copy moves: 4 or 1, a divisor of the channels, or filters
-//   at_once       blocks that an SM is to have room for
+//   x_vector, y_vector  floats per copy: 4 or 1, a divisor of the channels, or of the filters
+//   at_once       blocks that must fit on an SM
 //   terms         3 exact, 1 TF32
 
 #include "async_copy.cuh"
@@ -31,19 +32,19 @@ constexpr int TILE_WARPS = Config::filter_warps * Config::channel_warps;
 constexpr int BLOCK_THREADS = TILE_WARPS * Config::pixel_warps * WARP_SIZE;
 constexpr int BLOCK_FILTERS = 64 * Config::filter_warps;
 constexpr int BLOCK_CHANNELS = 32 * Config::channels * Config::channel_warps;
-// Floats between pixels: four pixels of eight channels, which eight lanes read at once, lie in
-// different banks.
+// Floats between pixels: with these strides, the four pixels of eight channels that eight lanes
+// read together use different banks.
 constexpr int X_STRIDE = BLOCK_CHANNELS + 8;
 constexpr int Y_STRIDE = BLOCK_FILTERS + 8;
 constexpr int STAGE_FLOATS = Config::pixels * (X_STRIDE + Y_STRIDE);
 constexpr int SUMS = 4 * Config::channels * 4 * 4;
 
-// Rounded to TF32; or as it is, to be split into two numbers of TF32 later.
+// Rounds to TF32; with 3 terms returns the float itself, which is split into two TF32 parts later.
 DEVICE_INLINE unsigned prepared(float x) {
     return Config::terms == 3 ? __float_as_uint(x) : opaque(__float_as_uint(x) + 0x1000u);
 }
 
-// Copies WIDTH channels from `first` on of a chunk of pixels; zeros where there are none.
+// Copies channels first to first + WIDTH - 1 of a chunk of pixels, with zeros beyond `width`.
 template <int VECTOR, int WIDTH, int STRIDE>
 DEVICE_INLINE void fetch_map(float *to, const float *__restrict__ map, long long first_pixel,
                              int pixels, int first, int width) {
@@ -62,7 +63,7 @@ DEVICE_INLINE void fetch_map(float *to, const float *__restrict__ map, long long
     }
 }
 
-// Adds the product of 16 filters by 32 channels at 8 pixels.
+// Adds the products of 16 filters by 32 channels at 8 pixels.
 DEVICE_INLINE void multiply(float (&sums)[4][4], const unsigned (&left)[4],
                             const unsigned (&right)[4][2]) {
     unsigned a[4], a_low[4];
@@ -79,7 +80,7 @@ DEVICE_INLINE void multiply(float (&sums)[4][4], const unsigned (&left)[4],
         unsigned b[2], b_low[2];
 #pragma unroll
         for (int h = 0; h < 2; ++h) split(__uint_as_float(right[i][h]), b[h], b_low[h]);
-        // Collected by additions that round, because tensor cores truncate.
+        // Sums are collected by additions, which round, because tensor cores truncate.
         float part[4] = {};
         mma_tf32_k8(part, a_low, b);
         mma_tf32_k8(part, a, b_low);
@@ -89,8 +90,8 @@ DEVICE_INLINE void multiply(float (&sums)[4][4], const unsigned (&left)[4],
     }
 }
 
-// A lane's elements of a product of 8 pixels: filters from `y` on, and channels from `x` on, both
-// at its first pixel.
+// Load a lane's elements of a product at 8 pixels: filters from `y` on, channels from `x` on. Both
+// point to the lane's first pixel.
 DEVICE_INLINE void load_left(unsigned (&left)[4][4], const float *y) {
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
@@ -110,28 +111,28 @@ DEVICE_INLINE void load_right(unsigned (&right)[Config::channels][4][2], const f
     }
 }
 
-// Adds up the sums of warps that took turns, those of half of them to those of the other half.
-// `shared` is the lane's in the block's memory.
-DEVICE_INLINE void add_turns(float (&sums)[4][Config::channels][4][4], float *shared,
-                             int pixel_warp) {
+// Adds up the sums of the pixel warps, halving their number in each step. `shared` is the lane's
+// place in the block's memory.
+DEVICE_INLINE void add_pixel_warps(float (&sums)[4][Config::channels][4][4], float *shared,
+                                   int pixel_warp) {
     float *flat = &sums[0][0][0][0];
 #pragma unroll
     for (int half = Config::pixel_warps / 2; half > 0; half /= 2) {
         __syncthreads();
-        float *across = shared + (pixel_warp % half) * TILE_WARPS * SUMS * WARP_SIZE;
+        float *exchanged = shared + (pixel_warp % half) * TILE_WARPS * SUMS * WARP_SIZE;
         if (pixel_warp >= half && pixel_warp < 2 * half) {
 #pragma unroll
-            for (int i = 0; i < SUMS; ++i) across[i * WARP_SIZE] = flat[i];
+            for (int i = 0; i < SUMS; ++i) exchanged[i * WARP_SIZE] = flat[i];
         }
         __syncthreads();
         if (pixel_warp < half) {
 #pragma unroll
-            for (int i = 0; i < SUMS; ++i) flat[i] += across[i * WARP_SIZE];
+            for (int i = 0; i < SUMS; ++i) flat[i] += exchanged[i * WARP_SIZE];
         }
     }
 }
 
-// Writes the sums of the products in `mask` to where the lane's `place` says.
+// Writes the sums of the products in `mask`. `place` holds the positions of the lane's sums.
 DEVICE_INLINE void write(const float (&sums)[4][Config::channels][4][4], float *__restrict__ part,
                          const int4 *__restrict__ place, unsigned mask) {
 #pragma unroll
@@ -156,7 +157,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
     strided_weights(const int2 *__restrict__ corners, const uint2 *__restrict__ masks,
                     const int4 *__restrict__ places, const float *__restrict__ X,
                     const float *__restrict__ dY, float *__restrict__ parts, int n_values,
-                    int n_rows, int n_senders, int n_cols) {
+                    int n_rows, int n_channels, int n_cols) {
     RECORD_WARP;
     const int warp = int(threadIdx.x) / WARP_SIZE, lane = int(threadIdx.x) % WARP_SIZE;
     const int g = lane / 4, t = lane % 4;
@@ -176,7 +177,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
             const long long first = (long long)next * Config::pixels;
             const int pixels = min(Config::pixels, int(n_cols - first));
             fetch_map<Config::x_vector, BLOCK_CHANNELS, X_STRIDE>(to, X, first, pixels, corner.y,
-                                                                  n_senders);
+                                                                  n_channels);
             fetch_map<Config::y_vector, BLOCK_FILTERS, Y_STRIDE>(to + Config::pixels * X_STRIDE, dY,
                                                                  first, pixels, corner.x, n_rows);
             next += int(gridDim.y);
@@ -190,7 +191,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
     int stage = 0;
     for (int chunk = int(blockIdx.y); chunk < chunks; chunk += int(gridDim.y)) {
         await_copies<Config::stages - 2>();
-        __syncthreads();  // the chunk is there, and the one before has been multiplied
+        __syncthreads();  // this chunk has arrived, and the previous one has been multiplied
         fetch();
         const float *x = shared + stage * STAGE_FLOATS;
         const float *y = x + Config::pixels * X_STRIDE;
@@ -203,22 +204,22 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::at_once)
             for (int e = 0; e < 4; ++e) {
 #pragma unroll
                 for (int c = 0; c < Config::channels; ++c) {
-                    // The same for all lanes.
-                    const bool reads = mask_and_place.x >> (e * Config::channels + c) & 1u;
-                    if (reads) multiply(sums[e][c], left[e], right[c]);
+                    // Uniform over the warp.
+                    const bool needed = mask_and_place.x >> (e * Config::channels + c) & 1u;
+                    if (needed) multiply(sums[e][c], left[e], right[c]);
                 }
             }
         }
     }
 
-    add_turns(sums, shared + tile_warp * SUMS * WARP_SIZE + lane, pixel_warp);
+    add_pixel_warps(sums, shared + tile_warp * SUMS * WARP_SIZE + lane, pixel_warp);
     if (pixel_warp > 0) return;
     float *block_part = parts + (long long)blockIdx.y * n_values;
     write(sums, block_part, places + (long long)mask_and_place.y * 4 * WARP_SIZE + lane,
           mask_and_place.x);
 }
 
-// grid = (weights over 32, 1), block = PART_WARPS warps, which take turns at parts
+// grid = (weights over 32, 1), block = PART_WARPS warps, which take parts in turn
 extern "C" __global__ void __launch_bounds__(PART_WARPS *WARP_SIZE)
     add_parts(const float *__restrict__ parts, float *__restrict__ d_values, int n_parts,
               int n_values) {

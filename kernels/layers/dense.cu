@@ -1,5 +1,5 @@
-// What layers do to dense matrices between their products: one pass over memory each. A thread has
-// four elements; accelviz.layers.dense says what each function computes.
+// Dense operations of layers between their products, one pass over memory each. A thread handles
+// four elements; accelviz.layers.dense defines each function.
 #include "layers/finish.cuh"
 #include "layers/lanes.cuh"
 
@@ -32,7 +32,7 @@ DEVICE_INLINE void store_four(float *Y, long long four, long long n, bool whole,
     }
 }
 
-// Y = dropout(activation(Z + added + bias)), n elements; added and bias may be null.
+// Y = dropout(activation(Z + added + bias)), n elements; `added` and `bias` may be null.
 extern "C" __global__ void finish(const float *Z, const float *added, const float *bias, float *Y,
                                   long long n, int n_cols, float rate, const unsigned *random) {
     const long long four = (long long)blockIdx.x * blockDim.x + threadIdx.x;
@@ -51,7 +51,7 @@ extern "C" __global__ void finish(const float *Z, const float *added, const floa
     store_four(Y, four, n, whole, values);
 }
 
-// The gradient by Z, of that by Y; the slope follows from Y.
+// dZ from dY. The activation's derivative is computed from Y.
 extern "C" __global__ void finish_gradient(const float *dY, const float *Y, float *dZ, long long n,
                                            float rate, const unsigned *random) {
     const long long four = (long long)blockIdx.x * blockDim.x + threadIdx.x;
@@ -71,7 +71,7 @@ extern "C" __global__ void finish_gradient(const float *dY, const float *Y, floa
     store_four(dZ, four, n, whole, values);
 }
 
-// Y, where `positive` is above 0, times `scale`; 0 elsewhere.
+// Multiplies Y by `scale` where `positive` > 0 and by 0 elsewhere.
 extern "C" __global__ void slope(float *Y, const float *positive, long long n, float scale) {
     const long long four = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     if (AT_ONCE * four >= n) return;
@@ -84,7 +84,7 @@ extern "C" __global__ void slope(float *Y, const float *positive, long long n, f
     store_four(Y, four, n, whole, values);
 }
 
-// Softmax and cross entropy of a row, by neighboring lanes: its part of the loss, and the gradient.
+// Softmax and cross entropy of a row, by neighboring lanes: the row's loss, and the gradient.
 extern "C" __global__ void cross_entropy(const float *logits, const int *labels,
                                          const float *weights, float *losses, float *gradient,
                                          int n_rows, int n_classes, int log_lanes) {
@@ -108,8 +108,8 @@ extern "C" __global__ void cross_entropy(const float *logits, const int *labels,
     }
 }
 
-// A step of Adam for all parameters. `words[3]` counts the steps before; the logarithms of the
-// betas keep 1 - beta^t exact where beta^t is almost 1.
+// One step of Adam for all parameters. `words[3]` is the number of earlier steps. The logarithms of
+// the betas keep 1 - beta^t exact where beta^t is almost 1.
 extern "C" __global__ void adam(float *flat, const float *gradient, float *mean, float *square,
                                 const float *decay, const unsigned *words, long long n, float rate,
                                 float beta1, float beta2, float eps, float log_beta1,
@@ -126,9 +126,9 @@ extern "C" __global__ void adam(float *flat, const float *gradient, float *mean,
     flat[i] -= rate / -expm1f(steps * log_beta1) * average / scale;
 }
 
-// Adds up the rows that are this block's: sums[block, column], whatever order blocks come in.
-// `width` threads, at most n_cols and those of a block, have neighboring columns of a row. A block
-// has 1024 threads at the most.
+// Adds up the rows of this block: sums[block, column]. The result does not depend on the order in
+// which blocks run. `width` threads, at most n_cols and the block's size, handle neighboring
+// columns of a row. A block has at most 1024 threads.
 extern "C" __global__ void column_sums(const float *A, float *sums, int n_rows, int n_cols,
                                        int width) {
     __shared__ float parts[1024];

@@ -1,5 +1,5 @@
-// The end of a layer, `dropout(activation(Z + bias))`, of four neighboring elements, which share a
-// counter of Philox.
+// The epilogue of a layer, dropout(activation(Z + bias)), for four neighboring elements, which
+// share one Philox counter.
 #pragma once
 
 #include "common.cuh"
@@ -7,7 +7,7 @@
 
 constexpr int AT_ONCE = 4;
 
-// What dropout multiplies four neighboring elements with.
+// Dropout's factors of four neighboring elements.
 struct DropoutMask {
     float factor[AT_ONCE];
 };

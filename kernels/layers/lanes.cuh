@@ -1,9 +1,9 @@
-// A row to 2^log_lanes neighboring lanes, side by side in its columns.
+// Assigns 2^log_lanes neighboring lanes to each row; they handle neighboring columns.
 #pragma once
 
 #include "common.cuh"
 
-// The row and the lane of a thread. Lanes past the last row go along with it and write nothing.
+// A thread's row and its lane there. Lanes past the last row read it, too, but must not write.
 struct RowOfThread {
     int row, lane, lanes;
     bool exists;
@@ -16,7 +16,7 @@ DEVICE_INLINE RowOfThread row_of_thread(int n_rows, int log_lanes) {
     return {exists ? int(row) : n_rows - 1, int(threadIdx.x) & (lanes - 1), lanes, exists};
 }
 
-// Among the `lanes` lanes of a row, a power of two.
+// Reductions over the `lanes` lanes of a row, a power of two. All lanes get the result.
 DEVICE_INLINE float largest_of(float value, int lanes) {
     for (int other = lanes / 2; other > 0; other /= 2) {
         value = fmaxf(value, __shfl_xor_sync(ALL_LANES, value, other));

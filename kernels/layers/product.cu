@@ -1,27 +1,27 @@
-// Y = A W, with what follows it. A warp has 16 or 32 rows of A, which go from memory straight into
-// fragments, and blocks stay: each reads W once, into shared memory.
+// Y = A W with an epilogue. A warp loads 16 or 32 rows of A directly into fragments. Blocks are
+// persistent: each reads W once, into shared memory, and handles several tiles of A.
 #include "layers/products.cuh"
 #include "vectors.cuh"
 
 constexpr int THREADS = 256, QUAD = 4;
-// Tiles of A that a warp has at a time, as far as there are registers for what comes of them.
+// Rows of A that a warp handles at a time, in tiles of 16, limited by registers for their sums.
 constexpr int HEIGHT = RIGHT <= 64 ? 2 : 1, ROWS = 16 * HEIGHT;
-// Columns of A that are in registers at a time, and tiles of Y whose sums are in tensor cores.
+// Columns of A that are in registers at a time; tiles of Y that are summed in tensor cores.
 constexpr int CHUNK = Config::inner % 32 == 0 ? 32 : 16;
 constexpr int PAIRS = RIGHT / 16;
 constexpr int TILES = PAIRS % 2 == 0 ? 4 : 2;
 
-// W, of both factors' parts together.
+// Returns element (k, n) of W, composed of W0 and W1.
 DEVICE_INLINE float weight(const float *W0, const float *W1, int k, int n) {
-    // Parts lie below each other if A has parts, side by side if Y has.
+    // W0 and W1 are below each other if A has two parts, side by side if Y has two.
     const float *W = W0;
     if (k >= Config::inner) W = W1, k -= Config::inner;
     if (n >= Config::columns) W = W1, n -= Config::columns;
     return Config::transposed ? W[n * Config::inner + k] : W[k * Config::columns + n];
 }
 
-// Rows of a tile that a lane has: `lane / 4` and 8 more; columns of each 16: four from
-// `4 * (lane % 4)` on. The MMA's own order of the columns differs; W's rows are in the same order.
+// A lane loads rows lane / 4 and lane / 4 + 8 of each 16, and of each 16 columns the four from
+// 4 * (lane % 4) on. The MMA orders columns differently; rows of W are permuted in the same way.
 DEVICE_INLINE void load_chunk(const float *A0, const float *A1, int n_rows, int tile, int chunk,
                               float4 (&loaded)[CHUNK / 16][2 * HEIGHT]) {
     const int lane = threadIdx.x % WARP_SIZE;
@@ -42,8 +42,7 @@ DEVICE_INLINE void load_chunk(const float *A0, const float *A1, int n_rows, int 
 
 using Total = float[HEIGHT][2 * PAIRS][4];
 
-// Multiplies a chunk of A's columns, which the warp has in registers; W's rows of it from `weights`
-// on.
+// Multiplies a chunk of A's columns, in registers, by the corresponding rows of W at `weights`.
 DEVICE_INLINE void multiply_chunk(Total &total, const float4 (&current)[CHUNK / 16][2 * HEIGHT],
                                   const float4 *weights) {
     const int lane = threadIdx.x % WARP_SIZE;
@@ -84,7 +83,7 @@ DEVICE_INLINE void multiply_chunk(Total &total, const float4 (&current)[CHUNK / 
     }
 }
 
-// Writes a warp's tile after what follows the product.
+// Writes a warp's tile after applying the epilogue.
 DEVICE_INLINE void write(const Total &total, int tile, int n_rows, const float *bias,
                          const float *positive, float *Y0, float *Y1, float scale, float rate,
                          const unsigned *random) {
@@ -119,16 +118,16 @@ DEVICE_INLINE void write(const Total &total, int tile, int n_rows, const float *
     }
 }
 
-// Y = dropout(activation(A W + bias)), or (A W) * scale where `positive` > 0, 0 elsewhere.
-// A and W may have two parts, A0 W0 + A1 W1, or W and Y, A W0 and A W1. bias and positive may be
-// null.
+// Y = dropout(activation(A W + bias)), or (A W) * scale where `positive` > 0 and 0 elsewhere.
+// Either A and W consist of two parts, Y = A0 W0 + A1 W1, or W and Y do, Y0 = A W0 and Y1 = A W1.
+// `bias` and `positive` may be null.
 extern "C" __global__ void __launch_bounds__(THREADS)
     product(const float *A0, const float *A1, const float *W0, const float *W1, const float *bias,
             const float *positive, float *Y0, float *Y1, int n_rows, float scale, float rate,
             const unsigned *random) {
     DYNAMIC_SHARED(float4, weights);
-    // A float4 of W is four of its rows, in one column. In the MMA's columns 2 t and 2 t + 1 of two
-    // tiles are W's columns 4 t to 4 t + 3, so that a lane stores four together.
+    // A float4 of `weights` is four rows of W in one column. Columns 2 t and 2 t + 1 of two MMA
+    // tiles are columns 4 t to 4 t + 3 of W, so that a lane stores four neighboring results.
     for (int i = threadIdx.x; i < LEFT / 16 * PAIRS * 2 * WARP_SIZE; i += THREADS) {
         const int lane = i % WARP_SIZE, second = i / WARP_SIZE % 2;
         const int pair = i / (2 * WARP_SIZE) % PAIRS, sixteen = i / (2 * WARP_SIZE) / PAIRS;

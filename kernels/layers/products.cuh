@@ -1,7 +1,7 @@
-// Products of matrices as tall as a graph with small ones, on tensor cores but to float32's
-// accuracy: each number is the sum of two TF32 numbers, and of the four products of two such sums
-// the three that count are taken (3xTF32). Sums leave the tensor cores, which truncate, after a few
-// steps and go on in float32.
+// Products of matrices with as many rows as the graph and small matrices, on tensor cores at the
+// accuracy of float32 (3xTF32): each number is the sum of two TF32 numbers, and of the four
+// products of two such sums the three largest are added. Tensor cores truncate, so their sums are
+// added to float32 sums after a few steps.
 #pragma once
 
 #include "fragments.cuh"
@@ -9,21 +9,21 @@
 
 static_assert(Config::inner % 16 == 0 && Config::columns % 16 == 0, "tiles have 16 columns");
 
-// Matrices side by side: the columns of the left factor, and those of the right one.
+// Parts of a matrix are side by side: columns of all parts of the left and of the right factor.
 constexpr int LEFT = Config::in_parts * Config::inner, RIGHT = Config::out_parts * Config::columns;
 
 template <int N>
 DEVICE_INLINE void split(const float (&x)[N], unsigned (&high)[N], unsigned (&low)[N]) {
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-        // As `to_tf32` rounds, in arithmetic that runs at full rate.
+        // Rounds as `to_tf32` does, with arithmetic that runs at full rate.
         high[i] = (__float_as_uint(x[i]) + 0x1000u) & 0xffffe000u;
         low[i] = __float_as_uint(x[i] - __uint_as_float(high[i]));
     }
 }
 
-// Products of one factor A with several B, each into sums of its own. Those of a sum wait for each
-// other, so the others come in between; the small products come first, while a sum is small.
+// Multiplies one factor A by N factors B, each into its own sums. Products into the same sum are
+// dependent, so those of the other sums run in between. Small terms are added first.
 template <int N>
 DEVICE_INLINE void mma_float(float (*sums)[4], const unsigned (&a_high)[4],
                              const unsigned (&a_low)[4], const unsigned (&b_high)[N][2],

@@ -1,19 +1,19 @@
-// dW = A^T D and the sums of D's columns, over as many rows as a graph has nodes. A block has some
-// of the rows, 32 at a time in shared memory; what blocks found is added up by `add_parts`, in an
-// order that is always the same.
+// dW = A^T D and the column sums of D, over the nodes of a graph. A block handles some of the rows,
+// 32 at a time in shared memory. `add_parts` adds up the blocks' sums in a fixed order, so that
+// results are reproducible.
 #include "layers/products.cuh"
 
 constexpr int ROWS = 32, STEPS = ROWS / 8;
-// What a warp has of dW, in tiles of 16 x 8: little, so that many warps hide each other's waiting,
-// and twice that where a block would have more than 16 warps.
+// A warp's part of dW, in tiles of 16 x 8: small, so that many warps hide each other's latency, and
+// twice as large if a block would have more than 16 warps.
 constexpr int HIGH = LEFT % 32 == 0 ? 2 : 1;
 constexpr int WIDE = RIGHT % 32 == 0 && LEFT / (16 * HIGH) * (RIGHT / 16) > 16 ? 4 : 2;
 constexpr int ACROSS = RIGHT / (8 * WIDE), WARPS_OF_DW = LEFT / (16 * HIGH) * ACROSS;
-// Where few warps have all of dW, several groups of them take turns with the rows.
+// If a few warps cover dW, several groups of these warps take the rows in turn.
 constexpr int GROUPS = WARPS_OF_DW >= 8 ? 1 : WARPS_OF_DW >= 4 ? 2 : 4;
 constexpr int THREADS = WARPS_OF_DW * GROUPS * WARP_SIZE;
 static_assert(THREADS <= 1024 && RIGHT <= THREADS, "dW is too large for a block");
-// A row more by 8 keeps the lanes of a fragment in banks of their own.
+// Rows in shared memory have 8 floats of padding: the lanes of a fragment use different banks.
 constexpr int LEFT_STRIDE = LEFT + 8, RIGHT_STRIDE = RIGHT + 8;
 constexpr int QUADS = ROWS * (LEFT + RIGHT) / 4, QUADS_OF_ROW = (LEFT + RIGHT) / 4;
 constexpr int QUADS_OF_THREAD = (QUADS + THREADS - 1) / THREADS;
@@ -38,7 +38,7 @@ struct Factors {
 
 using Total = float[HIGH][WIDE][4];
 
-// Adds the products of a warp's tiles of dW over the rows of its group in shared memory.
+// Adds the products of the rows in shared memory that belong to the warp's group.
 DEVICE_INLINE void multiply(Total &total, const float *staged, const float *staged_right, int group,
                             int k0, int n0) {
     const int lane = threadIdx.x % WARP_SIZE;
@@ -73,7 +73,7 @@ DEVICE_INLINE void multiply(Total &total, const float *staged, const float *stag
     }
 }
 
-// Adds up the groups' sums, one after the other in shared memory, and writes them to `part`.
+// Adds up the groups' sums, one group after another in shared memory, and writes them to `part`.
 DEVICE_INLINE void add_groups(const Total &total, float *staged, float *part, int group, int k0,
                               int n0) {
     const int lane = threadIdx.x % WARP_SIZE;
@@ -92,7 +92,7 @@ DEVICE_INLINE void add_groups(const Total &total, float *staged, float *part, in
     }
 }
 
-// parts[block]: dW, LEFT x RIGHT, then the sums of D.
+// parts[block]: dW, LEFT x RIGHT, then the column sums of D.
 extern "C" __global__ void __launch_bounds__(THREADS)
     weight_gradient(const float *A0, const float *A1, const float *D0, const float *D1,
                     float *parts, int n_rows) {
@@ -140,8 +140,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x < RIGHT) part[LEFT * RIGHT + threadIdx.x] = column_sum;
 }
 
-// Adds up the parts of all blocks: dW0 and dW1, of in_parts or out_parts, and the sums of D's last
-// columns columns, unless `db` is null. A block has 32 elements, and eight threads one.
+// Adds up the parts of all blocks: dW0 and dW1 (in_parts or out_parts matrices), and, unless `db`
+// is null, the sums of the last Config::columns columns of D. A block computes 32 elements, with
+// eight threads each.
 extern "C" __global__ void add_parts(const float *parts, float *dW0, float *dW1, float *db,
                                      int n_parts) {
     constexpr int SIZE = (LEFT + 1) * RIGHT, SLICES = 8;

@@ -1,11 +1,11 @@
-// MGG's aggregation (Wang et al., OSDI 2023; chapter 4 of the thesis), as a weighted SpMM on the
-// rows of one GPU: Y += A X, fp32, where X is dealt out to several.
+// MGG's aggregation (Wang et al., OSDI 2023; chapter 4 of the thesis), as a weighted SpMM for the
+// rows of one GPU: Y += A X, fp32. The rows of X are distributed over several GPUs.
 //
-// The edges from a GPU's own vertices and those from others are cut into neighbor partitions of at
-// most ps each. A warp has dist pairs of a local and a remote partition. It sums a partition in
-// shared memory and adds the sums to Y with atomics, as other warps have more of the row. A remote
-// row is fetched into shared memory each time that an edge comes from it; with async the first of a
-// pair is on its way while the warp sums the local partition (Figure 4.6).
+// Edges from vertices of the same GPU (local) and of others (remote) are split into neighbor
+// partitions of at most ps edges. A warp handles dist pairs of a local and a remote partition. It
+// sums a partition in shared memory and adds the sums to Y with atomics, because other warps have
+// further edges of the row. A remote row is fetched into shared memory for each of its edges. With
+// async, the first row of a pair is fetched while the warp sums the local partition (Figure 4.6).
 //
 // Shared memory of a block (section 4.5.2): wpb x ps neighbors, wpb x n_cols sums, wpb x n_cols
 // fetched features.
@@ -15,20 +15,20 @@
 
 // The plan supplies, at compile time:
 //   n_devices   GPUs
-//   row_bits    bits of a word that say which row; those above say whose
+//   row_bits    low bits of a neighbor's word, its row; the high bits are its GPU
 //   ps          most neighbors of a partition
 //   dist        pairs of partitions of a warp, the interleaving distance
 //   wpb         warps of a block
-//   interleave  1; or 0, with which some warps have local partitions and others remote ones
-//   async       1 if a row is fetched while the warp does something else, else 0
-//   get         who fetches a row: 0 one thread, 1 a warp, 2 a block, for all its warps
+//   interleave  1; 0 if some warps handle local partitions and the others remote ones
+//   async       1 if a row is fetched while the warp does other work, else 0
+//   get         threads that fetch a row: 0 one thread, 1 a warp, 2 a block, for all its warps
 
 #include "many_gpus/remote.cuh"
 
 constexpr bool BY_THREAD = Config::get == 0;
 constexpr bool BY_BLOCK = Config::get == 2;
 
-// A neighbor partition: `count` nonzeros of `row`, from `begin` on; none where there is no more
+// A neighbor partition: nonzeros begin to begin + count - 1 of `row`; count 0 if there is no more
 // work.
 struct Partition {
     int row, count;
@@ -42,14 +42,14 @@ DEVICE_INLINE Partition partition(const long long *__restrict__ pointers,
     return {rows[number], int(pointers[number + 1] - begin), begin};
 }
 
-// What a warp has of its block's shared memory.
+// A warp's part of its block's shared memory.
 struct Space {
     unsigned *neighbors;
     float *sums;
     float *fetched;
 };
 
-// Puts a partition's neighbors where the warp finds them, and begins its sums.
+// Loads a partition's neighbors into shared memory and sets its sums to zero.
 DEVICE_INLINE void open(const Space &own, const unsigned *__restrict__ neighbors,
                         const Partition &part, int lane, int n_cols) {
     for (int k = lane; k < part.count; k += WARP_SIZE) own.neighbors[k] = neighbors[part.begin + k];
@@ -57,7 +57,7 @@ DEVICE_INLINE void open(const Space &own, const unsigned *__restrict__ neighbors
     __syncwarp();
 }
 
-// Each lane adds columns of its own, so that no barrier is needed between sums.
+// Each lane adds its own columns, so that no barrier is needed between rows.
 DEVICE_INLINE void add_row(const Space &own, float weight, const float *row, int lane, int n_cols) {
     for (int c = lane; c < n_cols; c += WARP_SIZE) own.sums[c] += weight * row[c];
 }
@@ -67,7 +67,7 @@ DEVICE_INLINE void close(const Space &own, float *__restrict__ Y, const Partitio
     if (!part.count) return;
     float *out = &Y[element(part.row, 0, n_cols)];
     for (int c = lane; c < n_cols; c += WARP_SIZE) atomicAdd(&out[c], own.sums[c]);
-    __syncwarp();  // the neighbors are read: others may take their place
+    __syncwarp();  // all lanes have read the neighbors, which the next partition replaces
 }
 
 DEVICE_INLINE void fetch(const Space &own, const Peers<float> &X, unsigned word, int lane,
@@ -80,7 +80,7 @@ DEVICE_INLINE void fetch(const Space &own, const Peers<float> &X, unsigned word,
     }
 }
 
-// Sums a remote partition whose rows the warp fetches itself. With `early` the first is on its way.
+// Sums a remote partition, fetching its rows by the warp. With `early` the first fetch has started.
 DEVICE_INLINE void add_remote(const Space &own, const Peers<float> &X,
                               const unsigned *__restrict__ neighbors,
                               const float *__restrict__ values, const Partition &remote,
@@ -92,12 +92,12 @@ DEVICE_INLINE void add_remote(const Space &own, const Peers<float> &X,
         await_row();
         __syncwarp();
         add_row(own, values[remote.begin + k], own.fetched, lane, n_cols);
-        __syncwarp();  // the row is read: the next may take its place
+        __syncwarp();  // all lanes have read the row, which the next one replaces
     }
     close(own, Y, remote, lane, n_cols);
 }
 
-// The same by all warps of the block, which fetch each row together, one warp's after the other's.
+// The same by all warps of a block, which fetch each row together: one row per warp, in turn.
 DEVICE_INLINE void add_remote_by_block(const Space &own, const Space &first, const Peers<float> &X,
                                        const unsigned *__restrict__ neighbors,
                                        const float *__restrict__ values, const Partition &remote,
@@ -143,19 +143,19 @@ extern "C" __global__ void __launch_bounds__(Config::wpb *WARP_SIZE)
                        first.fetched + warp * n_cols};
 
     const int worker = blockIdx.x * Config::wpb + warp;
-    // Without interleaving the first warps have the local partitions, and the others the remote.
+    // Without interleaving the first warps handle local partitions and the others remote ones.
     const int local_warps =
         Config::interleave ? 0 : ceil_div(n_local + Config::dist, Config::dist) - 1;
     const int first_local = worker * Config::dist,
               first_remote = (worker - local_warps) * Config::dist;
 
     for (int pair = 0; pair < Config::dist; ++pair) {
-        const bool takes_local = Config::interleave || worker < local_warps;
-        const bool takes_remote = Config::interleave || worker >= local_warps;
+        const bool has_local = Config::interleave || worker < local_warps;
+        const bool has_remote = Config::interleave || worker >= local_warps;
         const Partition local =
-            partition(local_pointers, local_rows, first_local + pair, takes_local ? n_local : 0);
-        const Partition remote = partition(remote_pointers, remote_rows, first_remote + pair,
-                                           takes_remote ? n_remote : 0);
+            partition(local_pointers, local_rows, first_local + pair, has_local ? n_local : 0);
+        const Partition remote =
+            partition(remote_pointers, remote_rows, first_remote + pair, has_remote ? n_remote : 0);
         const bool early = Config::async && !BY_BLOCK && remote.count;
         if (early) fetch(own, X, remote_neighbors[remote.begin], lane, n_cols);
 

@@ -1,20 +1,20 @@
-// Fetches rows of other GPUs that this one needs, each once: row i of the halo is the one that word
-// i names.
+// Fetches the rows of other GPUs that this GPU needs, each once: row i of the halo is the row named
+// by words[i].
 //
-// A few blocks walk all of it, so that the product of the rows at home has the rest of the GPU.
-// Each thread has at_once loads on their way: the link is far, and fast if it is asked for much at
-// once.
+// A few blocks fetch all rows, so that the product of local rows can use the rest of the GPU. Each
+// thread has at_once loads in flight: the link has a long latency, and a high bandwidth if many
+// loads are in flight.
 //
 // grid  = (blocks)
 // block = block_threads threads
 
 // The plan supplies, at compile time:
 //   n_devices      GPUs
-//   row_bits       bits of a word that say which row; those above say whose
-//   vector         neighboring columns that a load moves, a divisor of those of a row
-//   features       what an element is stored in: 0 float32, 1 float16, 2 bfloat16
-//   row_vectors    loads of a row
-//   at_once        loads that a thread has on their way
+//   row_bits       low bits of a word, the row; the high bits are its GPU
+//   vector         neighboring columns per load, a divisor of the columns of a row
+//   features       storage type of an element: 0 float32, 1 float16, 2 bfloat16
+//   row_vectors    loads per row
+//   at_once        loads that a thread has in flight
 //   block_threads  threads of a block
 
 #include "features.cuh"
@@ -26,15 +26,15 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
               const Feature *X6, const Feature *X7, Feature *__restrict__ halo, int n_rows) {
     RECORD_WARP;
     const Peers<Feature> X = {{X0, X1, X2, X3, X4, X5, X6, X7}};
-    Stored *own = reinterpret_cast<Stored *>(halo);
+    Stored *halo_vectors = reinterpret_cast<Stored *>(halo);
     const long long end = (long long)n_rows * Config::row_vectors;
     const long long stride = (long long)gridDim.x * Config::block_threads;
-    long long at = (long long)blockIdx.x * Config::block_threads + threadIdx.x;
-    for (; at < end; at += Config::at_once * stride) {
+    long long first = (long long)blockIdx.x * Config::block_threads + threadIdx.x;
+    for (; first < end; first += Config::at_once * stride) {
         Stored vectors[Config::at_once];
 #pragma unroll
         for (int i = 0; i < Config::at_once; ++i) {
-            const long long vector = at + i * stride;
+            const long long vector = first + i * stride;
             if (vector < end) {
                 const Feature *row = X.row(words[vector / Config::row_vectors],
                                            Config::row_vectors * Config::vector);
@@ -43,8 +43,8 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
         }
 #pragma unroll
         for (int i = 0; i < Config::at_once; ++i) {
-            const long long vector = at + i * stride;
-            if (vector < end) own[vector] = vectors[i];
+            const long long vector = first + i * stride;
+            if (vector < end) halo_vectors[vector] = vectors[i];
         }
     }
 }

@@ -1,10 +1,10 @@
-// Rows of a matrix that is dealt out to several GPUs, each of which may read the others' memory
-// (NVLink, in one process or as symmetric memory), and the ways to fetch one. The emulator has the
-// same: each pretended GPU's part is memory of its own.
+// Rows of a matrix that is distributed over several GPUs, and functions that fetch a row. Each GPU
+// can read the others' memory (NVLink, in one process or as symmetric memory). The emulator's
+// devices have separate memories, too.
 //
-// The including file has
+// The including file's Config defines
 //   n_devices   GPUs, 1 to 8
-//   row_bits    bits of a word that say which row; those above say whose
+//   row_bits    low bits of a word, the row; the high bits are its GPU
 #pragma once
 
 #include "async_copy.cuh"
@@ -12,13 +12,13 @@
 
 constexpr int MOST_DEVICES = 8;
 
-// Where each GPU has its rows. Kernels take eight pointers, as a pointer to pointers would cost a
-// load before each load; those beyond the last device are not used.
+// Pointers to each GPU's rows. Kernels take eight pointers, because an array of pointers would cost
+// a load before each load. Pointers beyond the last device are unused.
 template <typename T>
 struct Peers {
     const T *of[MOST_DEVICES];
 
-    // The first element of the row that a word names; `length` elements to a row.
+    // Returns the first element of the row that `word` names. A row has `length` elements.
     DEVICE_INLINE const T *row(unsigned word, int length) const {
         const int owner = int((unsigned long long)word >> Config::row_bits);
         const T *base = of[0];
@@ -30,9 +30,9 @@ struct Peers {
     }
 };
 
-// Begins to copy a row to shared memory, by those `workers` threads of which this is number
-// `worker`: a thread, a warp or a block. Neighboring threads copy neighboring elements. All that
-// they fetch is there after `await_row`, and a barrier of those who read what others have fetched.
+// Starts copying a row to shared memory by `workers` threads: a thread, a warp or a block. This is
+// thread number `worker`. Neighboring threads copy neighboring elements. The row is complete after
+// `await_row`, followed by a barrier if other threads read it.
 DEVICE_INLINE void begin_row(float *shared, const float *row, int length, int worker, int workers) {
     for (int i = worker; i < length; i += workers) copy_async(&shared[i], &row[i]);
     close_copies();

@@ -1,4 +1,4 @@
-// Writes features in 16 bits, rounded to the nearest, for other GPUs to fetch.
+// Rounds features to the nearest 16-bit number, for other GPUs to fetch.
 //
 // grid  = (blocks)
 // block = block_threads threads
@@ -13,7 +13,7 @@
 DEVICE_INLINE unsigned short narrowed(float x) {
     if (Config::features == 1) return to_f16(x);
     const unsigned bits = __float_as_uint(x);
-    if (x != x) return (unsigned short)(bits >> 16 | 0x40u);  // a NaN, not rounded to infinity
+    if (x != x) return (unsigned short)(bits >> 16 | 0x40u);  // rounding could make a NaN infinite
     return (unsigned short)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 

@@ -1,31 +1,31 @@
-// Our own SDDMM: the score of a nonzero (i, j) is the dot product of row i of U and row j of V, for
-// each head, fp32, nonzeros in the order of CSR.
+// Our SDDMM: the score of a nonzero (i, j) is the dot product of row i of U and row j of V, for
+// each head, in fp32. Scores are in the order of CSR.
 //
-// All products cost the same, so the work is cut by products and not by rows: nothing to sort, no
-// row too long, and neighbors in the graph's order stay neighbors on the GPU. With several heads,
-// product p is that of nonzero p / heads and head p % heads, which is the order of `scores`.
-//   - `lanes` lanes, as in SpMM's lane_groups, are the subwarp that handles a product: they cover
-//     the columns with vectors of `vector` columns each. A subwarp has group_products neighboring
-//     products;
-//   - each of its lanes loads where the rows of one product are, so that a warp reads the graph
-//     coalesced, and passes that on by shuffles;
-//   - each lane has its vectors of at_once rows of V on their way at once. With one head, and where
-//     these products share their row of U in every group of the warp, it is read once for all;
-//   - the lanes add up the at_once sums together (`group_sum`), and each ends with the product
-//     whose rows it had loaded. So the scores, too, are written coalesced.
+// All dot products cost the same, so work is partitioned by products, not by rows: rows need no
+// sorting, long rows cause no load imbalance, and neighboring rows run at the same time. With
+// several heads, product p belongs to nonzero p / heads and head p % heads, the order of `scores`.
+//   - A subwarp of `lanes` lanes handles one product at a time: its lanes cover the columns with
+//     vectors of `vector` columns. A subwarp has group_products neighboring products.
+//   - Each lane loads the row and column of one product, so that a warp reads the matrix coalesced,
+//     and shares them by shuffles.
+//   - A lane starts the loads of its vectors of at_once rows of V together. With one head, if these
+//     products have the same row of U in every subwarp of the warp, that row is loaded once.
+//   - The lanes reduce the at_once sums together (`group_sum`). Each lane ends with the score of
+//   the
+//     product whose row and column it loaded, so that scores are written coalesced.
 //
 // grid  = products over groups * group_products, rounded up
 // block = `groups` subwarps of `lanes` threads
 
 // The plan supplies, at compile time:
-//   vector          neighboring columns that a lane reads as one: 1, 2 or 4, a divisor of n_cols
-//   lanes           lanes of a group: 1, 2, 4, 8, 16 or 32
+//   vector          neighboring columns per load of a lane: 1, 2 or 4, a divisor of n_cols
+//   lanes           lanes of a subwarp: 1, 2, 4, 8, 16 or 32
 //   lane_vectors    vectors of a lane in a tile, lanes apart
 //   tiles           tiles of lanes * lane_vectors vectors that cover the columns
 //   whole_tiles     1 if the columns fill every lane of every tile, else 0
-//   group_products  products of a group: 1, 2, 4, 8, 16 or 32, at most lanes
-//   at_once         products that a group computes at once, a divisor of group_products
-//   groups          groups of a block, of which whole warps can be made
+//   group_products  products of a subwarp: 1, 2, 4, 8, 16 or 32, at most lanes
+//   at_once         products that a subwarp computes together, a divisor of group_products
+//   groups          subwarps of a block; groups * lanes is a multiple of 32
 //   heads           dot products of a nonzero
 
 #include "common.cuh"
@@ -33,12 +33,12 @@
 
 using Vector = Floats<Config::vector>;
 
-// A matrix whose rows a group reads together.
+// A matrix whose rows a subwarp loads, one row at a time.
 struct Rows {
     const Vector *__restrict__ vectors;
     int stride;  // vectors of a row
 
-    // The lane's vectors of a row, `first` being the first of them.
+    // Loads the lane's vectors of a row. `first` is the index of the lane's first vector.
     DEVICE_INLINE void load(Vector (&to)[Config::lane_vectors], int row, int first) const {
         const Vector *__restrict__ from = vectors + (long long)row * stride + first;
 #pragma unroll
@@ -58,10 +58,9 @@ DEVICE_INLINE void add_product(float &sum, const Vector (&u)[Config::lane_vector
     }
 }
 
-// Adds up each of the sums over the lanes of a group, and returns to a lane the one whose number is
-// lane % at_once. As long as several sums are left, a lane gives half of them away and adds what it
-// is given to the other half: 7 shuffles for 8 sums and 8 lanes, where one sum after the other
-// would take 24.
+// Reduces at_once sums over the lanes of a subwarp; lane l gets sum l % at_once. In each step of
+// the first loop a lane sends one half of its sums and adds the received sums to the other half.
+// 8 sums over 8 lanes take 7 shuffles; reducing one sum after another would take 24.
 DEVICE_INLINE float group_sum(float (&sums)[Config::at_once], int lane) {
 #pragma unroll
     for (int half = Config::at_once / 2; half > 0; half /= 2) {
@@ -79,18 +78,18 @@ DEVICE_INLINE float group_sum(float (&sums)[Config::at_once], int lane) {
     return sums[0];
 }
 
-// One block on an SM is enough: the compiler should not save the registers that loads on their way
+// Launch bounds of one block per SM let the compiler use many registers, which loads in flight
 // need.
 extern "C" __global__ void __launch_bounds__(Config::groups *Config::lanes, 1)
     lane_groups(const int *__restrict__ rows, const int *__restrict__ columns,
                 const float *__restrict__ U, const float *__restrict__ V,
                 float *__restrict__ scores, long long nnz, int n_cols) {
     RECORD_WARP;
-    const Rows receivers = {reinterpret_cast<const Vector *>(U), n_cols / Config::vector};
-    const Rows senders = {reinterpret_cast<const Vector *>(V), n_cols / Config::vector};
+    const Rows targets = {reinterpret_cast<const Vector *>(U), n_cols / Config::vector};
+    const Rows sources = {reinterpret_cast<const Vector *>(V), n_cols / Config::vector};
     const int group = int(threadIdx.x) / Config::lanes, lane = int(threadIdx.x) % Config::lanes;
 
-    // The lane's own product. Past the last one it is the last one again, and not written.
+    // The lane's product. Beyond the last product it repeats the last one and writes nothing.
     const long long products = nnz * Config::heads;
     const long long first =
         ((long long)blockIdx.x * Config::groups + group) * Config::group_products;
@@ -110,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(Config::groups *Config::lanes, 1)
             row[j] = __shfl_sync(ALL_LANES, lane_row, next + j, Config::lanes);
             column[j] = __shfl_sync(ALL_LANES, lane_column, next + j, Config::lanes);
         }
-        // Nonzeros come row by row: those between have that row too. Heads alternate.
+        // Nonzeros are ordered by row, so equal ends imply equal rows in between. Heads alternate.
         const bool one_row =
             Config::heads == 1 && __all_sync(ALL_LANES, row[0] == row[Config::at_once - 1]);
 
@@ -120,8 +119,8 @@ extern "C" __global__ void __launch_bounds__(Config::groups *Config::lanes, 1)
             const int vector = tile * Config::lanes * Config::lane_vectors + lane;
             Vector u[Config::lane_vectors], v[Config::at_once][Config::lane_vectors];
 #pragma unroll
-            for (int j = 0; j < Config::at_once; ++j) senders.load(v[j], column[j], vector);
-            receivers.load(u, row[0], vector);
+            for (int j = 0; j < Config::at_once; ++j) sources.load(v[j], column[j], vector);
+            targets.load(u, row[0], vector);
             if (one_row) {
 #pragma unroll
                 for (int j = 0; j < Config::at_once; ++j) add_product(sums[j], u, v[j]);
@@ -129,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(Config::groups *Config::lanes, 1)
                 add_product(sums[0], u, v[0]);
 #pragma unroll
                 for (int j = 1; j < Config::at_once; ++j) {
-                    receivers.load(u, row[j], vector);
+                    targets.load(u, row[j], vector);
                     add_product(sums[j], u, v[j]);
                 }
             }

@@ -1,8 +1,8 @@
-// SDDMM, the readable one: the score of a nonzero (i, j) is the dot product of row i of U and row j
-// of V, for each head.
+// Readable SDDMM: the score of a nonzero (i, j) is the dot product of row i of U and row j of V,
+// for each head.
 //
-// A warp has a row of the matrix and goes through its nonzeros one after the other. Its lanes walk
-// along the columns, side by side, and add up what they found.
+// A warp handles the nonzeros of one row of the matrix, one after another. Its lanes read
+// neighboring columns and add up their partial sums by shuffles.
 //
 // grid  = rows over block_warps, rounded up
 // block = block_warps warps
@@ -19,7 +19,7 @@ extern "C" __global__ void row_warp(const long long *__restrict__ row_pointers,
     RECORD_WARP;
     const long long row = (long long)blockIdx.x * Config::block_warps + threadIdx.x / WARP_SIZE;
     const int lane = threadIdx.x % WARP_SIZE;
-    if (row >= n_rows) return;  // a whole warp
+    if (row >= n_rows) return;  // for all lanes of the warp
 
     for (long long k = row_pointers[row]; k < row_pointers[row + 1]; ++k) {
         for (int head = 0; head < heads; ++head) {

@@ -1,14 +1,14 @@
 // Accel-GCN SpMM (ICCAD 2023, section III): Y = A X, fp32, CSR rows in ascending order of degree.
 //
 // One int4 describes a block: rows of one degree, or a part of one row that is longer than
-// deg_bound. The block's warps work as combined warps: tile_columns threads side by side cover the
+// deg_bound. The block's warps work as combined warps: tile_columns neighboring threads cover the
 // columns, so that neighboring threads read neighboring addresses of X. A combined warp handles one
-// run of a row's nonzeros, and its sums meet those of other combined warps at three levels:
-//   1. registers           for the run itself;
-//   2. shared memory       where several combined warps of the block share a row;
-//   3. global memory       where a row is split over several blocks.
-// With combined_warp 0 each warp of the hardware is on its own instead (Figure 4a), the paper's
-// second ablation; only `place` knows the difference.
+// run of a row's nonzeros. Its sums are added up at three levels:
+//   1. registers           within the run;
+//   2. shared memory       if several combined warps of the block share a row;
+//   3. global memory       if a row is split over several blocks.
+// With combined_warp 0 each hardware warp works alone (Figure 4a), the paper's second ablation;
+// the only difference is in `place`.
 //
 // grid  = (blocks in the metadata, tiles of tile_columns columns)
 // block = 32 x max_block_warps threads
@@ -19,7 +19,7 @@
 //   info_field_bits   width of the low field of the metadata's info word
 //   tile_columns      threads in a combined warp, a multiple of 32 (the paper's round_dim)
 //   shared_rows       most rows of a block whose nonzeros several combined warps share
-//   combined_warp     1, or 0 to let each warp walk the columns on its own
+//   combined_warp     1 for combined warps, 0 for hardware warps that loop over the columns
 
 #include "spmm/accel_gcn.cuh"
 
@@ -28,9 +28,9 @@ struct Block {
     int first_nz;
     int rows;           // rows in this block
     int row_nzs;        // nonzeros of each row inside this block
-    int warp_nzs;       // nonzeros of each combined warp, fewer at a row's end
+    int warp_nzs;       // nonzeros of each combined warp; the last of a row may have fewer
     int warps_per_row;  // combined warps that share a row
-    bool split;         // other blocks hold more of this row
+    bool split;         // other blocks have further nonzeros of this row
 };
 
 DEVICE_INLINE Block decode(int4 metadata) {
@@ -44,7 +44,7 @@ DEVICE_INLINE Block decode(int4 metadata) {
     block.row_nzs = block.split ? info : degree;
     block.warp_nzs =
         block.split ? ceil_div(info, Config::max_block_warps) : info >> Config::info_field_bits;
-    // Most rows have one warp, which spares them the divisions, here and below.
+    // Most rows have one warp. Those blocks skip the divisions, here and below.
     const bool alone = block.row_nzs <= block.warp_nzs;
     block.warps_per_row = alone ? 1 : ceil_div(block.row_nzs, block.warp_nzs);
     return block;

@@ -1,4 +1,4 @@
-// What Accel-GCN's kernels share: where a thread works, its sum in registers, its way to Y.
+// Common to Accel-GCN's kernels: the warp and column of a thread, and its sum in registers.
 #pragma once
 
 #include "common.cuh"
@@ -6,27 +6,27 @@
 static_assert(Config::tile_columns % WARP_SIZE == 0, "a combined warp is made of whole warps");
 
 constexpr int BLOCK_THREADS = Config::max_block_warps * WARP_SIZE;
-// Passes of the block's threads in which max_block_warps warps cover tile_columns columns each.
+// Passes over the columns: in all passes together, max_block_warps warps cover tile_columns each.
 constexpr int PASSES = Config::tile_columns / WARP_SIZE;
 
 struct Place {
-    int warp;  // in the plan's workload: a combined warp, or a warp of the hardware
+    int warp;  // warp in the partition scheme: a combined warp or a hardware warp
     int lane;  // column inside the tile
 };
 
-// Where this thread works in one of the passes: all that the combined warp changes (Figure 4).
+// Returns the thread's warp and column in a pass: all that the combined warp changes (Figure 4).
 DEVICE_INLINE Place place(int pass) {
     if (Config::combined_warp) {
-        // tile_columns threads side by side are a warp: they cover all columns at the same time.
+        // A combined warp is tile_columns neighboring threads, which cover all columns at once.
         const int thread = threadIdx.x + pass * BLOCK_THREADS;
         return {thread / Config::tile_columns, thread % Config::tile_columns};
     }
-    // Each warp walks the columns on its own, 32 in a pass.
+    // A hardware warp covers 32 columns in each pass.
     return {int(threadIdx.x) / WARP_SIZE, pass * WARP_SIZE + int(threadIdx.x) % WARP_SIZE};
 }
 
-// Sums N nonzeros of one row, for one column of X: all loads are on their way before the first
-// product, as a warp with a short row has nothing else to wait for.
+// Sums N nonzeros of one row, for one column of X. All loads start before the first product, as a
+// warp with a short row has no other work that hides their latency.
 template <int N>
 DEVICE_INLINE float products(const int *__restrict__ columns, const float *__restrict__ values,
                              const float *__restrict__ X, int column, int n_cols) {
@@ -38,7 +38,7 @@ DEVICE_INLINE float products(const int *__restrict__ columns, const float *__res
     return sum;
 }
 
-// Sums nonzeros begin..end-1 of one row, for one column of X, four at a time.
+// Sums nonzeros begin to end - 1 of one row, for one column of X, four at a time.
 DEVICE_INLINE float dot(const int *__restrict__ columns, const float *__restrict__ values,
                         const float *__restrict__ X, int begin, int end, int column, int n_cols) {
     float sum = 0.0f;

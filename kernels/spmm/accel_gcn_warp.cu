@@ -1,13 +1,13 @@
 // Accel-GCN's first ablation (section IV-B): the warp-level partition of Figure 3b under the same
 // combined warp. Y = A X, fp32, CSR rows in the caller's order.
 //
-// One int4 describes a warp: a run of at most max_warp_nzs nonzeros of one row. Consecutive warps
-// make a block, whatever their rows, so that each warp has to find out from its neighbors' metadata
-// where its sums meet others. The levels are those of accel_gcn.cu:
-//   1. registers           for the run itself;
-//   2. shared memory       where several warps of the block share a row: the first of them leads
-//                          and takes the row's sums to Y;
-//   3. global memory       where a row has warps in other blocks too.
+// One int4 describes a warp: a run of at most max_warp_nzs nonzeros of one row. A block consists of
+// consecutive warps, of any rows, so each warp compares its neighbors' metadata to decide at which
+// level its sums are added up. The levels are those of accel_gcn.cu:
+//   1. registers           within the run;
+//   2. shared memory       if several warps of the block share a row: the first of them, the
+//                          leader, writes the row's sums to Y;
+//   3. global memory       if a row has warps in other blocks, too.
 //
 // grid  = (blocks of max_block_warps runs, tiles of tile_columns columns)
 // block = 32 x max_block_warps threads
@@ -16,11 +16,11 @@
 //   max_block_warps   warps in a block
 //   tile_columns      threads in a combined warp, a multiple of 32 (the paper's round_dim)
 //   shared_rows       most rows of a block that several warps share
-//   combined_warp     1, or 0 to let each warp walk the columns on its own
+//   combined_warp     1 for combined warps, 0 for hardware warps that loop over the columns
 
 #include "spmm/accel_gcn.cuh"
 
-// How a block's warps share rows: bit w says that warp w has the same row as warp w - 1.
+// Rows shared by warps of a block. Bit w of `continues` is set if warp w has the row of warp w - 1.
 struct Sharing {
     unsigned continues;
 
@@ -28,19 +28,19 @@ struct Sharing {
     DEVICE_INLINE bool leads(int warp) const {
         return !(continues >> warp & 1);
     }
-    // Whether its row has another warp in the block: itself or its successor continues the row.
+    // Whether the row of a warp has another warp in the block: bit w or bit w + 1 is set.
     DEVICE_INLINE bool shares(int warp) const {
         return continues >> warp & 3;
     }
-    // Place of its row's sums in shared memory. Rows that share have two warps or more, so half
-    // their leader's number is a place of their own below shared_rows.
+    // Index of the row's sums in shared memory. Rows that share have two warps or more, so half of
+    // the leader's number is unique and below shared_rows.
     DEVICE_INLINE int slot(int warp) const {
         const unsigned leaders_so_far = ~continues & ((2u << warp) - 1);
         return (WARP_SIZE - 1 - __clz(leaders_so_far)) / 2;
     }
 };
 
-// Every warp of the hardware looks at the whole block: lane w at warp w and its predecessor.
+// Every hardware warp inspects the whole block: lane w compares warp w with its predecessor.
 DEVICE_INLINE Sharing find_sharing(const int4 *__restrict__ metadata, int first, int warps) {
     const int lane = threadIdx.x % WARP_SIZE;
     const bool same =
@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const int first_column = blockIdx.y * Config::tile_columns;
     const Sharing sharing = find_sharing(metadata, first, warps);
     const bool shared_sums = sharing.continues != 0;
-    // Rows that reach over the block's ends.
+    // Rows of the warps just before and just after this block.
     const int row_before = first > 0 ? metadata[first - 1].x : -1;
     const int row_after = first + warps < n_warps ? metadata[first + warps].x : -1;
 

@@ -1,6 +1,6 @@
-// A stable radix sort of rows by degree over all blocks of a launch, for preprocess.cu, and what
-// lanes of a warp do together. A pass is `count_digits` and `move_rows`, with a wait for all blocks
-// after each.
+// A stable radix sort of rows by degree over all blocks of a launch, for preprocess.cu, and its
+// warp-level functions. A pass consists of `count_digits` and `move_rows`; a barrier of all blocks
+// must follow each of them.
 #pragma once
 
 #include "common.cuh"
@@ -8,7 +8,7 @@
 constexpr int WARPS = Config::block_threads / WARP_SIZE;
 constexpr int DIGITS = 1 << Config::digit_bits;
 
-// Rows, or places, begin to end - 1.
+// A range of rows or positions: begin to end - 1.
 struct Share {
     int begin, end;
 };
@@ -34,7 +34,7 @@ DEVICE_INLINE unsigned sum_up_to_lane(unsigned value) {
     return value;
 }
 
-// Rows in some order: those of the graph in its own, or what a pass of the sort has left.
+// Rows in the graph's order, or in the order after a pass of the sort.
 struct Rows {
     const long long *row_pointers;
     const unsigned *degrees;
@@ -48,7 +48,7 @@ struct Rows {
     }
 };
 
-// The lanes with the same digit. Their lowest acts for them.
+// Returns the lanes with the same digit. The lowest of them updates the digit's count.
 DEVICE_INLINE unsigned lanes_with(unsigned digit, bool exists) {
     unsigned lanes = __ballot_sync(ALL_LANES, exists);
 #pragma unroll
@@ -60,8 +60,8 @@ DEVICE_INLINE unsigned lanes_with(unsigned digit, bool exists) {
     return lanes;
 }
 
-// Counts each warp's rows by digit into `counts`, and the block's into `digit_counts`; returns the
-// largest degree that the thread has seen.
+// Counts each warp's rows by digit in `counts` and the block's rows in `digit_counts`. Returns the
+// largest degree of the thread's rows.
 __device__ unsigned count_digits(const Rows &from, int shift, Share share, unsigned *counts,
                                  unsigned *digit_counts) {
     for (int i = threadIdx.x; i < WARPS * DIGITS; i += Config::block_threads) counts[i] = 0;
@@ -88,8 +88,8 @@ __device__ unsigned count_digits(const Rows &from, int shift, Share share, unsig
     return largest;
 }
 
-// Turns counts into the first place of each digit for each warp.
-__device__ void find_places(unsigned *counts, const unsigned *digit_counts) {
+// Replaces each warp's count of a digit by the position of its first row with that digit.
+__device__ void find_positions(unsigned *counts, const unsigned *digit_counts) {
     __shared__ unsigned totals[DIGITS], firsts[DIGITS];
     for (int digit = threadIdx.x; digit < DIGITS; digit += Config::block_threads) {
         totals[digit] = firsts[digit] = 0;
@@ -123,10 +123,10 @@ __device__ void find_places(unsigned *counts, const unsigned *digit_counts) {
     __syncthreads();
 }
 
-// Moves the rows to the places of their digits, in order.
+// Moves the rows to the positions of their digits, in order.
 __device__ void move_rows(const Rows &from, int shift, Share share, unsigned *counts,
                           const unsigned *digit_counts, unsigned *degrees, int *rows) {
-    find_places(counts, digit_counts);
+    find_positions(counts, digit_counts);
     unsigned *next = &counts[warp_id() * DIGITS];
     for (int first = share.begin; first < share.end; first += WARP_SIZE) {
         const int i = first + lane_id();

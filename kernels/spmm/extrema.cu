@@ -1,6 +1,6 @@
-// The largest or least of the neighbors' features, column by column, and the gradient of both: a
-// warp a row, lanes side by side in the columns. accelviz.strategies.spmm.extrema says what is
-// computed.
+// Largest or smallest feature over a row's neighbors, column by column, and the gradient of both.
+// One warp per row; lanes handle neighboring columns. The operation is defined in
+// accelviz.strategies.spmm.extrema.
 //
 // grid  = rows over block_warps, rounded up
 // block = block_warps warps
@@ -21,7 +21,7 @@ struct Least {
     }
 };
 
-// Y, and one over how many neighbors have it; 0 and 0 for a row without a nonzero.
+// Y, and `share`, one over the number of neighbors with that value. Both are 0 for an empty row.
 template <class Reduction>
 __global__ void extremum(const long long *__restrict__ row_pointers,
                          const int *__restrict__ columns, const float *__restrict__ X,
@@ -35,7 +35,7 @@ __global__ void extremum(const long long *__restrict__ row_pointers,
         int count = 0;
         for (long long k = begin; k < end; ++k) {
             const float x = X[element(columns[k], c, n_cols)];
-            if (count == 0 || Reduction::beats(x, best) || x != x) {  // a NaN stays
+            if (count == 0 || Reduction::beats(x, best) || x != x) {  // a NaN is never replaced
                 best = x;
                 count = 1;
             } else if (x == best) {
@@ -47,7 +47,7 @@ __global__ void extremum(const long long *__restrict__ row_pointers,
     }
 }
 
-// dX of a column, whose rows are a row of the transposed matrix. dY has the share in it.
+// dX[j] from the rows i in row j of the transposed matrix. dY is already scaled by `share`.
 extern "C" __global__ void extremum_gradient(const long long *__restrict__ row_pointers,
                                              const int *__restrict__ columns,
                                              const float *__restrict__ X,

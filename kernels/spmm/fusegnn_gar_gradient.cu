@@ -1,25 +1,25 @@
 // fuseGNN's backward fused-GAR with the gradient of edge weights (ICCAD 2020, section 5.4), fp32,
-// CSC: a block has a source vertex, whose dX is the sum of w dY[target] over its edges, and
-// d_w = dY[target] . X[source] of each of them.
+// CSC. A block handles one source vertex: dX[source] is the sum of w dY[target] over its edges, and
+// d_w = dY[target] . X[source] for each edge.
 //
-// All edges of a block have one source: its row of X is read once, to registers where the columns
-// are fewer than the threads, else to shared memory, where dX is then summed as well. The rest is
-// as in the backward fused-GAS, without atomics.
+// All edges of a block have the same source, so its row of X is read once: to registers if there
+// are fewer columns than threads, else to shared memory, where dX is summed as well. Otherwise the
+// kernel equals the backward fused-GAS, without atomics.
 //
 // grid  = (sources, heads)
 // block = block_threads threads; with n_cols >= block_threads, 2 n_cols floats of shared memory
 
 // The plan supplies, at compile time:
 //   block_threads  threads of a block
-//   heads          of an edge, each with a weight and n_cols columns of its own
+//   heads          number of heads; each has its own weights and n_cols columns
 
 #include "spmm/fusegnn.cuh"
 
-DEVICE_INLINE void take_back(const long long *__restrict__ source_pointers,
-                             const int *__restrict__ targets, const unsigned *__restrict__ order,
-                             const float *__restrict__ values, const float *__restrict__ X,
-                             const float *__restrict__ dY, float *__restrict__ d_values,
-                             float *__restrict__ dX, int n_cols, int groups) {
+DEVICE_INLINE void backward(const long long *__restrict__ source_pointers,
+                            const int *__restrict__ targets, const unsigned *__restrict__ order,
+                            const float *__restrict__ values, const float *__restrict__ X,
+                            const float *__restrict__ dY, float *__restrict__ d_values,
+                            float *__restrict__ dX, int n_cols, int groups) {
     __shared__ float buffer[Config::block_threads];
     DYNAMIC_SHARED(float, rows);
 
@@ -41,11 +41,11 @@ DEVICE_INLINE void take_back(const long long *__restrict__ source_pointers,
         float sum = 0.0f;
         for (int first = 0; first < degree; first += groups) {
             const int edge = first + group;
-            const bool works = group < groups && edge < degree;
+            const bool active = group < groups && edge < degree;
             const float g =
-                works ? dY[element(targets[edge], column, Config::heads * n_cols)] : 0.0f;
-            if (works) sum += g * values[(long long)edge * Config::heads];
-            __syncthreads();  // the edges before have been read
+                active ? dY[element(targets[edge], column, Config::heads * n_cols)] : 0.0f;
+            if (active) sum += g * values[(long long)edge * Config::heads];
+            __syncthreads();  // all threads have read the buffer of the previous edges
             if (group < groups) buffer[column * groups + group] = g * x;
             group_reduce(buffer, n_cols, thread, groups);
             if (thread < groups && first + thread < degree) {
@@ -88,10 +88,10 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
                          const float *__restrict__ dY, float *__restrict__ d_values,
                          float *__restrict__ dX, int n_cols, int groups) {
     RECORD_WARP;
-    take_back(source_pointers, targets, order, values, X, dY, d_values, dX, n_cols, groups);
+    backward(source_pointers, targets, order, values, X, dY, d_values, dX, n_cols, groups);
 }
 
-// The same, of attention: a weight for each head of an edge.
+// The same for attention: one weight per head and edge.
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
     fusegnn_gar_gradient_heads(const long long *__restrict__ source_pointers,
                                const int *__restrict__ targets, const unsigned *__restrict__ order,
@@ -99,5 +99,5 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
                                const float *__restrict__ dY, float *__restrict__ d_weights,
                                float *__restrict__ dV, int n_cols, int groups) {
     RECORD_WARP;
-    take_back(source_pointers, targets, order, weights, V, dY, d_weights, dV, n_cols, groups);
+    backward(source_pointers, targets, order, weights, V, dY, d_weights, dV, n_cols, groups);
 }

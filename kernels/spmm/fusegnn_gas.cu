@@ -1,18 +1,19 @@
 // fuseGNN's fused-GAS (ICCAD 2020, Algorithm 1): Y = A X, fp32, COO.
 //
-// Gather, apply edge, scatter: threads side by side read the row of X at one end of an edge, weigh
-// it, and add it to the row of Y at the other end with atomics. No edge knows of another, so the
-// edges may come in any order and no row is too long; the price is an atomic a product.
+// Gather, apply edge, scatter: neighboring threads read the row of X of an edge's source, multiply
+// it by the weight, and add it to the row of Y of its target with atomics. Edges are independent,
+// so they may be in any order and long rows cause no load imbalance. The cost: an atomic per
+// product.
 //
 // With fewer columns than threads, a block handles `groups` = floor(threads / columns) edges and
-// the threads left over are idle; else it handles one edge, and each thread loops over its columns.
+// the remaining threads are idle; else it handles one edge, and each thread loops over its columns.
 //
-// grid  = (blocks of `groups` edges, each of them heads times)
+// grid  = (edges * heads over `groups`, rounded up)
 // block = block_threads threads
 
 // The plan supplies, at compile time:
 //   block_threads  threads of a block
-//   heads          of an edge, each with a weight and n_cols columns of its own
+//   heads          number of heads; each has its own weights and n_cols columns
 
 #include "spmm/fusegnn.cuh"
 
@@ -29,7 +30,7 @@ DEVICE_INLINE void aggregate(const int *__restrict__ rows, const int *__restrict
     const long long target = element(rows[edge], 0, Config::heads * n_cols) + head;
     const long long source = element(columns[edge], 0, Config::heads * n_cols) + head;
     const float weight = values[item];
-    // Several groups: one turn of the loop, as a thread has one column.
+    // With several groups a thread has one column: the loop runs once.
 #pragma unroll 4
     for (int column = first_column; column < n_cols; column += Config::block_threads) {
         atomicAdd(&Y[target + column], weight * X[source + column]);
@@ -44,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
     aggregate(rows, columns, values, X, Y, n_edges, n_cols, groups);
 }
 
-// The same, of attention: a weight for each head of an edge.
+// The same for attention: one weight per head and edge.
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
     fusegnn_gas_heads(const int *__restrict__ rows, const int *__restrict__ columns,
                       const float *__restrict__ weights, const float *__restrict__ V,

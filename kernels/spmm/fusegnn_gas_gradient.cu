@@ -1,28 +1,28 @@
 // fuseGNN's backward fused-GAS with the gradient of edge weights (ICCAD 2020, Algorithm 2), fp32,
 // COO: dX[source] += w dY[target] by atomics, and d_w = dY[target] . X[source].
 //
-// As in the forward pass, threads side by side have the columns of an edge and a block has `groups`
-// edges at once. What a thread adds to its edge's d_w goes to shared memory, interleaved: the
-// entries of one column lie side by side, one for each edge. So group reduce, which adds up
-// columns, keeps neighboring threads at work until each edge's sum is in one of the first threads'
-// places. With more columns than threads a block has one edge, and a block-wide reduce adds up.
+// As in the forward pass, neighboring threads handle the columns of an edge, and a block handles
+// `groups` edges. Each thread stores its term of d_w in shared memory, interleaved: the terms of
+// one column are neighbors, one per edge. Group reduce, which adds up columns, so keeps neighboring
+// threads active until the first `groups` threads have the sums of the edges. With more columns
+// than threads a block has one edge, and a block-wide reduce adds up the terms.
 //
-// Here a block has one batch of edges, where the paper's take turns at several.
+// A block handles one batch of edges; the paper's blocks loop over several.
 //
-// grid  = (blocks of `groups` edges, each of them heads times)
+// grid  = (edges * heads over `groups`, rounded up)
 // block = block_threads threads
 
 // The plan supplies, at compile time:
 //   block_threads  threads of a block
-//   heads          of an edge, each with a weight and n_cols columns of its own
+//   heads          number of heads; each has its own weights and n_cols columns
 
 #include "spmm/fusegnn.cuh"
 
-DEVICE_INLINE void take_back(const int *__restrict__ sources, const int *__restrict__ targets,
-                             const unsigned *__restrict__ order, const float *__restrict__ values,
-                             const float *__restrict__ X, const float *__restrict__ dY,
-                             float *__restrict__ d_values, float *__restrict__ dX,
-                             long long n_edges, int n_cols, int groups) {
+DEVICE_INLINE void backward(const int *__restrict__ sources, const int *__restrict__ targets,
+                            const unsigned *__restrict__ order, const float *__restrict__ values,
+                            const float *__restrict__ X, const float *__restrict__ dY,
+                            float *__restrict__ d_values, float *__restrict__ dX, long long n_edges,
+                            int n_cols, int groups) {
     __shared__ float buffer[Config::block_threads];
 
     const int thread = threadIdx.x;
@@ -30,9 +30,9 @@ DEVICE_INLINE void take_back(const int *__restrict__ sources, const int *__restr
     if (groups > 1) {
         const int group = thread / n_cols, column = thread % n_cols;
         const long long item = first + group, edge = item / Config::heads;
-        const bool works = group < groups && edge < n_edges;
+        const bool active = group < groups && edge < n_edges;
         float part = 0.0f;
-        if (works) {
+        if (active) {
             const int at = int(item % Config::heads) * n_cols + column;
             const long long element_of_x = element(sources[edge], at, Config::heads * n_cols);
             const float g = dY[element(targets[edge], at, Config::heads * n_cols)];
@@ -41,10 +41,10 @@ DEVICE_INLINE void take_back(const int *__restrict__ sources, const int *__restr
         }
         if (group < groups) buffer[column * groups + group] = part;
         group_reduce(buffer, n_cols, thread, groups);
-        const long long done = first + thread;
-        if (thread < groups && done / Config::heads < n_edges) {
-            d_values[(long long)order[done / Config::heads] * Config::heads +
-                     done % Config::heads] = buffer[thread];
+        const long long reduced = first + thread;
+        if (thread < groups && reduced / Config::heads < n_edges) {
+            d_values[(long long)order[reduced / Config::heads] * Config::heads +
+                     reduced % Config::heads] = buffer[thread];
         }
     } else {
         const long long edge = first / Config::heads;
@@ -72,10 +72,10 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
                          float *__restrict__ d_values, float *__restrict__ dX, long long n_edges,
                          int n_cols, int groups) {
     RECORD_WARP;
-    take_back(sources, targets, order, values, X, dY, d_values, dX, n_edges, n_cols, groups);
+    backward(sources, targets, order, values, X, dY, d_values, dX, n_edges, n_cols, groups);
 }
 
-// The same, of attention: a weight for each head of an edge.
+// The same for attention: one weight per head and edge.
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
     fusegnn_gas_gradient_heads(const int *__restrict__ sources, const int *__restrict__ targets,
                                const unsigned *__restrict__ order,
@@ -83,5 +83,5 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
                                const float *__restrict__ dY, float *__restrict__ d_weights,
                                float *__restrict__ dV, long long n_edges, int n_cols, int groups) {
     RECORD_WARP;
-    take_back(sources, targets, order, weights, V, dY, d_weights, dV, n_edges, n_cols, groups);
+    backward(sources, targets, order, weights, V, dY, d_weights, dV, n_edges, n_cols, groups);
 }

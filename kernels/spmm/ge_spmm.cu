@@ -1,9 +1,9 @@
 // GE-SpMM (Huang et al., SC 2020): Y = A X, fp32, CSR.
 //
-// Coalesced row caching: a warp loads 32 nonzeros of its row side by side into shared memory, and
-// then reads them one after the other, all lanes the same one. Coarse-grained warp merging: where
-// there are more than 32 columns, a lane has lane_columns of them, so that each staged nonzero
-// serves twice. Rows are never cut.
+// Coalesced row caching: a warp loads 32 nonzeros of its row into shared memory, one per lane, and
+// then all lanes read them one after another. Coarse-grained warp merging: with more than 32
+// columns, a lane handles lane_columns columns, so that each staged nonzero is used several times.
+// Rows are not split.
 //
 // grid  = (blocks of block_warps rows, tiles of 32 x lane_columns columns)
 // block = 32 x block_warps threads
@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     __shared__ float staged_values[BLOCK_THREADS];
 
     const int lane = threadIdx.x % WARP_SIZE;
-    const int first = threadIdx.x - lane;  // of this warp's part of the stage
+    const int first = threadIdx.x - lane;  // index of this warp's first staged nonzero
     const long long row = (long long)blockIdx.x * Config::block_warps + threadIdx.x / WARP_SIZE;
     const int column = blockIdx.y * WARP_SIZE * Config::lane_columns + lane;
     if (row >= n_rows) return;  // the whole warp leaves
@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
                     sums[i] += value * X[element(source, lane_column, n_cols)];
             }
         }
-        __syncwarp();  // before the next nonzeros take the place of these
+        __syncwarp();  // all lanes have read the nonzeros before the next ones replace them
     }
 #pragma unroll
     for (int i = 0; i < Config::lane_columns; ++i) {

@@ -1,19 +1,19 @@
 // GNNAdvisor's aggregation (Wang et al., OSDI 2021; chapter 3 of the thesis), as a weighted SpMM:
 // Y = A X, fp32, CSR rows in the caller's order.
 //
-// A warp handles one neighbor group, at most ngs nonzeros of one row, and dimension_workers of its
-// lanes walk the columns side by side; the lanes past them idle. Warps of a block whose groups
-// belong to the same row add up in one slot of shared memory, and the leader, the first of them,
-// takes the sums to Y (Algorithm 2; the host finds slots and leaders, once).
+// A warp handles one neighbor group, at most ngs nonzeros of one row. dimension_workers of its
+// lanes cover neighboring columns; the other lanes are idle. Warps of a block whose groups belong
+// to the same row add their sums in one slot of shared memory, and the first of them, the leader,
+// writes the slot to Y (Algorithm 2; the host assigns slots and leaders once).
 //
-// Three things are done otherwise than in the thesis, so that this is no weak rival to measure
-// against. None of them can cost time:
-//   - a group's sums stay in registers, several columns to a lane, and go to the slot once, where
-//     the thesis keeps them in the slot. The columns of a lane share the loads of nonzeros;
-//   - slots and barriers are left to the blocks and rows that need them: a warp that has its row
-//     for itself in the block writes straight to Y, and where all do, no barrier is waited for;
-//   - a row that is whole in its block is stored. Only one with groups in other blocks too is added
-//     with an atomic.
+// Three things differ from the thesis, so that the comparison is fair. None of them costs time:
+//   - The sums of a group stay in registers, several columns per lane, and are added to the slot
+//     once; the thesis keeps them in the slot. The columns of a lane share the loads of nonzeros.
+//   - Only blocks and rows that need slots and barriers use them: a warp that is the only one of
+//     its row in the block writes directly to Y, and a block of such warps has no barrier.
+//   - A row whose groups are all in one block is stored. Only a row with groups in several blocks
+//     is added with atomics.
+//
 //
 // grid  = (blocks of block_warps groups, tiles of tile_columns columns)
 // block = 32 x block_warps threads, with block_warps x tile_columns floats of shared memory if any
@@ -21,14 +21,13 @@
 
 // The plan supplies, at compile time:
 //   block_warps         warps in a block
-//   dimension_workers   lanes of a warp that work, 1 to 32
-//   vector              neighboring columns that a lane reads as one: 1, 2 or 4, a divisor of the
-//                       columns of X
-//   lane_vectors        such vectors that a lane sums at the same time, dimension_workers apart
-//   slot_mask           bits of a metadata word that hold the warp's slot; then its flags:
+//   dimension_workers   active lanes of a warp, 1 to 32
+//   vector              neighboring columns per load of a lane: 1, 2 or 4, a divisor of n_cols
+//   lane_vectors        vectors that a lane sums at the same time, dimension_workers apart
+//   slot_mask           bits of a metadata word that hold the warp's slot; its flags are:
 //   leader              the warp is the first of its row in the block
 //   shared              another warp of the block has the same row
-//   cut                 other blocks have groups of the row too
+//   cut                 other blocks have groups of the row, too
 //   block_shares        some warp of the block is shared
 
 #include "common.cuh"
@@ -41,28 +40,28 @@ constexpr int BLOCK_THREADS = Config::block_warps * WARP_SIZE;
 constexpr int WORKER_COLUMNS =
     Config::dimension_workers * Config::vector;  // of all workers of a warp, side by side
 
-// Adds N nonzeros to a lane's sums: for the vector of columns at which X is passed, and for each of
-// the next lane_vectors - 1, WORKER_COLUMNS apart, as far as they lie below `width`.
+// Adds N nonzeros to a lane's sums: for the vector of columns at X, and for the following
+// lane_vectors - 1 vectors, WORKER_COLUMNS apart, if they are below `width`.
 template <int N>
 DEVICE_INLINE void add(const int *__restrict__ columns, const float *__restrict__ values,
                        const float *__restrict__ X, int width, int n_cols,
                        Vector (&sums)[Config::lane_vectors]) {
-    int senders[N];
+    int sources[N];
     float weights[N];
     Vector neighbors[N][Config::lane_vectors];
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-        senders[j] = columns[j];
+        sources[j] = columns[j];
         weights[j] = values[j];
     }
-    // All gathers are on their way before the first is used.
+    // All loads of X start before the first is used.
 #pragma unroll
     for (int j = 0; j < N; ++j) {
 #pragma unroll
         for (int i = 0; i < Config::lane_vectors; ++i) {
             const int column = i * WORKER_COLUMNS;
             if (column < width) {
-                const float *address = &X[element(senders[j], column, n_cols)];
+                const float *address = &X[element(sources[j], column, n_cols)];
                 neighbors[j][i] = *reinterpret_cast<const Vector *>(address);
             }
         }
@@ -76,7 +75,7 @@ DEVICE_INLINE void add(const int *__restrict__ columns, const float *__restrict_
     }
 }
 
-// Adds a whole group, four nonzeros at a time and then the rest of them together.
+// Adds a whole group: four nonzeros at a time, then the remaining ones together.
 DEVICE_INLINE void add_group(const int *__restrict__ columns, const float *__restrict__ values,
                              const float *__restrict__ X, int count, int width, int n_cols,
                              Vector (&sums)[Config::lane_vectors]) {
@@ -88,7 +87,7 @@ DEVICE_INLINE void add_group(const int *__restrict__ columns, const float *__res
     if (count == 1) add<1>(columns, values, X, width, n_cols, sums);
 }
 
-// Adds a lane's sums from column `first` on to the slot, or writes them to Y.
+// Adds a lane's sums of the columns from `first` on to the slot or to Y, or stores them in Y.
 DEVICE_INLINE void write(float *__restrict__ Y, float *slot, int first, const Vector &sums,
                          bool shared, bool cut) {
     if (shared) {
@@ -98,12 +97,12 @@ DEVICE_INLINE void write(float *__restrict__ Y, float *slot, int first, const Ve
 #pragma unroll
         for (int j = 0; j < Config::vector; ++j) atomicAdd(&Y[first + j], part(sums, j));
     } else {
-        // An index of vectors: a float's address would make NVRTC store each apart.
+        // Indexed as vectors: with the address of a float, NVRTC would store each float apart.
         reinterpret_cast<Vector *>(Y)[first / Config::vector] = sums;
     }
 }
 
-// metadata: the row and the packed word of each group, the paper's target node and warpPtr.
+// metadata: the row and the packed word of each group (the paper's target node and warpPtr).
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     gnnadvisor(const long long *__restrict__ group_pointers, const int2 *__restrict__ metadata,
                const int *__restrict__ columns, const float *__restrict__ values,
@@ -114,13 +113,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 
     const int lane = threadIdx.x % WARP_SIZE;
     const long long group = (long long)blockIdx.x * Config::block_warps + threadIdx.x / WARP_SIZE;
-    const bool works = group < n_groups && lane < Config::dimension_workers;
-    // The last block's warps without a group read its last group's word: barriers are for them too.
+    const bool active = group < n_groups && lane < Config::dimension_workers;
+    // Warps without a group, in the last block, read the last group's word: they join barriers.
     const int2 own = metadata[min(group, n_groups - 1)];
     const int row = own.x;
     const bool shared = own.y & Config::shared;
     const bool cut = own.y & Config::cut;
-    const bool leads_slot = works && shared && (own.y & Config::leader);
+    const bool leads_slot = active && shared && (own.y & Config::leader);
     const bool block_shares = own.y & Config::block_shares;
 
     const int first_column = blockIdx.y * tile_columns;
@@ -136,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         __syncthreads();
     }
 
-    if (works) {
+    if (active) {
         const long long begin = group_pointers[group];
         const int count = int(group_pointers[group + 1] - begin);
         for (int c = lane * Config::vector; c < width; c += Config::lane_vectors * WORKER_COLUMNS) {

@@ -1,8 +1,8 @@
 // GraphBLAST's row-split SpMM (Yang, Buluc and Owens, Euro-Par 2018): Y = A X, fp32, CSR.
 //
-// A warp multiplies one row of A with 32 columns of X. Its lanes load 32 nonzeros of the row side
-// by side, each lane one; shuffles then hand them round, one after the other, and each lane adds
-// the product for its own column. Rows are never cut: a long row keeps one warp busy.
+// A warp multiplies one row of A by 32 columns of X. Each lane loads one of 32 nonzeros of the row;
+// shuffles broadcast them one after another, and each lane adds the product for its own column.
+// Rows are not split: a long row occupies one warp.
 //
 // grid  = (blocks of block_warps rows, tiles of 32 columns)
 // block = 32 x block_warps threads
@@ -23,17 +23,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const long long end = row_pointers[row + 1];
     float sum = 0.0f;
     for (long long begin = row_pointers[row]; begin < end; begin += WARP_SIZE) {
-        int my_column = 0;
-        float my_value = 0.0f;
+        int lane_column = 0;
+        float lane_value = 0.0f;
         if (begin + lane < end) {
-            my_column = columns[begin + lane];
-            my_value = values[begin + lane];
+            lane_column = columns[begin + lane];
+            lane_value = values[begin + lane];
         }
         const int count = end - begin < WARP_SIZE ? int(end - begin) : WARP_SIZE;
         for (int k = 0; k < count; ++k) {
-            const int sender = __shfl_sync(ALL_LANES, my_column, k);
-            const float value = __shfl_sync(ALL_LANES, my_value, k);
-            if (column < n_cols) sum += value * X[element(sender, column, n_cols)];
+            const int source = __shfl_sync(ALL_LANES, lane_column, k);
+            const float value = __shfl_sync(ALL_LANES, lane_value, k);
+            if (column < n_cols) sum += value * X[element(source, column, n_cols)];
         }
     }
     if (column < n_cols) Y[element(row, column, n_cols)] = sum;

@@ -1,29 +1,29 @@
-// Preprocessing of lane_groups.cu on the GPU: rows sorted by degree, blocks described, nonzeros
-// brought into that order. Bit for bit what degree_sort (accelviz/ordering/degree.py) and
-// subwarp_blocks (accelviz/partition/subwarps.py) make on the CPU.
+// Preprocessing of lane_groups.cu on the GPU: sorts rows by degree, writes the block records, and
+// copies nonzeros in that order. Bit for bit equal to degree_sort (accelviz/ordering/degree.py) and
+// subwarp_blocks (accelviz/partition/subwarps.py) on the CPU.
 //
-// Small graphs take a few microseconds, less than a launch and a wait of the host take. So all but
-// the copying is one launch, `partition`, whose blocks wait for each other between its steps
-// (`wait_for_all`; the launch is cooperative, so that all blocks are there at once):
-//   - a stable radix sort by degree, digit_bits at a time, in as many passes as the largest degree
-//     needs (degree_sort.cuh): `count_digits`, wait, `move_rows`, wait;
-//   - sums over the sorted rows, from which each row learns its first nonzero and where the rows of
-//     its degree begin: `add_up`, wait, `find_blocks`, wait;
-//   - the blocks in their order: `describe_blocks`. A row begins one block at most, so counting
-//     suffices to bring blocks into the order of the graph.
-// Each warp walks rows of its own, its `share`, that are next to each other: what is counted in the
-// order of warps is counted in the order of rows, which makes the sort stable.
+// Small graphs take a few microseconds, less than a launch and a host synchronization. Therefore
+// everything except copying is one launch, `partition`, with barriers of all blocks between its
+// steps (`wait_for_all`; a cooperative launch, so that all blocks are resident):
+//   - a stable radix sort by degree, digit_bits per pass, in as many passes as the largest degree
+//     needs (degree_sort.cuh): `count_digits`, barrier, `move_rows`, barrier;
+//   - prefix sums over the sorted rows, which yield each row's first nonzero and the first row of
+//     its degree: `add_up`, barrier, `find_blocks`, barrier;
+//   - the records of the blocks in their final order: `describe_blocks`. At most one block begins
+//     at each row, so counting suffices to put blocks in the order of the graph.
+// Each warp handles a `share`, a run of neighboring rows. Counting in the order of warps is
+// counting in the order of rows, which makes the sort stable.
 //
-// `copy_nonzeros` then does as the multiplication will: a block's nonzeros lie side by side.
+// `copy_nonzeros` then makes the nonzeros of each block contiguous, as the multiplication needs.
 //
-// partition:     grid = blocks that are on the GPU at once,  block = block_threads
-// copy_nonzeros: grid = any; a warp for each block of the metadata in turn
+// partition:     grid = blocks that fit on the GPU at once,  block = block_threads
+// copy_nonzeros: grid = any number; each warp handles several blocks of the metadata in turn
 
-// The host supplies, at compile time:
+// Supplied at compile time:
 //   block_threads   threads of a block, whole warps
-//   digit_bits      bits that a pass of the sort looks at
+//   digit_bits      bits sorted per pass
 //   info_field_bits width of the low field of the metadata's info word
-// and as arguments the setting of the partition, so that one compiled kernel serves all of them.
+// The settings of the partition scheme are arguments, so that one compiled kernel serves all.
 
 #include "common.cuh"
 #include "spmm/degree_sort.cuh"
@@ -31,7 +31,8 @@
 constexpr int INFO_FIELD_LIMIT = (1 << Config::info_field_bits) - 1;
 
 #ifdef RECORD_STEPS
-// When block 0 came through each wait, in nanoseconds; first the kernel's start, last its end.
+// Time at which block 0 passed each barrier, in nanoseconds; the first entry is the kernel's start,
+// the last its end.
 __device__ unsigned long long step_times[32];
 #define RECORD_STEP(i) \
     if (blockIdx.x == 0 && threadIdx.x == 0) step_times[i] = global_nanoseconds()
@@ -39,15 +40,15 @@ __device__ unsigned long long step_times[32];
 #define RECORD_STEP(i)
 #endif
 
-// What the blocks have in common; zero before the launch.
+// State shared by all blocks; zero before the launch.
 struct State {
-    unsigned arrived;  // blocks that came to `wait_for_all`, all times together
-    unsigned largest;  // degree
-    unsigned blocks;   // of the partition
-    unsigned cut_blocks;
+    unsigned arrived;       // arrivals at `wait_for_all`, summed over all barriers
+    unsigned largest;       // largest degree
+    unsigned blocks;        // number of blocks in the partition
+    unsigned split_blocks;  // number of them that are parts of split rows
 };
 
-// Returns when every block has come here, and what they have written can be read.
+// Barrier of all blocks. Writes of all blocks before it can be read after it.
 DEVICE_INLINE void wait_for_all(State *state, int step) {
     __syncthreads();
     if (gridDim.x > 1 && threadIdx.x == 0) {
@@ -62,11 +63,11 @@ DEVICE_INLINE void wait_for_all(State *state, int step) {
     RECORD_STEP(step);
 }
 
-// Of the sorted rows up to some place.
+// Totals over a prefix of the sorted rows.
 struct Totals {
     unsigned nonzeros;  // below 2^32
-    unsigned parts;     // of cut rows
-    int run;            // where the last rows of one degree begin, -1 if before all of them
+    unsigned parts;     // number of parts of split rows
+    int run;            // first row of the last degree, -1 for an empty prefix
 };
 
 DEVICE_INLINE Totals combined(const Totals &before, const Totals &totals) {
@@ -74,7 +75,7 @@ DEVICE_INLINE Totals combined(const Totals &before, const Totals &totals) {
             max(before.run, totals.run)};
 }
 
-DEVICE_INLINE Totals of_lane(const Totals &totals, int lane) {
+DEVICE_INLINE Totals broadcast(const Totals &totals, int lane) {
     return {__shfl_sync(ALL_LANES, totals.nonzeros, lane),
             __shfl_sync(ALL_LANES, totals.parts, lane), __shfl_sync(ALL_LANES, totals.run, lane)};
 }
@@ -90,17 +91,17 @@ DEVICE_INLINE Totals totals_up_to_lane(Totals totals) {
     return totals;
 }
 
-// Algorithm 1 of Accel-GCN for subwarps; lane_group_partition says the same for all degrees.
+// Algorithm 1 of Accel-GCN for subwarps, as in lane_group_partition on the host.
 struct Setting {
     int groups, max_group_nzs, short_nzs;
 
     DEVICE_INLINE int deg_bound() const {
         return groups * max_group_nzs;
     }
-    DEVICE_INLINE bool cuts(int degree) const {
+    DEVICE_INLINE bool splits(int degree) const {
         return degree > deg_bound();
     }
-    // Groups that share a row: the smallest divisor of `groups` that suffices.
+    // Subwarps that share a row: the smallest divisor of `groups` that suffices.
     DEVICE_INLINE int factor(int degree) const {
         int factor = max((degree - 1) / max_group_nzs + 1, 1);
         while (groups % factor) ++factor;
@@ -119,7 +120,7 @@ DEVICE_INLINE Totals totals_of(const unsigned *degrees, int position, bool exist
                                const Setting &setting) {
     if (!exists) return {0, 0, -1};
     const unsigned degree = degrees[position];
-    const unsigned parts = setting.cuts(degree) ? (degree - 1) / setting.deg_bound() + 1 : 0;
+    const unsigned parts = setting.splits(degree) ? (degree - 1) / setting.deg_bound() + 1 : 0;
     const bool begins = position == 0 || degrees[position - 1] != degree;
     return {degree, parts, begins ? position : -1};
 }
@@ -141,20 +142,21 @@ __device__ void add_up(const unsigned *degrees, Share share, const Setting &sett
     if (lane_id() == WARP_SIZE - 1) block_totals[blockIdx.x] = totals;
 }
 
-// What `add_up` found in all the rows before the warp's.
+// Returns the totals of all rows before the warp's share.
 __device__ Totals totals_before(const Totals *warp_totals, const Totals *block_totals) {
     Totals totals = {0, 0, -1};
     for (int block = lane_id(); block < int(blockIdx.x); block += WARP_SIZE) {
         totals = combined(totals, block_totals[block]);
     }
     if (lane_id() < warp_id()) totals = combined(totals, warp_totals[lane_id()]);
-    return of_lane(totals_up_to_lane(totals), WARP_SIZE - 1);
+    return broadcast(totals_up_to_lane(totals), WARP_SIZE - 1);
 }
 
-// Finds the rows that begin a block, and describes the parts of cut rows.
+// Finds the rows at which blocks begin, and writes the records of the parts of split rows.
 //
-// `first_rows` gets, at the block's place in the wanted order, its first row, or -1 where none
-// begins; `first_nzs`, at the first row, its first nonzero; `begins` their number in each share.
+// At the block's position in the final order, `first_rows` gets the block's first row, or -1 if no
+// block begins there. `first_nzs` gets the block's first nonzero, at its first row. `begins` gets
+// the number of blocks in each share.
 __device__ void find_blocks(const unsigned *degrees, const int *output_rows, Share share,
                             int share_rows, Totals before, const Setting &setting, bool in_place,
                             int *first_rows, unsigned *first_nzs, unsigned *begins, State *state,
@@ -167,26 +169,26 @@ __device__ void find_blocks(const unsigned *degrees, const int *output_rows, Sha
         if (exists) {
             const int degree = totals.nonzeros;
             const unsigned first_nz = sum.nonzeros - degree;
-            const bool cut = setting.cuts(degree);
+            const bool split = setting.splits(degree);
             for (unsigned part = 0; part < totals.parts; ++part) {
                 metadata[sum.parts - totals.parts + part] =
                     make_int4(degree, row, first_nz + part * setting.deg_bound(), part);
             }
             const int position = in_place ? output_rows[row] : row;
-            const bool head = !cut && (row - sum.run) % setting.block_rows(degree) == 0;
+            const bool head = !split && (row - sum.run) % setting.block_rows(degree) == 0;
             first_rows[position] = head ? row : -1;
             if (head) {
                 first_nzs[row] = first_nz;
                 atomicAdd(&begins[position / share_rows], 1u);
             }
         }
-        before = of_lane(sum, WARP_SIZE - 1);
+        before = broadcast(sum, WARP_SIZE - 1);
     }
     const bool last = blockIdx.x == gridDim.x - 1 && threadIdx.x == Config::block_threads - 1;
-    if (last) state->cut_blocks = before.parts;
+    if (last) state->split_blocks = before.parts;
 }
 
-// Rows from `first` on that have its degree, at most `most`, which are all there.
+// Returns how many of the `most` rows from `first` on have the degree of the first.
 DEVICE_INLINE int equal_rows(const unsigned *degrees, int first, int most) {
     const unsigned degree = degrees[first];
     if (degrees[first + most - 1] == degree) return most;
@@ -202,13 +204,13 @@ DEVICE_INLINE int equal_rows(const unsigned *degrees, int first, int most) {
     return low;
 }
 
-// Describes the blocks of whole rows in the order of their places.
+// Writes the records of blocks of whole rows, in the order of their positions.
 __device__ void describe_blocks(const unsigned *degrees, int n_rows, Share share,
                                 const Setting &setting, const int *first_rows,
                                 const unsigned *first_nzs, const unsigned *begins, State *state,
                                 int4 *metadata) {
     __shared__ unsigned blocks_before;
-    if (threadIdx.x == 0) blocks_before = state->cut_blocks;
+    if (threadIdx.x == 0) blocks_before = state->split_blocks;
     __syncthreads();
     const int share_before = int(blockIdx.x) * WARPS;
     unsigned sum = 0;
@@ -236,8 +238,8 @@ __device__ void describe_blocks(const unsigned *degrees, int n_rows, Share share
     if (last) state->blocks = next;
 }
 
-// Sorts n_rows > 0 rows and describes the blocks. The arrays with spare_ in their names, of n_rows
-// elements, and those below them are for the kernel's own use.
+// Sorts n_rows > 0 rows and writes the block records. The arrays spare_*, of n_rows elements, and
+// the arguments after them are workspace.
 extern "C" __global__ void __launch_bounds__(Config::block_threads, 1)
     partition(const long long *row_pointers, int n_rows, int groups, int max_group_nzs,
               int short_nzs, int in_place, State *state, int *output_rows, int4 *metadata,
@@ -269,15 +271,16 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads, 1)
         wait_for_all(state, step++);
         while (passes * Config::digit_bits < 32 && state->largest >> passes * Config::digit_bits)
             ++passes;
-        const bool final = (passes - pass) % 2 == 1;  // or one that ends where the final one will
-        unsigned *degrees = final ? spare_sorted : spare_degrees;
-        int *rows = final ? output_rows : spare_rows;
+        // Passes write two pairs of arrays alternately; the last pass writes the final pair.
+        const bool into_final = (passes - pass) % 2 == 1;
+        unsigned *degrees = into_final ? spare_sorted : spare_degrees;
+        int *rows = into_final ? output_rows : spare_rows;
         move_rows(from, shift, share, counts, digit_counts, degrees, rows);
         wait_for_all(state, step++);
         from = {row_pointers, degrees, rows};
     }
 
-    // From here on the sort's spare arrays hold what `find_blocks` finds.
+    // From here on spare_rows and spare_degrees hold the results of `find_blocks`.
     add_up(spare_sorted, share, setting, warp_totals, block_totals);
     wait_for_all(state, step++);
     const Totals before = totals_before(warp_totals, block_totals);
@@ -290,8 +293,8 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads, 1)
     RECORD_STEP(step);
 }
 
-// Brings the columns into sorted order, and notes where each nonzero stood, so that values can
-// follow in any number of runs.
+// Copies the columns in sorted order and stores each nonzero's original position, with which values
+// can be copied any number of times.
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
     copy_nonzeros(const State *__restrict__ state, const int4 *__restrict__ metadata,
                   const int *__restrict__ output_rows, const long long *__restrict__ row_pointers,
@@ -302,10 +305,10 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
          block += gridDim.x * WARPS) {
         const int4 words = metadata[block];
         const int degree = words.x;
-        const bool cut = degree > deg_bound;
-        const int offset = cut ? words.w * deg_bound : 0;
-        const int row_nzs = cut ? min(deg_bound, degree - offset) : degree;
-        const int size = cut ? row_nzs : (words.w & INFO_FIELD_LIMIT) * row_nzs;
+        const bool split = degree > deg_bound;
+        const int offset = split ? words.w * deg_bound : 0;
+        const int row_nzs = split ? min(deg_bound, degree - offset) : degree;
+        const int size = split ? row_nzs : (words.w & INFO_FIELD_LIMIT) * row_nzs;
         const int *rows = &output_rows[words.y];
         const long long first = unsigned(words.z);
 #pragma unroll 4

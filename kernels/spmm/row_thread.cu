@@ -1,7 +1,7 @@
-// The kernel a beginner writes: Y = A X, fp32, one thread a row of A in CSR.
+// The simplest SpMM: Y = A X, fp32, one thread per row of A in CSR.
 //
-// Correct and simple, and slow for two reasons that the other kernels remove: the lanes of a warp
-// wait for the one with the longest row, and at each step they read 32 different rows of X.
+// Correct and slow, for two reasons that the other kernels remove: the lanes of a warp wait for
+// the lane with the longest row, and at each step they read 32 different rows of X.
 //
 // grid  = (blocks of 32 x block_warps rows)
 // block = 32 x block_warps threads

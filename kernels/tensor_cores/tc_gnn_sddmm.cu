@@ -2,20 +2,20 @@
 // SDDMM on tensor cores. The score of a nonzero (i, j) is the dot product of row i of U and row j
 // of V, with TF32 products and float32 sums.
 //
-// A block has a window of 16 rows of A, whose columns are moved together (sparse graph
-// translation), and its warps take turns with the tiles of 16 x 16. A warp fetches step columns of
-// the 16 rows of U and of the 16 rows of V that the tile stands for, multiplies, and goes on along
-// the columns. Of the 256 sums it keeps those where A has a nonzero.
+// A block handles a window of 16 rows of A. Sparse graph translation has numbered the window's
+// distinct columns consecutively, and the warps take its tiles of 16 x 16 in turn. For a tile a
+// warp loads `step` columns of the 16 rows of U and of the tile's 16 rows of V, multiplies them,
+// and continues with the next columns. Of the 256 sums it writes those at nonzeros of A.
 //
-// Otherwise than in the published code, and not slower: several instructions' columns, 8 each, are
-// fetched at a time.
+// Unlike the published code, and not slower: the columns of several instructions, 8 each, are
+// loaded together.
 //
 // grid  = (windows of 16 rows, heads)
 // block = `warps` warps
 
 // The plan supplies, at compile time:
 //   warps    warps of a block
-//   step     columns of U and V at a time, a multiple of 8
+//   step     columns of U and V that are loaded together, a multiple of 8
 //   tile_rows, tile_columns    of a tile of scores: 16 and 16
 
 #include "common.cuh"
@@ -23,14 +23,13 @@
 
 constexpr int BLOCK_THREADS = Config::warps * WARP_SIZE;
 constexpr int INSTRUCTION_COLUMNS = 8;
-// Length of a row in shared memory, such that the lanes of a fragment are in different banks.
+// Row length in shared memory, chosen so that the lanes of a fragment use different banks.
 constexpr int PITCH = Config::step + 4;
 
 static_assert(Config::tile_rows == 16 && Config::tile_columns == 16,
               "the tile of scores is WMMA's of TF32");
 
-// Multiplies the columns of U and V that are in shared memory, for two halves of 8 columns of a
-// tile.
+// Multiplies the columns of U and V in shared memory, for the two halves of 8 columns of a tile.
 DEVICE_INLINE void multiply_step(float (&sums)[2][4], const unsigned *u_tile,
                                  const unsigned *v_tile) {
     const int lane = threadIdx.x % WARP_SIZE;
@@ -55,15 +54,16 @@ DEVICE_INLINE void multiply_step(float (&sums)[2][4], const unsigned *u_tile,
     }
 }
 
-// tile_pointers: where the nonzeros of each tile begin in `offsets`, their places in the matrix
-// behind the window's first, and in `places`, row times tile_columns plus column in the tile.
+// tile_pointers: index of each tile's first nonzero in `offsets` and `places`. offsets: index of a
+// nonzero relative to the window's first. places: row * tile_columns + column in the tile.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     tc_gnn_sddmm(const long long *__restrict__ row_pointers,
                  const long long *__restrict__ window_tiles,
-                 const long long *__restrict__ tile_pointers, const int *__restrict__ senders,
-                 const int *__restrict__ offsets, const unsigned char *__restrict__ places,
-                 const float *__restrict__ U, const float *__restrict__ V,
-                 float *__restrict__ scores, int n_rows, int heads, int n_cols) {
+                 const long long *__restrict__ tile_pointers,
+                 const int *__restrict__ column_indices, const int *__restrict__ offsets,
+                 const unsigned char *__restrict__ places, const float *__restrict__ U,
+                 const float *__restrict__ V, float *__restrict__ scores, int n_rows, int heads,
+                 int n_cols) {
     RECORD_WARP;
     __shared__ unsigned operands[Config::warps]
                                 [(Config::tile_rows + Config::tile_columns) * PITCH];  // TF32
@@ -84,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
                 const bool of_u = row < Config::tile_rows;
                 const int operand_row =
                     of_u ? first_row + row
-                         : senders[tile * Config::tile_columns + row - Config::tile_rows];
+                         : column_indices[tile * Config::tile_columns + row - Config::tile_rows];
                 const bool inside =
                     column < n_cols && (of_u ? operand_row < n_rows : operand_row >= 0);
                 const float *from = of_u ? U : V;
@@ -93,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
             }
             __syncwarp();
             multiply_step(sums, u_tile, v_tile);
-            __syncwarp();  // the next columns take the place of these
+            __syncwarp();  // all lanes have read these columns before the next ones replace them
         }
 #pragma unroll
         for (int half = 0; half < 2; ++half) {

@@ -1,16 +1,15 @@
 // TC-GNN's neighbor aggregation (Wang et al., USENIX ATC 2023; Algorithm 5 of chapter 5 of the
 // thesis), as a weighted SpMM on tensor cores: Y = A X with TF32 products and float32 sums.
 //
-// A block has a window of 16 rows of A, whose columns are moved together (sparse graph
-// translation), and goes through its tiles of 16 x 8, tiles_at_once together. All threads spell out
-// their nonzeros in shared memory, zeros between them, and fetch the 8 rows of X that the columns
-// of each stand for. Then the warps multiply, each for columns of X of its own.
+// A block handles a window of 16 rows of A. Sparse graph translation has numbered the window's
+// distinct columns consecutively; the block handles its tiles of 16 x 8, tiles_at_once together.
+// All threads write the tiles' nonzeros to shared memory as dense tiles and load the 8 rows of X of
+// each tile. Then the warps multiply, each for its own columns of X.
 //
-// Otherwise than in the published code, and not slower: edge weights are kept, where it takes all
-// for 1; each tile finds its own nonzeros in a list, where it looks through all of the window's for
-// each tile; several tiles are fetched at a time, where it waits for each; any number of columns
-// will do; and the product of 16 x 8 by 8 x 16 is two instructions of 16 x 8 by 8 x 8, which is
-// what WMMA compiles to.
+// Unlike the published code, and not slower: edge weights are used, where it takes all weights as
+// 1; a tile has a list of its nonzeros, where it scans all nonzeros of the window for each tile;
+// several tiles are loaded together, where it waits for each; n_cols may be any number; and the
+// product of 16 x 8 by 8 x 16 is two instructions of 16 x 8 by 8 x 8, to which WMMA compiles.
 //
 // grid  = (windows of 16 rows, tiles of columns)
 // block = `warps` warps
@@ -19,7 +18,7 @@
 //   warps         warps of a block
 //   warp_tiles    tiles of 16 columns of X that a warp multiplies, warps apart
 //   block_tiles   tiles of 16 columns of X that a block multiplies, at most warps * warp_tiles
-//   tiles_at_once tiles of A that are fetched together
+//   tiles_at_once tiles of A that are loaded together
 //   tile_rows, tile_columns    of a tile of A: 16 and 8
 
 #include "common.cuh"
@@ -28,7 +27,7 @@
 constexpr int BLOCK_THREADS = Config::warps * WARP_SIZE;
 constexpr int X_COLUMNS = 16;  // of a tile of X
 constexpr int BLOCK_COLUMNS = Config::block_tiles * X_COLUMNS;
-// Lengths of rows in shared memory, such that the lanes of a fragment are in different banks.
+// Row lengths in shared memory, chosen so that the lanes of a fragment use different banks.
 constexpr int A_PITCH = 12;
 constexpr int A_TILE = Config::tile_rows * A_PITCH;
 constexpr int X_PITCH = BLOCK_COLUMNS + 8;
@@ -86,12 +85,12 @@ DEVICE_INLINE void write(const Sums &sums, float *__restrict__ Y, int first_row,
     }
 }
 
-// tile_pointers: where the nonzeros of each tile begin in `offsets`, their places in the matrix
-// behind the window's first, and in `places`, row times tile_columns plus column in the tile.
+// tile_pointers: index of each tile's first nonzero in `offsets` and `places`. offsets: index of a
+// nonzero relative to the window's first. places: row * tile_columns + column in the tile.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     tc_gnn_spmm(const long long *__restrict__ row_pointers,
                 const long long *__restrict__ window_tiles,
-                const long long *__restrict__ tile_pointers, const int *__restrict__ senders,
+                const long long *__restrict__ tile_pointers, const int *__restrict__ column_indices,
                 const int *__restrict__ offsets, const unsigned char *__restrict__ places,
                 const float *__restrict__ values, const float *__restrict__ X,
                 float *__restrict__ Y, int n_rows, int n_cols) {
@@ -112,15 +111,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         for (int i = thread; i < tiles * A_TILE; i += BLOCK_THREADS) a_tiles[i] = 0;
         for (int i = thread; i < tiles * Config::tile_columns * BLOCK_COLUMNS; i += BLOCK_THREADS) {
             const int row = i / BLOCK_COLUMNS, column = i % BLOCK_COLUMNS;
-            const int sender = senders[tile * Config::tile_columns + row];
-            const bool inside = sender >= 0 && first_column + column < n_cols;
-            const float x = inside ? X[element(sender, first_column + column, n_cols)] : 0.0f;
+            const int x_row = column_indices[tile * Config::tile_columns + row];
+            const bool inside = x_row >= 0 && first_column + column < n_cols;
+            const float x = inside ? X[element(x_row, first_column + column, n_cols)] : 0.0f;
             x_rows[row * X_PITCH + column] = to_tf32(x);
         }
         __syncthreads();
         const long long end = tile_pointers[tile + tiles];
         for (long long i = tile_pointers[tile] + thread; i < end; i += BLOCK_THREADS) {
-            int number = 0;  // which of the tiles
+            int number = 0;  // index of the nonzero's tile among the loaded ones
             for (int j = 1; j < tiles; ++j) number += i >= tile_pointers[tile + j];
             const int row = places[i] / Config::tile_columns,
                       column = places[i] % Config::tile_columns;
@@ -132,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
             const unsigned *x_tile = &x_rows[number * Config::tile_columns * X_PITCH];
             multiply_tile(sums, &a_tiles[number * A_TILE], x_tile);
         }
-        __syncthreads();  // the next tiles take the place of these
+        __syncthreads();  // all threads have read these tiles before the next ones replace them
     }
 
     write(sums, Y, first_row, first_column, n_rows, n_cols);

@@ -1,21 +1,22 @@
 // SDDMM by windows on tensor cores: scores[k] = U[i] . V[j] for each nonzero k = (i, j). A window
-// has 8 * `groups` rows. 32 of its distinct columns at a time: their rows of V by the rows of U are
-// two tiles of 16 x 8 dot products for each group of 8 rows, of which those at nonzeros are
-// written. A row of V is read, and made into fragments, once for a window.
+// is 8 * `groups` neighboring rows of the matrix, in groups of 8. A warp handles 32 distinct
+// columns of a window at a time. Their 32 rows of V are loaded and converted to fragments once per
+// window. Multiplied by the 8 rows of U of a group, they yield two tiles of 16 x 8 dot products.
+// Only the dot products at nonzeros are written.
 //
-// Exact mode (terms 3): each number is the sum of two TF32 numbers, and three products are added
-// up. With terms 0 U and V are stored in float16.
+// Exact mode (terms 3): each number is split into the sum of two TF32 numbers, and three products
+// are added (3xTF32). With terms 0, U and V are stored in float16.
 //
-// grid  = (blocks of the metadata over `warps`, heads)
-// block = `warps` warps, each with one block of the metadata
+// grid  = (blocks in the metadata over `warps`, rounded up; heads)
+// block = `warps` warps, one block of the metadata each
 
 // The plan supplies, at compile time:
-//   groups          groups of 8 rows of a window
+//   groups          groups of 8 rows per window
 //   warps           warps of a block
 //   heads           dot products of a nonzero
-//   vector          columns that one load moves: 1, 2 or 4, in float16 8, a divisor of n_cols
+//   vector          columns per load: 1, 2 or 4, in float16 8, a divisor of n_cols
 //   whole           1 if n_cols is a multiple of 16 * at_once, in float16 of 32 * at_once
-//   at_once         steps of 16 columns of U and V, in float16 32, whose loads are on their way
+//   at_once         steps whose loads are in flight; a step is 16 columns of U and V, in float16 32
 //   terms           3 exact, 1 TF32, 0 float16; features is then 1, else 0
 
 #include "common.cuh"
@@ -31,12 +32,12 @@ constexpr int STEP_COLUMNS = Config::terms == 0 ? 32 : 16, LANE_COLUMNS = STEP_C
 
 using Sums = float[GROUPS][2][4];
 
-// A lane's columns of a step of float16.
+// A lane's columns of a step, in float16.
 struct Eight {
     unsigned words[4];
 };
 
-// A lane's columns of a step, of those `n_cols`; beyond the last one any others.
+// Loads the lane's columns of a step. Columns beyond n_cols get values of other columns.
 DEVICE_INLINE Eight load(const unsigned short *__restrict__ row, int first, int n_cols) {
     Eight columns;
 #pragma unroll
@@ -63,8 +64,8 @@ DEVICE_INLINE float4 load(const float *__restrict__ row, int first, int n_cols) 
 }
 using Part = decltype(load(static_cast<const Feature *>(nullptr), 0, 0));
 
-// Adds a step to the dot products of 32 rows of V with ROWS of U, of which `left` columns exist
-// from the lane's first one on.
+// Adds a step to the dot products of 32 rows of V with ROWS rows of U. `left` is the number of
+// existing columns from the lane's first column on.
 DEVICE_INLINE void multiply(Sums &sums, Eight (&u)[GROUPS], const Eight (&v)[4], int left) {
 #pragma unroll
     for (int i = 0; i < GROUPS; ++i) {
@@ -88,7 +89,7 @@ DEVICE_INLINE void multiply(Sums &sums, Eight (&u)[GROUPS], const Eight (&v)[4],
     }
 }
 DEVICE_INLINE void multiply(Sums &sums, const float4 (&u)[GROUPS], const float4 (&v)[4], int left) {
-    unsigned high[GROUPS][2][2], low[GROUPS][2][2];  // of U: two products of 8 columns each
+    unsigned high[GROUPS][2][2], low[GROUPS][2][2];  // U, for two products of 8 columns each
 #pragma unroll
     for (int i = 0; i < GROUPS; ++i) {
 #pragma unroll
@@ -99,7 +100,7 @@ DEVICE_INLINE void multiply(Sums &sums, const float4 (&u)[GROUPS], const float4 
     }
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
-        float some[GROUPS][4] = {};
+        float partial[GROUPS][4] = {};
 #pragma unroll
         for (int p = 0; p < 2; ++p) {
             unsigned a[4], b[4];
@@ -109,23 +110,23 @@ DEVICE_INLINE void multiply(Sums &sums, const float4 (&u)[GROUPS], const float4 
 #pragma unroll
             for (int i = 0; i < GROUPS; ++i) {
                 if (Config::terms == 3) {
-                    mma_tf32_k8(some[i], a, low[i][p]);
-                    mma_tf32_k8(some[i], b, high[i][p]);
+                    mma_tf32_k8(partial[i], a, low[i][p]);
+                    mma_tf32_k8(partial[i], b, high[i][p]);
                 }
-                mma_tf32_k8(some[i], a, high[i][p]);
+                mma_tf32_k8(partial[i], a, high[i][p]);
             }
         }
 #pragma unroll
         for (int i = 0; i < GROUPS; ++i) {
 #pragma unroll
-            for (int k = 0; k < 4; ++k) sums[i][m][k] += some[i][k];
+            for (int k = 0; k < 4; ++k) sums[i][m][k] += partial[i][k];
         }
     }
 }
 
-// The lane's rows of U and V, and their columns that are loaded ahead of their products.
+// Row pointers of the lane's rows of U and V, and the columns of them that are loaded ahead.
 struct Operands {
-    const int *__restrict__ columns;  // of the matrix, the lane's of the block's first word
+    const int *__restrict__ columns;  // the lane's distinct column of the block's first word
     const Feature *__restrict__ V;
     int n_cols, g, t;  // lane 4 g + t
     const Feature *u_row[GROUPS], *v_row[4];
@@ -138,7 +139,7 @@ struct Operands {
 #pragma unroll
         for (int i = 0; i < GROUPS; ++i) u[stage][i] = load(u_row[i], first, n_cols);
     }
-    DEVICE_INLINE void find_rows(int word) {
+    DEVICE_INLINE void set_v_rows(int word) {
         const int lane_column = __ldg(columns + (long long)word * WORD_COLUMNS);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
@@ -148,7 +149,7 @@ struct Operands {
     }
 };
 
-// Writes the scores of a word's nonzeros in two rows of a group, and counts them to `start`.
+// Writes the scores of a word's nonzeros in two rows of a group, and advances `start` past them.
 DEVICE_INLINE void write(float *__restrict__ scores, const float (&sums)[2][4], const uint2 &bits,
                          unsigned (&start)[2], int g) {
 #pragma unroll
@@ -181,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const int g = lane / 4, t = lane % 4;
     Operands operands = {columns + (long long)block.first_word * WORD_COLUMNS + lane, V, n_cols, g,
                          t};
-    unsigned start[GROUPS][2];  // of the two rows of a group whose scores the lane will have
+    unsigned start[GROUPS][2];  // index of the next nonzero in the two rows of the lane's scores
 #pragma unroll
     for (int i = 0; i < GROUPS; ++i) {
         const int row = min(block.first_row + 8 * i + g, n_rows - 1);
@@ -193,12 +194,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     }
     bits += (long long)block.first_word * ROWS + 2 * t;
 
-    // The steps of all words follow each other, so that loads are on their way from one word to the
-    // next, while scores are written.
+    // The steps of all words form one sequence, so that loads for the next word are in flight while
+    // scores are written.
     const int words = block.words();
     const int steps = ceil_div(n_cols, STEP_COLUMNS * AHEAD) * AHEAD;
     if (words > 0) {
-        operands.find_rows(0);
+        operands.set_v_rows(0);
 #pragma unroll
         for (int s = 0; s < AHEAD; ++s) operands.load_step(s, s);
     }
@@ -211,13 +212,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         }
         Sums sums = {};
         for (int step = 0; step < steps; step += AHEAD) {
-            const bool end = step + AHEAD == steps;
-            if (end && word + 1 < words) operands.find_rows(word + 1);
+            const bool is_last = step + AHEAD == steps;
+            if (is_last && word + 1 < words) operands.set_v_rows(word + 1);
 #pragma unroll
             for (int s = 0; s < AHEAD; ++s) {
                 const int first = (step + s) * STEP_COLUMNS + LANE_COLUMNS * t;
                 multiply(sums, operands.u[s], operands.v[s], n_cols - first);
-                if (!end || word + 1 < words) operands.load_step(s, end ? s : step + AHEAD + s);
+                if (!is_last || word + 1 < words)
+                    operands.load_step(s, is_last ? s : step + AHEAD + s);
             }
         }
 #pragma unroll

@@ -1,26 +1,26 @@
-// SpMM by windows on tensor cores: Y = A X. A window has 8 * `groups` rows. Eight of its distinct
-// columns at a time are a step: the transposed product, 16 columns of X by 8 rows of A, takes rows
-// of X straight from memory as the fragments of one MMA operand, each once for the whole window.
+// SpMM by windows on tensor cores: Y = A X. A window is 8 * `groups` neighboring rows of A. A step
+// handles eight distinct columns of a window. It computes the transposed product, 16 columns of X
+// by 8 rows of A, so that rows of X are loaded directly as fragments, once per window.
 //
-// Exact mode (terms 3): x = high + low, both TF32, and likewise the weight; three products, of
-// which the one with the weight's low part is left out where all low parts are zero. Sums are
+// Exact mode (terms 3): x = high + low, both TF32, and likewise the weight. Three products are
+// added; the product with the weight's low part is skipped if all low parts are zero. Sums are
 // collected by fp32 additions, which round, because tensor cores truncate.
 //
-// With terms 0 X is stored in float16, weights are rounded to it, and two steps are multiplied
-// together, as an instruction has 16 columns.
+// With terms 0, X is stored in float16, weights are rounded to float16, and two steps are
+// multiplied together, because the instruction has K = 16.
 //
 // grid  = (blocks in the metadata over `warps`, tiles of WARP_COLUMNS columns)
-// block = `warps` warps, each with one block of the metadata
+// block = `warps` warps, one block of the metadata each
 
 // The plan supplies, at compile time:
-//   groups          groups of 8 rows of a window
+//   groups          groups of 8 rows per window
 //   warps           warps of a block
 //   quads           groups of 8 * LANE_COLUMNS columns of a warp
-//   vector          columns that one copy of X moves: 1, 2 or 4, in float16 8, a divisor of n_cols
+//   vector          columns per copy of X: 1, 2 or 4, in float16 8, a divisor of n_cols
 //   whole           1 if the columns fill every warp
-//   ahead           steps whose loads are on their way: 1, 2 or 4; in float16 2 or 4
+//   ahead           steps whose loads are in flight: 1, 2 or 4; in float16 2 or 4
 //   terms           3 exact, 1 TF32, 0 float16; features is then 1, else 0
-//   blocks_per_sm   blocks that an SM should have room for, which bounds the registers
+//   blocks_per_sm   blocks that must fit on an SM; bounds the registers
 
 #include "async_copy.cuh"
 #include "common.cuh"
@@ -33,12 +33,12 @@ constexpr int ROWS = 8 * Config::groups;
 constexpr int GROUPS = Config::groups, QUADS = Config::quads, AHEAD = Config::ahead;
 constexpr int BLOCK_THREADS = Config::warps * WARP_SIZE;
 constexpr int LANE_COLUMNS = 16 / sizeof(Feature);
-constexpr int TOGETHER = Config::terms == 0 ? 2 : 1;  // steps of an instruction
+constexpr int TOGETHER = Config::terms == 0 ? 2 : 1;  // steps per instruction
 constexpr int WARP_COLUMNS = 8 * LANE_COLUMNS * QUADS;
 constexpr int ROW_COPIES = WARP_COLUMNS / Config::vector;
 
-// Elements between two rows of a stage: lanes (g, t) read 16 bytes number g of row t, eight lanes
-// at a time, and so each of the 32 banks once.
+// Elements between two rows of a stage. Lane 4 g + t reads 16 bytes, number g of row t; with this
+// stride eight lanes, which read at a time, use each of the 32 banks once.
 constexpr int STAGE_STRIDE = WARP_COLUMNS + 2 * LANE_COLUMNS;
 constexpr int STAGE_SIZE = 8 * STAGE_STRIDE;
 
@@ -49,9 +49,8 @@ DEVICE_INLINE unsigned word(const uint4 &vector, int i) {
     return i == 0 ? vector.x : i == 1 ? vector.y : i == 2 ? vector.z : vector.w;
 }
 
-// Adds the products of two steps in float16, whose rows of X follow each other in the ring; the
-// lane's from `stage` on. A register has two numbers of the same column of X: those of rows t and
-// t + 4.
+// Adds the products of two steps in float16, whose rows of X are neighbors in the ring of stages,
+// starting at `stage`. A register holds two numbers of the same column of X, in rows t and t + 4.
 template <int QUAD_TILES>
 DEVICE_INLINE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4],
                             const unsigned short *stage, int t, const Weights (&weights)[AHEAD],
@@ -84,23 +83,24 @@ DEVICE_INLINE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4],
     }
 }
 
-// Adds one product of 16 columns of X by 8 rows of A, of both numbers' TF32 parts.
+// Adds a product of 16 columns of X by 8 rows of A from the TF32 parts of both. `has_low` is false
+// if the low parts of A are all zero.
 DEVICE_INLINE void multiply_parts(float (&sum)[4], const unsigned (&x_high)[4],
                                   const unsigned (&x_low)[4], const unsigned (&high)[2],
-                                  const unsigned (&low)[2], bool finer) {
+                                  const unsigned (&low)[2], bool has_low) {
     if (Config::terms != 3) {
         mma_tf32_k8(sum, x_high, high);
         return;
     }
     float part[4] = {};
     mma_tf32_k8(part, x_low, high);
-    if (finer) mma_tf32_k8(part, x_high, low);
+    if (has_low) mma_tf32_k8(part, x_high, low);
     mma_tf32_k8(part, x_high, high);
 #pragma unroll
     for (int k = 0; k < 4; ++k) sum[k] += part[k];
 }
 
-// Adds the products of a step in TF32; the lane's rows of X from `stage` on.
+// Adds the products of a step in TF32. The lane's rows of X start at `stage`.
 template <int QUAD_TILES>
 DEVICE_INLINE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4], const float *stage, int t,
                             const Weights (&weights)[AHEAD], int step) {
@@ -111,14 +111,14 @@ DEVICE_INLINE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4], const f
         const float *row = &stage[(t + 4 * (i % 2)) * STAGE_STRIDE + 32 * (i / 2)];
         x[i / 2][i % 2] = *reinterpret_cast<const float4 *>(row);
     }
-    // Whether the low parts of the weights are needed.
+    // has_low: whether the low parts of the weights are needed.
     unsigned high[GROUPS][2], low[GROUPS][2];
-    bool finer[GROUPS];
+    bool has_low[GROUPS];
 #pragma unroll
     for (int i = 0; i < GROUPS; ++i) {
 #pragma unroll
         for (int h = 0; h < 2; ++h) split_to_even(weight[i][h], high[i][h], low[i][h]);
-        finer[i] = Config::terms == 3 && __any_sync(ALL_LANES, low[i][0] != 0 || low[i][1] != 0);
+        has_low[i] = Config::terms == 3 && __any_sync(ALL_LANES, low[i][0] != 0 || low[i][1] != 0);
     }
 #pragma unroll
     for (int q = 0; q < QUADS; ++q) {
@@ -129,14 +129,14 @@ DEVICE_INLINE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4], const f
             for (int k = 0; k < 4; ++k) split_to_even(part(x[q][k / 2], 2 * p + k % 2), a[k], b[k]);
 #pragma unroll
             for (int i = 0; i < GROUPS; ++i) {
-                multiply_parts(sums[i][q][p], a, b, high[i], low[i], finer[i]);
+                multiply_parts(sums[i][q][p], a, b, high[i], low[i], has_low[i]);
             }
         }
     }
 }
 
-// The words of a block, one ahead of the one that is multiplied: of each the lane's column, and the
-// bits of its row in each group with the number of the first nonzero among them.
+// The words of a block, loaded one ahead of the multiplication. For each word: the lane's distinct
+// column, and for each group the bits of the lane's row and the index of its first nonzero.
 struct Words {
     const int *__restrict__ columns;
     const unsigned *__restrict__ row_bits;
@@ -160,7 +160,7 @@ struct Words {
 #pragma unroll
         for (int i = 0; i < GROUPS; ++i) next_start[i] = start[i] + __popc(bits[i]);
     }
-    // Goes on from word `number` to the next one.
+    // Advances from word `number` to the next one.
     DEVICE_INLINE void advance(int number) {
         column = next_column;
         const bool more = number + 2 < count;
@@ -174,27 +174,26 @@ struct Words {
     }
 };
 
-// Where a warp's columns of X and its weights are read from. Wide rows of narrow copies aside, a
-// copy's columns are the same for all copies of a lane: one multiplication and addition is then an
-// address.
+// Addresses of a warp's columns of X and of its weights. Unless ROW_COPIES exceeds the warp size,
+// all copies of a lane have the same columns, and an address takes one multiply-add.
 struct Source {
     const Feature *__restrict__ X;  // at the warp's first column
     const float *__restrict__ values;
-    int lane, columns;  // of X from there on
+    int lane, columns;  // columns of X from the warp's first one on
     unsigned row_bytes;
     const char *lane_columns;
 
     DEVICE_INLINE int column_of(int i) const {
         return (lane + i * WARP_SIZE) % ROW_COPIES * Config::vector;
     }
-    // Columns beyond the last are any others: their sums are not written.
+    // Columns beyond the last one are replaced by others: their sums are not written.
     DEVICE_INLINE const char *columns_of(int i) const {
         const int column = column_of(ROW_COPIES <= WARP_SIZE ? 0 : i);
         return reinterpret_cast<const char *>(
             X + (Config::whole ? column : min(column, columns - Config::vector)));
     }
 
-    // Begins to copy the columns of step `step` of a word, and to load its weights.
+    // Starts copying the columns of step `step` of a word, and loads its weights.
     DEVICE_INLINE void load(Feature *stage, Weights &weight, int step, int lane_column,
                             const unsigned (&bits)[GROUPS], const unsigned (&start)[GROUPS]) const {
 #pragma unroll
@@ -219,21 +218,22 @@ struct Source {
     }
 };
 
-// Writes four columns of a row to Y, or adds them where a cut window's parts meet.
-DEVICE_INLINE void write_four(float *to, const float4 &four, int column, int n_cols, bool cut) {
-    if (Config::vector >= 4 && !cut) {
+// Writes four columns of a row to Y, or adds them to the sums of a split window.
+DEVICE_INLINE void write_four(float *to, const float4 &four, int column, int n_cols,
+                              bool is_split) {
+    if (Config::vector >= 4 && !is_split) {
         if (column < n_cols) stream(reinterpret_cast<float4 *>(to), four);
         return;
     }
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-        if (column + k < n_cols) emit(&to[k], part(four, k), cut);
+        if (column + k < n_cols) emit(&to[k], part(four, k), is_split);
     }
 }
 
-DEVICE_INLINE void write(const Sums &sums, const WindowBlock &block, const CutSums &meeting,
+DEVICE_INLINE void write(const Sums &sums, const WindowBlock &block, const SplitSums &split_sums,
                          float *__restrict__ Y, int lane_column, int t, int n_rows, int n_cols) {
-    const bool cut = block.parts > 1;
+    const bool is_split = block.parts > 1;
 #pragma unroll
     for (int i = 0; i < 2 * GROUPS; ++i) {
         const int odd = i % 2, row = 8 * (i / 2) + 2 * t + odd;
@@ -244,10 +244,10 @@ DEVICE_INLINE void write(const Sums &sums, const WindowBlock &block, const CutSu
             const int column = lane_column + 8 * LANE_COLUMNS * q + 4 * four_of_lane;
             const float (&u)[4] = sums[i / 2][q][2 * four_of_lane];
             const float (&v)[4] = sums[i / 2][q][2 * four_of_lane + 1];
-            float *to = cut ? &meeting.sums[element(row, column, n_cols)]
-                            : &Y[element(block.first_row + row, column, n_cols)];
+            float *to = is_split ? &split_sums.sums[element(row, column, n_cols)]
+                                 : &Y[element(block.first_row + row, column, n_cols)];
             write_four(to, make_float4(u[odd], u[2 + odd], v[odd], v[2 + odd]), column, n_cols,
-                       cut);
+                       is_split);
         }
     }
 }
@@ -292,7 +292,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::blocks_per_s
             await_copies<AHEAD / TOGETHER - 1>();
             __syncwarp();
             multiply(sums, stages + j % AHEAD * STAGE_SIZE + LANE_COLUMNS * g, t, weights, j);
-            // Beyond the last step it copies the last columns again.
+            // After the last step this copies the last columns again.
             __syncwarp();
 #pragma unroll
             for (int s = j; s < j + TOGETHER; ++s) {
@@ -310,12 +310,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::blocks_per_s
         words.advance(word);
     }
 
-    const CutSums meeting(cut_sums, arrivals, number, block.part, n_cols);
-    write(sums, block, meeting, Y, first_column + LANE_COLUMNS * g, t, n_rows, n_cols);
+    const SplitSums split_sums(cut_sums, arrivals, number, block.part, n_cols);
+    write(sums, block, split_sums, Y, first_column + LANE_COLUMNS * g, t, n_rows, n_cols);
     if (block.parts == 1) return;
     __threadfence();
     __syncwarp();
-    if (!__any_sync(ALL_LANES, lane == 0 && meeting.last_of(block.parts))) return;
-    meeting.move(Y, block.first_row, n_rows, first_column, min(WARP_COLUMNS, n_cols - first_column),
-                 n_cols, lane, WARP_SIZE);
+    if (!__any_sync(ALL_LANES, lane == 0 && split_sums.last_of(block.parts))) return;
+    split_sums.move(Y, block.first_row, n_rows, first_column,
+                    min(WARP_COLUMNS, n_cols - first_column), n_cols, lane, WARP_SIZE);
 }

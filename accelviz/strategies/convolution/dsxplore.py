@@ -80,7 +80,7 @@ def prepared_windows(graph: Graph) -> tuple[DistinctWindows, dict[str, float]]:
     return prepared(graph, "distinct windows", "channel map", lambda: distinct_windows(pattern))
 
 
-_SIZES = ("n_rows", "n_senders", "images", "n_cols")
+_SIZES = ("n_rows", "n_channels", "images", "n_cols")
 
 
 class BlockSize(Settings):

@@ -171,10 +171,10 @@ class StridedWindows(WindowStrategy):
             If there are 2^31 weights with their zeros or more, or 2^22 channels or more, or what is
             given needs more shared memory than a block has.
         """
-        (n_rows, n_senders), n_cols = graph.shape, widths["n_cols"]
-        if n_senders >= MOST_CHANNELS:
+        (n_rows, n_channels), n_cols = graph.shape, widths["n_cols"]
+        if n_channels >= MOST_CHANNELS:
             expected = f"fewer than {MOST_CHANNELS:,}"
-            raise PartitionError("graph", f"{n_senders:,} channels", expected)
+            raise PartitionError("graph", f"{n_channels:,} channels", expected)
         cut = chosen(graph, n_cols, settings)
         settings, chunks, terms = cut.settings, cut.chunks, TERMS[settings.arithmetic]
         blocks, tiles = -(-n_rows // settings.filters), -(-n_cols // settings.pixels)
@@ -183,7 +183,7 @@ class StridedWindows(WindowStrategy):
         walk = {"first_chunks": chunks.first_chunks, "chunks": chunks.chunks}
         numbers = {
             "n_rows": n_rows,
-            "n_senders": n_senders,
+            "n_channels": n_channels,
             "n_cols": n_cols,
             "stage_floats": cut.stage_bytes // 4,
         }
@@ -205,7 +205,7 @@ class StridedWindows(WindowStrategy):
                 **{name: getattr(settings, name) for name in CUT},
                 **{f"mask_{i}": mask for i, mask in enumerate(chunks.masks)},
                 "turns": chunks.turns,
-                "vector": 4 if n_senders % 4 == 0 else 1,
+                "vector": 4 if n_channels % 4 == 0 else 1,
                 "written": math.gcd(n_rows, 4),
                 "at_once": cut.at_once,
                 "terms": terms,

@@ -242,7 +242,7 @@ class StridedWeights(WindowStrategy):
             "n_values": np.int32(graph.nnz),
             "n_parts": np.int32(shares),
             "n_rows": np.int32(graph.n_rows),
-            "n_senders": np.int32(graph.shape[1]),
+            "n_channels": np.int32(graph.shape[1]),
             "n_cols": np.int32(n_cols),
         }
         config = {
@@ -252,7 +252,7 @@ class StridedWeights(WindowStrategy):
             "at_once": at_once,
             "terms": TERMS[settings.arithmetic],
         }
-        sizes = "n_values", "n_rows", "n_senders", "n_cols"
+        sizes = "n_values", "n_rows", "n_channels", "n_cols"
         launches = {
             "strided_weights": (
                 LaunchConfig((len(tiles.corners), shares, 1), warps * pixel_warps, shared),
