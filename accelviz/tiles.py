@@ -1,7 +1,7 @@
-"""Tiles: the small dense matrices that cover a sparse one, where a kernel multiplies such.
+"""Tiles: small dense matrices, zeros included, into which a kernel packs a sparse matrix.
 
-They stand beside the workload table. That says which warp handles which nonzeros; this says which
-nonzeros lie in which tile, and where the rest of it is filled with zeros.
+Tensor cores multiply dense tiles. For a plan of such a kernel, `Tiles` lists the nonzeros of each
+tile, in addition to the workload table (`accelviz.workload`), which lists those of each warp.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from accelviz.workload import spread
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
-    """Tiles of one size, window of rows by window.
+    """Tiles of one size. A tile has consecutive rows of the matrix and any of its columns.
 
     Attributes
     ----------
     rows, columns : int
         Size of a tile.
     block : array of int64, shape (tiles,)
-        The block that computes each tile.
+        Thread block that computes each tile.
     first_row : array of int32, shape (tiles,)
-        The matrix's row that is a tile's first; the others follow it.
+        Matrix row of each tile's first row.
     column_indices : array of int32, shape (tiles, columns)
-        The matrix's column that each column of a tile stands for; -1 where it stands for none.
+        Matrix column of each tile column; -1 for padding.
     pointers : array of int64, shape (tiles + 1,)
-        Where the nonzeros of each tile begin in `nonzeros`.
+        Start of each tile's nonzeros in `nonzeros`.
     nonzeros : array of int64, shape (nnz,)
-        Positions of the nonzeros in the matrix, tile by tile and ascending in each.
+        Positions of the nonzeros in the matrix, tile by tile, ascending within a tile.
     places : array of int32, shape (nnz,)
-        Where each of them lies in its tile: row times `columns` plus column.
+        Element index of each entry of `nonzeros` in its tile: row times `columns` plus column.
     """
 
     rows: int
@@ -55,22 +55,23 @@ class Tiles:
 
     @property
     def counts(self) -> Longs:
-        """Nonzeros of each tile."""
+        """Number of nonzeros of each tile, int64, shape (tiles,)."""
         return np.diff(self.pointers)
 
     @property
     def fill(self) -> float:
-        """Share of all elements that are nonzeros; 0 without a tile."""
+        """Share of nonzeros among the elements of all tiles, 0 to 1; 0 if there is no tile."""
         return self.nonzeros.size / (len(self) * self.rows * self.columns) if len(self) else 0.0
 
     def dense(self, tile: int, values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Return a tile with its zeros, float32, shape (rows, columns).
+        """Return one tile as a dense matrix, float32, shape (rows, columns).
 
         Parameters
         ----------
         tile : int
+            Index of the tile.
         values : array of float32, shape (nnz,)
-            Of the matrix's nonzeros.
+            Values of the matrix's nonzeros.
         """
         nonzeros = slice(self.pointers[tile], self.pointers[tile + 1])
         elements = np.zeros(self.rows * self.columns, np.float32)
@@ -78,25 +79,29 @@ class Tiles:
         return elements.reshape(self.rows, self.columns)
 
     def check(self, row_pointers: Longs, columns: Ints) -> None:
-        """Refuse tiles that do not hold every nonzero of a matrix once, in its own place.
+        """Check that every nonzero of a matrix is in exactly one tile, at its row and column.
+
+        Parameters
+        ----------
+        row_pointers : array of int64, shape (n_rows + 1,)
+        columns : array of int32, shape (nnz,)
+            Column indices of the matrix.
 
         Raises
         ------
         PartitionError
-            Naming the first nonzero at fault.
+            With the first wrong nonzero.
         """
         times = np.bincount(self.nonzeros, minlength=columns.size)
         if times.size != columns.size or np.any(times != 1):
-            wrong = int(np.argmax(times != 1)) if times.size == columns.size else columns.size
-            problem = f"nonzero {wrong} lies in {times[wrong]} tiles"
+            nonzero = int(np.argmax(times != 1)) if times.size == columns.size else columns.size
+            problem = f"nonzero {nonzero} lies in {times[nonzero]} tiles"
             raise PartitionError("tiles", problem, "every nonzero in one")
         tile, _ = spread(self.counts)
-        row, column = np.divmod(self.places, self.columns)
-        own_row = np.searchsorted(row_pointers, self.nonzeros, side="right") - 1
-        fits = (self.first_row[tile] + row == own_row) & (row < self.rows)
-        fits &= self.column_indices[tile, column] == columns[self.nonzeros]
-        if not fits.all():
-            wrong = int(self.nonzeros[np.argmin(fits)])
-            raise PartitionError(
-                "tiles", f"nonzero {wrong} is in a wrong place", "its row and column"
-            )
+        tile_row, tile_column = np.divmod(self.places, self.columns)
+        matrix_row = np.searchsorted(row_pointers, self.nonzeros, side="right") - 1
+        correct = (self.first_row[tile] + tile_row == matrix_row) & (tile_row < self.rows)
+        correct &= self.column_indices[tile, tile_column] == columns[self.nonzeros]
+        if not correct.all():
+            problem = f"nonzero {self.nonzeros[np.argmin(correct)]} is in a wrong place"
+            raise PartitionError("tiles", problem, "its row and column")

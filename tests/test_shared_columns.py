@@ -9,7 +9,7 @@ from accelviz import measure
 from accelviz.devices import find_device
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
-from accelviz.partition.shared_columns import LEAST_PART, MOST_PART, shared_columns
+from accelviz.partition.shared_columns import MAX_PART_COLUMNS, MIN_PART_COLUMNS, shared_columns
 from accelviz.partition.windows import row_windows
 from accelviz.strategies import SDDMM, SPMM, find_strategy
 from accelviz.strategies.choice import chosen, sampled_reuse
@@ -47,10 +47,10 @@ def test_windows_are_cut_where_warps_would_be_idle():
     """Few windows at 256 columns or their mean; of many, or of equal ones, none."""
     facebook = shared_columns(GRAPHS["facebook"](), 8, None)[0]
     assert facebook.cut_blocks
-    assert facebook.metadata[:, 2].max() <= LEAST_PART
+    assert facebook.metadata[:, 2].max() <= MIN_PART_COLUMNS
     rows = shared_columns(GRAPHS["luxembourg-osm"](), 8, None)[0]
     assert rows.cut_blocks == 0
-    assert (rows.metadata[:, 2] <= MOST_PART).all()
+    assert (rows.metadata[:, 2] <= MAX_PART_COLUMNS).all()
     # 32 rows share 300 columns, in no more windows than a GPU has room for.
     ones = csr_array(np.ones((640, 300), np.float32))
     assert shared_columns(accelviz.load_graph(ones), 32, None)[0].cut_blocks == 0

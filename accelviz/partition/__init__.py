@@ -1,12 +1,12 @@
-"""Partition schemes: how nonzeros are dealt out to blocks and warps, a scheme a file.
+"""Partition schemes: each module assigns the nonzeros of a matrix to blocks and warps in one way.
 
-A scheme has up to three parts, which use the same names for the same things.
+A module has up to three parts:
 
-- `..._partition` makes the metadata of a matrix.
-- `..._workload(..., start, stop)` gives the `Workload` of blocks `start` to `stop` - 1, from what
-  the kernel reads. `Layout.slice_workload` is such a function of those two.
-- A class derived from `Scheme` counts the same from the degrees alone, in closed form.
+- `..._partition` computes the metadata of a matrix, which the kernel reads.
+- `..._workload(..., start, stop)` returns the `Workload` of blocks `start` to `stop` - 1. With the
+  other arguments bound it serves as `Layout.slice_workload`.
+- A subclass of `Scheme` computes a `PartitionSummary` in closed form from the degrees.
 
-`row_pointers` is the int64 array of shape (n_rows + 1,) of a valid CSR matrix. `block_warps` is the
-warps of a block, `n_cols` the columns of X, on which the atomics depend.
+Parameters that all modules share: `row_pointers` is the int64 array of shape (n_rows + 1,) of a
+valid CSR matrix, `block_warps` the number of warps per block, `n_cols` the number of columns of X.
 """

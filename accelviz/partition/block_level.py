@@ -1,7 +1,8 @@
 """Accel-GCN's block-level partition: Algorithms 1 and 2 (section III-C).
 
-The rows are in ascending order of degree, so everything here follows from the degree histogram
-alone. An int4 describes a block.
+The rows are sorted by ascending degree. A block has several rows of equal degree, or a part of one
+row that is too long for a block. Its metadata is one int4. The partition is computed from the
+degree histogram alone.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from accelviz.workload import Workload, spread
 #: `warp_nzs` and `block_rows` share the 32 bits of `info`, 16 each.
 FIELD_BITS = 16
 FIELD_LIMIT = (1 << FIELD_BITS) - 1
-#: Bytes of one block's metadata.
+#: Size of one block's metadata in bytes.
 INT4_BYTES = 16
-#: `row` and `loc` are signed 32-bit words of the int4.
+#: Largest value of the int4's words, which are signed.
 WORD_LIMIT = int(np.iinfo(np.int32).max)
-#: The published setting (section III-C and the ablations use 12 warps of up to 32 nonzeros).
+#: Published setting: 12 warps of up to 32 nonzeros (section III-C and the ablations).
 MAX_BLOCK_WARPS = 12
 MAX_WARP_NZS = 32
-#: The largest values of the two parameters, and why.
+#: Largest value of each parameter, and the reason.
 SETTING_LIMITS = {
     "max_block_warps": (32, "a CUDA block has at most 1,024 threads"),
     "max_warp_nzs": (FIELD_LIMIT, "the metadata stores it in 16 bits"),
@@ -45,14 +46,14 @@ def ceil_div(dividend: Longs, divisor: Longs | int) -> Longs:
 
 @dataclass(frozen=True)
 class BlockSetting:
-    """The two parameters of the partition, checked.
+    """The two parameters of the partition.
 
     Parameters
     ----------
     max_block_warps : int
-        Warps in a block, 1 to 32.
+        Number of warps per block, 1 to 32.
     max_warp_nzs : int
-        Most nonzeros one warp handles, 1 to 65,535 (16 bits of the metadata).
+        Largest number of nonzeros per warp, 1 to 65,535 (16 bits of the metadata).
 
     Raises
     ------
@@ -70,17 +71,17 @@ class BlockSetting:
 
     @property
     def deg_bound(self) -> int:
-        """Most nonzeros that one block handles; a row with more is split over several blocks."""
+        """Largest number of nonzeros per block; a longer row is split over several blocks."""
         return self.max_block_warps * self.max_warp_nzs
 
     @cached_property
     def factors(self) -> Longs:
-        """Divisors of max_block_warps, ascending: the warps that may share one row."""
+        """Divisors of max_block_warps, ascending: the possible numbers of warps per row."""
         warps = np.arange(1, self.max_block_warps + 1)
         return warps[self.max_block_warps % warps == 0]
 
     def pattern(self, degrees: npt.ArrayLike) -> tuple[Longs, Longs, Longs]:
-        """Algorithm 1: the partition pattern of rows with 1 to deg_bound nonzeros.
+        """Compute the partition pattern of rows with 1 to deg_bound nonzeros (Algorithm 1).
 
         Parameters
         ----------
@@ -90,9 +91,10 @@ class BlockSetting:
         Returns
         -------
         factor, block_rows, warp_nzs : arrays of int64, the shape of `degrees`
-            `factor` warps are set aside for a row, the smallest divisor f of max_block_warps with
-            f x max_warp_nzs >= degree; a block holds `block_rows` = max_block_warps / f rows; each
-            warp handles up to `warp_nzs` = ceil(degree / f) nonzeros.
+            `factor` is the number of warps reserved per row: the smallest divisor f of
+            max_block_warps with f * max_warp_nzs >= degree. `block_rows` = max_block_warps / f is
+            the number of rows per block, and `warp_nzs` = ceil(degree / f) the largest number of
+            nonzeros per warp.
 
         Raises
         ------
@@ -109,22 +111,22 @@ class BlockSetting:
 
 @dataclass(frozen=True, eq=False)
 class BlockFields:
-    """The metadata of some blocks, decoded. Every array is int64 of shape (blocks,).
+    """Decoded metadata of several blocks. Every array is int64 of shape (blocks,).
 
     Attributes
     ----------
     degree : array
         Degree of the block's rows.
     first_row : array
-        First row, in degree-sorted order.
+        First row of the block, in degree-sorted order.
     first_nz : array
         Position of the block's first nonzero in the degree-sorted matrix (`loc` in the paper).
     rows : array
-        Rows in the block; 1 where the block holds a part of one row.
+        Number of rows in the block; 1 if the block has a part of a split row.
     warp_nzs : array
-        Nonzeros of each warp, except that a row's last warp may have fewer.
+        Number of nonzeros per warp; the last warp of a row may have fewer.
     row_nzs : array
-        Nonzeros of each row inside this block: the degree, or the part of a split row.
+        Number of nonzeros of each row in the block: the degree, or the size of the part.
     """
 
     degree: Longs
@@ -136,22 +138,22 @@ class BlockFields:
 
     @property
     def warps_per_row(self) -> Longs:
-        """Warps of each row, int64, shape (blocks,): ceil(row_nzs / warp_nzs), but at least 1."""
+        """Number of warps per row, int64, shape (blocks,): ceil(row_nzs / warp_nzs), at least 1."""
         return np.maximum(ceil_div(self.row_nzs, np.maximum(self.warp_nzs, 1)), 1)
 
     def workload(self, start: int, block_warps: int) -> Workload:
-        """Spell out which of the `block_warps` warps does what; block `start` is the first.
+        """Return the workload of these blocks; the first one has the number `start`.
 
-        A block deals out a share for each row, or, where `w` warps work on a row, `w` of them:
-        share `v` is part `v mod w` of row `v div w`. The shares go to the warps in turn.
+        With `w` warps per row, a block has `w` runs of nonzeros per row: run `v` is part `v mod w`
+        of row `v div w`. Warp `v mod block_warps` handles run `v`.
         """
         per_row = self.warps_per_row
-        block, share = spread(self.rows * per_row)
-        row, part = np.divmod(share, per_row[block])
+        block, run = spread(self.rows * per_row)
+        row, part = np.divmod(run, per_row[block])
         offset = part * self.warp_nzs[block]
         return Workload(
             block=start + block,
-            warp=share % block_warps,
+            warp=run % block_warps,
             row=self.first_row[block] + row,
             nz_start=self.first_nz[block] + row * self.row_nzs[block] + offset,
             nz_count=np.minimum(self.warp_nzs[block], self.row_nzs[block] - offset),
@@ -164,23 +166,19 @@ def unpack(metadata: Ints, setting: BlockSetting) -> BlockFields:
     Parameters
     ----------
     metadata : array of int32, shape (blocks, 4)
-        As `block_partition` gives it.
+        As `block_partition` returns it.
     setting : BlockSetting
-        The one it was made with. The meaning of `info` depends on its deg_bound.
-
-    Returns
-    -------
-    BlockFields
+        The setting of that partition. The meaning of `info` depends on its deg_bound.
 
     Raises
     ------
     PartitionError
-        If `metadata` is no int32 array of four columns, or cannot have been made with `setting`.
+        If `metadata` is not an int32 array of four columns, or contradicts `setting`.
 
     Notes
     -----
-    The nonzeros of a part of a split row are dealt out to all warps of the block evenly,
-    `warp_nzs = ceil(info / max_block_warps)`; the paper leaves this to the kernel.
+    In a part of a split row, all warps of the block get equally many nonzeros:
+    `warp_nzs = ceil(info / max_block_warps)`. The paper leaves this to the kernel.
     """
     metadata = np.asarray(metadata)
     if metadata.ndim != 2 or metadata.shape[1] != 4 or metadata.dtype != np.int32:
@@ -207,46 +205,44 @@ def unpack(metadata: Ints, setting: BlockSetting) -> BlockFields:
 
 
 def decoded(metadata: Ints, setting: BlockSetting, *, numbered_parts: bool = False) -> BlockFields:
-    """Decode int4 metadata without a check; its words may be unsigned.
+    """Decode int4 metadata without checks; its words may be unsigned.
 
-    With `numbered_parts`, the last word of a part of a split row is its number in the row in place
-    of its nonzeros.
+    For a part of a split row, `info` is the number of its nonzeros or, with `numbered_parts`, the
+    index of the part in its row.
     """
     degree, first_row, first_nz, info = metadata.view(np.uint32).astype(np.int64).T
     whole = degree <= setting.deg_bound
     nonzeros = _part_nzs(degree, info, setting.deg_bound) if numbered_parts else info
-    shares = ceil_div(nonzeros, setting.max_block_warps)
     return BlockFields(
         degree,
         first_row,
         first_nz,
         rows=np.where(whole, info & FIELD_LIMIT, 1),
-        warp_nzs=np.where(whole, info >> FIELD_BITS, shares),
+        warp_nzs=np.where(whole, info >> FIELD_BITS, ceil_div(nonzeros, setting.max_block_warps)),
         row_nzs=np.where(whole, degree, nonzeros),
     )
 
 
 def _part_nzs(degree: Any, part: Any, deg_bound: int) -> Any:
-    """Return how many nonzeros parts of split rows have, given degrees and part numbers."""
     return np.minimum(deg_bound, degree - part * deg_bound)
 
 
 def block_partition(histogram: DegreeHistogram, setting: BlockSetting | None = None) -> Ints:
-    """Algorithm 2: the metadata of every block, for rows in ascending order of degree.
+    """Compute the metadata of every block, for rows sorted by ascending degree (Algorithm 2).
 
     Parameters
     ----------
     histogram : DegreeHistogram
-        Degrees of the matrix. Rows of degree 0 come first in the order and get no block.
+        Degrees of the matrix. Rows of degree 0 are the first ones and have no block.
     setting : BlockSetting, optional
-        12 warps of up to 32 nonzeros if not given.
+        By default 12 warps of up to 32 nonzeros.
 
     Returns
     -------
     array of int32, shape (blocks, 4)
-        One int4 a block: `(degree, first row, position of first nonzero, info)`. `info` is
-        `warp_nzs << 16 | rows` for a degree up to deg_bound and the number of nonzeros in the block
-        above it.
+        One int4 per block: `(degree, first row, position of first nonzero, info)`. `info` is
+        `warp_nzs << 16 | rows` for a degree up to deg_bound, else the number of nonzeros in the
+        block.
 
     Raises
     ------
@@ -255,8 +251,8 @@ def block_partition(histogram: DegreeHistogram, setting: BlockSetting | None = N
 
     Notes
     -----
-    The algorithm as printed emits an empty block where a degree is a multiple of deg_bound, or the
-    rows of a degree a multiple of block_rows. Here no block is empty.
+    The published algorithm emits an empty block if a degree is a multiple of deg_bound, or if the
+    number of rows of a degree is a multiple of block_rows. This implementation does not.
     """
     setting = setting or BlockSetting()
     if histogram.nnz > WORD_LIMIT:
@@ -266,15 +262,15 @@ def block_partition(histogram: DegreeHistogram, setting: BlockSetting | None = N
             f"at most {WORD_LIMIT:,}: the int4 holds a block's first nonzero in 31 bits",
         )
     metadata = _patterns(histogram, setting).int4()
-    parts = metadata[metadata[:, 0] > setting.deg_bound]
+    first_part = np.searchsorted(metadata[:, 0], setting.deg_bound, side="right")
+    parts = metadata[first_part:]
     parts[:, 3] = _part_nzs(parts[:, 0], parts[:, 3], setting.deg_bound)
-    metadata[len(metadata) - len(parts) :] = parts
     return metadata
 
 
 def _patterns(histogram: DegreeHistogram, setting: BlockSetting) -> RowPatterns:
-    work = histogram.degrees > 0
-    degrees, rows = histogram.degrees[work], histogram.rows[work]
+    nonempty = histogram.degrees > 0
+    degrees, rows = histogram.degrees[nonempty], histogram.rows[nonempty]
     _, block_rows, warp_nzs = setting.pattern(np.minimum(degrees, setting.deg_bound))
     first_row = histogram.n_rows - int(rows.sum())
     return RowPatterns(degrees, rows, block_rows, warp_nzs, setting, first_row)
@@ -282,17 +278,18 @@ def _patterns(histogram: DegreeHistogram, setting: BlockSetting) -> RowPatterns:
 
 @dataclass(frozen=True, eq=False)
 class RowPatterns:
-    """How the rows of each degree are dealt out to blocks. Arrays are int64 of shape (degrees,).
+    """The partition pattern of the rows of each degree. Arrays are int64 of shape (degrees,).
 
     Attributes
     ----------
     degrees, rows : array
-        The degrees, ascending, and how many rows have each, from row `first_row` on.
+        The degrees, ascending, and the number of rows of each.
     block_rows, warp_nzs : array
-        Rows of a block and nonzeros of a warp. They do not count for degrees above the setting's
-        deg_bound: such rows are split into parts, and each part has a block.
+        Rows per block and nonzeros per warp. Unused for degrees above the setting's deg_bound: such
+        rows are split into parts of up to deg_bound nonzeros, one block per part.
     setting : BlockSetting
     first_row : int
+        Row number of the first row of the smallest degree.
     """
 
     degrees: Longs
@@ -303,19 +300,20 @@ class RowPatterns:
     first_row: int = 0
 
     def int4(self) -> Ints:
-        """Describe every block in the order of the rows, int32, shape (blocks, 4).
+        """Return the metadata of every block in row order, int32, shape (blocks, 4).
 
-        A line is `(degree, first row, position of first nonzero, info)`, where `info` is
-        `warp_nzs << 16 | rows`, or the number of a part in its row.
+        A record is `(degree, first row, position of first nonzero, info)`, where `info` is
+        `warp_nzs << 16 | rows`, or the index of a part in its row.
         """
         bound = self.setting.deg_bound
         split = self.degrees > bound
         parts = np.where(split, ceil_div(self.degrees, bound), 1)
         block_rows = np.where(split, 1, self.block_rows)
         degree, block = spread(ceil_div(self.rows, block_rows) * parts)
+        # `degree` and `block` are indices: of the block's degree, and among blocks of that degree.
         row, part = block, np.zeros_like(block)
-        tail = np.flatnonzero(split[degree])
-        row[tail], part[tail] = np.divmod(block[tail], parts[degree[tail]])
+        is_part = np.flatnonzero(split[degree])
+        row[is_part], part[is_part] = np.divmod(block[is_part], parts[degree[is_part]])
         row *= block_rows[degree]
         nonzeros = self.degrees * self.rows
         first_row = self.first_row + (np.cumsum(self.rows) - self.rows)[degree] + row
@@ -325,77 +323,77 @@ class RowPatterns:
         words = self.degrees[degree], first_row, first_nz + part * bound, info
         return np.stack(words, axis=1, dtype=np.int32, casting="unsafe")
 
-    def kinds(self) -> tuple[Longs, BlockFields]:
-        """Count blocks that are alike: how many there are of each kind, and such a block.
+    def distinct_blocks(self) -> tuple[Longs, BlockFields]:
+        """Return the number of blocks of each kind, int64, shape (kinds,), and the kinds.
 
-        The blocks begin nowhere: their `first_row` and `first_nz` are 0.
+        Blocks of one kind have equal fields apart from `first_row` and `first_nz`, which are 0.
         """
         bound, warps = self.setting.deg_bound, self.setting.max_block_warps
         split = self.degrees > bound
-        degree = np.concatenate([self.degrees, self.degrees, *[self.degrees[split]] * 2])
-        full, left = np.where(split, 0, np.divmod(self.rows, self.block_rows))
-        parts, rest = np.divmod(self.degrees[split], bound)
-        one = np.ones_like(rest)
-        n_rows = self.rows[split]
-        blocks = np.concatenate([full, left > 0, n_rows * parts, n_rows * (rest > 0)])
-        rows = np.concatenate([self.block_rows, left, one, one])
-        warp_nzs = np.concatenate(
-            [self.warp_nzs, self.warp_nzs, one * bound // warps, ceil_div(rest, warps)]
+        split_degrees, split_rows = self.degrees[split], self.rows[split]
+        full_blocks, last_rows = np.where(split, 0, np.divmod(self.rows, self.block_rows))
+        full_parts, last_nzs = np.divmod(split_degrees, bound)
+        one = np.ones_like(last_nzs)
+        # Per degree: full blocks, last block. Per split degree: full parts, last part.
+        degree = np.concatenate([self.degrees, self.degrees, split_degrees, split_degrees])
+        blocks = np.concatenate(
+            [full_blocks, last_rows > 0, split_rows * full_parts, split_rows * (last_nzs > 0)]
         )
-        row_nzs = np.concatenate([self.degrees, self.degrees, one * bound, rest])
-        columns = (degree, 0 * degree, 0 * degree, rows, warp_nzs, row_nzs)
-        return blocks[blocks > 0], BlockFields(*(array[blocks > 0] for array in columns))
+        rows = np.concatenate([self.block_rows, last_rows, one, one])
+        warp_nzs = np.concatenate(
+            [self.warp_nzs, self.warp_nzs, one * bound // warps, ceil_div(last_nzs, warps)]
+        )
+        row_nzs = np.concatenate([self.degrees, self.degrees, one * bound, last_nzs])
+        fields = (degree, 0 * degree, 0 * degree, rows, warp_nzs, row_nzs)
+        return blocks[blocks > 0], BlockFields(*(field[blocks > 0] for field in fields))
 
 
 def block_workload(
     metadata: Ints, setting: BlockSetting, start: int = 0, stop: int | None = None
 ) -> Workload:
-    """Spell out which warp does what in some blocks, from their metadata alone.
+    """Return the workload of blocks `start` to `stop` - 1, by default of all blocks.
 
     Parameters
     ----------
     metadata : array of int32, shape (blocks, 4)
-        As `block_partition` gives it.
+        As `block_partition` returns it.
     setting : BlockSetting
-        The one it was made with.
+        The setting of that partition.
     start, stop : int
-        First block and the one after the last; all blocks if not given.
+        First block, and the block after the last.
 
     Returns
     -------
     Workload
-        One record for each warp that has work. In a block of rows with `w` warps each, warp `v`
-        handles part `v mod w` of row `v div w`; the warps left over do nothing.
+        One record per busy warp. With `w` warps per row, warp `v` of a block handles part `v mod w`
+        of row `v div w`. The other warps are idle.
     """
     return unpack(metadata[start:stop], setting).workload(start, setting.max_block_warps)
 
 
 @dataclass(frozen=True)
 class BlockLevel(Scheme):
-    """Blocks of up to `warps` warps, with at most `most` nonzeros a warp (Algorithms 1 and 2).
-
-    Rows are sorted by degree, so that the histogram alone gives the closed form.
-    """
+    """Blocks of `warps` warps with at most `most` nonzeros each (Algorithms 1 and 2)."""
 
     kind = "block_level"
     warps: int
     most: int
 
     def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
-        """Count what the algorithms make; see `Scheme`."""
+        """Count the blocks of the degree histogram; see `Scheme`."""
         setting, histogram = BlockSetting(self.warps, self.most), rows.histogram
-        blocks, kind = _patterns(histogram, setting).kinds()
-        n_blocks, n_rows, per_row = int(blocks.sum()), blocks * kind.rows, kind.warps_per_row
-        part, together = kind.degree > setting.deg_bound, per_row > 1
+        blocks, fields = _patterns(histogram, setting).distinct_blocks()
+        n_blocks, n_rows, per_row = int(blocks.sum()), blocks * fields.rows, fields.warps_per_row
+        is_part, shared = fields.degree > setting.deg_bound, per_row > 1
         split_rows = int(histogram.rows[histogram.degrees > setting.deg_bound].sum())
         return PartitionSummary(
             blocks=n_blocks,
             warps=n_blocks * self.warps,
-            slots=int(blocks @ kind.warp_nzs) * self.warps,
-            loads=Loads.of_shares(n_rows, kind.row_nzs, kind.warp_nzs),
+            slots=int(blocks @ fields.warp_nzs) * self.warps,
+            loads=Loads.of_split_rows(n_rows, fields.row_nzs, fields.warp_nzs),
             metadata_bytes=INT4_BYTES * n_blocks,
-            rows_shared=int(n_rows[together & ~part].sum()) + split_rows * (self.warps > 1),
+            rows_shared=int(n_rows[shared & ~is_part].sum()) + split_rows * (self.warps > 1),
             rows_cut=split_rows,
-            shared_atomics=int(n_rows[together] @ per_row[together]) * n_cols,
-            global_atomics=int(blocks[part].sum()) * n_cols,
+            shared_atomics=int(n_rows[shared] @ per_row[shared]) * n_cols,
+            global_atomics=int(blocks[is_part].sum()) * n_cols,
         )

@@ -1,4 +1,4 @@
-"""The int4 of Accel-GCN's blocks taken apart, as a table and bit by bit."""
+"""The int4 metadata of Accel-GCN's blocks decoded for display, as a table and bit by bit."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import pandas as pd
 
 from accelviz.arrays import Ints
 from accelviz.partition.block_level import FIELD_BITS, FIELD_LIMIT, BlockSetting, unpack
-from accelviz.partition.metadata import WORD_BITS, Field, MetadataRecord, numbered, word_records
+from accelviz.partition.metadata import WORD_BITS, Field, MetadataRecord, as_list, word_records
 
 
 def block_table(metadata: Ints, setting: BlockSetting) -> pd.DataFrame:
-    """Lay metadata out as a table: the four words of each block, and `info` taken apart.
+    """Return a table of the four words of each block, with `info` decoded.
 
     Parameters
     ----------
     metadata : array of int32, shape (blocks, 4)
-        As `block_partition` gives it.
+        As `block_partition` returns it.
     setting : BlockSetting
-        The one it was made with.
+        The setting of that partition.
     """
     table = pd.DataFrame(metadata, columns=["degree", "first place", "first nonzero", "info"])
     words = [word % (1 << WORD_BITS) for word in table["info"].tolist()]
@@ -37,24 +37,24 @@ def block_table(metadata: Ints, setting: BlockSetting) -> pd.DataFrame:
 def block_level_records(
     metadata: Ints, setting: BlockSetting, blocks: int | Iterable[int]
 ) -> list[MetadataRecord]:
-    """Take the int4 of some blocks apart (Accel-GCN, section III-C).
+    """Decode the int4 of selected blocks (Accel-GCN, section III-C).
 
     Parameters
     ----------
     metadata, setting
-        As of `block_table`.
+        As for `block_table`.
     blocks : int or iterable of int
-        Which blocks.
+        Block numbers.
 
     Raises
     ------
     ArgumentError
-        If there is no such block.
+        If a block does not exist.
     PartitionError
-        If the metadata cannot have been made with `setting`.
+        If the metadata contradicts `setting`.
     """
     records = []
-    numbers = numbered(blocks)
+    numbers = as_list(blocks)
     for block, record in zip(numbers, word_records(metadata, numbers, called="block"), strict=True):
         fields = unpack(metadata[block : block + 1], setting)
         degree, row, loc, rows, warp_nzs, row_nzs = (int(column[0]) for column in astuple(fields))
@@ -71,15 +71,16 @@ def block_level_records(
                 Field("info: rows", FIELD_BITS, rows),
             )
             per_row = int(fields.warps_per_row[0])
-            who = f"each of the {rows} rows from place {row:,} on"
-            share = "one warp a row" if per_row == 1 else f"{per_row} warps share a row"
+            owner = f"the row in place {row:,}"
+            if rows > 1:
+                owner = f"each of the {rows} rows from place {row:,} on"
+            warps = "one warp a row" if per_row == 1 else f"{per_row} warps share a row"
             meaning = (
-                f"degree {degree:,}: {who if rows > 1 else f'the row in place {row:,}'} has "
-                f"{_counted(degree)}, the first at position {loc:,}; "
-                f"{share}, at most {_counted(warp_nzs)} each"
+                f"degree {degree:,}: {owner} has {_counted(degree)}, the first at position "
+                f"{loc:,}; {warps}, at most {_counted(warp_nzs)} each"
             )
-        begin = (("degree", degree), ("first place", row), ("first nonzero (loc)", loc))
-        words = (*((Field(name, WORD_BITS, value),) for name, value in begin), info)
+        first_words = (("degree", degree), ("first place", row), ("first nonzero (loc)", loc))
+        words = (*((Field(name, WORD_BITS, value),) for name, value in first_words), info)
         records.append(MetadataRecord(record.title, record.words, words, meaning))
     return records
 

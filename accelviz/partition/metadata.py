@@ -1,4 +1,4 @@
-"""Lines of a strategy's metadata taken apart: their words, the fields in them, what they say."""
+"""Metadata records decoded for display: one record per block or warp, of 32-bit words."""
 
 from __future__ import annotations
 
@@ -11,21 +11,12 @@ import numpy.typing as npt
 
 from accelviz.errors import ArgumentError
 
-#: Bits of a word of any metadata.
 WORD_BITS = 32
 
 
 @dataclass(frozen=True)
 class Field:
-    """Some neighboring bits of a word.
-
-    Attributes
-    ----------
-    name : str
-    bits : int
-        How many there are.
-    value : int
-    """
+    """A bit field of a word: its name, its number of bits and its value."""
 
     name: str
     bits: int
@@ -34,19 +25,18 @@ class Field:
 
 @dataclass(frozen=True)
 class MetadataRecord:
-    """One line of metadata, which is what one block or one warp reads.
+    """A metadata record: the words that one block or one warp reads.
 
     Attributes
     ----------
     title : str
-        What the line belongs to.
+        Owner of the record, such as "block 3".
     words : tuple of int
-        Its 32-bit words in the order of memory, as unsigned numbers.
+        The 32-bit words in memory order, as unsigned integers.
     fields : tuple of tuple of Field
-        Of each word, from the high bit to the low one; 32 bits in all. Empty where what the bits
-        mean is not known.
+        Fields of each word, from high bits to low bits, 32 bits per word. Empty if unknown.
     meaning : str
-        What the line says, in words; empty where that is not known.
+        A sentence that explains the record; empty if unknown.
     """
 
     title: str
@@ -57,59 +47,59 @@ class MetadataRecord:
 
 def word_records(
     metadata: npt.NDArray[Any],
-    lines: int | Iterable[int],
+    numbers: int | Iterable[int],
     *,
     names: Sequence[str] = (),
-    called: str = "line",
+    called: str = "record",
 ) -> list[MetadataRecord]:
-    """Take lines of any strategy's metadata apart, a field a word.
+    """Decode records of any strategy's metadata, one or two fields per word.
 
     Parameters
     ----------
-    metadata : array of a 32-bit integer type, shape (lines,) or (lines, words)
+    metadata : array of a 32-bit integer type, shape (records,) or (records, words)
         `Plan.metadata`.
-    lines : int or iterable of int
-        Which lines.
+    numbers : int or iterable of int
+        Record numbers.
     names : sequence of str, optional
-        Of the words, such as row, first nonzero, length and padding for Accel-GCN's warp-level
-        metadata (Figure 3b). Two names in one, as "parts | part", are of the upper and the lower 16
-        bits. Without names the words are left unnamed.
+        A name for each word, such as row, first nonzero, length and padding for Accel-GCN's
+        warp-level metadata (Figure 3b). A pair of names, such as "parts | part", divides the word
+        into its upper and lower 16 bits. Without names the records have no fields.
     called : str
-        What a line belongs to: "block" or "warp".
+        Owner of a record, "block" or "warp".
 
     Raises
     ------
     ArgumentError
-        If there is no such line, `metadata` is another array, or names and words differ in number.
+        If a record does not exist, `metadata` has another shape or dtype, or the number of names
+        differs from the number of words.
     """
     array = np.asarray(metadata)
     if array.ndim not in (1, 2) or array.dtype.kind not in "iu" or array.dtype.itemsize != 4:
-        expected = "32-bit integers, a line a block or warp"
+        expected = "32-bit integers, one record per block or warp"
         raise ArgumentError("metadata", f"a {array.ndim}-D array of {array.dtype}", expected)
     table = array.reshape(len(array), -1) if array.size else np.empty((0, 0), np.int32)
     if names and len(names) != table.shape[1]:
         raise ArgumentError("names", f"{len(names)} names", f"{table.shape[1]}, as many as words")
     records = []
-    for line in numbered(lines):
-        if not 0 <= line < len(table):
+    for number in as_list(numbers):
+        if not 0 <= number < len(table):
             bounds = f"0 to {len(table) - 1:,}"
-            raise ArgumentError(f"{called}s", f"there is no {called} {line}", bounds)
-        signed = table[line].tolist()
+            raise ArgumentError(f"{called}s", f"there is no {called} {number}", bounds)
+        signed = table[number].tolist()
         words = tuple(word % (1 << WORD_BITS) for word in signed)
-        fields = tuple(_fields(*word) for word in zip(names, signed, strict=False))
-        records.append(MetadataRecord(f"{called} {line:,}", words, fields))
+        fields = tuple(map(_fields, names, signed))
+        records.append(MetadataRecord(f"{called} {number:,}", words, fields))
     return records
 
 
 def _fields(name: str, word: int) -> tuple[Field, ...]:
-    upper, both, lower = name.partition(" | ")
-    if not both:
+    upper_name, bar, lower_name = name.partition(" | ")
+    if not bar:
         return (Field(name, WORD_BITS, word),)
-    half = WORD_BITS // 2
-    parts = (upper, word >> half & (1 << half) - 1), (lower, word & (1 << half) - 1)
-    return tuple(Field(label, half, value) for label, value in parts)
+    upper, lower = word >> 16 & 0xFFFF, word & 0xFFFF
+    return Field(upper_name, 16, upper), Field(lower_name, 16, lower)
 
 
-def numbered(lines: int | Iterable[int]) -> list[int]:
+def as_list(numbers: int | Iterable[int]) -> list[int]:
     """Return one number or several as a list."""
-    return [int(lines)] if isinstance(lines, int | np.integer) else list(lines)
+    return [int(numbers)] if isinstance(numbers, int | np.integer) else list(numbers)

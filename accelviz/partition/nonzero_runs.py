@@ -1,7 +1,8 @@
-"""Runs of consecutive nonzeros, whatever their rows: perfect balance, nothing to sort.
+"""Nonzero runs: every worker gets equally many consecutive nonzeros, regardless of their rows.
 
-With several heads a nonzero stands for several products. Runs are cut by products then, and a
-nonzero counts for the worker that has its first product.
+The load is balanced without sorting. With several attention heads, a nonzero has one product per
+head, and workers get equally many products. In workloads and statistics, a nonzero belongs to the
+worker of its first product.
 """
 
 from __future__ import annotations
@@ -23,27 +24,22 @@ from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.store import Stopwatch
 from accelviz.workload import Workload
 
-#: Results of `numbers_32` that somebody holds, by what they are made of.
+#: Live results of `numbers_32`, by the `id` of its argument.
 _NUMBERS: weakref.WeakValueDictionary[int, npt.NDArray[np.uint32]] = weakref.WeakValueDictionary()
-#: Nonzeros that 32 bits can number.
-MOST_NONZEROS = (1 << 32) - 1
+#: Largest number of nonzeros with 32-bit positions.
+MAX_NONZEROS = (1 << 32) - 1
 
 
 def check_numbers(nnz: int) -> None:
-    """Refuse more nonzeros than 32 bits can number.
-
-    Raises
-    ------
-    PartitionError
-    """
-    if nnz > MOST_NONZEROS:
-        raise PartitionError("graph", f"{nnz:,} nonzeros", f"at most {MOST_NONZEROS:,}")
+    """Raise a PartitionError for 2^32 nonzeros or more, which kernels cannot number in 32 bits."""
+    if nnz > MAX_NONZEROS:
+        raise PartitionError("graph", f"{nnz:,} nonzeros", f"at most {MAX_NONZEROS:,}")
 
 
 def numbers_32(order: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
-    """Return which nonzeros these are as kernels read it, without a copy where it has 32 bits.
+    """Return positions of nonzeros as uint32, without a copy if they have 32 bits.
 
-    The same array gives the same result, of which a GPU then has one copy for all plans.
+    For the same array it returns the same object, so that all plans share one copy on the GPU.
     """
     if order.itemsize != 4:
         return order.astype(np.uint32)
@@ -54,7 +50,10 @@ def numbers_32(order: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
 
 
 def rows_of_nonzeros(graph: Graph) -> tuple[Ints, dict[str, float]]:
-    """Spell out the row of each nonzero, as in COO, once for each graph; and say what it took."""
+    """Return the row of each nonzero, int32, shape (nnz,), and the seconds of the conversion.
+
+    The conversion from CSR to COO runs once per graph.
+    """
     pointers = graph.row_pointers
 
     def convert(clock: Stopwatch) -> Ints:
@@ -69,33 +68,33 @@ def rows_of_nonzeros(graph: Graph) -> tuple[Ints, dict[str, float]]:
 def run_workload(
     row_pointers: Longs, run: int, heads: int, workers: int, start: int, stop: int
 ) -> Workload:
-    """Return blocks `start` to `stop` - 1 of `workers` workers, with a run of `run` products each.
+    """Return the workload of blocks `start` to `stop` - 1: one record per row and worker.
 
-    A nonzero has `heads` products. There is a record for each piece of a row in a run.
+    A block has `workers` workers, a worker has `run` products, and a nonzero has `heads` products.
     """
     nnz = int(row_pointers[-1])
     first, last = (min(-(-block * workers * run // heads), nnz) for block in (start, stop))
     nonzeros = np.arange(first, last)
     worker = nonzeros * heads // run
     row = np.searchsorted(row_pointers, nonzeros, side="right") - 1
-    new = np.ones(nonzeros.size, dtype=np.bool_)
-    new[1:] = (worker[1:] != worker[:-1]) | (row[1:] != row[:-1])
-    begins = np.flatnonzero(new)
-    count = np.diff(np.append(begins, nonzeros.size))
-    block, in_block = np.divmod(worker[begins], workers)
-    return Workload(block, in_block, row[begins], nonzeros[begins], count)
+    is_first = np.ones(nonzeros.size, dtype=np.bool_)
+    is_first[1:] = (worker[1:] != worker[:-1]) | (row[1:] != row[:-1])
+    starts = np.flatnonzero(is_first)
+    count = np.diff(np.append(starts, nonzeros.size))
+    block, worker_in_block = np.divmod(worker[starts], workers)
+    return Workload(block, worker_in_block, row[starts], nonzeros[starts], count)
 
 
 @dataclass(frozen=True)
 class Products(Scheme):
-    """Runs of products, as `run_workload` deals them out.
+    """One run of products per worker, as in `run_workload`.
 
     Attributes
     ----------
     run, heads, warps : int
-        As of `run_workload`, whose `workers` are the `warps` of a block.
+        Products per worker, products per nonzero, workers per block.
     atomics : int
-        Floats of each column that the kernel adds to global memory by atomics for a nonzero.
+        Number of floats that the kernel adds by global atomics per nonzero and column of X.
     """
 
     kind = "products"
@@ -105,36 +104,37 @@ class Products(Scheme):
     atomics: int
 
     def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
-        """Count the runs; see `Scheme`."""
+        """Count the workload of `run_workload`; see `Scheme`."""
         run, heads, warps = self.run, self.heads, self.warps
         nnz = rows.histogram.nnz
         blocks = -(-nnz * heads // (run * warps))
-        # The pattern of loads repeats after so many workers, whole blocks of them.
+        # The loads of consecutive workers repeat after `period` workers, a multiple of a block.
         period = math.lcm(heads // math.gcd(heads, run), warps)
-        cuts = -(-np.arange(period + 1) * run // heads)
-        many, rest = divmod(nnz, int(cuts[-1]))
-        loads = [np.diff(cuts), np.diff(np.minimum(cuts, rest))]
-        times = np.repeat([many, 1], period)
+        first_nonzeros = -(-np.arange(period + 1) * run // heads)
+        full_periods, last_nzs = divmod(nnz, int(first_nonzeros[-1]))
+        loads = [np.diff(first_nonzeros), np.diff(np.minimum(first_nonzeros, last_nzs))]
+        repeats = np.repeat([full_periods, 1], period)
         busiest = [int(load.reshape(-1, warps).max(axis=1).sum()) for load in loads]
-        shared = cut = None
+        rows_shared = rows_cut = None
         if rows.row_pointers is not None:
-            begin, end = rows.row_pointers[:-1], rows.row_pointers[1:]
-            work = end > begin
-            ends = np.stack([begin[work], end[work] - 1])
-            # Workers and blocks that no nonzero counts for do not count either.
-            worker = ends * heads // run if heads < run else ends
-            block = ends * heads // (run * warps) if heads < run * warps else ends
+            start, stop = rows.row_pointers[:-1], rows.row_pointers[1:]
+            nonempty = stop > start
+            first_and_last = np.stack([start[nonempty], stop[nonempty] - 1])
+            # With heads >= run, each worker has at most one nonzero: number workers by nonzeros.
+            products = first_and_last * heads
+            worker = products // run if heads < run else first_and_last
+            block = products // (run * warps) if heads < run * warps else first_and_last
             boundaries = block[1] - block[0]
-            cut = int(np.count_nonzero(boundaries))
-            shared = int(np.count_nonzero(worker[1] - worker[0] > boundaries))
+            rows_cut = int(np.count_nonzero(boundaries))
+            rows_shared = int(np.count_nonzero(worker[1] - worker[0] > boundaries))
         return PartitionSummary(
             blocks=blocks,
             warps=blocks * warps,
-            slots=(busiest[0] * many + busiest[1]) * warps,
-            loads=Loads.gathered(np.concatenate(loads), times),
+            slots=(busiest[0] * full_periods + busiest[1]) * warps,
+            loads=Loads.grouped(np.concatenate(loads), repeats),
             metadata_bytes=0,
-            rows_shared=shared,
-            rows_cut=cut,
+            rows_shared=rows_shared,
+            rows_cut=rows_cut,
             shared_atomics=0,
             global_atomics=self.atomics * nnz * n_cols,
         )

@@ -1,7 +1,7 @@
-"""Rows to subwarps, one for each head of a row; a very long row has a block for itself.
+"""Row groups: one subwarp per row and attention head; a very long row has a block of its own.
 
-Nothing is sorted: neighboring subwarps have neighboring rows. A row's nonzeros count for the
-subwarp that has its first head.
+The rows keep their order: consecutive subwarps have consecutive rows. In workloads and statistics,
+the nonzeros of a row belong to the subwarp of its first head.
 """
 
 from __future__ import annotations
@@ -13,46 +13,48 @@ import numpy as np
 from accelviz.arrays import Ints, Longs
 from accelviz.ordering import RowDegrees
 from accelviz.partition.scheme import Scheme
-from accelviz.partition.summary import Loads, PartitionSummary, slots_of
+from accelviz.partition.summary import Loads, PartitionSummary, count_slots
 from accelviz.workload import Workload, spread
 
 
 def long_rows(row_pointers: Longs, most: int) -> Ints:
-    """Return the rows of more than `most` nonzeros, ascending."""
+    """Return the rows with more than `most` nonzeros, ascending."""
     return np.flatnonzero(np.diff(row_pointers) > most).astype(np.int32)
 
 
 def row_group_workload(
     row_pointers: Longs, long: Ints, heads: int, groups: int, start: int, stop: int
 ) -> Workload:
-    """Return blocks `start` to `stop` - 1: first a block for each long row, then rows in order.
+    """Return the workload of blocks `start` to `stop` - 1.
 
-    A row has `heads` subwarps, a block `groups`; `long_rows` gives the long ones.
+    The first blocks have one row of `long` each (see `long_rows`), the others the remaining rows in
+    order. A row has `heads` subwarps, a block `groups` subwarps.
     """
     n_rows, n_long = row_pointers.size - 1, long.size
     long_row = long[start : min(stop, n_long)]
     degree = row_pointers[long_row + 1] - row_pointers[long_row]
-    share = -(-degree // groups)
-    owner, part = spread(-(-degree // share))
+    part_nzs = -(-degree // groups)
+    owner, part = spread(-(-degree // part_nzs))
+    offset = part * part_nzs[owner]
     parts = Workload(
-        start + owner,
-        part,
-        long_row[owner],
-        row_pointers[long_row][owner] + part * share[owner],
-        np.minimum(share[owner], degree[owner] - part * share[owner]),
+        block=start + owner,
+        warp=part,
+        row=long_row[owner],
+        nz_start=row_pointers[long_row][owner] + offset,
+        nz_count=np.minimum(part_nzs[owner], degree[owner] - offset),
     )
-    units = [max(0, block - n_long) * groups for block in (start, stop)]
-    rows = np.arange(*(min(-(-unit // heads), n_rows) for unit in units))
+    first_subwarps = [max(0, block - n_long) * groups for block in (start, stop)]
+    rows = np.arange(*(min(-(-subwarp // heads), n_rows) for subwarp in first_subwarps))
     rows = rows[~np.isin(rows, long, assume_unique=True)]
-    block, group = np.divmod(rows * heads, groups)
+    block, subwarp = np.divmod(rows * heads, groups)
     degrees = row_pointers[rows + 1] - row_pointers[rows]
-    whole = Workload(n_long + block, group, rows, row_pointers[rows], degrees)
+    whole = Workload(n_long + block, subwarp, rows, row_pointers[rows], degrees)
     return Workload.concatenate([parts, whole])
 
 
 @dataclass(frozen=True)
 class RowGroups(Scheme):
-    """A subwarp for each head of a row; a row of more than `most` nonzeros has a block."""
+    """One subwarp per row and head; a row with more than `most` nonzeros has its own block."""
 
     kind = "row_groups"
     most: int
@@ -60,23 +62,24 @@ class RowGroups(Scheme):
     warps: int
 
     def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
-        """Count what `row_group_workload` deals out; see `Scheme`."""
+        """Count the workload of `row_group_workload`; see `Scheme`."""
         most, heads, warps = self.most, self.heads, self.warps
         degrees, counts = rows.histogram.degrees, rows.histogram.rows
         is_long = degrees > most
         n_long = int(counts[is_long].sum())
         blocks = n_long + -(-rows.histogram.n_rows * heads // warps)
-        share = -(-degrees // warps)
-        parts = Loads.of_shares(counts[is_long], degrees[is_long], share[is_long])
-        loads = Loads.gathered(
+        part_nzs = -(-degrees // warps)
+        parts = Loads.of_split_rows(counts[is_long], degrees[is_long], part_nzs[is_long])
+        loads = Loads.grouped(
             np.append(parts.nonzeros, degrees[~is_long]), np.append(parts.warps, counts[~is_long])
         )
         slots = None
         if rows.row_pointers is not None:
             degree = np.diff(rows.row_pointers)
-            per_group = np.zeros(degree.size * heads, np.int64)
-            per_group[::heads] = np.where(degree > most, 0, degree)
-            slots = slots_of(per_group, warps) + int(counts[is_long] @ share[is_long]) * warps
+            per_subwarp = np.zeros(degree.size * heads, np.int64)
+            per_subwarp[::heads] = np.where(degree > most, 0, degree)
+            slots = count_slots(per_subwarp, warps)
+            slots += int(counts[is_long] @ part_nzs[is_long]) * warps
         return PartitionSummary(
             blocks=blocks,
             warps=blocks * warps,

@@ -1,4 +1,4 @@
-"""Row split: consecutive rows to consecutive warps, whatever their degrees."""
+"""Row split: consecutive rows are assigned to consecutive warps, regardless of their degrees."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from accelviz.arrays import Longs
 from accelviz.ordering import RowDegrees
 from accelviz.partition.scheme import Scheme
-from accelviz.partition.summary import Loads, PartitionSummary, slots_of
+from accelviz.partition.summary import Loads, PartitionSummary, count_slots
 from accelviz.workload import Workload
 
 
 def row_workload(
     row_pointers: Longs, rows_per_warp: int, block_warps: int, start: int, stop: int
 ) -> Workload:
-    """Return the workload of blocks `start` to `stop` - 1, a record for each row.
+    """Return the workload of blocks `start` to `stop` - 1: one record per row.
 
-    Its `nz_count` is 0 where the warp only writes the row's zeros.
+    `nz_count` is 0 for a row without nonzeros, whose output the warp sets to zero.
     """
     rows_per_block = rows_per_warp * block_warps
     last = min(stop * rows_per_block, row_pointers.size - 1)
@@ -30,9 +30,9 @@ def row_workload(
 
 @dataclass(frozen=True)
 class RowSplit(Scheme):
-    """Consecutive rows to consecutive warps of a block; no row is shared or split.
+    """Consecutive rows for consecutive warps; no row is shared or split.
 
-    A nonzero costs `atomics` of them.
+    The kernel executes `atomics` atomic additions per nonzero.
     """
 
     kind = "rows"
@@ -41,16 +41,16 @@ class RowSplit(Scheme):
     atomics: int = 0
 
     def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
-        """Count rows; see `Scheme`."""
+        """Count the rows of each warp; see `Scheme`."""
         histogram = rows.histogram
         blocks = -(-histogram.n_rows // (self.rows_per_warp * self.warps))
         slots = loads = None
         if rows.row_pointers is not None:
             first = rows.row_pointers[: -1 : self.rows_per_warp]
             per_warp = np.diff(np.append(first, histogram.nnz))
-            loads, slots = Loads.gathered(per_warp), slots_of(per_warp, self.warps)
+            loads, slots = Loads.grouped(per_warp), count_slots(per_warp, self.warps)
         elif self.rows_per_warp == 1:
-            loads = Loads.gathered(histogram.degrees, histogram.rows)
+            loads = Loads.grouped(histogram.degrees, histogram.rows)
         return PartitionSummary(
             blocks=blocks,
             warps=blocks * self.warps,

@@ -1,4 +1,4 @@
-"""The contract of a partition scheme: how nonzeros are dealt out, in a few integers."""
+"""The base class of partition schemes."""
 
 from __future__ import annotations
 
@@ -12,39 +12,40 @@ from accelviz.partition.summary import PartitionSummary
 
 @dataclass(frozen=True)
 class Scheme(ABC):
-    """How nonzeros are dealt out to blocks and workers; a subclass is a frozen dataclass.
+    """A rule that assigns nonzeros to blocks and warps, described by a few integers.
 
-    Its fields are integers, or None where a value is not known. One is `warps`, the workers of a
-    block.
+    A subclass is a frozen dataclass. Its fields are integers, or None for an unknown value. The
+    field `warps` is the number of workers (warps or subwarps) per block.
 
     Attributes
     ----------
     kind : str
-        The name of the scheme's function in the explorer's page (`src/schemes/`). Without one, the
-        page asks Python for the workload.
+        Name of the function that implements the scheme in the explorer's page (`src/schemes/`). If
+        it is empty, the page requests the workload from Python.
     """
 
     kind: ClassVar[str] = ""
 
     @abstractmethod
     def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
-        """Count in closed form what the scheme makes of rows.
+        """Compute the statistics of the partition in closed form.
 
         Parameters
         ----------
         rows : RowDegrees
-            With the row pointers, or without: then what depends on the rows' order is None.
+            Degree histogram and, optionally, row pointers. Without row pointers, statistics that
+            depend on the order of the rows are None.
         n_cols : int
-            Columns of the features.
+            Number of columns of X.
         """
 
 
 @dataclass(frozen=True)
 class Library(Scheme):
-    """A vendor's library, which does not say what its warps do."""
+    """A vendor's library, whose assignment of work is unknown."""
 
     kind = "library"
 
     def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
-        """Know nothing."""
+        """Return a summary without any statistics."""
         return PartitionSummary()

@@ -1,8 +1,9 @@
-"""The block-level partition for subwarps: several short rows a subwarp, split rows first.
+"""The block-level partition for subwarps, which the strategy `lane_groups` uses.
 
-Algorithms 1 and 2 of Accel-GCN (`block_level`) with subwarps in the place of warps, and four
-departures: a subwarp takes several short rows, rows without a nonzero have blocks too, the parts of
-split rows come first, and the other blocks come in the order of their rows in the graph.
+A subwarp is a group of lanes of a warp that works on rows of its own. The partition follows
+Algorithms 1 and 2 of Accel-GCN (`block_level`) with subwarps in place of warps, and differs in four
+ways: a subwarp may have several short rows, rows without a nonzero have blocks too, the parts of
+split rows come first, and the other blocks are in the order of their rows in the graph.
 """
 
 from __future__ import annotations
@@ -29,26 +30,26 @@ from accelviz.partition.summary import Loads, PartitionSummary
 from accelviz.store import Stopwatch
 from accelviz.workload import Workload
 
-#: What the words of a block's int4 are called; halves of a word are parted by a bar.
+#: Names of the words of a block's int4. A bar separates the names of two 16-bit halves.
 WORDS = ("degree", "first place", "first nonzero", "nonzeros of a group | rows, or the part")
 
 
 @dataclass(frozen=True, eq=False)
 class SubwarpPartition:
-    """What the kernel of `lane_groups` reads of a graph; NumPy's arrays, or CuPy's.
+    """Arrays that the kernel of `lane_groups` reads, from NumPy or CuPy.
 
     Attributes
     ----------
     metadata : array of int32, shape (blocks, 4)
-        One int4 a block, as of `subwarp_blocks`.
+        One int4 per block, as `subwarp_blocks` returns it.
     cut_blocks : int
-        How many of them hold parts of split rows.
+        Number of blocks with parts of split rows. They are the first blocks.
     output_rows : array of int32, shape (n_rows,)
-        Row of the graph that each sorted row is.
+        Row of the graph for each row in degree-sorted order.
     columns : array of int32, shape (nnz,)
-        Column of each nonzero, rows in sorted order.
+        Column of each nonzero, in degree-sorted order of the rows.
     nonzero_order : array of int, shape (nnz,)
-        Which nonzero of the graph each of them is.
+        Position in the graph of each nonzero of `columns`.
     """
 
     metadata: Any
@@ -59,7 +60,7 @@ class SubwarpPartition:
 
     @property
     def arrays(self) -> dict[str, Any]:
-        """What the kernel takes, by name."""
+        """Arguments of the kernel, by name."""
         names = ("metadata", "output_rows", "columns")
         return {name: getattr(self, name) for name in names}
 
@@ -67,30 +68,32 @@ class SubwarpPartition:
 def subwarp_blocks(
     histogram: DegreeHistogram, setting: BlockSetting, short_nzs: int
 ) -> tuple[Ints, int]:
-    """Describe every block, for rows in ascending order of degree.
+    """Compute the metadata of every block, for rows sorted by ascending degree.
 
     Parameters
     ----------
     histogram : DegreeHistogram
     setting : BlockSetting
-        Subwarps of a block, as `max_block_warps`, and most nonzeros of one, as `max_warp_nzs`.
+        Number of subwarps per block (`max_block_warps`) and largest number of nonzeros per subwarp
+        (`max_warp_nzs`).
     short_nzs : int
-        Most nonzeros of a subwarp that takes several rows; a row without a nonzero counts as one.
+        Largest number of nonzeros of a subwarp with several rows. A row without a nonzero counts as
+        one nonzero.
 
     Returns
     -------
     metadata : array of int32, shape (blocks, 4)
-        One int4 a block, as of `block_partition`, except that of a part of a split row the last
-        word is the number of the part, and that the third is unsigned.
+        One int4 per block, as of `block_partition`, with two differences: the third word is
+        unsigned, and the last word of a part of a split row is the index of the part.
     cut_blocks : int
-        How many of them, the first ones, hold parts of split rows.
+        Number of blocks with parts of split rows. They are the first blocks.
 
     Raises
     ------
     PartitionError
         If there are 2^32 nonzeros or more.
     """
-    check_numbers(histogram.nnz)  # a block's first one is an unsigned 32-bit word
+    check_numbers(histogram.nnz)
     metadata = _patterns(histogram, setting, short_nzs).int4()
     cut_blocks = int(np.count_nonzero(metadata[:, 0] > setting.deg_bound))
     return np.roll(metadata, cut_blocks, axis=0), cut_blocks
@@ -101,18 +104,19 @@ def _patterns(histogram: DegreeHistogram, setting: BlockSetting, short_nzs: int)
     factor = np.ones_like(degrees)
     shared = (degrees > most) & (degrees <= setting.deg_bound)
     factor[shared] = setting.pattern(degrees[shared])[0]
-    alone = subwarps * (short_nzs // np.maximum(degrees, 1)).clip(1)
-    block_rows = np.where(degrees > most, subwarps // factor, alone).clip(max=FIELD_LIMIT)
+    rows_per_subwarp = (short_nzs // np.maximum(degrees, 1)).clip(1)
+    block_rows = np.where(degrees > most, subwarps // factor, subwarps * rows_per_subwarp)
+    block_rows = block_rows.clip(max=FIELD_LIMIT)
     nonzeros = np.maximum(ceil_div(degrees, factor), 1)
     return RowPatterns(degrees, histogram.rows, block_rows, nonzeros, setting)
 
 
 def in_place_order(metadata: Ints, cut_blocks: int, output_rows: Ints) -> Ints:
-    """Sort the blocks of whole rows by the place of their first row in the graph.
+    """Sort the blocks of whole rows by the number of their first row in the graph.
 
-    Blocks that run at the same time then have rows that were neighbors before they were sorted by
-    degree, so that a graph keeps the locality that it has. Parts of split rows stay where they are.
-    `SubwarpPartition` says what the arguments are.
+    Blocks that run at the same time then have rows that are near each other in the graph, which
+    preserves the locality of its vertex order. Blocks with parts of split rows keep their places.
+    The parameters are attributes of `SubwarpPartition`.
     """
     order = np.argsort(output_rows[metadata[cut_blocks:, 1]], kind="stable")
     return np.concatenate([metadata[:cut_blocks], metadata[cut_blocks:][order]])
@@ -121,10 +125,10 @@ def in_place_order(metadata: Ints, cut_blocks: int, output_rows: Ints) -> Ints:
 def subwarp_partition(
     rows: SortedRows, setting: BlockSetting, short_nzs: int, in_place: bool = True
 ) -> tuple[SubwarpPartition, dict[str, float]]:
-    """Partition sorted rows into blocks of subwarps, and say what that took.
+    """Partition degree-sorted rows into blocks of subwarps; see `subwarp_blocks`.
 
-    With `in_place`, blocks come in the order in which their rows stand in the graph. The others are
-    as of `subwarp_blocks`, whose error it raises.
+    With `in_place`, the blocks of whole rows are in the order of `in_place_order`. Returns the
+    partition and the seconds of each step.
     """
     clock, output_rows = Stopwatch(), rows.permutation.order
     with clock.step("block partition"):
@@ -138,10 +142,9 @@ def subwarp_partition(
 
 
 def subwarp_workload(metadata: Ints, setting: BlockSetting, start: int, stop: int) -> Workload:
-    """Spell out which subwarp does what in blocks `start` to `stop` - 1.
+    """Return the workload of blocks `start` to `stop` - 1: one record per row and subwarp.
 
-    There is a record for each row of a subwarp, or, where subwarps share a row, for each subwarp.
-    Short rows go to the subwarps in turn.
+    Row `i` of a block of short rows belongs to subwarp `i` modulo the number of subwarps.
     """
     fields = decoded(metadata[start:stop], setting, numbered_parts=True)
     return fields.workload(start, setting.max_block_warps)
@@ -149,18 +152,18 @@ def subwarp_workload(metadata: Ints, setting: BlockSetting, start: int, stop: in
 
 @dataclass(frozen=True)
 class Subwarps(Scheme):
-    """Blocks of `warps` subwarps, as `subwarp_blocks` makes them.
+    """Blocks of `warps` subwarps, as in `subwarp_blocks`.
 
     Attributes
     ----------
     most : int
-        Most nonzeros of a subwarp.
+        Largest number of nonzeros per subwarp.
     short : int
-        Most nonzeros of a subwarp that takes several rows.
+        Largest number of nonzeros of a subwarp with several rows.
     tiles : int, optional
-        Tiles of columns, in each of which a part of a split row reports that it is done.
+        Number of column tiles. A block of a split row executes one atomic per column tile.
     in_place : int
-        1 if blocks come in the order in which their rows stand in the graph.
+        1 if blocks are in the order of their rows in the graph, else 0.
     """
 
     kind = "lane_groups"
@@ -171,27 +174,27 @@ class Subwarps(Scheme):
     in_place: int
 
     def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
-        """Count what `subwarp_blocks` makes; see `Scheme`."""
+        """Count the blocks of `subwarp_blocks`; see `Scheme`."""
         histogram, warps = rows.histogram, self.warps
         setting = BlockSetting(warps, self.most)
-        blocks, kind = _patterns(histogram, setting, self.short).kinds()
-        n_rows, row_nzs, nonzeros = kind.rows, kind.row_nzs, kind.warp_nzs
-        per_row = kind.warps_per_row
-        several, part = per_row > 1, kind.degree > setting.deg_bound
-        # Where each row is one subwarp's, a subwarp has every `warps`-th of them.
-        turns, more = np.divmod(n_rows, warps)
-        last = row_nzs - (per_row - 1) * nonzeros
-        loads = np.where(several, (nonzeros, last), (turns * row_nzs, (turns + 1) * row_nzs))
-        owners = np.where(several, (n_rows * (per_row - 1), n_rows), (warps - more, more))
-        busiest = np.where(several, nonzeros, (turns + (more > 0)) * row_nzs)
-        n_blocks, n_parts = int(blocks.sum()), int(blocks[part].sum())
+        blocks, fields = _patterns(histogram, setting, self.short).distinct_blocks()
+        n_rows, row_nzs, full_nzs = fields.rows, fields.row_nzs, fields.warp_nzs
+        per_row = fields.warps_per_row
+        shared, is_part = per_row > 1, fields.degree > setting.deg_bound
+        # A shared row has full subwarps and a last one. Otherwise some subwarps have a row more.
+        last_nzs = row_nzs - (per_row - 1) * full_nzs
+        turns, longer = np.divmod(n_rows, warps)
+        loads = np.where(shared, (full_nzs, last_nzs), (turns * row_nzs, (turns + 1) * row_nzs))
+        subwarps = np.where(shared, (n_rows * (per_row - 1), n_rows), (warps - longer, longer))
+        busiest = np.where(shared, full_nzs, (turns + (longer > 0)) * row_nzs)
+        n_blocks, n_parts = int(blocks.sum()), int(blocks[is_part].sum())
         split_rows = int(histogram.rows[histogram.degrees > setting.deg_bound].sum())
-        shared_rows = int((blocks * n_rows)[several & ~part].sum())
+        shared_rows = int((blocks * n_rows)[shared & ~is_part].sum())
         return PartitionSummary(
             blocks=n_blocks,
             warps=n_blocks * warps,
             slots=int(blocks @ busiest) * warps,
-            loads=Loads.gathered(loads.ravel(), (blocks * owners).ravel()),
+            loads=Loads.grouped(loads.ravel(), (blocks * subwarps).ravel()),
             metadata_bytes=INT4_BYTES * n_blocks,
             rows_shared=shared_rows + split_rows * (warps > 1),
             rows_cut=split_rows,

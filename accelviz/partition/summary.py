@@ -1,4 +1,8 @@
-"""What a partition does to a graph, in a few numbers: counted, or in closed form."""
+"""Statistics of a partition: launched blocks and warps, nonzeros per warp, shared rows, atomics.
+
+A `Scheme` computes a `PartitionSummary` in closed form from the degrees; `statistics` counts one
+from a workload table.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +17,16 @@ from accelviz.workload import Workload, nonzeros_per_warp
 
 @dataclass(frozen=True, eq=False)
 class Loads:
-    """How many warps handle how many nonzeros each.
+    """A histogram of the warps by their number of nonzeros.
 
     Attributes
     ----------
     nonzeros : array of int64, shape (k,)
-        Nonzeros of a warp, ascending, above 0.
+        Distinct numbers of nonzeros per warp, ascending, above 0.
     warps : array of int64, shape (k,)
-        How many warps have each of them.
+        Number of warps with that many nonzeros.
     idle : int, optional
-        Launched warps without a nonzero; None if it is not known how many are launched.
+        Number of launched warps without a nonzero; None if the launch is unknown.
     """
 
     nonzeros: Longs
@@ -31,72 +35,79 @@ class Loads:
 
     @property
     def busy(self) -> int:
-        """Warps with work."""
+        """Number of warps with at least one nonzero."""
         return int(self.warps.sum())
 
     @property
     def mean(self) -> float:
-        """Mean nonzeros of the warps with work; 0 if there are none."""
+        """Mean number of nonzeros of the busy warps; 0 if there are none."""
         return int(self.nonzeros @ self.warps) / self.busy if self.busy else 0.0
 
     def binned(self, uppers: Longs) -> Longs:
-        """Count the warps with work in bins, shape (bins,), given the most nonzeros of each bin."""
+        """Count the busy warps per bin, given each bin's largest number of nonzeros.
+
+        Both arrays are int64 of shape (bins,); `uppers` is ascending.
+        """
         counts = np.zeros(uppers.size, dtype=np.int64)
         np.add.at(counts, np.searchsorted(uppers, self.nonzeros), self.warps)
         return counts
 
     @classmethod
-    def gathered(cls, nonzeros: Longs, warps: Longs | int = 1) -> Loads:
-        """Add up the warps of entries with equally many nonzeros; those without are left out."""
+    def grouped(cls, nonzeros: Longs, warps: Longs | int = 1) -> Loads:
+        """Group entries of `warps[i]` warps with `nonzeros[i]` nonzeros each; drop zeros."""
         distinct, index = np.unique(nonzeros, return_inverse=True)
         weights = np.broadcast_to(warps, index.shape)
         sums = np.bincount(index, weights, distinct.size).astype(np.int64)
-        work = (distinct > 0) & (sums > 0)
-        return cls(distinct[work], sums[work])
+        busy = (distinct > 0) & (sums > 0)
+        return cls(distinct[busy], sums[busy])
 
     @classmethod
-    def of_shares(cls, rows: Longs, row_nzs: Longs, share: Longs) -> Loads:
-        """Split `rows` rows of `row_nzs` nonzeros into warps of `share`; the last has the rest."""
-        others = np.maximum(-(-row_nzs // share) - 1, 0)
-        last = row_nzs - others * share
-        return cls.gathered(np.append(share, last), np.append(rows * others, rows))
+    def of_split_rows(cls, rows: Longs, row_nzs: Longs, warp_nzs: Longs) -> Loads:
+        """Return the loads if `rows` rows of `row_nzs` nonzeros are split into warps.
+
+        Each warp of a row has `warp_nzs` nonzeros, except that the last one may have fewer.
+        """
+        full_warps = np.maximum(-(-row_nzs // warp_nzs) - 1, 0)
+        last = row_nzs - full_warps * warp_nzs
+        return cls.grouped(np.append(warp_nzs, last), np.append(rows * full_warps, rows))
 
     def quantile(self, share: float) -> float:
-        """Return the nonzeros that at least this share of the warps does not exceed.
+        """Return the smallest number of nonzeros that a `share` of the busy warps do not exceed.
 
-        NaN if there is no warp.
+        NaN if no warp is busy.
         """
         if not self.warps.size:
             return float("nan")
-        below = np.cumsum(self.warps)
-        return float(self.nonzeros[np.searchsorted(below, share * below[-1])])
+        cumulative = np.cumsum(self.warps)
+        return float(self.nonzeros[np.searchsorted(cumulative, share * cumulative[-1])])
 
 
 @dataclass(frozen=True, eq=False)
 class PartitionSummary:
-    """What a partition does to a graph; None where the degrees that were given do not say it.
+    """Statistics of a partition; None for each one that cannot be computed.
 
-    A histogram says how many rows have each degree, not in which order they come. Where a partition
-    walks the rows as they are, who shares a block with whom depends on that order.
+    A degree histogram does not contain the order of the rows. If a scheme keeps the rows in the
+    graph's order, the statistics that depend on which rows share a block are None without it.
 
     Attributes
     ----------
     blocks : int, optional
-        Blocks launched for one tile of columns. None for a library alone.
+        Number of blocks launched per column tile. None for a vendor's library.
     warps : int, optional
-        Warps launched: blocks times the warps of a block.
+        Number of warps launched: blocks times warps per block.
     slots : int, optional
-        For each block, its warps times the nonzeros of its busiest warp.
+        Sum over the blocks of warps per block times nonzeros of the block's busiest warp.
     loads : Loads, optional
-        Nonzeros of each warp with work.
+        Histogram of the nonzeros per warp.
     metadata_bytes : int, optional
         Size of the metadata.
     rows_shared : int, optional
-        Rows that several warps of one block share.
+        Number of rows that several warps of one block share.
     rows_cut : int, optional
-        Rows whose nonzeros lie in several blocks.
+        Number of rows whose nonzeros are split over several blocks.
     shared_atomics, global_atomics : int, optional
-        Floats that the kernel adds by atomics in shared and in global memory, over all columns.
+        Number of floats that the kernel adds by atomics in shared and in global memory, for all
+        columns of X.
     """
 
     blocks: int | None = None
@@ -116,88 +127,94 @@ class PartitionSummary:
 
     @property
     def busy_warps(self) -> float:
-        """Warps that have at least one nonzero; NaN if not known."""
+        """Number of warps with at least one nonzero; NaN if unknown."""
         return float("nan") if self.loads is None else self.loads.busy
 
     @property
     def nonzeros(self) -> float:
-        """Nonzeros covered; NaN if not known."""
+        """Number of nonzeros of all warps; NaN if unknown."""
         return float("nan") if self.loads is None else int(self.loads.nonzeros @ self.loads.warps)
 
     @property
     def idle_warps(self) -> float:
-        """Share of the launched warps that have nothing to do, 0 to 1; NaN if not known."""
+        """Share of the launched warps without a nonzero, 0 to 1; NaN if unknown."""
         if self.warps is None:
             return float("nan")
         return 1.0 - self.busy_warps / self.warps if self.warps else 0.0
 
     @property
     def idle_share(self) -> float:
-        """Share of warp time spent idle or waiting for the block's busiest warp; NaN if unknown."""
+        """Share of warp time in which a warp is idle while its block runs, 0 to 1; NaN if unknown.
+
+        A block runs as long as its busiest warp, and time is counted in nonzeros.
+        """
         if self.slots is None:
             return float("nan")
         return 1.0 - self.nonzeros / self.slots if self.slots else 0.0
 
     @property
     def largest(self) -> float:
-        """Nonzeros of the busiest warp; NaN if not known."""
+        """Number of nonzeros of the busiest warp; NaN if unknown."""
         return float("nan") if self.loads is None else int(self.loads.nonzeros.max(initial=0))
 
     @property
     def mean(self) -> float:
-        """Mean nonzeros of the warps with work; NaN if not known, or if there are none."""
+        """Mean number of nonzeros of the busy warps; NaN if unknown or if no warp is busy."""
         return self.nonzeros / self.busy_warps if self.busy_warps else float("nan")
 
     @property
     def imbalance(self) -> float:
-        """Busiest warp's nonzeros over the mean of the warps with work; 1 is perfect balance.
+        """Load imbalance: nonzeros of the busiest warp over the mean of the busy warps.
 
-        NaN if not known.
+        1 is perfect balance. NaN if unknown.
         """
         if self.loads is None:
             return float("nan")
         return self.largest / self.mean if self.busy_warps else 1.0
 
     def quantile(self, share: float) -> float:
-        """Return `Loads.quantile` of the warps with work; NaN if not known."""
+        """Return `Loads.quantile` of the busy warps; NaN if unknown."""
         return float("nan") if self.loads is None else self.loads.quantile(share)
 
 
 def statistics(slices: Iterable[Workload], n_blocks: int, warps_per_block: int) -> PartitionSummary:
-    """Count a workload, one slice of whole blocks at a time.
+    """Count the statistics of a workload.
 
     Parameters
     ----------
     slices : iterable of Workload
-        Together the whole workload, each of them whole blocks (`Plan.workload_slices()`).
+        The workload in slices of whole blocks, as `Plan.workload_slices()` yields them.
     n_blocks : int
-        Blocks launched, those without a record included.
+        Number of blocks launched, including those without a record.
     warps_per_block : int
-        Warps launched in each block.
+        Number of warps launched per block.
 
     Returns
     -------
     PartitionSummary
-        A workload does not say how sums meet: atomics and the rows that are shared or cut are None.
+        Blocks, warps, slots and loads. The other attributes are None.
     """
-    slots, counts = 0, np.zeros(1, dtype=np.int64)
-    for part in slices:
-        per_warp = nonzeros_per_warp(part, warps_per_block)
+    slots, histogram = 0, np.zeros(1, dtype=np.int64)
+    for workload in slices:
+        per_warp = nonzeros_per_warp(workload, warps_per_block)
         slots += int(per_warp.max(axis=1, initial=0).sum()) * warps_per_block
-        more = np.bincount(per_warp.ravel(), minlength=counts.size)
-        more[: counts.size] += counts
-        counts = more
-    loads = Loads.gathered(np.arange(counts.size), counts)
+        extended = np.bincount(per_warp.ravel(), minlength=histogram.size)
+        extended[: histogram.size] += histogram
+        histogram = extended
+    loads = Loads.grouped(np.arange(histogram.size), histogram)
     return PartitionSummary(n_blocks, n_blocks * warps_per_block, slots, loads)
 
 
 def count_distinct(ascending: Ints) -> int:
-    """Count the different numbers among ascending ones of at least 0."""
+    """Count the distinct values of an ascending array of integers of at least 0."""
     return int(np.count_nonzero(np.diff(ascending, prepend=-1)))
 
 
-def slots_of(per_warp: Longs, block_warps: int) -> int:
-    """Sum the busiest warp of each block, times its warps; the last block may not be full."""
+def count_slots(per_warp: Longs, block_warps: int) -> int:
+    """Return `PartitionSummary.slots`, given the nonzeros of each warp, block after block.
+
+    The last block may have fewer than `block_warps` entries.
+    """
     if not per_warp.size:
         return 0
     busiest = np.maximum.reduceat(per_warp, np.arange(0, per_warp.size, block_warps))

@@ -1,8 +1,8 @@
-"""fuseGNN's thread groups: threads side by side take the columns, groups of them the edges.
+"""fuseGNN's thread groups: a group of threads handles one edge, one column per thread.
 
-Section 5.3 of the paper: of `block_size` threads T and `n_cols` columns m, floor(T / m) groups of m
-threads handle as many edges at once, and the threads left over are idle; with m >= T the whole
-block is one group. `groups` are those of a block, and what counts as its warps.
+Section 5.3 of the paper: a block of T threads has floor(T / m) groups of m threads, where m is the
+number of columns; the remaining threads are idle. For m >= T the whole block is one group. The
+workload table counts a group as a warp. `groups` is the number of groups per block.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from accelviz.workload import Workload, spread
 
 
 def thread_groups(block_size: int, n_cols: int) -> int:
-    """Return the groups of a block: max(floor(T / m), 1), the paper's `stride`."""
+    """Return the number of groups per block: max(floor(T / m), 1), the paper's `stride`."""
     return max(1, block_size // n_cols)
 
 
 def vertex_workload(row_pointers: Longs, groups: int, start: int, stop: int) -> Workload:
-    """Return blocks `start` to `stop` - 1 where a block has a row and its groups take turns.
+    """Return the workload of blocks `start` to `stop` - 1: one row per block.
 
-    With one group there is a record for each row. Else there is one for each nonzero, as neighbors
-    go to different groups, and one for each row without.
+    The groups of a block take the row's nonzeros in turn. With one group there is one record per
+    row, otherwise one per nonzero, and one per row without nonzeros.
     """
     if groups == 1:
         return row_workload(row_pointers, 1, 1, start, stop)
@@ -41,23 +41,23 @@ def vertex_workload(row_pointers: Longs, groups: int, start: int, stop: int) -> 
 
 @dataclass(frozen=True)
 class Vertex(Scheme):
-    """A block a row, whose nonzeros its `warps` thread groups take in turn."""
+    """One row per block; the `warps` thread groups of a block take its nonzeros in turn."""
 
     kind = "vertex"
     warps: int
 
     def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
-        """Count what `vertex_workload` deals out; see `Scheme`."""
+        """Count the workload of `vertex_workload`; see `Scheme`."""
         histogram, groups = rows.histogram, self.warps
-        turns, more = np.divmod(histogram.degrees, groups)
-        # Of a row's groups, `more` have one nonzero above `turns`.
+        # Per row, `longer` groups have `turns` + 1 nonzeros, the others `turns`.
+        turns, longer = np.divmod(histogram.degrees, groups)
         nonzeros = np.concatenate([turns, turns + 1])
-        owners = np.concatenate([histogram.rows * (groups - more), histogram.rows * more])
+        warps = np.concatenate([histogram.rows * (groups - longer), histogram.rows * longer])
         return PartitionSummary(
             blocks=histogram.n_rows,
             warps=histogram.n_rows * groups,
-            slots=int(histogram.rows @ (turns + (more > 0))) * groups,
-            loads=Loads.gathered(nonzeros, owners),
+            slots=int(histogram.rows @ (turns + (longer > 0))) * groups,
+            loads=Loads.grouped(nonzeros, warps),
             metadata_bytes=0,
             rows_shared=int(histogram.rows[histogram.degrees > 1].sum()) if groups > 1 else 0,
             rows_cut=0,

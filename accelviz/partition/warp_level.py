@@ -1,6 +1,7 @@
-"""Warp-level partition: every warp has metadata of its own (Accel-GCN, Figure 3b).
+"""Warp-level partition: one metadata record per warp (Accel-GCN, Figure 3b).
 
-The scheme that Accel-GCN's block-level partition is measured against, and Equation 1's divisor.
+Accel-GCN compares its block-level partition with this scheme; Equation 1 is the ratio of their
+metadata sizes.
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ from accelviz.partition.block_level import WORD_LIMIT, BlockSetting, ceil_div
 from accelviz.partition.metadata import MetadataRecord, word_records
 from accelviz.partition.neighbor_groups import neighbor_groups, warp_memory
 from accelviz.partition.scheme import Scheme
-from accelviz.partition.summary import Loads, PartitionSummary, count_distinct, slots_of
+from accelviz.partition.summary import Loads, PartitionSummary, count_distinct, count_slots
 from accelviz.workload import Workload
 
 
 def warp_partition(row_pointers: Longs, max_warp_nzs: int) -> Ints:
-    """Cut every row, in the order given, into runs of at most `max_warp_nzs` nonzeros.
+    """Split every row into runs of at most `max_warp_nzs` nonzeros, one run per warp.
 
     Parameters
     ----------
     row_pointers : array of int64, shape (n_rows + 1,)
-        Of a valid CSR matrix; the rows need no order.
+        Of a valid CSR matrix. The rows keep their order and need not be sorted by degree.
     max_warp_nzs : int
-        Most nonzeros one warp handles, 1 to 65,535.
+        Largest number of nonzeros per warp, 1 to 65,535.
 
     Returns
     -------
     array of int32, shape (warps, 4)
-        `(row, position of first nonzero, length, 0)` for each warp: 96 bits, padded to the 128 that
-        one memory transaction reads.
+        One record per warp: `(row, position of first nonzero, length, 0)`. The last word pads the
+        record to 128 bits, which one memory transaction reads.
 
     Raises
     ------
@@ -55,9 +56,9 @@ def warp_partition(row_pointers: Longs, max_warp_nzs: int) -> Ints:
 def warp_workload(
     metadata: Ints, block_warps: int, start: int = 0, stop: int | None = None
 ) -> Workload:
-    """Spell out warp-level metadata as a workload, `block_warps` consecutive warps a block.
+    """Return the workload of blocks `start` to `stop` - 1, by default of all blocks.
 
-    `start` and `stop` are the first block and the one after the last; all blocks if not given.
+    A block has `block_warps` consecutive records of `metadata`.
     """
     first = start * block_warps
     runs = metadata[first : None if stop is None else stop * block_warps]
@@ -65,34 +66,35 @@ def warp_workload(
     return Workload(block, warp, runs[:, 0], runs[:, 1], runs[:, 2])
 
 
-def warp_level_records(metadata: Ints, lines: int | Iterable[int]) -> list[MetadataRecord]:
-    """Take the int4 of some warps apart (Figure 3b); see `word_records`."""
+def warp_level_records(metadata: Ints, warps: int | Iterable[int]) -> list[MetadataRecord]:
+    """Decode the int4 of selected warps (Figure 3b); see `word_records`."""
     names = ("row", "first nonzero", "length", "padding")
-    return word_records(metadata, lines, names=names, called="warp")
+    return word_records(metadata, warps, names=names, called="warp")
 
 
 def cuts_rows(metadata: Ints, block_warps: int) -> bool:
-    """Tell whether some row has warps in several blocks, so that its parts meet in the output."""
+    """Return whether any row has warps in several blocks, so that the output needs atomics."""
     row = metadata[:, 0]
     first_of_block = np.arange(block_warps, row.size, block_warps)
     return bool(np.any(row[first_of_block] == row[first_of_block - 1]))
 
 
 def storage_ratio(block_metadata: Ints, warp_metadata: Ints) -> float:
-    """Equation 1: metadata bytes of the block-level over those of the warp-level partition.
+    """Return the size of block-level metadata over that of warp-level metadata (Equation 1).
 
-    Both take 16 bytes an entry, so this is about 1 / (average warps with work in a block).
+    A record has 16 bytes in both, so this is about 1 / (mean number of busy warps per block). It is
+    1 if there is no warp.
     """
     return block_metadata.nbytes / warp_metadata.nbytes if warp_metadata.size else 1.0
 
 
 @dataclass(frozen=True)
 class Runs(Scheme):
-    """Runs of at most `most` nonzeros of a row, one a warp; consecutive runs make a block.
+    """One run of at most `most` nonzeros of a row per warp, `warps` consecutive runs per block.
 
-    The warp-level partition and GNNAdvisor's neighbor groups. Runs of a row in one block add up in
-    shared memory; parts of a row in several blocks meet in the output, once a block. A run has
-    `line_bytes` bytes of metadata.
+    This is the warp-level partition and GNNAdvisor's neighbor groups. Runs of a row in one block
+    add up in shared memory by atomics. If a row has runs in several blocks, each of them adds its
+    sum to the output by atomics. A run has `line_bytes` bytes of metadata.
     """
 
     kind = "runs"
@@ -101,17 +103,17 @@ class Runs(Scheme):
     line_bytes: int
 
     def summary(self, rows: RowDegrees, n_cols: int) -> PartitionSummary:
-        """Count the runs; see `Scheme`."""
+        """Count runs and the rows that they share; see `Scheme`."""
         most, warps = self.most, self.warps
         histogram = rows.histogram
         degrees, n_rows = histogram.degrees, histogram.rows
-        lines = int(n_rows @ ceil_div(degrees, most))
-        blocks = -(-lines // warps)
+        n_runs = int(n_rows @ ceil_div(degrees, most))
+        blocks = -(-n_runs // warps)
         summary = PartitionSummary(
             blocks=blocks,
             warps=blocks * warps,
-            loads=Loads.of_shares(n_rows, degrees, np.full_like(degrees, most)),
-            metadata_bytes=self.line_bytes * lines,
+            loads=Loads.of_split_rows(n_rows, degrees, np.full_like(degrees, most)),
+            metadata_bytes=self.line_bytes * n_runs,
         )
         if rows.row_pointers is None:
             return summary
@@ -119,7 +121,7 @@ class Runs(Scheme):
         memory = warp_memory(runs.rows, warps)
         return replace(
             summary,
-            slots=slots_of(np.diff(runs.pointers), warps),
+            slots=count_slots(np.diff(runs.pointers), warps),
             rows_shared=count_distinct(runs.rows[memory.shared]),
             rows_cut=count_distinct(runs.rows[memory.cut]),
             shared_atomics=int(memory.shared.sum()) * n_cols,

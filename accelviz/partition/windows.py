@@ -1,7 +1,8 @@
-"""Sparse graph translation: windows of rows, each with its distinct columns moved together.
+"""Sparse graph translation: windows of consecutive rows with a list of their distinct columns.
 
-Algorithm 4 of TC-GNN (section 5.3.1 of the thesis). Nothing is renumbered: a window lists the
-columns that its rows use, and each nonzero knows which of them is its own.
+Algorithm 4 of TC-GNN (section 5.3.1 of the thesis). Dense tiles that consist of the distinct
+columns only ("condensed" columns) have far fewer zeros than tiles of the matrix itself. The rows
+and columns of the graph keep their numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from accelviz.graph import Graph, Pattern
 from accelviz.tiles import Tiles
 from accelviz.workload import spread
 
-#: Most rows of a window, so that a row's place in it takes 16 bits.
+#: Largest number of rows per window: a row index within a window has 16 bits.
 MOST_ROWS = 1 << 16
 
 
@@ -30,13 +31,13 @@ class Windows:
     Attributes
     ----------
     rows : int
-        Rows of a window; the last may have fewer.
+        Number of rows per window; the last window may have fewer.
     pointers : array of int64, shape (windows + 1,)
-        Where the columns of each window begin in `columns`.
+        Start of each window's columns in `columns`.
     columns : array of int32, shape (pointers[-1],)
-        The distinct columns of each window, ascending: the rows of X that it reads.
+        Distinct columns of each window, ascending: the rows of X that it reads.
     edge_to_column : array of int32, shape (nnz,)
-        For each nonzero, in the matrix's order, the place of its column among those of its window.
+        Condensed column of each nonzero: the index of its column among those of its window.
     """
 
     rows: int
@@ -49,7 +50,7 @@ class Windows:
 
     @property
     def reuse(self) -> float:
-        """Nonzeros over distinct columns, the mean number of rows that share one; 1 if empty."""
+        """Mean number of rows per window that share a distinct column; 1 without nonzeros."""
         return self.edge_to_column.size / self.columns.size if self.columns.size else 1.0
 
     def blocks(self, width: int) -> Longs:
@@ -69,24 +70,24 @@ class Windows:
         return -(-np.diff(self.pointers) // width)
 
     def fill(self, width: int) -> float:
-        """Return the share of the elements of all tiles that are nonzeros, 0 to 1."""
+        """Return the share of nonzeros among the elements of all tiles of `width`, 0 to 1."""
         elements = int(self.blocks(width).sum()) * self.rows * width
         return self.edge_to_column.size / elements if elements else 0.0
 
 
 def row_windows(graph: Any, rows: int) -> Windows:
-    """Translate a matrix: condense the columns of every window of `rows` consecutive rows.
+    """Find the distinct columns of every window of `rows` consecutive rows.
 
     Parameters
     ----------
     graph : Pattern, or anything `load_graph` takes
     rows : int
-        1 to 65,536.
+        Number of rows per window, 1 to 65,536.
 
     Raises
     ------
     GraphError
-        As `load_graph` does.
+        If `graph` is not a valid sparse matrix.
     PartitionError
         If `rows` is out of range.
     """
@@ -98,32 +99,33 @@ def row_windows(graph: Any, rows: int) -> Windows:
     distinct = sparse.csr_array(arrays, shape=(n_windows, n_columns), copy=True)
     distinct.sum_duplicates()  # sorts, too
     pointers = distinct.indptr.astype(np.int64)
-    # A window times the columns plus a column ascends over all windows.
+    # window * n_columns + column is an ascending key over all windows.
     keys = np.repeat(np.arange(n_windows), np.diff(pointers)) * n_columns + distinct.indices
     window = np.repeat(np.arange(n_windows), np.diff(starts))
-    places = np.searchsorted(keys, window * n_columns + columns) - pointers[window]
-    windows = Windows(rows, pointers, distinct.indices.astype(np.int32), places.astype(np.int32))
+    condensed = np.searchsorted(keys, window * n_columns + columns) - pointers[window]
+    windows = Windows(rows, pointers, distinct.indices.astype(np.int32), condensed.astype(np.int32))
     for array in (windows.pointers, windows.columns, windows.edge_to_column):
         array.setflags(write=False)
     return windows
 
 
 def window_tiles(graph: Graph | Pattern, windows: Windows, width: int) -> Tiles:
-    """Divide each window into tiles of `width` of its columns; a block computes a window's."""
-    blocks = windows.blocks(width)
-    window, offset = spread(blocks)
-    first = windows.pointers[window] + offset * width
-    index = first[:, None] + np.arange(width)
-    inside = index < windows.pointers[window + 1][:, None]
-    index[~inside] = 0
+    """Divide each window into tiles of `width` condensed columns; block `i` computes window `i`."""
+    n_tiles = windows.blocks(width)
+    window, offset = spread(n_tiles)
+    first_column = windows.pointers[window] + offset * width
+    index = first_column[:, None] + np.arange(width)
+    padding = index >= windows.pointers[window + 1][:, None]
+    index[padding] = 0
     columns = windows.columns[index] if windows.columns.size else index.astype(np.int32)
-    columns[~inside] = -1
+    columns[padding] = -1
+    # For each nonzero: its window and tile, and its row and column in the tile.
     row = np.repeat(np.arange(graph.n_rows), graph.degrees)
-    own_window, own_row = np.divmod(row, windows.rows)
-    turn, column = np.divmod(windows.edge_to_column, width)
-    tile = (np.cumsum(blocks) - blocks)[own_window] + turn
+    nonzero_window, tile_row = np.divmod(row, windows.rows)
+    tile_in_window, tile_column = np.divmod(windows.edge_to_column, width)
+    tile = (np.cumsum(n_tiles) - n_tiles)[nonzero_window] + tile_in_window
     nonzeros = np.argsort(tile, kind="stable")
-    places = (own_row * width + column)[nonzeros].astype(np.int32)
+    places = (tile_row * width + tile_column)[nonzeros].astype(np.int32)
     pointers = np.append(0, np.cumsum(np.bincount(tile, minlength=window.size)))
     first_row = (window * windows.rows).astype(np.int32)
     arrays = window, first_row, columns, pointers, nonzeros, places
