@@ -1,8 +1,8 @@
 """accelviz: learn, explore and measure how sparse operations are mapped onto a GPU.
 
-`load_graph` opens a graph, `plan` maps it onto blocks and warps the way a strategy does, `spmm`
-multiplies it with a dense matrix on a GPU or on the CPU, `trace` shows what each lane touches, and
-`emulate` runs a CUDA kernel of your own, checked.
+`load_graph` opens a graph, `plan` maps its nonzeros onto blocks and warps by a chosen strategy,
+`spmm` multiplies it by a dense matrix on a GPU or on the CPU, `trace` records the memory accesses
+of each lane, and `emulate` runs your own CUDA kernel on the CPU and checks it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
     "tune",
 ]
 
-#: Module of each public name. They are imported at first use: pandas and Numba take a second.
+#: Module of each public name, imported at first use because pandas and Numba load slowly.
 _MODULES = {
     "Graph": "graph",
     "benchmark": "measure",
@@ -61,7 +61,7 @@ _MODULES = {
     "trace_gpu": "devices",
     "tune": "measure",
 }
-#: Rooms that users import by name.
+#: Public subpackages and modules.
 _ROOMS = ("bits", "convolution", "errors", "layers", "many_gpus", "plots", "torch")
 
 
@@ -73,8 +73,9 @@ def __getattr__(name: str) -> Any:
     try:
         return importlib.import_module(f"accelviz.{name}")
     except ModuleNotFoundError as error:  # `hasattr` expects an AttributeError
-        missing = f"module 'accelviz' has no attribute {name!r}"
-        message = missing if error.name == f"accelviz.{name}" else str(error)
+        message = str(error)
+        if error.name == f"accelviz.{name}":
+            message = f"module 'accelviz' has no attribute {name!r}"
         raise AttributeError(message) from error
 
 
@@ -83,14 +84,14 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """Keeps `strategies` the public function: an import of that room would bind the room to it."""
+    """Keep `accelviz.strategies` the function when the subpackage of that name is imported."""
 
     @property
     def strategies(self) -> Any:
         return importlib.import_module("accelviz.strategies").strategies
 
     @strategies.setter
-    def strategies(self, room: ModuleType) -> None:
+    def strategies(self, subpackage: ModuleType) -> None:
         pass
 
 

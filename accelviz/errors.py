@@ -1,7 +1,6 @@
-"""The exceptions of accelviz: one family, and every message says what would be right.
+"""The exceptions of accelviz, and checks of arguments that raise them.
 
-Each error names the argument at fault, what was wrong with it and what is expected instead, in
-that order, so that a traceback read by a student is enough to mend the call.
+Each message has the wrong argument, the problem and the expected value, in this order.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ import numpy as np
 
 
 class AccelvizError(Exception):
-    """Base of every exception that accelviz raises on purpose.
+    """Base class of all exceptions of accelviz.
 
     Parameters
     ----------
     argument : str
-        Name of the argument, file or device at fault.
+        Name of the wrong argument, file or device.
     problem : str
-        What was found.
+        Description of the actual value or problem.
     expected : str, optional
-        What would have been right, or what to do now.
+        Description of valid values, or of a remedy.
     """
 
     _lead = "Expected"
@@ -42,19 +41,19 @@ class AccelvizError(Exception):
 
 
 class GraphError(AccelvizError, ValueError):
-    """A graph, or the file or object it should come from, is not a valid sparse matrix."""
+    """A graph, or its file or source object, is not a valid sparse matrix."""
 
 
 class PartitionError(AccelvizError, ValueError):
-    """A partition's parameters or its metadata are impossible, or its workload is wrong."""
+    """Parameters, metadata or the workload of a partition are invalid."""
 
 
 class ArgumentError(AccelvizError, ValueError):
-    """Any other argument is wrong: the features, a strategy's name, a column count."""
+    """Any other argument is invalid: features, a strategy's name, a number of columns."""
 
 
 class DeviceUnavailable(AccelvizError, RuntimeError):  # noqa: N818
-    """The device asked for is not usable here; the message says how to make it so."""
+    """The requested device is not usable on this machine; the message has a remedy."""
 
     _lead = "What to do"
 
@@ -75,12 +74,14 @@ def checked_integer(
     why: str = "",
     error: type[AccelvizError] = PartitionError,
 ) -> int:
-    """Return `value` as an int if it is one from `least` to `most`, and a multiple of `step`.
+    """Return `value` as an int after checking that it is valid for the parameter `name`.
+
+    Valid values are multiples of `step` from `least` to `most`.
 
     Raises
     ------
     AccelvizError
-        Of the type `error`, naming the parameter, what it is and, with `why`, what bounds it.
+        An exception of type `error`. With `why`, its message has the reason for the bounds.
     """
     integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     least = max(least, step) if step > 1 else least
@@ -93,7 +94,7 @@ def checked_integer(
 
 
 def is_number(value: Any) -> bool:
-    """Say whether something is a finite number, Python's or NumPy's; True and False are none."""
+    """Return whether `value` is a finite Python or NumPy number, other than True and False."""
     real = isinstance(value, int | float | np.integer | np.floating)
     return real and not isinstance(value, bool) and bool(abs(value) < math.inf)
 
@@ -101,11 +102,12 @@ def is_number(value: Any) -> bool:
 def checked_number(
     name: str, value: Any, most: float = math.inf, *, or_zero: bool = False
 ) -> float:
-    """Return `value` as a float if it is a number above 0, or at least 0, up to `most`.
+    """Return `value` as a float after checking that it is above 0 and at most `most`.
 
     Raises
     ------
     ArgumentError
+        If it is not; with `or_zero`, 0 is valid too.
     """
     if not is_number(value) or not 0 <= value <= most or (value == 0 and not or_zero):
         expected = "a number of at least 0" if or_zero else "a number above 0"
@@ -115,12 +117,12 @@ def checked_number(
 
 
 def checked_type(name: str, value: Any, kind: Any, expected: str) -> Any:
-    """Return `value` if it is of a type, or of one of several.
+    """Return `value` after checking that it is an instance of `kind`, a type or several.
 
     Raises
     ------
     ArgumentError
-        Saying what would be right.
+        With `expected`, if it is not.
     """
     if not isinstance(value, kind):
         raise ArgumentError(name, f"got a {type(value).__name__}", expected)
@@ -128,14 +130,14 @@ def checked_type(name: str, value: Any, kind: Any, expected: str) -> Any:
 
 
 def checked_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """Return `value` if it is one of some words.
+    """Return `value` after checking that it is one of the strings `choices`.
 
     Raises
     ------
     ArgumentError
-        Listing them.
+        With the list of choices, if it is not.
     """
-    known = list(choices)
-    if not isinstance(value, str) or value not in known:
-        raise ArgumentError(name, f"there is no {value!r}", f"one of {', '.join(known)}")
+    valid = list(choices)
+    if not isinstance(value, str) or value not in valid:
+        raise ArgumentError(name, f"there is no {value!r}", f"one of {', '.join(valid)}")
     return str(value)

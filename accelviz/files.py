@@ -1,4 +1,7 @@
-"""Where the project's own files are, and how a file is replaced only when it is complete."""
+"""Folders of the package's data files, and atomic replacement of files.
+
+A wheel has kernels, results and notebooks inside the package, a checkout in other folders.
+"""
 
 from __future__ import annotations
 
@@ -14,28 +17,28 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def kernel_directory() -> Path:
-    """Return the folder of the CUDA sources: inside the package, or beside it in a checkout."""
+    """Return the folder of the CUDA sources."""
     return _shipped("kernels", "kernels")
 
 
 def kernel_names(pattern: str = "*.cu") -> list[str]:
-    """Return the paths of the CUDA sources in `kernel_directory()` that match, sorted."""
+    """Return the sorted paths of matching CUDA sources, relative to `kernel_directory()`."""
     folder = kernel_directory()
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob(pattern))
 
 
 def results_directory() -> Path:
-    """Return the folder of recorded measurements: inside the package, or in a checkout."""
+    """Return the folder of recorded measurements."""
     return _shipped("results", "benchmarks/results")
 
 
 def is_checkout() -> bool:
-    """Tell whether this is the project's checkout, where `make` does what pip does elsewhere."""
+    """Return whether the package runs from a checkout of the project, not from a wheel."""
     return not (_PACKAGE / "notebooks").is_dir()
 
 
 def notebooks_directory() -> Path:
-    """Return the folder of lessons and released assignments: inside the package, or a checkout."""
+    """Return the folder of lessons and released assignments."""
     return _shipped("notebooks", "notebooks")
 
 
@@ -50,12 +53,12 @@ def _shipped(installed: str, checkout: str) -> Path:
 
 
 def cache_folder() -> Path:
-    """Return the folder for downloads and made-up graphs; it need not exist.
+    """Return the folder for downloads and generated graphs, which may not exist yet.
 
-    `ACCELVIZ_CACHE` if that variable is set, else `accelviz` in the user's cache folder.
+    It is the environment variable `ACCELVIZ_CACHE`, or `accelviz` in the user's cache folder.
     """
-    if named := os.environ.get("ACCELVIZ_CACHE"):
-        return Path(named).expanduser()
+    if folder := os.environ.get("ACCELVIZ_CACHE"):
+        return Path(folder).expanduser()
     import pooch
 
     return Path(pooch.os_cache("accelviz"))
@@ -63,17 +66,17 @@ def cache_folder() -> Path:
 
 @contextlib.contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path that replaces `path` only when the block ends without an error.
+    """Yield a temporary file that replaces `path` when the `with` block ends without an error.
 
     Parameters
     ----------
     path : str or PathLike
-        The file to write. Its folder must exist.
+        The file to write, in an existing folder.
 
     Yields
     ------
     Path
-        A path in the same folder, with the same ending, to write to.
+        Path of the temporary file, with the same folder and ending.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""The graph every strategy starts from: a validated CSR matrix with a name and an origin.
+"""The graph that every strategy reads: a validated sparse matrix in CSR form, with a name.
 
-Its pattern says where the nonzeros are. Plans are made of the pattern; the values are weights that
-a run may replace.
+`Graph` has the matrix with its values. `Pattern` has the positions of the nonzeros only. Plans are
+made from the pattern, so one plan works with any values. All arrays are read-only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scipy import sparse
 from accelviz.errors import GraphError
 from accelviz.store import Store
 
-#: What a graph stands for, and what that means.
+#: Origin of a graph, and its description for users.
 KINDS = {
     "real": "a published graph as it is",
     "given": "a file or object of yours",
@@ -27,19 +27,19 @@ KINDS = {
     "random": "made up by a random model",
 }
 
-#: Column indices and row numbers are 32-bit in every kernel and every metadata format.
+#: Largest number of rows or columns: kernels and metadata number them in 32 bits.
 MAX_SIDE = int(np.iinfo(np.int32).max)
 
 
 class _Csr:
-    """What a pattern and a graph have in common: two arrays that nobody can write to."""
+    """Base class of `Pattern` and `Graph`: read-only index arrays and a shape."""
 
     row_pointers: Any
     column_indices: Any
     shape: tuple[int, int]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The default would unpickle arrays that can be written to.
+        # By default, unpickled arrays would be writable.
         values = (getattr(self, field.name) for field in fields(cast(Any, self)))
         return type(self), tuple(values)
 
@@ -59,14 +59,13 @@ class _Csr:
 
 @dataclass(frozen=True, eq=False)
 class Pattern(_Csr):
-    """Where a matrix has its nonzeros: CSR without the values.
+    """The positions of a matrix's nonzeros: CSR without values.
 
     Parameters
     ----------
     row_pointers : array of int64, shape (n_rows + 1,)
     column_indices : array of int32, shape (nnz,)
-        NumPy arrays, or CuPy arrays of a matrix that lies on the GPU. They are not checked here:
-        `Graph` does that.
+        NumPy arrays, or CuPy arrays of a matrix on the GPU. Only `Graph` checks them.
     shape : tuple of int
         Rows and columns.
     name : str
@@ -74,7 +73,7 @@ class Pattern(_Csr):
 
     Notes
     -----
-    A pattern never changes: it copies NumPy arrays, unless they are a graph's or another pattern's.
+    A pattern is immutable. It copies NumPy arrays, except those of a graph or another pattern.
     """
 
     row_pointers: Any
@@ -89,20 +88,20 @@ class Pattern(_Csr):
 
     @cached_property
     def degrees(self) -> npt.NDArray[np.int32]:
-        """Nonzeros of each row, int32, shape (n_rows,)."""
+        """Number of nonzeros of each row, int32, shape (n_rows,)."""
         return taken_over(np.diff(self.row_pointers).astype(np.int32))
 
     @cached_property
     def used_columns(self) -> int:
-        """Number of columns with a nonzero: the rows of X that an SpMM reads at all."""
+        """Number of columns with a nonzero, which is the number of rows of X that SpMM reads."""
         used = np.zeros(self.shape[1], dtype=np.bool_)
         used[self.column_indices] = True
         return int(used.sum())
 
     def numbered(self) -> sparse.csr_array:
-        """Return the pattern as a SciPy matrix whose values are the positions of its nonzeros.
+        """Return a SciPy matrix whose values number the nonzeros: 0 to nnz - 1.
 
-        They are int32, or int64 from 2^31 nonzeros on, as SciPy's index arrays are.
+        Values and indices are int32, or int64 from 2^31 nonzeros on.
         """
         index = np.int32 if self.nnz <= MAX_SIDE else np.int64
         positions = np.arange(self.nnz, dtype=index)
@@ -113,15 +112,15 @@ class Pattern(_Csr):
 
 @dataclass(frozen=True, eq=False)
 class Transpose:
-    """A graph with its edges turned round, and where each nonzero came from.
+    """A transposed graph, and the permutation of its nonzeros.
 
     Attributes
     ----------
     graph : Graph
         The transposed matrix.
     nonzeros : array of int32 (int64 from 2^31 nonzeros on), shape (nnz,)
-        Nonzero `k` of `graph` is nonzero `nonzeros[k]` of the matrix that was transposed, so
-        `values[nonzeros]` brings weights, one for each nonzero, into the new order.
+        Nonzero `k` of `graph` is nonzero `nonzeros[k]` of the original matrix, so
+        `values[nonzeros]` are the original's values in the order of `graph`.
     """
 
     graph: Graph
@@ -130,17 +129,18 @@ class Transpose:
 
 @dataclass(frozen=True, eq=False)
 class Graph(_Csr):
-    """A sparse matrix in CSR form, checked once when it is made.
+    """A sparse matrix in CSR form, validated at construction.
 
-    Row `i` holds the in-neighbors of node `i`, so that `A @ X` sums their features. A graph is
-    mostly square; rectangular matrices (a mini-batch, a bipartite graph) are welcome too.
+    Row `i` has a nonzero in column `j` for each edge from source node `j` to target node `i`, so
+    `A @ X` sums the features of in-neighbors. Matrices may be rectangular (a mini-batch, a
+    bipartite graph).
 
     Parameters
     ----------
     row_pointers : array of int64, shape (n_rows + 1,)
-        Position of each row's first nonzero. 64-bit, so that more than 2^31 nonzeros fit.
+        Position of each row's first nonzero, and the number of nonzeros.
     column_indices : array of int32, shape (nnz,)
-        Column of each nonzero, ascending and unique inside a row.
+        Column of each nonzero, ascending and unique within a row.
     values : array of float32, shape (nnz,)
         Edge weights, all finite. An explicitly stored zero counts as a nonzero, as in SciPy.
     shape : tuple of int
@@ -148,22 +148,20 @@ class Graph(_Csr):
     name : str
         A short name for tables and pictures.
     source : str
-        Where the graph came from.
+        Description of the graph's origin, such as the name of its file.
     kind : str
-        What it stands for, one of `KINDS`.
+        One of `KINDS`.
 
     Raises
     ------
     GraphError
-        If any of the above does not hold. Nothing is mended here; `load_graph` mends what can be
-        mended (unsorted and duplicate columns, other dtypes).
+        If an array or argument violates the above. `load_graph` also accepts unsorted and duplicate
+        columns and other dtypes, and converts them.
 
     Notes
     -----
-    A graph never changes: it copies its arrays, unless they are another graph's. So plans made
-    from it stay right.
-
-    Two graphs are equal only if they are the same object; `==` does not compare nonzeros.
+    A graph is immutable, so plans made from it stay valid. It copies its arrays, except those of
+    another graph. `==` compares identity, not nonzeros.
     """
 
     row_pointers: npt.NDArray[np.int64]
@@ -189,23 +187,23 @@ class Graph(_Csr):
 
     @cached_property
     def pattern(self) -> Pattern:
-        """Where the nonzeros are; plans refer to it and not to the graph."""
+        """The positions of the nonzeros. Plans refer to the pattern, not to the graph."""
         return Pattern(self.row_pointers, self.column_indices, self.shape, self.name)
 
     @property
     def degrees(self) -> npt.NDArray[np.int32]:
-        """Nonzeros of each row, int32, shape (n_rows,)."""
+        """Number of nonzeros of each row, int32, shape (n_rows,)."""
         return self.pattern.degrees
 
     @property
     def adjacency(self) -> sparse.csr_array:
-        """The matrix as a new SciPy `csr_array` of float32, sharing this graph's memory.
+        """The matrix as a new SciPy `csr_array` of float32; values and columns are not copied.
 
-        SciPy wants one dtype for both index arrays, so the row pointers are 32-bit in this view
-        unless there are 2^31 nonzeros or more.
+        SciPy requires one dtype for both index arrays, so the row pointers are converted to int32
+        if there are fewer than 2^31 nonzeros.
         """
-        narrow = np.int32 if self.nnz <= MAX_SIDE else np.int64
-        pointers = self.row_pointers.astype(narrow, copy=False)
+        index = np.int32 if self.nnz <= MAX_SIDE else np.int64
+        pointers = self.row_pointers.astype(index, copy=False)
         matrix = sparse.csr_array(
             (self.values, self.column_indices, pointers), shape=self.shape, copy=False
         )
@@ -215,26 +213,26 @@ class Graph(_Csr):
 
     @cached_property
     def store(self) -> Store:
-        """Plans and preprocessing of this graph, freed with it."""
+        """Cache of plans and preprocessing results of this graph."""
         return Store()
 
     def with_values(self, values: npt.NDArray[np.float32]) -> Graph:
         """Return the graph with other weights, float32, shape (nnz,), in the same order.
 
-        It shares the pattern, and with it all that was planned and prepared.
+        The two graphs share their pattern and their store.
         """
         graph = replace(self, values=values)
         graph.__dict__.update(pattern=self.pattern, store=self.store)
         return graph
 
     def transposed(self) -> Transpose:
-        """Turn every edge round: row `j` of the result holds what column `j` held.
+        """Transpose the matrix: every edge is reversed.
 
         Returns
         -------
         Transpose
-            The transposed graph, rectangular ones too, and the map between the orders of the
-            nonzeros. It is made once, in O(rows + columns + nonzeros), and kept with the graph.
+            The transposed graph and the permutation of the nonzeros. It is computed once, in
+            O(rows + columns + nonzeros), and cached.
         """
         return self._transpose
 
@@ -258,21 +256,21 @@ class Graph(_Csr):
         return f"Graph({self.name!r}: {sides}, {self.nnz:,} nonzeros, {self.source})"
 
 
-#: Arrays that nobody but this module has ever been able to write to, by identity.
+#: Arrays that this module has made read-only, by `id`.
 _FROZEN: weakref.WeakValueDictionary[int, npt.NDArray[Any]] = weakref.WeakValueDictionary()
 
 
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an array that nobody can write to: itself if it came from here, else a copy."""
+    """Return a read-only copy of an array, or the array itself if this module made it read-only."""
     return array if _FROZEN.get(id(array)) is array else taken_over(array.copy())
 
 
 def taken_over(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an array that nobody else holds as one that nobody can write to, not copied."""
+    """Make an array read-only without copying it; no other references to it may exist."""
     owner = array.base if isinstance(array.base, np.ndarray) else array
     owner.setflags(write=False)
     array.setflags(write=False)
-    view = array.view()  # whose flag cannot be turned back, as its owner's is off
+    view = array.view()  # NumPy does not make a view of a read-only array writable again
     _FROZEN[id(view)] = view
     return view
 
@@ -285,7 +283,7 @@ def check_csr(
     *,
     canonical: bool = True,
 ) -> None:
-    """Refuse index arrays that would read out of bounds, and non-finite values.
+    """Check that CSR index arrays are consistent and in bounds, and that values are finite.
 
     Parameters
     ----------
@@ -294,12 +292,12 @@ def check_csr(
     shape : tuple of int
         Rows and columns.
     canonical : bool
-        Also require ascending, unique columns in each row.
+        Whether to require ascending, unique columns in each row.
 
     Raises
     ------
     GraphError
-        Naming the array, the first offending place and what would be right.
+        With the array, the first wrong entry and the expected value.
     """
     n_rows, n_cols = shape
     nnz = column_indices.size
@@ -311,42 +309,39 @@ def check_csr(
     if row_pointers[0] != 0 or row_pointers[-1] != nnz:
         problem = f"they run from {row_pointers[0]} to {row_pointers[-1]}"
         raise GraphError("row_pointers", problem, f"from 0 to the number of nonzeros, {nnz}")
-    falling = np.flatnonzero(row_pointers[1:] < row_pointers[:-1])
-    if falling.size:
-        raise GraphError("row_pointers", f"they fall after row {falling[0]}", "never falling")
+    decreasing = np.flatnonzero(row_pointers[1:] < row_pointers[:-1])
+    if decreasing.size:
+        raise GraphError("row_pointers", f"they fall after row {decreasing[0]}", "never falling")
     if nnz == 0:
         return
-    for where in (int(np.argmin(column_indices)), int(np.argmax(column_indices))):
-        column = int(column_indices[where])
+    for position in (int(np.argmin(column_indices)), int(np.argmax(column_indices))):
+        column = int(column_indices[position])
         if not 0 <= column < n_cols:
-            problem = f"{'the negative index ' * (column < 0)}{column} at position {where}"
+            problem = f"{'the negative index ' * (column < 0)}{column} at position {position}"
             expected = f"0 to {n_cols - 1}{', from the shape' * (column >= 0)}"
             raise GraphError("column_indices", problem, expected)
     if canonical:
-        rising = column_indices[1:] > column_indices[:-1]
-        starts = row_pointers[1:-1]
-        rising[starts[(starts > 0) & (starts < nnz)] - 1] = True
-        if not rising.all():
-            where = int(np.argmin(rising)) + 1
-            row = int(np.searchsorted(row_pointers, where, side="right")) - 1
+        ascending = column_indices[1:] > column_indices[:-1]
+        row_starts = row_pointers[1:-1]
+        ascending[row_starts[(row_starts > 0) & (row_starts < nnz)] - 1] = True
+        if not ascending.all():
+            position = int(np.argmin(ascending)) + 1
+            row = int(np.searchsorted(row_pointers, position, side="right")) - 1
             raise GraphError(
                 "column_indices",
-                f"row {row} is unsorted or repeats a column at position {where}",
+                f"row {row} is unsorted or repeats a column at position {position}",
                 "ascending, unique columns in each row; load_graph sorts rows and sums duplicates",
             )
     finite = np.isfinite(values)
     if not finite.all():
-        where = int(np.argmin(finite))
-        raise GraphError(
-            "values",
-            f"{nnz - int(finite.sum())} of {nnz} are NaN or infinite in float32, the first "
-            f"({values[where]}) at position {where}",
-            "finite values only",
-        )
+        position = int(np.argmin(finite))
+        problem = f"{nnz - int(finite.sum())} of {nnz} are NaN or infinite in float32, the first "
+        problem += f"({values[position]}) at position {position}"
+        raise GraphError("values", problem, "finite values only")
 
 
 def checked_shape(shape: object) -> tuple[int, int]:
-    """Return a shape as two Python integers, or say what is wrong with it."""
+    """Return a shape as two integers; raise a GraphError if it is invalid."""
     try:
         n_rows, n_cols = (int(side) for side in shape)  # type: ignore[attr-defined]
     except (TypeError, ValueError):

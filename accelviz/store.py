@@ -1,4 +1,4 @@
-"""One place for what was made of a graph: plans and preprocessing, each made once."""
+"""The cache of a graph, for plans and preprocessing results."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, TypeVar
 
-Made = TypeVar("Made")
+Entry = TypeVar("Entry")
 
-#: Things that a store keeps.
-MOST_KEPT = 16
+#: Largest number of entries in a store.
+MAX_ENTRIES = 16
 
 
 class Stopwatch:
-    """Collects the wall-clock time of named steps, for `Plan.setup_seconds`."""
+    """Measures the wall-clock seconds of named steps, for `Plan.setup_seconds`."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
     @contextlib.contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Time the block under `name`."""
+        """Measure the duration of the `with` block under `name`."""
         start = time.perf_counter()
         yield
         self.seconds[name] = time.perf_counter() - start
@@ -35,7 +35,7 @@ _STORES: weakref.WeakSet[Store] = weakref.WeakSet()
 
 
 def _unlock() -> None:
-    # A thread that held a lock when this process was forked does not exist here.
+    # After a fork, a lock may be held by a thread that exists only in the parent process.
     for store in _STORES:
         store._lock = threading.RLock()
 
@@ -45,15 +45,15 @@ if hasattr(os, "register_at_fork"):
 
 
 class Store:
-    """What was made of one graph, up to `MOST_KEPT` things; the least recently used goes first.
+    """A least-recently-used cache with up to `MAX_ENTRIES` entries, one per graph.
 
-    A graph holds its store, and nothing in a store refers to the graph. So all of it is freed with
-    the graph, at once. Threads may share a store: what one of them makes, the others wait for.
+    Entries do not refer to the graph, so they are freed with it. A store is thread-safe: while one
+    thread computes an entry, the others wait.
     """
 
     def __init__(self) -> None:
         self._entries: OrderedDict[Hashable, Any] = OrderedDict()
-        #: What callers look up without a lock. It is emptied when anything is dropped.
+        #: Entries for lookup without the lock. Cleared when any entry is dropped.
         self.latest: dict[Any, Any] = {}
         self._lock = threading.RLock()
         _STORES.add(self)
@@ -62,46 +62,47 @@ class Store:
         return len(self._entries)
 
     def __reduce__(self) -> tuple[type[Store], tuple[()]]:
-        return Store, ()  # another process makes its own
+        return Store, ()  # a pickled store is empty
 
     def clear(self) -> None:
-        """Drop everything, as before the first plan."""
+        """Drop all entries."""
         with self._lock:
             self._entries.clear()
             self.latest.clear()
 
-    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Return what `key` stands for, which `make` makes if it is not there."""
+    def get(self, key: Hashable, make: Callable[[], Entry]) -> Entry:
+        """Return the entry of `key`, which `make` computes if there is none."""
         with self._lock:
             if key not in self._entries:
                 self._entries[key] = make()
-                while len(self._entries) > MOST_KEPT:
+                while len(self._entries) > MAX_ENTRIES:
                     self._entries.popitem(last=False)
                     self.latest.clear()
             elif next(reversed(self._entries)) != key:
                 self._entries.move_to_end(key)
-            entry: Made = self._entries[key]
+            entry: Entry = self._entries[key]
             return entry
 
     def prepared(
-        self, name: str, make: Callable[[Stopwatch], Made]
-    ) -> tuple[Made, dict[str, float]]:
-        """Do a piece of preprocessing once, and tell what it took.
+        self, name: str, make: Callable[[Stopwatch], Entry]
+    ) -> tuple[Entry, dict[str, float]]:
+        """Return a cached preprocessing result and the seconds that it took.
 
         Parameters
         ----------
         name : str
-            What is made; the same name always means the same.
+            Key of the result.
         make : callable
-            Makes it, timing its steps.
+            Computes the result at the first call, and measures its steps with a `Stopwatch`.
 
         Returns
         -------
-        result, seconds
-            `seconds` are those of the first time, step by step.
+        result : object
+        seconds : dict of str to float
+            Duration of each step at the first call.
         """
 
-        def timed() -> tuple[Made, dict[str, float]]:
+        def timed() -> tuple[Entry, dict[str, float]]:
             clock = Stopwatch()
             return make(clock), clock.seconds
 

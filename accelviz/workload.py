@@ -1,6 +1,7 @@
-"""The workload table: which warp of which block handles which nonzeros of which row.
+"""The workload table: the nonzeros of each warp, in the same form for every strategy.
 
-Every plot, statistic and executor reads this table and none asks which strategy made it.
+A record is one run of consecutive nonzeros of one row that one warp of one block handles. Plots,
+statistics and the CPU executor read only this table.
 """
 
 from __future__ import annotations
@@ -22,28 +23,27 @@ COLUMNS = ("block", "warp", "row", "nz_start", "nz_count")
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Some consecutive blocks of a plan's work, one record for each run of nonzeros.
+    """The workload of consecutive blocks: one record per run of nonzeros.
 
     Parameters
     ----------
-    block : array of int64, shape (n,)
-        The block. Records are in ascending order of block.
-    warp : array of int32, shape (n,)
-        The warp's index within its block. Where a strategy combines several hardware warps into one
-        to cover more columns (Accel-GCN's combined warp), this is the combined warp.
-    row : array of int32, shape (n,)
-        Row of the matrix that the kernel walks (`Plan.walked`, which may be a permuted one).
-    nz_start : array of int64, shape (n,)
-        Position of the run's first nonzero in that matrix's nonzero arrays.
-    nz_count : array of int32, shape (n,)
-        Length of the run; 0 where the warp writes a row that has no nonzero.
-
-    Other integer dtypes are converted to these.
+    block : array of int, shape (n,)
+        Block number, ascending. Converted to int64.
+    warp : array of int, shape (n,)
+        Index of the warp in its block. If a strategy combines several hardware warps to cover more
+        columns (Accel-GCN's combined warp), index of the combined warp. Converted to int32.
+    row : array of int, shape (n,)
+        Row of `Plan.walked`, the matrix in the row order of the kernel. Converted to int32.
+    nz_start : array of int, shape (n,)
+        Position of the run's first nonzero in that matrix. Converted to int64.
+    nz_count : array of int, shape (n,)
+        Length of the run; 0 for a row without nonzeros whose output the warp writes. Converted to
+        int32.
 
     Raises
     ------
     PartitionError
-        If a column is not one-dimensional, not integer, or of another length than the rest.
+        If a column is not a 1-D array of integers, or if the columns have different lengths.
     """
 
     block: npt.NDArray[Any]
@@ -87,14 +87,14 @@ class Workload:
 
     @classmethod
     def concatenate(cls, slices: Iterable[Workload]) -> Workload:
-        """Join consecutive slices into one table; no slice at all gives an empty one."""
-        parts = [[getattr(part, name) for name in COLUMNS] for part in slices]
-        empty = [np.empty(0, dtype=np.int64)] * len(COLUMNS)
-        return cls(*(np.concatenate(column) for column in zip(*(parts or [empty]), strict=True)))
+        """Join consecutive slices into one table, which is empty if there are none."""
+        empty = cls(*[np.empty(0, dtype=np.int64)] * len(COLUMNS))
+        tables = [*slices, empty]
+        return cls(*(np.concatenate([table[name] for table in tables]) for name in COLUMNS))
 
 
 def spread(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Deal `counts[i]` records to each `i`: the owner of every record, and its offset there.
+    """Repeat each index `i` `counts[i]` times, and number its repetitions.
 
     Parameters
     ----------
@@ -103,7 +103,8 @@ def spread(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.ND
     Returns
     -------
     owner, offset : arrays of int64, shape (sum of counts,)
-        For counts 2, 0, 3: owners 0 0 2 2 2 and offsets 0 1 0 1 2.
+        The repeated indices, and the numbers of the repetitions, from 0. For counts 2, 0, 3 they
+        are 0 0 2 2 2 and 0 1 0 1 2.
     """
     owner = np.repeat(np.arange(counts.size), counts)
     offset = np.arange(owner.size)
@@ -112,12 +113,12 @@ def spread(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.ND
 
 
 def nonzeros_per_warp(workload: Workload, warps_per_block: int) -> Longs:
-    """Sum the nonzeros of each warp of the blocks that a workload touches.
+    """Sum the nonzeros of each warp.
 
     Returns
     -------
     array of int64, shape (blocks, warps_per_block)
-        One line for each block from the first to the last in the table.
+        One row per block, from the first to the last block of the workload.
     """
     if not len(workload):
         return np.zeros((0, warps_per_block), dtype=np.int64)
@@ -134,58 +135,58 @@ def check_cover(
     n_blocks: int,
     warps_per_block: int,
 ) -> None:
-    """Refuse a workload that does not cover every nonzero exactly once.
+    """Check that a workload covers every nonzero of a matrix exactly once.
 
     Parameters
     ----------
     slices : iterable of Workload
-        Together the whole workload.
+        The whole workload, in consecutive slices.
     row_pointers : array of int64, shape (n_rows + 1,)
-        Of the matrix that the kernel walks.
+        Row pointers of `Plan.walked`.
     n_blocks, warps_per_block : int
-        What the plan launches.
+        Size of the launch.
 
     Raises
     ------
     PartitionError
-        Naming the first record or nonzero at fault.
+        With the first wrong record or nonzero.
     """
-    runs = [(np.empty(0, dtype=np.int64),) * 2]
+    empty = np.empty(0, dtype=np.int64)
+    start_slices, stop_slices = [empty], [empty]
     bounds = {"block": n_blocks, "warp": warps_per_block, "row": row_pointers.size - 1}
     last_block = 0
-    for part in filter(len, slices):
+    for work in filter(len, slices):
         for name, upper in bounds.items():
-            low, high = part[name].min(), part[name].max()
+            low, high = work[name].min(), work[name].max()
             if low < 0 or high >= upper:
                 raise PartitionError(name, f"{low} to {high} occur", f"0 to {upper - 1}")
-        if part.block[0] < last_block or np.any(part.block[1:] < part.block[:-1]):
+        if work.block[0] < last_block or np.any(work.block[1:] < work.block[:-1]):
             raise PartitionError("block", "the records fall back to an earlier block", "ascending")
-        last_block = int(part.block[-1])
-        start, stop = part.nz_start, part.nz_start + part.nz_count
-        row_start, row_stop = row_pointers[part.row], row_pointers[part.row + 1]
-        inside = (row_start <= start) & (stop <= row_stop)
-        inside &= part.nz_count >= np.minimum(row_stop - row_start, 1)
-        if not inside.all():
-            at = int(np.argmin(inside))
-            raise PartitionError(
-                "nz_start",
-                f"nonzeros {start[at]} to {stop[at] - 1} of block {part.block[at]} are not "
-                f"all in row {part.row[at]}",
-                f"between {row_start[at]} and {row_stop[at] - 1}",
-            )
-        busy = part.nz_count > 0
-        runs.append((start[busy], stop[busy]))
-    starts, stops = (np.concatenate(ends) for ends in zip(*runs, strict=True))
+        last_block = int(work.block[-1])
+        start, stop = work.nz_start, work.nz_start + work.nz_count
+        row_start, row_stop = row_pointers[work.row], row_pointers[work.row + 1]
+        valid = (row_start <= start) & (stop <= row_stop)
+        valid &= (work.nz_count > 0) | (work.nz_count == 0) & (row_start == row_stop)
+        if not valid.all():
+            i = int(np.argmin(valid))
+            problem = f"nonzeros {start[i]} to {stop[i] - 1} of block {work.block[i]} are not all "
+            problem += f"in row {work.row[i]}"
+            expected = f"between {row_start[i]} and {row_stop[i] - 1}"
+            raise PartitionError("nz_start", problem, expected)
+        nonempty = work.nz_count > 0
+        start_slices.append(start[nonempty])
+        stop_slices.append(stop[nonempty])
+    starts, stops = np.concatenate(start_slices), np.concatenate(stop_slices)
     order = np.argsort(starts, kind="stable")
     starts, stops = starts[order], stops[order]
-    reached = np.append(0, np.maximum.accumulate(stops))  # by the runs before each one
-    twice = starts < reached[:-1]
-    if twice.any():
-        problem = f"nonzero {starts[np.argmax(twice)]} is covered twice"
+    previous_stop = np.append(0, np.maximum.accumulate(stops))
+    overlaps = starts < previous_stop[:-1]
+    if overlaps.any():
+        problem = f"nonzero {starts[np.argmax(overlaps)]} is covered twice"
         raise PartitionError("workload", problem, "every nonzero exactly once")
     nnz = int(row_pointers[-1])
     missing = nnz - int((stops - starts).sum())
     if missing:
-        first = reached[np.argmax(np.append(starts, nnz) > reached)]
+        first = previous_stop[np.argmax(np.append(starts, nnz) > previous_stop)]
         problem = f"{missing} of {nnz} nonzeros are never covered, the first at position {first}"
         raise PartitionError("workload", problem, "every nonzero exactly once")

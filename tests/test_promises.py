@@ -22,7 +22,7 @@ from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
 from accelviz.ordering.degree import SortedRows
 from accelviz.plans import Call, Strategy
-from accelviz.store import MOST_KEPT, Store
+from accelviz.store import MAX_ENTRIES, Store
 from accelviz.strategies import SDDMM, SPMM
 from tests.compilers import HOST, needs_compiler
 from tests.graphs import MADE, graph_of_degrees
@@ -413,11 +413,11 @@ def test_strategies_and_column_counts_share_what_was_sorted():
 
 def test_a_store_is_bounded_and_forgets_what_was_used_longest_ago():
     store = Store()
-    for key in ("a", "b", *range(MOST_KEPT - 2)):
+    for key in ("a", "b", *range(MAX_ENTRIES - 2)):
         store.get(key, lambda key=key: str(key).upper())
     assert store.get("a", lambda: "new") == "A"
     store.get("d", lambda: "D")
-    assert len(store) == MOST_KEPT
+    assert len(store) == MAX_ENTRIES
     assert store.get("a", lambda: "new") == "A"
     assert store.get("b", lambda: "new") == "new"
     with pytest.raises(ZeroDivisionError):
@@ -425,10 +425,10 @@ def test_a_store_is_bounded_and_forgets_what_was_used_longest_ago():
     assert store.get("e", lambda: "E") == "E"
     assert len(Store()) == 0
     graph, strategy = graph_of_degrees(DEGREES), Counted()
-    column_counts = [*range(1, MOST_KEPT + 9)]
+    column_counts = [*range(1, MAX_ENTRIES + 9)]
     for n_cols in [*column_counts, column_counts[-1], 1]:  # the last one is kept, the first is not
         accelviz.spmm(graph, np.ones((40, n_cols)), strategy=strategy, device="cpu")
-        assert len(graph.store) <= MOST_KEPT
+        assert len(graph.store) <= MAX_ENTRIES
     assert strategy.built == [*column_counts, 1]
 
 
