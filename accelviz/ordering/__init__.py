@@ -1,6 +1,6 @@
-"""Vertex orders, each as a Permutation.
+"""Vertex orders: permutations of a graph's rows that improve locality or load balance.
 
-`ORDERS` is the one place that lists them; `vertex_order` opens them by name.
+Every order is a function that returns a `Permutation`; `vertex_order` calls one by its name.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
     "windowed_degree_sort",
 ]
 
-#: Each takes a graph and keyword-only parameters, and returns a Permutation.
+#: Functions that take a graph and keyword-only parameters and return a Permutation.
 ORDERS: dict[str, Callable[..., Permutation]] = {
     "original": original_order,
     "random": random_order,
@@ -65,17 +65,17 @@ def vertex_order(graph: Any, name: str, **parameters: Any) -> Permutation:
         `"original"`, `"random"` (`seed`), `"degree"`, `"windowed_degree"` (`window`), `"rcm"`,
         `"community"` (`method`, `seed`, `parts`) or `"rabbit"`.
     **parameters
-        The order's own, named above.
+        Keyword arguments of the order, as listed above.
 
     Returns
     -------
     Permutation
-        Equal input gives equal orders.
+        Deterministic: equal arguments give equal orders.
 
     Raises
     ------
     GraphError
-        If `graph` is not a valid sparse matrix, or not square: the last three orders need that.
+        If `graph` is not a valid sparse matrix, or is not square, which the last three orders need.
     ArgumentError
         If the order or a parameter is unknown, or a parameter is out of range.
 

@@ -1,4 +1,4 @@
-"""When renumbering pays: the AES rule of GNNAdvisor (section 3.5.1)."""
+"""The AES rule of GNNAdvisor (section 3.5.1), which predicts whether renumbering pays off."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from accelviz.errors import GraphError
 
 @dataclass(frozen=True)
 class RenumberingAdvice:
-    """The AES rule applied to a graph; true if renumbering is likely to pay.
+    """The AES rule applied to a graph; true in a boolean context if renumbering pays off.
 
     Attributes
     ----------
     average_edge_span : float
-        AES, Equation 3.4 of GNNAdvisor, in ids; NaN for a graph without a nonzero.
+        AES (Equation 3.4 of GNNAdvisor), the mean of |row - column| over the nonzeros; NaN for a
+        graph without nonzeros.
     root_span : float
-        Its square root, which the rule compares.
+        sqrt(AES).
     threshold : int
-        The square root of the number of nodes over 100, rounded down.
+        floor(sqrt(nodes) / 100).
     pays : bool
-        Whether `root_span` is above `threshold`.
+        Whether `root_span > threshold`.
     """
 
     average_edge_span: float
@@ -47,12 +48,12 @@ class RenumberingAdvice:
 
 
 def renumbering_pays(graph: Any) -> RenumberingAdvice:
-    """Say whether a community order is likely to speed this graph up, as it is numbered now.
+    """Predict whether a community order speeds up the graph in its current numbering.
 
     Parameters
     ----------
     graph : Graph, or anything `load_graph` takes
-        Square.
+        A square matrix.
 
     Returns
     -------
@@ -65,9 +66,9 @@ def renumbering_pays(graph: Any) -> RenumberingAdvice:
 
     Notes
     -----
-    GNNAdvisor's rule of thumb: `sqrt(AES) > floor(sqrt(N) / 100)`. The right side is 0 below 10,000
-    nodes, where it says yes to every graph with an edge between two nodes. The rule looks at how
-    the graph is numbered, not at whether it has communities.
+    GNNAdvisor's rule of thumb: `sqrt(AES) > floor(sqrt(N) / 100)`. Below 10,000 nodes the right
+    side is 0, so the result is true for every graph with an edge between two nodes. The rule does
+    not consider whether the graph has communities.
 
     Examples
     --------
@@ -82,5 +83,5 @@ def renumbering_pays(graph: Any) -> RenumberingAdvice:
         raise GraphError("graph", f"{rows} x {columns} is not square", "a square matrix")
     span = average_edge_span(graph)
     root = math.sqrt(span)
-    threshold = math.isqrt(rows) // 100  # exact: rounding down twice is rounding down once
+    threshold = math.isqrt(rows) // 100  # equals floor(sqrt(rows) / 100)
     return RenumberingAdvice(span, root, threshold, root > threshold)

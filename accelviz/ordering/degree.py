@@ -1,7 +1,4 @@
-"""Degree sorting (Accel-GCN, section III-C), of all rows or window by window.
-
-The degree histogram is counted on the way.
-"""
+"""Degree sorting of all rows (Accel-GCN, section III-C) or within windows; degree histograms."""
 
 from __future__ import annotations
 
@@ -22,14 +19,14 @@ from accelviz.store import Stopwatch
 
 @dataclass(frozen=True, eq=False)
 class DegreeHistogram:
-    """How many rows have each degree. A partition of degree-sorted rows depends on nothing else.
+    """The number of rows of each degree. It determines a partition of degree-sorted rows.
 
     Parameters
     ----------
     degrees : array of int64, shape (k,)
-        The degrees that occur, ascending.
+        Distinct degrees, ascending.
     rows : array of int64, shape (k,)
-        How many rows have each of them.
+        Number of rows of each degree.
     """
 
     degrees: Longs
@@ -39,15 +36,15 @@ class DegreeHistogram:
     def of(cls, row_pointers: Longs) -> DegreeHistogram:
         """Count the degrees of a matrix from its row pointers, int64, shape (n + 1,)."""
         degrees = np.diff(row_pointers)
-        if degrees.max(initial=0) > degrees.size:  # a table of counts would be longer than it
+        if degrees.max(initial=0) > degrees.size:  # bincount would allocate more than n entries
             return cls(*np.unique(degrees, return_counts=True))
         counts = np.bincount(degrees)
-        occurring = np.flatnonzero(counts)
-        return cls(occurring, counts[occurring])
+        distinct = np.flatnonzero(counts)
+        return cls(distinct, counts[distinct])
 
     @classmethod
     def counted(cls, counts: Mapping[int, int]) -> DegreeHistogram:
-        """Take `{degree: rows}`, in any order.
+        """Convert a mapping `{degree: rows}`, in any order.
 
         Raises
         ------
@@ -56,8 +53,8 @@ class DegreeHistogram:
         """
         for label, numbers in (("degree", counts.keys()), ("number of rows", counts.values())):
             for number in numbers:
-                whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-                if not whole or number < 0:
+                integer = isinstance(number, int | np.integer) and not isinstance(number, bool)
+                if not integer or number < 0:
                     problem = f"got a {label} of {number!r}"
                     raise ArgumentError("degrees", problem, "integers of 0 or more")
         degrees = sorted(int(degree) for degree, rows in counts.items() if rows)
@@ -66,29 +63,29 @@ class DegreeHistogram:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows in all."""
+        """Total number of rows."""
         return int(self.rows.sum())
 
     @property
     def nnz(self) -> int:
-        """Number of nonzeros in all."""
+        """Total number of nonzeros."""
         return int(self.degrees @ self.rows)
 
     @property
     def largest(self) -> int:
-        """The largest degree, 0 where there is no row."""
+        """Largest degree; 0 if there are no rows."""
         return int(self.degrees[-1]) if self.degrees.size else 0
 
 
 @dataclass(frozen=True, eq=False)
 class RowDegrees:
-    """The degrees of a graph's rows: how many rows have each and, perhaps, in which order.
+    """The degrees of a graph's rows, with or without the order of the rows.
 
     Parameters
     ----------
     histogram : DegreeHistogram
     row_pointers : array of int64, shape (n + 1,), optional
-        Those of the graph, if it is at hand: they give the degrees in the order of the rows.
+        Row pointers of the graph, which contain the degrees in row order.
     """
 
     histogram: DegreeHistogram
@@ -96,39 +93,39 @@ class RowDegrees:
 
     @classmethod
     def of(cls, graph: Graph) -> RowDegrees:
-        """Count the degrees of a graph, once."""
+        """Return the degrees of a graph. The histogram is cached in the graph's store."""
         pointers = graph.row_pointers
         return cls(graph.store.get("histogram", lambda: DegreeHistogram.of(pointers)), pointers)
 
     @property
     def n_rows(self) -> int:
-        """Rows of the graph."""
+        """Number of rows."""
         return self.histogram.n_rows
 
     @property
     def nnz(self) -> int:
-        """Nonzeros of the graph."""
+        """Number of nonzeros."""
         return self.histogram.nnz
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows, and as many columns: degrees do not tell how many there are."""
+        """`(n_rows, n_rows)`: the matrix is assumed to be square."""
         return self.n_rows, self.n_rows
 
 
 @dataclass(frozen=True, eq=False)
 class SortedRows:
-    """A pattern with its rows in ascending order of degree.
+    """A pattern with its rows sorted by ascending degree.
 
     Attributes
     ----------
     permutation : Permutation
-        The order.
+        The order of the rows.
     histogram : DegreeHistogram
     pattern : Pattern
-        The rows in that order.
+        The sorted pattern.
     nonzero_order : array of int, shape (nnz,)
-        Nonzero `k` of `pattern` is that nonzero of the graph.
+        Nonzero `k` of `pattern` is nonzero `nonzero_order[k]` of the graph.
     """
 
     permutation: Permutation
@@ -138,20 +135,20 @@ class SortedRows:
 
     @classmethod
     def of(cls, graph: Graph) -> tuple[SortedRows, dict[str, float]]:
-        """Sort a graph's rows, once for all plans of it, and tell the seconds of each step."""
+        """Sort a graph's rows, once per graph; return them and the seconds of each step."""
 
         def make(clock: Stopwatch) -> SortedRows:
             with clock.step("degree sort"):
                 permutation, histogram = sort_by_degree(graph.row_pointers)
             with clock.step("permute rows"):
-                moved = permutation.apply_to_pattern(graph.pattern)
-            return cls(permutation, histogram, *moved)
+                pattern, nonzero_order = permutation.apply_to_pattern(graph.pattern)
+            return cls(permutation, histogram, pattern, nonzero_order)
 
         return graph.store.prepared("rows by degree", make)
 
 
 def degree_sort(graph: Any) -> Permutation:
-    """Sort the rows by ascending degree, equal degrees in their old order.
+    """Sort the rows by ascending degree; rows of equal degree keep their order.
 
     Parameters
     ----------
@@ -183,14 +180,13 @@ def windowed_degree_sort(graph: Any, *, window: int = 8192) -> Permutation:
     graph : Graph, or anything `load_graph` takes
         Only its row pointers are read.
     window : int
-        Rows 0 to `window - 1` are sorted among themselves, then the next as many, and so on. 1
-        keeps every row in place; n or more is `degree_sort`.
+        Number of rows per window. 1 keeps all rows in place; n or more is `degree_sort`.
 
     Returns
     -------
     Permutation
-        No row moves by `window` places or more, so that the locality of the old order is kept
-        between the windows. Equal degrees keep their old order.
+        Every row moves by less than `window` rows, which preserves most locality of the old order.
+        Rows of equal degree in a window keep their order.
 
     Raises
     ------
@@ -201,7 +197,7 @@ def windowed_degree_sort(graph: Any, *, window: int = 8192) -> Permutation:
 
     Notes
     -----
-    What SELL-C-sigma (Kreutzer et al., 2014) calls its sorting scope.
+    `window` is the sorting scope sigma of SELL-C-sigma (Kreutzer et al., 2014).
     """
     window = checked_integer("window", window, error=ArgumentError)
     degrees = load_graph(graph).degrees
@@ -210,12 +206,12 @@ def windowed_degree_sort(graph: Any, *, window: int = 8192) -> Permutation:
 
 
 def sort_by_degree(row_pointers: Longs) -> tuple[Permutation, DegreeHistogram]:
-    """Sort rows as `degree_sort` does, and count the rows of each degree on the way."""
+    """Sort rows as `degree_sort` does, and return the degree histogram too."""
     histogram, degrees = DegreeHistogram.of(row_pointers), np.diff(row_pointers)
     n_rows = degrees.size
-    if histogram.largest > n_rows:  # counting takes no longer table than the rows
+    if histogram.largest > n_rows:  # rank the degrees, so that the counting sort is in O(n)
         degrees = np.searchsorted(histogram.degrees, degrees)
-    # SciPy transposes by a counting sort. Here row `i` has its one nonzero in column `degrees[i]`.
+    # SciPy transposes by a counting sort: row `i` has one nonzero, in column `degrees[i]`.
     arrays = np.ones(n_rows, np.int8), degrees.astype(np.int32), np.arange(n_rows + 1, dtype="i4")
     shape = (n_rows, int(degrees.max(initial=0)) + 1)
     by_degree = sparse.csr_array(arrays, shape=shape).tocsc()

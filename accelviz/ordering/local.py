@@ -1,4 +1,4 @@
-"""Whether a vertex order is local: whether neighbors stand near each other."""
+"""Test of the locality of a vertex order: whether neighbors have numbers near each other."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ import numpy as np
 
 from accelviz.graph import Pattern
 
-#: A vertex order is local if this share of the nonzeros lies this near the diagonal, by the share
-#: of the columns between them. In a random order a thirty-second would.
-NEAR, LOCAL_SHARE = 1 / 64, 0.25
-_SAMPLE = 1 << 16
+#: A nonzero is near the diagonal if |row / n_rows - column / n_columns| is below this. In a random
+#: order, 1/32 of the nonzeros are.
+NEAR = 1 / 64
+#: An order is local if at least this share of the nonzeros are near the diagonal.
+LOCAL_SHARE = 0.25
+_SAMPLE_SIZE = 1 << 16
 
 
 def is_local(pattern: Pattern, xp: Any = np) -> bool:
-    """Say whether many of up to 65,536 evenly spaced nonzeros lie near the diagonal.
+    """Return whether the order is local, from a sample of up to 65,536 evenly spaced nonzeros.
 
-    `xp` is CuPy where the pattern's arrays are CuPy's.
+    `xp` is CuPy if the pattern's arrays are CuPy arrays.
     """
     if pattern.nnz == 0:
         return False
-    sample = np.linspace(0, pattern.nnz - 1, min(_SAMPLE, pattern.nnz)).astype(np.int64)
-    places = xp.asarray(sample)
-    rows = xp.searchsorted(pattern.row_pointers, places, side="right") - 1
-    columns = pattern.column_indices[places]
-    apart = xp.abs(rows / pattern.n_rows - columns / pattern.shape[1])
-    return bool(int(xp.count_nonzero(apart < NEAR)) >= LOCAL_SHARE * sample.size)
+    sample_size = min(_SAMPLE_SIZE, pattern.nnz)
+    sample = xp.asarray(np.linspace(0, pattern.nnz - 1, sample_size).astype(np.int64))
+    rows = xp.searchsorted(pattern.row_pointers, sample, side="right") - 1
+    columns = pattern.column_indices[sample]
+    distance = xp.abs(rows / pattern.n_rows - columns / pattern.shape[1])
+    return bool(int(xp.count_nonzero(distance < NEAR)) >= LOCAL_SHARE * sample_size)

@@ -1,4 +1,4 @@
-"""A new order of rows, and what can be done with it."""
+"""Permutations of rows, and their application to arrays and graphs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from accelviz.graph import Graph, Pattern, taken_over
 
 @dataclass(frozen=True, eq=False)
 class Permutation:
-    """A new order of rows: position `i` of the new order holds row `order[i]` of the old one.
+    """A permutation of rows: row `i` of the new order is row `order[i]` of the old one.
 
     Parameters
     ----------
     order : array of int32, shape (n,)
-        Each of 0 to n - 1 exactly once.
+        Each integer from 0 to n - 1 exactly once.
 
     Raises
     ------
@@ -46,7 +46,7 @@ class Permutation:
 
     @classmethod
     def trusted(cls, order: Ints) -> Permutation:
-        """Wrap an order that is a permutation by construction, without checking it again."""
+        """Wrap an order without checking that it is a permutation; makes it read-only."""
         permutation = object.__new__(cls)
         order.setflags(write=False)
         object.__setattr__(permutation, "order", order)
@@ -57,30 +57,30 @@ class Permutation:
 
     @cached_property
     def inverse(self) -> Ints:
-        """Place of each old row in the new order, int32, shape (n,)."""
+        """Position of each old row in the new order, int32, shape (n,)."""
         inverse = np.empty_like(self.order)
         inverse[self.order] = np.arange(self.order.size, dtype=np.int32)
         inverse.setflags(write=False)
         return inverse
 
     def apply(self, array: npt.ArrayLike, axis: int = 0) -> npt.NDArray[Any]:
-        """Bring `array` from the old order into the new one along `axis`."""
-        return np.take(self._matching(array, axis), self.order, axis=axis)
+        """Permute `array` from the old order to the new order along `axis`."""
+        return np.take(self._checked(array, axis), self.order, axis=axis)
 
     def invert(self, array: npt.ArrayLike, axis: int = 0) -> npt.NDArray[Any]:
-        """Bring `array` from the new order back into the old one along `axis`."""
-        return np.take(self._matching(array, axis), self.inverse, axis=axis)
+        """Permute `array` from the new order to the old order along `axis`."""
+        return np.take(self._checked(array, axis), self.inverse, axis=axis)
 
     def apply_to_graph(self, graph: Graph, *, columns: bool = False) -> Graph:
-        """Return `graph` with its rows, and on request its columns, in the new order.
+        """Return `graph` with its rows and, optionally, its columns in the new order.
 
         Parameters
         ----------
         graph : Graph
-            As many rows as the permutation is long.
+            A graph of `len(self)` rows.
         columns : bool
-            Relabel the columns too (the symmetric permutation P A P^T). A stack of layers can
-            then stay in the new order from one layer to the next. Needs a square matrix.
+            Whether to permute the columns too (the symmetric permutation P A P^T), which needs a
+            square matrix. All layers of a network can then work in the new order.
 
         Returns
         -------
@@ -103,13 +103,13 @@ class Permutation:
     def apply_to_pattern(
         self, pattern: Pattern, *, columns: bool = False
     ) -> tuple[Pattern, npt.NDArray[Any]]:
-        """Bring a pattern into the new order, as `apply_to_graph` does, errors included.
+        """Permute a pattern as `apply_to_graph` does, with the same errors.
 
         Returns
         -------
         Pattern
         array of int32 (int64 from 2^31 nonzeros on), shape (nnz,)
-            Nonzero `k` of the result is that nonzero of `pattern`.
+            Nonzero `k` of the result is nonzero `array[k]` of `pattern`.
         """
         if pattern.n_rows != len(self):
             problem = f"{pattern.n_rows} rows for a permutation of {len(self)}"
@@ -118,17 +118,17 @@ class Permutation:
             problem = f"{pattern.shape[0]} x {pattern.shape[1]} is not square"
             expected = "a square matrix when columns are relabelled with the rows"
             raise GraphError("graph", problem, expected)
-        moved = pattern.numbered()[self.order]
+        permuted = pattern.numbered()[self.order]
         if columns:
-            renamed = moved.data, self.inverse[moved.indices], moved.indptr
-            moved = sparse.csr_array(renamed, shape=pattern.shape)
-            moved.sort_indices()
-        moved.data.setflags(write=False)
-        pointers = taken_over(moved.indptr.astype(np.int64))
-        indices = taken_over(moved.indices.astype(np.int32, copy=False))
-        return Pattern(pointers, indices, pattern.shape, pattern.name), moved.data
+            arrays = permuted.data, self.inverse[permuted.indices], permuted.indptr
+            permuted = sparse.csr_array(arrays, shape=pattern.shape)
+            permuted.sort_indices()
+        permuted.data.setflags(write=False)
+        pointers = taken_over(permuted.indptr.astype(np.int64))
+        indices = taken_over(permuted.indices.astype(np.int32, copy=False))
+        return Pattern(pointers, indices, pattern.shape, pattern.name), permuted.data
 
-    def _matching(self, array: npt.ArrayLike, axis: int) -> npt.NDArray[Any]:
+    def _checked(self, array: npt.ArrayLike, axis: int) -> npt.NDArray[Any]:
         array = np.asarray(array)
         if not -array.ndim <= axis < array.ndim or array.shape[axis] != len(self):
             problem = f"shape {array.shape} along axis {axis} for a permutation of {len(self)}"

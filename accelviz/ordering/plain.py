@@ -1,4 +1,4 @@
-"""The short orders (as it came, random, reverse Cuthill-McKee), and what all orders read."""
+"""The original, a random and the reverse Cuthill-McKee order; the undirected pattern of a graph."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def original_order(graph: Any) -> Permutation:
 
 
 def random_order(graph: Any, *, seed: int = 0) -> Permutation:
-    """Shuffle the rows: neighbors are then near each other only by chance; see `vertex_order`.
+    """Shuffle the rows, which removes all locality; see `vertex_order`.
 
     Parameters
     ----------
@@ -31,26 +31,25 @@ def random_order(graph: Any, *, seed: int = 0) -> Permutation:
     Raises
     ------
     GraphError, ArgumentError
-        If `graph` is not a valid sparse matrix, or `seed` no integer of at least 0.
+        If `graph` is not a valid sparse matrix, or `seed` is not an integer of at least 0.
     """
     rng = np.random.default_rng(checked_integer("seed", seed, least=0, error=ArgumentError))
     return Permutation.trusted(rng.permutation(np.arange(load_graph(graph).n_rows, dtype=np.int32)))
 
 
 def reverse_cuthill_mckee(graph: Any) -> Permutation:
-    """Go breadth first from a vertex of low degree, then reverse the order (SciPy's RCM).
+    """Order the rows by reverse Cuthill-McKee: a breadth-first search, reversed (SciPy's RCM).
 
     Parameters
     ----------
     graph : Graph, or anything `load_graph` takes
-        Square. Its edges count in both directions (the pattern of `A + A^T`), weights and self
-        loops do not.
+        A square matrix. Edge directions, weights and self loops are ignored.
 
     Returns
     -------
     Permutation
-        Neighbors get numbers near each other, so that the bandwidth (the largest span of an edge)
-        becomes small. The rows of a connected component stay together.
+        An order of small bandwidth (largest |row - column| of a nonzero). The rows of a connected
+        component are contiguous.
 
     Raises
     ------
@@ -59,25 +58,24 @@ def reverse_cuthill_mckee(graph: Any) -> Permutation:
 
     Notes
     -----
-    The BFS-based order that section 3.5.1 of GNNAdvisor compares Rabbit order with.
+    Section 3.5.1 of GNNAdvisor compares Rabbit order with this BFS-based order.
     """
     pattern = undirected_pattern(load_graph(graph))
-    if pattern.shape[0] == 0:  # SciPy fails on it
+    if pattern.shape[0] == 0:  # SciPy's function fails on it
         return Permutation.trusted(np.empty(0, dtype=np.int32))
     order = csgraph.reverse_cuthill_mckee(pattern, symmetric_mode=True)
     return Permutation.trusted(order.astype(np.int32, copy=False))
 
 
 def undirected_pattern(graph: Graph) -> sparse.csr_array:
-    """Return the pattern of `A + A^T` without its diagonal: who is whose neighbor.
+    """Return the pattern of `A + A^T` without its diagonal: the neighbors of each vertex.
 
-    Weights do not count, as a kernel reads the same row of `X` for a small weight as for a large
-    one. Neither do self loops, which span no distance in any order.
+    Weights and self loops do not influence the locality of an order.
 
     Returns
     -------
     csr_array of int8, shape (n, n)
-        Symmetric, its columns ascending in each row, all values one. Shares no memory with `graph`.
+        Symmetric, with ascending columns in each row, all values 1. Shares no memory with `graph`.
 
     Raises
     ------
@@ -90,9 +88,9 @@ def undirected_pattern(graph: Graph) -> sparse.csr_array:
         expected = "a square matrix; the orders 'degree', 'windowed_degree' and 'random' take any"
         raise GraphError("graph", problem, expected)
     view = graph.adjacency
-    # SciPy stores no sum that is zero, so self loops vanish.
-    apart = np.repeat(np.arange(rows, dtype=np.int32), graph.degrees) != graph.column_indices
-    arrays = (apart.astype(np.int8), view.indices, view.indptr)
+    # Self loops get the value 0, and SciPy's addition drops zeros.
+    off_diagonal = np.repeat(np.arange(rows, dtype=np.int32), graph.degrees) != graph.column_indices
+    arrays = (off_diagonal.astype(np.int8), view.indices, view.indptr)
     pattern = sparse.csr_array(arrays, shape=graph.shape)
     pattern = pattern + pattern.T.tocsr()
     pattern.data[:] = 1
