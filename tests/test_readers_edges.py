@@ -339,11 +339,11 @@ def check_against_python(layout, block):
         assert re.match("f, (from )?line", layout.mistake(1, block).argument)
         return
     data = [line for line in block.split(b"\n") if line.strip(b" \t") and not is_comment(line)]
-    rows = [[split(line, layout.delimiter)[column] for column in layout.take] for line in data]
+    rows = [[split(line, layout.delimiter)[column] for column in layout.positions] for line in data]
     nodes, weights = arrays
     assert nodes.tolist() == [[int(u), int(v)] for u, v, *_ in rows]
     assert nodes.dtype == (np.int32 if layout.allowed.high < 2**31 else np.int64)
-    if len(layout.take) == 2:
+    if len(layout.positions) == 2:
         assert weights is None
     else:
         expected = np.array([float(weight) for *_, weight in rows]).astype(np.float32)

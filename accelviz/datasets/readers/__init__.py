@@ -1,11 +1,11 @@
-"""Readers of graph files: to add one, write a function and put `@reader(".ending")` over it.
+"""Readers of graph files. To add one, write a function with the decorator `@reader(".ending")`.
 
-What is malformed is a GraphError, which names the file and, of text, the line.
+A reader raises a GraphError for a malformed file, with its path and, for text, the line.
 """
 
 from __future__ import annotations
 
-# Importing a reader's module registers it.
+# The import of a reader's module registers it.
 from accelviz.datasets.readers import edge_list, matrix_market, npz
 from accelviz.datasets.readers.registry import READERS, read_file, reader
 

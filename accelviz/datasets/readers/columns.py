@@ -1,4 +1,4 @@
-"""The columns of an edge list: which hold source, target and weight, by name or by choice."""
+"""Columns of an edge list: which have source, target and weight, by their names or by options."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import Any
 
 from accelviz.errors import ArgumentError, GraphError
 
-#: What callers may say with the option `columns`.
+#: Type of the option `columns`.
 Columns = Sequence[str | int] | None
 
 #: A finite number in decimal or scientific notation.
 NUMBER = r"[-+]?+(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][-+]?+[0-9]++)?+"
 
-#: The rules: what columns of these names hold, without the words node, vertex and id.
+#: Column names of each role, without the words node, vertex and id.
 _ROLES = {
     "source": {"source", "src", "from", "sender", "start", "u", "1"},
     "target": {"target", "tgt", "dst", "dest", "destination", "to", "receiver", "end", "v", "2"},
     "weight": {"weight", "weights", "w", "edgeweight", "edgeweights"},
     "ignored": {"id", "edgeid", "index", "label", "timeset"},
 }
-#: What pandas calls its index, and Neo4j what a database alone needs.
+#: Names of pandas' index, and of Neo4j's columns for the database.
 _IGNORED = re.compile(r"|unnamed: ?\d+|:(type|label|ignore)")
 
 
 def role(name: str) -> str:
-    """Return "source", "target", "weight" or "ignored" if a column's name says so, else ""."""
+    """Return the role of a column by its name: a key of `_ROLES`, or "" if unknown."""
     name = name.strip(" \t\"'").lower()
     if _IGNORED.fullmatch(name):
         return "ignored"
     word = re.sub(r"[\W_]+", "", name)
-    if word.isdigit():  # a position is no `id1`
+    if word.isdigit():  # a position, not a name like `id1`
         return ""
     short = re.sub(r"nodes?|vertex|ids?", "", word)
-    short = word if short.isalpha() and len(short) == 1 else short  # `vid` may be a video's
+    short = word if short.isalpha() and len(short) == 1 else short  # `vid` may mean a video
     return next((role for role, names in _ROLES.items() if {word, short} & names), "")
 
 
@@ -50,20 +50,20 @@ def choose_columns(
     Parameters
     ----------
     names : sequence of str, optional
-        The columns' names, if they have any.
+        The column names, if there are any.
     fields : sequence of str
-        What the first edge has in the columns; only one with a number is proposed as the weights.
+        Fields of the first edge. The error message proposes only columns of numbers as weights.
     columns, weights
         The options of `read_edge_list`.
     ignored : collection of int
-        Columns that are known to be none of these.
+        Positions of columns with other data.
 
     Raises
     ------
     GraphError
-        If the names do not say it: the message names the options that do.
+        If the names are ambiguous; the message names the options that resolve it.
     ArgumentError
-        If an option is no choice of these columns.
+        If an option does not match the columns.
     """
     count = len(fields)
     if columns is not None:
@@ -78,55 +78,58 @@ def choose_columns(
             expected += "two, or columns=(source, target, weight), counted from 0"
             raise GraphError("columns", f"{count} without names", expected)
         return (0, 1, 2) if weights or (weights is None and count == 3) else (0, 1)
-    numeric = [at for at in range(count) if re.fullmatch(NUMBER, fields[at])]
-    roles = ["ignored" if at in ignored else role(name) for at, name in enumerate(names)]
+    numeric = [i for i in range(count) if re.fullmatch(NUMBER, fields[i])]
+    roles = ["ignored" if i in ignored else role(name) for i, name in enumerate(names)]
     for end in ("source", "target"):
         if roles.count(end) != 1:
             problem = f"of {_listed(names)}, {roles.count(end) or 'none'} may be the {end}s"
-            able = [at for at in numeric if roles[at] in ("source", "", "target")]
-            able.sort(key=lambda at: ["source", "", "target"].index(roles[at]))
+            order = ["source", "", "target"]
+            candidates = [i for i in numeric if roles[i] in order]
+            candidates.sort(key=lambda i: order.index(roles[i]))
             expected = "two columns of whole numbers; pandas.factorize numbers names"
-            if len(able) > 1:
-                one, two = (_label(names, at) for at in able[:2])
-                expected = f"columns=({one}, {two}) if edges go from {one} to {two}, with a third "
-                expected += "if it holds weights; a SciPy matrix if they count different things"
+            if len(candidates) > 1:
+                source, target = (_label(names, i) for i in candidates[:2])
+                expected = f"columns=({source}, {target}) if edges go from {source} to {target}, "
+                expected += "with a third if it holds weights; a SciPy matrix if they count "
+                expected += "different things"
             raise GraphError("columns", problem, expected)
     ends = roles.index("source"), roles.index("target")
     if isinstance(weights, str):
         return _positions(names, count, (*ends, weights))
-    others = [at for at in range(count) if roles[at] in ("weight", "")]
+    others = [i for i in range(count) if roles[i] in ("weight", "")]
     if weights and not others:
         raise GraphError("columns", f"{_listed(names)} hold no weight", "weights=False")
     if weights is False or not others:
         return ends
-    named = [at for at in others if roles[at] == "weight"]
-    named = others if weights and len(others) == 1 else named
-    if len(named) == 1:
-        return (*ends, named[0])
+    weight_columns = [i for i in others if roles[i] == "weight"]
+    if weights and len(others) == 1:
+        weight_columns = others
+    if len(weight_columns) == 1:
+        return (*ends, weight_columns[0])
     expected = "weights=False to ignore it"
-    able = [at for at in named or others if at in numeric]
-    if able:
-        *_, weight = choice = [_label(names, at) for at in (*ends, able[0])]
-        expected = f"columns=({', '.join(choice)}) for weights of {weight}, or weights=False for "
-        expected += "none"
-    unknown = _listed(names[at] for at in others)
+    candidates = [i for i in weight_columns or others if i in numeric]
+    if candidates:
+        source, target, weight = (_label(names, i) for i in (*ends, candidates[0]))
+        expected = f"columns=({source}, {target}, {weight}) for weights of {weight}, or "
+        expected += "weights=False for none"
+    unknown = _listed(names[i] for i in others)
     raise GraphError("columns", f"it is not known what {unknown} means", expected)
 
 
 def _positions(names: Sequence[str] | None, count: int, columns: Any) -> tuple[int, ...]:
-    """Return where the columns are that a caller chose by name or position."""
+    """Return the positions of the columns in the option `columns`."""
     if not isinstance(columns, list | tuple) or len(columns) not in (2, 3):
         expected = "(source, target) or (source, target, weight), by name or position from 0"
         raise ArgumentError("columns", f"got {columns!r}", expected)
     positions = []
     for column in columns:
-        matches = [at for at, name in enumerate(names or ()) if column == name]
+        matches = [i for i, name in enumerate(names or ()) if column == name]
         if type(column) is int and 0 <= column < count:
             matches = [column]
         if len(matches) != 1:
             problem = f"{len(matches)} columns are called" if matches else "there is no"
-            expected = f"positions 0 to {count - 1}"
-            expected = f"{_listed(names)}, or {expected}" if names else f"{expected}, without names"
+            span = f"positions 0 to {count - 1}"
+            expected = f"{_listed(names)}, or {span}" if names else f"{span}, without names"
             raise ArgumentError("columns", f"{problem} {column!r}", expected)
         positions += matches
     if len(set(positions)) < len(positions):
@@ -134,9 +137,10 @@ def _positions(names: Sequence[str] | None, count: int, columns: Any) -> tuple[i
     return tuple(positions)
 
 
-def _label(names: Sequence[str], at: int) -> str:
-    """Return how the option `columns` calls a column: by its position if its name is of no use."""
-    return repr(names[at] if len(names[at]) <= 40 and names.count(names[at]) == 1 else at)
+def _label(names: Sequence[str], position: int) -> str:
+    """Return the name of a column for the option `columns`, or its position if that is clearer."""
+    name = names[position]
+    return repr(name if len(name) <= 40 and names.count(name) == 1 else position)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -1,4 +1,11 @@
-"""Edge lists, one edge on each line, as SNAP, KONECT and most others publish graphs."""
+"""Reader of edge lists: text files with one edge `source target [weight]` per line.
+
+SNAP, KONECT and others publish graphs in this form, with different delimiters, comments and column
+names. Where a file is ambiguous, the reader raises an error that names the option to pass.
+
+`_read_start` reads everything before the first edge, `_layout` derives the columns from that, and
+`_read_edges` reads the edges with pandas (`edge_table`).
+"""
 
 from __future__ import annotations
 
@@ -22,24 +29,24 @@ from accelviz.datasets.readers.text import blocks, malformed, numbered_lines, qu
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import MAX_SIDE, Graph
 
-#: KONECT's first line: whether edges have a direction, and what the third column holds.
+#: KONECT's first line: the direction of edges, and the meaning of the third column.
 _KONECT = re.compile(rb"%+\s*(sym|asym|bip)(\s+[a-z]+){0,2}\s*", re.IGNORECASE)
-#: SNAP's first and last comment.
+#: SNAP's first comment, for undirected graphs, and its last comment.
 _SNAP = re.compile(rb"# Undirected graph\b.*", re.DOTALL)
 _SNAP_NAMES = re.compile(rb"#\s*FromNodeId\s+ToNodeId\s*")
-#: Comments that may say that edges have no direction; SNAP's of a directed graph is none.
+#: Comments about the direction of edges, except SNAP's `# Directed graph`.
 _DIRECTION = re.compile(
     rb"(?!\W*directed( (graph|network)\b|\s*$))(?=.*(direct(ed|ion)|\bsym(metric)?\b))",
     re.IGNORECASE,
 )
-#: What SNAP states of the nodes and of the edges, and KONECT of the nodes.
+#: Numbers of nodes and edges in SNAP's comments, and of nodes in KONECT's second line.
 _STATED = re.compile(rb"(?i)\bnodes\s*[:=]\s*([0-9]{1,18})\b|\bedges\s*[:=]\s*([0-9]{1,18})\b")
 _STATED_BY_KONECT = re.compile(rb"%\s*[0-9]+\s+([0-9]{1,18})\s+\1\s*")
-#: What Gephi writes in the column `Type`, and others in a column `directed`.
+#: Values of Gephi's column `Type`.
 _DIRECTIONS = {"undirected", "mutual", "directed"}
-#: What tells Excel the delimiter.
+#: A first line that defines the delimiter for Excel.
 _SEPARATOR = re.compile(rb'"?sep=."?\s*', re.IGNORECASE)
-#: Files of OGB's and TU's data sets that count the nodes of the edge list beside them.
+#: Endings of edge lists of OGB and TUDataset, and of the files beside them with the node counts.
 _NODE_COUNTS = (("edge.csv.gz", "num-node-list.csv.gz"), ("_A.txt", "_graph_indicator.txt"))
 _NETWORKX = "load_graph(networkx.read_edgelist(path, nodetype=int)), in the order of its nodes"
 
@@ -62,176 +69,179 @@ def read_edge_list(
     """Read a file of edges `source target [weight]`, plain or packed with gzip or bzip2.
 
     The edge `u v` becomes a nonzero in row `v`, column `u`, so that `A @ X` sums over in-neighbors.
-    A repeated edge adds up. Fields are separated by commas, semicolons, bars, tabs or blanks, the
-    same in all lines. Lines that start with `#`, `%` or `//` are comments; the first other line
-    may hold the names of the columns, which then count (`source`, `dst`, `from`, `:END_ID`,
-    `weight`, ...), in any order. A name that does not say what it is, is asked about.
+    The weights of a repeated edge are added. Fields are separated by commas, semicolons, bars, tabs
+    or blanks, the same in all lines. Lines that start with `#`, `%` or `//` are comments. The first
+    other line may contain column names (`source`, `dst`, `from`, `:END_ID`, `weight`, ...), which
+    determine the columns. Unknown names raise an error.
 
     Parameters
     ----------
     base : {0, 1, "auto"}
-        The number of the first node. "auto" takes 1 if no node 0 occurs; `source` says which.
+        Number of the first node. "auto" is 1 if there is no node 0, else 0; `source` of the graph
+        states the result.
     n_nodes : int, optional
-        Number of nodes; by default what a comment states, as SNAP and KONECT do, or the largest one
-        that occurs.
+        Number of nodes; by default the number in a comment, as SNAP and KONECT write it, or the
+        largest node of any edge.
     symmetric : bool, optional
-        Whether each line stands for both directions. A file may list both of an edge, which then
-        counts once; if they differ in weight or number, it is refused. By default True under the
-        banners of undirected graphs of SNAP (`# Undirected graph: ...` to `# FromNodeId ToNodeId`)
-        and KONECT (`% sym`), else False. Any other comment or column that speaks of directions is
-        asked about.
+        Whether each line stands for both directions. If a file lists both directions of an edge,
+        they count once, and must agree in weight and number. True by default for the banners of
+        undirected graphs of SNAP (`# Undirected graph: ...` to `# FromNodeId ToNodeId`) and KONECT
+        (`% sym`), else False. Other comments or columns about directions raise an error.
     relabel : bool
-        Number the nodes that occur anew, for sparse node numbers: node `i` is the `i`-th of
-        `numpy.unique` of all that occur.
+        Whether to renumber sparse node numbers: node `i` is entry `i` of `numpy.unique` of all node
+        numbers.
     weights : bool or str, optional
-        Whether there are weights. By default there are if a column's name says so or, without
-        names, if there are three columns; more columns need a decision: True takes the third,
-        False ignores all but source and target (so do it for timestamps). A name is that of a
-        column.
+        Whether edges have weights, or the name of their column. By default they have if a column's
+        name says so or, without names, if there are three columns. With more columns without names
+        it is required: True uses the third column, False only source and target (for timestamps).
     columns : sequence of str or int, optional
-        Where source, target and perhaps weight stand: two or three names, or positions from 0.
+        Names, or positions from 0, of source, target and, optionally, weight.
     header : bool, optional
-        Whether the first line is no edge: it has names, states sizes such as nodes and edges, or
-        is `0,1`, which pandas writes over columns without names. A file whose first line may be
-        either is refused without it.
+        Whether the first line is not an edge: it has column names, states sizes such as nodes and
+        edges, or is `0,1`, which pandas writes for columns without names. Required if the first
+        line is ambiguous.
 
     Raises
     ------
     GraphError
-        Also if there is no edge, or if the largest node is out of proportion to the number of edges
-        (see `plausible_nodes`) and neither `n_nodes` nor `relabel` is given.
+        If the file is malformed or ambiguous, has no edge, or has a node number out of proportion
+        to the number of edges (see `plausible_nodes`) without `n_nodes` or `relabel`.
     ArgumentError
-        If `base`, `n_nodes` or `columns` has another value than the above.
+        If `base`, `n_nodes` or `columns` is invalid.
     """
     if base not in (0, 1, "auto"):
         raise ArgumentError("base", f"got {base!r}", '0, 1 or "auto"')
     if n_nodes is not None and not (isinstance(n_nodes, Integral) and 0 < n_nodes <= MAX_SIDE):
         raise ArgumentError("n_nodes", f"got {n_nodes!r}", f"1 to {MAX_SIDE}")
     if n_nodes is None and not relabel:
-        _ask_for_nodes(path)
+        _check_node_count_file(path)
     start = _read_start(path, header)
     if start.konect and base == "auto":
         base = 1
     layout = _layout(start, path, symmetric, weights, columns, header)
-    layout = replace(layout, allowed=_allowed(base, n_nodes, relabel))
+    layout = replace(layout, allowed=_node_range(base, n_nodes, relabel))
     if symmetric is None:
-        symmetric = start.says_undirected()
-    parts = _read(layout, progress)
-    nodes = np.concatenate([part[0] for part in parts])
-    numbers = None
-    if parts[0][1] is not None:
-        numbers = np.concatenate([part[1] for part in parts if part[1] is not None])
-    parts.clear()
+        symmetric = start.is_undirected()
+    nodes, values = _read_edges(layout, progress)
     if header is None and not (start.names or start.konect):
-        _ask_about_sizes(path, nodes, numbers)
+        _check_first_edge(path, nodes, values)
     if len(nodes) < start.edges:
         problem = f"{len(nodes)} edges, and a comment states {start.edges}"
         raise GraphError(str(path), problem, "a complete file, or another comment")
     if relabel:
         codes, labels = pd.factorize(nodes.ravel(), sort=True)
         nodes = codes.astype(np.int32).reshape(-1, 2)
-        least, count = 0, len(labels)
+        first_node, count = 0, len(labels)
         if count > (n_nodes or MAX_SIDE):
             raise GraphError("nodes", f"{count} different nodes", f"{n_nodes or MAX_SIDE}")
         notes = ["numbered anew"]
     else:
-        n_nodes = _stated_nodes(start.nodes, base, nodes) if n_nodes is None else n_nodes
-        least = int(base) if base != "auto" else int(nodes.min() > 0)
-        count = int(nodes.max()) + 1 - least
-        most = n_nodes or min(MAX_SIDE, plausible_nodes(len(nodes)))
-        if count > most:  # reading once more, now that the bound is known, says where
-            _read(replace(layout, allowed=_allowed(least, n_nodes, relabel, most)), progress=False)
-        notes = [f"counted from {least}"]
+        if n_nodes is None:
+            n_nodes = _stated_nodes(start.nodes, base, nodes)
+        first_node = int(nodes.min() > 0) if base == "auto" else int(base)
+        count = int(nodes.max()) + 1 - first_node
+        max_nodes = n_nodes or min(MAX_SIDE, plausible_nodes(len(nodes)))
+        if count > max_nodes:  # read again with the final bound, which raises an error with a line
+            allowed = _node_range(first_node, n_nodes, relabel, max_nodes)
+            _read_edges(replace(layout, allowed=allowed), progress=False)
+        notes = [f"counted from {first_node}"]
     if symmetric:
         notes.append("in both directions")
-    if numbers is not None:
-        last = layout.take[-1]
-        notes.append(
-            f"weights in {repr(start.names[last]) if start.names else f'column {last + 1}'}"
-        )
-    sources, targets = (nodes - np.int32(least) if least else nodes).T
+    if values is not None:
+        position = layout.positions[-1]
+        column = repr(start.names[position]) if start.names else f"column {position + 1}"
+        notes.append(f"weights in {column}")
+    sources, targets = (nodes - np.int32(first_node) if first_node else nodes).T
     source = f"{source}, {', '.join(notes)}"
     count = n_nodes or count
-    return from_edges(sources, targets, numbers, count, name, source, symmetric=symmetric)
+    return from_edges(sources, targets, values, count, name, source, symmetric=symmetric)
 
 
-def _read(layout: Layout, progress: bool | None) -> list[tuple[Any, Floats | None]]:
-    """Read nodes and weights, in parts; raise an error for the first mistake."""
-    parts = []
-    for first_line, block in blocks(layout.path, progress):
-        if first_line < layout.number:
-            block = block.split(b"\n", layout.number - first_line)[-1]
-            first_line = layout.number
+def _read_edges(layout: Layout, progress: bool | None) -> tuple[npt.NDArray[Any], Floats | None]:
+    """Return nodes, shape (edges, 2), and weights or None; raise an error for the first mistake."""
+    nodes: list[npt.NDArray[Any]] = []
+    weights: list[Floats] = []
+    for block_line, block in blocks(layout.path, progress):
+        if block_line < layout.line_number:
+            block = block.split(b"\n", layout.line_number - block_line)[-1]
+            block_line = layout.line_number
         if not block:
             continue
-        part = layout.read(block)
-        if part is None:
-            raise layout.mistake(first_line, block)
-        parts.append(part)
-    return parts
+        edges = layout.read(block)
+        if edges is None:
+            raise layout.mistake(block_line, block)
+        nodes.append(edges[0])
+        if edges[1] is not None:
+            weights.append(edges[1])
+    return np.concatenate(nodes), np.concatenate(weights) if weights else None
 
 
 def _stated_nodes(stated: int, base: int | str, nodes: npt.NDArray[Any]) -> int | None:
-    """Return how many nodes a comment states, unless nodes have larger numbers."""
-    least, most = int(nodes.min()), int(nodes.max())
-    if base == "auto" and least > 0 and stated > most:
-        problem = f"a comment states {stated} nodes, and {least} to {most} occur"
+    """Return the number of nodes that a comment states, or None if larger numbers occur."""
+    smallest, largest = int(nodes.min()), int(nodes.max())
+    if base == "auto" and smallest > 0 and stated > largest:
+        problem = f"a comment states {stated} nodes, and {smallest} to {largest} occur"
         raise GraphError("base", problem, "base=1 or base=0, the number of the first node")
-    first = int(least > 0) if base == "auto" else int(base)
-    if stated < most + 1 - first:
+    first_node = int(smallest > 0) if base == "auto" else int(base)
+    if stated < largest + 1 - first_node:
         return None
     check_stated_size(stated, len(nodes))
     return stated
 
 
-def _ask_for_nodes(path: Path) -> None:
-    """Refuse an edge list whose nodes another file counts: the last may have no edge."""
-    for ending, counts in _NODE_COUNTS:
-        beside = path.with_name(path.name.removesuffix(ending) + counts)
-        if path.name.endswith(ending) and beside.is_file():
-            problem = f"{beside.name} beside {path.name} counts the nodes"
+def _check_node_count_file(path: Path) -> None:
+    """Raise an error if another file has the number of nodes: the last nodes may have no edge."""
+    for ending, counts_ending in _NODE_COUNTS:
+        counts = path.with_name(path.name.removesuffix(ending) + counts_ending)
+        if path.name.endswith(ending) and counts.is_file():
+            problem = f"{counts.name} beside {path.name} counts the nodes"
             raise ArgumentError("n_nodes", problem, "n_nodes=..., the number that it says")
 
 
-def _ask_about_sizes(path: Path, nodes: npt.NDArray[Any], weights: Floats | None) -> None:
-    """Refuse a first line that may be an edge, or the numbers of nodes and edges behind it."""
-    edges = len(nodes) - 1
-    first = [int(node) for node in nodes[0]] + ([] if weights is None else [float(weights[0])])
-    if edges and first[-1] in (edges, edges / 2) and min(first[:-1]) >= nodes[1:].max():
-        problem = f"the first line may be an edge, or state that {first[-1]:g} edges follow"
+def _check_first_edge(path: Path, nodes: npt.NDArray[Any], weights: Floats | None) -> None:
+    """Raise an error if the first edge may be a line with the numbers of nodes and edges."""
+    edges_after = len(nodes) - 1
+    numbers = [int(node) for node in nodes[0]] + ([] if weights is None else [float(weights[0])])
+    *node_counts, edge_count = numbers
+    if not edges_after or edge_count not in (edges_after, edges_after / 2):
+        return
+    if min(node_counts) >= nodes[1:].max():
+        problem = f"the first line may be an edge, or state that {edge_count:g} edges follow"
         raise GraphError(str(path), problem, "header=True if it states sizes, header=False if not")
 
 
-def _allowed(
-    base: int | str, n_nodes: int | None, relabel: bool, most: int | None = None
+def _node_range(
+    base: int | str, n_nodes: int | None, relabel: bool, max_nodes: int | None = None
 ) -> NodeRange:
+    """Return the valid node numbers; `max_nodes` is the bound of `plausible_nodes`, if known."""
     if relabel:
         return NodeRange(0, 2**63 - 2, "does not fit in 64 bits", "less than 2^63 - 1")
-    # As long as it is not known where counting starts, either may be right.
-    low, past = (0, 1) if base == "auto" else (int(base), int(base))
+    min_base, max_base = (0, 1) if base == "auto" else (int(base), int(base))
     if n_nodes is not None:
-        high = n_nodes - 1 + past
-        advice = f"0 to {high - 1}, or 1 to {high}" if past > low else f"{low} to {high}"
-        return NodeRange(low, high, f"is too large for {n_nodes} nodes", advice)
-    if most is not None and most < MAX_SIDE:
-        reason = f"is out of proportion to the number of edges, which allows {most} nodes"
+        high = n_nodes - 1 + max_base
+        advice = f"{min_base} to {high}"
+        if base == "auto":
+            advice = f"0 to {high - 1}, or 1 to {high}"
+        return NodeRange(min_base, high, f"is too large for {n_nodes} nodes", advice)
+    if max_nodes is not None and max_nodes < MAX_SIDE:
+        reason = f"is out of proportion to the number of edges, which allows {max_nodes} nodes"
         advice = "relabel=True to number sparse nodes anew, or n_nodes if so many are meant"
-        return NodeRange(low, most - 1 + past, reason, advice)
-    high = MAX_SIDE - 1 + past
+        return NodeRange(min_base, max_nodes - 1 + max_base, reason, advice)
+    high = MAX_SIDE - 1 + max_base
     advice = f"up to {high}; relabel=True numbers them anew"
-    return NodeRange(low, high, "does not fit in 32 bits", advice)
+    return NodeRange(min_base, high, "does not fit in 32 bits", advice)
 
 
 @dataclass(frozen=True)
 class _Start:
-    """What stands before the first edge, and that edge.
+    """The lines up to the first edge.
 
-    `number`, `line` and `fields` are those of the edge, `names` the columns' names if there are
-    any, `konect` what KONECT's banner says of directions, `nodes` and `edges` the sizes that
-    comments state.
+    `line_number`, `line` and `fields` belong to the first edge. `names` are the column names, if
+    any. `konect` is "sym" or "asym" from KONECT's banner, else empty. `nodes` and `edges` are the
+    sizes in comments, or 0.
     """
 
-    number: int
+    line_number: int
     line: bytes
     fields: list[str]
     names: list[str] | None
@@ -240,35 +250,33 @@ class _Start:
     nodes: int
     edges: int
 
-    def says_undirected(self) -> bool:
-        """Say whether a banner says that edges have no direction; ask if another comment may."""
-        snap = any(map(_SNAP.match, self.comments[:1]))
-        if self.konect or (snap and any(map(_SNAP_NAMES.fullmatch, self.comments))):
+    def is_undirected(self) -> bool:
+        """Return whether a banner says so; raise an error for other comments about directions."""
+        is_snap = any(map(_SNAP.match, self.comments[:1]))
+        if self.konect or (is_snap and any(map(_SNAP_NAMES.fullmatch, self.comments))):
             return self.konect != b"asym"
-        for comment in self.comments:
-            if _DIRECTION.match(comment):
-                problem = (
-                    f"the comment {quoted(comment.strip())} may say that edges have no direction"
-                )
-                expected = "symmetric=True if they have none, or symmetric=False"
-                raise GraphError("symmetric", problem, expected)
+        for comment in filter(_DIRECTION.match, self.comments):
+            text = quoted(comment.strip())
+            problem = f"the comment {text} may say that edges have no direction"
+            expected = "symmetric=True if they have none, or symmetric=False"
+            raise GraphError("symmetric", problem, expected)
         return False
 
 
 def _read_start(path: Path, header: bool | None) -> _Start:
-    names, skip, comments, sizes = None, bool(header), [], [0, 0]
+    names, skip_line, comments, sizes = None, bool(header), [], [0, 0]
     for number, line in numbered_lines(path):
         if edge_table.is_comment(line):
             if number == 1 and re.match(rb"(?i)%%?\s*matrixmarket", line):
                 raise GraphError(str(path), "it is a MatrixMarket file", "the ending .mtx")
             comments.append(line)
-            for stated in _STATED.finditer(line):
-                sizes = [int(stated[1] or sizes[0]), int(stated[2] or sizes[1])]
+            for match in _STATED.finditer(line):
+                sizes = [int(match[1] or sizes[0]), int(match[2] or sizes[1])]
         elif line.strip(b" \t") and not (number == 1 and _SEPARATOR.fullmatch(line)):
             if names is None:
                 names = edge_table.names_of(line)
-                if names or skip:
-                    skip = False
+                if names or skip_line:
+                    skip_line = False
                     continue
             break
     else:
@@ -281,11 +289,11 @@ def _read_start(path: Path, header: bool | None) -> _Start:
     if konect and len(comments) > 1 and (counts := _STATED_BY_KONECT.fullmatch(comments[1])):
         sizes = [int(counts[1]), 0]
     fields = edge_table.split(line, edge_table.delimiter_of(line))
-    if names is None and comments:  # as `numpy.savetxt(..., header=...)` writes them
-        words = comments[-1].strip(b"#%/ \t\n").decode("utf-8", "replace")
-        said = re.split(r"[\s,;|]+", words)
-        if len(said) == len(fields) and {"source", "target"} <= {*map(role, said)}:
-            names = said
+    if names is None and comments:  # names in a comment, as numpy.savetxt(header=...) writes them
+        text = comments[-1].strip(b"#%/ \t\n").decode("utf-8", "replace")
+        words = re.split(r"[\s,;|]+", text)
+        if len(words) == len(fields) and {"source", "target"} <= {*map(role, words)}:
+            names = words
     return _Start(number, line, fields, names, comments, konect, *sizes)
 
 
@@ -297,14 +305,14 @@ def _layout(
     columns: Columns,
     header: bool | None,
 ) -> Layout:
-    """Return the layout that the first edge, and the names before it, show, for any nodes."""
-    number, line, fields, names = start.number, start.line, start.fields, start.names
+    """Derive the layout from the first edge and the column names, with any node numbers."""
+    number, line, fields, names = start.line_number, start.line, start.fields, start.names
     if re.search(rb"\{.*\}\s*$", line):
         raise malformed(path, number, f"{quoted(line)} has attributes of NetworkX", _NETWORKX)
     delimiter = edge_table.delimiter_of(line)
     count = len(fields)
-    perhaps = number == 1 and fields in edge_table.POSITIONS and delimiter != " "
-    if perhaps and header is None and ".csv" in path.name.lower():
+    may_be_header = number == 1 and fields in edge_table.POSITIONS and delimiter != " "
+    if may_be_header and header is None and ".csv" in path.name.lower():
         problem = f"{quoted(line)} may be an edge, or what pandas writes over columns without names"
         expected = "header=False if it is an edge, header=True if not"
         raise malformed(path, number, problem, expected)
@@ -313,19 +321,18 @@ def _layout(
         expected = f"{len(names)}, as there are names, and decimal points: pandas.read_csv("
         expected += "decimal=',') reads commas"
         raise malformed(path, number, problem, expected)
-    named = list(zip(names or (), fields, strict=False))
-    directions = [
-        at
-        for at, (name, field) in enumerate(named)
+    direction_columns = [
+        position
+        for position, (name, field) in enumerate(zip(names or (), fields, strict=False))
         if name.lower() == "directed" or field.lower() in _DIRECTIONS
     ]
-    if directions and symmetric is None:
-        name, field = named[directions[0]]
+    if names and direction_columns and symmetric is None:
+        name, field = names[direction_columns[0]], fields[direction_columns[0]]
         expected = "symmetric=True if no edge has a direction, symmetric=False if all have one"
         raise GraphError("symmetric", f"the column {name!r} says {field!r}", expected)
     if start.konect and weights is columns is None:
         weights = count > 2
-    take = choose_columns(names, fields, columns, weights, directions)
-    doubtful = not (start.names or start.konect) and weights is columns is None
-    anything = _allowed("auto", None, False)
-    return Layout(path, number, line, delimiter, count, take, anything, doubtful)
+    positions = choose_columns(names, fields, columns, weights, direction_columns)
+    guessed_weights = not (start.names or start.konect) and weights is columns is None
+    allowed = _node_range("auto", None, False)
+    return Layout(path, number, line, delimiter, count, positions, allowed, guessed_weights)

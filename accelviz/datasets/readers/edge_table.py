@@ -1,7 +1,7 @@
-"""The lines of an edge list: how they are split, and the numbers in them.
+"""Parser of edge-list lines: comments, column names, fields and numbers.
 
-pandas reads the numbers. A block that it refuses, or that has a node out of range, is looked at
-line by line to say where the mistake is.
+pandas parses blocks of lines. If a block has an invalid line or a node out of range, its lines are
+parsed again one by one, to raise an error with the line number.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from accelviz.datasets.readers.columns import NUMBER
 from accelviz.datasets.readers.text import malformed, quoted
 from accelviz.errors import GraphError
 
-#: In order of precedence; a run of blanks is what remains.
+#: Delimiters in order of precedence. Blanks may be repeated.
 DELIMITERS = {",": "commas", ";": "semicolons", "|": "bars", "\t": "tabs", " ": "blanks"}
-#: What pandas writes over columns without names.
+#: The header that pandas writes for columns without names.
 POSITIONS = ["0", "1"], ["0", "1", "2"]
-#: Blank lines and comments; a line end stands before them.
+#: A line end followed by a blank line or a comment.
 _SKIPPED = re.compile(rb"\n(?=[ \t\n#%/])[ \t]*+(?:(?:#|%|//)[^\n]*+)?(?=\n)")
 _COMMENT = re.compile(rb"[ \t]*(?:#|%|//)")
 _NAME = re.compile(r"(?!nan\b)[\"':]?[^\W\d]", re.IGNORECASE)
-#: float32 holds every whole number up to here.
+#: float32 represents every integer up to this.
 _EXACT = 2**24
 
 
 def is_comment(line: bytes) -> bool:
-    """Say whether a line is a comment."""
+    """Return whether a line is a comment."""
     return _COMMENT.match(line) is not None
 
 
@@ -48,19 +48,19 @@ def delimiter_of(line: bytes) -> str:
 
 
 def split(line: bytes, delimiter: str) -> list[str]:
-    """Return the fields of a line without quotes and the blanks around them."""
+    """Return the fields of a line, without quotes and surrounding blanks."""
     text = line.decode("utf-8", "backslashreplace").strip(" \n" if delimiter == "\t" else " \t\n")
     text = text.replace("\t", " ") if delimiter == " " else text
     fields = text.split(delimiter) if delimiter != " " else text.split(" ")
-    with contextlib.suppress(csv.Error):  # a field may be too long for it
+    with contextlib.suppress(csv.Error):  # raised for a very long field
         fields = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True))
     return [field.strip(" \t") for field in fields]
 
 
 def names_of(line: bytes) -> list[str] | None:
-    """Return the names of columns that a line holds, or None: then it has a number, or no name."""
+    """Return the column names in a line, or None if it has a number or no name."""
     fields = split(line, delimiter_of(line))
-    if fields[:1] == [""] and fields[1:] in POSITIONS:  # the first is pandas' index
+    if fields[:1] == [""] and fields[1:] in POSITIONS:  # pandas, with an index column
         return ["", "source", "target", "weight"][: len(fields)]
     if len(fields) < 2 or not any(map(_NAME.match, fields)):
         return None
@@ -69,7 +69,7 @@ def names_of(line: bytes) -> list[str] | None:
 
 @dataclass(frozen=True)
 class NodeRange:
-    """The least and the largest node; what is wrong with a larger one, and what to do about it."""
+    """Smallest and largest valid node; problem and advice for the error about a larger node."""
 
     low: int
     high: int
@@ -79,33 +79,44 @@ class NodeRange:
 
 @dataclass(frozen=True)
 class Layout:
-    """What all lines of a file have in common, taken from the first one with an edge.
+    """The structure of all lines of a file, derived from the first edge.
 
-    `number` and `line` are that line, `count` is its number of fields, `take` the positions of
-    source, target and, if it is read, weight. Fields behind these may be missing, or more. With
-    `doubtful`, nobody has said that the last column holds weights.
+    Attributes
+    ----------
+    path : Path
+    line_number, line : int, bytes
+        The line of the first edge.
+    delimiter : str
+    count : int
+        Number of fields of that line. Other lines may have more or fewer fields after the last one
+        of `positions`, if that line has any there.
+    positions : tuple of int
+        Positions of source, target and, optionally, weight.
+    allowed : NodeRange
+    guessed_weights : bool
+        Whether the weights are a third column without a name that no option has confirmed.
     """
 
     path: Path
-    number: int
+    line_number: int
     line: bytes
     delimiter: str
     count: int
-    take: tuple[int, ...]
+    positions: tuple[int, ...]
     allowed: NodeRange
-    doubtful: bool = False
+    guessed_weights: bool = False
 
     @property
-    def _more(self) -> bool:
-        return self.count > max(self.take) + 1
+    def _has_extra_fields(self) -> bool:
+        return self.count > max(self.positions) + 1
 
     def read(self, block: bytes) -> tuple[npt.NDArray[Any], Floats | None] | None:
-        """Read a block of whole lines.
+        """Parse a block of whole lines.
 
-        Returns the nodes (int32, or int64 if larger ones are allowed; shape (edges, 2)) and the
-        weights (float32, shape (edges,)) or None; or None alone, if there is a mistake.
+        Returns nodes (int32, or int64 if `allowed` exceeds it, shape (edges, 2)) and weights
+        (float32, shape (edges,)) or None. Returns None alone if a line is invalid.
         """
-        # pandas takes the first line as the measure of all others.
+        # pandas derives the number of columns from the first line.
         text = _SKIPPED.sub(b"", b"\n" + self.line.strip(b"\n") + b"\n" + block)
         low, high = self.allowed.low, self.allowed.high
         try:
@@ -114,62 +125,62 @@ class Layout:
                     io.BytesIO(text),
                     sep=r"\s+" if self.delimiter == " " else self.delimiter,
                     header=None,
-                    names=range(max(self.count, max(self.take) + 1)),
+                    names=range(max(self.count, max(self.positions) + 1)),
                     index_col=False,
-                    usecols=self.take if self._more else None,
-                    dtype=dict.fromkeys(self.take[2:], np.float64),
+                    usecols=self.positions if self._has_extra_fields else None,
+                    dtype=dict.fromkeys(self.positions[2:], np.float64),
                     skipinitialspace=True,
                     encoding_errors="replace",
                     low_memory=False,
                 ).iloc[1:]
         except (ValueError, pd.errors.ParserWarning):
             return None
-        nodes = table[[*self.take[:2]]].to_numpy()
+        nodes = table[[*self.positions[:2]]].to_numpy()
         if nodes.dtype != np.int64 or nodes.min(initial=low) < low or nodes.max(initial=low) > high:
             return None
-        if len(table) != text.count(b"\n") - 2:  # a quote may hide the end of a line
+        if len(table) != text.count(b"\n") - 2:  # quotes may contain line ends
             return None
         nodes = nodes.astype(np.int32 if high <= np.iinfo(np.int32).max else np.int64)
-        if len(self.take) < 3:
+        if len(self.positions) < 3:
             return nodes, None
-        weights = table[self.take[2]].to_numpy()
-        if self.doubtful and _too_large(weights).any():
+        weights = table[self.positions[2]].to_numpy()
+        if self.guessed_weights and _is_large_integer(weights).any():
             return None
         with np.errstate(over="ignore", under="ignore"):
-            narrow = weights.astype(np.float32)
-        return (nodes, narrow) if np.isfinite(narrow).all() else None
+            weights = weights.astype(np.float32)
+        return (nodes, weights) if np.isfinite(weights).all() else None
 
     def mistake(self, first_line: int, block: bytes) -> GraphError:
-        """Return an error for the first mistake in a block: its line, and what is expected."""
+        """Return an error with the first invalid line of a block."""
         for number, line in enumerate(block.split(b"\n"), first_line):
             if line.strip(b" \t") and not is_comment(line):
-                mistake = self._problem(number, line)
-                if mistake is not None:
-                    return malformed(self.path, number, *mistake)
+                problem_and_expected = self._problem(number, line)
+                if problem_and_expected is not None:
+                    return malformed(self.path, number, *problem_and_expected)
         problem = "a line ends inside quotes" if b'"' in block else "pandas cannot read it"
         expected = "an edge on each line; pandas.read_csv reads texts with line ends in them"
         return GraphError(f"{self.path}, from line {first_line} on", problem, expected)
 
     def _problem(self, number: int, line: bytes) -> tuple[str, str] | None:
-        """Say what is wrong with a line and what is expected, or return None for a good line."""
+        """Return the problem of a line and the expected text, or None for a valid line."""
         fields = split(line, self.delimiter)
-        known = dict(zip(self.take, ("source", "target", "weight"), strict=False))
-        last = max(self.take) + 1
-        expected = " ".join(known.get(at, "(ignored)") for at in range(last))
+        roles = dict(zip(self.positions, ("source", "target", "weight"), strict=False))
+        needed = max(self.positions) + 1
+        expected = " ".join(roles.get(position, "(ignored)") for position in range(needed))
         expected += f", separated by {DELIMITERS[self.delimiter]}"
-        expected += f" as in line {self.number}" if number != self.number else ""
-        if any(re.search(r"[,;|\t ]", field) for at, field in enumerate(fields) if at in known):
+        expected += f" as in line {self.line_number}" if number != self.line_number else ""
+        if any(re.search(r"[,;|\t ]", fields[p]) for p in roles if p < len(fields)):
             expected += ", and decimal points: pandas.read_csv(decimal=',') reads commas"
             return f"mixed delimiters in {quoted(line)}", expected
-        if len(fields) < last or (len(fields) > last and not self._more):
-            if number <= self.number + 1:
-                expected += f"; header=True if line {self.number} is no edge"
+        if len(fields) < needed or (len(fields) > needed and not self._has_extra_fields):
+            if number <= self.line_number + 1:
+                expected += f"; header=True if line {self.line_number} is no edge"
             return f"{len(fields)} field{'s' * (len(fields) > 1)} in {quoted(line)}", expected
-        for at, name in known.items():
-            if not fields[at]:
+        for position, name in roles.items():
+            if not fields[position]:
                 return f"the {name} is empty", expected
             check = self._weight_problem if name == "weight" else self._node_problem
-            if (problem := check(fields[at])) is not None:
+            if (problem := check(fields[position])) is not None:
                 return problem
         return None
 
@@ -182,7 +193,7 @@ class Layout:
             if re.fullmatch(NUMBER, text):
                 expected = "a whole number in digits, as numpy.savetxt(..., fmt='%d') writes it"
             return f"{quoted(text)} is not a node", expected
-        # Python refuses to read thousands of digits; twenty are too many already.
+        # Python raises an error for thousands of digits; 20 already exceed every range.
         node = int(text.lstrip("+0")[:20] or "0")
         if node < self.allowed.low:
             return f"node {node}", f"nodes from {self.allowed.low} on, or base=0"
@@ -197,12 +208,12 @@ class Layout:
             finite = np.isfinite(np.float32(float(text)))
         if not finite:
             return f"the weight {quoted(text)} is infinite in float32", "below 3e38"
-        if self.doubtful and _too_large(np.float64(text)):
+        if self.guessed_weights and _is_large_integer(np.float64(text)):
             problem = f"{quoted(text)} in the third column is a time or an id rather than a weight"
             return problem, "weights=False to ignore that column, or weights=True to take it"
         return None
 
 
-def _too_large(weights: Any) -> Any:
-    """Say which numbers are whole, and too large for float32 to tell them from their neighbors."""
+def _is_large_integer(weights: Any) -> Any:
+    """Return which weights are integers beyond the exact range of float32, such as timestamps."""
     return (np.abs(weights) > _EXACT) & (weights == np.trunc(weights))

@@ -1,4 +1,4 @@
-"""MatrixMarket files, with SciPy."""
+"""Reader of MatrixMarket files, with SciPy."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from accelviz.graph import Graph
 
 Lines = Iterator[tuple[int, bytes]]
 
-#: No entry takes less than two bytes, and gzip packs at most about a thousand into one.
-_MOST_ENTRIES_PER_BYTE = 600
+#: Largest number of entries per byte of a file: an entry has at least two bytes, and gzip packs at
+#: most about a thousand bytes into one.
+_MAX_ENTRIES_PER_BYTE = 600
 _POSITION = r"[0-9]++[ \t]++[0-9]++"
-#: What a line of data is, by the type of values.
+#: Regular expression and description of a data line, by the type of values.
 _FORMS = {
     "integer": (rf"{_POSITION}[ \t]++[-+]?+[0-9]++", "row column integer"),
     "pattern": (_POSITION, "row column"),
     "real": (rf"{_POSITION}[ \t]++{NUMBER}", "row column value"),
 }
-#: Comments, blank lines and the line of sizes.
+#: Comments, blank lines and the size line.
 _HEAD = re.compile(rb"(?:[ \t]*+(?:%[^\n]*+)?\n)*+[^\n]++\n")
 _BANNER = re.compile(rb"\A%%?matrixmarket", re.IGNORECASE)
 
@@ -41,9 +42,9 @@ def read_matrix_market(
 ) -> Graph:
     """Read a sparse MatrixMarket file: pattern, integer or real; general or symmetric.
 
-    A symmetric file's other half is filled in. Of an archive of the SuiteSparse Matrix Collection
-    (`NAME.tar.gz`), the matrix `NAME/NAME.mtx` is read. A file that states more rows or entries
-    than it can mean is refused (see `plausible_nodes`), and so is a dense ("array") one.
+    The other triangle of a symmetric file is filled in. From an archive of the SuiteSparse Matrix
+    Collection (`NAME.tar.gz`), the matrix `NAME/NAME.mtx` is read. Raises a GraphError for an
+    implausible number of rows or entries (see `plausible_nodes`) and for a dense ("array") file.
     """
     # SciPy and tarfile raise many kinds of errors for malformed text.
     with explained(path, "a valid MatrixMarket file"):
@@ -55,18 +56,18 @@ def read_matrix_market(
         if form == "array":
             expected = "load_graph(scipy.sparse.csr_array(scipy.io.mmread(path)))"
             raise GraphError(str(path), "it is a dense matrix", expected)
-        # SciPy (1.17) overlooks that a matrix is not square.
+        # SciPy (1.17) does not check that symmetric matrices are square.
         if symmetry != "general" and rows != columns:
             problem = f"it is {symmetry}, and states {rows} rows and {columns} columns"
             raise GraphError(str(path), problem, "as many, or `general`")
-        # It makes room for all that is stated before it looks for it.
-        if entries > _MOST_ENTRIES_PER_BYTE * path.stat().st_size:
+        # SciPy allocates memory for the stated number of entries before it reads them.
+        if entries > _MAX_ENTRIES_PER_BYTE * path.stat().st_size:
             raise GraphError(str(path), f"it states {entries} entries", "as many as there are")
         check_stated_size(rows, entries)
         with _opened(path, name, progress) as lines:
             stream = _Stream(_checked(path, lines, field))
             matrix = sparse.coo_array(scipy.io.mmread(stream, spmatrix=False))
-        # SciPy would add up entries that a symmetric file has in both triangles.
+        # SciPy adds up entries that are in both triangles of a symmetric file.
         if symmetry == "skew-symmetric" and matrix.diagonal().any():
             raise GraphError(str(path), "its diagonal is not zero", f"zeros, as it is {symmetry}")
         if symmetry != "general" and matrix.tocsr().nnz != matrix.nnz:
@@ -77,24 +78,24 @@ def read_matrix_market(
 
 
 class _Stream:
-    """Blocks of whole lines as a file for SciPy (1.17).
+    """A file object for SciPy that reads from blocks of whole lines.
 
-    SciPy crashes on a NUL byte, on a last line that has no end, and on a file that has `seek` but
-    cannot do it.
+    SciPy (1.17) crashes on a NUL byte, on a last line without a line end, and on a file whose
+    method `seek` fails.
     """
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
-        self._blocks, self._left = blocks, memoryview(b"")
+        self._blocks, self._unread = blocks, memoryview(b"")
 
     def read(self, size: int) -> bytes:
-        if not self._left:
-            self._left = memoryview(next(self._blocks, b""))
-        data, self._left = self._left[:size], self._left[size:]
+        if not self._unread:
+            self._unread = memoryview(next(self._blocks, b""))
+        data, self._unread = self._unread[:size], self._unread[size:]
         return bytes(data)
 
 
 def _checked(path: Path, lines: Lines, field: str) -> Iterator[bytes]:
-    """Yield each block, its lines checked, as SciPy takes no notice of what follows a number."""
+    """Check the lines of each block and yield it: SciPy ignores text after a number."""
     line, expected = _FORMS.get(field, _FORMS["real"])
     form = re.compile(rf"(?:[ \t]*+(?:{line}[ \t]*+)?+\n)*+".encode())
     in_head = True
@@ -117,20 +118,20 @@ def _checked(path: Path, lines: Lines, field: str) -> Iterator[bytes]:
 def _opened(path: Path, name: str, progress: bool | None) -> Iterator[Lines]:
     with unpacked(path, progress) as stream:
         if not path.name.lower().endswith(".tar.gz"):
-            yield _bannered(stream, path)
+            yield _normalized(stream, path)
             return
-        # Read from front to end, so that nothing is unpacked to disk.
+        # Sequential mode, which unpacks nothing to disk.
         with tarfile.open(fileobj=stream, mode="r|") as archive:
             for member in archive:
-                inside = PurePosixPath(member.name)
-                named = inside.stem.lower() in (name.lower(), inside.parent.name.lower())
-                if member.isfile() and inside.suffix.lower() == ".mtx" and named:
-                    yield _bannered(archive.extractfile(member), path)
+                file = PurePosixPath(member.name)
+                is_named = file.stem.lower() in (name.lower(), file.parent.name.lower())
+                if member.isfile() and file.suffix.lower() == ".mtx" and is_named:
+                    yield _normalized(archive.extractfile(member), path)
                     return
         raise GraphError(str(path), f"there is no {name}.mtx in it", "an archive from SuiteSparse")
 
 
-def _bannered(stream: Any, path: Path) -> Lines:
-    """Yield blocks of lines, with the banner as SciPy wants it; the format leaves its case open."""
+def _normalized(stream: Any, path: Path) -> Lines:
+    """Yield blocks of lines with a normalized banner, which SciPy compares case-sensitively."""
     for line, block in blocks_of(stream, path):
         yield line, _BANNER.sub(rb"%%MatrixMarket", block, count=1) if line == 1 else block

@@ -1,4 +1,4 @@
-"""Archives of NumPy arrays: SciPy's matrices, an `edge_index`, GNNAdvisor's data sets."""
+"""Reader of `.npz` archives: SciPy's matrices, an `edge_index`, GNNAdvisor's data sets."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from accelviz.datasets.readers.text import check_unpacked, explained
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import Graph
 
-#: What beside an `edge_index` may be as long as there are edges, by chance, if it is of nodes.
-_OF_NODES = re.compile("x|y|z|pos|batch|.*mask")
+#: Names of node arrays, whose length may equal the number of edges by chance.
+_NODE_ARRAYS = re.compile("x|y|z|pos|batch|.*mask")
 
 
 @reader(".npz")
 def read_npz(path: Path, *, name: str, source: str, weights: bool | str | None = None) -> Graph:
-    """Read an archive of arrays; the names of its members say what it is.
+    """Read an archive of arrays, whose names determine the format.
 
-    - `indptr`, `indices`, `shape` and perhaps `data`: what `scipy.sparse.save_npz` writes, in any
-      of its formats.
-    - `edge_index` of shape 2 x E and perhaps `num_nodes`: as PyTorch Geometric has it; column `e`
-      is an edge from `edge_index[0, e]` to `edge_index[1, e]`, which is its row. Its weight is in
-      `edge_weight`, or in `edge_attr` if that has one column. `weights` names another member, or
-      says that there are none (False). Without `num_nodes`, the rows of `x` count the nodes.
-    - `src_li`, `dst_li` and `num_nodes`: GNNAdvisor's. Its rows are `src_li` and its columns
-      `dst_li`, as GNNAdvisor builds its CSR.
+    - `indptr`, `indices`, `shape` and optionally `data`: any format of `scipy.sparse.save_npz`.
+    - `edge_index` of shape 2 x E and optionally `num_nodes`, as in PyTorch Geometric. Column `e` is
+      an edge from `edge_index[0, e]` to `edge_index[1, e]`, a nonzero in the row of the latter. Its
+      weight is in `edge_weight`, or in `edge_attr` if that has one column. `weights` is the name of
+      another member, or False for no weights. Without `num_nodes`, the number of nodes is the
+      number of rows of `x`.
+    - `src_li`, `dst_li` and `num_nodes`: GNNAdvisor's format. Rows are `src_li`, columns `dst_li`,
+      as in GNNAdvisor's CSR.
 
-    Pickled content is never loaded, nor what claims to hold more than it can.
+    Pickled arrays, and arrays with a stated size beyond the size of the file, raise a GraphError.
     """
     with explained(path, "a complete .npz of plain arrays"):
         with path.open("rb") as file:
             if file.read(6) == np.lib.format.MAGIC_PREFIX:
                 raise GraphError(str(path), "a single array, not an archive", "the ending .npy")
         with zipfile.ZipFile(path) as archive:
-            # A member may claim more than it can hold: this is before NumPy believes it.
+            # Check stated sizes before NumPy allocates memory for them.
             members = archive.infolist()
             check_unpacked(path, sum(member.file_size for member in members))
             for member in members:
@@ -90,51 +90,53 @@ def _from_edge_index(
 ) -> Graph:
     nodes, edges = fields.get("num_nodes"), convert.whole_if_empty(fields["edge_index"])
     n_nodes = None if nodes is None else _integers("num_nodes", nodes, 1)[0]
-    if nodes is None and fields.get("x", np.empty(0)).ndim > 1:  # features, a row for each node
+    if nodes is None and fields.get("x", np.empty(0)).ndim > 1:  # features, one row per node
         n_nodes = len(fields["x"])
     if edges.ndim == 2 and edges.dtype.kind in "iu":
         convert.check_stated_size(n_nodes or int(edges.max(initial=0)) + 1, edges.shape[1])
-    numbers, member = None, _weights_of(fields, math.prod(edges.shape[-1:]), n_nodes, weights)
+    values, member = None, _weights_member(fields, math.prod(edges.shape[-1:]), n_nodes, weights)
     if member:
-        numbers = fields[member]
-        numbers = numbers[:, 0] if numbers.ndim == 2 and numbers.shape[1] == 1 else numbers
+        values = fields[member]
+        values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
         source = f"{source}, weights in {member}"
-    return convert.from_edge_index(edges, name, source, n_nodes=n_nodes, weights=numbers)
+    return convert.from_edge_index(edges, name, source, n_nodes=n_nodes, weights=values)
 
 
-def _weights_of(
+def _weights_member(
     fields: Mapping[str, npt.NDArray[Any]],
     count: int,
     n_nodes: int | None,
     weights: bool | str | None,
 ) -> str:
-    """Return the name of the member that holds the weights of `count` edges, "" if none does."""
+    """Return the name of the member with the weights of `count` edges, or ""."""
     if isinstance(weights, str):
         if weights not in fields:
             raise ArgumentError("weights", f"there is no {weights!r}", ", ".join(sorted(fields)))
         return weights
     if weights is False:
         return ""
-    named = [key for key in fields if role(key) == "weight"]
-    # Whatever else has an entry for each edge may be a weight, a time or a type.
+    weight_names = [key for key in fields if role(key) == "weight"]
+    # Other members with one entry per edge may be weights, times or types.
     others = [
         key
         for key, array in fields.items()
-        if key not in ("edge_index", "src_li", "dst_li", *named)
+        if key not in ("edge_index", "src_li", "dst_li", *weight_names)
         and (array.shape[:1] == (count,) and count)
-        and not (_OF_NODES.fullmatch(key) and n_nodes in (None, count))
+        and not (_NODE_ARRAYS.fullmatch(key) and n_nodes in (None, count))
     ]
-    if not named and others == ["edge_attr"] and fields["edge_attr"].size == count:
-        named = others
-    if len(named) > 1 or (not named and (others or weights)):
-        choice = " or ".join(f"weights={key!r}" for key in named or others) or "an edge_weight"
-        problem = f"{len(named) or 'none'} of {', '.join(sorted(fields))} is called edge_weight"
-        raise GraphError("weights", problem, f"{choice}, or weights=False for none")
-    return named[0] if named else ""
+    if not weight_names and others == ["edge_attr"] and fields["edge_attr"].size == count:
+        weight_names = others
+    if len(weight_names) > 1 or (not weight_names and (others or weights)):
+        choices = [f"weights={key!r}" for key in weight_names or others]
+        expected = f"{' or '.join(choices) or 'an edge_weight'}, or weights=False for none"
+        number = len(weight_names) or "none"
+        problem = f"{number} of {', '.join(sorted(fields))} is called edge_weight"
+        raise GraphError("weights", problem, expected)
+    return weight_names[0] if weight_names else ""
 
 
 def _check_array(file: IO[bytes], size: int) -> None:
-    """Refuse an array that is pickled, or claims more elements than its file can hold."""
+    """Raise a ValueError for a pickled array, or a stated size beyond the size of its file."""
     headers = np.lib.format
     first = headers.read_magic(file) == (1, 0)
     read_header = headers.read_array_header_1_0 if first else headers.read_array_header_2_0

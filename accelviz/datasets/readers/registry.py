@@ -1,4 +1,4 @@
-"""The registry of readers: the ending of a file's name says which one opens it."""
+"""The registry of readers: the ending of a file name selects its reader."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from accelviz.graph import Graph
 
 Reader = Callable[..., Graph]
 
-#: Ending of a file name, in lower case, to the function that reads it; the longest that matches
-#: counts.
+#: Reader of each file ending, in lower case. The longest matching ending takes precedence.
 READERS: dict[str, Reader] = {}
 
 _TABLE = "load_graph(table[['source', 'target']].to_numpy().T, weights=table['weight']) of "
@@ -28,7 +27,7 @@ _METIS += "networkit.Format.METIS)))"
 _RAW_CSR = "load_graph(scipy.sparse.csr_array((numpy.ones(columns.size), columns, pointers), "
 _RAW_CSR += "shape=(n, n))) of the two files, each read by numpy.fromfile(path, '<i4')"
 
-#: What opens formats that have no reader here.
+#: Calls that open formats without a reader, by ending, for the error message.
 _ELSEWHERE = {
     ".adjlist": "load_graph(networkx.read_adjlist(path, nodetype=int, "
     "create_using=networkx.DiGraph)), in the order of its nodes",
@@ -53,9 +52,9 @@ _ELSEWHERE = {
 def reader(*endings: str) -> Callable[[Reader], Reader]:
     """Register a function `(path, *, name, source, **options) -> Graph` for these endings.
 
-    `name` and `source` are those of the graph. Its further keyword-only arguments are options that
-    `load_graph` passes on. All readers of text have the option `progress`, a bar: always, never, or
-    (None) for large files in a terminal or notebook.
+    `name` and `source` are attributes of the graph. `load_graph` passes the options on. All readers
+    of text have the option `progress`: True, False, or None for a progress bar only for large files
+    in a terminal or notebook.
     """
 
     def register(function: Reader) -> Reader:
@@ -66,12 +65,12 @@ def reader(*endings: str) -> Callable[[Reader], Reader]:
 
 
 def packed(*endings: str) -> list[str]:
-    """Return endings of text files, plain and packed with gzip and bzip2."""
+    """Return the endings, each also with `.gz` and `.bz2`."""
     return [ending + pack for ending in endings for pack in ("", ".gz", ".bz2")]
 
 
 def known_endings() -> str:
-    """Return the endings that have a reader, as a text for an error message."""
+    """Return a list of the endings with a reader, for error messages."""
     endings = [
         ending
         for ending in READERS
@@ -81,10 +80,10 @@ def known_endings() -> str:
 
 
 def read_file(path: Path, **options: Any) -> Graph:
-    """Read a graph file with the reader that its ending asks for, and the options of that."""
+    """Read a graph file with the reader of its ending, and options of that reader."""
     lowered = path.name.lower()
     endings = [ending for ending in READERS if lowered.endswith(ending)]
-    if not endings and lowered.startswith("out."):  # what KONECT's archives hold
+    if not endings and lowered.startswith("out."):  # a file of KONECT
         endings = [".edges"]
     if not endings:
         suffixes = [suffix for suffix in path.suffixes if suffix not in (".gz", ".bz2")]

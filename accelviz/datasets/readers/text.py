@@ -1,4 +1,4 @@
-"""Text of any size: unpacked, cut into blocks of whole lines, with a progress bar."""
+"""Text files of any size: decompression, blocks of whole lines, a progress bar."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from tqdm.utils import CallbackIOWrapper
 
 from accelviz.errors import AccelvizError, GraphError
 
-#: Text is read in blocks of about this size, which bounds the memory beside the result.
+#: Size of a block in bytes, which bounds the memory in addition to the result.
 BLOCK_BYTES = 16 * 2**20
-#: A longer line is refused. METIS writes all neighbors of a vertex in one: this is millions.
+#: Largest number of bytes in a line.
 LONGEST_LINE = 64 * 2**20
-#: What unpacks to more than this and to more than this many times its size is refused.
+#: A packed file may unpack to this many bytes, or to this many times its size.
 MOST_BYTES = 2**30
 MOST_RATIO = 100
-#: Files below this size open too soon for a progress bar.
+#: Smallest file with a progress bar by default.
 BAR_FROM_BYTES = 20_000_000
 
 
 @contextlib.contextmanager
 def unpacked(path: Path, progress: bool | None = None) -> Iterator[Any]:
-    """Open a plain, gzip or bzip2 file; its first bytes say which, not its name.
+    """Open a plain, gzip or bzip2 file, which its first bytes identify.
 
-    Yields a file object with `read(size)` alone. `progress` asks for a bar in bytes of the file on
-    disk: always, never, or (None) as `progress_bar` has it, from 20 MB on. Raises a GraphError if
-    the file is empty; or, while it is read, if it is truncated or damaged.
+    Yields a file object that has only `read(size)`. `progress` shows a bar of the bytes on disk:
+    always (True), never (False), or as in `progress_bar` for files from 20 MB on (None). Raises a
+    GraphError if the file is empty or, while it is read, truncated or damaged.
     """
     size = path.stat().st_size
     if progress is None and size < BAR_FROM_BYTES:
@@ -58,7 +58,7 @@ def unpacked(path: Path, progress: bool | None = None) -> Iterator[Any]:
 
 
 def check_unpacked(path: Path, size: int) -> None:
-    """Raise a GraphError if what a file unpacks to, in bytes, is out of proportion to it."""
+    """Raise a GraphError if a file unpacks to `size` bytes and that is out of proportion."""
     packed = path.stat().st_size
     if size > max(MOST_BYTES, MOST_RATIO * packed):
         problem = f"it unpacks from {packed} to {size} bytes or more"
@@ -67,9 +67,9 @@ def check_unpacked(path: Path, size: int) -> None:
 
 
 def progress_bar(label: str, total: int, progress: bool | None) -> Any:
-    """Return a bar in bytes: always, never, or (None) in a terminal or a notebook only."""
+    """Return a progress bar in bytes. None shows it only in a terminal or a notebook."""
     if progress is None:
-        # Some libraries import IPython outside of a notebook, where it has no kernel.
+        # Outside of a notebook, IPython may be imported but has no kernel.
         ipython = sys.modules.get("IPython")
         in_a_notebook = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
         progress = sys.stderr.isatty() or in_a_notebook
@@ -79,63 +79,64 @@ def progress_bar(label: str, total: int, progress: bool | None) -> Any:
 def blocks(path: Path, progress: bool | None = None) -> Iterator[tuple[int, bytes]]:
     r"""Yield a text file in blocks of whole lines, each with the number of its first line.
 
-    Every line end becomes `\n`; a UTF-8 mark at the start is dropped. What is binary, UTF-16 or
-    damaged, or has a line longer than `LONGEST_LINE`, is a GraphError.
+    Every line end becomes `\n`, and a UTF-8 byte order mark is dropped. Raises a GraphError for a
+    file that is binary, UTF-16 or damaged, or has a line longer than `LONGEST_LINE`.
     """
     with unpacked(path, progress) as stream:
         yield from blocks_of(stream, path)
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a text file with their numbers, without line ends."""
+    """Yield the numbers of the lines of a text file, and the lines without line ends."""
     for first, block in blocks(path, progress=False):
         for number, line in enumerate(io.BytesIO(block), first):
             yield number, line[:-1]
 
 
 def blocks_of(stream: Any, path: Path) -> Iterator[tuple[int, bytes]]:
-    """Do what `blocks` does with bytes to read; `path` is for messages."""
-    rest = stream.read(3)
-    if rest.startswith((b"\xff\xfe", b"\xfe\xff")):
+    """Yield blocks as `blocks` does, from a binary stream; `path` is for error messages."""
+    start = stream.read(3)
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise GraphError(str(path), "it is UTF-16 text", "UTF-8: save it so, and try again")
-    held, size = [rest.removeprefix(b"\xef\xbb\xbf")], 0
+    pending, pending_bytes = [start.removeprefix(b"\xef\xbb\xbf")], 0  # of an unfinished line
     line, unpacked_bytes = 1, 0
     while chunk := stream.read(BLOCK_BYTES):
         unpacked_bytes += len(chunk)
         check_unpacked(path, unpacked_bytes)
-        cut = chunk.rfind(b"\n") + 1
-        if cut:
-            text = _clean(path, line, b"".join([*held, chunk[:cut]]))
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            text = _clean(path, line, b"".join([*pending, chunk[:end]]))
             yield line, text
             line += text.count(b"\n")
-            held, size = [], 0
-        held.append(chunk[cut:])
-        size += len(chunk) - cut
-        if size > LONGEST_LINE:
-            _clean(path, line, b"".join(held))
+            pending, pending_bytes = [], 0
+        pending.append(chunk[end:])
+        pending_bytes += len(chunk) - end
+        if pending_bytes > LONGEST_LINE:
+            _clean(path, line, b"".join(pending))
             problem = f"it is longer than {LONGEST_LINE:,} bytes"
             raise malformed(path, line, problem, "text in short lines")
-    if rest := b"".join(held):
-        yield line, _clean(path, line, rest + b"\n")
+    if last_line := b"".join(pending):
+        yield line, _clean(path, line, last_line + b"\n")
 
 
 def _clean(path: Path, line: int, text: bytes) -> bytes:
+    r"""Replace line ends by `\n`; raise a GraphError for a NUL byte."""
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    if (where := text.find(b"\0")) >= 0:
+    if (position := text.find(b"\0")) >= 0:
         problem = "a NUL byte, so the file is binary, or its encoding is not UTF-8"
         expected = "plain text, or text packed with gzip or bzip2"
-        raise malformed(path, line + text.count(b"\n", 0, where), problem, expected)
+        raise malformed(path, line + text.count(b"\n", 0, position), problem, expected)
     return text
 
 
 def malformed(path: Path, line: int, problem: str, expected: str) -> GraphError:
-    """Return the error for a line of a file."""
+    """Return a GraphError about a line of a file."""
     return GraphError(f"{path}, line {line}", problem, expected)
 
 
 def quoted(text: bytes | str, limit: int = 40) -> str:
-    """Return a piece of a file as an error message quotes it, shortened."""
+    """Return text of a file in quotes, shortened to `limit` characters, for an error message."""
     clipped = text[: limit + 1]
     if isinstance(clipped, bytes):
         clipped = clipped.decode("utf-8", "backslashreplace")
@@ -144,13 +145,13 @@ def quoted(text: bytes | str, limit: int = 40) -> str:
 
 @contextlib.contextmanager
 def explained(path: Path, expected: str) -> Iterator[None]:
-    """Turn any error that a library raises for a damaged file into a GraphError."""
+    """Convert any exception of a library into a GraphError about the file."""
     try:
         yield
     except AccelvizError:
         raise
     except Exception as error:
         problem = " ".join(str(error).split())[:200]
-        if not problem or isinstance(error, LookupError):  # its text is a key alone
+        if not problem or isinstance(error, LookupError):  # its text is only a key
             problem = f"{type(error).__name__} {problem}".strip()
         raise GraphError(str(path), problem, expected) from error
