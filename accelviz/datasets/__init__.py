@@ -1,4 +1,4 @@
-"""Graphs: bundled real ones, twins of published ones, random ones, and anything a person brings."""
+"""Graphs: bundled data sets, files, objects of other libraries, twins and random graphs."""
 
 from __future__ import annotations
 

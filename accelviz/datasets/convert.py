@@ -1,7 +1,7 @@
-"""From the objects people have in a notebook to a Graph.
+"""Conversion of arrays, and of SciPy, NetworkX and igraph objects, to a Graph.
 
-All raise a GraphError if a shape or dtype is wrong, an index is out of range, or a value is not
-finite in float32.
+All functions raise a GraphError if a shape or dtype is wrong, an index is out of range, or a value
+is not finite in float32.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from accelviz.graph import MAX_SIDE, Graph, check_csr, checked_shape
 
 
 def from_scipy(matrix: Any, name: str, source: str) -> Graph:
-    """Copy a SciPy sparse matrix or array of any format."""
+    """Convert a SciPy sparse matrix or array of any format, without sharing memory."""
     if matrix.ndim != 2:
         raise GraphError("graph", f"a {matrix.ndim}-D sparse array", "a 2-D one")
     matrix = matrix.astype(_sum_dtype(matrix.dtype), copy=False)
     checked_shape(matrix.shape)
-    # SciPy trusts index arrays that were changed after it checked them; its conversions would then
-    # write out of bounds.
+    # SciPy does not check index arrays again that were changed after construction; its conversions
+    # would write out of bounds.
     if matrix.format in ("csc", "bsr"):
-        sides = matrix.shape[::-1]
+        compressed_shape = matrix.shape[::-1]
         if matrix.format == "bsr":
-            sides = tuple(np.array(matrix.shape) // np.maximum(matrix.blocksize, 1))
-        check_csr(matrix.indptr, matrix.indices, matrix.indices, sides, canonical=False)
+            compressed_shape = tuple(np.array(matrix.shape) // np.maximum(matrix.blocksize, 1))
+        check_csr(matrix.indptr, matrix.indices, matrix.indices, compressed_shape, canonical=False)
     try:
         if matrix.format == "coo":
             matrix = sparse.coo_array((matrix.data, matrix.coords), shape=matrix.shape)
@@ -49,10 +49,10 @@ def from_csr_arrays(
     name: str,
     source: str,
 ) -> Graph:
-    """Make a Graph of three CSR arrays of any integer and real dtype, which it may keep and change.
+    """Convert CSR arrays of any integer and real dtypes, which the Graph may keep and modify.
 
-    Rows are sorted by column and duplicate entries are summed. Explicit zeros stay. Without
-    `values`, all are one.
+    Rows are sorted by column and duplicate entries are summed. Explicit zeros are kept. By default
+    all values are 1.
     """
     for label, array in (("row_pointers", row_pointers), ("column_indices", column_indices)):
         if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -67,10 +67,11 @@ def from_csr_arrays(
     check_csr(row_pointers, column_indices, values, shape, canonical=False)
     csr = sparse.csr_array((values, column_indices, row_pointers), shape=shape, copy=False)
     csr.sum_duplicates()
-    with np.errstate(over="ignore"):  # Graph refuses what overflows to infinity
-        narrow = csr.data.astype(np.float32, copy=False)
-    places = csr.indptr.astype(np.int64, copy=False), csr.indices.astype(np.int32, copy=False)
-    return Graph(*places, narrow, shape, name, source)
+    with np.errstate(over="ignore"):  # Graph raises an error for infinite values
+        values = csr.data.astype(np.float32, copy=False)
+    pointers = csr.indptr.astype(np.int64, copy=False)
+    columns = csr.indices.astype(np.int32, copy=False)
+    return Graph(pointers, columns, values, shape, name, source)
 
 
 def from_edge_index(
@@ -81,17 +82,17 @@ def from_edge_index(
     n_nodes: int | None = None,
     weights: npt.ArrayLike | None = None,
 ) -> Graph:
-    """Make a square graph of a 2 x E array of edges, as PyTorch Geometric has it.
+    """Convert a 2 x E array of edges, as in PyTorch Geometric, to a square graph.
 
     Column `e` is the edge from node `edge_index[0, e]` to node `edge_index[1, e]`; it becomes a
     nonzero in the target's row, so that `A @ X` sums over in-neighbors. Its weight is
-    `weights[e]`, or 1. A repeated edge adds up.
+    `weights[e]`, or 1. The weights of a repeated edge are added.
     """
     edges = whole_if_empty(np.asarray(edge_index))
     if edges.ndim != 2 or edges.shape[0] != 2:
-        tall = edges.ndim == 2 and edges.shape[1] == 2
+        transposed = edges.ndim == 2 and edges.shape[1] == 2
         expected = "a 2 x E edge_index"
-        expected += ": its transpose, .T" if tall else f"; {_DENSE}"
+        expected += ": its transpose, .T" if transposed else f"; {_DENSE}"
         raise GraphError("graph", f"an array of shape {edges.shape}", expected)
     if edges.dtype.kind not in "iu":
         raise GraphError("edge_index", f"dtype {edges.dtype}", "integers")
@@ -106,12 +107,12 @@ def from_edge_index(
 
 
 def whole_if_empty(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an array without an entry as one of integers: of an empty list NumPy makes floats."""
+    """Convert an empty array to int64, because NumPy converts an empty list to floats."""
     return array if array.size else np.empty(array.shape, np.int64)
 
 
 def unambiguous(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Refuse a 2 x 2 array of integers that nobody calls an edge_index or a matrix."""
+    """Return `array`; raise a GraphError for 2 x 2 integers, an edge_index or a dense matrix."""
     if array.shape == (2, 2) and array.dtype.kind in "iu":
         expected = "the edges as scipy.sparse.coo_array((weights, (targets, sources)), shape); "
         problem = "a 2 x 2 array may be an edge_index of two edges, or a dense matrix"
@@ -129,11 +130,11 @@ def from_edges(
     *,
     symmetric: bool = False,
 ) -> Graph:
-    """Make a square graph of edges whose nodes are known to be 0 to `n_nodes` - 1.
+    """Convert edges between nodes 0 to `n_nodes` - 1 to a square graph; nodes are not checked.
 
-    Edge `e` becomes a nonzero in row `targets[e]`, column `sources[e]`; a repeated edge adds up.
-    Without `weights`, all are one. `symmetric` adds the other direction of every edge that is not
-    there. Where both are, they have to agree in their weight and in how often they occur.
+    Edge `e` becomes a nonzero in row `targets[e]`, column `sources[e]`. The weights of a repeated
+    edge are added; by default all are 1. `symmetric` adds the missing direction of every edge. If
+    both directions are given, they must agree in weight and in number.
     """
     count, shape = len(sources), (n_nodes, n_nodes)
     if weights is None:
@@ -144,42 +145,42 @@ def from_edges(
     csr = sparse.coo_array((weights, (targets, sources)), shape=shape).tocsr()
     if symmetric:
         if csr.nnz < count:
-            _both_ways(sparse.coo_array((np.ones(count), (targets, sources)), shape).tocsr())
-        levels = None
+            _symmetrized(sparse.coo_array((np.ones(count), (targets, sources)), shape).tocsr())
+        distinct = None
         if csr.data.min(initial=1) <= 0:
-            # SciPy's maximum takes what is not stored for zero, so it sees ranks, from 1 on.
-            levels, ranks = np.unique(csr.data, return_inverse=True)
+            # SciPy's maximum treats missing entries as 0, so replace values by ranks from 1 on.
+            distinct, ranks = np.unique(csr.data, return_inverse=True)
             csr.data = ranks + 1
-        csr = _both_ways(csr)
-        csr.data = csr.data if levels is None else levels[csr.data - 1]
+        csr = _symmetrized(csr)
+        csr.data = csr.data if distinct is None else distinct[csr.data - 1]
     return from_csr_arrays(csr.indptr, csr.indices, csr.data, csr.shape, name, source)
 
 
-def _both_ways(csr: sparse.csr_array) -> sparse.csr_array:
-    """Return a matrix of positive values in both directions, if those that are in both agree."""
-    other = csr.T.tocsr()
-    most, least = csr.maximum(other), csr.minimum(other)
-    odd = most != least
-    if odd.nnz > most.nnz - least.nnz:
-        one, two = np.argwhere(odd.multiply(least > 0))[0].tolist()
-        problem = f"the edges between nodes {one} and {two} (counted from 0) differ by direction, "
-        problem += "in their weight or in how often they are listed"
+def _symmetrized(csr: sparse.csr_array) -> sparse.csr_array:
+    """Add missing directions to a matrix of positive values; check that given ones agree."""
+    transpose = csr.T.tocsr()
+    larger, smaller = csr.maximum(transpose), csr.minimum(transpose)
+    differ = larger != smaller
+    if differ.nnz > larger.nnz - smaller.nnz:  # more entries differ than lack a direction
+        row, column = np.argwhere(differ.multiply(smaller > 0))[0].tolist()
+        problem = f"the edges between nodes {row} and {column} (counted from 0) differ by "
+        problem += "direction, in their weight or in how often they are listed"
         expected = "symmetric=False; of its matrix A, load_graph(A + A.T) adds both directions up, "
         raise GraphError("symmetric", problem, expected + "A.maximum(A.T) takes the larger")
-    return most
+    return larger
 
 
 def plausible_nodes(edges: int) -> int:
-    """Return how many nodes a file with so many edges may have, unless a caller asks for more.
+    """Return the largest plausible number of nodes of a file: 2^20 plus 64 per edge.
 
-    2^20 and 64 for each edge. A node costs 8 bytes even without an edge, so a single wrong node
-    number could cost 16 GB. Sparse numbers, such as 9-digit ones, are better numbered anew.
+    A node needs 8 bytes even without an edge, so a single wrong node number could need 16 GB. Users
+    can override the limit, or renumber sparse node numbers such as 9-digit ones.
     """
     return 2**20 + 64 * edges
 
 
 def check_stated_size(rows: int, entries: int) -> None:
-    """Raise a GraphError if a file states more rows than are plausible for its entries."""
+    """Raise a GraphError if a file states more rows than plausible for its number of entries."""
     if rows > plausible_nodes(entries):
         expected = f"{plausible_nodes(entries)} or fewer; if it is right, pass the matrix itself, "
         expected += "opened with SciPy or NumPy"
@@ -187,9 +188,9 @@ def check_stated_size(rows: int, entries: int) -> None:
 
 
 def from_networkx(graph: Any, name: str, source: str, weight: str | None = "weight") -> Graph:
-    """Make a square graph of a NetworkX one; rows in node order, weights from `weight` (else 1).
+    """Convert a NetworkX graph: rows in node order, weights from the attribute `weight`, else 1.
 
-    A directed edge becomes a nonzero in its target's row. Parallel edges add up.
+    A directed edge becomes a nonzero in its target's row. Parallel edges are added.
     """
     import networkx
 
@@ -203,9 +204,9 @@ def from_networkx(graph: Any, name: str, source: str, weight: str | None = "weig
 
 
 def from_igraph(graph: Any, name: str, source: str) -> Graph:
-    """Make a square graph of an igraph one, with the weights of its edges' attribute `weight`.
+    """Convert an igraph graph: weights from the edge attribute `weight`, else 1.
 
-    A directed edge becomes a nonzero in its target's row. Parallel edges add up.
+    A directed edge becomes a nonzero in its target's row. Parallel edges are added.
     """
     if graph.ecount() == 0:
         edges = np.empty((2, 0), dtype=np.int64)
@@ -214,12 +215,12 @@ def from_igraph(graph: Any, name: str, source: str) -> Graph:
     return from_scipy(matrix.T, name, source)
 
 
-#: What to do with a dense matrix.
+#: Advice for a dense matrix, in error messages.
 _DENSE = "a dense adjacency matrix as scipy.sparse.csr_array(A)"
 
 
 def _sum_dtype(dtype: np.dtype[Any]) -> Any:
-    """Return what duplicates are summed in: small integers would overflow, booleans stay True."""
+    """Return the dtype for sums of duplicates: float64 for integers, booleans and float16."""
     if dtype.kind not in "biuf":
         raise GraphError("values", f"dtype {dtype}", "boolean, integer or real floating point")
     return np.float64 if dtype.kind in "biu" or dtype.itemsize < 4 else dtype

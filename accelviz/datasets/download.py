@@ -1,4 +1,4 @@
-"""Graphs from the web: fetched once with pooch, checked by SHA256, kept in a folder."""
+"""Download of graphs from the web, with pooch: verified by SHA-256 and cached in a folder."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from accelviz.datasets.readers.text import progress_bar
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.files import cache_folder, written_whole
 
-#: Seconds without an answer before a download is given up.
+#: Seconds without a response after which a download fails.
 TIMEOUT = 30
 
 
 class PublicSet(NamedTuple):
-    """A graph on the web: the address of its file, and the SHA-256 of that, in hexadecimal."""
+    """A graph on the web: the URL of its file, and its SHA-256 in hexadecimal."""
 
     url: str
     sha256: str
 
 
-# SNAP's graphs as the SuiteSparse Matrix Collection keeps them. The sums in snap.sha256 are those
-# recorded in Artifacts.toml of the Julia package SuiteSparseMatrixCollection.jl (13e53c34bbdd).
+# SNAP's graphs in the SuiteSparse Matrix Collection. The checksums in snap.sha256 are from
+# Artifacts.toml of the Julia package SuiteSparseMatrixCollection.jl (13e53c34bbdd).
 _SNAP = Path(__file__).with_name("snap.sha256").read_text("utf-8").split()
 
-#: Public sets that `download` knows by name.
+#: Public data sets, by name.
 PUBLIC = {
     name.removesuffix(".tar.gz").lower(): PublicSet(f"https://sparse.tamu.edu/MM/SNAP/{name}", sum_)
     for sum_, name in zip(_SNAP[::2], _SNAP[1::2], strict=True)
@@ -42,31 +42,30 @@ def download(
     name: str | None = None,
     progress: bool | None = None,
 ) -> Path:
-    """Return the path of a file from the web, fetching it if it is not there yet.
+    """Return the path of a file from the web, downloaded at the first call.
 
     Parameters
     ----------
     url : str
-        An address that starts with `http://` or `https://`, or a name in `PUBLIC`, in any case.
+        A URL that starts with `http://` or `https://`, or a name in `PUBLIC`, in any case.
     sha256 : str, optional
-        The file's sum in hexadecimal. It is checked at every use; a file that differs is fetched
-        again, once. If it is not given, the sum of the first download is kept beside the file, in
-        `NAME.sha256`, and counts from then on (trust on first use). `PUBLIC` has its own sums.
+        Checksum of the file in hexadecimal. It is verified at every call, and a file that differs
+        is downloaded again, once. By default the checksum in `PUBLIC` or else that of the first
+        download, which is stored in `NAME.sha256` beside the file (trust on first use).
     name : str, optional
-        Name of the file, whose ending says what reads it; by default the last part of `url`.
+        Name of the file, whose ending selects the reader; by default the last part of `url`.
     progress : bool, optional
-        Show a progress bar: always, never, or (None) in a terminal or notebook only.
+        Whether to show a progress bar; None shows it only in a terminal or notebook.
 
     Returns
     -------
     Path
-        In `cache_folder()`, to pass on to `load_graph`.
+        A file in `cache_folder()`, for `load_graph`.
 
     Raises
     ------
     GraphError
-        If the address or the name is not valid, if the download fails, or if the file does not
-        have the expected sum.
+        If the URL or the name is invalid, the download fails, or the checksum differs.
     ArgumentError
         If `sha256` is not 64 hexadecimal digits.
     """
@@ -83,7 +82,7 @@ def download(
 
     logger = pooch.get_logger()
     level = logger.level
-    # It would tell users to pass a `known_hash` to a function that they did not call.
+    # At level INFO pooch advises to pass `known_hash` to a function that the user did not call.
     logger.setLevel(logging.WARNING)
     try:
         with progress_bar(target.name, 1, progress) as bar:
@@ -95,10 +94,10 @@ def download(
                 path=target.parent,
                 downloader=pooch.HTTPDownloader(progressbar, chunk_size=2**18, timeout=TIMEOUT),
             )
-    except (OSError, ValueError) as error:  # what requests and pooch raise, without exception
+    except (OSError, ValueError) as error:  # all exceptions of requests and pooch
         expected = "a download that works; or fetch the file by other means, then pass its path to "
         expected += f"load_graph or put it at {target}"
-        raise GraphError(url, _explained(error), expected) from error
+        raise GraphError(url, _problem(error), expected) from error
     finally:
         logger.setLevel(level)
     if sha256 is None:
@@ -119,12 +118,13 @@ def _target(url: str, name: str | None) -> Path:
     name = unquote(parts.path.rpartition("/")[2]) if name is None else name
     if not re.fullmatch(r"[^/\\\0]+", name) or name in (".", ".."):
         raise GraphError("name", f"got {name!r} for {url}", "the name of a file, without a folder")
-    # Files of one name from different places must not meet.
+    # A folder per URL, so that files of one name from different URLs do not collide.
     folder = f"{re.sub('[^a-z0-9.-]', '_', host)}-{hashlib.sha256(url.encode()).hexdigest()[:8]}"
     return cache_folder() / "downloads" / folder / name
 
 
-def _explained(error: Exception) -> str:
+def _problem(error: Exception) -> str:
+    """Return the message for an exception of requests or pooch."""
     response = getattr(error, "response", None)
     if response is not None:
         response.close()  # pooch leaves it open
@@ -133,7 +133,7 @@ def _explained(error: Exception) -> str:
     if "Timeout" in kind:
         return f"no answer within {TIMEOUT} seconds"
     if kind in ("ConnectionError", "SSLError", "ProxyError"):
-        # The reason is wrapped in the story of all attempts.
+        # The exception has a nested reason after a report of all attempts.
         reason = str(getattr(error.args[0], "reason", error) if error.args else error)
         return f"no connection: {reason.partition('): ')[2] or reason}"
     if kind == "ChunkedEncodingError":

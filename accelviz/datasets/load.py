@@ -1,4 +1,4 @@
-"""`load_graph` opens bundled names, files and objects."""
+"""`load_graph`, which makes a Graph from a name, a file, a URL or an object."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from accelviz.errors import ArgumentError, GraphError
 from accelviz.files import cache_folder, written_whole
 from accelviz.graph import Graph, Pattern
 
-#: Part of the name of every graph kept on disk; raise it when `twin` starts to draw other graphs.
+#: Version of `twin` in the names of cached graphs. Increase it if `twin` changes its results.
 _GENERATION = 1
-#: What reading a file raises that is missing or damaged; an archive checks its members' sums.
+#: Exceptions of NumPy for a missing or damaged archive.
 _DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 _BUNDLED = Path(__file__).resolve().parent / "graphs"
 _ACCEPTED = (
@@ -48,19 +48,19 @@ _ACCEPTED = (
 
 
 def bundled_graphs() -> dict[str, dict[str, Any]]:
-    """Return name to facts (nodes, edges, max_degree, source, ...) of the bundled graphs."""
+    """Return facts (nodes, edges, max_degree, source, ...) of each bundled graph, by name."""
     index: dict[str, dict[str, Any]] = json.loads((_BUNDLED / "index.json").read_text("utf-8"))
     return dict(sorted(index.items(), key=lambda item: int(item[1]["edges"])))
 
 
 def bundled_archive(name: str) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays that a bundled graph's file holds, features and labels among them."""
+    """Return the arrays in the file of a bundled graph, which may include features and labels."""
     with np.load(_BUNDLED / f"{name}.npz", allow_pickle=False) as archive:
         return {**archive}
 
 
 def load_graph(graph: Any, *, name: str | None = None, **options: Any) -> Graph:
-    """Make a validated Graph of a name, a file or an object.
+    """Make a validated Graph from a name, a file, a URL or an object.
 
     Parameters
     ----------
@@ -68,35 +68,35 @@ def load_graph(graph: Any, *, name: str | None = None, **options: Any) -> Graph:
         One of
 
         - the name of a bundled real graph, in any case: `"cora"` (see `bundled_graphs()`);
-        - the name of a graph of Accel-GCN's Table I, in any case: `"collab"` or `"collab-twin"`,
-          made up with that graph's exact degrees (see `twin`); Reddit and PRODUCTS approximately.
-          `"pubmed"` is the real one;
+        - the name of a graph of Accel-GCN's Table I, in any case: `"collab"` or `"collab-twin"`, a
+          generated graph with its exact degrees (see `twin`); approximate degrees for Reddit and
+          PRODUCTS. `"pubmed"` is the real graph, `"pubmed-twin"` the generated one;
         - a path to a graph file: an edge list, MatrixMarket, `.npz` and others (docs/files.md);
-        - an address `https://...` of such a file, or the name of a public set in
-          `accelviz.datasets.download.PUBLIC`, which is fetched once and kept;
+        - a URL `https://...` of such a file, or the name of a public data set in
+          `accelviz.datasets.download.PUBLIC`, which is downloaded at the first call;
         - a SciPy sparse matrix or array, square or rectangular;
         - a NetworkX or igraph graph (rows in node order, weights from the attribute `weight`);
         - a 2 x E `edge_index` of integers (row 0 sources, row 1 targets), NumPy or a CPU tensor;
-        - a Graph, returned as it is.
+        - a Graph, which is returned unchanged.
     name : str, optional
-        Name for tables and pictures, in place of the one found.
+        Name for tables and pictures; by default derived from `graph`.
     **options
-        Passed on to what opens the graph: for a file, those of its reader; for a graph of Table I,
-        those of `twin` and `cache=True`, which keeps it on disk; for an `edge_index`, `n_nodes` and
-        `weights`, one for each edge.
+        For a file, options of its reader. For a graph of Table I, options of `twin`, and
+        `cache=True` to store it on disk. For an `edge_index`, `n_nodes` and `weights`, one per
+        edge.
 
     Returns
     -------
     Graph
-        A new one at each call, which shares no memory with the object. Columns are sorted,
-        duplicates summed, explicit zeros kept; values of any real dtype are rounded to float32.
-        Only a Graph comes back as it is.
+        A new graph that shares no memory with the object, unless that is a Graph. Columns are
+        sorted, duplicates summed, explicit zeros kept; values of any real dtype are rounded to
+        float32.
 
     Raises
     ------
     GraphError
-        If the name or file is unknown, or the content is not a valid sparse matrix: NaN or
-        infinite values, negative or out-of-range indices, complex values, truncated files, pickles.
+        If the name or file is unknown, or the content is not a valid sparse matrix: NaN or infinite
+        values, negative or out-of-range indices, complex values, truncated files, pickles.
     ArgumentError
         If an option is unknown.
 
@@ -111,7 +111,7 @@ def load_graph(graph: Any, *, name: str | None = None, **options: Any) -> Graph:
 
 
 def describe(graph: Any) -> GraphCard:
-    """Describe a graph: size, degrees, edge span, symmetry, and where it came from.
+    """Describe a graph: size, degrees, edge span, symmetry and source.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def describe(graph: Any) -> GraphCard:
     Raises
     ------
     GraphError
-        If it is not a valid sparse matrix.
+        If `graph` is not a valid sparse matrix.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def describe(graph: Any) -> GraphCard:
 
 
 def load_pattern(graph: Any) -> Graph | Pattern:
-    """Take a Pattern as it is, and anything else as `load_graph` does; weights are not wanted."""
+    """Return a Pattern unchanged, and anything else as `load_graph` does."""
     return graph if isinstance(graph, Pattern) else load_graph(graph)
 
 
@@ -182,23 +182,23 @@ def _load_named(graph: str | os.PathLike[str], options: dict[str, Any]) -> Graph
                 expected += f", or {lowered}-twin, which has some" if entry else ""
                 raise ArgumentError(next(iter(options)), "a real graph has no options", expected)
             source = bundled[lowered]["source"]
-            real = read_npz(_BUNDLED / f"{lowered}.npz", name=lowered, source=source)
-            return replace(real, kind="real")
+            loaded = read_npz(_BUNDLED / f"{lowered}.npz", name=lowered, source=source)
+            return replace(loaded, kind="real")
         if entry is not None:
             checked_options(_load_twin, options, f"the twin of {entry.name}")
             return _load_twin(entry.name, **options)
         if lowered in PUBLIC:
-            read = read_file(download(graph), **options)
-            return replace(read, name=lowered, source=PUBLIC[lowered].url, kind="real")
+            loaded = read_file(download(graph), **options)
+            return replace(loaded, name=lowered, source=PUBLIC[lowered].url, kind="real")
         if lowered.startswith(("http://", "https://")):
             return replace(read_file(download(graph), **options), source=graph)
     path = Path(graph)
     if isinstance(graph, os.PathLike) or path.exists() or path.suffix:
         return read_file(path, **options)
-    near = difflib.get_close_matches(str(graph).lower(), [*bundled, *TABLE_ONE, *PUBLIC], n=1)
+    matches = difflib.get_close_matches(str(graph).lower(), [*bundled, *TABLE_ONE, *PUBLIC], n=1)
     table_one = ", ".join(entry.name for entry in TABLE_ONE.values())
     problem = f"there is no graph {graph!r}, nor a file of that name"
-    problem += f"; did you mean {near[0]}?" if near else ""
+    problem += f"; did you mean {matches[0]}?" if matches else ""
     expected = f"a bundled graph ({', '.join(bundled)}), one of Table I ({table_one}), or a file "
     raise GraphError("graph", problem, expected + f"ending in {known_endings()}")
 
@@ -212,11 +212,11 @@ def _load_twin(
     symmetric: bool | None = None,
     cache: bool = False,
 ) -> Graph:
-    """Make a twin; with `cache`, keep it on disk, and read it if it is there and whole."""
-    knobs = {"locality": locality, "order": order, "seed": seed, "symmetric": symmetric}
+    """Make a twin; with `cache`, store it on disk at the first call and read it at later calls."""
+    options = {"locality": locality, "order": order, "seed": seed, "symmetric": symmetric}
     if not cache:
-        return twin(name, **knobs)  # type: ignore[arg-type]
-    key = repr((_GENERATION, "twin", name, sorted(knobs.items())))
+        return twin(name, **options)  # type: ignore[arg-type]
+    key = repr((_GENERATION, "twin", name, sorted(options.items())))
     digest = hashlib.sha256(key.encode()).hexdigest()[:16]
     path = cache_folder() / "graphs" / f"{name.lower()}-{digest}.npz"
     with contextlib.suppress(*_DAMAGED), path.open("rb") as file:
@@ -224,7 +224,7 @@ def _load_twin(
         pointers, columns = archive["row_pointers"], archive["column_indices"]
         ones = np.ones(columns.size, dtype=np.float32)
         return Graph(pointers, columns, ones, **json.loads(str(archive["facts"])))
-    graph = twin(name, **knobs)  # type: ignore[arg-type]
+    graph = twin(name, **options)  # type: ignore[arg-type]
     facts = {key: getattr(graph, key) for key in ("shape", "name", "source", "kind")}
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(path) as temporary:

@@ -1,4 +1,4 @@
-"""What a network is trained on: a graph with features, labels and a split of its nodes."""
+"""Training data: a graph with node features, labels and a split of its nodes."""
 
 from __future__ import annotations
 
@@ -13,30 +13,29 @@ from accelviz.datasets.load import bundled_archive, bundled_graphs, load_graph
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import Graph, taken_over
 
-#: The parts of a split.
+#: Names of the node sets of a split.
 SPLITS = ("train", "val", "test")
-#: Label of a node whose class is not known.
+#: Label of a node whose class is unknown.
 UNLABELLED = -1
 
 
 @dataclass(frozen=True, eq=False)
 class NodeData:
-    """A graph whose nodes are to be classified, checked once when it is made.
+    """A graph for node classification, validated at construction.
 
     Parameters
     ----------
     graph : Graph, or anything `load_graph` takes
-        Square; row `i` holds the in-neighbors of node `i`.
+        A square matrix. Row `i` has the in-neighbors of node `i`.
     features : array of shape (n_nodes, n_features), SciPy sparse matrix or Graph
-        Rounded to float32, all finite. What is sparse stays sparse: a network multiplies it by its
-        nonzeros.
+        Node features, all finite, rounded to float32. Sparse features stay sparse.
     labels : array of int, shape (n_nodes,)
-        Classes from 0 on, at least half of which have a node: each costs a column of the network.
-        -1 stands for a node whose class is not known.
+        Classes, numbered from 0; at least half of the numbers must occur, because each class needs
+        a column of the network. -1 for a node of unknown class.
     train, val, test : array of bool of shape (n_nodes,), or array of int
-        The nodes to learn from, to stop by and to be judged by: a mask, or their numbers.
+        Nodes for training, for early stopping and for testing: a mask, or node numbers.
     name : str, optional
-        For tables; the graph's if not given.
+        Name for tables; by default that of the graph.
 
     Attributes
     ----------
@@ -46,7 +45,7 @@ class NodeData:
     Raises
     ------
     GraphError, ArgumentError
-        If something does not fit, naming it and the first place at fault.
+        If an argument is invalid, with the first wrong entry.
     """
 
     graph: Graph
@@ -58,21 +57,21 @@ class NodeData:
     name: str = ""
 
     def __post_init__(self) -> None:
-        def put(name: str, value: Any) -> None:
+        def set_field(name: str, value: Any) -> None:
             object.__setattr__(self, name, value)
 
-        put("graph", load_graph(self.graph))
+        set_field("graph", load_graph(self.graph))
         n_nodes, n_columns = self.graph.shape
         if n_nodes != n_columns:
             raise GraphError("graph", f"{n_nodes} x {n_columns} is not square", "a square matrix")
-        put("name", self.name or self.graph.name)
-        put("features", _checked_features(self.features, n_nodes))
-        put("labels", taken_over(_checked_labels(self.labels, n_nodes)))
+        set_field("name", self.name or self.graph.name)
+        set_field("features", _checked_features(self.features, n_nodes))
+        set_field("labels", taken_over(_checked_labels(self.labels, n_nodes)))
         for split in SPLITS:
-            put(split, taken_over(_nodes_of(split, getattr(self, split), self.labels)))
-        both = np.intersect1d(self.train, np.concatenate([self.val, self.test]))
-        if both.size:
-            problem = f"{both.size} nodes are in val or test too, the first is {both[0]}"
+            set_field(split, taken_over(_checked_nodes(split, getattr(self, split), self.labels)))
+        overlap = np.intersect1d(self.train, np.concatenate([self.val, self.test]))
+        if overlap.size:
+            problem = f"{overlap.size} nodes are in val or test too, the first is {overlap[0]}"
             raise ArgumentError("train", problem, "splits that have no node in common")
 
     @property
@@ -82,7 +81,7 @@ class NodeData:
 
     @property
     def n_features(self) -> int:
-        """Columns of the features."""
+        """Number of columns of the features."""
         return int(self.features.shape[1])
 
     @property
@@ -105,19 +104,19 @@ def load_nodes(data: Any) -> NodeData:
     Parameters
     ----------
     data : str or NodeData
-        "cora" or "citeseer", in any case. A NodeData is returned as it is.
+        "cora" or "citeseer", in any case. A NodeData is returned unchanged.
 
     Returns
     -------
     NodeData
-        The features, bags of words, are sparse, and each row is divided by its sum, as in Kipf and
-        Welling (ICLR 2017). The split is that of Yang et al. (ICML 2016): 20 nodes of each class
-        to train, 500 to validate, 1,000 to test. 15 nodes of citeseer have no label (-1).
+        The features are sparse bags of words, each row divided by its sum, as in Kipf and Welling
+        (ICLR 2017). The split is that of Yang et al. (ICML 2016): 20 nodes of each class for
+        training, 500 for validation, 1,000 for testing. 15 nodes of citeseer have no label (-1).
 
     Raises
     ------
     ArgumentError
-        If there are no labels of that name.
+        If there is no bundled graph of that name with labels.
 
     Examples
     --------
@@ -132,8 +131,10 @@ def load_nodes(data: Any) -> NodeData:
     arrays = bundled_archive(name) if name in bundled_graphs() else {}
     if "labels" not in arrays:
         labelled = [key for key in bundled_graphs() if "labels" in bundled_archive(key)]
-        known = arrays or isinstance(data, Graph)
-        problem = "has neither labels nor features" if known else "is no bundled graph with labels"
+        is_graph = arrays or isinstance(data, Graph)
+        problem = "is no bundled graph with labels"
+        if is_graph:
+            problem = "has neither labels nor features"
         expected = f"{', '.join(labelled)}, or NodeData(graph, features, labels, train, val, test)"
         raise ArgumentError("data", f"{data!r:.60} {problem}", expected)
     words = sparse.csr_array(
@@ -146,7 +147,7 @@ def load_nodes(data: Any) -> NodeData:
 
 
 def _checked_features(features: Any, n_nodes: int) -> Any:
-    """Return float32 features, read-only, or those of a sparse matrix as a Graph."""
+    """Return features as a read-only float32 array, or as a Graph if they are sparse."""
     if np.iscomplexobj(features):
         raise ArgumentError("features", "they are complex", "real numbers")
     if sparse.issparse(features):
@@ -155,7 +156,7 @@ def _checked_features(features: Any, n_nodes: int) -> Any:
         features = load_graph(features, name="features")
     if not isinstance(features, Graph):
         try:
-            with np.errstate(over="ignore"):  # what becomes infinite is named below
+            with np.errstate(over="ignore"):  # infinite values raise an error below
                 features = np.ascontiguousarray(features, dtype=np.float32)
         except (TypeError, ValueError) as error:
             expected = "a 2-D array of numbers, or a SciPy sparse matrix"
@@ -172,6 +173,7 @@ def _checked_features(features: Any, n_nodes: int) -> Any:
 
 
 def _check_finite(values: Any, locate: Any) -> None:
+    """Raise an ArgumentError for NaN or infinity; `locate(i)` returns entry i's row and column."""
     with np.errstate(over="ignore"):
         finite = np.isfinite(np.asarray(values, np.float32)).ravel()
     if not finite.all():
@@ -208,8 +210,8 @@ def _checked_labels(labels: Any, n_nodes: int) -> npt.NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def _nodes_of(name: str, split: Any, labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the nodes of a mask, or of node numbers, ascending; each must have a label."""
+def _checked_nodes(name: str, split: Any, labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the ascending nodes of a mask or of node numbers; each must have a label."""
     array = np.asarray(split)
     if array.dtype == np.bool_:
         if array.shape != labels.shape:
@@ -228,10 +230,10 @@ def _nodes_of(name: str, split: Any, labels: npt.NDArray[np.int64]) -> npt.NDArr
     if nodes.size != array.size:
         raise ArgumentError(name, f"{array.size - nodes.size} nodes are twice in it", "each once")
     if nodes[0] < 0 or nodes[-1] >= labels.size:
-        wrong = nodes[0] if nodes[0] < 0 else nodes[-1]
-        raise ArgumentError(name, f"there is no node {wrong}", f"0 to {labels.size - 1}")
-    unknown = nodes[labels[nodes] == UNLABELLED]
-    if unknown.size:
-        problem = f"{unknown.size} of its nodes have no label, the first is {unknown[0]}"
+        node = nodes[0] if nodes[0] < 0 else nodes[-1]
+        raise ArgumentError(name, f"there is no node {node}", f"0 to {labels.size - 1}")
+    unlabelled = nodes[labels[nodes] == UNLABELLED]
+    if unlabelled.size:
+        problem = f"{unlabelled.size} of its nodes have no label, the first is {unlabelled[0]}"
         raise ArgumentError(name, problem, "nodes with a label")
     return nodes

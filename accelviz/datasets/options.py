@@ -1,4 +1,4 @@
-"""Options that `load_graph` passes on to the function that opens the graph."""
+"""Check of keyword options against the signature of the function that gets them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def checked_options(
     owner: str,
     reserved: Collection[str] = (),
 ) -> None:
-    """Raise an ArgumentError for an option that is not a keyword-only argument of `function`.
+    """Raise an ArgumentError for an unknown option or a value of the wrong type.
 
-    Or for one whose value is not of the type that the signature gives, as far as that is bool, int,
-    float, str or None. `owner` says in the message what `function` is: "the reader of .txt
-    files". Arguments that are `reserved` are not options.
+    Options are the keyword-only arguments of `function` except `reserved` ones. Types are checked
+    if the annotation consists of bool, int, float, str and None. `owner` is the name of `function`
+    in the message, such as "the reader of .txt files".
     """
     known = [
         parameter.name
@@ -37,15 +37,15 @@ def checked_options(
             raise ArgumentError(option, f"{owner} has no such option", expected)
         hint = hints.get(option, Any)
         allowed = get_args(hint) if isinstance(hint, UnionType) else (hint,)
-        if set(allowed) <= _FITS.keys() and not any(_FITS[kind](value) for kind in allowed):
+        if set(allowed) <= _CHECKS.keys() and not any(_CHECKS[kind](value) for kind in allowed):
             expected = " or ".join(_NAMES.get(kind, f"a {kind.__name__}") for kind in allowed)
             simple = value is None or isinstance(value, bool | int | float | str)
             text = repr(value) if simple else f"a {type(value).__name__}"
             raise ArgumentError(option, f"got {text}", expected)
 
 
-#: Type of an option to whether a value is one.
-_FITS: dict[Any, Callable[[Any], bool]] = {
+#: For each type of an option, a function that returns whether a value has it.
+_CHECKS: dict[Any, Callable[[Any], bool]] = {
     bool: lambda value: isinstance(value, bool | np.bool_),
     int: lambda value: isinstance(value, Integral) and not isinstance(value, bool),
     float: lambda value: isinstance(value, Real) and not isinstance(value, bool),

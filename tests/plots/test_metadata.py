@@ -144,7 +144,7 @@ def test_ones_are_darker_than_zeros_and_neighboring_fields_differ(ax):
 def test_unnamed_words_show_their_value_and_nothing_at_all_says_so():
     drawn = metadata_layout(word_records(accelviz.plan("cora", "gnnadvisor").metadata, [1700]))
     texts = [text.get_text() for text in drawn.texts]
-    assert {"word 0", "word 1", "0x00000699 = 1,689", "line 1,700: 64 bits"} <= set(texts)
+    assert {"word 0", "word 1", "0x00000699 = 1,689", "record 1,700: 64 bits"} <= set(texts)
     assert "0x00000699" in drawn.figure.alt
     empty = metadata_layout(word_records(accelviz.plan(GRAPHS["empty"]()).metadata, []))
     assert [text.get_text() for text in empty.texts] == ["no metadata"]

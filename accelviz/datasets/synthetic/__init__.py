@@ -1,1 +1,1 @@
-"""Made-up graphs: twins of the paper's graphs, and random models of any size."""
+"""Generated graphs: twins of the paper's graphs, and random models of any size."""

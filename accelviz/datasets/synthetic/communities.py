@@ -1,7 +1,7 @@
-"""Communities whose sizes follow a power law, and the rows in each.
+"""Communities of a generated graph: their sizes, and the rows in each.
 
-As in the LFR benchmark (Lancichinetti, Fortunato and Radicchi 2008): sizes follow a power law, and
-a row goes into a random community that is large enough for the neighbors it should have there.
+As in the LFR benchmark (Lancichinetti, Fortunato and Radicchi 2008), sizes follow a power law, and
+each row is in a random community that is large enough for the row's local neighbors.
 """
 
 from __future__ import annotations
@@ -17,21 +17,27 @@ from accelviz.arrays import Ints, Longs
 from accelviz.datasets.synthetic.draws import State, below, shuffle, stream, unit
 from accelviz.errors import ArgumentError
 
-#: Vertex ids by community, or at random.
+#: Order of the vertex ids: by community, or random.
 ORDERS = ("natural", "shuffled")
-#: The largest community is this many times as large as the smallest.
+#: Largest community size over the smallest.
 SIZE_RATIO = 100
-#: No community is smaller, nor holds more than this share of the rows.
-_LEAST, _LARGEST_SHARE = 8, 0.25
+#: Smallest number of rows, and largest share of all rows, of a community.
+_MIN_SIZE, _MAX_SHARE = 8, 0.25
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Which community each vertex lives in, and how many of its neighbors should live there too.
+    """The community, degree and number of local neighbors of each vertex.
 
-    `degrees` and `local` (int64, shape (n,)) have the degree of each vertex and how many of its
-    neighbors should lie in its own community. `members` (int32, shape (n,)) lists the vertices,
-    community by community; `bounds` (int64) says where each community begins there, and the end.
+    Attributes
+    ----------
+    degrees : array of int64, shape (n,)
+    local : array of int64, shape (n,)
+        Number of neighbors of each vertex that should be in its own community.
+    members : array of int32, shape (n,)
+        Vertices, community by community.
+    bounds : array of int64, shape (communities + 1,)
+        Start of each community in `members`, and n.
     """
 
     degrees: Longs
@@ -47,42 +53,42 @@ def check_order(order: object) -> None:
 
 
 def default_sizes(n: int, nnz: int) -> tuple[int, int]:
-    """Return the smallest and largest community for a graph of `n` rows and `nnz` nonzeros."""
-    smallest = max(_LEAST, nnz // max(1, n) + 1)
-    largest = min(SIZE_RATIO * smallest, int(_LARGEST_SHARE * n))
+    """Return the smallest and largest community size for `n` rows and `nnz` nonzeros."""
+    smallest = max(_MIN_SIZE, nnz // max(1, n) + 1)
+    largest = min(SIZE_RATIO * smallest, int(_MAX_SHARE * n))
     return smallest, max(smallest, largest)
 
 
 def lay_out(
     degrees: Longs, rows: Longs, *, locality: float, sizes: tuple[int, int], order: str, seed: int
 ) -> Layout:
-    """Put the rows of a degree histogram into communities, and give each a vertex id.
+    """Assign the rows of a degree histogram to communities and vertex ids.
 
-    `rows` says how many rows have each of the `degrees` (both int64, shape (k,)). `locality` is the
-    share of a row's neighbors that should be in its community, 0 to 1. `sizes` are the smallest and
-    the largest community; sizes s between them occur in proportion to s^-2. Vertex ids go from
-    community to community if `order` is "natural", and are at random if it is "shuffled".
+    `degrees` and `rows` are the histogram, int64, shape (k,). `locality` is the share of a row's
+    neighbors that should be in its community, 0 to 1. `sizes` are the smallest and the largest
+    community size; sizes s between them have probabilities in proportion to s^-2. Vertex ids are
+    contiguous within a community for the `order` "natural", and random for "shuffled".
     """
     n = int(rows.sum())
     bounds = _bounds(stream(seed, "sizes"), n, *sizes)
     degree_of_row = np.repeat(degrees, rows)
     wanted = _rounded(stream(seed, "local"), degree_of_row.astype(np.float64) * locality)
-    built = np.diff(bounds)
-    largest_first, demanding = (np.argsort(-key, kind="stable") for key in (built, wanted))
-    slots = _deal(stream(seed, "slots"), bounds, largest_first, demanding, wanted)
+    size = np.diff(bounds)
+    communities, row_order = (np.argsort(-key, kind="stable") for key in (size, wanted))
+    slots = _assign_slots(stream(seed, "slots"), bounds, communities, row_order, wanted)
     members = np.arange(n, dtype=np.int32)
     if order == "shuffled":
         shuffle(stream(seed, "ids"), members)
-    by_vertex, local = np.empty(n, np.int64), np.empty(n, np.int64)
-    by_vertex[members[slots]] = degree_of_row
-    room = np.repeat(built, built) - 1
-    local[members[slots]] = np.minimum(wanted, room[slots])
-    return Layout(by_vertex, local, members, bounds)
+    degree_of_vertex, local = np.empty(n, np.int64), np.empty(n, np.int64)
+    degree_of_vertex[members[slots]] = degree_of_row
+    max_local = np.repeat(size, size) - 1
+    local[members[slots]] = np.minimum(wanted, max_local[slots])
+    return Layout(degree_of_vertex, local, members, bounds)
 
 
 @numba.njit(cache=True, nogil=True)
 def _bounds(state: State, n: int, smallest: int, largest: int) -> Longs:
-    """Draw sizes from the power law s^-2 until there are `n` rows; return where each begins."""
+    """Draw sizes from the power law s^-2 until they add up to `n`; return their bounds."""
     bounds = [0]
     while bounds[-1] < n:
         size = int(smallest * largest / (largest - unit(state) * (largest - smallest)))
@@ -94,7 +100,7 @@ def _bounds(state: State, n: int, smallest: int, largest: int) -> Longs:
 
 @numba.njit(cache=True, nogil=True)
 def _rounded(state: State, values: npt.NDArray[np.float64]) -> Longs:
-    """Round up or down at random, so that the mean is kept even where all values are small."""
+    """Round up or down at random, which preserves the mean even of small values."""
     rounded = np.empty(values.size, dtype=np.int64)
     for i in range(values.size):
         whole = int(values[i])
@@ -103,17 +109,20 @@ def _rounded(state: State, values: npt.NDArray[np.float64]) -> Longs:
 
 
 @numba.njit(cache=True, nogil=True)
-def _deal(state: State, bounds: Longs, largest_first: Longs, order: Longs, wanted: Longs) -> Any:
-    """Give each row a random free slot in a community with more than `wanted` rows, if any is left.
+def _assign_slots(
+    state: State, bounds: Longs, communities: Longs, row_order: Longs, wanted: Longs
+) -> Any:
+    """Assign each row a random free slot of a community with more than `wanted` slots, if possible.
 
-    The most demanding rows come first, and ever smaller communities are opened.
+    Rows are in descending order of `wanted`, and `communities` in descending order of size. The
+    pool of free slots is extended by one community after another as `wanted` decreases.
     """
     slots = np.empty(wanted.size, dtype=np.int64)
     pool = np.empty(wanted.size, dtype=np.int64)
     free, opened = 0, 0
-    for row in order:
-        while opened < largest_first.size:
-            start, stop = bounds[largest_first[opened]], bounds[largest_first[opened] + 1]
+    for row in row_order:
+        while opened < communities.size:
+            start, stop = bounds[communities[opened]], bounds[communities[opened] + 1]
             if free > 0 and stop - start <= wanted[row]:
                 break
             for slot in range(start, stop):

@@ -1,9 +1,9 @@
-"""Random numbers that never change: a made-up graph must not depend on a library's version.
+"""Reproducible random numbers: twins must not depend on the version of a library.
 
-NumPy promises the stream of its bit generators, but not what its methods make of them; a recorded
-measurement names a graph by its seed alone. So the few draws needed here are spelled out, in
-integers and in exact operations on doubles. The generator is SplitMix64 (Steele, Lea and Flood
-2014): a counter and a mixing function.
+Recorded measurements identify a twin by its seed. NumPy guarantees the bit streams of its
+generators, but not the results of its methods, so this module implements the few methods needed
+with integers and exact operations on doubles. The generator is SplitMix64 (Steele, Lea and Flood
+2014).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def bits(state: State) -> Any:
 
 @numba.njit(cache=True, inline="always")
 def below(state: State, bound: int) -> Any:
-    """Draw an integer from 0 to `bound` - 1 (int64); its bias is at most `bound` / 2^64."""
+    """Draw an int64 from 0 to `bound` - 1, with a bias of at most `bound` / 2^64."""
     return np.int64(bits(state) % np.uint64(bound))
 
 
@@ -52,7 +52,7 @@ def unit(state: State) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def shuffle(state: State, array: npt.NDArray[Any]) -> None:
-    """Bring `array` into random order in place (Fisher and Yates)."""
+    """Shuffle `array` in place (Fisher and Yates)."""
     for i in range(array.size - 1, 0, -1):
         j = below(state, i + 1)
         array[i], array[j] = array[j], array[i]

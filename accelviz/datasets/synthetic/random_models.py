@@ -1,7 +1,7 @@
 """Random graphs of any size, for scaling studies: R-MAT and the stochastic block model.
 
-NumPy draws the pairs of nodes, SciPy sorts them and drops what repeats. That takes about 30 bytes a
-nonzero for a time.
+NumPy draws pairs of nodes, SciPy sorts them and merges duplicates. The peak memory is about 30
+bytes per nonzero.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from accelviz.datasets.synthetic.communities import check_order
 from accelviz.errors import ArgumentError
 from accelviz.graph import MAX_SIDE, Graph
 
-#: Graph500's probabilities of the first three quadrants; the last one has the rest.
+#: Graph500's probabilities of the first three quadrants.
 QUADRANTS = (0.57, 0.19, 0.19)
-#: Nonzeros per row, if the number of nodes is not given.
+#: Default number of edges per node.
 _EDGE_FACTOR = 16
-#: Pairs between two steps of the progress bar.
+#: Number of pairs drawn at a time, per step of the progress bar.
 _CHUNK = 1 << 20
 
-#: Rows and columns of some pairs, int32.
+#: Rows and columns of pairs of nodes.
 Pairs = tuple[Ints, Ints]
 
 
@@ -39,26 +39,26 @@ def rmat(
     order: str = "shuffled",
     seed: int = 0,
 ) -> Graph:
-    """Make up a graph with a heavy-tailed degree distribution by recursive quadrants (R-MAT).
+    """Generate a graph with a heavy-tailed degree distribution by recursive quadrants (R-MAT).
 
     Parameters
     ----------
     n_edges : int
-        Nonzeros to draw, up to billions. Duplicates are dropped after that, so the graph
-        has fewer: with the other arguments as they are, 16 % of 50 thousand are lost, 9 % of a
-        million, 6 % of ten million.
+        Number of nonzeros to draw, up to billions. The graph has fewer, because duplicates are
+        merged: with default arguments 16 % less for 50 thousand, 9 % less for a million, 6 % less
+        for ten million.
     n_nodes : int, optional
-        A power of two near `n_edges` / 16 if not given.
+        Number of nodes; by default a power of two near `n_edges` / 16.
     quadrants : tuple of three floats
-        Probabilities a, b, c that an edge lies in the upper left, upper right and lower left
-        quadrant of the matrix, at each level; the rest falls to the lower right quadrant.
+        Probabilities a, b, c of the upper left, upper right and lower left quadrant of the matrix
+        at each level; that of the lower right quadrant is 1 - a - b - c.
     symmetric : bool
-        Draw half as many pairs and store each in both directions.
+        Whether to draw half as many pairs and store each in both directions.
     order : {"shuffled", "natural"}
-        `natural` leaves the ids as the recursion gives them: hubs come first, and neighbors are
-        near. Graph500 shuffles.
+        `natural` keeps the ids of the recursion, in which hubs have small ids and neighbors similar
+        ids. `shuffled`, as in Graph500, assigns random ids.
     seed : int
-        The same arguments give the same graph, with one version of NumPy.
+        Equal arguments give equal graphs with the same version of NumPy.
 
     Returns
     -------
@@ -72,13 +72,13 @@ def rmat(
 
     Notes
     -----
-    Chakrabarti, Zhan and Faloutsos 2004. If `n_nodes` is not a power of two, pairs beyond it are
-    drawn again.
+    Chakrabarti, Zhan and Faloutsos 2004. If `n_nodes` is not a power of two, pairs with larger ids
+    are drawn again.
     """
     if n_nodes is None:
         n_nodes = 1 << max(1, round(np.log2(max(2, n_edges / _EDGE_FACTOR))))
     a, b, c = quadrants
-    # Where nearly all edges are dropped, drawing another one instead would never end.
+    # Other probabilities give so many self loops that drawing them again would not end.
     if min(quadrants) < 0 or a + b + c > 1 or a < 0.01 or b + c < 0.01:
         expected = "shares of at most 1 together; a and b + c above 0.01"
         raise ArgumentError("quadrants", f"got {quadrants}", expected)
@@ -107,19 +107,19 @@ def stochastic_block(
     order: str = "natural",
     seed: int = 0,
 ) -> Graph:
-    """Make up a graph of equal communities with equal degrees (planted partition).
+    """Generate a graph of equal communities with equal mean degrees (planted partition).
 
     Parameters
     ----------
     n_edges : int
-        Nonzeros to draw, as for `rmat`.
+        Number of nonzeros to draw, as for `rmat`.
     n_nodes : int, optional
-        `n_edges` / 16 if not given.
+        Number of nodes; by default `n_edges` / 16.
     n_blocks : int, optional
-        Communities, of equal size; one for every 256 nodes if not given.
+        Number of communities of equal size; by default one per 256 nodes.
     within : float
-        Share of the edges that stay inside a community, 0 to 1. Chance puts 1 / `n_blocks` of the
-        others there too.
+        Share of the edges that are drawn within a community, 0 to 1. The other edges are drawn from
+        all pairs of nodes, so 1 / `n_blocks` of them are within a community too.
     symmetric, seed
         As for `rmat`.
     order : {"natural", "shuffled"}
@@ -138,7 +138,7 @@ def stochastic_block(
     Notes
     -----
     The sparse stochastic block model of Holland, Laskey and Leinhardt 1983 with one probability
-    inside and one between communities; the number of edges is given instead of being random.
+    within and one between communities, and a given instead of a random number of edges.
     """
     if n_nodes is None:
         n_nodes = max(2, n_edges // _EDGE_FACTOR)
@@ -150,10 +150,11 @@ def stochastic_block(
         raise ArgumentError("within", f"got {within}", "a share, 0 to 1")
 
     def draw(rng: np.random.Generator, count: int) -> Pairs:
-        row, other = rng.integers(n_nodes, size=(2, count))
+        row, column = rng.integers(n_nodes, size=(2, count))
         block = row * n_blocks // n_nodes
-        first, last = (-(-(block + i) * n_nodes // n_blocks) for i in (0, 1))
-        column = np.where(rng.random(count) < within, first + other % (last - first), other)
+        start, stop = (-(-(block + i) * n_nodes // n_blocks) for i in (0, 1))
+        local_column = start + column % (stop - start)
+        column = np.where(rng.random(count) < within, local_column, column)
         return row.astype(np.int32), column.astype(np.int32)
 
     source = (
@@ -173,7 +174,7 @@ def _graph_of_pairs(
     name: str,
     source: str,
 ) -> Graph:
-    """Make a graph of pairs of different nodes; `draw` may draw others, which are replaced."""
+    """Draw pairs of nodes with `draw`, again if they are equal or too large; return their graph."""
     if n_edges < 0:
         raise ArgumentError("n_edges", f"got {n_edges}", "0 or more")
     if not 2 <= n_nodes <= MAX_SIDE:
@@ -181,18 +182,18 @@ def _graph_of_pairs(
     check_order(order)
     rng = np.random.default_rng(seed)
     pairs = n_edges // 2 if symmetric else n_edges
-    ends = np.zeros((2, pairs), np.int32)
+    nodes = np.zeros((2, pairs), np.int32)
     for first in trange(0, pairs, _CHUNK, leave=False, disable=None):
-        chunk = ends[:, first : first + _CHUNK]
-        unfit = np.arange(chunk.shape[1])
-        while unfit.size:
-            chunk[:, unfit] = draw(rng, unfit.size)
-            wrong = (chunk[0, unfit] == chunk[1, unfit]) | (chunk[:, unfit].max(axis=0) >= n_nodes)
-            unfit = unfit[wrong]
+        chunk = nodes[:, first : first + _CHUNK]
+        missing = np.arange(chunk.shape[1])
+        while missing.size:
+            drawn = draw(rng, missing.size)
+            chunk[:, missing] = drawn
+            missing = missing[(drawn[0] == drawn[1]) | (np.maximum(*drawn) >= n_nodes)]
     if order == "shuffled":
-        ends = rng.permutation(np.arange(n_nodes, dtype=np.int32))[ends]
+        nodes = rng.permutation(np.arange(n_nodes, dtype=np.int32))[nodes]
     ones = np.ones(pairs, np.int8)
-    matrix = sparse.coo_array((ones, tuple(ends)), shape=(n_nodes, n_nodes)).tocsr()
+    matrix = sparse.coo_array((ones, tuple(nodes)), shape=(n_nodes, n_nodes)).tocsr()
     matrix.data[:] = 1
     matrix = matrix + matrix.T if symmetric else matrix
     name = f"{name}-{n_edges:.3g}".replace("+", "")

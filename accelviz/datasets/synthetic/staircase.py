@@ -1,4 +1,4 @@
-"""Graphs that are their degrees and nothing else, for counting by hand."""
+"""Small graphs of given degrees, for examples that are counted by hand."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from accelviz.graph import Graph
 
 
 def graph_of_degrees(degrees: Sequence[int], name: str = "made", *, apart: bool = False) -> Graph:
-    """Make a graph whose rows have these degrees; a row of degree d has the columns 0 to d - 1.
+    """Make a graph whose rows have these degrees: a row of degree d has columns 0 to d - 1.
 
     Parameters
     ----------
     degrees : sequence of int, shape (rows,)
     name : str
     apart : bool
-        No two rows share a column: the first has 0, 1, ..., the next goes on from there.
+        Whether the columns of each row start after those of the row before, so that no two rows
+        share a column.
     """
     pointers = np.concatenate([[0], np.cumsum(degrees, dtype=np.int64)])
     first = pointers if apart else np.zeros_like(pointers)

@@ -1,4 +1,4 @@
-"""The 18 graphs of Accel-GCN's Table I: their sizes and their degrees."""
+"""The 18 graphs of Accel-GCN's Table I: sizes and degree histograms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from accelviz.arrays import Longs
 
 _DEGREES = Path(__file__).resolve().parents[1] / "degrees"
 
-#: The degrees that occur, ascending, and how many rows have each.
+#: Distinct degrees, ascending, and the number of rows of each: int64, shape (k,).
 Histogram = tuple[Longs, Longs]
 
 
@@ -24,17 +24,17 @@ class TableEntry:
     Attributes
     ----------
     name : str
-        In the table's spelling.
+        Name as spelled in the table.
     nodes, edges : int
-        As the table has them; `edges` counts nonzeros, an undirected edge twice.
+        Numbers from the table. `edges` is the number of nonzeros: an undirected edge counts twice.
     directed : bool
-        Whether the published data set is directed; its twin is not symmetric then.
+        Whether the published data set is directed, so that its twin is not symmetric.
     pieces : tuple of int or None
-        For a collection of many small graphs side by side, the size of the smallest and of the
-        largest; their mean is that of the published collection.
+        For a collection of many small graphs, the smallest and largest number of nodes of one. They
+        are chosen so that the mean is that of the published collection.
     exact : bool
-        Whether the degree distribution is the published graph's own. Those of Reddit and PRODUCTS
-        are fitted to nodes, edges and maximum degree (`benchmarks/pages/fitted_degrees.py`).
+        Whether the degrees are those of the published graph. For Reddit and PRODUCTS they are
+        fitted to nodes, edges and maximum degree (`benchmarks/pages/fitted_degrees.py`).
     """
 
     name: str
@@ -45,12 +45,12 @@ class TableEntry:
     exact: bool = True
 
     def histogram(self) -> Histogram:
-        """Return the degrees that occur, ascending, and how many rows have each: int64, (k,)."""
+        """Return the distinct degrees, ascending, and the number of rows of each: int64, (k,)."""
         return _histograms()[self.name]
 
 
-#: Lower-case name to entry. The sizes of the pieces give the mean sizes that TUDataset lists: 46.7,
-#: 46.6 and 21.5 atoms in a molecule, 4.0 users in a piece of Twitter.
+#: Entries by lower-case name. `pieces` gives the mean sizes of TUDataset: 46.7, 46.6 and 21.5 atoms
+#: per molecule, and 4.0 users per graph of TWITTER-Partial.
 TABLE_ONE: dict[str, TableEntry] = {
     entry.name.lower(): entry
     for entry in (

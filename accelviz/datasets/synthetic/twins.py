@@ -1,4 +1,4 @@
-"""Twins: made-up graphs with exactly the degrees of a published one."""
+"""Twins: generated graphs with exactly the degrees of a published graph."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from accelviz.datasets.synthetic.table_one import TABLE_ONE, Histogram, TableEnt
 from accelviz.errors import ArgumentError, GraphError
 from accelviz.graph import MAX_SIDE, Graph
 
-#: Share of a row's neighbors in its own community, unless said otherwise.
+#: Default share of a row's neighbors in its own community.
 LOCALITY = 0.8
-#: A name may end in these, which are taken off.
+#: Optional endings of the names.
 _ENDINGS = ("-approximate-twin", "-twin")
 
 
 def find_table_entry(name: str) -> TableEntry | None:
-    """Return the graph of Table I that `name` asks for in any case, with or without "-twin"."""
+    """Return the graph of Table I with this name, in any case, with or without "-twin"."""
     lowered = name.lower()
     for ending in _ENDINGS:
         lowered = lowered.removesuffix(ending)
@@ -38,43 +38,43 @@ def twin(
     seed: int = 0,
     symmetric: bool | None = None,
 ) -> Graph:
-    """Make up a graph that has communities, and exactly the degrees of a published graph.
+    """Generate a graph that has communities and exactly the degrees of a published graph.
 
     Parameters
     ----------
     of : str, Graph or mapping of int to int
-        The name of a graph of Accel-GCN's Table I, in any case; a square graph whose twin is
-        wanted; or a degree histogram `{degree: rows}`.
+        The name of a graph of Accel-GCN's Table I, in any case; a square graph; or a degree
+        histogram `{degree: rows}`.
     locality : float, optional
-        Share of a row's neighbors drawn from its own community, 0 to 1, as far as the community
-        has enough rows: a hub's neighborhood reaches beyond. 0.8 if not given, and 1 for the
+        Share of a row's neighbors that are drawn from its own community, 0 to 1. It is smaller for
+        hubs with more neighbors than their community has rows. 0.8 by default, and 1 for the
         collections of small graphs (OVCAR-8H, SW-620H, Yeast, TWITTER-Partial), whose communities
         are the small graphs. Community sizes s follow a power law s^-2, from the average degree
         (at least 8 rows) to a hundred times as much.
     order : {"natural", "shuffled"}
-        `natural`: the rows of a community have contiguous ids. `shuffled`: ids are random, and
-        nothing but the order differs. Published graphs lie between the two.
+        `natural`: the rows of a community have contiguous ids. `shuffled`: ids are random. Only the
+        order differs. Published graphs are between the two.
     seed : int
-        The same arguments give the same graph on every machine.
+        Equal arguments give equal graphs on every machine.
     symmetric : bool, optional
-        Whether A equals its transpose. If not given: as the published graph is; for a histogram,
-        symmetric if it allows that. Degrees that add up to an odd number need one nonzero on the
-        diagonal, and get it.
+        Whether A equals its transpose. By default as in the published graph; for a histogram, True
+        if there is such a matrix. If the sum of the degrees is odd, a symmetric twin has one
+        nonzero on the diagonal.
 
     Returns
     -------
     Graph
-        Row i has exactly its degree, no column twice, all weights 1. Of a symmetric twin the
-        columns are as popular as their rows' degrees; of a directed one (Arxiv, Citation, wikikg2,
-        amazon0601) a vertex is drawn as a column in proportion to its degree plus one. Its `kind`
-        is "twin", or "approximate twin" for Reddit and PRODUCTS, whose degrees are fitted.
+        Row i has exactly its degree, no duplicate columns, all weights 1. In a symmetric twin, the
+        columns have the same degrees as the rows. In a directed one (Arxiv, Citation, wikikg2,
+        amazon0601), the probability of a column is in proportion to the vertex' degree plus one.
+        `kind` is "twin", or "approximate twin" for Reddit and PRODUCTS, whose degrees are fitted.
 
     Raises
     ------
     ArgumentError
         If `order`, `locality` or the name is unknown.
     GraphError
-        If `of` is rectangular or not a histogram, or if there is no graph with these degrees.
+        If `of` is rectangular or not a histogram, or if no graph with these degrees was found.
     """
     check_order(order)
     if locality is not None and not 0 <= locality <= 1:
@@ -107,9 +107,11 @@ def twin(
     n, nnz = int(rows.sum()), int(degrees @ rows)
     if degrees.max(initial=0) > n:
         raise GraphError("of", f"a degree of {degrees.max()} in {n} rows", f"at most {n}")
-    share = locality if locality is not None else LOCALITY if pieces is None else 1.0
+    local_share = locality
+    if local_share is None:
+        local_share = LOCALITY if pieces is None else 1.0
     sizes = pieces or default_sizes(n, nnz)
-    layout = lay_out(degrees, rows, locality=share, sizes=sizes, order=order, seed=seed)
+    layout = lay_out(degrees, rows, locality=local_share, sizes=sizes, order=order, seed=seed)
     drawn = undirected_columns(layout, seed) if symmetric else None
     if symmetric and drawn is None and must_fit:
         raise GraphError("of", "no symmetric graph with these degrees was found", "symmetric=False")
@@ -118,7 +120,7 @@ def twin(
     name += "-twin" if order == "natural" else f"-twin-{order}"
     name += "" if locality is None else f"-locality-{locality:g}"
     name += "" if seed == 0 else f"-seed-{seed}"
-    source += f"; locality {share:g}, {order} order, seed {seed}"
+    source += f"; locality {local_share:g}, {order} order, seed {seed}"
     pointers, columns = drawn
     return replace(from_csr_arrays(pointers, columns, None, (n, n), name, source), kind=kind)
 
