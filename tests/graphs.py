@@ -82,12 +82,12 @@ def large_graphs_in_use() -> list[Graph]:
     return [GRAPHS[name]() for name in loaded if is_large(name)]
 
 
-def columns_of(name: str, count: int) -> tuple[int, ...]:
+def columns_of(name: str, count: int, most_of_large: int = 33) -> tuple[int, ...]:
     """Some of `COLUMNS`, small and large; the graphs take turns, so that each comes with several.
 
-    Large graphs have columns up to 64: more of them take time and add nothing but width.
+    Large graphs have at most `most_of_large` columns: more take time and gigabytes.
     """
-    some = [d for d in COLUMNS if d <= 64] if is_large(name) else COLUMNS
+    some = [d for d in COLUMNS if d <= most_of_large] if is_large(name) else COLUMNS
     first, step = list(GRAPHS).index(name), len(some) // count
     return tuple(some[(first + step * i) % len(some)] for i in range(count))
 

@@ -167,7 +167,7 @@ class Case:
             assert error <= 1, f"{plan} on {executor.name}, run {number}: {error:.3g} of the bound"
 
 
-@functools.lru_cache(maxsize=2)  # of a large graph it holds half a gigabyte
+@functools.lru_cache(maxsize=1)  # of a large graph it holds half a gigabyte
 def case(graph: Graph, operation: Operation, **widths: int) -> Case:
     """The case, made once while tests of the same graph follow each other."""
     return Case(graph, operation, widths)

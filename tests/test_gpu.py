@@ -40,7 +40,7 @@ def _gpu():
     ],
 )
 def test_kernel_matches_the_oracle(strategy, name):
-    check_results(GRAPHS[name](), strategy, "cuda", columns=columns_of(name, 7))
+    check_results(GRAPHS[name](), strategy, "cuda", columns=columns_of(name, 7, 64))
 
 
 @each_strategy(REGISTRY)
