@@ -1,4 +1,7 @@
-"""Interactive pages for notebooks; only a kernel behind the explorer needs anywidget."""
+"""Interactive pages for notebooks: an explorer, predictions, questions, a network's stages.
+
+All work without a kernel. For an explorer with a kernel, ipywidgets and anywidget are needed.
+"""
 
 from __future__ import annotations
 

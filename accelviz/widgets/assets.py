@@ -1,4 +1,4 @@
-"""Write pages of HTML around the page's bundles, which esbuild makes of `src/` (see build.js)."""
+"""HTML pages around the two bundles, "explorer" and "asking", which build.js makes of `src/`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _HERE = Path(__file__).resolve().parent
 
 @functools.cache
 def script(bundle: str = "explorer") -> str:
-    """Return a bundle as a script, which sets `accelvizPage` to what the bundle exports."""
+    """Return the JavaScript of a bundle; it sets `accelvizPage` to the bundle's exports."""
     return (_HERE / "dist" / f"{bundle}.mjs").read_text("utf-8")
 
 
 @functools.cache
 def style(bundle: str = "explorer") -> str:
-    """Return the styles of a bundle."""
+    """Return the CSS of a bundle."""
     return (_HERE / "dist" / f"{bundle}.css").read_text("utf-8")
 
 
@@ -35,16 +35,16 @@ def module() -> str:
 
 
 def page(content: Any, name: str, fallback: str, bundle: str = "explorer") -> str:
-    """Return HTML that works by itself: data, script and styles, for a notebook or a page.
+    """Return self-contained HTML, with data, script and styles, for a notebook or a document.
 
     Parameters
     ----------
     content : object
-        Data that the page draws.
+        Data that the page draws, for `pack`.
     name : str
-        The id of the element; no other in the document has it.
+        Id of the HTML element, unique in the document.
     fallback : str
-        HTML that is shown until the script runs, and where none may.
+        HTML shown until the script runs, or instead of it where scripts are blocked.
     bundle : str
         "explorer" or "asking".
     """
@@ -58,7 +58,10 @@ def page(content: Any, name: str, fallback: str, bundle: str = "explorer") -> st
 
 
 def asking_page(kind: str, content: dict[str, Any], fallback: str) -> str:
-    """Return a page that asks; the browser keeps its answers under a hash of the question."""
+    """Return a page of the bundle "asking"; its `key` is a hash of the question.
+
+    The browser stores the learner's answers under this key.
+    """
     question = {"kind": kind, **content}
     hashed = {name: value for name, value in question.items() if name != "because"}
     key = zlib.crc32(json.dumps(hashed, default=list).encode())
@@ -71,9 +74,9 @@ def with_code(text: str) -> str:
 
 
 def document(content: Any, title: str, fallback: str) -> str:
-    """Return a whole document of HTML around the explorer's page."""
-    frame = Template((_HERE / "src" / "document.html").read_text("utf-8"))
-    return frame.substitute(
+    """Return an HTML document with the explorer's page."""
+    template = Template((_HERE / "src" / "document.html").read_text("utf-8"))
+    return template.substitute(
         title=escape(title),
         operation=escape(content["operation"]["title"]),
         page=page(content, new_name(), fallback),
@@ -81,5 +84,5 @@ def document(content: Any, title: str, fallback: str) -> str:
 
 
 def new_name() -> str:
-    """Return an id for a page."""
+    """Return a random id for a page's HTML element."""
     return f"accelviz-{secrets.token_hex(6)}"

@@ -1,4 +1,9 @@
-"""The widget behind a page: it carries questions to the kernel and answers back."""
+"""The widget that connects an explorer's page to the notebook kernel.
+
+The page sends messages {"number": id, "question": request}. The kernel replies with the same
+number: first, while a slow request runs, {"progress": text}; at the end {"error": text}, or a
+buffer with the packed answer.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +20,21 @@ from accelviz.errors import AccelvizError
 from accelviz.widgets import assets
 from accelviz.widgets.pack import pack
 
-#: Seconds between two words about what takes long, and after which there is more to say.
-_EVERY, _LONG = 0.25, 1.5
+#: Seconds between two progress messages, and after which they say why a request is slow.
+_PROGRESS_INTERVAL, _SLOW = 0.25, 1.5
 
 
 class Connection(anywidget.AnyWidget):
-    """Connects a page to the explorer in the kernel; it shows nothing itself.
+    """A widget without a view of its own; it answers the requests of one page.
 
     Attributes
     ----------
     page : str
-        The id of the page that it belongs to.
+        Id of the page's HTML element.
     settings : dict
-        What the page shows, as the page tells.
+        Settings of the page; the page writes them, Python reads them.
     wanted : dict
-        What Python wants it to show.
+        Settings for the page, and a number; Python writes them, the page reads them.
     """
 
     _esm = assets.module()
@@ -37,69 +42,72 @@ class Connection(anywidget.AnyWidget):
     page = traitlets.Unicode().tag(sync=True)
     settings = traitlets.Dict().tag(sync=True)
     wanted = traitlets.Dict().tag(sync=True)
+    _cancelled = False
 
     def __init__(self, explorer: Any, page: str) -> None:
         self.explorer = explorer
         super().__init__(page=page)
-        self.on_msg(self._asked)
-        self.observe(self._settled, "settings")
-
-    _cancelled = False
+        self.on_msg(self._receive)
+        self.observe(self._store_settings, "settings")
 
     def show(self, settings: Mapping[str, Any]) -> None:
-        """Have the page show other settings."""
-        # The number makes it another value where the page has moved since.
+        """Send settings to the page, which then shows them."""
+        # The new number makes traitlets send settings that equal those sent before.
         self.wanted = {"settings": dict(settings), "number": self.wanted.get("number", 0) + 1}
 
-    def _settled(self, event: Mapping[str, Any]) -> None:
-        self.explorer.keep(event["new"], self.page)
+    def _store_settings(self, event: Mapping[str, Any]) -> None:
+        self.explorer.store_settings(event["new"], self.page)
 
-    def _asked(self, _: Any, message: Mapping[str, Any], buffers: Any) -> None:
-        number, question = message["number"], message["question"]
-        if question.get("cancel"):
+    def _receive(self, _: Any, message: Mapping[str, Any], buffers: Any) -> None:
+        number, request = message["number"], message["question"]
+        if request.get("cancel"):
             self._cancelled = True
-        elif settings := question.get("trace"):
-            said = f"Running block {settings['block']:,} in the emulator"
-            more = "The first time, the CUDA source is compiled, half a minute at most."
-            self._begin(number, lambda: self.explorer.trace(settings), said, more)
-        elif name := question.get("graph"):
-            more = "A twin of a large graph is made here, which may take a minute."
-            self._begin(number, lambda: self.explorer.answer(question), f"Opening {name}", more)
+        elif settings := request.get("trace"):
+            task = f"Running block {settings['block']:,} in the emulator"
+            reason = "The first time, the CUDA source is compiled, half a minute at most."
+            self._answer_slowly(number, lambda: self.explorer.trace(settings), task, reason)
+        elif name := request.get("graph"):
+            reason = "A twin of a large graph is made here, which may take a minute."
+            self._answer_slowly(
+                number, lambda: self.explorer.answer(request), f"Opening {name}", reason
+            )
         else:
-            self._answer(number, lambda: self.explorer.answer(question))
+            self._answer(number, lambda: self.explorer.answer(request))
 
-    def _answer(self, number: str, answer: Callable[[], Mapping[str, Any]]) -> None:
+    def _answer(self, number: str, compute: Callable[[], Mapping[str, Any]]) -> None:
         try:
-            packed = pack(answer())
+            packed = pack(compute())
         except AccelvizError as error:
             self.send({"number": number, "error": str(error)})
-        except Exception as error:  # a dead page would say less
-            said = f"Something failed: {type(error).__name__}: {error}"
-            self.send({"number": number, "error": said})
+        except Exception as error:  # the page shows it, where a traceback would go to a log
+            message = f"Something failed: {type(error).__name__}: {error}"
+            self.send({"number": number, "error": message})
         else:
             self.send({"number": number}, [packed])
 
-    def _begin(
-        self, number: str, answer: Callable[[], Mapping[str, Any]], said: str, more: str
+    def _answer_slowly(
+        self, number: str, compute: Callable[[], Mapping[str, Any]], task: str, reason: str
     ) -> None:
-        """Answer in threads, so that the kernel can say how long it has been and be told to stop.
+        """Answer from threads, so that the kernel can send progress and receive "cancel".
 
-        What runs cannot be stopped half-way; it ends by itself, and what it made is kept.
+        A cancelled computation still runs to its end; the explorer keeps a graph that it loads.
         """
         self._cancelled = False
-        begun = time.monotonic()
+        start = time.monotonic()
         pool = ThreadPoolExecutor(1)
-        future = pool.submit(answer)
+        future = pool.submit(compute)
         pool.shutdown(wait=False)
 
-        def tell() -> None:
-            while not wait([future], timeout=_EVERY).done:
-                seconds = time.monotonic() - begun
-                text = f"{said}: {seconds:.0f} s." + f" {more}" * (seconds > _LONG)
+        def report_progress() -> None:
+            while not wait([future], timeout=_PROGRESS_INTERVAL).done:
+                seconds = time.monotonic() - start
+                text = f"{task}: {seconds:.0f} s."
+                if seconds > _SLOW:
+                    text += f" {reason}"
                 self.send({"number": number, "progress": text})
                 if self._cancelled:
-                    self.send({"number": number, "error": f"{said} was cancelled."})
+                    self.send({"number": number, "error": f"{task} was cancelled."})
                     return
             self._answer(number, future.result)
 
-        Thread(target=tell, daemon=True).start()
+        Thread(target=report_progress, daemon=True).start()

@@ -1,4 +1,7 @@
-"""What the page draws from: graphs, strategies, recorded times, terms. Settings are the page's."""
+"""Data that the explorer's page draws: graphs, strategies, recorded times, glossary.
+
+Each function returns a dict for `pack`, whose fields `src/types.ts` declares.
+"""
 
 from __future__ import annotations
 
@@ -18,37 +21,38 @@ from accelviz.plans import operation as axes
 from accelviz.widgets.offers import COLUMNS, offered, scheme_tables
 from accelviz.widgets.pack import Differences
 
-#: Nonzeros up to which a graph's columns are in the page: about two bytes each, compressed.
-MOST_COLUMNS = 1_000_000
+#: Most nonzeros of a graph whose column indices the page includes, in about two bytes each.
+MAX_COLUMN_INDICES = 1_000_000
 
 
 def graph_content(graph: Graph, row: int = 0) -> dict[str, Any]:
-    """Return a graph: its degrees, and its columns or, of a large one, those of a row."""
+    """Return a graph's size, degrees and column indices; of a large graph only `row`'s."""
     content: dict[str, Any] = {
         "name": graph.name,
         "rows": graph.shape[0],
         "cols": graph.shape[1],
         "degrees": graph.degrees,
     }
-    if graph.nnz <= MOST_COLUMNS:
+    if graph.nnz <= MAX_COLUMN_INDICES:
         content["columns"] = Differences(graph.column_indices)
     else:
-        content["row_columns"] = [{"row": row, "columns": columns_of(graph, row)}]
+        content["row_columns"] = [{"row": row, "columns": row_columns(graph, row)}]
     return content
 
 
-def columns_of(graph: Graph, row: int) -> Any:
-    """Return the neighbors of a row."""
+def row_columns(graph: Graph, row: int) -> Any:
+    """Return the column indices of a row."""
     first, last = graph.row_pointers[row : row + 2]
     return graph.column_indices[first:last]
 
 
 def times_content(graph: Graph, operation: Operation) -> dict[str, Any]:
-    """Return what was recorded of an operation on exactly this graph on a GPU, or else on which."""
+    """Return the times recorded on a GPU for this graph, or else the graphs that have some."""
     times = recorded_times(graph, operation)
-    hardware, date = times["hardware"].unique(), times["date"]
-    ends = " to ".join(sorted({date.min(), date.max()}) if len(times) else ())
-    where = f"{', '.join(hardware)}, {ends}" if len(times) else ""
+    where = ""
+    if len(times):
+        dates = " to ".join(sorted({times["date"].min(), times["date"].max()}))
+        where = f"{', '.join(times['hardware'].unique())}, {dates}"
     return {
         "where": where,
         "graphs": [] if where else recorded_graphs(operation),
@@ -61,49 +65,49 @@ def times_content(graph: Graph, operation: Operation) -> dict[str, Any]:
 
 
 def operation_content(operation: Operation) -> dict[str, Any]:
-    """Return what the drawing calls an operation's matrices.
+    """Return the names and roles of an operation's operands.
 
     Returns
     -------
     dict
-        `name`, `formula`, `by_sender`; `title`, which is both of the first; `reads`, the operand of
-        which each nonzero has a row, and `at_nonzeros`, whether that is a row of its own or its
-        neighbor's; `beside`, what is read, too, or None: the operand of which it is the
-        followed row's own row, or where `at_nonzeros` another one with rows of nonzeros;
-        `numbers`, the inputs with a number for each row or each neighbor, and for which; `writes`
-        and `per_nonzero`, the same of the result; `wide`, whether the result has all columns;
-        `arrays`, each operand with all columns and whether it is gathered.
+        `name`, `formula` and `by_sender` of the operation; `title`, name and formula.
+        `reads`, the operand with the row that a nonzero reads, and `at_nonzeros`, whether that
+        operand has a row per nonzero instead of a row per neighbor. `beside`, a second operand or
+        None: with a row per matrix row or, if `at_nonzeros`, with a row per nonzero.
+        `numbers`, inputs with one number per "row" or per "neighbor".
+        `writes`, the output; `per_nonzero`, whether it has a row per nonzero; `wide`, whether it
+        has `n_cols` columns. `arrays`, operands with `n_cols` columns: whether each is gathered.
 
     Raises
     ------
     ArgumentError
-        If no matrix has a row a node or a nonzero, as with images.
+        If no operand has a row per node or per nonzero, as in image convolutions.
     """
-    walked, gathered = axes.ROWS, axes.COLUMNS
+    row_axis, neighbor_axis = axes.ROWS, axes.COLUMNS
     if operation.by_sender:
-        walked, gathered = gathered, walked
+        row_axis, neighbor_axis = neighbor_axis, row_axis
     wide = [operand for operand in operation.operands.values() if "n_cols" in operand.axes]
     at_nonzeros = [operand for operand in operation.dense if operand.of_nonzeros]
-    gathers = [x for x in wide if x.gathered and x.axes[0] == gathered]
-    beside = [x for x in operation.inputs if x in wide and x.axes[0] == walked]
-    if not gathers:
+    gathered = [x for x in wide if x.gathered and x.axes[0] == neighbor_axis]
+    beside = [x for x in operation.inputs if x in wide and x.axes[0] == row_axis]
+    if not gathered:
         beside = at_nonzeros[:-1]
-    of_rows = [x for x in operation.outputs if x in wide and x.axes[0] == walked]
-    written = of_rows or [x for x in operation.outputs if x.of_nonzeros]
-    if not written or not (gathers or at_nonzeros):
+    row_outputs = [x for x in operation.outputs if x in wide and x.axes[0] == row_axis]
+    outputs = row_outputs or [x for x in operation.outputs if x.of_nonzeros]
+    if not outputs or not (gathered or at_nonzeros):
         problem = f"no matrix of {operation.name} has a row for each node or nonzero"
         raise ArgumentError("strategies", problem, "of an operation such as spmm, sddmm or gat")
-    output = written[0]
+    output = outputs[0]
     return {
         **{name: getattr(operation, name) for name in ("name", "formula", "by_sender")},
         "title": f"{operation.name} ({operation.formula})",
-        "reads": (gathers or at_nonzeros[-1:])[0].name,
-        "at_nonzeros": not gathers,
+        "reads": (gathered or at_nonzeros[-1:])[0].name,
+        "at_nonzeros": not gathered,
         "beside": beside[0].name if beside else None,
         "numbers": {
-            x.name: "row" if x.axes[0] == walked else "neighbor"
+            x.name: "row" if x.axes[0] == row_axis else "neighbor"
             for x in operation.inputs
-            if x not in wide and x.axes and x.axes[0] in (walked, gathered)
+            if x not in wide and x.axes and x.axes[0] in (row_axis, neighbor_axis)
         },
         "writes": output.name,
         "per_nonzero": output.of_nonzeros,
@@ -115,18 +119,17 @@ def operation_content(operation: Operation) -> dict[str, Any]:
 def strategies_content(
     strategies: Sequence[Strategy], graph: Graph, n_cols: int, chosen: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return the strategies: their parameters with the values offered, and their schemes.
+    """Return the strategies, their parameters with the values offered, and their schemes.
 
     Parameters
     ----------
     strategies : sequence of Strategy
     graph : Graph
-        Rules use its size.
+        Rules choose parameters from its size and degrees.
     n_cols : int
     chosen : mapping
-        Parameters that are offered, and set, besides the usual ones.
+        Values of parameters, by name; a strategy whose parameter cannot have one uses the default.
     """
-    columns = columns_offered(n_cols)
     contents = []
     for strategy in strategies:
         declared = strategy.parameters
@@ -135,7 +138,8 @@ def strategies_content(
             for name, parameter in declared.items()
         }
         offers = {name: offered(declared[name], value) for name, value in start.items()}
-        controls = {"n_cols": columns, **{n: o for n, o in offers.items() if len(o) > 1}}
+        several = {name: values for name, values in offers.items() if len(values) > 1}
+        controls = {"n_cols": column_counts(n_cols), **several}
         contents.append(
             {
                 "name": strategy.name,
@@ -159,22 +163,22 @@ def strategies_content(
 
 
 def _accepted(parameter: Setting, value: Any) -> Any:
-    """Return a value if the parameter can have it, else its default: ranges differ."""
+    """Return a value that the parameter accepts, else its default."""
     try:
         return parameter.checked("parameter", value)
     except AccelvizError:
         return parameter.default
 
 
-def columns_offered(n_cols: int) -> list[int]:
-    """Return the column counts of the control, the present one included."""
+def column_counts(n_cols: int) -> list[int]:
+    """Return the column counts that the control offers, `n_cols` included."""
     return sorted({*COLUMNS, n_cols})
 
 
 def listed_content(
     strategy: Strategy, graph: Graph, n_cols: int, parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the workload of a strategy, record by record, where the page cannot compute it."""
+    """Return a workload record by record, for a page that cannot compute it."""
     plan = strategy.plan(graph, n_cols, **parameters)
     content: dict[str, Any] = {
         "strategy": strategy.name,
@@ -186,8 +190,8 @@ def listed_content(
     if not plan.has_workload:
         return content
     work = plan.workload()
-    counted = strategy.closed_form(graph, n_cols, **parameters) or plan.statistics
-    loads = counted.loads
+    statistics = strategy.closed_form(graph, n_cols, **parameters) or plan.statistics
+    loads = statistics.loads
     content |= {
         "blocks": plan.launch.n_blocks,
         "warps": plan.workers_per_block,
@@ -198,7 +202,7 @@ def listed_content(
         "start": work.nz_start,
         "count": work.nz_count,
         "summary": {
-            **{name: value for name, value in vars(counted).items() if name != "loads"},
+            **{name: value for name, value in vars(statistics).items() if name != "loads"},
             "loads": loads and {"nonzeros": loads.nonzeros, "warps": loads.warps},
         },
     }
@@ -211,7 +215,7 @@ def listed_content(
 
 @functools.cache
 def glossary() -> dict[str, str]:
-    """Return the terms of the lessons' glossary and what they mean."""
+    """Return the glossary of the lessons: terms and their meanings."""
     package = Path(__file__).resolve().parents[1]
     for folder in (package, package.parent):
         path = folder / "notebooks" / "glossary.md"

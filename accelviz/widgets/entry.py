@@ -1,4 +1,4 @@
-"""The panels' front doors."""
+"""Public functions that open the widgets: `explore`, `ask`, `predict`, `stages`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from accelviz.widgets.prediction import Prediction
 from accelviz.widgets.question import Question
 from accelviz.widgets.stages import Stages
 
-#: What a question about Accel-GCN offers unless asked otherwise; of other strategies, what is worth
-#: trying. With one warp a block none would wait.
-OFFERED = {"max_block_warps": range(2, 33), "max_warp_nzs": (4, 8, 16, 32, 64, 128, 256, 512)}
+#: Values that `ask` offers by default for parameters of Accel-GCN; of others, `Setting.tries`.
+#: One warp per block is left out: no warp could idle.
+DEFAULT_CHOICES = {
+    "max_block_warps": range(2, 33),
+    "max_warp_nzs": (4, 8, 16, 32, 64, 128, 256, 512),
+}
 
 
 def explore(
@@ -26,35 +29,35 @@ def explore(
     operation: str | Operation | None = None,
     **settings: Any,
 ) -> Any:
-    """Open the explorer on a graph.
+    """Open an interactive page on how strategies divide a graph's nonzeros among warps.
 
     Parameters
     ----------
     graph : Graph, or anything `load_graph` takes
-        Every bundled graph can be chosen in the panel too.
+        The graph shown first; with a kernel, the page also offers every bundled graph.
     strategies : Strategy, str, or sequence of them, optional
-        Strategies of your own, offered beside those there are; the first is shown first.
+        Strategies to offer besides the registered ones; the first is shown first.
     operation : str or Operation, optional
-        "spmm", "sddmm", "gat", "edge_softmax" ...; if not given, the strategy object's own, or
-        "spmm".
+        "spmm", "sddmm", "gat", "edge_softmax" ...; by default that of the first strategy object,
+        or "spmm".
     **settings
-        Where to begin: `first`, `second` (None for no comparison) with the parameters `pinned`,
+        Initial settings: `first`, `second` (None for no comparison) with the parameters `pinned`,
         `n_cols`, `row` or `block`, and parameters of the first, such as `max_block_warps`.
 
     Returns
     -------
     Explorer
-        As the last line of a cell it is shown; `.save("x.html")` writes it to a page of its own.
-        Without ipywidgets and anywidget, as in a page, no kernel answers what only it can: another
-        graph, a trace, the columns of a large graph.
+        Displayed as the last line of a cell; `.save("x.html")` writes it to a file. In a file, or
+        without ipywidgets and anywidget, the page has no kernel, which it needs to load another
+        graph, to trace a block, and for column indices of a large graph.
 
     Raises
     ------
     GraphError
         If `graph` is not a valid sparse matrix.
     ArgumentError
-        If there is no such setting or operation, or the operation has no matrix with a row a node
-        or a nonzero.
+        If a setting or the operation does not exist, or no matrix of the operation has a row per
+        node or per nonzero.
     """
     from accelviz.widgets.explorer import Explorer
 
@@ -73,44 +76,48 @@ def ask(
     n_cols: int = 64,
     **parameters: Iterable[Any],
 ) -> Any:
-    """Ask for the setting that does best; the answer is locked until the guesses are used.
+    """Ask for the best setting; the answer stays locked until it is guessed or no guess is left.
 
     Parameters
     ----------
     graph : Graph, anything `sweep` takes
     statistic : str
-        What is to be small: a column of `sweep`'s table.
+        The statistic to minimize: a column of `sweep`'s table.
     most : bool
-        Whether it is to be large instead.
+        Whether to maximize it instead.
     question : str, optional
-        In your own words.
+        Text of the question, in place of a generated one.
     explanation : str, optional
-        Shown with the answer.
+        Text shown with the answer.
     guesses : int
-        How many there are.
+        Number of guesses.
     strategy : str or Strategy
     n_cols : int
         Columns of X.
     **parameters
-        The values to choose from, for one or two parameters of the strategy; those of its first two
-        that are worth trying if not given.
+        Values to choose from, for one or two parameters of the strategy. By default, values worth
+        trying (`Setting.tries`) of its first two parameters that have some.
 
     Returns
     -------
     Question
-        As the last line of a cell it is shown; it needs no kernel. Guesses are kept while the
+        Displayed as the last line of a cell; it needs no kernel. Guesses are stored while the
         browser's tab is open.
 
     Raises
     ------
     ArgumentError
-        If there is no such statistic or setting, the graph's degrees do not determine it, or
-        `guesses` is below 1.
+        If the statistic or a setting does not exist, the graph's degrees do not determine the
+        statistic, or `guesses` is below 1.
     """
     declared = find_strategy(strategy).parameters
-    tried = {name: OFFERED.get(name, one.tries) for name, one in declared.items() if one.tries}
-    names = list(dict.fromkeys([*parameters, *tried]))[: max(2, len(parameters))]
-    values: dict[str, Any] = {name: parameters.get(name, tried.get(name)) for name in names}
+    defaults = {
+        name: DEFAULT_CHOICES.get(name, setting.tries)
+        for name, setting in declared.items()
+        if setting.tries
+    }
+    names = list(dict.fromkeys([*parameters, *defaults]))[: max(2, len(parameters))]
+    values: dict[str, Any] = {name: parameters.get(name, defaults.get(name)) for name in names}
     table = sweep(graph, strategy, n_cols, **values)
     return Question(
         table, statistic, most=most, guesses=guesses, question=question, explanation=explanation
@@ -128,42 +135,42 @@ def predict(
     because: str = "",
     show: Callable[[], Any] | None = None,
 ) -> Any:
-    """Take a prediction, and only then show the answer and how good the prediction was.
+    """Ask for a prediction; show the answer, and how close the prediction was, afterwards.
 
-    Nothing waits for it: cells that follow can run before. A prediction is kept while the
-    browser's tab is open, however often its cell runs. It needs no kernel; where no script may run,
-    the answer is folded away.
+    Later cells can run without a prediction. A prediction is stored while the browser's tab is
+    open, also when its cell runs again. No kernel is needed; where scripts are blocked, the answer
+    is folded away.
 
     Parameters
     ----------
     question : str
-        What stands between backticks is shown as code.
+        Text of the question; text between backticks is shown as code.
     answer : float, str, sequence, or callable
-        A number; or with `choices` one of them, or all of them in their right order; or with
-        `draw` whole numbers, a bar each. A callable gives it.
+        A number; with `choices`, one of them or all of them in the right order; with `draw`, the
+        heights of the bars, as whole numbers. A callable returns one of these.
     choices : sequence of str
-        What to choose from, or to put in order.
+        Answers to choose from, or to put in order.
     draw : str
-        What one of the bars stands for, such as "warp": they are drawn, and then compared.
+        Name of what a bar stands for, such as "warp". The learner draws the bars.
     unit : str
-        Of the number or the bars, such as "%", "us" or "nonzeros".
+        Unit of the number or the bars, such as "%", "us" or "nonzeros".
     within : float
-        A number is close if it is not off by more than this factor.
+        Largest factor, at least 1, by which a number that counts as close may be off.
     because : str
-        Shown with the answer, after `show`. An empty line begins a paragraph.
+        Explanation shown with the answer, after `show`. An empty line begins a paragraph.
     show : callable, optional
-        `show()` gives what is shown with the answer: Axes or a figure, a table, text, or a
-        sequence of such.
+        `show()` returns a picture to show with the answer: Axes, a figure, a table, text, or a
+        sequence of these.
 
     Returns
     -------
     Prediction
-        As the last line of a cell it is shown.
+        Displayed as the last line of a cell.
 
     Raises
     ------
     ArgumentError
-        If the answer is not a finite number, or does not fit the choices.
+        If the answer is no finite number, or is not among the choices.
 
     Examples
     --------
@@ -183,7 +190,9 @@ def predict(
 
 
 def stages(network: Network | str = "VGG16") -> Stages:
-    """Move convolutions between the stages of a network, and see gain, parameters and FLOPs.
+    """Open a panel for moving convolutions between the stages of a network (chapter 7).
+
+    It shows how the moves change the network's gain, parameters and FLOPs.
 
     Parameters
     ----------
@@ -192,11 +201,11 @@ def stages(network: Network | str = "VGG16") -> Stages:
     Returns
     -------
     Stages
-        As the last line of a cell it is shown; it needs no kernel.
+        Displayed as the last line of a cell; it needs no kernel.
 
     Raises
     ------
     ArgumentError
-        If there is no network of that name.
+        If no network has that name.
     """
     return Stages(network)

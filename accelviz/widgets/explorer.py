@@ -1,4 +1,10 @@
-"""The explorer: a page that is alive by itself, and the kernel behind it for what it cannot do."""
+"""The explorer: a page that shows how strategies divide a graph's nonzeros among warps.
+
+`Explorer` holds the settings and packs the data that the page draws. The TypeScript in `src/`
+computes partitions in the browser, so that a saved page works without Python. Where a notebook
+kernel runs, `connection.Connection` passes the page's other requests to `Explorer.answer` and
+`Explorer.trace`.
+"""
 
 from __future__ import annotations
 
@@ -26,22 +32,22 @@ from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.strategies import REGISTRY, elsewhere, find_strategy, operation_of
 from accelviz.widgets import assets
 from accelviz.widgets.contents import (
-    columns_of,
-    columns_offered,
+    column_counts,
     glossary,
     graph_content,
     listed_content,
     operation_content,
+    row_columns,
     strategies_content,
     times_content,
 )
 from accelviz.widgets.traced import trace_content
 
-#: Memory that a trace may copy: the emulator keeps its own copy of every array.
+#: Most bytes of arrays that are traced; the emulator copies every array.
 TRACE_BYTES = 400_000_000
-#: Nonzeros times columns of a block that a saved page is given the trace of: a few seconds' work.
+#: Most nonzeros times columns of a block whose trace a saved page includes: a few seconds' work.
 QUICK_TRACE = 400_000
-#: What may be set, besides the first strategy's parameters: name in Python to name in the page.
+#: Settings other than the first strategy's parameters: names in Python and in the page.
 SETTINGS = {
     **{name: name for name in ("graph", "first", "second", "row", "block", "pinned")},
     "n_cols": "nCols",
@@ -49,7 +55,7 @@ SETTINGS = {
 
 
 class Explorer:
-    """What `widgets.explore` returns, with its parameters; as a cell's last line it is shown."""
+    """An interactive page on one graph; parameters as in `widgets.explore`, which returns it."""
 
     def __init__(
         self,
@@ -65,30 +71,31 @@ class Explorer:
             expected = "a strategy, its name, or a list of them"
             raise ArgumentError("strategies", f"got {strategies!r}", expected)
         self.operation = operation_of(strategies, operation)
-        registered = [one for one in REGISTRY if one.operation == self.operation]
-        offered = [*(find_strategy(one, self.operation) for one in strategies), *registered]
+        registered = [strategy for strategy in REGISTRY if strategy.operation == self.operation]
+        given = [find_strategy(strategy, self.operation) for strategy in strategies]
         self.strategies: dict[str, Strategy] = {}
-        for strategy in offered:
+        for strategy in [*given, *registered]:
             self.strategies.setdefault(strategy.name, strategy)
         self.graphs: dict[str, Graph] = {graph.name: graph}
-        self.names_of_operation = operation_content(self.operation)
+        self.operation_content = operation_content(self.operation)
         first = next(iter(self.strategies))
-        plain = registered[0].name if registered else first
-        second: str | None = plain
+        baseline = registered[0].name if registered else first
+        second: str | None = baseline
         pinned = {}
-        if "partition" in self.strategies[plain].parameters:
+        if "partition" in self.strategies[baseline].parameters:
             pinned = {"partition": "warp"}
-        elif plain == first:  # nothing is learned from a strategy beside itself
+        elif baseline == first:  # a strategy is compared with another one
             others = [name for name in self.strategies if name != first]
-            second = min(others, key=lambda name: name != self.operation.fastest, default=None)
-        #: What the page shows; names as in `src/store.ts`.
+            fastest = self.operation.fastest
+            second = fastest if fastest in others else next(iter(others), None)
+        #: Settings of the page, with the names of `Settings` in `src/types.ts`.
         self.settings: dict[str, Any] = {
             "graph": graph.name,
             "first": first,
             "second": second,
-            # Of what is given for each nonzero a column is a head, most often one.
-            "nCols": 1 if self.names_of_operation["at_nonzeros"] else 64,
-            "row": longest(self.walked(graph)),
+            # In operands with a row per nonzero, a column is an attention head: usually one.
+            "nCols": 1 if self.operation_content["at_nonzeros"] else 64,
+            "row": longest_row(self.kernel_matrix(graph)),
             "block": 0,
             "parameters": {},
             "pinned": pinned,
@@ -99,79 +106,80 @@ class Explorer:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The graphs that can be chosen: this one, the bundled ones, twins of Table I."""
+        """Names of the graphs offered: opened ones, bundled ones, twins of Accel-GCN's Table I."""
         exact = [f"{graph.name}-twin" for graph in TABLE_ONE.values() if graph.exact]
         others = [f"{g.name}-approximate-twin" for g in TABLE_ONE.values() if not g.exact]
         return tuple(dict.fromkeys([*self.graphs, *bundled_graphs(), *exact, *others]))
 
     def graph(self, name: str) -> Graph:
-        """Return a graph by name, opened once."""
+        """Return a graph by name; each is loaded once."""
         if name not in self.graphs:
             self.graphs[name] = load_graph(name)
         return self.graphs[name]
 
     def set(self, **settings: Any) -> None:
-        """Change settings, as the controls do; nothing changes if one of them cannot be.
+        """Change settings, as the page's controls do; if one value is invalid, nothing changes.
 
         Parameters
         ----------
         **settings
             `graph`, `first`, `second` (None for no comparison), `n_cols`, `row`, `block`, `pinned`
-            (the second's parameters), and parameters of the first.
+            (parameters of the second strategy), and parameters of the first strategy.
 
         Raises
         ------
         ArgumentError
-            If there is no such setting, graph, strategy, row or block, or a number is out of range.
+            If a setting, graph, strategy, row or block does not exist, or a number is out of range.
         AccelvizError
-            What the strategy says of parameters that it cannot have.
+            If a strategy refuses its parameters.
         """
         self._change(settings)
         if self._connection is not None:
             self._connection.show(self.settings)
 
     def _change(self, settings: Mapping[str, Any]) -> None:
-        wanted = {**self.settings, "parameters": {**self.settings["parameters"]}}
+        new = {**self.settings, "parameters": {**self.settings["parameters"]}}
         for name, value in settings.items():
             if name in SETTINGS:
-                wanted[SETTINGS[name]] = self._checked(name, value)
-        graph = self.graph(wanted["graph"])
-        if wanted["graph"] != self.settings["graph"] and "row" not in settings:
-            wanted["row"] = longest(self.walked(graph))
+                new[SETTINGS[name]] = self._checked(name, value)
+        graph = self.graph(new["graph"])
+        matrix = self.kernel_matrix(graph)
+        if new["graph"] != self.settings["graph"] and "row" not in settings:
+            new["row"] = longest_row(matrix)
         if "second" in settings and "pinned" not in settings:
-            wanted["pinned"] = {}
-        declared = self.strategies[wanted["first"]].parameters
+            new["pinned"] = {}
+        declared = self.strategies[new["first"]].parameters
         for name, value in settings.items():
             if name not in SETTINGS:
                 if name not in declared:
                     known = ", ".join(("strategies", *SETTINGS, *declared))
                     raise ArgumentError(name, "there is no such setting", known)
-                wanted["parameters"][name] = declared[name].checked(name, value)
-        if "pinned" in settings and wanted["second"] is not None:
-            offered = self.strategies[wanted["second"]].parameters
-            for name in wanted["pinned"]:
+                new["parameters"][name] = declared[name].checked(name, value)
+        if "pinned" in settings and new["second"] is not None:
+            offered = self.strategies[new["second"]].parameters
+            for name in new["pinned"]:
                 if name not in offered:
-                    problem = f"{wanted['second']} has no parameter {name!r}"
+                    problem = f"{new['second']} has no parameter {name!r}"
                     raise ArgumentError("pinned", problem, ", ".join(offered))
-        last_row = self.walked(graph).n_rows - 1
-        if not 0 <= wanted["row"] <= max(last_row, 0):
-            raise ArgumentError("row", f"got {wanted['row']}", f"0 to {last_row}")
-        for side, (strategy, parameters) in self._sides(wanted).items():
-            # Values that cannot be had together fail here.
-            counted = summary(strategy, graph, wanted["nCols"], parameters)
+        last_row = matrix.n_rows - 1
+        if not 0 <= new["row"] <= max(last_row, 0):
+            raise ArgumentError("row", f"got {new['row']}", f"0 to {last_row}")
+        for side, (strategy, parameters) in self._sides(new).items():
+            # Raises if the strategy refuses this combination of values.
+            statistics = summary(strategy, graph, new["nCols"], parameters)
             if side == "first" and "block" in settings:
-                last = max((counted.blocks or 1) - 1, 0)
-                if not 0 <= wanted["block"] <= last:
-                    raise ArgumentError("block", f"got {wanted['block']}", f"0 to {last}")
-        self.settings = wanted
+                last_block = max((statistics.blocks or 1) - 1, 0)
+                if not 0 <= new["block"] <= last_block:
+                    raise ArgumentError("block", f"got {new['block']}", f"0 to {last_block}")
+        self.settings = new
 
     def _sides(self, settings: Mapping[str, Any]) -> dict[str, tuple[Strategy, dict[str, Any]]]:
-        """Return the strategy of each side with those of the values given that it can have."""
+        """Return strategy and parameters of "first" and, unless None, "second"."""
         sides = {}
         for side, values in (("first", "parameters"), ("second", "pinned")):
             if settings[side] is not None:
                 strategy = self.strategies[settings[side]]
-                sides[side] = strategy, _only(strategy, settings[values])
+                sides[side] = strategy, _parameters_of(strategy, settings[values])
         return sides
 
     def _checked(self, name: str, value: Any) -> Any:
@@ -179,10 +187,10 @@ class Explorer:
             if not isinstance(value, Mapping):
                 raise ArgumentError(name, f"got {value!r}", "a dict of the second's parameters")
             return dict(value)
-        known = {"graph": self.names, "first": self.strategies, "second": self.strategies}
-        if name in known:
-            if value not in known[name] and not (name == "second" and value is None):
-                names = ", ".join(known[name]) + ("" if name == "graph" else elsewhere(value))
+        choices = {"graph": self.names, "first": self.strategies, "second": self.strategies}
+        if name in choices:
+            if value not in choices[name] and not (name == "second" and value is None):
+                names = ", ".join(choices[name]) + ("" if name == "graph" else elsewhere(value))
                 raise ArgumentError(name, f"there is no {value!r}", names)
             return value
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
@@ -190,89 +198,96 @@ class Explorer:
         return int(value)
 
     def content(self) -> dict[str, Any]:
-        """Return what the page draws from, as it is set now."""
-        now = self.settings
-        answer = self.graph_answer(self.graph(now["graph"]))
-        unknown = {content["name"] for content in answer["strategies"] if not content["scheme"]}
+        """Return the data that the page draws, `Content` in `src/types.ts`."""
+        graph_data = self.graph_and_strategies(self.graph(self.settings["graph"]))
+        without_scheme = {data["name"] for data in graph_data["strategies"] if not data["scheme"]}
         listed = [
-            self.listed(strategy.name, parameters)
-            for strategy, parameters in self._sides(now).values()
-            if strategy.name in unknown
+            self.listed_workload(strategy.name, parameters, self.settings["nCols"])
+            for strategy, parameters in self._sides(self.settings).values()
+            if strategy.name in without_scheme
         ]
         return {
             "graphs": list(self.names),
-            "columns": columns_offered(now["nCols"]),
-            "operation": self.names_of_operation,
-            "settings": now,
+            "columns": column_counts(self.settings["nCols"]),
+            "operation": self.operation_content,
+            "settings": self.settings,
             "glossary": glossary(),
             "listed": listed,
-            **answer,
+            **graph_data,
         }
 
-    def graph_answer(self, graph: Graph) -> dict[str, Any]:
-        """Return a graph and what the strategies make of graphs of its size."""
-        now = self.settings
-        chosen = {**now["pinned"], **now["parameters"]}
+    def graph_and_strategies(self, graph: Graph) -> dict[str, Any]:
+        """Return the data of a graph, and of the strategies on it."""
+        n_cols = self.settings["nCols"]
+        chosen = {**self.settings["pinned"], **self.settings["parameters"]}
         return {
             "graph": {
-                **graph_content(self.walked(graph), now["row"]),
+                **graph_content(self.kernel_matrix(graph), self.settings["row"]),
                 "name": graph.name,
                 "times": times_content(graph, self.operation),
             },
-            "strategies": strategies_content(
-                [*self.strategies.values()], graph, now["nCols"], chosen
-            ),
+            "strategies": strategies_content([*self.strategies.values()], graph, n_cols, chosen),
         }
 
-    def walked(self, graph: Graph) -> Graph:
-        """Return the matrix whose rows are dealt out: of an operation by sender the transpose."""
+    def kernel_matrix(self, graph: Graph) -> Graph:
+        """Return the matrix whose rows are partitioned: the transpose if `operation.by_sender`."""
         return graph.transposed().graph if self.operation.by_sender else graph
 
-    def listed(self, name: str, values: Mapping[str, Any], n_cols: int | None = None) -> Any:
-        """Return the workload of a strategy whose scheme the page does not know."""
-        strategy, now = self.strategies[name], self.settings
-        parameters = {**strategy.defaults(), **_only(strategy, values)}
-        graph = self.graph(now["graph"])
-        return listed_content(strategy, graph, n_cols or now["nCols"], parameters)
+    def listed_workload(self, name: str, values: Mapping[str, Any], n_cols: int) -> dict[str, Any]:
+        """Return the workload of a strategy whose scheme the page cannot compute."""
+        strategy, graph = self.strategies[name], self.graph(self.settings["graph"])
+        parameters = {**strategy.defaults(), **_parameters_of(strategy, values)}
+        return listed_content(strategy, graph, n_cols, parameters)
 
-    def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer what the page asks for: a graph, a workload, columns, a trace."""
-        if question.get("page"):
-            return self.content()
-        if "graphNow" in question:
-            self.settings["graph"] = question["graphNow"]
-        if "graph" in question:
-            return self.graph_answer(self.graph(str(question["graph"])))
-        if "listed" in question:
-            wanted = question["listed"]
-            return {
-                "listed": self.listed(wanted["strategy"], wanted["parameters"], wanted["nCols"])
-            }
-        if "columns" in question:
-            graph, row = self.graph(self.settings["graph"]), int(question["columns"])
-            columns = columns_of(self.walked(graph), row)
-            return {"row_columns": {"graph": graph.name, "row": row, "columns": columns}}
-        raise ArgumentError("question", f"got {list(question)}", "graph, listed or columns")
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the data that the page requests: a page, a graph, a workload or a row's columns.
 
-    def trace(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Run a block in the emulator and return what each lane touched, for the page.
+        Parameters
+        ----------
+        request : mapping
+            One of "page" (true), "graph" (a name), "listed" (a dict with "strategy", "parameters"
+            and "nCols") and "columns" (a row); "graphNow" is the name of the graph shown.
 
         Raises
         ------
         ArgumentError
-            If the graph is too large for the emulator's copies of its arrays.
+            If the request has none of these.
+        """
+        if request.get("page"):
+            return self.content()
+        if "graphNow" in request:
+            self.settings["graph"] = request["graphNow"]
+        if "graph" in request:
+            return self.graph_and_strategies(self.graph(str(request["graph"])))
+        if "listed" in request:
+            side = request["listed"]
+            workload = self.listed_workload(side["strategy"], side["parameters"], side["nCols"])
+            return {"listed": workload}
+        if "columns" in request:
+            graph, row = self.graph(self.settings["graph"]), int(request["columns"])
+            columns = row_columns(self.kernel_matrix(graph), row)
+            return {"row_columns": {"graph": graph.name, "row": row, "columns": columns}}
+        raise ArgumentError("question", f"got {list(request)}", "graph, listed or columns")
+
+    def trace(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Run `settings["block"]` in the emulator; return its memory requests under "trace".
+
+        Raises
+        ------
+        ArgumentError
+            If the arrays have more than `TRACE_BYTES` bytes.
         AccelvizError
-            As `accelviz.trace` does; where there is no C++ compiler, DeviceUnavailable.
+            As `accelviz.trace`; DeviceUnavailable without a C++ compiler.
         """
         plan = self._plan(settings)
         operands = self.operation.operands.values()
         dense = [operand.shape(plan.sizes) for operand in operands if not operand.of_nonzeros]
-        size = sum(array.nbytes for array in plan.arrays.values())
-        size += 2 * FLOAT_BYTES * sum(map(math.prod, dense))
-        if size > TRACE_BYTES:
+        n_bytes = sum(array.nbytes for array in plan.arrays.values())
+        n_bytes += 2 * FLOAT_BYTES * sum(map(math.prod, dense))
+        if n_bytes > TRACE_BYTES:
             raise ArgumentError(
                 "graph",
-                f"a trace would copy {size / 1e6:,.0f} MB of matrices",
+                f"a trace would copy {n_bytes / 1e6:,.0f} MB of matrices",
                 f"at most {TRACE_BYTES / 1e6:,.0f} MB: a smaller graph or fewer columns",
             )
         waits: list[dict[str, Any]] = []
@@ -282,50 +297,48 @@ class Explorer:
 
     def _plan(self, settings: Mapping[str, Any]) -> Plan:
         strategy, graph = self.strategies[settings["first"]], self.graph(settings["graph"])
-        parameters = _only(strategy, settings["parameters"])
+        parameters = _parameters_of(strategy, settings["parameters"])
         return strategy.plan(graph, settings["nCols"], **parameters)
 
     def traced(self) -> dict[str, Any]:
-        """Return the trace of the block that the page opens with, and the settings with this block.
+        """Return the trace of the block that the page opens with.
 
-        Where it cannot be traced (no C++ compiler) or does too much, "untraced", why not; of a
-        library's kernel nothing.
+        Returns
+        -------
+        dict
+            "trace", and "settings" with that block. If the block has more than `QUICK_TRACE`
+            nonzeros times columns or cannot be traced, "untraced": the reason. Empty for a library,
+            whose kernels have no workload.
         """
-        now = self.settings
         try:
-            plan = self._plan(now)
+            plan = self._plan(self.settings)
             if not plan.has_workload:
                 return {}
-            blocks = find_row(plan, now["row"]).blocks or (now["block"],)
-            block = max(blocks[0], min(now["block"], blocks[-1]))
+            blocks = find_row(plan, self.settings["row"]).blocks or (self.settings["block"],)
+            block = max(blocks[0], min(self.settings["block"], blocks[-1]))
             work = plan.workload(block, block + 1)
-            size = int(work.nz_count.sum()) * now["nCols"]
+            size = int(work.nz_count.sum()) * self.settings["nCols"]
             if size > QUICK_TRACE:
-                named = (
-                    f"block {block:,} has {size:,} nonzeros times columns, of which a page keeps"
-                )
-                return {"untraced": f"{named} at most {QUICK_TRACE:,}."}
-            settings = {**now, "block": block}
+                problem = f"block {block:,} has {size:,} nonzeros times columns"
+                return {"untraced": f"{problem}, of which a page keeps at most {QUICK_TRACE:,}."}
+            settings = {**self.settings, "block": block}
             return {**self.trace(settings), "settings": settings}
         except AccelvizError as error:
             return {"untraced": str(error)}
 
-    # Shown and kept
-
     def html(self) -> str:
-        """Return it as it is now as HTML with a script, alive without a kernel or a network."""
+        """Return the page in its present state as HTML that works offline and without a kernel."""
         return assets.page(self.content(), assets.new_name(), self.fallback())
 
     def fallback(self) -> str:
-        """Say the most important in HTML without a script."""
-        now = self.settings
-        graph = self.graph(now["graph"])
+        """Return HTML with the key numbers, for readers whose browser runs no scripts."""
+        graph = self.graph(self.settings["graph"])
         waiting = []
-        for strategy, parameters in self._sides(now).values():
-            share = summary(strategy, graph, now["nCols"], parameters).idle_share
-            known = "not known" if np.isnan(share) else f"{share:.1%}"
-            words = [strategy.name, *(f"{n}={v}" for n, v in parameters.items())]
-            waiting.append(f"{escape(' '.join(words))}: {known}")
+        for strategy, parameters in self._sides(self.settings).values():
+            share = summary(strategy, graph, self.settings["nCols"], parameters).idle_share
+            percentage = "not known" if np.isnan(share) else f"{share:.1%}"
+            label = [strategy.name, *(f"{name}={value}" for name, value in parameters.items())]
+            waiting.append(f"{escape(' '.join(label))}: {percentage}")
         return (
             f"<p><b>{escape(graph.name)}</b>, {graph.n_rows:,} rows, {graph.nnz:,} nonzeros. "
             f"Warp time spent waiting: {', '.join(waiting)}.</p>"
@@ -334,20 +347,22 @@ class Explorer:
         )
 
     def save(self, path: str | os.PathLike[str], *, trace: bool = True) -> Path:
-        """Write it as it is now to a page of HTML, alive without a kernel or a network.
+        """Write the page in its present state to an HTML file, and return its path.
+
+        The file works offline and without a kernel.
 
         Parameters
         ----------
         path : str or path
         trace : bool
-            Whether to keep a trace of the block that it opens with, so that it can be played. That
-            takes a C++ compiler, which needs about ten seconds the first time, and a block that is
-            not large (`QUICK_TRACE`).
+            Whether to include a trace of the block shown, which the page can play. Tracing needs a
+            C++ compiler, takes about ten seconds the first time, and is left out for blocks with
+            more than `QUICK_TRACE` nonzeros times columns.
 
         Raises
         ------
         ArgumentError
-            If the path does not end in `.html`, or its folder cannot be written to.
+            If the path does not end in `.html`, or its folder is not writable.
         """
         target = Path(path)
         if target.suffix != ".html":
@@ -362,41 +377,40 @@ class Explorer:
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        name = assets.new_name()
-        # What follows takes seconds, on a busy machine many.
-        said = f"Opening the explorer on {escape(self.settings['graph'])} ..."
-        opening = {"text/html": f'<p class="av-opening">{said}</p>'}
+        page_id = assets.new_name()
+        # Packing the content takes seconds, so a message is shown first.
+        message = f"Opening the explorer on {escape(self.settings['graph'])} ..."
+        opening = {"text/html": f'<p class="av-opening">{message}</p>'}
         output = display(opening, raw=True, display_id=True)
-        page = assets.page(self.content(), name, self.fallback())
+        page = assets.page(self.content(), page_id, self.fallback())
         output.update({"text/html": page, "text/plain": repr(self)}, raw=True)
         try:
             from accelviz.widgets.connection import Connection
-        except ImportError:  # without ipywidgets the page has no kernel, and lives
+        except ImportError:  # without ipywidgets and anywidget, the page works without a kernel
             return
-        self._stored = display(self._stored_html(name), raw=True, display_id=True)
-        self._connection = Connection(self, name)
+        self._stored = display(self._stored_html(page_id), raw=True, display_id=True)
+        self._connection = Connection(self, page_id)
         display(self._connection)
 
-    def _stored_html(self, name: str) -> dict[str, str]:
-        text = escape(json.dumps(self.settings))
-        html = f'<div class="av-stored" hidden data-page="{name}" data-settings="{text}"></div>'
-        return {"text/html": html, "text/plain": ""}
+    def _stored_html(self, page_id: str) -> dict[str, str]:
+        settings = escape(json.dumps(self.settings))
+        html = f'<div class="av-stored" hidden data-page="{page_id}" data-settings="{settings}">'
+        return {"text/html": f"{html}</div>", "text/plain": ""}
 
-    def keep(self, settings: Mapping[str, Any], name: str) -> None:
-        """Take the settings over from the page, and keep them in the notebook."""
+    def store_settings(self, settings: Mapping[str, Any], page_id: str) -> None:
+        """Take settings over from the page, and store them in the notebook's output."""
         self.settings = {**self.settings, **settings}
         if self._stored is not None:
-            self._stored.update(self._stored_html(name), raw=True)
+            self._stored.update(self._stored_html(page_id), raw=True)
 
     def __repr__(self) -> str:
         return f"Explorer of {self.settings['graph']}: {self.settings['first']}"
 
 
-def longest(graph: Graph) -> int:
-    """Return the row with the most nonzeros, which shows most about a partition."""
+def longest_row(graph: Graph) -> int:
+    """Return the row with the most nonzeros, which shows most about a partition; else 0."""
     return int(graph.degrees.argmax()) if graph.n_rows else 0
 
 
-def _only(strategy: Strategy, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of some values that are parameters of a strategy."""
+def _parameters_of(strategy: Strategy, values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in strategy.parameters}

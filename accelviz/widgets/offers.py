@@ -1,4 +1,9 @@
-"""What the controls of a strategy offer, and its partition scheme at each of their values."""
+"""Values that a strategy's controls offer, and its partition scheme at each combination of them.
+
+The page has a control (a slider or menu) for `n_cols` and for each parameter of a strategy. Rules
+in Python turn their values into a partition scheme and its arguments. `scheme_tables` evaluates
+these rules beforehand, so that the page follows its controls without a kernel.
+"""
 
 from __future__ import annotations
 
@@ -12,42 +17,45 @@ from accelviz.graph import Graph
 from accelviz.ordering import RowDegrees
 from accelviz.plans import Setting, Strategy
 
-#: What the control of the columns offers.
+#: Column counts that the control of `n_cols` offers.
 COLUMNS = (1, 4, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256, 512)
-#: A control has every value of a range up to so many; of a longer one it has steps that grow, up to
-#: so many times the largest value that is worth trying.
-_EVERY, _BEYOND = 32, 8
-#: Values of a control up to which all of them are tried together with each other control.
-_FEW = 7
-#: Combinations of values up to which all of them are tried.
-_ALL = 2000
-#: The kind of scheme where a strategy refuses values together.
+#: Most values of a range that a control offers completely.
+_COMPLETE_RANGE = 32
+#: A longer range is offered up to this factor times the largest of the parameter's `tries`.
+_RANGE_FACTOR = 8
+#: Most values of a control that are all combined with other controls; of more, samples are.
+_UNSAMPLED = 7
+#: Most combinations of values that are all evaluated.
+_MAX_COMBINATIONS = 2000
+#: Kind of scheme at combinations of values that a strategy refuses.
 REFUSED = "refused"
 
-#: The index of a value of each control.
+#: A combination of values: for each control, the index of its value.
 Point = tuple[int, ...]
-#: A part of a strategy's description ("kind", "arguments", "lanes", "resolved") and a name in it.
+#: An entry of a description: part ("kind", "arguments", "lanes" or "resolved") and name in it.
 Key = tuple[str, str]
 _KIND: Key = ("kind", "")
 
 
-def offered(parameter: Setting, now: Any) -> tuple[Any, ...]:
-    """Return what the control of a parameter offers, the present value included.
+def offered(parameter: Setting, current: Any) -> tuple[Any, ...]:
+    """Return the values that the control of a parameter offers, `current` included.
 
-    Of a parameter without choices and without values worth trying, that is `now` alone.
+    Choices and values other than integers are offered as declared; of a range of integers, all
+    multiples of `step` if they are few, else multiples by 1, 2, 3, 4, 6, 8, 12 ... A parameter
+    without choices and without `tries` has only `current`.
     """
     most, step, tries = parameter.most, parameter.step, parameter.tries
     rule = (None,) if parameter.rule else ()
     if parameter.choices or not tries or not all(type(value) is int for value in tries):
-        values = (*rule, *(parameter.choices or tries), now)
+        values = (*rule, *(parameter.choices or tries), current)
         return tuple({(type(value), value): value for value in values}.values())  # True is not 1
-    if most is not None and most <= _EVERY * step:
+    if most is not None and most <= _COMPLETE_RANGE * step:
         steps = {*range(step, most + 1, step)}
     else:
-        end = min(_BEYOND * max(tries), most or max(tries)) // step
+        end = min(_RANGE_FACTOR * max(tries), most or max(tries)) // step
         powers = {1 << i for i in range(end.bit_length())}
         steps = {step * i for i in powers | {3 * i for i in powers} if i <= end}
-    return (*rule, *sorted({*steps, *tries, parameter.default, now} - {None}))
+    return (*rule, *sorted({*steps, *tries, parameter.default, current} - {None}))
 
 
 def scheme_tables(
@@ -56,39 +64,37 @@ def scheme_tables(
     controls: Mapping[str, Sequence[Any]],
     start: Mapping[str, Any],
 ) -> dict[str, Any] | None:
-    """Describe a strategy's scheme at all values that the controls offer.
-
-    Rules that choose arguments stay in Python this way, and the page needs no kernel for them.
+    """Tabulate a strategy's partition scheme over the values that the controls offer.
 
     Parameters
     ----------
     strategy : Strategy
     graph : Graph
-        Rules use its size and order.
+        Rules use its size and degrees.
     controls : mapping of str to sequence
-        "n_cols" and the parameters that have controls, each with what its control offers.
+        "n_cols" and the parameters that have controls, each with the values offered.
     start : mapping
-        "n_cols" and all parameters as they are set; those of `controls` have one of its values.
+        Current values of "n_cols" and of all parameters; `controls` offer theirs.
 
     Returns
     -------
     dict or None
-        "kind", a tree; "arguments" of the scheme, "lanes" (empty if not known) and "resolved", the
-        parameters that a rule may choose and that matter to any of these: trees by name. A tree is
-        a number, a word or None where it depends on nothing more; else {"over": name, "each":
-        trees}, with a tree for each value of that control. The kind is `REFUSED` where the strategy
-        cannot have values together. None if the page cannot compute the strategy's scheme.
+        "kind" of the scheme, a tree; "arguments" of the scheme, "lanes" (empty if not known) and
+        "resolved", the parameters chosen by a rule that change any of these: trees by name. A tree
+        is a number, a word or None, or {"over": control, "each": trees}, with one tree for each
+        value of that control. The kind is `REFUSED` where the strategy refuses the combination of
+        values. None if the page cannot compute the strategy's scheme.
 
     Notes
     -----
-    Change each control alone, then chosen pairs, to find the controls that an argument depends on.
-    Of few combinations of these controls try all; of many, branch over a control if the argument
-    changes while that control alone does, and ask again in each branch.
+    Change each control alone, then chosen pairs, to find the controls that an entry depends on. If
+    these have few combinations, evaluate all; otherwise branch over a control only if the entry
+    changes along it, and repeat this in each branch.
     """
     described: dict[Point, dict[Key, Any]] = {}
     names = [*controls]
     axes = range(len(names))
-    depends: dict[Key, set[int]] = {_KIND: set()}
+    depends: dict[Key, set[int]] = {_KIND: set()}  # axes, by entry
     origin = tuple(_index(controls[name], start[name]) for name in names)
     usual = {**start, **strategy.defaults()}
     default = tuple(
@@ -98,80 +104,84 @@ def scheme_tables(
     fixed = {name: value for name, value in start.items() if name not in controls}
     rows = strategy.degrees(graph)
 
-    def at(point: Point) -> dict[Key, Any]:
+    def describe(point: Point) -> dict[Key, Any]:
         if point not in described:
             values = {name: controls[name][i] for name, i in zip(names, point, strict=True)}
-            described[point] = _described(strategy, graph, rows, **fixed, **values)
+            described[point] = _description(strategy, graph, rows, **fixed, **values)
         return described[point]
 
-    def line(point: Point, axis: int, some: int | None = None) -> list[Point]:
-        """Return the points along an axis: all, or of more than `_FEW` about `some`."""
+    def points_along(axis: int, point: Point, samples: int | None = None) -> list[Point]:
+        """Return the points on a line; of more than `_UNSAMPLED`, about `samples` if given."""
         indices = [*range(len(controls[names[axis]]))]
-        if some is not None and len(indices) > _FEW:
-            indices = [indices[round(i * (len(indices) - 1) / some)] for i in range(some + 1)]
+        if samples is not None and len(indices) > _UNSAMPLED:
+            last = len(indices) - 1
+            indices = [indices[round(i * last / samples)] for i in range(samples + 1)]
         return [(*point[:axis], i, *point[axis + 1 :]) for i in indices]
 
-    def having(key: Key, point: Point, free: Sequence[int]) -> Point:
-        """Find a key near a point where another kind, or values refused, have it not."""
-        # Lanes are missing in another kind alone.
-        others = [axis for axis in free if key[0] == "lanes" or axis in depends[_KIND]]
+    def near_point_with(key: Key, point: Point, free: Sequence[int]) -> Point:
+        """Return a point with this entry, moved along free axes; `point` if there is none."""
+        # Entries are missing where the kind differs or values are refused; lanes anywhere.
+        moved = [axis for axis in free if key[0] == "lanes" or axis in depends[_KIND]]
         central = tuple(default[axis] if axis in free else i for axis, i in enumerate(point))
-        for middle in (point, central):
-            for near in (middle, *(near for axis in others for near in line(middle, axis))):
-                if key in at(near):
+        for center in (point, central):
+            for near in (center, *(near for axis in moved for near in points_along(axis, center))):
+                if key in describe(near):
                     return near
         return point
 
     def varies(key: Key, points: list[Point]) -> bool:
-        return len({at(point)[key] for point in points if key in at(point)}) > 1
+        descriptions = map(describe, points)
+        return len({entries[key] for entries in descriptions if key in entries}) > 1
 
-    def tree(key: Key, point: Point, left: tuple[int, ...], all_points: bool) -> Any:
-        free = [axis for axis in axes if axis in left or axis not in depends[key]]
-        point = having(key, point, free)
-        for axis in left:
-            if all_points or varies(key, line(point, axis)):
-                rest = tuple(other for other in left if other != axis)
-                first, *others = (tree(key, near, rest, all_points) for near in line(point, axis))
-                if all(type(other) is type(first) and other == first for other in others):
-                    return first
-                return {"over": names[axis], "each": [first, *others]}
-        return at(point).get(key)
+    def build_tree(key: Key, point: Point, axes_left: tuple[int, ...], all_points: bool) -> Any:
+        free = [axis for axis in axes if axis in axes_left or axis not in depends[key]]
+        point = near_point_with(key, point, free)
+        for axis in axes_left:
+            branches = points_along(axis, point)
+            if all_points or varies(key, branches):
+                further = tuple(other for other in axes_left if other != axis)
+                trees = [build_tree(key, branch, further, all_points) for branch in branches]
+                if all(type(tree) is type(trees[0]) and tree == trees[0] for tree in trees):
+                    return trees[0]
+                return {"over": names[axis], "each": trees}
+        return describe(point).get(key)
 
-    if not at(origin):
+    if not describe(origin):
         return None
     for axis in axes:
-        lines = [line(origin, axis)]
+        lines = [points_along(axis, origin)]
         for other in axes:
             if other != axis:
-                lines += [line(point, axis, 4) for point in line(origin, other, 3)]
+                lines += [points_along(axis, point, 4) for point in points_along(other, origin, 3)]
         for points in lines:
-            for key in {key for point in points for key in at(point)}:
+            for key in {key for point in points for key in describe(point)}:
                 if varies(key, points):
                     depends.setdefault(key, set()).add(axis)
-    # A rule's control is shown only if something else depends on it.
+    # A resolved parameter is shown only if its control changes another entry.
     matter = {names[axis] for key in depends if key[0] != "resolved" for axis in depends[key]}
     keys = dict.fromkeys(itertools.chain.from_iterable(described.values()))
     keys = {key: None for key in keys if key[0] != "resolved" or key[1] in matter}
     depends = {key: depends.get(key, set()) for key in keys}
     tables: dict[str, Any] = {"arguments": {}, "lanes": {}, "resolved": {}}
     for key in keys:
-        # Controls that change one argument together may change another only together.
+        # Controls that change one entry together may change another only together.
         joined = depends[key].union(
             *(others for others in depends.values() if others & depends[key])
         )
-        all_points = math.prod(len(controls[names[axis]]) for axis in joined) <= _ALL
+        combinations = math.prod(len(controls[names[axis]]) for axis in joined)
+        all_points = combinations <= _MAX_COMBINATIONS
         if all_points:
             depends[key] = joined
-        grown = tree(key, origin, tuple(sorted(depends[key])), all_points)
+        tree = build_tree(key, origin, tuple(sorted(depends[key])), all_points)
         part, name = key
         if name:
-            tables[part][name] = grown
+            tables[part][name] = tree
         else:
-            tables[part] = grown
+            tables[part] = tree
     return tables
 
 
-def _described(
+def _description(
     strategy: Strategy, graph: Graph, rows: RowDegrees, n_cols: int, **values: Any
 ) -> dict[Key, Any]:
     try:
@@ -188,11 +198,10 @@ def _described(
         "lanes": vars(description.lanes) if description.lanes else {},
         "resolved": {name: getattr(resolved, name) for name in rules},
     }
-    named = {(part, name): value for part in parts for name, value in parts[part].items()}
-    return {_KIND: description.scheme.kind, **named}
+    entries = {(part, name): value for part in parts for name, value in parts[part].items()}
+    return {_KIND: description.scheme.kind, **entries}
 
 
-def _index(values: Sequence[Any], wanted: Any) -> int:
+def _index(values: Sequence[Any], value: Any) -> int:
     """Return the index of a value; True is not 1 here."""
-    pairs = ((type(value), value) for value in values)
-    return [*pairs].index((type(wanted), wanted))
+    return [(type(other), other) for other in values].index((type(value), value))

@@ -1,4 +1,4 @@
-"""Packs what the page draws from: a header in JSON, then typed arrays. `src/pack.ts` reads it."""
+"""Pack nested data for a page: a header in JSON, then typed arrays. `src/pack.ts` unpacks it."""
 
 from __future__ import annotations
 
@@ -12,62 +12,63 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-#: Integer types that both sides know, by NumPy's short name, the smallest first.
-_TYPES = ("u1", "u2", "u4", "i4")
-_ALIGNED = 8
+#: NumPy's names of the integer types that JavaScript's typed arrays have, smallest first.
+_INTEGER_TYPES = ("u1", "u2", "u4", "i4")
+#: Arrays begin at multiples of so many bytes.
+_ALIGNMENT = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """An array of integers that is sent as differences, which compress well where it ascends."""
+    """An array to pack as differences of neighbors; ascending integers compress well so."""
 
     array: npt.NDArray[Any]
 
 
 def smallest(array: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return the numbers in the smallest type that both sides know and that holds them all."""
+    """Return an array in the smallest type of `_INTEGER_TYPES` that holds it, or float64."""
     array = np.asarray(array)
     if array.dtype.kind not in "iub":
         return array.astype("<f8")
-    ends = (int(array.min()), int(array.max())) if array.size else (0,)
-    for name in _TYPES:
-        if all(np.iinfo(name).min <= end <= np.iinfo(name).max for end in ends):
+    least, most = (int(array.min()), int(array.max())) if array.size else (0, 0)
+    for name in _INTEGER_TYPES:
+        if np.iinfo(name).min <= least and most <= np.iinfo(name).max:
             return array.astype(f"<{name}")
     return array.astype("<f8")
 
 
 def pack(content: Any) -> bytes:
-    """Pack nested dicts and lists, with NumPy arrays or `Differences` where numbers are many.
+    """Pack nested dicts and lists of numbers, text, NumPy arrays and `Differences`.
 
     Returns
     -------
     bytes
-        The header's length as a 32-bit integer, four bytes of padding, the header, the arrays, each
-        at a multiple of 8 bytes.
+        The header's length as a 32-bit integer, four bytes of padding, the header, and the arrays,
+        each at a multiple of 8 bytes. In the header, an array is {"$array": its entry}.
     """
     arrays: list[tuple[dict[str, Any], npt.NDArray[Any]]] = []
 
-    def plain(value: Any) -> Any:
+    def encode(value: Any) -> Any:
         if isinstance(value, np.ndarray | Differences):
             ascending = isinstance(value, Differences)
             array = smallest(value.array if isinstance(value, Differences) else value).ravel()
             if ascending and array.dtype.kind == "u":
                 array = np.diff(array, prepend=array.dtype.type(0))
             entry = {"type": array.dtype.str[1:], "count": array.size, "differences": ascending}
-            # Offsets have twelve digits, so that the header's length does not depend on them.
+            # The twelve digits reserve room: the header's length determines the offsets.
             arrays.append((entry | {"offset": 10**11}, array))
             return {"$array": arrays[-1][0]}
         if isinstance(value, dict):
-            return {str(key): plain(item) for key, item in value.items()}
+            return {str(key): encode(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [plain(item) for item in value]
+            return [encode(item) for item in value]
         if isinstance(value, np.generic):
-            return plain(value.item())
+            return encode(value.item())
         if isinstance(value, float) and not math.isfinite(value):
             return None
         return value
 
-    header = {"content": plain(content)}
+    header = {"content": encode(content)}
     length = len(_json(header))
     end = _aligned(8 + length)
     for entry, array in arrays:
@@ -86,10 +87,10 @@ def _json(header: Any) -> bytes:
 
 
 def _aligned(offset: int) -> int:
-    return -(-offset // _ALIGNED) * _ALIGNED
+    return -(-offset // _ALIGNMENT) * _ALIGNMENT
 
 
 def pack_text(content: Any, level: int = 6) -> str:
-    """Pack, compress (raw deflate) and write as base64, for a page of HTML."""
-    squeezer = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
-    return base64.b64encode(squeezer.compress(pack(content)) + squeezer.flush()).decode()
+    """Pack, compress (raw deflate) and encode as base64, for a page of HTML."""
+    compressor = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return base64.b64encode(compressor.compress(pack(content)) + compressor.flush()).decode()

@@ -1,4 +1,4 @@
-"""A question whose answer is shown to whoever has made a prediction, and not before."""
+"""A prediction: a question whose answer is shown after the learner has answered it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from accelviz.widgets import assets
 
 @dataclass(eq=False, repr=False)
 class Prediction:
-    """A question, its answer, and what explains it; see `widgets.predict`."""
+    """A question with its answer and explanation; fields as in `widgets.predict`."""
 
     question: str
     _answer: Any
@@ -26,7 +26,7 @@ class Prediction:
     within: float
     because: str
     _show: Callable[[], Any] | None
-    _explanation: str = ""
+    _shown: str = ""
 
     def __post_init__(self) -> None:
         if len({*self.choices}) != len(self.choices):
@@ -37,17 +37,17 @@ class Prediction:
             self._answer = self._check(self._answer)
 
     def answer(self) -> Any:
-        """Return the answer; what computes it is called once."""
+        """Return the answer; a callable is called once."""
         if callable(self._answer):
             self._answer = self._check(self._answer())
         return self._answer
 
     def _check(self, answer: Any) -> Any:
         if self.draw:
-            drawn = np.asarray(answer)
-            if drawn.ndim != 1 or not drawn.size or drawn.dtype.kind not in "iu" or drawn.min() < 0:
+            bars = np.asarray(answer)
+            if bars.ndim != 1 or not bars.size or bars.dtype.kind not in "iu" or bars.min() < 0:
                 raise ArgumentError("answer", f"got {answer!r}", "whole numbers, a bar each")
-            return drawn.tolist()
+            return bars.tolist()
         expected = "a number, or choices with it"
         if not self.choices:
             valid = isinstance(answer, (int, float, np.number)) and math.isfinite(answer)
@@ -61,7 +61,7 @@ class Prediction:
 
     @property
     def form(self) -> str:
-        """What is entered: "number", "choice", "order" or "drawn"."""
+        """Kind of answer that the learner enters: "number", "choice", "order" or "drawn"."""
         if self.draw:
             return "drawn"
         if not self.choices:
@@ -69,7 +69,7 @@ class Prediction:
         return "order" if isinstance(self.answer(), (list, tuple)) else "choice"
 
     def content(self) -> dict[str, Any]:
-        """Return what the page asks with, the answer included."""
+        """Return the data that the page draws, `PredictionData` in `src/prediction.ts`."""
         answer = self.answer()
         content = {
             "form": self.form,
@@ -78,37 +78,37 @@ class Prediction:
             "unit": self.unit,
             "within": self.within,
             "answer": answer,
-            "because": self._explained(),
+            "because": self._explanation_html(),
         }
-        if self.draw:  # room above, which does not give the largest away
+        if self.draw:  # headroom, so that the axis does not give the largest bar away
             content |= {"bar": self.draw, "most": 1 << (5 * max(answer) // 4).bit_length()}
         return content
 
-    def _explained(self) -> str:
-        if self._show is not None and not self._explanation:
-            self._explanation = html_of(self._show())
-        return self._explanation + "".join(
-            f"<p>{assets.with_code(part)}</p>" for part in self.because.split("\n\n") if part
-        )
+    def _explanation_html(self) -> str:
+        if self._show is not None and not self._shown:
+            self._shown = as_html(self._show())
+        paragraphs = [paragraph for paragraph in self.because.split("\n\n") if paragraph]
+        return self._shown + "".join(f"<p>{assets.with_code(text)}</p>" for text in paragraphs)
 
     def html(self) -> str:
-        """Return it as HTML; without a script, the answer is folded away."""
+        """Return HTML with a script; where scripts are blocked, the answer is folded away."""
         choices = "".join(f"<li>{escape(choice)}</li>" for choice in self.choices)
         return assets.asking_page(
             "prediction",
             self.content(),
             f"<p><b>Prediction.</b> {assets.with_code(self.question)}</p><ul>{choices}</ul>"
             "<details><summary>Write down what you think, then compare.</summary>"
-            f"<p>It is <b>{escape(self._written())}</b>.</p>{self._explained()}</details>",
+            f"<p>It is <b>{escape(self._answer_text())}</b>.</p>{self._explanation_html()}"
+            "</details>",
         )
 
-    def _written(self) -> str:
+    def _answer_text(self) -> str:
         answer = self.answer()
         if self.form == "order":
             return ", ".join(f"{i}. {choice}" for i, choice in enumerate(answer, 1))
         if self.form == "drawn":
-            return ", ".join(map(_number, answer))
-        return str(answer) if self.choices else f"{_number(answer)} {self.unit}".rstrip()
+            return ", ".join(map(_three_digits, answer))
+        return str(answer) if self.choices else f"{_three_digits(answer)} {self.unit}".rstrip()
 
     def _repr_html_(self) -> str:
         return self.html()
@@ -117,16 +117,16 @@ class Prediction:
         return f"Prediction: {self.question}"
 
 
-def html_of(explanation: Any) -> str:
-    """Turn a picture, a table, text or a sequence of them into HTML; pictures are closed."""
-    several = isinstance(explanation, (list, tuple, np.ndarray))
-    parts = [*explanation] if several else [explanation]
-    # Several axes are one picture.
-    roots = [p.get_figure(root=True) if hasattr(p, "get_figure") else p for p in parts]
-    return "".join(_html_of(root) for root in {id(root): root for root in roots}.values())
+def as_html(explanation: Any) -> str:
+    """Convert a figure, Axes, a table, text or a sequence of them to HTML; close the figures."""
+    is_sequence = isinstance(explanation, (list, tuple, np.ndarray))
+    parts = [*explanation] if is_sequence else [explanation]
+    # Axes of one figure become one picture.
+    parts = [part.get_figure(root=True) if hasattr(part, "get_figure") else part for part in parts]
+    return "".join(_part_as_html(part) for part in {id(part): part for part in parts}.values())
 
 
-def _html_of(part: Any) -> str:
+def _part_as_html(part: Any) -> str:
     if hasattr(part, "savefig"):
         from accelviz.plots.style import picture_html
 
@@ -136,7 +136,7 @@ def _html_of(part: Any) -> str:
     return "" if part is None else f"<pre>{escape(str(part))}</pre>"
 
 
-def _number(value: float) -> str:
+def _three_digits(value: float) -> str:
     value = float(value)
     if value.is_integer() or abs(value) >= 1000:
         return f"{value:,.0f}"

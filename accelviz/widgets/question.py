@@ -1,4 +1,8 @@
-"""A question for a class: find the setting that does best, guess, then see where you stand."""
+"""A question for a class: the setting of a strategy that is best by a statistic.
+
+The learner guesses settings and sees the value and rank of each guess. All values can be revealed
+once the best setting is guessed or no guess is left.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from accelviz.analysis.settings import parameters, varying
 from accelviz.errors import ArgumentError, checked_integer
 from accelviz.widgets import assets
 
-#: What a statistic of `sweep` is called; shares are 0 to 1.
+#: Columns of `sweep`'s table and their labels; shares are 0 to 1.
 STATISTICS = {
     "blocks": "blocks",
     "warps": "launched warps",
@@ -31,7 +35,7 @@ STATISTICS = {
 
 
 class Question:
-    """What `widgets.ask` returns, from a table of `sweep` over one or two parameters."""
+    """A question on a table of `sweep` over one or two parameters; see `widgets.ask`."""
 
     def __init__(
         self,
@@ -51,25 +55,26 @@ class Question:
             )
         checked_integer("guesses", guesses, error=ArgumentError)
         names = [name for name in parameters(table) if name not in ("strategy", "n_cols")]
-        if len(names) > 2:  # those that were not varied need no slider
+        if len(names) > 2:  # constant parameters need no slider
             names = varying(table, names)
         if not 0 < len(names) <= 2:
             raise ArgumentError("table", f"it varies {', '.join(names)}", "one or two parameters")
         settings = zip(*(table[name].tolist() for name in names), strict=True)
         values = dict(zip(settings, map(float, table[statistic]), strict=True))
         choices = [sorted(set(table[name].tolist())) for name in names]
-        called = STATISTICS[statistic]
-        counted = called.split()[0] not in ("share", "mean", "busiest")
-        size = ("most" if most else "fewest") if counted else "largest" if most else "smallest"
+        label = STATISTICS[statistic]
+        is_count = label.split()[0] not in ("share", "mean", "busiest")
+        least, greatest = ("fewest", "most") if is_count else ("smallest", "largest")
         graph = table.attrs.get("graph", "this graph")
-        self.question = question or f"Which setting of {graph} has the {size} {called}?"
-        #: What the page draws from; `values` are of all settings, those of a second parameter
-        #: beside each other, NaN where values cannot be had together.
+        extreme = greatest if most else least
+        self.question = question or f"Which setting of {graph} has the {extreme} {label}?"
+        #: Data that the page draws. `values` has one entry per combination of `choices`, with the
+        #: last parameter varying fastest; NaN where the strategy refuses a combination.
         self.content: dict[str, Any] = {
             "question": self.question,
             "explanation": explanation,
-            "called": called,
-            "share": called.startswith("share"),
+            "label": label,
+            "share": label.startswith("share"),
             "most": most,
             "guesses": guesses,
             "names": names,
@@ -80,10 +85,12 @@ class Question:
         }
 
     def html(self) -> str:
-        """Return it as HTML with a script, alive without a kernel or a network."""
-        told = f"<p><b>{assets.with_code(self.question)}</b></p>"
-        told += "<p>To guess, open this where scripts may run: in a notebook that you trust.</p>"
-        return assets.asking_page("question", self.content, told)
+        """Return HTML with a script that works offline and without a kernel."""
+        fallback = f"<p><b>{assets.with_code(self.question)}</b></p>"
+        fallback += (
+            "<p>To guess, open this where scripts may run: in a notebook that you trust.</p>"
+        )
+        return assets.asking_page("question", self.content, fallback)
 
     def _repr_html_(self) -> str:
         return self.html()

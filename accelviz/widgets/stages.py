@@ -1,4 +1,8 @@
-"""A panel in which one moves convolutions between the stages of a network (chapter 7)."""
+"""A panel for moving convolutions between the stages of a network (chapter 7).
+
+A stage is a run of units (convolutions) with equal image width and channel count. The numbers that
+the panel shows are sums over units, which `src/stages.ts` adds up for the depths chosen.
+"""
 
 from __future__ import annotations
 
@@ -10,46 +14,47 @@ from accelviz.convolution.networks import checked_network, unit_gains
 from accelviz.errors import checked_choice
 from accelviz.widgets import assets
 
-#: Most units that a stage may be given.
-_MOST = 16
+#: Most units of a stage in the panel.
+_MAX_UNITS = 16
 
 
 class Stages:
-    """What `widgets.stages` returns; as the last line of a cell it is shown."""
+    """The panel that `widgets.stages` returns; notebooks display it."""
 
     def __init__(self, network: Network | str) -> None:
         if isinstance(network, str):
             network = NETWORKS[checked_choice("network", network, NETWORKS)]
         self.network = network = checked_network(network)
-        ones = network.with_depths((1,) * len(network.stages))
-        described = []
+        smallest = network.with_depths((1,) * len(network.stages))
+        stages = []
         for i, stage in enumerate(network.stages):
-            two = ones.with_depths(tuple(1 + (i == j) for j in range(len(network.stages))))
-            described.append(
+            depths = tuple(1 + (i == j) for j in range(len(network.stages)))
+            larger = smallest.with_depths(depths)
+            stages.append(
                 {
                     "label": f"{stage.width} x {stage.width}, {stage.channels} channels",
                     "more": {
-                        "parameters": two.parameters - ones.parameters,
-                        "flops": two.flops - ones.flops,
+                        "parameters": larger.parameters - smallest.parameters,
+                        "flops": larger.flops - smallest.flops,
                     },
-                    "gains": unit_gains(stage, _MOST + 1),
+                    "gains": unit_gains(stage, _MAX_UNITS + 1),
                 }
             )
-        #: What the page draws from.
+        #: Data that the page draws.
         self.content: dict[str, Any] = {
             "name": network.name,
             "depths": [*network.depths],
-            # With one unit a stage: what such a one costs depends on the stage before.
-            "base": {"parameters": ones.parameters, "flops": ones.flops},
-            "stages": described,
+            # With one unit per stage, whose cost depends on the channels of the stage before.
+            "base": {"parameters": smallest.parameters, "flops": smallest.flops},
+            "stages": stages,
             "path": [[*step.depths] for step in organize(network)],
         }
 
     def html(self) -> str:
-        """Return it as HTML with a script, alive without a kernel or a network."""
-        told = f"<p><b>{escape(self.network.name)}: {self.network.depths} units.</b></p>"
-        told += "<p>To move them, open this where scripts may run: in a notebook you trust.</p>"
-        return assets.asking_page("stages", self.content, told)
+        """Return HTML with a script that works offline and without a kernel."""
+        fallback = f"<p><b>{escape(self.network.name)}: {self.network.depths} units.</b></p>"
+        fallback += "<p>To move them, open this where scripts may run: in a notebook you trust.</p>"
+        return assets.asking_page("stages", self.content, fallback)
 
     def _repr_html_(self) -> str:
         return self.html()

@@ -1,4 +1,8 @@
-"""A traced block as small arrays that the page draws from, and the sources of its kernel."""
+"""The memory requests of a traced block as arrays for the page, and its kernel's sources.
+
+A request is one load, store or atomic of a warp: the accesses of its lanes in one step. A site is a
+place in the source that makes requests.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +20,9 @@ from accelviz.analysis.traffic import changes
 from accelviz.plans import Plan
 from accelviz.widgets.pack import Differences
 
-#: Bytes that an element of an array may have, as the trace's `index` counts elements.
-_SIZES = (1, 2, 4, 8, 16)
+#: Possible sizes in bytes of an array's elements, which the trace's `index` counts.
+_ELEMENT_BYTES = (1, 2, 4, 8, 16)
+#: Columns of a trace that identify a site.
 _SITE = ["file", "line", "kind", "space", "array", "bytes"]
 _INCLUDE = re.compile(r'^\s*#include\s+"([^"]+)"', re.MULTILINE)
 
@@ -25,21 +30,21 @@ _INCLUDE = re.compile(r'^\s*#include\s+"([^"]+)"', re.MULTILINE)
 def trace_content(
     traced: pd.DataFrame, plan: Plan, waits: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return the trace of one block as `pack` sends it; `src/traces.ts` reads it.
+    """Return the trace of one block for `pack`; `src/traces.ts` reads it.
 
     Parameters
     ----------
     traced : DataFrame
-        From `accelviz.trace`, of one block.
+        Trace of one block, from `accelviz.trace`.
     plan : Plan
     waits : sequence of dict
-        What `accelviz.trace` gave with it.
+        Waits at barriers, from the same call.
 
     Returns
     -------
     dict
-        `block`, `warps`, `waits`, what `packed_requests` returns, and `source`, the text of the
-        kernel's files by their last name.
+        `block`, `warps` (per block), `waits`, `sites` and `columns` of `packed_requests`, and
+        `source`: the text of the kernel's files by file name.
     """
     return {
         "block": int(traced["block"].iloc[0]) if len(traced) else 0,
@@ -51,15 +56,16 @@ def trace_content(
 
 
 def packed_requests(traced: pd.DataFrame) -> dict[str, Any]:
-    """Pack the requests of one block in their order, each in a few numbers.
+    """Pack the requests of one block in the order in which the emulator made them.
 
     Returns
     -------
     dict
-        `sites`: places in the source that touch memory, each a dict with `file`, `line`, `kind`,
-        `space`, `array`, `bytes` that a lane asks for, and `size`, the bytes of an element.
-        `columns`, with an entry a request: `site`, `warp`, `lanes` (a bit a lane) and `begins`, the
-        index of its first lane in `offsets`, which has the offset of each lane in bytes.
+        `sites`: a list of dicts with `file`, `line`, `kind`, `space`, `array`, `bytes` (accessed
+        per lane) and `size` (bytes of an element).
+        `columns`: arrays with one entry per request: `site` (an index), `warp`, `lanes` (a bit mask
+        of the active lanes) and `begins` (index of its first lane in `offsets`); and `offsets`, the
+        byte offset in the array of each active lane.
     """
     if not len(traced):
         names = ("site", "warp", "lanes", "begins", "offsets")
@@ -79,30 +85,30 @@ def packed_requests(traced: pd.DataFrame) -> dict[str, Any]:
 def _sites(
     traced: pd.DataFrame, begins: npt.NDArray[np.int64]
 ) -> tuple[list[dict[str, Any]], npt.NDArray[np.int64]]:
-    """Return the places in the source, and the number of the one that each request is at."""
+    """Return the sites, and the index of each request's site."""
     sizes = {
-        str(name): _element(part["offset"].to_numpy(), part["index"].to_numpy())
+        str(name): _element_bytes(part["offset"].to_numpy(), part["index"].to_numpy())
         for name, part in traced.groupby("array", observed=True)
     }
     first = traced.iloc[begins]
-    numbered = first.groupby(_SITE, observed=True, sort=False).ngroup().to_numpy()
-    _, firsts = np.unique(numbered, return_index=True)
+    site = first.groupby(_SITE, observed=True, sort=False).ngroup().to_numpy()
+    _, firsts = np.unique(site, return_index=True)
     sites = []
     for record in first.iloc[firsts][_SITE].to_dict("records"):
-        words = {name: str(record[name]) for name in ("file", "kind", "space", "array")}
+        text = {name: str(record[name]) for name in ("file", "kind", "space", "array")}
         numbers = {name: int(record[name]) for name in ("line", "bytes")}
-        # What is allocated without a type is counted in what each access asks for.
-        sites.append({**words, **numbers, "size": sizes[words["array"]] or numbers["bytes"]})
-    return sites, numbered
+        # An array allocated without a type has elements as large as each access.
+        sites.append({**text, **numbers, "size": sizes[text["array"]] or numbers["bytes"]})
+    return sites, site
 
 
-def _element(offset: npt.NDArray[np.int64], index: npt.NDArray[np.int64]) -> int | None:
-    """Return the bytes of an element with which these offsets have these indices, if one has."""
-    return next((size for size in _SIZES if np.array_equal(offset // size, index)), None)
+def _element_bytes(offset: npt.NDArray[np.int64], index: npt.NDArray[np.int64]) -> int | None:
+    """Return the element size that maps byte offsets to element indices, or None."""
+    return next((size for size in _ELEMENT_BYTES if np.array_equal(offset // size, index)), None)
 
 
 def sources(plan: Plan) -> dict[str, str]:
-    """Return the text of a plan's kernel and of the files that it includes, by their last name."""
+    """Return the text of a plan's kernel file and of its includes, by file name."""
     kernel = plan.kernel
     if kernel is None:
         return {}

@@ -12,7 +12,7 @@ import type { Value } from "./types";
 const LINE = 26, LEFT = 60; // pixels: of a line of the grid, and beside it
 
 export interface QuestionData {
-  question: string; explanation: string; called: string; share: boolean; most: boolean;
+  question: string; explanation: string; label: string; share: boolean; most: boolean;
   guesses: number; names: string[]; choices: Value[][];
   /** NaN where values cannot be had together. */
   values: Float64Array;
@@ -119,7 +119,7 @@ export function question(panel: HTMLElement, data: QuestionData, answers: Answer
     });
     drawn += quietWords(LEFT + (across * wide) / 2, bottom + 31, names[0], "middle");
     if (names[1]) drawn += quietWords(0, bottom + 31, names[1]);
-    const label = `${data.called} of ${count(known.length, "setting")}` +
+    const label = `${data.label} of ${count(known.length, "setting")}` +
       (state.revealed ? "" : ", locked");
     return picture(width, bottom + 36, drawn + over, label);
   }
