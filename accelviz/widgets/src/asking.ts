@@ -1,4 +1,4 @@
-// The pages that ask: a prediction, a question for a class, the stages of a network.
+// Entry point of the bundle "asking": predictions, questions for a class, stages of a network.
 
 import "./panel.css";
 import "./asking.css";
@@ -15,12 +15,12 @@ type Data = { key: string } & ({ kind: "prediction" } & PredictionData |
 
 export type Answers<Answer> = ReturnType<typeof answersUnder<Answer>>;
 
-/** An answer, kept while the browser's tab is open, so that a cell may run again. */
+/** Storage of an answer for as long as the browser's tab is open, also if its cell runs again. */
 const answersUnder = <Answer>(key: string) => ({
   read(): Answer | null {
     try {
       return JSON.parse(sessionStorage.getItem(key) ?? "null");
-    } catch { // some pages have no storage
+    } catch { // some pages have no session storage
       return null;
     }
   },
@@ -28,12 +28,12 @@ const answersUnder = <Answer>(key: string) => ({
     try {
       sessionStorage.setItem(key, JSON.stringify(answer));
     } catch {
-      // then it is asked again
+      // the answer is not kept
     }
   },
 });
 
-/** Fill the page of this id with what it asks. */
+/** Open the page with this id, whose data are in the script element "<id>-data". */
 export async function open(id: string) {
   const data = await unpackText<Data>(document.getElementById(`${id}-data`)!.textContent!);
   const panel = Object.assign(document.createElement("div"),

@@ -1,4 +1,4 @@
-// Bars that a learner draws, and afterwards the right ones behind them.
+// A bar chart that the learner draws as a prediction; afterwards, with the right bars behind.
 
 import { render } from "./controls";
 import { path, quietWords, rect } from "./marks";
@@ -7,13 +7,13 @@ import { type Axis, axis, chart, frame, widthOf } from "./plot";
 
 const HEIGHT = 220;
 
-/** Bars to draw: the right values, what a bar stands for, and the highest that may be drawn. */
+/** The right values, the name of what a bar stands for, its unit, and the axis' maximum. */
 export interface BarsData {
   answer: number[]; bar: string; unit: string; most: number;
 }
 
-/** Draw the bars of `values`; `take(index, value)` is called for a change, and is null once the
- *  answer may be seen. */
+/** Draw the bars of `values`. `take(index, value)` is called when a bar changes; it is null once
+ *  the answer is shown. */
 export function bars(
   host: HTMLElement, { answer, bar, unit, most }: BarsData, values: number[],
   take: ((index: number, value: number) => void) | null,
@@ -22,7 +22,7 @@ export function bars(
   let at = 0, x: Axis, y: Axis;
   host.classList.add("av-bars");
   if (take) begin(take);
-  new ResizeObserver(draw).observe(host); // which draws it for the first time, too
+  new ResizeObserver(draw).observe(host); // also triggers the first drawing
 
   function draw() {
     if (!host.isConnected) return;

@@ -1,6 +1,5 @@
-// The controls: menus, sliders with a field for the number, buttons. Each has a name of its own for
-// those who cannot see it, takes the keys, and leaves Tab alone; JupyterLab's keys stay away from
-// what has the attribute `data-lm-suppress-shortcuts`.
+// Templates of the controls: menus, sliders with a number field, buttons. All have accessible names
+// and work by keyboard; the attribute `data-lm-suppress-shortcuts` disables JupyterLab's shortcuts.
 
 import { html, nothing, render, type TemplateResult } from "lit-html";
 import { live } from "lit-html/directives/live.js";
@@ -27,14 +26,14 @@ export function menu(
 
 interface Ranged {
   name: string; label: string; title: string; look: string; last: number; at: number;
-  /** What stands in the field: any number from `low` to `high`. */
+  /** Content of the number field, from `low` to `high`; null for no field. */
   number: string | null; low: number; high: number; text?: string;
   choose(index: number): void;
   type(text: string, field: HTMLInputElement): void;
   key?(event: KeyboardEvent): void;
 }
 
-/** A slider and, where it chooses a number, a field for that. */
+/** A slider and, for numbers, a field beside it. */
 function ranged(control: Ranged, output: TemplateResult | typeof nothing = nothing) {
   const { name, label, title, look, last, at, number, low, high, text, key } = control;
   const take = (event: Event) => control.type(valueOf(event), event.target as HTMLInputElement);
@@ -54,8 +53,8 @@ function ranged(control: Ranged, output: TemplateResult | typeof nothing = nothi
     }}>${output}</div>`;
 }
 
-/** A slider over some values, in order. Where they are numbers there is a field beside it, which
- *  takes any of them (the nearest, of what is typed). */
+/** A slider over a list of values. For numbers, the field beside it takes the value nearest to
+ *  the number typed. */
 export function slider<Choice extends Value>(
   name: string, label: string, title: string, values: Choice[], value: Choice,
   act: (value: Choice) => void, chosen: Value | undefined = null,
@@ -74,8 +73,8 @@ export function slider<Choice extends Value>(
     key(event) {
       const step = { ArrowUp: 1, ArrowDown: -1 }[event.key];
       if (!step) return;
-      event.preventDefault(); // to the next value, not to the next number
-      // The slider moves at once: the next key may come before the page is drawn again.
+      event.preventDefault(); // arrows choose the next value of the list, not the next number
+      // Move the slider now: another key may be pressed before the page is drawn again.
       const range = (event.target as HTMLElement).previousElementSibling as HTMLInputElement;
       range.value = String(Number(range.value) + step);
       act(values[Number(range.value)]);
@@ -83,7 +82,7 @@ export function slider<Choice extends Value>(
   }, html`<output ?hidden=${isNumber} title=${value === null ? RULE : ""}>${text}</output>`);
 }
 
-/** A slider over 0 to `last` with a field for the number. */
+/** A slider over the integers 0 to `last` with a number field. */
 export function steps(
   name: string, label: string, title: string, last: number, value: number,
   act: (value: number) => void,

@@ -1,5 +1,5 @@
-// The explorer's bundle: a saved page calls `open`, a notebook's widget `render`. The rest is what
-// the tests compare with Python.
+// Entry point of the explorer's bundle. A page calls `open`, a notebook's widget `render`; tests
+// compare the other exports with Python.
 
 import "./panel.css";
 import "./views.css";

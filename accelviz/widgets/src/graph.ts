@@ -1,4 +1,5 @@
-// The graph as the page has it: degrees, pointers, the order by degree. Columns may be left out.
+// A graph's CSR structure: degrees, row pointers, the order by degree, column indices. Of a large
+// graph, column indices are sent for single rows only.
 
 import type { Numbers, RawGraph } from "./types";
 
@@ -13,16 +14,16 @@ export function openGraph(raw: RawGraph) {
   for (const degree of degrees) counts[degree] += 1;
   const distinct = Array.from(counts.keys()).filter((degree) => counts[degree]);
   let sorted: ReturnType<typeof sortByDegree> | undefined;
-  const sent = new Map<number, Int32Array>(); // columns of rows, where only some were sent
+  const sent = new Map<number, Int32Array>(); // column indices of single rows
   const learn = (row: number, columns: Numbers) => void sent.set(row, Int32Array.from(columns));
   for (const part of raw.row_columns ?? []) learn(part.row, part.columns);
   return {
     name, rows, cols, nnz: pointers[rows], largest, degrees, pointers, learn,
-    /** Distinct degrees, ascending, and how many rows have each. */
+    /** Distinct degrees, ascending, and the number of rows of each. */
     histogram: { degrees: distinct, rows: distinct.map((degree) => counts[degree]) },
-    /** The order by degree: `order[position]` is a row, `position[row]` its inverse. */
+    /** Rows sorted by degree: `order[position]` is a row, `position` the inverse. */
     sorted: () => (sorted ??= sortByDegree(degrees, counts)),
-    /** The columns of a row; null where they were not sent. */
+    /** Column indices of a row; null if they were not sent. */
     columns(row: number) {
       if (raw.columns)
         return Int32Array.from(raw.columns.subarray(pointers[row], pointers[row + 1]));
@@ -31,7 +32,7 @@ export function openGraph(raw: RawGraph) {
   };
 }
 
-/** Sort stably, by counting, as `accelviz.degree_sort`. */
+/** Sort rows by degree with a stable counting sort, as `accelviz.degree_sort`. */
 function sortByDegree(degrees: Int32Array, counts: Float64Array) {
   const next = new Float64Array(counts.length);
   for (let degree = 1; degree < counts.length; degree++)

@@ -1,4 +1,4 @@
-// The head and the controls of the panel: what is looked at, and what it is compared with.
+// The top of the panel: the headline with times and idle shares, the buttons, and the controls.
 
 import { button, html, menu, slider, steps } from "./controls";
 import { difference, headsAside, micros, number, waitingOf } from "./numbers";
@@ -7,7 +7,7 @@ import { codeOf, headingOf, savePng, tour } from "./share";
 import { PREDICTED } from "./times";
 import type { Parameter, Scene, Side, Strategy, Tree } from "./types";
 
-/** What the two settings are called, in Python too, and what they are. A and B are matrices. */
+/** Names of the two settings compared, as in Python. "A" and "B" would name matrices. */
 export const SIDES = ["first", "second"];
 const MEANINGS = [
   "The first setting: what the controls are set to.",
@@ -15,15 +15,16 @@ const MEANINGS = [
   "the first.",
 ];
 
-/** The mark of a side: its name on its colour. */
+/** A label with the name of a side on its colour. */
 export const markOf = (i: number) =>
   html`<span class="av-mark av-${"AB"[i]}" title=${MEANINGS[i]}>${SIDES[i]}</span>`;
 
-/** The headline, and the buttons beside it. */
+/** The headline and the buttons beside it. */
 export function head(scene: Scene, act: Act, panel: HTMLElement) {
   const { a, b, graph, operation } = scene;
   const copyCode = async () => {
-    const text = codeOf(scene); // which a page from a file may not copy
+    const text = codeOf(scene);
+    // A page opened from a file has no access to the clipboard.
     const copied = await navigator.clipboard?.writeText(text).then(() => true, () => false);
     act.say(copied ? `Copied: ${text}` : `Copy this: ${text}`, copied);
   };
@@ -45,13 +46,13 @@ export function head(scene: Scene, act: Act, panel: HTMLElement) {
     ]}</div></div>`;
 }
 
-/** The controls. What a strategy has more or fewer of comes last, and moves none of the others. */
+/** The controls. The strategy's parameters come last: their number varies. */
 export function controls(scene: Scene, act: Act) {
   const { a, b, settings, strategies, first } = scene;
   const described = strategies.map(({ name, summary }) =>
     [name, `${name}: ${summary}`] as [string, string]);
   const seconds = described.map(([name, text]): [string, string] =>
-    [name, name === b?.strategy ? b.label : text]); // as it is set, where it is chosen
+    [name, name === b?.strategy ? b.label : text]); // the chosen one with its settings
   return html`<div class="av-controls" role="group" aria-label="settings">
     ${menu("graph", "graph", "The graph whose adjacency matrix is A",
       scene.graphs.map((name) => [name, name]), settings.graph, (graph) => act.set({ graph }))}
@@ -87,8 +88,8 @@ function parameterControl({ name, meaning, values }: Parameter, side: Side, act:
         (text) => act.set({ parameters: { [name]: values.find((one) => String(one) === text)! } }));
 }
 
-/** What the strategies do, in the room below the controls that the parameters of whichever strategy
- *  has most would take, so that nothing there moves. */
+/** Summaries of both strategies. Below the controls, they use the space reserved for the strategy
+ *  with the most parameters, so that the rest of the panel keeps its place. */
 export function descriptions({ a, b, first, strategies }: Scene, panel: HTMLElement) {
   const many = first.parameters.filter((one) => moves(first, one, a)).length;
   const most = Math.max(many, ...strategies.map((strategy) =>
@@ -101,7 +102,7 @@ export function descriptions({ a, b, first, strategies }: Scene, panel: HTMLElem
       strategies.find(({ name }) => name === side.strategy)!.summary}.</div>`)}</div>`;
 }
 
-/** The height of so many controls, of 28 pixels with gaps of 4, `across` in a row. */
+/** Height in pixels of controls of 28 pixels with gaps of 4, `across` of them per line. */
 const heightOf = (many: number, across: number) =>
   Math.max(0, 32 * Math.ceil(many / across) - 4);
 
@@ -109,7 +110,7 @@ const WAITING = "A block lasts as long as its busiest warp; this share of the wa
   "nonzero to sum. Less waiting may take longer: it counts nonzeros alone, and blocks, metadata, " +
   "atomics and how lanes read cost time, too.";
 
-/** A setting in the headline: how long it takes, and how much of its warp time is waiting. */
+/** A side in the headline: its time on a GPU and the idle share of its warp time. */
 function sideLine(side: Side, i: number, before: Side | null) {
   const { label, description, summary, unlisted, times: { recorded, predicted, where } } = side;
   const isRecorded = recorded !== null, time = recorded ?? predicted;
@@ -118,7 +119,8 @@ function sideLine(side: Side, i: number, before: Side | null) {
     `${isRecorded ? "measured" : "predicted from what was measured"} on ` +
     `${where.replace(", ", " on ")}, and not where this page is open.` +
     (isRecorded ? "" : ` This setting was not measured: it is ${PREDICTED}`);
-  const sure = isRecorded && typeof before?.times.recorded === "number"; // else it is no verdict
+  // Only recorded times are called better or worse.
+  const sure = isRecorded && typeof before?.times.recorded === "number";
   const than = before ? `Than with ${before.label}, before the last change.` : "";
   const waiting = !Number.isNaN(summary.idle_share)
     ? `${waitingOf({ ...side, heads: 1 })} of warp time waiting`
@@ -135,8 +137,8 @@ function sideLine(side: Side, i: number, before: Side | null) {
         (by) => `${by.toFixed(1)} pt`, than)}</div>`;
 }
 
-/** By how much a number, written with a digit after the point, is more or less than before the last
- *  change of a parameter; nothing where it is as much, or not known. */
+/** The difference to the value before the last change, as "(+1.2 µs)" with one decimal; empty if
+ *  zero or not known. */
 function changeOf(
   now: number | null, then: number | null | undefined, written: (by: number) => string,
   title: string, look: (by: number) => string = () => "",
@@ -149,7 +151,7 @@ function changeOf(
 const controlsIn = (tree: Tree): string[] => tree === null || typeof tree !== "object" ? []
   : [tree.over, ...tree.each.flatMap(controlsIn)];
 
-/** Whether a parameter moves anything that is shown: the partition, or which time was recorded. */
+/** Whether a parameter changes the partition or the recorded time, and so needs a control. */
 function moves({ scheme }: Strategy, parameter: Parameter, side: Side | null = null) {
   const { name, values, value, default: usual } = parameter;
   if (values.length < 2) return false;

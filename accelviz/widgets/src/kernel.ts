@@ -1,11 +1,11 @@
-// The widget: it connects the page with its id to the kernel, and draws nothing unless the page is
-// not in the same document.
+// The widget's front end: it connects the page with its id to the notebook kernel. It draws the
+// page itself only if the page is not in the same document. `connection.py` is the other end.
 
 import { unpack } from "./pack";
 import { mount, pages } from "./panel";
 import type { Answer, Bridge, Content, Request, Settings } from "./types";
 
-/** What a page uses of anywidget's model. */
+/** The part of anywidget's model that is used here. */
 interface Model {
   comm_live?: boolean;
   widget_manager?: { context?: { sessionContext?: { kernelChanged?: Signal } } };
@@ -51,7 +51,7 @@ function bridgeOf(model: Model): Bridge & { close(): void } {
     waiting.clear();
   };
   model.on("comm_live_update", () => model.comm_live === false && lose());
-  // JupyterLab says of a kernel that is shut down only here.
+  // JupyterLab reports a kernel that was shut down only through this signal.
   const kernelChanged = model.widget_manager?.context?.sessionContext?.kernelChanged;
   const onKernel: Slot = (_, kernels) => kernels.newValue || lose();
   kernelChanged?.connect(onKernel);

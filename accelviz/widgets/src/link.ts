@@ -1,12 +1,13 @@
-// What is pointed at, or has the focus, is told to every view; its sentence stands at the pointer.
+// The link between views: pointing at a mark in one view highlights the same thing in all views,
+// and shows a tooltip with a sentence about it. Elements with a title use the same tooltip.
 
 import type { Focus } from "./types";
 
-const GAP = 14; // pixels between the pointer, or what is pointed at, and the sentence
-const TALL = 200; // pixels; of what is taller only the pointer itself is left free
-const LOW = 100; // pictures up to this high are left free as a whole
+const GAP = 14; // pixels between tooltip and pointer or target
+const TALL = 200; // pixels; the tooltip may cover targets taller than this
+const LOW = 100; // pixels; the tooltip covers no part of a picture up to this height
 
-/** Where a sentence stands: beside a point, and beside its `target`, if it has one. */
+/** Position of a tooltip: beside a point and, if given, not over the element `target`. */
 interface Point {
   x: number; y: number; target?: Element | null;
 }
@@ -14,7 +15,7 @@ interface Point {
 export type Link = ReturnType<typeof makeLink>;
 type Light = (focus: Focus | null) => void;
 
-/** What the sentence must not cover: its target, and the words around that, which one reads. */
+/** The vertical range that the tooltip must not cover: the target, and text or picture around. */
 function around(target: Element) {
   const answer = target.closest(".av-answer"), picture = (target as SVGElement).ownerSVGElement;
   const inline = !picture && getComputedStyle(target).display === "inline";
@@ -27,11 +28,11 @@ function around(target: Element) {
   };
 }
 
-/** Make the link of one panel: an element that is positioned, and holds all views. */
+/** Make the link of a panel, a positioned element that contains all views. */
 export function makeLink(panel: HTMLElement) {
   const lights = new Set<Light>();
   const tip = Object.assign(document.createElement("div"), { className: "av-tip", hidden: true });
-  let now: Focus | null = null, said: Focus | null = null; // `said`: by an element itself
+  let now: Focus | null = null, said: Focus | null = null; // `said`: focus of a title
   panel.append(tip);
 
   function put(at: Point) {
@@ -47,7 +48,7 @@ export function makeLink(panel: HTMLElement) {
     tip.style.top = `${(above ? top - GAP - high : bottom + GAP) - box.top}px`;
   }
 
-  /** Light a focus, or nothing for null; its sentence stands `at` a point, if at any. */
+  /** Highlight a focus, null for none, and show its sentence at a point, if given. */
   function show(focus: Focus | null, at: Point | null = null) {
     if (focus !== now) {
       now = focus;
@@ -59,8 +60,8 @@ export function makeLink(panel: HTMLElement) {
     put(at!);
   }
 
-  /** Let `resolve(token, event)` find the focus of the elements of `host` with `data-f="token"`. A
-   *  token that ends with "@" depends on where the pointer is. */
+  /** Follow the pointer over elements of `host` with `data-f="token"`; `resolve(token, event)`
+   *  returns their focus. A token that ends with "@" depends on the pointer's position. */
   function listen(host: HTMLElement, resolve: (token: string, event: MouseEvent) => Focus | null) {
     let token: string | null = null, focus: Focus | null = null;
     const leave = () => {
@@ -79,8 +80,7 @@ export function makeLink(panel: HTMLElement) {
     host.addEventListener("pointerleave", leave);
   }
 
-  // Elements that say for themselves what they are. A browser's own tooltip comes late, and not to
-  // keys: a title is told as everything else is.
+  // Show titles in the tooltip: the browser's own appears late, and not for the keyboard.
   function tell(event: Event, point?: { clientX: number; clientY: number }) {
     const target = (event.target as Element).closest<HTMLElement>("[data-say], [title]");
     if (!target) return untell();

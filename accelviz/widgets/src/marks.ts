@@ -1,12 +1,12 @@
-// SVG as text: the quickest way to draw a thousand marks again at each move of a slider.
+// SVG marks as text, which is the fastest way to redraw a thousand of them per move of a slider.
 
-// The same as in panel.css.
+// The font of panel.css.
 const FONT = 'system-ui, "Segoe UI", Roboto, "Noto Sans", sans-serif';
 const SIGNS: Record<string, string> = {
   "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;",
 };
 
-/** Text that may stand in an element or an attribute. */
+/** Escape text for an element or an attribute. */
 export const safe = (text: unknown) => String(text).replace(/[&<>"']/g, (sign) => SIGNS[sign]);
 
 const twoDigits = (value: unknown) =>
@@ -14,7 +14,7 @@ const twoDigits = (value: unknown) =>
 
 type Attributes = Record<string, string | number | boolean | null | undefined>;
 
-/** One element; attributes that are undefined, null or false are left out. */
+/** An SVG element; undefined, null and false attributes are left out. */
 export function mark(tag: string, attributes: Attributes = {}, inner = "") {
   let text = `<${tag}`;
   for (const [name, value] of Object.entries(attributes))
@@ -30,31 +30,31 @@ export const rect = (
 export const path = (d: string, attributes: Attributes) =>
   mark("path", { d, fill: "none", ...attributes });
 
-/** A frame around what is pointed at. */
+/** A frame that highlights a part of a picture. */
 export const ring = (x: number, y: number, width: number, height: number) =>
   rect(x, y, width, height, { class: "av-ring" });
 
 type Anchor = "start" | "middle" | "end";
 
-/** Words at a point. */
+/** Text at a point. */
 export const words = (
   x: number, y: number, text: unknown, anchor: Anchor = "start", attributes: Attributes = {},
 ) => mark("text", { x, y, "text-anchor": anchor === "start" ? null : anchor, ...attributes },
   safe(text));
 
-/** Words in the colour, and by default the size, of what is said beside marks. */
+/** Text in the muted colour of labels. */
 export const quietWords = (
   x: number, y: number, text: unknown, anchor: Anchor = "start", size: number | null = null,
 ) => words(x, y, text, anchor, { "class": "av-q", "font-size": size });
 
-/** The anchor that keeps words at `x` inside of a picture. */
+/** The anchor of text at `x`, which keeps it inside a picture from `low` to `high`. */
 export const anchorIn = (x: number, low: number, high: number): Anchor =>
   x > high ? "end" : x < low ? "start" : "middle";
 
 const pen = document.createElement("canvas").getContext("2d")!;
-const widths = new Map<string, number>(); // of words that were measured, by their size
+const widths = new Map<string, number>(); // measured widths, by size and text
 
-/** How wide words are, as bold as any in a picture. */
+/** Width of text in pixels, in the boldest weight used. */
 export function room(text: string, size = 12) {
   const key = `${size} ${text}`;
   let width = widths.get(key);
@@ -66,7 +66,7 @@ export function room(text: string, size = 12) {
   return width;
 }
 
-/** Words, shortened so that they fit; nothing where not even a few letters do. */
+/** Text shortened to a width in pixels; empty if not even three letters fit. */
 export function fitting(text: string, width: number, size = 12) {
   if (room(text, size) <= width) return text;
   let end = Math.floor((text.length * width) / room(text, size));
@@ -74,13 +74,13 @@ export function fitting(text: string, width: number, size = 12) {
   return end < 4 ? "" : `${text.slice(0, end)}…`;
 }
 
-/** The longest of some texts that fits, given longest first; the last one is shortened. */
+/** The first text that fits in a width; if none does, the last one, shortened. */
 export const firstFit = (texts: string[], width: number, size = 12) =>
   texts.find((text) => room(text, size) <= width) ?? fitting(texts.at(-1)!, width, size);
 
 let patterns = 0;
 
-/** A pattern of slanted lines, and the paint that uses it: time in which nobody works. */
+/** A hatching pattern for idle time: its definition, and a paint that uses it. */
 export function hatching() {
   const id = `av-hatch-${++patterns}`;
   const line = mark("path", { d: "M-1 7L7 -1M-1 1L1 -1M5 7L7 5", class: "av-hatch" });
@@ -88,7 +88,7 @@ export function hatching() {
   return { defs: mark("defs", {}, mark("pattern", { id, ...size }, line)), paint: `url(#${id})` };
 }
 
-/** A whole picture at the size of the screen; `label` describes it to those who cannot see it. */
+/** An SVG picture of a size in pixels; `label` is its accessible description. */
 export function picture(width: number, height: number, inner: string, label: string) {
   const viewBox = `0 0 ${twoDigits(width)} ${twoDigits(height)}`;
   const over = mark("g", { "class": "av-over", "aria-hidden": "true" }, " ");

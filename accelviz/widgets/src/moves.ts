@@ -1,17 +1,17 @@
-// What has moved since the last drawing glides there, unless the reader wants no motion. While a
-// slider is dragged nothing glides: the next picture would come before it has arrived.
+// Animation of marks from their last position to the new one. It is off if the reader prefers
+// reduced motion, and while a slider is dragged: the next drawing would interrupt it.
 
-const TIME = 260; // milliseconds
-const MOST = 400; // marks that are moved
+const TIME = 260; // milliseconds of an animation
+const MOST = 400; // marks that are animated at most
 const NAMES = ["x", "y", "width", "height", "x1", "y1", "x2", "y2"];
 
-let last = 0; // when something was drawn
+let last = 0; // time of the last drawing
 const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 const marksOf = (host: Element) => host.querySelectorAll<SVGElement>("[data-m]");
 const numbersOf = (mark: Element) => new Map(NAMES.filter((name) => mark.hasAttribute(name))
   .map((name) => [name, Number(mark.getAttribute(name))]));
 
-/** Note where the marks of a picture are; call what is returned once it has been drawn again. */
+/** Record the positions of marks; the function returned animates them after the next drawing. */
 export function moves(host: Element) {
   const now = performance.now(), dragged = now - last < 2 * TIME;
   last = now;

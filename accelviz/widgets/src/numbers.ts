@@ -1,4 +1,4 @@
-// Arithmetic, numbers as people write them, and records of metadata.
+// Arithmetic, formatting of numbers, a cache, and metadata records.
 
 import type { Side } from "./store";
 import type { Value } from "./types";
@@ -8,7 +8,7 @@ export const ceilDiv = (dividend: number, divisor: number) => Math.ceil(dividend
 export const clamp = (value: number, low: number, high: number) =>
   Math.max(low, Math.min(value, high));
 
-/** The last index whose entry is at most `value` in an ascending array. */
+/** The last index of an ascending array whose entry is at most `value`; -1 if none. */
 export function binarySearch(
   ascending: ArrayLike<number>, value: number, length = ascending.length,
 ) {
@@ -21,7 +21,7 @@ export function binarySearch(
   return low - 1;
 }
 
-/** A cache that drops what was asked for longest ago. */
+/** A cache of `most` results that drops the least recently used one. */
 export function recent<Result>(most: number) {
   const results = new Map<string, Result>();
   return (key: string, make: () => Result) => {
@@ -36,7 +36,7 @@ export function recent<Result>(most: number) {
 export type MetadataRecord = ReturnType<typeof recordOf>;
 export type Field = MetadataRecord["fields"][number][number];
 
-// Two names in one, "parts | part", are of the upper and lower 16 bits of a word.
+// A name such as "parts | part" names the upper and the lower 16 bits of a word.
 function fieldsOf(name: string | undefined, word: number) {
   if (!name) return [];
   const [upper, lower] = name.split(" | ");
@@ -45,7 +45,7 @@ function fieldsOf(name: string | undefined, word: number) {
     { name: lower, bits: 16, value: word & 0xffff }];
 }
 
-/** A record of metadata: 32-bit words, and the fields in them that have these names. */
+/** A metadata record: its 32-bit words, and the named fields in each. */
 export const recordOf = (title: string, names: string[], words: number[], meaning = "") => ({
   title, words: words.map((word) => word >>> 0), meaning,
   fields: words.map((word, i) => fieldsOf(names[i], word)),
@@ -53,7 +53,7 @@ export const recordOf = (title: string, names: string[], words: number[], meanin
 
 const english = new Intl.NumberFormat("en-US");
 
-/** A number as people write it: 1,358. */
+/** A number with thousands separators: "1,358". */
 export const number = (value: number) => english.format(value);
 
 /** "1 nonzero", "1,358 nonzeros". */
@@ -66,16 +66,16 @@ export const span = (noun: string, first: number, last: number) => first === las
 
 export const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** A number as it is written with so many digits after the point. */
+/** A number rounded to `digits` decimals. */
 export const rounded = (value: number, digits: number) => Number(value.toFixed(digits));
 
-/** The difference of two numbers as they are written. */
+/** The difference of two numbers, both rounded to `digits` decimals. */
 export const difference = (a: number, b: number, digits: number) =>
   rounded(rounded(a, digits) - rounded(b, digits), digits);
 
 export const percent = (share: number, digits = 1) => `${(100 * share).toFixed(digits)} %`;
 
-/** A setting's share of waiting, or `unknown`; of several heads the workload has the first. */
+/** A side's idle share of warp time as text; `unknown` if it is not known. */
 export const waitingOf = ({ summary, heads }: Side, unknown = "") =>
   (Number.isNaN(summary.idle_share) ? unknown : percent(summary.idle_share)) +
   headsAside(heads);
@@ -83,7 +83,7 @@ export const waitingOf = ({ summary, heads }: Side, unknown = "") =>
 export const headsAside = (heads: number) =>
   heads > 1 ? ` (${heads - 1} of its ${heads} heads counted as waiting)` : "";
 
-/** A count in few characters: 950, 12.3k, 2.9M. */
+/** A number in few characters: "950", "12.3k", "2.9M". */
 export function short(value: number) {
   if (!Number.isFinite(value)) return "not known";
   for (const [least, unit, divisor] of [[1e9, "G", 1e9], [1e6, "M", 1e6],
@@ -96,13 +96,13 @@ export function short(value: number) {
   return String(Number(value.toPrecision(2)));
 }
 
-/** A time, in microseconds. */
+/** A time in microseconds as text. */
 export const micros = (time: number) => `${number(rounded(time, 1))} µs`;
 
-/** A parameter's value; null is what a rule chooses, which may be known. */
+/** A parameter's value as text; for null, "by rule" and the value chosen, if known. */
 export const ruled = (value: Value, chosen?: Value) => value !== null ? String(value)
   : (chosen ?? null) === null ? "by rule" : `by rule: ${chosen}`;
 
-/** A parameter with its value, as in a call where it is one's own choice. */
+/** A parameter's name and value: "ngs=32", or "ngs by rule: 16". */
 export const named = (name: string, value: Value, chosen?: Value) =>
   `${name}${value === null ? " " : "="}${ruled(value, chosen)}`;

@@ -1,4 +1,4 @@
-// Reads what `accelviz/widgets/pack.py` writes: a header in JSON, then typed arrays.
+// Unpacks data of `accelviz/widgets/pack.py`: a header in JSON, then typed arrays.
 
 const ARRAYS = {
   u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, i4: Int32Array, f8: Float64Array,
@@ -9,17 +9,17 @@ interface Entry {
   type: keyof typeof ARRAYS; offset: number; count: number; differences: boolean;
 }
 
-/** Unpack into the type that Python packed. */
+/** Unpack data that Python packed. */
 export function unpack<Type>(bytes: Uint8Array): Type {
-  const aligned = bytes.slice(); // which begins where every type of array may begin
+  const aligned = bytes.slice(); // typed arrays need aligned memory
   const length = new DataView(aligned.buffer).getUint32(0, true);
   const text = new TextDecoder().decode(aligned.subarray(8, 8 + length));
-  // Each `{"$array": n}` is an entry of an array.
+  // In the header, `{"$array": entry}` stands for an array.
   return JSON.parse(text, (_, value: { $array?: Entry } | null) => {
     if (!value?.$array) return value;
     const { type, offset, count, differences } = value.$array;
     const array: Packed = new ARRAYS[type](aligned.buffer, offset, count);
-    // They wrap around as their type does.
+    // Sums wrap around in the array's type, as the differences did.
     if (differences) for (let i = 1; i < count; i++) array[i] += array[i - 1];
     return array;
   }).content;

@@ -1,5 +1,5 @@
-// The panel: controls on top, one group of views below. `open` shows a page without a kernel; a
-// widget gives a page that is open its kernel.
+// The panel: controls at the top, and below them one of four groups of views, chosen by tabs.
+// `open` shows a page without a kernel; a widget (kernel.ts) connects an open page to its kernel.
 
 import { button, html, render } from "./controls";
 import { controls, descriptions, head } from "./header";
@@ -15,18 +15,18 @@ import { play } from "./views/play";
 import { product } from "./views/product";
 import { statistics } from "./views/statistics";
 
-/** What the views and controls may do. */
+/** Actions that views and controls can trigger. */
 export interface Act extends Omit<Store, "scene" | "watch" | "start"> {
   follow(row: number): void;
   show(group: string): void;
   link: Link;
 }
 
-/** Draws scenes into its host. */
+/** A function that prepares an element, and returns a function that draws scenes in it. */
 export type View = (host: HTMLElement, act: Act) => (scene: Scene) => void;
 
-// Groups of views, each of which fits on a screen beside the controls: name, title, and its views
-// with their titles and how many twelfths of the panel they are wide.
+// Groups of views: name, title, and views, each with name, title, function, and width in twelfths
+// of the panel.
 const GROUPS: [string, string, [string, string, View, number][]][] = [
   ["product", "One row", [["product", "A row, from the graph to memory", product, 12]]],
   ["balance", "Every warp", [
@@ -46,7 +46,7 @@ interface Page extends ReturnType<typeof mount> {
   bridge: Bridge | null;
 }
 
-// Pages by id, so that a widget, with a bundle of its own, finds the page that it belongs to.
+// Open pages by id. They are global because a widget runs a second copy of this bundle.
 const shared = globalThis as typeof globalThis & { accelvizPages?: Map<string, Page> };
 export const pages = (shared.accelvizPages ??= new Map());
 
@@ -83,7 +83,7 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
       class="av-view"></div></section>`)}</div>`;
 
   function frame(now: Scene) {
-    // What is said stands below the views, where it moves nothing; it stays in sight.
+    // Messages come below the views, so that they move nothing, and stay visible (CSS "sticky").
     render(html`${head(now, act, panel)}${controls(now, act)}${descriptions(now, panel)}
       <div class="av-tabs" role="tablist">${GROUPS.map(tab)}</div>
       <div class="av-views">${GROUPS.map(group)}</div>
@@ -107,7 +107,7 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
     repaint();
   }
 
-  /** Paint what is to be seen, once a frame at most. */
+  /** Draw the current group in the next animation frame. */
   function repaint() {
     if (waiting) return;
     waiting = true;
@@ -118,8 +118,8 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
   }
 
   function draw() {
-    // What is taken off the screen for a moment, as JupyterLab does where the theme changes, has no
-    // width; the observer tells of it once more when it is back.
+    // JupyterLab detaches outputs for a moment when the theme changes. A detached panel has no
+    // width; observing it again triggers a drawing once it is back.
     if (!panel.clientWidth) {
       width = 0;
       resized.disconnect();
@@ -140,28 +140,28 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
     else act.undo();
   });
   watch(repaint);
-  const resized = new ResizeObserver(() => { // a change of height alone is the panel's own
+  const resized = new ResizeObserver(() => { // the panel itself changes its height
     if (panel.clientWidth === width) return;
     width = panel.clientWidth;
     repaint();
   });
   resized.observe(panel);
-  // What stays in sight below the controls has to know how high they are.
+  // CSS places sticky elements below the controls, and needs their height.
   new ResizeObserver(() =>
     panel.style.setProperty("--av-stuck", `${box.offsetHeight}px`)).observe(box);
-  // Canvases have the colours of the theme that they were drawn in.
+  // Canvases do not follow a change of theme: they are drawn again.
   new MutationObserver(repaint)
     .observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   return { store: actions, repaint };
 }
 
-/** Open a page that has its data in a script element of its own. */
+/** Open the page with this id, whose data are in the script element "<id>-data". */
 export async function open(id: string) {
   const host = document.getElementById(id)!;
   const data = await unpackText<Content>(document.getElementById(`${id}-data`)!.textContent!);
   const page = { bridge: null } as Page;
-  // A kernel may come later: what the store asks is whatever is there then.
+  // The kernel connects later, if at all: `proxy` forwards to the bridge of that time.
   const proxy: Bridge = {
     alive: () => Boolean(page.bridge?.alive()),
     ask: (...request) => page.bridge!.ask(...request),

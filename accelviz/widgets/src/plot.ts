@@ -1,12 +1,12 @@
-// What the charts share: scales, axes, the frame around them, keys.
+// Parts of charts: scales, ticks, the frame with two axes, keys, and the colours of loads.
 
 import { html, type TemplateResult } from "lit-html";
 import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import { mark, path, picture, quietWords } from "./marks";
 import { clamp, short } from "./numbers";
 
-// From few nonzeros to many, each step further from the ground and from idle: viridis, to dark on a
-// light ground, and to light on a dark one.
+// Colours from few to many nonzeros: parts of viridis, with increasing contrast to the background
+// of each theme.
 export const LOADS = {
   light: ["#dfe318", "#bade28", "#86d549", "#56c667", "#35b779", "#1f988b", "#277f8e", "#2e6e8e",
     "#3b528b", "#453781", "#482173", "#440154"],
@@ -14,7 +14,7 @@ export const LOADS = {
     "#81d34d", "#aadc32", "#d5e21a", "#fde725"],
 };
 
-/** The theme that an element has. */
+/** The theme of an element, "light" or "dark". */
 export function themeOf(host: Element) {
   const { colorScheme } = getComputedStyle(host);
   if (colorScheme === "light" || colorScheme === "dark") return colorScheme;
@@ -23,7 +23,7 @@ export function themeOf(host: Element) {
 
 export type Axis = ReturnType<typeof axis>;
 
-/** A scale from numbers to pixels; with `log`, equal ratios are equally long. */
+/** A scale from `low` to `high`, in pixels from `start` to `stop`; logarithmic with `log`. */
 export function axis(low: number, high: number, start: number, stop: number, log = false) {
   const shape = log ? Math.log : (value: number) => value;
   const from = shape(low), reach = shape(high) - from;
@@ -34,13 +34,13 @@ export function axis(low: number, high: number, start: number, stop: number, log
   return Object.assign(at, { low, high, start, stop, log });
 }
 
-/** The round step, 1, 2 or 5 times a power of ten, of which at most `most` make up a length. */
+/** The smallest step, 1, 2 or 5 times a power of ten, that divides a length in `most` at most. */
 export function roundStep(length: number, most: number) {
   const decade = 10 ** Math.floor(Math.log10(length / most));
   return decade * [1, 2, 5, 10].find((factor) => length / (decade * factor) <= most + 1e-9)!;
 }
 
-/** Round numbers between the ends of a scale, three to seven. */
+/** Three to seven round numbers between the ends of a scale. */
 export function ticksOf({ low, high, log }: Pick<Axis, "low" | "high" | "log">) {
   const ticks: number[] = [];
   if (log) {
@@ -56,7 +56,7 @@ export function ticksOf({ low, high, log }: Pick<Axis, "low" | "high" | "log">) 
   return ticks;
 }
 
-/** Two axes with their names; `xTicks` is false where the marks below are the chart's own. */
+/** Two axes with names; `xTicks` is false if the chart draws its own marks below. */
 export function frame(x: Axis, y: Axis, xName: string, yName: string, xTicks = true) {
   let drawn = path(`M${x.start} ${y.stop}V${y.start}H${x.stop}`, { class: "av-frame" });
   for (const value of xTicks ? ticksOf(x) : [])
@@ -69,10 +69,10 @@ export function frame(x: Axis, y: Axis, xName: string, yName: string, xTicks = t
     mark("g", { transform }, quietWords(0, 0, yName, "middle"));
 }
 
-/** The width that a view may draw in. */
+/** The width in pixels available to a view. */
 export const widthOf = (host: Element) => Math.max(Math.floor(host.clientWidth), 280);
 
-/** A chart, and its key: a swatch and what it means, for each. */
+/** A chart and its key: CSS class of the swatch, and meaning. */
 export const chart = (
   width: number, height: number, drawn: string, label: string, keys: [string, string][] = [],
 ): TemplateResult => html`<div class="av-draw">${

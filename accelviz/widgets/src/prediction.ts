@@ -1,5 +1,5 @@
-// A prediction: a number, one of several choices, all of them in order, or bars that are drawn.
-// Only then the answer is shown, and how good the prediction was.
+// A prediction: the learner enters a number, a choice, an order of choices, or bars. Afterwards the
+// answer is shown, with a verdict on the prediction.
 
 import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import type { Answers } from "./asking";
@@ -16,7 +16,7 @@ export interface PredictionData extends Omit<BarsData, "answer"> {
   within: number; answer: Answer; because: string;
 }
 
-/** A number with three digits, or whole where it is. */
+/** A number with three significant digits; whole if it is an integer or at least 1000. */
 const figures = (value: number) => Number.isInteger(value) || Math.abs(value) >= 1000
   ? number(Math.round(value)) : String(Number(value.toPrecision(3)));
 
@@ -25,7 +25,7 @@ function written({ unit }: PredictionData, value: Answer) {
   return typeof value === "string" ? value : `${figures(value)} ${unit}`.trimEnd();
 }
 
-/** The number that somebody typed, NaN if it is none. */
+/** Parse a typed number, with or without its unit; NaN if it is none. */
 export function typed(text: string, unit: string) {
   let bare = text.replaceAll(",", "").trim();
   if (unit && bare.endsWith(unit)) bare = bare.slice(0, -unit.length);
@@ -33,7 +33,7 @@ export function typed(text: string, unit: string) {
   return bare && Number.isFinite(Number(bare)) ? Number(bare) : NaN;
 }
 
-/** How good a prediction was. */
+/** The verdict on a prediction. */
 export function judged(data: PredictionData, predicted: Answer) {
   const { form, answer, within } = data;
   if (form === "drawn") {
@@ -72,7 +72,7 @@ export function prediction(panel: HTMLElement, data: PredictionData, answers: An
   function lock(value: Answer) {
     answers.write(answer = value);
     show();
-    panel.querySelector<HTMLElement>(".av-shown")!.focus(); // so that Tab goes on from here
+    panel.querySelector<HTMLElement>(".av-shown")!.focus(); // Tab continues from here
   }
 
   function take() {
@@ -82,7 +82,7 @@ export function prediction(panel: HTMLElement, data: PredictionData, answers: An
     show();
   }
 
-  /** Pressed one after the other; a second press takes one back, and the last place is implied. */
+  /** Append a choice to the order, or remove it; the last choice is appended automatically. */
   function pick(one: string) {
     if (picked.includes(one)) picked.splice(picked.indexOf(one), 1);
     else picked.push(one);

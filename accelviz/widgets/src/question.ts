@@ -1,4 +1,5 @@
-// Which setting does best? So many guesses, and then the values of all settings.
+// A question for a class: the learner guesses the best setting, then sees the values of all. The
+// grid has a cell per setting; `question.py` computes its data.
 
 import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import type { Answers } from "./asking";
@@ -9,12 +10,12 @@ import { count } from "./numbers";
 import { LOADS, widthOf } from "./plot";
 import type { Value } from "./types";
 
-const LINE = 26, LEFT = 60; // pixels: of a line of the grid, and beside it
+const LINE = 26, LEFT = 60; // pixels: height of a line of the grid, and room to its left
 
 export interface QuestionData {
   question: string; explanation: string; label: string; share: boolean; most: boolean;
   guesses: number; names: string[]; choices: Value[][];
-  /** NaN where values cannot be had together. */
+  /** One value per setting, the last parameter varying fastest; NaN for refused settings. */
   values: Float64Array;
 }
 

@@ -1,4 +1,5 @@
-// To keep and to share: the call that gives this state, a picture of the views, a tour, the terms.
+// Functions of the buttons: the Python call for the current state, a PNG of the views, the tour;
+// and the glossary's explanations.
 
 import { button, html, render } from "./controls";
 import { count, named } from "./numbers";
@@ -6,16 +7,16 @@ import { themeOf } from "./plot";
 import * as times from "./times";
 import type { Scene, Side, Strategy, Value } from "./types";
 
-/** A value as Python writes it in a call. */
+/** A value as a Python literal. */
 const python = (value: Value) =>
   typeof value === "string" ? `"${value}"` : times.python(value);
 
-/** The call that opens the explorer as it is now. */
+/** The Python call that opens the explorer in its current state. */
 export function codeOf({ settings, operation, a, b, first, strategies }: Scene) {
   const changed = (side: Side, strategy: Strategy) => strategy.parameters
     .filter(({ name, default: usual }) => side.parameters[name] !== usual)
     .map(({ name }) => [name, python(side.parameters[name])]);
-  const spmm = operation.name === "spmm"; // of other operations a strategy says which is meant
+  const spmm = operation.name === "spmm"; // other operations are given by a strategy object
   const parts = [python(settings.graph), spmm ? `first=${python(settings.first)}`
     : `find_strategy(${python(settings.first)}, ${python(operation.name)})`,
   ...changed(a, first).map(([name, value]) => `${name}=${value}`),
@@ -25,7 +26,7 @@ export function codeOf({ settings, operation, a, b, first, strategies }: Scene) 
     parts.push(`pinned={${pinned.map(([name, value]) => `"${name}": ${value}`).join(", ")}}`);
   parts.push(`n_cols=${settings.nCols}`, `row=${settings.row}`);
   const [low] = a.partition?.blocks ? a.partition.blocksOf(a.positionOf(settings.row)) : [];
-  if (settings.block !== (low ?? 0)) parts.push(`block=${settings.block}`); // of a row in several
+  if (settings.block !== (low ?? 0)) parts.push(`block=${settings.block}`); // of a split row
   const ruled = [a, b].flatMap((side, i) => {
     const chosen = Object.entries(side?.parameters ?? {}).flatMap(([name, value]) =>
       value === null && side!.resolved[name] !== undefined
@@ -37,8 +38,8 @@ export function codeOf({ settings, operation, a, b, first, strategies }: Scene) 
   return spmm ? call : `from accelviz.strategies import find_strategy\n${call}`;
 }
 
-/** Save what is seen under a heading, whose first line is bold, as a picture: the page itself draws
- *  it, with its own styles, inside of an SVG. */
+/** Save the current group of views as PNG, below a heading whose first line is bold. The browser
+ *  renders a copy of the HTML, with its styles, inside an SVG image. */
 export async function savePng(panel: HTMLElement, name: string, heading: string[]) {
   const group = panel.querySelector<HTMLElement>(".av-group:not([hidden])")!;
   const style = [...document.querySelectorAll("style")]
@@ -79,7 +80,7 @@ export async function savePng(panel: HTMLElement, name: string, heading: string[
     { href: canvas.toDataURL(), download: `${name}.png` }).click();
 }
 
-/** The heading of a picture: the graph, and the strategies with all settings. */
+/** The heading of a picture: the graph, and both strategies with all parameters. */
 export function headingOf({ graph, settings, operation, a, b }: Scene) {
   const describe = (side: Side, name: string) => {
     const values = Object.entries(side.parameters).map(([parameter, value]) =>
@@ -91,7 +92,7 @@ export function headingOf({ graph, settings, operation, a, b }: Scene) {
   describe(a, "first"), ...(b ? [describe(b, "second")] : [])];
 }
 
-// Where a tour of a minute stops: the group, the element, and what is said there.
+// Stops of the tour: group of views, CSS selector of the element, text.
 const TOUR: [string, string, string][] = [
   ["product", ".av-way-line",
     "One row of the graph is followed. This line says where it goes: to " +
@@ -135,7 +136,7 @@ export function tour(panel: HTMLElement, choose: (group: string) => void, playab
     const [group, where, said] = stops[at];
     choose(group);
     unmark();
-    requestAnimationFrame(() => requestAnimationFrame(() => { // by then the group is drawn
+    requestAnimationFrame(() => requestAnimationFrame(() => { // after the group is drawn
       const target = at === stop && box.isConnected && panel.querySelector<HTMLElement>(where);
       if (!target) return;
       target.classList.add("av-toured");
@@ -153,7 +154,7 @@ export function tour(panel: HTMLElement, choose: (group: string) => void, playab
   box.querySelector<HTMLElement>("[data-control=next]")!.focus();
 }
 
-/** The meanings of the glossary's terms in a heading or a label. */
+/** Meanings of the glossary terms that occur in a heading or label. */
 export function explained(text: string, glossary: Record<string, string>) {
   return Object.entries(glossary).filter(([term]) =>
     new RegExp(`\\b${term.toLowerCase()}s?\\b`).test(text.toLowerCase()))

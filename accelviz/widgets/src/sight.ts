@@ -1,8 +1,7 @@
-// Keeps a line in sight while the controls that change it are used: where the screen has no room
-// for both, a copy of it stands at the bottom, or where a control is there, at the top.
+// Keeps a line of text visible while the controls that change it are used. If it is scrolled out of
+// sight, a copy is shown at the bottom of the screen, or at the top where it would cover a control.
 
-/** Make that copy, in `panel`, of the line that `find` returns. Returns what is to be called when
- *  the line may have changed, and what ends it. */
+/** Show the copy in `panel` of the line that `find` returns; call `update` when it may change. */
 export function inSight(
   panel: Element, controls: Element, bottom: Element, find: () => HTMLElement | null,
 ) {
@@ -29,7 +28,7 @@ export function inSight(
   return { update };
 }
 
-/** Whether the first and last line of some words are on the screen, with nothing over them. */
+/** Whether the first and last line of a text are on the screen and not covered. */
 function isSeen(words: Element) {
   const { left, top, bottom } = words.getBoundingClientRect();
   return [top + 9, bottom - 9].every((y) =>

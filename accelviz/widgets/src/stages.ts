@@ -1,10 +1,10 @@
-// Convolutions moved between the stages of a network: what each adds, and what all of it costs.
+// A panel for moving convolutions between the stages of a network; `stages.py` computes its data.
 
 import type { Answers } from "./asking";
 import { button, html, render } from "./controls";
 import { count } from "./numbers";
 
-const SOME = 12; // squares in a line of them
+const SOME = 12; // squares per line at most, one per unit
 const TASK = "take a unit from the stage that gains least by it, and give it to another.";
 
 interface Costs {
@@ -16,7 +16,7 @@ export interface StagesData {
   stages: { label: string; more: Costs; gains: number[] }[];
 }
 
-/** Gain, weights and FLOPs of a network whose stages have so many units. */
+/** Gain, parameters and FLOPs of the network with `depths[i]` units in stage `i`. */
 function totals({ base, stages }: StagesData, depths: number[]) {
   const sum = { gain: 0, ...base };
   stages.forEach(({ gains, more }, i) => {
@@ -27,7 +27,7 @@ function totals({ base, stages }: StagesData, depths: number[]) {
   return sum;
 }
 
-/** The step of the organizer after these depths, if it comes by them. */
+/** The depths after the organizer's next step; null if its path does not contain `depths`. */
 const following = ({ depths: begin, path }: StagesData, depths: number[]) =>
   path[[begin, ...path].map(String).indexOf(String(depths))] ?? null;
 

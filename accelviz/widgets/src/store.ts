@@ -1,4 +1,6 @@
-// Settings in, a scene out. What was computed for a setting is kept for a while; undo goes back.
+// The explorer's state. `set` changes the settings; `scene` returns everything that the views draw
+// for them. A side is one of the two settings compared, with its partition, statistics and times.
+// The store caches sides, records the history for undo, and requests data from the kernel.
 
 import { type Graph, openGraph } from "./graph";
 import { clamp, named, recent, ruled } from "./numbers";
@@ -10,19 +12,19 @@ import type {
   Answer, Arguments, Bridge, Content, Reading, Request, Settings, Strategy, Tree, Value, Values,
 } from "./types";
 
-// Sides of earlier settings that are kept, and steps that undo goes back.
+// Number of cached partitions, and of steps that undo can take back.
 const KEPT = 8, STEPS = 200;
-// Changes of the same settings this soon after each other, in milliseconds, are one step of undo.
+// Milliseconds within which repeated changes of the same settings are one step of undo.
 const ONE_STEP = 700;
-// Milliseconds that a word of confirmation stands.
+// Milliseconds for which a confirmation is shown.
 const GENTLE = 4000;
 
 export type Store = ReturnType<typeof makeStore>;
-/** Everything that the views draw. */
+/** Everything that the views draw for the current settings. */
 export type Scene = ReturnType<Store["scene"]>;
-/** One of the two settings that are compared, and all that follows from it. */
+/** One of the two settings compared, with its partition, statistics and times. */
 export type Side = Scene["a"];
-/** Undefined for a parameter that is to be forgotten. */
+/** New values of some settings; an undefined parameter returns to its default. */
 type Change = Partial<Omit<Settings, "parameters">> &
   { parameters?: Record<string, Value | undefined> };
 
@@ -39,7 +41,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
   learn(data);
   const plain = { pinned: {}, parameters: {}, row: 0, block: 0 };
   const begin: Settings = { ...plain, ...data.settings };
-  // A notebook may have been saved between the choice of another graph and its arrival.
+  // A notebook may have been saved while another graph was being loaded.
   if (!opened.has(begin.graph)) begin.graph = data.graph.name;
   let settings = begin, lastChange = { keys: "", time: 0 }, refused = "", fading = 0;
   let traced = data.trace ? begin : null;
@@ -53,7 +55,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
 
   function sideOf(name: string, values: Values, { graph, nCols } = settings) {
     const strategy = strategyOf(name);
-    // What was set, where the strategy offers that, else its defaults.
+    // Values that the strategy does not offer are replaced by its defaults.
     const parameters: Values = Object.fromEntries(strategy.parameters.map((one) =>
       [one.name, one.values.includes(values[one.name]) ? values[one.name] : one.default]));
     const key = keyOf({ graph, strategy: name, nCols, parameters });
@@ -89,9 +91,9 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     let recorded: ReturnType<typeof timesOf> | undefined;
     return {
       strategy: strategy.name, worker, owner, parameters, resolved, partition, summary,
-      /** Whether only Python can list its workload, and has not yet. */
+      /** Whether its workload must be listed by Python, and has not been yet. */
       unlisted, nCols, key, partitionKey, reading,
-      /** Why there is no partition. */
+      /** Why there is no partition to draw. */
       silence: chosen?.scheme === "library" ? "A library does not say which warp does what."
         : unlisted ? "Python lists which of its warps does what; that takes a running kernel."
           : "Its warps work on tiles of the matrix together: none has nonzeros of its own.",
@@ -102,9 +104,9 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       scheme: chosen?.scheme ?? null,
       arguments: chosen?.arguments ?? null,
       bytes: parameters.storage && parameters.storage !== "float32" ? 2 : 4,
-      /** Heads of a row, of which the workload has the first. */
+      /** Attention heads per row; the workload counts only the first. */
       heads: chosen?.scheme === "row_groups" ? chosen.arguments.heads! : 1,
-      /** Whether each lane of a warp has a row of its own. */
+      /** Whether each lane of a warp computes a different row. */
       rowPerLane: worker === "warp" && reading?.lanes === 1,
       get times() {
         return recorded ??= timesOf(times, strategy, nCols, parameters, slotsOf);
@@ -112,7 +114,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     };
   }
 
-  /** Settings with the block where the row is, or the row that the block begins with. */
+  /** Complete settings: the row's block or, `byBlock`, the first row of the block. */
   function followed(wanted: Settings, byBlock: boolean): Settings {
     const { graph } = opened.get(wanted.graph)!;
     const partition = sideOf(wanted.first, wanted.parameters, wanted)?.partition;
@@ -134,14 +136,14 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       return void ask({ graph: change.graph }, change);
     if (change.graph && change.graph !== settings.graph && !("row" in change)) {
       const { degrees, largest } = opened.get(change.graph)!.graph;
-      wanted.row = degrees.indexOf(largest); // which shows most about a partition
+      wanted.row = degrees.indexOf(largest); // the longest row shows most about a partition
     }
     const before = settings;
-    settings = wanted; // `sideOf` looks at the graph that is wanted
+    settings = wanted; // `sideOf` reads the graph from here
     const able = sideOf(wanted.first, wanted.parameters) &&
       (wanted.second === null || sideOf(wanted.second, wanted.pinned));
     refused = able ? "" : "The strategy cannot have these values together.";
-    if (!state.gentle) state.said = ""; // it was of what is left now
+    if (!state.gentle) state.said = ""; // the message concerned the settings before
     if (able) settings = followed(settings, "block" in change && !("row" in change));
     if (!able || JSON.stringify(settings) === JSON.stringify(before)) { // nothing to undo
       settings = before;
@@ -176,7 +178,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     bridge?.settingsChanged?.(settings);
   }
 
-  /** Ask Python; `then` is set when the answer has come. */
+  /** Request data from the kernel, and apply the change `then` once they have arrived. */
   async function ask(request: Request, then: Change | null = null) {
     if (!bridge?.alive()) return say("No kernel answers here: run the cell again to ask for that.");
     const asked = settings;
@@ -217,7 +219,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     return JSON.stringify([sideOf(wanted.first, wanted.parameters, wanted)?.key, wanted.block]);
   }
 
-  /** Say something; what only confirms is `gentle`, and goes away by itself. */
+  /** Show a message; a `gentle` one, a confirmation, disappears by itself. */
   function say(text: string, gentle = false) {
     clearTimeout(fading);
     Object.assign(state, { said: text, gentle });
@@ -233,18 +235,18 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     const { graph, strategies } = now(), alive = Boolean(bridge?.alive());
     const a = sideOf(settings.first, settings.parameters)!;
     const b = settings.second === null ? null : sideOf(settings.second, settings.pinned);
-    const last = past.at(-1); // before the parameters were changed, of the same otherwise
+    const last = past.at(-1); // compared with if only parameters have changed since
     const sameBut = last && last.graph === settings.graph && last.first === settings.first &&
       last.nCols === settings.nCols &&
       JSON.stringify(last.parameters) !== JSON.stringify(settings.parameters);
     const records = a.partition?.blocks ? a.partition.metadata(settings.block) : null;
     return {
       graph, settings, a, b, alive, strategies,
-      /** The first setting before the last change of a parameter. */
+      /** The first side before the last change of a parameter. */
       before: sameBut ? sideOf(last.first, last.parameters) : null,
       metadata: records && { owner: a.owner, records },
       trace: state.trace?.key === traceKey(settings) ? state.trace.content : null,
-      /** The settings of the block that was traced. */
+      /** Settings at which a block was traced. */
       traced, untraced: data.untraced, busy: state.busy, progress: state.progress,
       message: refused || state.said, warns: Boolean(refused) || !state.gentle,
       graphs: alive ? data.graphs : [...opened.keys()], columns: data.columns,
@@ -255,7 +257,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
 
   const firstParameters = () => ({ ...sideOf(settings.first, settings.parameters)!.parameters });
 
-  /** Parameters are merged, so what is to be forgotten is named. */
+  /** A change to exactly these parameters: `set` merges, so the others are set to undefined. */
   const onlyThese = (parameters: Values): Change["parameters"] => ({
     ...Object.fromEntries(Object.keys(settings.parameters).map((name) => [name, undefined])),
     ...parameters });
@@ -268,7 +270,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     redo: () => go(future, past),
     reset: () => set({ ...begin, parameters: onlyThese(begin.parameters) }),
     pin: () => set({ second: settings.first, pinned: firstParameters() }),
-    /** Show the block that was traced; what it is compared with stays. */
+    /** Show the traced block again, without changing the second side. */
     replay() {
       const { graph, first, nCols, row, block, parameters } = traced!;
       set({ graph, first, nCols, row, block, parameters: onlyThese(parameters) });
@@ -289,7 +291,7 @@ const keyOf = ({ graph, strategy, nCols, parameters }:
   { graph: string; strategy: string; nCols: number; parameters: Values }) =>
   JSON.stringify([graph, strategy, nCols, Object.entries(parameters).sort()]);
 
-/** What a strategy's partition is with these values; null where it cannot have them together. */
+/** Look up scheme and arguments in a strategy's tables; null if it refuses these values. */
 function lookUp(
   { scheme, parameters: declared }: Strategy, columns: number[], nCols: number, parameters: Values,
   graph: string,
@@ -312,7 +314,7 @@ function lookUp(
   };
 }
 
-/** What a strategy does, and how all of it is set. */
+/** A sentence on what a strategy does, and the values of all its parameters. */
 function descriptionOf(
   { name, summary }: Strategy, parameters: Values, resolved: Record<string, Value | undefined>,
 ) {
@@ -321,7 +323,7 @@ function descriptionOf(
   return `${name}: ${summary}.${values.length ? ` Set to ${values.join(", ")}.` : ""}`;
 }
 
-/** What a side is called: the strategy, and the numbers that were set. */
+/** A short name of a side: "accel_gcn 12 x 32", or the strategy and its changed parameters. */
 function labelOf(
   strategy: Strategy, parameters: Values, resolved: Record<string, Value | undefined>,
 ) {

@@ -1,17 +1,17 @@
-// What was recorded of a setting on a GPU, and what its warp time alone predicts: `timing` of
-// Python, from the same table.
+// Kernel times of a setting: recorded on a GPU, or predicted by warp time, the time of each block's
+// busiest warp times its warps. Python's `timing` computes the same from the same table.
 
 import type { Strategy, TimesTable, Value, Values } from "./types";
 
-/** What a prediction is. */
+/** Explanation of a prediction. */
 export const PREDICTED = "the recorded time of its default setting, scaled by how its warp time " +
   "changes; what time would be if nothing else counted.";
 
-/** A value as Python writes it. */
+/** A value other than text as a Python literal. */
 export const python = (value: Value) => value === null ? "None" : typeof value === "boolean"
   ? (value ? "True" : "False") : String(value);
 
-/** `slotsOf(parameters)` returns the warp time of a setting of the strategy, null if not known. */
+/** Look up and predict times; `slotsOf` returns a setting's warp time, null if not known. */
 export function timesOf(
   table: TimesTable | undefined, strategy: Strategy, nCols: number, parameters: Values,
   slotsOf: (parameters: Values) => number | null,
@@ -23,7 +23,7 @@ export function timesOf(
   const rowOf = (wanted: Values) => rows.find((i) => Object.entries(wanted).every(
     ([name, value]) => value === null || table!.setting[i][name] === python(value)));
   const defaults = Object.fromEntries(strategy.parameters.map((one) => [one.name, one.default]));
-  // Numbers are settings; words and flags choose another kernel, which has a default of its own.
+  // Text and flags choose another kernel; the prediction starts from that kernel's default.
   const chosen = Object.entries(parameters).filter(([, value]) =>
     typeof value !== "number" && value !== null);
   const basic = { ...defaults, ...Object.fromEntries(chosen) };

@@ -1,15 +1,16 @@
-// A traced block: its requests, each a few numbers, as `accelviz/widgets/traced.py` packs them.
+// The trace of a block, packed by `accelviz/widgets/traced.py`. A request is one load, store or
+// atomic of a warp; a site is the place in the source that makes it.
 
 import { clamp } from "./numbers";
 import type { RawTrace, Site } from "./types";
 import { type FollowedRow, LANES, SECTOR } from "./views/followed";
 
-const BANKS = 32; // of shared memory
-export const WORD = 4; // bytes of a bank's word
+const BANKS = 32; // banks of shared memory
+export const WORD = 4; // bytes of a word of a bank
 
 const opened = new WeakMap<RawTrace, Trace>();
 
-/** The trace that a message brought. */
+/** Open a packed trace, once. */
 export function readTrace(content: RawTrace | null) {
   if (content && !opened.has(content)) opened.set(content, openTrace(content));
   return content && opened.get(content)!;
@@ -18,10 +19,10 @@ export function readTrace(content: RawTrace | null) {
 const lanesOf = (mask: number) =>
   [...Array(LANES).keys()].filter((lane) => (mask >>> lane) & 1);
 
-/** One request with all of its lanes: where each reads or writes, and what memory moves. */
+/** A request: its active lanes, their byte offsets in the array, and the memory moved. */
 export interface MemoryRequest extends Site {
   number: number; warp: number; lanes: number[]; offsets: number[];
-  /** Sectors of global memory, or passes through the banks of shared memory. */
+  /** Sectors of global memory; or number of passes through the banks of shared memory. */
   sectors: number[]; passes: number;
 }
 
@@ -31,7 +32,7 @@ function openTrace({ block, warps, sites, columns, waits, source }: RawTrace) {
   const { warp, lanes: masks, begins } = columns, all = warp.length;
   const seen = Math.max(warps, ...waits.map((wait) => wait.warp + 1),
     Array.from(warp).reduce((most, one) => Math.max(most, one + 1), 0));
-  // The first and the last request of each warp, -1 of one without any.
+  // First and last request of each warp; -1 for a warp without requests.
   const spans = Array.from({ length: seen }, () => [-1, -1]);
   for (let i = 0; i < all; ++i) {
     const span = spans[warp[i]];
@@ -51,18 +52,18 @@ function openTrace({ block, warps, sites, columns, waits, source }: RawTrace) {
         passes: isShared ? passesOf(offsets, where.bytes) : 0,
       };
     },
-    /** Call `visit(unit)` for the units of so many bytes, such as sectors, that a request touches,
-     *  lane by lane, perhaps more than once. */
+    /** Call `visit(unit)` for each unit of `size` bytes, such as a sector, that a lane of a request
+     *  touches; lanes may repeat units. */
     unitsAt(i: number, size: number, visit: (unit: number) => void) {
       for (const offset of offsetsOf(i)) visitUnits(offset, site(i).bytes, size, visit);
     },
-    /** The nearest request of a warp to an index in the order; -1 if it has none. */
+    /** The request of a warp that is nearest to request `index`; -1 if it has none. */
     nearest(index: number, wanted: number) {
       for (let far = 0; far <= all; ++far)
         for (const i of [index - far, index + far]) if (warp[i] === wanted) return i;
       return -1;
     },
-    /** The next request of the same warp in a direction; the same one if there is none. */
+    /** The next request of the same warp, in direction 1 or -1; `i` if there is none. */
     along(i: number, direction: number) {
       for (let k = i + direction; k >= 0 && k < all; k += direction)
         if (warp[k] === warp[i]) return k;
@@ -75,22 +76,22 @@ function visitUnits(offset: number, bytes: number, size: number, visit: (unit: n
   for (let unit = Math.floor(offset / size); unit * size < offset + bytes; ++unit) visit(unit);
 }
 
-/** Distinct units of memory that some accesses lie in, ascending. */
+/** Distinct units of `size` bytes that accesses of `bytes` bytes touch, ascending. */
 export function unitsOf(offsets: number[], bytes: number, size: number) {
   const units = new Set<number>();
   for (const offset of offsets) visitUnits(offset, bytes, size, (unit) => units.add(unit));
   return [...units].sort((a, b) => a - b);
 }
 
-/** Passes through the banks of shared memory: the most distinct words that one bank provides. */
+/** Number of passes through shared memory: the most distinct words in one bank. */
 function passesOf(offsets: number[], bytes: number) {
   const banks = new Array<number>(BANKS).fill(0);
   for (const word of unitsOf(offsets, bytes, WORD)) banks[word % BANKS] += 1;
   return Math.max(...banks);
 }
 
-/** Which sectors of X a traced block reads, in order, and how often each of them was read: a column
- *  of cells a row of X; where a row is less than a sector, a column is the one cell of a sector. */
+/** A map of the sectors of X (the operand read) that a block reads, with counts of reads. A column
+ *  of cells is a row of X; if rows are smaller than a sector, a column is one sector. */
 export function sectorMap(trace: Trace, { nCols, bytes, reads }: FollowedRow) {
   const wide = Math.max(nCols * bytes, SECTOR); // bytes of a column
   const sites = new Set(trace.sites.flatMap(({ array, kind, space }, i) =>
@@ -100,7 +101,7 @@ export function sectorMap(trace: Trace, { nCols, bytes, reads }: FollowedRow) {
   const columns = new Set<number>();
   for (let i = 0; i < trace.count; ++i) visit(i, wide, (column) => columns.add(column));
   const high = Math.ceil(wide / SECTOR) + (wide % SECTOR ? 1 : 0);
-  // The sector of each cell, as an index: neighboring rows may have one in common.
+  // Index of each cell's sector; neighboring rows may share a sector.
   const cells = new Int32Array(columns.size * high).fill(-1), indices = new Map<number, number>();
   [...columns].sort((a, b) => a - b).forEach((column, i) => {
     const first = Math.floor((column * wide) / SECTOR);
@@ -113,9 +114,9 @@ export function sectorMap(trace: Trace, { nCols, bytes, reads }: FollowedRow) {
   let upTo = 0;
   return {
     columns: columns.size, high, cells, counts, indicesAt,
-    /** The look of a cell's sector: not read yet, once, or more often. */
+    /** Reads of a sector so far: 0, 1, or 2 for more. */
     look: (index: number) => clamp(counts[index], 0, 2),
-    /** Count the reads of all requests up to one. */
+    /** Count the reads of the requests 0 to `at`. */
     go(at: number) {
       if (at + 1 < upTo) {
         counts.fill(0);
@@ -125,7 +126,7 @@ export function sectorMap(trace: Trace, { nCols, bytes, reads }: FollowedRow) {
     },
   };
 
-  /** Indices of the sectors that a request reads; none of another's. */
+  /** Indices of the sectors that a request reads; empty for other arrays. */
   function indicesAt(i: number) {
     const read = new Set<number>();
     visit(i, SECTOR, (sector) => read.add(indices.get(sector)!));

@@ -1,19 +1,19 @@
-// What Python sends, and what is pointed at.
+// Types of the data that Python packs (`contents.py`, `traced.py`), and types that views share.
 
 export type { Graph } from "./graph";
 export type { Field, MetadataRecord } from "./numbers";
 export type { Partition, Run, Statistic } from "./schemes/partition";
 export type { Scene, Side } from "./store";
 
-/** A value of a strategy's parameter; null where a rule chooses. */
+/** A value of a strategy's parameter; null if a rule chooses it. */
 export type Value = number | string | boolean | null;
 export type Values = Record<string, Value>;
 export type Numbers = ArrayLike<number>;
 
-/** A tree over the controls' values: a value, or a branch for each value of one control. */
+/** A decision tree over the controls: a value, or a subtree for each value of one control. */
 export type Tree = Value | { over: string; each: Tree[] };
 
-/** The partition scheme at all values of the controls, by name; no lanes where not known. */
+/** A strategy's partition scheme for all values of its controls; see `offers.scheme_tables`. */
 interface SchemeTables {
   kind: Tree; arguments: Record<string, Tree>; lanes: Record<string, Tree>;
   resolved: Record<string, Tree>;
@@ -44,10 +44,10 @@ export interface RawGraph {
   times?: TimesTable;
 }
 
-/** The arguments of a scheme, as Python names them. */
+/** Arguments of a partition scheme, with Python's names. */
 export type Arguments = Record<string, number | null> & { warps: number };
 
-/** What the lanes of a worker read: columns a load, lanes, columns a tile. */
+/** How a worker reads a row: its lanes, columns per load (`vector`) and per column tile. */
 export interface Reading {
   lanes: number; vector: number; tile: number;
 }
@@ -84,7 +84,7 @@ export interface RawTrace {
   source: Record<string, string>;
 }
 
-/** The content of a page, as Python packs it. */
+/** The data of a page, which `Explorer.content` packs. */
 export interface Content {
   graph: RawGraph; graphs: string[]; columns: number[]; operation: Operation; settings: Settings;
   glossary: Record<string, string>; strategies: Strategy[]; listed?: ListedWorkload[];
@@ -98,7 +98,7 @@ export interface Answer extends Partial<Pick<Content, "graph" | "strategies" | "
 
 export type Request = Record<string, unknown>;
 
-/** The way to the kernel behind the page. */
+/** The connection to the notebook kernel. */
 export interface Bridge {
   alive(): boolean;
   ask(request: Request, progress?: (text: string) => void): Promise<Answer>;
@@ -106,7 +106,7 @@ export interface Bridge {
   settingsChanged?(settings: Settings): void;
 }
 
-/** What is pointed at; all but the sentence is for the views that know it. */
+/** The thing pointed at: a sentence about it, and the parts that views highlight. */
 export interface Focus {
   sentence: string; nonzeros?: [number, number]; columns?: number[];
   warp?: [number, number] | null; lane?: [number, number];
@@ -114,7 +114,7 @@ export interface Focus {
   y?: boolean;
 }
 
-/** A picture as SVG, and what is drawn over it for a focus. */
+/** A picture as SVG text; `over` returns the SVG drawn over it to highlight a focus. */
 export interface Picture {
   svg: string;
   over?(focus: Focus): string;
