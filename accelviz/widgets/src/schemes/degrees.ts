@@ -1,5 +1,5 @@
-// Blocks of rows of equal degree. Blocks of one degree are alike, so all follows from the
-// histogram.
+// Partition schemes that sort rows by degree and give each block rows of one degree. A degree class
+// is the rows of one degree with their blocks; a row longer than a block is split into parts.
 
 import {
   binarySearch, ceilDiv, count, type MetadataRecord, number, recordOf,
@@ -9,7 +9,7 @@ import { addLoads, type Known, partitionOf, type Run } from "./partition";
 
 const HALF = 65536, FIELD_LIMIT = 65535;
 
-/** What a block says of itself: `BlockFields` of Python. `part` is null of whole rows. */
+/** A block's metadata, `BlockFields` in Python; `part` is null for whole rows. */
 interface BlockFields {
   degree: number; position: number; nz: number; rows: number; warpNzs: number; rowNzs: number;
   part: number | null;
@@ -18,29 +18,29 @@ interface BlockFields {
 type DegreeClass = ReturnType<typeof classesOf>[number];
 
 interface Scheme {
-  /** Rows of a block and nonzeros of a warp, for a degree that is not cut. */
+  /** Rows per block and nonzeros per warp, for rows that are not split. */
   pattern(degree: number): [number, number];
-  /** Whether empty rows have blocks too, and parts of long rows come first. */
+  /** Whether empty rows have blocks, too, and parts of split rows come first. */
   every: boolean;
-  /** The blocks in the order of their start, where it is not that of the classes. */
+  /** Launch order, if it differs from that of the classes: block launched <-> block described. */
   sequence?(classes: DegreeClass[], blocks: number): { described: Numbers; launched: Numbers };
   metadata(fields: BlockFields, block: number, bound: number): MetadataRecord;
-  /** From sums that several warps of a block make of a row, and blocks with a part of a row. */
+  /** Atomics, from the number of partial sums in blocks, and of blocks with a part of a row. */
   counts(nCols: number, sums: number, parts: number): Known;
 }
 
-/** The smallest divisor f of `warps` with f * most >= degree. */
+/** Warps per row: the smallest divisor f of `warps` with f * most >= degree, else `warps`. */
 function factorOf(degree: number, warps: number, most: number) {
   for (let factor = 1; factor <= warps; factor++)
     if (warps % factor === 0 && factor * most >= degree) return factor;
   return warps;
 }
 
-/** Shares of a row among the warps of a block. */
+/** Number of shares into which a row of a block is divided, one warp each. */
 const sharesOfRow = ({ rowNzs, warpNzs }: BlockFields) =>
   Math.max(ceilDiv(rowNzs, Math.max(warpNzs, 1)), 1);
 
-/** The blocks of each degree; `parts` of a row that is longer than a block, else 0. */
+/** The degree classes; `parts` is the number of parts per row, 0 for rows that are not split. */
 function classesOf({ histogram }: Graph, { pattern, every }: Scheme, bound: number) {
   let position = 0, nz = 0, first = 0;
   const classes = histogram.degrees.flatMap((degree, i) => {
@@ -60,7 +60,7 @@ function classesOf({ histogram }: Graph, { pattern, every }: Scheme, bound: numb
   return classes;
 }
 
-/** The shares go to the warps in turn. */
+/** Runs of a block: its shares, dealt to the warps round-robin. */
 function runsOf(fields: BlockFields, warps: number): Run[] {
   const perRow = sharesOfRow(fields), { rows, position, nz, rowNzs, warpNzs } = fields;
   return Array.from({ length: rows * perRow }, (_, share) => {
@@ -100,7 +100,7 @@ function partitionOfDegrees(graph: Graph, { warps, most }: Arguments, scheme: Sc
   }
   const fieldsOf = (launched: number) => described(moves()?.described[launched] ?? launched);
 
-  // Of a degree all blocks are alike but the last one, of whole rows or of each long row.
+  // All blocks of a class have equal loads, except its last or, of split rows, each row's last.
   const alike = classes.flatMap(({ first, blocks, parts, rows }) => {
     const last = first + (parts || blocks) - 1, times = parts ? rows : 1;
     if (parts) cut += rows;
@@ -133,7 +133,7 @@ function partitionOfDegrees(graph: Graph, { warps, most }: Arguments, scheme: Sc
   });
 }
 
-/** Accel-GCN's block-level partition (Algorithms 1 and 2): rows of one degree, an int4 a block. */
+/** Accel-GCN's block-level partition (Algorithms 1 and 2), with one int4 of metadata per block. */
 export function block_level(graph: Graph, settings: Arguments) {
   const { warps } = settings;
   return partitionOfDegrees(graph, settings, {
@@ -148,7 +148,7 @@ export function block_level(graph: Graph, settings: Arguments) {
   });
 }
 
-// The int4 of a block, its bits and what they say (section III-C).
+// The fields of a block's int4 and a sentence on their meaning (section III-C).
 function int4Record(fields: BlockFields, block: number, bound: number) {
   const { degree, position, nz, rows, warpNzs, rowNzs } = fields;
   const isCut = degree > bound, warpsOfRow = sharesOfRow(fields);
@@ -166,7 +166,7 @@ function int4Record(fields: BlockFields, block: number, bound: number) {
       `position ${number(nz)}; ${share}, at most ${count(warpNzs, "nonzero")} each` };
 }
 
-/** Subwarps: blocks of rows of one degree, in the order of the graph where that is asked for. */
+/** The partition into subwarps; with `in_place`, blocks are launched in the graph's row order. */
 export function lane_groups(graph: Graph, settings: Arguments) {
   const { warps, tiles, short, atomics, in_place } = settings, most = settings.most!;
   const names = [
@@ -191,10 +191,10 @@ export function lane_groups(graph: Graph, settings: Arguments) {
   });
 }
 
-/** Parts of long rows first, then the blocks by their first row in the graph. */
+/** Launch order with parts of split rows first, then blocks by their first row in the graph. */
 function inGraphOrder(graph: Graph, classes: DegreeClass[], blocks: number) {
   const { order } = graph.sorted();
-  const beginning = new Int32Array(graph.rows).fill(-1); // block that begins with this row
+  const beginning = new Int32Array(graph.rows).fill(-1); // block that begins with a row
   let next = 0;
   for (const { parts, blocks: many, blockRows, position, first } of classes) {
     if (parts) next += many;

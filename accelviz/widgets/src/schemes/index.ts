@@ -1,5 +1,5 @@
-// The partition schemes, by the name that Python gives them; of a partition only its `summary`
-// takes the columns of X. Tests hold them equal to Python's.
+// The partition schemes by Python's names for them. A scheme is a function of graph and arguments
+// that returns a partition, null for a library. Tests compare the partitions with Python's.
 
 import { ceilDiv } from "../numbers";
 import type { Arguments, Graph } from "../types";
@@ -7,7 +7,7 @@ import * as degrees from "./degrees";
 import { type Partition, partitionOf, type Run } from "./partition";
 import * as workers from "./workers";
 
-/** A block a row, whose workers take its nonzeros in turn. */
+/** One block per row; its workers take the row's nonzeros round-robin. */
 function vertex({ degrees, pointers, rows, histogram }: Graph, { warps }: Arguments) {
   return partitionOf({
     blocks: rows, warps,
@@ -25,8 +25,8 @@ function vertex({ degrees, pointers, rows, histogram }: Graph, { warps }: Argume
   });
 }
 
-/** Rows to subwarps in the graph's order, a group for each head of a row; a long row has a block
- *  for itself, and these come first. A row's nonzeros count for the group of its first head. */
+/** One subwarp per row and attention head, in the graph's row order. Rows longer than `most` have
+ *  blocks of their own, which come first. Only a row's first head counts as its nonzeros. */
 function row_groups({ degrees, pointers, rows }: Graph, settings: Arguments) {
   const { warps } = settings, most = settings.most!, heads = settings.heads!;
   const long: number[] = [], longBefore = new Int32Array(rows);

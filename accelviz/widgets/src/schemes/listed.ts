@@ -1,4 +1,4 @@
-// A workload that Python listed, of a strategy whose partition scheme has no closed form.
+// A workload listed by Python, for strategies whose partition scheme is not computed in the page.
 
 import { number, recordOf } from "../numbers";
 import type { ListedWorkload } from "../types";
@@ -23,7 +23,7 @@ export function listed(raw: ListedWorkload) {
         runs(block).some((run) => run.position === position));
       return having.length ? [having[0], having.at(-1)!] : [];
     },
-    alike: [], // Python has counted them
+    alike: [], // statistics come from Python
     metadata(block) {
       if (!metadata) return null;
       const { words, wide, names } = metadata, all = words.length / wide;

@@ -1,26 +1,26 @@
-// What the schemes share: a partition with what follows from its runs, and the one that numbers its
-// workers in the graph's order of rows.
+// Partitions of a matrix' nonzeros among the workers (warps, subwarps ...) of thread blocks. A run
+// is the consecutive nonzeros of one row that one worker sums; a load is a worker's nonzeros.
 
 import { ceilDiv, type MetadataRecord, recordOf } from "../numbers";
 import type { Graph, Numbers } from "../types";
 
-/** Some nonzeros of one row, at a position of the order, that one worker of a block has. */
+/** A run: worker in the block, position of the row in the order, first nonzero, nonzeros. */
 export interface Run {
   warp: number; position: number; start: number; count: number;
 }
 
-/** How many warps have how many nonzeros; `idle` of them none. */
+/** A histogram: `warps[i]` warps have `nonzeros[i]` nonzeros, `idle` have none. */
 interface Loads {
   nonzeros: Numbers; warps: Numbers; idle?: number;
 }
 
-/** What is known of `PartitionSummary` of Python, name by name; null where it is not known. */
+/** Fields of Python's `PartitionSummary`; null if not known. */
 export type Known = Partial<Record<"blocks" | "warps" | "slots" | "metadata_bytes" | "rows_shared" |
   "rows_cut" | "shared_atomics" | "global_atomics", number | null>> & { loads?: Loads | null };
 export type Statistic = Exclude<keyof ReturnType<typeof summaryOf>, "loads">;
 export type Partition = ReturnType<typeof partitionOf>;
 
-/** Complete what is known with what follows from it; NaN where something is not known. */
+/** Statistics of a partition, with those that follow from `known`; NaN if not known. */
 export function summaryOf(known: Known) {
   const { loads = null, warps = null, slots = null } = known;
   let busy = NaN, nonzeros = NaN, largest = NaN;
@@ -49,17 +49,17 @@ interface Parts {
   order?: Int32Array | null;
   positionOf?(row: number): number;
   runs(block: number): Run[];
-  /** Fill in the nonzeros of each warp of a block. */
+  /** Fill in the load of each worker of a block. */
   loadsOf?(block: number, loads: Float64Array): Float64Array;
-  /** First and last block of a position; empty where no block has it. */
+  /** First and last block with nonzeros of the row at a position; empty if none. */
   blocksOf(position: number): number[];
   metadata?(block: number): MetadataRecord[] | null;
-  /** The loads of a block for many that are alike, in place of all blocks. */
+  /** Loads of a block, and the number of blocks with equal loads; by default, every block. */
   alike?: [Numbers, number][];
   counts(nCols: number): Known;
 }
 
-/** Complete a partition: rows in the graph's order, no metadata, no row in several warps. */
+/** Make a partition. Defaults: the graph's row order, no metadata, no row shared by workers. */
 export function partitionOf(parts: Parts) {
   const { blocks, warps, runs, order = null, alike, blocksOf } = parts;
   let counted: Known | null = null;
@@ -77,7 +77,7 @@ export function partitionOf(parts: Parts) {
   };
 }
 
-/** Fill in the nonzeros that runs give each warp. */
+/** Sum up runs to the load of each worker. */
 export function addLoads(runs: Run[], loads: Float64Array) {
   loads.fill(0);
   for (const { warp, count } of runs) loads[warp] += count;
@@ -91,7 +91,7 @@ function* everyBlock(
   for (let block = 0; block < blocks; block++) yield [loadsOf(block, loads), 1];
 }
 
-/** Warp time and loads: a block lasts as long as its busiest warp. */
+/** Warp time (`slots`: busiest load times workers, summed over blocks) and histogram of loads. */
 function countLoads(alike: Iterable<[Numbers, number]>, warps: number) {
   const counts = new Map<number, number>();
   let slots = 0;
@@ -110,19 +110,19 @@ function countLoads(alike: Iterable<[Numbers, number]>, warps: number) {
 
 interface Workers {
   warps: number; workers: number;
-  /** First and last worker of a row; null where none has it. */
+  /** First and last worker of a row; null if none. */
   workersOf(row: number): [number, number] | null;
   runsOf(worker: number): Omit<Run, "warp">[];
   loadOf(worker: number): number;
   metadataOf?(worker: number): [names: string[], words: number[]];
-  /** Workers of the metadata, where these are more. */
+  /** Number of metadata records, if not one per worker. */
   records?: number;
-  /** What the scheme itself counts, from the rows in several warps. */
+  /** Statistics of the scheme, from the rows shared by workers. */
   counts?(nCols: number, shared: ReturnType<typeof sharedRows>): Known;
 }
 
-/** Rows in several warps: `additions` of parts in shared memory, `pieces` of rows over blocks; and
- *  how many workers begin `inside` a row, and of how many rows. */
+/** Counts of rows shared by workers of a block or split over blocks; of `additions` in shared
+ *  memory, and `pieces` of split rows; of workers that begin `inside` a row, and of their rows. */
 function sharedRows(rows: number, { warps, workersOf }: Workers) {
   const counted = {
     rows_shared: 0, rows_cut: 0, additions: 0, pieces: 0, inside: 0, insideRows: 0,
@@ -146,7 +146,7 @@ function sharedRows(rows: number, { warps, workersOf }: Workers) {
   return counted;
 }
 
-/** The partition of workers that follow each other in the graph's order of rows. */
+/** Make a partition whose workers are numbered in the graph's row order. */
 export function partitionOfWorkers(graph: Graph, parts: Workers) {
   const { warps, workers, workersOf, runsOf, loadOf, metadataOf, records = workers } = parts;
   const workersIn = (block: number, end = workers) => {

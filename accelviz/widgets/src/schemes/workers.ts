@@ -1,10 +1,10 @@
-// Schemes that number their workers in the graph's order of rows.
+// Partition schemes whose workers are numbered in the graph's row order.
 
 import { binarySearch, ceilDiv } from "../numbers";
 import type { Arguments, Graph } from "../types";
 import { partitionOfWorkers, type Run } from "./partition";
 
-/** Consecutive rows to consecutive warps. */
+/** `rows_per_warp` consecutive rows per worker. */
 export function rows(graph: Graph, { rows_per_warp, warps, atomics }: Arguments) {
   const { degrees, pointers, rows: total } = graph, height = rows_per_warp!;
   const endOf = (worker: number) => Math.min((worker + 1) * height, total);
@@ -23,11 +23,11 @@ export function rows(graph: Graph, { rows_per_warp, warps, atomics }: Arguments)
 
 const LEADER = 32, SHARED = 64, CUT = 128, BLOCK_SHARES = 256;
 
-/** The warp-level partition and GNNAdvisor's neighbor groups: a run of at most `most` nonzeros of a
- *  row to each warp. */
+/** The warp-level partition and GNNAdvisor's neighbor groups: one run of at most `most` nonzeros
+ *  per worker. */
 export function runs(graph: Graph, { most, warps, line_bytes }: Arguments) {
   const { degrees, pointers, rows } = graph, length = most!;
-  const before = new Int32Array(rows + 1); // runs of the rows before
+  const before = new Int32Array(rows + 1); // number of runs of the rows before
   degrees.forEach((degree, row) => (before[row + 1] = before[row] + ceilDiv(degree, length)));
   const workers = before[rows], rowOf = new Int32Array(workers);
   for (let row = 0; row < rows; row++) rowOf.fill(row, before[row], before[row + 1]);
@@ -37,7 +37,7 @@ export function runs(graph: Graph, { most, warps, line_bytes }: Arguments) {
   const sharesWith = (run: number, other: number) => other >= 0 && other < workers &&
     blockOf(other) === blockOf(run) && rowOf[other] === rowOf[run];
 
-  /** The slot of a run's row in shared memory, with flags (GNNAdvisor's Algorithm 2). */
+  /** Slot of a run's row in shared memory, combined with flags (GNNAdvisor's Algorithm 2). */
   function slotAndFlags(run: number) {
     const first = blockOf(run) * warps, last = Math.min(first + warps, workers), row = rowOf[run];
     let slot = 0, blockShares = false;
@@ -66,7 +66,7 @@ export function runs(graph: Graph, { most, warps, line_bytes }: Arguments) {
   });
 }
 
-/** Equal shares of the path through row ends and nonzeros: `items` of them a warp. */
+/** Merge path: `items` row ends and nonzeros per worker. */
 export function merge_path(graph: Graph, { items, warps }: Arguments) {
   const { pointers, rows } = graph, length = items!;
   const path = rows + graph.nnz, workers = ceilDiv(path, length);
@@ -101,11 +101,12 @@ export function merge_path(graph: Graph, { items, warps }: Arguments) {
   });
 }
 
-/** Runs of consecutive products; a nonzero is `heads` of them, and in the run of its first. */
+/** `run` consecutive products per worker. A nonzero has `heads` products, and belongs to the worker
+ *  of its first one. */
 export function products(graph: Graph, { run, heads, warps, atomics }: Arguments) {
   const { pointers, nnz, rows } = graph, length = run!, per = heads!, perBlock = length * warps;
   const firstOf = (worker: number) => Math.min(ceilDiv(worker * length, per), nnz);
-  // Of rows in several warps or blocks, those count in which a nonzero of the row begins.
+  // A row counts as shared or split if its nonzeros begin in several workers or blocks.
   let rows_shared = 0, rows_cut = 0;
   for (let row = 0; row < rows; row++) {
     const first = pointers[row], last = pointers[row + 1] - 1;

@@ -1,4 +1,5 @@
-// From the row to its workers: its place in the order, its block, and the block's workers as bars.
+// Two pictures of the row's assignment: its place in the kernel's order and its block; and the
+// loads of the block's workers as bars, hatched for idle time.
 
 import {
   firstFit, fitting, hatching, mark, path, picture, quietWords, rect, ring, room, words,
@@ -9,13 +10,13 @@ import type { Graph, Picture, Run } from "../types";
 import { type FollowedRow, LANES, owners, rowAt } from "./followed";
 import { headsSaid, PLACE, several } from "./said";
 
-const BARS = 160; // workers that have a bar of their own
-const TALL = 300; // pixels for all bars, at most
-const SKY = 46; // height of a skyline
+const BARS = 160; // bars drawn at most; beyond that, a bar stands for several workers
+const TALL = 300; // pixels: height of all bars at most
+const SKY = 46; // pixels: height of a skyline, the plot of degrees
 
 const skylines = recent<string>(16);
 
-/** The largest degree of each pixel's rows, as a filled line; heights are logarithmic. */
+/** A filled line of degrees over the row order: the largest per pixel, on a logarithmic scale. */
 function skyline({ degrees, rows }: Graph, order: Int32Array | null, width: number) {
   const most = new Float64Array(width);
   for (let position = 0; position < rows; ++position) {
@@ -29,19 +30,19 @@ function skyline({ degrees, rows }: Graph, order: Int32Array | null, width: numb
   return `M0 ${SKY}${points.join("")}L${width} ${SKY}Z`;
 }
 
-/** Ground behind words, so that no line runs through them. */
+/** Background behind a text, which hides lines. */
 const plate = (x: number, y: number, wide: number) =>
   rect(x - 3, y - 12, wide + 6, 16, { class: "av-plate" });
 
 const mover = (x1: number, y1: number, x2: number, y2: number, key: string) =>
   mark("line", { x1, y1, x2, y2, "class": "av-way", "data-m": `w${key}` });
 
-/** Where the row goes: from its place in A to its place in the order, and on to its block. */
+/** Lines from the row in A to its place in the order, and on to its block. */
 export function order(row: FollowedRow, width: number): Picture {
   const { graph, side, blocks } = row, all = row.partition!.blocks;
   const share = (index: number) => ((index + 0.5) / Math.max(graph.rows, 1)) * width;
   const from = share(row.row), to = share(row.position!);
-  // A label over a point, moved as far as it has to be to stay inside.
+  // A label centered at x, or moved to stay inside the picture.
   const label = (x: number, y: number, text: string, token: string | null = null) => {
     const half = room(text) / 2, middle = clamp(x, half, width - half);
     return plate(middle - half, y, 2 * half) +
@@ -92,18 +93,18 @@ export function order(row: FollowedRow, width: number): Picture {
       label(middle, bar - 7, named));
     said += `, and is in ${named} of ${number(all)}`;
   } else said += "; it is in no block";
-  // Over the line that leads to the block.
+  // Drawn over the line that leads to the block.
   parts.push(side.order ? label(down, y + 15, `place ${number(row.position!)}`, "place")
     : label(down, y + 15, name, "row"));
   return { svg: picture(width, bar + 36, parts.join(""), `${said}.`) };
 }
 
-/** The block's workers as bars, as long as they have nonzeros; hatched while they wait. */
+/** Bars of the workers of the block shown, with lengths in nonzeros; hatched for idle time. */
 export function block(row: FollowedRow, width: number): Picture {
   const { worker, side } = row, { rowPerLane } = side, work = row.work!, { most, loads } = work;
   const { warps } = row.partition!;
   const every = Math.ceil(warps / BARS), lines = Math.ceil(warps / every);
-  // Where lanes have rows of their own, a bar is a warp's lanes, a line each.
+  // If each lane computes a row, a bar has a line per lane.
   const high = Math.max(Math.min(Math.floor(TALL / lines), rowPerLane ? 40 : 24), 1.5);
   const mine = new Set(owners(row));
   const left = Math.max(room(`${worker} ${number(warps - 1)}`), 30) + 10, top = 24;
@@ -121,7 +122,7 @@ export function block(row: FollowedRow, width: number): Picture {
     }));
   }
   const filled = new Float64Array(warps);
-  const over: string[] = []; // the followed row, which no thin line covers
+  const over: string[] = []; // marks of the followed row, drawn last
   work.runs.forEach((run, k) => {
     if (!drawn.has(run.warp) || !run.count) return;
     const isMine = run.position === row.position, begin = rowPerLane ? 0 : filled[run.warp];
@@ -202,7 +203,7 @@ function blockLabel(row: FollowedRow, numbers: number[], empty: Run | undefined)
     `${Math.round(idle * 100)} % of the block's time is waiting.`;
 }
 
-/** Of workers that share a line, the followed row's, else the busiest. */
+/** For each bar, the worker that it shows: one with the followed row, else the busiest. */
 function busiestOf(loads: number[], every: number, mine: Set<number>) {
   const rank = (i: number) => (mine.has(i) ? Infinity : loads[i]);
   return loads.flatMap((_, first) => first % every ? []
@@ -224,7 +225,7 @@ function names(
   }).join("");
 }
 
-/** Whole numbers along the axis, at most one in 50 pixels, and the one of its end. */
+/** Ticks at integers, at least 50 pixels apart, and at the end of the axis. */
 function ticks(most: number, x: (nonzeros: number) => number, y: number, width: number) {
   const space = x(1) - x(0), values = [most];
   const step = Math.max(1, roundStep(most || 1, ((most || 1) * space) / 50));

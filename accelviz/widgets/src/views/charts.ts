@@ -1,4 +1,4 @@
-// The charts of both sides: how much work warps have, the degrees, and the time on a GPU.
+// Three charts: the loads of warps, the degrees with the treatment of such rows, and kernel times.
 
 import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import { html, render } from "../controls";
@@ -17,7 +17,7 @@ const HEIGHT = 230, LEFT = 58;
 
 export const sidesOf = ({ a, b }: Scene) => [a, b].filter((side): side is Side => side !== null);
 
-/** A bin a number up to 40; beyond that two bins to each doubling. `load_bins` of Python. */
+/** Upper bounds of bins: every integer up to 40, else two per doubling; Python's `load_bins`. */
 function loadBins(largest: number) {
   if (largest <= 40) return Array.from({ length: largest }, (_, i) => i + 1);
   const bounds = [1];
@@ -28,7 +28,7 @@ function loadBins(largest: number) {
   return bounds;
 }
 
-/** How many warps have how many nonzeros, both sides on the same axes. */
+/** A histogram of the loads of both sides' workers. */
 export const loads: View = (host) => (scene) => {
   const sides = sidesOf(scene), width = widthOf(host);
   const known = sides.map((side) => side.summary.loads);
@@ -85,7 +85,7 @@ interface DegreeBar {
   low: number; high: number; rows: number; treatment: Treatment;
 }
 
-/** How a strategy treats a row of a degree: what it would do if the graph had no other. */
+/** How a strategy treats a row of a degree, computed on a graph with only this row. */
 function treatmentOf(side: Side, degree: number): Treatment {
   if (!side.scheme || side.scheme === "library") return "unknown";
   const alone = openGraph({ name: "", rows: 1, cols: degree, degrees: [degree] });
@@ -93,7 +93,7 @@ function treatmentOf(side: Side, degree: number): Treatment {
   return rows_cut ? "cut" : rows_shared ? "shared" : "one";
 }
 
-/** Degrees in ranges that grow, three to each doubling, cut where the treatment changes. */
+/** Bars of degrees: three per doubling, divided where the treatment changes. */
 function degreeBars(side: Side, { degrees, rows }: Graph["histogram"]) {
   const bins = new Map<number, number[]>();
   degrees.forEach((degree, i) => {
@@ -114,9 +114,9 @@ function degreeBars(side: Side, { degrees, rows }: Graph["histogram"]) {
   });
 }
 
-const drawnBars = recent<DegreeBar[]>(4); // which a move of the row does not change
+const drawnBars = recent<DegreeBar[]>(4); // by partition
 
-/** How many rows have which degree, and how the strategy treats such a row. */
+/** A histogram of degrees, coloured by the first strategy's treatment of such rows. */
 export const degrees: View = (host, act) => ({ a, graph, settings }) => {
   const width = widthOf(host), { histogram } = graph;
   const bars = drawnBars(a.partitionKey, () => degreeBars(a, histogram));
@@ -148,13 +148,13 @@ export const degrees: View = (host, act) => ({ a, graph, settings }) => {
   };
 };
 
-const SOME = 12; // graphs that are named
+const SOME = 12; // graphs named at most
 const LIMIT = "limit of random gathers";
 const LIMIT_MEANING = "Limit of random gathers: how long the same GPU takes to read as many " +
   "rows of features at random places and to do nothing else. A kernel is quicker only where " +
   "rows that it needs again are still in a cache.";
 
-/** What a GPU was recorded to take, the limit, and what warp time alone predicts. */
+/** Kernel times of both sides, recorded and predicted, beside the limit of random gathers. */
 export const times: View = (host) => (scene) => {
   const { a, operation, settings } = scene, sides = sidesOf(scene);
   const limit = sides.find((side) => side.times.limit !== null)?.times.limit ?? null;
@@ -185,7 +185,7 @@ function timeBars(sides: Side[], limit: number, width: number) {
     if (recorded === null && predicted === null)
       line(": not recorded", 0, "", ": this setting was not measured.");
   });
-  // Names above the bars where beside them would leave too little to compare by.
+  // Labels go above the bars if there is little room beside them.
   const beside = 12 + Math.max(...lines.map(({ label }) => room(label)));
   const above = width - beside < 260;
   const left = above ? 2 : beside, high = above ? 40 : 26;
@@ -203,7 +203,7 @@ function timeBars(sides: Side[], limit: number, width: number) {
     unsafeHTML(picture(width, 8 + high * lines.length, drawn.join(""), said))}</div>`;
 }
 
-/** Over the values of a parameter: what was recorded, and what warp time alone predicts. */
+/** Recorded and predicted times over the values of a parameter of the first strategy. */
 function curve({ first, a }: Scene, over: string, width: number) {
   const height = HEIGHT - 20, { curves, predictedOf } = a.times, limit = a.times.limit!;
   const points = curves[over], last = Math.max(...points.map((point) => point.value));
@@ -235,7 +235,7 @@ function curve({ first, a }: Scene, over: string, width: number) {
     predicted ? [["av-side-A", "recorded"], ["av-predicted", "predicted"]] : []);
 }
 
-// What takes time and is in no warp's nonzeros.
+// Statistics that cost time but are not part of warp time.
 const COSTS: [Statistic, string][] = [["blocks", "blocks"], ["metadata_bytes", "bytes of metadata"],
   ["shared_atomics", "atomics in shared memory"], ["global_atomics", "atomics in global memory"]];
 
@@ -257,7 +257,8 @@ function compared(sides: Side[], { at_nonzeros }: Operation) {
   return where;
 }
 
-/** Where lanes take a row's nonzeros in turn: how often the busiest worker of each side does. */
+/** A sentence on the number of turns in which the lanes of each side's busiest worker take its
+ *  nonzeros; empty if both sides have equally many lanes. */
 function turns(sides: Side[]) {
   const lanes = sides.map(({ worker, parameters, resolved }) =>
     worker === "warp" ? LANES : Number(parameters.lanes ?? resolved.lanes));
@@ -268,7 +269,7 @@ function turns(sides: Side[]) {
   return `Lanes take a row's nonzeros in turn: the busiest needs ${said.join(", ")}. `;
 }
 
-/** Why less waiting may take longer; `more` is the side that takes more than its warp time says. */
+/** Reasons why side `more` takes longer than its warp time predicts. */
 function reason(sides: Side[], more: number) {
   const [slow, other] = [sides[more], sides[1 - more]];
   const costs = COSTS.flatMap(([key, name]) => {

@@ -1,17 +1,18 @@
-// The followed row: where it is in the matrix, the order and the partition, and who has what of it.
+// The followed row: the matrix row that all views of the product show. A piece is a run of this
+// row; an owner is a worker with a piece. The row's position is its index in the kernel's order.
 
 import { binarySearch, count, number } from "../numbers";
 import type { Partition, Run, Scene, Side } from "../types";
 
-export const SECTOR = 32; // bytes that memory moves at once
-export const LANES = 32; // threads of a warp of the hardware
+export const SECTOR = 32; // bytes of a sector, the unit of memory transfers
+export const LANES = 32; // threads of a hardware warp
 
-/** A run of the followed row; `at` counts from the row's first nonzero. */
+/** A run of the followed row; `at` is its first nonzero, counted within the row. */
 interface Piece extends Run {
   block: number; at: number;
 }
 
-/** Everything that the pictures of the product draw, from one scene. */
+/** The followed row with its partition and the block shown, for the pictures of the product. */
 export type FollowedRow = ReturnType<typeof followed>;
 
 export function followed(scene: Scene) {
@@ -25,16 +26,16 @@ export function followed(scene: Scene) {
     degree: graph.rows ? graph.degrees[row] : 0,
     columns: graph.rows ? graph.columns(row) : null,
     reads: operation.reads, writes: operation.writes, beside: operation.beside,
-    /** What the matrix is called: A, or its transpose. */
+    /** Name of the matrix. */
     matrix: operation.by_sender ? "Aᵀ" : "A",
-    /** What each nonzero reads: a row, or of what has only one for each nonzero a number. */
+    /** What each nonzero reads of the operand: a "row", or a "number" if that has one column. */
     unit: operation.at_nonzeros && nCols === 1 ? "number" : "row",
     pieces: piecesOf(partition, position, blocks),
     work: partition?.blocks ? workOf(side, partition, settings.block) : null,
   };
 }
 
-// A row without nonzeros may have a run of none.
+// Pieces of the row at a position, in order; an empty row may have a run without nonzeros.
 function piecesOf(partition: Partition | null, position: number | null, blocks: number[]) {
   const pieces: Piece[] = [];
   for (let block = blocks[0]; blocks.length && block <= blocks[1]; ++block)
@@ -45,8 +46,8 @@ function piecesOf(partition: Partition | null, position: number | null, blocks: 
   return pieces;
 }
 
-// What the workers of a block do: their runs, the nonzeros of each, the busiest one. Where lanes
-// have rows of their own, side by side, a warp lasts as long as the longest of them.
+// Runs and loads of a block's workers, and the busiest worker. If each lane computes a row, the
+// load of a warp is its longest row.
 function workOf({ rowPerLane }: Side, partition: Partition, block: number) {
   const runs = partition.runs(block), loads = new Array<number>(partition.warps).fill(0);
   for (const { warp, count } of runs)
@@ -55,51 +56,51 @@ function workOf({ rowPerLane }: Side, partition: Partition, block: number) {
   return { block, runs, loads, busiest: Math.max(loads.indexOf(most), 0), most };
 }
 
-/** What each nonzero of a row reads a row of: its neighbor's, or one of its own. */
+/** Rows of the operand that a matrix row's nonzeros read: column indices, or nonzero numbers. */
 export function sources({ operation, graph }: FollowedRow, row: number) {
   if (!operation.at_nonzeros) return graph.columns(row);
   return Int32Array.from({ length: graph.degrees[row] }, (_, i) => graph.pointers[row] + i);
 }
 
-/** The row of the graph at a position of the order. */
+/** The graph's row at a position of the order. */
 export const rowAt = ({ side: { order } }: FollowedRow, position: number) =>
   order ? order[position] : position;
 
-/** The piece that has a nonzero of the row; pieces are in order and side by side. */
+/** The piece with a nonzero of the row; pieces are consecutive. */
 export const pieceOf = ({ pieces }: FollowedRow, nonzero: number): Piece | undefined =>
   pieces[Math.max(binarySearch(pieces.map((piece) => piece.at), nonzero), 0)];
 
-/** First and last sector of some columns of a row that is read, from the beginning of the array. */
+/** First and last sector, counted in the array, of columns `first` to `last` of row `column`. */
 export const sectorsOf = (
   { nCols, bytes }: FollowedRow, column: number, first = 0, last = nCols - 1,
 ) => [(column * nCols + first) * bytes, (column * nCols + last + 1) * bytes - 1]
   .map((byte) => Math.floor(byte / SECTOR));
 
-/** Columns that a sector has of a row that is read: the first and the last. */
+/** First and last column of row `column` in a sector. */
 export function columnsOf({ nCols, bytes }: FollowedRow, column: number, sector: number) {
   const at = (byte: number) => byte / bytes - column * nCols;
   return [Math.max(at(sector * SECTOR), 0), Math.min(at((sector + 1) * SECTOR) - 1, nCols - 1)];
 }
 
-/** Numbers of the workers that have some of the row in the block that is shown, ascending. */
+/** Workers of the block shown that have a piece of the row, ascending. */
 export const owners = ({ pieces, work }: FollowedRow) =>
   [...new Set(pieces.filter((piece) => piece.block === work?.block).map(({ warp }) => warp))]
     .sort((a, b) => a - b);
 
-/** Whether what the strategy calls a warp is several of the hardware's. */
+/** Whether a warp of the strategy is a combined warp, of several hardware warps. */
 export const isCombined = ({ worker, reading }: Pick<Side, "worker" | "reading">) =>
   worker === "warp" && reading !== null && reading.lanes > LANES;
 
-/** Which warps of the hardware work on the row in a block of so many,
-  and what a worker is of them. */
+/** Map workers to the hardware warps of a block of `warps`: those that work on the row, a sentence
+ *  on what a worker is, and the load of each hardware warp. */
 export function hardware(row: FollowedRow, warps: number) {
   const { reading, partition, worker } = row, combined = isCombined(row);
-  // Threads of a worker.
+  // Threads per worker.
   const threads = combined ? reading!.lanes : (warps * LANES) / (partition?.warps ?? warps);
   const mine = new Set<number>();
   for (const owner of owners(row)) {
     const last = Math.ceil(((owner + 1) * threads) / LANES);
-    // Workers that the block has no threads for come after the others, on the same warps.
+    // Workers beyond the block's threads run later, on the same warps.
     for (let warp = Math.floor((owner * threads) / LANES); warp < last; ++warp)
       mine.add(warp % warps);
   }
@@ -115,7 +116,7 @@ export function hardware(row: FollowedRow, warps: number) {
       "after it take a later turn on the same ones.";
   if (threads < LANES)
     said = `${track}, which is ${count(LANES / threads, worker)} of ${count(threads, "lane")}.`;
-  /** Nonzeros of a warp of the hardware in all its turns; null of one with several workers. */
+  /** Nonzeros of a hardware warp, over all its workers; null if workers share a warp. */
   const shareOf = (warp: number) => threads < LANES || !row.work ? null
     : row.work.loads.reduce((sum, load, i) =>
         sum + (i % abreast === Math.floor((warp * LANES) / threads) ? load : 0), 0);

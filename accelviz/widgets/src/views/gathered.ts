@@ -1,5 +1,5 @@
-// What the lanes of a worker read: the columns that each has, rows of X, sectors of 32 bytes. What
-// is X in an SpMM has the name that the operation gives it.
+// A picture of a worker's reads: its lanes above, and below them rows of X in sectors of 32 bytes.
+// X is the operand that nonzeros read, whatever its name in the operation.
 
 import { firstFit, fitting, path, picture, quietWords, rect, ring, room, words } from "../marks";
 import { capital, clamp, count, number, span } from "../numbers";
@@ -9,10 +9,11 @@ import {
 } from "./followed";
 import { gatheredOf } from "./said";
 
-const ROWS = 9; // rows of X that are drawn
-const LINE = 24;
+const ROWS = 9; // rows of X drawn at most
+const LINE = 24; // pixels: height of a line with a row of X
 
-/** A row of X that is drawn: its number, whether it is the chosen nonzero's, its last column. */
+/** A line of the picture: a row of X (null if none), whether the current nonzero reads it, and the
+ *  last column read. */
 export interface Line {
   column: number | null; nonzero: number; chosen: boolean; label: string; last: number;
   lane?: number;
@@ -22,7 +23,8 @@ type Load = NonNullable<ReturnType<typeof loadOf>>;
 
 const tileOf = ({ reading, nCols }: FollowedRow) => Math.min(reading?.tile ?? nCols, nCols);
 
-/** Lanes above rows of X: those of the nonzeros around `at`, or where each lane has a row of A. */
+/** The lanes and the rows of X read for nonzeros around `at`. If each lane computes a matrix row,
+ *  the rows of X that neighboring lanes read for their nonzero `at`. */
 export function gathered(row: FollowedRow, width: number, at: number) {
   const { nCols, reads, reading, side: { rowPerLane } } = row, tile = tileOf(row);
   const rows = rowPerLane ? rowsOfLanes(row, at) : rowsOfNonzeros(row, at);
@@ -60,10 +62,10 @@ export function gathered(row: FollowedRow, width: number, at: number) {
   } satisfies Picture & { rows: Line[] };
 }
 
-/** Whether a row that is read is less than a sector, which then has several. */
+/** Whether a sector holds several rows of X. */
 const small = ({ nCols, bytes }: FollowedRow) => nCols * bytes < SECTOR;
 
-/** Whether a line goes on in the next one: rows that are neighbors in memory share a sector. */
+/** Whether a line shares its sector with the next one. */
 const joined = (row: FollowedRow, { column }: Line, next: Line | undefined) => small(row) &&
   column !== null && next !== undefined && next.column !== null &&
   sectorsOf(row, column)[1] === sectorsOf(row, next.column)[0];
@@ -75,7 +77,7 @@ function columnsSaid(row: FollowedRow, width: number) {
   return firstFit(small(row) ? [least] : [all, least], width);
 }
 
-/** Say how many rows share a sector. */
+/** A sentence on rows of X that share a sector; empty if none do. */
 export function sharedSaid(row: FollowedRow) {
   if (!small(row)) return "";
   const sectors = new Set([...sources(row, row.row)!].flatMap((source) => sectorsOf(row, source)));
@@ -97,13 +99,13 @@ function rowsOfNonzeros(row: FollowedRow, at: number): Line[] {
   });
 }
 
-/** The runs of the warp that has the followed row: one of each lane. */
+/** The runs of the followed row's warp, one per lane. */
 function runsOfWarp({ partition, pieces }: FollowedRow) {
   const piece = pieces[0];
   return piece ? partition!.runs(piece.block).filter((run) => run.warp === piece.warp) : [];
 }
 
-/** What the lanes beside the followed row's read in the same turn, where each has a row of A. */
+/** Reads of lanes near the followed row's for nonzero `at` of each lane's matrix row. */
 function rowsOfLanes(row: FollowedRow, at: number): Line[] {
   const runs = row.columns ? runsOfWarp(row) : [];
   const mine = runs.findIndex((run) => run.position === row.position);
@@ -116,7 +118,7 @@ function rowsOfLanes(row: FollowedRow, at: number): Line[] {
   });
 }
 
-/** The lanes, each over the columns that it has. */
+/** The lanes, each above its columns. */
 function lanes(
   { reading }: FollowedRow, x: (column: number) => number, per: number, tile: number, left: number,
 ) {
@@ -154,7 +156,7 @@ function lanes(
   return parts.join("");
 }
 
-/** One row of X, cut into its sectors; where it goes on in the next line, down to that. */
+/** A row of X, divided into its sectors; with `on`, cells extend to the next line. */
 function sectorsPicture(
   row: FollowedRow, { label, chosen, column, nonzero, last }: Line, i: number,
   x: (column: number) => number, y: number, left: number, on: boolean,
@@ -180,7 +182,7 @@ function sectorsPicture(
   return parts.join("");
 }
 
-/** What one load of the worker's first 32 lanes needs and moves. */
+/** One load of the worker's first 32 lanes: active lanes, bytes needed, sectors moved. */
 export function loadOf(row: FollowedRow, rows: Line[]) {
   const { reading, bytes } = row;
   if (!reading || !rows.length) return null;
@@ -200,7 +202,7 @@ export function loadOf(row: FollowedRow, rows: Line[]) {
   };
 }
 
-/** Say what a load moves, how much of it is used, and which lanes have no column. */
+/** A sentence on the sectors that a load moves, the share used, and lanes without a column. */
 export function loadSaid(row: FollowedRow, { lanes: many, bytes, sectors }: Load) {
   const { worker, side: { rowPerLane } } = row, reading = row.reading!;
   const who = rowPerLane

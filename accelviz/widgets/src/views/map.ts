@@ -1,5 +1,5 @@
-// The nonzeros of every warp of every block, both sides in step. A cell shows the most of what it
-// covers, so that no outlier is hidden; the wheel or the buttons look closer.
+// A heat map of the loads of all workers (vertical) of all blocks (horizontal), for both sides. If
+// zoomed out, a cell covers several workers and shows their largest load.
 
 import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import { button, html, render } from "../controls";
@@ -11,13 +11,14 @@ import { axis, LOADS, themeOf, ticksOf, widthOf } from "../plot";
 import type { Partition, Scene, Side } from "../types";
 import { sidesOf } from "./charts";
 
-const LINE_MOST = 32, TALL = 150, LEFT = 64;
-// Blocks whose cells are summed in one frame; the rest follows in the next ones.
+const LINE_MOST = 32; // lines of cells at most
+const TALL = 150, LEFT = 64; // pixels: height of a map, and room to its left
+// Workers whose loads are computed between two looks at the clock.
 const A_FRAME = 12000;
 
 type Grid = ReturnType<typeof makeGrid>;
 
-/** The most nonzeros of what each cell covers, filled in a few blocks at a time. */
+/** Cells of a map of the blocks between two shares of all blocks; computed step by step. */
 function makeGrid(partition: Partition, columns: number, from: number, to: number) {
   const { blocks, warps } = partition, lines = Math.min(warps, LINE_MOST);
   const cells = new Float64Array(columns * lines), loads = new Float64Array(warps);
@@ -27,9 +28,9 @@ function makeGrid(partition: Partition, columns: number, from: number, to: numbe
   let at = first; // the next block
   return {
     cells, columns, lines, first, last,
-    /** The share of the blocks that is filled in. */
+    /** The share of the blocks that is computed. */
     done: () => (at - first) / Math.max(1, last - first),
-    /** Go on until a time. */
+    /** Compute further blocks until a time. */
     fill(end: number) {
       while (at < last && performance.now() < end)
         for (const stop = Math.min(last, at + Math.max(1, Math.floor(A_FRAME / warps)));
@@ -56,14 +57,14 @@ function makeGrid(partition: Partition, columns: number, from: number, to: numbe
         pixels[(cell % lines) * columns + Math.floor(cell / lines)] = paints[level];
       });
       Object.assign(canvas, { width: columns, height: lines });
-      // A pixel a cell, which the style makes larger.
+      // One pixel per cell; CSS enlarges the canvas.
       canvas.getContext("2d")!.putImageData(image, 0, 0);
     },
   };
 }
 
 export const map: View = (host, act) => {
-  let scene: Scene, from = 0, to = 1; // the part of the blocks that is looked at, as shares
+  let scene: Scene, from = 0, to = 1; // visible part of the blocks, as shares
   let frame = 0;
   const grids = recent<Grid>(6);
   const buttons: [string, string, () => void][] = [
@@ -99,7 +100,7 @@ export const map: View = (host, act) => {
     const most = Math.max(2, ...sides.map(({ side }) => side.summary.largest || 0));
     const known = sides.flatMap(({ grid }) => grid ?? []);
 
-    /** Fill in and paint for a few milliseconds, and go on in the next frame. */
+    /** Compute cells for 8 ms, paint, and continue in the next frame. */
     const work = () => {
       const end = performance.now() + 8;
       for (const grid of known) grid.fill(end);
@@ -183,7 +184,7 @@ export const map: View = (host, act) => {
   return draw;
 };
 
-/** The numbers of blocks below the map. */
+/** The axis of block numbers below a map. */
 function axisOf({ first, last }: Grid, across: number) {
   const x = axis(first, last, 0, across);
   const ticks = ticksOf(x).filter((value) => Number.isInteger(value) && value < last);

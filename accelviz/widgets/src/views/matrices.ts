@@ -1,4 +1,5 @@
-// Y = A X as three matrices with the followed row in them, and the row's neighborhood in the graph.
+// Two pictures: the product Y = A X as matrices with the followed row in each, and the row's
+// neighborhood in the graph. Other operations have other names for A, X and Y.
 
 import {
   anchorIn, fitting, mark, path, picture, quietWords, rect, ring, room, words,
@@ -8,15 +9,15 @@ import type { Graph, Picture } from "../types";
 import type { FollowedRow } from "./followed";
 import { gatheredOf, readOf, written } from "./said";
 
-const DOTS = 6000; // nonzeros of A that are drawn at most
-const LINES = 240; // rows of X that are drawn one by one
-const NODES = 900; // neighbors that are drawn one by one
-const MANY = 120; // neighbors from which on they are one shape
-const GAP = 34, TOP = 40; // pixels between matrices, and above them
+const DOTS = 6000; // nonzeros of A drawn at most
+const LINES = 240; // rows of X drawn at most
+const NODES = 900; // neighbors drawn at most; beyond that, a mark stands for several
+const MANY = 120; // more neighbors than this are drawn as one SVG element
+const GAP = 34, TOP = 40; // pixels: gap between matrices, and room above them
 
 const drawnDots = recent<string>(4);
 
-/** Dots where A has nonzeros, in every k-th row, as a path; empty where columns are not known. */
+/** A path with a dot per nonzero, in sampled rows; empty if column indices are not known. */
 function dots(graph: Graph, side: number) {
   const lines = Math.min(graph.rows, side);
   let drawn = "", left = DOTS;
@@ -31,8 +32,8 @@ function dots(graph: Graph, side: number) {
   return drawn;
 }
 
-/** A, X and Y with the row, the rows of X that it gathers, and the row of Y that it writes. Other
- *  operations than SpMM have other names, and may have a row a nonzero in place of X or Y. */
+/** The matrices A, X and Y with the followed row, the rows of X that it gathers, and its row of Y.
+ *  In some operations, X or Y has a row per nonzero. */
 export function equation(row: FollowedRow, width: number): Picture {
   const { graph, degree, columns, nCols, operation, reads, writes, beside } = row;
   const { at_nonzeros, per_nonzero } = operation, outputColumns = operation.wide ? nCols : 1;
@@ -46,9 +47,10 @@ export function equation(row: FollowedRow, width: number): Picture {
     return room(whole, 11) < narrow + GAP - 6 || wide === graph.cols ? whole
       : `${short(rows)} × ${number(wide)}`;
   };
-  const over = Math.max(room(size(outputRows, outputColumns), 11) - narrow, 0) / 2 + 2; // Y's size
+  // Room at the right for the label of Y's size, which may be wider than Y.
+  const over = Math.max(room(size(outputRows, outputColumns), 11) - narrow, 0) / 2 + 2;
   const left = room(name) + 12;
-  const between = beside ? narrow + GAP : 0; // of the matrix left of X, read besides
+  const between = beside ? narrow + GAP : 0; // for the second operand, left of X
   const others = left + between + 2 * narrow + 2 * GAP + over;
   const side = Math.min(wished, Math.max(width - others, 60));
   const A = Math.max(Math.min((width - (others + side)) / 2, 60), 0) + left;
@@ -62,7 +64,7 @@ export function equation(row: FollowedRow, width: number): Picture {
     rect(at, TOP, wide, side, { class: "av-matrix" });
   const sign = (at: number, text: string) =>
     words(at - GAP / 2, TOP + side / 2 + 6, text, "middle", { class: "av-big" });
-  // The rows of its nonzeros, side by side in an array that has one for each.
+  // The band of rows that belong to its nonzeros, in arrays with a row per nonzero.
   const perNonzero = side / Math.max(graph.nnz, 1), from = TOP +
     graph.pointers[row.row] * perNonzero;
   const high = Math.max(degree * perNonzero, 4);
@@ -102,7 +104,7 @@ export function equation(row: FollowedRow, width: number): Picture {
   const done = `${gatheredOf(row)} ${at_nonzeros ? "read" : "gathered"}, ` +
     `${per_nonzero ? "as many" : "one"} of ${writes} written`;
   const had = fitting(count(degree, "nonzero"), side + GAP);
-  // In the middle below both, or further right: beside what stands below A.
+  // Centered below X and Y, or further right, beside the label below A.
   const middle = Math.max((X + Y + narrow) / 2, A + (side + room(had) + room(done)) / 2 + 16);
   const [at, text] = middle + room(done) / 2 < width ? [middle, done]
     : [X + narrow / 2, count(degree, row.unit)];
@@ -126,13 +128,13 @@ export function equation(row: FollowedRow, width: number): Picture {
 
 const fixed = (...numbers: number[]) => numbers.map((value) => value.toFixed(1)).join(" ");
 
-/** A point at a share of the way around a circle, from the top. */
+/** The point at a share of a circle, from the top. */
 function onCircle(cx: number, cy: number, share: number, radius: number) {
   const angle = share * 2 * Math.PI - Math.PI / 2;
   return [cx + radius * Math.cos(angle), cy + radius * Math.sin(angle)];
 }
 
-/** The row in the middle, around it the neighbors whose rows of X it sums, in the row's order. */
+/** The row in the middle of its neighbors, whose rows of X it sums, in the order of columns. */
 export function neighborhood(row: FollowedRow, width: number, height: number) {
   const { columns, pieces } = row, n = columns?.length ?? 0;
   const step = Math.max(1, Math.ceil(n / NODES)), drawn = Math.ceil(n / step);
@@ -171,7 +173,7 @@ export function neighborhood(row: FollowedRow, width: number, height: number) {
     `${split ? `, shared by ${count(pieces.length, "run")} of nonzeros` : ""}.`;
   return {
     svg: picture(width, height, inner, alt),
-    /** The token of the neighbor that is nearest to a point. */
+    /** The token of the neighbor nearest to a point. */
     token(x: number, y: number) {
       let nearest = 0, least = Infinity;
       for (let k = 0; k < drawn; ++k) {
@@ -192,13 +194,13 @@ export function neighborhood(row: FollowedRow, width: number, height: number) {
   } satisfies Picture & Record<string, unknown>;
 }
 
-/** The anchor of words beside a circle. */
+/** The anchor of text beside a circle. */
 const sideOf = (x: number, centre: number, near: number) => {
   const anchor = anchorIn(x, centre - near, centre + near);
   return anchor === "middle" ? anchor : x > centre ? "start" : "end";
 };
 
-/** Arcs around the neighbors: which worker sums them. */
+/** Arcs around the neighbors, one per run, with the numbers of the workers. */
 function arcsOf(
   row: FollowedRow, n: number, cx: number, cy: number, radius: number, named: boolean,
 ) {

@@ -1,4 +1,5 @@
-// Play: the traced block, request by request, as tracks of warps that one zooms and scrubs.
+// The view "Play": a traced block, request by request. It shows the requests as tracks of warps,
+// the line of source, the lanes of the current request, and the sectors read so far.
 
 import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import { button, html, render } from "../controls";
@@ -11,13 +12,13 @@ import { lanesPicture, requestSaid } from "./request";
 import { several } from "./said";
 import { drawSectors, type Inks, INKS, makeTracks, type Tracks } from "./tracks";
 
-const SPEEDS = [1, 4, 20, 100, 500, 2500]; // requests a second
-const LEAST = 24; // requests that are seen at the closest
-const MAP = 130; // height of the map of sectors
-const AROUND = 11, FEW = 4; // lines of source above and below the current one, also where narrow
-const NARROW = 900; // pixels up to which the source stands above the lanes, as views.css has it
+const SPEEDS = [1, 4, 20, 100, 500, 2500]; // requests per second
+const LEAST = 24; // requests visible at the closest zoom
+const MAP = 130; // pixels: height of the map of sectors
+const AROUND = 11, FEW = 4; // lines of source above and below the current one; on narrow screens
+const NARROW = 900; // pixels: widths below this are narrow, as in views.css
 
-/** Draw the trace of the block that is shown, or offer to make one. */
+/** Draw the trace of the block shown, or a button that requests one. */
 export const play: View = (host, act) => {
   let row!: FollowedRow, trace: Trace | null = null, view!: Tracks, inks!: Inks;
   let sectors: ReturnType<typeof sectorMap> | null = null, turns = "", offered: unknown = "";
@@ -84,7 +85,7 @@ export const play: View = (host, act) => {
     `${number(Math.floor(view.from))} to ${number(Math.ceil(view.to) - 1)} of ` +
     `${number(trace!.count)} are seen`;
 
-  /** The source, the current line in its middle. */
+  /** Lines of the kernel's source around the current one. */
   function listing({ file, line }: MemoryRequest) {
     const around = view.width < NARROW ? FEW : AROUND;
     const lines = (trace!.source[file] ?? "").split("\n");
@@ -110,7 +111,7 @@ export const play: View = (host, act) => {
         square("head", "now")}</p></div>`;
   }
 
-  /** Draw what changes with each request. */
+  /** Draw everything that changes with the current request. */
   function show() {
     frame();
     drawHead();
@@ -138,7 +139,7 @@ export const play: View = (host, act) => {
     show();
   }
 
-  /** Offer to make a trace, or say why there is none. */
+  /** A button that requests a trace, or the reason why there is none. */
   function offer({ a, alive, traced, untraced, trace: empty, busy, settings }: Scene) {
     let text = `A trace runs block ${number(settings.block)} in the emulator, lane by lane, and ` +
       "shows each request of each warp.";
@@ -164,7 +165,7 @@ export const play: View = (host, act) => {
     look(at - view.seen * 0.1, view.seen);
   }
 
-  /** Draw the part of the order from a request on. */
+  /** Show `seen` requests from request `from` on. */
   function look(from: number, seen: number) {
     const all = trace!.count, size = clamp(seen, Math.min(LEAST, all), all);
     view.from = clamp(from, 0, all - size);
@@ -219,7 +220,7 @@ export const play: View = (host, act) => {
     moves[event.key]();
   }
 
-  /** The request and the warp's track at the pointer, and the nearest request of that track. */
+  /** Request and warp at the pointer; the warp's nearest request, and its distance in pixels. */
   function under(event: MouseEvent) {
     const box = tracks().getBoundingClientRect();
     const { at, warp } = view.at(event.clientX - box.left, event.clientY - box.top);
@@ -228,7 +229,7 @@ export const play: View = (host, act) => {
       far: near < 0 ? Infinity : Math.abs(view.across(near) - view.across(at)) };
   }
 
-  /** Go to the nearest request of the track, or scrub while the pointer is held. */
+  /** Go to the nearest request of the track, and scrub while the pointer is held. */
   function grab(event: PointerEvent) {
     const { at, near, far } = under(event);
     pause();
@@ -254,7 +255,7 @@ export const play: View = (host, act) => {
     act.link.show({ sentence }, { x: event.clientX, y: event.clientY });
   }
 
-  /** Say how much of the block's work a warp has, beside the busiest. */
+  /** A sentence on a warp's load, compared with the busiest warp's. */
   function shareOf(warp: number) {
     const { warps } = trace!, { shareOf } = hardware(row, warps), share = shareOf(warp);
     if (share === null) return "";
@@ -286,7 +287,7 @@ export const play: View = (host, act) => {
   };
 };
 
-/** The pen of a canvas, which is made to fit, in the screen's own pixels. */
+/** The drawing context of a canvas, after setting its size in screen pixels. */
 function penOf(canvas: HTMLCanvasElement, width: number, height: number) {
   const scale = window.devicePixelRatio || 1;
   const pixels = { width: Math.round(width * scale), height: Math.round(height * scale) };
@@ -298,7 +299,7 @@ function penOf(canvas: HTMLCanvasElement, width: number, height: number) {
   return pen;
 }
 
-/** Colours as the page has them now. */
+/** The colours of the page's current theme. */
 function inksOf(host: Element) {
   const probe = host.querySelector<HTMLElement>(".av-probe")!;
   const inks = Object.fromEntries(Object.entries(INKS).map(([name, variable]) => {
@@ -307,7 +308,7 @@ function inksOf(host: Element) {
   })) as Omit<Inks, "dots">;
   const tile = Object.assign(document.createElement("canvas"), { width: 6, height: 6 });
   const pen = tile.getContext("2d")!;
-  pen.fillStyle = inks.wait; // dots: hatched is what waits for the busiest, without work
+  pen.fillStyle = inks.wait; // dots mark waits at barriers; hatching marks idle time
   for (const at of [1.5, 4.5]) pen.fillRect(at - 0.9, at - 0.9, 1.8, 1.8);
   return { ...inks, dots: pen.createPattern(tile, "repeat")! };
 }

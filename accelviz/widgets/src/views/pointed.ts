@@ -1,4 +1,5 @@
-// What the marks of the product mean when they are pointed at: a focus with its sentence.
+// Focuses: for each mark of the product's pictures, the sentence for its tooltip and the parts to
+// highlight. A mark's token, such as "warp:7:2", is its kind and numbers.
 
 import { capital, count, type MetadataRecord, number, span } from "../numbers";
 import type { Focus } from "../types";
@@ -11,11 +12,11 @@ import {
   alsoSaid, combinedSaid, PLACE, readOf, rowOfField, several, waiting, written,
 } from "./said";
 
-const MOST = 400; // columns that are lit at once
+const MOST = 400; // columns highlighted at most
 
 const nameOf = ({ row }: FollowedRow) => `row ${number(row)}`;
 
-/** Columns of some nonzeros, and the worker that has the first of them. */
+/** Columns of the nonzeros `first` to `last`, and the worker of the first. */
 function partOf(row: FollowedRow, first: number, last: number): Omit<Focus, "sentence"> {
   const columns = row.columns
     ? [...row.columns.slice(first, Math.min(last + 1, first + MOST))] : [];
@@ -25,7 +26,7 @@ function partOf(row: FollowedRow, first: number, last: number): Omit<Focus, "sen
   };
 }
 
-/** One nonzero of the followed row, or some that are drawn as one. */
+/** Focus of a nonzero of the followed row, or of several drawn as one mark. */
 export function nonzeroFocus(row: FollowedRow, first: number, last = first): Focus {
   const part = partOf(row, first, last), name = nameOf(row);
   if (last > first)
@@ -115,7 +116,7 @@ function blockFocus(row: FollowedRow): Focus {
   };
 }
 
-// What the words of metadata mean, by how their names begin.
+// Meanings of metadata fields, by the beginnings of their names.
 const MEANINGS = [
   ["degree", "How many nonzeros each of its rows has."],
   ["first nonzero", "Where its columns and values begin in the arrays of the graph in that order."],
@@ -174,7 +175,7 @@ function sectorFocus(row: FollowedRow, line: Line, sector: number): Focus {
   return { ...focus, lane: [from, to], read: [{ column, from, to }], sentence };
 }
 
-/** What depends on the drawing. */
+/** The metadata record and the rows read, as they are drawn. */
 export interface Drawn {
   record: MetadataRecord | null;
   rows: Line[];

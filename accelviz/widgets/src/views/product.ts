@@ -1,4 +1,5 @@
-// The product, drawn: the followed row from A over its block, warp and lanes to X, and to Y.
+// The view of the product: seven pictures of the followed row, from the matrix A over its block,
+// warps and lanes to the rows of X read and the row of Y written.
 
 import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import { html, nothing, render } from "../controls";
@@ -14,8 +15,8 @@ import { type Drawn, nonzeroFocus, resolve } from "./pointed";
 import { alsoSaid, answerOf, combinedSaid, PLACE } from "./said";
 import { metadata, strip } from "./strips";
 
-const SIDE = 300; // height of the neighborhood
-// Milliseconds without a move after which the pictures out of sight are drawn, too.
+const SIDE = 300; // pixels: height of the neighborhood at most
+// Milliseconds after the last change until pictures outside of the screen are drawn, too.
 const REST = 120;
 
 const NAMES = ["equation", "neighbors", "strip", "order", "block", "told", "read"] as const;
@@ -23,13 +24,13 @@ type Name = (typeof NAMES)[number];
 
 interface Figure {
   title: string; picture: Picture | null;
-  /** What stands in place of a picture, what below it, and what its title means. */
+  /** Text in place of a missing picture, text below the picture, and the title's tooltip. */
   otherwise?: string; note?: unknown; say?: string;
 }
 
-/** Draw the product for the row that is followed. */
+/** Draw the product for the followed row. */
 export const product: View = (host, act) => {
-  let row!: FollowedRow, nonzero = 0; // the nonzero that is looked at
+  let row!: FollowedRow, nonzero = 0; // the current nonzero of the row
   let drawnWidth = 0, hadColumns = false, asked = "", later = 0;
   let walked!: ReturnType<typeof strip>, around: ReturnType<typeof neighborhood> | null = null;
   const figures: Partial<Record<Name, Figure>> = {}, drawn: Drawn = { record: null, rows: [] };
@@ -119,7 +120,7 @@ export const product: View = (host, act) => {
     },
   };
 
-  /** Buttons for the blocks of a row that is cut; else which block it is. */
+  /** For a row split over blocks, buttons that choose the block shown. */
   function blocks() {
     const { work, blocks: [first, last], row: index } = row;
     if (!work) return "";
@@ -159,7 +160,7 @@ export const product: View = (host, act) => {
   }
 
   // --- pointing and walking ----------------------------------------------------------------
-  /** The token of one neighbor where many are one mark: that at the pointer. */
+  /** The token of the neighbor at the pointer, if all neighbors are one mark. */
   function neighborAt(token: string, event: MouseEvent) {
     if (token !== "nodes@") return token;
     const { left, top } = boxOf("neighbors").querySelector("svg")!.getBoundingClientRect();
@@ -202,7 +203,7 @@ export const product: View = (host, act) => {
     go(clamp(targets[event.key], 0, last));
   }
 
-  /** Walk to a nonzero, and say what it is; where the pointer is, or at the nonzero. */
+  /** Make a nonzero the current one, and show its tooltip at the pointer or at the nonzero. */
   function go(wanted: number, event: MouseEvent | null = null) {
     nonzero = wanted;
     const piece = pieceOf(row, nonzero);
@@ -221,17 +222,17 @@ export const product: View = (host, act) => {
     if (scene.settings.row !== before?.row || scene.graph !== before?.graph) nonzero = 0;
     row = followed(scene);
     nonzero = Math.max(Math.min(nonzero, row.degree - 1), 0);
-    // Of a large graph only the kernel has most columns: ask once.
+    // The columns of a large graph's rows are requested from the kernel, once per row.
     const wanted = `${row.graph.name} ${row.row}`;
     if (scene.alive && row.degree && !row.columns && asked !== wanted) {
       asked = wanted;
       act.ask({ columns: row.row });
     }
-    // Of a row in several blocks, the nonzero that is looked at is one of the block's.
+    // In a row split over blocks, the current nonzero belongs to the block shown.
     const first = row.pieces.find((piece) => piece.block === row.work?.block);
     if (first && pieceOf(row, nonzero)!.block !== first.block) nonzero = first.at;
     const same = scene.a === old?.a && scene.settings === old?.settings &&
-      Boolean(row.columns) === hadColumns; // columns may have come meanwhile
+      Boolean(row.columns) === hadColumns; // columns may have arrived
     if (same && drawnWidth === host.clientWidth) return;
     const glide = same ? () => {} : moves(host);
     draw();
@@ -244,14 +245,14 @@ function titleOf({ name, formula }: Operation) {
   return name === "spmm" ? `The product ${said}` : said.includes("=") ? said : capital(said);
 }
 
-/** Say what it reads that is no matrix: a number for the row, or one for each neighbor. */
+/** A sentence on inputs with one number per row or per neighbor; empty if there are none. */
 function numbersSaid({ numbers }: Operation) {
   const of = { row: "for the row", neighbor: "for each neighbor" };
   const all = Object.entries(numbers).map(([name, kind]) => `a number of ${name} ${of[kind]}`);
   return all.length ? `It also reads ${all.join(" and ")}.` : "";
 }
 
-/** The record of metadata that the followed row's block reads, or its first worker. */
+/** The metadata record of the block shown or, if workers own records, of the row's first worker. */
 function recordOf({ scene, work, pieces }: FollowedRow): MetadataRecord | null {
   const { owner = "block", records = [] } = scene.metadata ?? {};
   const piece = pieces.find((one) => one.block === work?.block);

@@ -1,4 +1,4 @@
-// One request of a warp: its lanes, the sectors that they touch, and the sentence that says so.
+// A request of a warp as a sentence, and as a picture of its lanes and the sectors they touch.
 
 import { path, picture, quietWords, rect, room, words } from "../marks";
 import { count, number, span } from "../numbers";
@@ -7,7 +7,7 @@ import { type FollowedRow, LANES, SECTOR } from "./followed";
 
 const DOES = { load: "reads", store: "writes", atomic: "adds to" };
 
-/** Which rows and columns of a dense matrix a request touches; null for any other array. */
+/** Rows and column ranges of a dense matrix that a request touches; null for other arrays. */
 function touchedRows({ array, space, offsets, bytes }: MemoryRequest, row: FollowedRow) {
   const { arrays } = row.operation, size = arrays[array] ? row.bytes : WORD;
   if (!(array in arrays) || space === "shared" || row.unit === "number") return null;
@@ -35,7 +35,7 @@ function subjectOf(request: MemoryRequest, row: FollowedRow) {
   return subject + (space === "shared" ? " in shared memory" : "");
 }
 
-/** Say what a request does, in a sentence or two. */
+/** A sentence on a request; `all` is the number of requests of the block. */
 export function requestSaid(request: MemoryRequest, row: FollowedRow, all: number) {
   const { lanes, offsets, bytes, kind, passes, sectors } = request;
   const alike = lanes.length > 1 && new Set(offsets).size === 1;
@@ -48,7 +48,7 @@ export function requestSaid(request: MemoryRequest, row: FollowedRow, all: numbe
     `${asked}, ${cost}.`;
 }
 
-/** The lanes above, the sectors that they touch below, and which lane needs which. */
+/** A picture: the warp's lanes above, the sectors or words below, and lines between them. */
 export function lanesPicture(request: MemoryRequest, width: number) {
   const { lanes, offsets, kind, array } = request, shared = request.space === "shared";
   const slot = width / LANES, said = "lanes of the warp", parts = [quietWords(0, 12, said)];

@@ -1,34 +1,35 @@
-// What is said of the followed row: what it reads and writes, who has it, and who waits for whom.
+// Sentences on the followed row: what it reads and writes, which workers compute it, and which
+// workers idle until the busiest of the block is done.
 
 import { capital, count, type Field, number, span } from "../numbers";
 import { type FollowedRow, isCombined, LANES, owners } from "./followed";
 
-/** What the word means, for a tooltip. */
+/** The meaning of "place", for tooltips. */
 export const PLACE =
   "Place: position of the row in the order in which the kernel walks the rows, counted from 0.";
 
-/** The row of the graph that a field of the metadata means by a place: " (row 4,614)". */
+/** For a metadata field that is a place, the graph's row there: " (row 4,614)". */
 export function rowOfField({ side }: FollowedRow, { name, value }: Field) {
   const row = /place/.test(name) ? side.order?.[value] : undefined;
   return row === undefined ? "" : ` (row ${number(row)})`;
 }
 
-/** What the row writes: "row 7 of Y", or "168 numbers of scores". */
+/** The output of the row: "row 7 of Y", or "168 numbers of scores". */
 export const written = ({ row, degree, nCols, writes, operation }: FollowedRow) =>
   (operation.per_nonzero ? count(degree, operation.wide && nCols > 1 ? "row" : "number")
     : `row ${number(row)}`) + ` of ${writes}`;
 
-/** Whether what is read besides is another row, or number, of each nonzero's own. */
+/** Whether each nonzero reads a row, or number, of a second operand, too. */
 const readsBoth = ({ beside, operation: { at_nonzeros } }: FollowedRow) => at_nonzeros && beside;
 
-/** What its nonzeros read: "168 rows of X", or "168 numbers of alpha and of d_alpha". */
+/** The reads of its nonzeros: "168 rows of X", or "168 numbers of alpha and of d_alpha". */
 export const gatheredOf = (row: FollowedRow) => `${count(row.degree, row.unit)} of ` +
   `${readsBoth(row) ? `${row.beside} and of ` : ""}${row.reads}`;
 
-/** Say what is read in the same places; nothing where there is no such. */
+/** "as much of d_alpha" for a second operand read at the same indices, else "". */
 export const alsoSaid = (row: FollowedRow) => (readsBoth(row) ? `as much of ${row.beside}` : "");
 
-/** All that it reads: "row 7 of U and 168 rows of V", or "168 rows of X". */
+/** All reads of the row: "row 7 of U and 168 rows of V", or "168 rows of X". */
 export const readOf = (row: FollowedRow) => (row.beside && row.degree && !readsBoth(row)
   ? `row ${number(row.row)} of ${row.beside} and ` : "") + gatheredOf(row);
 
@@ -41,19 +42,19 @@ export function several(worker: string, numbers: number[]) {
   return `${worker}s ${texts.slice(0, -1).join(", ")} and ${texts.at(-1)}`;
 }
 
-/** What is to be known of combined warps where they are shown as if each were one. */
+/** A note on combined warps, which are drawn like single ones. */
 export const combinedSaid = (row: FollowedRow) => isCombined(row)
   ? `A warp is here a combined warp: ${Math.ceil(row.reading!.lanes / LANES)} warps of the ` +
   "hardware side by side. They are counted as if all were in the block at once."
   : "";
 
-/** What is to be known of a row's subwarps, one a head: the workload has the first. */
+/** A note on attention heads: each has a worker, but the workload counts only the first. */
 export const headsSaid = ({ side: { heads, worker } }: FollowedRow) => heads > 1
   ? `A row has a ${worker} for each of its ${heads} heads; only the first head's is counted, the ` +
   "others stand empty."
   : "";
 
-/** The way of the row, as marks' tokens with words, and why its workers wait. */
+/** The row's way to its block, warps and output, as [token, text] steps; and why workers idle. */
 export function answerOf(row: FollowedRow) {
   const { work, position, blocks } = row, numbers = owners(row);
   const degree = count(row.degree, "nonzero");
@@ -68,7 +69,7 @@ export function answerOf(row: FollowedRow) {
   return { way, why: why(row) + tiles(row) };
 }
 
-/** Of wide features a block has a tile of the columns, and others have the rest. */
+/** A sentence on column tiles, if the block computes only some of the columns. */
 function tiles({ reading, nCols, blocks, reads, writes, operation }: FollowedRow) {
   if (!reading || !blocks.length || reading.tile >= nCols) return "";
   return ` That is for ${span("column", 0, reading.tile - 1)} of ${reads}` +
@@ -77,9 +78,8 @@ function tiles({ reading, nCols, blocks, reads, writes, operation }: FollowedRow
     `${count(Math.ceil(nCols / reading.tile) - 1, "more block")} for the same rows.`;
 }
 
-/** Who waits for the busiest of the block: workers without a nonzero, all with fewer than the
- *  busiest, and the load of the next busiest. Groups of other heads, which are not counted,
- *  do not. */
+/** Workers that idle until the busiest is done: those without a nonzero, all with fewer than the
+ *  busiest, and the load of the next busiest. Workers of uncounted heads are left out. */
 function awaiting(row: FollowedRow) {
   const { loads, most } = row.work!;
   const idle = headsSaid(row) ? 0 : loads.filter((load) => !load).length;
@@ -122,7 +122,7 @@ function why(row: FollowedRow): string {
     `${number(next)}${idle ? `, ${number(idle)} ${have} none` : ""}. ${heads}`.trimEnd();
 }
 
-/** Each lane has a row of its own, side by side: it waits for the longest of its warp and block. */
+/** The same if each lane computes a row: it waits for the longest of its warp and block. */
 function whyOfLane({ degree, position, work, worker }: FollowedRow, warp: number) {
   const { block: inBlock, loads, most } = work!, longest = loads[warp];
   const has = `Lane ${position! % LANES} of ${worker} ${number(warp)} of block ` +
@@ -138,7 +138,7 @@ function whyOfLane({ degree, position, work, worker }: FollowedRow, warp: number
     `done when that is. ${level}`;
 }
 
-/** Say how long a worker of the block waits, and for whom. */
+/** A sentence on how long a worker of the block idles, and which worker is the busiest. */
 export function waiting(row: FollowedRow, warp: number) {
   const { worker, side: { rowPerLane } } = row, { loads, most, busiest } = row.work!;
   const load = loads[warp];

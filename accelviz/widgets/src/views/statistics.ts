@@ -1,4 +1,4 @@
-// The statistics of both sides, and by how much the first differs from the second: better or worse.
+// A table of the statistics of both sides, with differences marked as better or worse.
 
 import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import { html, render } from "../controls";
@@ -11,8 +11,8 @@ import { isCombined } from "./followed";
 
 type Kind = "share" | "number" | "count";
 
-// Name of `PartitionSummary`, what it is called, its kind, whether less of it is better (null if it
-// is neither), and what it means.
+// Rows of the table: field of `PartitionSummary`, label, kind of number, whether less is better
+// (null for neither), meaning.
 const ROWS: [Statistic, string, Kind, boolean | null, string][] = [
   ["idle_share", "share of time waiting", "share", true, "Warp time spent waiting: a block lasts " +
   "as long as its busiest warp, and this is the share of the warps' time in it that has no " +
@@ -46,7 +46,7 @@ const TIME = "Median time of the kernel on a GPU, where this setting was recorde
   "predicted: the recorded time of the strategy's default, scaled by how its warp time " +
   "changes. Less is better.";
 
-const MANY = 1e7; // counts from which on three digits are shown
+const MANY = 1e7; // counts from here on are shown with three digits
 
 type Known = number | null;
 const isKnown = (value: Known): value is number => value !== null && !Number.isNaN(value);
@@ -63,12 +63,12 @@ function written(value: Known, kind: Kind) {
   return value >= MANY ? html`<span title=${exact}>${short(value)}</span>` : exact;
 }
 
-/** A label whose long words may go on in the next line where a part of them ends. */
+/** A label whose long words may break after "_" and "=". */
 const breakable = (label: string) => unsafeHTML(safe(label)
   .replace(/\S{15,}/g, (long) => long.replace(/[_=]/g, "$&<wbr>"))
   .replace(/(\d) x (?=\d)/g, "$1&nbsp;x&nbsp;"));
 
-/** First - second, with a sign, a word for those who do not see the colour, and the colour. */
+/** First minus second, with sign, arrow and colour for better or worse. */
 function differenceOf(a: Known, b: Known, kind: Kind, less: boolean | null) {
   if (!isKnown(a) || !isKnown(b)) return "";
   if (kind === "share") {
@@ -98,7 +98,7 @@ const lineOf = (key: string, name: string, meaning: string, cells: unknown[]) =>
   data-statistic=${key}><th scope="row" title=${meaning}>${name}</th>${
     cells.map((cell) => html`<td>${cell}</td>`)}</tr>`;
 
-/** How long it takes, before all that may explain it. A prediction is no verdict. */
+/** The row of times; only recorded times are called better or worse. */
 function timeLine(a: Side, b: Side | null) {
   const cell = ({ times: { recorded, predicted } }: Side) =>
     recorded !== null ? micros(recorded) : predicted === null ? dash("not recorded")
@@ -113,18 +113,17 @@ function timeLine(a: Side, b: Side | null) {
   return lineOf("time", "time on a GPU", TIME, cells);
 }
 
-/** What the statistics of a side count as warps. */
+/** The worker that a side's statistics count. */
 const unitOf = (side: Side) => isCombined(side) ? "combined warp" : side.worker;
 
-// Those that are numbers of them, or nonzeros of one: not to be compared where these are two
-// things.
+// Statistics per worker, which are comparable only between sides with the same kind of worker.
 const OF_UNITS = new Set<Statistic>(
   ["idle_warps", "imbalance", "largest", "mean", "warps", "busy_warps", "rows_shared"]);
 
 export const statistics: View = (host) => ({ a, b }) => {
   const units = [a, b].map((side) => side && unitOf(side)), alike = !b || units[0] === units[1];
   const heads = a.heads > 1 ? a.heads : b?.heads ?? 1;
-  const comparable = !b || a.heads === b.heads; // else what is counted of one is a part
+  const comparable = !b || a.heads === b.heads; // only the first head is counted
   const lines = ROWS.map(([key, name, kind, less, meaning]) => {
     const ofUnits = OF_UNITS.has(key);
     const compared = b && (!comparable && (ofUnits || key === "idle_share")

@@ -1,5 +1,5 @@
-// Two strips: the nonzeros of the followed row one after the other, which arrows walk, and the
-// metadata that tells a block, or a warp, its work, bit by bit.
+// Two strips: the nonzeros of the followed row, through which arrow keys move, and the bits of the
+// metadata record of its block or worker.
 
 import { fitting, mark, path, picture, quietWords, rect, ring, room, words } from "../marks";
 import { clamp, count, type Field, type MetadataRecord, number, span } from "../numbers";
@@ -7,18 +7,18 @@ import type { Picture } from "../types";
 import type { FollowedRow } from "./followed";
 import { rowOfField } from "./said";
 
-const CELL = 34; // height
-const MANY = 120; // runs from which on they are two shapes, every other one each
-const LEAST = 3; // pixels that a nonzero needs to be drawn by itself
+const CELL = 34; // pixels: height of the strip
+const MANY = 120; // more runs than this are drawn as two shapes, alternating
+const LEAST = 3; // pixels of a nonzero from which on nonzeros are separated by lines
 
-/** The nonzeros, and who has which; `at` is the nonzero where the arrows are. */
+/** The row's nonzeros with the worker of each run; `at` is the current nonzero. */
 export function strip(row: FollowedRow, width: number, at: number) {
   const { degree, columns, pieces, worker, blocks } = row;
   const cell = Math.min(width / Math.max(degree, 1), 64), wide = cell * degree;
   const x = (i: number) => i * cell, parts: string[] = [];
   if (!degree) parts.push(words(0, 22, "This row has no nonzero."));
   if (degree && !pieces.length) parts.push(rect(0, 0, wide, CELL, { class: "av-soft" }));
-  let hidden = 0, named = -Infinity; // how far the last name goes that may be wider than its run
+  let hidden = 0, named = -Infinity; // number of runs without a label; right end of the last label
   const shade = (k: number) => (k % 2 ? "av-soft av-other" : "av-soft");
   const many = pieces.length > MANY, shapes = ["", ""];
   pieces.forEach((piece, k) => {
@@ -66,16 +66,17 @@ export function strip(row: FollowedRow, width: number, at: number) {
     svg: picture(width, CELL + (hidden ? 46 : 28), parts.join(""), label),
     over: ({ nonzeros: [first, last] = [0, -1] }) => last < first ? ""
       : ring(x(first), 0, Math.max((last - first + 1) * cell, 2), CELL),
-    /** The nonzero at a distance from the left. */
+    /** The nonzero at an x coordinate. */
     nonzero: (offset: number) => clamp(Math.floor(offset / cell), 0, degree - 1),
   } satisfies Picture & Record<string, unknown>;
 }
 
-const BITS = 32, GAP = 18, HIGH = 74; // pixels between words, and of each with its names
-const DIGIT = 7; // pixels of a digit
-const MOST = 8; // words that are drawn
+const BITS = 32;
+const GAP = 18, HIGH = 74; // pixels: gap between words, and height of a word with its labels
+const DIGIT = 7; // pixels: width of a digit
+const MOST = 8; // words drawn at most
 
-/** A record of metadata: the one of the followed row's block or worker. */
+/** The words of a metadata record, with their fields and bits. */
 export function metadata(row: FollowedRow, width: number, record: MetadataRecord): Picture {
   const cell = width >= 760 ? 11 : clamp((width - 2) / BITS, 9, 13), wide = cell * BITS;
   const across = Math.max(1, Math.floor((width + GAP) / (wide + GAP)));
@@ -115,7 +116,7 @@ function wordPicture(
   });
   const bits = [...word.toString(2).padStart(BITS, "0")];
   for (const [digit, look] of [["0", "av-zero"], ["1", "av-one"]]) {
-    // One element for all of them: each letter has an x of its own.
+    // One text element for all equal digits, with a list of x coordinates.
     const xs = bits.flatMap((bit, i) =>
       bit === digit ? [(left + (i + 0.5) * cell - DIGIT / 2).toFixed(1)] : []);
     const attributes = { "x": xs.join(" "), "y": top + 32, "class": look, "font-size": 11 };
@@ -124,7 +125,7 @@ function wordPicture(
   return parts.join("");
 }
 
-/** Whether a field is the place of the followed row, or its degree. */
+/** Whether a field is the place or the degree of the followed row. */
 const isOfRow = ({ name, value }: Field, { position, degree }: FollowedRow) =>
   (/row|place/.test(name) && !/rows/.test(name) && value === position) ||
   (name === "degree" && value === degree);

@@ -1,15 +1,15 @@
-// The requests of a traced block as tracks, a warp each, on a canvas: shapes where there is room
-// for each request, else what kinds of them there are in each pixel. And the sectors that it read.
+// Canvas drawings of a traced block: a track per warp with its requests in order, as shapes or, if
+// zoomed out, as the kinds of requests per pixel; and a map of the sectors read.
 
 import { clamp, number } from "../numbers";
 import { roundStep } from "../plot";
 import type { sectorMap, Trace } from "../traces";
 
 const KINDS = ["store", "atomic", "load"] as const; // from the top of a track
-const ROOM = 3; // pixels that a request needs for a shape of its own
-const LEFT = 62, RIGHT = 8, TOP = 20; // room for the names of warps, at the end, for the axis
+const ROOM = 3; // pixels per request from which on shapes are drawn
+const LEFT = 62, RIGHT = 8, TOP = 20; // margins in pixels; names of warps at the left, axis on top
 
-/** The page's colours, by its variables. */
+/** Colours by use, as names of the page's CSS variables. */
 export const INKS = {
   load: "load", store: "store", atomic: "atomic", wait: "wait", head: "ring", row: "row",
   line: "rest", quiet: "quiet", back: "back", again: "text", once: "row",
@@ -18,13 +18,13 @@ export type Inks = Record<keyof typeof INKS, string> & { dots: CanvasPattern };
 export type Tracks = ReturnType<typeof makeTracks>;
 type Pen = CanvasRenderingContext2D;
 
-/** The part of the order that is seen, from request `from` up to `to`, on a canvas of a width. */
+/** A view of the requests `from` to `to` (exclusive) of a trace, on a canvas of a given width. */
 export function makeTracks(trace: Trace) {
   const track = clamp(Math.floor(330 / trace.warps), 7, 24), high = TOP + track * trace.warps + 6;
   const view = {
     from: 0, to: Math.max(trace.count, 1), width: 0, high, across, draw, drawHead,
     get seen() { return view.to - view.from; },
-    /** Which request is at an x, and which warp's track at a y. */
+    /** The request at x, and the warp whose track is at y. */
     at(x: number, y: number) {
       const share = (x - LEFT) / (view.width - LEFT - RIGHT);
       return {
@@ -35,12 +35,12 @@ export function makeTracks(trace: Trace) {
   };
   return view;
 
-  /** Where a request is: x in the canvas. */
+  /** The x coordinate of a request. */
   function across(i: number): number {
     return LEFT + ((i - view.from) / view.seen) * (view.width - LEFT - RIGHT);
   }
 
-  /** Draw all tracks; `mine` are the warps that work on the followed row. */
+  /** Draw all tracks; those of the warps `mine`, which work on the followed row, stand out. */
   function draw(pen: Pen, inks: Inks, mine: Set<number>) {
     pen.clearRect(0, 0, view.width, high);
     drawAxis(pen, inks);
@@ -60,14 +60,14 @@ export function makeTracks(trace: Trace) {
       pen.fillStyle = inks.dots;
       const to = fillAcross(pen, arrived, left, y + 1, track - (track > 9 ? 3 : 1));
       pen.fillStyle = inks.wait;
-      // Here the barrier opens, for all warps at once.
+      // A line where the barrier opens, at the same request for all warps.
       if (to !== null) pen.fillRect(to - 1, y, 1.5, track);
     }
     if ((view.width - LEFT - RIGHT) / view.seen >= ROOM) drawShapes(pen, inks);
     else drawBins(pen, inks);
   }
 
-  /** Fill from one request to another, as far as that is seen; the end, if any is. */
+  /** Fill the visible part between two requests; returns its right end, null if none. */
   function fillAcross(pen: Pen, first: number, end: number, y: number, tall: number) {
     const from = Math.max(across(first), LEFT), to = Math.min(across(end), view.width - RIGHT);
     if (to > from) pen.fillRect(from, y, to - from, tall);
@@ -87,7 +87,7 @@ export function makeTracks(trace: Trace) {
     }
   }
 
-  /** A bar reads, a triangle writes, a diamond adds; hollow in shared memory. */
+  /** Draw loads as bars, stores as triangles, atomics as diamonds; hollow in shared memory. */
   function drawShapes(pen: Pen, inks: Inks) {
     const per = (view.width - LEFT - RIGHT) / view.seen;
     const w = clamp(per - 1, 2, 12) / 2, h = Math.min(track - 3, 16) / 2;
@@ -110,7 +110,7 @@ export function makeTracks(trace: Trace) {
     }
   }
 
-  /** Each pixel of a track says which kinds it has: writes above, atomics between, reads below. */
+  /** Draw the kinds of requests in each pixel: stores at the top, atomics, loads at the bottom. */
   function drawBins(pen: Pen, inks: Inks) {
     const pixels = Math.ceil(view.width - LEFT - RIGHT), scale = pixels / view.seen;
     const { warp, site } = trace.columns, kinds = new Uint8Array(pixels * trace.warps);
@@ -134,7 +134,7 @@ export function makeTracks(trace: Trace) {
     });
   }
 
-  /** The request that is shown: a line through all tracks, and its warp's track framed. */
+  /** Draw the current request: a line through all tracks, and a frame in its warp's track. */
   function drawHead(pen: Pen, at: number, inks: Inks) {
     const x = across(at + 0.5), { width } = view;
     pen.clearRect(0, 0, width, high);
@@ -151,9 +151,9 @@ export function makeTracks(trace: Trace) {
   }
 }
 
-const WIDEST = 14; // pixels of a column of sectors at most
+const WIDEST = 14; // pixels: width of a column of sectors at most
 
-/** Draw the sectors that were read up to a request, and those that it reads. */
+/** Draw the map of sectors after request `at`, with the sectors that it reads highlighted. */
 export function drawSectors(
   sectors: ReturnType<typeof sectorMap>, pen: Pen, width: number, height: number, at: number,
   inks: Inks,
