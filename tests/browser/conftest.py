@@ -1,4 +1,4 @@
-"""One JupyterLab and one browser for all tests of this folder."""
+"""Fixtures of the browser tests, which share one JupyterLab and one browser."""
 
 import importlib.util
 from pathlib import Path
@@ -16,14 +16,14 @@ NEEDED = ("anywidget", "axe_playwright_python", "ipywidgets", "jupyterlab", "pla
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    # One worker of pytest-xdist runs them all (with --dist loadgroup), for there is one server.
+    # With --dist loadgroup, one worker of pytest-xdist runs all of them on one server.
     folder = Path(__file__).parent
     for item in items:
         if folder in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("browser"))
 
 
-# Not for the session: Playwright keeps an event loop running, which other tests may not want.
+# Package scope instead of session: Playwright's running event loop disturbs other tests.
 @pytest.fixture(scope="package")
 def browser():
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
@@ -42,7 +42,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def bundle(browser):
-    """An empty page with the explorer's script, for what the page computes."""
+    """An empty page with the explorer's script, for tests of its computations."""
     page = browser.new_page()
     page.add_script_tag(content=assets.script())
     yield page
@@ -51,12 +51,12 @@ def bundle(browser):
 
 @pytest.fixture
 def saved(browser, tmp_path):
-    """Save and open explorers, and leave their pages without a complaint."""
+    """Return a function that saves and opens an explorer; at the end, no page has had an error."""
     views = []
 
-    def open_(explorer, *, trace=False, **look):
+    def open_(explorer, *, trace=False, **options):
         path = explorer.save(tmp_path / f"{len(views)}.html", trace=trace)
-        views.append(SavedPage(browser, path, **look))
+        views.append(SavedPage(browser, path, **options))
         return views[-1]
 
     yield open_
@@ -75,7 +75,7 @@ def server(browser, tmp_path_factory):
 
 @pytest.fixture(scope="package")
 def pages(server, browser):
-    """The page that all tests share, in a list: to load JupyterLab takes longer than most tests."""
+    """A list with the page that all tests share, because JupyterLab is slow to load."""
     opened_pages = []
     yield opened_pages
     for page in opened_pages:

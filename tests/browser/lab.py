@@ -1,7 +1,6 @@
-"""A notebook in a real JupyterLab, for tests of what people see and do.
+"""A notebook in a real JupyterLab, driven through the browser.
 
-Nothing here imports Playwright before it is needed, so that a machine without it can still
-collect the tests.
+Playwright is imported only when it is needed, so that tests can be collected without it.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ if TYPE_CHECKING:
 
 
 def artifacts() -> Path:
-    """Return the folder that keeps the pictures of a test run."""
+    """Return the folder for screenshots."""
     folder = Path(os.environ.get("ACCELVIZ_ARTIFACTS") or ROOT / ".artifacts")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-#: Everything asked of the page starts here: `panel` is the notebook, `kernel` may be null.
+#: Beginning of scripts for the page: `panel` is the notebook, `kernel` may be null.
 PANEL = """
 const panel = jupyterapp.shell.currentWidget;
 const kernel = panel?.sessionContext?.session?.kernel ?? null;
 """
 
-#: Resolves once everything is drawn, what is out of sight too.
+#: Resolves once everything is drawn, also pictures outside of the screen.
 FRAME = """() => new Promise((done) => requestAnimationFrame(function wait() {
   if (document.querySelector("[data-later]")) requestAnimationFrame(wait);
   else setTimeout(done);
@@ -40,14 +39,14 @@ FRAME = """() => new Promise((done) => requestAnimationFrame(function wait() {
 
 
 class Notebook:
-    """One notebook in the browser, with all that the browser had to say about it.
+    """A notebook in the browser, with errors and requests recorded.
 
     Attributes
     ----------
     page
-        Playwright's page, for everything that is not here.
+        The page, an object of Playwright.
     outside
-        Addresses that the page asked for and that are not the server's.
+        Addresses outside of this machine that the page requested.
     """
 
     def __init__(self, server: Server, page: Page, name: str) -> None:
@@ -60,7 +59,7 @@ class Notebook:
         page.on("request", self._on_request)
 
     def open(self) -> Notebook:
-        """Open it, in JupyterLab if the page has it, and wait until its kernel is idle."""
+        """Open it in JupyterLab, which is loaded if necessary; wait until its kernel is idle."""
         path = f"{self.name}.ipynb"
         if self.page.url.startswith(self.server.url):
             opening = f"jupyterapp.commands.execute('docmanager:open', {{path: '{path}'}})"
@@ -75,22 +74,22 @@ class Notebook:
         return self
 
     def close(self) -> None:
-        """Close it without a question, and end its kernel."""
+        """Close it without a dialog, and end its kernel."""
         if not self.page.is_closed():
             self.page.remove_listener("console", self._on_console)
             self.page.remove_listener("pageerror", self._on_page_error)
             self.page.remove_listener("request", self._on_request)
             self.page.evaluate(
                 """path => {
-                  for (const each of [...jupyterapp.shell.widgets('main')])
-                    if (each.context?.path === path) each.dispose();
+                  for (const widget of [...jupyterapp.shell.widgets('main')])
+                    if (widget.context?.path === path) widget.dispose();
                 }""",
                 f"{self.name}.ipynb",
             )
         self.server.end_kernel(f"{self.name}.ipynb")
 
     def fill(self, *cells: str) -> None:
-        """Put new code cells in the place of all there are, and choose the first."""
+        """Replace all cells by code cells, and select the first."""
         code_cells = [{"cell_type": "code", "source": cell} for cell in cells]
         self.ask(
             f"""
@@ -104,25 +103,25 @@ class Notebook:
         )
 
     def wait(self, body: str, *, panel: bool = True, seconds: float = PATIENCE) -> None:
-        """Wait until JavaScript's `body`, which may use `panel` and `kernel`, returns truth."""
+        """Wait until the JavaScript `body`, which may use `panel` and `kernel`, returns true."""
         self.page.wait_for_function(
             f"() => {{ {PANEL if panel else ''} {body} }}", timeout=seconds * 1000
         )
 
     def wait_until(self, ready: Callable[[], Any], seconds: float = PATIENCE) -> Any:
-        """Return the first truthy answer of `ready`, a function of Python's."""
+        """Return the first truthy result of `ready`, a Python function."""
         for _ in range(round(seconds * 20)):
             if answer := ready():
                 return answer
-            self.page.wait_for_timeout(50)  # which lets events of the page come in
+            self.page.wait_for_timeout(50)  # processes events of the page
         raise TimeoutError(f"waited {seconds:.0f} s in vain")
 
     def ask(self, body: str) -> Any:
-        """Return what JavaScript's `body`, which may use `panel` and `kernel`, returns."""
+        """Return the result of the JavaScript `body`, which may use `panel` and `kernel`."""
         return self.page.evaluate(f"async () => {{ {PANEL} {body} }}")
 
     def command(self, name: str) -> None:
-        """Give JupyterLab a command and wait until it is done."""
+        """Run a command of JupyterLab and wait until it is done."""
         self.page.evaluate(
             """name => {
               window.commandDone = null;
@@ -153,35 +152,35 @@ class Notebook:
         self.wait(f"return {idle}", seconds=seconds)
 
     def cell_errors(self) -> list[str]:
-        """Return the exceptions, standard error and unshown widgets of the cells."""
+        """Return exceptions, standard error, and errors of widgets, of all cells."""
         answer = self.ask(
             """
-            const said = [];
+            const errors = [];
             for (const cell of panel.content.model.cells) {
               if (cell.type !== 'code') continue;
               for (const output of cell.outputs.toJSON()) {
-                if (output.output_type === 'error') said.push(output.traceback.join('\\n'));
-                if (output.name === 'stderr') said.push([output.text].flat().join(''));
+                if (output.output_type === 'error') errors.push(output.traceback.join('\\n'));
+                if (output.name === 'stderr') errors.push([output.text].flat().join(''));
               }
             }
             for (const node of panel.node.querySelectorAll('.jupyter-widgets-error-widget'))
-              said.push(node.textContent);
-            return said;
+              errors.push(node.textContent);
+            return errors;
             """
         )
         return [re.sub(r"\x1b\[[0-9;]*m", "", text) for text in answer]
 
     def console_errors(self) -> list[str]:
-        """Return the page's uncaught errors and what it wrote to the console as errors."""
-        self.page.evaluate("0")  # what the page said before has then arrived
+        """Return the page's uncaught errors and the errors in its console."""
+        self.page.evaluate("0")  # earlier messages of the page have arrived after this call
         return [f"{text} [{url}]" for url, text in self._console]
 
     def complaints(self) -> list[str]:
-        """Return all that went wrong: in cells, in the page, and addresses outside this machine."""
+        """Return errors of cells and page, and addresses requested outside of this machine."""
         return [*self.cell_errors(), *self.console_errors(), *self.outside]
 
     def screenshot(self, name: str, target: Locator) -> None:
-        """Keep a picture of an element."""
+        """Save a screenshot of an element."""
         target.screenshot(path=artifacts() / f"lab-{name}.png")
 
     # The kernel
@@ -190,11 +189,11 @@ class Notebook:
         return self.ask("return kernel.id")
 
     def kernel_status(self) -> str | None:
-        """Return JupyterLab's word for the kernel's state; None when there is no kernel."""
+        """Return the kernel's status in JupyterLab; None if there is no kernel."""
         return self.ask("return kernel?.status ?? null")
 
     def kill_kernel(self) -> None:
-        """Kill the kernel's process, as a machine that is out of memory does."""
+        """Kill the kernel's process, as the system does when memory runs out."""
         self.server.kernel_process(self.kernel_id()).kill()
 
     def shut_down_kernel(self) -> None:
@@ -202,13 +201,13 @@ class Notebook:
         self.command("kernelmenu:shutdown")
 
     def dismiss_dialogs(self, seconds: float = PATIENCE) -> str:
-        """Wait for a dialog of JupyterLab, accept it and return what it said."""
+        """Wait for a dialog of JupyterLab, accept it and return its text."""
         dialog = self.page.locator(".jp-Dialog-content").first
         dialog.wait_for(timeout=seconds * 1000)
-        said = dialog.inner_text()
+        text = dialog.inner_text()
         self.page.locator(".jp-Dialog .jp-mod-accept").first.click()
         dialog.wait_for(state="detached")
-        return said
+        return text
 
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type == "error":

@@ -1,8 +1,8 @@
-"""Saved pages in the browser, without a kernel."""
+"""A saved page of the explorer in the browser, without a kernel."""
 
 from .lab import FRAME
 
-#: What is wrong with the pictures that are seen: words outside of them or small, no number.
+#: Returns faults of the visible pictures: text outside of a picture or too small, and NaN.
 FAULTS = """() => {
   const faults = [];
   for (const svg of document.querySelectorAll(".av-view svg")) {
@@ -31,16 +31,16 @@ FAULTS = """() => {
 
 
 class SavedPage:
-    """A saved page in the browser."""
+    """An open page; `errors` collects uncaught errors, console messages and requests."""
 
-    def __init__(self, browser, path, **look):
-        look = {"viewport": {"width": 848, "height": 1000}, "reduced_motion": "reduce", **look}
-        self.page = browser.new_page(**look)
+    def __init__(self, browser, path, **options):
+        defaults = {"viewport": {"width": 848, "height": 1000}, "reduced_motion": "reduce"}
+        self.page = browser.new_page(**{**defaults, **options})
         self.page.clock.install()
         self.errors = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", lambda said: self.errors.append(said.text))
-        self.page.on("request", lambda asked: self.errors.append(asked.url))
+        self.page.on("console", lambda message: self.errors.append(message.text))
+        self.page.on("request", lambda request: self.errors.append(request.url))
         self.page.goto(path.as_uri())
         self.errors.remove(path.as_uri())
         self.page.wait_for_selector("[data-drawn]")

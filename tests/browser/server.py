@@ -1,4 +1,4 @@
-"""The two programs of a browser test: JupyterLab's server and a Chromium that reaches only it."""
+"""The programs that browser tests start: a JupyterLab server, and a Chromium without internet."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: Seconds to wait for anything; long, because the machine may be small and busy.
+#: Seconds until any wait fails; long, because the machine may be small and busy.
 PATIENCE = 120
 
-#: Where a browser may be, if `ACCELVIZ_CHROMIUM` names none.
+#: Programs to try, if `ACCELVIZ_CHROMIUM` is not set.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 def find_browser() -> str | None:
-    """Return the path of a Chromium, or None if this machine has none."""
+    """Return the path of a Chromium, or None if there is none."""
     named = os.environ.get("ACCELVIZ_CHROMIUM")
     if named:
         path = shutil.which(named)
@@ -40,7 +40,7 @@ def find_browser() -> str | None:
 
 
 def poll(ready: Callable[[], Any], awaited: str, seconds: float = PATIENCE) -> Any:
-    """Return the first truthy answer of `ready`; fail with `what` when there is none in time."""
+    """Return the first truthy result of `ready`; raise TimeoutError if there is none in time."""
     end = time.monotonic() + seconds
     while not (answer := ready()):
         if time.monotonic() > end:
@@ -56,7 +56,7 @@ def free_port() -> int:
 
 
 class Server:
-    """JupyterLab on this machine, with settings, kernels and notebooks in one folder of its own."""
+    """A JupyterLab server with its settings, kernels and notebooks in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -64,7 +64,7 @@ class Server:
         self.token = secrets.token_hex(16)
         self.process: subprocess.Popen[bytes] | None = None
         self.url = ""
-        # Without the proxy that the environment may name.
+        # Ignore a proxy that the environment may set.
         self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
     def start(self) -> Server:
@@ -75,9 +75,9 @@ class Server:
             "--ServerApp.ip=127.0.0.1",
             f"--ServerApp.port={free_port()}",
             "--ServerApp.terminals_enabled=False",
-            # Makes `jupyterapp` visible in the page, which is how the tests give commands.
+            # Makes `jupyterapp` available to the tests, which run commands through it.
             "--LabApp.expose_app_in_browser=True",
-            # The default one asks the package index what could be installed.
+            # The default extension manager queries the package index.
             "--LabApp.extension_manager=readonly",
             "--LabApp.check_for_updates_class=jupyterlab.handlers.announcements.NeverCheckForUpdate",
             "--LabApp.news_url=",
@@ -96,7 +96,7 @@ class Server:
         return self
 
     def stop(self) -> None:
-        """Stop the server and every process that it started, however they fare."""
+        """Stop the server and every process that it started; kill those that do not end."""
         if self.process is None:
             return
         import psutil
@@ -121,7 +121,7 @@ class Server:
         return (self.folder / "server.log").read_text("utf-8", "replace")
 
     def ask(self, path: str, method: str = "GET") -> Any:
-        """Return the answer of the server's own interface, decoded."""
+        """Send a request to the server's REST interface; return the decoded answer."""
         request = urllib.request.Request(
             f"{self.url}api/{path}",
             headers={"Authorization": f"token {self.token}"},
@@ -163,7 +163,7 @@ class Server:
         assert self.process is not None
         if self.process.poll() is not None:
             raise RuntimeError(f"JupyterLab ended with {self.process.returncode}:\n{self.log()}")
-        # The port is the server's choice in the end: it takes another if this one is gone.
+        # The server chooses another port if the given one is taken.
         info = self.folder / "runtime" / f"jpserver-{self.process.pid}.json"
         try:
             self.url = f"http://127.0.0.1:{json.loads(info.read_text())['port']}/"
@@ -172,9 +172,9 @@ class Server:
             return False
 
     def _environment(self) -> dict[str, str]:
-        ours = ("JUPYTER", "IPYTHON", "COVERAGE", "PYTEST")
+        removed = ("JUPYTER", "IPYTHON", "COVERAGE", "PYTEST")
         environment = {
-            name: value for name, value in os.environ.items() if not name.startswith(ours)
+            name: value for name, value in os.environ.items() if not name.startswith(removed)
         }
         return environment | {
             "IPYTHONDIR": str(self.folder / "ipython"),
@@ -192,7 +192,7 @@ class Server:
     def _write_settings(self) -> None:
         files = {
             "config/labconfig/page_config.json": {
-                # It asks whether you want news, over whatever is being tested.
+                # Its dialog about news would cover the page.
                 "disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}
             },
             "data/kernels/python3/kernel.json": {
@@ -210,7 +210,7 @@ class Server:
 
 
 def launch(playwright: Any, path: str) -> Browser:
-    """Start a Chromium that reaches nothing but this machine."""
+    """Start a Chromium that can reach only this machine."""
     return playwright.chromium.launch(
         executable_path=path,
         args=[

@@ -1,4 +1,4 @@
-"""Predictions and questions with real keys, on a page with a script and on one without."""
+"""Predictions, questions and stages on pages in the browser, by keyboard, and without scripts."""
 
 import nbformat
 import pytest
@@ -9,10 +9,10 @@ from accelviz.widgets import ask, assets, stages
 
 from .lab import artifacts
 
-#: What is typed or chosen, and what is said of it.
+#: Predictions, answers entered, and verdicts; None for text that is no number.
 JUDGED = [
-    ({"form": "number", "answer": 12.5, "unit": "%", "within": 1.5}, typed, said)
-    for typed, said in (
+    ({"form": "number", "answer": 12.5, "unit": "%", "within": 1.5}, text, verdict)
+    for text, verdict in (
         ("12.5", "Right."),
         ("12.5 %", "Right."),
         ("25%", "Too high by a factor of 2."),
@@ -45,19 +45,19 @@ JUDGE = """(cases) => {
 
 @pytest.fixture
 def opened(browser, tmp_path):
-    """Open a page with what asks, and leave it without a complaint."""
+    """Return a function that opens a page of widgets; at the end, no page has logged an error."""
     pages = []
 
-    def open_(*asked, **look):
+    def open_(*widgets, **options):
         path = tmp_path / "asked.html"
         head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>asked</title>'
-        path.write_text(head + "".join(one.html() for one in asked), encoding="utf-8")
-        page = browser.new_page(viewport={"width": 480, "height": 900}, **look)
+        path.write_text(head + "".join(widget.html() for widget in widgets), encoding="utf-8")
+        page = browser.new_page(viewport={"width": 480, "height": 900}, **options)
         page.complaints = []
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.on("console", lambda said: page.complaints.append(said.text))
+        page.on("console", lambda message: page.complaints.append(message.text))
         page.goto(path.as_uri())
-        page.locator(".av-asked").nth(len(asked) - 1).wait_for()
+        page.locator(".av-asked").nth(len(widgets) - 1).wait_for()
         pages.append(page)
         return page
 
@@ -72,7 +72,7 @@ def test_how_good_a_prediction_was(browser):
     page = browser.new_page()
     page.add_script_tag(content=assets.script("asking"))
     verdicts = page.evaluate(JUDGE, [[data, entered] for data, entered, _ in JUDGED])
-    assert verdicts == [said for *_, said in JUDGED]
+    assert verdicts == [verdict for *_, verdict in JUDGED]
     page.close()
 
 
@@ -96,13 +96,13 @@ def test_predictions_take_keys_and_hide_the_answer_until_then(opened):
     press("Enter")
     assert "You said 617. It is 1,234. Too low by a factor of 2." in boxes.nth(0).inner_text()
     assert "So it is." in boxes.nth(0).inner_text()
-    press("Tab")  # goes on from where the answer now stands
+    press("Tab")  # continues from the answer
     assert page.evaluate("document.activeElement.dataset.control") == "choice 0"
     press("Tab")
     press("Enter")
     assert "Right." in boxes.nth(1).inner_text()
     buttons = boxes.nth(2).locator("button")
-    for i in (2, 2, 2):  # the second takes it back
+    for i in (2, 2, 2):  # the second click removes the choice
         buttons.nth(i).click()
     assert buttons.all_inner_texts() == ["b", "c", "1. a"]
     buttons.nth(0).click()
@@ -121,7 +121,7 @@ def test_predictions_take_keys_and_hide_the_answer_until_then(opened):
     page.screenshot(path=artifacts() / "asked.png", full_page=True)
     boxes.nth(3).get_by_role("button").click()
     assert "have 77 % in common" in boxes.nth(3).inner_text()
-    page.reload()  # as a cell that runs again
+    page.reload()  # like a cell that runs again
     assert "You said 617" in boxes.nth(0).inner_text()
     assert "have 77 % in common" in boxes.nth(3).inner_text()
 
@@ -132,8 +132,8 @@ def test_a_question_is_locked_until_it_may_be_seen(opened):
     values = asked.content["values"]
     page = opened(asked)
     guess, reveal = page.locator("[data-control=guess]"), page.locator("[data-control=reveal]")
-    told = page.locator("[data-say]")
-    assert {cell.get_attribute("data-say").split(": ")[1] for cell in told.all()} == {
+    cells = page.locator("[data-say]")
+    assert {cell.get_attribute("data-say").split(": ")[1] for cell in cells.all()} == {
         "guess first."
     }
     assert reveal.is_disabled()
@@ -147,10 +147,10 @@ def test_a_question_is_locked_until_it_may_be_seen(opened):
     assert guess.is_disabled()
     assert "Because" not in page.inner_text("body")
     reveal.click()
-    said = page.inner_text("body")
+    text = page.inner_text("body")
     best = ["2 × 8", "2 × 32", "4 × 8", "4 × 32", "12 × 8", "12 × 32"][values.argmin()]
-    assert f"Best is {100 * values.min():.2f} %, at {best} (framed)" in said
-    assert "Because of <this>." in said
+    assert f"Best is {100 * values.min():.2f} %, at {best} (framed)" in text
+    assert "Because of <this>." in text
     marks = page.locator("svg [data-say]")
     assert marks.nth(values.argmin()).get_attribute("fill") == "#dfe318"
     assert marks.nth(values.argmax()).get_attribute("fill") == "#440154"
@@ -176,21 +176,21 @@ def test_a_page_without_a_script_folds_the_answer_away(browser, tmp_path):
 def test_convolutions_are_moved_between_stages(opened):
     page = opened(stages("VGG16"))
     control = lambda name: page.locator(f'[data-control="{name}"]')  # noqa: E731
-    said = page.locator("[role=status]")
-    assert said.inner_text().startswith("Gain 4.94 (4.94 at the start), 14.73 M parameters")
+    status = page.locator("[role=status]")
+    assert status.inner_text().startswith("Gain 4.94 (4.94 at the start), 14.73 M parameters")
     assert control("more 0").is_disabled()
     control("less 3").focus()
     page.keyboard.press("Enter")
-    assert "1 unit in your hand" in said.inner_text()
+    assert "1 unit in your hand" in status.inner_text()
     control("more 0").click()  # as the organizer's first step
-    assert "Gain 5.83" in said.inner_text()
+    assert "Gain 5.83" in status.inner_text()
     for _ in range(4):
         control("step").click()
     assert control("step").is_disabled()
-    assert "Gain 7.43" in said.inner_text()
-    assert "5.10 M parameters (−65 %), 370 MFLOPs (+18 %)" in said.inner_text()
-    page.reload()  # what was done is kept while the tab is open
+    assert "Gain 7.43" in status.inner_text()
+    assert "5.10 M parameters (−65 %), 370 MFLOPs (+18 %)" in status.inner_text()
+    page.reload()  # answers are stored while the tab is open
     page.locator(".av-asked").wait_for()
-    assert "Gain 7.43" in said.inner_text()
+    assert "Gain 7.43" in status.inner_text()
     control("back").click()
-    assert "14.73 M" in said.inner_text()
+    assert "14.73 M" in status.inner_text()

@@ -1,4 +1,4 @@
-"""The explorer in a real JupyterLab: what a hand on the keyboard sees, with a kernel or none."""
+"""The explorer in a real JupyterLab, with a kernel and without."""
 
 import json
 import re
@@ -14,7 +14,7 @@ OPEN = "import accelviz\npanel = accelviz.explore({arguments})\npanel"
 
 
 class Panel:
-    """The panel of a notebook's last cell, as a reader of the page handles it."""
+    """The explorer's panel in the notebook shown."""
 
     def __init__(self, notebook):
         self.notebook, self.page = notebook, notebook.page
@@ -31,7 +31,7 @@ class Panel:
         self.box.locator(f"[data-group={group}]").click()
 
     def type(self, name, text):
-        """Type a number with real keys, and Enter."""
+        """Type a number and press Enter."""
         self.field(name).click()
         self.page.keyboard.press("Control+a")
         self.page.keyboard.type(text)
@@ -45,11 +45,12 @@ class Panel:
         self.box.locator(f"[data-statistic={name}] td", has_text=text).first.wait_for()
 
 
-def quiet(panel):
+def assert_no_complaints(panel):
     assert panel.notebook.complaints() == []
 
 
-def idle(**settings):
+def idle_share(**settings):
+    """The idle share on Cora as the page writes it."""
     return f"{accelviz.sweep('cora', **settings).iloc[0].idle_share:.2%}"
 
 
@@ -59,25 +60,25 @@ def notebook(lab_notebook):
     return lab_notebook
 
 
-def test_what_takes_long_is_told_and_may_be_cancelled(notebook):
-    slow = """
+def test_slow_requests_show_progress_and_can_be_cancelled(notebook):
+    delay = """
 import threading
 from accelviz.widgets import explorer
 opened, traced = threading.Event(), threading.Event()
-def after(gate, done):
-    return lambda *given, **options: (gate.wait(), done(*given, **options))[1]
+def after(event, function):
+    return lambda *arguments, **options: (event.wait(), function(*arguments, **options))[1]
 explorer.load_graph = after(opened, explorer.load_graph)
 explorer.trace = after(traced, explorer.trace)
 """
     arguments = "accelviz.load_graph('cora'), row=3"
-    notebook.fill(OPEN.format(arguments=arguments), slow, "opened.set()", "traced.set()")
+    notebook.fill(OPEN.format(arguments=arguments), delay, "opened.set()", "traced.set()")
     notebook.run(1)
     notebook.run(0)
     panel = Panel(notebook)
     progress = panel.box.locator(".av-progress")
     panel.control("graph").select_option("citeseer")
     progress.get_by_text(re.compile(r"Opening citeseer: \d s\.")).wait_for()
-    notebook.run(2)  # cells may run meanwhile
+    notebook.run(2)  # the kernel runs cells meanwhile
     panel.box.locator(".av-headline", has_text="citeseer").wait_for()
     panel.show("play")
     trace = panel.box.get_by_role("button", name="Trace")
@@ -89,20 +90,21 @@ explorer.trace = after(traced, explorer.trace)
     notebook.run(3)
     trace.click()
     panel.box.locator(".av-playing:not([hidden])").wait_for()
-    quiet(panel)
+    assert_no_complaints(panel)
     notebook.screenshot("traced", panel.box)
 
 
-#: What is drawn in the group that is seen, without what makes marks of each drawing its own.
-DRAWN = """async () => { const found = [];
-for (const each of document.querySelectorAll(".av-group:not([hidden]) :is(svg, canvas)"))
-  if (each.getClientRects().length) found.push(each instanceof SVGElement
-    ? each.outerHTML.replace(/av-hatch-\\d+/g, "") : `${each.style.width} ${each.toDataURL()}`);
-return found; }"""
+#: Returns the visible pictures as text, without the numbers of hatching patterns.
+PICTURES = """async () => { const texts = [];
+for (const picture of document.querySelectorAll(".av-group:not([hidden]) :is(svg, canvas)"))
+  if (picture.getClientRects().length) texts.push(picture instanceof SVGElement
+    ? picture.outerHTML.replace(/av-hatch-\\d+/g, "")
+    : `${picture.style.width} ${picture.toDataURL()}`);
+return texts; }"""
 
 
 @needs_compiler
-def test_another_theme_draws_what_is_seen_as_if_it_were_opened_in_it(notebook):
+def test_a_change_of_theme_redraws_the_pictures(notebook):
     notebook.fill(OPEN.format(arguments="'cora', row=3"))
     notebook.run(0)
     panel = Panel(notebook)
@@ -113,24 +115,24 @@ def test_another_theme_draws_what_is_seen_as_if_it_were_opened_in_it(notebook):
         for theme in ("JupyterLab Dark", "JupyterLab Light"):
             panel.show(group)
             panel.page.evaluate(FRAME)
-            before = panel.page.evaluate(DRAWN)
+            before = panel.page.evaluate(PICTURES)
             panel.page.evaluate(
                 "theme => jupyterapp.commands.execute('apputils:change-theme', { theme })", theme
             )
             light = str(theme.endswith("Light")).lower()
             notebook.wait(f"return document.body.dataset.jpThemeLight === '{light}'", panel=False)
-            panel.page.wait_for_timeout(600)  # JupyterLab lays the page out more than once
+            panel.page.wait_for_timeout(600)  # JupyterLab computes the layout several times
             panel.page.evaluate(FRAME)
-            switched = panel.page.evaluate(DRAWN)
-            panel.show(group)  # which draws it again
+            switched = panel.page.evaluate(PICTURES)
+            panel.show(group)  # draws the group again
             panel.page.evaluate(FRAME)
-            assert switched == panel.page.evaluate(DRAWN), (group, theme)
-            if group in ("play", "balance"):  # canvases have colours of their own
+            assert switched == panel.page.evaluate(PICTURES), (group, theme)
+            if group in ("play", "balance"):  # canvases depend on the theme
                 assert switched != before, (group, theme)
-    quiet(panel)
+    assert_no_complaints(panel)
 
 
-def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
+def test_it_works_in_a_notebook_with_a_kernel_and_without(notebook):
     asks = "from accelviz.course import predict\npredict('How many?', 12)"
     notebook.fill(
         OPEN.format(arguments="'cora'"),
@@ -140,21 +142,21 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
     notebook.run(0)
     panel = Panel(notebook)
     panel.show("numbers")
-    panel.wait_for("idle_share", idle())
-    # Keys of a slider, and of a number field, which JupyterLab does not take.
+    panel.wait_for("idle_share", idle_share())
+    # JupyterLab leaves keys to the panel's sliders and number fields.
     panel.control("max_block_warps").focus()
     panel.page.keyboard.press("ArrowLeft")
-    panel.wait_for("idle_share", idle(max_block_warps=11))
+    panel.wait_for("idle_share", idle_share(max_block_warps=11))
     panel.type("max_block_warps", "8")
-    panel.wait_for("idle_share", idle(max_block_warps=8))
-    # Nor does JupyterLab, which would delete the cell, where a picture has the focus, or the panel.
+    panel.wait_for("idle_share", idle_share(max_block_warps=8))
+    # Nor does it handle keys, which would delete the cell, while a picture or the panel has focus.
     panel.show("product")
     for focused in (panel.box.locator(".av-of-strip .av-draw"), panel.box):
         focused.focus()
         for key in "abxdd":
             panel.page.keyboard.press(key)
     assert notebook.ask("return panel.content.model.cells.length") == 3
-    # Also far down in the panel the slider is there.
+    # The sliders stay visible at the bottom of the panel.
     lowest = panel.box.locator(".av-fig-read")
     lowest.scroll_into_view_if_needed()
     panel.page.evaluate(FRAME)
@@ -162,29 +164,29 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
     assert panel.box.bounding_box()["y"] < top
     assert panel.control("max_block_warps").bounding_box()["y"] >= top
     panel.show("numbers")
-    # Python knows, and Python's own changes are view.
+    # The settings have arrived in Python.
     notebook.run(1)
     assert "{'max_block_warps': 8} cora" in panel.page.locator(".jp-OutputArea").nth(1).inner_text()
-    # A prediction takes keys here, too, and none of them is JupyterLab's.
+    # A prediction takes keys, too.
     notebook.run(2)
     panel.page.locator("[data-control=typed]").focus()
     panel.page.keyboard.type("24")
     panel.page.keyboard.press("Enter")
     panel.page.get_by_text("Too high by a factor of 2.").wait_for()
-    # A picture is saved in JupyterLab too.
+    # The panel saves a picture.
     with panel.page.expect_download() as download:
         panel.control("png").click()
     assert download.value.path().read_bytes().startswith(b"\x89PNG")
-    # Only the kernel can open another graph.
+    # The kernel loads another graph.
     panel.control("graph").select_option("citeseer")
     panel.box.locator(".av-headline", has_text="citeseer").wait_for()
     panel.control("graph").select_option("cora")
     panel.box.locator(".av-headline", has_text="cora").wait_for()
-    quiet(panel)
-    # What the notebook keeps: the page, and where it was left.
+    assert_no_complaints(panel)
+    # The saved notebook contains the page and its last settings.
     notebook.wait(
         "return [...panel.content.model.cells.get(0).outputs.toJSON()].some("
-        "(each) => JSON.stringify(each).includes('&quot;max_block_warps&quot;: 8'))"
+        "(output) => JSON.stringify(output).includes('&quot;max_block_warps&quot;: 8'))"
     )
     notebook.command("docmanager:save")
     notebook.screenshot("live", panel.box)
@@ -197,7 +199,7 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
     notebook.shut_down_kernel()
     notebook.page.evaluate(
         "path => [...jupyterapp.shell.widgets('main')].filter("
-        "(each) => each.context?.path === path).forEach((each) => each.dispose())",
+        "(widget) => widget.context?.path === path).forEach((widget) => widget.dispose())",
         path.name,
     )
     notebook.page.evaluate(
@@ -207,10 +209,10 @@ def test_it_lives_in_a_notebook_with_a_kernel_and_without(notebook):
     )
     panel = Panel(notebook)
     panel.show("numbers")
-    panel.wait_for("idle_share", idle(max_block_warps=8))
+    panel.wait_for("idle_share", idle_share(max_block_warps=8))
     panel.control("max_block_warps").focus()
     panel.page.keyboard.press("ArrowRight")
-    panel.wait_for("idle_share", idle(max_block_warps=9))
+    panel.wait_for("idle_share", idle_share(max_block_warps=9))
     view = panel.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)").inner_text()
     assert "model not found" not in view
     assert "Loading widget" not in view

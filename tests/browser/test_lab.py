@@ -1,4 +1,4 @@
-"""The harness itself: what goes wrong is reported, and a widget notices that its kernel dies."""
+"""The test harness itself: it reports errors, and widgets notice the end of their kernel."""
 
 import pytest
 
@@ -32,14 +32,14 @@ def test_a_killed_kernel_is_noticed(notebook):
     notebook.kill_kernel()
     assert "restart" in notebook.dismiss_dialogs().lower()
     notebook.wait_idle()
-    # What a widget has to go by when its kernel is killed or restarted.
+    # The event by which a widget notices that its kernel was killed or restarted.
     notebook.page.get_by_text("disconnected", exact=True).wait_for()
     after = notebook.server.kernel_process(notebook.kernel_id())
     assert after.pid != before.pid
     assert notebook.run_all().cell_errors() == []
 
 
-def test_what_goes_wrong_is_reported(lab_notebook):
+def test_errors_of_cells_and_page_are_reported(lab_notebook):
     notebook = lab_notebook
     before = len(notebook.console_errors())
     notebook.fill(
@@ -51,7 +51,7 @@ def test_what_goes_wrong_is_reported(lab_notebook):
     )
 
     run = notebook.run
-    run(0)  # not all of them: how far Jupyter gets after an error depends on the time it takes
+    run(0)  # one by one: whether Jupyter runs the cells after an error depends on timing
     (division,) = notebook.cell_errors()
     assert "ZeroDivisionError" in division
     assert len(notebook.console_errors()) == before
@@ -68,6 +68,6 @@ def test_a_kernel_that_was_shut_down_is_gone(notebook):
     notebook.wait("return kernel === null")
     assert notebook.kernel_status() is None
     process.wait(30)
-    # No event tells a widget, but it cannot send.
+    # The widget gets no event, but sending fails.
     notebook.page.locator(".clicked").click()
     notebook.page.get_by_text("Error: Cannot send", exact=True).wait_for()

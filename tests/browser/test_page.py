@@ -1,4 +1,4 @@
-"""The saved page, opened from a file: keys, themes, widths, names for those who cannot see."""
+"""The saved page, opened from a file: keyboard, accessibility, themes, widths, texts."""
 
 import re
 from decimal import Decimal
@@ -15,8 +15,8 @@ from accelviz.strategies import SDDMM, SPMM, find_strategy
 from .lab import FRAME, artifacts
 
 GROUPS = ("product", "balance", "numbers", "play")
-#: Rules of axe-core by width and theme: WCAG 2.2 AA and before; of the other theme its contrasts.
-#: 424 is 848 at a zoom of 200 %.
+#: Rules of axe-core by width and theme: all of WCAG up to 2.2 AA; contrasts in the other theme.
+#: A width of 424 is 848 at a zoom of 200 %.
 AXED = {
     (424, "dark"): ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     (1700, "light"): ["color-contrast"],
@@ -25,7 +25,7 @@ AXED = {
 
 @pytest.fixture(scope="module")
 def opened(browser, tmp_path_factory):
-    """One page for all tests, with all that it had to say."""
+    """One page for all tests; `complaints` collects errors and requests to the network."""
     path = tmp_path_factory.mktemp("saved") / "cora.html"
     accelviz.explore("cora").save(path, trace=False)
     context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
@@ -43,15 +43,15 @@ def opened(browser, tmp_path_factory):
 
 @pytest.fixture
 def page(opened):
-    """The page as it opens, 848 pixels wide."""
-    look(opened, 848)
+    """The page after a reset, 848 pixels wide; a test must not cause complaints."""
+    set_appearance(opened, 848)
     opened.locator("[data-control=reset]").click()
     opened.locator("[data-group=product]").click()
     yield opened
     assert opened.complaints == []
 
 
-def look(page, width, scheme="light"):
+def set_appearance(page, width, scheme="light"):
     page.set_viewport_size({"width": width, "height": 1000})
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     page.evaluate(FRAME)
@@ -93,7 +93,7 @@ def test_keys_reach_every_control(page):
     page.keyboard.press("ArrowUp")
     page.keyboard.press("ArrowUp")
     page.wait_for_function("t => document.body.innerText.includes(t)", arg=table[1])
-    # Undo goes back to before the keys, redo forward again.
+    # Undo takes back both keys in one step.
     page.keyboard.press("Control+z")
     page.wait_for_function("() => document.body.innerText.includes('12 x 32')")
     page.keyboard.press("Control+Shift+Z")
@@ -102,7 +102,7 @@ def test_keys_reach_every_control(page):
     page.wait_for_function("() => document.body.innerText.includes('12 x 32')")
 
 
-def test_tab_walks_through_and_leaves(page):
+def test_tab_reaches_everything_and_leaves(page):
     focusable = page.evaluate(
         "() => [...document.querySelectorAll('.av-panel :is(button, input, select)')].filter("
         "(e) => !e.disabled && e.tabIndex >= 0 && e.getClientRects().length).length"
@@ -122,11 +122,11 @@ def test_tab_walks_through_and_leaves(page):
 
 
 @pytest.mark.parametrize(("width", "stay"), [(848, True), (424, False)])
-def test_controls_stay_in_sight_of_what_they_change(page, width, stay):
+def test_controls_stay_visible_beside_the_pictures(page, width, stay):
     page.set_viewport_size({"width": width, "height": 650})
     type_into_field(page, "max_block_warps", "4")
     slider, why = control(page, "max_block_warps"), page.locator(".av-fig-block")
-    why.evaluate("each => each.scrollIntoView({ block: 'end' })")
+    why.evaluate("figure => figure.scrollIntoView({ block: 'end' })")
     page.evaluate(FRAME)
     before = why.inner_html()
     top = slider.bounding_box()["y"]
@@ -137,31 +137,32 @@ def test_controls_stay_in_sight_of_what_they_change(page, width, stay):
         page.evaluate(FRAME)
         assert slider.bounding_box()["y"] == top
         assert why.inner_html() != before
-        # What Tab comes to is not under them.
+        # The controls do not cover the element that Tab reaches.
         type_into_field(page, "max_warp_nzs", "8")
         strip = page.locator(".av-of-strip .av-draw")
         page.locator(".av-blocks button").first.focus()
-        strip.evaluate("each => scrollBy(0, each.getBoundingClientRect().top - 90)")
+        strip.evaluate("strip => scrollBy(0, strip.getBoundingClientRect().top - 90)")
         page.keyboard.press("Shift+Tab")
-        assert strip.evaluate("each => each === document.activeElement")
+        assert strip.evaluate("strip => strip === document.activeElement")
         controls = page.locator(".av-controls").bounding_box()
         page.wait_for_function(
             "y => document.activeElement.getBoundingClientRect().top >= y",
             arg=controls["y"] + controls["height"] - 1,
         )
-    tab(page, "play")  # what is traced has controls of its own
+    tab(page, "play")  # has its own sticky controls
     assert page.locator(".av-controls").evaluate("e => getComputedStyle(e).position") == "static"
 
 
-#: Which of the sentence and its copy are on the screen, with nothing over them.
-SEEN = """() => [...document.querySelectorAll(".av-answer strong, .av-copied")].filter((each) => {
-  const { left, top, bottom } = each.getBoundingClientRect();
-  each.style.pointerEvents = "auto";
-  const seen = [top + 1, bottom - 1].every((y) =>
-    each.contains(document.elementFromPoint(left + 12, y)));
-  each.style.pointerEvents = "";
-  return seen;
-}).map((each) => each.textContent)"""
+#: Returns the texts of the sentence and of its copy, if they are on the screen and not covered.
+VISIBLE_SENTENCES = """() =>
+[...document.querySelectorAll(".av-answer strong, .av-copied")].filter((line) => {
+  const { left, top, bottom } = line.getBoundingClientRect();
+  line.style.pointerEvents = "auto";
+  const isVisible = [top + 1, bottom - 1].every((y) =>
+    line.contains(document.elementFromPoint(left + 12, y)));
+  line.style.pointerEvents = "";
+  return isVisible;
+}).map((line) => line.textContent)"""
 
 
 @pytest.mark.parametrize(
@@ -171,11 +172,11 @@ SEEN = """() => [...document.querySelectorAll(".av-answer strong, .av-copied")].
         (848, 480, 0, True),
         (424, 500, 0, True),  # 848 at a zoom of 200 %
         (480, 640, 60, True),
-        (848, 650, 900, True),  # where the controls stay in sight of pictures
+        (848, 650, 900, True),  # with sticky controls
         (1280, 1000, 0, False),
     ],
 )
-def test_what_becomes_of_a_row_is_seen_while_controls_are_used(
+def test_the_sentence_or_its_copy_is_visible_while_controls_are_used(
     page, width, height, from_top, copied
 ):
     page.set_viewport_size({"width": width, "height": height})
@@ -190,21 +191,21 @@ def test_what_becomes_of_a_row_is_seen_while_controls_are_used(
             page.evaluate("y => scrollTo(0, y)", from_top)
             box = spot.bounding_box()
             if not 0 <= box["y"] <= height - box["height"]:  # the next key would scroll to it
-                spot.evaluate("each => each.scrollIntoView({ block: 'end' })")
+                spot.evaluate("control => control.scrollIntoView({ block: 'end' })")
             page.keyboard.press("ArrowDown")
             page.evaluate(FRAME)
-            assert page.evaluate(SEEN) == [line.text_content()], name
+            assert page.evaluate(VISIBLE_SENTENCES) == [line.text_content()], name
             was_copied |= copy.is_visible()
-            # It covers nothing that has the focus.
+            # The copy does not cover the control.
             spot.click(trial=True)
             box = spot.bounding_box()
             if copy.is_visible():
-                told = copy.bounding_box()
-                above, below = box["y"] - told["y"] - told["height"], told["y"] - box["y"]
+                message = copy.bounding_box()
+                above, below = box["y"] - message["y"] - message["height"], message["y"] - box["y"]
                 assert above >= 0 or below >= box["height"], name
     assert was_copied == copied
-    # Where the line itself comes in sight, and in other groups, there is no copy.
-    line.evaluate("each => each.scrollIntoView({ block: 'center' })")
+    # There is no copy while the line itself is visible, nor in other groups.
+    line.evaluate("line => line.scrollIntoView({ block: 'center' })")
     page.evaluate(FRAME)
     assert copy.is_hidden()
     tab(page, "numbers")
@@ -216,7 +217,7 @@ def test_what_becomes_of_a_row_is_seen_while_controls_are_used(
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("width", [760, 848, 1100, 1280, 1700])
 def test_no_strategy_moves_what_is_below_the_controls(page, width):
-    look(page, width)
+    set_appearance(page, width)
     first, tabs = control(page, "first"), page.locator(".av-tabs")
     counts, places = set(), set()
     for name in ("graphblast", "accel_gcn", "lane_groups", "window_tiles", "cusparse"):
@@ -237,10 +238,10 @@ def test_comparing_with_nothing_moves_no_control(page):
     assert "nothing to compare with" in headline(page)
 
 
-def test_what_only_python_lists_is_said_to_be_so(page):
-    first, said = control(page, "first"), page.locator(".av-message")
+def test_a_strategy_that_needs_a_kernel_has_a_message(page):
+    first, sentence = control(page, "first"), page.locator(".av-message")
     choose(page, "first", "windows")
-    said.filter(has_text="No kernel answers here").wait_for()
+    sentence.filter(has_text="No kernel answers here").wait_for()
     assert "Python lists which of its warps does what" in page.locator(".av-answer").inner_text()
     assert "its warps are not listed here" in headline(page)
     choose(page, "second", "")
@@ -248,27 +249,28 @@ def test_what_only_python_lists_is_said_to_be_so(page):
     note = page.locator("[data-view=map] > .av-view > .av-note")
     assert note.count() == 1
     assert note.is_hidden()  # no colours to explain
-    # What was said of it is not said of the next one.
+    # The message disappears with the next strategy.
     first.select_option("graphblast")
     page.evaluate(FRAME)
-    assert said.is_hidden()
+    assert sentence.is_hidden()
     assert note.is_visible()
 
 
-def test_the_sentence_of_a_row_stays_in_sight_of_its_pictures(page):
+def test_the_sentence_of_a_row_stays_visible_beside_its_pictures(page):
     page.set_viewport_size({"width": 848, "height": 800})
-    said, row = page.locator(".av-answer strong"), control(page, "row")
-    page.locator(".av-fig-read").evaluate("each => each.scrollIntoView({ block: 'end' })")
+    sentence, row = page.locator(".av-answer strong"), control(page, "row")
+    figure = page.locator(".av-fig-read")
+    figure.evaluate("figure => figure.scrollIntoView({ block: 'end' })")
     page.evaluate(FRAME)
-    before, box = said.inner_text(), said.bounding_box()
+    before, box = sentence.inner_text(), sentence.bounding_box()
     controls = page.locator(".av-controls").bounding_box()
     assert controls["y"] >= 0
     assert box["y"] == pytest.approx(controls["y"] + controls["height"], abs=1)
     row.focus()
     page.keyboard.press("End")
     page.evaluate(FRAME)
-    assert said.inner_text() != before
-    assert said.bounding_box()["y"] == box["y"]
+    assert sentence.inner_text() != before
+    assert sentence.bounding_box()["y"] == box["y"]
 
 
 def test_every_control_and_picture_has_a_name(page):
@@ -282,7 +284,7 @@ def test_every_control_and_picture_has_a_name(page):
               .map((e) => e.outerHTML)"""
         )
         assert nameless == [], group
-        # JupyterLab leaves its keys to what has the focus only if that says so itself.
+        # JupyterLab's shortcuts are disabled only for elements with this attribute.
         taken = page.evaluate(
             """() => [...document.querySelectorAll(
               '.av-panel, .av-panel :is(input, select, button, [tabindex])')].filter((e) =>
@@ -298,7 +300,7 @@ def test_every_control_and_picture_has_a_name(page):
 def test_nothing_is_cut_off_at_any_width(page, width, scheme):
     from axe_playwright_python.sync_playwright import Axe  # a test without it is skipped
 
-    look(page, width, scheme)
+    set_appearance(page, width, scheme)
     for group in GROUPS:
         tab(page, group)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, group
@@ -316,8 +318,8 @@ def test_nothing_is_cut_off_at_any_width(page, width, scheme):
 
 
 @pytest.mark.parametrize("width", [848, 1700])
-def test_names_are_not_torn_and_no_line_runs_through_them(page, width):
-    look(page, width)
+def test_names_are_not_broken_and_no_line_crosses_them(page, width):
+    set_appearance(page, width)
     tab(page, "numbers")
     torn = page.evaluate(
         """() => [...document.querySelectorAll(".av-statistics th:has(.av-mark)")].filter((e) => {
@@ -326,12 +328,12 @@ def test_names_are_not_torn_and_no_line_runs_through_them(page, width):
           const space = node.data.indexOf(" ", start);
           range.setStart(node, start);
           range.setEnd(node, space < 0 ? node.data.length : space);
-          for (const each of range.getClientRects()) tops.add(Math.round(each.bottom / 6));
+          for (const box of range.getClientRects()) tops.add(Math.round(box.bottom / 6));
           return tops.size > 1; }).map((e) => e.innerText)"""
     )
     assert torn == []
     tab(page, "product")
-    # Later marks are drawn over earlier ones: over each line there is ground before the words.
+    # Later marks cover earlier ones: a plate must lie between each line and a text over it.
     covered = page.evaluate(
         """() => { const all = [...document.querySelectorAll(".av-of-order svg > *")];
         const lines = all.filter((e) => e.matches(".av-way"));
@@ -346,12 +348,12 @@ def test_names_are_not_torn_and_no_line_runs_through_them(page, width):
     )
     assert len(covered) >= 4
     assert all(covered)
-    # Nor does its own bar cover the name of the followed row.
+    # The followed row's bar does not cover its name.
     after = page.evaluate(
         """() => { const all = [...document.querySelectorAll(".av-of-block svg > *")];
         return all.filter((e) => e.matches("text.av-on")).map((text) =>
           all.slice(all.indexOf(text)).filter((e) => e.matches("rect.av-row")).some((e) => {
-            const [a, b] = [e, text].map((each) => each.getBoundingClientRect());
+            const [a, b] = [e, text].map((element) => element.getBoundingClientRect());
             return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
           })); }"""
     )
@@ -368,28 +370,28 @@ def test_long_names_leave_the_numbers_whole(browser, tmp_path):
     page.goto(explorer.save(tmp_path / "long.html", trace=False).as_uri())
     tab(page, "numbers")
     for width in (424, 480, 848, 1000):
-        look(page, width)
+        set_appearance(page, width)
         box = page.locator(".av-scroll")
-        assert box.evaluate("each => each.scrollWidth - each.clientWidth") == 0, width
+        assert box.evaluate("box => box.scrollWidth - box.clientWidth") == 0, width
     assert "storage=bfloat16" in box.locator("th").first.inner_text().replace("\n", "")
     page.close()
 
 
-def test_a_setting_is_pinned_and_told_as_code(page):
+def test_a_pinned_setting_is_part_of_the_copied_code(page):
     control(page, "pin").click()
     control(page, "max_block_warps").focus()
     page.keyboard.press("ArrowLeft")
     page.wait_for_function("() => document.body.innerText.includes('11 x 32')")
     assert "accel_gcn 12 x 32" in headline(page)
     control(page, "code").click()
-    told = page.locator(".av-message", has_text="max_block_warps=11")
-    code = told.inner_text().removeprefix("Copied: ")
+    message = page.locator(".av-message", has_text="max_block_warps=11")
+    code = message.inner_text().removeprefix("Copied: ")
     panel = eval(code, {"accelviz": accelviz})
     assert panel.settings["parameters"] == {"max_block_warps": 11}
     assert panel.settings["second"] == "accel_gcn"
 
 
-def test_what_a_rule_chose_is_said(page):
+def test_values_chosen_by_a_rule_are_shown(page):
     choose(page, "first", "gnnadvisor")
     for n_cols in ("64", "16"):
         type_into_field(page, "n_cols", n_cols)
@@ -399,19 +401,19 @@ def test_what_a_rule_chose_is_said(page):
             value = f"by rule: {chosen.parameters[name]}"
             assert slider.locator("output").inner_text() == value
             assert slider.locator("[type=range]").get_attribute("aria-valuetext") == value
-    # A rule in place of a number by default is no setting called null.
+    # A rule that replaces a default number is written as None, and named in the comment.
     control(page, "ngs").focus()
     page.keyboard.press("Home")
     page.wait_for_function("() => document.body.innerText.includes('ngs by rule: 1024')")
     control(page, "code").click()
-    told = page.locator(".av-message", has_text="ngs=None")
-    code = told.inner_text().removeprefix("Copied: ")
+    message = page.locator(".av-message", has_text="ngs=None")
+    code = message.inner_text().removeprefix("Copied: ")
     call, comment = code.split("  # by rule: ")
     assert comment == "ngs=1024, dw=16, block_warps=4"
     assert eval(call, {"accelviz": accelviz}).settings["parameters"] == {"ngs": None}
 
 
-def test_code_gives_another_operation_and_a_later_block(browser, tmp_path):
+def test_copied_code_has_the_operation_and_a_later_block(browser, tmp_path):
     strategy = find_strategy("lane_groups", SDDMM)
     blocks = find_row(strategy.plan(accelviz.load_graph("cora"), 256), 1358).blocks
     assert blocks[-1] > blocks[0]
@@ -421,9 +423,9 @@ def test_code_gives_another_operation_and_a_later_block(browser, tmp_path):
     page.goto(path.as_uri())
     page.locator(".av-panel[data-drawn]").wait_for()
     control(page, "code").click()
-    said = page.locator(".av-message:not([hidden])").inner_text()
+    sentence = page.locator(".av-message:not([hidden])").inner_text()
     names = {"accelviz": accelviz}
-    imported, call = re.sub("^[^:]*: ", "", said).splitlines()
+    imported, call = re.sub("^[^:]*: ", "", sentence).splitlines()
     exec(imported, names)
     panel = eval(call, names)
     assert panel.operation == SDDMM
@@ -441,14 +443,14 @@ def test_times_are_those_that_were_recorded(page):
             "s => document.querySelector('.av-headline').innerText.includes(s)", arg=strategy
         )
         page.locator("[data-view=times] svg", has_text="first, recorded").wait_for()
-    # Over the values of a parameter: what was recorded, and what warp time alone predicts.
+    # The line of predicted times over the values of a parameter.
     choose(page, "first", "accel_gcn")
     line = page.locator("[data-view=times] path.av-predicted")
     assert line.get_attribute("d").count("L") == 31
 
 
 def test_time_stands_before_the_share_of_waiting(page):
-    """The share alone misleads: GNNAdvisor waits more than Accel-GCN and is quicker here."""
+    """The idle share alone misleads: GNNAdvisor idles more than Accel-GCN and is faster here."""
     times = recorded_times(accelviz.load_graph("cora"), SPMM)
     times = times[times["columns"] == 64]
     slow = times[(times["strategy"] == "row_thread")]["median_us"].iloc[0]
@@ -458,8 +460,8 @@ def test_time_stands_before_the_share_of_waiting(page):
     choose(page, "first", "row_thread")
     lines = page.locator(".av-of-side").all_inner_texts()
     for line, name, time in zip(lines, ("row_thread", "gnnadvisor"), (slow, fast), strict=True):
-        said = f"{name}: {time:,.1f}".removesuffix(".0")
-        assert said + " µs recorded, " in line
+        sentence = f"{name}: {time:,.1f}".removesuffix(".0")
+        assert sentence + " µs recorded, " in line
         assert line.endswith(" % of warp time waiting")
     cells = page.locator(".av-statistics tbody tr").first.locator("td").all_inner_texts()
     written = [
@@ -467,26 +469,26 @@ def test_time_stands_before_the_share_of_waiting(page):
         for time in (slow, fast, round(slow, 1) - round(fast, 1))
     ]
     assert cells == [*written[:2], f"+{written[2]} ▼"]
-    told = page.locator("[data-view=times] .av-note").last.inner_text()
-    assert f"it took {slow / fast:.2f} times as long" in told
-    # A prediction is named one, and is no verdict.
+    message = page.locator("[data-view=times] .av-note").last.inner_text()
+    assert f"it took {slow / fast:.2f} times as long" in message
+    # A predicted time is marked as such, and is not called better or worse.
     type_into_field(page, "block_warps", "7")
     cells = page.locator(".av-statistics tbody tr").first.locator("td").all_inner_texts()
     assert cells[0].startswith("≈ ")
     assert "▼" not in cells[2]
-    said = page.locator(".av-of-side").first
-    assert re.search(r": ≈ [\d.]+ µs predicted \(−", said.inner_text())
-    assert said.locator("b").count() == 0  # nor as bold as what was measured
-    said.get_by_text("predicted").hover()
+    sentence = page.locator(".av-of-side").first
+    assert re.search(r": ≈ [\d.]+ µs predicted \(−", sentence.inner_text())
+    assert sentence.locator("b").count() == 0  # nor as bold as what was measured
+    sentence.get_by_text("predicted").hover()
     assert "This setting was not measured" in page.locator(".av-tip").inner_text()
     assert page.locator("[data-view=times] text", has_text="first, predicted").count() == 1
     page.mouse.move(1, 1)
 
 
-def test_a_drag_says_what_it_changed(page):
-    """Less waiting and more time: both are seen at once, and against what was before."""
+def test_the_headline_shows_the_changes_of_time_and_idle_share(page):
+    """Here the idle share falls and the time rises."""
     type_into_field(page, "max_block_warps", "2")
-    said = page.locator(".av-of-side").first.inner_text()
+    sentence = page.locator(".av-of-side").first.inner_text()
     shares = accelviz.sweep("cora", max_block_warps=[12, 2]).idle_share
     times = recorded_times(accelviz.load_graph("cora"), SPMM).query("columns == 64")
     before, now = (
@@ -498,49 +500,51 @@ def test_a_drag_says_what_it_changed(page):
     assert now > before
     assert (
         "recorded " + f"(+{round(now, 1) - round(before, 1):.1f}".removesuffix(".0") + " µs), "
-        in said
+        in sentence
     )
     rounded = [round(100 * share, 1) for share in shares]
-    assert said.endswith(f"waiting (−{rounded[0] - rounded[1]:.1f} pt)")
+    assert sentence.endswith(f"waiting (−{rounded[0] - rounded[1]:.1f} pt)")
     control(page, "row").focus()
     page.keyboard.press("ArrowRight")
     page.evaluate(FRAME)
     assert "(+" not in page.locator(".av-of-side").first.inner_text()
 
 
-def read(text):
-    """The number in a text, rounded as it is written there."""
+def read_number(text):
+    """The first number in a text, as an exact decimal."""
     match = re.search(r"([−+]?)([\d,]+(?:\.\d+)?)([kM]?)", text)
     sign, size = -1 if match[1] == "−" else 1, {"": 1, "k": 10**3, "M": 10**6}[match[3]]
     return sign * Decimal(match[2].replace(",", "")) * size
 
 
-def test_differences_are_those_of_the_numbers_that_are_seen(page):
+def test_differences_are_those_of_the_displayed_numbers(page):
     tab(page, "numbers")
     control(page, "pin").click()
     first, seen = page.locator(".av-of-side").first, set()
 
-    def told():
-        return [read(re.search(rf"[\d.]+ {unit}", first.inner_text())[0]) for unit in ("µs", "%")]
+    def headline_numbers():
+        return [
+            read_number(re.search(rf"[\d.]+ {unit}", first.inner_text())[0]) for unit in ("µs", "%")
+        ]
 
-    then = told()
+    numbers_before = headline_numbers()
     control(page, "max_block_warps").focus()
     for _ in range(10):
-        page.clock.fast_forward(1000)  # so that each key is a change of its own
+        page.clock.fast_forward(1000)  # makes each key a separate step of the history
         page.keyboard.press("ArrowLeft")
         page.evaluate(FRAME)
-        # In the head: since before the key.
-        for before, now, unit in zip(then, told(), ("µs", "pt"), strict=True):
+        # In the headline: the difference to the numbers before the key.
+        for before, now, unit in zip(numbers_before, headline_numbers(), ("µs", "pt"), strict=True):
             by = re.search(rf"\([−+][\d.]+ {unit}\)", first.inner_text())
-            assert now - before == (read(by[0]) if by else 0), first.inner_text()
+            assert now - before == (read_number(by[0]) if by else 0), first.inner_text()
             seen.add((unit, bool(by)))
-        then = told()
-        # In the table: from the second, which was pinned.
+        numbers_before = headline_numbers()
+        # In the table: the difference to the pinned setting.
         for line in page.locator(".av-statistics tbody tr").all():
             first_text, second_text, by = line.locator("td").all_inner_texts()
-            apart = read(first_text) - read(second_text)
-            rounded = abs(read(by) - apart) * 200 <= abs(apart) * ("k" in by)
-            assert read(by) == apart or rounded, (line.inner_text(), by)
+            difference = read_number(first_text) - read_number(second_text)
+            rounded = abs(read_number(by) - difference) * 200 <= abs(difference) * ("k" in by)
+            assert read_number(by) == difference or rounded, (line.inner_text(), by)
     assert {("µs", True), ("pt", True)} <= seen
 
 
@@ -580,10 +584,10 @@ def type_into(page, name, most):
     assert field.input_value() == "4711"
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.querySelector('.av-answer').innerText.includes('4,711')")
-    page.clock.fast_forward(800)  # a change now would be a step of undo of its own
+    page.clock.fast_forward(800)  # a change now would be another step of the history
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
-    assert not field.evaluate("each => each === document.activeElement")
+    assert not field.evaluate("field => field === document.activeElement")
     assert field.input_value() == "4711"
     undo.click()
     page.evaluate(FRAME)
@@ -597,7 +601,7 @@ def type_into(page, name, most):
     page.evaluate(FRAME)
 
 
-def test_what_is_confirmed_goes_away(page):
+def test_a_confirmation_disappears(page):
     control(page, "code").click()
     page.locator(".av-message.av-gentle", has_text="Copied").wait_for()
     page.clock.fast_forward(1000)
@@ -609,14 +613,14 @@ def test_what_is_confirmed_goes_away(page):
 
 
 @pytest.mark.parametrize("width", [848, 1700])
-def test_what_is_pressed_next_stays_where_it_is(page, width):
-    look(page, width)
+def test_controls_and_tabs_keep_their_places(page, width):
+    set_appearance(page, width)
 
     def places():
         page.evaluate(FRAME)
         names = (".av-controls", "[data-control=row]", "[data-control=block]", "[data-group=play]")
         boxes = [page.locator(name).bounding_box() for name in names]
-        top = boxes[0]["y"]  # the headline above is as high as what it says
+        top = boxes[0]["y"]  # the height of the headline above varies
         return [(box["x"], box["y"] - top) for box in boxes[1:]]
 
     before = places()
@@ -631,11 +635,11 @@ def test_what_is_pressed_next_stays_where_it_is(page, width):
     page.locator(".av-message.av-gentle").wait_for()
     assert places() == before
     assert page.locator(".av-controls").bounding_box() == top
-    assert page.locator(".av-message").bounding_box()["y"] < 1000  # it is seen
+    assert page.locator(".av-message").bounding_box()["y"] < 1000  # on the screen
 
 
 @pytest.mark.parametrize(("width", "height"), [(480, 700), (848, 620)])
-def test_the_tour_shows_what_it_speaks_of(page, width, height):
+def test_the_tour_shows_the_elements_it_explains(page, width, height):
     page.set_viewport_size({"width": width, "height": height})
     control(page, "tour").click()
     seen, places = 0, set()
@@ -659,10 +663,10 @@ def test_the_tour_shows_what_it_speaks_of(page, width, height):
         places.add(tuple(round(box_of_button[side]) for side in ("x", "y", "width", "height")))
         button.click()
     assert seen >= 7
-    assert len(places) == 1  # one may press on without looking
+    assert len(places) == 1  # the button keeps its place
 
 
-def test_who_has_no_scripts_reads_how_much_is_waiting(browser, tmp_path):
+def test_without_scripts_the_page_has_the_idle_shares(browser, tmp_path):
     explorer = accelviz.explore("cora", first="gnnadvisor", second="accel_gcn")
     page = browser.new_page(java_script_enabled=False)
     page.goto(explorer.save(tmp_path / "mute.html", trace=False).as_uri())
@@ -673,7 +677,7 @@ def test_who_has_no_scripts_reads_how_much_is_waiting(browser, tmp_path):
     assert f"waiting: gnnadvisor: {share:.1%}, accel_gcn: " in text
 
 
-#: Keeps the last picture that the page is to decode, as the text of an SVG.
+#: Stores the last image that the page decodes in `window.picture`, as the text of an SVG.
 KEEP_PICTURE = """() => {
   const decode = HTMLImageElement.prototype.decode;
   HTMLImageElement.prototype.decode = function () {
@@ -684,7 +688,7 @@ KEEP_PICTURE = """() => {
 
 
 @pytest.mark.parametrize("group", GROUPS[:3])
-def test_a_saved_picture_says_what_it_shows_and_has_nothing_to_press(page, group):
+def test_a_saved_picture_has_a_heading_and_no_controls(page, group):
     choose(page, "first", "merge_path")
     type_into_field(page, "items_per_thread", "1")
     tab(page, group)
@@ -695,16 +699,16 @@ def test_a_saved_picture_says_what_it_shows_and_has_nothing_to_press(page, group
     download.value.save_as(artifacts() / f"saved-{group}.png")
     pixels = image.imread(artifacts() / f"saved-{group}.png")
     assert pixels.shape[1] == 2 * page.locator(".av-panel").bounding_box()["width"]
-    assert (pixels != pixels[2, 2]).any(axis=2).mean() > 0.02  # which is not the ground alone
+    assert (pixels != pixels[2, 2]).any(axis=2).mean() > 0.02  # more than the background
     picture = ElementTree.fromstring(page.evaluate("window.picture"))
     assert not [mark for mark in picture.iter() if mark.tag.endswith(("}button", "}input"))]
     text = " ".join("".join(picture.itertext()).split())
-    for said in (
+    for sentence in (
         "cora, 2,708 rows",
         "first: merge_path (items_per_thread=1",
         "second: accel_gcn (",
     ):
-        assert said in text
+        assert sentence in text
     if group == "product":
         why = page.locator(".av-answer strong").inner_text()
         assert why in text

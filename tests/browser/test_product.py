@@ -1,4 +1,4 @@
-"""The product and its play, on saved pages without a kernel, by mouse and keys."""
+"""The views "One row" and "Play" on saved pages, by mouse and keyboard."""
 
 import itertools
 import re
@@ -22,7 +22,7 @@ from .saved import FAULTS, SavedPage
 N_COLS = 64
 
 
-def columns_of(row):
+def columns_of_cora(row):
     graph = accelviz.load_graph("cora")
     return graph.column_indices[graph.row_pointers[row] : graph.row_pointers[row + 1]]
 
@@ -45,25 +45,25 @@ def plan():
 
 
 @pytest.mark.parametrize("row", [1358, 100, 0, 2707])
-def test_the_way_of_a_row_is_said_and_it_is_the_plans(cora, plan, row):
+def test_the_way_of_a_row_is_that_of_the_plan(cora, plan, row):
     cora.type("follow row", row)
     location = find_row(plan, row)
     (block,) = location.blocks
     work = plan.workload(block, block + 1)
     warps = np.unique(work.warp[work.row == location.walked_row])
-    said = cora.text(".av-way-line")
-    assert f"Row {row:,} of A ({location.degree:,} nonzero" in said
-    assert f"place {location.walked_row:,} in the order" in said
-    assert f"block {block:,}" in said
+    sentence = cora.text(".av-way-line")
+    assert f"Row {row:,} of A ({location.degree:,} nonzero" in sentence
+    assert f"place {location.walked_row:,} in the order" in sentence
+    assert f"block {block:,}" in sentence
     several = f"warps {warps[0]} to {warps[-1]}" if len(warps) > 1 else f"warp {warps[0]} "
-    assert several in f"{said} "
-    told = " ".join(cora.page.locator(".av-of-told text").all_text_contents())
+    assert several in f"{sentence} "
+    expected = " ".join(cora.page.locator(".av-of-told text").all_text_contents())
     first = plan.metadata[block, 1]
-    assert f"{first:,} (row {plan.permutation.order[first]:,})" in told
-    # Why it waits: bars are as long as nonzeros, and hatched up to the busiest.
+    assert f"{first:,} (row {plan.permutation.order[first]:,})" in expected
+    # Bars are hatched from a warp's load to the busiest warp's.
     loads = np.bincount(work.warp, work.nz_count, plan.workers_per_block)
     hatched = cora.page.locator(".av-of-block .av-waits").evaluate_all(
-        "each => each.map((one) => Number(one.getAttribute('width')))"
+        "bars => bars.map((bar) => Number(bar.getAttribute('width')))"
     )
     axis = max(np.array(hatched).max(), 1)
     if loads.min() == 0:
@@ -74,24 +74,24 @@ def test_the_way_of_a_row_is_said_and_it_is_the_plans(cora, plan, row):
 
 def test_pointing_at_a_neighbor_lights_it_everywhere_and_says_what_it_is(cora, plan):
     cora.type("follow row", 1358)
-    # The row has many neighbors, so that they are one mark: they stand in a circle, in order.
+    # The row's many neighbors are one mark, a circle in the order of columns.
     box = cora.page.locator(".av-of-neighbors .av-node").bounding_box()
     turn = 2 * np.pi * 40.5 / 168
     cora.page.mouse.move(
         box["x"] + box["width"] / 2 * (1 + 0.985 * np.sin(turn)),
         box["y"] + box["height"] / 2 * (1 - 0.985 * np.cos(turn)),
     )
-    said = cora.text(".av-tip")
-    column = int(columns_of(1358)[40])
+    sentence = cora.text(".av-tip")
+    column = int(columns_of_cora(1358)[40])
     location = find_row(plan, 1358)
     work = plan.workload(location.blocks[0], location.blocks[0] + 1)
     mine = work.row == location.walked_row
     index = (work.nz_start[mine] <= location.first_nz + 40).sum() - 1
-    assert said == (
+    assert sentence == (
         f"Nonzero 40 of row 1,358: column {column:,}. Warp {work.warp[mine][index]} of block "
         f"{location.blocks[0]:,} reads row {column:,} of X: 256 bytes, 8 sectors."
     )
-    assert cora.rings("equation") == 2  # in A, and its row of X
+    assert cora.rings("equation") == 2  # the nonzero in A, and its row of X
     assert cora.rings("strip") == cora.rings("block") == 1
     cora.page.keyboard.press("Escape")
     cora.page.mouse.move(1, 1)
@@ -101,15 +101,15 @@ def test_pointing_at_a_neighbor_lights_it_everywhere_and_says_what_it_is(cora, p
 
 def test_arrows_walk_the_nonzeros(cora):
     cora.type("follow row", 1358)
-    columns = columns_of(1358)
+    columns = columns_of_cora(1358)
     cora.walk.focus()
     for key, nonzero in (("ArrowRight", 1), ("ArrowRight", 2), ("End", 167), ("ArrowLeft", 166)):
         cora.page.keyboard.press(key)
         assert cora.walk.get_attribute("aria-valuenow") == str(nonzero)
-        said = cora.walk.get_attribute("aria-valuetext")
-        assert f"Nonzero {nonzero} of row 1,358: column {columns[nonzero]:,}." in said
-        assert cora.text(".av-tip") == said
-    # The rows of X that its lanes read are those around it.
+        sentence = cora.walk.get_attribute("aria-valuetext")
+        assert f"Nonzero {nonzero} of row 1,358: column {columns[nonzero]:,}." in sentence
+        assert cora.text(".av-tip") == sentence
+    # The picture of reads shows rows of X around the current nonzero.
     assert f"row {columns[166]:,}" in cora.text(".av-of-read")
     cora.page.keyboard.press("Home")
 
@@ -148,11 +148,11 @@ def test_a_row_in_several_blocks_is_walked_through_them(cora):
 def test_what_moves_glides_unless_the_reader_wants_no_motion(cora, motion, glides):
     cora.page.emulate_media(reduced_motion=motion)
     cora.type("follow row", 0)
-    cora.page.clock.fast_forward(600)  # what comes sooner is a drag, in which nothing glides
+    cora.page.clock.fast_forward(600)  # changes in quick succession are not animated
     places = cora.page.evaluate(
         """async () => {
           const field = [...document.querySelectorAll("input")]
-            .find((each) => each.getAttribute("aria-label") === "follow row, as a number");
+            .find((input) => input.getAttribute("aria-label") === "follow row, as a number");
           const mark = '.av-of-order [data-m="p20"]';
           const where = () => document.querySelector(mark).getAttribute("x");
           field.value = 2500;
@@ -178,8 +178,8 @@ def test_every_strategy_draws_something_on_every_graph(saved, name, width):
         color_scheme="dark",
     )
     for turn, strategy in enumerate(strategies()):
-        wanted = {"first": strategy, "nCols": (20, 512, 1)[turn % 3]}
-        view.page.evaluate("(wanted) => [...accelvizPages.values()][0].store.set(wanted)", wanted)
+        settings = {"first": strategy, "nCols": (20, 512, 1)[turn % 3]}
+        view.page.evaluate("(s) => [...accelvizPages.values()][0].store.set(s)", settings)
         view.page.evaluate(FRAME)
         assert view.page.evaluate(FAULTS) == [], strategy
         assert view.text(".av-answer strong")
@@ -204,7 +204,7 @@ class Played(SavedPage):
 
 @pytest.fixture(scope="module")
 def traced():
-    """A block in which warps wait, with its trace."""
+    """A plan, the trace of its last block, whose warps wait at barriers, the waits, the block."""
     graph = MADE["every_kind"]()
     plan = accelviz.plan(graph, "gnnadvisor", n_cols=32, ngs=16, block_warps=8)
     inputs = random_inputs(plan.operation, plan.pattern, plan.widths)
@@ -231,18 +231,18 @@ def played(browser, folder, traced):
     page.close()
 
 
-def said_of(request, count, alike):
-    """What the page says of a request, as far as the library counts it."""
-    asked = f"{request['bytes']:,} bytes"
+def request_sentence(request, count, alike):
+    """Beginning and end of the page's sentence on a request, from the library's counts."""
+    n_bytes = f"{request['bytes']:,} bytes"
     if alike and request["lanes"] > 1:
-        asked = f"all the same {request['bytes'] // request['lanes']:,} bytes"
+        n_bytes = f"all the same {request['bytes'] // request['lanes']:,} bytes"
     cost = f"{request['sectors']:,} sector"
     if request["space"] == "shared":
         cost = f"{request['wavefronts']:,} pass"
-    does = {"load": "reads", "store": "writes", "atomic": "adds to"}[request["kind"]]
+    verb = {"load": "reads", "store": "writes", "atomic": "adds to"}[request["kind"]]
     return (
-        f"Request {request['step']:,} (the last is {count - 1:,}): warp {request['warp']} {does} ",
-        f": {request['lanes']} lane{'s' if request['lanes'] > 1 else ''}, {asked}, {cost}",
+        f"Request {request['step']:,} (the last is {count - 1:,}): warp {request['warp']} {verb} ",
+        f": {request['lanes']} lane{'s' if request['lanes'] > 1 else ''}, {n_bytes}, {cost}",
     )
 
 
@@ -259,21 +259,21 @@ def test_each_request_is_shown_as_it_was_traced(played, traced):
         played.page.keyboard.press(key)
         request = table.iloc[step]
         accesses = traced[1][traced[1]["step"] == step]
-        start, end = said_of(request, len(table), accesses["offset"].nunique() == 1)
-        said = played.text(".av-said")
-        assert said.startswith(start)
-        assert re.search(re.escape(end) + "(s|es through the banks| through the banks)?", said)
+        start, end = request_sentence(request, len(table), accesses["offset"].nunique() == 1)
+        sentence = played.text(".av-said")
+        assert sentence.startswith(start)
+        assert re.search(re.escape(end) + "(s|es through the banks| through the banks)?", sentence)
         line = played.text(".av-now")
         assert line.startswith(str(request["line"]))
         assert played.text(".av-listing b") == f"{request['file']}:{request['line']}"
         waiting = {w["warp"] for w in traced[2] if w["arrived"] <= step < w["left"]}
         numbers = set(map(int, re.findall(r"\d+", played.text(".av-request .av-waits"))))
         assert numbers == waiting or len(waiting) > 4
-        # At the end the longest wait is named, and who has how much.
+        # After the last request, the longest wait is named.
         longest = max((w["left"] - w["arrived"] for w in traced[2]), default=0)
         ended = f"for {longest:,} request" in played.text(".av-longest")
         assert ended == (step == len(table) - 1)
-    # Up and down keep to the warp.
+    # Up and down go to requests of the same warp.
     warp = table["warp"].iloc[played.at]
     played.page.keyboard.press("ArrowUp")
     assert table["warp"].iloc[played.at] == warp
@@ -283,7 +283,7 @@ def test_each_request_is_shown_as_it_was_traced(played, traced):
 def test_play_and_pause_stay_in_sight_of_the_lanes(played):
     before = played.page.viewport_size
     played.page.set_viewport_size({"width": 848, "height": 620})
-    played.page.locator(".av-lanes").evaluate("each => each.scrollIntoView({ block: 'end' })")
+    played.page.locator(".av-lanes").evaluate("lanes => lanes.scrollIntoView({ block: 'end' })")
     press, lanes = played.page.locator(".av-bar"), played.page.locator(".av-lanes")
     assert 0 <= press.bounding_box()["y"] < lanes.bounding_box()["y"] < 620
     played.page.set_viewport_size(before)
@@ -311,7 +311,7 @@ def test_it_plays_pauses_and_ends(played, traced):
         f"() => document.querySelector('.av-tracks').getAttribute('aria-valuenow') === '{last}'"
     )
     assert played.page.get_by_role("button", name="play (space)").inner_text() == "Play"
-    # By then every sector of X that the block needs was read.
+    # At the end, every sector of X that the block needs was read.
     global_x = traced[1][(traced[1]["array"] == "X") & (traced[1]["space"] == "global")]
     sectors = global_x["offset"].floordiv(32).nunique()
     assert f"{sectors:,} of {sectors:,} sectors read so far" in played.text(".av-mapped")
@@ -326,7 +326,7 @@ def test_tracks_zoom_and_scrub(played, traced):
         "aria-label"
     )
     box = played.tracks.bounding_box()
-    # A press on a track goes to that warp's nearest request, and a drag scrubs.
+    # A press on a track goes to its warp's nearest request; a drag scrubs.
     middle, height = box["x"] + box["width"] / 2, (box["height"] - 26) / 8
     played.page.mouse.move(middle, box["y"] + 20 + 1.5 * height)
     played.page.mouse.down()
@@ -346,39 +346,39 @@ def test_tracks_zoom_and_scrub(played, traced):
 
 
 @needs_compiler
-def test_pointing_at_a_wait_says_for_what(played, traced):
-    wait = max(traced[2], key=lambda one: one["left"] - one["arrived"])
+def test_tooltip_of_a_wait_at_a_barrier(played, traced):
+    wait = max(traced[2], key=lambda wait: wait["left"] - wait["arrived"])
     played.tracks.focus()
     played.page.keyboard.press("0")
     box = played.tracks.bounding_box()
     share = (wait["arrived"] + wait["left"]) / 2 / (traced[1]["step"].max() + 1)
     x = box["x"] + 62 + share * (box["width"] - 70)
     played.page.mouse.move(x, box["y"] + 20 + (wait["warp"] + 0.5) * (box["height"] - 26) / 8)
-    said = played.text(".av-tip")
-    assert f"Warp {wait['warp']} waits at the barrier in {wait['file']}:{wait['line']}" in said
+    sentence = played.text(".av-tip")
+    assert f"Warp {wait['warp']} waits at the barrier in {wait['file']}:{wait['line']}" in sentence
     plan, _, _, block = traced
     work = plan.workload(block, block + 1)
     loads = np.bincount(work.warp, work.nz_count, plan.workers_per_block)
     share, most = int(loads[wait["warp"]]), int(loads.max())
-    told = f"It has {share} nonzero" if share < most else f"None has more nonzeros, {most}"
-    assert told in said
+    expected = f"It has {share} nonzero" if share < most else f"None has more nonzeros, {most}"
+    assert expected in sentence
 
 
 def test_lanes_with_rows_of_their_own_wait_for_the_longest(saved):
-    """Of `row_thread` a warp's rows are walked side by side: their sum is no time."""
+    """In `row_thread`, a warp takes as long as its longest row, not as the sum of its rows."""
     plan = accelviz.plan("cora", "row_thread", N_COLS)
     work = plan.workload(0, 1)
     longest = [int(work.nz_count[work.warp == warp].max()) for warp in range(8)]
     row = next(r for r, n in zip(work.row, work.nz_count, strict=True) if n == 2 and r >= 32)
     view = saved(explore("cora", "row_thread", row=int(row)))
-    said = view.text(".av-answer strong")
-    assert f"Lane {row % 32} of warp {row // 32} of block 0 has it" in said
+    sentence = view.text(".av-answer strong")
+    assert f"Lane {row % 32} of warp {row // 32} of block 0 has it" in sentence
     for length in (longest[row // 32], max(longest)):
-        assert f" {length}" in said
-    assert "waits for nobody" not in said
-    # A line a thread, as long as its row; what is hatched behind it is time in which it waits.
+        assert f" {length}" in sentence
+    assert "waits for nobody" not in sentence
+    # One line per thread, as long as its row, on a hatched bar up to the longest row.
     lines = view.page.locator(".av-of-block :is(rect.av-thread, rect.av-row)")
-    widths = lines.evaluate_all("each => each.map((one) => Number(one.getAttribute('width')))")
+    widths = lines.evaluate_all("all => all.map((line) => Number(line.getAttribute('width')))")
     hatched = view.page.locator(".av-of-block .av-waits").first.get_attribute("width")
     assert sum(width > 0 for width in widths) == (work.nz_count > 0).sum()
     assert max(widths) == pytest.approx(float(hatched), abs=1.5)
@@ -393,26 +393,26 @@ def test_rows_that_share_a_sector_are_drawn_as_one_cell(saved):
     assert softmax.settings["nCols"] == 1  # eight scores of 4 bytes are a sector
     sectors = np.unique(np.arange(first, last) // 8)
     view = saved(softmax)
-    # It waits for nobody, but all others for it.
+    # The row's subwarp is the busiest, and all others wait for it.
     plan = strategy.plan(graph, 1)
     block = find_row(plan, 1358).blocks[0]
     work = plan.workload(block, block + 1)
     loads = np.sort(np.bincount(work.warp, work.nz_count, plan.workers_per_block))
     assert loads[-1] == last - first > loads[-2]
-    said = view.text(".av-answer strong")
-    assert f"{(loads < loads[-1]).sum()} other subwarps of the block wait for it" in said
-    assert f"it has {loads[-1]:.0f} nonzeros, the next busiest {loads[-2]:.0f}" in said
+    sentence = view.text(".av-answer strong")
+    assert f"{(loads < loads[-1]).sum()} other subwarps of the block wait for it" in sentence
+    assert f"it has {loads[-1]:.0f} nonzeros, the next busiest {loads[-2]:.0f}" in sentence
     view.page.locator(".av-of-block rect.av-row").first.hover()
     assert f"; {(loads < loads[-1]).sum()} others wait for it." in view.text(".av-tip")
     cells = view.page.locator(".av-of-read rect[data-f^='sector:']").evaluate_all(
-        "all => all.map((each) => ['y', 'height'].map((name) => +each.getAttribute(name)))"
+        "all => all.map((cell) => ['y', 'height'].map((name) => +cell.getAttribute(name)))"
     )
     touch = [above + height == below for (above, height), (below, _) in itertools.pairwise(cells)]
     shares = [(first + i) // 8 == (first + i + 1) // 8 for i in range(len(cells) - 1)]
     assert touch == shares
     assert {*touch} == {False, True}
     assert f"row 1,358 reads is in {len(sectors)} sectors." in view.text(".av-of-read .av-below")
-    # Which row is bold, and that another can be: as it says, with a click above.
+    # The row of the current nonzero is bold; a click on the strip chooses another nonzero.
     assert "what the nonzero framed above reads; click there" in view.text(".av-of-read")
     bold = view.page.locator(".av-of-read text.av-r")
     assert bold.text_content() == f"number {first:,}"
@@ -425,7 +425,7 @@ def test_rows_that_share_a_sector_are_drawn_as_one_cell(saved):
 
 @needs_compiler
 @pytest.mark.parametrize(("operation", "n_cols"), [("edge_softmax", 1), ("gat", 1), ("gat", 12)])
-def test_play_names_the_numbers_that_are_moved_and_counts_a_sector_once(saved, operation, n_cols):
+def test_play_names_single_numbers_and_counts_each_sector_once(saved, operation, n_cols):
     strategy = find_strategy("row_warp", operation)
     panel = explore("cora", strategy, row=100, n_cols=n_cols)
     view = saved(panel, trace=True)
@@ -452,5 +452,5 @@ def test_play_names_the_numbers_that_are_moved_and_counts_a_sector_once(saved, o
     view.page.keyboard.press("End")
     times = read.assign(sector=read["offset"] // 32).groupby("step")["sector"].nunique().sum()
     sectors = (read["offset"] // 32).nunique()
-    told = f"{sectors} of {sectors} sectors read so far, {times} times in all."
-    assert told in view.text(".av-mapped")
+    expected = f"{sectors} of {sectors} sectors read so far, {times} times in all."
+    assert expected in view.text(".av-mapped")

@@ -1,4 +1,4 @@
-"""Whose tracks are the followed row's: the warps that a trace saw read for it."""
+"""The tracks highlighted for the followed row are the warps whose traced reads are for this row."""
 
 import numpy as np
 import pytest
@@ -15,19 +15,15 @@ from ..compilers import needs_compiler
 DEGREES = (1, 2, 3, 40, 5, 70, 1, 9, 12, 3, 2, 33)
 CASES = [
     ("accel_gcn", 64, {}, "a combined warp is 2 of them side by side"),
-    (
-        "accel_gcn",
-        96,
-        {"max_block_warps": 4},
-        "a combined warp is 3 of them",
-    ),  # not in threads of 4
+    # The block's 4 warps are no multiple of 3.
+    ("accel_gcn", 96, {"max_block_warps": 4}, "a combined warp is 3 of them"),
     ("accel_gcn", 64, {"combined_warp": False}, ""),
     ("lane_groups", 64, {}, "which is 4 subwarps of 8 lanes"),
     ("fusegnn_gar", 64, {}, "a thread group is 2 of them side by side"),
     ("row_thread", 8, {}, ""),
     ("gnnadvisor", 16, {}, ""),
 ]
-OWN = """async ({ text, row, block, warps }) => {
+OWN_WARPS = """async ({ text, row, block, warps }) => {
   const { followed, hardware, makeStore, unpackText } = accelvizPage;
   const store = makeStore(await unpackText(text));
   store.set({ row, block });
@@ -38,7 +34,7 @@ OWN = """async ({ text, row, block, warps }) => {
 
 @pytest.fixture(scope="module")
 def graph():
-    """No two nonzeros have a column in common, so that a row of X tells for whom it is read."""
+    """A graph whose nonzeros have distinct columns: a row of X is read for one matrix row only."""
     nnz = sum(DEGREES)
     matrix = scipy.sparse.coo_matrix(
         (np.ones(nnz), (np.repeat(np.arange(len(DEGREES)), DEGREES), np.arange(nnz))),
@@ -49,12 +45,12 @@ def graph():
 
 @needs_compiler
 @pytest.mark.parametrize(("name", "n_cols", "parameters", "words"), CASES)
-def test_tracks_of_a_row_are_those_that_read_for_it(bundle, graph, name, n_cols, parameters, words):
+def test_highlighted_tracks_read_for_the_row(bundle, graph, name, n_cols, parameters, words):
     explorer = accelviz.explore(graph, find_strategy(name), n_cols=n_cols, **parameters)
     text = pack_text(explorer.content())
     plan = accelviz.plan(graph, name, n_cols=n_cols, **parameters)
     inputs = random_inputs(plan.operation, plan.pattern, plan.widths)
-    traced, seen = {}, 0
+    traced, n_warps = {}, 0
     for row in (3, 5, 8, 11):
         block = find_row(plan, row).blocks[0]
         if block not in traced:
@@ -63,20 +59,20 @@ def test_tracks_of_a_row_are_those_that_read_for_it(bundle, graph, name, n_cols,
         first, last = graph.row_pointers[row : row + 2]
         mine = (reads["index"] // n_cols).between(first, last - 1)
         warps = plan.launch.warps_per_block
-        block_shown, shown_warps, said = bundle.evaluate(
-            OWN, {"text": text, "row": row, "block": block, "warps": warps}
+        block_shown, shown_warps, sentence = bundle.evaluate(
+            OWN_WARPS, {"text": text, "row": row, "block": block, "warps": warps}
         )
         assert block_shown == block
         assert set(shown_warps) == set(reads["warp"][mine]), row
-        assert words in said if words else said == ""
-        seen += len(shown_warps)
-    assert seen
+        assert words in sentence if words else sentence == ""
+        n_warps += len(shown_warps)
+    assert n_warps
 
 
-def test_workers_that_the_block_has_no_warps_for_are_said_to_come_later(bundle, graph):
-    """The first tab says combined warp 1, the tracks say warps 0 and 1: in a later turn."""
+def test_sentence_on_workers_that_run_in_a_later_turn(bundle, graph):
+    """A block of 2 warps runs combined warp 1, like combined warp 0, on warps 0 and 1."""
     text = pack_text(accelviz.explore(graph).content())
     request = {"text": text, "row": DEGREES.index(70), "block": 0, "warps": 2}
-    _, mine, said = bundle.evaluate(OWN, request)
+    _, mine, sentence = bundle.evaluate(OWN_WARPS, request)
     assert sorted(mine) == [0, 1]
-    assert "The block has 2 warps: combined warp 1 and those after it take a later turn" in said
+    assert "The block has 2 warps: combined warp 1 and those after it take a later turn" in sentence

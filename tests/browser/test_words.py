@@ -1,4 +1,4 @@
-"""What a saved page says, and that it leads nowhere where there is nothing to see."""
+"""Texts of a saved page: sentences, tooltips, names, and reasons for what it cannot show."""
 
 import re
 
@@ -18,7 +18,7 @@ from .lab import FRAME
 from .saved import FAULTS
 
 
-def test_words_say_whose_threads_and_columns_are_meant(saved):
+def test_tooltips_name_threads_columns_and_places(saved):
     view = saved(explore("cora", n_cols=64, row=1358))
     view.page.locator("[data-f^='lane:']").nth(42).hover(force=True)
     assert view.text(".av-tip").startswith(
@@ -35,7 +35,7 @@ def test_words_say_whose_threads_and_columns_are_meant(saved):
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(
-    ("strategy", "heads", "way", "said", "width"),
+    ("strategy", "heads", "way", "sentence", "width"),
     [
         (
             "lane_groups of sddmm",
@@ -63,7 +63,7 @@ def test_words_say_whose_threads_and_columns_are_meant(saved):
         ("lane_groups of gat_gradient", "Aᵀ V dY dV", "of dY → row 1,358 of dV", "of dY: ", 480),
     ],
 )
-def test_matrices_have_the_names_of_the_operation(saved, strategy, heads, way, said, width):
+def test_matrices_have_the_names_of_the_operation(saved, strategy, heads, way, sentence, width):
     explorer = explore("cora", find_strategy(*strategy.split(" of ")), n_cols=64, row=1358)
     look = {"viewport": {"width": width, "height": 1000}, "color_scheme": "dark"}
     view = saved(explorer, **look)
@@ -71,20 +71,20 @@ def test_matrices_have_the_names_of_the_operation(saved, strategy, heads, way, s
     assert names == heads.split()
     assert way in " ".join(view.text(".av-answer").split())
     view.page.locator(".av-of-strip .av-draw").focus()
-    assert said in view.text(".av-tip")
+    assert sentence in view.text(".av-tip")
     assert view.page.evaluate(FAULTS) == []
-    # The times are the operation's own: other operations have strategies of the same name.
+    # The times are those of this operation; other operations have strategies of the same name.
     view.tab("Numbers")
     times = recorded_times(accelviz.load_graph("cora"), explorer.operation)
     is_first = times["strategy"] == explorer.settings["first"]
     times = times[(times["columns"] == 64) & is_first]["median_us"]
-    told = f"Nothing was recorded of {explorer.operation.name} on cora with 64 columns"
+    expected = f"Nothing was recorded of {explorer.operation.name} on cora with 64 columns"
     if len(times):
-        told = f"first, recorded{times.iloc[0]:.1f}".removesuffix(".0") + " µs"
-    assert told in view.page.locator("[data-view=times]").text_content()
+        expected = f"first, recorded{times.iloc[0]:.1f}".removesuffix(".0") + " µs"
+    assert expected in view.page.locator("[data-view=times]").text_content()
 
 
-def test_why_a_softmax_takes_longer_is_said(saved):
+def test_a_note_explains_why_a_softmax_takes_longer(saved):
     strategy, graph = find_strategy("lane_groups", "edge_softmax"), accelviz.load_graph("pubmed")
     pair = strategy.plan(graph, 1), find_strategy("row_warp", "edge_softmax").plan(graph, 1)
     waits = [f"{100 * plan.statistics.idle_share:.1f} %" for plan in pair]
@@ -93,33 +93,33 @@ def test_why_a_softmax_takes_longer_is_said(saved):
     panel = explore("pubmed", strategy, second="row_warp")
     view = saved(panel)
     view.tab("Numbers")
-    said = view.page.locator("[data-view=times] .av-note").last.inner_text()
-    assert f"first's warp time {waits[0]} is waiting, of the second's {waits[1]}." in said
+    sentence = view.page.locator("[data-view=times] .av-note").last.inner_text()
+    assert f"first's warp time {waits[0]} is waiting, of the second's {waits[1]}." in sentence
     turns = [f"{-(-most // of):,} turns of a " for of in (lanes, 32)]
     named = f"subwarp of {lanes} lane{'s' * (lanes > 1)} in the first, "
-    assert f"busiest needs {turns[0]}{named}{turns[1]}warp of 32 lanes in the second." in said
+    assert f"busiest needs {turns[0]}{named}{turns[1]}warp of 32 lanes in the second." in sentence
 
 
-def test_numbers_and_workers_with_long_names_are_named(saved):
+def test_numbers_and_workers_with_long_names_have_labels(saved):
     gat = explore("cora", find_strategy("row_warp", "gat"), row=1358)
     view = saved(gat)
-    said = "reads a number of receiver for the row and a number of sender for each neighbor."
-    assert said in view.text(".av-of-equation")
+    sentence = "reads a number of receiver for the row and a number of sender for each neighbor."
+    assert sentence in view.text(".av-of-equation")
     sddmm = explore("cora", find_strategy("lane_groups", "sddmm"), row=1358)
     narrow = {"viewport": {"width": 480, "height": 1000}}
     view = saved(sddmm, **narrow)
     names = view.page.locator(".av-of-strip text.av-r").all_text_contents()
-    assert {len(name) for name in names} == {1, 2}  # groups 10 to 15 have no less room than 0 to 9
+    assert {len(name) for name in names} == {1, 2}  # subwarps 0 to 9 and 10 to 15
 
 
 @pytest.mark.parametrize(
-    ("strategies", "settings", "said"),
+    ("strategies", "settings", "sentence"),
     [
         (3, {}, "strategies: got 3"),
         ((), {"pinned": 3}, "pinned: got 3"),
         ((), {"pinned": {"ngs": 1}}, "pinned: accel_gcn has no parameter 'ngs'"),
         ((), {"second": "gnnadvisor", "pinned": {"ngs": 0}}, "ngs: got 0"),
-        # As it says where one asks for another operation as if it were a strategy.
+        # Names of other operations, and of their strategies, are explained.
         ("gat", {}, "; of gat, find_strategy('lane_groups', 'gat')"),
         ((), {"first": "row_warp"}, "; of sddmm, find_strategy('row_warp', 'sddmm')"),
         ((), {"operation": "softmax"}, "operation: there is no 'softmax'. Expected: one of spmm"),
@@ -127,8 +127,8 @@ def test_numbers_and_workers_with_long_names_are_named(saved):
         ((), {"n_cols": True}, "n_cols: got True"),
     ],
 )
-def test_what_cannot_be_shown_is_refused(strategies, settings, said):
-    with pytest.raises(AccelvizError, match=re.escape(said)):
+def test_invalid_settings_are_refused(strategies, settings, sentence):
+    with pytest.raises(AccelvizError, match=re.escape(sentence)):
         explore("cora", strategies, **settings)
 
 
@@ -136,34 +136,39 @@ def test_a_strategy_is_compared_with_another_or_with_another_partition():
     for operation in {
         strategy.operation.name: strategy.operation for strategy in REGISTRY
     }.values():
-        offered = [strategy for strategy in REGISTRY if strategy.operation == operation]
-        if operation.name.startswith(("scc", "bit_", "dense")):  # no row a node to draw
+        strategies = [strategy for strategy in REGISTRY if strategy.operation == operation]
+        if operation.name.startswith(("scc", "bit_", "dense")):  # no operand has a row per node
             with pytest.raises(ArgumentError, match=f"strategies: no matrix of {operation.name}"):
-                explore("cora", offered[0])
+                explore("cora", strategies[0])
             continue
-        panel = explore("cora", offered[0])
-        now = panel.settings
+        panel = explore("cora", strategies[0])
+        settings = panel.settings
         assert explore("cora", operation=operation).operation == panel.operation
-        assert now["first"] == offered[0].name
-        if len(offered) == 1 and not now["pinned"]:  # nothing is learned beside itself
-            assert now["second"] is None
+        assert settings["first"] == strategies[0].name
+        if len(strategies) == 1 and not settings["pinned"]:
+            assert settings["second"] is None
             continue
-        assert now["second"] in [strategy.name for strategy in offered]
-        assert now["second"] != now["first"] or now["pinned"] == {"partition": "warp"}
+        assert settings["second"] in [strategy.name for strategy in strategies]
+        assert settings["second"] != settings["first"] or settings["pinned"] == {
+            "partition": "warp"
+        }
 
 
-def test_groups_of_other_heads_are_not_said_to_have_no_work(saved):
+def test_subwarps_of_uncounted_heads_are_not_called_idle(saved):
     softmax = explore("cora", find_strategy("lane_groups", "edge_softmax"))
-    assert softmax.settings["nCols"] == 1  # a column is a head
+    assert softmax.settings["nCols"] == 1  # one column per head
     softmax.set(n_cols=8)
     narrow = {"viewport": {"width": 480, "height": 1000}}
     view = saved(softmax, **narrow)
     assert "for each of its 8 heads; only the first head's is counted" in view.text(".av-answer")
     assert "no work" not in view.page.locator(".av-panel").text_content()
-    # Where the share of waiting is, it says what it counts, and it is compared with no other.
-    for name, said in (("lane_groups", "(7 of its 8 heads counted as waiting)"), ("row_warp", "")):
+    # The idle share has a note on uncounted heads, and is not compared with the second side's.
+    for name, sentence in (
+        ("lane_groups", "(7 of its 8 heads counted as waiting)"),
+        ("row_warp", ""),
+    ):
         side = view.page.locator(".av-of-side", has_text=name).inner_text()
-        assert re.search(r"% of warp time waiting(.*)", side, re.S)[1].strip() == said
+        assert re.search(r"% of warp time waiting(.*)", side, re.S)[1].strip() == sentence
     assert view.page.evaluate(FAULTS) == []
     view.tab("Numbers")
     cells = view.page.locator("[data-statistic=idle_share] td").all_inner_texts()
@@ -175,7 +180,7 @@ def test_groups_of_other_heads_are_not_said_to_have_no_work(saved):
     assert cells[2] == "0"
 
 
-def test_lane_groups_are_not_counted_against_warps(saved):
+def test_counts_of_subwarps_are_not_compared_with_warps(saved):
     explorer = explore("cora", "accel_gcn", second="lane_groups", n_cols=64)
     view = saved(explorer)
     view.tab("Numbers")
@@ -192,24 +197,26 @@ def test_lane_groups_are_not_counted_against_warps(saved):
 
 
 def beside(tip, other):
-    told, box = tip.bounding_box(), other.bounding_box()
-    return told["y"] >= box["y"] + box["height"] or told["y"] + told["height"] <= box["y"]
+    expected, box = tip.bounding_box(), other.bounding_box()
+    return (
+        expected["y"] >= box["y"] + box["height"] or expected["y"] + expected["height"] <= box["y"]
+    )
 
 
-def test_words_on_the_screen_say_what_they_mean(saved):
-    """The words at which a newcomer stopped."""
+def test_terms_on_the_screen_have_tooltips(saved):
+    """The terms that new users asked about."""
     panel = explore(
         "pubmed", "gnnadvisor", second="accel_gcn", pinned={"max_block_warps": 8}, row=100
     )
     view = saved(panel)
     page = view.page
 
-    def said(spot):
+    def tooltip_of(spot):
         spot.hover()
         tip = page.locator(".av-tip:not([hidden])")
         if not tip.count():
             return ""
-        assert beside(tip, spot)  # what one points at can still be read
+        assert beside(tip, spot)  # the tooltip does not cover the term
         return tip.inner_text()
 
     def control(name):
@@ -218,32 +225,32 @@ def test_words_on_the_screen_say_what_they_mean(saved):
     gnnadvisor = find_strategy("gnnadvisor")
     for name in ("ngs", "dw", "block_warps"):
         meaning = gnnadvisor.parameters[name].meaning
-        assert said(control(name)) == f"{name}, of the first setting: {meaning}."
-    assert "the strategy chooses it" in said(page.locator("output", has_text="by rule").first)
+        assert tooltip_of(control(name)) == f"{name}, of the first setting: {meaning}."
+    assert "the strategy chooses it" in tooltip_of(page.locator("output", has_text="by rule").first)
     way, why = (page.locator(f".av-answer {part}") for part in (".av-way-line", "strong"))
-    assert said(way.locator("[data-f]").first)
+    assert tooltip_of(way.locator("[data-f]").first)
     assert all(beside(page.locator(".av-tip"), part) for part in (way, why))
-    assert said(page.locator(".av-of-strip .av-hit"))
+    assert tooltip_of(page.locator(".av-of-strip .av-hit"))
     assert beside(page.locator(".av-tip"), page.locator(".av-of-strip svg"))
     sides = page.locator(".av-of-side")
-    assert said(sides.first.get_by_text("gnnadvisor")).startswith(
+    assert tooltip_of(sides.first.get_by_text("gnnadvisor")).startswith(
         f"gnnadvisor: {gnnadvisor.summary}. Set to ngs 32, dw by rule"
     )
-    assert "max_block_warps 8, max_warp_nzs 32" in said(sides.nth(1).get_by_text("accel_gcn"))
-    assert "counts nonzeros alone" in said(sides.first.get_by_text("waiting"))
-    # What there is to choose says what it does; what was pinned, how it is set.
+    assert "max_block_warps 8, max_warp_nzs 32" in tooltip_of(sides.nth(1).get_by_text("accel_gcn"))
+    assert "counts nonzeros alone" in tooltip_of(sides.first.get_by_text("waiting"))
+    # Menus have the summaries of strategies, and the settings of the pinned one.
     names = page.locator("[data-control=first] option").all_inner_texts()
     assert f"row_thread: {find_strategy('row_thread').summary}" in names
-    chosen = page.locator("[data-control=second]").evaluate("each => each.selectedOptions[0].text")
+    chosen = page.locator("[data-control=second]").evaluate("menu => menu.selectedOptions[0].text")
     assert chosen == "accel_gcn 8 x 32"
     view.tab("Numbers")
     table = page.locator(".av-statistics")
-    assert "NVIDIA H200" in said(sides.first.get_by_text("recorded"))
-    assert "1 is perfect balance" in said(table.get_by_text("busiest over mean"))
-    assert "percentage points" in said(table.get_by_text(" pt ").first)
+    assert "NVIDIA H200" in tooltip_of(sides.first.get_by_text("recorded"))
+    assert "1 is perfect balance" in tooltip_of(table.get_by_text("busiest over mean"))
+    assert "percentage points" in tooltip_of(table.get_by_text(" pt ").first)
     limit = page.locator("[data-view=times] text", has_text="limit of random gathers")
-    assert said(limit).startswith("Limit of random gathers: how long")
-    # Away from them, and out of the panel, nothing is said.
+    assert tooltip_of(limit).startswith("Limit of random gathers: how long")
+    # Without a term at the pointer, there is no tooltip.
     page.mouse.move(1, 1)
     assert page.locator(".av-tip").is_hidden()
 
@@ -263,22 +270,22 @@ def test_the_followed_row_is_marked_in_both_maps(saved):
     assert page.locator(".av-map-cursor").count() == 2
 
 
-def test_a_map_says_the_same_in_its_caption_and_its_tooltip(saved):
+def test_caption_and_tooltip_of_a_map_agree(saved):
     view = saved(explore("cora", "fusegnn_gas", block_size=128))
     view.tab("Every warp")
     view.page.locator("[data-filled=true]").wait_for()
     caption = view.text(".av-map-title")
     many = re.search(r"most of up to (\d+) blocks( and up to (\d+) threads)?", caption)
     view.page.locator(".av-map canvas").first.hover(position={"x": 300, "y": 8})
-    said = view.text(".av-tip")
-    first, last = re.search(r"Blocks ([\d,]+) to ([\d,]+)", said).groups()
+    sentence = view.text(".av-tip")
+    first, last = re.search(r"Blocks ([\d,]+) to ([\d,]+)", sentence).groups()
     assert 2 <= int(last.replace(",", "")) - int(first.replace(",", "")) + 1 <= int(many[1])
     ticks = view.page.locator(".av-map-axis").first.locator("text").all_text_contents()
     assert ticks[0] == "0"
     assert len(ticks) >= 4
 
 
-def test_without_a_trace_or_a_kernel_it_says_how_to_get_one(saved):
+def test_without_a_trace_or_a_kernel_play_explains_how_to_get_one(saved):
     view = saved(explore("cora", "cusparse", second="accel_gcn"))
     view.tab("Play")
     assert "library" in view.text(".av-offer")
@@ -289,10 +296,10 @@ def test_without_a_trace_or_a_kernel_it_says_how_to_get_one(saved):
     unknown = view.page.locator("[data-statistic=imbalance] td").nth(1)
     assert unknown.inner_text() == "\N{EN DASH}"
     view.page.locator("[data-control=tour]").click()
-    assert "1 of 7" in view.text(".av-tour")  # no word of Play
+    assert "1 of 7" in view.text(".av-tour")  # without the stop at Play
 
 
-def test_why_a_page_was_saved_without_a_trace_is_said(saved, monkeypatch):
+def test_a_page_saved_without_a_trace_gives_the_reason(saved, monkeypatch):
     monkeypatch.setattr(explorer, "QUICK_TRACE", 1)
     plan = accelviz.plan("cora", n_cols=64)
     block = find_row(plan, 1358).blocks[0]
@@ -304,7 +311,7 @@ def test_why_a_page_was_saved_without_a_trace_is_said(saved, monkeypatch):
 
 
 @needs_compiler
-def test_a_saved_page_plays_its_block_and_finds_back_to_it(saved):
+def test_a_saved_page_plays_its_block_and_returns_to_it(saved):
     plan = accelviz.plan("cora", n_cols=64)
     cora = saved(explore("cora"), trace=True)
     cora.tab("Play")
@@ -318,7 +325,7 @@ def test_a_saved_page_plays_its_block_and_finds_back_to_it(saved):
     cora.page.locator(".av-offer button").click()
     cora.page.evaluate(FRAME)
     assert f"(the last is {len(table) - 1:,}): warp" in cora.text(".av-said")
-    # What it is compared with stays where another block was looked at.
+    # The return to the traced block does not change the second side.
     cora.choose("second", "row_thread")
     cora.type("follow row", 0)
     cora.page.locator(".av-offer button").click()
