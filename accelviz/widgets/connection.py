@@ -1,6 +1,6 @@
 """The widget that connects an explorer's page to the notebook kernel.
 
-The page sends messages {"number": id, "question": request}. The kernel replies with the same
+The page sends messages {"number": id, "request": request}. The kernel replies with the same
 number: first, while a slow request runs, {"progress": text}; at the end {"error": text}, or a
 buffer with the packed answer.
 """
@@ -59,7 +59,7 @@ class Connection(anywidget.AnyWidget):
         self.explorer.store_settings(event["new"], self.page)
 
     def _receive(self, _: Any, message: Mapping[str, Any], buffers: Any) -> None:
-        number, request = message["number"], message["question"]
+        number, request = message["number"], message["request"]
         if request.get("cancel"):
             self._cancelled = True
         elif settings := request.get("trace"):

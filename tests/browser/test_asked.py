@@ -35,10 +35,10 @@ JUDGED += [
     ),
 ]
 JUDGE = """(cases) => {
-  const { judged, typed } = accelvizPage;
+  const { parseNumber, verdict } = accelvizPage;
   return cases.map(([data, entered]) => {
-    const made = data.form === "number" ? typed(entered, data.unit) : entered;
-    return Number.isNaN(made) ? null : judged(data, made);
+    const answer = data.form === "number" ? parseNumber(entered, data.unit) : entered;
+    return Number.isNaN(answer) ? null : verdict(data, answer);
   });
 }"""
 

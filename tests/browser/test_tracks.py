@@ -24,11 +24,11 @@ CASES = [
     ("gnnadvisor", 16, {}, ""),
 ]
 OWN_WARPS = """async ({ text, row, block, warps }) => {
-  const { followed, hardware, makeStore, unpackText } = accelvizPage;
+  const { followedRow, hardwareWarps, makeStore, unpackText } = accelvizPage;
   const store = makeStore(await unpackText(text));
   store.set({ row, block });
-  const { mine, said } = hardware(followed(store.scene()), warps);
-  return [store.scene().settings.block, [...mine], said];
+  const { rowWarps, sentence } = hardwareWarps(followedRow(store.scene()), warps);
+  return [store.scene().settings.block, [...rowWarps], sentence];
 }"""
 
 

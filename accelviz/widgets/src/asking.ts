@@ -4,11 +4,11 @@ import "./panel.css";
 import "./asking.css";
 
 import { unpackText } from "./pack";
-import { judged, prediction, type PredictionData, typed } from "./prediction";
+import { verdict, prediction, type PredictionData, parseNumber } from "./prediction";
 import { question, type QuestionData } from "./question";
 import { stages, type StagesData } from "./stages";
 
-export { judged, typed };
+export { parseNumber, verdict };
 
 type Data = { key: string } & ({ kind: "prediction" } & PredictionData |
   { kind: "question" } & QuestionData | { kind: "stages" } & StagesData);

@@ -1,7 +1,7 @@
 // A bar chart that the learner draws as a prediction; afterwards, with the right bars behind.
 
 import { render } from "./controls";
-import { path, quietWords, rect } from "./marks";
+import { path, mutedText, rect } from "./marks";
 import { clamp } from "./numbers";
 import { type Axis, axis, chart, frame, widthOf } from "./plot";
 
@@ -16,12 +16,12 @@ export interface BarsData {
  *  the answer is shown. */
 export function bars(
   host: HTMLElement, { answer, bar, unit, most }: BarsData, values: number[],
-  take: ((index: number, value: number) => void) | null,
+  onChange: ((index: number, value: number) => void) | null,
 ) {
-  const end = take ? most : Math.max(most, ...answer, ...values);
-  let at = 0, x: Axis, y: Axis;
+  const end = onChange ? most : Math.max(most, ...answer, ...values);
+  let current = 0, x: Axis, y: Axis;
   host.classList.add("av-bars");
-  if (take) begin(take);
+  if (onChange) makeDrawable(onChange);
   new ResizeObserver(draw).observe(host); // also triggers the first drawing
 
   function draw() {
@@ -34,23 +34,25 @@ export function bars(
     const column = (i: number, value: number, look: string) =>
       rect(x(i) + 0.08 * slot, y(value), 0.84 * slot, y.start - y(value), { class: look });
     answer.forEach((value, i) => {
-      if (!take) drawn += column(i, value, "av-side-A");
-      drawn += column(i, values[i], take ? "av-side-A" : "av-mine");
-      if (i % every === 0) drawn += quietWords(x(i + 0.5), y.start + 16, i, "middle");
+      if (!onChange) drawn += column(i, value, "av-side-A");
+      drawn += column(i, values[i], onChange ? "av-side-A" : "av-mine");
+      if (i % every === 0) drawn += mutedText(x(i + 0.5), y.start + 16, i, "middle");
     });
-    if (take) drawn += path(`M${x(at)} ${y.start + 3}H${x(at + 1)}`, { class: "av-at" });
+    if (onChange)
+      drawn += path(`M${x(current)} ${y.start + 3}H${x(current + 1)}`, { class: "av-at" });
     const label = `Your bars: ${values.join(", ")}` +
-      (take ? "" : `; the right ones: ${answer.join(", ")}`);
+      (onChange ? "" : `; the right ones: ${answer.join(", ")}`);
     render(chart(width, HEIGHT, drawn, label,
-      take ? [] : [["av-side-A", "so it is"], ["av-mine", "as you drew it"]]), host);
-    if (take)
+      onChange ? [] : [["av-side-A", "so it is"], ["av-mine", "as you drew it"]]), host);
+    if (onChange)
       Object.assign(host, { ariaValueMin: "0", ariaValueMax: String(most),
-        ariaValueNow: String(values[at]), ariaValueText: `${bar} ${at}: ${values[at]} ${unit}` });
+        ariaValueNow: String(values[current]),
+        ariaValueText: `${bar} ${current}: ${values[current]} ${unit}` });
   }
 
-  function begin(take: (index: number, value: number) => void) {
-    const put = (value: number) => {
-      take(at, clamp(Math.round(value), 0, most));
+  function makeDrawable(onChange: (index: number, value: number) => void) {
+    const setHeight = (value: number) => {
+      onChange(current, clamp(Math.round(value), 0, most));
       draw();
     };
     Object.assign(host, { tabIndex: 0, role: "slider", ariaLabel: `${unit} of each ${bar}` });
@@ -61,19 +63,19 @@ export function bars(
       if (!across && !up || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       event.stopPropagation();
-      at = clamp(at + (across ?? 0), 0, answer.length - 1);
-      put(values[at] + (up ?? 0));
+      current = clamp(current + (across ?? 0), 0, answer.length - 1);
+      setHeight(values[current] + (up ?? 0));
     };
     host.onpointerdown = (event) => {
       host.setPointerCapture(event.pointerId);
-      hold(event);
+      followPointer(event);
     };
-    const hold = host.onpointermove = (event: PointerEvent) => {
+    const followPointer = host.onpointermove = (event: PointerEvent) => {
       if (!host.hasPointerCapture(event.pointerId)) return;
       const area = host.getBoundingClientRect();
       const share = (event.clientX - area.left - x.start) / (x.stop - x.start);
-      at = clamp(Math.floor(share * answer.length), 0, answer.length - 1);
-      put(((y.start - (event.clientY - area.top)) / (y.start - y.stop)) * most);
+      current = clamp(Math.floor(share * answer.length), 0, answer.length - 1);
+      setHeight(((y.start - (event.clientY - area.top)) / (y.start - y.stop)) * most);
     };
   }
 }

@@ -3,7 +3,7 @@
 
 import { html, nothing, render, type TemplateResult } from "lit-html";
 import { live } from "lit-html/directives/live.js";
-import { clamp, ruled } from "./numbers";
+import { clamp, valueOrRule } from "./numbers";
 import type { Value } from "./types";
 
 export { html, nothing, render, type TemplateResult };
@@ -60,7 +60,7 @@ export function slider<Choice extends Value>(
   act: (value: Choice) => void, chosen: Value | undefined = null,
 ) {
   const numbers = values.filter((one) => typeof one === "number");
-  const isNumber = typeof value === "number", text = ruled(value, chosen);
+  const isNumber = typeof value === "number", text = valueOrRule(value, chosen);
   return ranged({
     name, label, title, look: "av-slider", last: values.length - 1, at: values.indexOf(value), text,
     number: isNumber ? String(value) : null, low: numbers[0] ?? 0, high: numbers.at(-1) ?? 0,

@@ -10,4 +10,4 @@ export { unpackText } from "./pack";
 export { open } from "./panel";
 export { SCHEMES } from "./schemes";
 export { makeStore } from "./store";
-export { followed, hardware } from "./views/followed";
+export { followedRow, hardwareWarps } from "./views/followed";

@@ -14,11 +14,12 @@ export function openGraph(raw: RawGraph) {
   for (const degree of degrees) counts[degree] += 1;
   const distinct = Array.from(counts.keys()).filter((degree) => counts[degree]);
   let sorted: ReturnType<typeof sortByDegree> | undefined;
-  const sent = new Map<number, Int32Array>(); // column indices of single rows
-  const learn = (row: number, columns: Numbers) => void sent.set(row, Int32Array.from(columns));
-  for (const part of raw.row_columns ?? []) learn(part.row, part.columns);
+  const sentColumns = new Map<number, Int32Array>(); // column indices of single rows
+  const addColumns = (row: number, columns: Numbers) =>
+    void sentColumns.set(row, Int32Array.from(columns));
+  for (const part of raw.row_columns ?? []) addColumns(part.row, part.columns);
   return {
-    name, rows, cols, nnz: pointers[rows], largest, degrees, pointers, learn,
+    name, rows, cols, nnz: pointers[rows], largest, degrees, pointers, learn: addColumns,
     /** Distinct degrees, ascending, and the number of rows of each. */
     histogram: { degrees: distinct, rows: distinct.map((degree) => counts[degree]) },
     /** Rows sorted by degree: `order[position]` is a row, `position` the inverse. */
@@ -27,7 +28,7 @@ export function openGraph(raw: RawGraph) {
     columns(row: number) {
       if (raw.columns)
         return Int32Array.from(raw.columns.subarray(pointers[row], pointers[row + 1]));
-      return sent.get(row) ?? (degrees[row] ? null : new Int32Array(0));
+      return sentColumns.get(row) ?? (degrees[row] ? null : new Int32Array(0));
     },
   };
 }

@@ -1,15 +1,15 @@
 // The top of the panel: the headline with times and idle shares, the buttons, and the controls.
 
 import { button, html, menu, slider, steps } from "./controls";
-import { difference, headsAside, micros, number, waitingOf } from "./numbers";
+import { difference, headsNote, micros, number, idleShareText } from "./numbers";
 import type { Act } from "./panel";
-import { codeOf, headingOf, savePng, tour } from "./share";
+import { pythonCall, headingOf, savePng, tour } from "./share";
 import { PREDICTED } from "./times";
 import type { Parameter, Scene, Side, Strategy, Tree } from "./types";
 
 /** Names of the two settings compared, as in Python. "A" and "B" would name matrices. */
 export const SIDES = ["first", "second"];
-const MEANINGS = [
+const SIDE_TITLES = [
   "The first setting: what the controls are set to.",
   "The second setting: what the first is compared with. Choose its strategy beside it, or pin " +
   "the first.",
@@ -17,13 +17,13 @@ const MEANINGS = [
 
 /** A label with the name of a side on its colour. */
 export const markOf = (i: number) =>
-  html`<span class="av-mark av-${"AB"[i]}" title=${MEANINGS[i]}>${SIDES[i]}</span>`;
+  html`<span class="av-mark av-${"AB"[i]}" title=${SIDE_TITLES[i]}>${SIDES[i]}</span>`;
 
 /** The headline and the buttons beside it. */
-export function head(scene: Scene, act: Act, panel: HTMLElement) {
+export function headline(scene: Scene, act: Act, panel: HTMLElement) {
   const { a, b, graph, operation } = scene;
   const copyCode = async () => {
-    const text = codeOf(scene);
+    const text = pythonCall(scene);
     // A page opened from a file has no access to the clipboard.
     const copied = await navigator.clipboard?.writeText(text).then(() => true, () => false);
     act.say(copied ? `Copied: ${text}` : `Copy this: ${text}`, copied);
@@ -42,21 +42,21 @@ export function head(scene: Scene, act: Act, panel: HTMLElement) {
       button("png", "PNG", "Save the pictures that are seen as PNG",
         () => void savePng(panel, graph.name, headingOf(scene))),
       button("tour", "Tour", "What is what, in a minute",
-        () => tour(panel, act.show, scene.alive || scene.traced !== null)),
+        () => tour(panel, act.show, scene.hasKernel || scene.tracedSettings !== null)),
     ]}</div></div>`;
 }
 
 /** The controls. The strategy's parameters come last: their number varies. */
-export function controls(scene: Scene, act: Act) {
+export function controlPanel(scene: Scene, act: Act) {
   const { a, b, settings, strategies, first } = scene;
-  const described = strategies.map(({ name, summary }) =>
+  const strategyOptions = strategies.map(({ name, summary }) =>
     [name, `${name}: ${summary}`] as [string, string]);
-  const seconds = described.map(([name, text]): [string, string] =>
+  const seconds = strategyOptions.map(([name, text]): [string, string] =>
     [name, name === b?.strategy ? b.label : text]); // the chosen one with its settings
   return html`<div class="av-controls" role="group" aria-label="settings">
     ${menu("graph", "graph", "The graph whose adjacency matrix is A",
       scene.graphs.map((name) => [name, name]), settings.graph, (graph) => act.set({ graph }))}
-    ${menu("first", html`${markOf(0)}<span title=${FIRST}>strategy</span>`, FIRST, described,
+    ${menu("first", html`${markOf(0)}<span title=${FIRST}>strategy</span>`, FIRST, strategyOptions,
       settings.first, (value) => act.set({ first: value }))}
     <div class="av-control av-compare">${menu("second", markOf(1), "What the first is compared " +
     "with: a strategy in its default setting, or what was pinned", [["", "nothing"], ...seconds],
@@ -71,7 +71,7 @@ export function controls(scene: Scene, act: Act) {
     "follow", scene.graph.rows - 1, settings.row, act.follow)}
     ${steps("block", "block", "The block of warps that is shown: one of those that have the row",
       (a.partition?.blocks ?? 0) - 1, settings.block, (block) => act.set({ block }))}
-    <div class="av-parameters">${first.parameters.filter((one) => moves(first, one, a))
+    <div class="av-parameters">${first.parameters.filter((one) => needsControl(first, one, a))
       .map((one) => parameterControl(one, a, act))}</div></div>`;
 }
 
@@ -90,61 +90,62 @@ function parameterControl({ name, meaning, values }: Parameter, side: Side, act:
 
 /** Summaries of both strategies. Below the controls, they use the space reserved for the strategy
  *  with the most parameters, so that the rest of the panel keeps its place. */
-export function descriptions({ a, b, first, strategies }: Scene, panel: HTMLElement) {
-  const many = first.parameters.filter((one) => moves(first, one, a)).length;
-  const most = Math.max(many, ...strategies.map((strategy) =>
-    strategy.parameters.filter((one) => moves(strategy, one)).length));
+export function strategySummaries({ a, b, first, strategies }: Scene, panel: HTMLElement) {
+  const count = first.parameters.filter((one) => needsControl(first, one, a)).length;
+  const largestCount = Math.max(count, ...strategies.map((strategy) =>
+    strategy.parameters.filter((one) => needsControl(strategy, one)).length));
   for (const across of [2, 3, 4])
     panel.style.setProperty(`--av-spare-${across}`,
-      `${heightOf(most, across) - heightOf(many, across)}px`);
+      `${controlsHeight(largestCount, across) - controlsHeight(count, across)}px`);
   return html`<div class="av-descriptions">${[a, b?.strategy === a.strategy ? null : b].map(
     (side, i) => side && html`<div><b>${SIDES[i]}</b> ${side.strategy}: ${
       strategies.find(({ name }) => name === side.strategy)!.summary}.</div>`)}</div>`;
 }
 
 /** Height in pixels of controls of 28 pixels with gaps of 4, `across` of them per line. */
-const heightOf = (many: number, across: number) =>
+const controlsHeight = (many: number, across: number) =>
   Math.max(0, 32 * Math.ceil(many / across) - 4);
 
-const WAITING = "A block lasts as long as its busiest warp; this share of the warps' time has no " +
-  "nonzero to sum. Less waiting may take longer: it counts nonzeros alone, and blocks, metadata, " +
-  "atomics and how lanes read cost time, too.";
+const IDLE_TITLE = "A block lasts as long as its busiest warp; this share of the warps' time " +
+  "has no nonzero to sum. Less waiting may take longer: it counts nonzeros alone, and blocks, " +
+  "metadata, atomics and how lanes read cost time, too.";
 
 /** A side in the headline: its time on a GPU and the idle share of its warp time. */
 function sideLine(side: Side, i: number, before: Side | null) {
-  const { label, description, summary, unlisted, times: { recorded, predicted, where } } = side;
+  const { label, description, summary, needsList, times: { recorded, predicted, where } } = side;
   const isRecorded = recorded !== null, time = recorded ?? predicted;
-  const how = isRecorded ? "recorded" : time !== null ? "predicted" : "no time recorded";
+  const source = isRecorded ? "recorded" : time !== null ? "predicted" : "no time recorded";
   const title = time === null ? "" : "Median time of the kernel, " +
     `${isRecorded ? "measured" : "predicted from what was measured"} on ` +
     `${where.replace(", ", " on ")}, and not where this page is open.` +
     (isRecorded ? "" : ` This setting was not measured: it is ${PREDICTED}`);
   // Only recorded times are called better or worse.
-  const sure = isRecorded && typeof before?.times.recorded === "number";
+  const areRecorded = isRecorded && typeof before?.times.recorded === "number";
   const than = before ? `Than with ${before.label}, before the last change.` : "";
   const waiting = !Number.isNaN(summary.idle_share)
-    ? `${waitingOf({ ...side, heads: 1 })} of warp time waiting`
-    : unlisted ? "its warps are not listed here" : "does not say what its warps do";
-  const written = time === null ? "" : micros(time);
+    ? `${idleShareText({ ...side, heads: 1 })} of warp time waiting`
+    : needsList ? "its warps are not listed here" : "does not say what its warps do";
+  const timeText = time === null ? "" : micros(time);
   return html`<div class="av-of-side">${markOf(i)} <span title=${description}>${label}</span>: ${
-    isRecorded ? html`<b title=${title}>${written}</b> `
-      : time !== null ? html`<span title=${title}>≈ ${written}</span> ` : ""}<span
-    title=${title}>${how}</span>${changeOf(time, before?.times.recorded ?? before?.times.predicted,
-      micros, than, (by) => !sure ? "" : by > 0 ? "av-worse" : "av-better")}, <span
-    title=${WAITING}>${waiting}</span>${side.heads > 1
-      ? html` <span>${headsAside(side.heads).trim()}</span>` : ""}${
-      changeOf(100 * summary.idle_share, 100 * (before?.summary.idle_share ?? NaN),
+    isRecorded ? html`<b title=${title}>${timeText}</b> `
+      : time !== null ? html`<span title=${title}>≈ ${timeText}</span> ` : ""}<span
+    title=${title}>${source}</span>${
+      differenceText(time, before?.times.recorded ?? before?.times.predicted,
+        micros, than, (by) => !areRecorded ? "" : by > 0 ? "av-worse" : "av-better")}, <span
+    title=${IDLE_TITLE}>${waiting}</span>${side.heads > 1
+      ? html` <span>${headsNote(side.heads).trim()}</span>` : ""}${
+      differenceText(100 * summary.idle_share, 100 * (before?.summary.idle_share ?? NaN),
         (by) => `${by.toFixed(1)} pt`, than)}</div>`;
 }
 
 /** The difference to the value before the last change, as "(+1.2 µs)" with one decimal; empty if
  *  zero or not known. */
-function changeOf(
-  now: number | null, then: number | null | undefined, written: (by: number) => string,
-  title: string, look: (by: number) => string = () => "",
+function differenceText(
+  valueNow: number | null, valueBefore: number | null | undefined, written: (by: number) => string,
+  title: string, classOf: (by: number) => string = () => "",
 ) {
-  const by = difference(now ?? NaN, then ?? NaN, 1);
-  return by ? html` <span class=${look(by)} title=${title}>(${by > 0 ? "+" : "−"}${
+  const by = difference(valueNow ?? NaN, valueBefore ?? NaN, 1);
+  return by ? html` <span class=${classOf(by)} title=${title}>(${by > 0 ? "+" : "−"}${
     written(Math.abs(by))})</span>` : "";
 }
 
@@ -152,13 +153,13 @@ const controlsIn = (tree: Tree): string[] => tree === null || typeof tree !== "o
   : [tree.over, ...tree.each.flatMap(controlsIn)];
 
 /** Whether a parameter changes the partition or the recorded time, and so needs a control. */
-function moves({ scheme }: Strategy, parameter: Parameter, side: Side | null = null) {
-  const { name, values, value, default: usual } = parameter;
+function needsControl({ scheme }: Strategy, parameter: Parameter, side: Side | null = null) {
+  const { name, values, value, default: defaultValue } = parameter;
   if (values.length < 2) return false;
   if (!scheme) return true;
   const trees = [scheme.kind, ...Object.values({ ...scheme.arguments, ...scheme.lanes })];
   return name in (side?.times.curves ?? {}) ||
     trees.some((tree) => controlsIn(tree).includes(name)) ||
     typeof value !== "number" && typeof side?.times.recorded === "number" &&
-    ["boolean", "string"].includes(typeof usual);
+    ["boolean", "string"].includes(typeof defaultValue);
 }

@@ -24,51 +24,51 @@ interface Signal {
   disconnect(slot: Slot): void;
 }
 
-interface Waiting {
+interface PendingRequest {
   resolve(answer: Answer): void; reject(error: Error): void; progress?: (text: string) => void;
 }
 
-function bridgeOf(model: Model): Bridge & { close(): void } {
-  const waiting = new Map<string, Waiting>();
-  let sent = 0, gone = false;
+function makeBridge(model: Model): Bridge & { close(): void } {
+  const pending = new Map<string, PendingRequest>();
+  let sent = 0, isClosed = false;
   const onMessage = (
     { number, progress, error }: Record<"number" | "progress" | "error", string>,
     [view]: DataView[],
   ) => {
-    const request = waiting.get(number);
+    const request = pending.get(number);
     if (!request) return;
     if (progress) return request.progress?.(progress);
-    waiting.delete(number);
+    pending.delete(number);
     if (error) return request.reject(new Error(error));
     request.resolve(unpack(new Uint8Array(
       view.buffer ?? view, view.byteOffset ?? 0, view.byteLength)));
   };
   model.on("msg:custom", onMessage);
-  const lose = () => {
-    gone = true;
-    for (const { reject } of waiting.values())
+  const disconnect = () => {
+    isClosed = true;
+    for (const { reject } of pending.values())
       reject(new Error("The kernel is gone. Restart it and run this cell again."));
-    waiting.clear();
+    pending.clear();
   };
-  model.on("comm_live_update", () => model.comm_live === false && lose());
+  model.on("comm_live_update", () => model.comm_live === false && disconnect());
   // JupyterLab reports a kernel that was shut down only through this signal.
   const kernelChanged = model.widget_manager?.context?.sessionContext?.kernelChanged;
-  const onKernel: Slot = (_, kernels) => kernels.newValue || lose();
+  const onKernel: Slot = (_, kernels) => kernels.newValue || disconnect();
   kernelChanged?.connect(onKernel);
   return {
-    alive: () => !gone && model.comm_live !== false,
-    ask: (question: Request, progress) => new Promise((resolve, reject) => {
+    isConnected: () => !isClosed && model.comm_live !== false,
+    ask: (request: Request, progress) => new Promise((resolve, reject) => {
       const number = `${Math.random().toString(36).slice(2)}:${++sent}`;
-      waiting.set(number, { resolve, reject, progress });
+      pending.set(number, { resolve, reject, progress });
       try {
-        model.send({ number, question });
+        model.send({ number, request });
       } catch {
-        lose();
+        disconnect();
       }
     }),
-    tell: (question) => model.send({ number: "", question }),
+    tell: (request) => model.send({ number: "", request }),
     settingsChanged(settings) {
-      if (gone) return;
+      if (isClosed) return;
       model.set("settings", { ...settings });
       model.save_changes();
     },
@@ -80,18 +80,18 @@ function bridgeOf(model: Model): Bridge & { close(): void } {
 }
 
 export function render({ model, el }: { model: Model; el: HTMLElement }) {
-  const bridge = bridgeOf(model), id = model.get("page");
+  const bridge = makeBridge(model), id = model.get("page");
   let stopped = false;
-  const find = (tries: number) => {
+  const connect = (tries: number) => {
     const page = pages.get(id);
     if (stopped) return;
     if (page) {
       page.bridge = bridge;
       page.repaint();
-    } else if (tries) setTimeout(() => find(tries - 1), 50);
+    } else if (tries) setTimeout(() => connect(tries - 1), 50);
     else bridge.ask({ page: true }).then((data) => mount(el, data as unknown as Content, bridge));
   };
-  find(60);
+  connect(60);
   const onSettings = () => pages.get(id)?.store.set(model.get("wanted").settings);
   model.on("change:wanted", onSettings);
   return () => {

@@ -13,10 +13,10 @@ interface Point {
 }
 
 export type Link = ReturnType<typeof makeLink>;
-type Light = (focus: Focus | null) => void;
+type Highlighter = (focus: Focus | null) => void;
 
 /** The vertical range that the tooltip must not cover: the target, and text or picture around. */
-function around(target: Element) {
+function protectedRange(target: Element) {
   const answer = target.closest(".av-answer"), picture = (target as SVGElement).ownerSVGElement;
   const inline = !picture && getComputedStyle(target).display === "inline";
   const whole = inline ? target.parentElement!
@@ -30,19 +30,19 @@ function around(target: Element) {
 
 /** Make the link of a panel, a positioned element that contains all views. */
 export function makeLink(panel: HTMLElement) {
-  const lights = new Set<Light>();
+  const highlighters = new Set<Highlighter>();
   const tip = Object.assign(document.createElement("div"), { className: "av-tip", hidden: true });
-  let now: Focus | null = null, said: Focus | null = null; // `said`: focus of a title
+  let currentFocus: Focus | null = null, titleFocus: Focus | null = null;
   panel.append(tip);
 
-  function put(at: Point) {
+  function placeTip(at: Point) {
     const box = panel.getBoundingClientRect();
     const [wide, high] = [tip.offsetWidth, tip.offsetHeight];
     const beside = at.x - box.left + GAP;
     const left = beside + wide > box.width ? at.x - box.left - GAP - wide : beside;
-    let { top, bottom } = at.target ? around(at.target) : { top: at.y, bottom: at.y };
-    const fits = bottom + GAP + high <= window.innerHeight || top - GAP - high >= 0;
-    if (bottom - top > TALL || !fits) top = bottom = at.y;
+    let { top, bottom } = at.target ? protectedRange(at.target) : { top: at.y, bottom: at.y };
+    const fitsBeside = bottom + GAP + high <= window.innerHeight || top - GAP - high >= 0;
+    if (bottom - top > TALL || !fitsBeside) top = bottom = at.y;
     const above = bottom + GAP + high > window.innerHeight;
     tip.style.left = `${Math.max(left, 0)}px`;
     tip.style.top = `${(above ? top - GAP - high : bottom + GAP) - box.top}px`;
@@ -50,14 +50,14 @@ export function makeLink(panel: HTMLElement) {
 
   /** Highlight a focus, null for none, and show its sentence at a point, if given. */
   function show(focus: Focus | null, at: Point | null = null) {
-    if (focus !== now) {
-      now = focus;
-      for (const light of lights) light(focus);
+    if (focus !== currentFocus) {
+      currentFocus = focus;
+      for (const highlight of highlighters) highlight(focus);
     }
     tip.hidden = !(focus?.sentence && at);
     if (tip.hidden) return;
     if (tip.textContent !== focus!.sentence) tip.textContent = focus!.sentence;
-    put(at!);
+    placeTip(at!);
   }
 
   /** Follow the pointer over elements of `host` with `data-f="token"`; `resolve(token, event)`
@@ -65,25 +65,25 @@ export function makeLink(panel: HTMLElement) {
   function listen(host: HTMLElement, resolve: (token: string, event: MouseEvent) => Focus | null) {
     let token: string | null = null, focus: Focus | null = null;
     const leave = () => {
-      if (focus && focus === now) show(null);
+      if (focus && focus === currentFocus) show(null);
       token = focus = null;
     };
     host.addEventListener("pointermove", (event) => {
       const target = (event.target as Element).closest<HTMLElement>("[data-f]");
       if (!target) return leave();
-      const current = target.dataset.f!;
-      if (current !== token || current.endsWith("@") || focus !== now)
-        focus = resolve(current, event);
-      token = current;
+      const hovered = target.dataset.f!;
+      if (hovered !== token || hovered.endsWith("@") || focus !== currentFocus)
+        focus = resolve(hovered, event);
+      token = hovered;
       show(focus, { x: event.clientX, y: event.clientY, target });
     });
     host.addEventListener("pointerleave", leave);
   }
 
   // Show titles in the tooltip: the browser's own appears late, and not for the keyboard.
-  function tell(event: Event, point?: { clientX: number; clientY: number }) {
+  function showTitle(event: Event, point?: { clientX: number; clientY: number }) {
     const target = (event.target as Element).closest<HTMLElement>("[data-say], [title]");
-    if (!target) return untell();
+    if (!target) return hideTitle();
     const { title } = target;
     if (title) {
       if (target.getAttribute("aria-label") !== title)
@@ -92,20 +92,20 @@ export function makeLink(panel: HTMLElement) {
       target.removeAttribute("title");
     }
     const { left, bottom } = target.getBoundingClientRect();
-    said = { sentence: target.dataset.say ?? "" };
-    show(said, { x: point?.clientX ?? left, y: point?.clientY ?? bottom, target });
+    titleFocus = { sentence: target.dataset.say ?? "" };
+    show(titleFocus, { x: point?.clientX ?? left, y: point?.clientY ?? bottom, target });
   }
-  const untell = () => said && said === now && show(null);
-  panel.addEventListener("pointerover", (event) => tell(event, event));
+  const hideTitle = () => titleFocus && titleFocus === currentFocus && show(null);
+  panel.addEventListener("pointerover", (event) => showTitle(event, event));
   panel.addEventListener("focusin", (event) =>
-    (event.target as Element).matches(":focus-visible") && tell(event));
-  panel.addEventListener("pointerleave", untell);
-  panel.addEventListener("focusout", untell);
+    (event.target as Element).matches(":focus-visible") && showTitle(event));
+  panel.addEventListener("pointerleave", hideTitle);
+  panel.addEventListener("focusout", hideTitle);
   panel.addEventListener("keydown", (event) => event.key === "Escape" && show(null));
 
   return {
     show, listen,
-    add: (light: Light) => void lights.add(light),
-    get now() { return now; },
+    add: (light: Highlighter) => void highlighters.add(light),
+    get now() { return currentFocus; },
   };
 }

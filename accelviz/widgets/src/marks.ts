@@ -7,7 +7,7 @@ const SIGNS: Record<string, string> = {
 };
 
 /** Escape text for an element or an attribute. */
-export const safe = (text: unknown) => String(text).replace(/[&<>"']/g, (sign) => SIGNS[sign]);
+export const escape = (text: unknown) => String(text).replace(/[&<>"']/g, (sign) => SIGNS[sign]);
 
 const twoDigits = (value: unknown) =>
   typeof value === "number" ? Math.round(value * 100) / 100 : value;
@@ -19,7 +19,7 @@ export function mark(tag: string, attributes: Attributes = {}, inner = "") {
   let text = `<${tag}`;
   for (const [name, value] of Object.entries(attributes))
     if (value !== undefined && value !== null && value !== false)
-      text += ` ${name}="${safe(twoDigits(value))}"`;
+      text += ` ${name}="${escape(twoDigits(value))}"`;
   return inner === "" ? `${text}/>` : `${text}>${inner}</${tag}>`;
 }
 
@@ -37,15 +37,15 @@ export const ring = (x: number, y: number, width: number, height: number) =>
 type Anchor = "start" | "middle" | "end";
 
 /** Text at a point. */
-export const words = (
+export const textMark = (
   x: number, y: number, text: unknown, anchor: Anchor = "start", attributes: Attributes = {},
 ) => mark("text", { x, y, "text-anchor": anchor === "start" ? null : anchor, ...attributes },
-  safe(text));
+  escape(text));
 
 /** Text in the muted colour of labels. */
-export const quietWords = (
+export const mutedText = (
   x: number, y: number, text: unknown, anchor: Anchor = "start", size: number | null = null,
-) => words(x, y, text, anchor, { "class": "av-q", "font-size": size });
+) => textMark(x, y, text, anchor, { "class": "av-q", "font-size": size });
 
 /** The anchor of text at `x`, which keeps it inside a picture from `low` to `high`. */
 export const anchorIn = (x: number, low: number, high: number): Anchor =>
@@ -55,7 +55,7 @@ const pen = document.createElement("canvas").getContext("2d")!;
 const widths = new Map<string, number>(); // measured widths, by size and text
 
 /** Width of text in pixels, in the boldest weight used. */
-export function room(text: string, size = 12) {
+export function textWidth(text: string, size = 12) {
   const key = `${size} ${text}`;
   let width = widths.get(key);
   if (width === undefined) {
@@ -67,16 +67,16 @@ export function room(text: string, size = 12) {
 }
 
 /** Text shortened to a width in pixels; empty if not even three letters fit. */
-export function fitting(text: string, width: number, size = 12) {
-  if (room(text, size) <= width) return text;
-  let end = Math.floor((text.length * width) / room(text, size));
-  while (end > 3 && room(`${text.slice(0, end)}…`, size) > width) end -= 1;
+export function shortened(text: string, width: number, size = 12) {
+  if (textWidth(text, size) <= width) return text;
+  let end = Math.floor((text.length * width) / textWidth(text, size));
+  while (end > 3 && textWidth(`${text.slice(0, end)}…`, size) > width) end -= 1;
   return end < 4 ? "" : `${text.slice(0, end)}…`;
 }
 
 /** The first text that fits in a width; if none does, the last one, shortened. */
 export const firstFit = (texts: string[], width: number, size = 12) =>
-  texts.find((text) => room(text, size) <= width) ?? fitting(texts.at(-1)!, width, size);
+  texts.find((text) => textWidth(text, size) <= width) ?? shortened(texts.at(-1)!, width, size);
 
 let patterns = 0;
 

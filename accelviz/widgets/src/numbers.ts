@@ -22,7 +22,7 @@ export function binarySearch(
 }
 
 /** A cache of `most` results that drops the least recently used one. */
-export function recent<Result>(most: number) {
+export function makeCache<Result>(most: number) {
   const results = new Map<string, Result>();
   return (key: string, make: () => Result) => {
     const result = results.has(key) ? results.get(key)! : make();
@@ -64,7 +64,7 @@ export const count = (value: number, noun: string, plural = `${noun}s`) =>
 export const span = (noun: string, first: number, last: number) => first === last
   ? `${noun} ${number(first)}` : `${noun}s ${number(first)} to ${number(last)}`;
 
-export const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+export const capitalize = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** A number rounded to `digits` decimals. */
 export const rounded = (value: number, digits: number) => Number(value.toFixed(digits));
@@ -76,11 +76,11 @@ export const difference = (a: number, b: number, digits: number) =>
 export const percent = (share: number, digits = 1) => `${(100 * share).toFixed(digits)} %`;
 
 /** A side's idle share of warp time as text; `unknown` if it is not known. */
-export const waitingOf = ({ summary, heads }: Side, unknown = "") =>
+export const idleShareText = ({ summary, heads }: Side, unknown = "") =>
   (Number.isNaN(summary.idle_share) ? unknown : percent(summary.idle_share)) +
-  headsAside(heads);
+  headsNote(heads);
 
-export const headsAside = (heads: number) =>
+export const headsNote = (heads: number) =>
   heads > 1 ? ` (${heads - 1} of its ${heads} heads counted as waiting)` : "";
 
 /** A number in few characters: "950", "12.3k", "2.9M". */
@@ -100,9 +100,9 @@ export function short(value: number) {
 export const micros = (time: number) => `${number(rounded(time, 1))} µs`;
 
 /** A parameter's value as text; for null, "by rule" and the value chosen, if known. */
-export const ruled = (value: Value, chosen?: Value) => value !== null ? String(value)
+export const valueOrRule = (value: Value, chosen?: Value) => value !== null ? String(value)
   : (chosen ?? null) === null ? "by rule" : `by rule: ${chosen}`;
 
 /** A parameter's name and value: "ngs=32", or "ngs by rule: 16". */
-export const named = (name: string, value: Value, chosen?: Value) =>
-  `${name}${value === null ? " " : "="}${ruled(value, chosen)}`;
+export const parameterText = (name: string, value: Value, chosen?: Value) =>
+  `${name}${value === null ? " " : "="}${valueOrRule(value, chosen)}`;

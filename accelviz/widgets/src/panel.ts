@@ -2,11 +2,11 @@
 // `open` shows a page without a kernel; a widget (kernel.ts) connects an open page to its kernel.
 
 import { button, html, render } from "./controls";
-import { controls, descriptions, head } from "./header";
+import { controlPanel, strategySummaries, headline } from "./header";
 import { type Link, makeLink } from "./link";
 import { unpackText } from "./pack";
-import { explained } from "./share";
-import { inSight } from "./sight";
+import { glossaryText } from "./share";
+import { keepVisible } from "./visibleCopy";
 import { makeStore, type Scene, type Store } from "./store";
 import type { Bridge, Content } from "./types";
 import { degrees, loads, times } from "./views/charts";
@@ -16,7 +16,7 @@ import { product } from "./views/product";
 import { statistics } from "./views/statistics";
 
 /** Actions that views and controls can trigger. */
-export interface Act extends Omit<Store, "scene" | "watch" | "start"> {
+export interface Act extends Omit<Store, "scene" | "addListener" | "start"> {
   follow(row: number): void;
   show(group: string): void;
   link: Link;
@@ -55,23 +55,23 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
     { className: "av-panel", tabIndex: -1 });
   panel.dataset.lmSuppressShortcuts = "true";
   host.replaceChildren(panel);
-  const { scene, watch, start, ...actions } = makeStore(data, bridge);
-  let current = "product", waiting = false, width = 0;
+  const { scene, addListener, start, ...actions } = makeStore(data, bridge);
+  let current = "product", isScheduled = false, width = 0;
   start();
   const act: Act = {
     ...actions,
     follow: (row) => actions.set({ row }),
-    show: choose,
+    show: chooseGroup,
     link: makeLink(panel),
   };
 
   const tab = ([name, title]: (typeof GROUPS)[number]) => html`<button type="button" role="tab"
     class="av-tab" data-group=${name} data-title=${title} data-lm-suppress-shortcuts="true"
     aria-selected=${name === current} tabindex=${name === current ? 0 : -1}
-    @click=${() => choose(name)} @keydown=${({ key }: KeyboardEvent) => {
+    @click=${() => chooseGroup(name)} @keydown=${({ key }: KeyboardEvent) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
       if (!step) return;
-      choose(NAMES[(NAMES.indexOf(name) + step + NAMES.length) % NAMES.length]);
+      chooseGroup(NAMES[(NAMES.indexOf(name) + step + NAMES.length) % NAMES.length]);
       panel.querySelector<HTMLElement>(`[data-group=${current}]`)!.focus();
     }}>${title}</button>`;
 
@@ -79,12 +79,13 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
     role="tabpanel" aria-label=${title} ?hidden=${name !== current}>${
       views.map(([view, heading, , twelfths]) => html`<section data-view=${view}
       style="--av-width: ${twelfths}"><div class="av-heading" role="heading" aria-level="2"
-      title=${explained(heading, data.glossary ?? {})}>${heading}</div><div
+      title=${glossaryText(heading, data.glossary ?? {})}>${heading}</div><div
       class="av-view"></div></section>`)}</div>`;
 
-  function frame(now: Scene) {
+  function renderFrame(now: Scene) {
     // Messages come below the views, so that they move nothing, and stay visible (CSS "sticky").
-    render(html`${head(now, act, panel)}${controls(now, act)}${descriptions(now, panel)}
+    render(html`${headline(now, act, panel)}${controlPanel(now, act)}${
+      strategySummaries(now, panel)}
       <div class="av-tabs" role="tablist">${GROUPS.map(tab)}</div>
       <div class="av-views">${GROUPS.map(group)}</div>
       <div class="av-notes"><div class="av-message ${now.warns ? "" : "av-gentle"}" role="alert"
@@ -94,25 +95,25 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
     panel.dataset.shown = current;
   }
 
-  frame(scene());
-  const box = panel.querySelector<HTMLElement>(".av-controls")!;
-  const sight = inSight(panel, box, panel.querySelector(".av-notes")!,
+  renderFrame(scene());
+  const controlsBox = panel.querySelector<HTMLElement>(".av-controls")!;
+  const visibleCopy = keepVisible(panel, controlsBox, panel.querySelector(".av-notes")!,
     () => panel.querySelector<HTMLElement>(".av-answer strong"));
-  const draws = Object.fromEntries(GROUPS.map(([name, , views]) => [name, views.map(
+  const viewFunctions = Object.fromEntries(GROUPS.map(([name, , views]) => [name, views.map(
     ([view, , make]) => make(panel.querySelector(`[data-view=${view}] > .av-view`)!, act))]));
 
-  function choose(name: string) {
+  function chooseGroup(name: string) {
     current = name;
-    frame(scene());
+    renderFrame(scene());
     repaint();
   }
 
   /** Draw the current group in the next animation frame. */
   function repaint() {
-    if (waiting) return;
-    waiting = true;
+    if (isScheduled) return;
+    isScheduled = true;
     requestAnimationFrame(() => {
-      waiting = false;
+      isScheduled = false;
       draw();
     });
   }
@@ -126,9 +127,9 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
       return resized.observe(panel);
     }
     const now = scene();
-    frame(now);
-    for (const view of draws[current]) view(now);
-    sight.update();
+    renderFrame(now);
+    for (const view of viewFunctions[current]) view(now);
+    visibleCopy.update();
     panel.dataset.drawn = String(Number(panel.dataset.drawn ?? 0) + 1);
   }
 
@@ -139,7 +140,7 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
     if (event.shiftKey) act.redo();
     else act.undo();
   });
-  watch(repaint);
+  addListener(repaint);
   const resized = new ResizeObserver(() => { // the panel itself changes its height
     if (panel.clientWidth === width) return;
     width = panel.clientWidth;
@@ -148,7 +149,7 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
   resized.observe(panel);
   // CSS places sticky elements below the controls, and needs their height.
   new ResizeObserver(() =>
-    panel.style.setProperty("--av-stuck", `${box.offsetHeight}px`)).observe(box);
+    panel.style.setProperty("--av-stuck", `${controlsBox.offsetHeight}px`)).observe(controlsBox);
   // Canvases do not follow a change of theme: they are drawn again.
   new MutationObserver(repaint)
     .observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
@@ -163,7 +164,7 @@ export async function open(id: string) {
   const page = { bridge: null } as Page;
   // The kernel connects later, if at all: `proxy` forwards to the bridge of that time.
   const proxy: Bridge = {
-    alive: () => Boolean(page.bridge?.alive()),
+    isConnected: () => Boolean(page.bridge?.isConnected()),
     ask: (...request) => page.bridge!.ask(...request),
     tell: (request) => page.bridge?.tell(request),
     settingsChanged: (settings) => page.bridge?.settingsChanged?.(settings),

@@ -2,7 +2,7 @@
 
 import { html, type TemplateResult } from "lit-html";
 import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
-import { mark, path, picture, quietWords } from "./marks";
+import { mark, path, picture, mutedText } from "./marks";
 import { clamp, short } from "./numbers";
 
 // Colours from few to many nonzeros: parts of viridis, with increasing contrast to the background
@@ -60,13 +60,13 @@ export function ticksOf({ low, high, log }: Pick<Axis, "low" | "high" | "log">) 
 export function frame(x: Axis, y: Axis, xName: string, yName: string, xTicks = true) {
   let drawn = path(`M${x.start} ${y.stop}V${y.start}H${x.stop}`, { class: "av-frame" });
   for (const value of xTicks ? ticksOf(x) : [])
-    drawn += quietWords(x(value), y.start + 16, short(value), "middle");
+    drawn += mutedText(x(value), y.start + 16, short(value), "middle");
   for (const value of ticksOf(y))
     drawn += path(`M${x.start - 3} ${y(value)}H${x.start}`, { class: "av-frame" }) +
-      quietWords(x.start - 6, y(value) + 4, short(value), "end");
+      mutedText(x.start - 6, y(value) + 4, short(value), "end");
   const transform = `translate(12 ${(y.start + y.stop) / 2}) rotate(-90)`;
-  return drawn + quietWords((x.start + x.stop) / 2, y.start + 33, xName, "middle") +
-    mark("g", { transform }, quietWords(0, 0, yName, "middle"));
+  return drawn + mutedText((x.start + x.stop) / 2, y.start + 33, xName, "middle") +
+    mark("g", { transform }, mutedText(0, 0, yName, "middle"));
 }
 
 /** The width in pixels available to a view. */

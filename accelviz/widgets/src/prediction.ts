@@ -17,16 +17,16 @@ export interface PredictionData extends Omit<BarsData, "answer"> {
 }
 
 /** A number with three significant digits; whole if it is an integer or at least 1000. */
-const figures = (value: number) => Number.isInteger(value) || Math.abs(value) >= 1000
+const threeDigits = (value: number) => Number.isInteger(value) || Math.abs(value) >= 1000
   ? number(Math.round(value)) : String(Number(value.toPrecision(3)));
 
-function written({ unit }: PredictionData, value: Answer) {
+function answerText({ unit }: PredictionData, value: Answer) {
   if (Array.isArray(value)) return value.map((one, i) => `${i + 1}. ${one}`).join(", ");
-  return typeof value === "string" ? value : `${figures(value)} ${unit}`.trimEnd();
+  return typeof value === "string" ? value : `${threeDigits(value)} ${unit}`.trimEnd();
 }
 
 /** Parse a typed number, with or without its unit; NaN if it is none. */
-export function typed(text: string, unit: string) {
+export function parseNumber(text: string, unit: string) {
   let bare = text.replaceAll(",", "").trim();
   if (unit && bare.endsWith(unit)) bare = bare.slice(0, -unit.length);
   bare = bare.replace(/%\s*$/, "").trim();
@@ -34,34 +34,34 @@ export function typed(text: string, unit: string) {
 }
 
 /** The verdict on a prediction. */
-export function judged(data: PredictionData, predicted: Answer) {
+export function verdict(data: PredictionData, predicted: Answer) {
   const { form, answer, within } = data;
   if (form === "drawn") {
-    const [mine, truth] = [predicted, answer] as number[][];
+    const [drawn, truth] = [predicted, answer] as number[][];
     const sum = (pick: typeof Math.min) =>
-      truth.reduce((all, value, i) => all + pick(value, mine[i]), 0);
+      truth.reduce((all, value, i) => all + pick(value, drawn[i]), 0);
     const share = sum(Math.min) / (sum(Math.max) || 1);
     return share === 1 ? "Right."
       : `Your bars and the right ones have ${Math.floor(100 * share)} % in common.`;
   }
   if (form === "order") {
-    const [mine, truth] = [predicted, answer] as string[][];
-    const agreeing = truth.filter((one, i) => one === mine[i]).length;
+    const [entered, truth] = [predicted, answer] as string[][];
+    const agreeing = truth.filter((one, i) => one === entered[i]).length;
     return agreeing === truth.length ? "Right." : `${agreeing} of ${truth.length} places agree.`;
   }
-  if (written(data, predicted) === written(data, answer)) return "Right.";
+  if (answerText(data, predicted) === answerText(data, answer)) return "Right.";
   if (form === "choice") return "Not so.";
-  const [mine, truth] = [predicted, answer] as number[];
-  if (mine * truth <= 0) return `Off by ${written(data, Math.abs(mine - truth))}.`;
-  const factor = Math.max(mine / truth, truth / mine);
-  if (factor > within) return `Too ${mine > truth ? "high" : "low"} by a factor of ` +
-    `${figures(factor)}.`;
-  return `Close: ${figures(mine / truth)} times that.`;
+  const [entered, truth] = [predicted, answer] as number[];
+  if (entered * truth <= 0) return `Off by ${answerText(data, Math.abs(entered - truth))}.`;
+  const factor = Math.max(entered / truth, truth / entered);
+  if (factor > within) return `Too ${entered > truth ? "high" : "low"} by a factor of ` +
+    `${threeDigits(factor)}.`;
+  return `Close: ${threeDigits(entered / truth)} times that.`;
 }
 
 export function prediction(panel: HTMLElement, data: PredictionData, answers: Answers<Answer>) {
   const { form, choices, unit, bar } = data;
-  let answer = answers.read(), wrong = "";
+  let answer = answers.read(), errorMessage = "";
   const picked: string[] = [];
   const heights = form === "drawn" ? (data.answer as number[]).map(() => 0) : [];
   const lockButton = (act: () => void) => button("lock", "Lock it in", "Show the answer", act);
@@ -75,10 +75,10 @@ export function prediction(panel: HTMLElement, data: PredictionData, answers: An
     panel.querySelector<HTMLElement>(".av-shown")!.focus(); // Tab continues from here
   }
 
-  function take() {
-    const value = typed(panel.querySelector("input")!.value, unit);
+  function submitNumber() {
+    const value = parseNumber(panel.querySelector("input")!.value, unit);
     if (!Number.isNaN(value)) return lock(value);
-    wrong = NO_NUMBER;
+    errorMessage = NO_NUMBER;
     show();
   }
 
@@ -91,12 +91,13 @@ export function prediction(panel: HTMLElement, data: PredictionData, answers: An
     show();
   }
 
-  function asks() {
+  function inputForm() {
     if (form === "number")
       return html`<label>Your number <input type="text" size="12" autocomplete="off"
         data-control="typed" data-lm-suppress-shortcuts="true"
-        @keydown=${({ key }: KeyboardEvent) => key === "Enter" && take()}> ${unit} </label>${
-          lockButton(take)}<span class="av-wrong" role="alert">${wrong}</span>`;
+        @keydown=${({ key }: KeyboardEvent) =>
+          key === "Enter" && submitNumber()}> ${unit} </label>${
+          lockButton(submitNumber)}<span class="av-wrong" role="alert">${errorMessage}</span>`;
     if (form === "choice") return choice((one) => one, lock);
     if (form === "order")
       return html`<p class="av-note">Press them in order; press again to take one back.</p>${
@@ -107,13 +108,13 @@ export function prediction(panel: HTMLElement, data: PredictionData, answers: An
   }
 
   function show() {
-    const verdict = answer !== null && judged(data, answer);
-    const said = answer === null ? "" : form === "drawn" ? html`<p>${verdict}</p>
-      <div class="av-drawing"></div>` : html`<p>You said <b>${written(data, answer)}</b>. It is
-      <b>${written(data, data.answer)}</b>. ${verdict}</p>`;
+    const judgement = answer !== null && verdict(data, answer);
+    const comparison = answer === null ? "" : form === "drawn" ? html`<p>${judgement}</p>
+      <div class="av-drawing"></div>` : html`<p>You said <b>${answerText(data, answer)}</b>. It is
+      <b>${answerText(data, data.answer)}</b>. ${judgement}</p>`;
     render(html`<p><b>Prediction.</b> ${unsafeHTML(data.question)}</p><div class="av-asking ${
-      choices.length ? "av-choices" : ""}">${answer === null ? asks() : ""}</div><div
-      class="av-shown" tabindex="-1" role="status">${said}${
+      choices.length ? "av-choices" : ""}">${answer === null ? inputForm() : ""}</div><div
+      class="av-shown" tabindex="-1" role="status">${comparison}${
         answer === null ? "" : html`<div>${unsafeHTML(data.because)}</div>`}</div>`, panel);
     const drawing = panel.querySelector<HTMLElement>(".av-drawing:not(.av-bars)");
     if (drawing) bars(drawing, data as BarsData, (answer ?? heights) as number[],

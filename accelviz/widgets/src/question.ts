@@ -5,7 +5,7 @@ import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import type { Answers } from "./asking";
 import { button, html, render, slider } from "./controls";
 import { makeLink } from "./link";
-import { picture, quietWords, rect } from "./marks";
+import { picture, mutedText, rect } from "./marks";
 import { count } from "./numbers";
 import { LOADS, widthOf } from "./plot";
 import type { Value } from "./types";
@@ -25,7 +25,7 @@ interface State {
 
 export function question(panel: HTMLElement, data: QuestionData, answers: Answers<State>) {
   const { names, choices, values } = data, lines = choices[1] ?? [null];
-  const at = choices.map((offered) => Math.floor(offered.length / 2));
+  const chosen = choices.map((offered) => Math.floor(offered.length / 2));
   const state: State = { guessed: [], revealed: false, ...answers.read() };
   const setting = (i: number) => [choices[0][Math.floor(i / lines.length)], lines[i % lines.length]]
     .filter((value) => value !== null).join(" × ");
@@ -34,19 +34,19 @@ export function question(panel: HTMLElement, data: QuestionData, answers: Answer
   const best = known.reduce((a, b) => (better(b, a) ? b : a));
   const worst = known.reduce((a, b) => (better(a, b) ? b : a));
   const rank = (i: number) => 1 + known.filter((value) => better(value, values[i])).length;
-  const written = (value: number) => data.share ? `${(100 * value).toFixed(2)} %`
+  const valueText = (value: number) => data.share ? `${(100 * value).toFixed(2)} %`
     : value.toLocaleString("en-US", { maximumFractionDigits: 2 });
   const isBestGuessed = () => state.guessed.some((i) => values[i] === best);
-  const seen = (i: number) => state.revealed || state.guessed.includes(i);
-  const said = (i: number) => `${setting(i)}: ` +
-    (seen(i) ? `${written(values[i])}, place ${rank(i)} of ${known.length}.` : "guess first.");
+  const isShown = (i: number) => state.revealed || state.guessed.includes(i);
+  const settingText = (i: number) => `${setting(i)}: ` +
+    (isShown(i) ? `${valueText(values[i])}, place ${rank(i)} of ${known.length}.` : "guess first.");
   makeLink(panel);
   show();
   new ResizeObserver(show).observe(panel);
 
   function show() {
     answers.write(state);
-    const i = at[0] * lines.length + (at[1] ?? 0), refused = Number.isNaN(values[i]);
+    const i = chosen[0] * lines.length + (chosen[1] ?? 0), refused = Number.isNaN(values[i]);
     const mayReveal = isBestGuessed() || state.guessed.length >= data.guesses;
     const locked = state.guessed.includes(i) || refused || mayReveal;
     const guess = () => {
@@ -59,18 +59,19 @@ export function question(panel: HTMLElement, data: QuestionData, answers: Answer
     };
     const grid = panel.querySelector<HTMLElement>(".av-grid");
     render(html`<p><b>${data.question}</b></p><div class="av-questioned"><div>${
-      names.map((name, k) => slider(name, name, "", choices[k], choices[k][at[k]], (value) => {
-        at[k] = choices[k].indexOf(value);
+      names.map((name, k) => slider(name, name, "", choices[k], choices[k][chosen[k]], (value) => {
+        chosen[k] = choices[k].indexOf(value);
         show();
-      }))}<p>${refused ? `${setting(i)}: these cannot be had together.` : said(i)}</p>${
+      }))}<p>${refused ? `${setting(i)}: these cannot be had together.` : settingText(i)}</p>${
       button("guess", "Lock this guess in", "", guess, { disabled: locked })} ${
       button("reveal", "Reveal", "Show the values of all settings", reveal,
-        { disabled: !mayReveal || state.revealed })}<div role="status">${guesses()}</div></div><div>
+        { disabled: !mayReveal || state.revealed })}<div role="status">${
+      guessTable()}</div></div><div>
       <div class="av-draw av-grid">${unsafeHTML(gridOf(i, grid ? widthOf(grid) : 280))}</div><div>${
-        answer()}</div></div></div>`, panel);
+        answerView()}</div></div></div>`, panel);
   }
 
-  function guesses() {
+  function guessTable() {
     const left = data.guesses - state.guessed.length;
     const hint = isBestGuessed() ? "Found it!"
       : left > 0 ? `${count(left, "guess", "guesses")} left. Think first: what does each ` +
@@ -81,16 +82,16 @@ export function question(panel: HTMLElement, data: QuestionData, answers: Answer
     const head = ["guess", "value", `of ${known.length}`];
     return html`${state.guessed.length ? html`<table><thead><tr>${head.map((name) =>
       html`<th scope="col">${name}</th>`)}</tr></thead><tbody>${state.guessed.map((i, k) =>
-      html`<tr><th scope="row">${k + 1}. ${setting(i)}</th><td>${written(values[i])}</td><td>${
+      html`<tr><th scope="row">${k + 1}. ${setting(i)}</th><td>${valueText(values[i])}</td><td>${
         values[i] === best ? "best" : `place ${rank(i)}`}</td></tr>`)}</tbody></table>` : ""}<p
       class="av-note">${hint}</p>`;
   }
 
-  function answer() {
+  function answerView() {
     if (!state.revealed) return html`<p class="av-note">Locked. Brighter will be better.</p>`;
     const all = [...values.keys()].filter((i) => values[i] === best).map(setting);
     const more = all.length > 6 ? ` and ${all.length - 6} others` : "";
-    return html`<p>Best is ${written(best)}, at ${all.slice(0, 6).join(", ") + more} (framed).
+    return html`<p>Best is ${valueText(best)}, at ${all.slice(0, 6).join(", ") + more} (framed).
       Brighter is better.</p>${data.explanation && html`<p>${data.explanation}</p>`}`;
   }
 
@@ -104,22 +105,22 @@ export function question(panel: HTMLElement, data: QuestionData, answers: Answer
       const cell = (inset: number, look: Parameters<typeof rect>[4]) =>
         rect(x + inset, y + inset, wide - 1 - 2 * inset, high - 1 - 2 * inset, look);
       const share = best === worst ? 0 : (value - best) / (worst - best);
-      const fill = seen(i) ? LOADS.light[Math.round(share * (LOADS.light.length - 1))] : null;
-      drawn += cell(0, { "class": fill ? null : "av-locked", fill, "data-say": said(i) });
+      const fill = isShown(i) ? LOADS.light[Math.round(share * (LOADS.light.length - 1))] : null;
+      drawn += cell(0, { "class": fill ? null : "av-locked", fill, "data-say": settingText(i) });
       const framed = state.revealed && value === best;
       if (framed) over += cell(0, { class: "av-best" });
       if (i === chosen) over += cell(framed ? 2.5 : 0, { class: "av-set" });
     });
     const every = Math.max(1, Math.ceil(26 / wide));
     choices[0].forEach((value, k) => {
-      if (k % every === 0) drawn += quietWords(LEFT + (k + 0.5) * wide, bottom + 14, value,
+      if (k % every === 0) drawn += mutedText(LEFT + (k + 0.5) * wide, bottom + 14, value,
         "middle");
     });
     lines.forEach((value, k) => {
-      if (value !== null) drawn += quietWords(LEFT - 6, 8 + (k + 0.65) * high, value, "end");
+      if (value !== null) drawn += mutedText(LEFT - 6, 8 + (k + 0.65) * high, value, "end");
     });
-    drawn += quietWords(LEFT + (across * wide) / 2, bottom + 31, names[0], "middle");
-    if (names[1]) drawn += quietWords(0, bottom + 31, names[1]);
+    drawn += mutedText(LEFT + (across * wide) / 2, bottom + 31, names[0], "middle");
+    if (names[1]) drawn += mutedText(0, bottom + 31, names[1]);
     const label = `${data.label} of ${count(known.length, "setting")}` +
       (state.revealed ? "" : ", locked");
     return picture(width, bottom + 36, drawn + over, label);

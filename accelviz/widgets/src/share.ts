@@ -2,39 +2,39 @@
 // and the glossary's explanations.
 
 import { button, html, render } from "./controls";
-import { count, named } from "./numbers";
+import { count, parameterText } from "./numbers";
 import { themeOf } from "./plot";
 import * as times from "./times";
 import type { Scene, Side, Strategy, Value } from "./types";
 
 /** A value as a Python literal. */
-const python = (value: Value) =>
-  typeof value === "string" ? `"${value}"` : times.python(value);
+const pythonLiteral = (value: Value) =>
+  typeof value === "string" ? `"${value}"` : times.pythonValue(value);
 
 /** The Python call that opens the explorer in its current state. */
-export function codeOf({ settings, operation, a, b, first, strategies }: Scene) {
-  const changed = (side: Side, strategy: Strategy) => strategy.parameters
-    .filter(({ name, default: usual }) => side.parameters[name] !== usual)
-    .map(({ name }) => [name, python(side.parameters[name])]);
+export function pythonCall({ settings, operation, a, b, first, strategies }: Scene) {
+  const changedParameters = (side: Side, strategy: Strategy) => strategy.parameters
+    .filter(({ name, default: defaultValue }) => side.parameters[name] !== defaultValue)
+    .map(({ name }) => [name, pythonLiteral(side.parameters[name])]);
   const spmm = operation.name === "spmm"; // other operations are given by a strategy object
-  const parts = [python(settings.graph), spmm ? `first=${python(settings.first)}`
-    : `find_strategy(${python(settings.first)}, ${python(operation.name)})`,
-  ...changed(a, first).map(([name, value]) => `${name}=${value}`),
-  `second=${python(settings.second)}`];
-  const pinned = b ? changed(b, strategies.find(({ name }) => name === b.strategy)!) : [];
+  const parts = [pythonLiteral(settings.graph), spmm ? `first=${pythonLiteral(settings.first)}`
+    : `find_strategy(${pythonLiteral(settings.first)}, ${pythonLiteral(operation.name)})`,
+  ...changedParameters(a, first).map(([name, value]) => `${name}=${value}`),
+  `second=${pythonLiteral(settings.second)}`];
+  const pinned = b ? changedParameters(b, strategies.find(({ name }) => name === b.strategy)!) : [];
   if (pinned.length)
     parts.push(`pinned={${pinned.map(([name, value]) => `"${name}": ${value}`).join(", ")}}`);
   parts.push(`n_cols=${settings.nCols}`, `row=${settings.row}`);
   const [low] = a.partition?.blocks ? a.partition.blocksOf(a.positionOf(settings.row)) : [];
   if (settings.block !== (low ?? 0)) parts.push(`block=${settings.block}`); // of a split row
-  const ruled = [a, b].flatMap((side, i) => {
+  const ruleValues = [a, b].flatMap((side, i) => {
     const chosen = Object.entries(side?.parameters ?? {}).flatMap(([name, value]) =>
       value === null && side!.resolved[name] !== undefined
-        ? [`${name}=${python(side!.resolved[name])}`] : []);
+        ? [`${name}=${pythonLiteral(side!.resolved[name])}`] : []);
     return chosen.length ? (i ? "of the second " : "") + chosen.join(", ") : [];
   });
   const call = `accelviz.explore(${parts.join(", ")})` +
-    (ruled.length ? `  # by rule: ${ruled.join("; ")}` : "");
+    (ruleValues.length ? `  # by rule: ${ruleValues.join("; ")}` : "");
   return spmm ? call : `from accelviz.strategies import find_strategy\n${call}`;
 }
 
@@ -84,7 +84,8 @@ export async function savePng(panel: HTMLElement, name: string, heading: string[
 export function headingOf({ graph, settings, operation, a, b }: Scene) {
   const describe = (side: Side, name: string) => {
     const values = Object.entries(side.parameters).map(([parameter, value]) =>
-      named(parameter, value === null ? null : python(value), side.resolved[parameter]));
+      parameterText(parameter, value === null ? null : pythonLiteral(value),
+        side.resolved[parameter]));
     return `${name}: ${side.strategy}${values.length ? ` (${values.join(", ")})` : ""}`;
   };
   return [`${graph.name}, ${count(graph.rows, "row")}, ${count(graph.nnz, "nonzero")}, ` +
@@ -133,7 +134,7 @@ export function tour(panel: HTMLElement, choose: (group: string) => void, playab
   const go = (stop: number) => {
     if (stop >= stops.length) return end();
     at = stop;
-    const [group, where, said] = stops[at];
+    const [group, where, text] = stops[at];
     choose(group);
     unmark();
     requestAnimationFrame(() => requestAnimationFrame(() => { // after the group is drawn
@@ -143,7 +144,7 @@ export function tour(panel: HTMLElement, choose: (group: string) => void, playab
       const tall = target.offsetHeight > window.innerHeight * 0.7;
       target.scrollIntoView({ block: tall ? "start" : "center" });
     }));
-    render(html`<p><b>${at + 1} of ${stops.length}.</b> ${said}</p>${[
+    render(html`<p><b>${at + 1} of ${stops.length}.</b> ${text}</p>${[
       button("back", "Back", "", () => go(at - 1), { disabled: !at }),
       button("next", at + 1 < stops.length ? "Next" : "Done", "", () => go(at + 1)),
       button("end", "End", "", end)]}`, box);
@@ -155,7 +156,7 @@ export function tour(panel: HTMLElement, choose: (group: string) => void, playab
 }
 
 /** Meanings of the glossary terms that occur in a heading or label. */
-export function explained(text: string, glossary: Record<string, string>) {
+export function glossaryText(text: string, glossary: Record<string, string>) {
   return Object.entries(glossary).filter(([term]) =>
     new RegExp(`\\b${term.toLowerCase()}s?\\b`).test(text.toLowerCase()))
     .map(([term, meaning]) => `${term}: ${meaning}`).join("\n");

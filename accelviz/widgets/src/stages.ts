@@ -28,10 +28,10 @@ function totals({ base, stages }: StagesData, depths: number[]) {
 }
 
 /** The depths after the organizer's next step; null if its path does not contain `depths`. */
-const following = ({ depths: begin, path }: StagesData, depths: number[]) =>
+const organizerStep = ({ depths: begin, path }: StagesData, depths: number[]) =>
   path[[begin, ...path].map(String).indexOf(String(depths))] ?? null;
 
-const beside = (value: number, before: number) => {
+const changeText = (value: number, before: number) => {
   const share = Math.round(100 * (value / before - 1));
   return share ? ` (${share > 0 ? "+" : "−"}${Math.abs(share)} %)` : "";
 };
@@ -48,7 +48,7 @@ export function stages(
     show();
   }
 
-  function line({ label, gains }: StagesData["stages"][number], i: number) {
+  function stageRow({ label, gains }: StagesData["stages"][number], i: number) {
     const { depths, hand } = state, depth = depths[i];
     const move = (name: string, sign: string, by: number, title: string, said: string,
       disabled: boolean) => button(`${name} ${i}`, sign, title, () =>
@@ -65,15 +65,16 @@ export function stages(
 
   function show() {
     answers.write(state);
-    const { depths, hand } = state, now = totals(data, depths), next = following(data, depths);
+    const { depths, hand } = state, now = totals(data, depths);
+    const next = organizerStep(data, depths);
     const head = ["stage", "move", "units", "gain of the last", "of one more"];
     render(html`<p><b>${data.name}: ${TASK}</b></p><div class="av-shown"><div><table><thead><tr>${
       head.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead><tbody>${
-      data.stages.map(line)}</tbody></table></div></div><div role="status">${
+      data.stages.map(stageRow)}</tbody></table></div></div><div role="status">${
       hand > 0 ? `${count(hand, "unit")} in your hand. ` : ""}Gain ${now.gain.toFixed(2)} (${
       first.gain.toFixed(2)} at the start), ${(now.parameters / 1e6).toFixed(2)} M parameters${
-      beside(now.parameters, first.parameters)}, ${(now.flops / 1e6).toFixed(0)} MFLOPs${
-      beside(now.flops, first.flops)}.</div>${
+      changeText(now.parameters, first.parameters)}, ${(now.flops / 1e6).toFixed(0)} MFLOPs${
+      changeText(now.flops, first.flops)}.</div>${
       button("step", "Next step of the organizer", "Of the chapter's rule",
         () => change({ depths: next! }), { disabled: hand !== 0 || next === null })} ${
       button("back", "Back to the start", "", () => change(begin))}`, panel);

@@ -3,7 +3,7 @@
 // The store caches sides, records the history for undo, and requests data from the kernel.
 
 import { type Graph, openGraph } from "./graph";
-import { clamp, named, recent, ruled } from "./numbers";
+import { clamp, parameterText, makeCache, valueOrRule } from "./numbers";
 import { SCHEMES } from "./schemes";
 import { listed } from "./schemes/listed";
 import { type Partition, summaryOf } from "./schemes/partition";
@@ -13,11 +13,11 @@ import type {
 } from "./types";
 
 // Number of cached partitions, and of steps that undo can take back.
-const KEPT = 8, STEPS = 200;
+const CACHED = 8, MAX_UNDO = 200;
 // Milliseconds within which repeated changes of the same settings are one step of undo.
-const ONE_STEP = 700;
+const STEP_TIME = 700;
 // Milliseconds for which a confirmation is shown.
-const GENTLE = 4000;
+const CONFIRMATION_TIME = 4000;
 
 export type Store = ReturnType<typeof makeStore>;
 /** Everything that the views draw for the current settings. */
@@ -35,22 +35,23 @@ interface Opened {
 export function makeStore(data: Content, bridge: Bridge | null = null) {
   const opened = new Map<string, Opened>();
   const lists = new Map<string, ReturnType<typeof listed>>();
-  const sides = recent<ReturnType<typeof makeSide>>(2 * KEPT);
-  const partitions = recent<Partition | null>(KEPT), slots = new Map<string, number | null>();
+  const sides = makeCache<ReturnType<typeof makeSide>>(2 * CACHED);
+  const partitions = makeCache<Partition | null>(CACHED);
+  const slotCounts = new Map<string, number | null>();
   const past: Settings[] = [], future: Settings[] = [];
-  learn(data);
-  const plain = { pinned: {}, parameters: {}, row: 0, block: 0 };
-  const begin: Settings = { ...plain, ...data.settings };
+  addData(data);
+  const blank = { pinned: {}, parameters: {}, row: 0, block: 0 };
+  const initial: Settings = { ...blank, ...data.settings };
   // A notebook may have been saved while another graph was being loaded.
-  if (!opened.has(begin.graph)) begin.graph = data.graph.name;
-  let settings = begin, lastChange = { keys: "", time: 0 }, refused = "", fading = 0;
-  let traced = data.trace ? begin : null;
-  const now = () => opened.get(settings.graph)!;
-  const strategyOf = (name: string) => now().strategies.find((one) => one.name === name)!;
-  const watchers = new Set<() => void>();
+  if (!opened.has(initial.graph)) initial.graph = data.graph.name;
+  let settings = initial, lastChange = { keys: "", time: 0 }, refused = "", messageTimer = 0;
+  let tracedSettings = data.trace ? initial : null;
+  const current = () => opened.get(settings.graph)!;
+  const strategyOf = (name: string) => current().strategies.find((one) => one.name === name)!;
+  const listeners = new Set<() => void>();
   const state = {
-    busy: 0, progress: "", said: "", gentle: false,
-    trace: traced && { key: traceKey(traced), content: data.trace! },
+    busy: 0, progress: "", message: "", gentle: false,
+    trace: tracedSettings && { key: traceKey(tracedSettings), content: data.trace! },
   };
 
   function sideOf(name: string, values: Values, { graph, nCols } = settings) {
@@ -67,38 +68,40 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     strategy: Strategy, parameters: Values, { graph, times }: Opened, nCols: number, key: string,
   ) {
     const { worker, owner } = strategy;
-    const described = (values: Values) => lookUp(strategy, data.columns, nCols, values, graph.name);
-    const list = strategy.scheme ? undefined : lists.get(key), chosen = described(parameters);
+    const lookUp = (values: Values) =>
+      lookUpScheme(strategy, data.columns, nCols, values, graph.name);
+    const workload = strategy.scheme ? undefined : lists.get(key), chosen = lookUp(parameters);
     if (strategy.scheme && !chosen) return null;
     const partitionKey = chosen?.key ?? key;
     const partition = chosen ? partitions(partitionKey, () =>
-      SCHEMES[chosen.scheme](graph, chosen.arguments)) : list?.partition ?? null;
+      SCHEMES[chosen.scheme](graph, chosen.arguments)) : workload?.partition ?? null;
     const summary = chosen && partition ? partition.summary(nCols)
-      : list?.summary ?? summaryOf({});
-    const unlisted = !strategy.scheme && !list, reading = chosen?.reading ?? null;
-    const resolved: Record<string, Value | undefined> = { ...chosen?.resolved, ...list?.resolved };
+      : workload?.summary ?? summaryOf({});
+    const needsList = !strategy.scheme && !workload, reading = chosen?.reading ?? null;
+    const resolved: Record<string, Value | undefined> =
+      { ...chosen?.resolved, ...workload?.resolved };
     const slotsOf = (values: Values) => {
-      const other = strategy.scheme ? described(values)
+      const other = strategy.scheme ? lookUp(values)
         : { key: keyOf({ graph: graph.name, strategy: strategy.name, nCols, parameters: values }) };
       if (other?.key === partitionKey) return summary.slots;
       if (!other || !("scheme" in other)) return null;
-      if (!slots.has(other.key)) {
+      if (!slotCounts.has(other.key)) {
         const counted = SCHEMES[other.scheme](graph, other.arguments)?.summary(nCols);
-        slots.set(other.key, counted?.slots ?? null);
+        slotCounts.set(other.key, counted?.slots ?? null);
       }
-      return slots.get(other.key)!;
+      return slotCounts.get(other.key)!;
     };
     let recorded: ReturnType<typeof timesOf> | undefined;
     return {
       strategy: strategy.name, worker, owner, parameters, resolved, partition, summary,
       /** Whether its workload must be listed by Python, and has not been yet. */
-      unlisted, nCols, key, partitionKey, reading,
+      needsList, nCols, key, partitionKey, reading,
       /** Why there is no partition to draw. */
-      silence: chosen?.scheme === "library" ? "A library does not say which warp does what."
-        : unlisted ? "Python lists which of its warps does what; that takes a running kernel."
+      missingReason: chosen?.scheme === "library" ? "A library does not say which warp does what."
+        : needsList ? "Python lists which of its warps does what; that takes a running kernel."
           : "Its warps work on tiles of the matrix together: none has nonzeros of its own.",
       label: labelOf(strategy, parameters, resolved),
-      description: descriptionOf(strategy, parameters, resolved),
+      description: describeSettings(strategy, parameters, resolved),
       order: partition?.order ?? null,
       positionOf: partition?.positionOf ?? ((row: number) => row),
       scheme: chosen?.scheme ?? null,
@@ -115,147 +118,149 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
   }
 
   /** Complete settings: the row's block or, `byBlock`, the first row of the block. */
-  function followed(wanted: Settings, byBlock: boolean): Settings {
-    const { graph } = opened.get(wanted.graph)!;
-    const partition = sideOf(wanted.first, wanted.parameters, wanted)?.partition;
-    const row = clamp(wanted.row, 0, Math.max(graph.rows - 1, 0));
-    if (!partition?.blocks) return { ...wanted, row, block: 0 };
-    const block = clamp(wanted.block, 0, partition.blocks - 1);
+  function withRowAndBlock(settings: Settings, byBlock: boolean): Settings {
+    const { graph } = opened.get(settings.graph)!;
+    const partition = sideOf(settings.first, settings.parameters, settings)?.partition;
+    const row = clamp(settings.row, 0, Math.max(graph.rows - 1, 0));
+    if (!partition?.blocks) return { ...settings, row, block: 0 };
+    const block = clamp(settings.block, 0, partition.blocks - 1);
     if (byBlock) {
       const position = partition.runs(block)[0]?.position;
-      return { ...wanted, block, row: partition.order?.[position] ?? position ?? row };
+      return { ...settings, block, row: partition.order?.[position] ?? position ?? row };
     }
     const [low, high] = graph.rows ? partition.blocksOf(partition.positionOf(row)) : [];
-    return { ...wanted, row, block: low === undefined ? block : clamp(block, low, high) };
+    return { ...settings, row, block: low === undefined ? block : clamp(block, low, high) };
   }
 
   function set(change: Change) {
-    const wanted = { ...settings, ...change,
+    const complete = { ...settings, ...change,
       parameters: { ...settings.parameters, ...change.parameters } as Values };
     if (change.graph && !opened.has(change.graph))
       return void ask({ graph: change.graph }, change);
     if (change.graph && change.graph !== settings.graph && !("row" in change)) {
       const { degrees, largest } = opened.get(change.graph)!.graph;
-      wanted.row = degrees.indexOf(largest); // the longest row shows most about a partition
+      complete.row = degrees.indexOf(largest); // the longest row shows most about a partition
     }
     const before = settings;
-    settings = wanted; // `sideOf` reads the graph from here
-    const able = sideOf(wanted.first, wanted.parameters) &&
-      (wanted.second === null || sideOf(wanted.second, wanted.pinned));
-    refused = able ? "" : "The strategy cannot have these values together.";
-    if (!state.gentle) state.said = ""; // the message concerned the settings before
-    if (able) settings = followed(settings, "block" in change && !("row" in change));
-    if (!able || JSON.stringify(settings) === JSON.stringify(before)) { // nothing to undo
+    settings = complete; // `sideOf` reads the graph from here
+    const isAccepted = sideOf(complete.first, complete.parameters) &&
+      (complete.second === null || sideOf(complete.second, complete.pinned));
+    refused = isAccepted ? "" : "The strategy cannot have these values together.";
+    if (!state.gentle) state.message = ""; // the message concerned the settings before
+    if (isAccepted) settings = withRowAndBlock(settings, "block" in change && !("row" in change));
+    if (!isAccepted || JSON.stringify(settings) === JSON.stringify(before)) { // nothing to undo
       settings = before;
-      return changed();
+      return notify();
     }
-    remember(before, Object.keys(change.parameters ?? change).join());
-    changed();
+    addToHistory(before, Object.keys(change.parameters ?? change).join());
+    notify();
     for (const side of [scene().a, scene().b])
-      if (side?.unlisted) {
+      if (side?.needsList) {
         const { strategy, nCols, parameters } = side;
         ask({ listed: { strategy, nCols, parameters } });
       }
     bridge?.settingsChanged?.(settings);
   }
 
-  function remember(before: Settings, keys: string) {
+  function addToHistory(before: Settings, keys: string) {
     const time = performance.now();
-    if (keys !== lastChange.keys || time - lastChange.time > ONE_STEP || !past.length)
+    if (keys !== lastChange.keys || time - lastChange.time > STEP_TIME || !past.length)
       past.push(before);
-    if (past.length > STEPS) past.shift();
+    if (past.length > MAX_UNDO) past.shift();
     lastChange = { keys, time };
     future.length = 0;
   }
 
-  function go(from: Settings[], to: Settings[]) {
+  function restore(from: Settings[], to: Settings[]) {
     const other = from.pop();
     if (!other) return;
     to.push(settings);
     settings = other;
     lastChange = { keys: "", time: 0 };
-    changed();
+    notify();
     bridge?.settingsChanged?.(settings);
   }
 
   /** Request data from the kernel, and apply the change `then` once they have arrived. */
-  async function ask(request: Request, then: Change | null = null) {
-    if (!bridge?.alive()) return say("No kernel answers here: run the cell again to ask for that.");
-    const asked = settings;
+  async function ask(request: Request, followUp: Change | null = null) {
+    if (!bridge?.isConnected())
+      return say("No kernel answers here: run the cell again to ask for that.");
+    const settingsThen = settings;
     state.busy += 1;
-    changed();
+    notify();
     try {
       const answer = await bridge.ask({ graphNow: settings.graph, ...request }, (text) => {
         state.progress = text;
-        changed();
+        notify();
       });
       if (answer.trace) {
-        traced = asked;
-        state.trace = { key: traceKey(asked), content: answer.trace };
+        tracedSettings = settingsThen;
+        state.trace = { key: traceKey(settingsThen), content: answer.trace };
       }
-      learn({ ...answer, listed: answer.listed && [answer.listed] });
-      if (then) set(then);
+      addData({ ...answer, listed: answer.listed && [answer.listed] });
+      if (followUp) set(followUp);
     } catch (error) {
       say(error instanceof Error ? error.message : String(error));
     } finally {
       state.busy -= 1;
       state.progress = "";
-      changed();
+      notify();
     }
   }
 
-  function learn(
-    { graph, strategies, listed: workloads = [], row_columns: some }:
+  function addData(
+    { graph, strategies, listed: workloads = [], row_columns: rowColumns }:
     Partial<Pick<Content, "graph" | "strategies" | "listed">> & Pick<Answer, "row_columns">,
   ) {
     if (graph)
       opened.set(graph.name,
         { graph: openGraph(graph), times: graph.times, strategies: strategies! });
     for (const workload of workloads) lists.set(keyOf(workload), listed(workload));
-    if (some) opened.get(some.graph)?.graph.learn(some.row, some.columns);
+    if (rowColumns) opened.get(rowColumns.graph)?.graph.learn(rowColumns.row, rowColumns.columns);
   }
 
-  function traceKey(wanted: Settings) {
-    return JSON.stringify([sideOf(wanted.first, wanted.parameters, wanted)?.key, wanted.block]);
+  function traceKey(settings: Settings) {
+    const side = sideOf(settings.first, settings.parameters, settings);
+    return JSON.stringify([side?.key, settings.block]);
   }
 
   /** Show a message; a `gentle` one, a confirmation, disappears by itself. */
   function say(text: string, gentle = false) {
-    clearTimeout(fading);
+    clearTimeout(messageTimer);
     Object.assign(state, { said: text, gentle });
-    if (gentle) fading = window.setTimeout(() => say(""), GENTLE);
-    changed();
+    if (gentle) messageTimer = window.setTimeout(() => say(""), CONFIRMATION_TIME);
+    notify();
   }
 
-  function changed() {
-    for (const watcher of watchers) watcher();
+  function notify() {
+    for (const listener of listeners) listener();
   }
 
   function scene() {
-    const { graph, strategies } = now(), alive = Boolean(bridge?.alive());
+    const { graph, strategies } = current(), hasKernel = Boolean(bridge?.isConnected());
     const a = sideOf(settings.first, settings.parameters)!;
     const b = settings.second === null ? null : sideOf(settings.second, settings.pinned);
     const last = past.at(-1); // compared with if only parameters have changed since
-    const sameBut = last && last.graph === settings.graph && last.first === settings.first &&
+    const isComparable = last && last.graph === settings.graph && last.first === settings.first &&
       last.nCols === settings.nCols &&
       JSON.stringify(last.parameters) !== JSON.stringify(settings.parameters);
     const records = a.partition?.blocks ? a.partition.metadata(settings.block) : null;
     return {
-      graph, settings, a, b, alive, strategies,
+      graph, settings, a, b, hasKernel, strategies,
       /** The first side before the last change of a parameter. */
-      before: sameBut ? sideOf(last.first, last.parameters) : null,
+      before: isComparable ? sideOf(last.first, last.parameters) : null,
       metadata: records && { owner: a.owner, records },
       trace: state.trace?.key === traceKey(settings) ? state.trace.content : null,
       /** Settings at which a block was traced. */
-      traced, untraced: data.untraced, busy: state.busy, progress: state.progress,
-      message: refused || state.said, warns: Boolean(refused) || !state.gentle,
-      graphs: alive ? data.graphs : [...opened.keys()], columns: data.columns,
+      tracedSettings, untraced: data.untraced, busy: state.busy, progress: state.progress,
+      message: refused || state.message, warns: Boolean(refused) || !state.gentle,
+      graphs: hasKernel ? data.graphs : [...opened.keys()], columns: data.columns,
       canUndo: past.length > 0, canRedo: future.length > 0, first: strategyOf(settings.first),
       operation: data.operation,
     };
   }
 
-  const firstParameters = () => ({ ...sideOf(settings.first, settings.parameters)!.parameters });
+  const currentParameters = () => ({ ...sideOf(settings.first, settings.parameters)!.parameters });
 
   /** A change to exactly these parameters: `set` merges, so the others are set to undefined. */
   const onlyThese = (parameters: Values): Change["parameters"] => ({
@@ -264,25 +269,25 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
 
   return {
     scene, set, ask, say,
-    trace: () => ask({ trace: { ...settings, parameters: firstParameters() } }),
-    cancel: () => void (bridge?.alive() && bridge.tell({ cancel: true })),
-    undo: () => go(past, future),
-    redo: () => go(future, past),
-    reset: () => set({ ...begin, parameters: onlyThese(begin.parameters) }),
-    pin: () => set({ second: settings.first, pinned: firstParameters() }),
+    trace: () => ask({ trace: { ...settings, parameters: currentParameters() } }),
+    cancel: () => void (bridge?.isConnected() && bridge.tell({ cancel: true })),
+    undo: () => restore(past, future),
+    redo: () => restore(future, past),
+    reset: () => set({ ...initial, parameters: onlyThese(initial.parameters) }),
+    pin: () => set({ second: settings.first, pinned: currentParameters() }),
     /** Show the traced block again, without changing the second side. */
     replay() {
-      const { graph, first, nCols, row, block, parameters } = traced!;
+      const { graph, first, nCols, row, block, parameters } = tracedSettings!;
       set({ graph, first, nCols, row, block, parameters: onlyThese(parameters) });
     },
     swap: () => settings.second !== null && set({
       first: settings.second, parameters: { ...settings.pinned },
-      second: settings.first, pinned: firstParameters(),
+      second: settings.first, pinned: currentParameters(),
     }),
-    watch: (watcher: () => void) => void watchers.add(watcher),
+    addListener: (watcher: () => void) => void listeners.add(watcher),
     start() {
-      settings = followed(settings, false);
-      changed();
+      settings = withRowAndBlock(settings, false);
+      notify();
     },
   };
 }
@@ -292,7 +297,7 @@ const keyOf = ({ graph, strategy, nCols, parameters }:
   JSON.stringify([graph, strategy, nCols, Object.entries(parameters).sort()]);
 
 /** Look up scheme and arguments in a strategy's tables; null if it refuses these values. */
-function lookUp(
+function lookUpScheme(
   { scheme, parameters: declared }: Strategy, columns: number[], nCols: number, parameters: Values,
   graph: string,
 ) {
@@ -315,11 +320,11 @@ function lookUp(
 }
 
 /** A sentence on what a strategy does, and the values of all its parameters. */
-function descriptionOf(
+function describeSettings(
   { name, summary }: Strategy, parameters: Values, resolved: Record<string, Value | undefined>,
 ) {
   const values = Object.entries(parameters)
-    .map(([parameter, value]) => `${parameter} ${ruled(value, resolved[parameter])}`);
+    .map(([parameter, value]) => `${parameter} ${valueOrRule(value, resolved[parameter])}`);
   return `${name}: ${summary}.${values.length ? ` Set to ${values.join(", ")}.` : ""}`;
 }
 
@@ -334,5 +339,5 @@ function labelOf(
     changed.every((one) => offered.indexOf(one) < 2))
     return `${strategy.name} ${numbers.join(" x ")}`;
   return [strategy.name, ...changed.map(({ name }) =>
-    named(name, parameters[name], resolved[name]))].join(" ");
+    parameterText(name, parameters[name], resolved[name]))].join(" ");
 }

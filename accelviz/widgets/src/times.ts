@@ -8,7 +8,7 @@ export const PREDICTED = "the recorded time of its default setting, scaled by ho
   "changes; what time would be if nothing else counted.";
 
 /** A value other than text as a Python literal. */
-export const python = (value: Value) => value === null ? "None" : typeof value === "boolean"
+export const pythonValue = (value: Value) => value === null ? "None" : typeof value === "boolean"
   ? (value ? "True" : "False") : String(value);
 
 /** Look up and predict times; `slotsOf` returns a setting's warp time, null if not known. */
@@ -20,19 +20,19 @@ export function timesOf(
   const columns = [...new Set(table?.columns)].sort((a, b) => a - b);
   const rows = table?.strategy.flatMap((name, i) =>
     name === strategy.name && table.columns[i] === nCols ? [i] : []) ?? [];
-  const rowOf = (wanted: Values) => rows.find((i) => Object.entries(wanted).every(
-    ([name, value]) => value === null || table!.setting[i][name] === python(value)));
+  const rowOf = (values: Values) => rows.find((i) => Object.entries(values).every(
+    ([name, value]) => value === null || table!.setting[i][name] === pythonValue(value)));
   const defaults = Object.fromEntries(strategy.parameters.map((one) => [one.name, one.default]));
   // Text and flags choose another kernel; the prediction starts from that kernel's default.
   const chosen = Object.entries(parameters).filter(([, value]) =>
     typeof value !== "number" && value !== null);
-  const basic = { ...defaults, ...Object.fromEntries(chosen) };
-  const exact = rowOf(parameters), basicRow = rowOf(basic);
+  const base = { ...defaults, ...Object.fromEntries(chosen) };
+  const exact = rowOf(parameters), baseRow = rowOf(base);
   const median = (row: number | undefined) => row === undefined ? null : table!.median[row];
-  const basis = median(basicRow), basicSlots = basis === null ? null : slotsOf(basic);
-  const predictedOf = (other: Values) => {
-    const slots = basicSlots && slotsOf({ ...parameters, ...other });
-    return basis && slots ? (basis * slots) / basicSlots : null;
+  const baseTime = median(baseRow), baseSlots = baseTime === null ? null : slotsOf(base);
+  const predict = (other: Values) => {
+    const slots = baseSlots && slotsOf({ ...parameters, ...other });
+    return baseTime && slots ? (baseTime * slots) / baseSlots : null;
   };
   const curves: Record<string, { value: number; recorded: number }[]> = {};
   for (const { name, values } of strategy.parameters) {
@@ -44,8 +44,8 @@ export function timesOf(
     if (curve.length >= 3) curves[name] = curve;
   }
   return {
-    where, graphs, columns, curves, basis, predictedOf,
-    recorded: median(exact), predicted: predictedOf({}),
-    limit: rows.length ? table!.limit[exact ?? basicRow ?? rows[0]] : null,
+    where, graphs, columns, curves, basis: baseTime, predictedOf: predict,
+    recorded: median(exact), predicted: predict({}),
+    limit: rows.length ? table!.limit[exact ?? baseRow ?? rows[0]] : null,
   };
 }

@@ -58,13 +58,13 @@ function openTrace({ block, warps, sites, columns, waits, source }: RawTrace) {
       for (const offset of offsetsOf(i)) visitUnits(offset, site(i).bytes, size, visit);
     },
     /** The request of a warp that is nearest to request `index`; -1 if it has none. */
-    nearest(index: number, wanted: number) {
+    nearestOfWarp(index: number, wanted: number) {
       for (let far = 0; far <= all; ++far)
         for (const i of [index - far, index + far]) if (warp[i] === wanted) return i;
       return -1;
     },
     /** The next request of the same warp, in direction 1 or -1; `i` if there is none. */
-    along(i: number, direction: number) {
+    nextOfWarp(i: number, direction: number) {
       for (let k = i + direction; k >= 0 && k < all; k += direction)
         if (warp[k] === warp[i]) return k;
       return i;
@@ -111,18 +111,18 @@ export function sectorMap(trace: Trace, { nCols, bytes, reads }: FollowedRow) {
     }
   });
   const counts = new Uint16Array(indices.size);
-  let upTo = 0;
+  let counted = 0;
   return {
     columns: columns.size, high, cells, counts, indicesAt,
     /** Reads of a sector so far: 0, 1, or 2 for more. */
-    look: (index: number) => clamp(counts[index], 0, 2),
+    readLevel: (index: number) => clamp(counts[index], 0, 2),
     /** Count the reads of the requests 0 to `at`. */
-    go(at: number) {
-      if (at + 1 < upTo) {
+    countReads(at: number) {
+      if (at + 1 < counted) {
         counts.fill(0);
-        upTo = 0;
+        counted = 0;
       }
-      for (; upTo <= at; ++upTo) for (const index of indicesAt(upTo)) counts[index] += 1;
+      for (; counted <= at; ++counted) for (const index of indicesAt(counted)) counts[index] += 1;
     },
   };
 

@@ -100,7 +100,7 @@ export type Request = Record<string, unknown>;
 
 /** The connection to the notebook kernel. */
 export interface Bridge {
-  alive(): boolean;
+  isConnected(): boolean;
   ask(request: Request, progress?: (text: string) => void): Promise<Answer>;
   tell(request: Request): void;
   settingsChanged?(settings: Settings): void;

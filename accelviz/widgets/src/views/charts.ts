@@ -4,8 +4,8 @@ import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import { html, render } from "../controls";
 import { openGraph } from "../graph";
 import { SIDES } from "../header";
-import { anchorIn, path, picture, quietWords, rect, room, words } from "../marks";
-import { count, micros, number, recent, short, waitingOf } from "../numbers";
+import { anchorIn, path, picture, mutedText, rect, textWidth, textMark } from "../marks";
+import { count, micros, number, makeCache, short, idleShareText } from "../numbers";
 import type { View } from "../panel";
 import { axis, chart, frame, widthOf } from "../plot";
 import { SCHEMES } from "../schemes";
@@ -31,11 +31,11 @@ function loadBins(largest: number) {
 /** A histogram of the loads of both sides' workers. */
 export const loads: View = (host) => (scene) => {
   const sides = sidesOf(scene), width = widthOf(host);
-  const known = sides.map((side) => side.summary.loads);
-  if (!known.some(Boolean))
-    return render(html`<p class="av-note">${scene.a.silence}</p>`, host);
+  const histograms = sides.map((side) => side.summary.loads);
+  if (!histograms.some(Boolean))
+    return render(html`<p class="av-note">${scene.a.missingReason}</p>`, host);
   const bins = loadBins(Math.max(1, ...sides.map((side) => side.summary.largest || 1)));
-  const counts = known.map((side) => {
+  const counts = histograms.map((side) => {
     const warps = bins.map(() => 0);
     for (let i = 0, bin = 0; side && i < side.nonzeros.length; i++) {
       while (bins[bin] < side.nonzeros[i]) bin += 1;
@@ -43,7 +43,7 @@ export const loads: View = (host) => (scene) => {
     }
     return warps;
   });
-  const highest = Math.max(1, ...known.map((side) => side?.idle ?? 0), ...counts.flat());
+  const highest = Math.max(1, ...histograms.map((side) => side?.idle ?? 0), ...counts.flat());
   const y = axis(0.7, highest * 1.5, HEIGHT - 44, 12, true);
   const end = width - 8, slot = (end - LEFT) / (bins.length + 2);
   let drawn = frame(axis(0, 1, LEFT, end), y, "nonzeros of a warp", "warps", false);
@@ -56,20 +56,20 @@ export const loads: View = (host) => (scene) => {
             "data-say": `${SIDES[i]}, ${side.label}: ${count(many, side.worker)} with ${load}`,
           });
     };
-    bar(0, known[i]?.idle ?? 0, "no nonzero");
+    bar(0, histograms[i]?.idle ?? 0, "no nonzero");
     counts[i].forEach((many, bin) => {
       const low = bin ? bins[bin - 1] + 1 : 1;
       const range = low >= bins[bin] ? number(bins[bin]) : `${number(low)} to ${number(bins[bin])}`;
       bar(bin + 2, many, `${range} nonzero${range === "1" ? "" : "s"}`);
     });
   });
-  drawn += quietWords(LEFT + slot / 2, y.start + 16, "idle", "middle");
-  const every = Math.max(1, Math.ceil(34 / slot));
-  for (let bin = 0; bin < bins.length; bin += every)
-    drawn += quietWords(LEFT + (bin + 2.5) * slot, y.start + 16, short(bins[bin]), "middle");
-  const said = sides.map(({ label, summary: { largest, mean } }) =>
+  drawn += mutedText(LEFT + slot / 2, y.start + 16, "idle", "middle");
+  const labelEvery = Math.max(1, Math.ceil(34 / slot));
+  for (let bin = 0; bin < bins.length; bin += labelEvery)
+    drawn += mutedText(LEFT + (bin + 2.5) * slot, y.start + 16, short(bins[bin]), "middle");
+  const label = sides.map(({ label, summary: { largest, mean } }) =>
     `${label}: busiest ${short(largest)}, mean ${short(mean)} nonzeros`).join("; ");
-  render(chart(width, HEIGHT, drawn, said,
+  render(chart(width, HEIGHT, drawn, label,
     sides.map((side, i) => [`av-side-${"AB"[i]}`, `${SIDES[i]}: ${side.label}`])), host);
 };
 
@@ -88,8 +88,8 @@ interface DegreeBar {
 /** How a strategy treats a row of a degree, computed on a graph with only this row. */
 function treatmentOf(side: Side, degree: number): Treatment {
   if (!side.scheme || side.scheme === "library") return "unknown";
-  const alone = openGraph({ name: "", rows: 1, cols: degree, degrees: [degree] });
-  const { rows_cut, rows_shared } = SCHEMES[side.scheme](alone, side.arguments!)!.summary(1);
+  const oneRow = openGraph({ name: "", rows: 1, cols: degree, degrees: [degree] });
+  const { rows_cut, rows_shared } = SCHEMES[side.scheme](oneRow, side.arguments!)!.summary(1);
   return rows_cut ? "cut" : rows_shared ? "shared" : "one";
 }
 
@@ -114,7 +114,7 @@ function degreeBars(side: Side, { degrees, rows }: Graph["histogram"]) {
   });
 }
 
-const drawnBars = recent<DegreeBar[]>(4); // by partition
+const drawnBars = makeCache<DegreeBar[]>(4); // by partition
 
 /** A histogram of degrees, coloured by the first strategy's treatment of such rows. */
 export const degrees: View = (host, act) => ({ a, graph, settings }) => {
@@ -123,8 +123,8 @@ export const degrees: View = (host, act) => ({ a, graph, settings }) => {
   const top = Math.max(1, ...bars.map((bar) => bar.rows));
   const x = axis(0.9, Math.max(graph.largest, 2) * 1.15, LEFT, width - 10, true);
   const y = axis(0.7, top * 1.4, HEIGHT - 44, 26, true);
-  const rest = histogram.degrees[0] === 0 ? `; ${count(histogram.rows[0], "row")} with none` : "";
-  let drawn = frame(x, y, `degree: nonzeros in a row${rest}`, "rows");
+  const empty = histogram.degrees[0] === 0 ? `; ${count(histogram.rows[0], "row")} with none` : "";
+  let drawn = frame(x, y, `degree: nonzeros in a row${empty}`, "rows");
   bars.forEach(({ low, high, rows, treatment }, i) => {
     const [from, to] = [x(low - 0.45), x(high + 0.45)], [look, text] = TREATMENTS[treatment];
     const range = low === high ? number(low) : `${number(low)} to ${number(high)}`;
@@ -136,7 +136,7 @@ export const degrees: View = (host, act) => ({ a, graph, settings }) => {
   const degree = graph.degrees[settings.row];
   if (degree) {
     const anchor = anchorIn(x(degree), 110, width - 70);
-    drawn += words(x(degree), 20, `row ${number(settings.row)}`, anchor, { class: "av-r" }) +
+    drawn += textMark(x(degree), 20, `row ${number(settings.row)}`, anchor, { class: "av-r" }) +
       rect(x(degree) - 1, 24, 2, y.start - 24, { class: "av-row" });
   }
   const treatments = [...new Set(bars.map((bar) => bar.treatment))];
@@ -167,9 +167,9 @@ export const times: View = (host) => (scene) => {
     return render(html`<p class="av-note">Nothing was recorded of ${subject} with ${
       settings.nCols} columns. ${recorded} accelviz.benchmark measures it on a GPU.</p>`, host);
   }
-  const width = widthOf(host), [over] = Object.keys(a.times.curves);
-  render(html`${timeBars(sides, limit, width)}${over ? curve(scene, over, width) : ""}<p
-    class="av-note">${compared(sides, operation)}</p>`, host);
+  const width = widthOf(host), [name] = Object.keys(a.times.curves);
+  render(html`${timeBars(sides, limit, width)}${name ? timeCurve(scene, name, width) : ""}<p
+    class="av-note">${comparisonText(sides, operation)}</p>`, host);
 };
 
 function timeBars(sides: Side[], limit: number, width: number) {
@@ -186,17 +186,17 @@ function timeBars(sides: Side[], limit: number, width: number) {
       line(": not recorded", 0, "", ": this setting was not measured.");
   });
   // Labels go above the bars if there is little room beside them.
-  const beside = 12 + Math.max(...lines.map(({ label }) => room(label)));
-  const above = width - beside < 260;
-  const left = above ? 2 : beside, high = above ? 40 : 26;
+  const labelWidth = 12 + Math.max(...lines.map(({ label }) => textWidth(label)));
+  const labelsAbove = width - labelWidth < 260;
+  const left = labelsAbove ? 2 : labelWidth, high = labelsAbove ? 40 : 26;
   const x = axis(0, Math.max(...lines.map(({ time }) => time)), left, width - 80);
   const drawn = lines.map(({ label, time, look, meaning }, i) => {
-    const top = 4 + i * high + (above ? 16 : 0);
-    const name = words(above ? left : left - 6, above ? top - 4 : top + 14, label,
-      above ? "start" : "end", { "data-f": "", "data-say": meaning });
+    const top = 4 + i * high + (labelsAbove ? 16 : 0);
+    const name = textMark(labelsAbove ? left : left - 6, labelsAbove ? top - 4 : top + 14, label,
+      labelsAbove ? "start" : "end", { "data-f": "", "data-say": meaning });
     return time ? name + rect(left, top, Math.max(x(time) - left, 1), 18,
       { "class": look, "data-say": `${meaning} ${micros(time)}.` }) +
-      words(x(time) + 5, top + 14, micros(time)) : name;
+      textMark(x(time) + 5, top + 14, micros(time)) : name;
   });
   const said = lines.map(({ label, time }) => `${label} ${time ? micros(time) : ""}`).join("; ");
   return html`<div class="av-draw">${
@@ -204,34 +204,35 @@ function timeBars(sides: Side[], limit: number, width: number) {
 }
 
 /** Recorded and predicted times over the values of a parameter of the first strategy. */
-function curve({ first, a }: Scene, over: string, width: number) {
+function timeCurve({ first, a }: Scene, parameter: string, width: number) {
   const height = HEIGHT - 20, { curves, predictedOf } = a.times, limit = a.times.limit!;
-  const points = curves[over], last = Math.max(...points.map((point) => point.value));
-  const { values } = first.parameters.find(({ name }) => name === over)!;
+  const points = curves[parameter], last = Math.max(...points.map((point) => point.value));
+  const { values } = first.parameters.find(({ name }) => name === parameter)!;
   const line = values.flatMap((value): [number, number][] => {
-    const time = typeof value === "number" && value <= last ? predictedOf({ [over]: value }) : null;
+    const time = typeof value === "number" && value <= last
+      ? predictedOf({ [parameter]: value }) : null;
     return time === null ? [] : [[value as number, time]];
   });
-  const most = Math.max(limit, ...points.map(({ recorded }) => recorded),
+  const maximum = Math.max(limit, ...points.map(({ recorded }) => recorded),
     ...line.map(([, time]) => time));
-  const x = axis(0, last * 1.02, LEFT, width - 12), y = axis(0, most * 1.08, height - 44, 12);
+  const x = axis(0, last * 1.02, LEFT, width - 12), y = axis(0, maximum * 1.08, height - 44, 12);
   const through = (at: [number, number][]) =>
     `M${at.map(([i, time]) => `${x(i)} ${y(time)}`).join("L")}`;
   const predicted = line.length > 1 ? path(through(line),
     { "class": "av-line-A av-predicted", "data-say": PREDICTED }) : "";
-  let drawn = frame(x, y, `${over} (first)`, "µs") +
+  let drawn = frame(x, y, `${parameter} (first)`, "µs") +
     path(`M${x.start} ${y(limit)}H${x.stop}`, { class: "av-limit-line" }) +
-    quietWords(x.stop, y(limit) - 4, LIMIT, "end", 11) + predicted +
+    mutedText(x.stop, y(limit) - 4, LIMIT, "end", 11) + predicted +
     path(through(points.map(({ value, recorded }) => [value, recorded])), { class: "av-line-A" });
   for (const { value, recorded } of points) {
-    const now = value === a.parameters[over], half = now ? 5 : 3;
+    const now = value === a.parameters[parameter], half = now ? 5 : 3;
     drawn += rect(x(value) - half, y(recorded) - half, 2 * half, 2 * half, {
       "class": "av-side-A",
-      "data-say": `${over} ${value}: ${micros(recorded)}${now ? ", as it is set" : ""}`,
+      "data-say": `${parameter} ${value}: ${micros(recorded)}${now ? ", as it is set" : ""}`,
     });
   }
   const said = points.map(({ value, recorded }) => `${value}: ${micros(recorded)}`).join(", ");
-  return chart(width, height, drawn, `${over} ${said}`,
+  return chart(width, height, drawn, `${parameter} ${said}`,
     predicted ? [["av-side-A", "recorded"], ["av-predicted", "predicted"]] : []);
 }
 
@@ -239,17 +240,18 @@ function curve({ first, a }: Scene, over: string, width: number) {
 const COSTS: [Statistic, string][] = [["blocks", "blocks"], ["metadata_bytes", "bytes of metadata"],
   ["shared_atomics", "atomics in shared memory"], ["global_atomics", "atomics in global memory"]];
 
-function compared(sides: Side[], { at_nonzeros }: Operation) {
+function comparisonText(sides: Side[], { at_nonzeros }: Operation) {
   const [a, b] = sides, where = a.times.where ? `${a.times.where}.` : "";
   const slots = sides.map((side) => side.summary.slots),
     recorded = sides.map((side) => side.times.recorded);
   if (b && a.heads === b.heads && slots[0] && slots[1] && recorded[0] && recorded[1]) {
-    const [wanted, took] = [slots[0] / slots[1], recorded[0] / recorded[1]];
-    const [first, second] = sides.map((side) => waitingOf(side));
+    const [predictedRatio, recordedRatio] = [slots[0] / slots[1], recorded[0] / recorded[1]];
+    const [first, second] = sides.map((side) => idleShareText(side));
     return `Of the first's warp time ${first} is waiting, of the second's ${second}. By warp ` +
-      `time alone the first should take ${wanted.toFixed(2)} times as long as the second; it ` +
-      `took ${took.toFixed(2)} times as long. ${at_nonzeros ? turns(sides) : ""}` +
-      `${reason(sides, took > wanted ? 0 : 1)} ${where}`;
+      `time alone the first should take ${predictedRatio.toFixed(2)} times as long as the ` +
+      `second; it took ${recordedRatio.toFixed(2)} times as long. ` +
+      `${at_nonzeros ? turnsSentence(sides) : ""}` +
+      `${costSentence(sides, recordedRatio > predictedRatio ? 0 : 1)} ${where}`;
   }
   if (recorded[0] === null && a.times.basis !== null)
     return "The first was not recorded: the prediction is the time of its strategy's default, " +
@@ -259,7 +261,7 @@ function compared(sides: Side[], { at_nonzeros }: Operation) {
 
 /** A sentence on the number of turns in which the lanes of each side's busiest worker take its
  *  nonzeros; empty if both sides have equally many lanes. */
-function turns(sides: Side[]) {
+function turnsSentence(sides: Side[]) {
   const lanes = sides.map(({ worker, parameters, resolved }) =>
     worker === "warp" ? LANES : Number(parameters.lanes ?? resolved.lanes));
   if (!lanes[0] || !lanes[1] || lanes[0] === lanes[1]) return "";
@@ -270,18 +272,18 @@ function turns(sides: Side[]) {
 }
 
 /** Reasons why side `more` takes longer than its warp time predicts. */
-function reason(sides: Side[], more: number) {
-  const [slow, other] = [sides[more], sides[1 - more]];
+function costSentence(sides: Side[], sideIndex: number) {
+  const [slow, other] = [sides[sideIndex], sides[1 - sideIndex]];
   const costs = COSTS.flatMap(([key, name]) => {
     const [mine, theirs] = [slow.summary[key], other.summary[key]];
     return mine !== null && theirs !== null && mine > 1.05 * theirs
       ? [`${name} (${short(mine)} against ${short(theirs)})`] : [];
   });
-  const has = costs.length
-    ? ` The ${SIDES[more]} has more ${costs.join(", ")}, and each takes time.` : "";
+  const costText = costs.length
+    ? ` The ${SIDES[sideIndex]} has more ${costs.join(", ")}, and each takes time.` : "";
   const lanes = slow.rowPerLane
     ? ` A ${slow.worker} of ${slow.strategy} lasts as long as the longest ` +
     "of its 32 rows, which are counted together here." : "";
   return "Warp time counts nonzeros alone. It says nothing of how lanes read and wait within a " +
-    `warp, of what a cache keeps, or of how many warps an SM has at once.${lanes}${has}`;
+    `warp, of what a cache keeps, or of how many warps an SM has at once.${lanes}${costText}`;
 }

@@ -13,9 +13,9 @@ interface Piece extends Run {
 }
 
 /** The followed row with its partition and the block shown, for the pictures of the product. */
-export type FollowedRow = ReturnType<typeof followed>;
+export type FollowedRow = ReturnType<typeof followedRow>;
 
-export function followed(scene: Scene) {
+export function followedRow(scene: Scene) {
   const { graph, settings, operation, a: side } = scene, { nCols } = settings;
   const row = Math.min(settings.row, graph.rows - 1), { worker, bytes, reading } = side;
   const partition = graph.rows > 0 ? side.partition : null;
@@ -57,7 +57,7 @@ function workOf({ rowPerLane }: Side, partition: Partition, block: number) {
 }
 
 /** Rows of the operand that a matrix row's nonzeros read: column indices, or nonzero numbers. */
-export function sources({ operation, graph }: FollowedRow, row: number) {
+export function rowsRead({ operation, graph }: FollowedRow, row: number) {
   if (!operation.at_nonzeros) return graph.columns(row);
   return Int32Array.from({ length: graph.degrees[row] }, (_, i) => graph.pointers[row] + i);
 }
@@ -77,13 +77,13 @@ export const sectorsOf = (
   .map((byte) => Math.floor(byte / SECTOR));
 
 /** First and last column of row `column` in a sector. */
-export function columnsOf({ nCols, bytes }: FollowedRow, column: number, sector: number) {
+export function columnsInSector({ nCols, bytes }: FollowedRow, column: number, sector: number) {
   const at = (byte: number) => byte / bytes - column * nCols;
   return [Math.max(at(sector * SECTOR), 0), Math.min(at((sector + 1) * SECTOR) - 1, nCols - 1)];
 }
 
 /** Workers of the block shown that have a piece of the row, ascending. */
-export const owners = ({ pieces, work }: FollowedRow) =>
+export const owningWorkers = ({ pieces, work }: FollowedRow) =>
   [...new Set(pieces.filter((piece) => piece.block === work?.block).map(({ warp }) => warp))]
     .sort((a, b) => a - b);
 
@@ -93,32 +93,33 @@ export const isCombined = ({ worker, reading }: Pick<Side, "worker" | "reading">
 
 /** Map workers to the hardware warps of a block of `warps`: those that work on the row, a sentence
  *  on what a worker is, and the load of each hardware warp. */
-export function hardware(row: FollowedRow, warps: number) {
-  const { reading, partition, worker } = row, combined = isCombined(row);
+export function hardwareWarps(row: FollowedRow, warps: number) {
+  const { reading, partition, worker } = row, isCombinedWarp = isCombined(row);
   // Threads per worker.
-  const threads = combined ? reading!.lanes : (warps * LANES) / (partition?.warps ?? warps);
-  const mine = new Set<number>();
-  for (const owner of owners(row)) {
+  const threads = isCombinedWarp ? reading!.lanes : (warps * LANES) / (partition?.warps ?? warps);
+  const rowWarps = new Set<number>();
+  for (const owner of owningWorkers(row)) {
     const last = Math.ceil(((owner + 1) * threads) / LANES);
     // Workers beyond the block's threads run later, on the same warps.
     for (let warp = Math.floor((owner * threads) / LANES); warp < last; ++warp)
-      mine.add(warp % warps);
+      rowWarps.add(warp % warps);
   }
-  const abreast = Math.floor((warps * LANES) / threads); // workers side by side
+  const concurrent = Math.floor((warps * LANES) / threads); // workers side by side
   const track = "A track is a warp of the hardware";
-  const many = Math.ceil(threads / LANES), name = combined ? "combined warp" : worker;
-  let said = "";
-  if (many > 1) said = `${track}; a ${name} is ${many} of them side by side: ${worker} 0 of the ` +
-    `block is warps 0 ${many > 2 ? "to" : "and"} ${many - 1} here.`;
-  if (combined) said += " One without work takes no turn.";
-  if (owners(row).some((owner) => owner >= abreast))
-    said += ` The block has ${count(warps, "warp")}: ${name} ${number(abreast)} and those ` +
+  const perWorker = Math.ceil(threads / LANES), name = isCombinedWarp ? "combined warp" : worker;
+  let sentence = "";
+  if (perWorker > 1)
+    sentence = `${track}; a ${name} is ${perWorker} of them side by side: ${worker} 0 of the ` +
+      `block is warps 0 ${perWorker > 2 ? "to" : "and"} ${perWorker - 1} here.`;
+  if (isCombinedWarp) sentence += " One without work takes no turn.";
+  if (owningWorkers(row).some((owner) => owner >= concurrent))
+    sentence += ` The block has ${count(warps, "warp")}: ${name} ${number(concurrent)} and those ` +
       "after it take a later turn on the same ones.";
   if (threads < LANES)
-    said = `${track}, which is ${count(LANES / threads, worker)} of ${count(threads, "lane")}.`;
+    sentence = `${track}, which is ${count(LANES / threads, worker)} of ${count(threads, "lane")}.`;
   /** Nonzeros of a hardware warp, over all its workers; null if workers share a warp. */
-  const shareOf = (warp: number) => threads < LANES || !row.work ? null
+  const loadOf = (warp: number) => threads < LANES || !row.work ? null
     : row.work.loads.reduce((sum, load, i) =>
-        sum + (i % abreast === Math.floor((warp * LANES) / threads) ? load : 0), 0);
-  return { mine, said, shareOf };
+        sum + (i % concurrent === Math.floor((warp * LANES) / threads) ? load : 0), 0);
+  return { rowWarps, sentence, loadOf };
 }

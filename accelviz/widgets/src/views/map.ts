@@ -4,39 +4,39 @@
 import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import { button, html, render } from "../controls";
 import { markOf } from "../header";
-import { anchorIn, path, picture, quietWords, room } from "../marks";
-import { clamp, count, number, percent, recent, short, span, waitingOf } from "../numbers";
+import { anchorIn, path, picture, mutedText, textWidth } from "../marks";
+import { clamp, count, number, percent, makeCache, short, span, idleShareText } from "../numbers";
 import type { View } from "../panel";
 import { axis, LOADS, themeOf, ticksOf, widthOf } from "../plot";
 import type { Partition, Scene, Side } from "../types";
 import { sidesOf } from "./charts";
 
-const LINE_MOST = 32; // lines of cells at most
+const MAX_LINES = 32; // lines of cells at most
 const TALL = 150, LEFT = 64; // pixels: height of a map, and room to its left
 // Workers whose loads are computed between two looks at the clock.
-const A_FRAME = 12000;
+const STEP_SIZE = 12000;
 
 type Grid = ReturnType<typeof makeGrid>;
 
 /** Cells of a map of the blocks between two shares of all blocks; computed step by step. */
 function makeGrid(partition: Partition, columns: number, from: number, to: number) {
-  const { blocks, warps } = partition, lines = Math.min(warps, LINE_MOST);
+  const { blocks, warps } = partition, lines = Math.min(warps, MAX_LINES);
   const cells = new Float64Array(columns * lines), loads = new Float64Array(warps);
   const first = Math.floor(from * blocks);
   const last = Math.min(blocks, Math.max(first + 1, Math.ceil(to * blocks)));
   const wide = Math.max(1, Math.ceil(columns / (last - first)));
-  let at = first; // the next block
+  let nextBlock = first; // the next block
   return {
     cells, columns, lines, first, last,
     /** The share of the blocks that is computed. */
-    done: () => (at - first) / Math.max(1, last - first),
+    done: () => (nextBlock - first) / Math.max(1, last - first),
     /** Compute further blocks until a time. */
     fill(end: number) {
-      while (at < last && performance.now() < end)
-        for (const stop = Math.min(last, at + Math.max(1, Math.floor(A_FRAME / warps)));
-          at < stop; at++) {
-          partition.loadsOf(at, loads);
-          const column = Math.floor(((at - first) * columns) / (last - first));
+      while (nextBlock < last && performance.now() < end)
+        for (const stop = Math.min(last, nextBlock + Math.max(1, Math.floor(STEP_SIZE / warps)));
+          nextBlock < stop; nextBlock++) {
+          partition.loadsOf(nextBlock, loads);
+          const column = Math.floor(((nextBlock - first) * columns) / (last - first));
           for (let warp = 0; warp < warps; warp++) {
             const line = Math.floor((warp * lines) / warps);
             for (let i = column; i < Math.min(column + wide, columns); i++)
@@ -66,34 +66,34 @@ function makeGrid(partition: Partition, columns: number, from: number, to: numbe
 export const map: View = (host, act) => {
   let scene: Scene, from = 0, to = 1; // visible part of the blocks, as shares
   let frame = 0;
-  const grids = recent<Grid>(6);
+  const grids = makeCache<Grid>(6);
   const buttons: [string, string, () => void][] = [
-    ["Closer", "Look at fewer blocks", () => scale(0.5)],
-    ["Wider", "Look at more", () => scale(2)],
-    ["◀", "To earlier blocks", () => look(from - (to - from) / 2, to - (to - from) / 2)],
-    ["▶", "To later blocks", () => look(from + (to - from) / 2, to + (to - from) / 2)],
-    ["All", "All blocks", () => look(0, 1)],
+    ["Closer", "Look at fewer blocks", () => zoom(0.5)],
+    ["Wider", "Look at more", () => zoom(2)],
+    ["◀", "To earlier blocks", () => showRange(from - (to - from) / 2, to - (to - from) / 2)],
+    ["▶", "To later blocks", () => showRange(from + (to - from) / 2, to + (to - from) / 2)],
+    ["All", "All blocks", () => showRange(0, 1)],
   ];
 
-  function look(wantedFrom: number, wantedTo: number) {
+  function showRange(wantedFrom: number, wantedTo: number) {
     const reach = clamp(wantedTo - wantedFrom, 1e-6, 1);
     from = clamp(wantedFrom, 0, 1 - reach);
     to = from + reach;
     draw(scene);
   }
 
-  function scale(factor: number, middle = (from + to) / 2) {
-    look(middle - (middle - from) * factor, middle + (to - middle) * factor);
+  function zoom(factor: number, middle = (from + to) / 2) {
+    showRange(middle - (middle - from) * factor, middle + (to - middle) * factor);
   }
 
   function draw(now: Scene) {
     scene = now;
     cancelAnimationFrame(frame);
-    const across = widthOf(host) - LEFT - 6, colours = LOADS[themeOf(host)];
+    const width = widthOf(host) - LEFT - 6, colours = LOADS[themeOf(host)];
     const sides = sidesOf(scene).map((side) => {
       const { partition, partitionKey } = side;
       if (!partition) return { side, grid: null };
-      const columns = clamp(Math.floor(across), 1, Math.max(partition.blocks, 1));
+      const columns = clamp(Math.floor(width), 1, Math.max(partition.blocks, 1));
       return { side, grid: grids(`${partitionKey} ${columns} ${from} ${to}`,
         () => makeGrid(partition, columns, from, to)) };
     });
@@ -101,21 +101,21 @@ export const map: View = (host, act) => {
     const known = sides.flatMap(({ grid }) => grid ?? []);
 
     /** Compute cells for 8 ms, paint, and continue in the next frame. */
-    const work = () => {
+    const computeAndPaint = () => {
       const end = performance.now() + 8;
       for (const grid of known) grid.fill(end);
-      const least = Math.min(1, ...known.map((grid) => grid.last > grid.first ? grid.done() : 1));
+      const done = Math.min(1, ...known.map((grid) => grid.last > grid.first ? grid.done() : 1));
       render(html`<div class="av-zoom" ?hidden=${!known.length}>${buttons.map(
         ([label, title, press]) => button(`map ${label}`, label, title, press, { said: title }))
-      }</div><div>${sides.map(({ side, grid }, i) => sideMap(side, grid, i, across))}</div><p
-        class="av-note" ?hidden=${!known.length}>${least < 1
-          ? `Summing up the blocks: ${percent(least, 0)} …` : legend(most, colours)}</p>`, host);
+      }</div><div>${sides.map(({ side, grid }, i) => sideMap(side, grid, i, width))}</div><p
+        class="av-note" ?hidden=${!known.length}>${done < 1
+          ? `Summing up the blocks: ${percent(done, 0)} …` : legend(most, colours)}</p>`, host);
       host.querySelectorAll("canvas").forEach((canvas, i) =>
         known[i].paint(canvas, most, colours));
-      host.dataset.filled = String(least === 1);
-      if (least < 1) frame = requestAnimationFrame(work);
+      host.dataset.filled = String(done === 1);
+      if (done < 1) frame = requestAnimationFrame(computeAndPaint);
     };
-    work();
+    computeAndPaint();
   }
 
   function sideMap(side: Side, grid: Grid | null, i: number, across: number) {
@@ -123,19 +123,19 @@ export const map: View = (host, act) => {
     const title = html`${markOf(i)} <span title=${side.description}>${label}</span>`;
     if (!grid || !partition)
       return html`<div class="av-map"><div class="av-map-title">${title}</div><p
-        class="av-note">${side.silence}</p></div>`;
+        class="av-note">${side.missingReason}</p></div>`;
     const { blocks, warps } = partition, { lines, first, last, columns } = grid;
     const perCell = (last - first) / columns, tall = clamp(lines * 12, 24, TALL);
     const cell = perCell <= 1 && warps <= lines ? "A cell is one of them."
       : `A cell shows its busiest ${worker}, the most of ${perCell > 1 ? "up to " : ""}` +
         count(Math.ceil(perCell), "block") +
         `${warps > lines ? ` and up to ${count(Math.ceil(warps / lines), worker)}` : ""}.`;
-    const share = waitingOf(side);
+    const share = idleShareText(side);
     const said = `${label}: nonzeros of every ${worker} of ${number(blocks)} blocks` +
       (share && `; ${share} of the time is waiting`);
     const named = (warp: number) => {
       const text = `${worker} ${number(warp)}`;
-      return room(text) <= LEFT - 6 ? text : number(warp);
+      return textWidth(text) <= LEFT - 6 ? text : number(warp);
     };
     const { row, block } = scene.settings;
     const marked = i ? blocks && partition.blocksOf(partition.positionOf(row))[0] : block;
@@ -146,20 +146,20 @@ export const map: View = (host, act) => {
       style="margin-left: ${LEFT}px; width: ${across}px" data-first=${named(0)}
       data-last=${warps > 1 ? named(warps - 1) : ""}><canvas role="img" aria-label=${said}
       style="width: ${across}px; height: ${tall}px"
-      @click=${(event: MouseEvent) => i === 0 && act.set({ block: at(event, grid).block })}
-      @pointermove=${(event: PointerEvent) => tell(event, side, grid)}
+      @click=${(event: MouseEvent) => i === 0 && act.set({ block: cellAt(event, grid).block })}
+      @pointermove=${(event: PointerEvent) => showTooltip(event, side, grid)}
       @pointerleave=${() => act.link.show(null)}
       @wheel=${(event: WheelEvent) => {
         if (!event.ctrlKey && !event.altKey) return; // the page scrolls
         event.preventDefault();
-        scale(event.deltaY < 0 ? 0.7 : 1.4, from + at(event, grid).share * (to - from));
+        zoom(event.deltaY < 0 ? 0.7 : 1.4, from + cellAt(event, grid).share * (to - from));
       }}></canvas>${first <= marked && marked < last ? html`<div class="av-map-cursor"
       style="left: ${((marked + 0.5 - first) / (last - first)) * 100}%"></div>` : ""}</div><div
       class="av-draw av-map-axis" style="margin-left: ${LEFT}px">${
         unsafeHTML(axisOf(grid, across))}</div></div>`;
   }
 
-  function at(event: MouseEvent, { first, last, columns, lines }: Grid) {
+  function cellAt(event: MouseEvent, { first, last, columns, lines }: Grid) {
     const area = (event.target as Element).getBoundingClientRect();
     const share = clamp((event.clientX - area.left) / area.width, 0, 0.999999);
     const line = Math.floor(((event.clientY - area.top) / area.height) * lines);
@@ -167,15 +167,15 @@ export const map: View = (host, act) => {
     return { column: Math.floor(share * columns), line: clamp(line, 0, lines - 1), share, block };
   }
 
-  function tell(event: PointerEvent, { partition, worker }: Side, grid: Grid) {
+  function showTooltip(event: PointerEvent, { partition, worker }: Side, grid: Grid) {
     const { first, last, columns, lines, cells } = grid, { warps } = partition!;
-    const { column, line, block } = at(event, grid), coarse = last - first > columns;
+    const { column, line, block } = cellAt(event, grid), areMerged = last - first > columns;
     const blockAt = (edge: number) => first + Math.ceil((edge * (last - first)) / columns);
     const begin = blockAt(column), end = Math.max(begin, blockAt(column + 1) - 1);
     const top = Math.ceil((line * warps) / lines);
     const bottom = Math.max(top, Math.ceil(((line + 1) * warps) / lines) - 1);
-    const several = (coarse && end > begin) || bottom > top;
-    const sentence = `${coarse ? span("Block", begin, end) : `Block ${number(block)}`}, ` +
+    const several = (areMerged && end > begin) || bottom > top;
+    const sentence = `${areMerged ? span("Block", begin, end) : `Block ${number(block)}`}, ` +
       `${span(worker, top, bottom)}: ${several ? "at most " : ""}` +
       `${count(cells[column * lines + line], "nonzero")}${several ? ` a ${worker}` : ""}.`;
     act.link.show({ sentence }, { x: event.clientX, y: event.clientY });
@@ -189,8 +189,8 @@ function axisOf({ first, last }: Grid, across: number) {
   const x = axis(first, last, 0, across);
   const ticks = ticksOf(x).filter((value) => Number.isInteger(value) && value < last);
   const drawn = ticks.map((value) => path(`M${x(value) + 0.5} 0v4`, { class: "av-frame" }) +
-    quietWords(x(value), 16, number(value), anchorIn(x(value), 24, across - 24)));
-  return picture(across, 32, drawn.join("") + quietWords(across / 2, 30, "block", "middle"),
+    mutedText(x(value), 16, number(value), anchorIn(x(value), 24, across - 24)));
+  return picture(across, 32, drawn.join("") + mutedText(across / 2, 30, "block", "middle"),
     "numbers of the blocks");
 }
 

@@ -2,12 +2,12 @@
 // neighborhood in the graph. Other operations have other names for A, X and Y.
 
 import {
-  anchorIn, fitting, mark, path, picture, quietWords, rect, ring, room, words,
+  anchorIn, shortened, mark, path, picture, mutedText, rect, ring, textWidth, textMark,
 } from "../marks";
-import { capital, clamp, count, number, recent, short } from "../numbers";
+import { capitalize, clamp, count, number, makeCache, short } from "../numbers";
 import type { Graph, Picture } from "../types";
 import type { FollowedRow } from "./followed";
-import { gatheredOf, readOf, written } from "./said";
+import { gatheredText, readsText, outputText } from "./sentences";
 
 const DOTS = 6000; // nonzeros of A drawn at most
 const LINES = 240; // rows of X drawn at most
@@ -15,7 +15,7 @@ const NODES = 900; // neighbors drawn at most; beyond that, a mark stands for se
 const MANY = 120; // more neighbors than this are drawn as one SVG element
 const GAP = 34, TOP = 40; // pixels: gap between matrices, and room above them
 
-const drawnDots = recent<string>(4);
+const drawnDots = makeCache<string>(4);
 
 /** A path with a dot per nonzero, in sampled rows; empty if column indices are not known. */
 function dots(graph: Graph, side: number) {
@@ -34,36 +34,36 @@ function dots(graph: Graph, side: number) {
 
 /** The matrices A, X and Y with the followed row, the rows of X that it gathers, and its row of Y.
  *  In some operations, X or Y has a row per nonzero. */
-export function equation(row: FollowedRow, width: number): Picture {
+export function equationPicture(row: FollowedRow, width: number): Picture {
   const { graph, degree, columns, nCols, operation, reads, writes, beside } = row;
   const { at_nonzeros, per_nonzero } = operation, outputColumns = operation.wide ? nCols : 1;
   const inputRows = at_nonzeros ? graph.nnz : graph.cols;
   const outputRows = per_nonzero ? graph.nnz : graph.rows;
-  const wished = Math.round(Math.min(width * 0.5, 230));
-  const narrow = Math.round(clamp((wished * nCols) / Math.max(graph.cols, 1), 46, 84));
+  const desiredSide = Math.round(Math.min(width * 0.5, 230));
+  const narrow = Math.round(clamp((desiredSide * nCols) / Math.max(graph.cols, 1), 46, 84));
   const name = `row ${number(row.row)}`;
   const size = (rows: number, wide: number) => {
     const whole = `${number(rows)} × ${number(wide)}`;
-    return room(whole, 11) < narrow + GAP - 6 || wide === graph.cols ? whole
+    return textWidth(whole, 11) < narrow + GAP - 6 || wide === graph.cols ? whole
       : `${short(rows)} × ${number(wide)}`;
   };
   // Room at the right for the label of Y's size, which may be wider than Y.
-  const over = Math.max(room(size(outputRows, outputColumns), 11) - narrow, 0) / 2 + 2;
-  const left = room(name) + 12;
+  const overhang = Math.max(textWidth(size(outputRows, outputColumns), 11) - narrow, 0) / 2 + 2;
+  const left = textWidth(name) + 12;
   const between = beside ? narrow + GAP : 0; // for the second operand, left of X
-  const others = left + between + 2 * narrow + 2 * GAP + over;
-  const side = Math.min(wished, Math.max(width - others, 60));
-  const A = Math.max(Math.min((width - (others + side)) / 2, 60), 0) + left;
+  const otherWidth = left + between + 2 * narrow + 2 * GAP + overhang;
+  const side = Math.min(desiredSide, Math.max(width - otherWidth, 60));
+  const A = Math.max(Math.min((width - (otherWidth + side)) / 2, 60), 0) + left;
   const U = A + side + GAP, X = U + between, Y = X + narrow + GAP;
   const y = (index: number, of: number) => TOP + ((index + 0.5) / Math.max(of, 1)) * side;
   const x = (column: number) => A + ((column + 0.5) / Math.max(graph.cols, 1)) * side;
-  const mine = y(row.row, graph.rows);
+  const rowY = y(row.row, graph.rows);
   const matrix = (at: number, wide: number, title: string, text: string) =>
-    words(at + wide / 2, 14, title, "middle", { class: "av-b" }) +
-    quietWords(at + wide / 2, 30, text, "middle", 11) +
+    textMark(at + wide / 2, 14, title, "middle", { class: "av-b" }) +
+    mutedText(at + wide / 2, 30, text, "middle", 11) +
     rect(at, TOP, wide, side, { class: "av-matrix" });
   const sign = (at: number, text: string) =>
-    words(at - GAP / 2, TOP + side / 2 + 6, text, "middle", { class: "av-big" });
+    textMark(at - GAP / 2, TOP + side / 2 + 6, text, "middle", { class: "av-big" });
   // The band of rows that belong to its nonzeros, in arrays with a row per nonzero.
   const perNonzero = side / Math.max(graph.nnz, 1), from = TOP +
     graph.pointers[row.row] * perNonzero;
@@ -72,7 +72,7 @@ export function equation(row: FollowedRow, width: number): Picture {
     rect(at, Math.min(from, TOP + side - high), narrow, high,
       { "class": "av-row", "data-f": token, "data-m": key });
   const line = (at: number, token: string, key: string) =>
-    rect(at, mine - 2, narrow, 4, { "class": "av-row", "data-f": token, "data-m": key });
+    rect(at, rowY - 2, narrow, 4, { "class": "av-row", "data-f": token, "data-m": key });
   const product = !at_nonzeros && !per_nonzero;
   const parts = [
     matrix(A, side, row.matrix, size(graph.rows, graph.cols)),
@@ -94,33 +94,34 @@ export function equation(row: FollowedRow, width: number): Picture {
     if (!at_nonzeros)
       parts.push(rect(X, y(columns![i], graph.cols) - 1, narrow, 2,
         { ...look, "data-m": `x${i}` }));
-    parts.push(rect(x(columns![i]) - 1, mine - 4, 2, 8, { ...look, "data-m": `a${i}` }));
+    parts.push(rect(x(columns![i]) - 1, rowY - 4, 2, 8, { ...look, "data-m": `a${i}` }));
   }
   parts.push(
-    rect(A, mine - 1, side, 2, { "class": "av-row av-thin", "data-f": "row", "data-m": "arow" }),
+    rect(A, rowY - 1, side, 2, { "class": "av-row av-thin", "data-f": "row", "data-m": "arow" }),
     at_nonzeros && degree ? band(X, "row", "xrow") : "",
     !per_nonzero ? line(Y, "y", "yrow") : degree ? band(Y, "y", "yrow") : "",
-    words(A - 8, clamp(mine + 4, TOP + 10, TOP + side), name, "end", { class: "av-r" }));
-  const done = `${gatheredOf(row)} ${at_nonzeros ? "read" : "gathered"}, ` +
+    textMark(A - 8, clamp(rowY + 4, TOP + 10, TOP + side), name, "end", { class: "av-r" }));
+  const resultText = `${gatheredText(row)} ${at_nonzeros ? "read" : "gathered"}, ` +
     `${per_nonzero ? "as many" : "one"} of ${writes} written`;
-  const had = fitting(count(degree, "nonzero"), side + GAP);
+  const degreeText = shortened(count(degree, "nonzero"), side + GAP);
   // Centered below X and Y, or further right, beside the label below A.
-  const middle = Math.max((X + Y + narrow) / 2, A + (side + room(had) + room(done)) / 2 + 16);
-  const [at, text] = middle + room(done) / 2 < width ? [middle, done]
+  const middle = Math.max((X + Y + narrow) / 2,
+    A + (side + textWidth(degreeText) + textWidth(resultText)) / 2 + 16);
+  const [at, text] = middle + textWidth(resultText) / 2 < width ? [middle, resultText]
     : [X + narrow / 2, count(degree, row.unit)];
-  parts.push(words(A + side / 2, TOP + side + 17, had, "middle", { class: "av-r" }),
-    words(at, TOP + side + 17, text, "middle", { class: "av-r" }));
-  const label = `${operation.formula}. ${capital(name)} of ${row.matrix} has ` +
-    `${count(degree, "nonzero")}, so it ${at_nonzeros ? "reads" : "gathers"} ${readOf(row)} and ` +
-    `writes ${written(row)}.`;
+  parts.push(textMark(A + side / 2, TOP + side + 17, degreeText, "middle", { class: "av-r" }),
+    textMark(at, TOP + side + 17, text, "middle", { class: "av-r" }));
+  const label = `${operation.formula}. ${capitalize(name)} of ${row.matrix} has ` +
+    `${count(degree, "nonzero")}, so it ${at_nonzeros ? "reads" : "gathers"} ${readsText(row)} ` +
+    `and writes ${outputText(row)}.`;
   return {
     svg: picture(width, TOP + side + 26, parts.join(""), label),
     over(focus) {
-      if (focus.y) return ring(Y - 2, (per_nonzero ? from : mine) - 4, narrow + 4, 8);
+      if (focus.y) return ring(Y - 2, (per_nonzero ? from : rowY) - 4, narrow + 4, 8);
       return (focus.columns ?? []).flatMap((column) => {
         const high = at_nonzeros ? from : y(column, graph.cols);
         return [...(at_nonzeros && beside ? [U, X] : [X]).map((at) =>
-          ring(at - 3, high - 3, narrow + 6, 6)), ring(x(column) - 4, mine - 7, 8, 14)];
+          ring(at - 3, high - 3, narrow + 6, 6)), ring(x(column) - 4, rowY - 7, 8, 14)];
       }).join("");
     },
   };
@@ -135,12 +136,12 @@ function onCircle(cx: number, cy: number, share: number, radius: number) {
 }
 
 /** The row in the middle of its neighbors, whose rows of X it sums, in the order of columns. */
-export function neighborhood(row: FollowedRow, width: number, height: number) {
+export function neighborhoodPicture(row: FollowedRow, width: number, height: number) {
   const { columns, pieces } = row, n = columns?.length ?? 0;
   const step = Math.max(1, Math.ceil(n / NODES)), drawn = Math.ceil(n / step);
-  const named = drawn <= 30 && step === 1, split = pieces.length > 1;
-  const edge = named ? 26 + room(number(row.graph.cols), 11) : split ? 34 : 10;
-  const radius = Math.max(Math.min(width / 2 - edge, height / 2 - (named ? 34 : 29)), 30);
+  const hasLabels = drawn <= 30 && step === 1, isShared = pieces.length > 1;
+  const edge = hasLabels ? 26 + textWidth(number(row.graph.cols), 11) : isShared ? 34 : 10;
+  const radius = Math.max(Math.min(width / 2 - edge, height / 2 - (hasLabels ? 34 : 29)), 30);
   const [cx, cy] = [width / 2, height / 2];
   const rings = Math.max(1, Math.ceil(drawn / ((2 * Math.PI * radius) / 6)));
   const size = rings > 1 ? 2 : clamp((Math.PI * radius) / Math.max(drawn, 1) - 0.7, 2, 6);
@@ -158,19 +159,19 @@ export function neighborhood(row: FollowedRow, width: number, height: number) {
     }
     nodes += mark("circle",
       { "cx": x, "cy": y, "r": size, "class": "av-node", "data-f": token(k) });
-    if (!named) continue;
-    const [tx, ty] = at(k, radius + (split ? 19 : 11));
-    text += quietWords(tx, ty + 4, number(columns![k]), sideOf(tx, cx, 8), 11);
+    if (!hasLabels) continue;
+    const [tx, ty] = at(k, radius + (isShared ? 19 : 11));
+    text += mutedText(tx, ty + 4, number(columns![k]), sideOf(tx, cx, 8), 11);
   }
   if (circles) nodes = mark("path", { "d": circles, "class": "av-node", "data-f": "nodes@" });
-  const label = number(row.row), wide = room(label, 11) > 28;
+  const label = number(row.row), wide = textWidth(label, 11) > 28;
   const inner = path(edges, { class: "av-edges", opacity: drawn > 60 ? 0.35 : 0.8 }) +
-    (split ? arcsOf(row, n, cx, cy, radius + 12, named) : "") + nodes +
+    (isShared ? arcsOf(row, n, cx, cy, radius + 12, hasLabels) : "") + nodes +
     mark("circle", { cx, cy, "r": 15, "class": "av-row", "data-f": "row" }) +
-    words(cx, wide ? cy + 29 : cy + 4, label, "middle",
+    textMark(cx, wide ? cy + 29 : cy + 4, label, "middle",
       { "class": wide ? "av-r av-halo" : "av-on", "font-size": 11 }) + text;
   const alt = `Row ${label} and its ${count(n, "neighbor")} in the graph` +
-    `${split ? `, shared by ${count(pieces.length, "run")} of nonzeros` : ""}.`;
+    `${isShared ? `, shared by ${count(pieces.length, "run")} of nonzeros` : ""}.`;
   return {
     svg: picture(width, height, inner, alt),
     /** The token of the neighbor nearest to a point. */
@@ -183,13 +184,13 @@ export function neighborhood(row: FollowedRow, width: number, height: number) {
       return token(nearest);
     },
     over({ nonzeros: [first, last] = [0, -1] }) {
-      let lit = "";
+      let marks = "";
       for (let k = Math.floor(first / step); k * step <= last; ++k) {
         const [x, y] = node(k);
-        lit += mark("circle", { cx: x, cy: y, r: size + 3, class: "av-ring" });
-        if (last - first < 60) lit += path(`M${cx} ${cy}L${x} ${y}`, { class: "av-ring" });
+        marks += mark("circle", { cx: x, cy: y, r: size + 3, class: "av-ring" });
+        if (last - first < 60) marks += path(`M${cx} ${cy}L${x} ${y}`, { class: "av-ring" });
       }
-      return lit;
+      return marks;
     },
   } satisfies Picture & Record<string, unknown>;
 }
@@ -217,7 +218,7 @@ function arcsOf(
       { "class": "av-arc", "data-f": `run:${block}:${warp}:${start}` });
     if (pieces.length > 24 || (to - from) * 2 * Math.PI * radius < 14 || named) return arc;
     const [x, y] = onCircle(cx, cy, (from + to) / 2, radius + 8);
-    return arc + words(x, y + 4, number(warp), sideOf(x, cx, 12),
+    return arc + textMark(x, y + 4, number(warp), sideOf(x, cx, 12),
       { "class": "av-r", "font-size": 11 });
   }).join("");
 }

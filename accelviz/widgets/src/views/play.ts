@@ -3,13 +3,13 @@
 
 import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import { button, html, render } from "../controls";
-import { capital, clamp, count, number } from "../numbers";
+import { capitalize, clamp, count, number } from "../numbers";
 import type { View } from "../panel";
 import { type MemoryRequest, readTrace, sectorMap, type Trace } from "../traces";
 import type { Scene } from "../types";
-import { followed, type FollowedRow, hardware, SECTOR } from "./followed";
-import { lanesPicture, requestSaid } from "./request";
-import { several } from "./said";
+import { followedRow, type FollowedRow, hardwareWarps, SECTOR } from "./followed";
+import { lanesPicture, requestSentence } from "./request";
+import { workersText } from "./sentences";
 import { drawSectors, type Inks, INKS, makeTracks, type Tracks } from "./tracks";
 
 const SPEEDS = [1, 4, 20, 100, 500, 2500]; // requests per second
@@ -21,26 +21,26 @@ const NARROW = 900; // pixels: widths below this are narrow, as in views.css
 /** Draw the trace of the block shown, or a button that requests one. */
 export const play: View = (host, act) => {
   let row!: FollowedRow, trace: Trace | null = null, view!: Tracks, inks!: Inks;
-  let sectors: ReturnType<typeof sectorMap> | null = null, turns = "", offered: unknown = "";
-  let at = 0, speed = 2, playing = false, held = false;
+  let sectors: ReturnType<typeof sectorMap> | null = null, note = "", offerView: unknown = "";
+  let index = 0, speed = 2, playing = false, isScrubbing = false;
   const find = (name: string) => host.querySelector<HTMLElement>(`.av-${name}`)!;
   const tracks = () => find("tracks");
   const pen = (canvas: Element, width: number, height: number) =>
-    penOf(canvas as HTMLCanvasElement, width, height);
+    fittedContext(canvas as HTMLCanvasElement, width, height);
 
   const buttons: [string, string, () => void][] = [
     ["to the first request (Home)", "|◀", () => go(0)],
-    ["one request back (left arrow)", "◀", () => go(at - 1)],
+    ["one request back (left arrow)", "◀", () => go(index - 1)],
     ["play (space)", "Play", toggle],
-    ["one request on (right arrow)", "▶", () => go(at + 1)],
+    ["one request on (right arrow)", "▶", () => go(index + 1)],
     ["to the last request (End)", "▶|", () => go(Infinity)],
     ["closer (+)", "+", () => zoom(0.5)],
     ["further away (-)", "−", () => zoom(2)],
     ["the whole trace (0)", "All", () => zoom(Infinity)],
   ];
 
-  function frame() {
-    const isEmpty = !trace?.count, request = isEmpty ? null : trace!.at(at);
+  function renderAll() {
+    const isEmpty = !trace?.count, request = isEmpty ? null : trace!.at(index);
     const bar = buttons.map(([label, text, press]) =>
       button(`play ${text}`, text === "Play" && playing ? "Pause" : text, label, press,
         { said: label }));
@@ -49,39 +49,40 @@ export const play: View = (host, act) => {
         (speed = Number((event.target as HTMLSelectElement).value))}>${SPEEDS.map((one, i) =>
         html`<option value=${i} ?selected=${i === speed}>${number(one)} a second</option>`)
       }</select>`);
-    render(html`<div class="av-play"><div class="av-offer" ?hidden=${!isEmpty}>${offered}</div><div
-      class="av-playing" ?hidden=${isEmpty}><div class="av-bar" role="group"
+    render(html`<div class="av-play"><div class="av-offer" ?hidden=${!isEmpty}>${
+      offerView}</div><div class="av-playing" ?hidden=${isEmpty}><div class="av-bar" role="group"
       aria-label="playing">${bar}</div>${LEGEND}<div class="av-tracks" role="slider" tabindex="0"
       data-lm-suppress-shortcuts="true" style="height: ${view?.high ?? 0}px"
-      aria-valuemin="0" aria-valuemax=${Math.max((trace?.count ?? 0) - 1, 0)} aria-valuenow=${at}
-      aria-valuetext=${request ? requestSaid(request, row, trace!.count) : ""}
-      aria-label=${request ? seenSaid() : ""} @keydown=${key} @pointerdown=${grab}
+      aria-valuemin="0" aria-valuemax=${Math.max((trace?.count ?? 0) - 1, 0)} aria-valuenow=${index}
+      aria-valuetext=${request ? requestSentence(request, row, trace!.count) : ""}
+      aria-label=${request ? rangeText() : ""} @keydown=${key} @pointerdown=${grab}
       @pointermove=${hover} @pointerup=${drop} @pointercancel=${drop} @wheel=${wheel}
       @pointerleave=${() => act.link.show(null)}><canvas></canvas><canvas></canvas></div><p
-      class="av-note av-turns">${turns}</p>${request ? details(request) : ""}</div></div>`, host);
+      class="av-note av-turns">${note}</p>${request ? details(request) : ""}</div></div>`, host);
   }
 
   function details(request: MemoryRequest) {
-    const all = trace!, waiting = all.waits.filter((wait) => wait.arrived <= at && at < wait.left)
+    const all = trace!;
+    const waiting = all.waits.filter(({ arrived, left }) => arrived <= index && index < left)
       .map((wait) => wait.warp);
     const names = waiting.length > 4 ? count(waiting.length, "warp")
       : `warp${waiting.length > 1 ? "s" : ""} ${waiting.join(", ")}`;
-    const [longest] = at < all.count - 1 ? []
+    const [longest] = index < all.count - 1 ? []
       : [...all.waits].sort((a, b) => (b.left - b.arrived) - (a.left - a.arrived));
     return html`<p class="av-request"><strong class="av-said">${
-      requestSaid(request, row, all.count)}</strong> <span class="av-waits">${
+      requestSentence(request, row, all.count)}</strong> <span class="av-waits">${
       waiting.length ? `Waiting at a barrier now: ${names}.` : ""}</span> <span
       class="av-longest">${longest ? `The longest wait at a barrier was warp ${longest.warp}'s, ` +
       `for ${count(longest.left - longest.arrived, "request")} of others.` +
-      shareOf(longest.warp) : ""}</span></p><div class="av-side"><pre class="av-listing"
+      loadSentence(longest.warp) : ""}</span></p><div class="av-side"><pre class="av-listing"
       tabindex="0" role="region" data-lm-suppress-shortcuts="true"
       aria-label="source of the kernel">${listing(request)}</pre><div><div class="av-name">Its
       lanes, and what they touch</div><div class="av-draw av-lanes">${unsafeHTML(
         lanesPicture(request, Math.max(find("lanes")?.clientWidth ?? 0, 200)))}</div>${
-        mapOf()}</div></div>`;
+        sectorMapView()}</div></div>`;
   }
 
-  const seenSaid = () => `Requests of block ${number(trace!.block)}, ` +
+  const rangeText = () => `Requests of block ${number(trace!.block)}, ` +
     `${number(Math.floor(view.from))} to ${number(Math.ceil(view.to) - 1)} of ` +
     `${number(trace!.count)} are seen`;
 
@@ -95,9 +96,9 @@ export const play: View = (host, act) => {
         text || " "}</span>`)}`;
   }
 
-  function mapOf() {
+  function sectorMapView() {
     sectors ??= sectorMap(trace!, row);
-    sectors.go(at);
+    sectors.countReads(index);
     const { nCols, bytes, reads, unit } = row, { columns, counts } = sectors;
     const most = Math.floor(SECTOR / (nCols * bytes)), times = counts.reduce((a, b) => a + b, 0);
     const cells = most > 1 ? `A cell is a sector, in which up to ${most} ${unit}s of ${reads} lie`
@@ -112,78 +113,82 @@ export const play: View = (host, act) => {
   }
 
   /** Draw everything that changes with the current request. */
-  function show() {
-    frame();
+  function drawCurrent() {
+    renderAll();
     drawHead();
     if (sectors?.columns) {
       const width = Math.floor(find("mapbox").clientWidth);
-      drawSectors(sectors, pen(find("map"), width, MAP), width, MAP, at, inks);
+      drawSectors(sectors, pen(find("map"), width, MAP), width, MAP, index, inks);
     }
   }
 
   function drawHead() {
-    view.drawHead(pen(tracks().children[1], view.width, view.high), at, inks);
+    view.drawHead(pen(tracks().children[1], view.width, view.high), index, inks);
   }
 
   function draw() {
-    frame();
+    renderAll();
     const width = Math.floor(tracks().clientWidth);
     if (!width) return;
     view.width = width;
-    inks = inksOf(host);
-    const { mine, said } = hardware(row, trace!.warps);
-    const workers = mine.size ? `${capital(several("warp", [...mine].sort((a, b) => a - b)))} ` +
-      `${mine.size > 1 ? "work" : "works"} on row ${number(row.row)}.` : "";
-    turns = `${workers} ${said} ${TURNS}`.trim();
-    view.draw(pen(tracks().children[0], width, view.high), inks, mine);
-    show();
+    inks = themeColours(host);
+    const { rowWarps, sentence } = hardwareWarps(row, trace!.warps);
+    const sorted = [...rowWarps].sort((a, b) => a - b);
+    const workers = rowWarps.size ? `${capitalize(workersText("warp", sorted))} ` +
+      `${rowWarps.size > 1 ? "work" : "works"} on row ${number(row.row)}.` : "";
+    note = `${workers} ${sentence} ${TRACKS_NOTE}`.trim();
+    view.draw(pen(tracks().children[0], width, view.high), inks, rowWarps);
+    drawCurrent();
   }
 
   /** A button that requests a trace, or the reason why there is none. */
-  function offer({ a, alive, traced, untraced, trace: empty, busy, settings }: Scene) {
+  function traceOffer(
+    { a, hasKernel, tracedSettings, untraced, trace: empty, busy, settings }: Scene,
+  ) {
     let text = `A trace runs block ${number(settings.block)} in the emulator, lane by lane, and ` +
       "shows each request of each warp.";
     if (empty) text = "This block touches no memory.";
     else if (!a.partition) text = a.scheme === "library" ? "A library's kernels cannot be traced."
-      : `${a.silence} accelviz.trace runs its blocks.`;
-    else if (!alive && traced)
+      : `${a.missingReason} accelviz.trace runs its blocks.`;
+    else if (!hasKernel && tracedSettings)
       text = "This page keeps the trace of one block, and that is not the one that is shown.";
-    else if (!alive) text += " That needs a kernel, and this page has none" +
+    else if (!hasKernel) text += " That needs a kernel, and this page has none" +
       `${untraced ? `, nor the trace of a block: ${untraced}` : "."} Open the notebook that made ` +
       "the page, run its cell, and press the button that is here then.";
-    return html`<p>${text}</p>${alive && a.partition && !empty
+    return html`<p>${text}</p>${hasKernel && a.partition && !empty
       ? button("trace", "Trace this block", "", act.trace, { disabled: busy > 0 }) : ""}${
-      !alive && traced ? button("replay", "Back to what can be played: row " +
-      `${number(traced.row)} in block ${number(traced.block)} of ${traced.first}`, "",
+      !hasKernel && tracedSettings ? button("replay", "Back to what can be played: row " +
+      `${number(tracedSettings.row)} in block ${number(tracedSettings.block)} of ` +
+      tracedSettings.first, "",
       act.replay) : ""}`;
   }
 
   // --- moving ------------------------------------------------------------------------------
   function go(wanted: number) {
-    at = clamp(wanted, 0, trace!.count - 1);
-    if (at >= view.from && at < view.to) return show();
-    look(at - view.seen * 0.1, view.seen);
+    index = clamp(wanted, 0, trace!.count - 1);
+    if (index >= view.from && index < view.to) return drawCurrent();
+    showRange(index - view.visibleCount * 0.1, view.visibleCount);
   }
 
   /** Show `seen` requests from request `from` on. */
-  function look(from: number, seen: number) {
+  function showRange(from: number, seen: number) {
     const all = trace!.count, size = clamp(seen, Math.min(LEAST, all), all);
     view.from = clamp(from, 0, all - size);
     view.to = view.from + size;
     draw();
   }
 
-  function zoom(factor: number, around = at + 0.5) {
-    const { from, seen } = view, wanted = Math.min(seen * factor, trace!.count);
-    look(around - clamp((around - from) / seen, 0, 1) * wanted, wanted);
+  function zoom(factor: number, around = index + 0.5) {
+    const { from, visibleCount: seen } = view, wanted = Math.min(seen * factor, trace!.count);
+    showRange(around - clamp((around - from) / seen, 0, 1) * wanted, wanted);
   }
 
   function toggle() {
     if (playing) return pause();
     const last = trace!.count - 1;
-    if (at === last) go(0);
+    if (index === last) go(0);
     playing = true;
-    frame();
+    renderAll();
     let [before, owed] = [performance.now(), 0];
     const next = (now: number) => {
       if (!playing || !host.clientWidth) return pause();
@@ -191,8 +196,8 @@ export const play: View = (host, act) => {
       before = now;
       const whole = Math.floor(owed);
       owed -= whole;
-      if (whole) go(at + whole);
-      if (at === last) return pause();
+      if (whole) go(index + whole);
+      if (index === last) return pause();
       requestAnimationFrame(next);
     };
     requestAnimationFrame(next);
@@ -200,15 +205,16 @@ export const play: View = (host, act) => {
 
   function pause() {
     playing = false;
-    frame();
+    renderAll();
   }
 
   function key(event: KeyboardEvent) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const moves: Record<string, () => void> = {
-      "ArrowRight": () => go(at + 1), "ArrowLeft": () => go(at - 1),
-      "ArrowDown": () => go(trace!.along(at, 1)), "ArrowUp": () => go(trace!.along(at, -1)),
-      "PageDown": () => go(at + 100), "PageUp": () => go(at - 100),
+      "ArrowRight": () => go(index + 1), "ArrowLeft": () => go(index - 1),
+      "ArrowDown": () => go(trace!.nextOfWarp(index, 1)),
+      "ArrowUp": () => go(trace!.nextOfWarp(index, -1)),
+      "PageDown": () => go(index + 100), "PageUp": () => go(index - 100),
       "Home": () => go(0), "End": () => go(Infinity),
       " ": toggle, "+": () => zoom(0.5), "=": () => zoom(0.5),
       "-": () => zoom(2), "0": () => zoom(Infinity),
@@ -221,32 +227,32 @@ export const play: View = (host, act) => {
   }
 
   /** Request and warp at the pointer; the warp's nearest request, and its distance in pixels. */
-  function under(event: MouseEvent) {
+  function pointerTarget(event: MouseEvent) {
     const box = tracks().getBoundingClientRect();
-    const { at, warp } = view.at(event.clientX - box.left, event.clientY - box.top);
-    const near = trace!.nearest(at, warp);
+    const { at, warp } = view.locate(event.clientX - box.left, event.clientY - box.top);
+    const near = trace!.nearestOfWarp(at, warp);
     return { at, warp, near,
       far: near < 0 ? Infinity : Math.abs(view.across(near) - view.across(at)) };
   }
 
   /** Go to the nearest request of the track, and scrub while the pointer is held. */
   function grab(event: PointerEvent) {
-    const { at, near, far } = under(event);
+    const { at, near, far } = pointerTarget(event);
     pause();
     go(far < 40 ? near : at);
     tracks().setPointerCapture(event.pointerId);
-    held = true;
+    isScrubbing = true;
   }
-  const drop = () => (held = false);
+  const drop = () => (isScrubbing = false);
 
   function hover(event: PointerEvent) {
-    const { at, warp, near, far } = under(event), all = trace!;
-    if (held) return go(at);
+    const { at, warp, near, far } = pointerTarget(event), all = trace!;
+    if (isScrubbing) return go(at);
     const waits = all.waits.filter((wait) => wait.warp === warp);
     const wait = waits.find((one) => one.arrived <= at && at < one.left);
     const sentence = wait ? `Warp ${warp} waits at the barrier in ${wait.file}:${wait.line}, for ` +
-      `${count(wait.left - wait.arrived, "request")} of others.${shareOf(warp)}`
-      : far < 14 ? requestSaid(all.at(near), row, all.count)
+      `${count(wait.left - wait.arrived, "request")} of others.${loadSentence(warp)}`
+      : far < 14 ? requestSentence(all.at(near), row, all.count)
         : all.spans[warp][1] >= at
           ? `Warp ${warp} makes no request here: it is the turn of others.`
           : waits.some((one) => one.arrived > at)
@@ -256,11 +262,11 @@ export const play: View = (host, act) => {
   }
 
   /** A sentence on a warp's load, compared with the busiest warp's. */
-  function shareOf(warp: number) {
-    const { warps } = trace!, { shareOf } = hardware(row, warps), share = shareOf(warp);
-    if (share === null) return "";
-    const most = Math.max(...Array.from({ length: warps }, (_, other) => shareOf(other) ?? 0));
-    return share < most ? ` It has ${count(share, "nonzero")}, the busiest has ${number(most)}.`
+  function loadSentence(warp: number) {
+    const { warps } = trace!, { loadOf } = hardwareWarps(row, warps), load = loadOf(warp);
+    if (load === null) return "";
+    const most = Math.max(...Array.from({ length: warps }, (_, other) => loadOf(other) ?? 0));
+    return load < most ? ` It has ${count(load, "nonzero")}, the busiest has ${number(most)}.`
       : ` None has more nonzeros, ${number(most)}.`;
   }
 
@@ -268,27 +274,27 @@ export const play: View = (host, act) => {
     if (!event.ctrlKey && !event.metaKey && !event.shiftKey && !event.deltaX) return;
     event.preventDefault();
     if (event.ctrlKey || event.metaKey)
-      return zoom(event.deltaY > 0 ? 1.25 : 0.8, under(event).at + 0.5);
+      return zoom(event.deltaY > 0 ? 1.25 : 0.8, pointerTarget(event).at + 0.5);
     const share = (event.deltaX || event.deltaY) / view.width;
-    look(view.from + share * view.seen, view.seen);
+    showRange(view.from + share * view.visibleCount, view.visibleCount);
   }
 
   return (scene) => {
     const wanted = readTrace(scene.trace);
     if (wanted !== trace) {
-      [trace, at, sectors] = [wanted, 0, null];
+      [trace, index, sectors] = [wanted, 0, null];
       if (trace) view = makeTracks(trace);
     }
-    row = followed(scene);
+    row = followedRow(scene);
     playing = false;
     if (trace?.count) return draw();
-    offered = offer(scene);
-    frame();
+    offerView = traceOffer(scene);
+    renderAll();
   };
 };
 
 /** The drawing context of a canvas, after setting its size in screen pixels. */
-function penOf(canvas: HTMLCanvasElement, width: number, height: number) {
+function fittedContext(canvas: HTMLCanvasElement, width: number, height: number) {
   const scale = window.devicePixelRatio || 1;
   const pixels = { width: Math.round(width * scale), height: Math.round(height * scale) };
   if (canvas.width !== pixels.width || canvas.height !== pixels.height)
@@ -300,7 +306,7 @@ function penOf(canvas: HTMLCanvasElement, width: number, height: number) {
 }
 
 /** The colours of the page's current theme. */
-function inksOf(host: Element) {
+function themeColours(host: Element) {
   const probe = host.querySelector<HTMLElement>(".av-probe")!;
   const inks = Object.fromEntries(Object.entries(INKS).map(([name, variable]) => {
     probe.style.color = `var(--av-${variable})`;
@@ -313,7 +319,7 @@ function inksOf(host: Element) {
   return { ...inks, dots: pen.createPattern(tile, "repeat")! };
 }
 
-const TURNS = "From left to right: the order in which the emulator lets warps make their " +
+const TRACKS_NOTE = "From left to right: the order in which the emulator lets warps make their " +
   "requests, one in turn. It is no time of a GPU. A warp whose track has ended is done; until " +
   "the last one is, the block stays, which One row hatches as waiting.";
 const shape = (kind: string, d: string, text: string) =>

@@ -3,17 +3,17 @@
 
 import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import { html, nothing, render } from "../controls";
-import { moves } from "../moves";
-import { capital, clamp, count, number, span } from "../numbers";
+import { recordPositions } from "../animation";
+import { capitalize, clamp, count, number, span } from "../numbers";
 import type { View } from "../panel";
 import type { Focus, MetadataRecord, Operation, Picture } from "../types";
-import { block, order } from "./assigned";
-import { followed, type FollowedRow, pieceOf, rowAt } from "./followed";
-import { gathered, loadOf, loadSaid, sharedSaid } from "./gathered";
-import { equation, neighborhood } from "./matrices";
-import { type Drawn, nonzeroFocus, resolve } from "./pointed";
-import { alsoSaid, answerOf, combinedSaid, PLACE } from "./said";
-import { metadata, strip } from "./strips";
+import { blockPicture, orderPicture } from "./assignment";
+import { followedRow, type FollowedRow, pieceOf, rowAt } from "./followed";
+import { readsPicture, loadOf, loadSentence, sharedSectorNote } from "./reads";
+import { equationPicture, neighborhoodPicture } from "./matrices";
+import { type DrawnMarks, nonzeroFocus, focusOf } from "./focus";
+import { alsoReadText, rowSummary, combinedWarpNote, PLACE } from "./sentences";
+import { metadataStrip, nonzeroStrip } from "./strips";
 
 const SIDE = 300; // pixels: height of the neighborhood at most
 // Milliseconds after the last change until pictures outside of the screen are drawn, too.
@@ -25,103 +25,104 @@ type Name = (typeof NAMES)[number];
 interface Figure {
   title: string; picture: Picture | null;
   /** Text in place of a missing picture, text below the picture, and the title's tooltip. */
-  otherwise?: string; note?: unknown; say?: string;
+  fallback?: string; note?: unknown; tooltip?: string;
 }
 
 /** Draw the product for the followed row. */
 export const product: View = (host, act) => {
   let row!: FollowedRow, nonzero = 0; // the current nonzero of the row
-  let drawnWidth = 0, hadColumns = false, asked = "", later = 0;
-  let walked!: ReturnType<typeof strip>, around: ReturnType<typeof neighborhood> | null = null;
-  const figures: Partial<Record<Name, Figure>> = {}, drawn: Drawn = { record: null, rows: [] };
+  let drawnWidth = 0, hadColumnIndices = false, requestedRow = "", timer = 0;
+  let nonzeros!: ReturnType<typeof nonzeroStrip>;
+  let neighbors: ReturnType<typeof neighborhoodPicture> | null = null;
+  const figures: Partial<Record<Name, Figure>> = {}, marks: DrawnMarks = { record: null, rows: [] };
   const boxOf = (name: Name) => host.querySelector<HTMLElement>(`.av-fig-${name}`)!;
-  const walk = () => boxOf("strip").querySelector<HTMLElement>(".av-draw")!;
+  const stripElement = () => boxOf("strip").querySelector<HTMLElement>(".av-draw")!;
 
-  act.link.listen(host, (token, event) => token === "strip@" ? nonzeroFocus(row, under(event))
-    : resolve(row, neighborAt(token, event), drawn));
-  act.link.add(light);
-  host.addEventListener("click", pick);
+  act.link.listen(host, (token, event) => token === "strip@" ? nonzeroFocus(row, nonzeroAt(event))
+    : focusOf(row, neighborAt(token, event), marks));
+  act.link.add(highlight);
+  host.addEventListener("click", onClick);
 
   function draw() {
-    show();
+    renderFigures();
     if (!host.clientWidth) return;
     drawnWidth = host.clientWidth;
-    hadColumns = Boolean(row.columns);
-    drawn.record = recordOf(row);
-    const isSeen = (name: Name) => {
+    hadColumnIndices = Boolean(row.columns);
+    marks.record = recordOf(row);
+    const isVisible = (name: Name) => {
       const { top, bottom } = boxOf(name).getBoundingClientRect();
       return bottom > 0 && top < window.innerHeight;
     };
-    const first = !figures.equation, seen = NAMES.filter((name) => first || isSeen(name));
-    const rest = NAMES.filter((name) => !seen.includes(name));
-    redraw(seen);
-    clearTimeout(later);
-    host.toggleAttribute("data-later", rest.length > 0);
-    if (rest.length)
-      later = window.setTimeout(() => {
-        redraw(rest);
+    const first = !figures.equation, visible = NAMES.filter((name) => first || isVisible(name));
+    const hiddenNames = NAMES.filter((name) => !visible.includes(name));
+    redraw(visible);
+    clearTimeout(timer);
+    host.toggleAttribute("data-later", hiddenNames.length > 0);
+    if (hiddenNames.length)
+      timer = window.setTimeout(() => {
+        redraw(hiddenNames);
         host.removeAttribute("data-later");
       }, REST);
   }
 
   function redraw(names: readonly Name[]) {
-    for (const name of names) figures[name] = DRAWN[name](Math.floor(boxOf(name).clientWidth));
-    show();
-    light(act.link.now);
+    for (const name of names) figures[name] = FIGURES[name](Math.floor(boxOf(name).clientWidth));
+    renderFigures();
+    highlight(act.link.now);
   }
 
   const reason = () => row.partition ? "There is no block: no row has a nonzero."
-    : `${row.side.label}: ${row.side.silence}`;
-  const missing = () => row.columns ? "" : row.graph.rows
+    : `${row.side.label}: ${row.side.missingReason}`;
+  const columnsMissing = () => row.columns ? "" : row.graph.rows
     ? "The columns of this row are not in this page." : "The graph has no row.";
 
-  const DRAWN: Record<Name, (width: number) => Figure> = {
-    equation: (width) => ({ title: titleOf(row.operation), picture: equation(row, width),
-      note: numbersSaid(row.operation) }),
+  const FIGURES: Record<Name, (width: number) => Figure> = {
+    equation: (width) => ({ title: titleOf(row.operation), picture: equationPicture(row, width),
+      note: numbersSentence(row.operation) }),
     neighbors(width) {
-      around = row.columns && neighborhood(row, width, Math.min(SIDE, width));
-      return { title: `Row ${number(row.row)} and its neighbors`, picture: around,
-        otherwise: missing() };
+      neighbors = row.columns && neighborhoodPicture(row, width, Math.min(SIDE, width));
+      return { title: `Row ${number(row.row)} and its neighbors`, picture: neighbors,
+        fallback: columnsMissing() };
     },
     strip(width) {
-      walked = strip(row, width, nonzero);
+      nonzeros = nonzeroStrip(row, width, nonzero);
       const owner = row.pieces.length ? `, and the ${row.worker} that has them` : "";
-      return { picture: walked, title:
+      return { picture: nonzeros, title:
         `The ${count(row.degree, "nonzero")} of row ${number(row.row)}, by column${owner}` };
     },
-    order: (width) => ({ title: "Where the row goes", picture: row.work && order(row, width),
-      otherwise: reason(), say: row.side.order ? PLACE : undefined }),
-    block: (width) => ({ picture: row.work && block(row, width), otherwise: reason(),
+    order: (width) => ({ title: "Where the row goes", picture: row.work && orderPicture(row, width),
+      fallback: reason(), tooltip: row.side.order ? PLACE : undefined }),
+    block: (width) => ({ picture: row.work && blockPicture(row, width), fallback: reason(),
       title: row.work ? `Block ${number(row.work.block)}: who works, who waits` : "Its block",
-      note: html`${blocks()} ${row.work && combinedSaid(row)}` }),
+      note: html`${blockButtons()} ${row.work && combinedWarpNote(row)}` }),
     told(width) {
-      const { record } = drawn;
-      return { picture: record && metadata(row, width, record),
+      const { record } = marks;
+      return { picture: record && metadataStrip(row, width, record),
         title: `What tells the ${row.scene.metadata?.owner ?? "block"} its work`,
-        otherwise: !row.partition ? reason() : `${row.side.label} has no metadata: a ` +
+        fallback: !row.partition ? reason() : `${row.side.label} has no metadata: a ` +
           `${row.worker} finds its rows from its own number.`,
-        note: record?.meaning && `${capital(record.meaning)}.` };
+        note: record?.meaning && `${capitalize(record.meaning)}.` };
     },
     read(width) {
       const { reads, degree } = row;
-      const picture = degree && row.columns ? gathered(row, width, nonzero) : null;
-      drawn.rows = picture?.rows ?? [];
-      const load = picture && loadOf(row, drawn.rows);
+      const picture = degree && row.columns ? readsPicture(row, width, nonzero) : null;
+      marks.rows = picture?.rows ?? [];
+      const load = picture && loadOf(row, marks.rows);
       const silent = row.partition
         ? "The strategy does not say which lane has which column; a trace of the block shows it."
         : "";
-      const said = [sharedSaid(row), load ? loadSaid(row, load) : silent,
-        alsoSaid(row) && `They read ${alsoSaid(row)}, in the same places.`,
+      const notes = [sharedSectorNote(row), load ? loadSentence(row, load) : silent,
+        alsoReadText(row) && `They read ${alsoReadText(row)}, in the same places.`,
         degree > 1 && "The bold line is what the nonzero framed above reads; click there for " +
         "another, or use the arrow keys."];
       return { title: `What its lanes read of ${reads}`, picture,
-        otherwise: degree ? missing() : `Nothing of ${reads} is read for this row.`,
-        note: picture && said.filter(Boolean).join(" ") };
+        fallback: degree ? columnsMissing() : `Nothing of ${reads} is read for this row.`,
+        note: picture && notes.filter(Boolean).join(" ") };
     },
   };
 
   /** For a row split over blocks, buttons that choose the block shown. */
-  function blocks() {
+  function blockButtons() {
     const { work, blocks: [first, last], row: index } = row;
     if (!work) return "";
     if (first === undefined) return "This block is shown as an example.";
@@ -138,22 +139,22 @@ export const product: View = (host, act) => {
       }</span></span>`;
   }
 
-  function show() {
-    const { way, why } = answerOf(row), { degree } = row;
+  function renderFigures() {
+    const { way, why } = rowSummary(row), { degree } = row;
     const slider = (inner: unknown) => html`<div class="av-draw" tabindex="0" role="slider"
       data-lm-suppress-shortcuts="true" aria-label="Nonzeros of row ${number(row.row)}"
       aria-valuemin="0" aria-valuemax=${Math.max(degree - 1, 0)} aria-valuenow=${nonzero}
       aria-valuetext=${degree ? nonzeroFocus(row, nonzero).sentence : "no nonzero"}
-      @keydown=${step} @focus=${() => row.degree && go(nonzero)}
+      @keydown=${onKey} @focus=${() => row.degree && goTo(nonzero)}
       @blur=${() => act.link.show(null)}>${inner}</div>`;
     render(html`<p class="av-answer"><span class="av-way-line">${way.map(([token, text], i) =>
       html`${i ? " → " : ""}<span data-f=${token}>${text}</span>`)
     }</span> <strong>${why}</strong></p>
       <div class="av-product">${NAMES.map((name) => {
-        const { title = "", picture, otherwise, note, say } = figures[name] ?? {};
-        const inner = picture ? unsafeHTML(picture.svg) : html`<p class="av-note">${otherwise}</p>`;
+        const { title = "", picture, fallback, note, tooltip } = figures[name] ?? {};
+        const inner = picture ? unsafeHTML(picture.svg) : html`<p class="av-note">${fallback}</p>`;
         return html`<figure class="av-fig av-fig-${name}"><figcaption class="av-name"
-          data-say=${say ?? nothing}>${title}</figcaption><div class="av-of-${name}">${
+          data-say=${tooltip ?? nothing}>${title}</figcaption><div class="av-of-${name}">${
             name === "strip" ? slider(inner) : html`<div class="av-draw">${inner}</div>`}<div
           class="av-below">${note}</div></div></figure>`;
       })}</div>`, host);
@@ -164,33 +165,33 @@ export const product: View = (host, act) => {
   function neighborAt(token: string, event: MouseEvent) {
     if (token !== "nodes@") return token;
     const { left, top } = boxOf("neighbors").querySelector("svg")!.getBoundingClientRect();
-    return around!.token(event.clientX - left, event.clientY - top);
+    return neighbors!.token(event.clientX - left, event.clientY - top);
   }
 
   /** The nonzero of the strip at the pointer. */
-  const under = (event: MouseEvent) =>
-    walked.nonzero(event.clientX - walk().getBoundingClientRect().left);
+  const nonzeroAt = (event: MouseEvent) =>
+    nonzeros.nonzero(event.clientX - stripElement().getBoundingClientRect().left);
 
-  function light(focus: Focus | null) {
+  function highlight(focus: Focus | null) {
     for (const name of NAMES) {
       const over = host.querySelector(`.av-of-${name} .av-over`);
       if (over) over.innerHTML = (focus && figures[name]?.picture?.over?.(focus)) ?? "";
     }
   }
 
-  function pick(event: MouseEvent) {
+  function onClick(event: MouseEvent) {
     const target = (event.target as Element).closest<HTMLElement>("[data-f]");
     const token = neighborAt(target?.dataset.f ?? "", event);
     const [kind, ...rest] = token.split(":"), [a, b, c] = rest.map(Number);
-    if (token === "strip@") go(under(event), event);
-    else if (kind === "nz") go(a, event);
+    if (token === "strip@") goTo(nonzeroAt(event), event);
+    else if (kind === "nz") goTo(a, event);
     if (kind !== "run") return;
     const run = row.work?.runs.find((one) => one.warp === b && one.start === c);
     if (run && run.position !== row.position && a === row.work!.block)
       act.follow(rowAt(row, run.position));
   }
 
-  function step(event: KeyboardEvent) {
+  function onKey(event: KeyboardEvent) {
     const last = row.degree - 1;
     const targets: Record<string, number> = {
       ArrowLeft: nonzero - 1, ArrowDown: nonzero - 1, ArrowRight: nonzero + 1, ArrowUp: nonzero + 1,
@@ -200,53 +201,53 @@ export const product: View = (host, act) => {
       !(event.key in targets)) return;
     event.preventDefault();
     event.stopPropagation();
-    go(clamp(targets[event.key], 0, last));
+    goTo(clamp(targets[event.key], 0, last));
   }
 
   /** Make a nonzero the current one, and show its tooltip at the pointer or at the nonzero. */
-  function go(wanted: number, event: MouseEvent | null = null) {
+  function goTo(wanted: number, event: MouseEvent | null = null) {
     nonzero = wanted;
     const piece = pieceOf(row, nonzero);
     if (row.work && piece && piece.block !== row.work.block)
       act.set({ row: row.row, block: piece.block });
     redraw(["strip", "read"]);
-    const box = walk().querySelector(".av-here")?.getBoundingClientRect();
+    const box = stripElement().querySelector(".av-here")?.getBoundingClientRect();
     const at = event ? { x: event.clientX, y: event.clientY }
       : box ? { x: box.left, y: box.bottom } : null;
     act.link.show(nonzeroFocus(row, nonzero),
-      at && { ...at, target: walk().querySelector(".av-hit") });
+      at && { ...at, target: stripElement().querySelector(".av-hit") });
   }
 
   return (scene) => {
-    const before = row, old = before?.scene;
+    const before = row, sceneBefore = before?.scene;
     if (scene.settings.row !== before?.row || scene.graph !== before?.graph) nonzero = 0;
-    row = followed(scene);
+    row = followedRow(scene);
     nonzero = Math.max(Math.min(nonzero, row.degree - 1), 0);
     // The columns of a large graph's rows are requested from the kernel, once per row.
-    const wanted = `${row.graph.name} ${row.row}`;
-    if (scene.alive && row.degree && !row.columns && asked !== wanted) {
-      asked = wanted;
+    const key = `${row.graph.name} ${row.row}`;
+    if (scene.hasKernel && row.degree && !row.columns && requestedRow !== key) {
+      requestedRow = key;
       act.ask({ columns: row.row });
     }
     // In a row split over blocks, the current nonzero belongs to the block shown.
     const first = row.pieces.find((piece) => piece.block === row.work?.block);
     if (first && pieceOf(row, nonzero)!.block !== first.block) nonzero = first.at;
-    const same = scene.a === old?.a && scene.settings === old?.settings &&
-      Boolean(row.columns) === hadColumns; // columns may have arrived
-    if (same && drawnWidth === host.clientWidth) return;
-    const glide = same ? () => {} : moves(host);
+    const isUnchanged = scene.a === sceneBefore?.a && scene.settings === sceneBefore?.settings &&
+      Boolean(row.columns) === hadColumnIndices; // columns may have arrived
+    if (isUnchanged && drawnWidth === host.clientWidth) return;
+    const animate = isUnchanged ? () => {} : recordPositions(host);
     draw();
-    glide();
+    animate();
   };
 };
 
 function titleOf({ name, formula }: Operation) {
-  const said = formula.replaceAll("^T", "ᵀ");
-  return name === "spmm" ? `The product ${said}` : said.includes("=") ? said : capital(said);
+  const text = formula.replaceAll("^T", "ᵀ");
+  return name === "spmm" ? `The product ${text}` : text.includes("=") ? text : capitalize(text);
 }
 
 /** A sentence on inputs with one number per row or per neighbor; empty if there are none. */
-function numbersSaid({ numbers }: Operation) {
+function numbersSentence({ numbers }: Operation) {
   const of = { row: "for the row", neighbor: "for each neighbor" };
   const all = Object.entries(numbers).map(([name, kind]) => `a number of ${name} ${of[kind]}`);
   return all.length ? `It also reads ${all.join(" and ")}.` : "";

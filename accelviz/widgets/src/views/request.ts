@@ -1,11 +1,11 @@
 // A request of a warp as a sentence, and as a picture of its lanes and the sectors they touch.
 
-import { path, picture, quietWords, rect, room, words } from "../marks";
+import { path, picture, mutedText, rect, textWidth, textMark } from "../marks";
 import { count, number, span } from "../numbers";
 import { type MemoryRequest, unitsOf, WORD } from "../traces";
 import { type FollowedRow, LANES, SECTOR } from "./followed";
 
-const DOES = { load: "reads", store: "writes", atomic: "adds to" };
+const VERBS = { load: "reads", store: "writes", atomic: "adds to" };
 
 /** Rows and column ranges of a dense matrix that a request touches; null for other arrays. */
 function touchedRows({ array, space, offsets, bytes }: MemoryRequest, row: FollowedRow) {
@@ -23,7 +23,7 @@ function touchedRows({ array, space, offsets, bytes }: MemoryRequest, row: Follo
   return [...parts.values()];
 }
 
-function subjectOf(request: MemoryRequest, row: FollowedRow) {
+function targetText(request: MemoryRequest, row: FollowedRow) {
   const { array, offsets, bytes, size, space } = request, parts = touchedRows(request, row);
   if (parts?.length === 1)
     return `row ${number(parts[0].row)} of ${array}, ${span("column", parts[0].from, parts[0].to)}`;
@@ -36,33 +36,33 @@ function subjectOf(request: MemoryRequest, row: FollowedRow) {
 }
 
 /** A sentence on a request; `all` is the number of requests of the block. */
-export function requestSaid(request: MemoryRequest, row: FollowedRow, all: number) {
+export function requestSentence(request: MemoryRequest, row: FollowedRow, all: number) {
   const { lanes, offsets, bytes, kind, passes, sectors } = request;
-  const alike = lanes.length > 1 && new Set(offsets).size === 1;
-  const asked = alike ? `all the same ${count(bytes, "byte")}`
+  const isBroadcast = lanes.length > 1 && new Set(offsets).size === 1;
+  const bytesText = isBroadcast ? `all the same ${count(bytes, "byte")}`
     : count(lanes.length * bytes, "byte");
   const cost = request.space === "shared"
     ? `${count(passes, "pass", "passes")} through the banks` : count(sectors.length, "sector");
   return `Request ${number(request.number)} (the last is ${number(all - 1)}): warp ` +
-    `${request.warp} ${DOES[kind]} ${subjectOf(request, row)}: ${count(lanes.length, "lane")}, ` +
-    `${asked}, ${cost}.`;
+    `${request.warp} ${VERBS[kind]} ${targetText(request, row)}: ${count(lanes.length, "lane")}, ` +
+    `${bytesText}, ${cost}.`;
 }
 
 /** A picture: the warp's lanes above, the sectors or words below, and lines between them. */
 export function lanesPicture(request: MemoryRequest, width: number) {
-  const { lanes, offsets, kind, array } = request, shared = request.space === "shared";
-  const slot = width / LANES, said = "lanes of the warp", parts = [quietWords(0, 12, said)];
-  const size = shared ? WORD : SECTOR;
-  const units = shared ? unitsOf(offsets, 1, size) : request.sectors;
+  const { lanes, offsets, kind, array } = request, isShared = request.space === "shared";
+  const slot = width / LANES, title = "lanes of the warp", parts = [mutedText(0, 12, title)];
+  const size = isShared ? WORD : SECTOR;
+  const units = isShared ? unitsOf(offsets, 1, size) : request.sectors;
   const wide = Math.min(width / Math.max(units.length, 1), 120);
   for (let lane = 0; lane < LANES; ++lane) {
-    const taking = lanes.includes(lane), middle = (lane + 0.5) * slot - 0.75;
+    const isActive = lanes.includes(lane), middle = (lane + 0.5) * slot - 0.75;
     parts.push(rect(lane * slot, 18, slot - 1.5, 20,
-      { fill: taking ? `var(--av-${kind})` : "var(--av-faint)" }));
+      { fill: isActive ? `var(--av-${kind})` : "var(--av-faint)" }));
     if (slot >= 18)
-      parts.push(words(middle, 32, lane, "middle", { class: taking ? "av-on-kind" : "av-q" }));
-    else if (lane % 8 === 0 && middle > room(said) + 16)
-      parts.push(quietWords(middle, 12, lane, "middle"));
+      parts.push(textMark(middle, 32, lane, "middle", { class: isActive ? "av-on-kind" : "av-q" }));
+    else if (lane % 8 === 0 && middle > textWidth(title) + 16)
+      parts.push(mutedText(middle, 12, lane, "middle"));
   }
   const lines = lanes.map((lane, turn) => {
     const i = units.indexOf(Math.floor(offsets[turn] / size));
@@ -71,12 +71,12 @@ export function lanesPicture(request: MemoryRequest, width: number) {
   parts.push(path(lines.join(""), { class: "av-threads" }));
   units.forEach((unit, i) => {
     parts.push(rect(i * wide, 85, wide - 1.5, 18, { fill: `var(--av-${kind})` }));
-    if (room(number(unit)) < wide - 6)
-      parts.push(words((i + 0.5) * wide, 98, number(unit), "middle", { class: "av-on-kind" }));
+    if (textWidth(number(unit)) < wide - 6)
+      parts.push(textMark((i + 0.5) * wide, 98, number(unit), "middle", { class: "av-on-kind" }));
   });
-  parts.push(quietWords(0, 120, shared ? "words of shared memory, 4 bytes each"
+  parts.push(mutedText(0, 120, isShared ? "words of shared memory, 4 bytes each"
     : `sectors of ${array}, 32 bytes each`));
   const label = `${count(lanes.length, "lane")} and the ` +
-    `${count(units.length, shared ? "word" : "sector")} of ${array} that they touch.`;
+    `${count(units.length, isShared ? "word" : "sector")} of ${array} that they touch.`;
   return picture(width, 126, parts.join(""), label);
 }

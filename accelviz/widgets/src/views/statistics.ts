@@ -3,7 +3,7 @@
 import { unsafeHTML } from "lit-html/directives/unsafe-html.js";
 import { html, render } from "../controls";
 import { markOf } from "../header";
-import { safe } from "../marks";
+import { escape } from "../marks";
 import { difference, micros, rounded, short } from "../numbers";
 import type { View } from "../panel";
 import type { Side, Statistic } from "../types";
@@ -55,7 +55,7 @@ const dash = (title: string) => html`<span title=${title}>–</span>`;
 const hundredths = (value: number) =>
   rounded(value, 2).toLocaleString("en", { minimumFractionDigits: 2 });
 
-function written(value: Known, kind: Kind) {
+function valueText(value: Known, kind: Kind) {
   if (!isKnown(value)) return dash("not known");
   if (kind === "share") return `${(100 * value).toFixed(2)}%`;
   if (kind === "number") return hundredths(value);
@@ -64,82 +64,83 @@ function written(value: Known, kind: Kind) {
 }
 
 /** A label whose long words may break after "_" and "=". */
-const breakable = (label: string) => unsafeHTML(safe(label)
+const breakable = (label: string) => unsafeHTML(escape(label)
   .replace(/\S{15,}/g, (long) => long.replace(/[_=]/g, "$&<wbr>"))
   .replace(/(\d) x (?=\d)/g, "$1&nbsp;x&nbsp;"));
 
 /** First minus second, with sign, arrow and colour for better or worse. */
-function differenceOf(a: Known, b: Known, kind: Kind, less: boolean | null) {
+function differenceOf(a: Known, b: Known, kind: Kind, lessIsBetter: boolean | null) {
   if (!isKnown(a) || !isKnown(b)) return "";
   if (kind === "share") {
     const by = difference(100 * a, 100 * b, 2);
-    return signed(by, `${Math.abs(by).toFixed(2)} pt`, less,
+    return signed(by, `${Math.abs(by).toFixed(2)} pt`, lessIsBetter,
       " pt: percentage points, a difference of shares.");
   }
   if (kind === "number") {
     const by = difference(a, b, 2);
-    return signed(by, hundredths(Math.abs(by)), less);
+    return signed(by, hundredths(Math.abs(by)), lessIsBetter);
   }
   const seen = (value: number) => (value >= MANY ? Number(value.toPrecision(3)) : value);
   const by = seen(a) - seen(b) || a - b;
-  return signed(by, short(Math.abs(by)), less);
+  return signed(by, short(Math.abs(by)), lessIsBetter);
 }
 
-function signed(by: number, text: string, less: boolean | null, unit = "") {
-  if (by === 0) return "0";
-  const sign = by < 0 ? "−" : "+";
-  if (less === null) return sign + text;
-  const [word, arrow] = less === by < 0 ? ["better", "▲"] : ["worse", "▼"];
+function signed(amount: number, text: string, lessIsBetter: boolean | null, unit = "") {
+  if (amount === 0) return "0";
+  const sign = amount < 0 ? "−" : "+";
+  if (lessIsBetter === null) return sign + text;
+  const [word, arrow] = lessIsBetter === amount < 0 ? ["better", "▲"] : ["worse", "▼"];
   return html`<span class="av-${word}" title="The first is ${word}.${unit}">${sign}${text} ${
     arrow}</span>`;
 }
 
-const lineOf = (key: string, name: string, meaning: string, cells: unknown[]) => html`<tr
+const tableRow = (key: string, name: string, meaning: string, cells: unknown[]) => html`<tr
   data-statistic=${key}><th scope="row" title=${meaning}>${name}</th>${
     cells.map((cell) => html`<td>${cell}</td>`)}</tr>`;
 
 /** The row of times; only recorded times are called better or worse. */
-function timeLine(a: Side, b: Side | null) {
+function timeRow(a: Side, b: Side | null) {
   const cell = ({ times: { recorded, predicted } }: Side) =>
     recorded !== null ? micros(recorded) : predicted === null ? dash("not recorded")
       : html`<span title="predicted: this setting was not recorded">≈ ${micros(predicted)}</span>`;
   const cells: unknown[] = [cell(a)];
   if (b) {
     const [first, second] = [a, b].map(({ times }) => times.recorded ?? times.predicted);
-    const sure = a.times.recorded !== null && b.times.recorded !== null;
+    const areRecorded = a.times.recorded !== null && b.times.recorded !== null;
     const by = first !== null && second !== null ? difference(first, second, 1) : null;
-    cells.push(cell(b), by === null ? "" : signed(by, micros(Math.abs(by)), sure ? true : null));
+    cells.push(cell(b),
+      by === null ? "" : signed(by, micros(Math.abs(by)), areRecorded ? true : null));
   }
-  return lineOf("time", "time on a GPU", TIME, cells);
+  return tableRow("time", "time on a GPU", TIME, cells);
 }
 
 /** The worker that a side's statistics count. */
 const unitOf = (side: Side) => isCombined(side) ? "combined warp" : side.worker;
 
 // Statistics per worker, which are comparable only between sides with the same kind of worker.
-const OF_UNITS = new Set<Statistic>(
+const PER_WORKER = new Set<Statistic>(
   ["idle_warps", "imbalance", "largest", "mean", "warps", "busy_warps", "rows_shared"]);
 
 export const statistics: View = (host) => ({ a, b }) => {
-  const units = [a, b].map((side) => side && unitOf(side)), alike = !b || units[0] === units[1];
+  const units = [a, b].map((side) => side && unitOf(side)), sameUnit = !b || units[0] === units[1];
   const heads = a.heads > 1 ? a.heads : b?.heads ?? 1;
   const comparable = !b || a.heads === b.heads; // only the first head is counted
-  const lines = ROWS.map(([key, name, kind, less, meaning]) => {
-    const ofUnits = OF_UNITS.has(key);
-    const compared = b && (!comparable && (ofUnits || key === "idle_share")
+  const rows = ROWS.map(([key, name, kind, lessIsBetter, meaning]) => {
+    const isPerWorker = PER_WORKER.has(key);
+    const compared = b && (!comparable && (isPerWorker || key === "idle_share")
       ? dash("Of one of them only the first head is counted.")
-      : alike || !ofUnits ? differenceOf(a.summary[key], b.summary[key], kind, less)
+      : sameUnit || !isPerWorker ? differenceOf(a.summary[key], b.summary[key], kind, lessIsBetter)
         : dash(`A ${units[0]} is no ${units[1]}.`));
-    return lineOf(key, alike ? name.replace(/\bwarp(?=s?\b)/, a.worker) : name, meaning,
-      [written(a.summary[key], kind), ...(b ? [written(b.summary[key], kind), compared] : [])]);
+    return tableRow(key, sameUnit ? name.replace(/\bwarp(?=s?\b)/, a.worker) : name, meaning,
+      [valueText(a.summary[key], kind), ...(b ? [valueText(b.summary[key], kind), compared] : [])]);
   });
   const head = (side: Side, i: number) => html`<th scope="col" title=${side.description}>${
     markOf(i)}<br>${breakable(side.label)}${
-    alike ? "" : html`<br><span class="av-unit">in ${units[i]}s</span>`}</th>`;
+    sameUnit ? "" : html`<br><span class="av-unit">in ${units[i]}s</span>`}</th>`;
   render(html`<div class="av-scroll"><table class="av-statistics ${
-    alike && a.worker !== "warp" ? "av-of-groups" : ""}"><thead><tr><td></td>${head(a, 0)}${
+    sameUnit && a.worker !== "warp" ? "av-of-groups" : ""}"><thead><tr><td></td>${head(a, 0)}${
     b ? html`${head(b, 1)}<th scope="col">difference</th>` : ""}</tr></thead><tbody>${
-    timeLine(a, b)}${lines}</tbody></table></div>${heads > 1 ? html`<p class="av-note">A row has a
+    timeRow(a, b)}${rows}</tbody></table></div>${heads > 1 ? html`<p class="av-note">A row has a
     subwarp for each of its ${heads} heads. Only the first head's is counted as work; what the
     others do counts as waiting here.</p>` : ""}${b ? html`<p class="av-note">▲ the first is
     better, ▼ it is worse; without a sign it is neither.</p>` : ""}`, host);

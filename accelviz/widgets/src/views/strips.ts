@@ -1,49 +1,51 @@
 // Two strips: the nonzeros of the followed row, through which arrow keys move, and the bits of the
 // metadata record of its block or worker.
 
-import { fitting, mark, path, picture, quietWords, rect, ring, room, words } from "../marks";
+import {
+  mark, mutedText, path, picture, rect, ring, shortened, textMark, textWidth,
+} from "../marks";
 import { clamp, count, type Field, type MetadataRecord, number, span } from "../numbers";
 import type { Picture } from "../types";
 import type { FollowedRow } from "./followed";
-import { rowOfField } from "./said";
+import { rowOfField } from "./sentences";
 
 const CELL = 34; // pixels: height of the strip
 const MANY = 120; // more runs than this are drawn as two shapes, alternating
 const LEAST = 3; // pixels of a nonzero from which on nonzeros are separated by lines
 
 /** The row's nonzeros with the worker of each run; `at` is the current nonzero. */
-export function strip(row: FollowedRow, width: number, at: number) {
+export function nonzeroStrip(row: FollowedRow, width: number, current: number) {
   const { degree, columns, pieces, worker, blocks } = row;
   const cell = Math.min(width / Math.max(degree, 1), 64), wide = cell * degree;
   const x = (i: number) => i * cell, parts: string[] = [];
-  if (!degree) parts.push(words(0, 22, "This row has no nonzero."));
+  if (!degree) parts.push(textMark(0, 22, "This row has no nonzero."));
   if (degree && !pieces.length) parts.push(rect(0, 0, wide, CELL, { class: "av-soft" }));
-  let hidden = 0, named = -Infinity; // number of runs without a label; right end of the last label
+  let hidden = 0, labelEnd = -Infinity; // runs without a label; right end of the last label
   const shade = (k: number) => (k % 2 ? "av-soft av-other" : "av-soft");
-  const many = pieces.length > MANY, shapes = ["", ""];
+  const areMany = pieces.length > MANY, shapes = ["", ""];
   pieces.forEach((piece, k) => {
     if (!piece.count) return;
     const left = x(piece.at), long = cell * piece.count;
-    if (many) {
+    if (areMany) {
       shapes[k % 2] += `M${left.toFixed(2)} 0h${long.toFixed(2)}v${CELL}h${(-long).toFixed(2)}z`;
       return void (hidden += 1);
     }
     parts.push(rect(left, 0, long, CELL, { "class": shade(k), "data-m": `s${k}` }));
     const name = `${worker} ${number(piece.warp)}`, bare = number(piece.warp);
-    const whole = blocks[0] === blocks[1] ? name : `${name} of block ${number(piece.block)}`;
-    const middle = left + long / 2, half = room(bare) / 2;
-    const free = long > 4 && middle - half > named + 4 && middle - half >= 0 &&
+    const fullName = blocks[0] === blocks[1] ? name : `${name} of block ${number(piece.block)}`;
+    const middle = left + long / 2, half = textWidth(bare) / 2;
+    const free = long > 4 && middle - half > labelEnd + 4 && middle - half >= 0 &&
       middle + half <= width;
-    const text = [whole, name].find((one) => room(one) < long - 4) ?? (free ? bare : "");
+    const text = [fullName, name].find((one) => textWidth(one) < long - 4) ?? (free ? bare : "");
     if (long > 4)
       parts.push(path(`M${left + 1.5} ${CELL + 3}v5h${long - 3}v-5`, { class: "av-brace" }));
     if (!text) return void (hidden += 1);
-    named = middle + room(text) / 2;
-    parts.push(words(middle, CELL + 22, text, "middle", { class: "av-r" }));
+    labelEnd = middle + textWidth(text) / 2;
+    parts.push(textMark(middle, CELL + 22, text, "middle", { class: "av-r" }));
   });
-  if (many) shapes.forEach((d, k) => parts.push(mark("path", { d, class: shade(k) })));
+  if (areMany) shapes.forEach((d, k) => parts.push(mark("path", { d, class: shade(k) })));
   if (hidden)
-    parts.push(quietWords(0, CELL + 40,
+    parts.push(mutedText(0, CELL + 40,
       `${count(pieces.length, "run")} in ${worker}s, one after the other`));
   if (cell >= LEAST && cell < width) {
     const cuts = Array.from({ length: degree - 1 }, (_, i) => `M${x(i + 1).toFixed(2)} 0v${CELL}`);
@@ -51,11 +53,11 @@ export function strip(row: FollowedRow, width: number, at: number) {
   }
   if (columns && cell >= 12)
     columns.forEach((column, i) => {
-      if (room(number(column), 11) < cell - 3)
-        parts.push(words(x(i) + cell / 2, 21, number(column), "middle", { "font-size": 11 }));
+      if (textWidth(number(column), 11) < cell - 3)
+        parts.push(textMark(x(i) + cell / 2, 21, number(column), "middle", { "font-size": 11 }));
     });
   parts.push(rect(0, 0, wide, CELL, { "class": "av-hit", "data-f": "strip@" }));
-  if (degree) parts.push(rect(x(at), 1, Math.max(cell, 2), CELL - 2, { class: "av-here" }));
+  if (degree) parts.push(rect(x(current), 1, Math.max(cell, 2), CELL - 2, { class: "av-here" }));
   const warps = pieces.map((piece) => piece.warp);
   const owners = !pieces.length ? "it is not known who has which"
     : pieces.length === 1 ? `${worker} ${number(warps[0])} has them all`
@@ -77,7 +79,7 @@ const DIGIT = 7; // pixels: width of a digit
 const MOST = 8; // words drawn at most
 
 /** The words of a metadata record, with their fields and bits. */
-export function metadata(row: FollowedRow, width: number, record: MetadataRecord): Picture {
+export function metadataStrip(row: FollowedRow, width: number, record: MetadataRecord): Picture {
   const cell = width >= 760 ? 11 : clamp((width - 2) / BITS, 9, 13), wide = cell * BITS;
   const across = Math.max(1, Math.floor((width + GAP) / (wide + GAP)));
   const drawn = record.words.slice(0, MOST).map((word, i) => {
@@ -86,9 +88,9 @@ export function metadata(row: FollowedRow, width: number, record: MetadataRecord
     return { fields, svg: wordPicture(word, fields, i, (i % across) * (wide + GAP),
       Math.floor(i / across) * HIGH, cell, row) };
   });
-  const said = drawn.map(({ fields }) => fields.map((field) =>
+  const fieldTexts = drawn.map(({ fields }) => fields.map((field) =>
     `${field.name} ${number(field.value)}${rowOfField(row, field)}`).join(", "));
-  const label = `Metadata of ${record.title}: ${said.join("; ")}.`;
+  const label = `Metadata of ${record.title}: ${fieldTexts.join("; ")}.`;
   return { svg: picture(width, Math.ceil(drawn.length / across) * HIGH,
     drawn.map(({ svg }) => svg).join(""), label) };
 }
@@ -98,20 +100,20 @@ function wordPicture(
   row: FollowedRow,
 ) {
   const hex = `0x${word.toString(16).padStart(8, "0")}`;
-  const parts = [words(left, top + 12, `word ${index}: ${hex}`, "start",
+  const parts = [textMark(left, top + 12, `word ${index}: ${hex}`, "start",
     { "class": "av-q av-mono", "font-size": 11 })];
   let x = left;
   fields.forEach((field, k) => {
     const wide = field.bits * cell, token = `field:${index}:${k}`;
     const look = k % 2 ? "av-field av-other" : "av-field";
     const value = number(field.value) + rowOfField(row, field);
-    const called = field.name.replace(/^info: /, ""), free = wide - room(value) - 10;
-    const size = room(called) > free ? 11 : 12, name = fitting(called, free, size);
+    const called = field.name.replace(/^info: /, ""), free = wide - textWidth(value) - 10;
+    const size = textWidth(called) > free ? 11 : 12, name = shortened(called, free, size);
     parts.push(rect(x, top + 18, wide - 1, 20, { "class": look, "data-f": token }),
-      words(x + 2, top + 53, name, "start",
+      textMark(x + 2, top + 53, name, "start",
         { "class": "av-q", "data-f": token, "font-size": size }),
-      words(x + 2 + (name ? room(name, size) + 8 : 0), top + 53, value, "start",
-        { "class": isOfRow(field, row) ? "av-r" : "av-b", "data-f": token }));
+      textMark(x + 2 + (name ? textWidth(name, size) + 8 : 0), top + 53, value, "start",
+        { "class": describesRow(field, row) ? "av-r" : "av-b", "data-f": token }));
     x += wide;
   });
   const bits = [...word.toString(2).padStart(BITS, "0")];
@@ -126,6 +128,6 @@ function wordPicture(
 }
 
 /** Whether a field is the place or the degree of the followed row. */
-const isOfRow = ({ name, value }: Field, { position, degree }: FollowedRow) =>
+const describesRow = ({ name, value }: Field, { position, degree }: FollowedRow) =>
   (/row|place/.test(name) && !/rows/.test(name) && value === position) ||
   (name === "degree" && value === degree);

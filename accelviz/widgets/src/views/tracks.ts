@@ -6,7 +6,7 @@ import { roundStep } from "../plot";
 import type { sectorMap, Trace } from "../traces";
 
 const KINDS = ["store", "atomic", "load"] as const; // from the top of a track
-const ROOM = 3; // pixels per request from which on shapes are drawn
+const SHAPE_PIXELS = 3; // pixels per request from which on shapes are drawn
 const LEFT = 62, RIGHT = 8, TOP = 20; // margins in pixels; names of warps at the left, axis on top
 
 /** Colours by use, as names of the page's CSS variables. */
@@ -20,15 +20,15 @@ type Pen = CanvasRenderingContext2D;
 
 /** A view of the requests `from` to `to` (exclusive) of a trace, on a canvas of a given width. */
 export function makeTracks(trace: Trace) {
-  const track = clamp(Math.floor(330 / trace.warps), 7, 24), high = TOP + track * trace.warps + 6;
+  const track = clamp(Math.floor(330 / trace.warps), 7, 24), height = TOP + track * trace.warps + 6;
   const view = {
-    from: 0, to: Math.max(trace.count, 1), width: 0, high, across, draw, drawHead,
-    get seen() { return view.to - view.from; },
+    from: 0, to: Math.max(trace.count, 1), width: 0, high: height, across: xOf, draw, drawHead,
+    get visibleCount() { return view.to - view.from; },
     /** The request at x, and the warp whose track is at y. */
-    at(x: number, y: number) {
+    locate(x: number, y: number) {
       const share = (x - LEFT) / (view.width - LEFT - RIGHT);
       return {
-        at: clamp(Math.floor(view.from + share * view.seen), 0, trace.count - 1),
+        at: clamp(Math.floor(view.from + share * view.visibleCount), 0, trace.count - 1),
         warp: clamp(Math.floor((y - TOP) / track), 0, trace.warps - 1),
       };
     },
@@ -36,20 +36,20 @@ export function makeTracks(trace: Trace) {
   return view;
 
   /** The x coordinate of a request. */
-  function across(i: number): number {
-    return LEFT + ((i - view.from) / view.seen) * (view.width - LEFT - RIGHT);
+  function xOf(i: number): number {
+    return LEFT + ((i - view.from) / view.visibleCount) * (view.width - LEFT - RIGHT);
   }
 
   /** Draw all tracks; those of the warps `mine`, which work on the followed row, stand out. */
-  function draw(pen: Pen, inks: Inks, mine: Set<number>) {
-    pen.clearRect(0, 0, view.width, high);
+  function draw(pen: Pen, inks: Inks, highlighted: Set<number>) {
+    pen.clearRect(0, 0, view.width, height);
     drawAxis(pen, inks);
     pen.textAlign = "right";
     const every = Math.ceil(13 / track);
     trace.spans.forEach(([first, last], warp) => {
       const y = TOP + warp * track;
-      pen.fillStyle = mine.has(warp) ? inks.row : inks.quiet;
-      pen.font = `${mine.has(warp) ? "600 " : ""}12px system-ui, sans-serif`;
+      pen.fillStyle = highlighted.has(warp) ? inks.row : inks.quiet;
+      pen.font = `${highlighted.has(warp) ? "600 " : ""}12px system-ui, sans-serif`;
       if (warp % every === 0)
         pen.fillText(`warp ${warp}`, LEFT - 8, y + Math.max(track / 2 + 4, 9));
       pen.fillStyle = inks.line;
@@ -63,25 +63,26 @@ export function makeTracks(trace: Trace) {
       // A line where the barrier opens, at the same request for all warps.
       if (to !== null) pen.fillRect(to - 1, y, 1.5, track);
     }
-    if ((view.width - LEFT - RIGHT) / view.seen >= ROOM) drawShapes(pen, inks);
+    if ((view.width - LEFT - RIGHT) / view.visibleCount >= SHAPE_PIXELS) drawShapes(pen, inks);
     else drawBins(pen, inks);
   }
 
   /** Fill the visible part between two requests; returns its right end, null if none. */
   function fillAcross(pen: Pen, first: number, end: number, y: number, tall: number) {
-    const from = Math.max(across(first), LEFT), to = Math.min(across(end), view.width - RIGHT);
+    const from = Math.max(xOf(first), LEFT), to = Math.min(xOf(end), view.width - RIGHT);
     if (to > from) pen.fillRect(from, y, to - from, tall);
     return to >= LEFT && from <= view.width - RIGHT ? to : null;
   }
 
   function drawAxis(pen: Pen, inks: Inks) {
-    const { width, from, to, seen } = view, step = Math.max(1, roundStep(seen, width / 76));
+    const { width, from, to, visibleCount } = view;
+    const step = Math.max(1, roundStep(visibleCount, width / 76));
     pen.font = "11px system-ui, sans-serif";
     pen.textAlign = "center";
     for (let i = Math.ceil(from / step) * step; i <= to; i += step) {
-      const x = across(i);
+      const x = xOf(i);
       pen.fillStyle = inks.line;
-      pen.fillRect(x, TOP - 5, 1, high - TOP);
+      pen.fillRect(x, TOP - 5, 1, height - TOP);
       pen.fillStyle = inks.quiet;
       if (x < width - 24) pen.fillText(number(i), x, 11);
     }
@@ -89,12 +90,12 @@ export function makeTracks(trace: Trace) {
 
   /** Draw loads as bars, stores as triangles, atomics as diamonds; hollow in shared memory. */
   function drawShapes(pen: Pen, inks: Inks) {
-    const per = (view.width - LEFT - RIGHT) / view.seen;
+    const per = (view.width - LEFT - RIGHT) / view.visibleCount;
     const w = clamp(per - 1, 2, 12) / 2, h = Math.min(track - 3, 16) / 2;
     const end = Math.min(trace.count, view.to);
     for (let i = Math.max(0, Math.floor(view.from)); i < end; ++i) {
       const { kind, space } = trace.site(i), shared = space === "shared";
-      const x = across(i + 0.5), y = TOP + trace.columns.warp[i] * track + track / 2;
+      const x = xOf(i + 0.5), y = TOP + trace.columns.warp[i] * track + track / 2;
       const corners = kind === "store" ? [[0, -h], [w + 1, h], [-w - 1, h]]
         : kind === "atomic" ? [[0, -h], [w + 1, 0], [0, h], [-w - 1, 0]]
           : [[-w, -h * 0.75], [w, -h * 0.75], [w, h * 0.75], [-w, h * 0.75]];
@@ -112,7 +113,7 @@ export function makeTracks(trace: Trace) {
 
   /** Draw the kinds of requests in each pixel: stores at the top, atomics, loads at the bottom. */
   function drawBins(pen: Pen, inks: Inks) {
-    const pixels = Math.ceil(view.width - LEFT - RIGHT), scale = pixels / view.seen;
+    const pixels = Math.ceil(view.width - LEFT - RIGHT), scale = pixels / view.visibleCount;
     const { warp, site } = trace.columns, kinds = new Uint8Array(pixels * trace.warps);
     const end = Math.min(trace.count, Math.ceil(view.to));
     const bits = trace.sites.map(({ kind }) => 1 << KINDS.indexOf(kind));
@@ -120,15 +121,15 @@ export function makeTracks(trace: Trace) {
       const x = clamp(Math.floor((i - view.from) * scale), 0, pixels - 1);
       kinds[warp[i] * pixels + x] |= bits[site[i]];
     }
-    const third = (track - 2) / 3;
+    const lineHeight = (track - 2) / 3;
     KINDS.forEach((kind, bit) => {
       const has = (w: number, x: number) => x < pixels && (kinds[w * pixels + x] >> bit) & 1;
       pen.fillStyle = inks[kind];
       for (let w = 0; w < trace.warps; ++w) {
-        const y = TOP + w * track + 1 + bit * third;
+        const y = TOP + w * track + 1 + bit * lineHeight;
         for (let x = 0, to; x < pixels; x = to + 1) {
           for (to = x; has(w, to);) ++to;
-          if (to > x) pen.fillRect(LEFT + x, y, to - x, Math.max(third - 0.3, 1.5));
+          if (to > x) pen.fillRect(LEFT + x, y, to - x, Math.max(lineHeight - 0.3, 1.5));
         }
       }
     });
@@ -136,15 +137,15 @@ export function makeTracks(trace: Trace) {
 
   /** Draw the current request: a line through all tracks, and a frame in its warp's track. */
   function drawHead(pen: Pen, at: number, inks: Inks) {
-    const x = across(at + 0.5), { width } = view;
-    pen.clearRect(0, 0, width, high);
+    const x = xOf(at + 0.5), { width } = view;
+    pen.clearRect(0, 0, width, height);
     if (x < LEFT - 1 || x > width) return;
-    const wide = Math.max(across(at + 1) - across(at), 2), box = Math.max(wide, 10) + 2;
+    const wide = Math.max(xOf(at + 1) - xOf(at), 2), box = Math.max(wide, 10) + 2;
     pen.fillStyle = inks.head;
     pen.globalAlpha = 0.25;
-    pen.fillRect(x - wide / 2, TOP - 5, wide, high - TOP);
+    pen.fillRect(x - wide / 2, TOP - 5, wide, height - TOP);
     pen.globalAlpha = 1;
-    pen.fillRect(x - 0.75, TOP - 8, 1.5, high - TOP + 4);
+    pen.fillRect(x - 0.75, TOP - 8, 1.5, height - TOP + 4);
     pen.strokeStyle = inks.head;
     pen.lineWidth = 2;
     pen.strokeRect(x - box / 2, TOP + trace.columns.warp[at] * track, box, track - 1);
@@ -164,7 +165,7 @@ export function drawSectors(
   pen.clearRect(0, 0, width, height);
   cells.forEach((index, i) => {
     if (index < 0) return;
-    pen.fillStyle = [inks.line, inks.once, inks.again][sectors.look(index)];
+    pen.fillStyle = [inks.line, inks.once, inks.again][sectors.readLevel(index)];
     pen.fillRect(x(i), y(i), Math.max(cell - (cell > 4 ? 1 : 0), 0.7), tall - (tall > 4 ? 1 : 0));
   });
   pen.fillStyle = inks.head;

@@ -2,7 +2,7 @@
 // sight, a copy is shown at the bottom of the screen, or at the top where it would cover a control.
 
 /** Show the copy in `panel` of the line that `find` returns; call `update` when it may change. */
-export function inSight(
+export function keepVisible(
   panel: Element, controls: Element, bottom: Element, find: () => HTMLElement | null,
 ) {
   const copy = Object.assign(document.createElement("div"),
@@ -12,24 +12,25 @@ export function inSight(
   bottom.append(copy);
 
   function update() {
-    const used = [...controls.querySelectorAll(":scope .av-control:is(:focus-within, :hover)")];
-    const line = used.length ? find() : null;
-    copy.hidden = !line?.clientHeight || isSeen(line);
+    const usedControls =
+      [...controls.querySelectorAll(":scope .av-control:is(:focus-within, :hover)")];
+    const line = usedControls.length ? find() : null;
+    copy.hidden = !line?.clientHeight || isVisible(line);
     if (!line || copy.hidden) return;
     if (copy.textContent !== line.textContent) copy.textContent = line.textContent;
     bottom.append(copy);
-    if (used.some((control) => overlap(copy, control))) top.append(copy);
+    if (usedControls.some((control) => overlap(copy, control))) top.append(copy);
   }
 
-  const soon = () => requestAnimationFrame(update);
+  const scheduleUpdate = () => requestAnimationFrame(update);
   for (const kind of ["focusin", "focusout", "pointerover", "pointerleave"])
-    controls.addEventListener(kind, soon);
+    controls.addEventListener(kind, scheduleUpdate);
   document.addEventListener("scroll", update, { capture: true, passive: true });
   return { update };
 }
 
 /** Whether the first and last line of a text are on the screen and not covered. */
-function isSeen(words: Element) {
+function isVisible(words: Element) {
   const { left, top, bottom } = words.getBoundingClientRect();
   return [top + 9, bottom - 9].every((y) =>
     words.contains(document.elementFromPoint(left + 9, y) ?? document));

@@ -1,16 +1,17 @@
 // Focuses: for each mark of the product's pictures, the sentence for its tooltip and the parts to
 // highlight. A mark's token, such as "warp:7:2", is its kind and numbers.
 
-import { capital, count, type MetadataRecord, number, span } from "../numbers";
+import { capitalize, count, type MetadataRecord, number, span } from "../numbers";
 import type { Focus } from "../types";
 import {
-  columnsOf, type FollowedRow, isCombined, LANES, owners, pieceOf, rowAt, SECTOR, sectorsOf,
-  sources,
+  columnsInSector, type FollowedRow, isCombined, LANES, owningWorkers, pieceOf, rowAt,
+  rowsRead, SECTOR, sectorsOf,
 } from "./followed";
-import type { Line } from "./gathered";
+import type { Line } from "./reads";
 import {
-  alsoSaid, combinedSaid, PLACE, readOf, rowOfField, several, waiting, written,
-} from "./said";
+  alsoReadText, combinedWarpNote, idleSentence, outputText, PLACE, readsText, rowOfField,
+  workersText,
+} from "./sentences";
 
 const MOST = 400; // columns highlighted at most
 
@@ -31,33 +32,33 @@ export function nonzeroFocus(row: FollowedRow, first: number, last = first): Foc
   const part = partOf(row, first, last), name = nameOf(row);
   if (last > first)
     return {
-      ...part, sentence: `${capital(span("nonzero", first, last))} of ${name}, drawn as one.`,
+      ...part, sentence: `${capitalize(span("nonzero", first, last))} of ${name}, drawn as one.`,
     };
   const column = part.columns![0], piece = pieceOf(row, first);
   if (column === undefined)
     return { ...part, sentence: `Nonzero ${number(first)} of ${name}.` };
-  const who = piece ? `${capital(row.worker)} ${number(piece.warp)} of block ` +
+  const reader = piece ? `${capitalize(row.worker)} ${number(piece.warp)} of block ` +
     `${number(piece.block)} reads` : "It reads";
-  const source = sources(row, row.row)![first], [low, high] = sectorsOf(row, source);
+  const source = rowsRead(row, row.row)![first], [low, high] = sectorsOf(row, source);
   const sentence = `Nonzero ${number(first)} of ${name}: column ${number(column)}. ` +
-    `${who} ${row.unit} ${number(source)} of ${row.reads}: ` +
+    `${reader} ${row.unit} ${number(source)} of ${row.reads}: ` +
     `${count(row.nCols * row.bytes, "byte")}, ${count(high - low + 1, "sector")}` +
-    `${alsoSaid(row) && `; ${alsoSaid(row)}`}.`;
+    `${alsoReadText(row) && `; ${alsoReadText(row)}`}.`;
   return { ...part, sentence };
 }
 
 function rowFocus(row: FollowedRow): Focus {
-  const part = partOf(row, 0, row.degree - 1), read = readOf(row);
+  const part = partOf(row, 0, row.degree - 1), read = readsText(row);
   const { beside, operation: { per_nonzero } } = row;
-  const does = per_nonzero || beside ? `reads ${read}${per_nonzero ? " and" : ","} writes`
+  const action = per_nonzero || beside ? `reads ${read}${per_nonzero ? " and" : ","} writes`
     : `sums ${read} into`;
-  const sentence = `${capital(nameOf(row))} of ${row.matrix} has ` +
-    `${count(row.degree, "nonzero")}: it ${does} ${written(row)}.`;
+  const sentence = `${capitalize(nameOf(row))} of ${row.matrix} has ` +
+    `${count(row.degree, "nonzero")}: it ${action} ${outputText(row)}.`;
   return { ...part, warp: null, y: true, sentence };
 }
 
 function placeFocus(row: FollowedRow): Focus {
-  const sentence = `${capital(nameOf(row))} is in place ${number(row.position!)}. ${PLACE}`;
+  const sentence = `${capitalize(nameOf(row))} is in place ${number(row.position!)}. ${PLACE}`;
   return { ...rowFocus(row), sentence };
 }
 
@@ -65,17 +66,17 @@ function outputFocus(row: FollowedRow): Focus {
   const { pieces, worker, operation: { per_nonzero, wide } } = row;
   const blocks = new Set(pieces.map((piece) => piece.block)).size;
   const added = (where: string) => (per_nonzero ? "" : `; their sums are added up${where}`);
-  const how = !row.partition ? ""
+  const owner = !row.partition ? ""
     : !pieces.length ? per_nonzero ? "Nothing is written."
         : "No worker has it: it is cleared beforehand."
-        : pieces.length === 1 ? `${capital(worker)} ${number(pieces[0].warp)} of block ` +
+        : pieces.length === 1 ? `${capitalize(worker)} ${number(pieces[0].warp)} of block ` +
         `${number(pieces[0].block)} has all of it.`
           : blocks > 1 ? `${count(pieces.length, "run")} of nonzeros in ` +
           `${count(blocks, "block")} have parts of it${added("")}.`
-            : `${capital(several(worker, owners(row)))} have parts of ` +
+            : `${capitalize(workersText(worker, owningWorkers(row)))} have parts of ` +
               `it${added(" within the block")}.`;
   const columns = wide ? `, ${count(row.nCols, "column")}` : "";
-  const sentence = `${capital(written(row))}${columns}. ${how}`.trim();
+  const sentence = `${capitalize(outputText(row))}${columns}. ${owner}`.trim();
   return { y: true, sentence };
 }
 
@@ -86,8 +87,8 @@ function runFocus(row: FollowedRow, block: number, warp: number, start: number):
   const run = piece ?? work?.runs.find((one) => one.warp === warp && one.start === start);
   if (!run) return warpFocus(row, block, warp);
   const lane = row.side.rowPerLane ? `lane ${run.position % LANES} of ` : "";
-  const name = `${capital(`${lane}${row.worker}`)} ${number(warp)} of block ${number(block)}`;
-  const wait = block === work?.block ? ` ${waiting(row, warp)}` : "";
+  const name = `${capitalize(`${lane}${row.worker}`)} ${number(warp)} of block ${number(block)}`;
+  const wait = block === work?.block ? ` ${idleSentence(row, warp)}` : "";
   if (piece) {
     const share = piece.count ? span("nonzero", piece.at, piece.at + piece.count - 1)
       : "nothing to sum";
@@ -102,8 +103,8 @@ function runFocus(row: FollowedRow, block: number, warp: number, start: number):
 }
 
 function warpFocus(row: FollowedRow, block: number, warp: number): Focus {
-  const name = `${capital(row.worker)} ${number(warp)} of block ${number(block)}.`;
-  const sentence = `${name} ${waiting(row, warp)} ${combinedSaid(row)}`.trim();
+  const name = `${capitalize(row.worker)} ${number(warp)} of block ${number(block)}.`;
+  const sentence = `${name} ${idleSentence(row, warp)} ${combinedWarpNote(row)}`.trim();
   return { warp: [block, warp], sentence };
 }
 
@@ -111,7 +112,7 @@ function blockFocus(row: FollowedRow): Focus {
   const [first, last] = row.blocks;
   return {
     ...partOf(row, 0, row.degree - 1), warp: null,
-    sentence: `${capital(nameOf(row))} is in ${span("block", first, last)} of ` +
+    sentence: `${capitalize(nameOf(row))} is in ${span("block", first, last)} of ` +
       `${number(row.partition!.blocks)}. A block runs on one SM of the GPU, with all its warps.`,
   };
 }
@@ -135,10 +136,10 @@ function fieldFocus(row: FollowedRow, record: MetadataRecord, word: number, inde
   const above = fields.slice(0, index).reduce((sum, { bits }) => sum + bits, 0);
   const bits = field.bits === 32 ? "all 32 bits"
     : `bits ${32 - above - field.bits} to ${31 - above}`;
-  const told = MEANINGS.find(([name]) => field.name.startsWith(name));
-  const sentence = `${capital(field.name)}: ${number(field.value)}${rowOfField(row, field)}. ` +
-    `${told ? `${told[1]} ` : ""}It is in ${bits} of word ${word}. ` +
-    `${meaning ? `${capital(meaning)}.` : ""}` +
+  const meaningEntry = MEANINGS.find(([name]) => field.name.startsWith(name));
+  const sentence = `${capitalize(field.name)}: ${number(field.value)}${rowOfField(row, field)}. ` +
+    `${meaningEntry ? `${meaningEntry[1]} ` : ""}It is in ${bits} of word ${word}. ` +
+    `${meaning ? `${capitalize(meaning)}.` : ""}` +
     (/place/.test(`${field.name} ${meaning}`) ? ` ${PLACE}` : "");
   return { sentence };
 }
@@ -162,7 +163,7 @@ function laneFocus(row: FollowedRow, lane: number, from: number, to: number): Fo
 }
 
 function sectorFocus(row: FollowedRow, line: Line, sector: number): Focus {
-  const column = line.column!, [from, to] = columnsOf(row, column, sector);
+  const column = line.column!, [from, to] = columnsInSector(row, column, sector);
   const focus = line.lane === undefined ? nonzeroFocus(row, line.nonzero) : {};
   const first = sector * SECTOR;
   const shared = (to - from + 1) * row.bytes < SECTOR
@@ -176,13 +177,15 @@ function sectorFocus(row: FollowedRow, line: Line, sector: number): Focus {
 }
 
 /** The metadata record and the rows read, as they are drawn. */
-export interface Drawn {
+export interface DrawnMarks {
   record: MetadataRecord | null;
   rows: Line[];
 }
 
 /** The focus of a mark, from its token: a kind and numbers. */
-export function resolve(row: FollowedRow, token: string, { record, rows }: Drawn): Focus | null {
+export function focusOf(
+  row: FollowedRow, token: string, { record, rows }: DrawnMarks,
+): Focus | null {
   const [kind, ...rest] = token.split(":"), [a, b, c] = rest.map(Number);
   const kinds: Record<string, () => Focus> = {
     row: () => rowFocus(row),

@@ -5,23 +5,23 @@ const TIME = 260; // milliseconds of an animation
 const MOST = 400; // marks that are animated at most
 const NAMES = ["x", "y", "width", "height", "x1", "y1", "x2", "y2"];
 
-let last = 0; // time of the last drawing
-const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+let lastDrawing = 0; // time of the last drawing
+const prefersNoMotion = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 const marksOf = (host: Element) => host.querySelectorAll<SVGElement>("[data-m]");
 const numbersOf = (mark: Element) => new Map(NAMES.filter((name) => mark.hasAttribute(name))
   .map((name) => [name, Number(mark.getAttribute(name))]));
 
 /** Record the positions of marks; the function returned animates them after the next drawing. */
-export function moves(host: Element) {
-  const now = performance.now(), dragged = now - last < 2 * TIME;
-  last = now;
-  if (dragged || still()) return () => {};
+export function recordPositions(host: Element) {
+  const now = performance.now(), isDragging = now - lastDrawing < 2 * TIME;
+  lastDrawing = now;
+  if (isDragging || prefersNoMotion()) return () => {};
   const before = new Map<string, Map<string, number>>();
   for (const mark of marksOf(host)) before.set(mark.dataset.m!, numbersOf(mark));
-  return () => before.size && glide(host, before);
+  return () => before.size && animate(host, before);
 }
 
-function glide(host: Element, before: Map<string, Map<string, number>>) {
+function animate(host: Element, before: Map<string, Map<string, number>>) {
   const moved: [SVGElement, string, number, number][] = [];
   for (const mark of marksOf(host)) {
     for (const [name, to] of numbersOf(mark)) {

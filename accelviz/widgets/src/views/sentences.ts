@@ -1,8 +1,8 @@
 // Sentences on the followed row: what it reads and writes, which workers compute it, and which
 // workers idle until the busiest of the block is done.
 
-import { capital, count, type Field, number, span } from "../numbers";
-import { type FollowedRow, isCombined, LANES, owners } from "./followed";
+import { capitalize, count, type Field, number, span } from "../numbers";
+import { type FollowedRow, isCombined, LANES, owningWorkers } from "./followed";
 
 /** The meaning of "place", for tooltips. */
 export const PLACE =
@@ -15,7 +15,7 @@ export function rowOfField({ side }: FollowedRow, { name, value }: Field) {
 }
 
 /** The output of the row: "row 7 of Y", or "168 numbers of scores". */
-export const written = ({ row, degree, nCols, writes, operation }: FollowedRow) =>
+export const outputText = ({ row, degree, nCols, writes, operation }: FollowedRow) =>
   (operation.per_nonzero ? count(degree, operation.wide && nCols > 1 ? "row" : "number")
     : `row ${number(row)}`) + ` of ${writes}`;
 
@@ -23,18 +23,19 @@ export const written = ({ row, degree, nCols, writes, operation }: FollowedRow) 
 const readsBoth = ({ beside, operation: { at_nonzeros } }: FollowedRow) => at_nonzeros && beside;
 
 /** The reads of its nonzeros: "168 rows of X", or "168 numbers of alpha and of d_alpha". */
-export const gatheredOf = (row: FollowedRow) => `${count(row.degree, row.unit)} of ` +
+export const gatheredText = (row: FollowedRow) => `${count(row.degree, row.unit)} of ` +
   `${readsBoth(row) ? `${row.beside} and of ` : ""}${row.reads}`;
 
 /** "as much of d_alpha" for a second operand read at the same indices, else "". */
-export const alsoSaid = (row: FollowedRow) => (readsBoth(row) ? `as much of ${row.beside}` : "");
+export const alsoReadText = (row: FollowedRow) =>
+  readsBoth(row) ? `as much of ${row.beside}` : "";
 
 /** All reads of the row: "row 7 of U and 168 rows of V", or "168 rows of X". */
-export const readOf = (row: FollowedRow) => (row.beside && row.degree && !readsBoth(row)
-  ? `row ${number(row.row)} of ${row.beside} and ` : "") + gatheredOf(row);
+export const readsText = (row: FollowedRow) => (row.beside && row.degree && !readsBoth(row)
+  ? `row ${number(row.row)} of ${row.beside} and ` : "") + gatheredText(row);
 
 /** "warps 0 to 5", "warps 0, 2 and 7", "168 warps". */
-export function several(worker: string, numbers: number[]) {
+export function workersText(worker: string, numbers: number[]) {
   const [first, last] = [numbers[0], numbers.at(-1)!];
   if (last - first === numbers.length - 1) return span(worker, first, last);
   if (numbers.length > 4) return count(numbers.length, worker);
@@ -43,20 +44,20 @@ export function several(worker: string, numbers: number[]) {
 }
 
 /** A note on combined warps, which are drawn like single ones. */
-export const combinedSaid = (row: FollowedRow) => isCombined(row)
+export const combinedWarpNote = (row: FollowedRow) => isCombined(row)
   ? `A warp is here a combined warp: ${Math.ceil(row.reading!.lanes / LANES)} warps of the ` +
   "hardware side by side. They are counted as if all were in the block at once."
   : "";
 
 /** A note on attention heads: each has a worker, but the workload counts only the first. */
-export const headsSaid = ({ side: { heads, worker } }: FollowedRow) => heads > 1
+export const uncountedHeadsNote = ({ side: { heads, worker } }: FollowedRow) => heads > 1
   ? `A row has a ${worker} for each of its ${heads} heads; only the first head's is counted, the ` +
   "others stand empty."
   : "";
 
 /** The row's way to its block, warps and output, as [token, text] steps; and why workers idle. */
-export function answerOf(row: FollowedRow) {
-  const { work, position, blocks } = row, numbers = owners(row);
+export function rowSummary(row: FollowedRow) {
+  const { work, position, blocks } = row, numbers = owningWorkers(row);
   const degree = count(row.degree, "nonzero");
   const way = [["row", `Row ${number(row.row)} of ${row.matrix} (${degree})`]];
   if (row.side.order && position !== null)
@@ -64,13 +65,13 @@ export function answerOf(row: FollowedRow) {
   if (blocks.length) way.push(["block", span("block", blocks[0], blocks[1])]);
   if (blocks.length && numbers.length)
     way.push([`warp:${work!.block}:${numbers[0]}`,
-      several(isCombined(row) ? "combined warp" : row.worker, numbers)]);
-  way.push(["row", readOf(row)], ["y", written(row)]);
-  return { way, why: why(row) + tiles(row) };
+      workersText(isCombined(row) ? "combined warp" : row.worker, numbers)]);
+  way.push(["row", readsText(row)], ["y", outputText(row)]);
+  return { way, why: idleReason(row) + tileSentence(row) };
 }
 
 /** A sentence on column tiles, if the block computes only some of the columns. */
-function tiles({ reading, nCols, blocks, reads, writes, operation }: FollowedRow) {
+function tileSentence({ reading, nCols, blocks, reads, writes, operation }: FollowedRow) {
   if (!reading || !blocks.length || reading.tile >= nCols) return "";
   return ` That is for ${span("column", 0, reading.tile - 1)} of ${reads}` +
     `${operation.per_nonzero ? "" : ` and ${writes}`}; the others, ` +
@@ -80,74 +81,74 @@ function tiles({ reading, nCols, blocks, reads, writes, operation }: FollowedRow
 
 /** Workers that idle until the busiest is done: those without a nonzero, all with fewer than the
  *  busiest, and the load of the next busiest. Workers of uncounted heads are left out. */
-function awaiting(row: FollowedRow) {
+function idleWorkers(row: FollowedRow) {
   const { loads, most } = row.work!;
-  const idle = headsSaid(row) ? 0 : loads.filter((load) => !load).length;
+  const idle = uncountedHeadsNote(row) ? 0 : loads.filter((load) => !load).length;
   const fewer = loads.filter((load) => load && load < most);
   return { idle, others: idle + fewer.length, next: Math.max(0, ...fewer) };
 }
 
-function why(row: FollowedRow): string {
+function idleReason(row: FollowedRow): string {
   const { worker, work, side, blocks } = row;
   if (!row.graph.rows) return "The graph has no row.";
-  if (!row.partition) return `${side.label}: ${side.silence}`;
+  if (!row.partition) return `${side.label}: ${side.missingReason}`;
   if (!row.pieces.length)
     return "It has no nonzero, so no block has it: " + (row.operation.per_nonzero
       ? "nothing is written." : `its row of ${row.writes} is cleared beforehand.`);
-  const numbers = owners(row);
+  const numbers = owningWorkers(row);
   if (!numbers.length) return "The block that is shown has nothing of it.";
-  if (side.rowPerLane) return whyOfLane(row, numbers[0]);
-  const { loads, most, busiest } = work!, plural = numbers.length > 1;
-  const least = numbers.reduce((a, b) => (loads[b] < loads[a] ? b : a));
-  const load = count(loads[least], "nonzero");
-  const has = `${capital(several(worker, numbers))} of block ${number(work!.block)} ` +
-    `${plural ? "share" : "has"} ${blocks[0] === blocks[1] ? "it" : "a part of it"}.`;
-  const heads = headsSaid(row), { idle, others, next } = awaiting(row);
+  if (side.rowPerLane) return laneIdleReason(row, numbers[0]);
+  const { loads, most, busiest } = work!, areSeveral = numbers.length > 1;
+  const leastBusy = numbers.reduce((a, b) => (loads[b] < loads[a] ? b : a));
+  const load = count(loads[leastBusy], "nonzero");
+  const owners = `${capitalize(workersText(worker, numbers))} of block ${number(work!.block)} ` +
+    `${areSeveral ? "share" : "has"} ${blocks[0] === blocks[1] ? "it" : "a part of it"}.`;
+  const heads = uncountedHeadsNote(row), { idle, others, next } = idleWorkers(row);
   const [have, wait] = idle > 1 ? ["have", "wait"] : ["has", "waits"];
-  const idleSaid = `${capital(count(idle, `other ${worker}`))} of the block ${have} no work ` +
+  const othersIdle = `${capitalize(count(idle, `other ${worker}`))} of the block ${have} no work ` +
     `and ${wait}`;
-  if (loads[least] < most) {
-    const who = plural ? capital(`${worker} ${number(least)}`) : "It";
-    return `${has} ${who} waits: it has ${load}, ${worker} ${number(busiest)} has ` +
+  if (loads[leastBusy] < most) {
+    const who = areSeveral ? capitalize(`${worker} ${number(leastBusy)}`) : "It";
+    return `${owners} ${who} waits: it has ${load}, ${worker} ${number(busiest)} has ` +
       `${number(most)}, and the block is done when the busiest is.` +
-      (idle ? ` ${idleSaid}, too.` : heads && ` ${heads}`);
+      (idle ? ` ${othersIdle}, too.` : heads && ` ${heads}`);
   }
-  const [nobody, them, theyHave] = plural ? ["None of them waits", "them", "each has"]
+  const [nobody, them, theyHave] = areSeveral ? ["None of them waits", "them", "each has"]
     : ["It waits for nobody", "it", "it has"];
   if (!next)
-    return `${has} ${nobody}: no ${worker} of the block has more than ${load}.` +
-      (idle ? ` ${idleSaid} for ${them}.` : heads && ` ${heads}`);
-  return `${has} ${nobody}, but ${count(others, `other ${worker}`)} of the block ` +
+    return `${owners} ${nobody}: no ${worker} of the block has more than ${load}.` +
+      (idle ? ` ${othersIdle} for ${them}.` : heads && ` ${heads}`);
+  return `${owners} ${nobody}, but ${count(others, `other ${worker}`)} of the block ` +
     `${others > 1 ? "wait" : "waits"} for ${them}: ${theyHave} ${load}, the next busiest ` +
     `${number(next)}${idle ? `, ${number(idle)} ${have} none` : ""}. ${heads}`.trimEnd();
 }
 
 /** The same if each lane computes a row: it waits for the longest of its warp and block. */
-function whyOfLane({ degree, position, work, worker }: FollowedRow, warp: number) {
+function laneIdleReason({ degree, position, work, worker }: FollowedRow, warp: number) {
   const { block: inBlock, loads, most } = work!, longest = loads[warp];
   const has = `Lane ${position! % LANES} of ${worker} ${number(warp)} of block ` +
     `${number(inBlock)} has it: each thread has a row.`;
-  const level = "The share of waiting counts a warp's rows together, and leaves out what lanes " +
+  const note = "The share of waiting counts a warp's rows together, and leaves out what lanes " +
     "wait for each other.";
   if (degree === most)
-    return `${has} It waits for nobody: no row of the block is longer. ${level}`;
+    return `${has} It waits for nobody: no row of the block is longer. ${note}`;
   const others = `the longest row of its ${worker}` + (longest === most
     ? `, and of the block, has ${number(longest)}`
     : ` has ${number(longest)}, the longest of the block ${number(most)}`);
   return `${has} It waits: it has ${count(degree, "nonzero")}, ${others}, and the block is ` +
-    `done when that is. ${level}`;
+    `done when that is. ${note}`;
 }
 
 /** A sentence on how long a worker of the block idles, and which worker is the busiest. */
-export function waiting(row: FollowedRow, warp: number) {
+export function idleSentence(row: FollowedRow, warp: number) {
   const { worker, side: { rowPerLane } } = row, { loads, most, busiest } = row.work!;
   const load = loads[warp];
   if (!most) return "No worker of this block has a nonzero.";
-  if (!load && headsSaid(row)) return headsSaid(row);
-  const longest = `${capital(worker)} ${busiest} ` +
+  if (!load && uncountedHeadsNote(row)) return uncountedHeadsNote(row);
+  const longest = `${capitalize(worker)} ${busiest} ` +
     `${rowPerLane ? "has the longest row" : "is the busiest"} of the block: ${number(most)}`;
   if (!load) return `It has no nonzero. ${longest}; until it is done, this one waits.`;
-  const { others } = awaiting(row), wait = others > 1 ? "others wait" : "other waits";
+  const { others } = idleWorkers(row), wait = others > 1 ? "others wait" : "other waits";
   if (load === most)
     return "None has more in this block, so it waits for nobody" +
       `${others ? `; ${number(others)} ${wait} for it` : ""}.`;
