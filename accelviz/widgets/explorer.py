@@ -72,9 +72,9 @@ class Explorer:
             raise ArgumentError("strategies", f"got {strategies!r}", expected)
         self.operation = operation_of(strategies, operation)
         registered = [strategy for strategy in REGISTRY if strategy.operation == self.operation]
-        given = [find_strategy(strategy, self.operation) for strategy in strategies]
+        requested = [find_strategy(strategy, self.operation) for strategy in strategies]
         self.strategies: dict[str, Strategy] = {}
-        for strategy in [*given, *registered]:
+        for strategy in [*requested, *registered]:
             self.strategies.setdefault(strategy.name, strategy)
         self.graphs: dict[str, Graph] = {graph.name: graph}
         self.operation_content = operation_content(self.operation)

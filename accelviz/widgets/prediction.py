@@ -26,7 +26,7 @@ class Prediction:
     within: float
     because: str
     _show: Callable[[], Any] | None
-    _shown: str = ""
+    _explanation: str = ""
 
     def __post_init__(self) -> None:
         if len({*self.choices}) != len(self.choices):
@@ -85,10 +85,12 @@ class Prediction:
         return content
 
     def _explanation_html(self) -> str:
-        if self._show is not None and not self._shown:
-            self._shown = as_html(self._show())
+        if self._show is not None and not self._explanation:
+            self._explanation = as_html(self._show())
         paragraphs = [paragraph for paragraph in self.because.split("\n\n") if paragraph]
-        return self._shown + "".join(f"<p>{assets.with_code(text)}</p>" for text in paragraphs)
+        return self._explanation + "".join(
+            f"<p>{assets.with_code(text)}</p>" for text in paragraphs
+        )
 
     def html(self) -> str:
         """Return HTML with a script; where scripts are blocked, the answer is folded away."""
