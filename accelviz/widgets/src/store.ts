@@ -227,7 +227,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
   /** Show a message; a `gentle` one, a confirmation, disappears by itself. */
   function say(text: string, gentle = false) {
     clearTimeout(messageTimer);
-    Object.assign(state, { said: text, gentle });
+    Object.assign(state, { message: text, gentle });
     if (gentle) messageTimer = window.setTimeout(() => say(""), CONFIRMATION_TIME);
     notify();
   }
