@@ -1,4 +1,4 @@
-"""The course: what lessons call, and assignments that are released, examined and graded."""
+"""The course: functions for lessons, puzzles, and assignments with their checks and grading."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import at first use: the process of a submission needs none of it."""
+    """Import a name at its first use, so that a submission's process starts quickly."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     exercise = name in ("PRODUCTS", "compare", "sealed")

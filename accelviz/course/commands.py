@@ -1,4 +1,4 @@
-"""`accelviz assignments ...` and `accelviz html`: what they take, do and print."""
+"""The commands `accelviz assignments ...` and `accelviz html`: arguments, actions, output."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from accelviz.course.autograde import border
 from accelviz.course.autograde.common import clean, need
 from accelviz.errors import ArgumentError, DeviceUnavailable
 
-#: What a verb prints, and its exit status.
-Answer = tuple[str, int]
-Verb = Callable[[argparse.Namespace], Answer]
+#: Text to print, and exit status.
+Result = tuple[str, int]
+Action = Callable[[argparse.Namespace], Result]
 
 
 def add_to(commands: Any) -> None:
-    """Add the commands `assignments` and `html` to a parser's commands."""
+    """Add the commands `assignments` and `html` to the subparsers of `accelviz`."""
     html = _add(commands, "html", _html, "run lessons without a GPU and write them as web pages")
     html.add_argument("folder", nargs="?", type=Path, default=Path("notebooks"), metavar="FOLDER")
     html.add_argument("--output", type=Path, default=Path("build/course"), help="(%(default)s)")
@@ -76,13 +76,13 @@ def add_to(commands: Any) -> None:
         parser.add_argument("--jobs", type=_at_least(1), metavar="N", help=jobs)
 
 
-def _add(parsers: Any, name: str, verb: Verb, text: str) -> Any:
-    """Add a command, which says in one line which file it could not read or write."""
+def _add(parsers: Any, name: str, action: Action, text: str) -> Any:
+    """Add a command; an OSError of its action becomes an ArgumentError that names the file."""
 
-    @functools.wraps(verb)
-    def run(options: argparse.Namespace) -> Answer:
+    @functools.wraps(action)
+    def run(options: argparse.Namespace) -> Result:
         try:
-            return verb(options)
+            return action(options)
         except OSError as error:
             reason = error.strerror or str(error)
             expected = "a place that exists, and that can be read and written"
@@ -110,7 +110,7 @@ def _at_least(least: int) -> Callable[[str], int]:
 
 
 def _table(options: argparse.Namespace, name: str) -> Path:
-    """Return where a table goes, if it can: long before it is written."""
+    """Return the path of a table; raises ArgumentError now if it cannot be written later."""
     path: Path = options.output or options.course / name
     if options.output and (not path.parent.is_dir() or path.is_dir() or path.suffix == ".html"):
         raise ArgumentError(str(path), "no table can be written there", "such as grades.csv")
@@ -118,12 +118,12 @@ def _table(options: argparse.Namespace, name: str) -> Path:
 
 
 def _limits(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the limits that were named."""
+    """Return the limits that were given as options."""
     keys = ("cell_seconds", "seconds", "memory_gib")
     return {key: value for key in keys if (value := getattr(options, key)) is not None}
 
 
-def _html(options: argparse.Namespace) -> Answer:
+def _html(options: argparse.Namespace) -> Result:
     need("nbconvert", "lab")
     from accelviz.course.pages import write
 
@@ -140,30 +140,30 @@ def _html(options: argparse.Namespace) -> Answer:
     return "\n".join(lines), 1 if failed else 0
 
 
-def _release(options: argparse.Namespace) -> Answer:
+def _release(options: argparse.Namespace) -> Result:
     need("nbgrader", "course")
     from accelviz.course.autograde.release import release
 
-    done = release(options.course, options.names, fresh=options.fresh)
-    done["hand out"] = f"{options.course / 'release'}/NAME/, without solutions"
-    done["collect in"] = f"{options.course / 'submitted'}/STUDENT/NAME/NAME.ipynb"
-    width = max(map(len, done))
-    return "\n".join(f"{name:<{width}}  {outcome}" for name, outcome in done.items()), 0
+    messages = release(options.course, options.names, fresh=options.fresh)
+    messages["hand out"] = f"{options.course / 'release'}/NAME/, without solutions"
+    messages["collect in"] = f"{options.course / 'submitted'}/STUDENT/NAME/NAME.ipynb"
+    width = max(map(len, messages))
+    return "\n".join(f"{name:<{width}}  {message}" for name, message in messages.items()), 0
 
 
-def _preflight(options: argparse.Namespace) -> Answer:
+def _preflight(options: argparse.Namespace) -> Result:
     need("nbformat", "lab")
     import nbformat
 
     from accelviz.course.autograde.assignments import choose, find_assignments
     from accelviz.course.autograde.folder import Course
-    from accelviz.course.autograde.preflight import examine, tried
+    from accelviz.course.autograde.preflight import examine, run_visible_tests
 
     known = Course(options.course).assignments() if options.course else find_assignments()
     chosen = choose(known, [options.assignment] if options.assignment else [])
     results = [(path, examine(path, chosen)) for path in _notebooks(options.submissions)]
     if options.run_cells and _can_run():
-        results = [(path, tried(checked)) for path, checked in results]
+        results = [(path, run_visible_tests(checked)) for path, checked in results]
     lines = []
     for path, checked in results:
         count = sum(not problem.harmless for problem in checked.problems)
@@ -177,13 +177,13 @@ def _preflight(options: argparse.Namespace) -> Answer:
             target.parent.mkdir(exist_ok=True)
             nbformat.write(checked.notebook, target)
             left = sum(not (problem.mended or problem.harmless) for problem in checked.problems)
-            rest = f"; {left} left to you" if left else ""
-            lines.append(f"  repaired copy: {target}{rest}")
+            ending = f"; {left} left to you" if left else ""
+            lines.append(f"  repaired copy: {target}{ending}")
     return "\n".join(lines), 0 if all(checked.fine for _, checked in results) else 1
 
 
 def _can_run() -> bool:
-    """Whether cells can be run as grading does."""
+    """Whether cells can be run in the sandbox on this machine."""
     try:
         need("IPython", "lab")
         border.require_border()
@@ -193,29 +193,30 @@ def _can_run() -> bool:
 
 
 def _notebooks(paths: list[Path]) -> list[Path]:
-    left_out = {"repaired", ".ipynb_checkpoints"}
+    """Return the paths, folders replaced by the notebooks in them."""
+    ignored = {"repaired", ".ipynb_checkpoints"}
     notebooks = []
     for path in paths:
-        inside = sorted(book for book in path.rglob("*.ipynb") if not left_out & {*book.parts})
-        notebooks += inside if path.is_dir() and inside else [path]
+        in_folder = sorted(book for book in path.rglob("*.ipynb") if not ignored & {*book.parts})
+        notebooks += in_folder if path.is_dir() and in_folder else [path]
     return notebooks
 
 
-def _grade(options: argparse.Namespace) -> Answer:
+def _grade(options: argparse.Namespace) -> Result:
     need("nbgrader", "course")
     from accelviz.course.autograde import grading, tables
 
     limits, output = _limits(options), _table(options, "grades-by-question.csv")
-    partly = bool(options.assignment or options.student)
-    before = tables.read_table(output) if partly else tables.table([])
+    is_partial = bool(options.assignment or options.student)
+    previous = tables.read_table(output) if is_partial else tables.table([])
     done: list[tables.Graded] = []
-    tell = _teller()
+    log = _progress_log()
 
     def progress(graded: tables.Graded, total: int) -> None:
         done.append(graded)
-        tables.write_table(tables.merged(before, tables.table(done)), output)
+        tables.write_table(tables.merged(previous, tables.table(done)), output)
         name = f"{graded.student} {graded.assignment}"
-        tell(f"{len(done)} of {total}", name, tables.points_line(graded))
+        log(f"{len(done)} of {total}", name, tables.points_line(graded))
 
     results = grading.grade(
         options.course,
@@ -226,7 +227,7 @@ def _grade(options: argparse.Namespace) -> Answer:
         jobs=options.jobs,
         progress=progress,
     )
-    tables.write_table(tables.merged(before, tables.table(results)), output)
+    tables.write_table(tables.merged(previous, tables.table(results)), output)
     names = [clean(f"{graded.student} {graded.assignment}") for graded in results]
     lines = []
     for name, graded in zip(names, results, strict=True):
@@ -237,37 +238,36 @@ def _grade(options: argparse.Namespace) -> Answer:
     return "\n".join(lines), 1 if any(graded.set_aside for graded in results) else 0
 
 
-def _leaderboard(options: argparse.Namespace) -> Answer:
+def _leaderboard(options: argparse.Namespace) -> Result:
     need("IPython", "lab")
     from accelviz.course.autograde.leaderboard import leaderboard, standings
     from accelviz.course.autograde.tables import write_table
 
     limits, output = border.Limits(**_limits(options)), _table(options, "leaderboard.csv")
-    tell = _teller()
     frame = leaderboard(
         options.course,
         options.assignment,
         seed=options.seed,
         limits=limits,
         jobs=options.jobs,
-        progress=tell,
+        progress=_progress_log(),
     )
     write_table(frame, output)
-    lines, page = standings(frame), output.with_suffix(".html")
-    lines.to_html(page, index=False, float_format="{:.4g}".format)
-    told = [lines.to_string(index=False, float_format="{:.4g}".format)]
+    ranking, page = standings(frame), output.with_suffix(".html")
+    ranking.to_html(page, index=False, float_format="{:.4g}".format)
+    lines = [ranking.to_string(index=False, float_format="{:.4g}".format)]
     problems = frame[frame["problem"] != ""][["student", "graph", "problem"]]
-    told += [clean(f"{student} {graph}: {text}") for student, graph, text in problems.to_numpy()]
-    told += [f"sandbox: {border.summary()}", f"written to {output} and {page}"]
-    return "\n".join(told), 0
+    lines += [clean(f"{student} {graph}: {text}") for student, graph, text in problems.to_numpy()]
+    lines += [f"sandbox: {border.summary()}", f"written to {output} and {page}"]
+    return "\n".join(lines), 0
 
 
-def _teller() -> Callable[..., None]:
-    """Return what says on stderr what is done, a line each, with the seconds since now."""
+def _progress_log() -> Callable[..., None]:
+    """Return a function that prints its arguments to stderr, after the seconds since this call."""
     begin = time.monotonic()
 
-    def tell(*words: str) -> None:
+    def log(*texts: str) -> None:
         seconds = f"{time.monotonic() - begin:6.1f} s"
-        print("  ".join((seconds, *map(clean, words))), file=sys.stderr, flush=True)
+        print("  ".join((seconds, *map(clean, texts))), file=sys.stderr, flush=True)
 
-    return tell
+    return log

@@ -1,4 +1,4 @@
-"""An array that counts its reads; imports little, as the process of a submission has it."""
+"""An array that counts its reads; light to import, because submissions' processes use it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import numpy.typing as npt
 
 
 class Counted(np.lib.mixins.NDArrayOperatorsMixin):
-    """A read-only array that counts the elements that are read from it, in `reads`."""
+    """A read-only array; `reads` is the number of elements that were read from it.
+
+    An operation or function of NumPy on it reads all elements once, an index those that it selects.
+    """
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
         self._array, self.reads = array, 0
@@ -50,7 +53,7 @@ def _plain(value: Any) -> Any:
     return np.asarray(value) if isinstance(value, Counted) else value
 
 
-def called_counting(function: Callable[[Any], Any], array: npt.NDArray[Any]) -> tuple[Any, int]:
-    """Return what a function makes of an array, and how many of its elements it reads."""
+def call_counting_reads(function: Callable[[Any], Any], array: npt.NDArray[Any]) -> tuple[Any, int]:
+    """Return a function's result for an array, and the number of elements that it reads."""
     counted = Counted(array)
     return function(counted), counted.reads

@@ -1,4 +1,4 @@
-"""A learner's own lines, compared with what they should give."""
+"""Exercises of lessons: compares the results of a learner's function with the right ones."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-#: Numbers of a matrix that a message shows; of a larger one it says the shape.
-_MOST_SHOWN = 24
-#: What multiplies: operators of Python, and by their names the functions that do the same.
+#: Largest number of elements of a matrix that a message shows; a larger one is shown as its shape.
+_MAX_SHOWN = 24
+#: Operators and functions that multiply, for exercises that exclude them.
 PRODUCTS = frozenset(
     {
         *("*", "@", "mul", "prod", "sumprod", "multiply", "matmul"),
@@ -25,16 +25,16 @@ PRODUCTS = frozenset(
 
 @dataclass(frozen=True)
 class sealed:  # noqa: N801 - reads as a function in a lesson
-    """An answer that `compare` can check and nobody can read: numbers, by a digest of them."""
+    """Digest of a right answer, which `compare` can check without revealing the answer."""
 
-    #: `seal(answer, digits)`, and the decimals to which both are rounded.
+    #: `seal(answer, digits)`, and the number of decimals that are compared.
     digest: str
     digits: int = 2
 
 
 def seal(answer: Any, digits: int = 2) -> str:
-    """Return the digest of a number or of an array of numbers, rounded to so many decimals."""
-    numbers = np.round(np.asarray(answer, dtype=float), digits) + 0.0  # no -0
+    """Return a digest of a number or an array of numbers, rounded to `digits` decimals."""
+    numbers = np.round(np.asarray(answer, dtype=float), digits) + 0.0  # -0.0 becomes 0.0
     text = f"{numbers.shape} {numbers.ravel().tolist()}"
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -46,23 +46,22 @@ def compare(
     unless: str | None = None,
     without: Collection[str] = (),
 ) -> None:
-    """Print whether a learner's function gives what it should, or where it first does not.
+    """Print whether a learner's result is right, or the first case in which it is wrong.
 
     Parameters
     ----------
-    mine : callable, or a value
-        What the learner wrote. A function that returns None or `...`, or these in place of a value,
-        is not written yet.
-    reference : callable, or a value
-        What is right: a function of the same arguments, called when something is there to be
-        compared, or the value. A `sealed` value is not told.
+    mine : callable or object
+        The learner's function or value. A result of None or `...` counts as not written yet.
+    reference : callable or object
+        The right function, of the same arguments, or the right value. The message does not show a
+        `sealed` value.
     *cases : tuple
-        Arguments of both functions, a tuple a case; each call gets copies of its own.
+        Arguments of both functions, one tuple for each case. Each call gets its own copies.
     unless : str, optional
-        Why it cannot be checked here, such as `find_device("emulator").unavailable_reason()`. That
+        Reason why it cannot be checked, such as `find_device("emulator").unavailable_reason()`. It
         is printed, and nothing is compared.
     without : collection of str, optional
-        Operators and names that the learner's function may not have, such as `PRODUCTS`.
+        Operators and names that the learner's function may not use, such as `PRODUCTS`.
 
     Examples
     --------
@@ -79,16 +78,16 @@ def compare(
         if cases:
             call = f"{name}({', '.join(map(_short, case))})"
         try:
-            got = mine(*copy.deepcopy(case)) if cases else mine
-        except Exception as error:  # the learner's own, in a sentence
+            result = mine(*copy.deepcopy(case)) if cases else mine
+        except Exception as error:  # the learner's code may raise anything
             print(f"Not yet: {call} raises {type(error).__name__}: {error}")
             return
-        if got is None or got is ...:
+        if result is None or result is ...:
             print(f"Not written yet: {name} gives nothing.")
             return
         expected = reference(*copy.deepcopy(case)) if callable(reference) else reference
-        if problem := _difference(got, expected):
-            print(f"Not yet: {call} gives{_whole(got)}{problem}")
+        if problem := _difference(result, expected):
+            print(f"Not yet: {call} gives{_long(result)}{problem}")
             return
     if used := sorted(_used(mine) & set(without)):
         print(f"Not yet: the results are right, but {name} has {', '.join(used)}. Do it without.")
@@ -96,64 +95,69 @@ def compare(
     print(f"Right, in all {len(cases)} cases." if len(cases) > 1 else "Right.")
 
 
-def _difference(got: Any, expected: Any) -> str:
-    """Say in what two values differ; "" if they agree."""
+def _difference(result: Any, expected: Any) -> str:
+    """Describe the difference between two values, "" if they agree."""
     if isinstance(expected, sealed):
         try:
-            agree = seal(got, expected.digits) == expected.digest
+            agree = seal(result, expected.digits) == expected.digest
         except (TypeError, ValueError):
             return "Expected: numbers."
         return "" if agree else "That is not it."
     try:
-        result, wanted = (
+        actual, target = (
             np.asarray(value.toarray() if hasattr(value, "toarray") else value)
-            for value in (got, expected)
+            for value in (result, expected)
         )
     except ValueError:
         return f"Expected: {_short(expected)}."
-    if result.shape != wanted.shape:
-        expectation = f"the shape {wanted.shape}" if wanted.ndim else "a single value"
-        return f"Expected: {expectation}, not {result.shape or 'a single value'}."
-    numbers = {wanted.dtype.kind, result.dtype.kind} <= {*"biufc"}
-    agree = np.isclose(result, wanted, rtol=1e-4, atol=1e-6) if numbers else result == wanted
+    if actual.shape != target.shape:
+        shape = f"the shape {target.shape}" if target.ndim else "a single value"
+        return f"Expected: {shape}, not {actual.shape or 'a single value'}."
+    are_numbers = {target.dtype.kind, actual.dtype.kind} <= {*"biufc"}
+    agree = np.isclose(actual, target, rtol=1e-4, atol=1e-6) if are_numbers else actual == target
     if np.all(agree):
         return ""
-    if wanted.ndim == 0:
+    if target.ndim == 0:
         return f"Expected: {_short(expected)}."
-    at = tuple(map(int, np.argwhere(~np.asarray(agree))[0]))
-    index = at[0] if len(at) == 1 else at
-    return f"Expected: {_short(wanted[at])} at {index}, not {_short(result[at])}."
+    position = tuple(map(int, np.argwhere(~np.asarray(agree))[0]))
+    index = position[0] if len(position) == 1 else position
+    return f"Expected: {_short(target[position])} at {index}, not {_short(actual[position])}."
 
 
 def _used(function: Any) -> set[str]:
-    """Return the operators of a function and the names of what is not local, or its own name."""
+    """Return the operators, globals and attributes that a function uses.
 
-    def of(code: CodeType) -> set[str]:
+    For a function without Python code, return its own name.
+    """
+
+    def used_by(code: CodeType) -> set[str]:
         steps = [step for step in dis.get_instructions(code) if step.opname == "BINARY_OP"]
         operators = {step.argrepr.removesuffix("=") for step in steps}
-        inner = (of(constant) for constant in code.co_consts if isinstance(constant, CodeType))
-        return operators.union(code.co_names, *inner)
+        nested = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+        return operators.union(code.co_names, *map(used_by, nested))
 
     code = getattr(function, "__code__", None)
-    return of(code) if code else {getattr(function, "__name__", "")}
+    return used_by(code) if code else {getattr(function, "__name__", "")}
 
 
-def _whole(value: Any) -> str:
-    """Write down a result, with nothing cut off that a person still reads."""
-    if hasattr(value, "to_numpy"):  # a table, in lines of its own
+def _long(value: Any) -> str:
+    """Return a result as text, a table in lines of its own."""
+    if hasattr(value, "to_numpy"):
         return f"\n{value}\n"
-    return f" {_short(value, 400, _MOST_SHOWN)}. "
+    return f" {_short(value, 400, _MAX_SHOWN)}. "
 
 
-def _short(value: Any, letters: int = 60, numbers: int = 8) -> str:
+def _short(value: Any, max_length: int = 60, max_elements: int = 8) -> str:
     if hasattr(value, "toarray"):
         value = value.toarray()
-    if isinstance(value, np.ndarray) and value.ndim > 1 and value.size > _MOST_SHOWN:
+    if isinstance(value, np.ndarray) and value.ndim > 1 and value.size > _MAX_SHOWN:
         return f"<array of {' x '.join(map(str, value.shape))}>"
     if isinstance(value, np.ndarray) and value.ndim:
-        return np.array2string(value, threshold=numbers, edgeitems=3, precision=4, separator=", ")
+        return np.array2string(
+            value, threshold=max_elements, edgeitems=3, precision=4, separator=", "
+        )
     if isinstance(value, (float, np.floating)):
         return f"{value:.6g}"
     with np.printoptions(legacy="1.25"):  # 9 in a list, not np.int64(9)
         text = " ".join(str(value if isinstance(value, np.generic) else repr(value)).split())
-    return text if len(text) <= letters else f"{text[: letters - 3]}..."
+    return text if len(text) <= max_length else f"{text[: max_length - 3]}..."

@@ -1,4 +1,4 @@
-"""What lessons do with kernels: trace whole launches, change a line and see who notices."""
+"""Functions for lessons about kernels: trace a launch, change the source, check the result."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from accelviz.plans import Call, KernelSpec, Plan
 
 
 def traced(plan: Plan) -> pd.DataFrame:
-    """Trace every block of a plan's kernel, with random inputs; see `accelviz.trace`.
+    """Trace all blocks of a plan's kernel with random inputs; see `accelviz.trace`.
 
-    Without a compiler the table is empty, so that the rest of a lesson still runs.
+    The table is empty if there is no compiler, so that the other cells of a lesson still run.
     """
     if find_device("emulator").unavailable_reason() is not None:
         return table(np.empty(0, dtype=RECORD), Path(), [])
@@ -33,10 +33,10 @@ def traced(plan: Plan) -> pd.DataFrame:
 
 
 def whole_source(plan: Plan) -> str:
-    """Return the text of a plan's kernel with the headers of its own folder put in its place.
+    """Return the source of a plan's kernel with the headers of its own folder inserted.
 
-    What is in `common.cuh`, which all kernels include, stays there. Comments that begin a file are
-    left out.
+    `common.cuh`, which all kernels include, is not inserted. The comment at the beginning of the
+    kernel's file is left out.
     """
     text = _kernel(plan).source()
     folder = kernel_directory()
@@ -47,22 +47,22 @@ def whole_source(plan: Plan) -> str:
 
 
 def changed(plan: Plan, *changes: tuple[str, str], **fields: Any) -> Plan:
-    """Return a plan whose kernel differs in some pieces of its text.
+    """Return a plan with a changed kernel.
 
     Parameters
     ----------
     plan : Plan
-        With one kernel.
+        A plan with one kernel.
     *changes : tuple of two str
-        What stands there, exactly once in `whole_source(plan)`, and what takes its place.
+        A text that occurs exactly once in `whole_source(plan)`, and its replacement.
     **fields
-        Other fields of the `KernelSpec` or of the plan's `Buffers`, such as `config` or
+        New values of fields of the `KernelSpec` or of the plan's `Buffers`, such as `config` or
         `zero_outputs`.
 
     Raises
     ------
     ArgumentError
-        If a piece is not there, or several times.
+        If a text does not occur exactly once.
     """
     code = whole_source(plan)
     for old, new in changes:
@@ -71,27 +71,27 @@ def changed(plan: Plan, *changes: tuple[str, str], **fields: Any) -> Plan:
             raise ArgumentError("changes", problem, "a piece that is there once")
         code = code.replace(old, new)
     names = {field.name for field in dataclasses.fields(KernelSpec)}
-    spec = {name: value for name, value in fields.items() if name in names}
-    rest = {name: value for name, value in fields.items() if name not in names}
-    buffers = dataclasses.replace(plan.buffers, **rest)
-    kernel = dataclasses.replace(_kernel(plan), file="mine.cu", code=code, **spec)
+    kernel_fields = {name: fields.pop(name) for name in names & fields.keys()}
+    buffers = dataclasses.replace(plan.buffers, **fields)
+    kernel = dataclasses.replace(_kernel(plan), file="mine.cu", code=code, **kernel_fields)
     return dataclasses.replace(plan, calls=(Call(plan.launch, kernel),), buffers=buffers)
 
 
 def verdict(plan: Plan, graph: Graph, X: Any, values: Any = None) -> str:
-    """Run an SpMM's kernel in the emulator and say how it fares: "right", or what is wrong.
+    """Run an SpMM kernel in the emulator; return "right", or a description of the error.
 
-    A message of the emulator is followed by the lines of the kernel that it names.
+    An error of the emulator is followed by the source lines that it refers to. `values` replaces
+    the graph's weights.
     """
-    missing = find_device("emulator").unavailable_reason()
-    if missing is not None:
-        return f"not run: {missing}"
+    reason = find_device("emulator").unavailable_reason()
+    if reason is not None:
+        return f"not run: {reason}"
     try:
         Y = spmm(plan, X, graph.adjacency.data if values is None else values, device="emulator")
     except KernelError as error:
         lines = _kernel(plan).source().splitlines()
-        named = sorted({int(number) for number in re.findall(r"mine\.cu:(\d+)", str(error))})
-        return "\n".join([str(error), *(f"{number:4d}  {lines[number - 1]}" for number in named)])
+        numbers = sorted({int(number) for number in re.findall(r"mine\.cu:(\d+)", str(error))})
+        return "\n".join([str(error), *(f"{number:4d}  {lines[number - 1]}" for number in numbers)])
     ratio = Oracle(graph, X, values=values).error(Y)
     return "right" if ratio <= 1 else f"WRONG: the largest error is {ratio:.3g} times the bound"
 

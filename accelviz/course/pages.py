@@ -1,4 +1,4 @@
-"""Lessons as web pages, by nbconvert."""
+"""Writes lessons as web pages with nbconvert."""
 
 from __future__ import annotations
 
@@ -24,26 +24,27 @@ def write(
     seconds: float = 600.0,
     progress: Callable[[str], object] = lambda _: None,
 ) -> tuple[list[Path], dict[str, str]]:
-    """Write a page for each notebook of a folder and of its `puzzles/`, and an index of them.
+    """Write a page for each notebook in a folder and in its `puzzles/`, and an index page.
 
     Parameters
     ----------
     folder : Path
+        Folder of the notebooks.
     output : Path
-        Folder of the pages; made if it does not exist.
+        Folder of the pages; created if it does not exist.
     run : bool
         Run the notebooks, without a GPU. Puzzles are never run.
     seconds : float
         Time limit of a cell.
     progress : callable
-        Called with the name of the notebook that is run next.
+        Called with the name of each notebook before it is run.
 
     Returns
     -------
     list of Path
         The pages, the index first.
     dict of str to str
-        Notebooks that failed, which have no page, with the reason.
+        Reasons by the names of notebooks that failed and have no page.
 
     Raises
     ------
@@ -75,7 +76,7 @@ def write(
 
 
 def _execute(path: Path, notebook: Any, seconds: float) -> str:
-    """Run a notebook's cells in its folder, without a GPU; say why one failed, "" if none did."""
+    """Run a notebook in its folder, without a GPU; return the reason of a failure, else ""."""
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
@@ -105,7 +106,7 @@ def _write_page(path: Path, notebook: Any, title: str) -> None:
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = _NOTEBOOK_LINK.sub(r"\1.html", cell.source)
-        elif cell.metadata.get("jupyter", {}).get("source_hidden"):  # the answer of a prediction
+        elif cell.metadata.get("jupyter", {}).get("source_hidden"):  # answers of predictions
             cell.metadata["transient"] = {"remove_source": True}
     html, _ = HTMLExporter().from_notebook_node(notebook, {"metadata": {"name": title}})
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -102,7 +102,7 @@ def test_a_script_is_told_from_a_notebook(assignment, tmp_path):
 
 
 def test_a_file_that_is_too_large_is_not_read(assignment, released_text, tmp_path, monkeypatch):
-    monkeypatch.setattr(preflight, "_MOST_BYTES", 1_000)
+    monkeypatch.setattr(preflight, "_MAX_BYTES", 1_000)
     (problem,) = examined(tmp_path, assignment, released_text).problems
     assert "at most 0.001 are read. Clear all outputs" in str(problem)
 

@@ -17,7 +17,7 @@ pytest.importorskip("nbformat")
 import accelviz
 from accelviz.course import checks
 from accelviz.course.checks import common, export, hidden, metrics, remote
-from accelviz.course.counted import called_counting
+from accelviz.course.counted import call_counting_reads
 from accelviz.emulator import compiler
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, PartitionError
 from accelviz.measure import features
@@ -74,7 +74,7 @@ def defined(text, name):
     exec(text, space)
     link = types.SimpleNamespace(cells=(text,), processor_seconds=time.process_time)
     link.ask = lambda message, *arguments: (
-        remote.call_beside(space[name], message["function"], *arguments[1:])
+        remote.call_in_submission(space[name], message["function"], *arguments[1:])
         if message["do"] == "run"
         else space[name](*arguments)
     )
@@ -143,7 +143,7 @@ def test_helpers_may_have_any_name_but_may_not_sort():
     ],
 )
 def test_reads_are_counted(read, reads):
-    assert called_counting(read, np.arange(1_000))[1] == reads
+    assert call_counting_reads(read, np.arange(1_000))[1] == reads
 
 
 @pytest.mark.parametrize(
@@ -164,8 +164,8 @@ def test_an_array_that_is_walked_again_and_again_is_named(body):
 
 
 def test_a_copy_that_is_walked_again_and_again_takes_too_long(monkeypatch):
-    monkeypatch.setattr(checks.sorting, "MANY_ROWS", 20_000)
-    monkeypatch.setattr(checks.sorting, "MOST_SECONDS", 0.2)
+    monkeypatch.setattr(checks.sorting, "TIMED_ROWS", 20_000)
+    monkeypatch.setattr(checks.sorting, "MAX_SECONDS", 0.2)
     text = """def inverse_permutation(order):
     place, mine = np.zeros(len(order), dtype=np.int32), order.tolist()
     for i in range(len(order)): place[i] = mine.index(i)

@@ -13,7 +13,7 @@ nbformat = pytest.importorskip("nbformat", reason="examining submissions needs n
 from accelviz import cli
 from accelviz.course.autograde.assignments import choose, find_assignments
 from accelviz.course.autograde.cells import checksum, is_test, question_of
-from accelviz.course.autograde.preflight import examine, tried
+from accelviz.course.autograde.preflight import examine, run_visible_tests
 from accelviz.errors import ArgumentError
 from tests.course import tiny
 
@@ -85,7 +85,7 @@ def test_unanswered_cells_are_only_noted_unless_all_are(assignment, check, blank
 def test_what_fails_when_it_runs_is_told(assignment, check):
     wrong = tiny.answered(assignment.released, double="def double(x): return x")
     wrong.cells.append(nbformat.v4.new_code_cell("1 / 0"))
-    checked = tried(check(wrong))
+    checked = run_visible_tests(check(wrong))
     problems = [problem.text for problem in checked.problems]
     assert problems[0].startswith("Cell 5 ('test-double') fails: AssertionError")
     assert problems[1].startswith("Cell 10 fails: ")

@@ -18,11 +18,11 @@ if sys.platform == "win32":
     pytest.skip("there is no sandbox on Windows", allow_module_level=True)
 
 from accelviz.course.autograde import border, sandbox
-from accelviz.course.autograde.apart import apart
 from accelviz.course.autograde.border import Limits, summary
 from accelviz.course.autograde.child import GREEDY
-from accelviz.course.autograde.files import MOST_FILES, companions, copy_files
-from accelviz.course.autograde.outputs import show_points, trimmed
+from accelviz.course.autograde.files import MAX_FILES, companions, copy_files
+from accelviz.course.autograde.outputs import show_points, trim_outputs
+from accelviz.course.autograde.processes import call_in_process
 from accelviz.course.autograde.stand_ins import ANSWERS, HARMLESS
 from accelviz.course.autograde.wire import send
 from tests.course import tiny
@@ -269,8 +269,8 @@ def test_a_submission_that_takes_the_machine_from_others_is_ended():
 
 def test_a_task_that_takes_too_long_is_ended():
     with pytest.raises(TimeoutError, match="longer than 0.2 s"):
-        apart(time.sleep, 60, seconds=0.2)
-    assert apart(max, 1, 2, seconds=60) == 2
+        call_in_process(time.sleep, 60, seconds=0.2)
+    assert call_in_process(max, 1, 2, seconds=60) == 2
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_what_nbgrader_would_take_for_full_points_is_an_error(value, problem):
     ],
 )
 def test_outputs_of_any_shape_are_outputs_that_can_be_kept(answer):
-    outputs = [nbformat.from_dict(item) for item in trimmed(answer, 1_000)]
+    outputs = [nbformat.from_dict(item) for item in trim_outputs(answer, 1_000)]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=outputs)])
     nbformat.validate(notebook)
     assert len(nbformat.writes(notebook).encode("utf-8")) < 5_000
@@ -315,7 +315,7 @@ def test_outputs_of_any_shape_are_outputs_that_can_be_kept(answer):
 def test_outputs_are_text_and_pictures_alone():
     data = {"text/html": "<script>1</script>", "image/svg+xml": "<svg onload='1'/>"}
     data |= {"application/javascript": "1", "text/markdown": "<b>", "text/plain": "x"}
-    (outputs,) = trimmed({"outputs": [{"output_type": "display_data", "data": data}]}, 1_000)
+    (outputs,) = trim_outputs({"outputs": [{"output_type": "display_data", "data": data}]}, 1_000)
     assert outputs["data"] == {"text/plain": "x"}
 
 
@@ -357,13 +357,13 @@ def test_files_beside_a_notebook_are_limited(tmp_path):
     assert copy_files(tmp_path / "nowhere", copied) == []
     source = tmp_path / "from"
     source.mkdir()
-    for k in range(MOST_FILES + 5):
+    for k in range(MAX_FILES + 5):
         (source / f"{k:04}").touch()
     (source / "00-link").symlink_to("/etc/passwd")
     (link, left) = copy_files(source, copied)
     assert "00-link is a link or no plain file" in link
-    assert f"{MOST_FILES:04} was left out" in left
-    assert len(list(copied.iterdir())) == MOST_FILES
+    assert f"{MAX_FILES:04} was left out" in left
+    assert len(list(copied.iterdir())) == MAX_FILES
     (source / "0000").write_bytes(b"")
     os.truncate(source / "0000", 3 << 30)
     assert companions(source)[0] == []

@@ -1,1 +1,1 @@
-"""Assignments: released, examined before they are handed in, graded in a sandbox."""
+"""Assignments: release, examination of submissions, grading in a sandbox, leaderboard."""

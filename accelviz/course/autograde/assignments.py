@@ -1,4 +1,4 @@
-"""Where assignments are: those that ship with accelviz, and those of a course folder."""
+"""Assignments: those that ship with accelviz, and those in the `source/` of a course folder."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from accelviz.files import assignments_directory
 
 @dataclass(frozen=True)
 class Assignment:
-    """An assignment's source: a folder with a notebook of its name, and whatever else it needs."""
+    """An assignment: a folder with a notebook of the same name, and other files that it needs."""
 
-    #: `A1/`, with `A1.ipynb` in it.
+    #: For example `A1/`, which contains `A1.ipynb`.
     folder: Path
 
     @property
     def name(self) -> str:
-        """Its name, which is the folder's and the notebook's."""
+        """Name of the folder and of the notebook."""
         return self.folder.name
 
     @property
     def path(self) -> Path:
-        """The notebook, with solutions and hidden tests."""
+        """Path of the notebook with solutions and hidden tests."""
         return self.folder / f"{self.name}.ipynb"
 
     @functools.cached_property
     def source(self) -> Any:
-        """The notebook's content; ArgumentError if it cannot be read."""
+        """The instructor's notebook; raises ArgumentError if it cannot be read."""
         try:
             return read_notebook(self.path)
         except (OSError, ValueError, AttributeError) as error:
@@ -45,7 +45,7 @@ class Assignment:
 
     @functools.cached_property
     def released(self) -> Any:
-        """The notebook as students get it."""
+        """The notebook for students, without solutions and hidden tests."""
         return released(self.source)
 
     @functools.cached_property
@@ -55,40 +55,40 @@ class Assignment:
 
 
 def read_notebook(path: Path) -> Any:
-    """Read a notebook of any format 4, quietly giving ids to cells that have none."""
+    """Read a notebook of any format 4.x, and give ids to cells without one."""
     return parse_notebook(path.read_text("utf-8"))
 
 
 def parse_notebook(text: str) -> Any:
-    """Return the notebook that a text is; see `read_notebook`."""
+    """Return the notebook in a JSON text; see `read_notebook`."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of missing and doubled ids, which are given here
+        warnings.simplefilter("ignore")  # warnings of missing and duplicate ids
         return nbformat.validator.normalize(nbformat.reads(text, as_version=4))[1]
 
 
 def find_assignments(folder: Path | None = None) -> dict[str, Assignment]:
-    """Return the assignments of a folder (the shipped ones if not given) by name.
+    """Return the assignments in a folder (default: the shipped ones) by name.
 
     Raises ArgumentError if there are none.
     """
     folder = assignments_directory() if folder is None else folder
     assignments = [Assignment(path.parent) for path in sorted(folder.glob("*/*.ipynb"))]
-    named = {assignment.name: assignment for assignment in assignments if assignment.path.is_file()}
-    if not named:
+    by_name = {item.name: item for item in assignments if item.path.is_file()}
+    if not by_name:
         raise ArgumentError(
             str(folder), "there is no assignment", "folders such as A1, with A1.ipynb in it"
         )
-    return named
+    return by_name
 
 
 def choose(known: dict[str, Assignment], names: Sequence[str]) -> list[Assignment]:
-    """Return the assignments of these names, all of them if there is no name.
+    """Return the assignments with these names, or all of them if no name is given.
 
-    A name is the whole one, or what comes before the first dash: "A1" for "A1-counting-sort".
-    ArgumentError if there is no assignment of it.
+    A name may be shortened to the part before the first dash: "A1" for "A1-counting-sort". Raises
+    ArgumentError for an unknown name.
     """
-    short = {name.split("-")[0]: name for name in reversed(known)}
+    full_names = {name.split("-")[0]: name for name in reversed(known)}
     for name in names:
-        if name not in known and name not in short:
+        if name not in known and name not in full_names:
             raise ArgumentError(name, "there is no such assignment", ", ".join(known))
-    return [known.get(name) or known[short[name]] for name in names or known]
+    return [known.get(name) or known[full_names[name]] for name in names or known]

@@ -1,4 +1,8 @@
-"""The border around a submission: bubblewrap where it works, elsewhere limits alone."""
+"""Confinement of a submission's processes: by bubblewrap if it works, else by limits alone.
+
+Bubblewrap gives a process its own file system and network (namespaces of Linux). Without it a
+submission reads what the grader can read. docs/instructors.md describes both cases.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,8 @@ from accelviz.files import (
 )
 
 PACKAGE = Path(accelviz.__file__).parent
-#: Inside bubblewrap: what was handed in (read-only), where cells run, and their home.
+#: Folders inside bubblewrap: the files that were handed in (read-only), the working directory of
+#: the cells, and their home.
 GIVEN, WORK, HOME = "/tmp/given", "/tmp/work", "/tmp/home"
 _NAMESPACES = (
     *("--unshare-user", "--unshare-all", "--disable-userns", "--cap-drop", "ALL"),
@@ -38,44 +43,45 @@ _SYSTEM = (
 
 @dataclass(frozen=True)
 class Limits:
-    """What a submission may use."""
+    """Resources that a submission may use."""
 
-    #: Wall-clock seconds of one cell; after one that was stopped, a quarter of them.
+    #: Wall-clock seconds of one cell; a quarter of them after a cell that was stopped.
     cell_seconds: float = 60.0
-    #: Wall-clock seconds of all cells together, those run again included.
+    #: Wall-clock seconds of all cells together, including cells that run again.
     seconds: float = 600.0
-    #: Address space of each process, in GiB; None for no limit. Held on Linux only. All processes
-    #: together have twice as much.
+    #: Address space of each process in GiB; None for no limit. All processes together may use twice
+    #: as much memory. Effective on Linux only.
     memory_gib: float | None = 4.0
-    #: Size of a file it writes, in MiB, and of all its files at a time, which bubblewrap holds.
+    #: Size of a file that it writes, in MiB.
     file_mib: int = 256
+    #: Size of all its files together, in MiB. Effective with bubblewrap only.
     disk_mib: int = 512
-    #: What one cell may print or show; the rest is dropped.
+    #: Output of one cell; the rest is dropped.
     output_bytes: int = 1_000_000
 
-    def take(self) -> None:
-        """Lower the limits of this process and of all that it starts."""
+    def apply(self) -> None:
+        """Lower the resource limits of this process and of its future children."""
         import resource
 
-        wanted = {
+        limits = {
             resource.RLIMIT_CORE: 0,
             resource.RLIMIT_NOFILE: 512,
             resource.RLIMIT_FSIZE: self.file_mib << 20,
-            # The wall clock decides; this ends what a submission left behind.
+            # Generous: the wall clock ends a cell, this ends processes that it left behind.
             resource.RLIMIT_CPU: int(self.seconds * 8) + 60,
         }
         if self.memory_gib is not None and sys.platform == "linux":
-            wanted[resource.RLIMIT_AS] = int(self.memory_gib * 2**30)
-        for kind, value in wanted.items():
+            limits[resource.RLIMIT_AS] = int(self.memory_gib * 2**30)
+        for kind, limit in limits.items():
             hard = resource.getrlimit(kind)[1]
             with contextlib.suppress(OSError, ValueError):
-                most = value if hard == resource.RLIM_INFINITY else min(value, hard)
-                resource.setrlimit(kind, (most, most))
+                limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+                resource.setrlimit(kind, (limit, limit))
 
 
 @functools.cache
 def bubblewrap() -> str:
-    """Return the path of a bubblewrap that works on this machine, "" if there is none."""
+    """Return the path of bubblewrap if it works on this machine, else ""."""
     path = shutil.which("bwrap")
     if not path:
         return ""
@@ -92,7 +98,7 @@ def require_border() -> None:
 
 
 def summary() -> str:
-    """Return which border is in force on this machine, and what is open."""
+    """Describe the confinement on this machine, and what it leaves open."""
     try:
         require_border()
     except DeviceUnavailable as error:
@@ -107,7 +113,7 @@ def summary() -> str:
     )
 
 
-def confined(
+def confined_command(
     command: Sequence[str],
     limits: Limits,
     *,
@@ -116,10 +122,11 @@ def confined(
     hidden: Iterable[str] = (),
     bare: bool = False,
 ) -> list[str]:
-    """Return a command that runs another one behind the border.
+    """Return a command that runs `command` in bubblewrap, or `command` itself without bubblewrap.
 
-    The process finds `folder` as `GIVEN` and the folders in `hidden` empty. It may read the system,
-    Python, accelviz (with `bare` without partitions and strategies) and what is in `readable`.
+    The process may read the system, Python, accelviz and `readable`, and finds `folder` at `GIVEN`.
+    The assignments and the folders in `hidden` appear empty, with `bare` also the modules that
+    `stand_ins` replaces.
     """
     if not bubblewrap():
         return [*command]
@@ -129,11 +136,12 @@ def confined(
     options += ["--size", str(64 << 20), "--tmpfs", "/dev/shm"]
     for path in (*_SYSTEM, *_libraries(), *readable):
         options += ["--ro-bind-try", path, path]
-    packages, modules = _answers() if bare else ([], [])
-    emptied = [*hidden, str(assignments_directory()), *map(str, packages)]
+    packages, modules = _replaced_by_stand_ins() if bare else ([], [])
+    empty_folders = [*hidden, str(assignments_directory()), *map(str, packages)]
     if bare:
-        emptied += [str(kernel_directory()), *(f"{path.parent}/__pycache__" for path in modules)]
-    for name in filter(os.path.isdir, emptied):
+        caches = (f"{path.parent}/__pycache__" for path in modules)
+        empty_folders += [str(kernel_directory()), *caches]
+    for name in filter(os.path.isdir, empty_folders):
         options += ["--size", "4096", "--tmpfs", name]
     for package in packages:
         for name in ("__init__", *HARMLESS):
@@ -146,17 +154,17 @@ def confined(
     return [*options, *command]
 
 
-def _answers() -> tuple[list[Path], list[Path]]:
-    """Return the packages and the modules that `stand_ins` takes the place of."""
+def _replaced_by_stand_ins() -> tuple[list[Path], list[Path]]:
+    """Return the packages and the modules that `stand_ins` replaces."""
     paths = [PACKAGE.parent / name.replace(".", "/") for name in ANSWERS]
     modules = [path.with_suffix(".py") for path in paths]
     return [*filter(Path.is_dir, paths)], [*filter(Path.is_file, modules)]
 
 
 def _libraries() -> list[str]:
-    """Return the folders of Python, its libraries and accelviz, but no repository's root.
+    """Return the folders of Python, its libraries and accelviz, but no root of a git repository.
 
-    A repository's history has the solutions, whatever is hidden of its files.
+    The history of a repository contains the solutions.
     """
     files = (PACKAGE, kernel_directory(), results_directory(), notebooks_directory())
     paths = [*map(str, files), sys.prefix, sys.base_prefix, sys.exec_prefix]

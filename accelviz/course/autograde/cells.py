@@ -1,7 +1,7 @@
-"""What nbgrader writes into a notebook's cells: grade ids, kinds and checksums (its schema 3).
+"""nbgrader's metadata of a notebook's cells: grade ids, kinds and checksums (schema version 3).
 
-Written down here so that a submission can be examined where nbgrader is not installed; a test holds
-it to nbgrader's own.
+Reimplemented so that students can examine a submission without nbgrader installed. A test compares
+the results with nbgrader's own.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ def question_of(cell: Any) -> str:
 
 
 def is_graded(cell: Any) -> bool:
-    """Whether points are given for the cell, by its test or by hand."""
+    """Whether the cell has points, given by its test or by hand."""
     return bool(details(cell).get("grade") or details(cell).get("task"))
 
 
 def is_solution(cell: Any) -> bool:
-    """Whether students write in the cell."""
+    """Whether the cell is for a student's answer."""
     return bool(details(cell).get("solution"))
 
 
 def is_test(cell: Any) -> bool:
-    """Whether the cell is a test that gives points."""
+    """Whether the cell is a test with points."""
     metadata = details(cell)
     return cell.cell_type == "code" and bool(metadata.get("grade")) and not metadata.get("solution")
 
 
 def is_locked(cell: Any) -> bool:
-    """Whether the cell is the instructor's, overwritten before grading."""
+    """Whether the cell is the instructor's; nbgrader restores its text before grading."""
     metadata = details(cell)
     return not metadata.get("solution") and bool(metadata.get("grade") or metadata.get("locked"))
 
@@ -59,7 +59,7 @@ def checksum(cell: Any) -> str:
 
 
 def released(source: Any) -> Any:
-    """Return what students get of an instructor's notebook: no solutions, hidden tests, outputs."""
+    """Return a copy of an instructor's notebook without solutions, hidden tests and outputs."""
     notebook = copy.deepcopy(source)
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -70,19 +70,19 @@ def released(source: Any) -> Any:
             cell.metadata["deletable"] = False
         if is_locked(cell):
             cell.metadata["editable"] = False
-        stubbed = _replaced(cell.source, "SOLUTION", STUB.get(cell.cell_type, ""))
+        with_stubs = _replace_regions(cell.source, "SOLUTION", STUB.get(cell.cell_type, ""))
         if is_solution(cell):
-            cell.source = STUB[cell.cell_type] if stubbed == cell.source else stubbed
+            cell.source = STUB[cell.cell_type] if with_stubs == cell.source else with_stubs
         for region in ("HIDDEN TESTS", "MARK SCHEME"):
-            cell.source = _replaced(cell.source, region)
+            cell.source = _replace_regions(cell.source, region)
         if question_of(cell):
             cell.metadata["nbgrader"]["checksum"] = checksum(cell)
             cell.metadata["nbgrader"]["cell_type"] = cell.cell_type
     return notebook
 
 
-def _replaced(text: str, region: str, stub: str = "") -> str:
-    """Put a stub, if there is one, in place of each region from `BEGIN ...` to `END ...`."""
+def _replace_regions(text: str, region: str, stub: str = "") -> str:
+    """Replace each region from the line `BEGIN ...` to the line `END ...` by a stub."""
     lines: list[str] = []
     inside = False
     for line in text.split("\n"):

@@ -1,4 +1,4 @@
-"""A submission's own process, behind the border."""
+"""The parent's view of a submission's process: starts it in the sandbox, watches and ends it."""
 
 from __future__ import annotations
 
@@ -14,32 +14,31 @@ from pathlib import Path
 
 import psutil
 
-from accelviz.course.autograde.apart import THREADS
-from accelviz.course.autograde.border import HOME, WORK, Limits, bubblewrap, confined
-from accelviz.course.autograde.wire import Lost
+from accelviz.course.autograde.border import HOME, WORK, Limits, bubblewrap, confined_command
+from accelviz.course.autograde.processes import THREADS
+from accelviz.course.autograde.wire import SubmissionLostError
 
-#: Processes and threads of a submission, and the processors that they may take on average after
-#: some seconds. Cells and compilers take one.
-MOST_TASKS, MOST_PROCESSORS, _BUSY_SECONDS = 128, 1.5, 8.0
-#: How often they are counted.
+#: Most processes and threads of a submission. Its processor time may be at most `MAX_PROCESSORS`
+#: times the time since its start plus `_BURST_SECONDS`; cells and compilers use one processor.
+MAX_TASKS, MAX_PROCESSORS, _BURST_SECONDS = 128, 1.5, 8.0
+#: Seconds between two checks of these limits.
 _WATCH_SECONDS = 0.5
-#: Why a submission was ended.
 GREEDY = "the submission's process died (too many processes, processors or too much memory)"
 _STAND_INS = Path(__file__).with_name("stand_ins.py")
 
 
 class Child:
-    """A process that runs a submission's cells and answers, over `connection`, what it is asked.
+    """A process that runs `autograde.student.main` and replies to messages over `connection`.
 
     Parameters
     ----------
     limits : Limits
     folder : Path
-        Holds `work`, copies of the files that were handed in, `home` and `cache`.
+        Folder with `work` (copies of the files that were handed in), `home` and `cache`.
     hidden : tuple of str
-        Folders that it finds empty.
+        Folders that appear empty to the process.
     bare : bool
-        It finds stand-ins for the library's partitions and strategies.
+        Replace the library's partitions and strategies by `stand_ins`.
     """
 
     def __init__(self, limits: Limits, folder: Path, hidden: tuple[str, ...], bare: bool) -> None:
@@ -53,7 +52,7 @@ class Child:
         command = [sys.executable, "-I", "-c", program]
         with theirs:
             self._process = subprocess.Popen(
-                confined(command, limits, folder=folder, hidden=hidden, bare=bare),
+                confined_command(command, limits, folder=folder, hidden=hidden, bare=bare),
                 env=_environment(folder),
                 cwd=folder / "work",
                 pass_fds=[theirs.fileno()],
@@ -61,35 +60,37 @@ class Child:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
-                preexec_fn=limits.take,  # safe: a judge has one thread
+                preexec_fn=limits.apply,  # safe: a judge has one thread
             )
         self.connection = Connection(ours.detach())
-        self._tree, self._begin = psutil.Process(self._process.pid), time.monotonic()
-        self._most = float("inf") if limits.memory_gib is None else 2 * limits.memory_gib * 2**30
+        self._root, self._begin = psutil.Process(self._process.pid), time.monotonic()
+        gib = limits.memory_gib
+        self._max_memory = float("inf") if gib is None else 2 * gib * 2**30
 
     def processor_seconds(self) -> float:
-        """Return the processor time that all its processes have taken."""
-        return self._taken()[1]
+        """Return the processor time that all its processes have used."""
+        return self._usage()[1]
 
     def watch(self, connection: Connection, seconds: float) -> None:
-        """Wait for an answer, TimeoutError if there is none after `seconds`.
+        """Wait until `connection` has a message, at most `seconds`, then raise TimeoutError.
 
-        Lost if the submission takes too many processes, processors or too much memory.
+        Raises SubmissionLostError if the submission uses too many processes or processors or too
+        much memory.
         """
-        until = time.monotonic() + seconds
-        while not connection.poll(max(0.0, min(_WATCH_SECONDS, until - time.monotonic()))):
-            if time.monotonic() >= until:
+        deadline = time.monotonic() + seconds
+        while not connection.poll(max(0.0, min(_WATCH_SECONDS, deadline - time.monotonic()))):
+            if time.monotonic() >= deadline:
                 raise TimeoutError
-            tasks, busy, memory = self._taken()
-            allowed = MOST_PROCESSORS * (time.monotonic() - self._begin) + _BUSY_SECONDS
-            if tasks > MOST_TASKS or busy > allowed or memory > self._most:
-                raise Lost(GREEDY)
+            tasks, busy, memory = self._usage()
+            max_busy = MAX_PROCESSORS * (time.monotonic() - self._begin) + _BURST_SECONDS
+            if tasks > MAX_TASKS or busy > max_busy or memory > self._max_memory:
+                raise SubmissionLostError(GREEDY)
 
-    def _taken(self) -> tuple[int, float, int]:
-        """Return the threads, processor seconds and resident bytes of its processes."""
+    def _usage(self) -> tuple[int, float, int]:
+        """Return the number of threads, processor seconds and resident bytes of its processes."""
         tasks, seconds, memory = 0, 0.0, 0
         with contextlib.suppress(psutil.Error):
-            for process in (self._tree, *self._tree.children(recursive=True)):
+            for process in (self._root, *self._root.children(recursive=True)):
                 with contextlib.suppress(psutil.Error):
                     tasks += process.num_threads()
                     times = process.cpu_times()
@@ -98,7 +99,7 @@ class Child:
         return tasks, seconds, memory
 
     def end(self) -> None:
-        """End it and all that it started."""
+        """Kill the process and all processes that it started."""
         self.connection.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -106,7 +107,7 @@ class Child:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Return the whole environment of a submission: nothing of the grader's that it can spare."""
+    """Return the environment variables of a submission; of the grader's it has only `CXX`."""
     root = Path(WORK).parent if bubblewrap() else folder
     return {
         "PATH": os.pathsep.join([os.path.dirname(sys.executable), "/usr/local/bin:/usr/bin:/bin"]),

@@ -1,4 +1,4 @@
-"""What commands, graders and submissions' processes share; it imports next to nothing."""
+"""Helpers shared by commands, graders and submissions' processes; light to import."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from accelviz.errors import DeviceUnavailable
 
 
 def need(package: str, extra: str) -> None:
-    """Raise DeviceUnavailable, which says how to get it, where a package is missing."""
+    """Raise DeviceUnavailable, with how to install it, if a package cannot be imported."""
     try:
         importlib.import_module(package)
     except ImportError as error:
@@ -21,9 +21,9 @@ def need(package: str, extra: str) -> None:
 
 
 def clean(text: object) -> str:
-    """Return a text in one line and without what steers a terminal, for whoever reads it."""
-    one = " ".join(str(text).split())
-    return "".join(letter if letter.isprintable() else "?" for letter in one)
+    """Return a text in one line, with control characters replaced by "?"."""
+    line = " ".join(str(text).split())
+    return "".join(character if character.isprintable() else "?" for character in line)
 
 
 def first_line(error: object) -> str:
@@ -31,7 +31,7 @@ def first_line(error: object) -> str:
     return next(iter(str(error).splitlines()), "")
 
 
-def named(function: str) -> Any:
-    """Return a function of the library by "module:name"."""
-    module, _, name = function.partition(":")
+def import_function(path: str) -> Any:
+    """Return the function that a path "module:name" refers to."""
+    module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)

@@ -1,4 +1,7 @@
-"""nbgrader's step that executes a submission, put into the sandbox."""
+"""nbgrader's preprocessors for a course: execute submissions in the sandbox, and escape HTML.
+
+A preprocessor of nbgrader changes a notebook in one step of grading.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,9 @@ from accelviz.course.autograde.sandbox import run
 
 
 class SandboxedExecute(NbGraderPreprocessor):
-    """Executes a submission under limits, in place of `nbgrader.preprocessors.Execute`.
+    """Executes a submission in the sandbox; replaces `nbgrader.preprocessors.Execute`.
 
-    What became of each cell is kept in the notebook's metadata, under `accelviz`.
+    The results of the cells are stored in the notebook's metadata, under `accelviz`.
     """
 
     cell_seconds = Float(Limits.cell_seconds, help="Wall-clock time of one cell").tag(config=True)
@@ -38,9 +41,8 @@ class SandboxedExecute(NbGraderPreprocessor):
     seed = Integer(0, min=0, help="The course's seed of all hidden graphs").tag(config=True)
 
     def limits(self) -> Limits:
-        """Return what a submission may use."""
-        names = ("cell_seconds", "seconds", "memory_gib")
-        return Limits(**{name: getattr(self, name) for name in names})
+        """Return the limits of a submission."""
+        return Limits(self.cell_seconds, self.seconds, self.memory_gib)
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Run all cells of a notebook."""
@@ -55,28 +57,28 @@ class SandboxedExecute(NbGraderPreprocessor):
 
 
 def execute(nb: Any, limits: Limits, folder: Path | None, **options: Any) -> None:
-    """Run a notebook, and keep what became of each cell in its metadata, under `accelviz`."""
+    """Run a notebook, and store the results of its cells in its metadata, under `accelviz`."""
     runs = [
-        {name: getattr(ran, name) for name in ("question", "seconds", "problem", "raised")}
-        for ran in run(nb, limits, folder, **options)
+        {name: getattr(result, name) for name in ("question", "seconds", "problem", "raised")}
+        for result in run(nb, limits, folder, **options)
     ]
     nb.metadata["accelviz"] = {"key": nb.metadata.get("accelviz", {}).get("key", ""), "runs": runs}
 
 
 class PlainText(NbGraderPreprocessor):
-    """Lets text cells of a student's hold no HTML, which nbgrader's pages would show as it is.
+    """Disables HTML in a student's text cells, which nbgrader's pages would render.
 
-    A space of no width follows each `<` that could begin a tag, so that the text looks the same.
+    Inserts a zero-width space after each `<` that could begin a tag, so the text looks the same.
     """
 
     def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
-        """Change a cell."""
+        """Change a text cell."""
         if cell.cell_type != "code" and not is_locked(cell):
             cell.source = re.sub(r"<(?=[A-Za-z/!?])", "<\u200b", cell.source)
         return cell, resources
 
 
-#: For `c.Autograde.autograde_preprocessors`.
+#: Value of `c.Autograde.autograde_preprocessors`.
 PREPROCESSORS = [
     SandboxedExecute,
     IgnorePattern,
@@ -86,5 +88,6 @@ PREPROCESSORS = [
     CheckCellMetadata,
     PlainText,
 ]
-#: For `c.Autograde.sanitize_preprocessors` where a submission was run already: outputs stay.
+#: Value of `c.Autograde.sanitize_preprocessors` for submissions that were executed before: without
+#: ClearOutput.
 RESTORING = [DeduplicateIds, OverwriteKernelspec, OverwriteCells, CheckCellMetadata]

@@ -1,4 +1,4 @@
-"""Copies what was handed in beside a notebook, within limits and without following links."""
+"""Copies the files that were handed in with a notebook, within limits, without following links."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import shutil
 import stat
 from pathlib import Path
 
-#: Files beside a notebook that are copied, their bytes in all, and how deep folders may lie.
-MOST_FILES, MOST_BYTES, MOST_DEPTH = 200, 100_000_000, 8
+#: Most files that are copied, their total size in bytes, and the depth of nested folders.
+MAX_FILES, MAX_BYTES, MAX_DEPTH = 200, 100_000_000, 8
 
 
 def companions(source: Path) -> tuple[list[Path], list[str]]:
-    """Return a folder's plain files, and say what was left out and why.
+    """Return a folder's regular files (relative paths), and messages on files that are left out.
 
-    Notebooks, hidden files and caches are left out without a word. Links, sockets, devices and the
-    like are never opened.
+    Notebooks, hidden files and caches are left out without a message. Links, sockets and devices
+    are never opened.
     """
     files: list[Path] = []
     problems: list[str] = []
     total = 0
-    waiting = [source]
-    while waiting:
-        folder = waiting.pop(0)
+    folders = [source]
+    while folders:
+        folder = folders.pop(0)
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError:
@@ -33,16 +33,16 @@ def companions(source: Path) -> tuple[list[Path], list[str]]:
                 continue
             state = entry.stat(follow_symlinks=False)
             if stat.S_ISDIR(state.st_mode):
-                if len(path.parts) < MOST_DEPTH:
-                    waiting.append(Path(entry.path))
+                if len(path.parts) < MAX_DEPTH:
+                    folders.append(Path(entry.path))
                 continue
             if not stat.S_ISREG(state.st_mode):
                 problems.append(f"{path} is a link or no plain file; it was left out")
             elif entry.name.endswith(".ipynb"):
                 continue
-            elif len(files) >= MOST_FILES or total + state.st_size > MOST_BYTES:
+            elif len(files) >= MAX_FILES or total + state.st_size > MAX_BYTES:
                 problems.append(
-                    f"{path} was left out: {MOST_FILES} files and {MOST_BYTES // 10**6} MB are "
+                    f"{path} was left out: {MAX_FILES} files and {MAX_BYTES // 10**6} MB are "
                     "taken at most"
                 )
                 return files, problems
@@ -53,7 +53,7 @@ def companions(source: Path) -> tuple[list[Path], list[str]]:
 
 
 def copy_files(source: Path, target: Path) -> list[str]:
-    """Copy a folder's plain files; say what was left out and why."""
+    """Copy a folder's regular files; return messages on files that are left out."""
     files, problems = companions(source)
     for path in files:
         (target / path).parent.mkdir(parents=True, exist_ok=True)

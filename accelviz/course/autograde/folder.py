@@ -1,4 +1,4 @@
-"""A course folder as nbgrader knows it, and how nbgrader is called on it without its surprises."""
+"""A course folder: its layout, nbgrader's configuration and gradebook, and calls of nbgrader."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ c.SandboxedExecute.seed = {seed}
 class Course:
     """A course folder."""
 
-    #: Holds `nbgrader_config.py`, `gradebook.db`, and a folder for each step: `source`, `release`,
-    #: `submitted/<student>/<assignment>`, `checked` (what nbgrader gets: the submissions,
-    #: repaired where that was needed, after they were run with hidden tests) and `autograded`.
+    #: Contains `nbgrader_config.py`, `gradebook.db`, and a folder for each step of nbgrader:
+    #: `source`, `release`, `submitted/<student>/<assignment>`, `checked` (submissions after repair
+    #: and execution with the hidden tests, the input of nbgrader's grading) and `autograded`.
     root: Path
 
     def step(self, step: str, student: str = ".", assignment: str = "") -> Path:
-        """Return a folder of a step."""
+        """Return the folder of a step, of a student in it, or of a student's assignment."""
         return self.root / step / student / assignment
 
     @property
@@ -59,7 +59,7 @@ class Course:
         return f"sqlite:///{self.root.resolve() / 'gradebook.db'}"
 
     def assignments(self) -> dict[str, Assignment]:
-        """Return the course's assignments; ArgumentError if this is no course folder."""
+        """Return the course's assignments; raises ArgumentError if this is no course folder."""
         if not (self.root / "source").is_dir():
             raise ArgumentError(
                 str(self.root),
@@ -69,7 +69,7 @@ class Course:
         return find_assignments(self.root / "source")
 
     def check(self) -> None:
-        """Raise ArgumentError if nbgrader would not find the folder, or open its gradebook."""
+        """Raise ArgumentError if nbgrader cannot use the folder's path or its gradebook."""
         path = str(self.root.resolve())
         if glob.escape(path) != path:
             raise ArgumentError(path, "nbgrader takes no path with [, ], * or ?", "another folder")
@@ -83,9 +83,9 @@ class Course:
                 raise ArgumentError(where, reason, "nbgrader's gradebook") from error
 
     def configuration(self, assignment: str) -> Any:
-        """Return nbgrader's settings: those of `nbgrader_config.py`, for one assignment.
+        """Return nbgrader's configuration from `nbgrader_config.py`, for one assignment.
 
-        ArgumentError if that file raises an error.
+        Raises ArgumentError if executing that file raises an exception.
         """
         need("nbgrader", "course")
         from traitlets.config import Config, PyFileConfigLoader
@@ -95,7 +95,7 @@ class Course:
             loader = PyFileConfigLoader("nbgrader_config.py", str(self.root))
             try:
                 configuration = loader.load_config()
-            except Exception as error:  # it is a program
+            except Exception as error:
                 where, reason = self.root / "nbgrader_config.py", f"{type(error).__name__}: {error}"
                 raise ArgumentError(str(where), reason, "the settings of a course") from error
         configuration.CourseDirectory.root = str(self.root.resolve())
@@ -104,7 +104,7 @@ class Course:
         return configuration
 
     def seed(self) -> int:
-        """Return the course's seed of all hidden graphs: an integer from 0 on, or ArgumentError."""
+        """Return the course's seed of the hidden tests; raises ArgumentError if it is not valid."""
         seed = self.configuration("").SandboxedExecute.get("seed", 0)
         if not isinstance(seed, int) or seed < 0:
             where = str(self.root / "nbgrader_config.py")
@@ -112,7 +112,7 @@ class Course:
         return seed
 
     def run(self, converter: type, configuration: Any) -> str:
-        """Run one of nbgrader's steps; return what went wrong, "" if nothing."""
+        """Run one of nbgrader's converters; return its error, "" if it succeeded."""
         from nbgrader.coursedir import CourseDirectory
         from nbgrader.utils import capture_log
 
@@ -133,7 +133,7 @@ class Course:
             yield gradebook
 
     def _make_gradebook(self) -> None:
-        """Make an empty gradebook where there is none: nbgrader wants `alembic` on the PATH."""
+        """Create the gradebook if it is missing; nbgrader itself needs `alembic` on the PATH."""
         if (self.root / "gradebook.db").exists():
             return
         import nbgrader.api
@@ -150,16 +150,19 @@ class Course:
 
 
 def _reason(outcome: dict[str, Any]) -> str:
-    """Return what the first exception says, else the first error that nbgrader logged."""
-    log = outcome.get("log") or outcome["error"]  # its last exception says only where to look
+    """Return the last exception of the first traceback in a log, else the first error in it.
+
+    Later tracebacks only refer to the log.
+    """
+    log = outcome.get("log") or outcome["error"]
     traceback = log.partition("Traceback")[2].partition("\n[ERROR]")[0]
-    named = re.findall(r"^ {4}([A-Za-z_][\w.]*(?::.*)?)$", traceback, re.M)
-    return named[-1] if named else first_line(log).removeprefix("[ERROR] ")
+    exceptions = re.findall(r"^ {4}([A-Za-z_][\w.]*(?::.*)?)$", traceback, re.M)
+    return exceptions[-1] if exceptions else first_line(log).removeprefix("[ERROR] ")
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Silence warnings of nbgrader's own use of SQLAlchemy."""
+    """Suppress SQLAlchemy's warnings about nbgrader."""
     from sqlalchemy.exc import SAWarning
 
     with warnings.catch_warnings():

@@ -1,4 +1,9 @@
-"""Grades a class, one submission at a time, so that none can spoil another's points."""
+"""Grades the submissions of a course folder.
+
+A submission is a student's folder for one assignment. It is examined and repaired, executed in the
+sandbox, and passed to nbgrader, which keeps the points in its gradebook. A submission that fails on
+the way is set aside and does not affect the others.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,6 @@ from typing import Any
 
 import nbformat
 
-from accelviz.course.autograde.apart import apart, start_server
 from accelviz.course.autograde.assignments import Assignment, choose, read_notebook
 from accelviz.course.autograde.border import require_border
 from accelviz.course.autograde.cells import details, is_locked, question_of
@@ -23,11 +27,12 @@ from accelviz.course.autograde.common import first_line, need
 from accelviz.course.autograde.files import companions, copy_files
 from accelviz.course.autograde.folder import Course
 from accelviz.course.autograde.preflight import examine
+from accelviz.course.autograde.processes import call_in_process, start_server
 from accelviz.course.autograde.repair import Checked
 from accelviz.course.autograde.tables import BY_HAND, Graded, Row
 from accelviz.errors import ArgumentError
 
-#: What examining a notebook may take; an ordinary one takes a tenth of a second.
+#: Time limit for examining a notebook, which usually takes a tenth of a second.
 _SECONDS_TO_EXAMINE = 60.0
 
 
@@ -41,32 +46,32 @@ def grade(
     jobs: int | None = None,
     progress: Callable[[Graded, int], object] = lambda *_: None,
 ) -> list[Graded]:
-    """Grade what is in `submitted/<student>/<assignment>/` of a course folder.
+    """Grade the submissions in `submitted/<student>/<assignment>/` of a course folder.
 
-    Each submission is examined first (`examine`), repaired into `checked/` where that is safe, run
-    in the sandbox, several side by side, and then given to nbgrader, one by one. One that cannot be
-    graded is set aside. What was graded before and has not changed since is not run again; its
-    points, those given by hand included, are read from the gradebook.
+    Each submission is examined (`examine`), repaired into `checked/` where that is safe, and run in
+    the sandbox, several in parallel; then nbgrader grades them one by one. A submission that cannot
+    be graded is set aside. One that has not changed since it was graded is not run again; its
+    points, including those given by hand, are read from the gradebook.
 
     Parameters
     ----------
     root : Path
         A course folder.
     assignments, students : sequence of str
-        Which; all if none is named.
+        Names of assignments and students to grade; default: all.
     settings : dict, optional
         Limits that replace those of `nbgrader_config.py`, by the names of `SandboxedExecute`.
     force : bool
-        Run again also what has not changed.
+        Also run submissions that have not changed.
     jobs : int, optional
-        Submissions at a time; as many as there are processors, if not given.
+        Number of submissions that run in parallel; default: the number of processors.
     progress : callable
-        Is told each submission as soon as it is graded, and how many there are.
+        Called after each submission with its `Graded` and the total number of submissions.
 
     Returns
     -------
     list of Graded
-        By student, then assignment.
+        Sorted by student, then assignment.
 
     Raises
     ------
@@ -80,40 +85,40 @@ def grade(
     course = Course(root)
     known = course.assignments()
     course.check()
-    wanted = {assignment.name for assignment in choose(known, list(assignments))}
+    chosen = {assignment.name for assignment in choose(known, list(assignments))}
     results, tasks = [], []
     for student, path, problem in submissions(course, students):
         if problem:
             name = path.stem if path.suffix == ".ipynb" else path.name
             in_folder = path.parent.name == student
             results.append(Graded(student, name if in_folder else "", set_aside=problem))
-        elif path.name in wanted:
+        elif path.name in chosen:
             tasks.append((student, known[path.name]))
     total = len(results) + len(tasks)
     for graded in results:
         progress(graded, total)
     if tasks:
-        for graded in _side_by_side(course, tasks, settings or {}, force, jobs):
+        for graded in _grade_in_parallel(course, tasks, settings or {}, force, jobs):
             results.append(graded)
             progress(graded, total)
     if not results:
-        whom = f" of {', '.join([*students, *assignments])}" if students or assignments else ""
+        names = ", ".join([*students, *assignments])
         raise ArgumentError(
             str(root / "submitted"),
-            f"there is no submission{whom}",
+            "there is no submission" + (f" of {names}" if names else ""),
             "STUDENT/ASSIGNMENT/ASSIGNMENT.ipynb in it",
         )
     return sorted(results, key=lambda graded: (graded.student, graded.assignment))
 
 
 def submissions(course: Course, students: Sequence[str] = ()) -> Iterator[tuple[str, Path, str]]:
-    """Give what lies in `submitted/` of a course folder; links are not followed.
+    """List the submissions in `submitted/` of a course folder; links are not followed.
 
     Yields
     ------
     str, Path, str
-        The student; a submission's folder, or whatever lies there in its place; why it is not
-        graded, "" if it is.
+        The student's name; the submission's folder, or a misplaced notebook or link; the reason why
+        it cannot be graded, "" for a submission in its proper place.
     """
     known, folder = course.assignments(), course.step("submitted")
     for path in sorted([*folder.glob("*"), *folder.glob("*/*")]):
@@ -139,61 +144,65 @@ def submissions(course: Course, students: Sequence[str] = ()) -> Iterator[tuple[
             yield student, path, problem
 
 
-def examined(folder: Path, assignment: Assignment) -> Checked | str:
-    """Find the notebook of a submission and examine it apart; say why if there is none.
+def examine_folder(folder: Path, assignment: Assignment) -> Checked | str:
+    """Find and examine the notebook of a submission in a process of its own.
+
+    Return the reason if the folder has no notebook that can be graded, or several.
 
     Raises
     ------
     TimeoutError
         If that takes too long.
     """
-    return apart(_examined, folder, Assignment(assignment.folder), seconds=_SECONDS_TO_EXAMINE)
+    return call_in_process(
+        _examine_folder, folder, Assignment(assignment.folder), seconds=_SECONDS_TO_EXAMINE
+    )
 
 
-def _examined(folder: Path, assignment: Assignment) -> Checked | str:
+def _examine_folder(folder: Path, assignment: Assignment) -> Checked | str:
     notebooks = sorted(
         path for path in folder.glob("*.ipynb") if path.is_file() and not path.is_symlink()
     )
     exact = [path for path in notebooks if path.name == f"{assignment.name}.ipynb"]
-    checked = [examine(path, [assignment]) for path in exact or notebooks]
-    fitting = [candidate for candidate in checked if candidate.notebook is not None]
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        names = ", ".join(candidate.path.name for candidate in fitting)
-        return f"{len(fitting)} notebooks, of which none is named {assignment.name}.ipynb: {names}"
-    if checked:
-        return " ".join(map(str, checked[0].problems))
-    inside = sorted(path.name for path in folder.iterdir())
-    names = ", ".join(inside[:10]) + ", ..." * (len(inside) > 10) or "nothing at all"
+    results = [examine(path, [assignment]) for path in exact or notebooks]
+    gradable = [checked for checked in results if checked.notebook is not None]
+    if len(gradable) == 1:
+        return gradable[0]
+    if gradable:
+        names = ", ".join(checked.path.name for checked in gradable)
+        return f"{len(gradable)} notebooks, of which none is named {assignment.name}.ipynb: {names}"
+    if results:
+        return " ".join(map(str, results[0].problems))
+    files = sorted(path.name for path in folder.iterdir())
+    names = ", ".join(files[:10]) + ", ..." * (len(files) > 10) or "nothing at all"
     return f"there is no notebook, but {names}"
 
 
-def _side_by_side(
+def _grade_in_parallel(
     course: Course,
     tasks: Sequence[tuple[str, Assignment]],
     settings: dict[str, Any],
     force: bool,
     jobs: int | None,
 ) -> Iterator[Graded]:
-    """Run submissions side by side, and give each to nbgrader when it is done."""
+    """Run submissions in parallel, and pass each to nbgrader when it is done."""
     from accelviz.course.autograde.execute import SandboxedExecute
 
-    course.seed()  # or say at once what is wrong with it
-    require_border()  # or say at once that there is none
+    course.seed()  # raises an error before any submission runs
+    require_border()
     configuration = course.configuration("")
     configuration.SandboxedExecute.update(settings)
     execution = SandboxedExecute(config=configuration)
     for _, assignment in tasks:
-        assignment.source  # noqa: B018 (read once, and not by each thread)
+        assignment.source  # noqa: B018 (a cached property: read once, and not by each thread)
     start_server()
     pool = ThreadPoolExecutor(jobs or os.cpu_count())
     try:
-        waiting = []
+        futures = []
         for student, assignment in tasks:
             submission = _Submission(course, assignment, Graded(student, assignment.name))
-            waiting.append(pool.submit(submission.attempt, submission.prepare, execution, force))
-        for future in as_completed(waiting):
+            futures.append(pool.submit(submission.attempt, submission.execute, execution, force))
+        for future in as_completed(futures):
             submission = future.result()
             yield submission.attempt(submission.record).result
     finally:
@@ -202,19 +211,19 @@ def _side_by_side(
 
 @dataclass
 class _Submission:
-    """A submission on its way to its grades."""
+    """A submission and its result so far."""
 
     course: Course
     assignment: Assignment
     result: Graded
-    #: What nbgrader gets, after it was run; None if it was graded before.
+    #: The executed notebook for nbgrader; None if it was graded before and has not changed.
     notebook: Any = None
 
     def folder(self, step: str) -> Path:
         return self.course.step(step, self.result.student, self.assignment.name)
 
     def attempt(self, step: Callable[..., None], *arguments: Any) -> _Submission:
-        """Do a step, or set the submission aside if anything at all goes wrong with it."""
+        """Run a step, and set the submission aside if it raises any exception."""
         try:
             if not self.result.set_aside:
                 step(*arguments)
@@ -224,17 +233,17 @@ class _Submission:
             self.result.rows.clear()
         return self
 
-    def prepare(self, execution: Any, force: bool) -> None:
-        """Examine the submission, and run it unless it was graded and has not changed."""
+    def execute(self, execution: Any, force: bool) -> None:
+        """Examine the submission, and execute it unless it was graded and has not changed."""
         from accelviz.course.autograde.execute import execute
 
         result, assignment, submitted = self.result, self.assignment, self.folder("submitted")
-        checked = examined(submitted, assignment)
+        checked = examine_folder(submitted, assignment)
         if isinstance(checked, str):
             result.set_aside = checked
             return
-        told = [problem for problem in checked.problems if not problem.harmless]
-        remarks = ["repaired: " * problem.mended + problem.text for problem in told]
+        problems = [problem for problem in checked.problems if not problem.harmless]
+        remarks = ["repaired: " * problem.mended + problem.text for problem in problems]
         result.remarks += remarks + companions(submitted)[1]
         result.rows += [Row("", problem=remark) for remark in result.remarks]
         notebook = checked.notebook
@@ -252,7 +261,7 @@ class _Submission:
         self.notebook = notebook
 
     def record(self) -> None:
-        """Give the submission to nbgrader if it was run, and read what nbgrader then has."""
+        """Pass the submission to nbgrader if it was executed, and read its grades."""
         if self.notebook is not None:
             target = self.folder("checked")
             shutil.rmtree(target, ignore_errors=True)
@@ -264,7 +273,7 @@ class _Submission:
             self.read_grades()
 
     def autograde(self) -> str:
-        """Let nbgrader grade what is in `checked/`; return what went wrong, "" if nothing."""
+        """Let nbgrader grade the notebook in `checked/`; return its error, "" if none."""
         from nbgrader.converters import Autograde
 
         from accelviz.course.autograde.execute import PREPROCESSORS, RESTORING
@@ -303,16 +312,16 @@ class _Submission:
                 by_hand = grade.manual_score is None and grade.auto_score is None
                 problem = problem or (BY_HAND if by_hand else "")
                 points = None if by_hand else float(grade.score)
-                most = float(grade.max_score)
-                result.rows.append(Row(question, points, most, seconds, problem))
+                max_points = float(grade.max_score)
+                result.rows.append(Row(question, points, max_points, seconds, problem))
             if penalty := float(submission.late_submission_penalty or 0.0):
                 result.rows.append(Row("late", -penalty, problem="late penalty"))
 
 
 def _key(notebook: Any, folder: Path, assignment: Assignment, seed: int) -> str:
-    """Return what changes when the submission, the assignment's source or the seed does.
+    """Return a digest of the submission, the assignment's source and the seed.
 
-    Merely opening and saving a notebook does not change it.
+    Opening and saving a notebook without changes leaves it the same.
     """
     cells = [
         (cell.cell_type, cell.source, details(cell), cell.get("attachments"))

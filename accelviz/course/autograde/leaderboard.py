@@ -1,4 +1,8 @@
-"""A table of a class's own partition schemes over hidden graphs, the papers' beside them."""
+"""Ranks a class's partition schemes by their mean score over hidden graphs.
+
+A leaderboard is a table with a row for each student and graph. The schemes of the papers are
+measured in the same way and appended without a rank.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +16,20 @@ from typing import Any
 import nbformat
 import pandas as pd
 
-from accelviz.course.autograde.apart import start_server
 from accelviz.course.autograde.assignments import Assignment, choose
 from accelviz.course.autograde.board import references
 from accelviz.course.autograde.border import Limits, require_border
 from accelviz.course.autograde.cells import is_solution, is_test
 from accelviz.course.autograde.common import clean
 from accelviz.course.autograde.folder import Course
-from accelviz.course.autograde.grading import examined, submissions
+from accelviz.course.autograde.grading import examine_folder, submissions
+from accelviz.course.autograde.processes import start_server
 from accelviz.course.autograde.sandbox import run
 from accelviz.errors import ArgumentError
 
-#: Who stands beside the papers' schemes.
+#: Value of the column `student` for the papers' schemes.
 PAPERS = "(the papers)"
+#: Columns that identify a scheme, and columns before and after the metrics.
 _SCHEME = ["student", "scheme"]
 _FIRST = [*_SCHEME, "graph", "exact_cover"]
 _LAST = ["score", "total", "problem"]
@@ -48,13 +53,13 @@ def leaderboard(
     assignment : str
         The assignment in which students define a scheme.
     seed : int, optional
-        Of the hidden graphs (`hidden.graphs`); the course's, if not given.
+        Seed of the hidden graphs (`hidden.graphs`); default: the course's.
     limits : Limits, optional
-        For each submission.
+        Limits of each submission.
     jobs : int, optional
-        Submissions at a time; as many as there are processors, if not given.
+        Number of submissions that run in parallel; default: the number of processors.
     progress : callable
-        Is told whose submission was run.
+        Called with the name of a student after each submission.
 
     Returns
     -------
@@ -69,72 +74,74 @@ def leaderboard(
         If this is no course folder, or there is no such assignment or no submission of it.
     """
     course = Course(folder.resolve())
-    (wanted,) = choose(course.assignments(), [assignment])
-    hidden_seed = course.seed() if seed is None else seed
-    candidates = {
+    (chosen,) = choose(course.assignments(), [assignment])
+    seed = course.seed() if seed is None else seed
+    folders = {
         student: path
         for student, path, problem in submissions(course)
-        if path.name == wanted.name and not problem
+        if path.name == chosen.name and not problem
     }
-    if not candidates:
-        reason, expected = f"there is no submission of {assignment} in it", wanted.name
+    if not folders:
+        reason, expected = f"there is no submission of {assignment} in it", chosen.name
         raise ArgumentError(str(folder), reason, f"submitted/STUDENT/{expected}/{expected}.ipynb")
-    # the class that students write
-    cells = filter(is_solution, wanted.released.cells)
-    names = re.findall(r"^class (\w+)", "\n".join(cell.source for cell in cells), re.M)
-    if not names:
+    solution = "\n".join(cell.source for cell in filter(is_solution, chosen.released.cells))
+    classes = re.findall(r"^class (\w+)", solution, re.M)
+    if not classes:
         reason = "its solution cells have no class"
-        raise ArgumentError(wanted.name, reason, "an assignment that asks for a scheme, such as A3")
-    test = f"from accelviz.course.autograde.board import rows\nrows({names[-1]}(), {hidden_seed})"
+        raise ArgumentError(chosen.name, reason, "an assignment that asks for a scheme, such as A3")
+    test = f"from accelviz.course.autograde.board import rows\nrows({classes[-1]}(), {seed})"
     require_border()
     start_server()
 
-    def measured(student: str) -> list[dict[str, Any]]:
-        rows = _run(candidates[student], wanted, test, limits or Limits())
+    def student_rows(student: str) -> list[dict[str, Any]]:
+        rows = _run(folders[student], chosen, test, limits or Limits())
         progress(student)
         return [{"student": student, **row} for row in rows]
 
     with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
-        rows = [row for rows in pool.map(measured, sorted(candidates)) for row in rows]
-    rows += [{"student": PAPERS, **row} for row in references(hidden_seed)]
+        rows = [row for rows in pool.map(student_rows, sorted(folders)) for row in rows]
+    rows += [{"student": PAPERS, **row} for row in references(seed)]
     frame = pd.DataFrame(rows)
     frame["problem"] = frame["problem"].fillna("")
     frame["total"] = (100 * frame.groupby(_SCHEME)["score"].transform("mean")).round(1)
-    keys = {"papers": frame["student"] == PAPERS, "lost": -frame["total"]}
-    frame = frame.assign(**keys).sort_values([*keys, *_SCHEME], kind="stable", ignore_index=True)
-    return frame[[*_FIRST, *frame.columns.difference([*_FIRST, *_LAST, *keys], sort=False), *_LAST]]
+    sort_keys = {"is_paper": frame["student"] == PAPERS, "minus_total": -frame["total"]}
+    by = [*sort_keys, *_SCHEME]
+    frame = frame.assign(**sort_keys).sort_values(by, kind="stable", ignore_index=True)
+    metrics = frame.columns.difference([*_FIRST, *_LAST, *sort_keys], sort=False)
+    return frame[[*_FIRST, *metrics, *_LAST]]
 
 
-def _run(folder: Path, wanted: Assignment, test: str, limits: Limits) -> list[dict[str, Any]]:
-    """Return a submission's rows, or one that says why it has none."""
+def _run(folder: Path, assignment: Assignment, test: str, limits: Limits) -> list[dict[str, Any]]:
+    """Run a submission with `test` as its only test; return its rows, or one with the problem."""
     try:
-        checked = examined(folder, wanted)
+        checked = examine_folder(folder, assignment)
         if isinstance(checked, str):
             problem = checked
         else:
             notebook, marks = checked.notebook, {"grade": True, "locked": True, "grade_id": "board"}
-            last = nbformat.v4.new_code_cell(test, metadata={"nbgrader": marks})
-            notebook.cells = [*(cell for cell in notebook.cells if not is_test(cell)), last]
-            ran = run(notebook, limits, folder, hidden=(str(folder.parents[2]),))[-1]
-            if isinstance(ran.value, list):
-                return ran.value
-            problem = ran.problem or "it showed no result"
-    except Exception as error:  # whatever a submission leads to
+            test_cell = nbformat.v4.new_code_cell(test, metadata={"nbgrader": marks})
+            notebook.cells = [*(cell for cell in notebook.cells if not is_test(cell)), test_cell]
+            result = run(notebook, limits, folder, hidden=(str(folder.parents[2]),))[-1]
+            if isinstance(result.value, list):
+                return result.value
+            problem = result.problem or "it showed no result"
+    except Exception as error:  # a submission may cause any error
         problem = f"{type(error).__name__}: {error}"[:300]
     return [{"scheme": "", "graph": "", "exact_cover": False, "score": 0.0, "problem": problem}]
 
 
 def standings(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a leaderboard with a row for each scheme, in one line and for a terminal.
+    """Return a leaderboard with one row for each scheme, as text for a terminal.
 
-    Metrics are means over the graphs; a graph's own column holds the score there, in percent.
+    The columns are `rank`, `student`, `scheme`, `exact_cover` (number of graphs), the metrics
+    (means over the graphs), the score on each graph in percent, and `total`.
     """
     schemes = frame.groupby(_SCHEME, sort=False)
     metrics = frame.columns.difference([*_FIRST, *_LAST], sort=False)
-    ran = frame[frame["graph"] != ""]
-    scores = 100 * ran.pivot_table("score", _SCHEME, "graph", sort=False)
+    measured = frame[frame["graph"] != ""]
+    scores = 100 * measured.pivot_table("score", _SCHEME, "graph", sort=False)
     columns = [schemes["exact_cover"].sum(), schemes[list(metrics)].mean(), scores]
-    lines = pd.concat([*columns, schemes["total"].first()], axis=1).reset_index()
-    of_class = lines["student"] != PAPERS
-    lines.insert(0, "rank", of_class.cumsum().where(of_class).astype("Int64"))
-    return lines.assign(**{name: lines[name].map(clean) for name in _SCHEME})
+    ranking = pd.concat([*columns, schemes["total"].first()], axis=1).reset_index()
+    is_student = ranking["student"] != PAPERS
+    ranking.insert(0, "rank", is_student.cumsum().where(is_student).astype("Int64"))
+    return ranking.assign(**{name: ranking[name].map(clean) for name in _SCHEME})

@@ -1,4 +1,4 @@
-"""What a cell's outputs say, to nbgrader and to us."""
+"""Outputs of cells in the notebook format: errors, trimmed outputs of students, points of tests."""
 
 from __future__ import annotations
 
@@ -7,70 +7,72 @@ from typing import Any
 
 import nbformat
 
-#: Letters of an exception's name, of its message, and of a line of its traceback that are kept.
-_NAME, _TEXT, _LINES = 100, 5_000, 100
-#: What is kept of what a cell shows: a page made of it runs no script.
-_SHOWN = ("text/plain", "image/png", "image/jpeg")
+#: Characters kept of an exception's name and of its message; lines kept of its traceback.
+_NAME_LENGTH, _TEXT_LENGTH, _TRACEBACK_LINES = 100, 5_000, 100
+#: Kinds of data that are kept. HTML and SVG are not, because they may contain scripts.
+_MIME_TYPES = ("text/plain", "image/png", "image/jpeg")
 
 
 def error_output(name: str, text: str) -> dict[str, Any]:
-    """Return the output of an error, which nbgrader takes for 0 points."""
-    name, text = _text(name)[:_NAME], _text(text)[:_TEXT]
+    """Return the output of an error; nbgrader gives 0 points to a test cell that has one."""
+    name, text = _valid_text(name)[:_NAME_LENGTH], _valid_text(text)[:_TEXT_LENGTH]
     error = nbformat.v4.new_output("error", ename=name, evalue=text, traceback=[f"{name}: {text}"])
     return dict(error)
 
 
-def _text(value: Any) -> str:
-    """Return a text that can be written to a file."""
+def _valid_text(value: Any) -> str:
+    """Return a value as text that UTF-8 can encode."""
     return str(value).encode("utf-8", "replace").decode("utf-8")
 
 
-def trimmed(answer: Any, most: int) -> list[dict[str, Any]]:
-    """Return what a submission's process says a cell has shown, as far as it is outputs.
+def trim_outputs(reply: Any, max_length: int) -> list[dict[str, Any]]:
+    """Return the outputs of a cell from the reply of a submission's process.
 
-    The answer may be of any shape, as a submission may have made it. At most `most` letters are
-    kept, without metadata.
+    The reply is not trusted and may have any structure: entries that are no outputs are dropped, as
+    are metadata and outputs beyond `max_length` characters in total (errors do not count).
     """
     outputs: list[dict[str, Any]] = []
-    answered = answer.get("outputs") if isinstance(answer, dict) else None
-    for entry in answered[:10_000] if isinstance(answered, list) else []:
+    entries = reply.get("outputs") if isinstance(reply, dict) else None
+    for entry in entries[:10_000] if isinstance(entries, list) else []:
         kind = entry.get("output_type") if isinstance(entry, dict) else None
         data = entry.get("data") if kind in ("display_data", "execute_result") else None
         if kind == "stream":
             name = "stderr" if entry.get("name") == "stderr" else "stdout"
-            fields: dict[str, Any] = {"name": name, "text": _text(entry.get("text", ""))}
+            fields: dict[str, Any] = {"name": name, "text": _valid_text(entry.get("text", ""))}
         elif isinstance(data, dict):
-            fields = {"data": {mime: _text(data[mime]) for mime in _SHOWN if mime in data}}
+            present = [mime for mime in _MIME_TYPES if mime in data]
+            fields = {"data": {mime: _valid_text(data[mime]) for mime in present}}
         elif kind == "error":
             lines = entry.get("traceback")
-            lines = lines[-_LINES:] if isinstance(lines, list) else []
+            lines = lines[-_TRACEBACK_LINES:] if isinstance(lines, list) else []
             fields = {
-                "ename": _text(entry.get("ename", ""))[:_NAME],
-                "evalue": _text(entry.get("evalue", ""))[:_TEXT],
-                "traceback": [_text(line)[:_TEXT] for line in lines],
+                "ename": _valid_text(entry.get("ename", ""))[:_NAME_LENGTH],
+                "evalue": _valid_text(entry.get("evalue", ""))[:_TEXT_LENGTH],
+                "traceback": [_valid_text(line)[:_TEXT_LENGTH] for line in lines],
             }
         else:
             continue
         output = dict(nbformat.v4.new_output(kind, **fields))
-        most -= len(str(output)) if kind != "error" else 0
-        if most >= 0:
+        max_length -= len(str(output)) if kind != "error" else 0
+        if max_length >= 0:
             outputs.append(output)
     return outputs
 
 
 def show_points(cell: Any, value: Any) -> str:
-    """Make a test cell's outputs say the points that its last value is; none says all of them.
+    """Replace a test cell's outputs by its points; return the problem with them, "" if none.
 
-    nbgrader takes a value that is no number, not a number or negative for full points, and lets
-    more than there are pass. Here such a value is an error. Return what is wrong with it, or "".
+    `value` is the value of the cell's last expression: None for full points, else the number of
+    points. nbgrader would give full points for NaN, a negative number or an object that is no
+    number, and would accept more points than the cell has; here these become an error.
     """
     cell.outputs = []
     if value is None:
         return ""
-    most = float(cell.metadata["nbgrader"].get("points", math.inf))
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0.0 <= value <= most or value == math.inf:
-        span = "at least 0" if most == math.inf else f"0 to {most:g}"
+    max_points = float(cell.metadata["nbgrader"].get("points", math.inf))
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0.0 <= value <= max_points or value == math.inf:
+        span = "at least 0" if max_points == math.inf else f"0 to {max_points:g}"
         problem = f"the test ended in {str(value)[:60]!r}, which is not a number from {span}"
         cell.outputs = [nbformat.from_dict(error_output("NotPoints", problem))]
         return problem

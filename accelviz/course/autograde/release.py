@@ -1,4 +1,4 @@
-"""Makes what students get: a course folder with sources, releases and a gradebook."""
+"""Creates and renews a course folder: copies the assignments and generates students' versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from accelviz.course.autograde.common import need
 from accelviz.course.autograde.folder import CONFIGURATION, Course
 from accelviz.errors import ArgumentError
 
-#: What must not be found in a release.
+#: Markers that must not occur in a release.
 _SECRETS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
 
 
@@ -29,19 +29,23 @@ def release(
     fresh: bool = False,
     shipped: Path | None = None,
 ) -> dict[str, str]:
-    """Make or renew a course folder; return what was done, by assignment.
+    """Create or renew a course folder.
 
     Parameters
     ----------
     root : Path
-        The course folder; made if it does not exist.
+        The course folder; created if it does not exist.
     names : sequence of str
-        Which assignments; all if none is named.
+        Names of the assignments; default: all.
     fresh : bool
-        Replace the sources in the course folder by the shipped ones. Without it, a source that is
-        there already, and may have been edited, is kept.
+        Replace the sources in the course folder, which may have been edited, by the shipped ones.
     shipped : Path, optional
-        The folder to take the sources from, if not accelviz's own.
+        Folder of the shipped sources; default: accelviz's own.
+
+    Returns
+    -------
+    dict of str to str
+        A message for each assignment.
 
     Raises
     ------
@@ -51,7 +55,7 @@ def release(
     need("nbgrader", "course")
     course = Course(root)
     known = find_assignments(shipped or assignments_directory())
-    if (root / "source").is_dir():  # an assignment of the course's own is released too
+    if (root / "source").is_dir():  # the course may have assignments of its own
         paths = [path for path in root.glob("source/*/*.ipynb") if path.stem == path.parent.name]
         known = {**{path.stem: Assignment(path.parent) for path in paths}, **known}
         known = dict(sorted(known.items()))
@@ -61,7 +65,7 @@ def release(
     if not (root / "nbgrader_config.py").exists():
         text = CONFIGURATION.format(seed=1 + secrets.randbelow(10**6))
         (root / "nbgrader_config.py").write_text(text, encoding="utf-8")
-    done = {}
+    messages = {}
     for assignment in chosen:
         source = course.step("source", ".", assignment.name)
         keeps_source = source.exists() and not fresh
@@ -71,13 +75,13 @@ def release(
             shutil.copytree(assignment.folder, source, ignore=ignored)
         _generate(course, assignment.name)
         ending = " from the source that was there" if keeps_source else ""
-        done[assignment.name] = f"released{ending}"
+        messages[assignment.name] = f"released{ending}"
     course.step("submitted").mkdir(exist_ok=True)
-    return done
+    return messages
 
 
 def _generate(course: Course, name: str) -> None:
-    """Let nbgrader make a release beside the old one, and put it in its place if it succeeded."""
+    """Let nbgrader generate a release; replace the old one only if it succeeds."""
     from nbgrader.converters import GenerateAssignment
 
     configuration = course.configuration(name)
@@ -94,9 +98,7 @@ def _generate(course: Course, name: str) -> None:
             text = "\n".join(cell.source for cell in read_notebook(folder / f"{name}.ipynb").cells)
             for secret in (secret for secret in _SECRETS if secret in text):
                 problem = f"the release would show a line with {secret!r}"
-                expected = (
-                    "each BEGIN with its END, in a cell that nbgrader knows as solution or test"
-                )
+                expected = "each BEGIN with its END, in a cell of nbgrader's kind solution or test"
         if problem:
             raise ArgumentError(f"source/{name}", problem, expected)
         shutil.rmtree(target, ignore_errors=True)

@@ -1,4 +1,9 @@
-"""Compares a submission's cells with its assignment's, names each difference and puts it right."""
+"""Compares a submission's cells with the assignment's, reports differences and repairs them.
+
+Cells of the assignment are matched with cells of the submission (`matching.match`). nbgrader finds
+cells by their metadata, so `repair` restores lost and changed metadata, removes duplicates and
+restores locked cells. Each difference becomes a `Problem` with a hint for the student.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +30,10 @@ from accelviz.course.autograde.cells import (
 from accelviz.course.autograde.common import clean
 from accelviz.course.autograde.matching import match
 
+#: Lines of IPython that are not Python: `%timeit x`, `!ls`, `x?`; and `y = %timeit x`, `y = !ls`.
 _MAGIC_LINE = re.compile(r"^([ \t]*)(?:[%!?].*|\??[\w.%]+\?{1,2}[ \t]*)$", re.M)
 _MAGIC_VALUE = re.compile(r"^([\w, \t]+=[ \t]*)[%!].*$", re.M)
-#: What a student without the repaired copy can do when metadata is gone.
+#: Advice to a student whose notebook has lost metadata.
 _USE_COPY = (
     "Use the repaired copy, or copy your answers, cell by cell, into a fresh copy of the "
     "assignment."
@@ -36,21 +42,21 @@ _USE_COPY = (
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with a submission."""
+    """A fault of a submission."""
 
     #: `unreadable`, `unknown`, `name`, `format`, `kernel`, `duplicate`, `metadata`, `missing`,
-    #: `changed`, `order`, `size`, `syntax`, `blank`, `place` or `test`.
+    #: `changed`, `order`, `size`, `syntax`, `blank` or `test`.
     kind: str
-    #: What was found, in one or two sentences, and what the student does about it.
+    #: Description in one or two sentences, and advice to the student.
     text: str
     repair: str
-    #: The repaired copy is free of it.
+    #: Whether the repaired copy is free of it.
     mended: bool = False
-    #: It costs no points.
+    #: Whether it costs no points.
     harmless: bool = False
 
     def __post_init__(self) -> None:
-        """Let nothing that a submission wrote into it reach a terminal as it is."""
+        """Remove control characters, which a submission may have put into the texts."""
         for name in ("text", "repair"):
             object.__setattr__(self, name, clean(getattr(self, name)))
 
@@ -60,23 +66,23 @@ class Problem:
 
 @dataclass(frozen=True)
 class Checked:
-    """A submission, examined."""
+    """An examined submission."""
 
     path: Path
-    #: What it answers, as far as it could be told.
+    #: The assignment that it answers; None if it was not recognized.
     assignment: Assignment | None
     problems: tuple[Problem, ...]
-    #: The repaired notebook; None if there is no grading it.
+    #: The repaired notebook; None if it cannot be graded.
     notebook: Any = None
 
     @property
     def fine(self) -> bool:
-        """Whether nothing of what was found costs points."""
+        """Whether no problem costs points."""
         return all(problem.harmless for problem in self.problems)
 
 
 def repair(original: list[Any], notebook: Any) -> list[Problem]:
-    """Compare a submission with its assignment, cell by cell, and put its cells right.
+    """Compare a submission's cells with its assignment's, repair them, and return the problems.
 
     Parameters
     ----------
@@ -86,87 +92,93 @@ def repair(original: list[Any], notebook: Any) -> list[Problem]:
         The submission, which is changed.
     """
     repairing = _Repair(original, notebook.cells)
-    for step in ("copies", "strangers", "metadata", "changed", "order", "answers", "missing"):
-        getattr(repairing, step)()
-    notebook.cells = repairing.cells_left()
-    taken: set[str] = set()
-    for cell in notebook.cells:  # one that was put back may have brought an id that is taken
-        if cell.get("id") in (None, *taken):
+    repairing.remove_copies()
+    repairing.remove_unknown_metadata()
+    repairing.restore_metadata()
+    repairing.restore_locked_cells()
+    repairing.check_order()
+    repairing.check_answers()
+    repairing.restore_missing_cells()
+    notebook.cells = repairing.repaired_cells()
+    used_ids: set[str] = set()
+    for cell in notebook.cells:
+        if cell.get("id") in (None, *used_ids):
             cell["id"] = nbformat.v4.new_raw_cell().id
-        taken.add(cell["id"])
+        used_ids.add(cell["id"])
     return repairing.problems
 
 
 class _Repair:
-    """A submission's cells (k) beside those of its assignment (i), and what is wrong with them."""
+    """Cells of a submission (index k), matched with cells of the assignment (index i)."""
 
     def __init__(self, original: list[Any], cells: list[Any]) -> None:
         self.original, self.cells = original, cells
         self.match = match(original, cells)
         self.pairs = sorted(self.match.indices.items())
         self.problems: list[Problem] = []
-        self.useless: set[int] = set()
-        self.added: dict[int, list[Any]] = {}
+        #: Indices k of cells to remove; cells to insert after the cell k, at the top for k = -1.
+        self.removed: set[int] = set()
+        self.inserted: dict[int, list[Any]] = {}
 
-    def cells_left(self) -> list[Any]:
-        """Return the cells without useless copies, and with those that are put back."""
-        cells = list(self.added.get(-1, []))
+    def repaired_cells(self) -> list[Any]:
+        cells = list(self.inserted.get(-1, []))
         for k, cell in enumerate(self.cells):
-            cells += [] if k in self.useless else [cell]
-            cells += self.added.get(k, [])
+            cells += [] if k in self.removed else [cell]
+            cells += self.inserted.get(k, [])
         return cells
 
-    def tell(self, kind: str, text: str, repair: str, **marks: bool) -> None:
-        """Note a problem."""
-        self.problems.append(Problem(kind, text, repair, **marks))
+    def report(self, kind: str, text: str, repair: str, **flags: bool) -> None:
+        self.problems.append(Problem(kind, text, repair, **flags))
 
-    def at(self, k: int) -> str:
-        """Say which cell, so that a student finds it."""
+    def describe(self, k: int) -> str:
+        """Return the number and the first line of a cell."""
         line = next(filter(None, map(str.strip, self.cells[k].source.split("\n"))), "")
         if not line:
             return f"cell {k + 1}"
         return f"cell {k + 1} ({line[:40]}{'...' if len(line) > 40 else ''})"
 
-    def copies(self) -> None:
-        """Name cells that were copied, take the copies' ids, and drop copies that add nothing."""
-        for i, several in sorted(self.match.copies.items()):
-            first, question = self.match.indices[i], question_of(self.original[i])
-            known = {self.original[i].source.strip(), self.cells[first].source.strip()}
-            endings = []
-            for k in several:
-                # a copy that says something of its own stays, as a cell that nbgrader does not see
-                self.cells[k].metadata.pop("nbgrader", None)
-                ending = "copy what you need of it elsewhere, then delete"
-                if self.cells[k].source.strip() in known:
-                    self.useless.add(k)
-                    ending = "delete"
-                endings.append(f"{ending} cell {k + 1}")
-            listed = " and ".join(map(self.at, sorted([first, *several])))
-            text = f"The grade id {question!r} is there {len(several) + 1} times: {listed}. "
-            text += "A cell was copied together with its id."
-            ending = f"Keep cell {first + 1}; {'; '.join(endings)}."
-            self.tell("duplicate", text, ending, mended=True)
+    def remove_copies(self) -> None:
+        """Remove further cells with the same grade id.
 
-    def strangers(self) -> None:
-        """Name nbgrader metadata that the assignment does not have, and take them off."""
+        A copy with a text of its own is kept, without its nbgrader metadata.
+        """
+        for i, copies in sorted(self.match.copies.items()):
+            matched, question = self.match.indices[i], question_of(self.original[i])
+            known = {self.original[i].source.strip(), self.cells[matched].source.strip()}
+            advice = []
+            for k in copies:
+                self.cells[k].metadata.pop("nbgrader", None)
+                action = "copy what you need of it elsewhere, then delete"
+                if self.cells[k].source.strip() in known:
+                    self.removed.add(k)
+                    action = "delete"
+                advice.append(f"{action} cell {k + 1}")
+            cells = " and ".join(map(self.describe, sorted([matched, *copies])))
+            text = f"The grade id {question!r} is there {len(copies) + 1} times: {cells}. "
+            text += "A cell was copied together with its id."
+            ending = f"Keep cell {matched + 1}; {'; '.join(advice)}."
+            self.report("duplicate", text, ending, mended=True)
+
+    def remove_unknown_metadata(self) -> None:
+        """Remove nbgrader metadata of cells that the assignment does not have."""
         known = {k for i, k in self.pairs if question_of(self.original[i])}
         for k, cell in enumerate(self.cells):
             # nbgrader's own toolbar leaves empty metadata behind
             if k not in known and cell.metadata.pop("nbgrader", None):
-                text = f"{self.at(k).capitalize()} has nbgrader metadata, and no such cell is in "
-                text += "this assignment."
+                text = f"{self.describe(k).capitalize()} has nbgrader metadata, and no such cell "
+                text += "is in this assignment."
                 ending = "Delete the cell, or make a new one with its text."
-                self.tell("metadata", text, ending, mended=True)
+                self.report("metadata", text, ending, mended=True)
 
-    def metadata(self) -> None:
-        """Name lost and changed nbgrader metadata, and restore it."""
+    def restore_metadata(self) -> None:
+        """Restore nbgrader metadata and cell types that were lost or changed."""
         lost, changed = [], []
         for i, k in self.pairs:
             original, cell = self.original[i], self.cells[k]
             expected, actual, question = details(original), details(cell), question_of(original)
             if not expected:
                 continue
-            # tools that know nbgrader may leave out the first two, and the text is compared itself
+            # some tools leave out these two, and `restore_locked_cells` compares the text itself
             compared = [key for key in expected if key not in ("checksum", "cell_type")]
             differing = [key for key in compared if (actual.get(key) or 0) != (expected[key] or 0)]
             if cell.cell_type != original.cell_type:
@@ -174,20 +186,19 @@ class _Repair:
                 self.cells[k] = copy.deepcopy(original)
                 self.cells[k].update(source=cell.source, id=cell.get("id", original.get("id")))
             if i in self.match.restored:
-                lost.append(f"{self.at(k)} was {question!r}")
+                lost.append(f"{self.describe(k)} was {question!r}")
             elif differing:
-                changed.append(f"{self.at(k)}, {question!r}: {', '.join(differing)}")
+                changed.append(f"{self.describe(k)}, {question!r}: {', '.join(differing)}")
             self.cells[k].metadata["nbgrader"] = copy.deepcopy(expected)
         if changed:
             text = f"The nbgrader metadata were changed: {'; '.join(changed)}."
-            self.tell("metadata", text, _USE_COPY, mended=True)
+            self.report("metadata", text, _USE_COPY, mended=True)
         if lost:
             text = f"{len(lost)} {'cells have' if len(lost) > 1 else 'cell has'} lost the nbgrader "
             text += f"metadata, without which no points are given: {'; '.join(lost)}."
-            self.tell("metadata", text, _USE_COPY, mended=True)
+            self.report("metadata", text, _USE_COPY, mended=True)
 
-    def changed(self) -> None:
-        """Name locked cells whose text is another, and restore it."""
+    def restore_locked_cells(self) -> None:
         changed = []
         for i, k in self.pairs:
             source = self.original[i].source
@@ -198,20 +209,21 @@ class _Repair:
             text = f"Locked cells were changed (the checksum differs): {', '.join(changed)}. "
             text += "Grading puts the original back."
             ending = "If part of your answer is in it, move that into a solution cell."
-            self.tell("changed", text, ending, mended=True)
+            self.report("changed", text, ending, mended=True)
 
-    def order(self) -> None:
-        """Name the first cell that stands before one that it should follow."""
-        graded = [(question_of(self.original[i]), k) for i, k in self.pairs]
-        for (first, k), (second, later) in itertools.pairwise(pair for pair in graded if pair[0]):
+    def check_order(self) -> None:
+        """Report the first cell that precedes the cell that it should follow."""
+        questions = [(question_of(self.original[i]), k) for i, k in self.pairs]
+        graded = [(question, k) for question, k in questions if question]
+        for (first, k), (second, later) in itertools.pairwise(graded):
             if later < k:
                 text = f"Cell {later + 1} ({second!r}) stands before cell {k + 1} ({first!r}), and "
                 text += "the notebook is run from top to bottom."
-                self.tell("order", text, f"Move cell {later + 1} below cell {k + 1}.")
+                self.report("order", text, f"Move cell {later + 1} below cell {k + 1}.")
                 return
 
-    def answers(self) -> None:
-        """Name answers that are no Python, and those that are not there."""
+    def check_answers(self) -> None:
+        """Report answers that are not Python, and questions without an answer."""
         blank = []
         answers = [(i, k) for i, k in self.pairs if is_solution(self.original[i])]
         for i, k in answers:
@@ -221,36 +233,37 @@ class _Repair:
             elif cell.cell_type == "code" and (error := _syntax_error(cell.source)):
                 text = f"Cell {where} is not Python, line {error.lineno}: {error.msg}: "
                 text += (error.text or "").strip()[:60]
-                self.tell("syntax", text, "Run the cell and mend it.")
+                self.report("syntax", text, "Run the cell and mend it.")
         if blank and len(blank) == len(answers):
-            self.tell("blank", "There is no answer in it.", "Fill it in.")
+            self.report("blank", "There is no answer in it.", "Fill it in.")
         elif blank:
             text = f"No answer yet in {', '.join(blank)}."
-            self.tell("blank", text, "Nothing to do, if you meant it.", harmless=True)
+            self.report("blank", text, "Nothing to do, if you meant it.", harmless=True)
 
-    def missing(self) -> None:
-        """Name cells that are gone, and put back those that may be."""
-        before = -1
+    def restore_missing_cells(self) -> None:
+        """Report missing cells, and restore them unless they are stubs of an answer.
+
+        A restored stub could redefine a function that the student defines in another cell.
+        """
+        previous = -1
         for i, cell in enumerate(self.original):
             question = question_of(cell)
             if i in self.match.indices:
-                before = self.match.indices[i]
+                previous = self.match.indices[i]
             elif question:
-                # a stub put back could undo an answer that is elsewhere
-                back = is_locked(cell) or is_graded(cell)
-                if back:
-                    self.added.setdefault(before, []).append(copy.deepcopy(cell))
+                is_restored = is_locked(cell) or is_graded(cell)
+                if is_restored:
+                    self.inserted.setdefault(previous, []).append(copy.deepcopy(cell))
                 kind = "test" if is_test(cell) else "answer" if is_solution(cell) else "cell"
-                after = f"after cell {before + 1}" if before >= 0 else "at the top"
-                self.tell(
-                    "missing",
-                    f"The {kind} {question!r} is missing; it should stand {after}.",
-                    _USE_COPY if back else "Nothing to do, if your answer is in another cell.",
-                    mended=back,
-                )
+                position = f"after cell {previous + 1}" if previous >= 0 else "at the top"
+                text = f"The {kind} {question!r} is missing; it should stand {position}."
+                advice = "Nothing to do, if your answer is in another cell."
+                advice = _USE_COPY if is_restored else advice
+                self.report("missing", text, advice, mended=is_restored)
 
 
 def _syntax_error(source: str) -> SyntaxError | None:
+    """Return the syntax error of a cell of Python and IPython magics, None if there is none."""
     if source.lstrip().startswith("%%"):
         return None  # another language, or Python that a magic runs
     without_magics = _MAGIC_LINE.sub(r"\1pass", _MAGIC_VALUE.sub(r"\1None", source))

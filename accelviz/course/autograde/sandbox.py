@@ -1,8 +1,7 @@
-"""Runs a submission under limits of time, memory and output, apart from all others.
+"""Runs a submission's notebook under limits of time, memory and output.
 
-A cell that hangs, kills its process or eats all memory costs itself only: the process is replaced,
-and the cells before it are run again. What is held where, and what is not, is in
-docs/instructors.md.
+A cell that hangs, ends its process or exhausts memory fails alone: the process is replaced and the
+cells before it run again. docs/instructors.md describes what is confined on which system.
 """
 
 from __future__ import annotations
@@ -16,20 +15,20 @@ from typing import Any
 
 import nbformat
 
-from accelviz.course.autograde.apart import apart, numba_cache
 from accelviz.course.autograde.border import Limits, require_border
 from accelviz.course.autograde.cells import is_locked, is_test, question_of
 from accelviz.course.autograde.files import copy_files
-from accelviz.course.autograde.judge import Cell, Ran, Task, judged
+from accelviz.course.autograde.judge import Cell, CellResult, Task, run_task
 from accelviz.course.autograde.outputs import error_output, show_points
+from accelviz.course.autograde.processes import call_in_process, numba_cache
 from accelviz.emulator import build
 from accelviz.errors import DeviceUnavailable
 
-#: Tests of work that the library does too.
-_ANSWERED = ("checks.blocks", "checks.schemes", "autograde.board")
-#: What a run may take beyond its own limit, to start and to end.
+#: Modules whose tests ask for work that the library contains; see `stand_ins`.
+_BARE_MODULES = ("checks.blocks", "checks.schemes", "autograde.board")
+#: Seconds beyond the limit of a submission for starting and ending its processes.
 _MARGIN = 120.0
-#: Compiling the emulator's program takes seconds, and submissions side by side need it once.
+#: Only one thread compiles the emulator's program, which takes seconds; the others use the result.
 _compiling = threading.Lock()
 
 
@@ -41,32 +40,32 @@ def run(
     seed: int = 0,
     library: Path | None = None,
     hidden: tuple[str, ...] = (),
-) -> list[Ran]:
-    """Run a notebook; its cells receive their outputs, and tests the points that they gave.
+) -> list[CellResult]:
+    """Run a notebook, and write its outputs and the points of its tests into its cells.
 
     Parameters
     ----------
     notebook : NotebookNode
-        With the tests as they are in the source: they are believed.
+        The submission, with the tests of the assignment's source. The tests are trusted.
     limits : Limits
     folder : Path, optional
-        Whose files (notebooks aside) the cells find beside them, as copies.
+        Folder whose files, except notebooks, are copied to the cells' working directory.
     seed : int
-        The course's.
+        The course's seed.
     library : Path, optional
-        A folder whose modules the tests may import.
+        Folder whose modules the tests may import.
     hidden : tuple of str
-        Folders that are not for submissions' eyes.
+        Folders that the submission may not read.
 
     Returns
     -------
-    list of Ran
+    list of CellResult
         One for each code cell that is not empty, in order.
 
     Raises
     ------
     DeviceUnavailable
-        If a submission's process does not even start.
+        If the submission's process does not start.
     """
     require_border()
     code = [
@@ -83,30 +82,30 @@ def run(
             (handed_in / name).mkdir()
         if folder is not None:
             copy_files(folder, handed_in / "work")
-        bare = any(name in tests for name in _ANSWERED)
+        bare = any(name in tests for name in _BARE_MODULES)
         task = Task(
             tuple(cells), limits, handed_in, hidden, bare, str(cache), seed, str(library or "")
         )
         try:
-            results = apart(judged, task, seconds=limits.seconds + _MARGIN)
+            results = call_in_process(run_task, task, seconds=limits.seconds + _MARGIN)
         except TimeoutError:
             problem = f"not graded: it had used its {limits.seconds:g} s"
             output = error_output("NotGraded", problem)
-            results = [Ran(problem=problem, outputs=[output]) for _ in cells]
+            results = [CellResult(problem=problem, outputs=[output]) for _ in cells]
         except DeviceUnavailable:
             raise
         except RuntimeError as error:
             raise DeviceUnavailable("sandbox", str(error), "allow more memory") from error
-    for (index, cell), ran in zip(code, results, strict=True):
-        ran.index, ran.question = index, question_of(cell)
-        cell.outputs, cell.execution_count = list(map(nbformat.from_dict, ran.outputs)), None
-        if is_locked(cell) and _kind(cell) == "test" and not ran.problem:
-            ran.problem = show_points(cell, ran.value)
+    for (index, cell), result in zip(code, results, strict=True):
+        result.index, result.question = index, question_of(cell)
+        cell.outputs, cell.execution_count = list(map(nbformat.from_dict, result.outputs)), None
+        if _kind(cell) == "test" and not result.problem:
+            result.problem = show_points(cell, result.value)
     return results
 
 
 def _fill_caches(submission: Path, tests: Path, *, emulator: bool) -> None:
-    """Make the caches of a submission and its tests, with what takes long to compile."""
+    """Create the cache folders of a submission and its tests, with compiled functions."""
     for folder in (submission, tests):
         (folder / "emulator").mkdir(parents=True)
     if os.path.isdir(numba_cache()):
@@ -116,12 +115,12 @@ def _fill_caches(submission: Path, tests: Path, *, emulator: bool) -> None:
             program = build.runtime()
         for folder in (submission, tests):
             shutil.copy(program, folder / "emulator")
-        for header in program.parent.glob("words-*"):  # for the compiler, which tests call
+        for header in program.parent.glob("words-*"):  # headers for kernels that tests compile
             (tests / "emulator" / header.name).symlink_to(header)
 
 
 def _kind(cell: Any) -> str:
-    # nbgrader takes the grade id off cells that the assignment does not have
+    # nbgrader removes the grade id of cells that the assignment does not have
     if not question_of(cell) or not is_locked(cell):
         return "student"
     return "test" if is_test(cell) else "given"

@@ -1,7 +1,8 @@
-"""Stand-ins for the library's partitions and strategies where a student's own are graded.
+"""Stand-ins for the library's partitions and strategies, which contain the answers of A2 and A3.
 
-They can be imported and raise `NotYours` when they are used. A submission's process executes this
-file before it imports accelviz, so nothing here may import accelviz.
+While a student's own partition or scheme is graded, these modules can be imported but raise
+`NotYours` when used. A submission's process executes this file before it imports accelviz, so
+nothing here may import accelviz.
 """
 
 from __future__ import annotations
@@ -12,24 +13,28 @@ import sys
 from types import ModuleType
 from typing import Any
 
-#: Packages (with a dot at the end) and modules that have the answers of A2 and A3, and the modules
-#: of the packages that everybody may use.
+#: Packages (with a dot at the end) and modules with answers of A2 and A3.
 ANSWERS = (
     "accelviz.partition.",
     *(f"accelviz.strategies.{name}." for name in ("spmm", "sddmm")),
     *(f"accelviz.strategies.{name}" for name in ("cusparse", "fusegnn", "tc_gnn", "windows")),
 )
+#: Modules of these packages that are not replaced.
 HARMLESS = ("metadata", "summary", "operation")
-#: What does not work without them.
-_PANELS = ("accelviz.widgets", "accelviz.analysis.settings")
+#: Modules that need the replaced ones, and are replaced too.
+_DEPENDENT = ("accelviz.widgets", "accelviz.analysis.settings")
 
 
 class NotYours(AssertionError):  # noqa: N818
-    """A submission uses what it should do itself."""
+    """A submission uses a part of the library that it should implement itself."""
 
 
 class StandIn:
-    """A missing module, an attribute of it, or a result; usable until the library is imported."""
+    """Placeholder for an attribute of a replaced module, or for a result of calling one.
+
+    It can be called, compared and subclassed while `importing`, so that the library can be
+    imported; afterwards it raises `NotYours`.
+    """
 
     importing = True
 
@@ -73,7 +78,7 @@ class StandIn:
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         answer = name.startswith(ANSWERS) and name.rpartition(".")[2] not in HARMLESS
-        if answer or name.startswith(_PANELS):
+        if answer or name.startswith(_DEPENDENT):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
@@ -87,7 +92,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install() -> None:
-    """Put the stand-ins in front of the modules, for the rest of this process."""
+    """Replace the modules for the rest of this process, and import the library."""
     sys.meta_path.insert(0, _Finder())
     for module in ("", ".plots", ".course.checks", ".course.checks.export"):
         __import__(f"accelviz{module}")

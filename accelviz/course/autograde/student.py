@@ -1,6 +1,7 @@
-"""A submission's own process: runs its cells as IPython does, and answers what it is asked.
+"""The main program of a submission's process: runs cells with IPython and replies to messages.
 
-Everything here is in reach of the student's code, and nothing that it says is believed.
+The judge (`autograde.judge`) sends cells to run and calls of the student's functions. The student's
+code can change everything in this process, so the judge does not trust the replies.
 """
 
 from __future__ import annotations
@@ -22,30 +23,30 @@ from traitlets import Type
 from traitlets.config import Config
 
 from accelviz.course.autograde.border import GIVEN, WORK
-from accelviz.course.autograde.common import named
+from accelviz.course.autograde.common import import_function
 from accelviz.course.autograde.wire import decode, encode, receive, send
 
 
 class Outputs:
-    """What a cell has shown so far, up to a limit of bytes."""
+    """Outputs of the current cell, up to a limit of bytes."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self.clear()
 
     def clear(self) -> None:
-        """Begin a new cell."""
+        """Remove all outputs, for a new cell."""
         self.items: list[dict[str, Any]] = []
-        self.left = self.most
+        self.left = self.limit
 
     def add(self, kind: str, **fields: Any) -> None:
-        """Keep an output, if there is room for it."""
+        """Append an output; the one that exceeds the limit is replaced by a message."""
         output = {"output_type": kind, **fields}
         if self.left < 0:
             return
         self.left -= len(str(output))
         if self.left < 0:
-            text = f"\n(more than {self.most:,} bytes; the rest is dropped)\n"
+            text = f"\n(more than {self.limit:,} bytes; the rest is dropped)\n"
             output = {"output_type": "stream", "name": "stdout", "text": text}
         last = self.items[-1] if self.items else {}
         if "text" in output and last.get("name") == output["name"]:
@@ -89,7 +90,7 @@ class _Publisher(DisplayPublisher):
 
 
 class Shell(InteractiveShell):
-    """IPython without a terminal and without a kernel."""
+    """IPython without a terminal and without a kernel, which collects the outputs of cells."""
 
     displayhook_class = Type(_Hook)
     display_pub_class = Type(_Publisher)
@@ -97,11 +98,11 @@ class Shell(InteractiveShell):
     exited = False
 
     def ask_exit(self) -> None:
-        """Note that a cell wants to end its process."""
+        """Record that a cell has called `exit` or `quit`."""
         self.exited = True
 
     def enable_gui(self, gui: str | None = None) -> None:
-        """Do nothing: there are no windows."""
+        """Do nothing."""
 
     def _showtraceback(self, etype: type, evalue: BaseException, stb: list[str]) -> None:
         error = {"output_type": "error", "ename": etype.__name__, "evalue": str(evalue)[:5000]}
@@ -109,9 +110,9 @@ class Shell(InteractiveShell):
         self.outputs.items.append({**error, "traceback": lines})
 
     def run(self, source: str, seconds: float) -> dict[str, Any]:
-        """Run a cell; return its outputs, and whether it asked for an end.
+        """Run a cell; return its `outputs` and whether it has `exited`.
 
-        After `seconds` it is interrupted, as by Ctrl-C.
+        After `seconds` the cell is interrupted as by Ctrl-C.
         """
         self.outputs.clear()
         signal.signal(signal.SIGALRM, signal.default_int_handler)
@@ -119,13 +120,13 @@ class Shell(InteractiveShell):
         streams = _Stream("stdout", self.outputs), _Stream("stderr", self.outputs)
         with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
             try:
-                self._run_all(source)
+                self._run_past_stand_ins(source)
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
         return {"outputs": self.outputs.items, "exited": self.exited}
 
-    def _run_all(self, source: str) -> None:
-        """Run a cell; where it asks for what is not there while it is graded, go on below that."""
+    def _run_past_stand_ins(self, source: str) -> None:
+        """Run a cell; if a statement uses a stand-in, continue with the statement after it."""
         error = self.run_cell(source, store_history=True).error_in_exec
         if type(error).__name__ != "NotYours":
             return
@@ -133,45 +134,51 @@ class Shell(InteractiveShell):
         while frame and not frame.tb_frame.f_code.co_filename.startswith("<ipython"):
             frame = frame.tb_next
         text, line = self.transform_cell(source), frame.tb_lineno if frame else 0
-        begun = [item.end_lineno or 0 for item in ast.parse(text).body if item.lineno <= line]
-        if begun and (rest := "\n".join(text.split("\n")[max(begun) :])).strip():
-            self._run_all(rest)
+        ends = [item.end_lineno or 0 for item in ast.parse(text).body if item.lineno <= line]
+        if ends and (remaining := "\n".join(text.split("\n")[max(ends) :])).strip():
+            self._run_past_stand_ins(remaining)
 
 
-def main(descriptor: int, most_output: int) -> None:
-    """Answer over a socket until the other side is gone; the main function of the process."""
-    if Path(GIVEN).is_dir():  # behind bubblewrap
+def main(descriptor: int, output_limit: int) -> None:
+    """Run the process: reply to messages over a socket until the judge closes it."""
+    if Path(GIVEN).is_dir():  # in bubblewrap
         shutil.copytree(GIVEN, Path(WORK).parent, dirs_exist_ok=True)
     config = Config()
     config.HistoryManager.enabled = False
     config.InteractiveShell.xmode = "Plain"  # a deep recursion has thousands of frames to print
     config.InteractiveShell.colors = "NoColor"
     shell = Shell.instance(config=config)
-    shell.outputs.most = most_output
-    sys.path.append("")  # a file beside the notebook does not take a library's place
-    connection, answers = Connection(descriptor), Answers(shell)
+    shell.outputs.limit = output_limit
+    sys.path.append("")  # last: a file beside the notebook must not replace a library
+    connection, server = Connection(descriptor), Server(shell)
     send(connection, {"ready": True})
     while True:
-        with contextlib.suppress(KeyboardInterrupt):  # too late, between two answers
+        with contextlib.suppress(KeyboardInterrupt):  # an interrupt that arrives after its cell
             message = receive(connection)
-            send(connection, answers.to(message))
+            send(connection, server.reply(message))
 
 
-class Answers:
-    """What a shell's namespace answers."""
+class Server:
+    """Replies to messages of the judge.
+
+    {"cell": source, "seconds": limit} runs a cell. The other messages have an item "do": "get"
+    returns the notebook's variable "name", "attribute" the attribute "name" of the object "handle";
+    "call" calls the object "handle" and "run" the library's function "function".
+    """
 
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
-        self._held: list[Any] = []
+        #: Objects that the judge has handles of; a handle is an index.
+        self._objects: list[Any] = []
 
-    def to(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Answer a message with a value, or with the name and the text of an exception."""
+    def reply(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Return the reply: a cell's outputs, a value, or an exception's name and text."""
         try:
             if "cell" in message:
                 return self.shell.run(message["cell"], message["seconds"])
-            # a submission must not lose points for what it prints or warns of
-            nowhere = io.StringIO()
-            with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+            # a submission must not lose points for its output and warnings
+            discarded = io.StringIO()
+            with contextlib.redirect_stdout(discarded), contextlib.redirect_stderr(discarded):
                 return {"value": encode(self._value(message), self._handle)}
         except BaseException as error:
             text = ""
@@ -180,20 +187,21 @@ class Answers:
             return {"error": [type(error).__name__[:100], text]}
 
     def _value(self, message: dict[str, Any]) -> Any:
-        kind, name, space = message["do"], message.get("name", ""), self.shell.user_ns
+        kind, name, namespace = message["do"], message.get("name", ""), self.shell.user_ns
         if kind == "get":
-            if name not in space:
+            if name not in namespace:
                 raise NameError(f"name {name!r} is not defined")
-            return space[name]
+            return namespace[name]
         if kind == "attribute":
-            return getattr(self._held[message["handle"]], name)
-        arguments, options = decode(message["arguments"], self._held.__getitem__)
-        function = self._held[message["handle"]] if kind == "call" else named(message["function"])
-        return function(*arguments, **options)
+            return getattr(self._objects[message["handle"]], name)
+        arguments, options = decode(message["arguments"], self._objects.__getitem__)
+        if kind == "call":
+            return self._objects[message["handle"]](*arguments, **options)
+        return import_function(message["function"])(*arguments, **options)
 
     def _handle(self, value: Any) -> int:
-        for number, known in enumerate(self._held):
+        for handle, known in enumerate(self._objects):
             if known is value:
-                return number
-        self._held.append(value)
-        return len(self._held) - 1
+                return handle
+        self._objects.append(value)
+        return len(self._objects) - 1

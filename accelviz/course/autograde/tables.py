@@ -1,4 +1,4 @@
-"""The table of grades, a row a question, and its file."""
+"""The table of grades, one row for each question of a submission, and its CSV file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from accelviz.files import written_whole
 
 
 class Row(NamedTuple):
-    """A line of a submission's grades; None where there is nothing to say."""
+    """Grade of one question, or a remark on the submission (question ""); None if not known."""
 
     question: str
     points: float | None = None
@@ -28,75 +28,76 @@ _KEYS = ["student", "assignment"]
 #: Columns of the table of grades.
 COLUMNS = (*_KEYS, *Row._fields)
 _NUMBERS = ("points", "max", "seconds")
-_WORDS = (*_KEYS, "question", "problem", "scheme", "graph")
-#: Where a cell begins for a spreadsheet that takes ; for the end of one, too.
+#: Columns of text in tables of grades and leaderboards.
+_TEXT_COLUMNS = (*_KEYS, "question", "problem", "scheme", "graph")
+#: Beginning of a formula in a spreadsheet, which may also separate cells by ";".
 _FORMULA = re.compile(r"(^|;\s*)(?=[=+\-@])")
-_SAFE = re.compile(r"(^|;\s*)'(?=[=+\-@])")
-#: The problem of a question that nobody has graded yet.
+_QUOTED_FORMULA = re.compile(r"(^|;\s*)'(?=[=+\-@])")
+#: Problem of a question without points so far.
 BY_HAND = "to be graded by hand"
 
 
 @dataclass
 class Graded:
-    """What came of a submission."""
+    """Result of grading a submission."""
 
     student: str
     assignment: str
     rows: list[Row] = field(default_factory=list)
-    #: What an instructor may want to know beside failed tests.
+    #: Messages for the instructor, other than failed tests.
     remarks: list[str] = field(default_factory=list)
-    #: Why it was not graded, "" if it was.
+    #: Reason why it was not graded, "" if it was.
     set_aside: str = ""
 
 
 def table(submissions: Sequence[Graded]) -> pd.DataFrame:
-    """Return the grades, a row for each question, with the columns `COLUMNS`.
+    """Return the grades with the columns `COLUMNS`, one row for each question and remark.
 
-    `points` is missing where they are to be given by hand, and where a submission was set aside.
+    `points` is missing for questions to be graded by hand and for submissions that were set aside.
     """
-    rows = [
-        (graded.student, graded.assignment, *row)
-        for graded in submissions
-        for row in [*graded.rows, *([Row("", problem=graded.set_aside)] * bool(graded.set_aside))]
-    ]
+    rows = []
+    for graded in submissions:
+        set_aside = [Row("", problem=graded.set_aside)] if graded.set_aside else []
+        keys = (graded.student, graded.assignment)
+        rows += [(*keys, *row) for row in (*graded.rows, *set_aside)]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.astype(dict.fromkeys(_NUMBERS, "float64")).round({"seconds": 2})
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table of grades whole, with no text in it that a spreadsheet takes for a formula."""
-    safe = frame.copy()
-    for name in frame.columns.intersection(_WORDS):
-        safe[name] = [_FORMULA.sub(r"\1'", clean(text)) for text in frame[name].fillna("")]
+    """Write a table to a CSV file; text that a spreadsheet would execute as a formula is quoted."""
+    quoted = frame.copy()
+    for name in frame.columns.intersection(_TEXT_COLUMNS):
+        quoted[name] = [_FORMULA.sub(r"\1'", clean(text)) for text in frame[name].fillna("")]
     with written_whole(path) as temporary:
-        safe.to_csv(temporary, index=False)
+        quoted.to_csv(temporary, index=False)
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Read a table of grades back; an empty one if there is none."""
-    words = {name: str for name in COLUMNS if name not in _NUMBERS}
+    """Read a table of grades from a file; return an empty one if it has none."""
+    text_columns = {name: str for name in COLUMNS if name not in _NUMBERS}
     missing = {name: [""] for name in _NUMBERS}
     try:
-        frame = pd.read_csv(path, dtype=words, keep_default_na=False, na_values=missing)
+        frame = pd.read_csv(path, dtype=text_columns, keep_default_na=False, na_values=missing)
     except (OSError, ValueError):
         return table([])
     if list(frame.columns) != list(COLUMNS):
         return table([])
-    for name in words:
-        frame[name] = [_SAFE.sub(r"\1", text) for text in frame[name]]
+    for name in text_columns:
+        frame[name] = [_QUOTED_FORMULA.sub(r"\1", text) for text in frame[name]]
     return frame
 
 
 def merged(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of grades with the submissions of another one in place of its own."""
+    """Return `old` with its rows of the submissions in `new` replaced by those of `new`."""
     graded = pd.MultiIndex.from_frame(new[_KEYS])
-    others = old[~pd.MultiIndex.from_frame(old[_KEYS]).isin(graded)]
-    both = pd.concat([others, new], ignore_index=True) if len(others) else new
-    return both.sort_values(_KEYS, kind="stable", ignore_index=True)
+    unchanged = old[~pd.MultiIndex.from_frame(old[_KEYS]).isin(graded)]
+    rows = pd.concat([unchanged, new], ignore_index=True) if len(unchanged) else new
+    return rows.sort_values(_KEYS, kind="stable", ignore_index=True)
 
 
 def points_line(graded: Graded) -> str:
-    """Return a submission's points in words, or why it has none."""
+    """Return a submission's points as text, or the reason why it has none."""
     if graded.set_aside:
         return f"set aside: {clean(graded.set_aside)}"
     rows = table([graded])

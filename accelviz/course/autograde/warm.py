@@ -1,4 +1,8 @@
-"""Compiles what tests run when it is imported, so that processes forked later find it compiled."""
+"""Compiles functions with Numba on import, for the server that grading processes are forked from.
+
+Numba compiles a function for each combination of argument types. The calls below cover those of the
+assignments' tests, so that the forked processes find everything compiled.
+"""
 
 import numpy as np
 
@@ -13,7 +17,7 @@ from accelviz.strategies import plan
 from accelviz.workload import Workload, check_cover
 
 GRAPH = hidden.graph_of([3, 0, 40, 700, 1, 3], 1_000, np.random.default_rng(0), "tiny")
-#: Numba compiles a function again where its arguments may be written.
+#: The same pattern in writable arrays: Numba compiles for these separately.
 WRITABLE = Graph(
     GRAPH.row_pointers.copy(), GRAPH.column_indices.copy(), np.ones(GRAPH.nnz, "f4"), GRAPH.shape
 )

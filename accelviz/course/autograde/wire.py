@@ -1,7 +1,7 @@
-"""Plain data over a connection, between a grader and a submission that it does not trust.
+"""Messages between the judge and a submission's process, which it does not trust.
 
-What crosses is numbers, text, arrays and tables, never code: JSON with arrays as bytes. A message
-has a limited length. Whatever else a submission has stays there and is named by a handle.
+A message is JSON of limited length. It holds numbers, text, sequences, and arrays as base64, never
+code or pickles. Other objects of a submission stay in its process and are represented by handles.
 """
 
 from __future__ import annotations
@@ -18,19 +18,16 @@ from typing import Any
 
 import numpy as np
 
-#: The longest message that is read, in bytes.
-MOST_BYTES = 1 << 28
-#: The longest answer to a cell, which is outputs of limited length and what JSON makes of them.
-MOST_OF_A_CELL = 8 << 20
-#: Kinds of NumPy's types that are plain numbers.
+#: Default limit of a message, and of the reply to a cell (its outputs as JSON), in bytes.
+MAX_BYTES, MAX_CELL_BYTES = 1 << 28, 8 << 20
+#: `dtype.kind` of arrays that are sent as bytes: bool, signed, unsigned, float.
 _NUMBERS = "biuf"
 _SEQUENCES: dict[str, Any] = {"tuple": tuple, "list": list, "set": set}
-#: Why there is no answer.
 DIED = "the submission's process died (a crash, or out of memory)"
 
 
-class Lost(Exception):  # noqa: N818
-    """The other side is gone, or does not keep to the rules."""
+class SubmissionLostError(Exception):
+    """The submission's process has ended, or has sent a message that violates the protocol."""
 
 
 @contextlib.contextmanager
@@ -43,19 +40,20 @@ def deadline(seconds: float | None) -> Iterator[None]:
     def stop(*_: object) -> None:
         raise TimeoutError
 
-    before = signal.signal(signal.SIGALRM, stop)
+    previous_handler = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, max(1e-3, seconds))
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, previous_handler)
 
 
 def send(connection: Connection, message: Any, seconds: float | None = None) -> None:
-    """Send what JSON can hold.
+    """Send a message of JSON's types.
 
-    Lost if the other side is gone, TimeoutError if it has not taken all of it after `seconds`.
+    Raises SubmissionLostError if the other process is gone, TimeoutError if it has not read the
+    whole message after `seconds`.
     """
     try:
         with deadline(seconds):
@@ -63,46 +61,51 @@ def send(connection: Connection, message: Any, seconds: float | None = None) -> 
     except TimeoutError:
         raise
     except OSError as error:
-        raise Lost(DIED) from error
+        raise SubmissionLostError(DIED) from error
 
 
-def receive(connection: Connection, seconds: float | None = None, most: int = MOST_BYTES) -> Any:
+def receive(connection: Connection, seconds: float | None = None, limit: int = MAX_BYTES) -> Any:
     """Receive a message.
 
-    Lost if the other side is gone, or sends what is longer than `most` bytes or no JSON;
-    TimeoutError if all of it is not there after `seconds`.
+    Raises SubmissionLostError if the other process is gone or if the message is longer than `limit`
+    bytes or no JSON; TimeoutError if it has not arrived completely after `seconds`.
     """
     try:
         with deadline(seconds):
-            return json.loads(connection.recv_bytes(most))
+            return json.loads(connection.recv_bytes(limit))
     except TimeoutError:
         raise
     except (EOFError, OSError) as error:
-        long = "bad message length" in str(error)
-        raise Lost(f"an answer is larger than {most >> 20} MiB" if long else DIED) from error
+        is_too_long = "bad message length" in str(error)
+        reason = f"an answer is larger than {limit >> 20} MiB" if is_too_long else DIED
+        raise SubmissionLostError(reason) from error
     except (ValueError, RecursionError) as error:
-        raise Lost("an answer is no plain data") from error
+        raise SubmissionLostError("an answer is no plain data") from error
 
 
 def encode(value: Any, handle: Callable[[Any], Any]) -> Any:
-    """Turn a value into what JSON can hold; `handle` does so with what is no plain data."""
+    """Convert a value to JSON's types; `handle` maps an object that is no plain data to a number.
+
+    An object of another type than None, bool, number and text becomes a dict with one item, whose
+    key is its type: {"list": [...]}, {"numbers": [dtype, shape, base64]}, {"handle": 3}.
+    """
     if isinstance(value, str):
         return str(value)
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _NUMBERS:
         shape = list(value.shape) if isinstance(value, np.ndarray) else None
-        return {"numbers": [value.dtype.str, shape, _text(value.tobytes())]}
+        return {"numbers": [value.dtype.str, shape, _base64(value.tobytes())]}
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, np.ndarray):
         return {"list": [encode(item, handle) for item in value.tolist()]}
     if isinstance(value, bytes):
-        return {"bytes": _text(value)}
+        return {"bytes": _base64(value)}
     for kinds, name in ((tuple, "tuple"), (list | range, "list"), (set | frozenset, "set")):
         if isinstance(value, kinds):
             return {name: [encode(item, handle) for item in value]}
     if isinstance(value, dict):
         return {"dict": [[encode(item, handle) for item in pair] for pair in value.items()]}
-    pandas = sys.modules.get("pandas")  # without which there is no table
+    pandas = sys.modules.get("pandas")  # without it there can be no DataFrame
     if pandas is not None and isinstance(value, pandas.DataFrame):
         columns = {str(name): value[name].to_numpy() for name in value.columns}
         return {"table": encode(columns, handle)}
@@ -110,47 +113,48 @@ def encode(value: Any, handle: Callable[[Any], Any]) -> Any:
 
 
 def decode(tree: Any, handle: Callable[[Any], Any]) -> Any:
-    """Turn a message from `receive` back into a value; Lost if it is not what `encode` makes.
+    """Convert a result of `encode` back to a value; `handle` maps a number to an object.
 
-    `handle` finds what a handle stands for.
+    Raises SubmissionLostError if `tree` is no result of `encode`.
     """
     try:
         return _decoded(tree, handle)
     except (TypeError, ValueError, LookupError, AttributeError, RecursionError, MemoryError) as bad:
-        raise Lost("an answer is no plain data") from bad
+        raise SubmissionLostError("an answer is no plain data") from bad
 
 
 def _decoded(tree: Any, handle: Callable[[Any], Any]) -> Any:
     if tree is None or isinstance(tree, bool | int | float | str):
         return tree
-    ((name, inside),) = tree.items()
-    if name == "numbers":
-        return _numbers(*inside)
-    if name == "bytes":
-        return base64.b64decode(inside)
-    if name in _SEQUENCES:
-        return _SEQUENCES[name](_decoded(item, handle) for item in inside)
-    if name == "dict":
-        return {_decoded(key, handle): _decoded(value, handle) for key, value in inside}
-    if name == "table":
+    ((kind, content),) = tree.items()
+    if kind == "numbers":
+        return _numbers(*content)
+    if kind == "bytes":
+        return base64.b64decode(content)
+    if kind in _SEQUENCES:
+        return _SEQUENCES[kind](_decoded(item, handle) for item in content)
+    if kind == "dict":
+        return {_decoded(key, handle): _decoded(value, handle) for key, value in content}
+    if kind == "table":
         import pandas as pd
 
-        return pd.DataFrame(_decoded(inside, handle))
-    if name == "handle":
-        return handle(inside)
-    raise ValueError(name)
+        return pd.DataFrame(_decoded(content, handle))
+    if kind == "handle":
+        return handle(content)
+    raise ValueError(kind)
 
 
-def _numbers(kind: str, shape: list[int] | None, data: str) -> Any:
-    dtype, raw = np.dtype(str(kind)), base64.b64decode(data)
-    sides = [int(side) for side in shape or ()]
-    if dtype.kind not in _NUMBERS or min(sides, default=0) < 0:
-        raise ValueError(kind)
-    if math.prod(sides) * dtype.itemsize != len(raw):
+def _numbers(dtype_name: str, shape: list[int] | None, data: str) -> Any:
+    """Return an array, or a scalar if `shape` is None."""
+    dtype, raw = np.dtype(str(dtype_name)), base64.b64decode(data)
+    sizes = [int(size) for size in shape or ()]
+    if dtype.kind not in _NUMBERS or min(sizes, default=0) < 0:
+        raise ValueError(dtype_name)
+    if math.prod(sizes) * dtype.itemsize != len(raw):
         raise ValueError(shape)
-    array = np.frombuffer(raw, dtype).reshape(sides).copy()
+    array = np.frombuffer(raw, dtype).reshape(sizes).copy()
     return array[()] if shape is None else array
 
 
-def _text(data: bytes) -> str:
+def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()

@@ -1,8 +1,8 @@
-"""What the assignments' test cells call: a check raises what is wrong, or returns points.
+"""Checks that the assignments' test cells call on a student's functions and objects.
 
-A check that raises nothing and returns None earns all points of its cell; one that returns a float
-earns that many. An AssertionError or AccelvizError names the first case that is wrong, and how. No
-check prints, whatever the student's code prints.
+A check that returns None earns all points of its cell; one that returns a float earns that many. A
+check raises AssertionError or AccelvizError with the first wrong case. Output that the student's
+code prints is discarded.
 """
 
 from __future__ import annotations

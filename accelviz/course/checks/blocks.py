@@ -1,4 +1,9 @@
-"""Assignment A2: Algorithm 1 and 2 of Accel-GCN and the int4 metadata."""
+"""Checks of assignment A2: Algorithms 1 and 2 of Accel-GCN and the int4 metadata.
+
+Algorithm 1 maps a row degree to a pattern: how many rows a block has, and how many nonzeros each of
+its warps has. Algorithm 2 applies the patterns to rows in ascending order of degree and writes one
+record of four int32 per block. The last word of a record, `info`, packs `warp_nzs` and `rows`.
+"""
 
 from __future__ import annotations
 
@@ -19,39 +24,39 @@ from accelviz.workload import Workload, check_cover
 
 
 def pattern(pattern: Callable[..., Any], settings: Iterable[tuple[int, int]] = ((12, 32),)) -> None:
-    """Hold Algorithm 1 to its definition, for every degree from 1 to deg_bound.
+    """Compare Algorithm 1 with the library's, for every degree from 1 to deg_bound.
 
     Parameters
     ----------
     pattern : callable
-        The student's: degree, max_block_warps, max_warp_nzs to factor, block_rows, warp_nzs.
+        The student's: maps degree, max_block_warps, max_warp_nzs to factor, block_rows, warp_nzs.
     settings : iterable of (int, int)
         `max_block_warps` and `max_warp_nzs`.
     """
     for setting in itertools.starmap(BlockSetting, settings):
-        warps, nonzeros = setting.max_block_warps, setting.max_warp_nzs
-        with case(_setting(setting)):
+        with case(_describe(setting)):
             degrees = range(1, setting.deg_bound + 1)
-            expected = np.stack(setting.pattern(np.array(degrees)), axis=1).tolist()
-            for degree, numbers in zip(degrees, expected, strict=True):
-                actual = whole("the pattern", pattern(degree, warps, nonzeros))
+            patterns = np.stack(setting.pattern(np.array(degrees)), axis=1).tolist()
+            for degree, expected in zip(degrees, patterns, strict=True):
+                actual = whole("the pattern", pattern(degree, *dataclasses.astuple(setting)))
                 require(
-                    actual == numbers,
+                    actual == expected,
                     f"the pattern of degree {degree} is {tuple(actual)}, and should be "
-                    f"{tuple(numbers)}",
+                    f"{tuple(expected)}",
                 )
 
 
 def info(pack: Callable[[int, int], Any], unpack: Callable[[int], Any], seed: int) -> None:
-    """Hold the packing of `warp_nzs` and `rows` into the 32 bits of `info` to its definition.
+    """Check the packing of `warp_nzs` (upper 16 bits) and `rows` into the int32 `info`.
 
     Parameters
     ----------
     pack : callable
-        The student's: warp_nzs, rows to a signed 32-bit number.
+        The student's: maps warp_nzs, rows to a signed 32-bit number.
     unpack : callable
-        The student's: such a number to warp_nzs, rows.
+        The student's: maps such a number to warp_nzs, rows.
     seed : int
+        Seed of the random pairs.
     """
     rng = hidden.generator(seed)
     pairs = [(1, 12), (32, 1), (65_535, 1), (32_768, 2), (32_767, 32), (0, 5)]
@@ -61,21 +66,22 @@ def info(pack: Callable[[int, int], Any], unpack: Callable[[int], Any], seed: in
             expected = int(np.array(warp_nzs << 16 | rows, dtype=np.uint32).view(np.int32))
             (packed,) = whole("the packed number", [pack(warp_nzs, rows)])
             require(packed == expected, f"the packed number is {packed}, and should be {expected}")
-            back = tuple(whole("what is unpacked", unpack(expected)))
-            require(back == (warp_nzs, rows), f"unpacked, {expected} gives {back}")
+            unpacked = tuple(whole("what is unpacked", unpack(expected)))
+            require(unpacked == (warp_nzs, rows), f"unpacked, {expected} gives {unpacked}")
 
 
 def partition(partition: Callable[..., Any], cases: Mapping[str, hidden.SortedRows]) -> None:
-    """Hold the metadata to Algorithm 2 as A2 states it: no empty block, no nonzero lost.
+    """Compare the metadata with those of Algorithm 2.
 
     Parameters
     ----------
     partition : callable
-        The student's: ascending degrees, max_block_warps, max_warp_nzs to int32 (blocks, 4).
+        The student's: maps ascending degrees, max_block_warps, max_warp_nzs to int32, shape
+        (blocks, 4).
     cases : mapping of str to hidden.SortedRows
     """
     for name, rows in cases.items():
-        with case(f"{name}, {_setting(rows.setting)}"):
+        with case(f"{name}, {_describe(rows.setting)}"):
             actual = np.asarray(partition(rows.degrees, *dataclasses.astuple(rows.setting)))
             require(
                 actual.ndim == 2 and actual.shape[1] == 4 and actual.dtype == np.int32,
@@ -84,31 +90,33 @@ def partition(partition: Callable[..., Any], cases: Mapping[str, hidden.SortedRo
             )
             expected = _metadata(rows)
             if not np.array_equal(actual, expected):
-                difference = _difference(actual, expected)
-                raise AssertionError(f"{difference} {_consequence(actual, rows)}")
+                difference = _first_difference(actual, expected)
+                raise AssertionError(f"{difference} {_effect(actual, rows)}")
 
 
 def decoded(decode: Callable[..., Any], cases: Mapping[str, hidden.SortedRows]) -> None:
-    """Ask that right metadata, decoded, cover each nonzero once and keep to the setting.
+    """Require that the decoded metadata cover each nonzero once, within the limits of the setting.
 
     Parameters
     ----------
     decode : callable
-        The student's: metadata, max_block_warps, max_warp_nzs to int (records, 5) of block, warp,
-        row, nz_start, nz_count.
+        The student's: maps metadata, max_block_warps, max_warp_nzs to int, shape (records, 5), with
+        the columns block, warp, row, nz_start, nz_count.
     cases : mapping of str to hidden.SortedRows
     """
     for name, rows in cases.items():
-        with case(f"{name}, {_setting(rows.setting)}"):
+        with case(f"{name}, {_describe(rows.setting)}"):
             metadata = _metadata(rows)
             metadata.setflags(write=False)
             records = decode(metadata, *dataclasses.astuple(rows.setting))
             table = np.asarray(records).reshape(-1, 5) if len(records) == 0 else np.array(records)
-            five = table.ndim == 2 and table.shape[1] == 5
-            require(five, f"the records have shape {table.shape}, and should have (records, 5)")
-            numbers = table.astype(np.int64)
-            require(np.array_equal(numbers, table), "some records have numbers that are not whole")
-            _check_records(numbers, metadata, rows)
+            require(
+                table.ndim == 2 and table.shape[1] == 5,
+                f"the records have shape {table.shape}, and should have (records, 5)",
+            )
+            integers = table.astype(np.int64)
+            require(np.array_equal(integers, table), "some records have numbers that are not whole")
+            _check_records(integers, metadata, rows)
 
 
 def _check_records(
@@ -117,20 +125,20 @@ def _check_records(
     setting = rows.setting
     _check_cover(Workload(*table.T), metadata, rows)
     block, warp, row, _, count = table.T
-    places = block * setting.max_block_warps + warp
-    require(np.unique(places).size == places.size, "a warp of a block has several records")
-    most = unpack(metadata, setting).warp_nzs[block]
-    wrong = np.flatnonzero((count < 1) | (count > most))
+    warp_ids = block * setting.max_block_warps + warp
+    require(np.unique(warp_ids).size == warp_ids.size, "a warp of a block has several records")
+    max_counts = unpack(metadata, setting).warp_nzs[block]
+    wrong = np.flatnonzero((count < 1) | (count > max_counts))
     if wrong.size:
         record = wrong[0]
         raise AssertionError(
             f"warp {warp[record]} of block {block[record]} has {count[record]} nonzeros, and "
-            f"should have 1 to {most[record]}"
+            f"should have 1 to {max_counts[record]}"
         )
     reference = block_workload(metadata, setting)
-    expected = zip(reference.block.tolist(), reference.row.tolist(), strict=True)
-    strange = sorted({*zip(block.tolist(), row.tolist(), strict=True)} - {*expected})
-    require(not strange, f"block and row {strange[:1]} do not belong together")
+    expected_pairs = zip(reference.block.tolist(), reference.row.tolist(), strict=True)
+    wrong_pairs = sorted({*zip(block.tolist(), row.tolist(), strict=True)} - {*expected_pairs})
+    require(not wrong_pairs, f"block and row {wrong_pairs[:1]} do not belong together")
 
 
 def _check_cover(work: Workload, metadata: npt.NDArray[np.int32], rows: hidden.SortedRows) -> None:
@@ -146,22 +154,22 @@ def _pointers(degrees: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     return np.cumsum(np.concatenate([[0], degrees]), dtype=np.int64)
 
 
-def _setting(setting: BlockSetting) -> str:
+def _describe(setting: BlockSetting) -> str:
     return f"max_block_warps={setting.max_block_warps}, max_warp_nzs={setting.max_warp_nzs}"
 
 
-def _difference(actual: npt.NDArray[np.int32], expected: npt.NDArray[np.int32]) -> str:
-    both = min(len(actual), len(expected))
-    different = np.flatnonzero((actual[:both] != expected[:both]).any(axis=1))
+def _first_difference(actual: npt.NDArray[np.int32], expected: npt.NDArray[np.int32]) -> str:
+    common = min(len(actual), len(expected))
+    different = np.flatnonzero((actual[:common] != expected[:common]).any(axis=1))
     if not different.size:
-        counted = f"{len(actual)} blocks where {len(expected)} are right"
-        return f"{counted}, the first {both} of them as they should be."
+        counts = f"{len(actual)} blocks where {len(expected)} are right"
+        return f"{counts}, the first {common} of them as they should be."
     block = int(different[0])
     return f"block {block} is {actual[block].tolist()}, and should be {expected[block].tolist()}."
 
 
-def _consequence(metadata: npt.NDArray[np.int32], rows: hidden.SortedRows) -> str:
-    """Say what such blocks would do, which tells more than a number that differs."""
+def _effect(metadata: npt.NDArray[np.int32], rows: hidden.SortedRows) -> str:
+    """Describe whether blocks with these wrong metadata would still cover each nonzero once."""
     try:
         _check_cover(block_workload(metadata, rows.setting), metadata, rows)
     except PartitionError as error:

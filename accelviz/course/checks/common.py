@@ -1,4 +1,4 @@
-"""What all checks share: the student's code runs silently, and a failure names its case."""
+"""Helpers of all checks: silence the student's code, name the failing case, compare integers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
-    """Swallow what the block prints and warns of: nbgrader takes output on stderr for a failure."""
+    """Discard the block's output and warnings: nbgrader takes output on stderr for a failure."""
     with (
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),
@@ -27,10 +27,10 @@ def quietly() -> Iterator[None]:
 
 @contextlib.contextmanager
 def case(name: str) -> Iterator[None]:
-    """Run the block quietly, and name the case in whatever it raises.
+    """Run the block quietly, and add the name of the case to any exception.
 
-    The name goes to the front of the message, as tables of grades show a message's first line and
-    no notes; it becomes a note where an exception does not keep its message in its arguments.
+    The name becomes the beginning of the message, because a table of grades shows only the first
+    line of it. It becomes a note if the exception does not keep its message in `args`.
     """
     try:
         with quietly():
@@ -50,7 +50,7 @@ def require(condition: Any, problem: str) -> None:
 
 
 def integers(name: str, value: Any, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Return what a student's function gave as int64, if it is integers of that shape."""
+    """Return a student's result as int64; AssertionError unless it is integers of that shape."""
     array = np.asarray(value)
     require(array.shape == shape, f"{name} has shape {array.shape}, and should have {shape}")
     kind = array.dtype.kind
@@ -59,7 +59,7 @@ def integers(name: str, value: Any, shape: tuple[int, ...]) -> npt.NDArray[np.in
 
 
 def whole(name: str, values: Any) -> list[int]:
-    """Return a few numbers as int, which may be written as floats if they are whole."""
+    """Return numbers as int; AssertionError for a float that is not whole."""
     numbers = list(values)
     for number in numbers:
         require(float(number).is_integer(), f"{name} has {number}, which is no whole number")
@@ -80,8 +80,8 @@ def same(name: str, value: Any, expected: npt.NDArray[Any]) -> None:
 
 
 def share_of(points: float, share: float) -> float:
-    """Return a share (0 to 1, cut off there) of some points, to two decimals, for partial credit.
+    """Return `points` times a share, clipped to 0 to 1, to two decimals.
 
-    nbgrader reads a cell's last value as points only if it is written as a plain float.
+    The result is a plain float: nbgrader reads a cell's last value as points only then.
     """
     return round(float(points) * min(1.0, max(0.0, float(share))), 2)

@@ -1,11 +1,13 @@
-"""What a student's scheme planned, as plain data; and its workload in another process.
+"""The plan of a student's partition scheme as plain data, and the bytes that its workload holds.
 
-`exported` runs beside the student's code, `slices` in a process that has not seen the graph. What
-crosses of `slice_workload` is what it holds: its variables, its object's, the global ones that it
-names. The function's text does not cross, as the other process has run the same cells, nor does the
-matrix, which a kernel has anyway. So the bytes that cross are all that the function can know of the
-graph, however it hides them, and are counted by who carries them. Both ends run beside the
-student's code, and nothing here need be believed: to lie is to send less, or other bytes.
+A3 gives points for small metadata. A scheme could avoid them by keeping its table inside the
+function `slice_workload`, so that function is pickled and the length of the pickle, `held`, counts
+as metadata. The pickle has the function's variables, its object's and the globals that it names. It
+has neither code nor the matrix: the process that unpickles it has run the same cells and receives
+the matrix, but has never planned for this graph.
+
+`exported` runs in the submission's process and `slices` in that second process (the twin). Both are
+in reach of the student's code and are not trusted; the grader measures the bytes that cross.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from accelviz.strategies import plan as make_plan
 
 #: A workload's columns, in order.
 COLUMNS = ("block", "warp", "row", "nz_start", "nz_count")
-#: Bytes of what crosses that are no table: names, types and shapes of what is held, a few numbers.
+#: Bytes of a pickle that do not count as metadata: names, types, shapes and a few numbers.
 FREE_BYTES = 512
 _ARRAYS = ("row_pointers", "column_indices", "degrees")
 
@@ -39,18 +41,18 @@ _ARRAYS = ("row_pointers", "column_indices", "degrees")
 def exported(
     strategy: Any, pointers: Any, columns: Any, values: Any, shape: Any, name: str, n_cols: int
 ) -> dict[str, Any]:
-    """Let a scheme plan for a graph, and return what there is to know of the plan.
+    """Plan for a graph with a student's scheme and return the plan as plain data.
 
     Returns
     -------
     dict
         `name`, `blocks`, `warps`, `zero_outputs`, `order` of the rows (or None), `metadata` (or
-        None), what `slice_workload` holds (`held`), and the `plan` itself.
+        None), the pickle of `slice_workload` (`held`), and the `plan` itself.
 
     Raises
     ------
     AssertionError
-        If the scheme is one of the papers' in disguise, or no scheme at all, or its plan does not
+        If the strategy is no scheme or is derived from one of the papers', or if its plan does not
         belong to the graph.
     """
     graph = Graph(pointers, columns, values, tuple(shape), name)
@@ -59,8 +61,8 @@ def exported(
         not isinstance(strategy, tuple(map(type, REGISTRY))),
         f"{type(strategy).__name__} is derived from a scheme that is there already",
     )
-    named = isinstance(strategy.name, str) and strategy.name.strip()
-    require(named, "the scheme has no name")
+    has_name = isinstance(strategy.name, str) and strategy.name.strip()
+    require(has_name, "the scheme has no name")
     plan = make_plan(graph, strategy, n_cols, operation=SPMM)
     require(isinstance(plan, Plan), f"build returns a {type(plan).__name__}, and should a Plan")
     slice_workload = plan.layout.slice_workload
@@ -88,9 +90,9 @@ def exported(
 
 
 def slices(held: bytes, graph_data: Any, order: Any, ranges: list[tuple[int, int]]) -> list[Any]:
-    """Return the parts of a workload for ranges of blocks, int64 (5, records) each.
+    """Return the workload of each range of blocks, int64, shape (5, records).
 
-    `held` and `order` (of the rows) are from `exported`, which was given `graph_data`.
+    `held` and `order` (of the rows) are from `exported`, whose arguments were `graph_data`.
     """
     pointers, columns, values, shape, name, _ = graph_data
     graph = Graph(pointers, columns, values, tuple(shape), name)
@@ -98,8 +100,8 @@ def slices(held: bytes, graph_data: Any, order: Any, ranges: list[tuple[int, int
     if order is not None:
         permutation = Permutation(order)
         walked, nonzero_order = permutation.apply_to_pattern(graph.pattern)
-    function = unpacked(held, matrix(graph, permutation, nonzero_order, walked))
-    return [table(function(start, stop)) for start, stop in ranges]
+    slice_workload = unpacked(held, matrix(graph, permutation, nonzero_order, walked))
+    return [table(slice_workload(start, stop)) for start, stop in ranges]
 
 
 def table(work: Any) -> Any:
@@ -109,27 +111,28 @@ def table(work: Any) -> Any:
 
 def _check_matrix(plan: Plan) -> None:
     """Require that the walked pattern be the graph's, its rows in the permutation's order."""
-    actual = plan.layout.nonzero_order
+    nonzero_order = plan.layout.nonzero_order
     if plan.permutation is None:
-        same = plan.walked is plan.pattern and actual is None
-        require(same, "without a permutation, walked and nonzero_order are not to be given")
+        unchanged = plan.walked is plan.pattern and nonzero_order is None
+        require(unchanged, "without a permutation, walked and nonzero_order are not to be given")
         return
-    expected, order = plan.permutation.apply_to_pattern(plan.pattern)
+    expected, expected_order = plan.permutation.apply_to_pattern(plan.pattern)
     for name in ("row_pointers", "column_indices"):
         require(
             np.array_equal(getattr(expected, name), getattr(plan.walked, name)),
             f"the {name} of walked are not those of the pattern with its rows permuted",
         )
     require(
-        actual is not None and np.array_equal(actual, order),
+        nonzero_order is not None and np.array_equal(nonzero_order, expected_order),
         "nonzero_order is not the one that apply_to_pattern gives beside the walked pattern",
     )
 
 
 def matrix(graph: Graph, permutation: Permutation | None, order: Any, walked: Any) -> Any:
-    """Return what both processes have of a matrix, by name: objects, and arrays.
+    """Return the objects and arrays of a matrix that both processes have, by name.
 
-    `apply_to_pattern` gives the pattern `walked` and, beside it, the `order` of the nonzeros.
+    A pickle refers to them by name. `walked` and `order` (of the nonzeros) are the results of
+    `permutation.apply_to_pattern`.
     """
     shared: dict[str, Any] = {"graph": graph, "pattern": graph.pattern, "walked": walked}
     shared |= {"permutation": permutation, "order": order, "values": graph.values}
@@ -140,12 +143,12 @@ def matrix(graph: Graph, permutation: Permutation | None, order: Any, walked: An
 
 
 def packed(function: Callable[..., Any], known: Mapping[str, Any]) -> bytes:
-    """Return what a function holds, without the matrix.
+    """Pickle a function; the values in `known` (see `matrix`) are replaced by their names.
 
     Raises
     ------
     AssertionError
-        If it holds what cannot be taken elsewhere, such as a generator or an open file.
+        If it holds an object that cannot be pickled, such as a generator or an open file.
     """
     stream = io.BytesIO()
     try:
@@ -161,7 +164,7 @@ def packed(function: Callable[..., Any], known: Mapping[str, Any]) -> bytes:
 
 
 def unpacked(data: bytes, known: Mapping[str, Any]) -> Callable[..., Any]:
-    """Make the function again."""
+    """Return the function that `packed` pickled, with this process's values of `known`."""
     function: Callable[..., Any] = _Unpacker(io.BytesIO(data), known).load()
     return function
 
@@ -170,41 +173,40 @@ class _Packer(pickle.Pickler):
     def __init__(self, stream: io.BytesIO, known: Mapping[str, Any]) -> None:
         super().__init__(stream, protocol=5)
         self._known = known
-        self._names = {id(value): name for name, value in known.items()}
-        self._places: dict[str, dict[CodeType, Any]] = {}
+        self._known_names = {id(value): name for name, value in known.items()}
+        self._locations: dict[str, dict[CodeType, Any]] = {}
 
     def persistent_id(self, value: Any) -> Any:
-        if id(value) in self._names:
-            return self._names[id(value)]
-        if isinstance(value, ModuleType):
-            return ("module", value.__name__)
-        if isinstance(value, np.ndarray):  # perhaps a part of an array of the matrix
+        """Refer to a known value by name, and to a view of a known array by name and offset."""
+        if id(value) in self._known_names:
+            return self._known_names[id(value)]
+        if isinstance(value, np.ndarray):
             for name, array in self._known.items():
                 if isinstance(array, np.ndarray) and np.may_share_memory(value, array):
                     offset = value.ctypes.data - array.ctypes.data
-                    return ("view", name, offset, value.shape, value.strides, value.dtype.str)
-            return None
-        module, title = getattr(value, "__module__", None), getattr(value, "__name__", None)
-        if isinstance(module, str) and isinstance(title, str) and callable(value):
-            space = vars(sys.modules.get(module, object))
-            is_named = not isinstance(value, FunctionType) and space.get(title) is value
-            return ("name", module, title) if is_named else None  # a class, a function of Numba's
+                    return (name, offset, value.shape, value.strides, value.dtype.str)
         return None
 
     def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, ModuleType):
+            return importlib.import_module, (value.__name__,)
+        module = getattr(value, "__module__", None)
         if not isinstance(value, FunctionType):
+            name = getattr(value, "__name__", None)
+            has_names = isinstance(module, str) and isinstance(name, str)
+            if has_names and vars(sys.modules.get(module, object)).get(name) is value:
+                return name  # a global, such as a class or a function compiled by Numba
             return NotImplemented
-        module = value.__module__
         if module != "__main__" and "<locals>" not in value.__qualname__:
-            return NotImplemented  # a module's, which the other process imports
-        if module not in self._places:
-            self._places[module] = dict(_codes(value.__globals__))
-        location = self._places[module].get(value.__code__) or marshal.dumps(value.__code__)
+            return NotImplemented  # a module's function is pickled by name
+        if module not in self._locations:
+            self._locations[module] = dict(_code_objects(value.__globals__))
+        code = self._locations[module].get(value.__code__) or marshal.dumps(value.__code__)
         cells = value.__closure__ or ()
-        held = [cell.cell_contents if _is_full(cell) else _Empty for cell in cells]
-        names = _named(value) if module == "__main__" else {}
-        state = (held, value.__defaults__, value.__kwdefaults__, names)
-        return (_function, (module, location, len(cells)), state, None, None, _fill)
+        contents = [_contents(cell) for cell in cells]
+        global_values = _global_values(value) if module == "__main__" else {}
+        state = (contents, value.__defaults__, value.__kwdefaults__, global_values)
+        return (_function, (module, code, len(cells)), state, None, None, _fill)
 
 
 class _Unpacker(pickle.Unpickler):
@@ -215,77 +217,77 @@ class _Unpacker(pickle.Unpickler):
     def persistent_load(self, reference: Any) -> Any:
         if isinstance(reference, str):
             return self._known[reference]
-        kind, name, *more = reference
-        if kind == "module":
-            return importlib.import_module(name)
-        if kind == "name":
-            return getattr(sys.modules[name], more[0])
-        offset, shape, strides, dtype = more
+        name, offset, shape, strides, dtype = reference
         view = np.ndarray(shape, dtype, self._known[name], offset, strides)
         view.setflags(write=False)
         return view
 
 
 class _Empty:
-    """Stands for a variable that has no value yet."""
+    """Stands for the content of a closure's cell that has no value yet."""
 
 
-def _is_full(cell: CellType) -> bool:
+def _contents(cell: CellType) -> Any:
     try:
-        return cell.cell_contents is not cell
+        return cell.cell_contents
     except ValueError:
-        return False
+        return _Empty
 
 
-def _codes(space: Mapping[str, Any]) -> Iterator[tuple[CodeType, Any]]:
-    """Yield each piece of code of a module and where it stands: a name, places among constants."""
-    waiting: list[tuple[CodeType, tuple[Any, ...]]] = []
+def _code_objects(space: Mapping[str, Any]) -> Iterator[tuple[CodeType, Any]]:
+    """Yield the code objects of a module's functions and methods, each with its location.
+
+    A location is a tuple: the name of the outermost function ("Class.method", ".function"), then
+    for each level of nesting the index among the constants of the enclosing code.
+    """
+    pending: list[tuple[CodeType, tuple[Any, ...]]] = []
     for name, value in list(space.items()):
-        inside = vars(value) if isinstance(value, type) else {"": value}
+        members = vars(value) if isinstance(value, type) else {"": value}
         if isinstance(value, type) and value.__module__ != space.get("__name__"):
             continue
-        for member_name, member in inside.items():
+        for member_name, member in members.items():
             function = getattr(member, "__func__", getattr(member, "fget", member))
             if isinstance(function, FunctionType) and function.__globals__ is space:
-                waiting.append((function.__code__, (f"{name}.{member_name}",)))
-    while waiting:
-        code, location = waiting.pop()
+                pending.append((function.__code__, (f"{name}.{member_name}",)))
+    while pending:
+        code, location = pending.pop()
         yield code, location
         for index, constant in enumerate(code.co_consts):
             if isinstance(constant, CodeType):
-                waiting.append((constant, (*location, index)))
+                pending.append((constant, (*location, index)))
 
 
-def _named(function: FunctionType) -> dict[str, Any]:
-    """Return the global data and functions of the notebook that a function names."""
+def _global_values(function: FunctionType) -> dict[str, Any]:
+    """Return the notebook's data and functions that a function reads as globals, by name."""
     space, values = function.__globals__, {}
-    waiting = [function.__code__]
-    while waiting:
-        code = waiting.pop()
-        waiting += [item for item in code.co_consts if isinstance(item, CodeType)]
-        for item in dis.get_instructions(code):
-            value = space.get(item.argval) if item.opname == "LOAD_GLOBAL" else None
-            mine = isinstance(value, FunctionType) and value.__globals__ is space
-            if value is not None and (mine or not callable(value)):
-                values[item.argval] = value
-    return {name: item for name, item in values.items() if not isinstance(item, ModuleType)}
+    pending = [function.__code__]
+    while pending:
+        code = pending.pop()
+        pending += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+        for step in dis.get_instructions(code):
+            value = space.get(step.argval) if step.opname == "LOAD_GLOBAL" else None
+            own_function = isinstance(value, FunctionType) and value.__globals__ is space
+            is_data = not callable(value) and not isinstance(value, ModuleType)
+            if value is not None and (own_function or is_data):
+                values[step.argval] = value
+    return values
 
 
-def _function(module: str, location: Any, cells: int) -> FunctionType:
-    """Make a function again, its variables without a value yet."""
+def _function(module: str, code: Any, n_cells: int) -> FunctionType:
+    """Return a function with empty closure cells; `code` is a location, or bytes of `marshal`."""
     space = vars(sys.modules[module])
-    if isinstance(location, bytes):
-        code = marshal.loads(location)
+    if isinstance(code, bytes):
+        code_object = marshal.loads(code)
     else:
-        code = next((code for code, known in _codes(space) if known == location), None)
-    require(isinstance(code, CodeType), f"{location} is not there when only the cells are run")
-    return FunctionType(code, space, closure=tuple(CellType() for _ in range(cells)))
+        code_object = next((item for item, known in _code_objects(space) if known == code), None)
+    require(isinstance(code_object, CodeType), f"{code} is not there when only the cells are run")
+    return FunctionType(code_object, space, closure=tuple(CellType() for _ in range(n_cells)))
 
 
 def _fill(function: FunctionType, state: Any) -> None:
-    """Give a function's variables their values."""
-    held, function.__defaults__, function.__kwdefaults__, names = state
-    for cell, value in zip(function.__closure__ or (), held, strict=True):
+    """Set the closure cells, defaults and globals of a function that `_function` returned."""
+    contents, function.__defaults__, function.__kwdefaults__, global_values = state
+    for cell, value in zip(function.__closure__ or (), contents, strict=True):
         if value is not _Empty:
             cell.cell_contents = value
-    function.__globals__.update(names)
+    function.__globals__.update(global_values)

@@ -1,7 +1,8 @@
-"""Inputs for the assignments' tests: random, asymmetric, and the same for the same seeds.
+"""Random inputs of the assignments' tests: degrees, permutations, rows to partition, graphs.
 
-What is special about them is no secret; the numbers and the sizes are. They depend on the seed that
-a hidden test names and on the course's own, the environment variable `ACCELVIZ_COURSE_SEED`.
+The kinds of inputs are public; their numbers and sizes are hidden. They depend on two seeds: the
+one in a hidden test and the course's own, the environment variable `ACCELVIZ_COURSE_SEED`. Equal
+seeds give equal inputs.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ Degrees = npt.NDArray[np.int32]
 
 #: The environment variable with the course's seed, an integer of at least 0; 0 if it is not set.
 COURSE_SEED = "ACCELVIZ_COURSE_SEED"
-#: Degrees at which the published setting (12 warps of 32 nonzeros, deg_bound 384) changes its mind.
+#: Degrees around the bounds of the published setting (12 warps of 32 nonzeros, deg_bound 384).
 CRITICAL_DEGREES = (31, 32, 33, 191, 192, 193, 383, 384, 385, 768, 769)
 
 
 def generator(seed: int) -> np.random.Generator:
-    """Return the random numbers of a seed and the course's.
+    """Return a random number generator for a test's seed and the course's seed.
 
     Raises
     ------
@@ -41,22 +42,22 @@ def generator(seed: int) -> np.random.Generator:
 
 
 def degree_lists(seed: int) -> dict[str, Degrees]:
-    """Return degrees of rows in no order, by the name of what is special; int32, read-only."""
+    """Return lists of row degrees in random order by name; int32, read-only."""
     rng = generator(seed)
     hub = rng.integers(1, 6, _about(180, rng))
     hub[rng.integers(20, hub.size - 20)] = rng.integers(2_000, 4_000)
     empty = rng.integers(1, 9, _about(150, rng))
     empty[rng.random(empty.size) < 0.4] = 0
     empty[[0, -1]] = 0
-    most, (equal, degree, one) = _about(40, rng), rng.integers(2, 60, 3)
+    max_degree, (n_rows, degree, single_degree) = _about(40, rng), rng.integers(2, 60, 3)
     return _all_frozen(
         {
-            "random degrees": rng.integers(0, most, _about(260, rng)),
+            "random degrees": rng.integers(0, max_degree, _about(260, rng)),
             "empty rows": empty,
             "a hub with more nonzeros than there are rows": hub,
             "degrees around deg_bound": rng.permutation(np.repeat(CRITICAL_DEGREES, 3)),
-            "one degree only": np.full(equal, degree),
-            "one row": np.array([one]),
+            "one degree only": np.full(n_rows, degree),
+            "one row": np.array([single_degree]),
         }
     )
 
@@ -74,7 +75,7 @@ def sized_degrees(rows: int, largest: int, seed: int) -> Degrees:
 
 
 def orders(seed: int) -> dict[str, npt.NDArray[np.int32]]:
-    """Return permutations that are not their own inverse; int32, read-only."""
+    """Return permutations by name, most of them not their own inverse; int32, read-only."""
     rng = generator(seed)
     return _all_frozen(
         {
@@ -87,7 +88,7 @@ def orders(seed: int) -> dict[str, npt.NDArray[np.int32]]:
 
 @dataclass(frozen=True)
 class SortedRows:
-    """Rows in ascending order of degree, and the setting they are to be partitioned with."""
+    """Degrees of rows in ascending order, and the setting to partition them with."""
 
     #: int32, shape (rows,); ascending, read-only.
     degrees: Degrees
@@ -95,7 +96,7 @@ class SortedRows:
 
 
 def short_rows(seed: int) -> dict[str, SortedRows]:
-    """Rows of degree 1 to 192, of which the last block of each degree is not full."""
+    """Return rows of degree 1 to 192; the last block of each degree is not full."""
     rng = generator(seed)
     setting = BlockSetting()
     counts = {}
@@ -106,7 +107,7 @@ def short_rows(seed: int) -> dict[str, SortedRows]:
 
 
 def empty_rows(seed: int) -> dict[str, SortedRows]:
-    """Rows of degree 0 before the others; and nothing but them."""
+    """Return rows of degree 0 before other rows, no rows, and rows of degree 0 only."""
     rng = generator(seed)
     zeros, ones, threes, forties = rng.integers((5, 13, 3, 1), (30, 24, 12, 6)).tolist()
     return {
@@ -117,41 +118,39 @@ def empty_rows(seed: int) -> dict[str, SortedRows]:
 
 
 def bound_rows(seed: int) -> dict[str, SortedRows]:
-    """Rows around deg_bound: 383 and 384 nonzeros fit a block, 385 do not."""
+    """Return rows around deg_bound: 383 and 384 nonzeros fit a block, 385 do not."""
     rng = generator(seed)
     return {
         f"degree {degree}": _rows(
-            {1: int(rng.integers(1, 9)), degree: int(rng.integers(1, 4)), degree + more: 1}
+            {1: int(rng.integers(1, 9)), degree: int(rng.integers(1, 4)), degree + extra: 1}
         )
-        for degree, more in zip((383, 384, 385), rng.integers(500, 900, 3).tolist(), strict=True)
+        for degree, extra in zip((383, 384, 385), rng.integers(500, 900, 3).tolist(), strict=True)
     }
 
 
 def long_rows(seed: int) -> dict[str, SortedRows]:
-    """Rows of several blocks whose last part is not full; and a hub."""
+    """Return rows of several blocks whose last part is not full, and a hub."""
     rng = generator(seed)
     hub = int(384 * rng.integers(6, 12) + rng.integers(1, 384))
-    few, between = int(rng.integers(1, 5)), int(rng.integers(400, 760))
+    n_rows, degree = int(rng.integers(1, 5)), int(rng.integers(400, 760))
     return {
-        f"rows of 385, {between} and 769 nonzeros": _rows({2: 7, 385: few, between: 1, 769: 3}),
+        f"rows of 385, {degree} and 769 nonzeros": _rows({2: 7, 385: n_rows, degree: 1, 769: 3}),
         "a hub": _rows({1: int(rng.integers(1, 30)), hub: 1}),
     }
 
 
 def full_blocks(seed: int) -> dict[str, SortedRows]:
-    """Rows that fill their blocks to the last place, and rows of a multiple of deg_bound."""
-    times = int(generator(seed).integers(2, 5))
+    """Return rows that fill their blocks, and rows whose degree is a multiple of deg_bound."""
+    blocks = int(generator(seed).integers(2, 5))
+    full = {1: 12 * blocks, 33: 6 * blocks, 65: 4, 100: 3, 190: 2}
     return {
-        "rows that fill their blocks": _rows({1: 12 * times, 33: 6 * times, 65: 4, 100: 3, 190: 2}),
+        "rows that fill their blocks": _rows(full),
         "rows of 768 and 1152 nonzeros": _rows({5: 13, 768: 2, 1152: 1}),
     }
 
 
 def settings(seed: int) -> list[tuple[int, int]]:
-    """Return settings other than the published one: the smallest, a prime, and some at random.
-
-    Pairs of `max_block_warps` and `max_warp_nzs`.
-    """
+    """Return pairs (max_block_warps, max_warp_nzs): the smallest, a prime, and random ones."""
     rng = generator(seed)
     prime = int(rng.choice([5, 7, 11, 13, 17, 19, 23]))
     drawn = rng.integers((2, 2), (32, 40), (3, 2))
@@ -160,23 +159,22 @@ def settings(seed: int) -> list[tuple[int, int]]:
 
 
 def columns(seed: int) -> list[int]:
-    """Return column counts from 1 to 300: around warps' bounds, and some at random."""
+    """Return column counts from 1 to 300: around multiples of 32, and random ones."""
     rng = generator(seed)
     drawn = [rng.integers(2, 31), rng.integers(65, 129), rng.integers(200, 301)]
     return [1, 31, 33, 64, 129, *map(int, drawn)]
 
 
 def other_settings(seed: int) -> dict[str, SortedRows]:
-    """Rows for settings other than the published one: a prime, 1, many warps, many nonzeros."""
+    """Return rows for `settings`, for 32 warps of 64 nonzeros and for 8 warps of 40,000."""
     rng = generator(seed)
     cases = {}
     for warps, nonzeros in (*settings(seed), (32, 64), (8, 40_000)):
         setting = BlockSetting(warps, nonzeros)
         bound = setting.deg_bound
-        degrees = np.concatenate(
-            [rng.integers(0, min(3 * bound, 120), 40), [bound, bound + 1, 2 * bound + 1]]
-        )
-        if nonzeros > 30_000:  # the upper field of info reaches the sign bit
+        random_degrees = rng.integers(0, min(3 * bound, 120), 40)
+        degrees = np.concatenate([random_degrees, [bound, bound + 1, 2 * bound + 1]])
+        if nonzeros > 30_000:  # warp_nzs, the upper half of info, then sets the sign bit
             degrees = np.concatenate([degrees, [35_000, 36_000]])
         cases[f"{warps} warps of {nonzeros:,} nonzeros"] = SortedRows(
             _frozen(np.sort(degrees)), setting
@@ -201,10 +199,11 @@ def graph_of(degrees: Iterable[int], n_columns: int, rng: np.random.Generator, n
 
 
 def graphs(seed: int, *only: str) -> dict[str, Graph]:
-    """Return graphs of a few thousand nonzeros, by the name of what is special about them.
+    """Return graphs of a few thousand nonzeros by name, only the named ones if names are given.
 
-    Those in `only`; all five, "ragged", "hub", "bounds", "even" and "tall", if none is given. None
-    of them is symmetric, most are not square; weights are random and signed.
+    "ragged": degrees of a power law, some rows empty. "hub": one row of about 3,000 nonzeros.
+    "bounds": degrees of `CRITICAL_DEGREES`. "even": degrees 3 to 8, square. "tall": many rows, 60
+    columns. No graph is symmetric; weights are random and signed.
     """
     rng = generator(seed)
     ragged = np.minimum(rng.pareto(1.1, _about(900, rng)) * 2 + 1, 250).astype(int)
@@ -226,28 +225,30 @@ def graphs(seed: int, *only: str) -> dict[str, Graph]:
 
 
 def corner_graphs(seed: int) -> dict[str, Graph]:
-    """Return graphs that have hardly anything in them, or everything in one row."""
+    """Return degenerate graphs by name: empty dimensions, few nonzeros, one row only."""
     rng = generator(seed)
-    few, some = rng.integers(2, 60, 2).tolist()
-    degrees = {
+    rows_without_columns, empty_rows = rng.integers(2, 60, 2).tolist()
+    arguments = {
         "no rows": ([], 0),
-        "no columns": ([0] * few, 0),
-        "no nonzeros": ([0] * some, 5),
+        "no columns": ([0] * rows_without_columns, 0),
+        "no nonzeros": ([0] * empty_rows, 5),
         "one row without nonzeros": ([0], 1),
         "one nonzero": ([1], 1),
         "one long row": ([384 * int(rng.integers(2, 5)) + 1], 2_000),
         "empty rows at both ends": ([0, 2, 1, 3, 0, 1, 0], 4),
     }
-    return {name: graph_of(*rows, rng, name) for name, rows in degrees.items()}
+    return {
+        name: graph_of(degrees, n_columns, rng, name)
+        for name, (degrees, n_columns) in arguments.items()
+    }
 
 
 def small_graphs(seed: int, *only: str) -> dict[str, Graph]:
-    """Return graphs of at most a thousand nonzeros, for kernels that run thread by thread.
+    """Return graphs of at most a thousand nonzeros by name, for kernels in the emulator.
 
-    Those in `only`, all if none is given, with one difficulty each. "columns": none, for other
-    numbers of columns; "empty rows": and runs that do not fill the last block; "long rows": cut
-    into runs, some of them in several blocks; "wide": many more columns than rows; "tall": the
-    opposite.
+    Only the named ones if names are given. "columns": one run per row, full blocks, for tests of
+    column counts. "empty rows": empty rows, last block not full. "long rows": rows of several runs,
+    some in several blocks. "wide": many more columns than rows. "tall": many more rows.
     """
     rng = generator(seed)
     empty = rng.integers(1, 7, _about(41, rng))
@@ -255,20 +256,21 @@ def small_graphs(seed: int, *only: str) -> dict[str, Graph]:
     empty[[0, 7, -1]] = 0, 5, 0
     while np.count_nonzero(empty) % 4 == 0:
         empty[np.flatnonzero(empty)[0]] = 0
-    few, some, many = rng.integers((2, 5, 30), (4, 8, 45)).tolist()  # blocks, which are full
+    # numbers of full blocks of four warps
+    wide, medium, tall = rng.integers((2, 5, 30), (4, 8, 45)).tolist()
     long = rng.permutation([31, 32, 33, 64, 65, 129, 385, 1, 2, 3, 4, 5])
     graphs_by_name = {
-        "columns": graph_of(rng.integers(1, 33, 4 * some), _about(70, rng), rng, "columns"),
+        "columns": graph_of(rng.integers(1, 33, 4 * medium), _about(70, rng), rng, "columns"),
         "empty rows": graph_of(empty, _about(50, rng), rng, "empty rows"),
         "long rows": graph_of(long, _about(500, rng), rng, "long rows"),
-        "wide": graph_of(rng.integers(1, 33, 4 * few), _about(700, rng), rng, "wide"),
-        "tall": graph_of(rng.integers(1, 4, 4 * many), 6, rng, "tall"),
+        "wide": graph_of(rng.integers(1, 33, 4 * wide), _about(700, rng), rng, "wide"),
+        "tall": graph_of(rng.integers(1, 4, 4 * tall), 6, rng, "tall"),
     }
     return {name: graphs_by_name[name] for name in only or graphs_by_name}
 
 
 def _about(number: int, rng: np.random.Generator) -> int:
-    """Draw a number that is up to a fifth less or more."""
+    """Draw an integer within 20 % of a number."""
     return int(rng.integers(number - number // 5, number + number // 5, endpoint=True))
 
 

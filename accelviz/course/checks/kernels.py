@@ -1,4 +1,9 @@
-"""Assignment A4: a CUDA kernel for a given plan, carried out by the emulator."""
+"""Checks of assignment A4: a student's CUDA kernel for a given plan, run by the emulator.
+
+The plan is the warp-level partition of Accel-GCN's Figure 3b: each row is split into runs of at
+most 32 nonzeros, one run per warp. Points are for right results, for coalesced reads of X (few
+32-byte sectors) and for sums in registers (few updates of Y).
+"""
 
 from __future__ import annotations
 
@@ -27,13 +32,14 @@ from accelviz.plans.settings import Settings
 from accelviz.strategies import SPMM
 from accelviz.workload import Workload
 
-#: The plan of A4: warps of a block, and most nonzeros of a warp.
+#: Warps per block, and most nonzeros of a run.
 BLOCK_WARPS, RUN_NONZEROS = 4, 32
 #: Name of the student's function, and its parameters.
 ENTRY = "spmm_runs"
 ARGUMENTS = ("metadata", "columns", "values", "X", "Y", "n_runs", "n_cols")
-#: A kernel with more letters is no answer to a question of this course.
-MOST_LETTERS = 50_000
+#: Longest source text of a kernel.
+MAX_CHARACTERS = 50_000
+#: Headers that a kernel may include.
 HEADERS = (
     *('"common.cuh"', '"vectors.cuh"', "<cooperative_groups.h>", "<cooperative_groups/reduce.h>"),
     *("<cooperative_groups/scan.h>", "<cuda_fp16.h>", "<cuda_runtime.h>", "<math_constants.h>"),
@@ -43,10 +49,10 @@ _NOT_CUDA = re.compile(
     r"\bemulator\b|\bEMULAT\w*|\bstd\s*::|#\s*pragma\s+(?!unroll)\w+|"
     rf"#\s*include\s*(?!{'|'.join(map(re.escape, HEADERS))})\S+"
 )
-#: Columns that traffic is counted with: whole warps, whole sectors.
+#: Default column count of traced launches: a multiple of a warp and of a sector.
 TRACED_COLUMNS = 64
-#: Sectors for 32 floats that lie side by side, and for 32 that lie apart.
-FEWEST_SECTORS, MOST_SECTORS = 4, 32
+#: Sectors of 32 contiguous floats, and of 32 scattered floats.
+MIN_SECTORS, MAX_SECTORS = 4, 32
 
 
 class Runs(Strategy):
@@ -60,7 +66,7 @@ class Runs(Strategy):
         self.code = code
 
     def build(self, graph: Graph, widths: Widths, settings: Settings) -> Plan:
-        """Describe each warp, the rows in the caller's order."""
+        """Plan one record per run, rows in the caller's order."""
         metadata = warp_partition(graph.row_pointers, RUN_NONZEROS)
         metadata.setflags(write=False)
         launch = LaunchConfig((-(-len(metadata) // BLOCK_WARPS), 1, 1), BLOCK_WARPS)
@@ -82,19 +88,19 @@ class Runs(Strategy):
 
 
 def _require_cuda(code: str) -> None:
-    """Refuse what a kernel of this assignment has no use for, by the look of its text.
+    """Refuse source text with constructs that this assignment does not need.
 
-    A slip that this finds would make a result mean nothing. It is no border: a kernel runs confined
-    as a submission does, and can only forge what is counted of itself.
+    Such constructs, used by mistake, would make the counts meaningless. This is no security
+    boundary: a kernel runs in the same sandbox as a submission.
     """
-    if not isinstance(code, str) or len(code) > MOST_LETTERS:
+    if not isinstance(code, str) or len(code) > MAX_CHARACTERS:
         raise KernelError("yours.cu", "the kernel is no text of usual length", "a text")
     joined = re.sub(r"\\[ \t\r]*\n", "", code)
-    if refused := _NOT_CUDA.search(joined):
-        line = joined.count("\n", 0, refused.start()) + 1
+    if match := _NOT_CUDA.search(joined):
+        line = joined.count("\n", 0, match.start()) + 1
         raise KernelError(
             f"yours.cu:{line}",
-            f"it has {refused[0].strip()!r}",
+            f"it has {match[0].strip()!r}",
             f"CUDA without attributes, assembly, host code; includes: {', '.join(HEADERS)}",
         )
 
@@ -112,19 +118,19 @@ def runs_plan(code: str, graph: Graph, n_cols: int) -> Plan:
     Returns
     -------
     Plan
-        One int4 `(row, first nonzero, length, 0)` for each warp, at most 32 nonzeros of one row,
-        blocks of 4 consecutive warps, and a grid along x only. `Y` is cleared before the launch.
+        One int4 `(row, first nonzero, length, 0)` for each warp, with at most 32 nonzeros of one
+        row; blocks of 4 consecutive warps; a grid along x only. `Y` is cleared before the launch.
     """
     return Runs(code).plan(graph, n_cols)
 
 
 def need_emulator() -> None:
-    """Raise where kernels cannot be emulated, so that nobody takes that for a wrong kernel.
+    """Require a C++ compiler, so that its absence is not reported as a wrong kernel.
 
     Raises
     ------
     DeviceUnavailable
-        Saying that the kernel was not tried, and how to get a C++ compiler.
+        If there is none; the message says how to install one.
     """
     problem = find_device("emulator").unavailable_reason()
     if problem is not None:
@@ -138,7 +144,7 @@ def need_emulator() -> None:
 def multiplies(
     code: str, graphs: Mapping[str, Graph], columns: Iterable[int], seed: int = 0
 ) -> None:
-    """Run a kernel twice in the emulator, and hold each result to float64.
+    """Run a kernel twice in the emulator and compare each result with float64.
 
     Parameters
     ----------
@@ -148,15 +154,15 @@ def multiplies(
     columns : iterable of int
         Column counts of X.
     seed : int
-        Other than 0, blocks, warps and lanes run in a random order.
+        Seed of the order of blocks, warps and lanes; 0 for the natural order.
 
     Raises
     ------
     DeviceUnavailable
         If there is no C++ compiler.
     KernelError
-        If the kernel is more than CUDA, does not compile, is wrong, or does what is wrong on a GPU:
-        races, accesses out of bounds, reads of memory that nothing has written.
+        If the kernel has refused constructs, does not compile, gives a wrong result, has a race,
+        accesses memory out of bounds or reads memory that was never written.
     """
     need_emulator()
     columns = list(columns)
@@ -170,7 +176,7 @@ def multiplies(
 
 
 def sectors(code: str, graph: Graph, n_cols: int = TRACED_COLUMNS) -> float:
-    """Count the sectors of X that a kernel reads for each 32 floats that it needs.
+    """Count the sectors of X that a kernel reads per 32 floats that it needs.
 
     Parameters
     ----------
@@ -184,97 +190,97 @@ def sectors(code: str, graph: Graph, n_cols: int = TRACED_COLUMNS) -> float:
     Returns
     -------
     float
-        4 where neighboring lanes read neighboring floats, 32 where each lane reads elsewhere.
+        4 if the lanes of a warp read contiguous floats, 32 if they read scattered floats.
 
     Raises
     ------
     KernelError
-        If the kernel is wrong while it is watched.
+        If the traced launch gives a wrong result.
     AssertionError
-        If it reads less than the result needs: it has read in some way that is not seen.
+        If fewer sectors are counted than the result needs, so that some reads were not traced.
     """
-    counted, work = _traced(code, graph, n_cols)
-    reads = counted[(counted["array"] == "X") & (counted["space"] == "global")]
+    by_line, work = _traced(code, graph, n_cols)
+    reads = by_line[(by_line["array"] == "X") & (by_line["space"] == "global")]
     count, block = int(reads["sectors"].sum()), np.repeat(work.block, work.nz_count)
-    # a block may share what it has read
-    _require_enough("sectors of X", count, _pairs(block, graph.column_indices) * n_cols // 8)
+    # the warps of a block may share a row of X
+    _require_enough("sectors of X", count, _n_pairs(block, graph.column_indices) * n_cols // 8)
     return float(count / (graph.nnz * n_cols / 32))
 
 
 def updates(code: str, graph: Graph, n_cols: int = TRACED_COLUMNS) -> float:
-    """Count the floats of Y that a kernel stores or adds to, for each one that it has to.
+    """Count the stores and atomic additions to Y per run and column; see `sectors`.
 
-    A warp has to do so once for each column: 1 is the least, and the nonzeros of a warp the most.
-    (Warps of a block may put their sums together first.) See `sectors`.
+    1 if each warp sums its run in registers, and the length of a run if it adds every product to Y.
+    Less than 1 if the warps of a block first add up their sums.
     """
-    counted, work = _traced(code, graph, n_cols)
-    writes = counted[(counted["array"] == "Y") & (counted["kind"] != "load")]
+    by_line, work = _traced(code, graph, n_cols)
+    writes = by_line[(by_line["array"] == "Y") & (by_line["kind"] != "load")]
     count = int(writes["bytes"].sum()) // 4
-    _require_enough("updates of Y", count, _pairs(work.block, work.row) * n_cols)
+    _require_enough("updates of Y", count, _n_pairs(work.block, work.row) * n_cols)
     return float(count / (len(work) * n_cols))
 
 
 def coalescing(code: str, graph: Graph, points: float) -> float:
-    """Return points for few sectors, on a logarithmic scale; none for a kernel that is wrong.
+    """Return points for few `sectors`, on a logarithmic scale; a wrong kernel raises an error.
 
     Parameters
     ----------
     code : str
     graph : Graph
     points : float
-        All of them for 4 sectors for each 32 floats of X, none for 32.
+        All of them for 4 sectors per 32 floats of X, none for 32.
 
     Returns
     -------
     float
         0 to `points`, to two decimals.
     """
-    return _earned(sectors, code, graph, points, FEWEST_SECTORS, MOST_SECTORS)
+    return _points(sectors, code, graph, points, MIN_SECTORS, MAX_SECTORS)
 
 
 def registers(code: str, graph: Graph, points: float) -> float:
-    """Return points for sums that are kept in registers: for few `updates`; see `coalescing`.
+    """Return points for sums in registers, that is, for few `updates`; see `coalescing`.
 
-    All of them are for one update of Y for each warp and column, none for one for each nonzero. The
-    graph has more nonzeros than runs.
+    All points are for one update of Y per run and column, none for one per nonzero and column. The
+    graph must have a run of two nonzeros.
     """
-    most = graph.nnz / int(runs_plan("", graph, 1).arrays["n_runs"])
-    require(most > 1, "the graph has no run of two nonzeros")
-    return _earned(updates, code, graph, points, 1, most)
+    mean_run = graph.nnz / int(runs_plan("", graph, 1).arrays["n_runs"])
+    require(mean_run > 1, "the graph has no run of two nonzeros")
+    return _points(updates, code, graph, points, 1, mean_run)
 
 
-def _earned(
-    count: Callable[..., float], code: str, graph: Graph, points: float, fewest: float, most: float
+def _points(
+    count: Callable[..., float], code: str, graph: Graph, points: float, best: float, worst: float
 ) -> float:
-    """Return points on a logarithmic scale, for a column count that no kernel knows beforehand."""
+    """Return points on a logarithmic scale, for a column count that a kernel cannot predict."""
     n_cols = _columns(graph)
     multiplies(code, {graph.name: graph}, (n_cols,))
     with case(f"{graph.name}, {n_cols} columns"):
-        counted = max(count(code, graph, n_cols), 1e-9)
-    return share_of(points, math.log(most / counted) / math.log(most / fewest))
+        cost = max(count(code, graph, n_cols), 1e-9)
+    return share_of(points, math.log(worst / cost) / math.log(worst / best))
 
 
 def _columns(graph: Graph) -> int:
-    """Draw a column count: whole warps, whole sectors."""
+    """Draw a column count that is a multiple of a warp and of a sector."""
     return int(hidden.generator(graph.nnz).choice([96, 128, 160, 192]))
 
 
 def _traced(code: str, graph: Graph, n_cols: int) -> tuple[pd.DataFrame, Workload]:
-    """Return the traffic of a launch whose result is right, though every access is recorded."""
+    """Return the `traffic` and the workload of a traced launch with a right result."""
     need_emulator()
     X = features(graph.shape[1], n_cols, seed=graph.nnz)
     plan, outputs = runs_plan(code, graph, n_cols), dict[str, np.ndarray]()
-    counted = traffic(trace(plan, X, block=range(plan.launch.n_blocks), into=outputs))
+    by_line = traffic(trace(plan, X, block=range(plan.launch.n_blocks), into=outputs))
     oracle = Oracle(graph, X)
     if not oracle.error(outputs) <= 1.0:
         text = f"wrong result while it is watched: {oracle.first_wrong(outputs)}"
         raise KernelError(ENTRY, text, "a kernel cannot tell that it is watched on a GPU either")
-    return counted, plan.workload()
+    return by_line, plan.workload()
 
 
-def _pairs(*columns: npt.ArrayLike) -> int:
-    """Count the different rows of some columns."""
-    return int(np.unique(np.stack(columns), axis=1).shape[1])
+def _n_pairs(first: npt.ArrayLike, second: npt.ArrayLike) -> int:
+    """Count the different pairs of elements of two arrays."""
+    return int(np.unique(np.stack([first, second]), axis=1).shape[1])
 
 
 def _require_enough(name: str, count: int, least: int) -> None:

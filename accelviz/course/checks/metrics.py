@@ -1,4 +1,9 @@
-"""Metrics of a partition scheme, counted from its workload, and what they earn in A3."""
+"""Metrics of a partition scheme, computed from its workload, and their points in assignment A3.
+
+Each metric earns a share of its points by linear interpolation between two anchors: the value that
+earns nothing, from a simple scheme such as the row split, and the value that earns everything, from
+Accel-GCN. See `shares`.
+"""
 
 from __future__ import annotations
 
@@ -11,34 +16,34 @@ from accelviz.graph import Graph
 from accelviz.plans import Plan
 from accelviz.strategies import plan as make_plan
 
-#: Columns that metrics are taken with; none of them depends on how many.
+#: Columns of the dense matrix in the plans; no metric depends on it.
 N_COLS = 64
-#: Nonzeros of the busiest warp that earn all points, and from which on there are none.
+#: Nonzeros of the busiest warp that earn all points, and that earn none.
 FINE_WARP, COARSE_WARP = 64, 1_024
-#: The papers' schemes that cut most.
-CUTTING = ("merge_path", "gnnadvisor")
+#: The papers' schemes that split most rows over several blocks.
+SPLITTING_SCHEMES = ("merge_path", "gnnadvisor")
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """What a scheme does to a graph; less is better in each of them."""
+    """Metrics of a scheme on a graph; less is better for each."""
 
     #: Share of warp time spent idle or waiting for the block's busiest warp (`idle_share`).
     waiting: float
-    #: Nonzeros of the busiest warp: nothing is faster than its slowest part.
+    #: Nonzeros of the busiest warp, a lower bound of the run time.
     busiest_warp: float
-    #: Bytes of the plan's metadata; of a student's, those that `slice_workload` holds, if those
-    #: are more.
+    #: Bytes of the plan's metadata. For a student's scheme: the larger of these and the bytes that
+    #: `slice_workload` holds.
     metadata_bytes: float
-    #: Parts of rows that are cut over blocks: for each column, as many atomic additions in global
-    #: memory.
+    #: Parts of rows that are split over blocks. Each costs one atomic addition in global memory per
+    #: column.
     cut_parts: float
 
 
 def compared(plan: Plan, graph: Graph) -> tuple[Metrics, Metrics, Metrics, Metrics]:
-    """Return a plan's metrics, those that earn nothing and everything, and the shares earned."""
-    measures = (measured(plan), *bounds(graph))
-    return (*measures, shares(*measures))
+    """Return a plan's metrics, the two `bounds` of the graph, and the shares earned."""
+    metrics = (measured(plan), *bounds(graph))
+    return (*metrics, shares(*metrics))
 
 
 def bounds(graph: Graph) -> tuple[Metrics, Metrics]:
@@ -49,7 +54,7 @@ def bounds(graph: Graph) -> tuple[Metrics, Metrics]:
         row_split.waiting,
         max(row_split.busiest_warp, COARSE_WARP),
         make_plan(graph, "accel_gcn", N_COLS, partition="warp").metadata_bytes,
-        max(measured(make_plan(graph, name, N_COLS)).cut_parts for name in CUTTING),
+        max(measured(make_plan(graph, name, N_COLS)).cut_parts for name in SPLITTING_SCHEMES),
     )
     full = Metrics(accel_gcn.waiting, FINE_WARP, accel_gcn.metadata_bytes, accel_gcn.cut_parts)
     return nothing, full
@@ -58,10 +63,10 @@ def bounds(graph: Graph) -> tuple[Metrics, Metrics]:
 def shares(yours: Metrics, nothing: Metrics, full: Metrics) -> Metrics:
     """Return the share of the points that each metric earns, 0 to 1.
 
-    It is linear between the `bounds`; of `busiest_warp`, between their logarithms. Where they leave
-    nothing to gain, `full` or less earns everything and more earns nothing. Little metadata and few
-    cuts are worth nothing where the warps wait instead: their shares are multiplied by that of
-    `waiting`.
+    The share is linear between the `bounds`, for `busiest_warp` between their logarithms. Where
+    the bounds are equal or reversed, `full` or less earns everything and more earns nothing. The
+    shares of `metadata_bytes` and `cut_parts` are multiplied by that of `waiting`, so that a scheme
+    earns nothing by saving metadata at the price of idle warps.
     """
     waiting = _share(yours.waiting, nothing.waiting, full.waiting)
     return Metrics(
@@ -79,11 +84,10 @@ def _share(yours: float, nothing: float, full: float) -> float:
 
 
 def measured(plan: Plan) -> Metrics:
-    """Count a plan's metrics from its workload."""
-    work, counted = plan.workload(), plan.statistics
+    """Compute a plan's metrics from its workload."""
+    work, statistics = plan.workload(), plan.statistics
     parts = np.unique(np.stack([work.row.astype(np.int64), work.block], axis=1), axis=0)
-    per_row = np.bincount(parts[:, 0], minlength=1)
-    held = getattr(plan.strategy, "held", 0)
-    metadata_bytes = max(plan.metadata_bytes, held)
-    cut_parts = int(per_row[per_row > 1].sum())
-    return Metrics(counted.idle_share, counted.largest, metadata_bytes, cut_parts)
+    blocks_per_row = np.bincount(parts[:, 0], minlength=1)
+    metadata_bytes = max(plan.metadata_bytes, getattr(plan.strategy, "held", 0))
+    cut_parts = int(blocks_per_row[blocks_per_row > 1].sum())
+    return Metrics(statistics.idle_share, statistics.largest, metadata_bytes, cut_parts)

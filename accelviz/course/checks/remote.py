@@ -1,7 +1,7 @@
-"""What a submission defines, as tests see it: it stays in the submission's own process.
+"""Proxies for the functions and objects of a submission, which stay in the submission's process.
 
-A test calls a student's function as if it were there. Arguments and results cross as plain data,
-so that no test runs a line of the student's, and no object of the student's answers for itself.
+A test calls a student's function through a `Remote` as if it were local. Arguments and results
+cross as plain data (see `autograde.wire`), so the test's process runs none of the student's code.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from accelviz.course.autograde.common import named
-from accelviz.course.autograde.wire import Lost, decode, encode, receive, send
+from accelviz.course.autograde.common import import_function
+from accelviz.course.autograde.wire import SubmissionLostError, decode, encode, receive, send
 
 
 class Link:
-    """The process of a submission, as a test sees it.
+    """Connection of a test to the process of a submission.
 
-    `cells` are the sources of the submission's own cells, `twin` is another process, which ran the
-    same cells and nothing else.
+    `child` is that process (`autograde.child.Child`), `cells` are the sources of the submission's
+    own cells, and `twin` is a second process that has run the same cells and no test.
     """
 
     def __init__(self, child: Any, cells: tuple[str, ...], twin: Any = None) -> None:
@@ -25,57 +25,64 @@ class Link:
 
     @property
     def twin(self) -> Link:
-        """The link to the other process."""
+        """The link to the second process."""
         assert self._twin is not None
         return Link(self._twin, self.cells)
 
     def processor_seconds(self) -> float:
-        """Return the processor time that the submission has taken."""
+        """Return the processor time that the submission has used."""
         return float(self._child.processor_seconds())
 
-    def ask(self, message: dict[str, Any], *arguments: Any, **options: Any) -> Any:
-        """Ask for a value.
+    def request(self, message: dict[str, Any], *arguments: Any, **options: Any) -> Any:
+        """Send a message to the submission's process and return the value that it replies.
 
-        Raises an exception like the one that the submission raised; Lost if its process is gone, or
-        does not keep to the rules.
+        The messages are those of `autograde.student.Server`.
+
+        Raises
+        ------
+        Exception
+            One of the same name and text as the submission raised.
+        SubmissionLostError
+            If the process is gone or violates the protocol.
         """
         if message["do"] in ("call", "run"):
             data = encode((arguments, options), handle_of)
             message = {**message, "arguments": data}
         send(self._child.connection, message)
-        answer = receive(self._child.connection)
-        if not isinstance(answer, dict):
-            raise Lost("an answer is no plain data")
-        if "error" in answer:
-            name, text, *_ = [str(part)[:5000] for part in (*answer["error"], "", "")]
+        reply = receive(self._child.connection)
+        if not isinstance(reply, dict):
+            raise SubmissionLostError("an answer is no plain data")
+        if "error" in reply:
+            name, text, *_ = [str(part)[:5000] for part in (*reply["error"], "", "")]
             raise exception_of(name[:100], text)
         name = message.get("name", "")
-        return decode(answer.get("value"), lambda handle: Remote(self, int(handle), name))
+        return decode(reply.get("value"), lambda handle: Remote(self, int(handle), name))
 
 
 class Remote:
-    """A function, a class or an object of a submission, which its process knows by a handle.
+    """Proxy of a submission's function, class or object.
 
-    `name` is its name in the notebook, "" if it has none.
+    `handle` is the number that the submission's process gave to the object, `name` its name in the
+    notebook ("" if it has none).
     """
 
     def __init__(self, link: Link, handle: int, name: str = "") -> None:
         self._link, self._handle, self._name = link, handle, name
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:  # noqa: D102
-        return self._link.ask({"do": "call", "handle": self._handle}, *arguments, **options)
+        return self._link.request({"do": "call", "handle": self._handle}, *arguments, **options)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return self._link.ask({"do": "attribute", "handle": self._handle, "name": name})
+        return self._link.request({"do": "attribute", "handle": self._handle, "name": name})
 
     def __repr__(self) -> str:
         return f"<{self._name or 'an object'} of the submission>"
 
 
 def link_of(subject: Any) -> Link | None:
-    """Return the way to the process of a `Remote`; None for what is in this process."""
+    """Return the link of a `Remote`, None for an object of this process."""
     return subject._link if isinstance(subject, Remote) else None
 
 
@@ -85,26 +92,28 @@ def name_of(subject: Any) -> str:
 
 
 def handle_of(value: Any) -> int:
-    """Return the handle of a `Remote`; nothing else can be handed to a submission."""
+    """Return the handle of a `Remote`; raise TypeError for any other object."""
     if isinstance(value, Remote):
         return value._handle
     raise TypeError(f"a {type(value).__name__} cannot be handed to a submission")
 
 
-def call_beside(subject: Any, function: str, *arguments: Any) -> Any:
-    """Call a function of the library ("module:name") in the process of its first argument.
+def call_in_submission(subject: Any, function: str, *arguments: Any) -> Any:
+    """Call `function(subject, *arguments)` in the process that owns `subject`.
 
-    That is a student's function or object, or a `Remote` of one; the others are plain data.
+    `function` is a function of the library ("module:name"). `subject` is a student's function or
+    object, or a `Remote` of one; the other arguments are plain data.
     """
     if link := link_of(subject):
-        return link.ask({"do": "run", "function": function}, subject, *arguments)
-    return named(function)(subject, *arguments)
+        return link.request({"do": "run", "function": function}, subject, *arguments)
+    return import_function(function)(subject, *arguments)
 
 
 def exception_of(name: str, text: str) -> Exception:
-    """Return an exception like the one that a submission raised.
+    """Return an exception of the same name and text as one that a submission raised.
 
-    Never a StopIteration: it would end a test's `all(map(function, cases))`, and with success.
+    The result is never a StopIteration, which would end a test's `all(map(function, cases))` as if
+    all cases had passed.
     """
     if name in ("SystemExit", "KeyboardInterrupt"):
         return RuntimeError(f"it ended in {name}")
@@ -114,5 +123,5 @@ def exception_of(name: str, text: str) -> Exception:
         kind = type(name if name.isidentifier() else "StudentError", (Exception,), {})
     try:
         return kind(text)
-    except TypeError:  # such as UnicodeDecodeError, which wants more
+    except TypeError:  # such as UnicodeDecodeError, which has more parameters
         return ValueError(f"{name}: {text}")

@@ -1,4 +1,8 @@
-"""Assignment A5: what of a report can be checked by a machine, which is its sweep."""
+"""Checks of assignment A5: the table of a report's parameter sweep of Accel-GCN.
+
+The text of the report is graded by hand. A row of the table is right if a sweep of the same graph
+with the same setting (`max_block_warps`, `max_warp_nzs`) gives the same statistics.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +20,20 @@ from accelviz.datasets import bundled_graphs, load_graph
 from accelviz.errors import AccelvizError
 from accelviz.graph import Graph
 
-#: Columns that the table must have, and how many different values of a parameter.
-COLUMNS = ("max_block_warps", "max_warp_nzs", "blocks", "idle_share", "metadata_bytes")
-FEWEST = {"max_block_warps": 6, "max_warp_nzs": 3}
-#: Statistics that are held against a sweep of one's own.
-CHECKED = ("blocks", "idle_share", "metadata_bytes")
-#: Rounding that a table may have: to three decimals.
+#: Minimum number of different values of each parameter.
+MIN_VALUES = {"max_block_warps": 6, "max_warp_nzs": 3}
+#: Statistics that are compared with a sweep.
+STATISTICS = ("blocks", "idle_share", "metadata_bytes")
+#: Columns that the table must have.
+COLUMNS = (*MIN_VALUES, *STATISTICS)
+#: Largest difference of a number that was rounded to three decimals.
 _TOLERANCE = 6e-4
-#: Rows of a table that are looked at, and nonzeros of a graph that is worth a sweep.
-_MOST_ROWS, _FEWEST_NONZEROS = 2_000, 1_000
+#: Most rows of a table, and fewest nonzeros of a graph.
+_MAX_ROWS, _MIN_NONZEROS = 2_000, 1_000
 
 
 def sweep_table(table: Any, graph: Any) -> None:
-    """Ask for a table of a sweep that is large enough to say something.
+    """Require a table of a full factorial sweep with enough values of each parameter.
 
     Parameters
     ----------
@@ -40,19 +45,19 @@ def sweep_table(table: Any, graph: Any) -> None:
     with case("the table of the sweep"):
         _graph(graph)
         require(isinstance(table, pd.DataFrame), f"it is a {type(table).__name__}, no DataFrame")
-        require(len(table) <= _MOST_ROWS, f"it has {len(table):,} rows; {_MOST_ROWS:,} will do")
+        require(len(table) <= _MAX_ROWS, f"it has {len(table):,} rows; {_MAX_ROWS:,} will do")
         missing = [name for name in COLUMNS if name not in table]
         require(not missing, f"it lacks the columns {', '.join(missing)}")
-        for name, fewest in FEWEST.items():
-            values = table[name].nunique()
-            require(values >= fewest, f"it has {values} values of {name}; {fewest} are asked for")
+        for name, minimum in MIN_VALUES.items():
+            count = table[name].nunique()
+            require(count >= minimum, f"it has {count} values of {name}; {minimum} are asked for")
         require(not table[list(COLUMNS)].isna().to_numpy().any(), "some numbers are missing")
-        rows = _of_accel_gcn(table)
-        values = [rows[name].nunique() for name in FEWEST]
-        n_settings, asked = len(rows[list(FEWEST)].drop_duplicates()), math.prod(values)
-        enough = all(map(operator.ge, values, FEWEST.values()))
+        rows = _accel_gcn_rows(table)
+        counts = [rows[name].nunique() for name in MIN_VALUES]
+        n_settings, n_expected = len(rows[list(MIN_VALUES)].drop_duplicates()), math.prod(counts)
         require(
-            enough and n_settings == asked, f"it has {n_settings} settings of {asked} combinations"
+            all(map(operator.ge, counts, MIN_VALUES.values())) and n_settings == n_expected,
+            f"it has {n_settings} settings of {n_expected} combinations",
         )
 
 
@@ -62,7 +67,8 @@ def sweep_numbers(table: Any, graph: Any, points: float) -> float:
     Parameters
     ----------
     table : DataFrame
-        One that passes `sweep_table`. A setting counts once.
+        The student's, checked by `sweep_table`. A setting counts once, and is wrong if any of its
+        rows is.
     graph : str
         Name of a bundled graph.
     points : float
@@ -74,40 +80,38 @@ def sweep_numbers(table: Any, graph: Any, points: float) -> float:
     """
     sweep_table(table, graph)
     with case("the numbers of the sweep"):
-        rows = _of_accel_gcn(table)
+        rows = _accel_gcn_rows(table)
         require(len(rows), "no row of it is about accel_gcn")
         numbers = rows[list(COLUMNS)].apply(pd.to_numeric, errors="coerce").to_numpy(float)
         confirmed, refuted = set(), set()
-        for warps, nonzeros, *told in numbers.tolist():
-            true = _true(graph, warps, nonzeros)
-            if true is not None and np.allclose(told, true, rtol=0, atol=_TOLERANCE):
-                confirmed.add((warps, nonzeros))
-            else:
-                refuted.add((warps, nonzeros))
+        for warps, nonzeros, *statistics in numbers.tolist():
+            expected = _swept(graph, warps, nonzeros)
+            same = expected and np.allclose(statistics, expected, rtol=0, atol=_TOLERANCE)
+            (confirmed if same else refuted).add((warps, nonzeros))
         require(confirmed, f"no row of it is what a sweep of {_graph(graph).name} gives")
     return share_of(points, len(confirmed - refuted) / len(confirmed | refuted))
 
 
-def _of_accel_gcn(table: pd.DataFrame) -> pd.DataFrame:
+def _accel_gcn_rows(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["strategy"] == "accel_gcn"] if "strategy" in table else table
 
 
 def _graph(name: Any) -> Graph:
-    """Open a graph by the name of a bundled one: a student's own could be of one nonzero."""
+    """Load a bundled graph by name; a graph of the student's own could have one nonzero."""
     known = bundled_graphs()
     require(isinstance(name, str) and name in known, f"graph is none of {', '.join(known)}")
     graph = load_graph(name)
-    require(graph.nnz >= _FEWEST_NONZEROS, f"{name} is too small; take cora or pubmed")
+    require(graph.nnz >= _MIN_NONZEROS, f"{name} is too small; take cora or pubmed")
     return graph
 
 
 @functools.cache
-def _true(graph: str, warps: float, nonzeros: float) -> list[float] | None:
-    """Return what a sweep of one setting gives, None if there is no such setting."""
+def _swept(graph: str, warps: float, nonzeros: float) -> list[float] | None:
+    """Return `STATISTICS` of a sweep of one setting, None if there is no such setting."""
     if warps != int(warps) or nonzeros != int(nonzeros):
         return None
     try:
         table = sweep(graph, max_block_warps=int(warps), max_warp_nzs=int(nonzeros))
     except AccelvizError:
         return None
-    return [float(table[name].item()) for name in CHECKED]
+    return [float(table[name].item()) for name in STATISTICS]

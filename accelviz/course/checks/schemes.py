@@ -1,4 +1,9 @@
-"""Assignment A3: a partition scheme of one's own, held against the papers' schemes."""
+"""Checks of assignment A3: a student's own partition scheme, compared with the papers' schemes.
+
+A partition scheme (`Strategy`) distributes a matrix's nonzeros over thread blocks and warps. The
+student's object stays in the submission's process. `StudentScheme` fetches its plan as plain data,
+validates it, and presents it to the checks as a strategy of the library.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ from accelviz.course.checks.common import case, integers, require, share_of
 from accelviz.course.checks.export import COLUMNS, FREE_BYTES
 from accelviz.course.checks.export import table as as_table
 from accelviz.course.checks.metrics import N_COLS, compared
-from accelviz.course.checks.remote import call_beside, link_of
+from accelviz.course.checks.remote import call_in_submission, link_of
 from accelviz.devices import find_device
 from accelviz.graph import Graph
 from accelviz.measure import check, features
@@ -26,12 +31,12 @@ from accelviz.strategies import REGISTRY, SPMM
 from accelviz.workload import Workload
 
 Graphs = Mapping[str, Graph]
-#: A block of one warp waits for nobody, which would be too easy; more than 32 there are not.
-FEWEST_WARPS, MOST_WARPS = 4, 32
+#: Warps of a block. One warp would never wait for another; CUDA allows at most 32.
+MIN_WARPS, MAX_WARPS = 4, 32
 
 
 def form(strategy: Any, graph: Graph) -> None:
-    """Ask for what every scheme must be, whatever it does.
+    """Require a named strategy of the student's own whose plan covers a graph.
 
     Parameters
     ----------
@@ -42,31 +47,32 @@ def form(strategy: Any, graph: Graph) -> None:
     Raises
     ------
     AssertionError, AccelvizError
-        If it is no Strategy, has no name of its own, is one of the papers' in disguise, has blocks
-        of fewer than 4 or more than 32 warps, or does not cover the graph.
+        If it is no Strategy, has no name of its own, is derived from one of the papers' schemes,
+        has blocks of fewer than 4 or more than 32 warps, or does not cover the graph.
     """
     covers(strategy, {graph.name: graph})
 
 
 def covers(strategy: Any, graphs: Graphs) -> None:
-    """Ask for every nonzero exactly once, in every graph; see `form`."""
+    """Require that every nonzero of every graph be covered exactly once; see `form`."""
     for name, graph in graphs.items():
         with case(name):
             planned(strategy, graph).check()
 
 
 def slices(strategy: Any, graphs: Graphs) -> None:
-    """Ask that any range of blocks, asked for alone, be that part of the whole."""
+    """Require that `slice_workload` of any range of blocks return that part of the workload."""
     for name, graph in graphs.items():
         with case(name):
-            theirs = Theirs(strategy, graph, N_COLS)
-            plan = theirs.plan(graph, N_COLS)
+            scheme = StudentScheme(strategy, graph, N_COLS)
+            plan = scheme.plan(graph, N_COLS)
             plan.check()
-            whole, blocks = plan.workload(), plan.launch.n_blocks
+            whole, n_blocks = plan.workload(), plan.launch.n_blocks
             ranges = [(0, 0)]
-            for step in (1, 7, max(1, blocks // 2)):
-                ranges += [(start, min(start + step, blocks)) for start in range(0, blocks, step)]
-            parts = theirs.parts(ranges)
+            for step in (1, 7, max(1, n_blocks // 2)):
+                starts = range(0, n_blocks, step)
+                ranges += [(start, min(start + step, n_blocks)) for start in starts]
+            parts = scheme.parts(ranges)
             require(len(parts) == len(ranges), "a part of the workload is missing")
             require(len(parts[0]) == 0, "slice_workload(0, 0) should have no record")
             for (start, stop), part in zip(ranges, parts, strict=True):
@@ -80,12 +86,14 @@ def slices(strategy: Any, graphs: Graphs) -> None:
 
 
 def replays(strategy: Any, graphs: Graphs, columns: tuple[int, ...] = (1, 33, 100)) -> None:
-    """Carry the plan out on the CPU and hold the result to float64, into an output full of NaN.
+    """Carry the plan out on the CPU and compare the result with float64.
+
+    The output is full of NaN before. `columns` are the column counts of the dense matrix.
 
     Raises
     ------
     AssertionError, AccelvizError
-        If a result is wrong: in the wrong row, never written, or added to what was not cleared.
+        If a result is in the wrong row, never written, or added to a row that was not cleared.
     """
     for name, graph in graphs.items():
         X = features(graph.shape[1], max(columns), seed=graph.nnz)
@@ -94,25 +102,25 @@ def replays(strategy: Any, graphs: Graphs, columns: tuple[int, ...] = (1, 33, 10
             with case(f"{name}, {n_cols} columns"):
                 plan = planned(strategy, graph, n_cols)
                 plan.check()
-                _require_writing(plan)
+                _require_one_block_per_row(plan)
                 check(plan, find_device("cpu").prepare(plan), {"X": X[:, :n_cols]}, oracle)
 
 
 def earned(strategy: Any, graphs: Graphs, metric: str, points: float) -> float:
-    """Return points for one of the `Metrics`: none at the row split's, all at Accel-GCN's.
+    """Return points for one metric: none at the row split's value, all at Accel-GCN's.
 
     Parameters
     ----------
     strategy : Strategy
     graphs : mapping of str to Graph
-        The mean over them counts.
+        The points are those of the mean share over these graphs.
     metric : {"waiting", "busiest_warp", "metadata_bytes", "cut_parts"}
-        All points of `busiest_warp` are for 64 nonzeros or fewer, none for the row split's busiest
-        warp, or 1,024 nonzeros where that is more. No metadata are worth more than those of the
-        warp-level partition, no cuts more than those of merge path or GNNAdvisor; both are
-        multiplied by the share that `waiting` earns. See `metrics.shares`.
+        A field of `Metrics`. `busiest_warp` earns all points at 64 nonzeros or fewer and none at
+        the row split's busiest warp, or at 1,024 nonzeros if that is more. `metadata_bytes` earns
+        none at the warp-level partition's, `cut_parts` none at the larger of merge path's and
+        GNNAdvisor's; both are multiplied by the share that `waiting` earns. See `metrics.shares`.
     points : float
-        How many there are.
+        Points of the question.
 
     Returns
     -------
@@ -122,8 +130,8 @@ def earned(strategy: Any, graphs: Graphs, metric: str, points: float) -> float:
     Raises
     ------
     Exception
-        What went wrong with the first graph, if something did with all of them. A graph that is not
-        covered earns nothing: then no metric means anything.
+        The error of the first graph, if every graph has one. A graph with an error, such as one
+        that is not covered, earns nothing.
     """
     shares, problems = [], []
     for name, graph in graphs.items():
@@ -148,8 +156,8 @@ def table(strategy: Any, graphs: Graphs) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        For each graph and metric: `yours`, `none` (no points there), `all` (all points there) and
-        `share`, 0 to 1.
+        A row for each graph and metric, with the columns `graph`, `metric`, `yours`, `none` (value
+        that earns no points), `all` (value that earns all points) and `share`, 0 to 1.
     """
     tables = []
     for name, graph in graphs.items():
@@ -163,59 +171,64 @@ def table(strategy: Any, graphs: Graphs) -> pd.DataFrame:
 
 
 def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
-    """Let a student's scheme plan, and return a plan of the library's own with that workload.
+    """Plan with a student's scheme and return the result as a plan of the library's own classes.
 
-    Only numbers come from the student's: where the blocks begin, which warp has what, the order of
-    the rows, the metadata.
+    Only numbers come from the student's code: workload, order of the rows, metadata.
     """
-    return Theirs(strategy, graph, n_cols).plan(graph, n_cols)
+    return StudentScheme(strategy, graph, n_cols).plan(graph, n_cols)
 
 
-class Theirs(Strategy):
-    """What a student's scheme told of a graph, as a strategy of the library's own kind.
+class StudentScheme(Strategy):
+    """A student's scheme after it has planned for one graph, as a strategy of the library.
 
-    Its `slice_workload` has `held` bytes, beyond names and a few numbers.
+    `held` is the size in bytes of the data that `slice_workload` keeps, less `FREE_BYTES`.
+
+    Raises
+    ------
+    AssertionError
+        If the plan's data are malformed or outside the limits of the assignment.
     """
 
     operation = SPMM
     name = "theirs"
 
     def __init__(self, strategy: Any, graph: Graph, n_cols: int) -> None:
-        parts = [graph.row_pointers, graph.column_indices, graph.values]  # noqa: PD011
-        graph_data = [*parts, list(graph.shape), graph.name, n_cols]
-        told = call_beside(strategy, "accelviz.course.checks.export:exported", *graph_data)
-        require(isinstance(told, dict), "the scheme gave no plan")
-        self.name = str(told.get("name"))[:60]  # type: ignore[misc]
-        taken = self.name in [paper.name for paper in REGISTRY]
-        require(not taken, f"there is a scheme of the name {self.name!r} already")
-        blocks, warps, zeros = (told.get(name) for name in ("blocks", "warps", "zero_outputs"))
-        _require_between("blocks have {} warps", warps, FEWEST_WARPS, MOST_WARPS)
-        most = 10 * (graph.nnz + graph.n_rows) + 1_000
-        _require_between("the grid has {} blocks", blocks, 0, most)
+        arrays = [graph.row_pointers, graph.column_indices, graph.values]  # noqa: PD011
+        graph_data = [*arrays, list(graph.shape), graph.name, n_cols]
+        data = call_in_submission(strategy, "accelviz.course.checks.export:exported", *graph_data)
+        require(isinstance(data, dict), "the scheme gave no plan")
+        self.name = str(data.get("name"))[:60]  # type: ignore[misc]
+        is_paper = self.name in [paper.name for paper in REGISTRY]
+        require(not is_paper, f"there is a scheme of the name {self.name!r} already")
+        blocks, warps, zeros = (data.get(name) for name in ("blocks", "warps", "zero_outputs"))
+        _require_between("blocks have {} warps", warps, MIN_WARPS, MAX_WARPS)
+        max_blocks = 10 * (graph.nnz + graph.n_rows) + 1_000
+        _require_between("the grid has {} blocks", blocks, 0, max_blocks)
         require(
             isinstance(zeros, list | tuple) and set(zeros) <= {"Y"},
             f'zero_outputs is {zeros!r}, and should be ("Y",) or ()',
         )
-        order, permutation, nonzero_order = told.get("order"), None, None
+        order, permutation, nonzero_order = data.get("order"), None, None
         walked = graph.pattern
         if order is not None:
             rows = integers("order", order, (graph.n_rows,))
             permutation = Permutation(rows.astype(np.int32))
             require(np.array_equal(permutation.order, rows), "the order's numbers overflow")
             walked, nonzero_order = permutation.apply_to_pattern(graph.pattern)
-        held, metadata = told.get("held"), told.get("metadata")
+        held, metadata = data.get("held"), data.get("metadata")
         require(isinstance(held, bytes), "what the workload holds is not known")
         self.held = max(0, len(held or b"") - FREE_BYTES)
-        self._plan, self._link = told.get("plan"), link_of(strategy)
+        self._plan, self._link = data.get("plan"), link_of(strategy)
         self._arguments = (held, graph_data, None if permutation is None else permutation.order)
         (whole,) = self.parts([(0, int(blocks))])
-        inside = len(whole) == 0 or (whole.block[0] >= 0 and whole.block[-1] < blocks)
-        in_order = inside and not np.any(np.diff(whole.block) < 0)
+        in_grid = len(whole) == 0 or (whole.block[0] >= 0 and whole.block[-1] < blocks)
+        in_order = in_grid and not np.any(np.diff(whole.block) < 0)
         require(in_order, "blocks are out of order, or too many")
-        self._launch, self._zeros = LaunchConfig((int(blocks), 1, 1), int(warps)), tuple(zeros)
+        self._launch = LaunchConfig((int(blocks), 1, 1), int(warps))
+        self._buffers = Buffers(zero_outputs=tuple(zeros))
         self._layout = Layout(
             graph.pattern,
-            partial(_part, whole),
+            partial(_blocks_of, whole),
             walked,
             permutation,
             nonzero_order,
@@ -223,32 +236,32 @@ class Theirs(Strategy):
         )
 
     def parts(self, ranges: list[tuple[int, int]]) -> list[Workload]:
-        """Return parts of the workload, asked for in a process that has run the cells alone.
+        """Return the workload of each range of blocks, computed in the twin process.
 
-        In a notebook of the student's own, there is no other process.
+        The twin has run the same cells but has not planned for this graph (see `export`). Outside
+        of grading there is no twin, and the plan in this process computes them.
         """
         if self._link is None:
             assert isinstance(self._plan, Plan)
             tables = [as_table(self._plan.workload(*blocks)) for blocks in ranges]
         else:
             request = {"do": "run", "function": "accelviz.course.checks.export:slices"}
-            tables = self._link.twin.ask(request, *self._arguments, ranges)
+            tables = self._link.twin.request(request, *self._arguments, ranges)
         require(isinstance(tables, list), "the workload is no table")
         parts = []
         for records in tables:
             columns = integers("the workload", records, np.shape(records))
-            five = columns.ndim == 2 and columns.shape[0] == 5
-            require(five, "the workload has five columns")
-            fits = np.abs(columns[[1, 2, 4]]).max(initial=0) < 1 << 31
-            require(fits, "the workload's numbers overflow")
+            is_table = columns.ndim == 2 and columns.shape[0] == 5
+            require(is_table, "the workload has five columns")
+            is_int32 = np.abs(columns[[1, 2, 4]]).max(initial=0) < 1 << 31
+            require(is_int32, "the workload's numbers overflow")
             parts.append(Workload(*columns))
         return parts
 
     def build(self, graph: Graph, widths: Widths, settings: Settings) -> Plan:
         """Return the plan."""
-        made_by = Provenance(self, graph.values, widths, settings)
-        buffers = Buffers(zero_outputs=self._zeros)
-        return Plan(self._layout, (Call(self._launch),), buffers, made_by)
+        provenance = Provenance(self, graph.values, widths, settings)
+        return Plan(self._layout, (Call(self._launch),), self._buffers, provenance)
 
 
 def _require_between(text: str, number: Any, least: int, most: int) -> None:
@@ -258,16 +271,15 @@ def _require_between(text: str, number: Any, least: int, most: int) -> None:
     )
 
 
-def _part(whole: Workload, start: int, stop: int) -> Workload:
-    """Return a part of a workload that was asked for once, as a whole."""
+def _blocks_of(whole: Workload, start: int, stop: int) -> Workload:
     first, last = np.searchsorted(whole.block, [start, stop])
     return Workload(*(whole[name][first:last] for name in COLUMNS))
 
 
-def _require_writing(plan: Plan) -> None:
-    """Require that each row be written by one block, unless the output is cleared first.
+def _require_one_block_per_row(plan: Plan) -> None:
+    """Require that exactly one block write each row, unless the output is cleared first.
 
-    The replay on the CPU adds up whole rows, and would not notice several blocks.
+    The replay on the CPU adds up whole rows, so it cannot detect rows of several blocks.
     """
     if plan.zero_outputs:
         return

@@ -1,7 +1,7 @@
-"""Small CUDA kernels to complete: checked by the emulator, drawn, and scored against a par.
+"""Puzzles: small CUDA kernels to complete, run in the emulator and scored against a par.
 
-The texts, hints and solutions are in `notebooks/puzzles/`; here are what kernels are given, and
-what is right.
+The par is the cost of a good solution in memory traffic. `notebooks/puzzles/` has the texts, hints
+and solutions; this package has the inputs, the right outputs and the pars.
 """
 
 from accelviz.course.puzzles.check import PUZZLES, check, scores

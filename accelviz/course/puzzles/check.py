@@ -1,4 +1,4 @@
-"""Checks a learner's kernel: runs it on several inputs, names the mistake, and counts its cost."""
+"""Checks a learner's kernel: runs it on several inputs, describes an error, computes the cost."""
 
 from __future__ import annotations
 
@@ -14,34 +14,36 @@ import pandas as pd
 from accelviz.analysis.traffic import requests
 from accelviz.course.puzzles import dense, networks, sparse
 from accelviz.course.puzzles.picture import Panel, picture, words
-from accelviz.course.puzzles.puzzle import Array, Case, Par, Puzzle, Report, Scores, too_many
+from accelviz.course.puzzles.puzzle import Array, Case, Par, Puzzle, Report, Scores, above_par
 from accelviz.emulator import emulate, trace_kernel
 from accelviz.emulator.source import kernels_in
 from accelviz.errors import AccelvizError, ArgumentError, KernelError
 
 #: In the order of the notebooks.
 PUZZLES: dict[str, Puzzle] = {**dense.PUZZLES, **sparse.PUZZLES, **networks.PUZZLES}
-#: Seconds that a kernel may take; a right one takes hundredths.
+#: Time limit of a kernel; a right one takes hundredths of a second.
 SECONDS = 2.0
+#: The two marks of a kernel without any lines between them.
 _EMPTY = re.compile(r"// --- your lines?[^\n]*\n\s*// ---")
+#: Best reports of this session by the names of the puzzles.
 _scores: dict[str, Report] = {}
 
 
 def check(name: str, answer: str) -> Report:
-    """Run a kernel on the inputs of a puzzle, in the emulator, and say what is wrong with it.
+    """Run a kernel on the inputs of a puzzle in the emulator and check its results.
 
     Parameters
     ----------
     name : str
-        Of a puzzle, as the notebooks call it.
+        Name of a puzzle in the notebooks.
     answer : str
-        CUDA text with the completed kernel.
+        CUDA source with the completed kernel.
 
     Returns
     -------
     Report
-        `solved`, the mistake in `said`, the cost beside the par, and a picture of the accesses. A
-        notebook shows it. No mistake of a kernel is an exception.
+        `solved`, the message `said`, the cost and the par, and a picture of the accesses, which a
+        notebook displays. An error of the kernel is reported and never raised.
 
     Raises
     ------
@@ -67,15 +69,16 @@ def check(name: str, answer: str) -> Report:
 
 
 def scores() -> Scores:
-    """Return the best answers of this session, a line for each puzzle that was tried."""
+    """Return the best report of this session for each puzzle that was tried."""
     return Scores({name: _scores[name] for name in PUZZLES if name in _scores})
 
 
 def cost(traced: pd.DataFrame) -> Par:
-    """Count what a kernel moves, and its instructions that access memory.
+    """Count the sectors that a kernel moves, and its requests to memory.
 
-    A request to shared memory counts once for each pass through the banks, and an atomic once more
-    for each lane whose element another lane of the request has, too.
+    A request is an instruction of a warp that accesses memory. One to shared memory counts once for
+    each pass through the banks. An atomic counts once more for each lane that updates the same
+    element as an earlier lane.
     """
     table = requests(traced)
     passes = table["wavefronts"].where(table["space"] == "shared", 1) + table["collisions"]
@@ -83,14 +86,14 @@ def cost(traced: pd.DataFrame) -> Par:
 
 
 def _checked(name: str, puzzle: Puzzle, answer: str) -> Report:
-    first, tried, par = None, 0, puzzle.par
-    for tried, case in enumerate(puzzle.cases(np.random.default_rng(0)), 1):
-        trial = _Trial(case, answer)
-        first, values = first or trial, trial.copies()
+    par = puzzle.par
+    trials = [_Trial(case, answer) for case in puzzle.cases(np.random.default_rng(0))]
+    for seed, trial in enumerate(trials):
+        case, values = trial.case, trial.copies()
         try:
-            trial.run(emulate, values, seed=tried - 1, unwritten=trial.unread())
+            trial.run(emulate, values, seed=seed, unwritten=trial.unwritten_outputs())
         except AccelvizError as error:
-            said = trial.explained(error)
+            said = trial.explain(error)
             if not isinstance(error, KernelError) or "compile" in said:
                 return Report(name, False, said, par=par)
             draw = str if "did not end" in said else partial(trial.draw, {})
@@ -99,24 +102,23 @@ def _checked(name: str, puzzle: Puzzle, answer: str) -> Report:
             output: np.flatnonzero(values[output] != expected)
             for output, expected in case.expected.items()
         }
-        if any(len(places) for places in wrong.values()):
+        if any(len(indices) for indices in wrong.values()):
             traced = trial.run(trace_kernel)
             said = f"{trial.difference(values, wrong, traced)} ({case})."
             return Report(name, False, said, par=par, draw=partial(trial.draw, wrong, traced))
-    assert first is not None
-    traced = first.run(trace_kernel)
-    had = cost(traced)
-    said, more = f"The result is right for all {tried} inputs", too_many(had, par)
-    solved = not (more and puzzle.par_is_the_task)
+    traced = trials[0].run(trace_kernel)
+    costs = cost(traced)
+    said, exceeded = f"The result is right for all {len(trials)} inputs", above_par(costs, par)
+    solved = not (exceeded and puzzle.par_is_the_task)
     if not solved:
-        said += f", but with too many {more}: the par is part of the task"
-    draw = partial(first.draw, {}, traced)
-    return Report(name, solved, f"{said}.", cost=had, par=par, draw=draw)
+        said += f", but with too many {exceeded}: the par is part of the task"
+    draw = partial(trials[0].draw, {}, traced)
+    return Report(name, solved, f"{said}.", cost=costs, par=par, draw=draw)
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """A learner's kernel with one of the inputs of its puzzle."""
+    """A learner's kernel and one of the inputs of its puzzle."""
 
     case: Case
     answer: str
@@ -127,64 +129,66 @@ class _Trial:
             for name, value in self.case.arguments.items()
         }
 
-    def run(self, how: Any, arguments: Mapping[str, Any] | None = None, **options: Any) -> Any:
-        """Emulate or trace; arguments go by place, as a learner may give parameters other names."""
+    def run(self, function: Any, arguments: Mapping[str, Any] | None = None, **options: Any) -> Any:
+        """Call `emulate` or `trace_kernel` by position, as a learner may rename parameters."""
         values, case = (arguments or self.copies()).values(), self.case
-        return how(self.answer, case.grid, case.block, *values, timeout=SECONDS, **options)
+        return function(self.answer, case.grid, case.block, *values, timeout=SECONDS, **options)
 
     def names(self) -> dict[str, str]:
-        """Return what the learner's kernel calls each argument."""
+        """Return the names of the arguments in the learner's kernel."""
         kernels = [*kernels_in(self.answer).values()]
-        theirs = kernels[0][0] if len(kernels) == 1 else []
-        return dict(zip(self.case.arguments, theirs, strict=False))
+        parameters = kernels[0][0] if len(kernels) == 1 else []
+        return dict(zip(self.case.arguments, parameters, strict=False))
 
-    def unread(self) -> list[str]:
-        """Return outputs that nobody has written before, by the learner's names."""
+    def unwritten_outputs(self) -> list[str]:
+        """Return the learner's names of outputs without initial values."""
         names = self.names()
-        return [names[name] for name in self.case.expected if name in names and self.is_blank(name)]
+        return [
+            names[name] for name in self.case.expected if name in names and self.is_unwritten(name)
+        ]
 
-    def is_blank(self, output: str) -> bool:
+    def is_unwritten(self, output: str) -> bool:
         return bool(np.isnan(self.case.arguments[output]).all())
 
-    def explained(self, error: AccelvizError) -> str:
-        """Return the message of an error, with the source line that it names."""
+    def explain(self, error: AccelvizError) -> str:
+        """Return the message of an error, with the source line that it refers to."""
         said, lines = str(error).rstrip("."), self.answer.splitlines()
-        named = re.search(r"kernel\.cu:(\d+)", said)
-        if named and "compile" not in said and 0 < int(named[1]) <= len(lines):
-            said += f". Line {named[1]} is: {lines[int(named[1]) - 1].strip()}"
+        match = re.search(r"kernel\.cu:(\d+)", said)
+        if match and "compile" not in said and 0 < int(match[1]) <= len(lines):
+            said += f". Line {match[1]} is: {lines[int(match[1]) - 1].strip()}"
         return said
 
     def difference(
         self, values: Mapping[str, Any], wrong: Mapping[str, Array], traced: pd.DataFrame
     ) -> str:
-        """Say which element is wrong first, what it should be, and who wrote it."""
-        output = next(name for name, places in wrong.items() if len(places))
-        places, expected = wrong[output], self.case.expected[output]
-        index = int(places[0])
+        """Describe the first wrong element, its right value, and the thread that wrote it."""
+        output = next(name for name, indices in wrong.items() if len(indices))
+        indices, expected = wrong[output], self.case.expected[output]
+        index = int(indices[0])
         element = f"{output}[{index}]"
         if expected.ndim > 1:
             element += " (row {}, column {})".format(*divmod(index, expected.shape[1]))
-        mine = traced["array"] == self.names().get(output, output)
-        written = words(traced[mine & (traced["kind"] != "load")]).groupby("element").last()
-        if self.is_blank(output) and index not in written.index:
-            never = int((~np.isin(places, written.index)).sum())
-            return f"No thread writes {element}. Not written: {never} of {expected.size} elements"
-        had, wanted = values[output].flat[index], expected.flat[index]
-        said = f"{element} is {had:g} and should be {wanted:g}"
-        others = np.flatnonzero(expected == had)
-        if len(others) == 1 and had:
-            said += f", which is right for {output}[{others[0]}]"
+        is_output = traced["array"] == self.names().get(output, output)
+        written = words(traced[is_output & (traced["kind"] != "load")]).groupby("element").last()
+        if self.is_unwritten(output) and index not in written.index:
+            missing = int((~np.isin(indices, written.index)).sum())
+            return f"No thread writes {element}. Not written: {missing} of {expected.size} elements"
+        actual = values[output].flat[index]
+        said = f"{element} is {actual:g} and should be {expected.flat[index]:g}"
+        same_value = np.flatnonzero(expected == actual)
+        if len(same_value) == 1 and actual:
+            said += f", which is right for {output}[{same_value[0]}]"
         if index in written.index:
-            last = written.loc[index]
-            thread = 32 * last["warp"] + last["lane"]
-            said += f"; thread {thread} of block {last['block']} wrote it last "
-            said += f"(line {last['line']})"
+            write = written.loc[index]
+            thread = 32 * write["warp"] + write["lane"]
+            said += f"; thread {thread} of block {write['block']} wrote it last "
+            said += f"(line {write['line']})"
         else:
             said += "; no thread writes it"
-        return f"{said}. Wrong: {len(places)} of {expected.size} elements"
+        return f"{said}. Wrong: {len(indices)} of {expected.size} elements"
 
     def draw(self, wrong: Mapping[str, Array], traced: pd.DataFrame | None = None) -> str:
-        """Draw a trace, or what was done before the kernel's mistake."""
+        """Draw a trace; without one, trace the accesses before the kernel's error."""
         names, mistake = self.names(), traced is None
         if traced is None:
             traced = self.run(trace_kernel, to_the_mistake=True)

@@ -1,4 +1,7 @@
-"""Puzzles of the first two notebooks: threads that read and write, blocks and warps that share."""
+"""Puzzles of the first two notebooks: threads and memory; blocks and warps that share data.
+
+A docstring describes the kernel that the puzzle asks for; the function yields its cases.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,14 @@ from accelviz.course.puzzles.puzzle import Case, Par, Puzzle, signed, unwritten
 
 
 def one_each(rng: np.random.Generator) -> Iterator[Case]:
-    """One block doubles a vector that has an element for each thread."""
+    """One block doubles a vector, one element per thread."""
     for n in (32, 1, 40, 96, 256):
         X = signed(rng, n)
         yield Case(1, n, {"X": X, "Y": unwritten(n)}, {"Y": 2 * X})
 
 
 def blocks(rng: np.random.Generator) -> Iterator[Case]:
-    """Several blocks add two vectors, an element a thread."""
+    """Several blocks add two vectors, one element per thread."""
     for grid, block in ((3, 32), (1, 32), (5, 40), (2, 64), (7, 1)):
         n = grid * block
         X, Z = signed(rng, n), signed(rng, n)
@@ -25,7 +28,7 @@ def blocks(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def guard(rng: np.random.Generator) -> Iterator[Case]:
-    """Have more threads in the last block than elements; Y is an input, too."""
+    """Y becomes a X + Y; the last block has more threads than elements are left."""
     for n in (70, 1, 31, 33, 64, 100):
         a = int(rng.integers(2, 99))
         X, Y = signed(rng, n), signed(rng, n)
@@ -33,14 +36,14 @@ def guard(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def stride(rng: np.random.Generator) -> Iterator[Case]:
-    """Fewer threads than elements."""
+    """Negate a vector with fewer threads than elements."""
     for grid, block, n in ((2, 32, 300), (2, 32, 64), (1, 32, 33), (3, 64, 1000), (2, 64, 5)):
         X = signed(rng, n)
         yield Case(grid, block, {"X": X, "Y": unwritten(n), "n": n}, {"Y": -X})
 
 
 def wide(rng: np.random.Generator) -> Iterator[Case]:
-    """Four neighboring floats a thread, as one float4."""
+    """Double a vector, four neighboring floats per thread as one float4."""
     for n4 in (50, 1, 32, 33, 75):
         X = signed(rng, 4 * n4)
         arguments = {"X": X, "Y": unwritten(4 * n4), "n4": n4}
@@ -55,7 +58,7 @@ def mirror(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def neighbors(rng: np.random.Generator) -> Iterator[Case]:
-    """Each element with those on both sides, 0 beyond the ends."""
+    """Add to each element its two neighbors, which are 0 beyond the ends."""
     for n in (150, 1, 64, 65, 63, 128):
         X = signed(rng, n)
         padded = np.pad(X, 1)
@@ -64,7 +67,7 @@ def neighbors(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def transpose(rng: np.random.Generator) -> Iterator[Case]:
-    """Let a matrix of 32 rows become one of 32 columns."""
+    """Transpose a matrix of 32 rows."""
     for n_cols in (40, 1, 32, 31, 65):
         X = signed(rng, 32, n_cols)
         arguments = {"X": X, "Y": unwritten(n_cols, 32), "n_cols": n_cols}
@@ -72,7 +75,7 @@ def transpose(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def banks(rng: np.random.Generator) -> Iterator[Case]:
-    """Let a thread sum a row of 32 elements in shared memory."""
+    """Each thread sums a row of 32 elements in shared memory."""
     for grid in (1, 2, 3):
         X = signed(rng, 32 * grid, 32)
         arguments = {"X": X, "sums": unwritten(32 * grid)}
@@ -80,7 +83,7 @@ def banks(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def shuffle(rng: np.random.Generator) -> Iterator[Case]:
-    """Each warp sums its 32 elements, the last one what is left."""
+    """Each warp sums 32 elements, the last warp the remaining ones."""
     for n in (70, 32, 1, 31, 65, 128):
         X, warps = signed(rng, n), -(-n // 32)
         sums = np.add.reduceat(X, np.arange(0, n, 32))
@@ -89,7 +92,7 @@ def shuffle(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def block_sum(rng: np.random.Generator) -> Iterator[Case]:
-    """Each block of any number of warps sums an element a thread."""
+    """Each block, of any number of warps, sums one element per thread."""
     for block, n in ((128, 200), (128, 128), (32, 33), (64, 1), (1024, 1500), (96, 191)):
         X, grid = signed(rng, n), -(-n // block)
         sums = np.add.reduceat(X, np.arange(0, n, block))

@@ -1,4 +1,7 @@
-"""Puzzles of the last notebooks: a tensor core, what training adds, and a product of bits."""
+"""Puzzles of the last notebooks: tensor cores, steps of training a GNN, and products of bits.
+
+A docstring describes the kernel that the puzzle asks for; the function yields its cases.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,10 @@ _DEGREES = ([0, 3, 1, 6, 2], [7], [0, 0, 2], [0, 40, 1, 0, 33, 2], [5] * 9)
 
 
 def fragment(rng: np.random.Generator) -> Iterator[Case]:
-    """Multiply matrices of 16 x 8 and 8 x 8, a pair for each block of one warp."""
+    """Multiply matrices of 16 x 8 and 8 x 8, one pair per block, one warp per block."""
     for grid, most in ((1, (999, 999)), (2, (4095, 499)), (3, (499, 4095))):
-        # Whole numbers below 2^11 are their own TF32; odd ones above have to be rounded to it. All
-        # sums of products are below 2^24, and exact.
+        # TF32 represents whole numbers up to 2^11; larger odd ones are rounded. Sums of products
+        # are below 2^24 and exact.
         A, B = signed(rng, grid, 16, 8, most=most[0]), signed(rng, grid, 8, 8, most=most[1])
         C = (to_tf32(A).astype(np.float64) @ to_tf32(B)).astype(np.float32)
         arrays = {"A": A.ravel(), "B": B.ravel(), "C": unwritten(C.size)}
@@ -25,7 +28,7 @@ def fragment(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def edge_gradient(rng: np.random.Generator) -> Iterator[Case]:
-    """Give a nonzero to each warp: the dot product of two rows; two warps a block."""
+    """Compute the dot product of two rows for each nonzero, one warp each, two warps per block."""
     for degrees, n_cols in zip(_DEGREES, (40, 1, 32, 31, 70), strict=True):
         A, n = matrix(rng, degrees, 8 if max(degrees) < 8 else 60), len(degrees)
         dY, X = signed(rng, n, n_cols, most=99), signed(rng, A.shape[1], n_cols, most=99)
@@ -37,23 +40,23 @@ def edge_gradient(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def largest(rng: np.random.Generator) -> Iterator[Case]:
-    """Give a row to each warp: its scores minus the largest of them; two warps a block."""
+    """Subtract from the scores of each row the largest, one warp per row, two warps per block."""
     for degrees in _DEGREES:
         A, n = matrix(rng, degrees, 60), len(degrees)
-        scores = 50 * A.data - 6000  # all far below zero: neither 0 nor -999 is the largest
+        scores = 50 * A.data - 6000  # negative: an initial maximum of 0 or -999 gives wrong results
         for begin, end in pairwise(A.indptr):
-            if end - begin > 32:  # and the largest of a long row is behind its first 32
+            if end - begin > 32:  # move the largest of a long row behind its first 32
                 row = scores[begin:end]
                 row[:] = np.roll(row, 32 - row.argmax())
         arrays = {"row_pointers": A.indptr, "scores": scores}
         arguments = {**arrays, "shifted": unwritten(len(scores)), "n_rows": n}
-        tops = [scores[A.tocoo().row == row].max(initial=-np.inf) for row in range(n)]
-        expected = (scores - np.array(tops)[A.tocoo().row]).astype(np.float32)
+        maxima = [scores[A.tocoo().row == row].max(initial=-np.inf) for row in range(n)]
+        expected = (scores - np.array(maxima)[A.tocoo().row]).astype(np.float32)
         yield Case(-(-n // 2), 64, arguments, {"shifted": expected})
 
 
 def popc(rng: np.random.Generator) -> Iterator[Case]:
-    """Multiply a row of single bits for each block with 32 columns of a few bits."""
+    """Multiply a row of single bits with 32 columns of `planes` bits, one row per block."""
     for grid, words, planes in ((2, 2, 3), (1, 1, 1), (3, 5, 2), (2, 3, 8)):
         a = rng.integers(0, 2, (grid, words * 32))
         x = rng.integers(0, 1 << planes, (words * 32, 32))

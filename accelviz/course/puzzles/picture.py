@@ -1,4 +1,8 @@
-"""Who reads and writes what: threads downwards, elements to the right, a panel for each array."""
+"""Draws the memory accesses of a kernel: one panel per array and kind of access (load, store).
+
+Threads run downwards, elements of the array to the right; a cell is colored if the thread accesses
+the element. Arrays in shared memory are drawn by bank.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +29,20 @@ from accelviz.plots.style import (
 
 _COLOURS = {"load": BLUE, "store": ORANGE, "atomic": PURPLE}
 _WORDS = {"load": "read", "store": "written", "atomic": "updated by atomics"}
-#: Threads that are drawn, as others look the same; panels beside each other.
-_MOST_THREADS, _ACROSS = 384, 3
+#: Number of threads that are drawn, and of panels in a row.
+_MAX_THREADS, _ACROSS = 384, 3
 _WARP = 32
 
 
 @dataclass(frozen=True)
 class Panel:
-    """An array to draw: its name in the trace, its elements of four bytes, and which are wrong."""
+    """An array to draw."""
 
+    #: Name in the trace.
     name: str
+    #: Number of elements, of four bytes each.
     size: int
+    #: Indices of wrong elements.
     wrong: Sequence[int] = ()
 
 
@@ -51,13 +58,13 @@ def picture(
     Parameters
     ----------
     traced : DataFrame
-        Of `trace_kernel`.
+        Result of `trace_kernel`.
     panels : sequence of Panel
-        Arrays of global memory; those in shared memory are found in the trace, and drawn by bank.
+        Arrays in global memory; arrays in shared memory are taken from the trace.
     block, threads : int
-        Threads of a block, and of all.
+        Number of threads per block, and of all threads.
     to_the_mistake : bool
-        Whether the trace ends there.
+        Whether the trace ends at an error of the kernel.
 
     Returns
     -------
@@ -73,23 +80,24 @@ def picture(
         kind=traced["kind"].astype(str),
     )
     costs = requests(traced)
-    drawn_threads = min(threads, _MOST_THREADS)
-    known = {panel.name: panel for panel in panels}
+    drawn_threads = min(threads, _MAX_THREADS)
+    panels_by_name = {panel.name: panel for panel in panels}
     first_requests = {(panel.name, "store"): np.inf for panel in panels if len(panel.wrong)}
     first_requests |= dict(traced.groupby(["array", "kind"])["request"].min())
-    wanted = sorted(first_requests, key=lambda pair: first_requests[pair])
-    down = -(-len(wanted) // _ACROSS)
-    axes = new_panels((10, 2.4 * down), down, min(len(wanted), _ACROSS))
-    for ax, (name, kind) in zip(axes, wanted, strict=False):
+    drawn = sorted(first_requests, key=lambda pair: first_requests[pair])
+    n_rows = -(-len(drawn) // _ACROSS)
+    axes = new_panels((10, 2.4 * n_rows), n_rows, min(len(drawn), _ACROSS))
+    for ax, (name, kind) in zip(axes, drawn, strict=False):
         accesses = traced[(traced["array"] == name) & (traced["kind"] == kind)]
-        _draw(ax, known.get(name, Panel(name, 0)), kind, accesses, costs, block, drawn_threads)
-    for ax in axes[len(wanted) :]:
+        panel = panels_by_name.get(name, Panel(name, 0))
+        _draw(ax, panel, kind, accesses, costs, block, drawn_threads)
+    for ax in axes[len(drawn) :]:
         ax.set_axis_off()
-    which = f", of {threads} the first {drawn_threads}" * (threads > drawn_threads)
+    selection = f", of {threads} the first {drawn_threads}" * (threads > drawn_threads)
     legend = "What was done before the mistake. " * to_the_mistake
     legend += (
-        f"Downwards the threads of all blocks{which}; to the right the elements. In full colour: "
-        "the request that costs most."
+        f"Downwards the threads of all blocks{selection}; to the right the elements. In full "
+        "colour: the request that costs most."
     )
     untouched = [panel.name for panel in panels if not (traced["array"] == panel.name).any()]
     if untouched:
@@ -108,41 +116,43 @@ def _draw(
     block: int,
     threads: int,
 ) -> None:
-    """Draw who accesses an array in one way, and say what that costs."""
+    """Draw one kind of access to an array, with its cost as the title."""
     banked = bool((accesses["space"] == "shared").any())
     columns = BANKS if banked else max(panel.size, 1)
     ax.set(xlim=(0, columns), ylim=(threads, 0))
     lines: Look = {"color": GREY, "linewidth": 0.4, "alpha": 0.6, "zorder": 0}
     if not banked and columns <= 640:
         ax.vlines(range(0, columns, SECTOR_BYTES // BANK_BYTES), 0, threads, **lines)
-    between = _WARP if threads > _WARP else 8
-    ax.hlines(range(0, threads, between), 0, columns, **lines)
-    edges = range(block, threads, block) if 48 * block >= threads else ()
-    ax.hlines(edges, 0, columns, color=GREY, linewidth=1.2, zorder=0)
-    step = between * -(-threads // (12 * between))
+    distance = _WARP if threads > _WARP else 8
+    ax.hlines(range(0, threads, distance), 0, columns, **lines)
+    block_edges = range(block, threads, block) if 48 * block >= threads else ()
+    ax.hlines(block_edges, 0, columns, color=GREY, linewidth=1.2, zorder=0)
+    step = distance * -(-threads // (12 * distance))
     ax.set_yticks(np.arange(0, threads, step) + 0.5, map(str, range(0, threads, step)))
-    last = "31" if banked else f"[{panel.size - 1}]" if panel.size > 1 else ""
-    ax.set_xticks([0, columns], ["bank 0" if banked else f"{panel.name}[0]", last])
+    end_label = f"[{panel.size - 1}]" if panel.size > 1 else ""
+    x_labels = ("bank 0", "31") if banked else (f"{panel.name}[0]", end_label)
+    ax.set_xticks([0, columns], x_labels)
     ax.tick_params(length=0, labelsize=8)
-    said, reach = "by no thread", ""
+    caption, extent = "by no thread", ""
     if len(accesses):
-        price = "wavefronts" if banked else "sectors"
-        of_array = costs.loc[accesses["request"].unique()]
-        drawn = accesses["thread"] < threads
-        seen = of_array.loc[accesses.loc[drawn, "request"].unique()]
-        candidates = seen if len(seen) else of_array
-        costliest = (candidates[price] + candidates["collisions"]).idxmax()
-        said = _caption(of_array, of_array.loc[costliest], price)
-        spread = words(accesses)
-        (first, low), (until, high) = (
-            spread[["thread", "element"]].agg(end) for end in ("min", "max")
+        unit = "wavefronts" if banked else "sectors"
+        array_costs = costs.loc[accesses["request"].unique()]
+        is_drawn = accesses["thread"] < threads
+        drawn_costs = array_costs.loc[accesses.loc[is_drawn, "request"].unique()]
+        candidates = drawn_costs if len(drawn_costs) else array_costs
+        costliest = (candidates[unit] + candidates["collisions"]).idxmax()
+        caption = _caption(array_costs, array_costs.loc[costliest], unit)
+        elements = words(accesses)
+        (first, low), (last, high) = (
+            elements[["thread", "element"]].agg(end) for end in ("min", "max")
         )
-        reach = f" Threads {first} to {until} access {panel.name}[{low}] to {panel.name}[{high}]."
-        for only in (spread, spread[spread["request"] == costliest]):
-            cells = only[only["thread"] < threads].drop_duplicates(["thread", "element"])
+        extent = f" Threads {first} to {last} access {panel.name}[{low}] to {panel.name}[{high}]."
+        pale = paler(_COLOURS[kind], 0.5)
+        in_costliest = elements[elements["request"] == costliest]
+        for accessed, colour in ((elements, pale), (in_costliest, _COLOURS[kind])):
+            cells = accessed[accessed["thread"] < threads].drop_duplicates(["thread", "element"])
             left = cells["element"].to_numpy() % columns
             top = cells["thread"].to_numpy()
-            colour = paler(_COLOURS[kind], 0.5) if only is spread else _COLOURS[kind]
             look: Look = {"facecolors": [colour], "edgecolors": "face", "linewidths": 0.7}
             rectangles(ax, left, left + 1, top, top + 1, **look)
     if len(panel.wrong) and kind != "load":
@@ -155,24 +165,26 @@ def _draw(
             clip_on=False,
         )
         ax.set_xlabel(text, color=VERMILLION, fontsize=9, labelpad=-8)
-        reach += f" {text}."
-    title = f"{panel.name}, {_WORDS[kind]}{', shared memory' * banked}: {said}"
+        extent += f" {text}."
+    title = f"{panel.name}, {_WORDS[kind]}{', shared memory' * banked}: {caption}"
     ax.set_title(wrap(title, _ACROSS, 8.5), loc="left", fontsize=8.5)
-    add_alt(ax, f"{title}.{reach}")
+    add_alt(ax, f"{title}.{extent}")
 
 
-def _caption(of_array: pd.DataFrame, costliest: pd.Series, price: str) -> str:
-    total, lanes = int(of_array[price].sum()), int(costliest["lanes"])
-    unit = ("sector", "s") if price == "sectors" else ("pass", "es")
-    said = f"{pluralize(len(of_array), 'request')}, {pluralize(total, *unit)}; the costliest: "
-    said += f"{pluralize(lanes, 'lane')}, {pluralize(int(costliest[price]), *unit)}"
-    met = int(of_array["collisions"].sum())
-    return said + (f"; {pluralize(met, 'lane')} found the element taken" if met else "")
+def _caption(costs: pd.DataFrame, costliest: pd.Series, unit: str) -> str:
+    total, lanes = int(costs[unit].sum()), int(costliest["lanes"])
+    word = ("sector", "s") if unit == "sectors" else ("pass", "es")
+    caption = f"{pluralize(len(costs), 'request')}, {pluralize(total, *word)}; the costliest: "
+    caption += f"{pluralize(lanes, 'lane')}, {pluralize(int(costliest[unit]), *word)}"
+    collisions = int(costs["collisions"].sum())
+    if collisions:
+        caption += f"; {pluralize(collisions, 'lane')} found the element taken"
+    return caption
 
 
 def words(accesses: pd.DataFrame) -> pd.DataFrame:
-    """Return accesses with a row for each word of four bytes, the `element`."""
-    words = np.maximum(accesses["bytes"].to_numpy() // BANK_BYTES, 1)
-    spread = accesses.loc[accesses.index.repeat(words)]
-    within = np.arange(words.sum()) - np.repeat(np.cumsum(words) - words, words)
-    return spread.assign(element=spread["offset"] // BANK_BYTES + within)
+    """Return accesses with one row for each element of four bytes, in the column `element`."""
+    sizes = np.maximum(accesses["bytes"].to_numpy() // BANK_BYTES, 1)
+    repeated = accesses.loc[accesses.index.repeat(sizes)]
+    offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return repeated.assign(element=repeated["offset"] // BANK_BYTES + offsets)

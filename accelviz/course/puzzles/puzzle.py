@@ -1,4 +1,8 @@
-"""What a puzzle is: inputs for a kernel, the right outputs, and a par; and what a check says."""
+"""Puzzles and the reports of checking them, and helpers that create inputs.
+
+A puzzle has several cases, each with inputs for a kernel and the right outputs, and a par: the
+memory traffic of a good solution for the first case.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +23,15 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Case:
-    """A launch of the learner's kernel."""
+    """A launch of the learner's kernel, with its arguments and the right outputs."""
 
-    #: Blocks, and threads of a block.
+    #: Number of blocks, and of threads per block.
     grid: int
     block: int
-    #: Arrays and numbers in the order of the kernel's parameters, outputs as they are before.
+    #: Arrays and numbers in the order of the kernel's parameters, outputs with initial values.
     arguments: Mapping[str, Any]
-    #: What the outputs hold in the end, exactly: sums of whole numbers below 2**24 are the same in
-    #: any order.
+    #: Right values of the outputs. They are exact: sums of whole numbers below 2**24 do not depend
+    #: on the order.
     expected: Mapping[str, Array]
 
     def __str__(self) -> str:
@@ -41,16 +45,16 @@ class Case:
 
     @property
     def threads(self) -> int:
-        """Threads of all blocks."""
+        """Number of threads of all blocks."""
         return self.grid * self.block
 
 
 class Par(NamedTuple):
-    """What a good solution moves, with the first case of a puzzle."""
+    """Memory traffic of a kernel for the first case of a puzzle."""
 
-    #: Sectors of global memory, 32 bytes each.
+    #: Number of sectors of global memory, 32 bytes each.
     sectors: int
-    #: Instructions of a warp that access memory, as `check.cost` counts them.
+    #: Number of instructions of a warp that access memory, as `check.cost` counts them.
     requests: int
 
 
@@ -58,60 +62,62 @@ class Par(NamedTuple):
 class Puzzle:
     """A kernel to complete."""
 
-    #: Gives the inputs, with random numbers from a generator. The first ones are scored and drawn,
-    #: and small.
+    #: Generates the cases. The first is small; it is scored and drawn.
     cases: Callable[[np.random.Generator], Iterator[Case]]
     par: Par
-    #: Whether a right result is not enough.
+    #: Whether a solution must also reach the par.
     par_is_the_task: bool = False
 
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """The result of a check."""
+    """Result of checking a kernel."""
 
-    #: Of the puzzle.
+    #: Name of the puzzle.
     name: str
     solved: bool
-    #: What is wrong, or that nothing is.
+    #: Message: the error, or that the result is right.
     said: str
     par: Par
-    #: What the kernel took with the first input, if its results are right.
+    #: Traffic of the kernel for the first case; None if a result is wrong.
     cost: Par | None = None
-    #: Draws `picture`.
+    #: Function that draws `picture`.
     draw: Callable[[], str] = str
 
     @cached_property
     def picture(self) -> str:
-        """Who reads and writes what, HTML; "" if the kernel did not run."""
+        """HTML with the memory accesses of each thread; "" if the kernel did not run."""
         return self.draw()
 
     @property
     def over(self) -> float:
-        """Sectors and requests over the par, together; less than 0 below it."""
+        """Sectors and requests in excess of the par, added up; negative below the par."""
         if self.cost is None:
             return float("inf")
         return float(sum(self.cost) - sum(self.par))
 
     @property
     def verdict(self) -> str:
-        """A word or two: solved or not, at par or better."""
+        """Short text: whether the puzzle is solved, and at par or better."""
         if not self.solved or self.cost is None:
             return "Not yet"
         if self.cost == self.par:
             return "Solved, at par"
-        more = too_many(self.cost, self.par)
-        return f"Solved, with more {more} than the par" if more else "Solved, better than the par"
+        exceeded = above_par(self.cost, self.par)
+        if exceeded:
+            return f"Solved, with more {exceeded} than the par"
+        return "Solved, better than the par"
 
     def costs(self) -> dict[str, str]:
-        """Return each cost beside the par, if there is a cost."""
+        """Return each cost with the par as text; {} if there is no cost."""
         if self.cost is None:
             return {}
-        return {name: f"{had} (par {par})" for name, had, par in _beside(self.cost, self.par)}
+        pairs = zip(Par._fields, self.cost, self.par, strict=True)
+        return {name: f"{cost} (par {par})" for name, cost, par in pairs}
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name}: {cost}" for name, cost in self.costs().items())
-        return f"{self.verdict}. {self.said}" + (f" {told.capitalize()}." if told else "")
+        costs = ", ".join(f"{name}: {cost}" for name, cost in self.costs().items())
+        return f"{self.verdict}. {self.said}" + (f" {costs.capitalize()}." if costs else "")
 
     def _repr_html_(self) -> str:
         text = f"<p><b>{'✓' if self.solved else '✗'} {escape(self.verdict)}.</b> "
@@ -122,18 +128,15 @@ class Report:
         return f'<div style="max-width: 72em">{text}{self.picture}</div>'
 
 
-def too_many(had: Par, par: Par) -> str:
-    """Say of what a kernel takes more than the par, "" if of nothing."""
-    return " and ".join(name for name, number, most in _beside(had, par) if number > most)
-
-
-def _beside(had: Par, par: Par) -> Iterator[tuple[str, int, int]]:
-    return zip(Par._fields, had, par, strict=True)
+def above_par(cost: Par, par: Par) -> str:
+    """Return the names of the costs above the par, joined by "and"."""
+    triples = zip(Par._fields, cost, par, strict=True)
+    return " and ".join(name for name, number, limit in triples if number > limit)
 
 
 @dataclass(frozen=True, repr=False)
 class Scores:
-    """The best answers of a session, by the names of the puzzles."""
+    """Best reports of a session by the names of the puzzles."""
 
     best: Mapping[str, Report]
 
@@ -142,23 +145,23 @@ class Scores:
         return f"{solved} solved, {len(self.best)} tried."
 
     def _repr_html_(self) -> str:
-        rows = {name: {"": it.verdict, **it.costs()} for name, it in self.best.items()}
+        rows = {name: {"": item.verdict, **item.costs()} for name, item in self.best.items()}
         table = pd.DataFrame.from_dict(rows, orient="index").fillna("").to_html(border=0)
         return f"<p>{escape(repr(self))}</p>{table if rows else ''}"
 
 
 def signed(rng: np.random.Generator, *shape: int, most: int = 999) -> Floats:
-    """Draw whole numbers from -most to most without 0, float32."""
+    """Draw whole numbers from -`most` to `most` except 0; float32."""
     return (rng.integers(1, most + 1, shape) * rng.choice([-1, 1], shape)).astype(np.float32)
 
 
 def unwritten(*shape: int) -> Floats:
-    """Return an output that nobody has written: NaN."""
+    """Return an output without initial values: all NaN; float32."""
     return np.full(shape, np.nan, np.float32)
 
 
 def matrix(rng: np.random.Generator, degrees: list[int], width: int) -> sparse.csr_array:
-    """Make a matrix with small signed weights whose rows have these degrees, in random columns."""
+    """Draw a matrix with the given row degrees, random columns and weights from -99 to 99."""
     drawn = [np.sort(rng.choice(width, degree, replace=False)) for degree in degrees]
     columns = np.concatenate([np.empty(0, int), *drawn]).astype(np.int32)
     pointers = np.cumsum([0, *degrees], dtype=np.int32)
@@ -167,11 +170,11 @@ def matrix(rng: np.random.Generator, degrees: list[int], width: int) -> sparse.c
 
 
 def times(A: sparse.csr_array, X: Floats) -> Floats:
-    """Multiply with a vector or a matrix; exact, as sums of whole numbers below 2**24 are."""
+    """Multiply with a vector or a matrix; exact for whole numbers with sums below 2**24."""
     product: Floats = (A.astype(np.float64) @ X).astype(np.float32)
     return product
 
 
 def nonzeros(A: sparse.csr_array) -> dict[str, Array]:
-    """Return the arguments that describe the nonzeros of a matrix."""
+    """Return the columns and values of a matrix as arguments of a kernel."""
     return {"columns": A.indices, "values": A.data}

@@ -1,4 +1,7 @@
-"""Puzzles of the third notebook: sparse rows, from a thread each to a block of Accel-GCN."""
+"""Puzzles of the third notebook: sparse matrices, from one thread per row to Accel-GCN's blocks.
+
+A docstring describes the kernel that the puzzle asks for; the function yields its cases.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ from accelviz.course.puzzles.puzzle import (
 from accelviz.ordering.degree import sort_by_degree
 from accelviz.partition.block_level import BlockSetting, block_partition
 
-#: Degrees of small graphs: with empty rows at both ends, of one row, of none but empty rows, and
-#: with rows that are longer than a warp.
+#: Row degrees of small matrices: empty rows at both ends, one row, only empty rows, rows longer
+#: than a warp, equal rows.
 _DEGREES = (
     [0, 3, 1, 6, 2, 0, 4, 9, 1, 1, 0, 5, 2, 3, 0],
     [7],
@@ -34,7 +37,7 @@ _DEGREES = (
 
 
 def row_thread(rng: np.random.Generator) -> Iterator[Case]:
-    """Give a row to each thread, times a vector."""
+    """Multiply with a vector, one thread per row."""
     for degrees in _DEGREES:
         A, n = matrix(rng, degrees, 60), len(degrees)
         x = signed(rng, A.shape[1])
@@ -44,7 +47,7 @@ def row_thread(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def row_warp(rng: np.random.Generator) -> Iterator[Case]:
-    """Give a row to each warp, times a matrix; two warps a block."""
+    """Multiply with a matrix, one warp per row, two warps per block."""
     for degrees, n_cols in (
         *(([0, 3, 1, 2], 40), (_DEGREES[0], 32), ([7], 1), ([0, 0, 0], 33)),
         *((_DEGREES[3], 7), ([5] * 5, 70)),
@@ -56,7 +59,7 @@ def row_warp(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def edges(rng: np.random.Generator) -> Iterator[Case]:
-    """Give a nonzero to each thread, in the order of the rows."""
+    """Multiply with a vector, one thread per nonzero, nonzeros ordered by row."""
     for degrees in _DEGREES:
         A, n = matrix(rng, degrees, 60), len(degrees)
         x, nnz = signed(rng, A.shape[1]), len(A.data)
@@ -67,7 +70,7 @@ def edges(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def equal_rows(rng: np.random.Generator) -> Iterator[Case]:
-    """Rows of one degree, a warp each, whose nonzeros begin at a given place."""
+    """Multiply rows of equal degree with a matrix, one warp per row; skip `first_nz` nonzeros."""
     for n, degree, first, n_cols in (
         *((4, 3, 8, 32), (1, 1, 0, 1), (5, 7, 0, 20), (3, 40, 5, 31), (7, 2, 100, 32)),
     ):
@@ -78,7 +81,7 @@ def equal_rows(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def combined(rng: np.random.Generator) -> Iterator[Case]:
-    """Rows of one degree, a combined warp of `width` threads each."""
+    """Multiply rows of equal degree, one combined warp of `width` threads per row."""
     for n, degree, width, n_cols in (
         *((3, 3, 64, 48), (1, 1, 32, 1), (5, 2, 64, 64), (4, 6, 128, 100), (9, 3, 32, 31)),
     ):
@@ -90,7 +93,7 @@ def combined(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def accel_block(rng: np.random.Generator) -> Iterator[Case]:
-    """Blocks of Accel-GCN: four warps, at most four nonzeros a warp, sorted by degree."""
+    """Multiply with Accel-GCN's blocks: four warps, at most four nonzeros per warp."""
     setting = BlockSetting(max_block_warps=4, max_warp_nzs=4)
     for degrees, n_cols in (
         *(([5, 0, 19, 5], 32), ([7], 1), ([1, 0, 16, 33, 2, 9, 0, 1, 17], 20)),
@@ -102,8 +105,9 @@ def accel_block(rng: np.random.Generator) -> Iterator[Case]:
         product = _product(A, signed(rng, A.shape[1], n_cols))
         Y = np.empty_like(product["Y"])
         Y[ranks] = times(A, product["X"])
-        added_to = [degree == 0 or degree > setting.deg_bound for degree in degrees]
-        product["Y"][added_to] = 0  # the others are stored
+        # rows that the kernel adds to, or leaves alone, are cleared; the others are stored
+        cleared = [degree == 0 or degree > setting.deg_bound for degree in degrees]
+        product["Y"][cleared] = 0
         metadata = block_partition(histogram, setting)
         rows = {"metadata": metadata, "output_rows": ranks.astype(np.int32)}
         numbers = {"n_cols": n_cols, "deg_bound": setting.deg_bound}
@@ -111,7 +115,7 @@ def accel_block(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _product(A: csr_array, X: Floats, first: int = 0) -> dict[str, Array]:
-    """Return the arguments of a product of the rows from `first` on with a matrix."""
+    """Return the arguments of a product of X with the rows of A from `first` on."""
     shape = A.shape[0] - first, X.shape[1]
     return {**nonzeros(A), "X": X, "Y": unwritten(*shape)}
 

@@ -1,4 +1,4 @@
-"""Runs a function in a process of its own, forked from one that has imported the library."""
+"""Runs functions in processes of their own, forked from a server that has imported the library."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ from typing import Any, TypeVar
 from accelviz.errors import AccelvizError, DeviceUnavailable
 from accelviz.files import cache_folder
 
-_Answer = TypeVar("_Answer")
-#: Each thread of a BLAS or of OpenMP reserves address space, and a server has many cores.
+_Result = TypeVar("_Result")
+#: Environment for one thread per process: threads of BLAS and OpenMP reserve address space.
 THREADS = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
-_IMPORTED = tuple(f"accelviz.course.autograde.{name}" for name in ("judge", "leaderboard", "warm"))
+_PRELOADED = [f"accelviz.course.autograde.{name}" for name in ("judge", "leaderboard", "warm")]
 
 
 def numba_cache() -> str:
-    """Return the folder of functions that tests have compiled; submissions get copies."""
+    """Return the folder of functions that Numba has compiled for tests; submissions get copies."""
     return str(cache_folder() / "numba")
 
 
 @functools.cache
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(_IMPORTED))
-    before = dict(os.environ)
+    context.set_forkserver_preload(_PRELOADED)
+    environment = dict(os.environ)
     os.environ |= {**THREADS, "MALLOC_ARENA_MAX": "2", "NUMBA_CACHE_DIR": numba_cache()}
     try:
         multiprocessing.forkserver.ensure_running()
     finally:
         os.environ.clear()
-        os.environ |= before
+        os.environ |= environment
     return context
 
 
 def start_server() -> None:
-    """Start the process that others are forked from; call it before threads do."""
+    """Start the server that processes are forked from; call it before starting threads."""
     _context()
 
 
 @contextlib.contextmanager
 def process(context: Any, function: Callable[..., None], *arguments: Any) -> Iterator[Connection]:
-    """Call `function(connection, *arguments)` in a process that ends with the block.
+    """Call `function(connection, *arguments)` in a new process, which is killed after the block.
 
-    The block gets the connection at which its messages arrive.
+    Yields the connection that receives what the function sends.
     """
     receiving, sending = context.Pipe(duplex=False)
     child = context.Process(target=function, args=(sending, *arguments))
@@ -66,31 +66,32 @@ def process(context: Any, function: Callable[..., None], *arguments: Any) -> Ite
         child.join()
 
 
-def apart(function: Callable[..., _Answer], *arguments: Any, seconds: float) -> _Answer:
-    """Call a module's function in a process of its own; threads may do so side by side.
+def call_in_process(function: Callable[..., _Result], *arguments: Any, seconds: float) -> _Result:
+    """Return the result of a module's function, called in a process of its own. Thread-safe.
 
-    TimeoutError if it takes longer than `seconds`, DeviceUnavailable if the process dies.
+    Raises the function's exception (RuntimeError for one that is no AccelvizError), TimeoutError
+    after `seconds`, or DeviceUnavailable if the process dies.
     """
     with process(_context(), _call, function, arguments) as connection:
         if not connection.poll(seconds):
             raise TimeoutError(f"it took longer than {seconds:g} s")
         try:
-            answer, error = connection.recv()
+            result: _Result
+            result, error = connection.recv()
         except EOFError as ended:
             raise DeviceUnavailable(
                 "grading", "a process of the grader died", "free memory, and try again"
             ) from ended
     if error is not None:
         raise error
-    result: _Answer = answer
     return result
 
 
-def _call(sending: Connection, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+def _call(connection: Connection, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     try:
-        sending.send((function(*arguments), None))
+        connection.send((function(*arguments), None))
     except AccelvizError as error:
-        sending.send((None, error))
+        connection.send((None, error))
     except BaseException as error:
         reason = "".join(traceback.format_exception_only(error)).strip()
-        sending.send((None, RuntimeError(reason)))
+        connection.send((None, RuntimeError(reason)))
