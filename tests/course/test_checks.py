@@ -73,7 +73,7 @@ def defined(text, name):
     space = {"np": np}
     exec(text, space)
     link = types.SimpleNamespace(cells=(text,), processor_seconds=time.process_time)
-    link.ask = lambda message, *arguments: (
+    link.request = lambda message, *arguments: (
         remote.call_in_submission(space[name], message["function"], *arguments[1:])
         if message["do"] == "run"
         else space[name](*arguments)

@@ -190,9 +190,9 @@ class _Packer(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, ModuleType):
             return importlib.import_module, (value.__name__,)
-        module = getattr(value, "__module__", None)
+        module = getattr(value, "__module__", "")
         if not isinstance(value, FunctionType):
-            name = getattr(value, "__name__", None)
+            name = getattr(value, "__name__", "")
             has_names = isinstance(module, str) and isinstance(name, str)
             if has_names and vars(sys.modules.get(module, object)).get(name) is value:
                 return name  # a global, such as a class or a function compiled by Numba

@@ -86,8 +86,10 @@ def sweep_numbers(table: Any, graph: Any, points: float) -> float:
         confirmed, refuted = set(), set()
         for warps, nonzeros, *statistics in numbers.tolist():
             expected = _swept(graph, warps, nonzeros)
-            same = expected and np.allclose(statistics, expected, rtol=0, atol=_TOLERANCE)
-            (confirmed if same else refuted).add((warps, nonzeros))
+            if expected and np.allclose(statistics, expected, rtol=0, atol=_TOLERANCE):
+                confirmed.add((warps, nonzeros))
+            else:
+                refuted.add((warps, nonzeros))
         require(confirmed, f"no row of it is what a sweep of {_graph(graph).name} gives")
     return share_of(points, len(confirmed - refuted) / len(confirmed | refuted))
 
