@@ -51,10 +51,10 @@ _FORK = multiprocessing.get_context("fork")
 
 
 class Cell(NamedTuple):
-    """A code cell of a notebook.
+    """A code cell, of kind "student", "test", or "given" (locked, without points, such as imports).
 
-    `kind` is "student" (runs in the student's process), "test" (runs in a fork of the judge) or
-    "given" (a locked cell without points, such as imports; runs in both).
+    A student's cell runs in the student's process, a test in a fork of the judge, a given one in
+    both processes.
     """
 
     kind: str

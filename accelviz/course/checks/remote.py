@@ -34,20 +34,13 @@ class Link:
         return float(self._child.processor_seconds())
 
     def request(self, message: dict[str, Any], *arguments: Any, **options: Any) -> Any:
-        """Send a message to the submission's process and return the value that it replies.
+        """Send a message of `autograde.student.Server` and return the value in the reply.
 
-        The messages are those of `autograde.student.Server`.
-
-        Raises
-        ------
-        Exception
-            One of the same name and text as the submission raised.
-        SubmissionLostError
-            If the process is gone or violates the protocol.
+        Raises an exception of the same name and text if the submission raised one, and
+        SubmissionLostError if its process is gone or violates the protocol.
         """
         if message["do"] in ("call", "run"):
-            data = encode((arguments, options), handle_of)
-            message = {**message, "arguments": data}
+            message = {**message, "arguments": encode((arguments, options), _handle_of)}
         send(self._child.connection, message)
         reply = receive(self._child.connection)
         if not isinstance(reply, dict):
@@ -57,6 +50,12 @@ class Link:
             raise exception_of(name[:100], text)
         name = message.get("name", "")
         return decode(reply.get("value"), lambda handle: Remote(self, int(handle), name))
+
+
+def _handle_of(value: Any) -> int:
+    if isinstance(value, Remote):
+        return value._handle
+    raise TypeError(f"a {type(value).__name__} cannot be handed to a submission")
 
 
 class Remote:
@@ -89,13 +88,6 @@ def link_of(subject: Any) -> Link | None:
 def name_of(subject: Any) -> str:
     """Return the name of a student's function in its notebook, "" if it has none."""
     return subject._name if isinstance(subject, Remote) else getattr(subject, "__name__", "")
-
-
-def handle_of(value: Any) -> int:
-    """Return the handle of a `Remote`; raise TypeError for any other object."""
-    if isinstance(value, Remote):
-        return value._handle
-    raise TypeError(f"a {type(value).__name__} cannot be handed to a submission")
 
 
 def call_in_submission(subject: Any, function: str, *arguments: Any) -> Any:

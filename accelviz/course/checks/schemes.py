@@ -181,12 +181,8 @@ def planned(strategy: Any, graph: Graph, n_cols: int = N_COLS) -> Plan:
 class StudentScheme(Strategy):
     """A student's scheme after it has planned for one graph, as a strategy of the library.
 
-    `held` is the size in bytes of the data that `slice_workload` keeps, less `FREE_BYTES`.
-
-    Raises
-    ------
-    AssertionError
-        If the plan's data are malformed or outside the limits of the assignment.
+    `held` is the size in bytes of the data that `slice_workload` keeps, less `FREE_BYTES`. Raises
+    AssertionError if the plan's data are malformed or outside the limits of the assignment.
     """
 
     operation = SPMM

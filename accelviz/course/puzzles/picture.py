@@ -36,13 +36,10 @@ _WARP = 32
 
 @dataclass(frozen=True)
 class Panel:
-    """An array to draw."""
+    """An array to draw: name in the trace, number of elements, indices of wrong elements."""
 
-    #: Name in the trace.
     name: str
-    #: Number of elements, of four bytes each.
     size: int
-    #: Indices of wrong elements.
     wrong: Sequence[int] = ()
 
 
