@@ -25,19 +25,19 @@ def test_the_idle_share_of_groups_counts_missing_members():
     assert group_idle_share([3, 3], 1) == 0
 
 
-def test_a_row_split_waits_as_its_groups_do():
+def test_the_idle_share_of_a_row_split_is_that_of_its_groups():
     graph = accelviz.load_graph("cora")
     for warps in (1, 4):
         plan = accelviz.plan(graph, "graphblast", 32, block_warps=warps)
         assert plan.statistics.idle_share == pytest.approx(group_idle_share(graph.degrees, warps))
 
 
-def test_a_cache_serves_reads_that_come_soon_again():
+def test_served_share_counts_reads_within_a_distance():
     graph = graph_of_degrees([2, 1, 2])  # 0 1 | 0 | 0 1: distances 1, 0, 1
     assert [served_share(graph, rows) for rows in (0, 1, 2)] == [0, 1 / 5, 3 / 5]
 
 
-def test_waiting_stands_beside_the_time_of_the_very_setting():
+def test_idle_shares_and_times_are_of_the_same_setting():
     graph = accelviz.load_graph("cora")
     rows = waiting_beside_time(graph, 64, "accel_gcn", "accel_gcn partition=warp", "cusparse")
     waiting, time = rows.columns
@@ -66,7 +66,7 @@ def test_shuffled_over_natural_pairs_graphs_and_columns():
     assert rows.loc["merge_path", 128] == pytest.approx(by_hand)
 
 
-def test_a_table_of_blocks_takes_info_apart():
+def test_a_table_of_blocks_decodes_info():
     plan = accelviz.plan(graph_of_degrees([1, 1, 3, 5]), max_block_warps=2, max_warp_nzs=2)
     rows = block_table(plan.metadata, BlockSetting(2, 2))
     assert rows["degree"].tolist() == [1, 3, 5, 5]
@@ -86,7 +86,7 @@ def test_two_partitions_of_one_graph_have_two_titles():
     assert titles == {"block": "accel_gcn", "warp": "accel_gcn partition=warp"}
 
 
-def test_what_happened_and_what_was_predicted_share_a_scale_of_colours(monkeypatch):
+def test_measured_and_predicted_timelines_share_a_color_scale(monkeypatch):
     monkeypatch.setattr(timeline, "MOST_BARS", 0)
 
     def blocks(held, unit):

@@ -38,7 +38,7 @@ def test_without_a_compiler_a_trace_is_empty(monkeypatch):
 
 
 @pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
-def test_a_changed_kernel_is_judged():
+def test_a_changed_kernel_has_a_verdict():
     graph = graph_of_degrees([1, 2, 3])
     plan = accelviz.plan(graph, "row_thread", 2)
     X = random_inputs(plan.operation, plan.pattern, plan.widths)[0]

@@ -125,7 +125,7 @@ def faults(path):
 
 
 @each_lesson
-def test_a_lesson_is_short_and_leaves_something_to_write(path):
+def test_a_lesson_is_short_and_has_exercises(path):
     assert faults(path) == []
 
 
@@ -146,7 +146,7 @@ def test_the_glossary_is_in_order_and_each_term_once():
     assert len({anchor for anchor, *_ in terms()}) == len(names)
 
 
-def test_lessons_link_to_terms_and_terms_to_the_lesson_that_has_them_first():
+def test_terms_link_to_the_first_lesson_that_links_to_them():
     first = {}
     for path in LESSONS:
         cells = nbformat.read(path, as_version=4).cells
@@ -157,7 +157,7 @@ def test_lessons_link_to_terms_and_terms_to_the_lesson_that_has_them_first():
     assert all(int(number) == int(file[:2]) for _, _, number, file in terms())
 
 
-def test_links_of_lessons_lead_somewhere():
+def test_links_of_lessons_exist():
     """Jupyter opens nothing that lies outside of the folder in which `make lab` starts it."""
     make = (FOLDER.parent / "Makefile").read_text("utf-8")
     opened = FOLDER.parent / re.search(r"jupyter lab --notebook-dir=(\S+)", make)[1]
@@ -172,7 +172,7 @@ def test_links_of_lessons_lead_somewhere():
 # --- the counting itself ------------------------------------------------------------------------
 
 
-def test_effort_counts_what_stands_there():
+def test_effort_counts_words_lines_and_exercises():
     cells = [
         nbformat.v4.new_markdown_cell(
             "# 1 · Two words\n\n[a link](far/away.md)\n```python\nx = 1\n```"

@@ -1,8 +1,8 @@
-"""What a student may try who wants points without the work, or harm: each is a submission.
+"""Attacks on grading: submissions that try to gain points or to do harm.
 
-An attack on a part of A1 (`PART`, worth 8 points) has a wrong `inverse_permutation` (or a right one
-that is not linear) and some way to hide it; it is worth 3 points, or 6, as without the trick.
-`{root}` is the course's folder, `{port}` a port of the machine that somebody listens at.
+An attack on a part of A1 (`PART`, worth 8 points) has a wrong `inverse_permutation`, or a right one
+that is not linear, and a trick to hide this. It must get the same points as without the trick: 3,
+or 6 for a right function. `{root}` is the course's folder, `{port}` an open port of the machine.
 """
 
 from __future__ import annotations
@@ -10,31 +10,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.course.attacks_on_plans import KERNELS, PLANS, REPORTS
-from tests.course.wrong import PART, Wrong, every
+from tests.course.wrong import PART, Wrong
 
-_WRONG = every(0, "inverse-form", "inverse-hidden", "inverse-linear")
-_SLOW = every(0, "inverse-linear")
+_SLOW = {"inverse-linear": 0.0}
+_WRONG = {"inverse-form": 0.0, "inverse-hidden": 0.0, **_SLOW}
 
 
 def _wrong(text: str) -> list[Wrong]:
-    """Attacks with a wrong function: `# description`, lines before the function, `| ` lines in it.
+    """Parse attacks with a wrong function.
 
-    `> ` is what it returns if that is not `order.copy()`.
+    An attack is `# description`, lines before the function, lines of the function (`| `), and the
+    returned expression (`> `; default: `order.copy()`).
     """
     attacks = []
     for entry in text.strip("\n").removeprefix("# ").split("\n# "):
         description, *lines = entry.split("\n")
         before = [line for line in lines if line[:2] not in ("| ", "> ")]
-        inside = [f"    {line[2:]}" for line in lines if line[:2] == "| "]
+        body = [f"    {line[2:]}" for line in lines if line[:2] == "| "]
         (result,) = [line[2:] for line in lines if line[:2] == "> "] or ["order.copy()"]
-        function = ["def inverse_permutation(order):", *inside, f"    return {result}"]
+        function = ["def inverse_permutation(order):", *body, f"    return {result}"]
         source = "\n".join([*before, *function])
         attacks.append(Wrong(PART, description, _WRONG, {"inverse": source}))
     return attacks
 
 
 def _slow(text: str) -> list[Wrong]:
-    """Attacks with a right function that is not linear: `# description` and the cell."""
+    """Parse attacks with a right function that is not linear: `# description`, then the cell."""
     entries = [entry.partition("\n") for entry in text.strip("\n").removeprefix("# ").split("\n# ")]
     return [Wrong(PART, head, _SLOW, {"inverse": cell.strip("\n")}) for head, _, cell in entries]
 
@@ -254,7 +255,7 @@ except Exception: pass
 """
 )
 
-#: All of them; a submission's name is "x", its place in the list, and its kind.
+#: All attacks by the name of the student, "x" and a number.
 ATTACKS = {
     f"x{k:02}": attack for k, attack in enumerate([*POINTS, *HARM, *PLANS, *KERNELS, *REPORTS])
 }
@@ -262,9 +263,9 @@ ATTACKS = {
 
 @dataclass(frozen=True)
 class Stuffed:
-    """The perfect part of A1 with something beside its answers, which is worth 8 points.
+    """A perfect submission of `PART`, worth 8 points, with additional cells or files.
 
-    `cell` is a cell of the student's own; `says` is a part of what the instructor is told.
+    `cell` is an additional cell; `says` is a part of the instructor's remarks.
     """
 
     description: str

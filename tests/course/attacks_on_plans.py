@@ -1,4 +1,4 @@
-"""Attacks on A2 to A5: plans, kernels and tables that are not what they say; see `attacks.py`."""
+"""Attacks on A2 to A5: deceptive plans, kernels and tables; see `attacks.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grades a class once for all who ask."""
+"""Fixtures: a tiny assignment, and a course whose class was graded once per session."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def assignment(tmp_path_factory):
-    """The tiny assignment, in a folder of its own."""
+    """Return the tiny assignment, written to a temporary folder."""
     from accelviz.course.autograde.assignments import Assignment
     from tests.course import tiny
 
@@ -18,9 +18,9 @@ def assignment(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def shipped(tmp_path_factory, request):
-    """The folder of a course, and all that its class handed in, graded side by side.
+    """Return the folder of a course and the results of grading all its submissions.
 
-    Of those whom a test has for itself, only they whose tests are run hand in.
+    Students that only one test uses hand in only if that test is selected.
     """
     import nbformat
 
@@ -42,9 +42,8 @@ def shipped(tmp_path_factory, request):
         handed_in.hand_in_all(root, server.getsockname()[1], asked)
         os.environ["ACCELVIZ_TEST_SECRET"] = "secret of the course"
         try:
-            # what a wrong answer costs depends on the hidden graphs; what a right one is worth
-            # does not
-            # One more at a time than there are processors: one of them does nothing for 20 s.
+            # The points of wrong answers depend on the hidden graphs, so the seed is fixed. One of
+            # the jobs sleeps for 20 s, so there is one more than there are processors.
             jobs = (os.cpu_count() or 1) + 1
             results = grading.grade(root, settings={"seed": 0, "cell_seconds": 20.0}, jobs=jobs)
         finally:

@@ -1,7 +1,6 @@
-"""A class that hands in the shipped assignments: right, blank, hostile; graded once.
+"""A class that hands in right, blank and hostile submissions of the shipped assignments.
 
-Attacks are made on a part of A1, as each test is a process, and attacks are many. Wrong answers are
-in `test_known_wrong.py`.
+Most attacks are submissions of a part of A1, because every test runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -30,10 +29,13 @@ _TEXTS = (nbformat.v4.new_markdown_cell, nbformat.v4.new_raw_cell)
 
 
 def filled_in(assignment: Assignment, solutions: Any = None) -> Any:
-    """A release with the given solutions, by the ids' last parts, else with the right ones."""
+    """Return a release with `solutions`, by the last parts of the grade ids, else the right ones.
+
+    With `solutions` the cells without a grade id, which take most of the time, are removed.
+    """
     notebook = copy.deepcopy(assignment.released)
     pairs = list(zip(notebook.cells, assignment.source.cells, strict=True))
-    if solutions is not None:  # without cells to try things in, which take most of the time
+    if solutions is not None:
         pairs = [(cell, solution) for cell, solution in pairs if question_of(cell)]
         notebook.cells = [cell for cell, _ in pairs]
     for cell, solution in pairs:
@@ -45,7 +47,7 @@ def filled_in(assignment: Assignment, solutions: Any = None) -> Any:
 
 
 def points_of(notebook: Any, assignment: Assignment, seed: int = 0) -> dict[str, float]:
-    """The points of each graded code cell of a submission, without nbgrader."""
+    """Return the points of each graded code cell of a submission, without nbgrader."""
     tests = {question_of(cell): cell.source for cell in assignment.source.cells}
     for cell in notebook.cells:
         if is_locked(cell):
@@ -69,7 +71,7 @@ def hand_in(root: Path, student: str, name: str, notebook: Any) -> Path:
 
 
 def part() -> Any:
-    """The source of the part of A1: two of its questions, 8 points."""
+    """Return the source of the assignment `PART`: two questions of A1, 8 points."""
     notebook = copy.deepcopy(ASSIGNMENTS[A1].source)
     parts = ("A1-imports", "A1-places", "A1-inverse")
     notebook.cells = [cell for cell in notebook.cells if question_of(cell).startswith(parts)]
@@ -77,7 +79,7 @@ def part() -> Any:
 
 
 def hand_in_all(root: Path, port: int, asked: Collection[str | None]) -> None:
-    """Fill `submitted/` of a course; of those who attack or do harm, those in `asked` alone."""
+    """Fill `submitted/` of a course; of the attackers, only with those in `asked`."""
     assignments = {**ASSIGNMENTS, PART: Assignment(root / "source" / PART)}
     for name, assignment in ASSIGNMENTS.items():
         if COMPILER or name != A4:
@@ -111,9 +113,8 @@ def hand_in_all(root: Path, port: int, asked: Collection[str | None]) -> None:
     (root / "submitted" / "linked-file" / A1).mkdir(parents=True)
     link = root / "submitted" / "linked-file" / A1 / f"{A1}.ipynb"
     link.symlink_to(root / "submitted" / "perfect" / A1 / f"{A1}.ipynb")
-    hand_in(root, "=1+1", A5, ASSIGNMENTS[A5].released)  # what a spreadsheet takes for a formula
-    # the class's last, whom none of the others may cost a point
-    hand_in(root, "zoe", A1, filled_in(ASSIGNMENTS[A1], {}))
+    hand_in(root, "=1+1", A5, ASSIGNMENTS[A5].released)  # a formula for spreadsheets
+    hand_in(root, "zoe", A1, filled_in(ASSIGNMENTS[A1], {}))  # graded after the attacks
 
 
 def _add_files(folder: Path, kind: str) -> None:
@@ -138,7 +139,7 @@ def _add_files(folder: Path, kind: str) -> None:
 
 
 def lost_points(grades: Any, student: str) -> dict[str, float]:
-    """The questions of a student that a test gave less than all points, and what it gave."""
+    """Return the questions of a student with fewer than all points, and these points."""
     rows = grades[(grades["student"] == student) & grades[["points", "max"]].notna().all(axis=1)]
     left = rows[rows["points"] != rows["max"]]
     names = [name.partition("-")[2] for name in left["question"]]

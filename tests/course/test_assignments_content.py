@@ -37,7 +37,7 @@ def test_there_are_five_assignments():
 
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
-def test_cells_are_marked_as_nbgrader_wants_them(name):
+def test_cells_have_valid_nbgrader_metadata(name):
     notebook, seen = ASSIGNMENTS[name].source, []
     assert notebook.metadata["kernelspec"]["name"] == "python3"
     for cell, known in marked(notebook):
@@ -56,7 +56,7 @@ def test_cells_are_marked_as_nbgrader_wants_them(name):
 
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
-def test_the_text_says_the_points_that_there_are(name):
+def test_points_in_the_text_match_the_metadata(name):
     total, by_hand = POINTS[name]
     notebook = ASSIGNMENTS[name].source
     most = [(cell.cell_type, known.get("points", 0)) for cell, known in marked(notebook)]
@@ -74,7 +74,7 @@ def test_the_text_says_the_points_that_there_are(name):
 
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
-def test_students_get_neither_solutions_nor_hidden_tests(name):
+def test_a_release_has_neither_solutions_nor_hidden_tests(name):
     notebook = ASSIGNMENTS[name].released
     for cell, known in marked(notebook):
         for word in ("BEGIN", "END SOLUTION", "MARK SCHEME"):
@@ -91,7 +91,7 @@ def test_students_get_neither_solutions_nor_hidden_tests(name):
 
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
-def test_students_find_the_release_beside_the_lessons(name):
+def test_notebooks_assignments_has_the_releases(name):
     folder = notebooks_directory() / "assignments"
     released_notebook = nbformat.read(folder / name / f"{name}.ipynb", as_version=4)
     assert released_notebook == ASSIGNMENTS[name].released
@@ -135,7 +135,7 @@ def marking(cell_id):
 
 
 @pytest.mark.parametrize("graph", ["cora", "pubmed"])
-def test_the_marking_schemes_say_the_recorded_numbers(graph):
+def test_marking_schemes_quote_the_recorded_numbers(graph):
     times = records.recorded("sweeps-h200").query("graph == @graph and columns == 64")
     setting = times["parameters"].str.extract(r"max_block_warps=(\d+) max_warp_nzs=(\d+)")
     setting = setting.astype(int)

@@ -1,6 +1,6 @@
-"""A hostile class: no attack gains a point, none costs another a point, none ends the run.
+"""Attacks of `attacks.py` gain no points, cost other students no points and do not stop grading.
 
-What is tried stands in `attacks.py`: a twelfth of each kind on each commit, all with `-m long`.
+Each run tries a twelfth of them; `--all` tries all.
 """
 
 # ruff: noqa: E402 (what is tested needs what is skipped for)
@@ -28,7 +28,7 @@ from tests.course.attacks import ATTACKS, STUFFED
 from tests.course.shipped import COMPILER, lost_points
 from tests.course.wrong import A1, A4, PART, needs_bubblewrap
 
-#: What the tests on everybody else's points need: these are handed in each day.
+#: Attacks on other students, which every run tries.
 ON_OTHERS = ("kills all", "writes points into the gradebook", "leaves a process that writes points")
 
 
@@ -36,10 +36,7 @@ def is_on_others(parameters):
     return ATTACKS[parameters["student"]].description.startswith(ON_OTHERS)
 
 
-pytestmark = [
-    pytest.mark.xdist_group("grader"),
-    needs_bubblewrap,
-]
+pytestmark = [pytest.mark.xdist_group("grader"), needs_bubblewrap]
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +44,7 @@ def grades(shipped):
     return tables.table(shipped[1])
 
 
-def test_there_are_enough_of_them():
+def test_there_are_at_least_fifty_attacks():
     assert len(ATTACKS) + len(STUFFED) >= 50
 
 
@@ -58,14 +55,14 @@ def test_an_attack_gains_nothing(grades, student):
     if attack.assignment == A4 and not COMPILER:
         pytest.skip("no C++ compiler to emulate kernels with")
     rows = grades[grades["student"] == student]
-    told = dict(zip(rows["question"], rows["problem"], strict=True))
-    assert rows["points"].notna().any(), told
-    assert lost_points(grades, student) == pytest.approx(dict(attack.lost)), told
+    problems = dict(zip(rows["question"], rows["problem"], strict=True))
+    assert rows["points"].notna().any(), problems
+    assert lost_points(grades, student) == pytest.approx(dict(attack.lost)), problems
 
 
 @pytest.mark.sample(12, always=lambda parameters: parameters["student"] == "claims")
 @pytest.mark.parametrize("student", STUFFED, ids=lambda name: STUFFED[name].description)
-def test_what_else_is_handed_in_costs_and_gains_nothing(shipped, grades, student):
+def test_additional_files_and_cells_do_not_change_the_points(shipped, grades, student):
     rows = grades[grades["student"] == student]
     assert rows["points"].sum() == rows["max"].sum() == 8
     assert STUFFED[student].says in " ".join(rows["problem"])
@@ -73,7 +70,7 @@ def test_what_else_is_handed_in_costs_and_gains_nothing(shipped, grades, student
     assert sum(path.stat().st_size for path in home.rglob("*")) < 3_000_000
 
 
-def test_what_a_text_cell_holds_is_no_html(shipped):
+def test_html_in_text_cells_is_escaped(shipped):
     notebook = nbformat.read(shipped[0] / "autograded" / "claims" / PART / f"{PART}.ipynb", 4)
     texts = [cell.source for cell in notebook.cells if cell.cell_type != "code"]
     assert sum("alert(1)" in text for text in texts) == 2
@@ -87,7 +84,7 @@ def test_links_to_another_s_work_are_not_followed(grades, student):
     assert "link" in row.problem or "there is no notebook" in row.problem
 
 
-def test_nobody_else_lost_or_gained_a_point(shipped, grades):
+def test_other_students_keep_their_points(shipped, grades):
     for student in ("perfect", "zoe"):
         rows = grades[(grades["student"] == student) & (grades["assignment"] == A1)]
         assert rows["points"].sum() == 20
@@ -99,26 +96,17 @@ def test_nobody_else_lost_or_gained_a_point(shipped, grades):
                 assert {grade.manual_score for book in books for grade in book.grades} == {None}
 
 
-def test_nothing_outlives_a_submission(shipped):
+def test_no_process_survives_its_submission(shipped):
     assert not (shipped[0] / "left-behind").exists()
-    for _ in range(50):  # the system ends them on its own time
-        left = [
-            process for process in psutil.process_iter(["name"]) if process.info["name"] == "bwrap"
-        ]
-        left = [
-            process for process in left if psutil.Process().pid in map(pid_of, process.parents())
-        ]
-        if not left:
+    for _ in range(50):  # killed processes disappear with a delay
+        children = psutil.Process().children(recursive=True)
+        if not [process for process in children if process.name() == "bwrap"]:
             return
         time.sleep(0.1)
-    pytest.fail(f"{left} are still there")
+    pytest.fail(f"{children} are still there")
 
 
-def pid_of(process):
-    return process.pid
-
-
-def test_a_table_has_no_formula(shipped, grades, tmp_path):
+def test_formulas_in_a_table_are_quoted(shipped, grades, tmp_path):
     tables.write_table(grades, tmp_path / "grades.csv")
     lines = (tmp_path / "grades.csv").read_text("utf-8").splitlines()
     assert not [line for line in lines if line.startswith(("=", "+", "-", "@"))]
@@ -126,7 +114,7 @@ def test_a_table_has_no_formula(shipped, grades, tmp_path):
     assert set(tables.read_table(tmp_path / "grades.csv")["student"]) == set(grades["student"])
 
 
-def test_what_students_write_steers_no_terminal_and_no_spreadsheet(tmp_path):
+def test_control_characters_and_formulas_are_removed_from_text(tmp_path):
     evil = "\x1b[2J\u202eada\n1 of 1;=1+1"
     assert str(Problem("name", evil, "x")) == "?[2J?ada 1 of 1;=1+1 x"
     frame = pd.DataFrame({"student": [evil], "scheme": ["=1+1"], "problem": [None]})
@@ -162,7 +150,7 @@ def test_what_students_write_steers_no_terminal_and_no_spreadsheet(tmp_path):
         " " * 60_000,
     ],
 )
-def test_a_kernel_that_leaves_cuda_is_refused(text):
+def test_a_kernel_with_other_constructs_than_cuda_is_refused(text):
     with pytest.raises(KernelError, match="yours.cu"):
         Runs(text)
 
@@ -190,8 +178,8 @@ extern "C" __global__ void __launch_bounds__(128, 2) spmm_runs(float *Y, int ind
     )
 
 
-def test_a_kernel_finds_no_files_of_the_grader(tmp_path):
-    """What its text does not show it may still do: behind the border, where nothing is."""
+def test_a_kernel_cannot_access_the_grader_s_files(tmp_path):
+    """Host functions that the check of the text does not detect run in the sandbox."""
     secret = tmp_path / "secret"
     secret.write_text("1")
     code = f"""

@@ -48,7 +48,9 @@ def examined(folder, assignment, content, name="T1.ipynb"):
     ],
     ids=["a byte order mark", "lines that end as on Windows", "in its cells too", "in one line"],
 )
-def test_what_only_looks_different_has_no_problem(assignment, released_text, tmp_path, written):
+def test_other_encodings_of_the_same_notebook_have_no_problem(
+    assignment, released_text, tmp_path, written
+):
     checked = examined(tmp_path, assignment, written(released_text))
     assert checked.problems == ()
     assert [cell.source for cell in checked.notebook.cells] == [
@@ -86,7 +88,7 @@ WHOLE = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}}
         ),
     ],
 )
-def test_a_file_that_cannot_be_graded_is_named_with_the_reason(assignment, tmp_path, content, says):
+def test_a_file_that_cannot_be_graded_is_reported(assignment, tmp_path, content, says):
     checked = examined(tmp_path, assignment, content)
     (problem,) = checked.problems
     assert says in str(problem)
@@ -96,7 +98,7 @@ def test_a_file_that_cannot_be_graded_is_named_with_the_reason(assignment, tmp_p
     assert not checked.fine
 
 
-def test_a_script_is_told_from_a_notebook(assignment, tmp_path):
+def test_a_script_is_reported_as_no_notebook(assignment, tmp_path):
     (problem,) = examined(tmp_path, assignment, "print(1)", "T1.py").problems
     assert "Hand in the .ipynb file itself" in problem.repair
 
@@ -108,14 +110,14 @@ def test_a_file_that_is_too_large_is_not_read(assignment, released_text, tmp_pat
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
-def test_a_pipe_is_not_waited_for(assignment, tmp_path):
+def test_a_pipe_is_not_opened(assignment, tmp_path):
     os.mkfifo(tmp_path / "T1.ipynb")
     (problem,) = examine(tmp_path / "T1.ipynb", [assignment]).problems
     assert "T1.ipynb is no file" in problem.text
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may read anything")
-def test_a_file_that_may_not_be_read(assignment, released_text, tmp_path):
+def test_a_file_without_read_permission_is_reported(assignment, released_text, tmp_path):
     path = tmp_path / "T1.ipynb"
     path.write_text(released_text)
     path.chmod(0)
@@ -152,7 +154,7 @@ def test_a_file_that_may_not_be_read(assignment, released_text, tmp_path):
         (["leaderboard", "empty", "--output", "board.html"], 2, "no table can be written"),
     ],
 )
-def test_a_wrong_place_is_named_in_one_line(course, capsys, monkeypatch, arguments, status, says):
+def test_a_wrong_path_is_reported_in_one_line(course, capsys, monkeypatch, arguments, status, says):
     pytest.importorskip("nbgrader")
     monkeypatch.chdir(course.parent)
     (course.parent / "empty").mkdir()
@@ -187,7 +189,7 @@ def test_limits_are_numbers_above_0(option, capsys):
         ("c = get_config()\nc.SandboxedExecute.seed = '7'", "the seed is '7'"),
     ],
 )
-def test_settings_that_cannot_be_read_are_named(course, capsys, text, says):
+def test_invalid_settings_are_reported(course, capsys, text, says):
     pytest.importorskip("nbgrader")
     (course / "nbgrader_config.py").write_text(text)
     folder = course / "submitted" / "ada" / "T1"
@@ -199,7 +201,7 @@ def test_settings_that_cannot_be_read_are_named(course, capsys, text, says):
     assert says in error
 
 
-def test_a_gradebook_that_is_none_is_named(course, capsys):
+def test_an_invalid_gradebook_is_reported(course, capsys):
     pytest.importorskip("nbgrader")
     (course / "gradebook.db").write_text("nothing of the kind")
     for verb in ("release", "grade"):
@@ -209,14 +211,14 @@ def test_a_gradebook_that_is_none_is_named(course, capsys):
         assert len(error.splitlines()) == 1
 
 
-def test_a_path_that_nbgrader_would_not_find_is_refused(tmp_path, capsys):
+def test_a_path_with_glob_characters_is_refused(tmp_path, capsys):
     pytest.importorskip("nbgrader")
     assert cli.main(["assignments", "release", "--course", str(tmp_path / "cs[1]")]) == 2
     assert "nbgrader takes no path with [, ], * or ?" in capsys.readouterr().err
     assert not (tmp_path / "cs[1]").exists()
 
 
-def test_a_source_that_cannot_be_read_is_named(course, released_text, capsys):
+def test_an_unreadable_source_is_reported(course, released_text, capsys):
     pytest.importorskip("nbgrader")
     (course / "T1.ipynb").write_text(released_text)
     (course / "source" / "T1" / "T1.ipynb").write_text("[]")

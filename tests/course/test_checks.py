@@ -41,7 +41,7 @@ def _usual_seed(monkeypatch):
     monkeypatch.delenv(hidden.COURSE_SEED, raising=False)
 
 
-def test_what_a_student_prints_is_not_seen(capsys):
+def test_a_student_s_output_is_discarded(capsys):
     def noisy(degrees):
         print("out")
         print("err", file=sys.stderr)
@@ -97,7 +97,7 @@ def sorting(body, before=""):
         "return helper(degrees)\n\ndef helper(x): return x.argsort()",
     ],
 )
-def test_sorting_by_comparison_is_seen(body):
+def test_comparison_sorts_are_detected(body):
     with pytest.raises(AssertionError, match="count instead"):
         checks.sorting.linear_sort(sorting(body), seed=1)
 
@@ -154,7 +154,7 @@ def test_reads_are_counted(read, reads):
         "for i in range(len(order)): place[i] = order.tolist().index(i)",
     ],
 )
-def test_an_array_that_is_walked_again_and_again_is_named(body):
+def test_too_many_reads_of_an_array_are_reported(body):
     text = f"""def inverse_permutation(order):
     place = np.zeros(len(order), dtype=np.int32)
     {body}
@@ -163,7 +163,7 @@ def test_an_array_that_is_walked_again_and_again_is_named(body):
         checks.sorting.linear_inverse(defined(text, "inverse_permutation"), seed=1)
 
 
-def test_a_copy_that_is_walked_again_and_again_takes_too_long(monkeypatch):
+def test_quadratic_time_on_a_copy_is_reported(monkeypatch):
     monkeypatch.setattr(checks.sorting, "TIMED_ROWS", 20_000)
     monkeypatch.setattr(checks.sorting, "MAX_SECONDS", 0.2)
     text = """def inverse_permutation(order):
@@ -199,7 +199,7 @@ def test_a_copy_that_is_walked_again_and_again_takes_too_long(monkeypatch):
         order[places[degree]], places[degree] = i, places[degree] + 1""",
     ],
 )
-def test_linear_ways_to_sort_are_linear(body):
+def test_linear_sorts_pass(body):
     lines = f"{body}\n    return np.array(order, dtype=np.int32)"
     checks.sorting.linear_sort(sorting(lines), seed=1)
 
@@ -230,7 +230,7 @@ def test_shares_of_the_points():
 
 
 @pytest.mark.parametrize("name", list(hidden.graphs(1)))
-def test_the_papers_schemes_stand_where_the_text_says(name):
+def test_the_bounds_of_metrics_match_the_assignment_s_text(name):
     graph = hidden.graphs(5)[name]
     nothing, full = metrics.bounds(graph)
     plans = {scheme: accelviz.plan(graph, scheme) for scheme in ("accel_gcn", "graphblast")}
@@ -278,7 +278,7 @@ TABLE = np.zeros(1000)
         (functools.partial(max, TABLE), 8000),
     ],
 )
-def test_what_a_workload_holds_is_metadata_and_comes_out_as_it_was(held, size):
+def test_a_workload_s_data_are_counted_and_restored(held, size):
     graph = accelviz.load_graph("cora")
     known = export.matrix(graph, None, None, PLAN.pattern)
     known["values"] = PLAN.provenance.values  # noqa: PD011
@@ -297,13 +297,13 @@ def test_what_a_workload_holds_is_metadata_and_comes_out_as_it_was(held, size):
         assert np.array_equal(value, held)
 
 
-def test_what_cannot_be_taken_elsewhere_is_named():
+def test_data_that_cannot_be_pickled_are_reported():
     stream = (item for item in ())
     with pytest.raises(AssertionError, match="holds what cannot be taken.*generator"):
         export.packed(lambda a, b: stream, {})
 
 
-def test_a_scheme_has_to_be_one_of_your_own():
+def test_a_scheme_of_the_papers_is_refused():
     graph = accelviz.load_graph("cora")
     with pytest.raises(AssertionError, match="no object of a class of Strategy"):
         checks.schemes.form(Holding, graph)
@@ -318,7 +318,7 @@ def test_a_scheme_has_to_be_one_of_your_own():
         checks.schemes.form(named(), accelviz.load_graph("cora"))
 
 
-def test_a_machine_without_a_compiler_says_so(monkeypatch):
+def test_a_missing_compiler_is_reported(monkeypatch):
     monkeypatch.setattr(compiler, "find_compiler", lambda: None)
     graph = hidden.small_graphs(1, "tall")
     for check in (
@@ -345,7 +345,7 @@ def test_traffic_is_counted():
 
 
 @needs_compiler
-def test_a_kernel_that_misbehaves_where_it_is_watched_is_found():
+def test_wrong_results_and_missing_requests_of_a_trace_are_reported():
     good, graph = right_kernel(), hidden.small_graphs(9, "long rows")["long rows"]
     with pytest.raises(KernelError, match="while it is watched"):
         checks.kernels.sectors(good.replace("sum);", "0.0f);"), graph)
@@ -377,7 +377,7 @@ def test_a_wrong_result_names_an_element():
 
 
 @needs_compiler
-def test_what_does_not_compile_is_named_in_the_first_line():
+def test_a_compiler_error_is_in_the_first_line():
     code = right_kernel()
     with pytest.raises(KernelError) as caught:
         checks.kernels.multiplies(code + "planted", hidden.small_graphs(1, "wide"), [32])
@@ -471,7 +471,7 @@ class Sorted(Strategy):
         ("form", Sorted(workers_per_block=8), "blocks have 8 warps, and should have 4"),
     ],
 )
-def test_what_is_wrong_with_a_plan_is_named(check, strategy, message):
+def test_faults_of_a_plan_are_reported(check, strategy, message):
     graph = hidden.graph_of([4, 0, 2], 5, np.random.default_rng(0), "toy")
     check = getattr(checks.schemes, check)
     if message is None:
@@ -482,7 +482,7 @@ def test_what_is_wrong_with_a_plan_is_named(check, strategy, message):
         check(strategy, argument)
 
 
-def test_a_sweep_of_another_graph_is_named():
+def test_a_sweep_of_another_graph_is_reported():
     table = accelviz.sweep("pubmed", max_block_warps=range(2, 8), max_warp_nzs=[8, 16, 32])
     with pytest.raises(AssertionError, match="no row of it is what a sweep of cora gives"):
         checks.reports.sweep_numbers(table, "cora", 5)

@@ -142,11 +142,11 @@ def test_each_answer_has_its_points(grades, student):
     assert problems(grades, student)["why"] == "to be graded by hand"
 
 
-def test_nothing_answered_is_nothing_earned(grades):
+def test_a_blank_submission_has_no_points(grades):
     assert points(grades, "blank") == [0, 0, 0]
 
 
-def test_a_name_and_the_bytes_of_another_system_cost_nothing(grades):
+def test_unicode_names_and_windows_line_ends_cost_no_points(grades):
     assert points(grades, "Zoë van Dyk") == [3, 4, None]
     assert problems(grades, "Zoë van Dyk")["why"] == "to be graded by hand"
     assert ".DS_Store" not in set(grades["student"])
@@ -172,7 +172,7 @@ def test_a_damaged_file_costs_no_points(grades, student):
         ("misnamed", "", "The file is named my T1 (2).ipynb"),
     ],
 )
-def test_each_problem_is_named(grades, student, question, says):
+def test_problems_are_in_the_table(grades, student, question, says):
     assert says in problems(grades, student)[question]
 
 
@@ -190,7 +190,7 @@ def test_each_problem_is_named(grades, student, question, says):
         ("old", "T1.ipynb has the notebook format 3"),
     ],
 )
-def test_what_cannot_be_graded_is_set_aside_and_has_no_points(results, grades, student, says):
+def test_submissions_that_cannot_be_graded_are_set_aside(results, grades, student, says):
     (rows,) = [item for item in results if item.student == student]
     assert says in rows.set_aside
     (row,) = grades[grades["student"] == student].itertuples()
@@ -198,7 +198,7 @@ def test_what_cannot_be_graded_is_set_aside_and_has_no_points(results, grades, s
     assert says in row.problem
 
 
-def test_an_instructor_is_told_of_what_is_no_failed_test(results):
+def test_remarks_are_problems_other_than_failed_tests(results):
     remarks = {item.student: item.remarks for item in results}
     assert remarks["perfect"] == remarks["wrong-sign"] == []
     assert remarks["blank"] == ["There is no answer in it."]
@@ -207,7 +207,7 @@ def test_an_instructor_is_told_of_what_is_no_failed_test(results):
     assert told.startswith("repaired: The grade id 'test-total' is there 2 times")
 
 
-def test_what_was_handed_in_is_left_as_it_was(course, results):
+def test_submitted_files_are_not_changed(course, results):
     pasted = nbformat.read(course / "submitted/pasted/T1/T1.ipynb", as_version=4)
     checked = nbformat.read(course / "checked/pasted/T1/T1.ipynb", as_version=4)
     assert len(pasted.cells) == len(checked.cells) + 1
@@ -222,7 +222,7 @@ def test_seconds_are_those_of_the_tests(grades):
     assert 0 <= rows.loc["test-total", "seconds"] < 4
 
 
-def test_points_given_by_hand_are_read_and_nothing_is_run_twice(course, results, monkeypatch):
+def test_points_given_by_hand_are_kept_without_another_run(course, results, monkeypatch):
     with Course(course).gradebook() as gradebook:
         grade = gradebook.find_grade("why", "T1", "T1", "perfect")
         grade.manual_score = 2.5
@@ -234,7 +234,7 @@ def test_points_given_by_hand_are_read_and_nothing_is_run_twice(course, results,
     assert points(again, "loops") == [0, 4, None]
 
 
-def test_a_changed_submission_is_graded_again_and_only_that(tmp_path, course, results):
+def test_only_changed_submissions_are_graded_again(tmp_path, course, results):
     root = tmp_path / "spring"
     shutil.copytree(course, root)
     out = nbformat.read(root / "release" / "T1" / "T1.ipynb", as_version=4)
@@ -247,7 +247,7 @@ def test_a_changed_submission_is_graded_again_and_only_that(tmp_path, course, re
     assert changed == ["blank"]
 
 
-def test_the_sandbox_is_in_nbgrader_s_own_settings(course):
+def test_nbgrader_s_configuration_has_the_sandbox(course):
     configuration = Course(course).configuration("T1")
     names = [item.__name__ for item in configuration.Autograde.autograde_preprocessors]
     assert "SandboxedExecute" in names
@@ -352,9 +352,7 @@ def test_the_commands_grade_a_class(tmp_path, shipped, capsys, monkeypatch):
         ("IPython", "leaderboard", "lab"),
     ],
 )
-def test_a_missing_package_is_named_with_what_to_install(
-    missing, verb, extra, tmp_path, capsys, monkeypatch
-):
+def test_a_missing_package_is_reported(missing, verb, extra, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
     arguments = ["--course", str(tmp_path / "c")] if extra == "course" else [str(tmp_path / "c")]
     assert cli.main(["assignments", verb, *arguments]) == 2

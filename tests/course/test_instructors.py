@@ -25,21 +25,21 @@ INLINE = re.findall(r"`(accelviz assignments [^`]+|release [^`]+|grade --[^`]+)`
 
 
 @pytest.mark.parametrize("command", [line for line in COMMANDS if "bin/accelviz" in line])
-def test_each_command_is_understood(command):
+def test_commands_in_code_blocks_are_valid(command):
     words = shlex.split(command)
     start = next(i for i, word in enumerate(words) if word.endswith("bin/accelviz"))
     assert cli._parser().parse_args(words[start + 1 :]).run
 
 
 @pytest.mark.parametrize("text", INLINE)
-def test_commands_in_the_text_are_understood(text):
+def test_commands_in_the_text_are_valid(text):
     words = text.removeprefix("accelviz assignments ").split()
     if len(words) > 1:
         extra = [] if words[0] != "grade" else ["--course", "spring"]
         assert cli._parser().parse_args(["assignments", *words, *extra]).run
 
 
-def test_make_knows_the_targets():
+def test_targets_of_make_exist():
     makefile = (ROOT / "Makefile").read_text("utf-8")
     targets = {line.split()[1] for line in COMMANDS if line.startswith("make ")}
     assert targets >= {"install", "lab"}

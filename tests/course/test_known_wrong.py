@@ -20,7 +20,7 @@ from tests.course.wrong_answers import WRONG
 
 @pytest.mark.sample(12)
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.description)
-def test_wrong_answers_have_the_points_they_are_worth(wrong):
+def test_wrong_answers_lose_the_expected_points(wrong):
     if wrong.assignment == A4 and not COMPILER:
         pytest.skip("no C++ compiler to emulate kernels with")
     assignment = ASSIGNMENTS[wrong.assignment]

@@ -133,7 +133,7 @@ def test_a_scheme_that_fails_has_no_score_and_leaves_the_others(board, student, 
     assert (rows["total"] == 0).all()
 
 
-def test_the_best_is_first_and_the_papers_stand_below(board):
+def test_the_best_scheme_is_first_and_the_papers_last(board):
     students = list(dict.fromkeys(board["student"]))
     assert students[:2] == ["ada", "eve"]
     assert students[-1] == PAPERS
@@ -144,7 +144,7 @@ def test_the_best_is_first_and_the_papers_stand_below(board):
     )
 
 
-def test_nothing_of_a_submission_is_believed(board):
+def test_a_submission_cannot_change_its_score(board):
     numbers = [name for name in board.columns if board[name].dtype.kind == "f"]
     scores = {who: rows[numbers].reset_index(drop=True) for who, rows in board.groupby("student")}
     pd.testing.assert_frame_equal(scores["eve"], scores["ada"])
@@ -161,7 +161,7 @@ def test_the_standings_have_a_row_for_each_scheme(board):
     assert lines.loc[0, list(scores.index)].tolist() == pytest.approx([*(100 * scores)])
 
 
-def test_the_command_writes_both(folder, tmp_path, capsys):
+def test_the_command_writes_a_table_and_a_page(folder, tmp_path, capsys):
     (tmp_path / "source").symlink_to(folder / "source")
     for student in ("cleo", "eve"):
         shutil.copytree(folder / "submitted" / student, tmp_path / "submitted" / student)
@@ -176,7 +176,7 @@ def test_the_command_writes_both(folder, tmp_path, capsys):
     assert "<script" not in page
 
 
-def test_the_course_s_own_seed_is_taken_if_none_is_named(folder, tmp_path):
+def test_the_default_seed_is_the_course_s(folder, tmp_path):
     pytest.importorskip("nbgrader", reason="it reads a course's settings")
     (tmp_path / "source").symlink_to(folder / "source")
     (tmp_path / "submitted").mkdir()

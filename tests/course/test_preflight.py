@@ -74,7 +74,7 @@ def test_a_right_submission_has_no_problem(assignment, check):
         (("double", "total", "why"), False, "There is no answer in it."),
     ],
 )
-def test_unanswered_cells_are_only_noted_unless_all_are(assignment, check, blank, fine, says):
+def test_unanswered_cells_are_harmless_unless_all_are(assignment, check, blank, fine, says):
     checked = check(tiny.answered(assignment.released, **dict.fromkeys(blank)))
     assert kinds(checked) == ["blank"]
     assert checked.fine == fine
@@ -82,7 +82,7 @@ def test_unanswered_cells_are_only_noted_unless_all_are(assignment, check, blank
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="submissions are not confined on Windows")
-def test_what_fails_when_it_runs_is_told(assignment, check):
+def test_failing_cells_are_reported(assignment, check):
     wrong = tiny.answered(assignment.released, double="def double(x): return x")
     wrong.cells.append(nbformat.v4.new_code_cell("1 / 0"))
     checked = run_visible_tests(check(wrong))
@@ -167,7 +167,7 @@ CHANGED = "'test-total': "
         (change("solution", True), "metadata", f"{CHANGED}solution."),
     ],
 )
-def test_a_damage_is_named_and_repaired(assignment, check, damage, expected, says):
+def test_damage_is_reported_and_repaired(assignment, check, damage, expected, says):
     notebook = tiny.answered(assignment.released)
     damage(notebook)
     checked = check(notebook)
@@ -181,7 +181,7 @@ def test_a_damage_is_named_and_repaired(assignment, check, damage, expected, say
     assert counts == [0, 1, damage is claim]
 
 
-def test_of_two_different_answers_the_last_counts_and_nothing_is_lost(assignment, check):
+def test_the_last_of_two_answers_counts_and_both_are_kept(assignment, check):
     notebook = tiny.answered(assignment.released)
     tiny.pasted(notebook, "why", after="why", source="On second thought.")
     first = tiny.pasted(
@@ -196,7 +196,7 @@ def test_of_two_different_answers_the_last_counts_and_nothing_is_lost(assignment
     assert tiny.WHY in sources
 
 
-def test_all_metadata_and_all_names_gone_the_text_still_tells(assignment, check):
+def test_an_assignment_is_recognized_by_its_text_alone(assignment, check):
     whole = tiny.answered(assignment.released)
     checked = check(tiny.stripped(whole, keep_ids=False), "Untitled.ipynb")
     assert sorted(kinds(checked)) == ["metadata", "name"]
@@ -204,7 +204,7 @@ def test_all_metadata_and_all_names_gone_the_text_still_tells(assignment, check)
 
 
 @pytest.mark.parametrize("question", ["setup", "test-double", "test-total", "why"])
-def test_a_deleted_cell_is_named_and_put_back(assignment, check, question):
+def test_a_deleted_cell_is_reported_and_restored(assignment, check, question):
     notebook = tiny.answered(assignment.released, why=None)
     before = copy.deepcopy(notebook)
     index = tiny.place_of(notebook, question)
@@ -216,9 +216,7 @@ def test_a_deleted_cell_is_named_and_put_back(assignment, check, question):
     assert_like(checked.notebook, before)
 
 
-def test_a_deleted_solution_cell_is_not_put_back_for_its_stub_would_undo_the_answer(
-    assignment, check
-):
+def test_a_deleted_stub_is_not_restored(assignment, check):
     notebook = tiny.answered(assignment.released)
     del notebook.cells[tiny.place_of(notebook, "double")]
     notebook.cells.insert(0, nbformat.v4.new_code_cell("def double(x): return 2 * x", id="mine"))
@@ -229,7 +227,7 @@ def test_a_deleted_solution_cell_is_not_put_back_for_its_stub_would_undo_the_ans
     assert all("NotImplementedError" not in cell.source for cell in checked.notebook.cells)
 
 
-def test_a_test_before_what_it_tests(assignment, check):
+def test_a_test_before_its_answer_is_reported(assignment, check):
     notebook = tiny.answered(assignment.released)
     index = tiny.place_of(notebook, "test-double")
     notebook.cells.insert(1, notebook.cells.pop(index))
@@ -239,7 +237,7 @@ def test_a_test_before_what_it_tests(assignment, check):
     assert not problem.mended
 
 
-def test_syntax_errors_are_named_with_their_line_and_magics_are_none(assignment, check):
+def test_syntax_errors_are_reported_and_magics_are_none(assignment, check):
     double = "%matplotlib inline\ndef double(x):\n    retrun x"
     checked = check(tiny.answered(assignment.released, double=double))
     problem = told(checked, "syntax")
@@ -265,14 +263,14 @@ def test_name_kernel_and_format(assignment, check):
     assert "kernel is for R" in told(check(notebook), "kernel").text
 
 
-def test_a_notebook_of_something_else(assignment, check):
+def test_a_notebook_without_an_assignment_is_reported(assignment, check):
     other = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])
     checked = check(other, "holidays.ipynb")
     assert kinds(checked) == ["unknown"]
     assert "the text is that of no assignment (T1)" in checked.problems[0].text
 
 
-def test_the_command_says_what_is_wrong_and_repairs_a_copy(assignment, tmp_path, capsys):
+def test_the_command_reports_problems_and_writes_a_repaired_copy(assignment, tmp_path, capsys):
     course = tmp_path / "course"
     (course / "source").mkdir(parents=True)
     tiny.write_source(course / "source")
@@ -298,7 +296,7 @@ def test_the_command_says_what_is_wrong_and_repairs_a_copy(assignment, tmp_path,
     assert "there is no such assignment. Expected: T1." in capsys.readouterr().err
 
 
-def test_assignments_are_found_by_their_folder_and_named_in_short(tmp_path):
+def test_assignments_are_found_by_folder_and_short_name(tmp_path):
     tiny.write_source(tmp_path)
     (tmp_path / "T1").rename(tmp_path / "T2-long-name")
     with pytest.raises(ArgumentError, match="there is no assignment"):

@@ -85,7 +85,7 @@ def folder(tmp_path_factory):
         st.tuples(st.sampled_from(DOINGS), st.integers(0, 30), st.integers(0, 30)), max_size=8
     )
 )
-def test_a_repaired_notebook_has_each_test_once_and_as_it_was(assignment, folder, doings):
+def test_a_repaired_notebook_has_each_original_test_once(assignment, folder, doings):
     notebook = tiny.answered(assignment.released)
     for doing, which, index in doings:
         if notebook.cells:

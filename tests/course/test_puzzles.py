@@ -53,7 +53,7 @@ def wrong_answer(name, number):
     return answer(name, written(solution(name), WRONG[name][number]))
 
 
-def test_each_puzzle_stands_in_a_notebook_in_this_order():
+def test_every_puzzle_is_in_a_notebook_in_this_order():
     assert [*TEXTS] == [*puzzles.PUZZLES] == [*WRONG]
     assert len(TEXTS) >= 15
     assert all(len(wrong) >= 4 for wrong in WRONG.values())
@@ -87,7 +87,7 @@ def test_a_wrong_answer_does_not_pass(name, number):
     assert report.cost or re.search(r"\[\d+\]|kernel\.cu:\d+", report.said), report.said
 
 
-def test_an_answer_that_nobody_has_begun_says_what_to_do():
+def test_an_empty_answer_gets_instructions():
     for name in TEXTS:
         if name != "banks":  # whose lines are there, and slow
             assert (
@@ -113,7 +113,7 @@ GUARD = "if (i < n) Y[i] = a * X[i] + Y[i];"
         ("transpose", 4, r"Y\[1\] \(row 0, column 1\) is"),
     ],
 )
-def test_the_mistake_is_named(monkeypatch, name, lines, said):
+def test_the_message_describes_the_error(monkeypatch, name, lines, said):
     monkeypatch.setattr(sys.modules[puzzles.check.__module__], "SECONDS", 0.3)
     text = wrong_answer(name, lines) if isinstance(lines, int) else answer(name, lines)
     report = puzzles.check(name, text)
@@ -121,14 +121,14 @@ def test_the_mistake_is_named(monkeypatch, name, lines, said):
     assert bool(report.picture) != (said in ("end the loop", "does not compile"))
 
 
-def test_wrong_elements_and_the_way_to_the_mistake_are_in_the_picture():
+def test_the_picture_shows_wrong_elements_and_accesses_before_an_error():
     wrong = puzzles.check("guard", wrong_answer("guard", 3))
     assert "✗ 70 wrong" in wrong.picture
     stopped = puzzles.check("guard", wrong_answer("guard", 0))
     assert "What was done before the mistake" in stopped.picture
 
 
-def test_a_better_answer_than_the_par_is_told_so():
+def test_an_answer_better_than_the_par_is_reported():
     text = """__global__ void doubled(const float2 *X, float2 *Y) {
         const int i = threadIdx.x;
         if (i % 2 == 0) { Y[i / 2] = make_float2(2 * X[i / 2].x, 2 * X[i / 2].y); }
@@ -148,7 +148,7 @@ def test_a_better_answer_than_the_par_is_told_so():
     assert "block_sum" in puzzles.scores()._repr_html_()
 
 
-def test_a_word_that_is_loaded_for_each_plane_is_above_the_par():
+def test_repeated_loads_of_a_word_are_above_the_par():
     lines = """int sum = 0;
     for (int p = 0; p < planes; ++p)
         for (int w = 0; w < words; ++w)
@@ -158,7 +158,7 @@ def test_a_word_that_is_loaded_for_each_plane_is_above_the_par():
     assert report.verdict == "Solved, with more sectors and requests than the par"
 
 
-def test_a_wrong_call_is_refused_and_other_parameters_are_named():
+def test_unknown_puzzles_and_wrong_parameters_are_reported():
     with pytest.raises(ArgumentError, match="there is no puzzle 'gaurd'"):
         puzzles.check("gaurd", "")
     renamed = (
@@ -170,7 +170,7 @@ def test_a_wrong_call_is_refused_and_other_parameters_are_named():
     assert "got 4 arguments" in fewer.said
 
 
-def test_inputs_tell_elements_apart_and_sums_are_exact():
+def test_inputs_are_exact_and_outputs_are_initialized_alike():
     for name, puzzle in puzzles.PUZZLES.items():
         cases = [*puzzle.cases(np.random.default_rng(0))]
         assert len(cases) >= 3, name
@@ -182,14 +182,14 @@ def test_inputs_tell_elements_apart_and_sums_are_exact():
                 assert blank.all() or not start[~blank].any() or not blank.any()
 
 
-def test_the_cost_counts_passes_and_atomics_that_meet():
+def test_the_cost_counts_passes_and_collisions_of_atomics():
     slow = puzzles.check("banks", answer("banks"))
     assert slow.cost.requests == 32 + 32 + 32 * 32 + 1
     met = puzzles.check("segments", wrong_answer("segments", 0))
     assert met.cost.requests - met.par.requests > 20
 
 
-def test_without_a_compiler_it_says_what_to_install(monkeypatch):
+def test_a_missing_compiler_is_reported_with_a_remedy(monkeypatch):
     monkeypatch.setattr(compiler, "_candidates", lambda: [["no-such-compiler"]])
     compiler.find_compiler.cache_clear()
     try:

@@ -50,7 +50,7 @@ def run(*cells, limits=LIMITS, folder=None):
     return [item.problem for item in done], notebook
 
 
-def test_a_crash_costs_its_own_cell_and_what_was_before_is_there_again():
+def test_a_crash_fails_one_cell_and_earlier_cells_run_again():
     problems, _ = run(
         student_cell("import os\nx = 1\ndef crash(): os.abort()"),
         graded("assert x == 1; x = 7"),  # a test's own doings are its own
@@ -69,14 +69,14 @@ def test_a_crash_costs_its_own_cell_and_what_was_before_is_there_again():
 
 
 @pytest.mark.parametrize("marks", [{"grade": True, "points": 2}, {}])
-def test_a_cell_that_claims_to_be_locked_runs_with_the_student_s(marks):
+def test_a_student_s_locked_cell_runs_in_the_student_s_process(marks):
     claims = student_cell("import os\ndef parent(): return os.getppid()")
     del tiny.marked(claims, "claims", locked=True, **marks).metadata["nbgrader"]["grade_id"]
     problems, _ = run(claims, graded("import os\nassert parent() != os.getppid()"))
     assert problems == ["", ""]
 
 
-def test_an_endless_loop_is_stopped_and_one_that_ignores_it_is_ended():
+def test_an_endless_loop_is_interrupted_or_its_process_is_killed():
     problems, notebook = run(
         student_cell("import signal, time\ndef wait():\n    while True: time.sleep(0.01)"),
         graded("wait()"),
@@ -96,7 +96,7 @@ def test_an_endless_loop_is_stopped_and_one_that_ignores_it_is_ended():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a limit of address space")
-def test_a_memory_bomb_costs_its_own_cell():
+def test_exhausted_memory_fails_one_cell():
     problems, _ = run(
         student_cell(
             "x = 1\ndef bomb():\n    hoard = []\n    while True: hoard.append(bytes(2**26))"
@@ -110,7 +110,7 @@ def test_a_memory_bomb_costs_its_own_cell():
     assert problems == ["", "out of memory", "", "out of memory", ""]
 
 
-def test_a_submission_s_time_is_shared_by_its_cells():
+def test_the_cells_of_a_submission_share_its_time_limit():
     limits = Limits(cell_seconds=30, seconds=3)
     problems, notebook = run(
         student_cell("import time"), student_cell("time.sleep(60)"), graded("1"), limits=limits
@@ -120,7 +120,7 @@ def test_a_submission_s_time_is_shared_by_its_cells():
     assert notebook.cells[2].outputs[0].ename == "NotRun"
 
 
-def test_what_a_cell_prints_is_limited_and_its_value_is_not_lost():
+def test_output_is_limited_and_the_value_is_kept():
     limits = Limits(cell_seconds=20, output_bytes=10_000)
     source = "for i in range(3000): print('x' * 100, flush=i % 100 == 0)\n0.5"
     problems, notebook = run(student_cell(source), graded("print('x' * 10**6)\n0.5"), limits=limits)
@@ -132,7 +132,7 @@ def test_what_a_cell_prints_is_limited_and_its_value_is_not_lost():
     assert points.data["text/plain"] == "0.5"
 
 
-def test_exceptions_of_any_length_and_name_are_told():
+def test_exceptions_of_any_length_and_name_are_reported():
     problems, notebook = run(
         student_cell("class Odd(Exception): pass\nOdd.__name__ = ''\ndef odd(): raise Odd()"),
         graded("odd()"),
@@ -146,7 +146,7 @@ def test_exceptions_of_any_length_and_name_are_told():
 
 
 @needs_bubblewrap
-def test_the_network_is_cut():
+def test_the_network_is_not_reachable():
     source = "import socket; socket.create_connection(('127.0.0.1', {}), timeout=5)"
     with socket.create_server(("127.0.0.1", 0)) as listening:
         problems, _ = run(student_cell(source.format(listening.getsockname()[1])))
@@ -179,7 +179,7 @@ def test_cells_run_in_a_copy_of_their_folder_and_leave_nothing(tmp_path):
 
 
 @needs_bubblewrap
-def test_no_repository_is_in_sight():
+def test_no_repository_is_readable():
     source = """
         import accelviz.files as files, pathlib
         home = pathlib.Path(files.__file__).parent
@@ -218,7 +218,7 @@ def test_the_files_of_reference_strategies_cannot_be_read(check):
     )
 
 
-def test_what_is_hidden_of_reference_strategies_is_there():
+def test_hidden_modules_of_reference_strategies_exist():
     for name in ANSWERS:
         path = border.PACKAGE.parent / name.replace(".", "/")
         module = path / "__init__.py" if name.endswith(".") else path.with_suffix(".py")
@@ -239,7 +239,7 @@ def test_many_files_are_refused():
 
 
 @needs_bubblewrap
-def test_a_child_of_the_submission_does_not_outlive_it():
+def test_a_submission_s_child_processes_are_killed():
     name = "left-behind-by-a-test"
     source = f"""
         import subprocess, sys
@@ -255,7 +255,7 @@ def test_a_child_of_the_submission_does_not_outlive_it():
     pytest.fail(f"{left} is still there")
 
 
-def test_a_submission_that_takes_the_machine_from_others_is_ended():
+def test_a_submission_with_too_many_processes_is_killed():
     crowd = """
         import os, time
         for _ in range(200):
@@ -267,7 +267,7 @@ def test_a_submission_that_takes_the_machine_from_others_is_ended():
     assert problems == [GREEDY, ""]
 
 
-def test_a_task_that_takes_too_long_is_ended():
+def test_a_call_in_a_process_has_a_time_limit():
     with pytest.raises(TimeoutError, match="longer than 0.2 s"):
         call_in_process(time.sleep, 60, seconds=0.2)
     assert call_in_process(max, 1, 2, seconds=60) == 2
@@ -287,7 +287,7 @@ def test_a_task_that_takes_too_long_is_ended():
         ("2.0", "the test ended in '2.0', which is not a number from 0 to 2"),
     ],
 )
-def test_what_nbgrader_would_take_for_full_points_is_an_error(value, problem):
+def test_invalid_points_are_an_error(value, problem):
     cell = graded("anything")
     cell.outputs = [nbformat.v4.new_output("execute_result", {"text/plain": "99"})]
     assert show_points(cell, value) == problem
@@ -305,14 +305,14 @@ def test_what_nbgrader_would_take_for_full_points_is_an_error(value, problem):
         {"outputs": [{"output_type": "stream", "text": "\ud800" * 10**6}]},
     ],
 )
-def test_outputs_of_any_shape_are_outputs_that_can_be_kept(answer):
+def test_malformed_outputs_become_valid(answer):
     outputs = [nbformat.from_dict(item) for item in trim_outputs(answer, 1_000)]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=outputs)])
     nbformat.validate(notebook)
     assert len(nbformat.writes(notebook).encode("utf-8")) < 5_000
 
 
-def test_outputs_are_text_and_pictures_alone():
+def test_only_text_and_pictures_are_kept():
     data = {"text/html": "<script>1</script>", "image/svg+xml": "<svg onload='1'/>"}
     data |= {"application/javascript": "1", "text/markdown": "<b>", "text/plain": "x"}
     (outputs,) = trim_outputs({"outputs": [{"output_type": "display_data", "data": data}]}, 1_000)
@@ -327,31 +327,31 @@ for number in range(3, 40):
 """
 
 
-def test_an_answer_to_a_cell_is_of_limited_length():
+def test_the_length_of_a_reply_is_limited():
     problems, _ = run(student_cell(_FLOOD), student_cell("x = 1"), graded("assert x == 1"))
     assert problems == ["an answer is larger than 8 MiB", "", ""]
 
 
 @needs_bubblewrap
-def test_nothing_makes_namespaces_of_its_own():
+def test_a_submission_cannot_create_namespaces():
     source = "import ctypes; assert ctypes.CDLL(None).unshare(0x10000000) == -1"
     assert run(student_cell(source))[0] == [""]
 
 
-def test_what_nobody_takes_is_not_waited_for():
+def test_sending_to_a_process_that_does_not_read_times_out():
     one, other = socket.socketpair()
     with other, Connection(one.detach()) as connection, pytest.raises(TimeoutError):
         send(connection, "x" * (1 << 24), 0.1)
 
 
-def test_what_is_open_is_said(monkeypatch):
+def test_the_summary_describes_the_confinement(monkeypatch):
     monkeypatch.setattr(border, "bubblewrap", lambda: "")
     assert summary().startswith("limits only: submissions read what you can read")
     monkeypatch.setattr(border, "bubblewrap", lambda: "/usr/bin/bwrap")
     assert summary() == "closed by bubblewrap: files, processes, network, memory"
 
 
-def test_files_beside_a_notebook_are_limited(tmp_path):
+def test_the_number_of_copied_files_is_limited(tmp_path):
     copied = tmp_path / "to"
     copied.mkdir()
     assert copy_files(tmp_path / "nowhere", copied) == []

@@ -41,7 +41,7 @@ def grades(shipped):
     return tables.table(shipped[1])
 
 
-def test_only_who_handed_in_nothing_is_set_aside(shipped):
+def test_only_links_are_set_aside(shipped):
     assert {item.student for item in shipped[1] if item.set_aside} == {"linked", "linked-file"}
 
 
@@ -69,7 +69,7 @@ def test_the_right_answers_have_all_points(grades, name):
 
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
-def test_every_cell_of_the_right_answers_runs_but_those_with_the_library_s_answers(course, name):
+def test_cells_of_right_answers_run_unless_they_use_hidden_modules(course, name):
     if not COMPILER and name == "A4-cuda-kernel":
         pytest.skip("no C++ compiler to emulate kernels with")
     path = course / "autograded" / "perfect" / name / f"{name}.ipynb"
@@ -82,7 +82,7 @@ def test_every_cell_of_the_right_answers_runs_but_those_with_the_library_s_answe
 
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
-def test_no_answers_have_no_points(grades, name):
+def test_blank_submissions_have_no_points(grades, name):
     rows = grades[(grades["student"] == "blank") & (grades["assignment"] == name)]
     rows = rows[rows["max"].notna()]
     assert rows["points"].sum() == 0

@@ -33,7 +33,7 @@ def test_every_notebook_is_stripped():
         assert stripped(notebook) == notebook, path
 
 
-def test_what_was_run_is_not_taken_for_stripped(tmp_path):
+def test_a_notebook_with_outputs_is_not_stripped(tmp_path):
     cell = nbformat.v4.new_code_cell("1", outputs=[nbformat.v4.new_output("stream", text="1")])
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "x.ipynb")
     command = [sys.executable, "-m", "nbstripout", "--keep-id", "--verify", tmp_path / "x.ipynb"]

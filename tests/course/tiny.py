@@ -1,4 +1,4 @@
-"""A tiny assignment, and what students may do to it."""
+"""A tiny assignment of 10 points, and functions that fill in and damage submissions of it."""
 
 import copy
 
@@ -64,7 +64,7 @@ cases += [([-1], -1), ([0.1] * 10, 1.0)]
 
 
 def source():
-    """Two functions, of which one gives partial credit, and an answer in words: 10 points."""
+    """Return the source: two functions, one with partial credit, and an answer in words."""
     cells = []
     for cell_id, marks, text in _CELLS:
         is_text = marks is None or cell_id == "why"
@@ -112,7 +112,7 @@ def place_of(notebook, grade_id):
 
 
 def pasted(notebook, grade_id, after, **changes):
-    """Copy a cell with its metadata to after another one, as Jupyter does; return the copy."""
+    """Insert a copy of a cell with its metadata after another cell; return the copy."""
     twin = copy.deepcopy(cell_of(notebook, grade_id))
     twin["id"] = f"{grade_id}-copy"
     twin.update(changes)
@@ -121,7 +121,7 @@ def pasted(notebook, grade_id, after, **changes):
 
 
 def stripped(notebook, keep_ids=True):
-    """Take all nbgrader metadata off a notebook."""
+    """Return a notebook without nbgrader metadata."""
     notebook = copy.deepcopy(notebook)
     for k, cell in enumerate(notebook.cells):
         cell.metadata.pop("nbgrader", None)

@@ -1,4 +1,4 @@
-"""What a submission with one mistake is, and the perfect solutions to put the mistake into."""
+"""Wrong submissions: the perfect solutions of the assignments with one mistake in each."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import pytest
 from accelviz.course.autograde.assignments import find_assignments
 from accelviz.course.autograde.border import bubblewrap
 
-#: Marks what holds behind bubblewrap alone; elsewhere it is skipped, and the report says so.
+#: Skips tests of confinement that only bubblewrap provides.
 needs_bubblewrap = pytest.mark.skipif(not bubblewrap(), reason="bubblewrap does not work here")
 A1, A2, A3 = "A1-counting-sort", "A2-block-partition", "A3-your-own-scheme"
 A4, A5 = "A4-cuda-kernel", "A5-report"
-#: The questions of A1 that attacks are made on, as an assignment of its own.
+#: An assignment with some questions of A1, which attacks are submitted to.
 PART = "A0-part"
 
 
 @dataclass(frozen=True)
 class Wrong:
-    """A submission that is not perfect.
+    """A wrong submission.
 
-    `lost` names the cells that do not get all of their points, and what they get instead.
+    `solutions` replace solution cells. `lost` maps the cells that get fewer points to these points.
     """
 
     assignment: str
@@ -38,14 +38,14 @@ ASSIGNMENTS = find_assignments()
 
 
 def marked(notebook: Any) -> Iterable[tuple[Any, Any]]:
-    """The cells that nbgrader knows, and what it knows of them."""
+    """Yield the cells with nbgrader metadata, and these metadata."""
     for cell in notebook.cells:
         if "nbgrader" in cell.metadata:
             yield cell, cell.metadata["nbgrader"]
 
 
 def most_points(notebook: Any) -> dict[str, float]:
-    """The most points of each cell that a test gives some."""
+    """Return the maximum points of each test cell."""
     return {
         known["grade_id"]: float(known["points"])
         for cell, known in marked(notebook)
@@ -53,13 +53,8 @@ def most_points(notebook: Any) -> dict[str, float]:
     }
 
 
-def every(value: float, *cells: str) -> dict[str, float]:
-    """The same points for each of some cells."""
-    return dict.fromkeys(cells, value)
-
-
 def solution(assignment: str, cell: str) -> str:
-    """The perfect solution of a cell, without the lines that mark it as such."""
+    """Return the perfect solution of a cell, without the lines that mark the solution."""
     for notebook_cell, known in marked(ASSIGNMENTS[assignment].source):
         if known["grade_id"].partition("-")[2] == cell:
             lines = notebook_cell.source.split("\n")
@@ -70,11 +65,11 @@ def solution(assignment: str, cell: str) -> str:
 def table(
     assignment: str, text: str, known: Mapping[str, str] = MappingProxyType({})
 ) -> list[Wrong]:
-    """Wrong answers of an assignment, written as changes of its solutions, or of others (`known`).
+    """Parse wrong answers of an assignment, written as changes of its solutions or of `known`.
 
-    `# cell: description`, then `= ` before the cells that lose points (`cell=points` if not all),
-    `- ` before what is taken out of the solution and `+ ` before what is put there. Without a `- `
-    the cell is written anew; three dots stand for the solution.
+    An answer begins with `# cell: description`. A line `= ` has the cells that lose points
+    (`cell=points` if not all), lines `- ` have text of the solution and lines `+ ` its replacement.
+    Without `- ` the text replaces the whole cell, and three dots in it stand for the solution.
     """
     answers = []
     for entry in text.strip("\n").removeprefix("# ").split("\n# "):
