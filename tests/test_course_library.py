@@ -1,4 +1,4 @@
-"""What lessons call that was plumbing in their cells: counted by hand, or another way."""
+"""Functions of the library that mainly lessons call, compared with values counted by hand."""
 
 import numpy as np
 import pandas as pd

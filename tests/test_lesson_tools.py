@@ -1,4 +1,4 @@
-"""What lessons begin with: graphs of given degrees, and traces of whole launches."""
+"""Tools of lessons: graphs of given degrees, traces of launches, changed kernels."""
 
 import pandas as pd
 import pytest
@@ -10,7 +10,7 @@ from accelviz.devices import find_device
 from accelviz.errors import ArgumentError
 from accelviz.measure import random_inputs
 
-WHY_NOT = find_device("emulator").unavailable_reason()
+UNAVAILABLE = find_device("emulator").unavailable_reason()
 
 
 def test_graphs_of_degrees_share_all_columns_or_none():
@@ -20,7 +20,7 @@ def test_graphs_of_degrees_share_all_columns_or_none():
     assert (together.shape, apart.shape) == ((3, 3), (3, 5))
 
 
-@pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+@pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
 def test_a_launch_is_traced_block_by_block():
     plan = accelviz.plan(graph_of_degrees([1] * 5), "graphblast", 40)  # two tiles of two blocks
     accesses = traced(plan)
@@ -37,7 +37,7 @@ def test_without_a_compiler_a_trace_is_empty(monkeypatch):
     assert {"warp", "lane", "array"} <= {*accesses.columns}
 
 
-@pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+@pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
 def test_a_changed_kernel_has_a_verdict():
     graph = graph_of_degrees([1, 2, 3])
     plan = accelviz.plan(graph, "row_thread", 2)

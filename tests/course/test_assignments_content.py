@@ -1,4 +1,4 @@
-"""The assignments themselves: their cells, their text, what students get of them."""
+"""The assignments' notebooks: metadata of cells, points in the text, releases for students."""
 
 import ast
 import copy
@@ -17,7 +17,7 @@ from accelviz.measure import records  # noqa: E402
 from tests.course.wrong import ASSIGNMENTS, marked  # noqa: E402
 from tests.course.wrong_answers import WRONG  # noqa: E402
 
-#: Points of each assignment, and how many of them a person gives.
+#: Points of each assignment, and how many of them are given by hand.
 POINTS = {
     "A1-counting-sort": (20, 0),
     "A2-block-partition": (30, 0),
@@ -25,7 +25,7 @@ POINTS = {
     "A4-cuda-kernel": (40, 0),
     "A5-report": (40, 32),
 }
-#: What a hidden test's seed looks like.
+#: Seeds of hidden tests.
 SEED = re.compile(r"\b4[1-5]\d\d\b")
 
 
@@ -99,7 +99,7 @@ def test_notebooks_assignments_has_the_releases(name):
 
 
 def test_a_source_runs_from_top_to_bottom_in_a_kernel():
-    name = "A1-counting-sort"  # grading runs all of them, without one
+    name = "A1-counting-sort"  # grading runs all assignments, without a kernel
     notebook = copy.deepcopy(ASSIGNMENTS[name].source)
     nbclient.NotebookClient(
         notebook,
@@ -127,7 +127,7 @@ def test_there_are_wrong_submissions_of_every_kind():
     assert sum(counts.values()) >= 40
 
 
-# What the marking schemes say
+# The marking schemes
 
 
 def marking(cell_id):

@@ -1,4 +1,4 @@
-"""What is handed to the commands by mistake: one line that says what, and the right exit status."""
+"""Wrong input of the commands: an error message in one line, and the right exit status."""
 
 # ruff: noqa: E402 (what is tested needs what is skipped for)
 
@@ -35,7 +35,7 @@ def examined(folder, assignment, content, name="T1.ipynb"):
     return examine(path, [assignment])
 
 
-# Files that editors and mail make of a notebook
+# Damaged notebooks, and changes by editors
 
 
 @pytest.mark.parametrize(

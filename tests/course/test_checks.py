@@ -1,4 +1,4 @@
-"""The parts that the assignments' grading is made of: steps, metrics, traffic, hidden inputs."""
+"""The checks of the assignments: sorting, schemes and their metrics, kernels, hidden inputs."""
 
 import collections
 import dataclasses
@@ -30,7 +30,7 @@ from tests.course.wrong import A4, solution
 
 
 def right_kernel():
-    """The model solution of A4."""
+    """Return the model solution of A4."""
     names = {}
     exec(solution(A4, "kernel"), names)
     return names["code"]
@@ -69,7 +69,7 @@ def test_points_are_plain_floats(share, text):
 
 
 def defined(text, name):
-    """A function of a notebook that has one cell, as a test sees it."""
+    """Return the `Remote` of a function that the single cell of a notebook defines."""
     space = {"np": np}
     exec(text, space)
     link = types.SimpleNamespace(cells=(text,), processor_seconds=time.process_time)
@@ -245,7 +245,7 @@ def test_the_bounds_of_metrics_match_the_assignment_s_text(name):
 
 
 class Holding(Strategy):
-    """Asks for a plan of the row split with another `slice_workload`."""
+    """A scheme without a plan."""
 
     operation = SPMM
     name = "holding"
@@ -395,25 +395,25 @@ def test_a_kernel_can_be_timed_on_a_gpu():
 
 
 def planned(strategy, graph, widths, settings, layout, blocks):
-    """A plan with blocks of four warps, whose outputs are not cleared."""
+    """Return a plan with blocks of four warps whose outputs are not cleared."""
     launch, buffers = LaunchConfig((blocks, 1, 1), 4), Buffers(zero_outputs=())
     made_by = Provenance(strategy, graph.values, widths, settings)
     return Plan(layout, (Call(launch),), buffers, made_by)
 
 
 class Uncleared(Strategy):
-    """A block a row, or two (`split`), none for rows without nonzeros if `lineless`."""
+    """One block per row, or two (`split`); with `skip_empty` none for rows without nonzeros."""
 
     operation = SPMM
     name = "uncleared"
 
-    def __init__(self, split, lineless):
-        self.split, self.lineless = split, lineless
+    def __init__(self, split, skip_empty):
+        self.split, self.skip_empty = split, skip_empty
 
     def build(self, graph, widths, settings):
         def work(start, stop):
-            lines = [line for line in table if start <= line[0] < stop]
-            return Workload(*np.array(lines, dtype=np.int64).reshape(-1, 5).T)
+            records = [record for record in table if start <= record[0] < stop]
+            return Workload(*np.array(records, dtype=np.int64).reshape(-1, 5).T)
 
         table = []
         for row in range(graph.n_rows):
@@ -421,13 +421,13 @@ class Uncleared(Strategy):
             cut = count // 2 if self.split else 0
             if cut:
                 table.append((len(table), 0, row, first, cut))
-            if count or not self.lineless:
+            if count or not self.skip_empty:
                 table.append((len(table), 0, row, first + cut, count - cut))
         return planned(self, graph, widths, settings, Layout(graph.pattern, work), len(table))
 
 
 class Sorted(Strategy):
-    """Sorts rows as A3 asks for it, with some fields of its plan replaced."""
+    """A scheme that sorts the rows, with some fields of its plan replaced."""
 
     operation = SPMM
     name = "sorted"
@@ -452,11 +452,7 @@ class Sorted(Strategy):
 @pytest.mark.parametrize(
     ("check", "strategy", "message"),
     [
-        (
-            "replays",
-            Uncleared(False, True),
-            "row 1 of .* has no line; zero_outputs",
-        ),
+        ("replays", Uncleared(False, True), "row 1 of .* has no line; zero_outputs"),
         ("replays", Uncleared(True, False), "row 0 .* lies in several blocks; zero_outputs"),
         ("replays", Uncleared(False, False), None),
         ("replays", Sorted(), None),

@@ -1,7 +1,7 @@
-"""From the source to the table of grades, with nobody at a keyboard: exact points for each student.
+"""Grading of a class from the source to the table of grades, with exact points for each student.
 
-One class, graded once: a perfect and a blank submission, wrong ones, and ones that hang, crash, eat
-memory, are pasted twice, stripped or cut short, and leave the others' points as they are.
+The class is graded once. It has a perfect and a blank submission, wrong ones, and ones that hang,
+crash, exhaust memory or are damaged and must not change the points of the others.
 """
 
 # ruff: noqa: E402 (what is tested needs what is skipped for)
@@ -42,7 +42,7 @@ def double(x):
     print("and more")
     return 2 * x
 """
-#: What a student answers, and the points of the two tests; the third question is for a human.
+#: Answers of each student, and the points of the two tests. The third question has no test.
 ANSWERS = {
     "perfect": ({}, 3, 4),
     "wrong-sign": ({"double": "def double(x): return abs(2 * x)"}, 0, 4),
@@ -61,7 +61,7 @@ ANSWERS = {
     "crashes": ({"double": CRASH}, 0, 4),
     "hoards": ({"total": BOMB}, 3, 0),
 }
-#: What students do to the file, without harm to their points.
+#: Students whose file is damaged and whose points are complete.
 DAMAGED = ("pasted", "stripped", "misnamed")
 SETTINGS = {"cell_seconds": 4.0, "seconds": 120.0, "memory_gib": 1.0}
 

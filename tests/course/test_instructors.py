@@ -1,4 +1,4 @@
-"""The page for instructors says the truth: its commands exist, its points and limits are right."""
+"""docs/instructors.md agrees with the code: commands, points, limits."""
 
 import re
 import shlex
@@ -56,12 +56,12 @@ def test_the_points_are_those_of_the_assignments():
 
 
 def test_the_limits_are_the_defaults():
-    usual = Limits()
+    limits, output = Limits(), "what a cell prints or shows (text, PNG, JPEG alone)"
     for text in (
-        f"| time of a cell | {usual.cell_seconds:g} s | `--cell-seconds`",
-        f"| time of a submission | {usual.seconds:g} s | `--seconds`",
-        f"| memory of a process | {usual.memory_gib:g} GiB of address space",
-        f"| size of a file | {usual.file_mib} MiB",
-        f"| what a cell prints or shows (text, PNG, JPEG alone) | {usual.output_bytes // 10**6} MB",
+        f"| time of a cell | {limits.cell_seconds:g} s | `--cell-seconds`",
+        f"| time of a submission | {limits.seconds:g} s | `--seconds`",
+        f"| memory of a process | {limits.memory_gib:g} GiB of address space",
+        f"| size of a file | {limits.file_mib} MiB",
+        f"| {output} | {limits.output_bytes // 10**6} MB",
     ):
         assert text in PAGE, text

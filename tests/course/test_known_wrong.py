@@ -1,4 +1,4 @@
-"""Each wrong answer has the points that it is worth, question by question; a right one has all."""
+"""Points of the answers in `wrong_answers.py` and of the right answers, question by question."""
 
 import sys
 
@@ -34,7 +34,7 @@ def test_wrong_answers_lose_the_expected_points(wrong):
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
 def test_right_answers_have_all_points_with_another_seed_too(name):
-    """Other graphs than the public ones: a scheme that knows their sizes by heart would fail."""
+    """Another seed gives other hidden graphs, so a scheme made for certain sizes would fail."""
     if name == A4 and not COMPILER:
         pytest.skip("no C++ compiler to emulate kernels with")
     assignment = ASSIGNMENTS[name]
@@ -43,7 +43,7 @@ def test_right_answers_have_all_points_with_another_seed_too(name):
 
 
 def test_a_submission_cannot_end_a_loop_of_a_test(tmp_path):
-    """`all(map(even, numbers))` is true if `even` ends it by a StopIteration."""
+    """`all(map(even, numbers))` would be true if `even` could raise a StopIteration."""
     new, marks = nbformat.v4.new_code_cell, {"grade": True, "locked": True, "points": 3}
     cells = [
         tiny.marked(new("def even(x):\n    raise StopIteration"), "even", solution=True),

@@ -1,4 +1,4 @@
-"""Schemes of a class side by side, over hidden graphs, with the papers' beside them."""
+"""The leaderboard of a class's partition schemes and the papers' over hidden graphs."""
 
 # ruff: noqa: E402 (what is tested needs what is skipped for)
 
@@ -54,7 +54,7 @@ SUBMISSIONS = {
     ),
     "cleo": ROW_PER_WARP.replace("n = graph.shape[0]\n", "os.abort()\n"),
     "dan": "x = 1",
-    # says what it is worth, and that it is not a number; and is called by a piece of HTML
+    # replaces the functions that compute the score; its name is HTML
     "eve": ROW_PER_WARP.replace("row_per_warp", "<script>alert(1)</script>|`").replace(
         "    class Mine",
         "    from IPython.display import display\n"
@@ -99,7 +99,7 @@ def board(folder):
 
 
 def waiting(graph):
-    """The idle share of a warp for each row, four to a block."""
+    """Return the idle share of a scheme with one warp per row, four warps per block."""
     padded = np.zeros(-(-graph.shape[0] // 4) * 4)
     padded[: graph.shape[0]] = graph.degrees
     return 1 - graph.nnz / (4 * padded.reshape(-1, 4).max(axis=1).sum())

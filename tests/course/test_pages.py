@@ -1,4 +1,4 @@
-"""Lessons as web pages: run without a GPU, linked to one another, answers hidden."""
+"""Web pages of lessons: run without a GPU, linked to one another, answers hidden."""
 
 # ruff: noqa: E402 (what is tested needs what is skipped for)
 
@@ -14,7 +14,7 @@ from accelviz import cli
 from accelviz.course.pages import write
 from accelviz.errors import ArgumentError
 
-# The pages are made once, by one worker.
+# One worker writes the pages for all tests.
 pytestmark = pytest.mark.xdist_group("pages")
 
 ROOT = Path(__file__).resolve().parents[2]

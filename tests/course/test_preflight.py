@@ -1,4 +1,4 @@
-"""What is wrong with a submission is named with its cell, and repaired where that is safe."""
+"""Problems of a submission are reported with their cell, and repaired where that is safe."""
 
 # ruff: noqa: E402 (what is tested needs what is skipped for)
 
@@ -32,19 +32,18 @@ def kinds(checked):
     return [problem.kind for problem in checked.problems]
 
 
-def told(checked, kind):
+def problem_of(checked, kind):
     (problem,) = [problem for problem in checked.problems if problem.kind == kind]
     return problem
 
 
-def assert_like(notebook, expected):
-    """The cells that nbgrader knows are those of another notebook, in order."""
-    left = [cell for cell in notebook.cells if question_of(cell)]
-    whole = [cell for cell in expected.cells if question_of(cell)]
-    assert [question_of(cell) for cell in left] == [question_of(cell) for cell in whole]
-    for cell, other in zip(left, whole, strict=True):
-        assert cell.metadata["nbgrader"] == other.metadata["nbgrader"]
-        assert (cell.cell_type, cell.source) == (other.cell_type, other.source)
+def assert_same_questions(notebook, expected):
+    """Require equal cells with grade ids, in the same order."""
+    actual_cells = [cell for cell in notebook.cells if question_of(cell)]
+    expected_cells = [cell for cell in expected.cells if question_of(cell)]
+    for cell, original in zip(actual_cells, expected_cells, strict=True):
+        assert cell.metadata["nbgrader"] == original.metadata["nbgrader"]
+        assert (cell.cell_type, cell.source) == (original.cell_type, original.source)
 
 
 def test_a_release_has_no_solutions_and_no_hidden_tests(assignment):
@@ -64,7 +63,7 @@ def test_a_right_submission_has_no_problem(assignment, check):
     checked = check(notebook)
     assert checked.problems == ()
     assert checked.assignment is assignment
-    assert_like(checked.notebook, notebook)
+    assert_same_questions(checked.notebook, notebook)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +77,7 @@ def test_unanswered_cells_are_harmless_unless_all_are(assignment, check, blank, 
     checked = check(tiny.answered(assignment.released, **dict.fromkeys(blank)))
     assert kinds(checked) == ["blank"]
     assert checked.fine == fine
-    assert told(checked, "blank").text == says
+    assert problem_of(checked, "blank").text == says
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="submissions are not confined on Windows")
@@ -109,7 +108,7 @@ def strip(notebook, ids=()):
 
 
 def strip_answers(notebook):
-    """Two answers lose all that names them, and the title goes to the end."""
+    """Remove metadata and ids of two answers, and move the title to the end."""
     for answer in ("total", "why"):
         cell = tiny.cell_of(notebook, answer)
         del cell.metadata["nbgrader"]
@@ -175,7 +174,7 @@ def test_damage_is_reported_and_repaired(assignment, check, damage, expected, sa
     assert says in " ".join(map(str, checked.problems))
     assert all(problem.mended for problem in checked.problems)
     assert not checked.fine
-    assert_like(checked.notebook, tiny.answered(assignment.released))
+    assert_same_questions(checked.notebook, tiny.answered(assignment.released))
     copies = ("NotImplementedError", "double(2)", "1 + 1")
     counts = [sum(text in cell.source for cell in checked.notebook.cells) for text in copies]
     assert counts == [0, 1, damage is claim]
@@ -200,7 +199,7 @@ def test_an_assignment_is_recognized_by_its_text_alone(assignment, check):
     whole = tiny.answered(assignment.released)
     checked = check(tiny.stripped(whole, keep_ids=False), "Untitled.ipynb")
     assert sorted(kinds(checked)) == ["metadata", "name"]
-    assert_like(checked.notebook, whole)
+    assert_same_questions(checked.notebook, whole)
 
 
 @pytest.mark.parametrize("question", ["setup", "test-double", "test-total", "why"])
@@ -210,10 +209,10 @@ def test_a_deleted_cell_is_reported_and_restored(assignment, check, question):
     index = tiny.place_of(notebook, question)
     del notebook.cells[index]
     checked = check(notebook)
-    problem = told(checked, "missing")
+    problem = problem_of(checked, "missing")
     assert f"{question!r} is missing; it should stand after cell {index}." in problem.text
     assert problem.mended
-    assert_like(checked.notebook, before)
+    assert_same_questions(checked.notebook, before)
 
 
 def test_a_deleted_stub_is_not_restored(assignment, check):
@@ -232,7 +231,7 @@ def test_a_test_before_its_answer_is_reported(assignment, check):
     index = tiny.place_of(notebook, "test-double")
     notebook.cells.insert(1, notebook.cells.pop(index))
     checked = check(notebook)
-    problem = told(checked, "order")
+    problem = problem_of(checked, "order")
     assert "Cell 2 ('test-double') stands before cell 5 ('double')" in problem.text
     assert not problem.mended
 
@@ -240,7 +239,7 @@ def test_a_test_before_its_answer_is_reported(assignment, check):
 def test_syntax_errors_are_reported_and_magics_are_none(assignment, check):
     double = "%matplotlib inline\ndef double(x):\n    retrun x"
     checked = check(tiny.answered(assignment.released, double=double))
-    problem = told(checked, "syntax")
+    problem = problem_of(checked, "syntax")
     assert "Cell 4 ('double') is not Python, line 3" in problem.text
     assert "retrun x" in problem.text
     assert checked.notebook is not None
@@ -256,11 +255,11 @@ def test_name_kernel_and_format(assignment, check):
         del cell["id"]
     checked = check(notebook, f"{tiny.NAME} (1).ipynb")
     assert kinds(checked) == ["name"]
-    assert told(checked, "name").repair == "Rename it to T1.ipynb."
+    assert problem_of(checked, "name").repair == "Rename it to T1.ipynb."
     assert checked.notebook.metadata["kernelspec"]["name"] == "python3"
     assert checked.notebook.nbformat_minor == 5
     notebook.metadata["kernelspec"] = {"name": "ir", "display_name": "R", "language": "R"}
-    assert "kernel is for R" in told(check(notebook), "kernel").text
+    assert "kernel is for R" in problem_of(check(notebook), "kernel").text
 
 
 def test_a_notebook_without_an_assignment_is_reported(assignment, check):

@@ -1,4 +1,4 @@
-"""Whatever students do to a notebook, preflight answers, and what it repairs can be graded."""
+"""Random damage of a notebook: preflight never fails, and a repaired notebook can be graded."""
 
 # ruff: noqa: E402 (what is tested needs what is skipped for)
 

@@ -1,4 +1,4 @@
-"""The puzzles' notebooks: solutions are right and at par, and no wrong answer passes."""
+"""The puzzles: solutions in the notebooks are right and at par, and wrong answers do not pass."""
 
 import re
 import sys
@@ -22,7 +22,7 @@ LINES = re.compile(r"(// --- your lines[^\n]*\n)(.*?)([^\n]*// ---\n)", re.S)
 
 
 def read():
-    """The texts of the puzzles: name to what stands in the two cells."""
+    """Return the sources of the text cell and the code cell of each puzzle by its name."""
     texts = {}
     for path in sorted(FOLDER.glob("*.ipynb")):
         cells = nbformat.read(path, as_version=4).cells
@@ -37,7 +37,7 @@ each_puzzle = pytest.mark.parametrize("name", puzzles.PUZZLES)
 
 
 def answer(name, lines=None):
-    """What a learner hands in who writes these lines, or leaves those that are there."""
+    """Return the kernel with `lines` between the marks, by default the lines of the stub."""
     stub = re.search(r'answer = """(.*?)"""', TEXTS[name][1], re.S)[1]
     if lines is None:
         return stub
@@ -70,9 +70,8 @@ def test_the_solution_is_right_at_par_and_short(name):
     par = puzzles.PUZZLES[name].par
     assert f"Par: {par.sectors} sectors, {par.requests} requests." in TEXTS[name][0]
     assert 1 <= len(solution(name).splitlines()) <= 10
-    assert (
-        len(re.findall(r"(read|written|atomics)(, shared memory)?: \d+ req", report.picture)) >= 2
-    )
+    captions = re.findall(r"(read|written|atomics)(, shared memory)?: \d+ req", report.picture)
+    assert len(captions) >= 2
     assert len(report.picture) < 200_000
 
 
@@ -88,11 +87,9 @@ def test_a_wrong_answer_does_not_pass(name, number):
 
 
 def test_an_empty_answer_gets_instructions():
-    for name in TEXTS:
-        if name != "banks":  # whose lines are there, and slow
-            assert (
-                "Write your lines between the two marks" in puzzles.check(name, answer(name)).said
-            )
+    for name in set(TEXTS) - {"banks"}:  # whose stub has lines
+        said = puzzles.check(name, answer(name)).said
+        assert "Write your lines between the two marks" in said
 
 
 GUARD = "if (i < n) Y[i] = a * X[i] + Y[i];"
@@ -134,7 +131,7 @@ def test_an_answer_better_than_the_par_is_reported():
         if (i % 2 == 0) { Y[i / 2] = make_float2(2 * X[i / 2].x, 2 * X[i / 2].y); }
     }"""
     report = puzzles.check("one_each", text)
-    assert not report.solved  # an odd number of elements: the last float2 is cut
+    assert not report.solved  # with an odd number of elements the last float2 is out of bounds
     sums = """__global__ void block_sums(const float *X, float *sums, int n) {
         const int first = blockIdx.x * blockDim.x;
         if (threadIdx.x >= 32) return;
@@ -178,15 +175,15 @@ def test_inputs_are_exact_and_outputs_are_initialized_alike():
             for output, expected in case.expected.items():
                 assert np.abs(expected).max(initial=0) < 2**24
                 start = case.arguments[output]
-                blank = np.isnan(start)
-                assert blank.all() or not start[~blank].any() or not blank.any()
+                unwritten = np.isnan(start)
+                assert unwritten.all() or not start[~unwritten].any() or not unwritten.any()
 
 
 def test_the_cost_counts_passes_and_collisions_of_atomics():
     slow = puzzles.check("banks", answer("banks"))
     assert slow.cost.requests == 32 + 32 + 32 * 32 + 1
-    met = puzzles.check("segments", wrong_answer("segments", 0))
-    assert met.cost.requests - met.par.requests > 20
+    colliding = puzzles.check("segments", wrong_answer("segments", 0))
+    assert colliding.cost.requests - colliding.par.requests > 20
 
 
 def test_a_missing_compiler_is_reported_with_a_remedy(monkeypatch):

@@ -1,4 +1,4 @@
-"""A cell that hangs, crashes or eats all memory costs itself only."""
+"""The sandbox: a cell that hangs, crashes or exhausts memory fails alone; confinement holds."""
 
 # ruff: noqa: E402 (what is tested needs what is skipped for)
 
@@ -30,7 +30,7 @@ from tests.course.wrong import needs_bubblewrap
 
 pytestmark = pytest.mark.xdist_group("grader")
 
-# Nothing here imports more than the standard library, so what is slow is meant to be.
+# Short limits are enough: the cells import little more than the standard library.
 LIMITS = Limits(cell_seconds=4, seconds=90, memory_gib=1.0)
 
 
@@ -53,7 +53,7 @@ def run(*cells, limits=LIMITS, folder=None):
 def test_a_crash_fails_one_cell_and_earlier_cells_run_again():
     problems, _ = run(
         student_cell("import os\nx = 1\ndef crash(): os.abort()"),
-        graded("assert x == 1; x = 7"),  # a test's own doings are its own
+        graded("assert x == 1; x = 7"),  # a test does not change the student's variables
         student_cell("x += 1"),
         graded("crash()"),
         graded("assert x == 2"),
@@ -86,12 +86,11 @@ def test_an_endless_loop_is_interrupted_or_its_process_is_killed():
             "signal.signal(signal.SIGALRM, signal.SIG_IGN)\nw = 5\nwhile True: time.sleep(0.01)"
         ),
         graded("assert z == 3\nw"),
-        limits=Limits(cell_seconds=4, seconds=90, memory_gib=1.0),
     )
-    # who loops once has a quarter of the time for all that follows
-    stubborn = "stopped after 1 s, and would not be interrupted"
+    # after a cell that was stopped, the later ones have a quarter of the time
+    killed = "stopped after 1 s, and would not be interrupted"
     unknown = "NameError: name 'w' is not defined"
-    assert problems == ["", "stopped after 4 s", "stopped after 1 s", "", stubborn, unknown]
+    assert problems == ["", "stopped after 4 s", "stopped after 1 s", "", killed, unknown]
     assert [output.output_type for output in notebook.cells[1].outputs][-1] == "error"
 
 
@@ -169,7 +168,7 @@ def test_cells_run_in_a_copy_of_their_folder_and_leave_nothing(tmp_path):
         graded("assert here == ['json.py', 'sub', 'sub/data.txt'], here"),
         student_cell("Path('sub/data.txt').write_text('8'); Path('new').write_text('9')"),
         student_cell("assert Path('new').read_text() == '9'"),
-        graded("import json, pathlib\nassert not pathlib.Path('new').exists()"),  # not a test's
+        graded("import json, pathlib\nassert not pathlib.Path('new').exists()"),
         student_cell("import os, json\nassert os.environ['CUDA_VISIBLE_DEVICES'] == ''"),
         folder=tmp_path,
     )
@@ -191,7 +190,7 @@ def test_no_repository_is_readable():
     assert run(student_cell(source))[0] == [""]
 
 
-#: Names the files of reference strategies, and of kernels, that have anything in them.
+#: Prints the names of files of kernels and reference strategies that are not empty.
 LOOK = f"""
     import pathlib, accelviz.files
     files = list(accelviz.files.kernel_directory().rglob("*.cu*"))
@@ -207,15 +206,14 @@ LOOK = f"""
 @needs_bubblewrap
 @pytest.mark.parametrize("check", ["checks.blocks", "checks.schemes", "autograde.board", "none"])
 def test_the_files_of_reference_strategies_cannot_be_read(check):
-    """Submissions of A2 and A3 find nothing in them; other assignments may read them."""
+    """They are empty for submissions of A2 and A3; those of other assignments may read them."""
     problems, notebook = run(student_cell(LOOK), graded(f"0.0  # {check}"))
     assert problems == ["", ""]
     names = set("".join(output.text for output in notebook.cells[0].outputs).split())
-    assert (
-        {"block_level", "accel_gcn", "cusparse", "common"} <= names
-        if check == "none"
-        else not names
-    )
+    if check == "none":
+        assert {"block_level", "accel_gcn", "cusparse", "common"} <= names
+    else:
+        assert not names
 
 
 def test_hidden_modules_of_reference_strategies_exist():
@@ -247,7 +245,7 @@ def test_a_submission_s_child_processes_are_killed():
         child = subprocess.Popen(command, start_new_session=True)
         """
     assert run(student_cell(source))[0] == [""]
-    for _ in range(50):  # the system ends them on its own time
+    for _ in range(50):  # killed processes disappear with a delay
         left = [item for item in psutil.process_iter(["cmdline"]) if name in str(item.info)]
         if not left:
             return
@@ -339,8 +337,8 @@ def test_a_submission_cannot_create_namespaces():
 
 
 def test_sending_to_a_process_that_does_not_read_times_out():
-    one, other = socket.socketpair()
-    with other, Connection(one.detach()) as connection, pytest.raises(TimeoutError):
+    ours, theirs = socket.socketpair()
+    with theirs, Connection(ours.detach()) as connection, pytest.raises(TimeoutError):
         send(connection, "x" * (1 << 24), 0.1)
 
 

@@ -1,6 +1,6 @@
-"""The shipped assignments through nbgrader itself: released, handed in, graded, exported.
+"""The shipped assignments with nbgrader: released, handed in, graded, exported.
 
-A class of right, blank and hostile submissions is graded once (`conftest.py`), side by side.
+`conftest.py` grades a class of right, blank and hostile submissions once.
 """
 
 # ruff: noqa: E402 (what is tested needs what is skipped for)
@@ -63,9 +63,9 @@ def test_the_right_answers_have_all_points(grades, name):
     assert set(tested["question"]) <= {question_of(cell) for cell in graded}
     assert list(tested["points"]) == list(tested["max"])
     assert len(rows) == len(graded)
-    rest = rows[rows["problem"] != ""]
-    assert set(rest["problem"]) <= {tables.BY_HAND}
-    assert rest.empty or name == "A5-report"
+    untested = rows[rows["problem"] != ""]
+    assert set(untested["problem"]) <= {tables.BY_HAND}
+    assert untested.empty or name == "A5-report"
 
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
@@ -88,11 +88,10 @@ def test_blank_submissions_have_no_points(grades, name):
     assert rows["points"].sum() == 0
     by_hand = rows[rows["points"].isna()]
     assert rows["max"].sum() == POINTS[name]
-    assert by_hand["max"].sum() == (26 if name == A5 else 0)  # they are not there to be seen
+    assert by_hand["max"].sum() == (26 if name == A5 else 0)
 
 
 def test_nbgrader_exports_the_same_totals(course, grades, tmp_path):
-    # as docs/instructors.md says, in the course folder
     target = tmp_path / "totals.csv"
     command = [sys.executable, "-m", "nbgrader", "export", "--to", str(target)]
     subprocess.run(command, cwd=course, check=True, capture_output=True)

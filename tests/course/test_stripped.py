@@ -1,4 +1,4 @@
-"""Notebooks are committed without results, and taking results off leaves nbgrader's metadata."""
+"""Notebooks are committed without outputs, and removing outputs keeps nbgrader's metadata."""
 
 import copy
 import json
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def stripped(notebook):
-    """What the Makefile's `nbstripout --keep-id` makes of a notebook."""
+    """Return the notebook after `nbstripout --keep-id`, as the Makefile calls it."""
     return nbstripout.strip_output(copy.deepcopy(notebook), False, False, keep_id=True)
 
 

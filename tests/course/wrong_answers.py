@@ -1,7 +1,7 @@
-"""What students hand in that is wrong, and the points it is worth, cell by cell.
+"""Wrong answers to the assignments, and the points of each cell that they must get.
 
-Each is the perfect solution with one mistake in it, or another way to do it that the text rules
-out or values less; a few are right in another way, and have all points.
+Most are the perfect solution with one mistake, or a solution that the assignment excludes or values
+less. A few are right in another way and have all points.
 """
 
 from tests.course.wrong import A1, A2, A3, A4, A5, table

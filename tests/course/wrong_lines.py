@@ -1,10 +1,10 @@
-"""Plausible wrong answers to the puzzles: what learners write between the marks.
+"""Plausible wrong answers to the puzzles: the lines that a learner writes between the marks.
 
-A mapping changes pieces of the solution, all at once; a text is all that is written.
+A dict maps pieces of the solution to replacements; a text replaces the whole solution.
 """
 
 _IF_N = "if (i < n) { const float sum = warp_sum(X[i]);"
-#: Rows that nobody has cleared are added to.
+#: Changes that add to rows which were not cleared.
 _ADDS = {"if (split) ": "", "else *y = sum;": ""}
 
 WRONG = {
@@ -214,7 +214,7 @@ WRONG = {
 
 
 def written(solution, wrong):
-    """Return the lines of a wrong answer, None for those that are there."""
+    """Return the lines of a wrong answer; None for the lines of the stub."""
     if not isinstance(wrong, dict):
         return wrong
     marked = solution
