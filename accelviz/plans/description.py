@@ -1,4 +1,4 @@
-"""What a strategy says of a plan without making one: its scheme, and what its lanes read."""
+"""A description of a strategy's plan without building it: partition scheme and lanes' columns."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from accelviz.partition.scheme import Scheme
 
 @dataclass(frozen=True)
 class LaneColumns:
-    """How the lanes of a worker cover the columns of a dense row that is gathered, such as X's.
+    """How the lanes of a worker cover the columns of a gathered row, such as a row of X.
 
-    Lane `l` reads the columns `(t * lanes + l) * vector` to `... + vector - 1` of its block's tile,
-    for turns t = 0, 1, ... as far as the tile goes.
+    In iteration t = 0, 1, ... lane `l` reads columns `(t * lanes + l) * vector` to
+    `(t * lanes + l + 1) * vector - 1` of its block's column tile, up to the end of the tile.
 
     Attributes
     ----------
     lanes : int
-        Lanes side by side. More than 32 are several warps of the hardware; with 1, each lane of a
-        warp has rows of its own.
+        Number of lanes that share one row. More than 32 are several hardware warps; with 1, each
+        lane of a warp has its own rows.
     vector : int
-        Neighboring columns that a lane reads with one load.
+        Number of neighboring columns that a lane reads with one load.
     tile : int
-        Columns that a block covers; blocks along the grid's y have the next ones.
+        Number of columns of a column tile. Blocks along the grid's y have consecutive tiles.
     """
 
     lanes: int
@@ -32,14 +32,14 @@ class LaneColumns:
 
 @dataclass(frozen=True)
 class Description:
-    """What a strategy does to rows of known degrees.
+    """The mapping of rows of known degrees by a strategy.
 
     Attributes
     ----------
     scheme : Scheme, optional
-        How nonzeros are dealt out, with its closed form. None where only the graph itself tells.
+        Partition scheme, with a closed form of its statistics. None if it depends on the graph.
     lanes : LaneColumns, optional
-        Which columns a lane reads of a gathered row. None where it is not known; a trace shows it.
+        Columns of a gathered row that a lane reads. None if unknown; a trace shows them.
     """
 
     scheme: Scheme | None = None

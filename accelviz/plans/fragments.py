@@ -1,4 +1,4 @@
-"""Which lane of a warp holds which element of the small matrices that tensor cores multiply."""
+"""Fragments of tensor-core instructions: the lane and register of each matrix element."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-#: The least compute capability, times ten, of a GPU whose tensor cores know TF32.
+#: Minimal compute capability, times ten, of GPUs with TF32 tensor cores.
 TF32_CAPABILITY = 80
 #: Bits of a register.
 _REGISTER_BITS = 32
@@ -15,20 +15,20 @@ _REGISTER_BITS = 32
 
 @dataclass(frozen=True)
 class Shape:
-    """A matrix instruction of a warp, C += A B: A is m x k, B is k x n, C is m x n.
+    """A warp-wide matrix instruction C += A B: A is m x k, B is k x n, C is m x n.
 
     Attributes
     ----------
     function : str
-        Its device function in kernels/fragments.cuh.
+        Name of its device function in kernels/fragments.cuh.
     element : str
-        What A and B are made of.
+        Type of the elements of A and B.
     k : int
-        Columns of A and rows of B.
+        Number of columns of A and rows of B.
     bits : int
-        Bits of an element of A and B in a register.
+        Bits of an element of A or B in a register.
     m : int
-        Rows of A: 16, or 8.
+        Number of rows of A: 16 or 8.
     """
 
     function: str
@@ -40,11 +40,11 @@ class Shape:
 
     @property
     def parts(self) -> int:
-        """Elements of A or B in a register."""
+        """Number of elements of A or B in one register."""
         return _REGISTER_BITS // self.bits
 
     def lanes(self, matrix: str) -> npt.NDArray[np.int32]:
-        """Tell who holds each element of a matrix.
+        """Return the lane and register that hold each element of a matrix.
 
         Parameters
         ----------
@@ -53,17 +53,16 @@ class Shape:
         Returns
         -------
         array of int32, shape (rows, columns, 3)
-            The lane, its register and the part of the register, lowest bits first. The formulas
-            are those of kernels/fragments.cuh (PTX ISA, "Matrix Fragments for mma").
+            Lane, register, and position in the register from the lowest bits. Source: PTX ISA,
+            "Matrix Fragments for mma"; kernels/fragments.cuh has the same formulas.
         """
         sizes = {"A": (self.m, self.k), "B": (self.k, self.n), "C": (self.m, self.n)}
         row, column = np.indices(sizes[matrix], dtype=np.int32)
         if matrix == "C":
             lane, register, part = row % 8 * 4 + column // 2, row // 8 * 2 + column % 2, 0 * row
         else:
-            along = column if matrix == "A" else row
-            group, part = np.divmod(along, self.parts)
-            across = row if matrix == "A" else column
+            along_k, across = (column, row) if matrix == "A" else (row, column)
+            group, part = np.divmod(along_k, self.parts)
             lane = across % 8 * 4 + group % 4
             register = group // 4
             if matrix == "A":
@@ -71,11 +70,11 @@ class Shape:
         return np.stack([lane, register, part], axis=-1).astype(np.int32)
 
     def registers(self, matrix: str) -> int:
-        """Count the registers that a lane holds of a matrix."""
+        """Return the number of registers per lane that hold a matrix."""
         return int(self.lanes(matrix)[..., 1].max()) + 1
 
 
-#: The shapes that kernels/fragments.cuh has, by the name that people use.
+#: The instructions of kernels/fragments.cuh, by element type and PTX shape.
 SHAPES = {
     "tf32 m16n8k4": Shape("mma_tf32_k4", "TF32", 4, 32),
     "tf32 m16n8k8": Shape("mma_tf32_k8", "TF32", 8, 32),

@@ -1,4 +1,4 @@
-"""The calls of a plan: kernels with their launches, or a vendor's library."""
+"""The calls of a plan: launches of kernels, and calls of a vendor's library."""
 
 from __future__ import annotations
 
@@ -12,41 +12,40 @@ from accelviz import files
 from accelviz.errors import KernelError, PartitionError, checked_integer
 
 WARP_SIZE = 32
-#: Most warps of a block.
+#: Largest number of warps in a block.
 MOST_BLOCK_WARPS = 32
-#: Static shared memory that every CUDA GPU grants a block without asking, in bytes.
+#: Shared memory of a block that needs no opt-in on any CUDA GPU, in bytes.
 STATIC_SHARED_BYTES = 48 * 1024
-#: A kernel's parameter by value, Hopper's `CUtensorMap`: here unset, for a launch to fill in.
+#: Hopper's `CUtensorMap`, a kernel parameter by value, and its placeholder until the launch.
 TENSOR_MAP = np.dtype([("words", np.uint64, (16,))])
 NO_TENSOR_MAP = np.zeros((), TENSOR_MAP)[()]
-#: Most blocks of a CUDA grid in x, y and z.
+#: Largest number of blocks of a CUDA grid in x, y and z.
 GRID_LIMITS = ((1 << 31) - 1, 65_535, 65_535)
 
 
 @dataclass(frozen=True)
 class LaunchConfig:
-    """The launch of a kernel.
+    """The launch configuration of a kernel: grid, block and shared memory.
 
     Parameters
     ----------
     grid : tuple of three int
-        Blocks in x, y and z. The blocks of the workload are counted along x; y counts tiles of
-        columns, each of which does the same work on other columns.
+        Number of blocks in x, y and z. Blocks along x are the blocks of the workload; blocks along
+        y do the same work on another column tile.
     warps_per_block : int
-        Warps (of 32 threads) in a block, 1 to 32.
+        Number of warps (of 32 threads) in a block, 1 to 32.
     dynamic_shared_bytes : int
-        Shared memory beyond what the kernel declares itself.
+        Dynamic shared memory of a block, in bytes.
     shared_percent : int, optional
-        Percent of an SM's shared memory to set aside for blocks; the rest serves as L1. None leaves
-        it to the driver.
+        Percentage of an SM's combined L1 and shared memory that is used as shared memory (the
+        carveout). None leaves the choice to the driver.
     cooperative : bool
-        Whether blocks wait for each other, so that all of them have to be on the GPU at once.
+        Whether blocks wait for each other, so that all must be resident at the same time.
 
     Raises
     ------
     PartitionError
-        If no GPU launches a grid or a block of that size. Only a launch of no block at all may
-        have 0 warps.
+        If the grid or the block exceeds CUDA's limits. 0 warps are valid for an empty grid only.
     """
 
     grid: tuple[int, int, int]
@@ -66,41 +65,42 @@ class LaunchConfig:
 
     @property
     def block(self) -> tuple[int, int, int]:
-        """Threads of a block in x, y and z."""
+        """Number of threads of a block in x, y and z."""
         return (self.warps_per_block * WARP_SIZE, 1, 1)
 
     @property
     def n_blocks(self) -> int:
-        """Blocks of the workload, which are the blocks of one column tile."""
+        """Number of blocks of the workload, that is of one column tile."""
         return self.grid[0]
 
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """A kernel in `kernels/`, with its constants and its arguments.
+    """A CUDA kernel: its source, compile-time constants and arguments.
 
     Parameters
     ----------
     file : str
-        Path of the `.cu` file in `kernels/`; with `code`, only the name that messages use.
+        Path of the `.cu` file in `kernels/`; with `code`, only the name for messages.
     entry : str
-        Name of its `extern "C" __global__` function, or an instance of a template, "gat<Config>".
+        Name of the `extern "C" __global__` function, or a template instance such as "gat<Config>".
     config : mapping of str to int or str
-        Members of the `struct Config` in front of the source: constants, and aliases of types that
-        CUDA itself has. The compiler names one that is missing.
+        Members of the `struct Config` that is prepended to the source: integer constants, and names
+        of CUDA types as aliases.
     arguments : tuple of str
         The function's parameters in order: names of the operation's operands, such as `X` and `Y`,
-        and of the arrays and workspaces of the plan's `Buffers`.
+        and of arrays and workspaces of the plan's `Buffers`.
     code : str
-        The CUDA source itself, in place of a file: for a kernel written in a notebook.
+        CUDA source in place of a file, for a kernel written in a notebook.
     capability : int
-        The least compute capability of a GPU that has its instructions, 80 for 8.0; 0 for any.
+        Minimal compute capability of the GPU, times ten: 80 for 8.0; 0 for any.
     arch : str
-        The one architecture that has them, such as "sm_90a", where later ones do not.
+        The only architecture with the kernel's instructions, such as "sm_90a"; "" for no such one.
     portable : bool
-        Whether other architectures run it too, compiled without the instructions of `arch`.
+        Whether the kernel also compiles for other architectures, without the instructions of
+        `arch`.
     defines : mapping of str to object
-        Macros, for kernels from elsewhere.
+        Macros, for kernels that do not use `Config`.
     """
 
     file: str
@@ -127,15 +127,15 @@ class KernelSpec:
         try:
             return path.read_text(encoding="utf-8")
         except OSError as error:
-            names = files.kernel_names()
-            near = [name for name in names if name.startswith(f"{self.file.partition('/')[0]}/")]
+            names, folder = files.kernel_names(), self.file.partition("/")[0]
+            names_nearby = [name for name in names if name.startswith(f"{folder}/")]
             expected = "give its text as KernelSpec(..., code=text), or the name of a file there: "
-            expected += ", ".join(near or names)
+            expected += ", ".join(names_nearby or names)
             problem = f"there is no such file in kernels/ ({error.strerror})"
             raise KernelError(self.file, problem, expected) from error
 
     def configured_source(self) -> str:
-        """Return the source behind its `Config`, with the file's own line numbers."""
+        """Return `struct Config` followed by the source, whose line numbers stay the file's."""
         if self.code and not self.config:
             return self.code
         members = []
@@ -151,17 +151,18 @@ class KernelSpec:
 
 @dataclass(frozen=True)
 class TensorMap:
-    """A description of an operand for Hopper's copy engine, in boxes of 32-bit words.
+    """Arguments of `cuTensorMapEncodeTiled`, which describes an operand to the copy engine (TMA).
 
     Attributes
     ----------
     operand : str
+        Name of an operand, an array of 32-bit words.
     sizes : tuple of int
-        In each direction, neighbors in memory first.
+        Number of words along each axis; the first axis is contiguous in memory.
     strides : tuple of int
-        Bytes from one to the next, in each direction but the first; multiples of 16.
+        Bytes between neighbors along each axis but the first; multiples of 16.
     box : tuple of int
-        Sizes of a box, of at most 32 words in the first direction.
+        Number of words along each axis of a copied box; at most 32 along the first.
     """
 
     operand: str
@@ -178,9 +179,9 @@ class Call:
     ----------
     launch : LaunchConfig
     kernel : KernelSpec, optional
-        Without one the plan runs on the CPU alone, and shows in every picture.
+        Without a kernel, the plan runs on the CPU only; pictures work all the same.
     tensor_maps : mapping of str to TensorMap
-        Arguments that depend on an operand's address.
+        Arguments that are tensor maps, computed at the launch from the operand's address.
     """
 
     launch: LaunchConfig
@@ -190,22 +191,21 @@ class Call:
 
 @dataclass(frozen=True)
 class LibraryCall:
-    """A vendor's function, in place of a kernel of this project.
+    """A call of a vendor's library, in place of a kernel of this project.
 
     Parameters
     ----------
-    library : str
-        Whose it is: "cusparse", "cublas".
+    library : {"cusparse", "cublas"}
     algorithm : str
-        Which of its algorithms, by the library's own name, or "fastest".
+        The library's name of the algorithm, or "fastest" for the fastest one in a trial.
     preprocess : bool
-        Whether the library may look at the matrix before the first call.
+        Whether the library may preprocess the matrix before the first call.
     arguments : tuple of str
-        Of a dense product: its factors and its result, by name.
+        Names of the two factors and of the result of a dense product.
     transposed : {"", "A", "B"}
-        Which of the factors is given transposed.
+        The transposed factor of a dense product, if any.
     adds : bool
-        Whether the product is added to what the result holds.
+        Whether the product is added to the result's content.
     """
 
     library: str
@@ -214,5 +214,5 @@ class LibraryCall:
     arguments: tuple[str, ...] = ()
     transposed: str = ""
     adds: bool = False
-    launch = LaunchConfig((0, 0, 0), 0)  # the library decides when it is called
+    launch = LaunchConfig((0, 0, 0), 0)  # chosen by the library and unknown
     kernel = None

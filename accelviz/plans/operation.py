@@ -1,4 +1,4 @@
-"""An operation, its operands by name and its reference, whichever strategy computes it."""
+"""Operations such as SpMM: formula, operands, reference result and traffic of any strategy."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from accelviz.errors import ArgumentError
 from accelviz.graph import Pattern
 from accelviz.plans.storage import restored, stored
 
-#: The axes of operands that the pattern gives; the others are widths. Device scalars are four.
+#: Axes of operands: rows, columns and nonzeros of the matrix, and four device scalars. All other
+#: axes are widths of the operation.
 ROWS, COLUMNS, NONZEROS, DEVICE_SCALARS = "rows", "columns", "nonzeros", "device_scalars"
-#: Bytes of a float32, and the distance from 1 to the next one.
+#: Bytes of a float32, and the distance from 1 to the next larger float32.
 FLOAT_BYTES, EPS32 = 4, float(np.finfo(np.float32).eps)
 _FLOAT32, _UINT32 = np.dtype(np.float32), np.dtype(np.uint32)
 
@@ -25,28 +26,28 @@ Arrays = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Operand:
-    """An input or output.
+    """An input or output of an operation: an array, a number, or device scalars.
 
     Attributes
     ----------
     name : str
-        What kernels, executors and callers call it.
+        Name in kernels, in devices and in the caller's arguments.
     axes : tuple of str
-        What each axis counts: "rows", "columns" and "nonzeros" of the matrix, a width, or
-        "device_scalars". Along "nonzeros" the caller's order is the graph's. A number has no axis:
-        kernels get it by value. Device scalars are passed by pointer, so that a captured CUDA graph
-        reads new values at replay.
+        Name of each axis: "rows", "columns" or "nonzeros" of the matrix, a width, or
+        "device_scalars". Callers give entries of nonzeros in the graph's order. A number has no
+        axis and is passed to kernels by value. Device scalars are passed by pointer, so that a
+        captured CUDA graph reads new values at replay.
     gathered : bool
         Whether kernels read whole rows of it in the order of the nonzeros. Such an input may be
-        kept in 16 bits.
+        stored in 16 bits.
     weights : bool
-        Whether a run that brings none takes the graph's own weights.
+        Whether the graph's weights are the default.
     default : float or tuple of int, optional
-        Of a number or of device scalars: what a run that brings none takes.
+        Default of a number (float) or of device scalars (tuple of int).
     least, below : float
-        The range of a number, without its upper end.
+        Range of a number: at least `least` and less than `below`.
     dtype : numpy.dtype
-        Of its elements; uint32 of device scalars.
+        Type of the elements; uint32 for device scalars.
     """
 
     name: str
@@ -64,29 +65,29 @@ class Operand:
 
     @property
     def of_nonzeros(self) -> bool:
-        """Whether it has an entry for each nonzero."""
+        """Whether it has one entry per nonzero."""
         return self.axes[:1] == (NONZEROS,)
 
     def setting(self, value: Any) -> Any:
-        """Return a number as a scalar of NumPy, device scalars as an array of uint32.
+        """Return a number as np.float32, device scalars as an array of uint32.
 
         Raises
         ------
         ArgumentError
-            If it is something else, or out of range.
+            If the value has another type, or is out of range.
         """
         value = self.default if value is None else value
         if isinstance(self.default, tuple):
             scalars = np.asarray(value)
-            fits = scalars.shape == (len(self.default),) and scalars.dtype.kind in "iu"
-            if not fits or scalars.min() < 0 or scalars.max() >= 1 << 32:
+            integers = scalars.shape == (len(self.default),) and scalars.dtype.kind in "iu"
+            if not integers or scalars.min() < 0 or scalars.max() >= 1 << 32:
                 expected = f"{len(self.default)} integers of 0 or more, below 2^32"
                 raise ArgumentError(self.name, f"got {value!r}", expected)
             return scalars.astype(np.uint32)
         if isinstance(value, np.ndarray) and not value.ndim:
             value = value.item()
-        fits = isinstance(value, int | float | np.integer | np.floating)
-        if not fits or isinstance(value, bool) or not self.least <= value < self.below:
+        is_number = isinstance(value, int | float | np.integer | np.floating)
+        if not is_number or isinstance(value, bool) or not self.least <= value < self.below:
             ends = [f"at least {self.least:g}"] * (self.least > -math.inf)
             ends += [f"below {self.below:g}"] * (self.below < math.inf)
             expected = f"a number {' and '.join(ends) or 'that is finite'}"
@@ -100,18 +101,18 @@ class Operand:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes that an operation moves, whatever its strategy.
+    """Bytes that an operation moves to and from memory, for any strategy.
 
     Attributes
     ----------
     compulsory : int
-        Every input read once and every output written once.
+        Bytes if every input is read once and every output is written once.
     gathered : int
-        A row of the gathered operand read anew for each nonzero.
+        Bytes of the gathered operand if one of its rows is read for each nonzero, without reuse.
     streamed : int
-        All that is not gathered: read or written once, in order.
+        Bytes of all other operands and of the matrix, each read or written once, in order.
     gathered_rows, gathered_row_bytes : int
-        Rows of the gathered operand, and the bytes of one.
+        Number of rows of the gathered operand, and bytes of one row.
     """
 
     compulsory: int
@@ -122,7 +123,7 @@ class Traffic:
 
     @classmethod
     def of_columns(cls, pattern: Pattern, row_bytes: int, streamed: int) -> Traffic:
-        """Count an operation that reads `row_bytes` of its column for each nonzero."""
+        """Return the traffic of an operation that gathers `row_bytes` bytes per nonzero."""
         return cls(
             compulsory=streamed + row_bytes * pattern.used_columns,
             gathered=row_bytes * pattern.nnz,
@@ -140,36 +141,36 @@ class Operation:
     ----------
     name : str
     formula : str
-        What it computes, in one line.
+        Formula of the outputs, in one line.
     widths : mapping of str to int or None
-        Sizes that do not follow from the pattern, with their defaults. None stands for no default,
-        as of `n_cols`.
+        Sizes that the pattern does not determine, with their defaults. None is no default, as for
+        `n_cols`.
     inputs, outputs : tuple of Operand
-        `values`, the weights, come first where there are any, and numbers and device scalars last.
+        Weights (`values`) are the first input, if any; numbers and device scalars are the last.
     fastest : str
-        The strategy that is taken if none is named.
+        Name of the default strategy.
     reference : callable
-        `reference(pattern, inputs)` gives `{output: (expected, bound)}` in float64 from float64
-        inputs. A float32 result, summed in any order, is at most `bound` from `expected`.
+        `reference(pattern, inputs)` returns `{output: (expected, bound)}` in float64 from float64
+        inputs. A float32 result, summed in any order, differs from `expected` by at most `bound`.
     replay : callable
-        `replay(plan)` gives a function of inputs and outputs that does on the CPU what the plan's
-        workload says. It refers to the plan's arrays, not to the plan.
+        `replay(plan)` returns a function of inputs and outputs that executes the plan's workload
+        on the CPU. It refers to the plan's arrays, not to the plan.
     traffic : callable
-        `traffic(pattern, widths, element_bytes)` gives `Traffic`; the last is the size of an
-        element of gathered inputs.
+        `traffic(pattern, widths, element_bytes)` returns the `Traffic`; `element_bytes` is the size
+        of an element of gathered inputs.
     terms : callable, optional
-        `terms(pattern, sizes)` gives how many products each entry of the output sums, of a shape
-        that broadcasts to the output's. Plans of other `arithmetic` than float32 need it.
+        `terms(pattern, sizes)` returns the number of products that each output entry sums, in a
+        shape that broadcasts to the output's. Required for plans with `arithmetic` != "float32".
     completed : callable, optional
-        `completed(pattern, inputs)` puts random inputs right that depend on each other, where an
-        operation makes no sense of independent ones.
+        `completed(pattern, inputs)` corrects random inputs that depend on each other, for
+        operations whose inputs cannot be independent.
     by_sender : bool
-        Whether strategies walk the transposed matrix (first), so that closed forms are of the
+        Whether strategies walk the transposed matrix (first), so that closed forms take the
         degrees of columns.
     reduction : {"sum", "mean", "max", "min"}
-        How an output combines what its nonzeros bring.
+        Reduction of the terms of one output entry.
     independent : str
-        A width whose entries do not depend on each other, as the columns of an SpMM; "" if none.
+        Name of a width with independent entries, as the columns of an SpMM; "" if there is none.
     """
 
     name: str
@@ -198,9 +199,9 @@ class Operation:
     def __hash__(self) -> int:
         return hash(self.name)
 
-    @functools.cached_property  # every call asks for it
+    @functools.cached_property  # read by every call
     def dense(self) -> tuple[Operand, ...]:
-        """The inputs that a caller must give: all but weights and numbers."""
+        """The inputs without a default: all but weights, numbers and device scalars."""
         return tuple(
             operand for operand in self.inputs if not operand.weights and operand.default is None
         )
@@ -211,12 +212,12 @@ class Operation:
         return tuple(operand for operand in self.inputs if operand.default is not None)
 
     def named(self, *dense: Any, **operands: Any) -> dict[str, Any]:
-        """Return operands by name, the dense inputs being given in their order.
+        """Return operands by name; `dense` are the dense inputs in the operation's order.
 
         Raises
         ------
         ArgumentError
-            If there are too few or too many, or one has a name that the operation does not know.
+            If the number of dense inputs is wrong, or the operation has no operand of a name.
         """
         names = [operand.name for operand in self.dense]
         if len(dense) != len(names):
@@ -229,7 +230,7 @@ class Operation:
         return {**dict(zip(names, dense, strict=True)), **operands}
 
     def rounded(self, operands: Mapping[str, Any], storage: str) -> dict[str, Any]:
-        """Return host operands as kernels find them: the gathered ones as storage rounds them."""
+        """Return float32 operands with gathered inputs rounded to a storage type."""
         arrays = dict(operands)
         for operand in self.inputs:
             if operand.gathered:
@@ -238,24 +239,24 @@ class Operation:
 
     def sizes(self, pattern: Pattern, widths: Mapping[str, int]) -> dict[str, int]:
         """Return the length of every axis."""
-        of_pattern = {ROWS: pattern.shape[0], COLUMNS: pattern.shape[1], NONZEROS: pattern.nnz}
-        return {**of_pattern, DEVICE_SCALARS: 4, **widths}
+        matrix = {ROWS: pattern.shape[0], COLUMNS: pattern.shape[1], NONZEROS: pattern.nnz}
+        return {**matrix, DEVICE_SCALARS: 4, **widths}
 
     def widths_of(self, operands: Mapping[str, Any]) -> dict[str, int]:
-        """Read the widths off the shapes of dense inputs.
+        """Return the widths, read from the shapes of the dense inputs.
 
         Raises
         ------
         ArgumentError
-            If an input has another number of axes, or no element along a width.
+            If an input has a wrong number of axes, or a width of 0.
         """
         widths: dict[str, int] = {}
         for operand in self.dense:
             shape = tuple(operands[operand.name].shape)
             if len(shape) != len(operand.axes):
-                wanted = f"{len(operand.axes)}-D: {', '.join(operand.axes)}"
-                vector = "; write X[:, None] for a vector" if len(shape) == 1 else ""
-                raise ArgumentError(operand.name, f"shape {shape}", wanted + vector)
+                expected = f"{len(operand.axes)}-D: {', '.join(operand.axes)}"
+                expected += "; write X[:, None] for a vector" if len(shape) == 1 else ""
+                raise ArgumentError(operand.name, f"shape {shape}", expected)
             for axis, size in zip(operand.axes, shape, strict=True):
                 if axis in self.widths and axis not in widths:
                     if size < 1:

@@ -1,4 +1,7 @@
-"""A plan says how one operation runs on a pattern; devices, plots, benchmarks, tests read plans."""
+"""A plan: how one operation on one sparsity pattern is mapped onto a GPU.
+
+Strategies build plans; devices run them, and plots, benchmarks and tests read them.
+"""
 
 from __future__ import annotations
 
@@ -25,25 +28,21 @@ from accelviz.workload import Workload, check_cover
 if TYPE_CHECKING:
     from accelviz.plans.strategy import Strategy
 
-#: Blocks to a slice where a workload is read in slices.
+#: Number of blocks in one slice of a workload.
 SLICE_BLOCKS = 1 << 15
 
-#: Sizes of an operation that the pattern does not give, such as `n_cols`.
+#: Sizes of an operation that the pattern does not determine, such as `n_cols`, by name.
 Widths = Mapping[str, int]
-#: Buffers by name, of so many elements of a dtype.
+#: Number of elements and dtype of buffers, by name.
 Sizes = Mapping[str, tuple[int, npt.DTypeLike]]
 
 
-class _Part:
-    """A part of a plan: mappings are read-only, and arrays that others could write are copied."""
+class _ReadOnly:
+    """Base of dataclasses that make their mappings read-only and copy writable arrays."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if isinstance(value, Mapping):
-                held = {key: _unwritable(entry) for key, entry in value.items()}
-                object.__setattr__(self, name, MappingProxyType(held))
-            else:
-                object.__setattr__(self, name, _unwritable(value))
+            object.__setattr__(self, name, _read_only(value))
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -56,40 +55,42 @@ class _Part:
         self.__post_init__()
 
 
-def _unwritable(value: Any) -> Any:
+def _read_only(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return MappingProxyType({key: _read_only(entry) for key, entry in value.items()})
     writable = isinstance(value, np.ndarray) and value.flags.writeable
     return taken_over(value.copy()) if writable else value
 
 
 @dataclass(frozen=True, eq=False)
-class Layout(_Part):
+class Layout(_ReadOnly):
     """The matrix that the kernels walk, and the work of each block and warp.
 
     Parameters
     ----------
     pattern : Pattern
-        The caller's.
+        Pattern of the caller's matrix.
     slice_workload : callable, optional
-        `slice_workload(start, stop)` returns the Workload of those blocks. None where it is not
-        known which warp does what.
+        `slice_workload(start, stop)` returns the Workload of blocks `start` to `stop` - 1. None if
+        the assignment of work to warps is unknown, as in a vendor's library.
     walked : Pattern, optional
-        The matrix that the kernels walk, whose nonzeros the workload counts: by default `pattern`;
-        else `pattern` with its rows permuted, or transposed, or both.
+        The matrix that the kernels walk; the workload's rows and nonzeros are those of this matrix.
+        It is `pattern` (the default), or `pattern` with permuted rows, transposed, or both.
     permutation : Permutation, optional
         Row `i` of `walked` is row `permutation.order[i]` of `pattern` (or of its transpose). None
         for the caller's order.
     nonzero_order : array of int, shape (nnz,), optional
-        Nonzero `k` of `walked` is nonzero `nonzero_order[k]` of `pattern`. Inputs with an entry for
-        each nonzero are brought into this order before the first call; the kernel writes such
-        outputs in the caller's order.
+        Nonzero `k` of `walked` is nonzero `nonzero_order[k]` of `pattern`. The device reorders
+        inputs with one entry per nonzero before the first call; the kernels write outputs with
+        one entry per nonzero in the caller's order.
     metadata : array, optional
-        The strategy's metadata: one record for each block or warp.
+        The strategy's metadata: one record per block or warp.
     workers_per_block : int
-        Workers of a block in the workload, if they are not the hardware's warps.
+        Number of workers of a block in the workload; 0 if the workers are the hardware's warps.
     make_tiles : callable, optional
         Returns the Tiles that the main call multiplies.
     main : int
-        Index of the call that the workload describes.
+        Index of the main call, which is the one that the workload describes.
     """
 
     pattern: Pattern
@@ -104,27 +105,26 @@ class Layout(_Part):
 
 
 @dataclass(frozen=True, eq=False)
-class Buffers(_Part):
-    """Memory of the kernels beside the operands.
+class Buffers(_ReadOnly):
+    """Memory of the kernels other than the operands, and the types that the kernels compute in.
 
     Parameters
     ----------
     arrays : mapping of str to array or NumPy scalar
         Arguments of the kernels: arrays are passed as pointers, scalars by value.
     zeroed_workspace : mapping of str to (int, dtype)
-        Buffers of so many elements that are zero before the first launch. The kernels may write
-        them and have to leave them zero.
+        Number of elements and dtype of buffers that are zero before the first launch. The kernels
+        may write to them and must reset them to zero.
     workspace : mapping of str to (int, dtype)
-        Buffers of so many elements that one call leaves for a later one, uninitialised before.
+        Number of elements and dtype of uninitialised buffers. One call writes, a later one reads.
     zero_outputs : tuple of str, optional
-        Outputs that are set to zero before the first call, by default all. That is timed with the
-        kernels.
+        Outputs that are set to zero before the first call, by default all. Timings include it.
     storage : {"float32", "float16", "bfloat16"}
-        Type in which kernels read gathered inputs. Inputs are rounded to it beforehand; sums and
-        results are float32 in any case.
+        Type in which kernels read gathered inputs. The device rounds inputs to it beforehand; sums
+        and results are always float32.
     arithmetic : str
-        Type of the products, a name of `plans.arithmetic.ROUNDING`. Anything but float32 rounds
-        inputs inside the kernel: results may be off by that much more.
+        Type of the products, a key of `plans.arithmetic.ROUNDING`, which has the rounding errors.
+        The kernels round their inputs for all types but float32.
     """
 
     arrays: Mapping[str, Any] = field(default_factory=dict)
@@ -136,21 +136,21 @@ class Buffers(_Part):
 
 
 @dataclass(frozen=True, eq=False)
-class Provenance(_Part):
+class Provenance(_ReadOnly):
     """The origin of a plan.
 
     Parameters
     ----------
     strategy : Strategy
-        Its operation is the plan's.
+        The strategy that built the plan. Its operation is the plan's operation.
     values : array of float32, shape (nnz,), optional
-        The graph's weights, for runs that bring none. None for a matrix on the GPU.
+        The graph's weights, the default of a run's `values`. None for a matrix on the GPU.
     widths : mapping of str to int
         The operation's widths, such as `n_cols`.
     settings : Settings
-        The strategy's, with the values that took effect.
+        The strategy's settings, resolved.
     setup_seconds : mapping of str to float
-        Times of preprocessing on the host, by step.
+        Seconds of preprocessing on the host, by step.
     """
 
     strategy: Strategy
@@ -164,22 +164,22 @@ class Provenance(_Part):
 class Plan:
     """How one operation runs on a pattern, on any device.
 
-    A plan has no weights: the values of the nonzeros are an operand of each run. It never changes:
-    its mappings are read-only, and it copies arrays that others could write to.
+    The values of the nonzeros are an operand of each run, not a part of the plan. A plan is
+    immutable: its mappings are read-only, and it copies writable arrays.
 
     Parameters
     ----------
     layout : Layout
-        The matrix that is walked, and the workload or tiles.
+        The matrix that the kernels walk, and the workload or tiles.
     calls : tuple of Call or LibraryCall
-        Calls of a GPU in order. The workload describes one of them, `layout.main`.
+        Launches and library calls on a GPU, in order. The workload describes call `layout.main`.
     buffers : Buffers
         Arrays, workspaces, outputs to zero.
     provenance : Provenance
         Strategy, settings, widths, set-up times.
     then : tuple of Plan
-        Further plans that are run on the same operands afterwards, each with a pattern that it
-        walks and a workload of its own. They share workspaces by name.
+        Further plans, run afterwards on the same operands. Each has its own `walked` matrix and
+        its own workload. Workspaces of the same name are shared.
     """
 
     layout: Layout
@@ -215,7 +215,7 @@ class Plan:
 
     @property
     def arrays(self) -> Mapping[str, Any]:
-        """Arguments of the kernels, operands and workspaces aside."""
+        """Arguments of the kernels other than operands and workspaces."""
         return self.buffers.arrays
 
     @property
@@ -225,7 +225,7 @@ class Plan:
 
     @property
     def arithmetic(self) -> str:
-        """Type of the products, a name of `plans.arithmetic.ROUNDING`."""
+        """Type of the products, a key of `plans.arithmetic.ROUNDING`."""
         return self.buffers.arithmetic
 
     @property
@@ -245,12 +245,12 @@ class Plan:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """The strategy's settings by name, with the values that took effect."""
+        """The strategy's resolved settings by name."""
         return MappingProxyType(self.provenance.settings.values())
 
     @property
     def setup_seconds(self) -> Mapping[str, float]:
-        """Times of preprocessing on the host, by step."""
+        """Seconds of preprocessing on the host, by step."""
         return self.provenance.setup_seconds
 
     @property
@@ -260,7 +260,7 @@ class Plan:
 
     @property
     def n_cols(self) -> int:
-        """Columns of the features (the papers' D)."""
+        """Number of columns of the features (the papers' D)."""
         return self.widths["n_cols"]
 
     @property
@@ -280,16 +280,16 @@ class Plan:
 
     @property
     def parts(self) -> tuple[Plan, ...]:
-        """The plan itself and those that follow it."""
+        """The plan itself and the plans in `then`."""
         return (self, *self.then)
 
     @property
     def part_calls(self) -> tuple[tuple[Plan, Call | LibraryCall], ...]:
-        """The calls of all parts in order, with the part of each."""
+        """Pairs of (part, call) for the calls of all parts, in order."""
         return tuple((part, call) for part in self.parts for call in part.calls)
 
     def workspaces(self, kind: str) -> dict[str, tuple[int, npt.DTypeLike]]:
-        """Return the "zeroed_workspace" or "workspace" of all parts, the largest of each name."""
+        """Return the "zeroed_workspace" or "workspace" of all parts, the largest of equal names."""
         largest: dict[str, tuple[int, npt.DTypeLike]] = {}
         for part in self.parts:
             for name, (size, dtype) in getattr(part.buffers, kind).items():
@@ -298,7 +298,7 @@ class Plan:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of every axis of the operands."""
+        """Length of each axis of the operands, by the axis's name."""
         return self.operation.sizes(self.pattern, self.widths)
 
     @property
@@ -310,26 +310,26 @@ class Plan:
 
     @property
     def has_workload(self) -> bool:
-        """Whether it is known which warp does what; a library does not say."""
+        """Whether the plan assigns nonzeros to warps; plans that call a library do not."""
         return self.layout.slice_workload is not None
 
-    def _slices(self) -> Callable[[int, int], Workload]:
+    def _slice_workload(self) -> Callable[[int, int], Workload]:
         if self.layout.slice_workload is None:
             problem = f"{self.name!r} does not say which warp does what"
             raise PartitionError("workload", problem, "a strategy with a workload")
         return self.layout.slice_workload
 
     def workload(self, start: int = 0, stop: int | None = None) -> Workload:
-        """Return the workload of blocks `start` to `stop` (all of them if not given).
+        """Return the workload of blocks `start` to `stop` - 1, by default of all blocks.
 
-        A large graph's whole table takes 28 bytes a record; read it with `workload_slices` instead.
+        A record takes 28 bytes. Read the workload of a large graph by `workload_slices`.
 
         Raises
         ------
         PartitionError
-            If there are no such blocks, or the plan does not know its workload.
+            If there are no such blocks, or the plan has no workload.
         """
-        slice_workload = self._slices()
+        slice_workload = self._slice_workload()
         n_blocks = self.launch.n_blocks
         stop = n_blocks if stop is None else stop
         if not 0 <= start <= stop <= n_blocks:
@@ -338,32 +338,32 @@ class Plan:
         return slice_workload(start, stop)
 
     def workload_slices(self, blocks: int = SLICE_BLOCKS) -> Iterator[Workload]:
-        """Yield the workload in slices of `blocks` blocks, so that its memory stays bounded."""
-        slice_workload = self._slices()
+        """Yield the workload in slices of `blocks` blocks, to bound the memory in use."""
+        slice_workload = self._slice_workload()
         for start in range(0, self.launch.n_blocks, blocks):
             yield slice_workload(start, min(start + blocks, self.launch.n_blocks))
 
     @cached_property
     def ready(self) -> Store:
-        """The plan prepared on devices, by device, once each.
+        """Store of the plan's `ReadyPlan` on each device.
 
-        Nothing in it may refer to the plan, so that the plan's memory is freed with the plan.
+        Its entries must not refer to the plan, so that they are freed together with the plan.
         """
         return Store()
 
     @cached_property
     def statistics(self) -> PartitionSummary:
         """Blocks, warps, idle share and balance, counted from the workload."""
-        counted = statistics(self.workload_slices(), self.launch.n_blocks, self.workers_per_block)
-        return replace(counted, metadata_bytes=self.metadata_bytes)
+        summary = statistics(self.workload_slices(), self.launch.n_blocks, self.workers_per_block)
+        return replace(summary, metadata_bytes=self.metadata_bytes)
 
     def check(self) -> None:
-        """Refuse a workload, or tiles, that do not cover every nonzero of `walked` exactly once.
+        """Check that the workload and the tiles cover every nonzero of `walked` exactly once.
 
         Raises
         ------
         PartitionError
-            Naming the first record or nonzero at fault.
+            If not; the message has the first wrong record or nonzero.
         """
         for part in self.parts:
             check_cover(
@@ -377,12 +377,12 @@ class Plan:
 
     @property
     def metadata_bytes(self) -> int:
-        """Size of the metadata in bytes, 0 where there is none."""
+        """Size of the metadata in bytes; 0 for a plan without metadata."""
         return 0 if self.metadata is None else self.metadata.nbytes
 
     @cached_property
     def output_rows(self) -> npt.NDArray[np.int32]:
-        """Row before any permutation of each row of `walked`, int32, shape (n_rows,)."""
+        """Output row of each row of `walked`, int32, shape (n_rows,)."""
         if self.permutation is None:
             return np.arange(self.walked.n_rows, dtype=np.int32)
         return self.permutation.order

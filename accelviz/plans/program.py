@@ -1,6 +1,6 @@
-"""A program: several steps with the memory that they read and write, on one device or many.
+"""Programs: steps on one or several devices, with the buffers that the steps read and write.
 
-Devices run it, `check` finds a missing barrier, and `schedule` says when each step runs.
+Devices run programs; `Program.check` finds missing barriers.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ def buffer_name(family: str, device: int) -> str:
 
 
 def buffer_family(name: str) -> str:
-    """Return what a buffer is called on every device: "X" of "X of device 1"."""
+    """Return the part of a buffer's name without the device: "X" for "X of device 1"."""
     return name.rpartition(" of device ")[0]
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """Memory of one device.
+    """Memory on one device.
 
     Attributes
     ----------
     device : int
     size : int
-        Elements.
+        Number of elements.
     dtype : str
     kind : {"input", "output", "zero", "workspace"}
-        Brought by the caller; returned to the caller; zero before the first run and left zero by
-        each; written by one step for another.
+        "input" is passed by the caller, "output" is returned to the caller, "zero" is zero before
+        and after each run, "workspace" is written by one step and read by another.
     zeroed : bool
-        Whether an output is set to zero before the first step. That is timed.
+        Whether an output is set to zero before the first step. Timings include this.
     """
 
     device: int
@@ -54,7 +54,7 @@ class Buffer:
 
     @property
     def starts_zero(self) -> bool:
-        """Whether the first step finds zeros."""
+        """Whether it is zero before the first step."""
         return self.zeroed or self.kind == "zero"
 
     @property
@@ -65,32 +65,32 @@ class Buffer:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A launch on one device, or several that belong together.
+    """One unit of work on one device: a kernel launch, or a function that launches several.
 
     Attributes
     ----------
     name : str
     device : int
     queue : {"compute", "link", ""}
-        Steps of one device and queue run one after the other, those of two at the same time. A step
-        without a queue waits for those in `after` alone.
+        Steps in one queue of a device run one after the other; two queues run concurrently. A step
+        without a queue waits only for the steps in `after`.
     call : Call, optional
-        The kernel and its launch. A step without a call and `work` has a time only, for `schedule`.
+        The kernel and its launch. A step with neither `call` nor `work` is for `schedule` only.
     arrays : mapping of str to array or NumPy scalar
-        Arguments that never change, by the kernel's names.
+        Constant arguments, by the name of the kernel's parameter.
     buffers : mapping of str to str
-        The other arguments: the kernel's names to names of buffers.
+        All other arguments: name of the kernel's parameter to name of the buffer.
     writes : frozenset of str
-        Buffers that it writes. It reads the others, and may read these.
+        Buffers that the step writes, and may read as well. All other buffers are only read.
     after : tuple of int
-        Numbers of the steps, of any device, that have to end first.
+        Numbers of steps, on any device, that must end before this one begins.
     replay : callable, optional
-        `replay(buffers)` does the same on the CPU, from the partition. Buffers are flat arrays.
+        `replay(buffers)` does the step's work on the CPU. Buffers are flat arrays.
     link_bytes : mapping of int to int
-        Bytes that come from each other device.
+        Bytes received from each other device.
     work : callable, optional
         `work(values)` launches a step without a call, such as the backward pass of a network. It
-        takes the arrays that it reads from `values`, by buffer, and stores there those it makes.
+        reads its input arrays from `values`, by buffer name, and stores its results there.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Step:
 
     @property
     def touched(self) -> frozenset[str]:
-        """Buffers that it reads or writes."""
+        """Buffers that the step reads or writes."""
         return self.writes.union(self.buffers.values())
 
 
@@ -123,7 +123,7 @@ class Program:
     Attributes
     ----------
     steps : tuple of Step
-        In an order in which they can run one after the other.
+        Steps in a valid sequential order; the position of a step is its number.
     buffers : mapping of str to Buffer
 
     Raises
@@ -144,34 +144,34 @@ class Program:
         return 1 + max((step.device for step in self.steps), default=0)
 
     @cached_property
-    def _direct(self) -> tuple[frozenset[int], ...]:
-        """The steps that each step waits for: `after`, and the one before it in its queue."""
-        direct, last = [], dict[tuple[int, str], int]()
+    def _dependencies(self) -> tuple[frozenset[int], ...]:
+        """For each step, the steps in `after` and the step before it in its queue."""
+        dependencies, last = [], dict[tuple[int, str], int]()
         for number, step in enumerate(self.steps):
             earlier = last.get((step.device, step.queue), number) if step.queue else number
-            direct.append(frozenset({*step.after, earlier} - {number}))
+            dependencies.append(frozenset({*step.after, earlier} - {number}))
             last[step.device, step.queue] = number
-        return tuple(direct)
+        return tuple(dependencies)
 
     @cached_property
     def before(self) -> tuple[frozenset[int], ...]:
-        """All steps that have ended when each step begins."""
+        """For each step, all steps that have ended when it begins."""
         ended: list[frozenset[int]] = []
-        for direct in self._direct:
-            ended.append(direct.union(*(ended[number] for number in direct)))
+        for dependencies in self._dependencies:
+            ended.append(dependencies.union(*(ended[number] for number in dependencies)))
         return tuple(ended)
 
     @cached_property
     def barriers(self) -> tuple[int, ...]:
-        """Steps that need a barrier first when every device runs in its own process.
+        """Numbers of steps that need a barrier first when every device has its own process.
 
-        There is a barrier before the first step and after the last as well.
+        There is also a barrier before the first step and after the last.
         """
-        numbers, since = list[int](), 0
+        numbers, last_barrier = list[int](), 0
         for number, step in enumerate(self.steps):
-            if any(n >= since and self.steps[n].device != step.device for n in step.after):
+            if any(n >= last_barrier and self.steps[n].device != step.device for n in step.after):
                 numbers.append(number)
-                since = number
+                last_barrier = number
         return tuple(numbers)
 
     def remote(self, step: Step) -> list[str]:
@@ -180,17 +180,17 @@ class Program:
         return [name for name in names if self.buffers[name].device in step.link_bytes]
 
     def check(self) -> None:
-        """Refuse steps that touch the same memory at the same time, one of them writing.
+        """Check that unordered steps do not access the same buffer, unless both only read it.
 
         Raises
         ------
         PartitionError
-            Naming two steps that lack a barrier between them, or a step that waits for a later one.
+            If two steps lack a barrier between them, or a step waits for a later one.
         """
         for number, step in enumerate(self.steps):
-            late = [later for later in step.after if later >= number]
-            if late:
-                problem = f"{step.label} waits for step {late[0]}, which comes later"
+            later = [dependency for dependency in step.after if dependency >= number]
+            if later:
+                problem = f"{step.label} waits for step {later[0]}, which comes later"
                 raise PartitionError("steps", problem, "an order in which they can run")
             for earlier in set(range(number)) - self.before[number]:
                 other = self.steps[earlier]
@@ -203,29 +203,29 @@ class Program:
                     raise PartitionError("steps", problem, expected)
 
     def order(self, seed: int = 0) -> list[int]:
-        """Return an order in which the steps may run, a random one for seeds other than 0."""
+        """Return a valid order of the steps; for a seed other than 0 a random one."""
         if not seed:
             return list(range(len(self.steps)))
-        rng, left, order = np.random.default_rng(seed), set(range(len(self.steps))), list[int]()
-        while left:
-            free = sorted(number for number in left if not self.before[number] & left)
-            order.append(free[rng.integers(len(free))])
-            left.remove(order[-1])
+        rng, waiting, order = np.random.default_rng(seed), set(range(len(self.steps))), list[int]()
+        while waiting:
+            ready = sorted(number for number in waiting if not self.before[number] & waiting)
+            order.append(ready[rng.integers(len(ready))])
+            waiting.remove(order[-1])
         return order
 
     def schedule(self, seconds: Sequence[float]) -> list[tuple[float, float]]:
-        """Return when each step starts and stops, in seconds, if it takes `seconds[number]`."""
+        """Return the start and stop of each step, if step `number` takes `seconds[number]`."""
         times: list[tuple[float, float]] = []
-        for direct, duration in zip(self._direct, seconds, strict=True):
-            start = max((times[number][1] for number in direct), default=0.0)
+        for dependencies, duration in zip(self._dependencies, seconds, strict=True):
+            start = max((times[number][1] for number in dependencies), default=0.0)
             times.append((start, start + duration))
         return times
 
     def host_buffers(self, inputs: Buffers) -> dict[str, npt.NDArray[Any]]:
-        """Return all buffers on the host, flat.
+        """Return all buffers as flat NumPy arrays.
 
-        A buffer that no step has written holds NaN, or the largest integer, so that a step that
-        reads it is seen.
+        Buffers that no step has written contain NaN, or the largest integer, so that a read before
+        a write shows in the results.
         """
         arrays: dict[str, npt.NDArray[Any]] = {}
         for name, buffer in self.buffers.items():
@@ -237,7 +237,7 @@ class Program:
         return arrays
 
     def replay(self, inputs: Buffers) -> dict[str, npt.NDArray[Any]]:
-        """Do on the CPU what the steps' partitions say; return all buffers, flat."""
+        """Run the steps on the CPU by their `replay`; return all buffers, flat."""
         arrays = self.host_buffers(inputs)
         for step in self.steps:
             assert step.replay is not None

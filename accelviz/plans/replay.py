@@ -1,4 +1,4 @@
-"""Shared by replays of plans on the CPU: records grouped by row, and work for threads."""
+"""Replays of a plan's workload on the CPU, in Numba: records by row, and work for all cores."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from accelviz.plans.operation import Arrays
 from accelviz.plans.plan import Plan
 from accelviz.workload import Workload
 
-#: Pieces of work for each thread, so that one slow core does not hold up the others.
+#: Number of pieces of work per thread, to balance the load of fast and slow cores.
 _PIECES_PER_THREAD = 8
-#: Products below which one thread is faster, as the others take time to start and to wait for.
+#: Number of products below which one thread is faster than several.
 _PRODUCTS_OF_ONE_THREAD = 1 << 22
 
 
 @dataclass(eq=False)
 class Records:
-    """A plan's workload, its records grouped by the row they belong to.
+    """A plan's workload, with the records grouped by row.
 
     Attributes
     ----------
     walk : tuple of arrays
-        Where each row's records begin (n_rows + 1); of each record, in workload order inside its
-        row, the first nonzero and how many; of each nonzero the column, as the plan walks them; and
-        of each row that of the output.
+        (first record of each row, shape (n_rows + 1,); first nonzero of each record; number of
+        nonzeros of each record; column of each nonzero of `Plan.walked`; output row of each row).
+        The records of a row are in workload order.
     cost : array of int64, shape (n_rows + 1,)
-        Work before each row: its nonzeros, and about one more for the row itself.
+        Cumulative cost before each row. The cost of a row is its number of nonzeros plus 1.
     """
 
     walk: tuple[npt.NDArray[Any], ...]
@@ -42,7 +42,7 @@ class Records:
 
     @classmethod
     def by_row(cls, plan: Plan) -> Records:
-        """Read the workload once."""
+        """Group the records of a plan's workload by row."""
         work = Workload.concatenate(plan.workload_slices())
         row, nz_start, nz_count = work.row, work.nz_start, work.nz_count
         if np.any(row[1:] < row[:-1]):
@@ -55,7 +55,7 @@ class Records:
 
     @cached_property
     def pieces(self) -> list[int]:
-        """Rows at which the work is divided into pieces of about equal cost."""
+        """Boundaries, as row numbers, of pieces of about equal cost."""
         threads = os.cpu_count() or 1
         bounds = np.linspace(0, self.cost[-1], threads * _PIECES_PER_THREAD + 1)
         rows = np.searchsorted(self.cost, bounds)
@@ -68,33 +68,33 @@ def rowwise(
     function: Callable[..., None],
     operands: Callable[[Arrays, Arrays], tuple[tuple[Any, ...], int]],
 ) -> Callable[[Arrays, Arrays], None]:
-    """Return a replay that goes through the records of ranges of rows.
+    """Return a replay that runs a compiled function on ranges of rows, on all cores.
 
     Parameters
     ----------
     plan : Plan
     function : callable
-        Compiled; `function(first, last, walk, *arrays)` does rows `first` to `last` - 1, given
-        `Records.walk`.
+        `function(first, last, walk, *arrays)` computes rows `first` to `last` - 1 from
+        `Records.walk`, without the GIL.
     operands : callable
-        `operands(inputs, outputs)` gives the arrays, and the products of a nonzero.
+        `operands(inputs, outputs)` returns (arrays, number of products per nonzero).
     """
     records = Records.by_row(plan)
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
-        arrays, n_cols = operands(inputs, outputs)
-        in_pieces(lambda *rows: function(*rows, records.walk, *arrays), records, n_cols)
+        arrays, products = operands(inputs, outputs)
+        in_pieces(lambda *rows: function(*rows, records.walk, *arrays), records, products)
 
     return run
 
 
-def in_pieces(do: Callable[[int, int], None], records: Records, n_cols: int) -> None:
-    """Call `do(first, last)`, which releases the GIL, for ranges of rows that together are all."""
-    if records.cost[-1] * n_cols < _PRODUCTS_OF_ONE_THREAD:
-        do(0, records.cost.size - 1)
+def in_pieces(compute: Callable[[int, int], None], records: Records, products: int) -> None:
+    """Call `compute(first, last)` on ranges of rows; `products` is their number per nonzero."""
+    if records.cost[-1] * products < _PRODUCTS_OF_ONE_THREAD:
+        compute(0, records.cost.size - 1)
         return
     pieces = records.pieces
-    list(_threads().map(do, pieces[:-1], pieces[1:]))
+    list(_threads().map(compute, pieces[:-1], pieces[1:]))
 
 
 @functools.cache
@@ -102,5 +102,5 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count())
 
 
-if hasattr(os, "register_at_fork"):  # a process that was forked has none of the threads
+if hasattr(os, "register_at_fork"):  # a forked process does not have its parent's threads
     os.register_at_fork(after_in_child=_threads.cache_clear)

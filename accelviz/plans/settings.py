@@ -1,4 +1,4 @@
-"""The settings of a strategy: a frozen dataclass whose fields know their ranges."""
+"""Settings of a strategy: a frozen dataclass whose fields declare and check their values."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from accelviz.errors import PartitionError, checked_integer
 
 @dataclass(frozen=True)
 class Setting:
-    """What a field of `Settings` may be: an integer of a range, one of some choices, or anything.
+    """The declaration of a setting: its default and its valid values.
 
     Attributes
     ----------
     default : object
-        None means that a rule chooses.
+        Default value. None means that a rule of the strategy chooses (`Strategy.resolve`).
     meaning : str
-        What it sets, in a few words.
+        Description in a few words.
     most : int, optional
-        The largest integer. Values are multiples of `step`, from `step` on.
+        Valid integers are `step`, 2 `step`, ... up to `most`.
     step : int
     choices : tuple
-        All values there are, in place of a range.
+        All valid values. Without `choices` and `most`, any value is valid.
     tries : tuple
-        Values that are worth trying: for sweeps, sliders and `tune`.
+        Values for sweeps, sliders and `tune`.
     why : str
-        The reason for the upper end of the range.
+        Reason for the upper end of the range.
     rule : bool
-        Whether None may be given, so that a rule chooses. It always may if None is the default.
+        Whether None is valid as well. It always is if None is the default.
     """
 
     default: Any
@@ -50,7 +50,7 @@ class Setting:
 
     @property
     def values(self) -> str:
-        """Which values it takes, and its default, for docstrings."""
+        """Description of the valid values and the default, for docstrings."""
         if self.choices:
             values = ", ".join(map(repr, self.choices))
         elif self.most is None:
@@ -58,22 +58,22 @@ class Setting:
         else:
             first = f"multiples of {self.step}" if self.step > 1 else "1"
             values = f"{first} to {self.most:,}"
-        chosen = "chosen by a rule if None" if self.rule else ""
+        rule = "chosen by a rule if None" if self.rule else ""
         default = f"default {self.default!r}" if self.default is not None else ""
-        return "; ".join(filter(None, (values, default, chosen)))
+        return "; ".join(filter(None, (values, default, rule)))
 
     def checked(self, name: str, value: Any) -> Any:
-        """Return the value, integers as Python's.
+        """Return a valid value, integers as int; `name` is for the message.
 
         Raises
         ------
         PartitionError
-            If it is out of range or no choice.
+            If the value is out of range, or is not one of the choices.
         """
         if value is None and (self.rule or self.default is None):
             return None
         if self.choices:
-            # True is not 1 here, and a list is no choice either.
+            # Types are compared as well, since True == 1.
             if not any(type(value) is type(choice) and value == choice for choice in self.choices):
                 choices = " or ".join(repr(choice) for choice in self.choices)
                 raise PartitionError(name, f"got {value!r}", choices)
@@ -84,15 +84,15 @@ class Setting:
 
 
 def setting(default: Any, *args: Any, **options: Any) -> Any:
-    """Declare a field of `Settings`; the arguments are those of `Setting`."""
+    """Declare a field of `Settings`, with the arguments of `Setting`."""
     return field(default=default, metadata={"setting": Setting(default, *args, **options)})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a strategy can vary; a subclass is a frozen dataclass of fields made by `setting`.
+    """Base of a strategy's settings; a subclass is a frozen dataclass with fields by `setting`.
 
-    A field that a rule may choose is declared by the type that it has once it is resolved.
+    The annotation of a field is its resolved type, even where None is valid before.
 
     Raises
     ------
@@ -110,7 +110,7 @@ class Settings:
 
     declared: ClassVar[Mapping[str, Setting]] = MappingProxyType({})
 
-    if TYPE_CHECKING:  # each subclass has the arguments that `dataclass` gives it
+    if TYPE_CHECKING:  # `dataclass` generates the arguments of each subclass
 
         def __init__(self, **values: Any) -> None: ...
 
@@ -132,12 +132,12 @@ class Settings:
         return {name: getattr(self, name) for name in self.declared}
 
     def filled(self, **chosen: Any) -> Self:
-        """Return a copy that has these values in place of None."""
-        open_ones = {name: value for name, value in chosen.items() if getattr(self, name) is None}
-        return self.replaced(**open_ones)
+        """Return a copy in which settings that are None have the values of `chosen`."""
+        unset = {name: value for name, value in chosen.items() if getattr(self, name) is None}
+        return self.replaced(**unset)
 
     def replaced(self, **chosen: Any) -> Self:
-        """Return a copy with other values, which a rule chose and nobody checks."""
+        """Return a copy with the values of `chosen`, unchecked."""
         settings = copy.copy(self)
         for name, value in chosen.items():
             object.__setattr__(settings, name, value)

@@ -1,6 +1,6 @@
-"""Features in 16 bits: rounded once, before any kernel reads them.
+"""Storage of features in 16 bits: conversions that work on NumPy and CuPy arrays.
 
-`ml_dtypes` has a bfloat16 for NumPy alone; these lines serve NumPy and CuPy.
+`ml_dtypes` has a bfloat16 for NumPy only.
 """
 
 from __future__ import annotations
@@ -9,28 +9,28 @@ from typing import Any
 
 import numpy as np
 
-#: What an element of a gathered input may be kept in, and its bytes.
+#: Bytes of an element of a gathered input, by storage type.
 STORAGE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
-#: Bits of a bfloat16 below those of a float32.
+#: Number of low bits of a float32 that a bfloat16 does not have.
 _DROPPED_BITS = 16
 
 
 def stored(X: Any, storage: str, xp: Any = np) -> Any:
-    """Return what a kernel reads, of float32 features.
+    """Round float32 features to a storage type.
 
     Parameters
     ----------
-    X : array of float32, shape (n_senders, n_cols)
+    X : array of float32, shape (n_columns, n_cols)
     storage : {"float32", "float16", "bfloat16"}
-        As `Plan.storage`.
+        As in `Plan.storage`.
     xp : module
-        NumPy or CuPy, whichever `X` is an array of.
+        NumPy or CuPy, the library of `X`.
 
     Returns
     -------
-    array, shape (n_senders, n_cols)
-        `X` itself, or the bits as uint16: rounded to the nearest, halfway cases to even. What
-        float16 cannot hold becomes infinite.
+    array, shape (n_columns, n_cols)
+        `X` itself for float32; else the bits as uint16, rounded to nearest with ties to even.
+        Numbers out of float16's range become infinite.
     """
     if storage == "float32":
         return X

@@ -1,6 +1,6 @@
-"""A strategy turns a pattern and widths into a plan, and describes the plan beforehand.
+"""The base class of strategies: a strategy builds a plan from a graph, widths and settings.
 
-It is one `.cu` file, one Python file and one line in the registry, or a class in a notebook cell.
+A strategy is a `.cu` file, a Python file and a line in the registry, or a class in a notebook.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from accelviz.plans.settings import Setting, Settings
 
 
 class Strategy(ABC):
-    """A way to map an operation onto a GPU.
+    """A method to map an operation onto a GPU.
 
     Attributes
     ----------
     operation : Operation
-        The operation of its plans.
+        The operation that its plans compute.
     name : str
-        Its name, unique among the strategies of the operation.
+        Name, unique among the strategies of the operation.
     summary : str
-        One line on what it does.
+        Description in one line.
     Settings : type
-        Its settings, a subclass of `Settings`; without one it has none.
+        Subclass of `Settings` that declares its settings; by default without settings.
     worker : str
-        The unit of the workload's column `warp`: a "warp", or a part of one.
+        Unit of the workload's column `warp`: "warp", or the name of a part of a warp.
     metadata_words : tuple of str
-        Names of the words of a record of metadata; without them they are shown unnamed.
+        Names of the words of a metadata record. Without them, words are shown unnamed.
     metadata_owner : str
-        The reader of a record: a "block" or a "warp".
+        Reader of one metadata record: "block" or "warp"; "line" if unspecified.
     """
 
     operation: Operation
@@ -54,7 +54,7 @@ class Strategy(ABC):
     metadata_owner: ClassVar[str] = "line"
 
     def __init_subclass__(cls) -> None:
-        """Add the settings to the class's docstring."""
+        """Append the settings to the class's docstring."""
         if cls.__doc__ and cls.Settings.declared:
             lines = [inspect.cleandoc(cls.__doc__), "", "Parameters", "----------"]
             for name, declared in cls.Settings.declared.items():
@@ -63,40 +63,40 @@ class Strategy(ABC):
 
     @abstractmethod
     def build(self, graph: Graph, widths: Widths, settings: Any) -> Plan:
-        """Make the plan.
+        """Build the plan.
 
         Parameters
         ----------
         graph : Graph
-            Any valid graph, empty ones included. The plan is of its pattern and refers to that, not
-            to the graph; `graph.store.prepared` shares preprocessing between plans.
+            Any valid graph, also an empty one. The plan may refer to the graph's pattern, but not
+            to the graph. `graph.store.prepared` shares preprocessing between plans.
         widths : mapping of str to int
-            All widths of the operation, `n_cols` among them.
+            All widths of the operation, including `n_cols`.
         settings : Settings
-            Of the strategy's own class, as `resolve` returns them.
+            Instance of the strategy's own `Settings`, as `resolve` returns it.
         """
 
     def build_on(self, device: Any, pattern: Pattern, widths: Widths, settings: Any) -> Plan:
-        """Make the plan of a pattern whose arrays lie on a device, there.
+        """Build the plan on a device, for a pattern whose arrays are there.
 
-        A strategy that has this plans matrices that lie on the GPU. `settings` are not resolved.
+        Optional: a strategy overrides it to plan matrices on the GPU. `settings` are unresolved.
         """
         raise NotImplementedError
 
     def resolve(self, settings: Any, graph: Graph | RowDegrees, widths: Widths) -> Any:
-        """Fill settings that are None and that a rule chooses; here nothing.
+        """Replace None in settings by values that a rule chooses. Here: return them unchanged.
 
         Parameters
         ----------
         settings : Settings
         graph : Graph or RowDegrees
-            With RowDegrees, settings that depend on more than sizes stay None.
+            With RowDegrees, settings that depend on more than sizes remain None.
         widths : mapping of str to int
         """
         return settings
 
     def describe(self, settings: Any, rows: RowDegrees, widths: Widths) -> Description | None:
-        """Describe the plan that `build` makes of rows of such degrees.
+        """Describe the plan that `build` returns for rows of these degrees.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class Strategy(ABC):
         Returns
         -------
         Description or None
-            None, as here, if only a plan shows it.
+            None (the default) if a description requires the plan itself.
         """
         return None
 
@@ -118,7 +118,7 @@ class Strategy(ABC):
         return self.Settings.declared
 
     def metadata_records(self, plan: Plan, lines: int | Iterable[int]) -> list[MetadataRecord]:
-        """Return some records of a plan's metadata with the meaning of their bits.
+        """Return the metadata records with numbers `lines`, with the meaning of their bits.
 
         Raises
         ------
@@ -131,28 +131,28 @@ class Strategy(ABC):
         return word_records(plan.metadata, lines, names=names, called=owner)
 
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
-        """Return the values that `accelviz.tune` tries, by setting, in the order of its search.
+        """Return the values that `accelviz.tune` tries, by setting, in the order of the search.
 
         Returns
         -------
         dict of str to tuple
-            The settings' `tries`, unless a strategy overrides them for this graph.
+            By default `Setting.tries` of each setting.
         """
         return {
             name: declared.tries for name, declared in self.parameters.items() if declared.tries
         }
 
     def defaults(self) -> dict[str, Any]:
-        """Return its settings' defaults, by name."""
+        """Return the defaults of the settings, by name."""
         return {name: declared.default for name, declared in self.parameters.items()}
 
     def checked(self, n_cols: int, options: Mapping[str, Any]) -> tuple[dict[str, int], Any]:
-        """Sort keywords into all widths and the unresolved settings.
+        """Return all widths, and the unresolved settings, from keyword arguments.
 
         Raises
         ------
         ArgumentError
-            If a width is no positive integer, or a keyword is neither width nor setting.
+            If a width is not a positive integer, or a keyword is neither a width nor a setting.
         PartitionError
             If a setting is out of range.
         """
@@ -174,24 +174,24 @@ class Strategy(ABC):
         return widths, settings
 
     def plan(self, graph: Graph, n_cols: int, **options: Any) -> Plan:
-        """Check widths and settings, resolve the settings, build.
+        """Check widths and settings, resolve the settings, and build the plan.
 
         Raises
         ------
         ArgumentError, PartitionError
-            As `checked` does, and `build`.
+            As `checked` and `build` do.
         """
         widths, settings = self.checked(n_cols, options)
         plan = self.build(graph, widths, self.resolve(settings, graph, widths))
         if plan.strategy is self:
             return plan
-        # A plan that a class took from another strategy has the class's name.
+        # `build` returned another strategy's plan: this strategy is its provenance.
         return replace(plan, provenance=Provenance(self, graph.values, widths, settings))
 
     def described(
         self, graph: Graph | RowDegrees, n_cols: int, **options: Any
     ) -> Description | None:
-        """Check widths and settings as `plan` does, resolve the settings, describe."""
+        """Check widths and settings, resolve the settings, and describe the plan."""
         widths, settings = self.checked(n_cols, options)
         settings = self.resolve(settings, graph, widths)
         return self.describe(settings, self.degrees(graph), widths)
@@ -199,14 +199,14 @@ class Strategy(ABC):
     def closed_form(
         self, graph: Graph | RowDegrees, n_cols: int, **options: Any
     ) -> PartitionSummary | None:
-        """Return the closed form of the plan's statistics, or None if none is known."""
+        """Return the plan's statistics by a closed form, or None if there is no closed form."""
         description = self.described(graph, n_cols, **options)
         if description is None or description.scheme is None:
             return None
         return description.scheme.summary(self.degrees(graph), n_cols)
 
     def degrees(self, graph: Graph | RowDegrees) -> RowDegrees:
-        """Return the degrees that its closed forms take: of rows, or of columns."""
+        """Return the degrees that closed forms take: of rows, or of columns if `by_sender`."""
         if isinstance(graph, RowDegrees):
             return graph
         return RowDegrees.of(graph.transposed().graph if self.operation.by_sender else graph)
