@@ -7,7 +7,7 @@ import time
 import pytest
 
 import accelviz
-from accelviz.devices.emulator import MOST_BLOCKS, _runs, on_host
+from accelviz.devices.emulator import MAX_TRACED_BLOCKS, _runs, on_host
 from accelviz.emulator import build, cache
 from accelviz.emulator.source import kernels_in, symbols_in, translated, unclosed
 from tests.compilers import needs_compiler
@@ -74,7 +74,7 @@ def test_kernels_and_symbols_have_their_namespaces():
 
 def test_blocks_in_a_row_are_one_launch():
     assert _runs([3, 4, 5, 9, 8]) == [(3, 3), (9, 1), (8, 1)]
-    assert _runs(range(MOST_BLOCKS + 1)) == [(0, MOST_BLOCKS), (MOST_BLOCKS, 1)]
+    assert _runs(range(MAX_TRACED_BLOCKS + 1)) == [(0, MAX_TRACED_BLOCKS), (MAX_TRACED_BLOCKS, 1)]
     assert _runs([]) == []
 
 

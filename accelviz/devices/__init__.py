@@ -1,4 +1,4 @@
-"""Devices: what plans and kernels run on."""
+"""Devices: the CPU, the emulator and the GPU, which run plans and kernels."""
 
 from accelviz.devices.base import Device
 from accelviz.devices.choice import DEVICES, choose, find_device

@@ -1,4 +1,4 @@
-"""The list of devices, and the one decision which of them runs something."""
+"""The list of devices, and the choice of the device for a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from accelviz.devices.operands import on_host
 from accelviz.errors import ArgumentError
 from accelviz.plans import Plan
 
-#: The devices, the one to prefer first. A further one is appended.
+#: All devices in order of preference. Append further devices.
 DEVICES: list[Device] = [CudaDevice(), CpuDevice(), EmulatorDevice()]
 
 
@@ -25,21 +25,21 @@ def find_device(device: str) -> Device:
     Raises
     ------
     ArgumentError
-        If there is none of that name.
+        If there is no device of that name.
     """
-    for known in DEVICES:
-        if known.name == device:
-            return known
-    names = ", ".join(known.name for known in DEVICES)
+    for candidate in DEVICES:
+        if candidate.name == device:
+            return candidate
+    names = ", ".join(candidate.name for candidate in DEVICES)
     raise ArgumentError("device", f"there is no {device!r}", f"auto, {names}")
 
 
 def owner(array: Any) -> Device | None:
-    """Return the device on which an array lies, None for the host."""
+    """Return the device that has an array, or None for an array on the host."""
     if type(array) is np.ndarray:
         return None
-    others = (device for device in DEVICES if device.array_type is not np.ndarray)
-    return next((device for device in others if device.owns(array)), None)
+    candidates = (device for device in DEVICES if device.array_type is not np.ndarray)
+    return next((device for device in candidates if device.owns(array)), None)
 
 
 def choose(
@@ -49,18 +49,19 @@ def choose(
     *,
     timed: bool = False,
 ) -> Device:
-    """Choose the device that runs a plan, or anything else, on arrays.
+    """Choose the device for a run.
 
     Parameters
     ----------
     device : str
-        A name; "auto" takes the device on which an array lies, or else the first that can be used.
+        Name of a device. "auto" chooses the device that has one of `arrays`, or else the first
+        device that can be used.
     arrays : iterable of array
         Inputs of the run.
     plan : Plan, optional
         The plan to run.
     timed : bool
-        Whether the times have to be those of hardware.
+        Whether "auto" is limited to devices whose times are times of real hardware.
 
     Raises
     ------
@@ -69,19 +70,19 @@ def choose(
 
     Notes
     -----
-    Whether the device can be used is for `Device.require` and `Device.prepare` to say.
+    The device may be unavailable: `Device.require` and `Device.prepare` check that.
     """
     if device != "auto":
         return find_device(device)
     for array in arrays:
-        if (holder := owner(array)) is not None:
-            return holder
-    for known in DEVICES:
-        if (known.timed or not timed) and known.unavailable_reason(plan) is None:
-            return known
-    return DEVICES[0]  # which says what is missing when it prepares the plan
+        if (array_owner := owner(array)) is not None:
+            return array_owner
+    for candidate in DEVICES:
+        if (candidate.timed or not timed) and candidate.unavailable_reason(plan) is None:
+            return candidate
+    return DEVICES[0]  # its `prepare` raises an error with the reason
 
 
 def as_operand(name: str, array: Any) -> Any:
-    """Return an array of a device as it is, and any other as `operands.on_host` does."""
+    """Return an array on a device unchanged, and any other as a NumPy array (`on_host`)."""
     return array if owner(array) is not None else on_host(name, array)

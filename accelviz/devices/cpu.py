@@ -1,4 +1,4 @@
-"""The CPU: replays any plan's workload on all cores, whatever strategy made it."""
+"""The device "cpu": replays the workload of any plan on all cores."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from accelviz.devices.base import Device
 
 
 class CpuDevice(Device):
-    """Runs plans in Numba on all cores; always available."""
+    """Runs plans on all cores with Numba. Always available."""
 
     name = "cpu"
     timed = True
 
     def hardware(self) -> dict[str, str]:
-        """Name the processor and the threads in use."""
+        """Return the processor's name and the number of threads as `hardware`."""
         return super().hardware() | {"hardware": f"{_processor()}, {os.cpu_count()} threads"}
 
 

@@ -1,4 +1,4 @@
-"""The executor `emulator`: a plan's CUDA kernel, run thread by thread on the host."""
+"""The device "emulator": runs the CUDA kernels of plans on the host, thread by thread, checked."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from accelviz.plans import Call, KernelSpec, Plan
 from accelviz.plans.program import Program
 from accelviz.plans.storage import stored
 
-#: Most elements of a checked result; the record of an element takes 80 bytes.
+#: Largest number of elements of a checked output; the checks store 80 bytes per element.
 MAX_ELEMENTS = 1 << 25
-#: Blocks of one traced launch, so that their records fit into memory.
-MOST_BLOCKS = 64
+#: Largest number of blocks of one traced launch, to bound the memory of the trace.
+MAX_TRACED_BLOCKS = 64
 
 
 class EmulatorDevice(Device):
-    """Runs kernels compiled for the host, and finds their mistakes.
+    """Runs kernels compiled for the host, and reports their mistakes.
 
     Parameters
     ----------
     seed : int
-        0 runs blocks, warps and lanes in order; another number in a random order, in which a
-        mistake that hides in one order may show.
+        0 runs blocks, warps and lanes in order. Any other seed runs them in a random order, which
+        may reveal a mistake that one order hides.
     checked : bool
-        Check every load and store (bounds, races, unwritten memory). Without, the kernel runs some
-        times as fast, and a wrong index may pass.
+        Check every load and store (bounds, races, unwritten memory). Unchecked kernels run several
+        times faster, but may read or write out of bounds unnoticed.
     timeout : float
-        Seconds of the processor's time that a launch may take.
+        Limit on the processor time of a launch, in seconds.
     """
 
     name = "emulator"
@@ -57,7 +57,7 @@ class EmulatorDevice(Device):
         return (plan and no_kernel(plan)) or unavailable_reason()
 
     def hardware(self) -> dict[str, str]:
-        """Name the compiler that stands in for a GPU."""
+        """Return the C++ compiler's version as `hardware`."""
         compiler = find_compiler()
         version = f"emulator, {compiler.version}" if compiler else "emulator"
         return super().hardware() | {"hardware": version}
@@ -68,7 +68,7 @@ class EmulatorDevice(Device):
         return EmulatorPlan(plan, self)
 
     def launch(self, call: Call, arguments: Mapping[str, Any]) -> None:
-        """Run a kernel of no plan, checked; see `Device`."""
+        """Run a kernel without a plan, checked; see `Device`."""
         spec, config = call.kernel, call.launch
         assert spec is not None
         if 0 not in config.grid:
@@ -77,20 +77,19 @@ class EmulatorDevice(Device):
             kernel_call.run(seed=self.seed, timeout=self.timeout)
 
     def step_order(self, program: Program) -> list[int]:
-        """Return an order that the steps' barriers allow: a random one for seeds other than 0."""
+        """Return a valid order of the steps; for a seed other than 0 a random one."""
         return program.order(self.seed)
 
     def run_program(self, program: Program, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Run the steps' kernels, checked, those of several devices with a memory each.
+        """Run the kernels of a program for one or several devices, checked; see `Device`.
 
-        With a seed other than 0 the steps come in a random order that their barriers allow.
-        Buffers are NumPy arrays; see `Device`.
+        The steps run in the order of `step_order`. Buffers are NumPy arrays.
 
         Raises
         ------
         KernelError
-            If a kernel does what is wrong on a GPU: among much else if it writes memory that is not
-            in `Step.writes`, such as another device's, or reads memory that no step has written.
+            If a kernel has a mistake; also if it writes a buffer that is not in `Step.writes`, such
+            as a buffer of another device, or reads memory that no step has written.
         DeviceUnavailable
             If there is no C++ compiler.
         """
@@ -127,9 +126,10 @@ class EmulatorDevice(Device):
 
 
 def on_host(spec: KernelSpec) -> Kernel:
-    """Return a kernel as the emulator compiles it."""
-    about = spec.file, spec.configured_source(), spec.entry, spec.arguments, dict(spec.defines)
-    return Kernel(*about, has_twin=bool(spec.code))
+    """Convert a KernelSpec to the emulator's Kernel; only notebook kernels have a twin."""
+    source = spec.configured_source()
+    fields = spec.file, source, spec.entry, spec.arguments, dict(spec.defines)
+    return Kernel(*fields, has_twin=bool(spec.code))
 
 
 class EmulatorPlan(ReadyPlan):
@@ -139,13 +139,13 @@ class EmulatorPlan(ReadyPlan):
 
     def _compile(self, plan: Plan) -> None:
         self.calls = tuple(call for _, call in kernels_of(plan, "emulator"))
-        self.specs = tuple(call.kernel for call in self.calls if call.kernel)  # each has one
-        self.names: list[tuple[str, ...]] = []
-        self._arguments: dict[str, Any] = {}
+        self.specs = tuple(call.kernel for call in self.calls if call.kernel)  # all have a kernel
+        self.names: list[tuple[str, ...]] = []  # of the arguments of each call
+        self._arrays: dict[str, Any] = {}
         for number, part in enumerate(plan.parts):
-            # Arrays of further parts may have the same names.
+            # Names of arrays of further parts get a prefix, since they may repeat.
             names = {name: f"{number}:{name}" if number else name for name in part.arrays}
-            self._arguments |= {names[name]: array for name, array in part.arrays.items()}
+            self._arrays |= {names[name]: array for name, array in part.arrays.items()}
             kernels = [call.kernel for call in part.calls if call.kernel]
             self.names += [tuple(names.get(a, a) for a in spec.arguments) for spec in kernels]
         checked = self.device.checked
@@ -154,13 +154,13 @@ class EmulatorPlan(ReadyPlan):
         self._workspace = plan.workspaces("workspace")
 
     def inputs(self, placed: Arrays) -> Arrays:
-        """Return placed inputs in the kernels' order; see `ReadyPlan`."""
+        """Return placed inputs in the kernels' order of nonzeros; see `ReadyPlan`."""
         return self.operands.ordered(placed)
 
     def launch(self, inputs: Arrays, outputs: Arrays) -> None:
-        """Run the kernels on outputs that hold what they should find there; see `ReadyPlan`.
+        """Run all kernels of the plan; see `ReadyPlan`.
 
-        A KernelError names the source line, block, thread and address of what is wrong on a GPU.
+        A KernelError has the source line, block, thread and address of a mistake.
         """
         memory = self.memory(inputs, outputs)
         self.run_calls(len(self.calls), memory)
@@ -173,31 +173,31 @@ class EmulatorPlan(ReadyPlan):
             array[...] = memory.known[name].data
 
     def memory(self, inputs: Arrays, outputs: Arrays) -> Memory:
-        """Copy arrays, operands and workspaces to memory of the emulator, shared by all calls."""
-        held, operands = dict(self._arguments), self.operands
+        """Copy arrays, operands and workspaces to emulator memory that all calls share."""
+        arguments, operands = dict(self._arrays), self.operands
         for operand in operands.operation.inputs:
             storage = operands.storage if operand.gathered else "float32"
-            held[operand.name] = stored(inputs[operand.name], storage)
+            arguments[operand.name] = stored(inputs[operand.name], storage)
         for name, array in outputs.items():
             if self.device.checked and array.size > MAX_ELEMENTS:
-                most = f"at most {MAX_ELEMENTS:,}, as the emulator keeps a record of each"
-                expected = f"{most}; a smaller graph, or device='cpu'"
+                expected = f"at most {MAX_ELEMENTS:,}, as the emulator keeps a record of each"
+                expected += "; a smaller graph, or device='cpu'"
                 raise ArgumentError("graph", f"a result of {array.size:,} elements", expected)
-            held[name] = np.zeros_like(array) if name in operands.zero_outputs else array
+            arguments[name] = np.zeros_like(array) if name in operands.zero_outputs else array
         for name, (size, dtype) in {**self._zeroed, **self._workspace}.items():
-            held[name] = np.zeros(size, dtype)
+            arguments[name] = np.zeros(size, dtype)
         unwritten = [name for name in outputs if name not in operands.zero_outputs]
         writable = [*outputs, *self._zeroed, *self._workspace]
-        return Memory.of(held, writable, [*unwritten, *self._workspace])
+        return Memory.of(arguments, writable, [*unwritten, *self._workspace])
 
     def run_calls(self, count: int, memory: Memory) -> None:
-        """Run the first calls of the plan; a call may read what those before have written."""
+        """Run the first `count` calls of the plan, each on the results of those before it."""
         for number in range(count):
             self.run_call(number, memory)
             memory.written(self.names[number])
 
     def run_call(self, number: int, memory: Memory, **options: Any) -> tuple[list[Known], Any]:
-        """Run the kernel of a call, or some of its blocks; see `Library.run`."""
+        """Run the kernel of call `number`; `options` are those of `Library.run`."""
         names, launch = self.names[number], self.calls[number].launch
         if 0 in launch.grid:
             return [], None
@@ -219,30 +219,30 @@ def trace(
     Parameters
     ----------
     plan : Plan
-        With a kernel.
+        A plan with a kernel.
     *dense : array
         The dense inputs of the plan's operation, in order: X for an SpMM, U and V for an SDDMM.
-    block : int or several
-        The blocks to trace, counted over the whole grid with x fastest: block b of the workload is
-        block b, and the same for the next tile of columns is block b + `plan.launch.n_blocks`.
+    block : int or iterable of int
+        The blocks to trace, numbered over the whole grid with x fastest: block b of the workload in
+        column tile t is block b + t * `plan.launch.n_blocks`.
     values : array, shape (nnz,), optional
-        Weights in place of the graph's own.
+        Weights, by default the graph's.
     into : dict, optional
-        Receives the outputs as these blocks left them, by name.
+        Receives the outputs by name, as these blocks wrote them.
     waits : list, optional
-        Receives what warps waited for at barriers, as dicts of `block`, `warp`, `file`, `line`,
-        `arrived` and `left`: the number of the step that came next when the warp's last lane was
-        there, and when the block went on.
+        Receives a dict for each wait of a warp at a barrier, with `block`, `warp`, `file`, `line`,
+        `arrived` and `left`: the numbers of the next step when the warp's last lane arrived, and
+        when the block continued.
 
     Returns
     -------
     DataFrame
-        A row for each access of each lane: `block`, `warp` (in its block), `lane`, `step`, `file`,
+        One row per access of a lane: `block`, `warp` (in its block), `lane`, `step`, `file`,
         `line`, `kind` ("load", "store" or "atomic"), `space` ("global" or "shared"), `array`,
         `index` (element of the array), `bytes` and `offset` (bytes from the array's beginning).
-        Rows of equal block and step are one request: the same instruction of one warp, carried out
-        by the lanes that are there. Steps count up in the order in which requests are made, with
-        the warps of a block taking turns.
+        Rows of equal block and step are one request: an instruction of a warp, executed by its
+        active lanes. Steps are numbered in the order of the requests; the warps of a block take
+        turns.
 
     Raises
     ------
@@ -253,10 +253,10 @@ def trace(
 
     Notes
     -----
-    Of a plan of several calls, the main one is traced, after those before it. The blocks come in
-    the order given, and find in scratch buffers what those before them left.
-    Lanes of a warp go through the kernel side by side. Where they part, those at the earliest
-    instruction go first and the others wait, so that they meet again where the paths do.
+    Only the main call of a plan is traced, after the calls before it. Blocks run in the order of
+    `block`, on workspaces as earlier blocks left them.
+    The lanes of a warp run in lockstep. When they diverge, lanes at the lowest instruction address
+    continue and the others wait, so that they reconverge where the paths join.
     """
     if not isinstance(plan, Plan):
         raise ArgumentError("plan", f"got a {type(plan).__name__}", "what accelviz.plan returns")
@@ -272,28 +272,28 @@ def trace(
     memory = ready.memory(ready.inputs(ready.placed(operands)), ready.outputs())
     main = plan.layout.main
     ready.run_calls(main, memory)
-    library, parts = ready.libraries[main], []
+    library, tables = ready.libraries[main], []
     for first, count in _runs(blocks):
         options = {"first_block": first, "n_blocks": count, "traced": True}
         known, answer = ready.run_call(main, memory, **options)
         records = library.trace(memory, answer)
-        parts.append(tracing.table(records, library.path, known))
+        tables.append(tracing.table(records, library.path, known))
         if waits is not None:
             waits += tracing.waits(records, library.path)
     if into is not None:
         for output in plan.operation.outputs:
             into[output.name] = np.asarray(memory.known[output.name].data)
-    if not parts:
+    if not tables:
         return tracing.table(np.empty(0, dtype=RECORD), library.path, [])
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(tables, ignore_index=True)
 
 
 def _runs(blocks: Sequence[int]) -> list[tuple[int, int]]:
-    """Return first numbers and counts of blocks that follow each other, for a launch together."""
+    """Return (first, count) of runs of consecutive blocks, each for one launch."""
     runs: list[tuple[int, int]] = []
     for block in map(int, blocks):
-        first, count = runs[-1] if runs else (0, MOST_BLOCKS)
-        if block == first + count and count < MOST_BLOCKS:
+        first, count = runs[-1] if runs else (0, MAX_TRACED_BLOCKS)
+        if block == first + count and count < MAX_TRACED_BLOCKS:
             runs[-1] = first, count + 1
         else:
             runs.append((block, 1))

@@ -1,4 +1,4 @@
-"""The plan of a call: the caller's, the graph's, or one made for a matrix on the GPU."""
+"""The plan of a call such as `spmm`: given by the caller, stored with the graph, or new."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from accelviz.graph import Graph, Pattern
 from accelviz.plans import Operation, Plan, Strategy
 from accelviz.strategies import REGISTRY, SPMM, find_strategy
 
-#: Names that callers try for `values`.
+#: Unknown parameter names for which the error message recommends `values`.
 _LIKE_VALUES = ("value", "weight", "weights")
 _ON_HOST = "the matrix on the host, as from A.get()"
 
@@ -27,14 +27,15 @@ def prepared(
     device: str,
     parameters: dict[str, Any],
 ) -> tuple[ReadyPlan, dict[str, Any]]:
-    """Return the plan, ready on the chosen device, and the operands of its run."""
-    missing = [one.name for one in operation.dense if operands.get(one.name) is None]
+    """Return the plan, ready on the chosen device, and the operands of the run."""
+    dense_names = [operand.name for operand in operation.dense]
+    missing = [name for name in dense_names if operands.get(name) is None]
     unknown = [name for name in operands if name not in operation.operands]
     if missing or unknown:
         problem = f"{operation.name} " + ("needs it" if missing else "has no such operand")
-        names = ", ".join(one.name for one in operation.inputs)
+        names = ", ".join(operand.name for operand in operation.inputs)
         raise ArgumentError((missing or unknown)[0], problem, names)
-    dense = {one.name: as_operand(one.name, operands[one.name]) for one in operation.dense}
+    dense = {name: as_operand(name, operands[name]) for name in dense_names}
     operands, arrays = {**operands, **dense}, [*dense.values()]
     if isinstance(graph, Plan):
         if graph.operation != operation:
@@ -52,13 +53,13 @@ def prepared(
     if "n_cols" not in {*widths, *parameters}:
         problem = f"packed operands of {operation.name} do not tell it"
         raise ArgumentError("n_cols", problem, "parameters={'n_cols': ...}, or a Plan")
-    on_gpu = device_pattern(graph)
-    if on_gpu is not None:
-        pattern, values = on_gpu
-        holder = choose("auto", [pattern.column_indices])
-        if device not in ("auto", holder.name):
+    gpu_matrix = device_pattern(graph)
+    if gpu_matrix is not None:
+        pattern, values = gpu_matrix
+        gpu = choose("auto", [pattern.column_indices])
+        if device not in ("auto", gpu.name):
             problem = f"{device!r} for a matrix that lies on the GPU"
-            raise ArgumentError("device", problem, f"{holder.name!r}, or {_ON_HOST}")
+            raise ArgumentError("device", problem, f"{gpu.name!r}, or {_ON_HOST}")
         plan = device_plan(pattern, strategy=chosen, **widths, **parameters)
         arrays.append(pattern.column_indices)
     else:
@@ -71,7 +72,7 @@ def prepared(
 
 
 def short_run(graph: Any, X: Any) -> Any:
-    """Return the short run that an earlier call of `spmm` left for arrays like X, or None."""
+    """Return the `run_single` that an earlier `spmm` stored for arrays like X, or None."""
     kind: Any = type(graph)
     if kind is Plan:
         return graph.ready.latest.get(type(X))
@@ -82,7 +83,7 @@ def short_run(graph: Any, X: Any) -> Any:
 
 
 def leave_short_run(graph: Any, X: Any, plan: ReadyPlan) -> None:
-    """Leave a plan's short run, if it has one, for later calls of `spmm`."""
+    """Store a plan's `run_single`, if it has one, for `short_run` in later calls of `spmm`."""
     run = getattr(plan, "run_single", None)
     if run is None or not isinstance(X, plan.device.array_type):
         return
@@ -94,11 +95,11 @@ def leave_short_run(graph: Any, X: Any, plan: ReadyPlan) -> None:
 
 
 def plan_of(graph: Any, strategy: Strategy, settings: dict[str, Any]) -> Plan:
-    """Return the plan from the graph's store, made there if it is new."""
+    """Return the plan from the graph's store; build and store it if it is new."""
     key = (strategy, tuple(sorted(settings.items())))
     try:
         hash(key)
-    except TypeError:  # a parameter that cannot be a key; the strategy says what is wrong with it
+    except TypeError:  # an unhashable value, for which `plan` raises an error
         return strategy.plan(graph, **settings)
     return graph.store.get(key, lambda: strategy.plan(graph, **settings))
 
@@ -106,37 +107,36 @@ def plan_of(graph: Any, strategy: Strategy, settings: dict[str, Any]) -> Plan:
 def device_plan(
     pattern: Pattern, n_cols: int, strategy: str | Strategy = SPMM.fastest, **parameters: Any
 ) -> Plan:
-    """Plan an SpMM of a matrix that lies on a device, there: the host neither reads nor sorts it.
+    """Plan an SpMM on the device that has the matrix, without a copy to the host.
 
     Parameters
     ----------
     pattern : Pattern
-        Of the device's arrays, as `devices.cuda.device_pattern` and `uploaded` give it.
+        Pattern with arrays on a device, from `devices.cuda.device_pattern` or `uploaded`.
     n_cols, **parameters
-        As of `plan`.
+        As in `plan`.
     strategy : str or Strategy
-        One that plans there: `lane_groups`.
+        A strategy with `build_on`: `lane_groups`.
 
     Returns
     -------
     Plan
-        As `plan` makes it on the host, but with its arrays on the device. Its runs have to bring
-        `values`.
+        The same plan as `plan` returns, with its arrays on the device. `values` is a required
+        operand of its runs.
 
     Raises
     ------
     ArgumentError, PartitionError
-        As `plan` does, and if the strategy plans on the host alone.
+        As `plan` does, and if the strategy has no `build_on`.
     """
-    known = strategy if isinstance(strategy, Strategy) else find_strategy(strategy)
-    if not _plans_on_devices(known):
-        names = [
-            f"{one.name!r} of {one.operation.name}" for one in REGISTRY if _plans_on_devices(one)
-        ]
-        problem = f"{known.name!r} of {known.operation.name} for a matrix that lies on the GPU"
-        raise ArgumentError("strategy", problem, f"{', '.join(names)}, or {_ON_HOST}")
-    widths, settings = known.checked(n_cols, parameters)
-    return known.build_on(choose("auto", [pattern.column_indices]), pattern, widths, settings)
+    chosen = strategy if isinstance(strategy, Strategy) else find_strategy(strategy)
+    if not _plans_on_devices(chosen):
+        able = filter(_plans_on_devices, REGISTRY)
+        names = ", ".join(f"{one.name!r} of {one.operation.name}" for one in able)
+        problem = f"{chosen.name!r} of {chosen.operation.name} for a matrix that lies on the GPU"
+        raise ArgumentError("strategy", problem, f"{names}, or {_ON_HOST}")
+    widths, settings = chosen.checked(n_cols, parameters)
+    return chosen.build_on(choose("auto", [pattern.column_indices]), pattern, widths, settings)
 
 
 def _plans_on_devices(strategy: Strategy) -> bool:

@@ -1,4 +1,4 @@
-"""Plans that are ready on a device: placed, and here replayed on the host."""
+"""Plans prepared on a device: `ReadyPlan`, whose base class replays the plan on the host."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
 
 class ReadyPlan:
-    """A plan on a device, placed once and run any number of times; here replayed on the host.
+    """A plan prepared on a device, to run any number of times. This class replays it on the host.
 
-    It refers to the plan's arrays and not to the plan, which holds it.
+    `Plan.ready` stores it, so it must not refer to the plan itself; it refers to the plan's arrays.
 
     Attributes
     ----------
     setup_seconds : mapping of str to float
-        Times of the device's own preprocessing, without compiling.
+        Seconds of the device's own preprocessing by step, without compilation.
     variant : str
-        The device's choice where the plan leaves one.
+        The algorithm that the device chose, if the plan leaves the choice to it; else "".
 
     Raises
     ------
     ArgumentError
-        If the plan's arrays lie on the GPU.
+        If the plan's arrays are on the GPU and the device cannot use them.
     """
 
     variant = ""
     takes_device_arrays = False
-    #: Entered around the device's work: turns its exceptions into the project's own.
+    #: Context manager that converts the device's exceptions to `accelviz.errors`.
     errors: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
 
     def __init__(self, plan: Plan, device: Device) -> None:
@@ -55,17 +55,17 @@ class ReadyPlan:
         self._replay = plan.operation.replay(plan)
 
     def placed(self, operands: Mapping[str, Any]) -> Arrays:
-        """Return inputs as the plan wants them: float32, contiguous, where the device reads."""
+        """Return checked inputs as contiguous arrays on the device; see `Operands.inputs`."""
         with self.errors:
             return self.operands.inputs(operands)
 
     def outputs(self) -> Arrays:
-        """Return new, uninitialised outputs where the device writes them."""
+        """Return new uninitialised outputs on the device."""
         with self.errors:
             return self.operands.outputs()
 
     def inputs(self, placed: Arrays) -> Arrays:
-        """Return placed inputs in the order of the walk, rounded as stored."""
+        """Return inputs for `launch` from a result of `placed`: reordered and rounded."""
         ordered = self.operands.ordered(placed)
         return self.operands.rounded({name: self._on_host(ordered[name]) for name in ordered})
 
@@ -73,7 +73,7 @@ class ReadyPlan:
         return self.device.to_host(array) if self.device.owns(array) else array
 
     def launch(self, inputs: Arrays, outputs: Arrays) -> None:
-        """Run once, from what `inputs` returns."""
+        """Run once, with a result of `inputs`, and write to arrays of the device."""
         host = {name: self.device.to_host(array) for name, array in outputs.items()}
         self._replay(inputs, host)
         for name, array in host.items():
@@ -81,10 +81,10 @@ class ReadyPlan:
                 self.device.write(outputs[name], array)
 
     def run(self, operands: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> Arrays:
-        """Run the plan, and return its outputs by name, in the caller's order.
+        """Run the plan and return its outputs by name, in the caller's order of rows and nonzeros.
 
-        `operands` has the inputs by name; weights that are missing or None are the graph's own. The
-        outputs lie where the dense inputs do.
+        `operands` are the inputs by name. Weights that are missing or None default to the graph's.
+        The outputs are on the same device as the dense inputs.
         """
         placed = self.placed(operands)
         outputs = self.operands.outputs(out, placed)
@@ -94,10 +94,10 @@ class ReadyPlan:
     def seconds(
         self, operands: Mapping[str, Any], repeats: int = 20, warmup: int = 3, *, cold: bool = False
     ) -> npt.NDArray[np.float64]:
-        """Time `repeats` runs by the device's own clock, shape (repeats,), after warming up.
+        """Return the times of `repeats` runs in seconds by the device's clock, shape (repeats,).
 
-        A run has its inputs and outputs in place; it zeroes outputs, and neither allocates nor
-        transfers. With `cold`, the last cache before memory is flushed before each run.
+        Times include zeroing the outputs, but no allocation and no transfer. `warmup` untimed runs
+        come first. With `cold`, the last-level cache is flushed before each run.
         """
         with self.errors:
             inputs, outputs = self.inputs(self.placed(operands)), self.outputs()
@@ -106,12 +106,12 @@ class ReadyPlan:
 
 
 def ready(plan: Plan, device: Device) -> ReadyPlan:
-    """Return a plan prepared on a device; the plan keeps it."""
+    """Return a plan prepared on a device; the plan stores it for later calls."""
     return plan.ready.get(device.key, lambda: device.prepare(plan))
 
 
 def no_kernel(plan: Plan) -> str | None:
-    """Return why a plan has no CUDA kernel to run or emulate, or None."""
+    """Return why a plan has no CUDA kernel, or None if every call has one."""
     if any(isinstance(call, LibraryCall) for _, call in plan.part_calls):
         return f"{plan.name!r} is a library's, whose kernels are closed"
     if any(call.kernel is None for _, call in plan.part_calls):
@@ -120,9 +120,9 @@ def no_kernel(plan: Plan) -> str | None:
 
 
 def kernels_of(plan: Plan, device: str) -> tuple[tuple[Plan, Call], ...]:
-    """Return the calls of all parts of a plan; raises DeviceUnavailable if one has no kernel."""
+    """Return (part, call) pairs of a plan; raise DeviceUnavailable if a call has no kernel."""
     problem = no_kernel(plan)
     if problem is not None:
-        other = "device='cpu', which replays the workload" if plan.has_workload else "device='cuda'"
-        raise DeviceUnavailable(f"device {device!r}", problem, other)
+        fix = "device='cpu', which replays the workload" if plan.has_workload else "device='cuda'"
+        raise DeviceUnavailable(f"device {device!r}", problem, fix)
     return tuple((part, call) for part, call in plan.part_calls if isinstance(call, Call))

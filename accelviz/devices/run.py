@@ -1,4 +1,4 @@
-"""`spmm`, `sddmm`: one call for each operation, which hides plans and devices."""
+"""`spmm`, `sddmm`, `edge_softmax`: plan an operation, choose a device and run, in one call."""
 
 from __future__ import annotations
 
@@ -27,54 +27,54 @@ def spmm(
     out: Any = None,
     **parameters: Any,
 ) -> Any:
-    """Multiply a graph with a dense matrix: `A @ X`, the way a strategy does it.
+    """Multiply a graph's sparse matrix A by a dense matrix: return `A @ X`.
 
     Parameters
     ----------
     graph : Graph, Plan, or anything `load_graph` takes
-        The sparse matrix, n_rows x n_senders. With a Plan, `strategy` and `parameters` are the
-        plan's own and cannot be given. A matrix of `cupyx.scipy.sparse` is planned on the GPU, by
-        `lane_groups` alone, and again by each call; see `Notes`.
-    X : array, shape (n_senders, n_cols)
-        The features; rounded to float32. A CuPy array (or another CUDA array) stays on the GPU.
+        The sparse matrix, n_rows x n_columns. A Plan has its own strategy and parameters, so
+        neither may be passed. A matrix of `cupyx.scipy.sparse` is planned on the GPU, only by
+        `lane_groups`, and again in each call; see `Notes`.
+    X : array, shape (n_columns, n_cols)
+        The features, converted to float32. A CuPy array (or another CUDA array) stays on the GPU.
     values : array, shape (nnz,), optional
-        Weights in place of the graph's own, one for each nonzero, in the graph's order. They need
-        no new plan. They must be finite, which is checked on the host and not on the GPU.
+        Weights in the graph's order of nonzeros, by default the graph's. Other weights need no new
+        plan. They must be finite, which is checked only on the host.
     strategy : str or Strategy, optional
-        See `plan`. If not given, `lane_groups`, the fastest.
+        See `plan`. By default `lane_groups`, the fastest.
     device : {"auto", "cuda", "cpu", "emulator"}
-        "auto" takes the GPU where there is one and the strategy has a kernel, else the CPU.
+        "auto" chooses the GPU if there is one and the strategy has a kernel, else the CPU.
         "emulator" runs the CUDA kernel itself on the host, thread by thread, and finds races and
         wrong addresses; it needs a C++ compiler, and is for small graphs.
     out : array, optional
-        C-contiguous float32 array of shape (n_rows, n_cols) to write to. It may not overlap an
+        C-contiguous float32 array of shape (n_rows, n_cols) for the result. It may not overlap an
         input.
     **parameters
-        Those of the strategy, which must then be named; see `plan`.
+        Parameters of the strategy, which must then be named; see `plan`.
 
     Returns
     -------
     array of float32, shape (n_rows, n_cols)
-        In the caller's row order; rows without a nonzero are exactly zero. On the GPU if `X` is.
+        In the caller's row order; rows without nonzeros are exactly zero. On the GPU if `X` is.
 
     Raises
     ------
     GraphError, PartitionError
         As `plan` does.
     ArgumentError
-        If `X`, `values`, `out`, the device or the strategy does not fit.
+        If `X`, `values`, `out`, the device or the strategy is invalid.
     DeviceUnavailable
         If `device="cuda"` and there is no usable GPU, or `device="emulator"` and no compiler; the
-        message says how to get there.
+        message has the command that installs what is missing.
     KernelError
         If the kernel does not compile or run, or the emulator finds a mistake in it.
 
     Notes
     -----
-    The plan is made once for each graph, strategy, parameters and column count, and the graph keeps
-    the last few. Load a graph once and reuse it to profit from that. A matrix on the GPU may change
-    between calls, so nothing is kept of it; that costs about as much as the multiplication.
-    `accelviz.devices.device_plan` makes a plan that can be reused.
+    The plan is built once per graph, strategy, parameters and number of columns; the graph stores
+    the most recent plans, so load a graph once and reuse it. A matrix on the GPU may change between
+    calls, so its plan is not stored; planning costs about as much as the multiplication.
+    `accelviz.devices.device_plan` returns a plan to reuse.
 
     Examples
     --------
@@ -84,8 +84,8 @@ def spmm(
     >>> accelviz.spmm(graph, X, device="cpu").shape
     (2708, 16)
     """
-    usual = values is None and strategy is None and device == "auto" and not parameters
-    if usual and (run := short_run(graph, X)) is not None:
+    is_default = values is None and strategy is None and device == "auto" and not parameters
+    if is_default and (run := short_run(graph, X)) is not None:
         Y = run(X, out)
         if Y is not None:
             return Y
@@ -94,7 +94,7 @@ def spmm(
     operands = {"values": values, "X": X}
     plan, operands = prepared(SPMM, graph, operands, strategy, device, parameters)
     Y = plan.run(operands, {"Y": out})["Y"]
-    if usual:
+    if is_default:
         leave_short_run(graph, X, plan)
     return Y
 
@@ -109,27 +109,27 @@ def sddmm(
     out: Any = None,
     **parameters: Any,
 ) -> Any:
-    """Multiply two dense matrices at the nonzeros of a graph: the dot product of each edge.
+    """Multiply two dense matrices at the nonzeros of a graph (SDDMM).
 
     Parameters
     ----------
     graph : Graph, Plan, or anything `load_graph` takes
-        The sparse matrix, n_rows x n_senders; its weights are not used. With a Plan, `strategy` and
-        `parameters` are the plan's own and cannot be given.
+        The sparse matrix, n_rows x n_columns; its weights are not used. A Plan has its own strategy
+        and parameters, so neither may be passed.
     U : array, shape (n_rows, n_cols) or (n_rows, heads, n_cols)
-        Features of the rows; rounded to float32.
-    V : array, shape (n_senders, n_cols) or (n_senders, heads, n_cols)
+        Features of the rows, converted to float32.
+    V : array, shape (n_columns, n_cols) or (n_columns, heads, n_cols)
         Features of the columns.
     strategy, device, **parameters
-        As of `spmm`; `accelviz.strategies("sddmm")` lists the strategies.
+        As in `spmm`; `accelviz.strategies("sddmm")` lists the strategies.
     out : array, optional
-        C-contiguous float32 array of the result's shape to write to. It may not overlap an input.
+        C-contiguous float32 array of the result's shape for it. It may not overlap an input.
 
     Returns
     -------
     array of float32, shape (nnz,) or (nnz, heads)
-        For each nonzero (i, j), in the graph's order, the dot product of row i of U and row j of V,
-        by head. On the GPU if `U` is.
+        Dot product of row i of U and row j of V for each nonzero (i, j), in the graph's order, per
+        head. On the GPU if `U` is.
 
     Raises
     ------
@@ -145,18 +145,18 @@ def sddmm(
     array([16., 16., 16.], dtype=float32)
     """
     U, V = as_operand("U", U), as_operand("V", V)
-    flat = len(U.shape) == 2
+    is_single_head = len(U.shape) == 2
     if device_pattern(graph) is None:
         graph = graph if isinstance(graph, Plan) else load_graph(graph)
         _check_shapes(graph.pattern, U, V, out)
-    if flat:  # kernels have heads: here one
+    if is_single_head:  # add the axis of heads, which the operation requires
         U, V = (array.reshape(array.shape[0], 1, array.shape[1]) for array in (U, V))
-    outputs = {"scores": _with_head(out) if flat else out}
+    outputs = {"scores": _with_head(out) if is_single_head else out}
     operands = {"U": U, "V": V}
     scores = run_operation(SDDMM, graph, operands, strategy, device, outputs, parameters)["scores"]
     if out is not None:
         return out
-    return scores.reshape(scores.shape[0]) if flat else scores
+    return scores.reshape(scores.shape[0]) if is_single_head else scores
 
 
 def edge_softmax(
@@ -168,24 +168,25 @@ def edge_softmax(
     out: Any = None,
     **parameters: Any,
 ) -> Any:
-    """Turn scores of edges into weights that add up to 1 over the nonzeros of each row.
+    """Compute the softmax of edge scores over the nonzeros of each row.
 
     Parameters
     ----------
     graph : Graph, Plan, or anything `load_graph` takes
-        The sparse matrix, n_rows x n_senders; its weights are not used.
+        The sparse matrix, n_rows x n_columns; its weights are not used.
     scores : array, shape (nnz,) or (nnz, heads)
-        In the graph's order of nonzeros; rounded to float32, of any size: the largest of a row is
-        subtracted first. On the host they must be finite.
+        Scores in the graph's order of nonzeros, converted to float32. Large scores do not overflow,
+        since the maximum of each row is subtracted. On the host they must be finite.
     strategy, device, **parameters
-        As of `spmm`; `accelviz.strategies("edge_softmax")` lists the strategies.
+        As in `spmm`; `accelviz.strategies("edge_softmax")` lists the strategies.
     out : array, optional
-        C-contiguous float32 array of the result's shape to write to. It may not overlap `scores`.
+        C-contiguous float32 array of the result's shape for it. It may not overlap `scores`.
 
     Returns
     -------
     array of float32, shape (nnz,) or (nnz, heads)
-        `exp(score)` over the sum of `exp(score)` of its row, by head. On the GPU if `scores` are.
+        `exp(score)` divided by the sum of `exp(score)` over the row, per head. On the GPU if
+        `scores` are.
 
     Raises
     ------
@@ -200,17 +201,17 @@ def edge_softmax(
     array([0.333, 0.333, 0.333, 0.333], dtype=float32)
     """
     scores = as_operand("scores", scores)
-    flat = len(scores.shape) == 1
-    operands = {"scores": scores.reshape(scores.shape[0], 1) if flat else scores}
-    outputs = {"alpha": _with_head(out) if flat else out}
-    alpha = run_operation(EDGE_SOFTMAX, graph, operands, strategy, device, outputs, parameters)
+    is_single_head = len(scores.shape) == 1
+    operands = {"scores": scores.reshape(scores.shape[0], 1) if is_single_head else scores}
+    outputs = {"alpha": _with_head(out) if is_single_head else out}
+    results = run_operation(EDGE_SOFTMAX, graph, operands, strategy, device, outputs, parameters)
     if out is not None:
         return out
-    return alpha["alpha"].reshape(-1) if flat else alpha["alpha"]
+    return results["alpha"].reshape(-1) if is_single_head else results["alpha"]
 
 
 def _with_head(out: Any) -> Any:
-    """Return a 1-D output as a column, in the same memory."""
+    """Return a view of a contiguous 1-D output with an axis of one head; others unchanged."""
     contiguous = getattr(getattr(out, "flags", None), "c_contiguous", True)
     if out is None or len(getattr(out, "shape", ())) != 1 or not contiguous:
         return out
@@ -218,7 +219,7 @@ def _with_head(out: Any) -> Any:
 
 
 def _check_shapes(pattern: Pattern, U: Any, V: Any, out: Any) -> None:
-    """Refuse what does not fit, in the shapes that the caller of `sddmm` knows."""
+    """Check arguments of `sddmm` by the shapes in its docstring, before heads are added."""
     if out is not None and owner(out) is None:
         flags = out.flags if isinstance(out, np.ndarray) else None
         dtype = getattr(out, "dtype", None)
@@ -230,17 +231,17 @@ def _check_shapes(pattern: Pattern, U: Any, V: Any, out: Any) -> None:
             )
             raise ArgumentError("out", problem, expected)
     axes = tuple(U.shape[1:]) if len(U.shape) in (2, 3) else ("n_cols",)
-    of_heads = "; with heads, (.., heads, n_cols) of both"
-    for name, array, shape, more in (
-        ("U", U, (pattern.shape[0], *axes), of_heads),
-        ("V", V, (pattern.shape[1], *axes), of_heads),
+    heads_hint = "; with heads, (.., heads, n_cols) of both"
+    for name, array, shape, hint in (
+        ("U", U, (pattern.shape[0], *axes), heads_hint),
+        ("V", V, (pattern.shape[1], *axes), heads_hint),
         ("out", out, (pattern.nnz, *axes[:-1]), ""),
     ):
         if array is not None and tuple(array.shape) != shape:
             problem = f"shape {tuple(array.shape)} for a matrix of {pattern.shape[0]} x "
             problem += f"{pattern.shape[1]} with {pattern.nnz} nonzeros"
             expected = f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
-            raise ArgumentError(name, problem, f"shape {expected}{more}")
+            raise ArgumentError(name, problem, f"shape {expected}{hint}")
 
 
 def run_operation(
@@ -252,20 +253,21 @@ def run_operation(
     out: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Run any operation on a graph: plan unless it is done, choose a device, run.
+    """Run any operation on a graph: plan it (or use the stored plan), choose a device, run.
 
     Parameters
     ----------
     operation : str or Operation
     graph : Graph, Plan, or anything `load_graph` takes
     operands : mapping of str to array or number
-        All dense inputs by name; weights, numbers and words that are missing have defaults.
+        Inputs by name. All dense inputs are required; weights, numbers and device scalars have
+        defaults.
     strategy, device
-        As of `spmm`.
+        As in `spmm`.
     out : mapping of str to array, optional
-        Outputs to write to; those that are missing are new.
+        Arrays for some or all outputs, by name.
     parameters : mapping, optional
-        Those of the strategy, which must then be named.
+        Parameters of the strategy, which must then be named.
 
     Returns
     -------

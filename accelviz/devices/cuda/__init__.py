@@ -1,6 +1,6 @@
-"""The GPU: compiles kernels with NVRTC and launches them through CuPy.
+"""The device "cuda": compiles kernels with NVRTC and launches them through CuPy.
 
-The only folder that imports CuPy, and it does so only when a GPU is asked for.
+Only this folder imports CuPy, and only when a GPU is used.
 """
 
 from accelviz.devices.cuda.compiler import compile_cubin

@@ -1,4 +1,4 @@
-"""Copies of host arrays on the GPU, one of each read-only array."""
+"""Copies of host arrays on the GPU, cached for read-only arrays."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _lock = threading.Lock()
 
 
 def on_device(array: Any) -> Any:
-    """Return an array's copy on the current device; scalars pass through.
+    """Copy a host array to the current GPU; other objects, such as scalars, are returned as is.
 
-    The copy of a read-only array lives as long as the array, so that plans share it. A writable
-    array may change and is copied each time.
+    The copy of a read-only array is cached as long as the array exists, so that plans share it. A
+    writable array may change, so it is copied each time.
     """
     if not isinstance(array, np.ndarray):
         return array
@@ -35,11 +35,11 @@ def on_device(array: Any) -> Any:
 
 
 def gathered(array: Any, order: Any) -> Any:
-    """Return `array[order]` on the GPU, in one pass; of a 1-D array `order` is not checked."""
+    """Return `array[order]` on the GPU; for a 1-D array, `order` must be in range (unchecked)."""
     return _gather()(array, order) if array.ndim == 1 else array[order]
 
 
 @functools.cache
 def _gather() -> Any:
-    # CuPy's `take` wraps each index round, which takes twice as long.
+    # CuPy's `take` wraps negative and large indices, which makes it half as fast.
     return import_cupy().ElementwiseKernel("raw T x, I k", "T y", "y = x[k]", "accelviz_gather")

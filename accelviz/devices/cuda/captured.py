@@ -1,4 +1,4 @@
-"""Work that the GPU repeats without the host: recorded once as a CUDA graph, launched as one."""
+"""A function whose launches are captured once as a CUDA graph and then replayed."""
 
 from __future__ import annotations
 
@@ -7,35 +7,34 @@ from typing import Any
 
 from accelviz.devices.cuda.state import import_cupy
 
-#: Runs before the recording: kernels are compiled, plans made ready and memory is found in them.
+#: Number of ordinary runs before the capture; they compile kernels and fill the memory pool.
 WARM_RUNS = 2
 
 
 class CapturedGraph:
-    """A function whose launches are recorded, called as the function is.
+    """A callable that captures a function's launches as a CUDA graph and replays the graph.
 
-    The first calls run it as it is, and are real: what it changes is changed. Then it is run once
-    more to record what it launches, which does nothing else, and from there on each call is one
-    launch of the whole. So everything that differs from call to call has to lie in device memory.
-    It has to be called on a stream of its own, non-blocking.
+    The first `WARM_RUNS` calls run the function. The next call captures its launches, without
+    executing them, and launches the graph; later calls only launch the graph. Values that differ
+    between calls must be in device memory. Call it on a non-blocking stream of its own.
 
     Parameters
     ----------
     work : callable
-        It neither waits for the GPU nor reads its memory. What it returns is the same array at
-        each call, overwritten.
+        The function. It neither synchronises with the GPU nor reads its memory. Each call returns
+        the same arrays, overwritten.
     clock : EventClock
-        Paused while recording.
+        Paused during the capture.
 
     Attributes
     ----------
     pool : MemoryPool
-        Where its memory comes from; `pool.total_bytes()` is what the step holds.
+        CuPy's pool of the function's memory; `pool.total_bytes()` is the size of that memory.
 
     Notes
     -----
-    Memory comes from a pool that nobody else takes from, so that what the recording writes to is
-    never somebody else's. CuPy's pool keeps freed memory, so that a recording allocates nothing.
+    The pool is private, so that replays never overwrite other arrays. CuPy's pool keeps freed
+    memory, so that the capture, in which allocations are forbidden, reuses memory of earlier runs.
     """
 
     def __init__(self, work: Callable[[], Any], clock: Any) -> None:
@@ -46,17 +45,17 @@ class CapturedGraph:
         self._result: Any = None
 
     def __call__(self) -> Any:
-        """Run, or launch the recording."""
+        """Run the function, or launch the graph; return the function's result."""
         if self._graph is None:
             with self._cupy.cuda.using_allocator(self.pool.malloc):
                 if self._calls < WARM_RUNS:
                     self._calls += 1
                     return self._work()
-                self._record()
+                self._capture()
         self._graph.launch(self._cupy.cuda.get_current_stream())
         return self._result
 
-    def _record(self) -> None:
+    def _capture(self) -> None:
         stream = self._cupy.cuda.get_current_stream()
         stream.synchronize()
         self._clock.paused = True

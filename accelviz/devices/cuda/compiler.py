@@ -1,4 +1,4 @@
-"""Compiling kernels with NVRTC."""
+"""Compilation of kernels with NVRTC."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ def compile_options(spec: KernelSpec) -> tuple[str, ...]:
         "--std=c++17",
         "-lineinfo",
         f"-I{folder}",
-        # CuPy's cache of compiled kernels does not look into headers; this makes it.
-        f"-DHEADERS_{_headers(folder)}",
+        # CuPy's cache of compiled kernels ignores headers: this macro is part of its key.
+        f"-DHEADERS_{_headers_hash(folder)}",
         *(f"-D{name}={value}" for name, value in spec.defines.items()),
     )
 
 
-@functools.cache  # headers are read once a process, as modules are
-def _headers(folder: Path) -> str:
-    """Name the content of a folder's headers."""
+@functools.cache  # headers are read once per process
+def _headers_hash(folder: Path) -> str:
     content = b"".join((folder / name).read_bytes() for name in kernel_names("*.cuh"))
     return hashlib.sha256(content).hexdigest()[:16]
 
@@ -44,9 +43,9 @@ def compile_cubin(spec: KernelSpec, arch: str, *options: str) -> bytes:
     ----------
     spec : KernelSpec
     arch : str
-        Such as "sm_90".
+        Architecture, such as "sm_90".
     *options : str
-        Of NVRTC, beyond those of the kernel.
+        Further options of NVRTC.
 
     Returns
     -------
@@ -58,7 +57,7 @@ def compile_cubin(spec: KernelSpec, arch: str, *options: str) -> bytes:
     DeviceUnavailable
         If CuPy or NVRTC is not installed.
     KernelError
-        If the source does not compile; the message holds the compiler's log.
+        If the source does not compile; the message contains the compiler's log.
     """
     try:
         nvrtc = import_cupy().cuda.nvrtc
@@ -72,7 +71,7 @@ def compile_cubin(spec: KernelSpec, arch: str, *options: str) -> bytes:
         if "<" in spec.entry:
             nvrtc.addNameExpression(program, spec.entry)
         nvrtc.compileProgram(program, [f"-arch={arch}", *compile_options(spec), *options])
-        # CuPy takes off the last byte, as if it ended text; disassemblers want it.
+        # CuPy removes the last byte as if it were a terminator; disassemblers need it.
         return bytes(nvrtc.getCUBIN(program)) + b"\0"
     except nvrtc.NVRTCError as error:
         log = nvrtc.getProgramLog(program)
@@ -83,7 +82,7 @@ def compile_cubin(spec: KernelSpec, arch: str, *options: str) -> bytes:
 
 
 def config_hint(log: str) -> str:
-    """Return where the constants come from that a log misses in `Config`; "" if none."""
+    """Return the fix for a log with missing members of `Config`; "" if none is missing."""
     names = {*re.findall(r'"Config" has no member "(\w+)"', log)}
     if not names:
         return ""
@@ -91,11 +90,11 @@ def config_hint(log: str) -> str:
 
 
 def is_of(arch: str) -> bool:
-    """Say whether the current GPU runs machine code of one architecture, such as "sm_90a"."""
+    """Return whether the current GPU runs machine code for an architecture such as "sm_90a"."""
     return bool(import_cupy().cuda.Device().compute_capability == arch.strip("sm_a"))
 
 
-#: Modules and functions by all that decides what they are.
+#: CuPy's (module, function) by kernel, options, launch attributes and device.
 _compiled: dict[Any, tuple[Any, Any]] = {}
 
 
@@ -106,15 +105,17 @@ def compiled(
     shared_percent: int | None = None,
     cooperative: bool = False,
 ) -> tuple[Any, Any]:
-    """Compile a kernel for the current device, once a process, into CuPy's module and function.
+    """Return CuPy's (module, function) of a kernel on the current device, compiled at first use.
 
-    `options` are NVRTC's, the others those of `LaunchConfig`. Raises DeviceUnavailable if the
-    kernel is of another architecture, or takes more shared memory than there is.
+    `options` are options of NVRTC, the other arguments fields of `LaunchConfig`. Raises
+    DeviceUnavailable if the GPU has another architecture or too little shared memory.
     """
-    fields = vars(spec).values()
-    about = tuple(tuple(one.items()) if isinstance(one, Mapping) else one for one in fields)
+    fields = (
+        tuple(value.items()) if isinstance(value, Mapping) else value
+        for value in vars(spec).values()
+    )
     device = import_cupy().cuda.Device().id
-    key = about, options, shared_bytes, shared_percent, cooperative, device
+    key = *fields, options, shared_bytes, shared_percent, cooperative, device
     if key not in _compiled:
         module = _module(spec, options, cooperative)
         _compiled[key] = module, _function(module, spec, shared_bytes, shared_percent)
@@ -127,7 +128,7 @@ def _module(spec: KernelSpec, options: tuple[str, ...], cooperative: bool) -> An
         return cupy.RawModule(
             code=spec.configured_source(),
             options=(*compile_options(spec), *options),
-            # Instances of templates, and kernels of callers without `extern "C"`.
+            # Required for template instances and for kernels without `extern "C"`.
             name_expressions=(spec.entry,) if "<" in spec.entry or spec.code else None,
             enable_cooperative_groups=cooperative,
         )
@@ -135,7 +136,7 @@ def _module(spec: KernelSpec, options: tuple[str, ...], cooperative: bool) -> An
         capability = cupy.cuda.Device().compute_capability
         problem = f"it has instructions of {spec.arch} alone, and this GPU is sm_{capability}"
         raise DeviceUnavailable(spec.file, problem, "choose another way, or device='emulator'")
-    # CuPy compiles for no architecture with a letter, but loads what was.
+    # CuPy cannot compile for an architecture with a letter, but loads a cubin for it.
     return cupy.RawModule(path=str(cached_cubin(spec, *options)))
 
 
@@ -154,14 +155,14 @@ def _function(module: Any, spec: KernelSpec, shared_bytes: int, shared_percent: 
 
 
 def cached_cubin(spec: KernelSpec, *options: str) -> Path:
-    """Return the file of a kernel's machine code for its `arch`, compiled unless it is there."""
+    """Return the path of a kernel's cubin for `spec.arch` in the cache, compiled at first use."""
     version = import_cupy().cuda.nvrtc.getVersion()
-    about = spec.configured_source(), spec.arch, compile_options(spec), options, version
-    name = f"{hashlib.sha256(repr(about).encode()).hexdigest()[:32]}.cubin"
+    key = spec.configured_source(), spec.arch, compile_options(spec), options, version
+    name = f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.cubin"
     folder = cache_folder() / "cubins"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:  # where there can be no cache
+    except OSError:  # the cache is not writable
         folder = Path(tempfile.mkdtemp(prefix="accelviz-"))
     path = folder / name
     if not path.exists():

@@ -1,4 +1,4 @@
-"""cuBLAS's product of float32 matrices, which a CUDA graph may hold."""
+"""Products of float32 matrices by cuBLAS, called so that a CUDA graph can capture them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from accelviz.devices.cuda.state import import_cupy
 from accelviz.devices.operands import Arrays
 from accelviz.plans import LibraryCall
 
-#: What cuBLAS wants on Hopper; it allocates for itself otherwise, which a capture forbids.
+#: Workspace that cuBLAS recommends on Hopper. Without one cuBLAS allocates memory itself, which is
+#: forbidden in a capture.
 _WORKSPACE_BYTES = 32 << 20
 _ONE, _ZERO = np.array(1, np.float32), np.array(0, np.float32)
+#: Values of cublasOperation_t.
 _PLAIN, _TRANSPOSED = 0, 1
 
 
-def is_there() -> bool:
-    """Say whether cuBLAS is called through nvmath-python; CuPy's calls cannot be captured."""
+def can_be_captured() -> bool:
+    """Return whether nvmath-python is installed; CuPy's own cuBLAS calls cannot be captured."""
     return importlib.util.find_spec("nvmath") is not None
 
 
 @functools.cache
 def _blas(device: int, stream: int) -> Any:
-    """Return a handle of cuBLAS for a stream, with a workspace of its own."""
+    """Return (module, handle, workspace) of cuBLAS for a stream of a device."""
     from nvmath.bindings import cublas
 
     handle = cublas.create()
@@ -36,9 +38,9 @@ def _blas(device: int, stream: int) -> Any:
 
 
 def matmul(A: Any, B: Any, transposed: str, onto: Any = None, out: Any = None) -> Any:
-    """Multiply; see `Device.matmul`. `onto` is overwritten with the sum, `out` with the product."""
+    """Multiply as `Device.matmul` does, but write the sum to `onto`, or the product to `out`."""
     cupy, target = import_cupy(), out if onto is None else onto
-    if not is_there():
+    if not can_be_captured():
         product = (A.T if transposed == "A" else A) @ (B.T if transposed == "B" else B)
         if target is None:
             return product
@@ -51,7 +53,7 @@ def matmul(A: Any, B: Any, transposed: str, onto: Any = None, out: Any = None) -
     if product.size == 0:
         return product
     blas, handle, _ = _blas(cupy.cuda.Device().id, cupy.cuda.get_current_stream().ptr)
-    # In column order a row-major matrix is its transpose, and (A B)^T = B^T A^T.
+    # cuBLAS is column-major: it reads row-major A as A^T, and computes (A B)^T = B^T A^T.
     first = _TRANSPOSED if transposed == "B" else _PLAIN
     second = _TRANSPOSED if transposed == "A" else _PLAIN
     blas.sgemm(
@@ -63,7 +65,7 @@ def matmul(A: Any, B: Any, transposed: str, onto: Any = None, out: Any = None) -
 
 
 def call(library: LibraryCall, operands: Arrays, stream: int) -> None:
-    """Run a call of a plan on the current stream."""
+    """Run a plan's call of cuBLAS on the current stream, which is `stream`."""
     A, B, result = (operands[name] for name in library.arguments)
     onto, out = (result, None) if library.adds else (None, result)
     matmul(A, B, library.transposed, onto, out)

@@ -1,4 +1,4 @@
-"""cuSPARSE's SpMM and SDDMM: every algorithm for CSR and COO, preprocessed, and the fastest."""
+"""SpMM and SDDMM by cuSPARSE: any of its CSR and COO algorithms, or the fastest in a trial."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from accelviz.errors import KernelError
 from accelviz.plans import LibraryCall, Plan
 
 FASTEST = "fastest"
-#: Runs that decide which algorithm is the fastest: some to warm up, then some to time.
+#: Number of untimed and of timed runs of each algorithm in the search for the fastest.
 _TRIAL_WARMUP, _TRIAL_RUNS = 2, 7
-_NNZ_OF_32_BITS = (1 << 31) - 1
+_MAX_NNZ_OF_INT32 = (1 << 31) - 1
 _ONE, _ZERO = np.array(1, np.float32), np.array(0, np.float32)
-#: cudaDataType of float32; orders of dense matrices; operations; the index base.
+#: cuSPARSE's constants: data type float32; row-major and column-major order; operation of a matrix
+#: (plain, transposed); index base.
 _R_32F, _ROW, _COLUMN, _PLAIN, _TRANSPOSED, _BASE = 0, 2, 1, 0, 1, 0
 
 
 def unavailable_reason() -> str | None:
-    """Say why cuSPARSE cannot be called, or None."""
+    """Return why cuSPARSE cannot be called, or None if it can."""
     if importlib.util.find_spec("nvmath") is None:
         return "cuSPARSE is called through nvmath-python: pip install nvmath-python"
     return None
 
 
 class _Algorithm(NamedTuple):
-    """An algorithm ready for one matrix; `launch` holds its workspace."""
+    """An algorithm prepared for one matrix; `launch` refers to its workspace."""
 
     name: str
     launch: Callable[[], None]
@@ -44,11 +45,20 @@ class _Algorithm(NamedTuple):
 
 
 class CusparseCall:
-    """A function of cuSPARSE on one matrix, described and allocated beforehand.
+    """A function of cuSPARSE on one matrix, with descriptors and workspace allocated once.
 
-    `inputs` and `outputs`, on the GPU, are for the trials; each call brings its own.
-    `setup_seconds` has the times of preprocessing and of the search for the fastest algorithm.
-    `variant` is the algorithm in use, and whether it was preprocessed.
+    Parameters
+    ----------
+    plan : Plan
+    inputs, outputs : dict of str to array
+        Operands on the GPU for the trial runs. Later calls pass their own operands.
+
+    Attributes
+    ----------
+    setup_seconds : dict of str to float
+        Seconds of preprocessing, of the conversion to COO and of the search, as far as done.
+    variant : str
+        The algorithm in use, and ", preprocessed" if it was.
     """
 
     def __init__(self, plan: Plan, inputs: Arrays, outputs: Arrays) -> None:
@@ -68,93 +78,94 @@ class CusparseCall:
             return
         self._handle = cusparse.create()
         self._destroy.append(functools.partial(cusparse.destroy, self._handle))
-        narrow = self._nnz <= _NNZ_OF_32_BITS
-        index = np.int32 if narrow else np.int64
-        self._index = cusparse.IndexType.INDEX_32I if narrow else cusparse.IndexType.INDEX_64I
-        self._columns = on_device(plan.pattern.column_indices).astype(index, copy=False)
-        self._pointers = on_device(plan.pattern.row_pointers).astype(index)
-        self._rows: Any = None
+        fits_int32 = self._nnz <= _MAX_NNZ_OF_INT32
+        dtype = np.int32 if fits_int32 else np.int64
+        types = cusparse.IndexType
+        self._index_type = types.INDEX_32I if fits_int32 else types.INDEX_64I
+        self._columns = on_device(plan.pattern.column_indices).astype(dtype, copy=False)
+        self._pointers = on_device(plan.pattern.row_pointers).astype(dtype)
+        self._coo: tuple[Any, float] | None = None  # row indices, seconds of their computation
         self._trial = {**inputs, **outputs}
-        self._places: list[tuple[Callable[[int, int], None], int, str]] = []
+        # (function, descriptor, operand): the functions set the address in a descriptor.
+        self._address_setters: list[tuple[Callable[[int, int], None], int, str]] = []
         self._describe()
-        chosen, preprocess = library.algorithm, library.preprocess
-        if chosen == FASTEST:
-            self._algorithm = self._fastest(preprocess)
-        else:
-            self._algorithm = self._prepared(chosen, preprocess)
+        name, preprocess = library.algorithm, library.preprocess
+        search = name == FASTEST
+        self._algorithm = self._fastest(preprocess) if search else self._prepared(name, preprocess)
         del self._trial
         self.variant = self._algorithm.name
         if self._algorithm.preprocess_seconds is not None:
             self.variant += ", preprocessed"
             self.setup_seconds["preprocess"] = self._algorithm.preprocess_seconds
-        if self._rows is not None and self.variant.startswith("coo"):
-            self.setup_seconds["CSR to COO"] = self._rows[1]
+        if self._coo is not None and self.variant.startswith("coo"):
+            self.setup_seconds["CSR to COO"] = self._coo[1]
 
     def __call__(self, operands: Arrays, stream: int) -> None:
-        """Launch the work on a stream, which is current."""
+        """Launch the algorithm on `stream`, the current stream."""
         if self._nnz == 0:
             for name in self.outputs:
                 if operands[name].nbytes:
                     operands[name].data.memset_async(0, operands[name].nbytes)
             return
         with self._lock:
-            for point, matrix, name in self._places:
-                point(matrix, operands[name].data.ptr)
+            for set_address, matrix, name in self._address_setters:
+                set_address(matrix, operands[name].data.ptr)
             self._lib.set_stream(self._handle, stream)
             self._algorithm.launch()
 
-    # A derived class has the results, the algorithms, the dense matrices, the descriptors of an
-    # algorithm in the library's order, and what sizes the workspace, preprocesses and computes.
-    outputs: tuple[str, ...]
-    algorithms: dict[str, int]
+    # Defined by a derived class.
+    outputs: tuple[str, ...]  # names of the outputs
+    algorithms: dict[str, int]  # the library's numbers of the algorithms, by name
 
     def _describe(self) -> None:
+        """Create the descriptors of the dense matrices."""
         raise NotImplementedError
 
     def _arguments(self, name: str) -> tuple[Any, ...]:
+        """Return the arguments of algorithm `name` from the operations to the result."""
         raise NotImplementedError
 
     def _functions(self) -> tuple[Any, Any, Any]:
+        """Return cuSPARSE's functions for (workspace size, preprocessing, computation)."""
         raise NotImplementedError
 
     def _dense(self, name: str, rows: int, columns: int, order: int = _ROW) -> int:
-        """Describe an operand as a matrix; each call says where it lies then."""
+        """Create the descriptor of an operand that is a dense matrix."""
         leading = columns if order == _ROW else rows
         address = self._trial[name].data.ptr
         matrix: int = self._lib.create_dn_mat(rows, columns, leading, address, _R_32F, order)
         self._destroy.append(functools.partial(self._lib.destroy_dn_mat, matrix))
-        self._places.append((self._lib.dn_mat_set_values, matrix, name))
+        self._address_setters.append((self._lib.dn_mat_set_values, matrix, name))
         return matrix
 
     def _sparse(self, name: str, layout: str = "csr") -> int:
-        """Describe the pattern with an operand as its values."""
-        kinds: tuple[Any, ...] = (self._index, _BASE, _R_32F)
-        create, rows = self._lib.create_coo, self._pointers
+        """Create a descriptor of the pattern, with an operand as the values."""
+        types: tuple[Any, ...] = (self._index_type, _BASE, _R_32F)
         if layout == "csr":
-            create, kinds = self._lib.create_csr, (self._index, *kinds)
+            create, rows, types = self._lib.create_csr, self._pointers, (self._index_type, *types)
         else:
-            rows = self._coo_rows()
+            create, rows = self._lib.create_coo, self._coo_rows()
         addresses = rows.data.ptr, self._columns.data.ptr, self._trial[name].data.ptr
-        matrix: int = create(*self._shape, self._nnz, *addresses, *kinds)
+        matrix: int = create(*self._shape, self._nnz, *addresses, *types)
         self._destroy.append(functools.partial(self._lib.destroy_sp_mat, matrix))
-        self._places.append((self._lib.sp_mat_set_values, matrix, name))
+        self._address_setters.append((self._lib.sp_mat_set_values, matrix, name))
         return matrix
 
     def _coo_rows(self) -> Any:
         start = time.perf_counter()
-        cupy = self._cupy
-        places = cupy.arange(self._nnz, dtype=self._columns.dtype)
-        rows = cupy.searchsorted(self._pointers, places, side="right") - 1
+        cupy, dtype = self._cupy, self._columns.dtype
+        nonzeros = cupy.arange(self._nnz, dtype=dtype)
+        rows = (cupy.searchsorted(self._pointers, nonzeros, side="right") - 1).astype(dtype)
         cupy.cuda.Device().synchronize()
-        self._rows = rows.astype(self._columns.dtype), time.perf_counter() - start
-        return self._rows[0]
+        self._coo = rows, time.perf_counter() - start
+        return rows
 
     def _prepared(self, name: str, preprocess: bool) -> _Algorithm:
-        """Size the workspace of an algorithm and let it preprocess."""
-        size_of, prepare, compute = self._functions()
+        """Allocate the workspace of an algorithm and run its preprocessing."""
+        workspace_size, run_preprocessing, compute = self._functions()
         call = (self._handle, *self._arguments(name), _R_32F, self.algorithms[name])
         try:
-            size = size_of(*call)
+            size = workspace_size(*call)
         except self._lib.cuSPARSEError as error:
             raise KernelError("cusparse", f"{name} does not take this matrix: {error}") from error
         workspace, seconds = self._cupy.empty(max(size, 1), np.uint8), None
@@ -163,8 +174,8 @@ class CusparseCall:
             self._lib.set_stream(self._handle, self._cupy.cuda.get_current_stream().ptr)
             device.synchronize()
             start = time.perf_counter()
-            with contextlib.suppress(self._lib.cuSPARSEError):  # not every algorithm has it
-                prepare(*call, workspace.data.ptr)
+            with contextlib.suppress(self._lib.cuSPARSEError):  # some algorithms have none
+                run_preprocessing(*call, workspace.data.ptr)
                 device.synchronize()
                 seconds = time.perf_counter() - start
 
@@ -174,12 +185,12 @@ class CusparseCall:
         return _Algorithm(name, launch, seconds)
 
     def _fastest(self, preprocess: bool) -> _Algorithm:
-        """Time every algorithm on this matrix and keep the one with the smallest median."""
+        """Time all algorithms on this matrix and return the one with the smallest median."""
         start = time.perf_counter()
         self._lib.set_stream(self._handle, self._cupy.cuda.get_current_stream().ptr)
         medians: list[tuple[float, _Algorithm]] = []
         for name in self.algorithms:
-            with contextlib.suppress(Exception):  # not for this matrix, or no memory for it
+            with contextlib.suppress(Exception):  # unsupported matrix, or too little memory
                 algorithm = self._prepared(name, preprocess)
                 times = event_seconds(algorithm.launch, _TRIAL_RUNS, _TRIAL_WARMUP)
                 medians.append((float(np.median(times)), algorithm))
@@ -190,7 +201,7 @@ class CusparseCall:
         return min(medians, key=lambda pair: pair[0])[1]
 
     def __del__(self) -> None:
-        # At interpreter exit the library may be gone already.
+        # At interpreter exit the library may already be unloaded.
         with contextlib.suppress(Exception):
             for destroy in reversed(self._destroy):
                 destroy()
@@ -203,7 +214,7 @@ class SpmmCall(CusparseCall):
 
     @property
     def algorithms(self) -> dict[str, int]:  # type: ignore[override]
-        """All that take a general matrix, so none of the blocked formats."""
+        """Numbers of the algorithms for CSR and COO matrices, by name."""
         blocked = ("BLOCKED_ELL_ALG1", "BSR_ALG1")
         return {a.name.lower(): int(a) for a in self._lib.SpMMAlg if a.name not in blocked}
 
@@ -224,17 +235,17 @@ class SpmmCall(CusparseCall):
 
 
 class SddmmCall(CusparseCall):
-    """`scores[k] = U[i] . V[j]`, V being told as a transposed or as a column-major matrix."""
+    """`scores[k] = U[i] . V[j]`, with V described as transposed or as column-major."""
 
     outputs = ("scores",)
     algorithms = {"transposed": 0, "column_major": 0}  # noqa: RUF012
 
     def _describe(self) -> None:
-        rows, senders = self._shape
-        self._u = self._dense("U", rows, self._n_cols)
+        n_rows, n_columns = self._shape
+        self._u = self._dense("U", n_rows, self._n_cols)
         self._v = {
-            "transposed": self._dense("V", senders, self._n_cols),
-            "column_major": self._dense("V", self._n_cols, senders, _COLUMN),
+            "transposed": self._dense("V", n_columns, self._n_cols),
+            "column_major": self._dense("V", self._n_cols, n_columns, _COLUMN),
         }
         self._scores = self._sparse("scores")
 
@@ -244,13 +255,13 @@ class SddmmCall(CusparseCall):
         return _PLAIN, transposed, one, self._u, self._v[name], zero, self._scores
 
     def _functions(self) -> tuple[Any, Any, Any]:
-        def size_of(*call: Any) -> int:
+        def workspace_size(*call: Any) -> int:
             size = np.zeros(1, np.uint64)
             self._lib.sddmm_buffer_size(*call, size.ctypes.data)
             return int(size[0])
 
-        return size_of, self._lib.sddmm_preprocess, self._lib.sddmm
+        return workspace_size, self._lib.sddmm_preprocess, self._lib.sddmm
 
 
-#: What to call, by operation.
+#: Classes of calls by the name of the operation.
 CALLS: dict[str, type[CusparseCall]] = {"spmm": SpmmCall, "sddmm": SddmmCall}

@@ -1,4 +1,4 @@
-"""The GPU: its arrays are CuPy's, its kernels NVRTC's."""
+"""The device "cuda": CuPy's arrays, and kernels compiled by NVRTC."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CudaDevice(Device):
 
     @functools.cached_property
     def array_type(self) -> type:  # type: ignore[override]
-        """CuPy's array; without CuPy, a class without instances."""
+        """CuPy's ndarray; without CuPy, a new class, which has no instances."""
         try:
             array: type = import_cupy().ndarray
         except Exception:  # a broken installation can raise anything on import
@@ -42,21 +42,21 @@ class CudaDevice(Device):
 
     @property
     def xp(self) -> Any:
-        """CuPy."""
+        """The module CuPy."""
         return import_cupy()
 
     @property
     def key(self) -> tuple[str, int]:
-        """Its name, and which GPU is current; -1 if there is none."""
+        """The name, and the number of the current GPU (-1 if there is none)."""
         return self.name, import_cupy().cuda.Device().id if gpu_state().ready else -1
 
     @property
     def multiprocessors(self) -> int:  # type: ignore[override]
-        """SMs of the current GPU."""
+        """Number of SMs of the current GPU."""
         return _multiprocessors(import_cupy().cuda.Device().id)
 
     def unavailable_reason(self, plan: Plan | None = None) -> str | None:
-        """Say why there is no usable GPU, or nothing to run on it, or None."""
+        """Return why there is no usable GPU, or why it cannot run a plan; None if it can."""
         gpu = gpu_state()
         if not gpu.ready:
             return f"{gpu.detail}. {gpu.fix}"
@@ -74,27 +74,27 @@ class CudaDevice(Device):
         gpu_state().require("device 'cuda'")
 
     def hardware(self) -> dict[str, str]:
-        """Name the GPU, its driver, the CUDA version of NVRTC and CuPy's version."""
+        """Return the GPU's name, and the versions of its driver, of NVRTC and of CuPy."""
         cupy = import_cupy()
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
-        driver = state.ask_nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader")
+        driver = state.run_nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader")
         return {
             "hardware": properties["name"].decode(),
-            "driver": driver.partition("\n")[0],  # a line a GPU, all the same
+            "driver": driver.partition("\n")[0],  # one equal line per GPU
             "cuda": state.nvrtc_version(cupy),
             "cupy": cupy.__version__,
         }
 
     def owns(self, array: Any) -> bool:
-        """Tell whether an array lies on a CUDA device, whosever it is."""
+        """Return whether an array of any library is on a CUDA device."""
         return is_device_array(array)
 
     def shared(self, array: Any) -> Any:
-        """Return an array's copy on the GPU, kept as long as a read-only array lives."""
+        """Copy an array to the GPU; the copy of a read-only array is cached (`on_device`)."""
         return on_device(array)
 
     def to_host(self, array: Any) -> npt.NDArray[Any]:
-        """Copy an array to the host."""
+        """Copy an array on the GPU to the host."""
         host: npt.NDArray[Any] = import_cupy().asnumpy(array)
         return host
 
@@ -103,32 +103,32 @@ class CudaDevice(Device):
         array.set(values)
 
     def take(self, array: Any, order: Any) -> Any:
-        """Return `array[order]`, in one pass; of a 1-D array `order` is not checked."""
+        """Return `array[order]`; for a 1-D array, `order` must be in range (unchecked)."""
         return gathered(array, order)
 
     def matmul(self, A: Any, B: Any, transposed: str = "", onto: Any = None) -> Any:
-        """Multiply by cuBLAS; `onto` is overwritten with the sum."""
+        """Multiply by cuBLAS; the sum overwrites `onto` if given."""
         return cublas.matmul(A, B, transposed, onto)
 
-    def overlap(self, one: Any, other: Any) -> bool:
-        """Tell whether two arrays have memory in common, or lie inside each other."""
-        if not other.flags.c_contiguous:  # as nothing is that has been placed
+    def overlap(self, first: Any, second: Any) -> bool:
+        """Return whether the address ranges of two arrays overlap, or if this is unknown."""
+        if not second.flags.c_contiguous:  # its address range is unknown
             return True
-        first, second = one.data.ptr, other.data.ptr
-        return bool(first < second + other.nbytes and second < first + one.nbytes)
+        start, other_start = first.data.ptr, second.data.ptr
+        return bool(start < other_start + second.nbytes and other_start < start + first.nbytes)
 
     def free_bytes(self) -> int:
-        """Return what is free of the GPU's memory, or held by CuPy for arrays to come."""
+        """Return the GPU's free memory, including free memory in CuPy's pool."""
         cupy = import_cupy()
         free, _ = cupy.cuda.runtime.memGetInfo()
         return int(free + cupy.get_default_memory_pool().free_bytes())
 
     def used_bytes(self) -> int:
-        """Return the memory of CuPy's arrays."""
+        """Return the bytes of CuPy's arrays."""
         return int(import_cupy().get_default_memory_pool().used_bytes())
 
     def launch(self, call: Call, arguments: Mapping[str, Any]) -> None:
-        """Launch a kernel of no plan on the current stream; see `Device`."""
+        """Launch a kernel without a plan on the current stream; see `Device`."""
         spec, launch = call.kernel, call.launch
         assert spec is not None
         if 0 not in launch.grid:
@@ -143,55 +143,51 @@ class CudaDevice(Device):
             function(launch.grid, launch.block, values, shared_mem=shared)
 
     def arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return arguments as CuPy passes them: numbers of 32 bits, arrays on the GPU."""
+        """Return arguments for CuPy's launch: numbers with 32 bits, arrays on the GPU."""
         return {name: _argument(value) for name, value in arguments.items()}
 
     def captured(
         self, program: Program, inputs: Mapping[str, Any], clock: Any
     ) -> Callable[[], dict[str, Any]]:
-        """Return a function whose later calls launch a CUDA graph; see `Device`.
+        """Return a function that runs a program as a captured CUDA graph; see `Device`.
 
-        Without nvmath-python, whose cuBLAS can be captured, steps are launched one by one: CuPy's
-        own cuBLAS cannot be captured.
+        Without nvmath-python, steps are launched one by one (see `cublas.can_be_captured`).
         """
         run = super().captured(program, inputs, clock)
-        return CapturedGraph(run, clock) if cublas.is_there() else run
+        return CapturedGraph(run, clock) if cublas.can_be_captured() else run
 
     def stream(self) -> contextlib.AbstractContextManager[Any]:
-        """Return the stream of its own that capturing needs, after all that was launched before."""
+        """Wait for the GPU and return the non-blocking stream for captures."""
         cupy = import_cupy()
         cupy.cuda.Device().synchronize()
         stream: contextlib.AbstractContextManager[Any] = _stream(cupy.cuda.Device().id)
         return stream
 
     def on_stream(self, stream: Any) -> contextlib.AbstractContextManager[Any]:
-        """Make CuPy use a stream of another library, such as PyTorch."""
+        """Return a stream of another library, such as PyTorch, as CuPy's."""
         cuda = import_cupy().cuda
         if hasattr(stream, "__cuda_stream__") and hasattr(cuda.Stream, "from_external"):
             external: contextlib.AbstractContextManager[Any] = cuda.Stream.from_external(stream)
-        else:  # before CuPy 14 or the protocol in PyTorch
+        else:  # CuPy before 14, or PyTorch without the protocol
             external = cuda.ExternalStream(stream.cuda_stream, stream.device_index)
         return external
 
     def clock(self, seconds: dict[str, float]) -> EventClock:
-        """Return a clock of CUDA events."""
+        """Return a clock that uses CUDA events."""
         return EventClock(seconds)
 
     def seconds(
         self, run: Callable[[], object], repeats: int, warmup: int, *, cold: bool = False
     ) -> npt.NDArray[np.float64]:
-        """Time what `run` launches by CUDA events; see `event_seconds`."""
+        """Time the launches of `run` by CUDA events; see `event_seconds`."""
         return event_seconds(run, repeats, warmup, cold=cold)
 
     def limits(self) -> CudaLimits:
-        """Measure launch time, copy and random-gather bandwidth of this GPU, now."""
+        """Measure the launch time and the copy and random-gather bandwidths of this GPU."""
         return CudaLimits()
 
     def prepare(self, plan: Plan) -> CudaPlan:
-        """Compile the plan's kernels and put its arrays on the GPU, or describe them to a library.
-
-        See `Device`.
-        """
+        """Compile the plan's kernels, or prepare its library calls; see `Device`."""
         self.require()
         return CudaPlan(plan, self)
 
@@ -208,7 +204,7 @@ def _stream(device: int) -> Any:
 
 
 def _argument(value: Any) -> Any:
-    if isinstance(value, np.ndarray) and value.dtype.fields:  # a structure, by value
+    if isinstance(value, np.ndarray) and value.dtype.fields:  # a structure passed by value
         return value
     if value is None:  # a null pointer
         return np.uint64(0)

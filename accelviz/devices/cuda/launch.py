@@ -1,4 +1,4 @@
-"""`emulate(..., device="cuda")`: one launch of a kernel of the caller's."""
+"""`emulate(..., device="cuda")`: one launch of the caller's own kernel on the GPU."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from accelviz.plans import KernelSpec
 def run_kernel(call: KernelCall) -> dict[str, npt.NDArray[Any]]:
     """Compile a kernel for the current GPU, run it on copies of arrays and copy outputs back.
 
-    Without a C++ compiler, which tells the parameters' types, numbers must be NumPy's. Returns the
-    outputs, written in place. Raises as `emulate` does.
+    The host's C++ compiler determines the types of the parameters. Without one, numbers must be
+    NumPy scalars. Returns the outputs, written in place. Raises as `emulate` does.
     """
     gpu_state().require("device 'cuda'")
-    cupy, kernel, launch, same = import_cupy(), call.kernel, call.launch, call.same()
-    arguments = call.exact()
+    cupy, kernel, launch, aliases = import_cupy(), call.kernel, call.launch, call.aliases()
+    arguments = call.typed_arguments()
     on_gpu: dict[str, Any] = {}
     for name, value in arguments.items():
         if isinstance(value, np.ndarray):
-            on_gpu[name] = cupy.asarray(value) if name not in same else on_gpu[same[name]]
+            on_gpu[name] = on_gpu[aliases[name]] if name in aliases else cupy.asarray(value)
         elif isinstance(value, np.generic):
             on_gpu[name] = value
         else:

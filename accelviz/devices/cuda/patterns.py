@@ -1,4 +1,4 @@
-"""Sparse matrices that lie on the GPU."""
+"""Patterns of sparse matrices with arrays on the GPU."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from accelviz.graph import Graph, Pattern, checked_shape
 
 
 def device_pattern(matrix: Any) -> tuple[Pattern, Any] | None:
-    """Return the pattern and the values of a matrix of `cupyx.scipy.sparse`, both on the GPU.
+    """Return (pattern, values), on the GPU, of a matrix of `cupyx.scipy.sparse`.
 
-    Only its sizes are checked, not its content. Anything that is not on the GPU gives None.
+    The sizes are checked, the content is not. Returns None for any other object.
     """
     if not (hasattr(matrix, "tocsr") and is_device_array(getattr(matrix, "data", None))):
         return None
@@ -26,20 +26,20 @@ def device_pattern(matrix: Any) -> tuple[Pattern, Any] | None:
 
 
 def uploaded(graph: Graph) -> Pattern:
-    """Return a graph's pattern on the GPU, to which it is copied once."""
+    """Return a graph's pattern on the GPU; the copy is cached."""
     pointers, columns = on_device(graph.row_pointers), on_device(graph.column_indices)
     return Pattern(pointers, columns, graph.shape, graph.name)
 
 
 def transposed(pattern: Pattern) -> tuple[Pattern, Any]:
-    """Turn every edge of a pattern on the GPU round, there, by a stable sort; O(nonzeros).
+    """Transpose a pattern on the GPU by a stable sort, in time O(nnz).
 
     Returns
     -------
     Pattern
-        See `Graph.transposed`.
-    CuPy array of int64, shape (nnz,)
-        Nonzero `k` of the result is that nonzero of `pattern`.
+        The transposed pattern, as from `Graph.transposed`.
+    CuPy array `order` of int64, shape (nnz,)
+        Nonzero `k` of the result is nonzero `order[k]` of `pattern`.
     """
     cupy = import_cupy()
     n_rows, n_columns = pattern.shape

@@ -1,4 +1,4 @@
-"""The state of CuPy, the driver and NVRTC, and what to do about it."""
+"""Diagnosis of CuPy, the NVIDIA driver and NVRTC, with advice on what to install."""
 
 from __future__ import annotations
 
@@ -29,16 +29,15 @@ _NO_GPU = (
 
 @dataclass(frozen=True)
 class GpuState:
-    """Whether kernels can run here, and what to do if not.
+    """Whether kernels can run on a GPU of this machine, and what to do if not.
 
     Attributes
     ----------
-    state : str
-        `"no package"`, `"no driver"`, `"no toolkit"` or `"ready"`.
+    state : {"no package", "no driver", "no toolkit", "ready"}
     detail : str
-        What was found.
+        The GPU and versions if ready, else the problem.
     fix : str
-        What to do; empty if ready.
+        Advice to solve the problem; empty if ready.
     """
 
     state: str
@@ -51,19 +50,19 @@ class GpuState:
         return self.state == READY
 
     def require(self, component: str) -> None:
-        """Raise DeviceUnavailable, of `what`, unless kernels can run."""
+        """Raise DeviceUnavailable for a component, such as a device, unless kernels can run."""
         if not self.ready:
             raise DeviceUnavailable(component, self.detail, self.fix)
 
 
 @functools.cache
 def gpu_state() -> GpuState:
-    """Look for a usable GPU once; later calls get the same answer."""
+    """Diagnose this machine; the result is cached."""
     return diagnose(import_cupy, driver_cuda_version)
 
 
 def diagnose(import_cupy: Callable[[], Any], driver_version: Callable[[], str | None]) -> GpuState:
-    """Return which of the four states this machine is in, asking these two functions."""
+    """Return the state of a machine on which these two functions run."""
     try:
         cupy = import_cupy()
     except Exception as error:  # a broken installation can raise anything on import
@@ -119,11 +118,11 @@ def nvrtc_version(cupy: Any) -> str:
     return ".".join(str(part) for part in cupy.cuda.nvrtc.getVersion())
 
 
-@functools.cache  # every call of a plan asks for it
+@functools.cache  # called in every run of a plan
 def import_cupy() -> Any:
-    """Return the module CuPy; raises ImportError where there is none."""
+    """Return the module CuPy; raise ImportError if it is not installed."""
     with warnings.catch_warnings():
-        # CuPy warns about missing CUDA paths that it can do without.
+        # CuPy warns about missing CUDA paths that it does not need.
         warnings.simplefilter("ignore")
         import cupy
     return cupy
@@ -131,30 +130,30 @@ def import_cupy() -> Any:
 
 @functools.cache
 def import_nccl() -> Any:
-    """Return CuPy's bindings of NCCL; their `available` says whether it is installed."""
-    # Its multicast can put a host's GPUs out of service.
+    """Return CuPy's module for NCCL; its `available` is whether NCCL is installed."""
+    # NVLink multicast can put a host's GPUs out of service.
     os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it is not installed
+        warnings.simplefilter("ignore")  # the warning that NCCL is not installed
         from cupy.cuda import nccl
     return nccl
 
 
 def driver_cuda_version() -> str | None:
-    """Return the CUDA version that the NVIDIA driver supports ("13.0"), or None without one."""
-    _, label, rest = ask_nvidia_smi().partition("CUDA Version:")
-    return rest.split()[0] if label else None
+    """Return the CUDA version that the NVIDIA driver supports ("13.0"); None without a driver."""
+    _, label, version = run_nvidia_smi().partition("CUDA Version:")
+    return version.split()[0] if label else None
 
 
-def ask_nvidia_smi(*options: str) -> str:
-    """Return what nvidia-smi prints, empty if it is missing or fails."""
+def run_nvidia_smi(*options: str) -> str:
+    """Return the output of nvidia-smi; empty if it is missing or fails."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return ""
     try:
-        answer = subprocess.run(
+        process = subprocess.run(
             [tool, *options], capture_output=True, text=True, timeout=20, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return answer.stdout.strip()
+    return process.stdout.strip()

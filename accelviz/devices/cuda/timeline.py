@@ -1,4 +1,4 @@
-"""Where and when each warp of a launch ran, from an instrumented build of its kernel."""
+"""The SM and the start and stop time of each warp of a launch, from an instrumented kernel."""
 
 from __future__ import annotations
 
@@ -14,36 +14,37 @@ from accelviz.devices.ready_plan import kernels_of
 from accelviz.errors import KernelError
 from accelviz.plans import Plan
 
-#: What a kernel's first line says, and what makes it say something; see `kernels/common.cuh`.
+#: The macro at the beginning of a kernel, and the macro that enables it; see `kernels/common.cuh`.
 MARK, SWITCH = "RECORD_WARP", "RECORD_TIMELINE"
-#: `WarpTime` of `kernels/common.cuh`.
+#: The struct `WarpTime` of `kernels/common.cuh`.
 _WARP_TIME = np.dtype([("start", "u8"), ("stop", "u8"), ("sm", "u4"), ("unused", "u4")])
 _WARMUP = 3
 
 
 def trace_gpu(plan: Plan, *dense: Any, values: Any = None) -> pd.DataFrame:
-    """Run a plan on the GPU and record where and when each of its warps ran.
+    """Run a plan on the GPU and record the SM, start and stop of each of its warps.
 
     Parameters
     ----------
     plan : Plan
-        With a kernel whose first line is `RECORD_WARP;`, as those of this project are.
+        A plan with a kernel whose first line is `RECORD_WARP;`, as in all kernels of this project.
     *dense : array
         The dense inputs of the plan's operation, in order: X for an SpMM.
     values : array, shape (nnz,), optional
-        Weights in place of the graph's own.
+        Weights, by default the graph's.
 
     Returns
     -------
     DataFrame
-        A row for each warp launched, in order of block and warp:
+        One row per launched warp, in order of block and warp:
 
-        - `tile`, `block`, `warp`: blockIdx.y, blockIdx.x, and the hardware's warp in the block;
-        - `sm`: the streaming multiprocessor it ran on;
+        - `tile`, `block`, `warp`: blockIdx.y, blockIdx.x, and the index of the warp in the block;
+        - `sm`: the number of its streaming multiprocessor;
         - `start_ns`, `stop_ns`: nanoseconds since the first warp began, by the GPU's global timer,
-          the same clock on all SMs. Its step, often 32 ns or more, is `attrs["step_ns"]`.
+          which all SMs share. Its resolution, often 32 ns or more, is `attrs["step_ns"]`.
 
-        `attrs` further has `sms` and `blocks_per_sm`, how many blocks an SM holds at once.
+        `attrs` also has `sms`, the number of SMs, and `blocks_per_sm`, the number of blocks that
+        are resident on an SM at a time.
 
     Raises
     ------
@@ -52,12 +53,12 @@ def trace_gpu(plan: Plan, *dense: Any, values: Any = None) -> pd.DataFrame:
     KernelError
         If the plan has no kernel, the kernel has no `RECORD_WARP;`, or it does not compile.
     ArgumentError
-        If an input does not fit.
+        If an input is invalid.
 
     Notes
     -----
-    Of a plan of several calls, the warps of the main one are recorded. The recording build has a
-    few instructions more at the start and the end of each warp; `benchmark` times plans, not this.
+    Only the main call of a plan is recorded. The instrumentation adds a few instructions at the
+    start and the end of each warp; use `benchmark` to time plans.
     """
     gpu_state().require("trace_gpu")
     spec = kernels_of(plan, "cuda")[plan.layout.main][1].kernel
@@ -83,12 +84,12 @@ def trace_gpu(plan: Plan, *dense: Any, values: Any = None) -> pd.DataFrame:
         recording.launch(inputs, outputs)
     on_gpu.set(times.view(np.uint8))
     recording.launch(inputs, outputs)
-    held = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
+    resident = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
         launch.function.kernel.ptr, plan.launch.block[0], plan.launch.dynamic_shared_bytes
     )
     sms = cupy.cuda.Device().attributes["MultiProcessorCount"]
     table = _table(on_gpu.get().view(_WARP_TIME), plan)
-    table.attrs |= {"sms": int(sms), "blocks_per_sm": int(held)}
+    table.attrs |= {"sms": int(sms), "blocks_per_sm": int(resident)}
     return table
 
 

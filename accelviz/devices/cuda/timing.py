@@ -1,4 +1,4 @@
-"""Timing by CUDA events, and the machine's limits in the same run."""
+"""Timing by CUDA events, and measured limits of the GPU: launch time and bandwidths."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.state import import_cupy
 from accelviz.plans import KernelSpec
 
-#: Independent 16-byte loads that each thread of the gather measurement has in flight.
+#: Number of independent 16-byte loads in flight per thread of the gather measurement.
 _LOADS_IN_FLIGHT = 8
 _GATHER_THREADS = 256
-#: Bytes that one gather measurement reads, and one copy measurement copies.
+#: Bytes read by the gather measurement, and bytes copied by the copy measurement.
 _GATHER_BYTES = _COPY_BYTES = 1 << 30
 _VECTOR_FLOATS, _VECTOR_BYTES = 4, 16
 _REPEATS, _WARMUP = 11, 3
-#: The host needs less than this to queue one run; the GPU pauses so long for each.
-_QUEUE_NANOSECONDS = 100_000
-#: A flush writes this many times the L2's size.
+#: Upper bound on the host's time to launch one run; the GPU pauses this long per run.
+_LAUNCH_NANOSECONDS = 100_000
+#: Bytes written to flush the L2, as a multiple of its size.
 _FLUSH_FACTOR = 4
 
 
 def event_seconds(
     run: Callable[[], object], repeats: int, warmup: int, *, cold: bool = False
 ) -> npt.NDArray[np.float64]:
-    """Time the work that `run` queues on the current stream, without waiting for the GPU.
+    """Time the work that `run` launches on the current stream; `run` must not synchronise.
 
-    With `cold`, four times the L2's size is overwritten before each timed run. Returns seconds,
-    float64, shape (repeats,).
+    Returns seconds, float64, shape (repeats,), after `warmup` untimed runs. With `cold`, memory of
+    four times the L2's size is overwritten before each timed run.
 
     Notes
     -----
-    The GPU pauses first while the host queues every run, so that no time has a gap in which the GPU
-    waits for the host. The gap between two events, about a microsecond, is part of every time.
+    The GPU pauses until the host has launched all runs, so that no time includes waiting for the
+    host. Each time includes the overhead of two events, about a microsecond.
     """
     cupy = import_cupy()
     for _ in range(warmup):
@@ -58,14 +58,14 @@ def event_seconds(
 
 
 def pause(runs: int) -> None:
-    """Let the current stream wait for as long as the host may take to queue so many runs."""
-    _machine("pause")((1,), (1,), (np.uint64(_QUEUE_NANOSECONDS * runs),))
+    """Pause the current stream for as long as the host may take to launch `runs` runs."""
+    _machine("pause")((1,), (1,), (np.uint64(_LAUNCH_NANOSECONDS * runs),))
 
 
 class EventClock:
-    """Adds up seconds by name between pairs of CUDA events; see `devices.base.HostClock`.
+    """Sums up seconds by name between pairs of CUDA events; see `devices.base.HostClock`.
 
-    While `paused`, as in a step that is captured, nothing is timed.
+    While `paused`, as during the capture of a CUDA graph, nothing is timed.
     """
 
     def __init__(self, seconds: dict[str, float]) -> None:
@@ -75,7 +75,7 @@ class EventClock:
 
     @contextlib.contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        """Time what a block launches on the current stream."""
+        """Time the launches of a `with` block on the current stream."""
         if self.paused:
             yield
             return
@@ -86,7 +86,7 @@ class EventClock:
         self._pairs.append((name, start, stop))
 
     def settle(self) -> None:
-        """Wait for what was launched and read the events."""
+        """Wait for the timed launches and add their seconds."""
         for name, start, stop in self._pairs:
             stop.synchronize()
             seconds = self._cupy.cuda.get_elapsed_time(start, stop) * 1e-3
@@ -95,29 +95,29 @@ class EventClock:
 
 
 class CudaLimits:
-    """Limits of the current device, measured now; see `Limits`."""
+    """Limits of the current GPU, measured by the constructor; see `devices.base.Limits`."""
 
     def __init__(self) -> None:
         cupy = import_cupy()
-        nothing = _machine("nothing")
-        self.launch_seconds = _median(lambda: nothing((1,), (32,), ()))
+        empty_kernel = _machine("nothing")
+        self.launch_seconds = _median(lambda: empty_kernel((1,), (32,), ()))
         source = positive(cupy, _COPY_BYTES // 4)
         target = cupy.empty_like(source)
         seconds = _median(lambda: target.data.copy_from_device_async(source.data, _COPY_BYTES))
         self.copy_bandwidth = 2 * _COPY_BYTES / seconds
 
     def gather_bandwidth(self, rows: int, n_cols: int) -> float:
-        """Measure how fast uniformly random whole rows of a matrix can be read, bytes per second.
+        """Measure the rate of reading uniformly random rows of a matrix, in bytes per second.
 
-        The matrix is float32, rows x n_cols; a row is rounded up to whole 16-byte vectors.
+        The matrix is float32, rows x n_cols; rows are padded to whole 16-byte vectors.
         """
         cupy = import_cupy()
         vectors = -(-n_cols // _VECTOR_FLOATS)
         X = positive(cupy, max(rows, 1) * vectors * _VECTOR_FLOATS)
         sink = cupy.zeros(1, np.float32)
-        times = -(-max(_GATHER_BYTES // (vectors * _VECTOR_BYTES), 1) // _LOADS_IN_FLIGHT)
-        gathers = times * _LOADS_IN_FLIGHT
-        grid = (-(-times * vectors // _GATHER_THREADS),)
+        batches = -(-max(_GATHER_BYTES // (vectors * _VECTOR_BYTES), 1) // _LOADS_IN_FLIGHT)
+        gathers = batches * _LOADS_IN_FLIGHT
+        grid = (-(-batches * vectors // _GATHER_THREADS),)
         arguments = (X, sink, np.uint32(max(rows, 1)), np.int32(vectors), np.uint32(gathers))
         gather = _machine("gather")
         seconds = _median(lambda: gather(grid, (_GATHER_THREADS,), arguments))
@@ -125,7 +125,7 @@ class CudaLimits:
 
 
 def positive(cupy: Any, size: int) -> Any:
-    """Return positive float32 that are not all alike, as zeros can take less time than data."""
+    """Return float32 values 1, 2, ..., size; kernels can be faster on zeros than on real data."""
     return cupy.arange(1, size + 1, dtype=np.float32)
 
 
