@@ -1,6 +1,7 @@
-"""The emulator: runs CUDA kernels on a host without a GPU, checked and traced.
+"""The emulator: runs CUDA kernels on the host, thread by thread, checked and traced.
 
-It knows kernels and arrays, and nothing of graphs and plans.
+`build` compiles a kernel with the host's C++ compiler, `library` runs it in a separate process, and
+`problems` converts its report to a message. `accelviz.devices.emulator` runs plans with it.
 """
 
 from accelviz.emulator.build import unavailable_reason

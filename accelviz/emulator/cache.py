@@ -1,4 +1,4 @@
-"""The folder of compiled kernels in the user's cache, which stays of a bounded size."""
+"""The folder of compiled kernels in the user's cache, with a bounded size."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 from accelviz.files import cache_folder
 
-#: Bytes at which the folder is emptied, and to which.
+#: Above `LIMIT` bytes, the least recently used kernels are deleted until `LEFT` bytes remain.
 LIMIT, LEFT = 512 << 20, 384 << 20
-#: Seconds after its last use in which a file stays, as a process may be about to load it.
+#: Seconds after its last use in which a file is not deleted, as a process may be about to load it.
 IN_USE = 600.0
 
 
 def folder() -> Path:
-    """Return the folder, created if it is missing; a temporary one where no cache is writable."""
+    """Return the folder, created if missing; a temporary folder if the cache is not writable."""
     directory = cache_folder() / "emulator"
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -27,23 +27,23 @@ def folder() -> Path:
     return directory
 
 
-def used(path: Path) -> bool:
-    """Return whether a file exists, and mark it as used now."""
+def mark_used(path: Path) -> bool:
+    """Mark a file as used now; return whether it exists."""
     try:
         os.utime(path)
     except OSError:
-        return path.exists()  # another user's
+        return path.exists()  # a file of another user
     return True
 
 
 def make_room(limit: int = LIMIT, left: int = LEFT, in_use: float = IN_USE) -> None:
-    """Drop the least recently used kernels, all files of each, if there are over `limit` bytes.
+    """Delete the least recently used kernels until `left` bytes remain, if over `limit` bytes.
 
-    Other processes may do the same at the same time.
+    All files of a kernel are deleted together. Several processes may call it concurrently.
     """
-    kernels: dict[str, list[tuple[float, int, Path]]] = {}
+    kernels: dict[str, list[tuple[float, int, Path]]] = {}  # (last use, bytes, path) of each file
     for path in folder().iterdir():
-        with contextlib.suppress(OSError):  # dropped meanwhile
+        with contextlib.suppress(OSError):  # deleted by another process
             files = kernels.setdefault(path.name.lstrip(".").partition(".")[0], [])
             files.append((path.lstat().st_mtime, path.lstat().st_size, path))
     size = sum(length for files in kernels.values() for _, length, _ in files)

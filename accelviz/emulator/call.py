@@ -1,4 +1,4 @@
-"""Calls of any CUDA kernel: `emulate`, which checks it, and `trace_kernel`, which records it."""
+"""Calls of the caller's own CUDA kernel: `emulate` checks it, `trace_kernel` records accesses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, check
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Further devices that run a call, by name. `accelviz.devices` adds "cuda".
+#: Functions that run a KernelCall on other devices, by name. `accelviz.devices` adds "cuda".
 LAUNCHERS: dict[str, Callable[[KernelCall], dict[str, npt.NDArray[Any]]]] = {}
 
 
@@ -42,52 +42,51 @@ def emulate(
     timeout: float = 60.0,
     **named: Any,
 ) -> dict[str, npt.NDArray[Any]]:
-    """Run a CUDA kernel of your own on this machine's processor, and find its mistakes.
+    """Run a CUDA kernel of your own on this machine's processor, and report its mistakes.
 
     Parameters
     ----------
     source : str or Path
         CUDA text, or the path of a `.cu` file.
     grid, block : int or tuple of up to three int
-        Blocks, and threads of a block, in x, y and z.
+        Number of blocks, and number of threads of a block, in x, y and z.
     *arguments : array, number or None
-        In the order of the kernel's parameters, or by name after them; bytes are an array of them,
-        vectors tuples, and structures NumPy's structured scalars. Arrays behind pointers that
-        are not to `const` are written in place, as on a GPU. Numbers become the parameter's type,
-        if it can hold them; None is a null pointer.
+        Arguments in the order of the kernel's parameters; later ones may be passed by name. Pass
+        vectors as tuples, structures as NumPy's structured scalars, and bytes for an array of
+        bytes. Numbers are converted to the parameter's type if it can represent them. None is a
+        null pointer. Arrays behind pointers to non-`const` are written in place, as on a GPU.
     kernel : str, optional
-        Which `__global__` function, if there are several; of a template the instance, `"k<32>"`,
-        of a namespace `"ns::k"`.
+        Name of the `__global__` function, required if there are several: `"k<32>"` for a template
+        instance, `"ns::k"` in a namespace.
     shared_bytes : int
-        Dynamic shared memory, for `extern __shared__ T name[]`.
+        Bytes of dynamic shared memory, for `extern __shared__ T name[]`.
     defines : mapping of str to int or str, optional
         Compile-time constants.
     unwritten : collection of str
-        Parameters whose content the kernel may not read before it has written it.
+        Names of output parameters that are uninitialised: reading them before a write is an error.
     symbols : mapping of str to array, optional
-        What `__constant__` and `__device__` variables hold when the kernel begins, as
-        cudaMemcpyToSymbol puts it there. What the kernel leaves in a `__device__` variable is
-        written to its array.
+        Initial values of `__constant__` and `__device__` variables, as by cudaMemcpyToSymbol. The
+        final value of a `__device__` variable is written to its array.
     device : {"emulator", "cuda"}
-        On a GPU, the arguments are checked where there is a C++ compiler, and nothing else is.
+        On a GPU nothing but the arguments is checked, and these only if there is a C++ compiler.
     seed : int
-        Other than 0, blocks, warps and lanes run in a random order.
+        0 runs blocks, warps and lanes in order, any other seed in a random order.
     timeout : float
-        Seconds of the processor's time that the kernel may take in the emulator.
+        Limit on the kernel's processor time in the emulator, in seconds.
 
     Returns
     -------
     dict of str to array
-        The arrays that the kernel may write, by its parameters' names, and those of `__device__`
-        variables among `symbols`.
+        The arrays that the kernel may write, by parameter name, and the arrays of `__device__`
+        variables in `symbols`.
 
     Raises
     ------
     ArgumentError
-        If an argument is not what the kernel takes, or no GPU launches such a grid or block.
+        If an argument does not match the parameter, or the grid or block exceeds a GPU's limits.
     KernelError
-        If the kernel does not compile, or does what is wrong on a GPU, with its line; see
-        docs/emulator.md for what is found.
+        If the kernel does not compile, or makes a mistake; the message has the source line.
+        docs/emulator.md lists the mistakes that are detected.
     DeviceUnavailable
         If there is no C++ compiler, or no GPU.
 
@@ -105,10 +104,10 @@ def emulate(
     if not isinstance(timeout, int | float) or not timeout > 0:
         raise ArgumentError("timeout", f"got {timeout!r}", "seconds, more than 0")
     launch, source_kernel = _launch(grid, block, shared_bytes), _kernel(source, kernel, defines)
-    must_build = device == "emulator"
-    call = KernelCall.of(source_kernel, launch, arguments, named, symbols, must_build)
+    emulated = device == "emulator"
+    call = KernelCall.of(source_kernel, launch, arguments, named, symbols, must_build=emulated)
     call.check_outputs(unwritten)
-    if device == "emulator":
+    if emulated:
         return call.run(unwritten, seed=seed, timeout=float(timeout))
     return LAUNCHERS[device](call)
 
@@ -131,14 +130,14 @@ def trace_kernel(
     Parameters
     ----------
     source, grid, block, *arguments, kernel, shared_bytes, defines, symbols, timeout, **named
-        As `emulate` takes them. The arrays stay as they are.
+        As in `emulate`, but arrays are not changed.
     to_the_mistake : bool
-        Of a kernel that does what is wrong on a GPU, return what it did before.
+        If the kernel makes a mistake, return the accesses before it instead of raising an error.
 
     Returns
     -------
     DataFrame
-        As `trace` returns it, of all blocks.
+        Accesses of all blocks, in the format of `accelviz.trace`.
 
     Raises
     ------
@@ -158,16 +157,16 @@ def trace_kernel(
 
 @dataclass(frozen=True)
 class KernelCall:
-    """A kernel with its launch and with arguments that fit its parameters.
+    """A kernel with its launch configuration and checked arguments.
 
     Attributes
     ----------
     arguments : dict of str to array or number
-        In the order of the parameters.
+        Arguments by name, in the order of the parameters.
     symbols : dict of str to array
         Initial values of `__constant__` and `__device__` variables.
     library : Library, optional
-        The kernel compiled for the host; None where only a GPU's compiler takes it.
+        The kernel compiled for the host; None if only the GPU's compiler can compile it.
     """
 
     kernel: Kernel
@@ -186,17 +185,17 @@ class KernelCall:
         symbols: Mapping[str, npt.NDArray[Any]] | None = None,
         must_build: bool = True,
     ) -> KernelCall:
-        """Check a call of `emulate`; with `must_build`, the emulator has to compile it."""
+        """Check the arguments of `emulate`; `must_build` raises an error if compilation fails."""
         launch.check(kernel.entry)
-        contents = (symbols or {}).items()
-        variables = {name: _symbol(name, value, kernel.source) for name, value in contents}
+        values = (symbols or {}).items()
+        variables = {name: _symbol(name, value, kernel.source) for name, value in values}
         names, library = [*kernel.names], None
         try:
             library = compiled(kernel, symbols=tuple(variables))
             names = [parameter.name for parameter in library.parameters]
         except (DeviceUnavailable, KernelError):
             if must_build:
-                raise  # a GPU's compiler may take more
+                raise
         by_name = _by_name(names, arguments, named, kernel.entry, library)
         for parameter in library.parameters if library else ():
             _check(parameter, by_name[parameter.name])
@@ -205,7 +204,7 @@ class KernelCall:
     def run(
         self, unwritten: Collection[str] = (), *, seed: int = 0, timeout: float = 60.0
     ) -> dict[str, npt.NDArray[Any]]:
-        """Run it in the emulator, checked, and write arrays in place; see `emulate`."""
+        """Run the call in the emulator, checked, and write arrays in place; see `emulate`."""
         library, memory = self.library, self.memory(unwritten)
         assert library is not None
         options: dict[str, Any] = {"seed": seed, "timeout": timeout}
@@ -221,12 +220,12 @@ class KernelCall:
         return self.results()
 
     def results(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays that the kernel may write, and those of its variables, by name."""
+        """Return the outputs, and the arrays of `__device__` variables, by name."""
         variables = self.library.device_variables(self.symbols) if self.library else {}
         return {name: self.arguments[name] for name in self.outputs()} | variables
 
     def check_outputs(self, names: Collection[str]) -> None:
-        """Raise ArgumentError for names that are no outputs, if the outputs are known."""
+        """Raise ArgumentError for a name that is not an output, if the kernel is compiled."""
         outputs = self.outputs()
         unknown = {*names}.difference(outputs)
         if unknown and self.library:
@@ -234,38 +233,38 @@ class KernelCall:
             raise ArgumentError("unwritten", ", ".join(sorted(unknown)), expected)
 
     def outputs(self) -> list[str]:
-        """Return the names of arrays that the kernel may write; of all arrays if unknown."""
+        """Return the names of arrays that the kernel may write; all arrays if not compiled."""
         parameters = self.library.parameters if self.library else ()
-        fixed = {one.name for one in parameters if one.const or not one.pointer}
-        return [name for name in self._arrays() if name not in fixed]
+        read_only = {one.name for one in parameters if one.const or not one.pointer}
+        return [name for name in self._arrays() if name not in read_only]
 
     def memory(self, unwritten: Collection[str] = ()) -> Memory:
-        """Copy the arguments to memory of the emulator."""
-        return Memory.of(self.arguments, self.outputs(), [*unwritten], self.same(), self.symbols)
+        """Copy the arguments to emulator memory."""
+        return Memory.of(self.arguments, self.outputs(), [*unwritten], self.aliases(), self.symbols)
 
-    def same(self) -> dict[str, str]:
-        """Map the names of arrays to the array whose memory they are."""
-        return signature.shared_once([*self._arrays().items()])
+    def aliases(self) -> dict[str, str]:
+        """Return {alias: name} for arrays that are the memory of an earlier array."""
+        return signature.find_aliases([*self._arrays().items()])
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         arguments = self.arguments.items()
         return {name: value for name, value in arguments if isinstance(value, np.ndarray)}
 
-    def exact(self) -> dict[str, Any]:
-        """Return the arguments for a GPU's launch: numbers have the parameter's type."""
+    def typed_arguments(self) -> dict[str, Any]:
+        """Return the arguments for CuPy's launch, with numbers of the parameters' types."""
         parameters = self.library.parameters if self.library else ()
-        exact = {one.name: _exact(one, self.arguments[one.name]) for one in parameters}
-        return {**self.arguments, **exact}
+        typed = {one.name: _typed(one, self.arguments[one.name]) for one in parameters}
+        return {**self.arguments, **typed}
 
 
 def _kernel(source: str | Path, kernel: str | None, defines: Mapping[str, Any] | None) -> Kernel:
     text, file, folder = _read(source)
-    entry, names = _chosen(text, kernel)
+    entry, names = _choose_kernel(text, kernel)
     return Kernel(file, text, entry, tuple(names), dict(defines or {}), folder)
 
 
 def _read(source: str | Path) -> tuple[str, str, Path | None]:
-    """Return the text, the name that messages use, and the folder of other files."""
+    """Return (text, file name for messages, folder of headers)."""
     if isinstance(source, Path):
         try:
             return source.read_text(encoding="utf-8"), source.name, source.parent.resolve()
@@ -282,8 +281,8 @@ def _read(source: str | Path) -> tuple[str, str, Path | None]:
     raise ArgumentError("source", problem, expected)
 
 
-def _chosen(text: str, kernel: str | None) -> tuple[str, list[str]]:
-    """Return the kernel's name and those of its parameters."""
+def _choose_kernel(text: str, kernel: str | None) -> tuple[str, list[str]]:
+    """Return the kernel's full name and the names of its parameters."""
     kernels = kernels_in(text)
     if kernel is None:
         if len(kernels) != 1:
@@ -293,7 +292,7 @@ def _chosen(text: str, kernel: str | None) -> tuple[str, list[str]]:
     name, bracket, instance = kernel.partition("<")
     full = name.strip().removeprefix("::")
     matching = [name for name in kernels if name == full or name.endswith(f"::{full}")]
-    if kernels:  # one that a macro makes is not among them
+    if kernels:  # kernels defined by macros are not found
         if len(matching) != 1:
             expected = " or ".join(map(repr, matching or kernels))
             raise ArgumentError("kernel", f"the source has no kernel {kernel!r}", expected)
@@ -305,7 +304,7 @@ def _chosen(text: str, kernel: str | None) -> tuple[str, list[str]]:
 
 
 def _symbol(name: str, value: Any, text: str) -> npt.NDArray[Any]:
-    """Return a variable's initial value as an array; refuse a name that is not in the source."""
+    """Return a variable's initial value as an array; raise ArgumentError for unknown names."""
     known = symbols_in(text)
     if not isinstance(name, str) or not re.fullmatch(r"[\w:]+", name):
         raise ArgumentError("symbols", f"got {name!r}", "names of variables")
@@ -337,7 +336,7 @@ def _by_name(
     kernel: str,
     library: Library | None,
 ) -> dict[str, Any]:
-    """Return all arguments by name, in the order of the parameters; arrays as NumPy's."""
+    """Return the arguments by name, in the order of the parameters, with arrays as NumPy's."""
     if library is None and not names:
         names = [f"argument {i + 1}" for i in range(len(arguments))]
     parameters = ", ".join(map(str, library.parameters if library else names))
@@ -358,10 +357,10 @@ def _by_name(
 
 
 def _on_host(name: str, value: Any) -> Any:
-    """Return an argument as NumPy has it, without a copy; refuse one that is on a GPU."""
+    """Convert an argument to NumPy without a copy; raise ArgumentError if it is on a GPU."""
     try:
         on_gpu = hasattr(value, "__cuda_array_interface__")
-    except RuntimeError:  # PyTorch's, of a tensor on the GPU that requires gradients
+    except RuntimeError:  # PyTorch, for a tensor on the GPU that requires gradients
         on_gpu = True
     if on_gpu:
         raise ArgumentError(name, "it lies on the GPU", "an array on the host, as from X.get()")
@@ -375,8 +374,8 @@ def _on_host(name: str, value: Any) -> Any:
 
 
 def _check(parameter: signature.Parameter, value: Any) -> None:
-    """Raise ArgumentError for an argument that the kernel does not take."""
-    if not isinstance(value, np.ndarray) or parameter.by_parts:
+    """Raise ArgumentError if an argument does not match the parameter."""
+    if not isinstance(value, np.ndarray) or parameter.is_composite:
         parameter.number(value)
         return
     parameter.check_array(value)
@@ -385,10 +384,10 @@ def _check(parameter: signature.Parameter, value: Any) -> None:
         raise ArgumentError(parameter.name, problem, "a copy, or `const` in the kernel")
 
 
-def _exact(parameter: signature.Parameter, value: Any) -> Any:
-    """Return an argument for CuPy: an array, or a number of the parameter's type."""
+def _typed(parameter: signature.Parameter, value: Any) -> Any:
+    """Return an argument for CuPy's launch: an array, or a scalar of the parameter's type."""
     if isinstance(value, np.ndarray) and parameter.pointer:
         return value
-    parts = f"V{parameter.size}" if parameter.by_parts else parameter.dtype
-    dtype = np.uint64 if parameter.pointer else parts
+    value_dtype = f"V{parameter.size}" if parameter.is_composite else parameter.dtype
+    dtype = np.uint64 if parameter.pointer else value_dtype
     return np.frombuffer(parameter.number(value), dtype)[0]

@@ -1,4 +1,4 @@
-"""The C++ compiler that stands in for NVIDIA's, and its calls."""
+"""The host's C++ compiler, which compiles kernels instead of NVIDIA's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from accelviz.emulator.compiler_errors import compile_error
 from accelviz.errors import DeviceUnavailable, KernelError
 
 _NAMES = ("c++", "clang++", "g++")
-#: zig's own checks would end the process.
+#: Option of zig that disables its own checks, which would end the process.
 _ZIG = ("-fno-sanitize=undefined",)
 
 
@@ -30,17 +30,17 @@ class Compiler:
 
     @property
     def is_clang(self) -> bool:
-        """Whether it takes clang's options."""
+        """Whether it has clang's options."""
         return "clang" in self.version.lower() or "zig" in " ".join(self.command)
 
     @property
     def precompiles(self) -> bool:
-        """Whether it precompiles headers."""
+        """Whether it can precompile headers."""
         return "zig" not in " ".join(self.command)
 
     @property
     def gives_locals_a_pattern(self) -> bool:
-        """Whether it knows `-ftrivial-auto-var-init`: g++ 12 and clang 16 do."""
+        """Whether it has `-ftrivial-auto-var-init`: g++ from 12, clang from 16."""
         version = re.search(r"(\d+)\.\d+", self.version)
         return version is not None and int(version[1]) >= (16 if self.is_clang else 12)
 
@@ -54,21 +54,22 @@ def _candidates() -> list[list[str]]:
 
 @functools.cache
 def find_compiler() -> Compiler | None:
-    """Return the first C++ compiler of `$CXX`, c++, clang++, g++ and the wheel ziglang."""
+    """Return the first working compiler of `$CXX`, c++, clang++, g++ and the wheel ziglang."""
     for command in _candidates():
         try:
-            answer = subprocess.run(
+            process = subprocess.run(
                 [*command, "--version"], capture_output=True, text=True, timeout=60, check=True
             )
         except (OSError, subprocess.SubprocessError):
             continue
-        more = _ZIG if "zig" in " ".join(command) else ()
-        return Compiler((*command, *more), (answer.stdout or answer.stderr).partition("\n")[0])
+        options = _ZIG if "zig" in " ".join(command) else ()
+        version = (process.stdout or process.stderr).partition("\n")[0]
+        return Compiler((*command, *options), version)
     return None
 
 
 def unavailable_reason() -> str | None:
-    """Say in one sentence why kernels cannot be emulated here, or None if they can."""
+    """Return in one sentence why kernels cannot be emulated here, or None if they can."""
     if sys.platform == "win32":
         return "kernels are emulated on Linux and macOS only"
     missing = (
@@ -78,7 +79,7 @@ def unavailable_reason() -> str | None:
     return missing if find_compiler() is None else None
 
 
-def some_compiler() -> Compiler:
+def require_compiler() -> Compiler:
     """Return the compiler, or raise DeviceUnavailable."""
     compiler, problem = find_compiler(), unavailable_reason()
     if compiler is None or problem is not None:
@@ -87,17 +88,20 @@ def some_compiler() -> Compiler:
 
 
 def run(compiler: Compiler, options: Sequence[str | Path], file: str, source: str = "") -> str:
-    """Call the compiler and return its warnings; a KernelError names lines of the kernel's file."""
-    answer = subprocess.run(
+    """Run the compiler and return its warnings.
+
+    Raises KernelError with the line of the first error in `file`, whose text is `source`.
+    """
+    process = subprocess.run(
         [*compiler.command, *options],
         capture_output=True,
         encoding="utf-8",
         errors="replace",
         check=False,
-        env={**os.environ, "LC_ALL": "C"},  # in English
+        env={**os.environ, "LC_ALL": "C"},  # messages in English
     )
-    if answer.returncode:
-        log = answer.stderr.strip()
-        unread = KernelError(file, f"it does not compile for the emulator:\n{log[-4000:]}")
-        raise compile_error(file, source, log) or unread
-    return answer.stderr
+    if process.returncode:
+        log = process.stderr.strip()
+        unparsed = KernelError(file, f"it does not compile for the emulator:\n{log[-4000:]}")
+        raise compile_error(file, source, log) or unparsed
+    return process.stderr

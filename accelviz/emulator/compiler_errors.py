@@ -1,4 +1,4 @@
-"""Messages about the student's own line for the errors of a C++ compiler."""
+"""Conversion of a C++ compiler's errors to messages about a line of the kernel's source."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import re
 from accelviz.emulator.source import kernels_in, unclosed
 from accelviz.errors import KernelError
 
-#: The error that is left out comes before another one, of a parameter's unknown type.
+#: An error in a log. The excluded one precedes the error about a parameter's unknown type.
 _ERROR = re.compile(r"(?:fatal )?error: (?!variable or field '\w+' declared void)(.*)")
+#: Parts of errors that are left out of messages.
 _NOISE = re.compile(
     r"call to '[^']+' declared with (?:attribute error|'error' attribute): "
     r"|static(?:_assert| assertion) failed due to requirement '.*?'(?:: )?"
@@ -19,8 +20,9 @@ _LAUNCH = (
 )
 _LIBRARY = "write it with shuffles, shared memory or cooperative_groups (reduce.h, scan.h)"
 _TEXTURES = "the emulator has no textures and surfaces; read the array through a pointer"
-#: What to use instead of CUDA that the emulator lacks, by the beginning of a name or header.
-_INSTEAD = (
+#: (pattern of an unknown name or header, advice) for CUDA features that the emulator lacks, or
+#: that require a header.
+_ADVICE = (
     (
         r"mma\.h|wmma|nvcuda",
         "the emulator has no wmma; multiply with a function of fragments.cuh, such as mma_tf32_k8, "
@@ -47,7 +49,7 @@ _INSTEAD = (
     (r"cluster_group|this_cluster", "the emulator has no clusters of blocks; use one block"),
     (r"std$", "a kernel has CUDA's functions in place of C++'s library"),
 )
-#: Messages of compilers about unknown names and headers.
+#: Patterns of g++'s and clang's messages about unknown names and headers.
 _UNKNOWN = tuple(
     re.compile(pattern)
     for pattern in (
@@ -68,28 +70,32 @@ _UNKNOWN = tuple(
 
 
 def compile_error(file: str, source: str, log: str) -> KernelError | None:
-    """Return the first error in a compiler's English log as one of a kernel's file, or None."""
+    """Return a KernelError for the first error in a compiler's English log; None without one.
+
+    `file` and `source` are the name and the text of the kernel's file.
+    """
     error = _ERROR.search(log)
     if error is None:
         return None
     text = error[1].removeprefix("static assertion failed: ").removeprefix("#error ")
     text = _NOISE.sub("", text).strip().strip('"')
     start = log.rfind("\n", 0, error.start()) + 1
-    # The line that includes a header stands before the error in g++'s log, after it in clang's.
+    # For an error in a header, g++ logs the line of the kernel before the error, clang after it.
     before, after = _lines(file, log[:start]), _lines(file, log[error.end() :])
     line = next(iter([*_lines(file, log[start : error.end()]), *before[-1:], *after]), None)
-    name, hint = _hint(text, _text(source, line))
+    code = _line_text(source, line)
+    name, hint = _hint(text, code)
     if hint:
         text = re.sub(r"; did you mean .*", "", text)
     elif name and line is None and not re.search(rf"\b{name}\b", source):
-        # The name comes from the plan alone.
+        # The unknown name is the requested kernel.
         kernels = ", ".join(kernels_in(source)) or "none"
         return KernelError(
             file, f"there is no kernel {name!r} in it", f"name one that is: {kernels}"
         )
     elif name:
         hint = f"check how {name!r} is spelt; docs/emulator.md lists what of CUDA the emulator has"
-    subject, code = f"{file}:{line}" if line else file, _text(source, line)
+    subject = f"{file}:{line}" if line else file
     problem = text + (f", at `{code}`" if code else "")
     open_line = unclosed(source)
     if open_line and "#if" not in source:
@@ -99,9 +105,9 @@ def compile_error(file: str, source: str, log: str) -> KernelError | None:
 
 
 def unwritten(file: str, log: str) -> list[str]:
-    """Return the local variables that a compiler suspects to be read before they are written."""
-    says = r":(\d+):\d+: warning: (?:variable )?'(\w+)' (?:may be|is) (?:used )?uninitialized"
-    matches = re.findall(f"^{re.escape(file)}{says}", log, re.MULTILINE)
+    """Return "name (line N)" for local variables in warnings about uninitialised use."""
+    warning = r":(\d+):\d+: warning: (?:variable )?'(\w+)' (?:may be|is) (?:used )?uninitialized"
+    matches = re.findall(f"^{re.escape(file)}{warning}", log, re.MULTILINE)
     return list(dict.fromkeys(f"{name} (line {line})" for line, name in matches))
 
 
@@ -109,16 +115,16 @@ def _lines(file: str, log: str) -> list[int]:
     return [int(line) for line in re.findall(rf"^{re.escape(file)}:(\d+)", log, re.MULTILINE)]
 
 
-def _text(source: str, line: int | None) -> str:
+def _line_text(source: str, line: int | None) -> str:
     lines = source.splitlines()
     return lines[line - 1].strip() if line and line <= len(lines) else ""
 
 
-def _hint(text: str, line: str) -> tuple[str, str]:
-    """Return the unknown name or header in an error, "" if there is none, and what to do."""
-    if "matching function" in text and (called := re.search(r"\b(atomic\w+)\s*\(\s*(?!&)", line)):
+def _hint(text: str, code: str) -> tuple[str, str]:
+    """Return (unknown name or header, advice) for an error at a line of code; "" if none."""
+    if "matching function" in text and (called := re.search(r"\b(atomic\w+)\s*\(\s*(?!&)", code)):
         return "", f"the first argument is an address: {called[1]}(&..., value)"
-    if "<<<" in line or ">>>" in line:
+    if "<<<" in code or ">>>" in code:
         return "", _LAUNCH
     if "union" in text and "deleted" in text:
         return "", "vectors and half cannot be in a union here; use reinterpret_cast"
@@ -126,7 +132,7 @@ def _hint(text: str, line: str) -> tuple[str, str]:
     if unknown is None:
         return "", ""
     name = next(filter(None, unknown.groupdict().values()))
-    for beginning, instead in _INSTEAD:
-        if re.match(beginning, name):
-            return name, instead.format(name=re.split(r"\W", name)[0])
+    for pattern, advice in _ADVICE:
+        if re.match(pattern, name):
+            return name, advice.format(name=re.split(r"\W", name)[0])
     return name, ""

@@ -1,4 +1,4 @@
-"""A compiled kernel, and its launches in processes of their own."""
+"""A kernel compiled for the host, and its launches, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from accelviz.emulator.symbols import function_size, line_of, plain, variables
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.files import written_whole
 
-#: Where dynamic shared memory lies; EMULATOR_DYNAMIC_SHARED in cuda_on_host.h.
+#: Address of dynamic shared memory; EMULATOR_DYNAMIC_SHARED in cuda_on_host.h.
 _DYNAMIC = 0x0780_0000_0000
-#: Limits of every GPU since 2020: blocks of a grid in x, y and z; threads of a block in all, and in
-#: x, y and z; its shared memory, and the part of it that is static.
+#: Limits of GPUs since 2020: blocks of a grid in x, y and z; threads of a block, in total and in x,
+#: y and z; shared memory of a block, in total and static.
 GRID_LIMITS = (1 << 31) - 1, 65_535, 65_535
 BLOCK_THREADS, BLOCK_LIMITS = 1024, (1024, 1024, 64)
 SHARED_BYTES, STATIC_SHARED_BYTES = 227 << 10, 48 << 10
 
 
 def _structures() -> dict[str, Any]:
-    """Return NumPy's types of the structures in runtime.h."""
+    """Return NumPy dtypes of the structures in runtime.h, read from that file."""
     types: dict[str, Any] = {"double": "f8", "EmulatorSpace": "i4"}
     for size in (1, 2, 4, 8):
         types |= {f"std::uint{8 * size}_t": f"u{size}", f"std::int{8 * size}_t": f"i{size}"}
@@ -51,24 +51,19 @@ def _structures() -> dict[str, Any]:
 
 _TYPES = _structures()
 _LAUNCH, _REQUEST = _TYPES["EmulatorLaunch"], _TYPES["EmulatorRequest"]
-#: One lane's part in one step of a warp, or a wait.
+#: An access of one lane, or a wait of a warp at a barrier.
 RECORD: np.dtype[np.void] = _TYPES["EmulatorRecord"]
 
 
 class Launch(NamedTuple):
-    """Blocks and threads of a launch in x, y and z, and its dynamic shared memory."""
+    """Numbers of blocks and threads in x, y and z, and bytes of dynamic shared memory."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     dynamic_shared_bytes: int = 0
 
     def check(self, kernel: str) -> None:
-        """Refuse what no GPU launches.
-
-        Raises
-        ------
-        ArgumentError
-        """
+        """Raise ArgumentError if the launch exceeds the limits of GPUs."""
         threads, dynamic = int(np.prod(self.block, dtype=object)), self.dynamic_shared_bytes
         by_axis = [
             (name, f"{unit} in {axis}", size, 1, most)
@@ -89,26 +84,29 @@ class Launch(NamedTuple):
 
 
 def compiled(kernel: Kernel, *, checked: bool = True, symbols: tuple[str, ...] = ()) -> Library:
-    """Compile a kernel for the host and load it, each at most once; see `build`.
+    """Compile a kernel for the host and load it; both are cached. See `build`.
 
     Raises
     ------
     DeviceUnavailable
         If there is no compiler.
     KernelError
-        If it does not compile, or calls what is defined nowhere.
+        If it does not compile, or calls an undefined function.
     """
     path = build(kernel, checked=checked, symbols=symbols)
     return _load(path, runtime(), kernel.entry, kernel.names, symbols)
 
 
 class Library:
-    """A kernel compiled for the host; `path` is for its debugging information.
+    """A kernel compiled for the host, in the shared library `path`.
+
+    `program` is the runtime that loads it, `names` are those of the kernel's parameters, and
+    `symbols` are variables that get an initial value.
 
     Raises
     ------
     KernelError
-        If it cannot be loaded, as where a function that it calls is defined nowhere.
+        If the library cannot be loaded, for example if a called function is undefined.
     """
 
     def __init__(
@@ -121,14 +119,16 @@ class Library:
     ) -> None:
         self.path, self.kernel, self._program = path, kernel, program
         self._file = path.read_bytes()
-        other = twin(path)
-        self.twin = _load(other, program, kernel, names, symbols) if other.exists() else None
+        twin_path = twin(path)
+        has_twin = twin_path.exists()
+        self.twin = _load(twin_path, program, kernel, names, symbols) if has_twin else None
+        # A launch of no block returns the description of the kernel.
         answer, _ = self._send(Memory(Common(HEAD)), np.zeros((), _LAUNCH), 60.0)
         if answer["problem"]:
             raise KernelError(kernel, *_not_loaded(answer))
-        of_kernel, _, of_variables = answer["text"].decode().partition("variables\n")
-        self.parameters = signature.parameters(of_kernel, names)
-        self._symbols = signature.parameters(of_variables, symbols)
+        parameters_text, _, variables_text = answer["text"].decode().partition("variables\n")
+        self.parameters = signature.parameters(parameters_text, names)
+        self._symbols = signature.parameters(variables_text, symbols)
         start = int(answer["code"])
         self._code = start, start + function_size(path, start)
         self.variables = variables(path)
@@ -153,50 +153,54 @@ class Library:
         timeout: float = 60.0,
         writer_of: tuple[int, int] = (-1, 0),
     ) -> tuple[Any, list[Known], str]:
-        """Run blocks of a launch, counted with x fastest; all of them if `n_blocks` is not given.
+        """Run blocks of a launch in a new process; return (answer, known, printed).
 
-        `launch` has `grid`, `block` and `dynamic_shared_bytes`; `names` are those of the arguments
-        in `memory`, in the order of the parameters. `EmulatorDevice` says what `seed`, `checked`
-        and `timeout` are. With `traced`, every access is recorded for `trace`. With `writer_of`, an
-        array's number and a byte of it, the answer tells who wrote it, as a problem. Returns an
-        `EmulatorAnswer` of runtime.h, the arrays that it and the trace count, and what was printed.
+        `launch` has the attributes of `Launch`; `names` are the names of the arguments in `memory`,
+        in the order of the parameters. `n_blocks` blocks run from `first_block` on, numbered with x
+        fastest, by default all. `seed`, `checked` and `timeout` are those of `EmulatorDevice`.
+        `traced` records every access for `trace`. With `writer_of`, the number of an array and the
+        offset of a byte, the byte's last writer is reported as a problem.
+
+        `answer` is an `EmulatorAnswer` of runtime.h, `known` the arrays to which array numbers in
+        the answer and in the trace refer, `printed` the output of the kernel's printf.
         """
         dynamic = launch.dynamic_shared_bytes
         if dynamic + self._static_shared > SHARED_BYTES:
             problem = f"{dynamic:,} bytes beside {self._static_shared:,} static ones"
             raise ArgumentError("shared_bytes", problem, f"at most {SHARED_BYTES:,} together")
-        known = [*memory.known.values(), *self._filled(memory)]
-        if dynamic or not traced:  # with 0 bytes, too, so that an access has its own message
-            shared = "dynamic shared memory", dynamic, _DYNAMIC
-            known.append(Known(*shared, space=Space.DYNAMIC))
-        # Behind the request: the arrays, where each argument's value is, and the values.
+        known = [*memory.known.values(), *self._initialised_variables(memory)]
+        if dynamic or not traced:  # also 0 bytes, so that an access has a message of its own
+            known.append(Known("dynamic shared memory", dynamic, _DYNAMIC, space=Space.DYNAMIC))
+        # Layout of common memory: request, arrays, offsets of the argument values, values.
         members = _TYPES["EmulatorArray"].names
         rows = [(one.address, one.size, *(getattr(one, m) for m in members[2:])) for one in known]
         arrays = np.array(rows, _TYPES["EmulatorArray"]).tobytes()
         values = [value + bytes(-len(value) % 16) for value in self._values(names, memory)]
-        start, cells = _REQUEST.itemsize, _REQUEST.itemsize + len(arrays)
-        first = -(-(cells + 8 * len(values)) // 16) * 16
-        *offsets, end = itertools.accumulate(map(len, values), initial=first)
+        arrays_start, offsets_start = _REQUEST.itemsize, _REQUEST.itemsize + len(arrays)
+        values_start = -(-(offsets_start + 8 * len(values)) // 16) * 16
+        *offsets, end = itertools.accumulate(map(len, values), initial=values_start)
         if end > HEAD:
             raise KernelError(self.kernel, f"{len(known)} arrays are too many", "fewer")
-        head = (arrays + np.array(offsets, np.uint64).tobytes()).ljust(first - start, b"\0")
-        memory.common.data[start:end] = b"".join([head, *values])
+        head = arrays + np.array(offsets, np.uint64).tobytes()
+        padded_head = head.ljust(values_start - arrays_start, b"\0")
+        memory.common.data[arrays_start:end] = b"".join([padded_head, *values])
         if n_blocks is None:
             n_blocks = int(np.prod(launch.grid)) - first_block
-        size = dynamic, len(known), len(values), traced, checked, first_block, n_blocks
-        limits = timeout, wall_seconds(timeout)
-        rest = seed, start, cells, self._code, limits, writer_of
-        request = np.array((launch.grid, launch.block, *size, *rest), dtype=_LAUNCH)
+        fields = (  # of EmulatorLaunch, in order
+            *(launch.grid, launch.block, dynamic, len(known), len(values), traced, checked),
+            *(first_block, n_blocks, seed, arrays_start, offsets_start, self._code),
+            *((timeout, wall_seconds(timeout)), writer_of),
+        )
+        request = np.array(fields, dtype=_LAUNCH)
         answer, printed = self._send(memory, request, timeout)
         return answer, known, printed
 
     def run_checked(
         self, launch: Any, names: Sequence[str], memory: Memory, **options: Any
     ) -> tuple[list[Known], Any]:
-        """Run, print the kernel's output, raise the problem; return the arrays and the answer.
+        """Run, print the kernel's output, raise a problem; return (known, answer) of `run`.
 
-        A kernel that may read unwritten local variables runs again as its twin and must have the
-        same results.
+        If the kernel has a twin, the twin runs as well and must have the same results.
         """
         twin = None if options.get("traced") else self.twin
         before = memory.contents() if twin else []
@@ -206,12 +210,13 @@ class Library:
         if twin:
             after = memory.contents()
             memory.restore(before)
-            other, *_ = twin.run(launch, names, memory, **options | {"checked": False})
-            twin.raise_problem(other, known, options)
-            for number, (one, two) in enumerate(zip(after, memory.contents(), strict=True)):
-                if not np.array_equal(one, two):
+            twin_answer, *_ = twin.run(launch, names, memory, **options | {"checked": False})
+            twin.raise_problem(twin_answer, known, options)
+            results = zip(after, memory.contents(), strict=True)
+            for number, (content, twin_content) in enumerate(results):
+                if not np.array_equal(content, twin_content):
                     memory.restore(before)
-                    options["writer_of"] = number, int(np.argmax(one != two))
+                    options["writer_of"] = number, int(np.argmax(content != twin_content))
                     answer, *_ = self.run(launch, names, memory, **options)
                     answer["text"] = unwritten_locals(self.path).read_bytes()
                     self.raise_problem(answer, known, options)
@@ -221,18 +226,18 @@ class Library:
     def raise_problem(
         self, answer: Any, known: Sequence[Known], options: Mapping[str, Any]
     ) -> None:
-        """Raise a KernelError for the problem in an answer of `run` with `options`."""
+        """Raise a KernelError if an answer of `run` with these options has a problem."""
         line, seconds = functools.partial(line_of, self.path), options.get("timeout", 0.0)
         error = kernel_error(answer, known, self.parameters, line, self.kernel, seconds)
         if error is not None:
             raise error
 
-    def _filled(self, memory: Memory) -> list[Known]:
-        """Return the variables, those of `memory.symbols` with their initial values."""
+    def _initialised_variables(self, memory: Memory) -> list[Known]:
+        """Return the variables, with initial values from `memory.symbols`."""
         fillable = {known.name: known for known in self.variables if known.space in OUTER}
-        filled: dict[Known, Known] = {}
+        initialised: dict[Known, Known] = {}
         for symbol in self._symbols:
-            value, variable = memory.symbols[symbol.name], fillable.get(_last(symbol.name))
+            value, variable = memory.symbols[symbol.name], fillable.get(_unqualified(symbol.name))
             symbol.check_array(value.data)
             if variable is None:
                 problem = "it is no __constant__ or __device__ variable that could be filled"
@@ -240,24 +245,24 @@ class Library:
             if value.size > variable.size:
                 problem = f"an array of {value.size:,} bytes for the variable"
                 raise ArgumentError(symbol.name, problem, f"at most {variable.size:,}")
-            filled[variable] = replace(
+            initialised[variable] = replace(
                 variable, initialised=True, content=value.content, filled_bytes=value.size
             )
-        return [filled.get(known, known) for known in self.variables]
+        return [initialised.get(known, known) for known in self.variables]
 
     def device_variables(
         self, symbols: Mapping[str, npt.NDArray[Any]]
     ) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays of variables that a kernel may write, if the caller may, too."""
+        """Return the writable arrays of `symbols` that belong to `__device__` variables."""
         constant = {known.name for known in self.variables if known.space is Space.CONSTANT}
         return {
             name: array
             for name, array in symbols.items()
-            if _last(name) not in constant and array.flags.writeable and array.ndim
+            if _unqualified(name) not in constant and array.flags.writeable and array.ndim
         }
 
     def _values(self, names: Sequence[str], memory: Memory) -> list[bytes]:
-        """Return the bytes of each argument, after checks against the parameters."""
+        """Return the bytes of each argument, checked against the parameters."""
         signature.check_count(self.parameters, names, self.kernel)
         values = []
         for parameter, name in zip(self.parameters, names, strict=True):
@@ -273,39 +278,40 @@ class Library:
         return values
 
     def _send(self, memory: Memory, launch: Any, timeout: float) -> tuple[Any, str]:
-        if not cache.used(self.path):  # dropped from the cache meanwhile
+        """Run the process of a launch; return a copy of its answer, and its output."""
+        if not cache.mark_used(self.path):  # deleted from the cache meanwhile
             with written_whole(self.path) as temporary:
                 temporary.write_bytes(self._file)
         request = np.frombuffer(memory.common.data, _REQUEST, 1)
-        answer = request["answer"]
-        answer[...] = np.zeros((), answer.dtype)
-        answer["records"] = memory.common.size
+        shared_answer = request["answer"]
+        shared_answer[...] = np.zeros((), shared_answer.dtype)
+        shared_answer["records"] = memory.common.size
         request["launch"] = launch
         status, printed = process.launch(self._program, self.path, memory.common, timeout)
-        outcome = answer[0].copy()
+        answer = shared_answer[0].copy()
         if status is None:
-            outcome["problem"] = b"too long"
-        elif not outcome["finished"]:
-            outcome["problem"], outcome["text"] = b"died", str(status).encode()
-        return outcome, printed
+            answer["problem"] = b"too long"
+        elif not answer["finished"]:
+            answer["problem"], answer["text"] = b"died", str(status).encode()
+        return answer, printed
 
     def trace(self, memory: Memory, answer: Any) -> npt.NDArray[np.void]:
         """Return the records of a traced run, dtype `RECORD`, in the order of the steps."""
         count = int(answer["n_records"])
-        content = memory.common.behind(count * RECORD.itemsize) if count else b""
+        content = memory.common.take_appended(count * RECORD.itemsize) if count else b""
         return np.frombuffer(content, RECORD)
 
 
 _load = functools.lru_cache(maxsize=256)(Library)
 
 
-def _last(name: str) -> str:
+def _unqualified(name: str) -> str:
     """Return a variable's name without its namespaces."""
     return name.rpartition("::")[2]
 
 
 def _not_loaded(answer: Any) -> tuple[str, str]:
-    """Return why a library could not be loaded, mostly for an undefined function, and the fix."""
+    """Return (reason why a library could not be loaded, advice)."""
     text = answer["text"].decode("utf-8", "replace")
     missing = text.partition("undefined symbol: ")[2]
     if missing:

@@ -1,4 +1,4 @@
-"""Memory of a launch: arrays far apart from each other, and initial values of variables."""
+"""Memory of a launch: arguments, at addresses far apart, and initial values of variables."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from accelviz.emulator.process import Common
 
-#: First slot of arguments and bytes of a slot, as in runtime.h. An array begins a quarter into its
-#: slot, so that negative indices stay in the slot.
+#: Address of the first slot and bytes of a slot, as in runtime.h. Each array has its own slot and
+#: begins at a quarter of it, so that negative indices stay in the slot.
 _SLOTS, _SLOT_BYTES = 1 << 43, 1 << 38
 _PAGE = 1 << 14
-#: Bytes in front of the arrays, for the request and the values of arguments.
+#: Bytes before the arrays in common memory, for the request and the values of arguments.
 HEAD = 1 << 17
 
 
@@ -26,13 +26,17 @@ class Space(enum.IntEnum):
     ARGUMENT, SHARED, DEVICE_VARIABLE, CONSTANT, DYNAMIC, HOST = range(6)
 
 
-#: Spaces of variables that the host can fill.
+#: Spaces of variables that can have an initial value from the host.
 OUTER = Space.CONSTANT, Space.DEVICE_VARIABLE
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Memory that a kernel may touch: `EmulatorArray` in runtime.h; variables have no `data`."""
+    """A piece of memory that kernels may access, as `EmulatorArray` in runtime.h.
+
+    `size` is in bytes. `data` is a view of an array in common memory, at offset `content` there;
+    variables of the library have no `data`.
+    """
 
     name: str
     size: int
@@ -46,7 +50,7 @@ class Known:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element, 0 if unknown."""
+        """Bytes of an element; 0 if unknown."""
         return 0 if self.data is None else self.data.itemsize
 
     @property
@@ -57,12 +61,12 @@ class Known:
 
 @dataclass
 class Memory:
-    """Arguments of a launch by name: numbers, and arrays in memory that the process maps."""
+    """Arguments of a launch by name. Arrays are in `common`, which the launch's process maps."""
 
     common: Common
-    known: dict[str, Known] = field(default_factory=dict)
+    known: dict[str, Known] = field(default_factory=dict)  # arrays
     numbers: dict[str, Any] = field(default_factory=dict)
-    same: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)  # alias to name of an array
     symbols: dict[str, Known] = field(default_factory=dict)  # initial values of variables
 
     @classmethod
@@ -71,23 +75,23 @@ class Memory:
         arguments: Mapping[str, Any],
         writable: Sequence[str] = (),
         unwritten: Sequence[str] = (),
-        same: Mapping[str, str] | None = None,
+        aliases: Mapping[str, str] | None = None,
         symbols: Mapping[str, npt.NDArray[Any]] | None = None,
     ) -> Memory:
-        """Copy arrays into common memory; `same` maps a name to the one that it is an alias of."""
-        same, arrays, numbers = same or {}, dict[str, npt.NDArray[Any]](), dict[str, Any]()
+        """Copy arrays into common memory; `aliases` are names of arrays that are not copied."""
+        aliases, arrays, numbers = aliases or {}, dict[str, npt.NDArray[Any]](), dict[str, Any]()
         for name, value in arguments.items():
-            if name not in same:
+            if name not in aliases:
                 (arrays if isinstance(value, np.ndarray) else numbers)[name] = value
         pairs = [*arrays.items(), *(symbols or {}).items()]
         pages = [-(-array.nbytes // _PAGE) for _, array in pairs]
-        memory, content = cls(Common(HEAD + sum(pages) * _PAGE), numbers=numbers, same=same), HEAD
+        common, content = Common(HEAD + sum(pages) * _PAGE), HEAD
+        memory = cls(common, numbers=numbers, aliases=aliases)
         for slot, ((name, array), n_pages) in enumerate(zip(pairs, pages, strict=True)):
-            data: npt.NDArray[Any] = np.frombuffer(
-                memory.common.data, array.dtype, array.size, content
-            ).reshape(array.shape)
+            flat: npt.NDArray[Any] = np.frombuffer(common.data, array.dtype, array.size, content)
+            data = flat.reshape(array.shape)
             data[...] = array
-            names = {name, *(alias for alias, other in same.items() if other == name)}
+            names = {name, *(alias for alias, other in aliases.items() if other == name)}
             if slot >= len(arrays):
                 memory.symbols[name] = Known(name, array.nbytes, 0, data, content)
             else:
@@ -101,15 +105,15 @@ class Memory:
 
     def array(self, name: str) -> Known | None:
         """Return an argument's array, or None for a number."""
-        return self.known.get(self.same.get(name, name))
+        return self.known.get(self.aliases.get(name, name))
 
     def written(self, names: Sequence[str]) -> None:
         """Mark arrays as initialised for later launches."""
-        for name in {self.same.get(name, name) for name in names} & self.known.keys():
+        for name in {self.aliases.get(name, name) for name in names} & self.known.keys():
             self.known[name] = replace(self.known[name], initialised=True)
 
     def contents(self) -> list[npt.NDArray[np.uint8]]:
-        """Return copies of the writable arrays' bytes; read-only arrays give no bytes."""
+        """Return copies of the arrays' bytes, with empty copies of read-only arrays."""
         return [self._bytes(known)[: known.size * known.writable].copy() for known in self._all()]
 
     def restore(self, contents: Sequence[npt.NDArray[np.uint8]]) -> None:
@@ -126,6 +130,6 @@ class Memory:
 
 
 def _address(slot: int) -> int:
-    # The distances are not round, so that no round 64-bit index leads into another array.
+    # Irregular distances, so that no round 64-bit index of one array is inside another array.
     jitter = slot * 0x9E3779B9 % (1 << 16) * _PAGE
     return _SLOTS + slot * _SLOT_BYTES + _SLOT_BYTES // 4 + jitter

@@ -1,4 +1,4 @@
-"""Messages that a student can act on, for the problems that the runtime finds."""
+"""Error messages, with advice, for the problems that the emulator's runtime reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VERBS = ("reads", "writes", "updates atomically")
 _BARRIER = "(__syncthreads; within a warp __syncwarp)"
 _INDEX = "keep the index within the array's length"
 _LANES = "a mask of exactly the lanes that come to it"
-#: Problems by the runtime's names: what happened, and what to do.
+#: (problem, advice) by the runtime's name of a problem; `kernel_error` fills in the braces.
 _PROBLEMS = {
     "out of bounds": (
         "out of bounds: {access}",
@@ -118,6 +118,7 @@ _PROBLEMS = {
     ),
     "not loaded": ("{words}", ""),
 }
+#: Replaces {still} in "too long" for a thread that waits for another one.
 _WAITS = (
     "{who} waits, in a loop, for something that no thread does. Blocks run one after another line, "
     "and a GPU does not promise either that a later block runs beside an earlier one"
@@ -132,20 +133,20 @@ def kernel_error(
     kernel: str,
     timeout: float,
 ) -> KernelError | None:
-    """Return the error for what `Library.run` returns, or None if it found no problem.
+    """Return the error for an answer of `Library.run`, or None if there is no problem.
 
-    `line_of` gives the source line of an offset in the library.
+    `line_of` returns the source line of an offset in the library.
     """
     key = answer["problem"].decode()
     if not key:
-        return _differing(answer, line_of, kernel)
-    words = answer["text"].decode("utf-8", "replace")
+        return _different_places(answer, line_of, kernel)
+    text = answer["text"].decode("utf-8", "replace")
     line, other_line = line_of(int(answer["code"])), line_of(int(answer["other_code"]))
     who = _thread(answer["thread"], answer["block"]) if answer["in_kernel"] else "it"
     other = _thread(answer["other_thread"], answer["other_block"])
-    verb, array = _VERBS[answer["kind"]], None
-    if 0 <= answer["array"] < len(known):
-        array = known[answer["array"]]
+    verb = _VERBS[answer["kind"]]
+    other_verb, *adverb = _VERBS[answer["other_kind"]].split()
+    array = known[answer["array"]] if 0 <= answer["array"] < len(known) else None
     space = array.space if array else None
     if key == "out of bounds":
         if not array and 0 <= answer["offset"] < 1 << 20:
@@ -157,39 +158,39 @@ def kernel_error(
         write_first = ", and put __syncthreads() in between if another thread does"
     elif space is Space.ARGUMENT:
         write_first = ", or clear it"
-    constant = space is Space.CONSTANT
-    status = int(words) if key == "died" else 0
-    parts = {
+    read_only, write_elsewhere = "an input", "write to outputs only"
+    if space is Space.CONSTANT:
+        read_only, write_elsewhere = "__constant__", "constants are written by the host only"
+    status = int(text) if key == "died" else 0
+    fields = {
         **{name: answer[name] for name in ("bytes", "waiting", "left")},
         "who": who,
         "other": other,
         "verb": verb,
-        "words": words,
+        "words": text,
         "timeout": timeout,
         "access": f"{who} {verb} {_element(answer, array, parameters)}",
         "name": array.name if array else "?",
-        "indexed": words.replace("'", "").replace(" [", "["),  # as one would write it
-        "read_only": ("an input", "__constant__")[constant],
-        "write_elsewhere": ("write to outputs only", "constants are written by the host only")[
-            constant
-        ],
+        "indexed": text.replace("'", "").replace(" [", "["),  # "5 of 'int [4]'" to "5 of int[4]"
+        "read_only": read_only,
+        "write_elsewhere": write_elsewhere,
         "write_first": write_first,
-        "locals": f": {', '.join(words.splitlines())}" if words else "",
-        "too": f"{other} {_verb_of_it(answer['other_kind'])} at {other_line}",
+        "locals": f": {', '.join(text.splitlines())}" if text else "",
+        "too": f"{other} {' '.join([other_verb, 'it', *adverb])} at {other_line}",
         "race_advice": _race_advice(answer, line == other_line),
         "elsewhere": f", and {other} does not come" if answer["bytes"] else "",
         "status": f"by signal {-status}" if status < 0 else f"with exit status {status}",
         "still": _WAITS.format(who=who) if answer["waiting"] else f"{who} was still running",
     }
-    problem, expected = (template.format(**parts) for template in _PROBLEMS[key])
+    problem, expected = (template.format(**fields) for template in _PROBLEMS[key])
     subject = f"{kernel}, {line or 'unknown line'}" if answer["in_kernel"] else kernel
     return KernelError(subject, problem, expected)
 
 
-def _differing(
+def _different_places(
     answer: Any, line_of: Callable[[int], Line | None], kernel: str
 ) -> KernelError | None:
-    """Return the error for threads that wait together on two lines, if any do."""
+    """Return the error for threads that waited for each other at different lines, or None."""
     for note in answer["notes"][: answer["n_notes"]]:
         line, other_line = line_of(int(note["code"])), line_of(int(note["other_code"]))
         if line == other_line and not note["unlike"]:
@@ -205,11 +206,6 @@ def _differing(
         subject = f"{kernel}, {line or 'unknown line'}"
         return KernelError(subject, f"{problem}: {who} here, {other} at {other_line}", fix)
     return None
-
-
-def _verb_of_it(kind: int) -> str:
-    verb, *rest = _VERBS[kind].split()
-    return " ".join([verb, "it", *rest])
 
 
 def _race_advice(answer: Any, one_line: bool) -> str:
@@ -242,21 +238,21 @@ def _index(index: Sequence[int]) -> str:
 
 
 def _element(answer: Any, array: Known | None, parameters: Sequence[Parameter]) -> str:
-    """Name the element of an array that an access was to, and how far it is outside."""
+    """Return the accessed element of an array, and its distance if it is out of bounds."""
     size, offset = int(answer["bytes"]), int(answer["offset"])
     if array is None:
         return f"{size} bytes at an address in no array"
-    # Elements as the kernel has them: an int4 * counts int4s in an array of int32.
+    # Indices count elements of the kernel's type: int4s for an int4 * to an array of int32.
     sizes = {one.name: one.size for one in parameters if one.pointer and one.kind != "v"}
     itemsize = sizes.get(array.name) or array.itemsize or size or 1
     index = offset // itemsize
     element = f"{array.name}[{index}]"
-    beyond, wrapped = offset + size - array.size, index - (1 << 32)
+    bytes_past_end, signed_index = offset + size - array.size, index - (1 << 32)
     if offset < 0:
         return f"{element}, {-offset} bytes before its beginning"
-    if beyond <= 0:
+    if bytes_past_end <= 0:
         return f"{element} (byte {offset})"
-    hint = ""
-    if -(1 << 20) < wrapped < 0:
-        hint = f"; the index is {wrapped} in 32 bits without a sign"
-    return f"{element}, {beyond} bytes past its end ({array.size // itemsize} elements{hint})"
+    count = f"{array.size // itemsize} elements"
+    if -(1 << 20) < signed_index < 0:
+        count += f"; the index is {signed_index} in 32 bits without a sign"
+    return f"{element}, {bytes_past_end} bytes past its end ({count})"

@@ -1,4 +1,4 @@
-"""The process of a launch, which no kernel can end or hang ours from, and common memory."""
+"""The process of a launch, separate so that a kernel cannot end or block the caller's process."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 
-#: Seconds in which the process reports a timeout before it is killed.
+#: Seconds after a timeout in which the process may report it before it is killed.
 _GRACE = 5.0
-#: Most bytes of a kernel's output that are shown.
+#: Largest number of bytes of a kernel's output that are returned.
 _PRINTED = 1 << 20
-#: Wraps the command that starts the process, such as in a sandbox.
+#: Function that wraps the command of the process, for example in a sandbox.
 border: Callable[[list[str]], list[str]] = list
 
 
 def wall_seconds(seconds: float) -> float:
-    """Return the limit on the wall clock for so much processor time on a busy machine."""
+    """Return a limit on the wall-clock time that allows `seconds` of processor time when busy."""
     return 5 * seconds + 30
 
 
@@ -35,7 +35,7 @@ def open_memory() -> int:
 
 
 class Common:
-    """Memory that the processes of launches map, too; `data` is a view of it."""
+    """Memory shared with the processes of launches; `data` is a view of it."""
 
     def __init__(self, size: int) -> None:
         self.descriptor = open_memory()
@@ -44,22 +44,22 @@ class Common:
         os.ftruncate(self.descriptor, self.size)
         self.data = mmap.mmap(self.descriptor, self.size)
 
-    def behind(self, size: int) -> bytes:
-        """Return bytes that a process has appended, and drop them."""
-        with mmap.mmap(self.descriptor, size, offset=self.size) as more:
-            content = more[:]
+    def take_appended(self, size: int) -> bytes:
+        """Return and remove `size` bytes that a process has appended."""
+        with mmap.mmap(self.descriptor, size, offset=self.size) as appended:
+            content = appended[:]
         os.ftruncate(self.descriptor, self.size)
         return content
 
 
 def launch(program: Path, library: Path, memory: Common, seconds: float) -> tuple[int | None, str]:
-    """Run the launch that `memory` describes; return its exit status, None if late, and output."""
+    """Run the launch described in `memory`; return (exit status, output), status None if killed."""
     with subprocess.Popen(
         border([str(program), str(library)]),
         stdin=memory.descriptor,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        start_new_session=True,  # Ctrl-C is for the caller, who then kills
+        start_new_session=True,  # only the caller receives Ctrl-C, and kills the process
     ) as process:
         try:
             printed, _ = process.communicate(timeout=wall_seconds(seconds) + _GRACE)

@@ -1,4 +1,4 @@
-"""Parameters of a compiled kernel, and checks of the arguments for them."""
+"""Parameters of a compiled kernel, and checks and conversion of arguments."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ _NAMES = {"f": "float", "i": "int", "u": "uint"}
 class Parameter:
     """A parameter of a kernel.
 
-    `kind` and `itemsize` describe an element of the array that it points to, or its own value; of a
-    vector, one component. `size` counts the bytes of all components. Kinds are NumPy's letters, "s"
-    for a structure, "p" for a pointer and "v" for void.
+    `kind`, `itemsize` and `size` describe the value, or an element of the array if the parameter is
+    a pointer. For a CUDA vector, such as float4, `kind` and `itemsize` are those of a component.
     """
 
     name: str
     pointer: bool
-    const: bool
-    kind: str
-    itemsize: int
-    size: int
+    const: bool  # whether the pointer is to const
+    kind: str  # NumPy's letter, or "s" for a structure, "p" for a pointer, "v" for void
+    itemsize: int  # bytes of the value or of a vector's component
+    size: int  # bytes of the value
     type: str
 
     def __str__(self) -> str:
@@ -39,65 +38,61 @@ class Parameter:
 
     @property
     def dtype(self) -> str:
-        """NumPy's name of the elements."""
+        """NumPy's name of the type of a value, an element or a vector's component."""
         bits = 8 * self.itemsize
         return "bool" if self.kind == "b" else f"{_NAMES.get(self.kind, 'V')}{bits}"
 
     @property
-    def by_parts(self) -> bool:
-        """Whether it is a structure or a vector by value."""
+    def is_composite(self) -> bool:
+        """Whether it is a structure or a vector passed by value."""
         return not self.pointer and (self.kind in "sp" or self.size != self.itemsize)
 
-    def takes(self, dtype: np.dtype[Any]) -> bool:
-        """Whether an array of this type holds what the kernel reads."""
+    def accepts(self, dtype: np.dtype[Any]) -> bool:
+        """Return whether the kernel can read the elements of an array of this dtype."""
         if self.kind == "v":
             return True
-        if dtype.fields and self.kind != "s":  # a vector, member by member
-            return dtype.itemsize == self.size and set(self._of(dtype)) == {True}
-        if self.kind == "s":  # by parts, or whole
+        if dtype.fields and self.kind != "s":  # a vector as a structure of its components
+            return dtype.itemsize == self.size and self._has_component_fields(dtype)
+        if self.kind == "s":  # a whole structure, or one of several equal parts
             return dtype.itemsize > 0 and self.size % dtype.itemsize == 0
         if self.itemsize == 1:
             return dtype.itemsize == 1 and dtype.kind in "iub"
         return dtype.kind == self.kind and dtype.itemsize == self.itemsize
 
-    def _of(self, dtype: np.dtype[Any]) -> list[bool]:
-        """Return for every field of a structured type whether it has the component's type."""
-        return [field[0].base == np.dtype(self.dtype) for field in (dtype.fields or {}).values()]
+    def _has_component_fields(self, dtype: np.dtype[Any]) -> bool:
+        """Return whether all fields of a structured dtype have the type of a component."""
+        fields = (dtype.fields or {}).values()
+        return all(field[0].base == np.dtype(self.dtype) for field in fields)
 
     def check_array(self, array: Any) -> None:
-        """Refuse an array of another type, or one that is on a GPU.
-
-        Raises
-        ------
-        ArgumentError
-        """
+        """Raise ArgumentError unless the parameter is a pointer to the array's element type."""
         if not self.pointer:
             expected = f"a number, for the parameter `{self}`"
-            if not self.by_parts:
+            if not self.is_composite:
                 expected += f"; if an array is meant, `{self.type} *{self.name}` in the kernel"
             raise ArgumentError(self.name, f"an array of shape {np.shape(array)}", expected)
-        if self.takes(array.dtype):
+        if self.accepts(array.dtype):
             return
         fields = (array.dtype.fields or {}).values()
         parts = [array.real.dtype] if array.dtype.kind == "c" else [one[0].base for one in fields]
-        method = "view" if parts and all(map(self.takes, parts)) else "astype"
+        method = "view" if parts and all(map(self.accepts, parts)) else "astype"
         expected = f"an array of {self.dtype}, as of {self.name}.{method}(np.{self.dtype})"
         if self.kind in "sp":
             expected = f"elements of {self.size} bytes"
             if fields:
                 expected += ", as of np.dtype([...], align=True) with the members' types in order"
-        elif fields and method == "astype":  # which NumPy refuses
+        elif fields and method == "astype":  # NumPy cannot convert structures
             expected = f"an array of {self.dtype}, such as one field, copied"
         problem = f"an array of {array.dtype} for the parameter `{self}`"
         raise ArgumentError(self.name, problem, expected)
 
     def number(self, value: Any) -> bytes:
-        """Return a number as the kernel gets it.
+        """Return the bytes of an argument that is not an array; None is a null pointer.
 
         Raises
         ------
         ArgumentError
-            If the parameter cannot hold it.
+            If the parameter's type cannot represent the value.
         """
         problem = f"got {value!r} for the parameter `{self}`"
         if self.pointer:
@@ -107,85 +102,86 @@ class Parameter:
             if isinstance(value, list | tuple) and self.kind in _NAMES:
                 expected += f": np.array({self.name}, np.{self.dtype})"
             raise ArgumentError(self.name, f"got {value!r}, a {type(value).__name__}", expected)
-        if self.by_parts:
-            return self._structure(value)
+        if self.is_composite:
+            return self._composite(value)
         real = isinstance(value, int | float | np.number | np.bool_) and not np.iscomplexobj(value)
         if self.kind == "f":
             expected = f"a number within {self.dtype}"
             with np.errstate(over="ignore"):
                 number = np.array(value if real else 0, self.dtype)
-            fits = real and (np.isfinite(number) or not np.isfinite(value))
+            in_range = real and (np.isfinite(number) or not np.isfinite(value))
         else:
             low, high, expected = 0, 1, "True or False"
             if self.kind != "b":
                 low, high = np.iinfo(self.dtype).min, np.iinfo(self.dtype).max
                 expected = f"a whole number from {low} to {high}"
-            fits = real and np.isfinite(value) and value == int(value) and low <= value <= high
-            number = np.array(int(value) if fits else 0, self.dtype)
-        if not fits:
+            in_range = real and np.isfinite(value) and value == int(value) and low <= value <= high
+            number = np.array(int(value) if in_range else 0, self.dtype)
+        if not in_range:
             raise ArgumentError(self.name, problem, expected)
         return number.tobytes()
 
-    def _structure(self, value: Any) -> bytes:
+    def _composite(self, value: Any) -> bytes:
+        """Return the bytes of a structure or vector."""
         fields = getattr(getattr(value, "dtype", None), "fields", None)
         expected = f"{self.size} bytes as of np.array((...), np.dtype([...], align=True))"
-        parts = np.empty(0)
+        composite = np.empty(0)
         if self.kind in "sp":
             if fields and np.size(value) == 1:
-                parts = np.asarray(value)
+                composite = np.asarray(value)
         else:
             expected = f"{self.size // self.itemsize} numbers of {self.dtype}"
             if not fields:
                 with contextlib.suppress(TypeError, ValueError, OverflowError):
-                    parts = np.array(value, self.dtype)
-            elif all(self._of(value.dtype)):
-                parts = np.asarray(value)
-        if parts.nbytes != self.size or parts.dtype.hasobject:
+                    composite = np.array(value, self.dtype)
+            elif self._has_component_fields(value.dtype):
+                composite = np.asarray(value)
+        if composite.nbytes != self.size or composite.dtype.hasobject:
             expected += f", for the parameter `{self}`"
             raise ArgumentError(self.name, f"got {value!r}", expected)
-        return parts.tobytes()
+        return composite.tobytes()
 
 
 def parameters(text: str, names: Sequence[str]) -> tuple[Parameter, ...]:
-    """Parse the lines of `describe` in entry.h, one for each parameter."""
-    described = []
+    """Parse the output of `describe` in entry.h, which has one line per parameter."""
+    parsed = []
     for number, line in enumerate(text.splitlines()):
         form, const, kind, itemsize, size, pretty = line.split(" ", 5)
         name = names[number] if number < len(names) else f"argument {number + 1}"
         sizes = int(itemsize), int(size)
-        described.append(Parameter(name, form == "p", const == "1", kind, *sizes, _spelled(pretty)))
-    return tuple(described)
+        parsed.append(Parameter(name, form == "p", const == "1", kind, *sizes, _type_name(pretty)))
+    return tuple(parsed)
 
 
-def _spelled(pretty: str) -> str:
-    """Return a type's name, as one would write it, from a compiler's name of an instance."""
+def _type_name(pretty: str) -> str:
+    """Return the type's name from `__PRETTY_FUNCTION__` of `name_of<T>` in entry.h."""
     match = re.search(r"T = (.*)\]$", pretty)
     name = match[1].replace("long long int", "long long") if match else "?"
     return re.sub(r"\s*\*", " *", name)
 
 
 def check_count(parameters: Sequence[Parameter], names: Sequence[str], kernel: str) -> None:
-    """Raise ArgumentError unless a kernel has as many parameters as there are arguments."""
+    """Raise ArgumentError if the numbers of parameters and arguments differ."""
     if len(parameters) != len(names):
         takes = ", ".join(map(str, parameters)) or "none"
         problem = f"got {len(names)} arguments" + (f" ({', '.join(names)})" if names else "")
         raise ArgumentError(kernel, problem, f"{len(parameters)}: {takes}")
 
 
-def shared_once(arrays: Sequence[tuple[str, npt.NDArray[Any]]]) -> dict[str, str]:
-    """Map the names of arrays to that of an earlier array in the same memory.
+def find_aliases(arrays: Sequence[tuple[str, npt.NDArray[Any]]]) -> dict[str, str]:
+    """Return {name: name of an earlier array} for arrays with the memory of an earlier array.
 
     Raises
     ------
     ArgumentError
-        If two overlap in another way.
+        If two arrays overlap only in part.
     """
-    same: dict[str, str] = {}
+    aliases: dict[str, str] = {}
     for (other_name, other), (name, array) in itertools.combinations(arrays, 2):
-        if name in same or not np.may_share_memory(array, other):
+        if name in aliases or not np.may_share_memory(array, other):
             continue
         if array.ctypes.data == other.ctypes.data and array.nbytes == other.nbytes:
-            same[name] = same.get(other_name, other_name)
+            aliases[name] = aliases.get(other_name, other_name)
         elif np.shares_memory(array, other):
             raise ArgumentError(name, f"it overlaps {other_name}", "memory of its own")
-    return same
+    return aliases

@@ -1,4 +1,4 @@
-"""Names in the text of a kernel's source, and the changes to it before it is compiled."""
+"""Analysis of CUDA text without a compiler, and its translation to C++ for the host's compiler."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _ATTRIBUTES = re.compile(
     r"__(?:launch_bounds|cluster_dims|attribute|maxnreg)__\s*\([^;{]*?\)(?=\s*\w)"
 )
 _KERNEL = re.compile(r"__global__\s[^;{}()]*?\b(?!__)(\w+)\s*$")
-#: Tokens that begin and end scopes and statements; comments, directives and texts that hide such.
+#: Tokens that begin or end scopes and statements. Comments, directives and literals are tokens as
+#: well, so that their content is skipped.
 _TOKENS = re.compile(
     r"(?P<skip>//[^\n]*|/\*.*?\*/|^[^\S\n]*\#(?:\\\n|[^\n])*)"
     r"|(?P<text>\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')"
@@ -23,17 +24,19 @@ _TOKENS = re.compile(
     r"|(?P<shared>\b__shared__\b)|(?P<constant>\b__constant__\b)|(?P<mark>[{};()])",
     re.S | re.M,
 )
-#: The head of a function or constructor.
+#: The text of a function or constructor before its body.
 _FUNCTION = re.compile(
     r"(?:template\s*<.*>\s*)?(?:\w+\s*:\s)?[\w:<>,\s*&]*?\b(\w+)\s*\([^{}=\[\]]*\)\s*(?:const\s*)?",
     re.S,
 )
-_DEVICE = re.compile(r"\b(?:__device__|__global__|constexpr|class|struct|union|enum|operator)\b")
+#: Words before a body that is not, or not certainly, a function of the host.
+_NOT_HOST = re.compile(r"\b(?:__device__|__global__|constexpr|class|struct|union|enum|operator)\b")
 _CLASS = re.compile(r"\b(?:class|struct|union)\b[^()]*$")
-_OF_EITHER = {"__host__", "__forceinline__", "__noinline__", "__inline__", "__restrict__"}
-#: Text before parentheses that hold no arguments.
+#: Macros of CUDA that functions of the host may have, too.
+_HOST_MACROS = {"__host__", "__forceinline__", "__noinline__", "__inline__", "__restrict__"}
+#: Text before parentheses that are not the arguments of a call.
 _NO_CALL = re.compile(r"(?:[^\w\s\])>]|\breturn)\s*\Z")
-#: A variable of the host outside of functions that is not constant.
+#: A host variable at file scope that is not const.
 _VARIABLE = re.compile(
     r"(?:static\s+|volatile\s+)*(?:unsigned\s+|signed\s+)?"
     r"(?:char|short|int|long|long\s+long|float|double|bool|size_t|u?int(?:8|16|32|64)_t|unsigned"
@@ -45,23 +48,23 @@ _VARIABLE = re.compile(
 
 @dataclass
 class _Scope:
-    """Braces that are open, or the whole file."""
+    """The file, or an open pair of braces, with the statement that is currently scanned in it."""
 
-    kind: str  # "file" (namespaces too), "class", "function", or "value" of an initialiser
-    name: str = ""
-    line: int = 0
-    begin: int = 0  # of the statement that is being read
-    head: list[str] = field(default_factory=list)  # the statement so far, without comments
-    parentheses: int = 0
+    kind: str  # "file" (also namespaces), "class", "function", or "value" of an initialiser
+    name: str = ""  # of a namespace
+    line: int = 0  # of the opening brace
+    begin: int = 0  # offset of the current statement
+    head: list[str] = field(default_factory=list)  # pieces of that statement, without comments
+    parentheses: int = 0  # open ones in that statement
 
 
 class _Token(NamedTuple):
-    """A token, its scopes, and its statement up to it."""
+    """A token with its enclosing scopes, and the statement before it."""
 
     match: re.Match[str]
     scopes: Sequence[_Scope]
     statement: str
-    begin: int
+    begin: int  # offset of the statement
 
     @property
     def text(self) -> str:
@@ -69,69 +72,69 @@ class _Token(NamedTuple):
 
     @property
     def in_file(self) -> bool:
-        """Whether it is outside of classes, functions and values."""
+        """Whether it is outside of classes, functions and initialisers."""
         return self.scopes[-1].kind == "file"
 
-    def named(self, name: str) -> str:
-        """Return a name behind the token's namespaces."""
+    def qualified(self, name: str) -> str:
+        """Return a name with the token's namespaces."""
         return "::".join([*(scope.name for scope in self.scopes if scope.name), name])
 
 
 def _scan(source: str) -> Iterator[_Token]:
-    """Yield the tokens of a text; a brace that opens a scope comes with the scopes around it."""
+    """Yield the tokens of a text; the scopes of an opening brace are those around the braces."""
     scopes, end = [_Scope("file")], 0
     for match in _TOKENS.finditer(source):
-        now = scopes[-1]
-        now.head.append(source[end : match.start()])
+        scope = scopes[-1]
+        scope.head.append(source[end : match.start()])
         end, text = match.end(), match[0]
-        statement = "".join(now.head)
-        ends = False
+        statement = "".join(scope.head)
+        ends_statement = False
         if match["skip"]:
-            ends = not statement.strip()
+            ends_statement = not statement.strip()
         else:
-            begin = now.begin + len(statement) - len(statement.lstrip())
+            begin = scope.begin + len(statement) - len(statement.lstrip())
             yield _Token(match, scopes, statement.strip(), begin)
-            now.parentheses += (text == "(") - (text == ")")
+            scope.parentheses += (text == "(") - (text == ")")
             if match["namespace"] is not None or text == "{":
                 kind = "function"
                 if match["namespace"] is not None:
                     kind = "file"
                 elif statement.rstrip().endswith("="):
                     kind = "value"
-                elif now.kind != "function" and _CLASS.search(statement):
+                elif scope.kind != "function" and _CLASS.search(statement):
                     kind = "class"
                 line = source.count("\n", 0, match.start()) + 1
                 scopes.append(_Scope(kind, match["name"] or "", line, end))
             elif text == "}":
-                closed = scopes.pop() if len(scopes) > 1 else now
-                now, ends = scopes[-1], closed.kind != "value"
-                now.head += [] if ends else ["{}"]  # the statement goes on
-            elif text == ";" and not now.parentheses:
-                ends = True
+                closed = scopes.pop() if len(scopes) > 1 else scope
+                scope, ends_statement = scopes[-1], closed.kind != "value"
+                scope.head += [] if ends_statement else ["{}"]
+            elif text == ";" and not scope.parentheses:
+                ends_statement = True
             else:
-                now.head.append(text)
-        if ends:
-            now.begin, now.head = end, []
+                scope.head.append(text)
+        if ends_statement:
+            scope.begin, scope.head = end, []
 
 
 def standard_headers(texts: Iterable[str]) -> list[str]:
-    """Return the C++ headers that sources include: `<vector>`, and not `<vector.h>`."""
-    named = r"^[^\S\n]*#[^\S\n]*include[^\S\n]*<([a-z_0-9]+)>"
-    return sorted({name for text in texts for name in re.findall(named, text, re.M)})
+    """Return the C++ headers that sources include: names without suffix, such as `<vector>`."""
+    include = r"^[^\S\n]*#[^\S\n]*include[^\S\n]*<([a-z_0-9]+)>"
+    return sorted({name for text in texts for name in re.findall(include, text, re.M)})
 
 
 def unclosed(source: str) -> int | None:
     """Return the line of the outermost unclosed `{`, or None."""
     scopes: Sequence[_Scope] = ()
     for token in _scan(source):
-        scopes = token.scopes
+        scopes = token.scopes  # one list, so that after the loop it has the unclosed scopes
     return scopes[1].line if len(scopes) > 1 else None
 
 
 def kernels_in(source: str) -> dict[str, tuple[list[str], bool]]:
-    """Return the `__global__` functions: for each its parameters' names, and if it is a template.
+    """Return {qualified name: (names of the parameters, whether a template)} of kernels.
 
-    Names have their namespaces in front. Types and counts of parameters come from the compiler.
+    The names are for messages; the compiler determines number and types of parameters.
     """
     kernels: dict[str, tuple[list[str], bool]] = {}
     for token in _scan(source):
@@ -140,7 +143,7 @@ def kernels_in(source: str) -> dict[str, tuple[list[str], bool]]:
         if match := _KERNEL.search(_ATTRIBUTES.sub(" ", token.statement)):
             text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source[token.match.end() :], flags=re.S)
             template = re.search(r"\btemplate\s*<", token.statement) is not None
-            kernels[token.named(match[1])] = _parameter_names(text), template
+            kernels[token.qualified(match[1])] = _parameter_names(text), template
     return kernels
 
 
@@ -154,7 +157,7 @@ def symbols_in(source: str) -> list[str]:
         if re.search(r"\b__(?:constant|device)__\b", head):
             declared = re.sub(r"\[[^\]]*\]|\{\}", "", head).split(",")
             names = (re.findall(r"\w+", part) for part in declared)
-            symbols += [token.named(name[-1]) for name in names if name]
+            symbols += [token.qualified(name[-1]) for name in names if name]
     return symbols
 
 
@@ -171,40 +174,40 @@ def _parameter_names(text: str) -> list[str]:
             start = offset + 1
             if letter == ")":
                 break
-    # A name that occurs twice is the type of unnamed parameters.
+    # A repeated name is the type of unnamed parameters.
     return [] if names == ["void"] or len({*names}) < len(names) else names
 
 
 @functools.lru_cache(maxsize=64)
 def translated(source: str, file: str) -> str:
-    """Replace by macros what only CUDA's compiler understands; all lines keep their numbers.
+    """Translate CUDA text to C++ by inserting macros of cuda_on_host.h; line numbers do not change.
 
-    Dynamic shared memory gets its address. Shared variables outside of functions, constants without
-    a value, and functions and variables of the host are marked.
+    The declaration of dynamic shared memory gets its address. Shared variables at file scope,
+    constants without a value, and functions and variables of the host are marked by macros.
 
     Raises
     ------
     KernelError
-        If a shared variable has an initial value, which CUDA refuses.
+        If a shared variable has an initial value, which is an error in CUDA.
     """
-    declared = r"\bextern\b([^;{}\"]*?)\b__shared__\b([^;{}\"]*?)\b(\w+)\s*\[\s*\]\s*;"
-    source = re.sub(declared, r"DYNAMIC_SHARED(\1 \2, \3);", source)
-    # The macro `__shared__` brings a `static`.
+    dynamic = r"\bextern\b([^;{}\"]*?)\b__shared__\b([^;{}\"]*?)\b(\w+)\s*\[\s*\]\s*;"
+    source = re.sub(dynamic, r"DYNAMIC_SHARED(\1 \2, \3);", source)
+    # Remove `static` beside `__shared__`: that macro contains it.
     static = r"\bstatic\b(?=[^;{}()\"]*\b__shared__\b)|(\b__shared__\b[^;{}()\"=]*?)\bstatic\b"
     source = re.sub(static, r"\1", source)
     macros = {*re.findall(r"^[^\S\n]*#[^\S\n]*define\s+(\w+)", source, re.M)}
-    changes: list[tuple[int, int, str]] = []  # from, to, text
-    opened: list[int] = []
+    changes: list[tuple[int, int, str]] = []  # (begin, end, new text)
+    open_parentheses: list[int] = []
     for token in _scan(source):
         match, text, scope = token.match, token.text, token.scopes[-1]
         start, end = match.span()
         if text == "(":
-            opened.append(start)
-        elif text == ")" and opened:
-            begin = opened.pop()
+            open_parentheses.append(start)
+        elif text == ")" and open_parentheses:
+            begin = open_parentheses.pop()
             # g++ 12 with checks of shifts miscompiles (c ? p : q)[i] as c ? p[i] : q[i].
-            chosen = "?" in source[begin:start] and _NO_CALL.search(source[:begin])
-            if chosen and re.match(r"\s*\[", source[end:]):
+            is_conditional = "?" in source[begin:start] and _NO_CALL.search(source[:begin])
+            if is_conditional and re.match(r"\s*\[", source[end:]):
                 changes.append((begin, begin, "EMULATOR_WHOLE"))
         elif match["shared"]:
             if value := re.match(r"[^;{}()]*?(\w+)\s*(?:\[[^\]]*\]\s*)*=", source[end:]):
@@ -215,15 +218,15 @@ def translated(source: str, file: str) -> str:
             if token.in_file:
                 changes.append((start, end, "EMULATOR_FILE_SHARED"))
         elif match["constant"] and token.in_file:
-            rest = source[end:].partition(";")[0]
-            if not re.search(r"[={]|\bconst\b", rest) and "const" not in token.statement.split():
+            declaration, before = source[end:].partition(";")[0], token.statement.split()
+            if not re.search(r"[={]|\bconst\b", declaration) and "const" not in before:
                 changes.append((start, end, "EMULATOR_UNFILLED"))
         elif text == "{" and scope.kind != "function":
             if name := _host_function(token.statement, macros, source):
                 changes.append((end, end, f'EMULATOR_ON_HOST("{name}");'))
         elif text == ";" and token.in_file and not scope.parentheses:
-            head = token.statement
-            if _VARIABLE.fullmatch(head) and macros.isdisjoint(re.findall(r"\w+", head)):
+            words = re.findall(r"\w+", token.statement)
+            if _VARIABLE.fullmatch(token.statement) and macros.isdisjoint(words):
                 changes.append((token.begin, token.begin, "EMULATOR_HOST_VARIABLE "))
     for begin, end, text in sorted(changes, reverse=True):
         source = source[:begin] + text + source[end:]
@@ -231,12 +234,12 @@ def translated(source: str, file: str) -> str:
 
 
 def _host_function(head: str, macros: set[str], source: str) -> str:
-    """Return the name of the function whose body follows if it is certainly the host's, else ""."""
+    """Return the name of a function with this head if it certainly is a host function, else ""."""
     match = _FUNCTION.fullmatch(head)
-    if not match or _DEVICE.search(head):
+    if not match or _NOT_HOST.search(head):
         return ""
-    words = {*re.findall(r"\w+", head)} - _OF_EITHER
+    words = {*re.findall(r"\w+", head)} - _HOST_MACROS
     if any(word in macros or re.fullmatch(r"[A-Z_][A-Z0-9_]+|__\w+", word) for word in words):
-        return ""  # a macro may stand for `__device__`
-    declared = rf"\b(?:__device__|__global__)\b[^;{{}}]*\b{match[1]}\s*\("
-    return "" if re.search(declared, source) else match[1]
+        return ""  # a macro may contain `__device__`
+    device_declaration = rf"\b(?:__device__|__global__)\b[^;{{}}]*\b{match[1]}\s*\("
+    return "" if re.search(device_declaration, source) else match[1]

@@ -1,4 +1,4 @@
-"""Source lines and variables from the debugging information of a compiled kernel."""
+"""Source lines and variables of a compiled kernel, from its debugging information and symbols."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from accelviz.emulator.memory import Known, Space
 
-#: The flag of a section that a program may write to.
+#: ELF's flag SHF_WRITE of a writable section.
 _WRITE = 1
 
 
 class Line(NamedTuple):
-    """A place in the source: file name without folder, and line from 1."""
+    """A source line: file name without folder, and line number from 1."""
 
     file: str
     line: int
@@ -28,11 +28,11 @@ class Line(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def line_of(library: Path, offset: int) -> Line | None:
-    """Return the line of the instruction before `offset`, a return address; None if unknown."""
+    """Return the line of the call that returns to `offset` in a library; None if unknown."""
     if sys.platform == "darwin":
         command = ["atos", "-o", str(library), hex(offset - 1)]
-        answer = subprocess.run(command, capture_output=True, text=True, check=False)
-        match = re.search(r"\((\S+):(\d+)\)", answer.stdout)
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        match = re.search(r"\((\S+):(\d+)\)", process.stdout)
         return Line(match[1], int(match[2])) if match else None
     starts, lines = _elf_lines(library)
     index = bisect.bisect_right(starts, offset - 1) - 1
@@ -41,7 +41,7 @@ def line_of(library: Path, offset: int) -> Line | None:
 
 @functools.lru_cache(maxsize=64)
 def _elf_lines(library: Path) -> tuple[list[int], list[Line | None]]:
-    """Return the offsets in a library at which lines begin, ascending, and the lines."""
+    """Return (ascending offsets in a library at which lines begin, these lines)."""
     from elftools.elf.elffile import ELFFile
 
     rows: list[tuple[int, Line | None]] = []
@@ -51,7 +51,7 @@ def _elf_lines(library: Path) -> tuple[list[int], list[Line | None]]:
         for program in filter(None, programs):
             names = program["file_entry"]
             base = 0 if program["version"] >= 5 else 1
-            last = 0  # code without a line belongs to the line before
+            last = 0  # code without a line number gets the previous one
             for state in (entry.state for entry in program.get_entries() if entry.state):
                 line = None
                 if not state.end_sequence:
@@ -65,12 +65,12 @@ def _elf_lines(library: Path) -> tuple[list[int], list[Line | None]]:
 
 @functools.lru_cache(maxsize=256)
 def variables(library: Path) -> tuple[Known, ...]:
-    """Return a kernel's variables, with offsets in the library as addresses; none without ELF.
+    """Return a kernel's variables, with offsets in the library as addresses; empty on macOS.
 
-    cuda_on_host.h marks their spaces: by a section of its own, or for shared variables by a
-    function's scope and for constants by protected visibility. The others are the device's.
+    The space of a variable follows from cuda_on_host.h: a section of its own; the scope of a
+    function for shared variables; protected visibility for constants; else a device variable.
     """
-    listed = []
+    known = []
     for symbol, section in _symbols(library):
         size, name = symbol["st_size"], symbol.name
         writable = section["sh_flags"] & _WRITE
@@ -85,7 +85,7 @@ def variables(library: Path) -> tuple[Known, ...]:
             space = Space.CONSTANT
         elif name.startswith("_ZZ") or section.name == "emulator_shared":
             space = Space.SHARED
-        listed.append(
+        known.append(
             Known(
                 *(plain(name), size, symbol["st_value"]),
                 space=space,
@@ -93,7 +93,7 @@ def variables(library: Path) -> tuple[Known, ...]:
                 initialised=space is not Space.SHARED and not unfilled,
             )
         )
-    return tuple(listed)
+    return tuple(known)
 
 
 def function_size(library: Path, offset: int) -> int:
@@ -104,7 +104,7 @@ def function_size(library: Path, offset: int) -> int:
 
 @functools.lru_cache(maxsize=4)
 def _symbols(library: Path) -> list[tuple[Any, Any]]:
-    """Return the symbols that a library defines, each with its section."""
+    """Return pairs of (symbol, section) of a library."""
     if sys.platform == "darwin":
         return []
     from elftools.elf.elffile import ELFFile
@@ -119,12 +119,12 @@ def _symbols(library: Path) -> list[tuple[Any, Any]]:
 
 
 def plain(mangled: str) -> str:
-    """Return the last name in a mangled one: `partial` of `_ZZ9accel_gcnE7partial`."""
-    if mangled.startswith("_ZN"):  # of a namespace
-        rest, name = mangled[3:].lstrip("K"), ""
-        while match := re.match(r"L?(\d+)", rest):
+    """Return the unqualified name of a mangled one: `partial` for `_ZZ9accel_gcnE7partial`."""
+    if mangled.startswith("_ZN"):  # in a namespace
+        remaining, name = mangled[3:].lstrip("K"), ""
+        while match := re.match(r"L?(\d+)", remaining):
             begin, end = match.end(), match.end() + int(match[1])
-            name, rest = rest[begin:end], rest[end:]
+            name, remaining = remaining[begin:end], remaining[end:]
         return name or mangled
     for pattern in (r"_ZZ.*E(\d+)(\w+?)(_\d+)?", r"_ZL?(\d+)(\w+)"):
         if match := re.fullmatch(pattern, mangled):

@@ -1,4 +1,4 @@
-"""Records of a traced launch as a table, and the waits among them."""
+"""Conversion of the records of a traced launch to a table of accesses and a list of waits."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from accelviz.emulator.symbols import Line, line_of
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Kind of a record that is a warp's wait, not an access.
+#: `EmulatorRecord.kind` of a warp's wait; smaller kinds are accesses.
 _WAIT = len(KINDS)
 
 
 def table(records: npt.NDArray[Any], library: Path, known: Sequence[Known]) -> pd.DataFrame:
-    """Return the accesses among a trace's records as a table; see `accelviz.trace`."""
-    import pandas as pd  # the emulator works without
+    """Return the accesses of a trace as a table; see `accelviz.trace`."""
+    import pandas as pd  # here, as the emulator does not depend on it
 
     records = records[records["kind"] != _WAIT]
     codes, code_of = np.unique(records["code"], return_inverse=True)
@@ -31,7 +31,7 @@ def table(records: npt.NDArray[Any], library: Path, known: Sequence[Known]) -> p
     sizes = np.array([array.itemsize for array in known], dtype=int)[number]
     sizes = np.where(sizes > 0, sizes, records["bytes"])
     shared = np.array([array.shared for array in known], dtype=int)[number]
-    # Instances of a template each have their own shared arrays, of one name.
+    # Shared arrays of several template instances have the same name, and one category.
     names = list(dict.fromkeys(array.name for array in known))
     array = np.array([names.index(array.name) for array in known], dtype=int)[number]
     columns = {
@@ -50,11 +50,11 @@ def table(records: npt.NDArray[Any], library: Path, known: Sequence[Known]) -> p
 
 
 def waits(records: npt.NDArray[Any], library: Path) -> list[dict[str, Any]]:
-    """Return the waits of warps at barriers; see `accelviz.trace`."""
-    table = []
+    """Return the waits of warps at barriers; see the parameter `waits` of `accelviz.trace`."""
+    fields = {"block": "block", "warp": "warp", "arrived": "step", "left": "offset"}
+    waits = []
     for record in records[records["kind"] == _WAIT]:
         line = line_of(library, int(record["code"])) or Line("", 0)
-        fields = {"block": "block", "warp": "warp", "arrived": "step", "left": "offset"}
         numbers = {name: int(record[field]) for name, field in fields.items()}
-        table.append({**numbers, **line._asdict()})
-    return table
+        waits.append({**numbers, **line._asdict()})
+    return waits
