@@ -77,7 +77,7 @@ def test_the_strategy_of_the_guide_has_a_closed_form(added, name):
     check_against_workload(MADE[name](), added, 40)
 
 
-NOTE = re.sub(r"\s+", " ", STEPS.partition("In a notebook nothing")[2])
+NOTE = re.sub(r"\s+", " ", STEPS.partition("A notebook needs neither")[2])
 
 
 def in_a_notebook(cuda):
