@@ -115,10 +115,6 @@ class GraphCard:
 def average_edge_span(graph: Graph) -> float:
     """Return the average distance of the two node ids of an edge (AES).
 
-    Parameters
-    ----------
-    graph : Graph
-
     Returns
     -------
     float

@@ -60,10 +60,6 @@ def load_map(
         Largest number of blocks in the result. If there are more, every k-th block is included.
     worker : str
         Name of the unit that handles nonzeros: `Strategy.worker`.
-
-    Returns
-    -------
-    LoadMap
     """
     every = max(1, -(-n_blocks // max_columns))
     load = np.zeros((-(-n_blocks // every), warps_per_block), dtype=np.int64)

@@ -71,14 +71,6 @@ class Locality:
 def locality(graph: Graph) -> Locality:
     """Compute the locality of a graph in its present order of rows and columns.
 
-    Parameters
-    ----------
-    graph : Graph
-
-    Returns
-    -------
-    Locality
-
     Notes
     -----
     Exact, in O(nnz log nnz): the reuse distances take a second for a million nonzeros.
@@ -124,10 +116,6 @@ def distinct_share(graph: Graph, *, window: int = WINDOW) -> float:
 
 def reuse_distances(graph: Graph) -> npt.NDArray[np.int64]:
     """Return the LRU stack distance of every nonzero's column, in the order of the matrix.
-
-    Parameters
-    ----------
-    graph : Graph
 
     Returns
     -------

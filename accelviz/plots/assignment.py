@@ -29,8 +29,7 @@ _DIGIT_POINTS, _NOTE_POINTS, _TITLE_POINTS = 5.2, 4.2, 6.0
 _SEPARATED_POINTS = 4.0
 #: Share of the width of the axes that the layout leaves beside the labels on both sides.
 _WIDTH_SHARE = 0.72
-#: Line height of small text in points.
-_LINE_POINTS = 9.0
+_TEXT_LINE_POINTS = 9.0
 
 
 def block_assignment(plan: Plan | Assignment, *, ax: Axes | None = None) -> Axes:
@@ -70,7 +69,7 @@ def block_assignment(plan: Plan | Assignment, *, ax: Axes | None = None) -> Axes
             ax.plot(end[is_clipped], y[is_clipped], ">", color=GREY, ms=5, clip_on=False)
     else:
         draw.label_empty(ax, "nothing to show")
-    step = max(1, int(np.ceil(len(rows) * _LINE_POINTS / draw.size_in_points(ax)[1])))
+    step = max(1, int(np.ceil(len(rows) * _TEXT_LINE_POINTS / draw.size_in_points(ax)[1])))
     names = [f"{row:,}" for row in rows.index]
     if is_permuted := listed.order == "kernel":
         names = [f"{name} ({row:,})" for name, row in zip(names, rows["caller_row"], strict=True)]

@@ -21,10 +21,6 @@ def bit_planes(tensor: BitTensor) -> list[Axes]:
 
     A filled cell is a 1. The first plane has the lowest bits. Lines separate words of 32 bits:
     along the rows of a left operand, along the columns of a right one.
-
-    Parameters
-    ----------
-    tensor : BitTensor
     """
     planes = tensor.planes
     down, across = -(-len(planes) // _PANELS_ACROSS), min(len(planes), _PANELS_ACROSS)

@@ -13,17 +13,11 @@ from accelviz.errors import checked_type
 from accelviz.plots import draw
 from accelviz.plots.style import BLUE, GREY, IDLE, ROW_COLOURS, Look, add_alt, paler
 
-#: Largest number of layers in a picture.
 _MAX_LAYERS = 6
 
 
 def channel_windows(channels: ChannelMap, *, ax: Axes | None = None) -> Axes:
-    """Draw the input channels that each filter reads; filters with equal windows share a colour.
-
-    Parameters
-    ----------
-    channels : ChannelMap
-    """
+    """Draw the input channels that each filter reads; filters with equal windows share a colour."""
     checked_type("channels", channels, ChannelMap, "a ChannelMap")
     ax = draw.new_axes(ax, figsize=(7, 0.6 + 3.4 * channels.out_channels / channels.in_channels))
     filters = np.repeat(np.arange(channels.out_channels), channels.width)

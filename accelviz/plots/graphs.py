@@ -26,8 +26,7 @@ _LABEL_WIDTH, _TEXT_WIDTH = 0.31, 44
 _FIRST_LINE, _NEXT_LINE = 0.082, 0.042
 #: Colours of counts, without the palest yellow, which is invisible on white.
 _COUNTS = ListedColormap(colormaps["viridis_r"](np.linspace(0.12, 1, 256)))
-#: Statistic to axis label.
-_AXES = {
+_AXIS_LABELS = {
     "edge span": "average edge span\n(1: as in a random order)",
     "neighbor overlap": "overlap of adjacent rows\n(0: no common neighbor)",
     "reuse distance": "median reuse distance\n(share of the rows of X)",
@@ -74,12 +73,7 @@ def graph_card(graph: Any) -> Figure:
 
 
 def nonzero_pattern(graph: Graph, *, ax: Axes | None = None) -> Axes:
-    """Draw the number of nonzeros of a matrix in a grid of cells, on a logarithmic colour scale.
-
-    Parameters
-    ----------
-    graph : Graph
-    """
+    """Draw the number of nonzeros of a matrix in a grid of cells, on a logarithmic colour scale."""
     n_rows, n_cols = graph.shape
     nonzeros = draw.pluralize(graph.nnz, "nonzero")
     size = f"{draw.pluralize(n_rows, 'row')} and {draw.pluralize(n_cols, 'column')}"
@@ -114,7 +108,7 @@ def locality_brackets(graphs: Mapping[str, tuple[Locality, Locality, Locality]])
     """
     panels = draw.new_panels((12.5, 0.9 + 0.32 * len(graphs)), 1, 4, sharey=True)
     y = np.arange(len(graphs))
-    for ax, (statistic, label) in zip(panels, _AXES.items(), strict=True):
+    for ax, (statistic, label) in zip(panels, _AXIS_LABELS.items(), strict=True):
         values = [[entry.relative[statistic] for entry in triple] for triple in graphs.values()]
         natural, real, shuffled = np.array(values).reshape(-1, 3).T
         ax.hlines(y, natural, shuffled, color=GREY, lw=1, alpha=0.5, zorder=1)

@@ -36,19 +36,12 @@ from accelviz.workload import Workload
 _MAX_WIDTH_RATIO = 8
 #: A load map with less than this share of the widest map's blocks has the label "no block".
 _LABELLED_SHARE = 0.93
-#: Colour of idle warps in a histogram.
 _IDLE_COLOUR = "#A8A8A8"
 #: Background of text on bars.
-_TEXT_BOX = {
-    "boxstyle": "square,pad=0.15",
-    "facecolor": "white",
-    "edgecolor": "none",
-    "alpha": 0.85,
-}
+_TEXT_BOX = {"boxstyle": "square,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.85}
 #: Smallest share of the width with room for a word.
 _WORD_WIDTH = 0.12
-#: Largest number of labelled bins.
-_MAX_LABELS = 9
+_MAX_BIN_LABELS = 9
 #: Position of the bar of idle warps; the bins are at 1, 2, 3, ...
 _IDLE_POSITION = -0.4
 #: Largest ratio of bar heights for a linear axis.
@@ -217,7 +210,7 @@ def _share_axes(ax: Axes, all_loads: Iterable[Loads], uppers: np.ndarray) -> Non
         f"{low:,}" if low == upper else f"{low:,} to {upper:,}"
         for low, upper in zip(lowers, uppers, strict=True)
     ]
-    step = -(-uppers.size // _MAX_LABELS)
+    step = -(-uppers.size // _MAX_BIN_LABELS)
     ticks = np.arange(1, uppers.size + 1, step)
     ax.set_xticks([_IDLE_POSITION, *ticks], ["idle", *texts[::step]])
     ax.set_xlim(-1.2, uppers.size + 0.8)

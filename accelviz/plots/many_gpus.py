@@ -14,9 +14,8 @@ from accelviz.many_gpus.split import Split
 from accelviz.plots import draw
 from accelviz.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, add_alt
 
-#: Colours of the steps.
-_STEPS = {"multiply": BLUE, "add": SKY, "fetch": ORANGE, "get": ORANGE, "round": GREEN}
-_STEPS["aggregate"] = PURPLE
+_STEP_COLOURS = {"multiply": BLUE, "add": SKY, "fetch": ORANGE, "get": ORANGE, "round": GREEN}
+_STEP_COLOURS["aggregate"] = PURPLE
 _QUEUES = ("compute", "link")
 #: Smallest share of the time axis at which a bar has a label.
 _MIN_LABELLED = 0.07
@@ -70,7 +69,7 @@ def device_timelines(tables: Mapping[str, pd.DataFrame]) -> list[Axes]:
     for ax, (name, table) in zip(panels, tables.items(), strict=True):
         level = table["device"] * len(_QUEUES) + table["queue"].map(_QUEUES.index)
         start, stop = table["start"].clip(lower=0) * 1e6, table["stop"] * 1e6
-        colours = [_STEPS.get(step, GREY) for step in table["step"]]
+        colours = [_STEP_COLOURS.get(step, GREY) for step in table["step"]]
         ax.barh(level, stop - start, 0.84, start, color=colours, edgecolor="white", lw=1)
         for y, a, b, step, face in zip(level, start, stop, table["step"], colours, strict=True):
             if b - a > _MIN_LABELLED * last_stop:

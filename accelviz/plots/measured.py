@@ -168,11 +168,9 @@ def error_against_speed(
     ax.axvline(1, color=GREY, linewidth=0.8)
     ax.set(xscale="log", yscale="log", xlabel=f"times as fast as {over} in float32")
     ax.set_ylabel("largest error over the sum of |a x|")
-    ticks = [t for t in (0.05, 0.1, 0.2, 0.5, 1, 2, 4) if t / 2 <= means["speed"].max()]
-    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    ax.set_xticks([], minor=True)
     ax.set(xlim=(means["speed"].min() / 1.3, means["speed"].max() * 1.3))
     ax.set(ylim=(means["error"].min() / 3, means["error"].max() * 3))
+    draw.log_ticks(ax.xaxis, "{x:g}")
     draw.label_points(ax, spots)
     title = f"Error against speed, {draw.pluralize(len(baseline), 'case')}"
     return draw.finish(ax, f"Speed and largest error: {'; '.join(texts)}.", title)

@@ -26,7 +26,6 @@ _INCHES = 0.175
 _LEFT, _RIGHT, _LETTERS = 2.6, 6.5, 118
 #: CUDA's names of the members of an int4.
 _INT4 = ("x", "y", "z", "w")
-#: Largest number of records in a picture.
 MOST_RECORDS = 16
 
 

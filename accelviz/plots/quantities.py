@@ -28,8 +28,8 @@ _STATISTICS = {
     "shared_atomics": ("floats added by atomics in shared memory", "count"),
     "global_atomics": ("floats added by atomics in global memory", "count"),
 }
-#: Axis labels of statistics whose name needs an explanation.
-_EXPLAINED = {
+#: Statistics whose axis label differs from their name.
+_AXIS_LABELS = {
     "idle_share": "idle share: warp time spent idle\nor waiting for the block's busiest warp",
     "imbalance": "imbalance: nonzeros of the busiest warp\nover the mean of warps with work",
 }
@@ -42,7 +42,7 @@ def statistic_name(statistic: str) -> str:
 
 def statistic_label(statistic: str) -> str:
     """Return the axis label of a statistic."""
-    return _EXPLAINED.get(statistic, statistic_name(statistic))
+    return _AXIS_LABELS.get(statistic, statistic_name(statistic))
 
 
 def statistic_kind(statistic: str) -> str:

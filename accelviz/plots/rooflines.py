@@ -20,7 +20,6 @@ from accelviz.plots import draw
 from accelviz.plots.quantities import percent_text
 from accelviz.plots.style import BLACK, GREY, HALO, VERMILLION, Look, strategy_colours
 
-#: Markers of the strategies, in addition to their colours.
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 #: Largest number of cases (graphs times column counts) with labels, and with opaque limits.
 _MAX_LABELLED, _MAX_OPAQUE = 6, 40

@@ -22,8 +22,7 @@ from accelviz.measure.comparison import RANGE_NAMES, Cases
 from accelviz.plots import draw
 from accelviz.plots.style import BLACK, GREY, GRID, VERMILLION, Look, strategy_colours
 
-#: Background of the region slower than the baseline.
-_SLOWER_COLOUR = "#FBE9E0"
+_SLOWER_REGION_COLOUR = "#FBE9E0"
 _HATCH = "////"
 #: A legend above the picture, on the left.
 _LEGEND_ABOVE: Look = {"loc": "lower left", "bbox_to_anchor": (-0.01, 0.99), "frameon": False}
@@ -207,7 +206,7 @@ def _ratio_axis(ax: Axes, which: Literal["x", "y"], values: pd.Series) -> None:
     axis.set_minor_locator(NullLocator())
     ax.grid(axis=which, color=GRID, lw=0.8, zorder=1)
     ax.set_axisbelow(True)
-    (ax.axhspan if vertical else ax.axvspan)(low, 1, color=_SLOWER_COLOUR, zorder=0, lw=0)
+    (ax.axhspan if vertical else ax.axvspan)(low, 1, color=_SLOWER_REGION_COLOUR, zorder=0, lw=0)
     (ax.axhline if vertical else ax.axvline)(1, color=BLACK, lw=1.2, zorder=3)
     look: Look = {"va": "top", "ha": "center", "transform": ax.get_xaxis_transform()}
     if vertical:

@@ -32,11 +32,10 @@ IDLE, GRID = "#EDEDED", "#DDDDDD"
 #: Colours of consecutive things without a fixed colour, such as rows, blocks or lines.
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY)
 ROW_COLOURS = CYCLE[:4]
-#: Colours of the warps of a block.
 WARP_COLOURS = (*CYCLE, VERMILLION, YELLOW, GREY)
 #: Colour of each strategy. Vermillion is reserved for losses and limits. Any two colours have a
 #: CIELAB distance of at least 14 with any kind of colour vision.
-_STRATEGIES = {
+_STRATEGY_COLOURS = {
     "accel_gcn": BLUE,
     "cusparse": BLACK,
     "gnnadvisor": ORANGE,
@@ -53,8 +52,7 @@ _STRATEGIES = {
     "windows": "#6B573A",
     "window_tiles": "#FF0066",
 }
-#: Colours of other strategies.
-_SPARE = ("#882255", "#BAB0AC", "#66AA55", "#AA6644", "#4466AA", "#999933")
+_OTHER_COLOURS = ("#882255", "#BAB0AC", "#66AA55", "#AA6644", "#4466AA", "#999933")
 #: CSS that inverts the lightness of pictures in dark themes of JupyterLab, VS Code and Colab.
 _DARK = (
     '[data-jp-theme-light="false"] .accelviz-picture, .vscode-dark .accelviz-picture, '
@@ -83,12 +81,12 @@ def strategy_colours(names: Iterable[str]) -> dict[str, str]:
     colours: dict[str, str] = {}
     for name in names:
         slug = re.sub(r"[^a-z0-9]+", "_", name.lower())
-        for strategy, colour in _STRATEGIES.items():
+        for strategy, colour in _STRATEGY_COLOURS.items():
             if f"{slug}_".startswith(f"{strategy}_") and colour not in colours.values():
                 colours[name] = colour
     for name in names:
-        first = zlib.crc32(name.encode()) % len(_SPARE)
-        order = (*_SPARE[first:], *_SPARE[:first], *_STRATEGIES.values())
+        first = zlib.crc32(name.encode()) % len(_OTHER_COLOURS)
+        order = (*_OTHER_COLOURS[first:], *_OTHER_COLOURS[:first], *_STRATEGY_COLOURS.values())
         free = [colour for colour in order if colour not in colours.values()]
         colours.setdefault(name, free[0] if free else order[len(colours) % len(order)])
     return {name: colours[name] for name in names}

@@ -1,10 +1,11 @@
-"""Pictures of bits show the planes, the tiles and the times that there are."""
+"""Pictures of bit tensors: planes, tiles, and times against the density."""
 
 import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 
 from accelviz import bits, plots
+from tests.plots.pictures import read_texts, read_title
 
 
 def test_planes_are_drawn_each_with_its_words():
@@ -23,7 +24,7 @@ def test_tiles_with_a_one_are_shaded():
     a[3, 3] = a[7, 100] = a[39, 299] = 1
     ax = plots.jumped_tiles(bits.pack(a, 1, "left"))
     assert len(ax.collections[0].get_paths()) == 2
-    assert ax.get_title(loc="left").startswith("2 of 15 tiles of 8 x 128 are multiplied, 87%")
+    assert read_title(ax).startswith("2 of 15 tiles of 8 x 128 are multiplied, 87%")
     assert len(ax.collections[1].get_offsets()) == 3
 
 
@@ -33,4 +34,4 @@ def test_the_crossover_has_a_line_for_each_algorithm():
     rows += [("split", 2, 1.0, 20.0), ("cublas int8", 8, 1.0, 70.0)]
     ax = plots.bits_crossover(pd.DataFrame(rows, columns=names))
     assert [line.get_ydata()[-1] for line in ax.lines] == [50.0, 9.0, 20.0, 70.0]
-    assert {text.get_text() for text in ax.texts} == {"1 x 2 bits", "cuBLAS INT8"}
+    assert set(read_texts(ax)) == {"1 x 2 bits", "cuBLAS INT8"}

@@ -1,4 +1,4 @@
-"""Pictures of channels and fields, and the panel of stages, show what was computed."""
+"""Pictures of channels and receptive fields, and the panel of stages."""
 
 import random
 
@@ -42,11 +42,10 @@ def test_the_panel_adds_up_what_a_network_has(name):
     depths = tuple(random.Random(name).choices(range(1, 9), k=len(network.stages)))
     moved = network.with_depths(depths)
     for quantity in ("parameters", "flops"):
-        more = [
-            (n - 1) * stage["more"][quantity]
-            for n, stage in zip(depths, content["stages"], strict=True)
-        ]
-        assert content["base"][quantity] + sum(more) == getattr(moved, quantity)
+        total = content["base"][quantity]
+        for n, stage in zip(depths, content["stages"], strict=True):
+            total += (n - 1) * stage["more"][quantity]
+        assert total == getattr(moved, quantity)
     gained = [stage["gains"][: n - 1] for n, stage in zip(depths, content["stages"], strict=True)]
     assert sum(map(sum, gained)) == pytest.approx(moved.total_gain)
 
@@ -60,6 +59,6 @@ def test_the_panel_says_something_without_a_script():
         widgets.stages(None)
 
 
-def test_pictures_of_nothing_are_refused():
+def test_invalid_channels_raise():
     with pytest.raises(ArgumentError, match="channels: got a int"):
         plots.channel_windows(3)

@@ -1,4 +1,4 @@
-"""Degree distributions: ranges, shares and the longest rows, counted again row by row."""
+"""Degree histograms: bins, shares and longest rows, compared with row-by-row counts."""
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from accelviz.analysis.degrees import (
 from accelviz.datasets import TABLE_ONE
 from accelviz.errors import ArgumentError
 from accelviz.plots.degrees import MOST_POINTS, degree_histogram, degree_shares
+from tests.plots.pictures import read_texts, read_title
 
 TOY = np.array([0, 1, 1, 1, 2, 2, 2, 3, 3, 9])
 
@@ -65,7 +66,7 @@ def test_a_degree_that_a_share_of_the_rows_does_not_exceed():
     ("degrees", "rows"),
     [([1, 2], [1]), ([[1]], [[1]]), ([2, 1], [1, 1]), ([1, 1], [1, 1]), ([-1], [1]), ([1.5], [1])],
 )
-def test_what_is_no_histogram_is_refused(degrees, rows):
+def test_invalid_histograms_raise(degrees, rows):
     with pytest.raises(ArgumentError):
         checked_histogram(np.array(degrees), np.array(rows))
     for draw in (degree_histogram, degree_shares):
@@ -73,7 +74,7 @@ def test_what_is_no_histogram_is_refused(degrees, rows):
             draw(np.array(degrees), np.array(rows))
 
 
-def test_shares_that_are_refused():
+def test_invalid_shares_raise():
     for share in (0, -1, 1.5):
         with pytest.raises(ArgumentError, match="at most 1"):
             longest_rows(*histogram(TOY), share)
@@ -99,17 +100,17 @@ def test_few_distinct_degrees_are_points(ax):
     assert ax.lines[0].get_xydata().tolist() == [[1, 3], [2, 3], [3, 2], [9, 1]]
     assert ax.get_xlabel().endswith("not shown: 1 row without a nonzero")
     assert ax.get_ylabel() == "rows with that degree"
-    assert not ax.get_title(loc="left")  # the caller's to write
+    assert not read_title(ax)  # the caller's to write
 
 
-def test_a_histogram_of_its_own_says_what_stands_out():
+def test_the_title_states_median_and_largest_degree():
     ax = degree_histogram(*histogram(TOY))
     sentence = "half of the rows have at most 2 nonzeros, the longest has 9"
-    assert ax.get_title(loc="left") == sentence
+    assert read_title(ax) == sentence
     assert "10 rows, 1 of them without a nonzero" in ax.figure.alt
     assert sentence in ax.figure.alt
     regular = degree_histogram(*histogram([4] * 5))
-    assert regular.get_title(loc="left") == "every row has 4 nonzeros"
+    assert read_title(regular) == "every row has 4 nonzeros"
 
 
 def test_shares_are_the_two_curves_and_the_sentence():
@@ -124,8 +125,8 @@ def test_shares_are_the_two_curves_and_the_sentence():
         assert line.get_xdata()[1:-1].tolist() == [0.8, 1, 2, 3, 9]
     assert bracket.get_xdata().tolist() == [9, 9]
     np.testing.assert_allclose(bracket.get_ydata(), [15 / 24, 1])
-    assert ax.get_title(loc="left") == "the longest of 10 rows holds 38 % of the nonzeros"
-    assert {"rows", "nonzeros"} <= {text.get_text() for text in ax.texts}
+    assert read_title(ax) == "the longest of 10 rows holds 38 % of the nonzeros"
+    assert {"rows", "nonzeros"} <= set(read_texts(ax))
     assert "the longest of 10 rows holds 38 % of the nonzeros" in ax.figure.alt
     assert "rows of at most 3 hold half of the nonzeros" in ax.figure.alt
 
@@ -140,13 +141,13 @@ def test_bands_are_labelled_and_one_under_the_other_where_narrow(second, heights
 
 
 @pytest.mark.parametrize(("rows", "reason"), [([], "no row"), ([0] * 5, "no row has a nonzero")])
-def test_pictures_of_nothing_say_so(rows, reason):
+def test_empty_histograms_state_the_reason(rows, reason):
     for ax in (
         degree_histogram(*histogram(rows), bounds={32: "one warp a row"}),
         degree_shares(*histogram(rows)),
     ):
-        assert reason in [text.get_text() for text in ax.texts]
-        assert ax.get_title(loc="left") == reason
+        assert reason in read_texts(ax)
+        assert read_title(ax) == reason
         assert reason in ax.figure.alt
         ax.figure.draw_without_rendering()
 

@@ -1,4 +1,4 @@
-"""The lane map shows which lane reads which column when, as the kernel does it."""
+"""`lane_map` draws the columns that lanes read in a trace."""
 
 import io
 
@@ -20,6 +20,7 @@ from accelviz.devices import trace
 from accelviz.errors import ArgumentError
 from accelviz.plots.lanes import MOST_TURNS, lane_map
 from tests.compilers import needs_compiler
+from tests.plots.pictures import read_texts
 from tests.traces import made_request
 
 
@@ -106,7 +107,7 @@ def test_columns_at_once_are_counted_once_where_warps_overlap():
     assert stack_runs(column_runs(column_visits(twice, 64)))["line"].tolist() == [0, 1]
 
 
-def test_warps_of_several_blocks_are_several():
+def test_warps_of_different_blocks_are_different():
     tiles = pd.concat(
         [made_trace([(0, 0, 3, 32 * b, 32), (1, 1, 5, 32 * b, 32)], 64, block=b) for b in (0, 1)]
     )
@@ -118,7 +119,7 @@ def test_warps_of_several_blocks_are_several():
 
 
 @needs_compiler
-def test_bars_are_the_runs_of_the_warps_shown():
+def test_bars_are_the_runs_of_the_drawn_warps():
     _, alone = traced_cora(combined_warp=False)
     _, combined = traced_cora()
     axes = lane_map({"alone": alone, "combined": combined}, 96)
@@ -132,22 +133,19 @@ def test_bars_are_the_runs_of_the_warps_shown():
         bars = np.array([turn, begin, end]).astype(int).T.tolist()
         expected = runs.assign(end=runs["column"] + runs["columns"])[["turn", "column", "end"]]
         assert sorted(bars) == sorted(expected.to_numpy().tolist())
-        texts = [text.get_text() for text in ax.texts]
+        texts = read_texts(ax)
         assert sum(text.startswith("w") and "row" in text for text in texts) == len(runs)
     first, second = axes
     assert first.get_title(loc="left") == "alone:\n32 of 96 columns of a row at once"
     assert second.get_title(loc="left") == "combined:\nall 96 columns of a row at once"
-    costs = [
-        next(t.get_text() for t in ax.texts if "requests" in t.get_text()).replace("\n", " ")
-        for ax in axes
-    ]
+    costs = [" ".join(read_texts(ax)).replace("\n", " ") for ax in axes]
     assert "a warp comes to a row of X 3 times; 108 requests" in costs[0]
     assert "a warp comes to a row of X once; 108 requests" in costs[1]
     assert all("32 lanes and 4 sectors each; 3 of 12 warps" in cost for cost in costs)
     assert "alone: the lanes read 32 of 96 columns" in first.figure.alt
 
 
-def test_more_turns_than_fit_are_said_to_be():
+def test_omitted_turns_are_stated():
     long = made_trace([(0, step, step, 0, 8) for step in range(MOST_TURNS + 5)], 8)
     (ax,) = lane_map({"long": long}, 8)
     assert len(ax.collections[0].get_paths()) == MOST_TURNS
@@ -159,15 +157,15 @@ def test_more_turns_than_fit_are_said_to_be():
 def test_the_caller_chooses_the_warps():
     traced = made_trace([(warp, warp, warp, 0, 32) for warp in range(5)], 32)
     (ax,) = lane_map({"chosen": traced}, 32, warps=[1, 4])
-    texts = [text.get_text() for text in ax.texts]
+    texts = read_texts(ax)
     assert {"warp 1 reads row 1", "warp 4 reads row 4"} <= set(texts)
     assert any("2 of 5 warps that read are shown" in text.replace("\n", " ") for text in texts)
 
 
-def test_a_trace_of_nothing_and_what_is_refused():
+def test_empty_and_invalid_traces():
     nothing = made_trace([(0, 0, 0, 0, 1)], 8)[:0]
     (ax,) = lane_map({"nothing": nothing}, 8)
-    assert [text.get_text() for text in ax.texts] == ["nothing is read"]
+    assert read_texts(ax) == ["nothing is read"]
     ax.figure.savefig(io.BytesIO())
     assert columns_at_once(column_visits(nothing, 8)) == 0
     with pytest.raises(ArgumentError, match="traces: no trace"):

@@ -1,4 +1,4 @@
-"""Pictures of what warps get: histograms with the same axes, and heat maps."""
+"""Pictures of load balance: histograms and heat maps."""
 
 import io
 
@@ -12,6 +12,7 @@ from accelviz.errors import ArgumentError
 from accelviz.plots.loads import warp_loads
 from accelviz.workload import nonzeros_per_warp
 from tests.graphs import GRAPHS, graph_of_degrees
+from tests.plots.pictures import read_texts, read_title
 
 STRATEGIES = ("accel_gcn", "gnnadvisor", "graphblast", "merge_path", "row_thread")
 
@@ -60,7 +61,7 @@ def test_bars_count_the_warps_of_the_workload(plans, name):
     assert f"{plan.statistics.warps:,} warps" in ax.get_title(loc="right")
 
 
-def test_strategies_share_their_axes_and_say_how_much_time_they_lose(plans):
+def test_histograms_share_axes_and_state_the_idle_share(plans):
     axes = warp_loads(plans)
     assert len({ax.get_xlim() for ax in axes}) == len({ax.get_ylim() for ax in axes}) == 1
     texts = [text.get_text() for text in axes[-1].get_xticklabels()]
@@ -68,7 +69,7 @@ def test_strategies_share_their_axes_and_say_how_much_time_they_lose(plans):
     for ax, (name, plan) in zip(axes, plans.items(), strict=True):
         share = plan.statistics.idle_share
         number = f"{share:.0%}" if share > 0.1 else f"{share:.1%}"
-        assert ax.get_title(loc="left") == f"{name}: {number} of warp time is idle or waiting"
+        assert read_title(ax) == f"{name}: {number} of warp time is idle or waiting"
         strip = {patch.get_label(): patch.get_width() for patch in ax.patches[-2:]}
         assert strip == pytest.approx({"working": 1 - share, "idle or waiting": share})
         assert f"{name}: {number} of warp time" in ax.figure.alt
@@ -92,14 +93,14 @@ def test_thread_groups_are_not_called_warps():
     first, second = warp_loads({plan.name: plan for plan in (gcn, gas)})
     assert (first.get_ylabel(), second.get_ylabel()) == ("warps", "thread groups")
     assert second.get_xlabel() == "nonzeros of a warp or thread group"
-    assert "of thread group time" in second.get_title(loc="left")
-    assert "1 each" in [text.get_text() for text in second.texts]
+    assert "of thread group time" in read_title(second)
+    assert "1 each" in read_texts(second)
     first, second = plots.load_maps({plan.name: plan_load_map(plan) for plan in (gcn, gas)})
     assert (first.get_ylabel(), second.get_ylabel()) == ("warp", "thread\ngroup")
 
 
 @pytest.mark.parametrize("name", ["empty", "no_edges"])
-def test_a_graph_with_nothing_to_do(name):
+def test_a_graph_without_nonzeros(name):
     plan = accelviz.plan(GRAPHS[name]())
     (ax,) = warp_loads({"accel_gcn": plan})
     assert all(height == plan.statistics.warps for *_, height in bars(ax))
@@ -108,7 +109,7 @@ def test_a_graph_with_nothing_to_do(name):
     ax.figure.savefig(io.BytesIO())
 
 
-def test_no_strategy_is_refused():
+def test_empty_mappings_raise():
     with pytest.raises(ArgumentError, match="plans: no plan"):
         warp_loads({})
     with pytest.raises(ArgumentError, match="maps: no load map"):
@@ -120,7 +121,7 @@ def made_map(blocks):
 
 
 @pytest.mark.parametrize(("blocks", "separate"), [(10, False), (9, True)])
-def test_load_maps_keep_narrow_pictures_in_sight(blocks, separate):
+def test_a_narrow_load_map_has_its_own_axis(blocks, separate):
     first, second = plots.load_maps({"narrow": made_map(blocks), "wide": made_map(80)})
     end = (blocks if separate else 80) - 0.5
     assert (first.get_xlim()[1], second.get_xlim()[1]) == (end, 79.5)

@@ -1,4 +1,4 @@
-"""The access map shows what a request moves and what of it is asked for."""
+"""`access_map` draws the sectors that requests move and the bytes that lanes request."""
 
 import io
 
@@ -14,6 +14,7 @@ from accelviz.devices import trace
 from accelviz.errors import ArgumentError
 from accelviz.plots.memory import MOST_REQUESTS, access_map
 from tests.compilers import needs_compiler
+from tests.plots.pictures import read_texts, read_title
 from tests.traces import LANES, made_request
 
 
@@ -58,7 +59,7 @@ def test_requests_are_numbered_in_order():
         (16 * LANES[:2], 16, [(0, 0, 31)]),
     ],
 )
-def test_bytes_asked_for_in_each_sector(offsets, size, expected):
+def test_requested_bytes_of_each_sector(offsets, size, expected):
     runs = sector_runs(made_request(offsets, size=size))
     counted_runs = list(zip(runs["sector"], runs["first"], runs["last"], strict=True))
     assert counted_runs == expected
@@ -80,9 +81,8 @@ def boxes(collection):
 
 
 def test_pale_sectors_and_full_bytes():
-    traced = pd.concat(
-        [made_request(4 * LANES, 0), made_request(32 * LANES[:2] + 8, 1, warp=1)], ignore_index=True
-    )
+    scattered = made_request(32 * LANES[:2] + 8, 1, warp=1)
+    traced = pd.concat([made_request(4 * LANES, 0), scattered], ignore_index=True)
     (ax,) = access_map({"made": traced})
     pale, full = ax.collections
     assert boxes(pale) == [(-0.42, s, 0.42, s + 1) for s in range(4)] + [
@@ -97,7 +97,7 @@ def test_pale_sectors_and_full_bytes():
     assert (colours[0] != colours[4]).any()
     asked = (128 + 8) / (6 * 32)
     title = f"X: 2 loads, 3 sectors each, {100 * asked:.3g}% of it asked for"
-    assert ax.get_title(loc="left") == title
+    assert read_title(ax) == title
     assert f"made: {100 * asked:.3g}% of the bytes it moves are asked for" in ax.figure.alt
 
 
@@ -116,8 +116,8 @@ def test_the_first_requests_scattered_and_coalesced_beside_each_other():
             costs = requests(traced)
             costs = costs[(costs["array"] == array).to_numpy()]
             if len(costs):
-                assert ax.get_title(loc="left").startswith(f"{array}: {len(costs):,} ")
-                assert f"{costs['sectors'].mean():.3g} sector" in ax.get_title(loc="left")
+                assert read_title(ax).startswith(f"{array}: {len(costs):,} ")
+                assert f"{costs['sectors'].mean():.3g} sector" in read_title(ax)
                 assert len(ax.collections[0].get_paths()) == costs["sectors"].sum()
     both = pd.concat(drawn.values())
     touched = np.unique(both["offset"][(both["array"] == "X").to_numpy()] // 32)
@@ -143,35 +143,32 @@ def test_a_close_up_of_one_warp_draws_its_requests_one_by_one():
 
 
 def test_shared_memory_has_no_sectors_and_kinds_have_edges():
-    traced = pd.concat(
-        [
-            made_request(4 * LANES, 0, array="partial", space="shared", kind="store"),
-            made_request(8 * LANES, 1, array="partial", space="shared", kind="atomic"),
-        ],
-        ignore_index=True,
-    )
+    shared = {"array": "partial", "space": "shared"}
+    store = made_request(4 * LANES, 0, kind="store", **shared)
+    atomic = made_request(8 * LANES, 1, kind="atomic", **shared)
+    traced = pd.concat([store, atomic], ignore_index=True)
     (ax,) = access_map({"made": traced})
     assert len(ax.collections) == 2  # a kind each, nothing pale
-    title = ax.get_title(loc="left")
+    title = read_title(ax)
     assert title == "partial (shared memory): 1 store, 1 atomic, 1.5 passes each"
-    assert "with edge: stores black, atomics red" in [text.get_text() for text in ax.texts]
+    assert "with edge: stores black, atomics red" in read_texts(ax)
     assert ax.get_ylabel() == "32 bytes"
 
 
-def test_arrays_come_as_they_are_touched_and_may_be_untouched_in_a_window():
+def test_arrays_are_in_order_of_access_and_may_be_untouched():
     traced = pd.concat([made_request([0], 0, array="b"), made_request([0], 1, array="a")])
     first, second = access_map({"made": traced})
-    assert first.get_title(loc="left").startswith("b: ")
-    assert second.get_title(loc="left").startswith("a: ")
+    assert read_title(first).startswith("b: ")
+    assert read_title(second).startswith("a: ")
     first, second = access_map({"made": traced}, arrays=("a", "b"), between=(0, 1))
-    assert first.get_title(loc="left") == "a: not touched"
+    assert read_title(first) == "a: not touched"
     first.figure.savefig(io.BytesIO())
 
 
-def test_a_trace_of_nothing_and_what_is_refused():
+def test_empty_and_invalid_traces():
     traced = made_request([0])
     (ax,) = access_map({"nothing": traced[:0]})
-    assert ax.get_title(loc="left") == "nothing is touched"
+    assert read_title(ax) == "nothing is touched"
     ax.figure.savefig(io.BytesIO())
     with pytest.raises(ArgumentError, match="traces: no trace"):
         access_map({})

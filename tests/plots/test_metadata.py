@@ -1,4 +1,4 @@
-"""Metadata taken apart, and drawn bit by bit."""
+"""Metadata records: the fields of their words, and `metadata_layout`."""
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from accelviz.partition.block_records import block_level_records
 from accelviz.partition.metadata import Field, MetadataRecord, word_records
 from accelviz.plots.metadata import MOST_RECORDS, metadata_layout
 from tests.graphs import GRAPHS, graph_of_degrees
+from tests.plots.pictures import read_texts
 
 TOY = [1, 1, 2, 2, 3, 5, 9, 0, 1, 4]
 
@@ -28,16 +29,13 @@ def packed(line: MetadataRecord) -> list[int]:
     return words
 
 
-def drawn_bits(ax, *, y: float) -> str:
-    """The digits written in cells at one height, from left to right."""
-    cells = [text for text in ax.texts if text.get_ha() == "center" and text.get_va() == "center"]
-    row = [text for text in cells if abs(text.get_position()[1] - y) < 1e-9]
-    return "".join(text.get_text() for text in sorted(row, key=lambda text: text.get_position()[0]))
-
-
-def heights(ax) -> list[float]:
-    cells = [text for text in ax.texts if text.get_ha() == "center" and text.get_va() == "center"]
-    return sorted({text.get_position()[1] for text in cells})
+def drawn_words(ax) -> list[str]:
+    """The bits written in the cells of each line, from top to bottom."""
+    cells = [text for text in ax.texts if text.get_ha() == text.get_va() == "center"]
+    lines = {}
+    for cell in sorted(cells, key=lambda text: text.get_position()):
+        lines[cell.get_position()[1]] = lines.get(cell.get_position()[1], "") + cell.get_text()
+    return [lines[y] for y in sorted(lines)]
 
 
 @pytest.mark.sample(3)
@@ -51,7 +49,7 @@ def test_the_fields_of_an_int4_make_up_its_words(name, setting):
         assert [sum(field.bits for field in fields) for fields in line.fields] == [32] * 4
 
 
-def test_an_int4_says_what_the_block_does():
+def test_the_meaning_of_an_int4_describes_the_block():
     plan = accelviz.plan(graph_of_degrees(TOY), max_block_warps=2, max_warp_nzs=2)
     lines = block_level_records(plan.metadata, BlockSetting(2, 2), [2, 3, 9])
     two, shared, part = lines
@@ -91,7 +89,7 @@ def test_words_of_other_metadata_have_the_names_given_or_none():
     assert line.fields[0] == (Field("a", 32, -1),)
 
 
-def test_errors_say_what_is_wrong_with_metadata():
+def test_invalid_metadata_raises():
     plan = accelviz.plan("cora")
     with pytest.raises(ArgumentError, match="there is no block 252. Expected: 0 to 251"):
         block_level_records(plan.metadata, BlockSetting(), [0, 252])
@@ -113,8 +111,8 @@ def test_the_picture_shows_each_bit_digit_and_field(ax):
     lines = block_level_records(plan.metadata, BlockSetting(), [0, 251])
     metadata_layout(lines, ax=ax)
     words = [word for line in lines for word in line.words]
-    assert [drawn_bits(ax, y=y) for y in heights(ax)] == [f"{word:032b}" for word in words]
-    texts = [text.get_text() for text in ax.texts]
+    assert drawn_words(ax) == [f"{word:032b}" for word in words]
+    texts = read_texts(ax)
     for word in words:
         assert f"0x{word:08X}" in texts
     digits = [
@@ -141,13 +139,13 @@ def test_ones_are_darker_than_zeros_and_neighboring_fields_differ(ax):
     assert (faces[17:] == faces[17]).all()
 
 
-def test_unnamed_words_show_their_value_and_nothing_at_all_says_so():
+def test_unnamed_words_have_their_value_and_empty_metadata_is_stated():
     drawn = metadata_layout(word_records(accelviz.plan("cora", "gnnadvisor").metadata, [1700]))
-    texts = [text.get_text() for text in drawn.texts]
+    texts = read_texts(drawn)
     assert {"word 0", "word 1", "0x00000699 = 1,689", "record 1,700: 64 bits"} <= set(texts)
     assert "0x00000699" in drawn.figure.alt
     empty = metadata_layout(word_records(accelviz.plan(GRAPHS["empty"]()).metadata, []))
-    assert [text.get_text() for text in empty.texts] == ["no metadata"]
+    assert read_texts(empty) == ["no metadata"]
     for ax in (drawn, empty):
         ax.figure.canvas.draw()
         plt.close(ax.figure)

@@ -1,9 +1,8 @@
-"""Which block and warp handle which nonzeros: counted independently, and drawn."""
+"""Assignments of nonzeros to blocks and warps, compared with the workload, and their picture."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 
 import accelviz
@@ -11,6 +10,7 @@ from accelviz.analysis.ownership import MAX_RUNS_PER_ROW, assignment
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.plots.assignment import block_assignment
 from tests.graphs import GRAPHS, graph_of_degrees
+from tests.plots.pictures import read_texts, read_title
 
 TOY = [1, 1, 2, 2, 3, 5, 9, 0, 1, 4]
 SMALL = {"max_block_warps": 2, "max_warp_nzs": 2}
@@ -41,7 +41,7 @@ def test_pictures_of_odd_matrices(name, strategy):
     plan = accelviz.plan(GRAPHS[name](), strategy)
     ax = block_assignment(plan)
     ax.figure.canvas.draw()
-    assert ("no nonzero" in ax.get_title(loc="left")) == (plan.walked.nnz == 0)
+    assert ("no nonzero" in read_title(ax)) == (plan.walked.nnz == 0)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -52,13 +52,8 @@ def test_a_small_assignment_is_the_workload(toy, strategy):
     np.testing.assert_array_equal(
         part.runs["offset"] + plan.walked.row_pointers[part.runs["row"]], work["nz_start"]
     )
-    for ours, theirs in (
-        ("block", "block"),
-        ("warp", "warp"),
-        ("row", "row"),
-        ("count", "nz_count"),
-    ):
-        assert part.runs[ours].tolist() == work[theirs].tolist()
+    for name in ("block", "warp", "row", "nz_count"):
+        assert part.runs[name.removeprefix("nz_")].tolist() == work[name].tolist()
     assert part.rows["row"].tolist() == list(range(10))
     degrees = toy.degrees[part.rows["caller_row"]]
     assert part.rows["degree"].tolist() == degrees.tolist()
@@ -104,7 +99,7 @@ def test_examples_differ_and_stay_few(strategy, name):
         assert part.blocks["rows_shown"].tolist() == part.blocks["rows"].tolist()
 
 
-def test_a_row_cut_over_blocks_is_shown_with_all_of_them():
+def test_all_blocks_of_a_split_row_are_listed():
     plan = accelviz.plan(GRAPHS["hub"]())
     part = assignment(plan)
     hub = part.runs[part.runs["row"] == 99]
@@ -114,7 +109,7 @@ def test_a_row_cut_over_blocks_is_shown_with_all_of_them():
     assert many.runs[many.runs["row"] == 99]["block"].nunique() == 12  # of 32
 
 
-def test_a_block_of_many_rows_shows_its_first_and_says_so():
+def test_a_block_of_many_rows_lists_its_first_rows():
     plan = accelviz.plan("cora", "row_thread")
     part = assignment(plan, [3], most_rows=10)
     assert part.rows["row"].tolist() == list(range(768, 778))
@@ -124,7 +119,7 @@ def test_a_block_of_many_rows_shows_its_first_and_says_so():
     assert any("246 more not shown" in text.get_text() for text in ax.texts)
 
 
-def test_of_a_very_long_row_the_first_runs_are_kept():
+def test_a_long_row_lists_its_first_runs():
     plan = accelviz.plan(GRAPHS["hub"](), "fusegnn_gar")
     part = assignment(plan, 50)
     assert len(part.runs) == MAX_RUNS_PER_ROW
@@ -132,7 +127,7 @@ def test_of_a_very_long_row_the_first_runs_are_kept():
     assert part.blocks[["nonzeros", "warps", "most"]].to_numpy().tolist() == [[3000, 2, 1500]]
 
 
-def test_errors_of_the_assignment(toy):
+def test_invalid_blocks_raise(toy):
     plan = accelviz.plan(toy, **SMALL)
     with pytest.raises(ArgumentError, match="there is no block 10. Expected: 0 to 9"):
         assignment(plan, [3, 10])
@@ -150,13 +145,9 @@ def test_errors_of_the_assignment(toy):
 
 def boxes(ax) -> list[tuple[float, float, float]]:
     """Height, begin and end of each coloured run in the picture."""
-    runs = next(
-        collection
-        for collection in ax.collections
-        if isinstance(collection, PolyCollection) and collection.zorder == 2
-    )
+    (drawn,) = (collection for collection in ax.collections if collection.zorder == 2)
     corners = []
-    for path in runs.get_paths():
+    for path in drawn.get_paths():
         (left, low), (end, high) = path.vertices.min(axis=0), path.vertices.max(axis=0)
         corners.append(((low + high) / 2, left, end))
     return corners
@@ -167,21 +158,17 @@ def test_each_run_is_a_box_in_the_colour_of_its_block(toy):
     part = assignment(plan)
     ax = block_assignment(part)
     line = dict(zip(part.rows["row"], ax.get_yticks(), strict=True))
-    expected = [
-        (line[row], first, first + count)
-        for row, first, count in zip(
-            part.runs["row"], part.runs["offset"], part.runs["count"], strict=True
-        )
-    ]
+    runs = part.runs[["row", "offset", "count"]].to_numpy()
+    expected = [(line[row], first, first + count) for row, first, count in runs]
     np.testing.assert_allclose(boxes(ax), expected)
-    (runs,) = (collection for collection in ax.collections if collection.zorder == 2)
-    colours = [to_hex(colour) for colour in runs.get_facecolor()]
-    of_run = dict(
-        zip(zip(part.runs["block"], part.runs["warp"], strict=True), colours, strict=True)
+    (drawn,) = (collection for collection in ax.collections if collection.zorder == 2)
+    colours = [to_hex(colour) for colour in drawn.get_facecolor()]
+    run_colours = dict(
+        zip(map(tuple, part.runs[["block", "warp"]].to_numpy()), colours, strict=True)
     )
-    assert of_run[5, 0] != of_run[5, 1]
-    assert len({of_run[block, 0] for block in (7, 8, 9)}) == 3
-    texts = [text.get_text() for text in ax.texts]
+    assert run_colours[5, 0] != run_colours[5, 1]
+    assert len({run_colours[block, 0] for block in (7, 8, 9)}) == 3
+    texts = read_texts(ax)
     assert "block 0: 2 rows of degree 1" in texts
     assert "blocks 7 to 9: a row of degree 9" in texts
     assert "no block: a row of degree 0" in texts
@@ -191,14 +178,12 @@ def test_each_run_is_a_box_in_the_colour_of_its_block(toy):
         f"{row} ({caller})"
         for row, caller in zip(part.rows["row"], part.rows["caller_row"], strict=True)
     ]
-    assert ax.get_title(loc="left") == (
-        "accel_gcn on toy: a block's warps differ up to 2-fold in nonzeros"
-    )
+    assert read_title(ax) == ("accel_gcn on toy: a block's warps differ up to 2-fold in nonzeros")
     assert "10 blocks for 10 rows, 2 of these split over several blocks" in ax.figure.alt
     assert ax.get_xscale() == "linear"
 
 
-def test_a_sample_says_what_share_it_is_and_how_its_axis_is_scaled():
+def test_a_sample_states_its_share_and_the_scale_of_its_axis():
     part = assignment(accelviz.plan("cora"))
     ax = block_assignment(part)
     share = part.runs["count"].sum() / part.nnz
@@ -213,7 +198,7 @@ def test_a_sample_says_what_share_it_is_and_how_its_axis_is_scaled():
     ax.figure.canvas.draw()
 
 
-def test_a_part_of_a_long_row_begins_where_the_part_does(ax):
+def test_the_axis_begins_at_the_first_listed_nonzero(ax):
     part = assignment(accelviz.plan(GRAPHS["hub"]()), [16, 17])
     block_assignment(part, ax=ax)
     assert ax.get_xlim()[0] == 6 * 384
@@ -226,16 +211,16 @@ def test_a_part_of_a_long_row_begins_where_the_part_does(ax):
 def test_a_large_graph_without_a_nonzero():
     plan = accelviz.plan(graph_of_degrees([0] * 100), "graphblast")
     ax = block_assignment(assignment(plan))
-    assert "no nonzero" in ax.get_title(loc="left")
+    assert "no nonzero" in read_title(ax)
     assert "0 of 25 blocks, none of the nonzeros" in ax.figure.alt
     ax.figure.canvas.draw()
 
 
-def test_what_is_cut_off_is_marked():
+def test_clipped_rows_have_a_marker():
     ax = block_assignment(assignment(accelviz.plan("cora", "gnnadvisor"), [340]))
     assert [line.get_marker() for line in ax.lines] == [">"]  # the row of degree 168 goes on
 
 
-def test_warps_are_called_what_they_are(toy):
+def test_the_worker_is_named(toy):
     ax = block_assignment(assignment(accelviz.plan(toy, "fusegnn_gas")))
-    assert "a block's thread groups have equally many nonzeros" in ax.get_title(loc="left")
+    assert "a block's thread groups have equally many nonzeros" in read_title(ax)

@@ -1,4 +1,4 @@
-"""The pictures show the numbers they were given."""
+"""Pictures show the data that they are given."""
 
 import io
 import subprocess
@@ -18,18 +18,7 @@ from accelviz.ordering import DegreeHistogram
 from accelviz.plots.style import VERMILLION, strategy_colours
 from accelviz.workload import nonzeros_per_warp
 from tests.graphs import GRAPHS
-
-
-def test_degree_histogram_shows_every_degree_and_names_the_zero_rows(ax):
-    graph = accelviz.load_graph("citeseer")
-    histogram = DegreeHistogram.of(graph.row_pointers)
-    plots.degree_histogram(histogram.degrees, histogram.rows, bounds={32: "one warp"}, ax=ax)
-    (points,) = ax.lines
-    assert points.get_xdata().tolist() == histogram.degrees[1:].tolist()
-    assert points.get_ydata().tolist() == histogram.rows[1:].tolist()
-    texts = [text.get_text() for text in ax.texts]
-    assert "not shown: 48 rows without a nonzero" in ax.get_xlabel()
-    assert "one warp" in texts
+from tests.plots.pictures import read_texts, read_title
 
 
 def test_a_close_up_has_a_bar_for_each_warp_with_work():
@@ -41,7 +30,7 @@ def test_a_close_up_has_a_bar_for_each_warp_with_work():
     faces = [bar.get_facecolor() for bar in first.patches]
     assert all(one != next_one for one, next_one in pairwise(faces))  # another row each
     assert len({bar.get_facecolor() for bar in last.patches}) == 1  # one row
-    assert [text.get_text() for text in last.texts] == ["idle"] * 6
+    assert read_texts(last) == ["idle"] * 6
     assert first.get_xlim() == last.get_xlim()
     assert (first.get_title(), last.get_title()) == ("block 0", "block 251")
 
@@ -57,7 +46,7 @@ def test_load_map_shows_all_blocks_or_every_kth_in_slices_of_any_size(max_column
     assert plan_load_map(plan).every == 1
 
 
-def test_load_maps_share_their_scales_and_say_when_they_show_a_sample():
+def test_load_maps_share_scales_and_state_the_sampling_distance():
     maps = {
         "one": LoadMap(np.array([[1, 0], [4, 2]]), 2, 1),
         "two": LoadMap(np.array([[32, 8]]), 5, 5),
@@ -66,13 +55,8 @@ def test_load_maps_share_their_scales_and_say_when_they_show_a_sample():
     assert first.get_xlim() == second.get_xlim() == (-0.5, 4.5)
     assert first.images[0].norm is second.images[0].norm
     assert first.images[0].get_array().mask.tolist() == [[False, False], [True, False]]
-    assert [text.get_text() for text in first.texts] == ["no block"]
+    assert read_texts(first) == ["no block"]
     assert "one block of 5 is shown" in second.texts[0].get_text()
-
-
-def test_a_histogram_makes_its_own_figure_if_none_is_given():
-    ax = plots.degree_histogram(np.array([1, 5]), np.array([3, 2]))
-    assert ax.get_xlabel() == "degree (nonzeros in a row)"
 
 
 def test_a_strategy_has_one_colour_in_every_picture():
@@ -92,7 +76,7 @@ def test_a_strategy_has_one_colour_in_every_picture():
     assert len(strategy_colours(map(str, range(30)))) == 30
 
 
-def test_plots_are_there_without_an_import_of_their_own():
+def test_plots_are_imported_lazily():
     code = "import sys, accelviz; print('matplotlib' in sys.modules, accelviz.plots.__name__)"
     answer = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -100,19 +84,19 @@ def test_plots_are_there_without_an_import_of_their_own():
     assert answer.stdout.split() == ["False", "accelviz.plots"]
 
 
-def test_every_public_name_is_there():
+def test_every_public_name_exists():
     assert [name for name in plots.__all__ if not hasattr(plots, name)] == []
 
 
 def test_a_pattern_has_a_title_and_alt_text():
     ax = plots.nonzero_pattern(accelviz.load_graph("cora"))
-    assert ax.get_title(loc="left") == "10,556 nonzeros in 2,708 rows and 2,708 columns"
+    assert read_title(ax) == "10,556 nonzeros in 2,708 rows and 2,708 columns"
     assert "10,556 nonzeros" in ax.figure.alt
 
 
 @pytest.mark.parametrize("name", ["facebook", "cit-hepph", "wide"])
 @pytest.mark.parametrize("cells", [1, 7, 200])
-def test_a_pattern_map_counts_every_nonzero_where_it_lies(name, cells):
+def test_a_pattern_map_counts_every_nonzero(name, cells):
     graph = GRAPHS[name]()
     pattern = pattern_map(graph, cells=cells)
     assert pattern.shape == tuple(min(cells, side) for side in graph.shape)
@@ -122,7 +106,7 @@ def test_a_pattern_map_counts_every_nonzero_where_it_lies(name, cells):
     np.testing.assert_array_equal(pattern, expected)
 
 
-def test_a_graph_card_shows_every_fact_and_marks_what_is_made_up():
+def test_a_graph_card_shows_every_fact_and_marks_synthetic_graphs():
     for graph, colour in ((accelviz.load_graph("cora"), "black"), (twin({3: 8}), VERMILLION)):
         figure = plots.graph_card("cora" if graph.name == "cora" else graph)
         facts, _, pattern, _ = figure.axes
@@ -137,9 +121,9 @@ def test_a_graph_card_shows_every_fact_and_marks_what_is_made_up():
         assert accelviz.describe(graph).source in metadata["image/png"]["alt"]
 
 
-def test_a_graph_card_of_nothing():
+def test_a_graph_card_of_an_empty_graph():
     figure = plots.graph_card(GRAPHS["empty"]())
-    assert [text.get_text() for text in figure.axes[2].texts] == ["no nonzero"]
+    assert read_texts(figure.axes[2]) == ["no nonzero"]
     figure.savefig(io.BytesIO())
 
 
@@ -163,9 +147,9 @@ def test_a_plan_or_a_graph_is_enough_for_a_picture():
     graph = accelviz.load_graph("cora")
     plan, ours = accelviz.plan(graph), accelviz.plan(graph, "lane_groups")
     (ax,) = plots.load_maps(plan)
-    assert ax.get_title(loc="left") == "accel_gcn: 34.0% of warp time idle or waiting"
+    assert read_title(ax) == "accel_gcn: 34.0% of warp time idle or waiting"
     axes = plots.load_maps({"a": plan, "b": plan_load_map(ours)})
-    assert [ax.get_title(loc="left")[:2] for ax in axes] == ["a:", "b"]
+    assert [read_title(ax)[:2] for ax in axes] == ["a:", "b"]
     first, second = plots.warp_loads({"a": plan, "b": ours})
     assert (first.get_ylabel(), second.get_ylabel()) == ("warps", "subwarps")
     assert "10,556 nonzeros" in plots.nonzero_pattern(graph).figure.alt

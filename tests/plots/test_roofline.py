@@ -1,4 +1,4 @@
-"""Rooflines: flops, bytes and shares worked out by hand, and from the graphs themselves."""
+"""Rooflines: flops, bytes and shares, computed by hand and from the graphs."""
 
 from functools import partial
 
@@ -14,6 +14,7 @@ from accelviz.measure.roofline import LAUNCH_US, MODELS, roofline_table, shares
 from accelviz.plots.rooflines import roofline
 from accelviz.plots.style import VERMILLION, strategy_colours
 from tests import results
+from tests.plots.pictures import read_texts, read_title
 
 #: 2 x 1,000,000 x 10 flops; 20 MB copied in 10 µs at 2,000 GB/s; gathering takes 40 µs.
 LIMITS = {"rows": 100_000, "nonzeros": 1_000_000, "columns": 10}
@@ -27,10 +28,6 @@ TWO = (("fast", 50.0, {}), ("slow", 100.0, {}))
 @pytest.fixture(scope="module")
 def bundled():
     return records.recorded("bundled-h200")
-
-
-def texts(ax):
-    return [text.get_text() for text in ax.texts]
 
 
 def points(ax):
@@ -84,14 +81,14 @@ def test_a_share_is_the_limit_over_the_time(bundled, model, limit):
     np.testing.assert_allclose(both["share"], both[limit] / both["median_us_y"], rtol=1e-12)
 
 
-def test_what_takes_no_longer_than_a_launch_is_left_out(bundled):
+def test_cases_shorter_than_a_launch_are_omitted(bundled):
     result = roofline_table(bundled, "accel_gcn")
     warm = bundled.query("state == 'warm' and strategy == 'accel_gcn'")
     short = (warm["floor_us"] <= LAUNCH_US).sum()
     assert 0 < short == result.attrs["left_out"] == len(warm) - len(result)
 
 
-def test_of_several_runs_the_latest_counts():
+def test_the_latest_run_is_used():
     later = {"run": "2026-02-01T00:00:00+00:00"}
     result = roofline_table(table(*TWO, ("fast", 80.0, later)))
     assert result.set_index("strategy")["median_us"].to_dict() == {"fast": 80.0, "slow": 100.0}
@@ -124,7 +121,7 @@ def test_shares_are_geometric_means():
         (table(*TWO, ("fast", 1.0, {"hardware": "other"})), {}, "more than one machine"),
     ],
 )
-def test_tables_without_an_answer_are_refused(rows, options, message):
+def test_invalid_tables_raise(rows, options, message):
     for call in (roofline_table, roofline)[: 1 if "model" in options else 2]:
         with pytest.raises(ArgumentError, match=message):
             call(rows, **options)
@@ -138,7 +135,7 @@ def test_tables_without_an_answer_are_refused(rows, options, message):
         ({"columns": [10, 11]}, r"no times of \[11\]"),
     ],
 )
-def test_graphs_and_columns_that_are_not_there_are_refused(options, message):
+def test_missing_graphs_and_columns_raise(options, message):
     with pytest.raises(ArgumentError, match=message):
         roofline(table(*TWO), **options)
     with pytest.raises(ArgumentError, match="empty launch takes as long"):
@@ -151,10 +148,12 @@ def test_one_case_is_named_with_every_strategy_s_share():
     assert {fast: [[1, 400]], slow: [[1, 200]]} == {
         colour: [pytest.approx(xy) for xy in rows] for colour, rows in points(ax).items()
     }
-    assert {"fast: 20 %", "slow: 10 %", "random-gather limit", "a, 10 columns"} <= set(texts(ax))
-    assert "made-up GPU copy 2 TB/s" in texts(ax)
+    assert {"fast: 20 %", "slow: 10 %", "random-gather limit", "a, 10 columns"} <= set(
+        read_texts(ax)
+    )
+    assert "made-up GPU copy 2 TB/s" in read_texts(ax)
     title = "fast reaches 20 % of the roof that copy bandwidth sets (a, 10 columns)"
-    assert ax.get_title(loc="left").replace("\n", " ") == title
+    assert read_title(ax) == title
     assert MODELS["compulsory"] in ax.get_xlabel()
     assert "nonzeros x columns / time" in ax.get_ylabel()
     assert title in ax.figure.alt
@@ -168,12 +167,12 @@ def test_one_case_is_named_with_every_strategy_s_share():
 
 def test_a_known_peak_is_the_flat_roof():
     ax = roofline(table(*TWO), peak_gflops=10_000)
-    assert ax.get_title(loc="left").startswith("Memory-bound: fast reaches 20 %")
-    assert "float32 peak 10 TFLOP/s" in texts(ax)
+    assert read_title(ax).startswith("Memory-bound: fast reaches 20 %")
+    assert "float32 peak 10 TFLOP/s" in read_texts(ax)
     flat = [line for line in ax.lines if set(line.get_ydata()) == {10_000}]
     assert len(flat) == 1
     ax = roofline(table(*TWO), peak_gflops=1000)  # the peak is the bound, not memory
-    assert ax.get_title(loc="left").startswith("fast reaches 40 %")
+    assert read_title(ax).startswith("fast reaches 40 %")
 
 
 def test_many_cases_are_a_legend_with_means_and_ranges(bundled):
@@ -186,7 +185,7 @@ def test_many_cases_are_a_legend_with_means_and_ranges(bundled):
     assert labels[-1] == "random-gather limit of a case"
     assert sum(map(len, points(ax).values())) == len(result)
     assert f"left out: {result.attrs['left_out']} times" in ax.get_xlabel()
-    assert f"mean of {len(result) // 2} cases" in ax.get_title(loc="left").replace("\n", " ")
+    assert f"mean of {len(result) // 2} cases" in read_title(ax)
 
 
 def test_all_recorded_times_of_the_paper_s_graphs_are_drawn():
@@ -203,7 +202,7 @@ def test_all_recorded_times_of_the_paper_s_graphs_are_drawn():
         roofline(recorded)
 
 
-def test_a_table_measured_without_a_gpu_is_refused():
+def test_a_table_measured_without_a_gpu_raises():
     cpu = accelviz.benchmark("cora", "accel_gcn", 16, "cpu", repeats=1, progress=False)
     with pytest.raises(ArgumentError, match="no limits"):
         roofline(cpu)

@@ -1,4 +1,6 @@
-"""Pictures of sweeps show what plans counted, and point out the right settings."""
+"""Sweep tables, and their pictures as lines and heat maps."""
+
+import itertools
 
 import numpy as np
 import pandas as pd
@@ -23,6 +25,7 @@ from accelviz.plots.quantities import (
 )
 from accelviz.plots.style import VERMILLION
 from accelviz.plots.sweeps import sweep_heatmap, sweep_lines
+from tests.plots.pictures import read_texts, read_title
 
 WARPS, NZS = (2, 4, 8, 12), (8, 32)
 
@@ -35,13 +38,11 @@ def cora():
 @pytest.fixture(scope="module")
 def counted():
     """The statistics of each setting's real workload."""
-    return {
-        (warps, nzs): accelviz.plan(
-            "cora", max_block_warps=warps, max_warp_nzs=nzs, n_cols=64
-        ).statistics
-        for warps in WARPS
-        for nzs in NZS
+    plans = {
+        (warps, nzs): accelviz.plan("cora", max_block_warps=warps, max_warp_nzs=nzs, n_cols=64)
+        for warps, nzs in itertools.product(WARPS, NZS)
     }
+    return {setting: plan.statistics for setting, plan in plans.items()}
 
 
 def table_of(*rows, names=("strategy", "n_cols", "max_block_warps", "max_warp_nzs")):
@@ -50,10 +51,6 @@ def table_of(*rows, names=("strategy", "n_cols", "max_block_warps", "max_warp_nz
     table["blocks"] = range(len(rows), 0, -1)
     table["idle_share"] = [row[-1] for row in rows]
     return table
-
-
-def texts(ax):
-    return [text.get_text() for text in ax.texts]
 
 
 def marked(ax):
@@ -70,7 +67,7 @@ def test_every_statistic_has_a_name_and_a_kind():
     assert parameter_label("mine") == "mine"
 
 
-def test_values_are_written_as_people_do():
+def test_number_formats():
     shares = [0, 1, 0.1094, 0.0002, 0.3396]
     assert [writer("idle_share")(value) for value in shares] == [
         *("0 %", "100.0 %", "10.9 %", "0.02 %", "34.0 %")
@@ -105,7 +102,7 @@ def test_ticks_are_round_in_their_unit(statistic, low, high, log, expected):
     assert sum(low <= tick <= high for tick in ax.get_yticks()) <= 12
 
 
-def test_the_best_setting_is_the_lowest_and_of_equal_ones_that_with_the_fewest_blocks():
+def test_the_best_of_equal_settings_has_the_fewest_blocks():
     table = table_of(*[("a", 64, warps, 32, share) for warps, share in ((1, 0), (2, 0.5), (4, 0))])
     row, equal = best(table, "idle_share")
     assert row["max_block_warps"] == 4  # `table_of` counts blocks downwards
@@ -114,7 +111,7 @@ def test_the_best_setting_is_the_lowest_and_of_equal_ones_that_with_the_fewest_b
     assert best(table.assign(idle_share=np.nan), "idle_share") == (None, 0)
 
 
-def test_a_setting_is_found_where_it_has_a_value(cora):
+def test_a_setting_without_a_value_is_not_found(cora):
     published = {"max_block_warps": 12, "max_warp_nzs": 32}
     row = at_setting(cora, "idle_share", published)
     assert (row["max_block_warps"], row["max_warp_nzs"]) == (12, 32)
@@ -124,10 +121,8 @@ def test_a_setting_is_found_where_it_has_a_value(cora):
     assert at_setting(cora.assign(idle_share=np.nan), "idle_share", published) is None
 
 
-def test_lines_are_what_else_varies():
-    table = sweep(
-        "cora", max_block_warps=[2, 4], strategies=["accel_gcn", "gnnadvisor"], ngs=[8, 32]
-    )
+def test_lines_split_a_sweep_by_the_other_parameters():
+    table = sweep("cora", ["accel_gcn", "gnnadvisor"], max_block_warps=[2, 4], ngs=[8, 32])
     assert distinguishing(table) == ["strategy", "max_block_warps", "ngs"]
     result = lines(table, "max_block_warps")
     assert [(dict(line.key), line.constant, len(line.rows)) for line in result] == [
@@ -137,28 +132,27 @@ def test_lines_are_what_else_varies():
     ]
 
 
-def test_a_grid_has_every_value_in_its_place(cora, counted):
+def test_a_grid_has_the_statistics_of_the_workloads(cora, counted):
     shuffled = cora.sample(frac=1, random_state=1)
     result = grid(shuffled, "idle_share", "max_block_warps", "max_warp_nzs")
     assert (list(result), list(result.index)) == (list(WARPS), list(NZS))
     assert result.attrs["left_out"] == []
-    for nzs in NZS:
-        for warps in WARPS:
-            assert result.loc[nzs, warps] == pytest.approx(counted[warps, nzs].idle_share)
+    for warps, nzs in itertools.product(WARPS, NZS):
+        assert result.loc[nzs, warps] == pytest.approx(counted[warps, nzs].idle_share)
     with_hole = grid(cora.iloc[1:], "idle_share", "max_block_warps", "max_warp_nzs")
     assert np.isnan(with_hole.iloc[0, 0])
 
 
 @pytest.mark.parametrize("y", ["idle_share", "blocks", "largest", "busy_warps"])
-def test_lines_show_what_the_workloads_do(cora, counted, y):
+def test_lines_show_the_statistics_of_the_workloads(cora, counted, y):
     ax = sweep_lines(cora, y)
     curves = [line for line in ax.lines if len(line.get_xdata()) == len(WARPS)]
     for line, nzs in zip(curves, NZS, strict=True):
         assert line.get_xdata().tolist() == list(WARPS)
         expected = [getattr(counted[warps, nzs], y) for warps in WARPS]
         np.testing.assert_allclose(line.get_ydata(), expected)
-    assert {"8", "32"} <= set(texts(ax))
-    assert any("max_warp_nzs" in text for text in texts(ax))
+    assert {"8", "32"} <= set(read_texts(ax))
+    assert any("max_warp_nzs" in text for text in read_texts(ax))
     assert ax.get_xlabel() == "max_block_warps (warps of a block at most)"
 
 
@@ -173,18 +167,18 @@ def test_lines_mark_the_best_and_the_published_setting(cora, counted):
         f"idle share of cora: {100 * lowest.idle_share:.1f} % at {warps} x {nzs}, "
         f"{100 * published:.1f} % at the published 12 x 32"
     )
-    assert ax.get_title(loc="left").replace("\n", " ") == title
+    assert read_title(ax) == title
     assert title in ax.figure.alt
     assert f"published: {100 * published:.1f} %" in marked(ax)
 
 
-def test_marks_can_be_others_or_none(cora):
+def test_marks_of_another_setting_and_no_marks(cora):
     ax = sweep_lines(cora, published={"max_block_warps": 4, "max_warp_nzs": 8})
     marks = {line.get_marker(): line.get_xdata().tolist() for line in ax.lines}
     assert marks["D"] == [4]
     ax = sweep_lines(cora, "blocks", published=None)
     assert not {"*", "D"} & {line.get_marker() for line in ax.lines}
-    assert " to " in ax.get_title(loc="left")
+    assert " to " in read_title(ax)
     ax = sweep_lines(cora, "blocks")  # neither more nor fewer are better
     assert [line.get_marker() for line in ax.lines if len(line.get_xdata()) == 1] == ["D"]
 
@@ -193,11 +187,11 @@ def test_the_published_setting_may_be_the_best_or_every_setting_equal():
     rows = [("a", 64, warps, 32, share) for warps, share in ((4, 0.5), (12, 0.25))]
     ax = sweep_lines(table_of(*rows))
     title = "idle share: 25.0 % at the published 12 x 32, no setting here is lower"
-    assert ax.get_title(loc="left").replace("\n", " ") == title
+    assert read_title(ax) == title
     assert marked(ax) == ["best, published: 25.0 %"]
     same = table_of(*[(*row[:-1], 0.5) for row in rows])
     ax = sweep_lines(same, published=None)
-    assert ax.get_title(loc="left") == "idle share: 50.0 % at every setting"
+    assert read_title(ax) == "idle share: 50.0 % at every setting"
     assert "*" not in {line.get_marker() for line in ax.lines}
     one_more = table_of(*[(*row[:-1], 0.0) for row in rows], ("a", 64, 2, 32, 1.0))
     assert sweep_lines(one_more, published=None).get_title(loc="left") == (
@@ -213,15 +207,15 @@ def test_a_strategy_without_the_parameter_is_a_dashed_line():
     ]
     expected = accelviz.plan("cora", "graphblast", 64).statistics.idle_share
     np.testing.assert_allclose(dashed.get_ydata(), expected)
-    assert {"accel_gcn", "graphblast"} <= set(texts(ax))
+    assert {"accel_gcn", "graphblast"} <= set(read_texts(ax))
     assert ax.get_xlabel().endswith("do not determine it: cusparse")
-    assert "(accel_gcn)" in ax.get_title(loc="left")
+    assert "(accel_gcn)" in read_title(ax)
 
 
 def test_the_best_may_be_a_strategy_without_the_parameter():
     table = table_of(("a", 64, 4, 32, 0.5), ("a", 64, 8, 32, 0.4), ("b", 64, None, None, 0.1))
     ax = sweep_lines(table, published=None)
-    assert ax.get_title(loc="left") == "idle share: 10.0 % at b"
+    assert read_title(ax) == "idle share: 10.0 % at b"
     (star,) = [line for line in ax.lines if line.get_marker() == "*"]
     assert star.get_ydata() == [0.1]
 
@@ -248,28 +242,28 @@ def test_counts_far_apart_are_on_a_logarithmic_axis(cora):
     assert isinstance(bar.norm, LogNorm)
 
 
-def test_many_lines_are_not_all_named_and_shaded_in_order():
+def test_many_lines_are_shaded_in_order_and_partly_labelled():
     table = sweep("cora", max_block_warps=range(1, 33), max_warp_nzs=(8, 32))
     ax = sweep_lines(table, x="max_warp_nzs")
-    named = [text for text in texts(ax) if text.isdigit()]
+    named = [text for text in read_texts(ax) if text.isdigit()]
     assert 8 <= len(named) <= 13
     assert {"1", "32"} <= set(named)
     colours = [to_hex(line.get_color()) for line in ax.lines if len(line.get_xdata()) == 2]
     assert len(set(colours)) == 32
 
 
-def test_a_heat_map_shows_what_the_workloads_do(cora, counted):
+def test_a_heat_map_shows_the_statistics_of_the_workloads(cora, counted):
     ax = sweep_heatmap(cora)
     (image,) = ax.images
     for i, nzs in enumerate(NZS):
         for j, warps in enumerate(WARPS):
             share = counted[warps, nzs].idle_share
             assert image.get_array()[i, j] == pytest.approx(share)
-            assert f"{100 * share:.1f}" in texts(ax)
+            assert f"{100 * share:.1f}" in read_texts(ax)
     assert [text.get_text() for text in ax.get_xticklabels()] == list(map(str, WARPS))
     assert [text.get_text() for text in ax.get_yticklabels()] == list(map(str, NZS))
-    assert {"best", "published"} <= set(texts(ax))
-    assert "12 x 32" in ax.get_title(loc="left")
+    assert {"best", "published"} <= set(read_texts(ax))
+    assert "12 x 32" in read_title(ax)
     bar = ax.figure.axes[1]
     assert "idle share" in bar.get_ylabel()
     assert all(text.get_text().endswith("%") for text in bar.get_yticklabels())
@@ -287,18 +281,14 @@ def test_a_large_heat_map_has_no_numbers_in_its_cells():
     table = sweep("cora", max_block_warps=range(2, 33), max_warp_nzs=[1, 2, 4, 8, 16, 32, 64, 128])
     ax = sweep_heatmap(table)
     assert len(ax.texts) == 2
-    assert all(text.startswith(("best: ", "published: ")) for text in texts(ax))
+    assert all(text.startswith(("best: ", "published: ")) for text in read_texts(ax))
     assert ax.images[0].get_array().shape == (8, 31)
     ax.figure.draw_without_rendering()
 
 
-def test_a_heat_map_names_whom_it_cannot_show_and_shows_holes():
-    table = sweep(
-        "cora",
-        max_block_warps=[4, 12],
-        max_warp_nzs=[8, 32],
-        strategies=["accel_gcn", "graphblast"],
-    )
+def test_a_heat_map_names_omitted_strategies_and_masks_missing_cells():
+    names = ["accel_gcn", "graphblast"]
+    table = sweep("cora", names, max_block_warps=[4, 12], max_warp_nzs=[8, 32])
     ax = sweep_heatmap(table.drop(index=0))
     assert ax.get_xlabel().endswith("without max_block_warps or max_warp_nzs: graphblast")
     assert ax.images[0].get_array().mask.tolist() == [[True, False], [False, False]]
@@ -312,14 +302,14 @@ def test_other_parameters_can_be_the_axes():
             plan = accelviz.plan("cora", "gnnadvisor", 64, ngs=ngs, block_warps=warps)
             cell = ax.images[0].get_array()[i, j]
             assert cell == pytest.approx(plan.statistics.idle_warps)
-    assert "published" not in texts(ax)
+    assert "published" not in read_texts(ax)
 
 
-def test_what_degrees_do_not_determine_is_said():
+def test_undetermined_statistics_are_stated():
     nothing = table_of(*[("a", 64, warps, nzs, np.nan) for warps in (2, 4) for nzs in (8, 32)])
     for draw in (sweep_lines, sweep_heatmap):
         ax = draw(nothing)
-        assert "do not determine it" in ax.get_title(loc="left").replace("\n", " ")
+        assert "do not determine it" in read_title(ax)
         ax.figure.draw_without_rendering()
 
 
@@ -345,12 +335,12 @@ def test_sweeps_of_tiny_graphs_are_drawn(graph):
         (sweep_heatmap, {"y": "max_block_warps"}, "columns that differ"),
     ],
 )
-def test_what_cannot_be_shown_is_refused(cora, draw, options, message):
+def test_invalid_sweeps_raise(cora, draw, options, message):
     with pytest.raises(ArgumentError, match=message):
         draw(cora, **options)
 
 
-def test_settings_that_meet_in_one_place_are_refused(cora):
+def test_duplicate_settings_raise(cora):
     twice = pd.concat([cora, cora.assign(n_cols=32)], ignore_index=True)
     with pytest.raises(ArgumentError, match="which differ in n_cols"):
         sweep_heatmap(twice)
@@ -371,10 +361,10 @@ def test_labels_move_apart_about_their_middle_and_stay_in_order():
     assert moved_apart(np.array([]), 10).size == 0
 
 
-def test_labels_that_are_not_finite_are_left_out():
+def test_labels_that_are_not_finite_are_omitted():
     ax = Figure().subplots()
     label_ends(ax, [(float("nan"), "nowhere", "k"), (0.5, "there", "k")], "heading")
-    assert texts(ax) == ["there", "heading"]
+    assert read_texts(ax) == ["there", "heading"]
     label_ends(ax, [])
 
 

@@ -1,4 +1,4 @@
-"""Pictures of tiles and fragments show what is in the plan and in the table of lanes."""
+"""Pictures of tensor core tiles and fragments, and of error against speed."""
 
 import numpy as np
 import pandas as pd
@@ -9,6 +9,7 @@ from accelviz import plots
 from accelviz.errors import ArgumentError
 from accelviz.plans.fragments import SHAPES
 from tests.graphs import GRAPHS
+from tests.plots.pictures import read_title
 
 
 @pytest.mark.parametrize("operation", ["spmm", "sddmm"])
@@ -19,22 +20,20 @@ def test_a_window_shows_its_nonzeros_before_and_after(strategy, rows, operation)
     chosen = plan.tiles.first_row == rows
     pointers = plan.walked.row_pointers[[rows, min(2 * rows, plan.walked.n_rows)]]
     nonzeros = pointers[1] - pointers[0]
-    assert [len(collection.get_paths()) for collection in after.collections] == [
-        chosen.sum(),
-        nonzeros,
-    ]
+    counts = [len(collection.get_paths()) for collection in after.collections]
+    assert counts == [chosen.sum(), nonzeros]
     shaded, cells = before.collections
     columns = plan.walked.column_indices[slice(*pointers)]
     lefts = sorted(path.vertices[0, 0] for path in cells.get_paths())
     assert lefts == sorted(columns)
     width = plan.tiles.columns
     assert len(shaded.get_paths()) == np.unique(columns // width).size
-    assert f"{chosen.sum()} tiles of {rows} x {width}" in after.get_title(loc="left")
+    assert f"{chosen.sum()} tiles of {rows} x {width}" in read_title(after)
 
 
 def test_a_window_without_a_nonzero_and_plans_without_tiles():
     panels = plots.window_tiles(accelviz.plan(GRAPHS["no_edges"](), "tc_gnn"))
-    assert "0 tiles" in panels[1].get_title(loc="left")
+    assert "0 tiles" in read_title(panels[1])
     plan = accelviz.plan("cora", "tc_gnn")
     with pytest.raises(ArgumentError, match="window"):
         plots.window_tiles(plan, 1000)
@@ -65,6 +64,6 @@ def test_error_against_speed_is_a_mean_and_a_maximum():
     ax = plots.error_against_speed(table)
     points = [tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1]
     assert np.allclose(points, [(1, 2e-7), (4, 9e-4)])
-    assert "2 cases" in ax.get_title(loc="left")
+    assert "2 cases" in read_title(ax)
     with pytest.raises(ArgumentError, match="cusparse"):
         plots.error_against_speed(table, over="cusparse")
