@@ -82,6 +82,10 @@ def tune(
     repeats : int
         Number of timed warm runs of each setting. The setting with the smallest median is selected.
 
+    Returns
+    -------
+    Tuned
+
     Raises
     ------
     ArgumentError
