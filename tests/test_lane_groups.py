@@ -19,7 +19,7 @@ from accelviz.partition.subwarps import in_place_order, subwarp_blocks
 from accelviz.plans.storage import restored, stored
 from accelviz.strategies import find_strategy
 from accelviz.strategies.lanes import Lanes, cover
-from accelviz.strategies.subwarps import Blocks, LaneGroupSettings, chosen_tile
+from accelviz.strategies.subwarps import Blocks, LaneGroupSettings, choose_tile
 from tests.compilers import needs_compiler
 from tests.graphs import graph_of_degrees
 from tests.inherited import weighted
@@ -83,7 +83,7 @@ def test_every_column_has_one_lane(n_cols, lanes, column_tile, storage):
     ],
 )
 def test_the_rule_for_tiles(n_cols, rows, nnz, local, wanted):
-    assert chosen_tile(n_cols, (rows, rows), nnz, local) == wanted
+    assert choose_tile(n_cols, (rows, rows), nnz, local) == wanted
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from accelviz.graph import Graph
 from accelviz.partition.shared_columns import MAX_PART_COLUMNS, MIN_PART_COLUMNS, shared_columns
 from accelviz.partition.windows import row_windows
 from accelviz.strategies import SDDMM, SPMM, find_strategy
-from accelviz.strategies.choice import chosen, sampled_reuse
+from accelviz.strategies.choice import choose_strategy, sampled_reuse
 from accelviz.workload import spread
 from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS
@@ -127,9 +127,9 @@ def test_tensor_cores_are_chosen_where_rows_share_columns(block, spmm, sddmm):
     values = np.ones(rows * 48, np.float32)
     graph = Graph(pointers, columns.ravel().astype(np.int32), values, (rows, rows), "blocks")
     assert abs(sampled_reuse(graph, 8) / row_windows(graph, 8).reuse - 1) < 0.05
-    assert chosen(graph, 128) == spmm
-    assert chosen(graph, 128, "sddmm") == sddmm
-    assert chosen(graph, 64) == ("lane_groups", {})
+    assert choose_strategy(graph, 128) == spmm
+    assert choose_strategy(graph, 128, "sddmm") == sddmm
+    assert choose_strategy(graph, 64) == ("lane_groups", {})
 
 
 def test_reuse_of_no_nonzeros_is_one():

@@ -1,6 +1,7 @@
-"""The strategies: how each system maps an operation onto a GPU, behind one contract.
+"""Strategies: the ways in which published systems, and our own, map an operation onto a GPU.
 
-`registry.REGISTRY` lists them; here they are looked up by name.
+A strategy turns a graph and settings into a `Plan`: kernel launches, their arguments, and which
+warp handles which nonzeros. `registry.py` lists all strategies; this file looks them up by name.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ OPERATIONS: dict[str, Operation] = {
 
 
 def strategies(operation: str = "spmm") -> dict[str, str]:
-    """List the strategies that there are.
+    """List the strategies of an operation.
 
     Parameters
     ----------
@@ -47,26 +48,24 @@ def strategies(operation: str = "spmm") -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        Name to one-line summary.
+        One-line summaries of the strategies, by name.
 
     Raises
     ------
     ArgumentError
         If there is no such operation.
     """
-    wanted = find_operation(operation)
-    return {
-        strategy.name: strategy.summary for strategy in REGISTRY if strategy.operation == wanted
-    }
+    required = find_operation(operation)
+    return {entry.name: entry.summary for entry in REGISTRY if entry.operation == required}
 
 
 def find_operation(operation: str | Operation) -> Operation:
-    """Look an operation up by name; an Operation is returned as it is.
+    """Look up an operation by name; an `Operation` is returned unchanged.
 
     Raises
     ------
     ArgumentError
-        If there is none of that name, listing those there are.
+        If no operation has this name. The message lists all names.
     """
     if isinstance(operation, Operation):
         return operation
@@ -77,25 +76,24 @@ def find_operation(operation: str | Operation) -> Operation:
 
 
 def find_strategy(strategy: str | Strategy, operation: str | Operation = SPMM) -> Strategy:
-    """Look a strategy up by name; a Strategy object is returned as it is.
+    """Look up a strategy by name; a `Strategy` object is returned unchanged.
 
     Raises
     ------
     ArgumentError
-        If there is none of that name, listing those there are, or the object is of another
-        operation.
+        If no strategy of the operation has this name (the message lists all names), or the object
+        is a strategy of another operation.
     """
-    wanted = find_operation(operation)
-    for known in REGISTRY:
-        if known.name == strategy and known.operation == wanted:
-            return known
+    required = find_operation(operation)
+    for registered in REGISTRY:
+        if registered.name == strategy and registered.operation == required:
+            return registered
     if isinstance(strategy, Strategy):
-        if (its_operation := getattr(strategy, "operation", None)) == wanted:
+        actual = getattr(strategy, "operation", None)
+        if actual == required:
             return strategy
-        problem = "it names no operation"
-        if its_operation:
-            problem = f"{strategy.name!r} is of {its_operation.name}"
-        expected = f"one with operation = {wanted.name.upper()}"
+        problem = f"{strategy.name!r} is of {actual.name}" if actual else "it names no operation"
+        expected = f"one with operation = {required.name.upper()}"
     elif isinstance(strategy, type) and issubclass(strategy, Strategy):
         problem, expected = f"got the class {strategy.__name__}", "an object of it"
     elif isinstance(strategy, tuple):
@@ -103,27 +101,27 @@ def find_strategy(strategy: str | Strategy, operation: str | Operation = SPMM) -
         expected = "a name or an object; its parameters go beside it, by name"
     else:
         problem = f"there is no {strategy!r}"
-        expected = f"one of {', '.join(strategies(wanted.name))}{elsewhere(strategy)}"
+        known = ", ".join(strategies(required.name))
+        expected = f"one of {known}{other_operation_hint(strategy)}"
     raise ArgumentError("strategy", problem, expected)
 
 
-def elsewhere(name: object) -> str:
-    """Say how to get what an operation, or a strategy of another operation, is the name of."""
+def other_operation_hint(name: object) -> str:
+    """Return the end of a message: the call for an operation's, or its strategy's, name."""
     for operation in OPERATIONS:
-        known = strategies(operation)
-        if name == operation or name in [*known]:
+        if name == operation or name in [*strategies(operation)]:
             strategy = name if name != operation else OPERATIONS[operation].fastest
             return f"; of {operation}, find_strategy({strategy!r}, {operation!r})"
     return ""
 
 
 def operation_of(strategies: Iterable[Any], operation: str | Operation | None) -> Operation:
-    """Return the operation that is asked for, or else that of the first strategy object, or SpMM.
+    """Return the given operation, else the operation of the first strategy object, else SpMM.
 
     Raises
     ------
     ArgumentError
-        If there is none of that name.
+        If no operation has the given name.
     """
     operations = (getattr(strategy, "operation", None) for strategy in strategies)
     return find_operation(operation or next(filter(None, operations), SPMM))
@@ -142,17 +140,17 @@ def plan(
     Parameters
     ----------
     graph : Graph, or anything `load_graph` takes
-        The sparse matrix. The plan is of its pattern: it serves any weights.
+        The sparse matrix. The plan depends on its pattern only and runs with any weights.
     strategy : str or Strategy, optional
-        A name from `strategies()`, or an object of your own class derived from `Strategy`. If not
-        given: `accel_gcn` for SpMM, the fastest for another operation.
+        A name from `strategies()`, or an object of your own subclass of `Strategy`. The default is
+        `accel_gcn` for SpMM and the operation's fastest strategy otherwise.
     n_cols : int
-        Columns of the dense matrices, at least 1.
+        Number of columns of the dense matrices, at least 1.
     operation : str or Operation, optional
-        "spmm", "sddmm", "edge_softmax" ...; if not given, the strategy object's own, or "spmm".
+        "spmm", "sddmm", "edge_softmax" ...; by default the strategy object's operation, or "spmm".
     **parameters
-        The strategy's own, as its class documents them, and further widths of
-        the operation (`heads` of "sddmm").
+        Settings of the strategy, documented in its class, and further widths of the operation,
+        such as `heads` of "sddmm".
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What strategies of every operation share: sizes of blocks, and rows dealt out as they are."""
+"""Helpers for all strategies: settings, kernel arguments, and the base class `RowStrategy`."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE, Call, KernelSpec,
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance
 from accelviz.store import Stopwatch
 
-#: Lanes that may have something together.
+#: Sizes of a subwarp: the powers of two up to a warp.
 POWERS = (1, 2, 4, 8, 16, 32)
-_MORE = "of a block; more: fewer blocks, and more of them wait for the slowest"
+_LARGER = "per block; more: fewer blocks, in which more warps idle until the slowest has ended"
 
 
-def block_warps_of(default: int | None, *more: int) -> Any:
-    """Declare the setting `block_warps`, warps of a block; `more` is tried beside 1 to 8."""
-    return setting(default, f"warps {_MORE}", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, *more))
+def block_warps_setting(default: int | None, *tries: int) -> Any:
+    """Declare a setting: warps per block; sweeps try 1, 2, 4, 8 and `tries`."""
+    return setting(default, f"warps {_LARGER}", MOST_BLOCK_WARPS, tries=(1, 2, 4, 8, *tries))
 
 
-def block_threads_of(default: int, *tries: int) -> Any:
-    """Declare the setting `block_threads` or `block_size`, threads of a block in whole warps."""
+def block_threads_setting(default: int, *tries: int) -> Any:
+    """Declare a setting: threads per block, a multiple of 32; sweeps try `tries`."""
     most = MOST_BLOCK_WARPS * WARP_SIZE
-    return setting(default, f"threads {_MORE}", most, step=WARP_SIZE, tries=tries)
+    return setting(default, f"threads {_LARGER}", most, step=WARP_SIZE, tries=tries)
 
 
 class BlockWarps(Settings):
-    """`block_warps` (warps of a block, 1 to 32)."""
+    """Settings of a strategy that has `block_warps` only: warps per block, 1 to 32."""
 
-    block_warps: int = block_warps_of(4, 16)
+    block_warps: int = block_warps_setting(4, 16)
 
 
 class RowStrategy(Strategy):
-    """Consecutive rows to consecutive warps: no preprocessing, no metadata.
+    """Base class: consecutive rows for consecutive warps, without preprocessing or metadata.
 
     Attributes
     ----------
     file, entry : str
-        The kernel's path in `kernels/` and its function, of the file's name if not given.
+        Path of the kernel's file in `kernels/`; name of the kernel, by default the file's stem.
     arrays : tuple of str
-        What the kernel takes of the matrix that it walks.
+        CSR arrays among the kernel's arguments: "row_pointers", "columns" or both.
     rows_per_warp : int
     """
 
@@ -57,11 +57,11 @@ class RowStrategy(Strategy):
     rows_per_warp: ClassVar[int] = 1
 
     def columns(self, n_cols: int) -> tuple[int, Mapping[str, int]]:
-        """Return the tiles of columns and the kernel's constants besides `block_warps`."""
+        """Return the number of column tiles, and the kernel's constants besides `block_warps`."""
         return 1, {}
 
     def build(self, graph: Graph, widths: Widths, settings: BlockWarps) -> Plan:
-        """Deal out the rows, or the columns if the operation walks the transposed matrix."""
+        """Assign rows to warps; columns, if the operation walks the transposed matrix."""
         walked = graph.transposed().graph if self.operation.by_sender else graph
         tiles, config = self.columns(widths["n_cols"])
         block_warps, sizes = settings.block_warps, size_arguments(walked, widths)
@@ -82,48 +82,48 @@ class RowStrategy(Strategy):
         )
 
     def lanes(self, widths: Widths) -> LaneColumns | None:
-        """Return how the lanes of a warp cover the columns of a gathered row."""
+        """Return which columns of a gathered row each lane reads; None if that is not known."""
         return LaneColumns(WARP_SIZE, 1, widths["n_cols"])
 
     def describe(self, settings: BlockWarps, rows: RowDegrees, widths: Widths) -> Description:
-        """Name the row split; every row is one warp's."""
+        """Describe a row split with `rows_per_warp` rows per warp."""
         return Description(RowSplit(self.rows_per_warp, settings.block_warps), self.lanes(widths))
 
 
 def column_tiles(n_cols: int, max_columns: int) -> tuple[int, int]:
-    """Divide the columns into equal tiles of whole warps.
+    """Divide the columns of the features into tiles of equal width.
 
     Parameters
     ----------
     n_cols : int
-        Columns of the features.
+        Number of columns of the features.
     max_columns : int
         Most columns of a tile, a multiple of 32.
 
     Returns
     -------
     tiles, columns : int
-        How many tiles, and the columns of each, rounded up to a multiple of 32.
+        Number of tiles, and columns of a tile, rounded up to a multiple of 32.
     """
     tiles = -(-n_cols // max_columns)
     warps = -(-n_cols // (tiles * WARP_SIZE))
     return tiles, warps * WARP_SIZE
 
 
-def prepared(
-    graph: Graph, key: str, step: str, make: Callable[[], Any]
+def prepare_once(
+    graph: Graph, key: str, step: str, compute: Callable[[], Any]
 ) -> tuple[Any, dict[str, float]]:
-    """Return what `make` makes of a graph, once, and the seconds of this one step."""
+    """Return the result of `compute()`, stored in the graph under `key`, and {step: seconds}."""
 
     def timed(clock: Stopwatch) -> Any:
         with clock.step(step):
-            return make()
+            return compute()
 
     return graph.store.prepared(key, timed)
 
 
 def csr_arrays(graph: Graph, n_cols: int) -> dict[str, Any]:
-    """Return the arguments of a kernel that walks CSR in the caller's order."""
+    """Return kernel arguments by name: the CSR arrays in the caller's row order, and `n_cols`."""
     return {
         "row_pointers": graph.row_pointers,
         "columns": graph.column_indices,
@@ -132,7 +132,7 @@ def csr_arrays(graph: Graph, n_cols: int) -> dict[str, Any]:
 
 
 def size_arguments(graph: Graph, widths: Widths) -> dict[str, Any]:
-    """Return the sizes that kernels take, by name: rows, heads if there are such, columns."""
+    """Return kernel arguments by name: `n_rows`, `heads` if it is a width, and `n_cols`."""
     sizes = {"n_rows": graph.n_rows, **widths}
     names = [name for name in ("n_rows", "heads", "n_cols") if name in sizes]
     return {name: np.int32(sizes[name]) for name in names}

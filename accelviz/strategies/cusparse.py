@@ -1,4 +1,4 @@
-"""cuSPARSE, NVIDIA's library: the yardstick of every paper here."""
+"""cuSPARSE, NVIDIA's library for sparse matrices: the baseline of the papers reproduced here."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from accelviz.plans.plan import Buffers, Layout, Plan, Provenance
 from accelviz.strategies.sddmm.operation import SDDMM
 from accelviz.strategies.spmm.operation import SPMM
 
-#: SpMM's that take a general matrix, so none of the blocked formats; CUSPARSE_SPMM_CSR_ALG1 and so
-#: on. SDDMM's say how cuSPARSE is told of V: as the transpose of V in rows, or as V^T in columns.
+#: SpMM: CUSPARSE_SPMM_CSR_ALG1 etc., the algorithms for matrices that are not in blocks. SDDMM: the
+#: description of V, as the transpose of a row-major matrix or as a column-major matrix V^T.
 ALGORITHMS = {
     "spmm": (
         *("default", "csr_alg1", "csr_alg2", "csr_alg3"),
@@ -30,16 +30,16 @@ def _algorithm_of(operation: str, meaning: str) -> Any:
 
 
 class SpmmAlgorithm(Settings):
-    """Which of the library's kernels, and whether it looks at the matrix first."""
+    """Algorithm of the library, and whether it preprocesses the matrix."""
 
-    algorithm: str = _algorithm_of("spmm", "which of the library's kernels")
+    algorithm: str = _algorithm_of("spmm", "the library's algorithm")
     preprocess: bool = setting(
-        True, "let the library look at the matrix before the first product", choices=(True, False)
+        True, "let the library preprocess the matrix before the first run", choices=(True, False)
     )
 
 
 class SddmmAlgorithm(SpmmAlgorithm):
-    """How V is described, and whether the library looks at the matrix first."""
+    """Description of V, and whether the library preprocesses the matrix."""
 
     algorithm: str = _algorithm_of(
         "sddmm", "how V is described to the library: transposed, or by columns"
@@ -47,10 +47,10 @@ class SddmmAlgorithm(SpmmAlgorithm):
 
 
 class CuSPARSE(Strategy):
-    """NVIDIA's SpMM, whose kernels are closed: it can be timed, not taken apart.
+    """NVIDIA's SpMM. Its kernels are closed source, so that a plan has no workload.
 
-    `"fastest"` tries all algorithms once for the matrix and the column count. With
-    cusparseSpMM_preprocess, which wrappers seldom call, `"csr_alg3"` is another algorithm.
+    `"fastest"` times all algorithms once for the matrix and the column count. After
+    cusparseSpMM_preprocess, `"csr_alg3"` runs other kernels than without it.
     """
 
     operation = SPMM
@@ -59,7 +59,7 @@ class CuSPARSE(Strategy):
     Settings = SpmmAlgorithm
 
     def build(self, graph: Graph, widths: Widths, settings: SpmmAlgorithm) -> Plan:
-        """Leave everything to the library.
+        """Plan one call of the library.
 
         Raises
         ------
@@ -76,12 +76,12 @@ class CuSPARSE(Strategy):
         )
 
     def describe(self, settings: SpmmAlgorithm, rows: RowDegrees, widths: Widths) -> Description:
-        """Know nothing: the library does not say what its warps do."""
+        """Describe a library call, whose work distribution is not known."""
         return Description(Library())
 
 
 class CuSparseSddmm(CuSPARSE):
-    """NVIDIA's SDDMM, which has one head only."""
+    """NVIDIA's SDDMM. It is limited to one head."""
 
     operation = SDDMM
     summary = "NVIDIA's library, the faster of its descriptions of V"

@@ -1,4 +1,4 @@
-"""What operations share: references in pieces of rows, exact dot products, replays by name."""
+"""Helpers for an operation's `reference` (its float64 result) and `replay` (a plan on the CPU)."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from accelviz.plans import Plan
 from accelviz.plans.operation import EPS32, Arrays
 from accelviz.plans.replay import rowwise
 
-#: Products, and nonzeros, that one thread works out at a time.
+#: Products, or nonzeros, of a thread's piece of work.
 _PIECE_PRODUCTS = _PIECE_NONZEROS = 1 << 20
 
 
-def by_rows(pattern: Pattern, work: Callable[[Pattern, slice, slice], None]) -> None:
-    """Call `work(piece, rows, nonzeros)` for runs of rows that are all rows, in threads."""
+def by_rows(pattern: Pattern, compute: Callable[[Pattern, slice, slice], None]) -> None:
+    """Divide a matrix by rows and call `compute(piece, rows, nonzeros)` for each, in threads."""
     pointers = pattern.row_pointers
     n_pieces = max(1, pattern.nnz // _PIECE_NONZEROS)
-    cuts = np.searchsorted(pointers, np.linspace(0, pattern.nnz, n_pieces + 1)).tolist()
-    cuts[0], cuts[-1] = 0, pattern.n_rows
+    bounds = np.searchsorted(pointers, np.linspace(0, pattern.nnz, n_pieces + 1)).tolist()
+    bounds[0], bounds[-1] = 0, pattern.n_rows
 
-    def cut(ends: tuple[int, int]) -> None:
-        first, last = ends
+    def compute_piece(rows: tuple[int, int]) -> None:
+        first, last = rows
         nonzeros = slice(int(pointers[first]), int(pointers[last]))
         columns, shape = pattern.column_indices[nonzeros], (last - first, pattern.shape[1])
         piece = Pattern(pointers[first : last + 1] - pointers[first], columns, shape, pattern.name)
-        work(piece, slice(first, last), nonzeros)
+        compute(piece, slice(first, last), nonzeros)
 
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        list(threads.map(cut, pairwise(cuts)))
+        list(threads.map(compute_piece, pairwise(bounds)))
 
 
 def product(piece: Pattern, values: Any, X: Any) -> Any:
-    """Multiply a matrix by SciPy, which lets other threads run meanwhile."""
+    """Return a sparse matrix times X. SciPy releases the GIL, so threads run in parallel."""
     arrays = values, piece.column_indices, piece.row_pointers
     return sparse.csr_array(arrays, shape=piece.shape) @ X
 
 
 def edge_dots(pattern: Pattern, U: Any, V: Any) -> tuple[Any, Any]:
-    """Multiply in float64 the row of U and the row of V of each nonzero, head by head.
+    """Return U[i] . V[j] in float64 for each nonzero (i, j) and head, with an error bound.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def edge_dots(pattern: Pattern, U: Any, V: Any) -> tuple[Any, Any]:
     Returns
     -------
     dots, bound : arrays of float64, shape (nnz, heads)
-        A float32 sum of d products is off by at most d * eps32 * sum |u v|, as in `spmm`.
+        The error of a float32 sum of d products is at most d * eps32 * sum |u v|, as in `spmm`.
     """
     dots, bound = np.empty((2, pattern.nnz, U.shape[1]))
     row = np.repeat(np.arange(pattern.n_rows), pattern.degrees)
@@ -76,9 +76,9 @@ def edge_dots(pattern: Pattern, U: Any, V: Any) -> tuple[Any, Any]:
 def replay_rows(
     function: Callable[..., None], names: tuple[str, ...], plan: Plan, *first: Any
 ) -> Callable[[Arrays, Arrays], None]:
-    """Return a replay by rows whose function takes `first` and operands by name.
+    """Return a replay that calls `function(first_row, last_row, walk, *first, *operands)`.
 
-    Outputs that the plan zeroes are zero before; see `Operation.replay`.
+    `names` are the operands' names; outputs that the plan zeroes are set to 0 first. See `rowwise`.
     """
     zero_outputs = plan.zero_outputs
 

@@ -1,8 +1,8 @@
-"""fuseGNN's aggregations, forward and backward (ICCAD 2020), and what it compares them with.
+"""fuseGNN's aggregations, forward and backward (ICCAD 2020), and its two baselines.
 
-Edges in parallel over COO (GAS), or a block a vertex over CSR (GAR). The backward passes here bring
-the gradient of edge weights too (Algorithm 2 and section 5.4); without it the forward kernels
-serve, on the transposed matrix.
+GAS processes the edges of a COO matrix in parallel; GAR assigns each vertex of a CSR matrix to a
+block. The backward passes here also compute the gradient of the edge weights (Algorithm 2 and
+section 5.4). Without that gradient, a backward pass is a forward kernel on the transposed matrix.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from accelviz.partition.thread_groups import Vertex, thread_groups, vertex_workl
 from accelviz.plans import Description, LaneColumns, Settings, Strategy, Widths
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance
-from accelviz.strategies.blocks import block_threads_of
+from accelviz.strategies.blocks import block_threads_setting
 from accelviz.strategies.spmm.gradient import SPMM_GRADIENT
 from accelviz.strategies.spmm.operation import SPMM
 
-#: Products of an average row from which a block for each is faster than an atomic a product: where
-#: both took as long on an H200, two million edges in random order (degree 14 at 16 columns, 2.4 at
-#: 64, below 1 at 256; docs/reproduction.md).
+#: Mean degree times columns at which GAS and GAR took the same time on an H200, for two million
+#: edges in random order (degree 14 at 16 columns, 2.4 at 64; docs/reproduction.md).
 ENOUGH_PRODUCTS = 200
-#: Most columns whose sums fit in shared memory beside a row of X.
+#: Most columns whose sums and one row of X fit in shared memory.
 _MOST_COLUMNS = 24_000
 
 
 def faster_aggregation(graph: Graph, n_cols: int) -> str:
-    """Choose GAS or GAR by the average degree (section 4), and by the columns.
+    """Choose GAS or GAR by the mean degree (section 4) and the number of columns.
 
-    The paper says "high" and "low" and leaves the border open. It is where a row has products
-    enough to keep a block busy; a conversion from COO, if one is needed, is not counted.
+    The paper advises GAR for a "high" degree and gives no threshold. The one here is measured; the
+    time of a conversion between COO and CSR is not included.
 
     Parameters
     ----------
     graph : Graph
     n_cols : int
+        Number of columns of the features.
 
     Returns
     -------
@@ -60,29 +60,29 @@ def faster_aggregation(graph: Graph, n_cols: int) -> str:
 
 
 class BlockSize(Settings):
-    """`block_size` (threads of a block, a multiple of 32 up to 1,024), the paper's T."""
+    """`block_size`, the paper's T: threads per block, a multiple of 32 up to 1,024."""
 
-    # 256 threads, with which the paper keeps the occupancy high (section 5.3).
-    block_size: int = block_threads_of(256, 64, 128, 256, 512, 1024)
+    # The paper uses 256 threads for a high occupancy (section 5.3).
+    block_size: int = block_threads_setting(256, 64, 128, 256, 512, 1024)
 
 
 class Block128(BlockSize):
-    """The same, 128 by default."""
+    """`block_size` as above, by default 128."""
 
-    block_size: int = block_threads_of(128, 64, 128, 256, 512, 1024)
+    block_size: int = block_threads_setting(128, 64, 128, 256, 512, 1024)
 
 
 class _ThreadGroups(Strategy):
-    """What they share: a thread group has an edge at a time, or a block has a row.
+    """Base class. A thread group has one thread per column of X, if these fit in a block.
 
     Attributes
     ----------
     edges : bool
-        Whether thread groups have edges; else blocks have rows.
+        True if a thread group processes one edge (GAS), False if a block processes one row (GAR).
     entry : str
-        The kernel's name, and its file's.
+        Name of the kernel and of its file.
     ends : tuple of two str
-        What the kernel calls the rows of edges, or where those of a row begin, and their columns.
+        Kernel arguments: the edges' rows (GAS) or the row pointers (GAR), and the edges' columns.
     """
 
     worker = "thread group"
@@ -92,13 +92,13 @@ class _ThreadGroups(Strategy):
     ends: ClassVar[tuple[str, str]]
 
     def groups(self, settings: BlockSize, widths: Widths) -> int:
-        """Return the thread groups of a block: as many as fit."""
+        """Return the number of thread groups per block: as many as fit."""
         return thread_groups(settings.block_size, widths["n_cols"])
 
     def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
-        """Give each thread group an edge, or each block a row; of a gradient, a column.
+        """Assign edges to thread groups, or rows to blocks; columns to blocks for a gradient.
 
-        Each edge, or row, is `heads` of them, if that is a width.
+        With a width `heads`, each head of an edge or row is assigned separately.
 
         Raises
         ------
@@ -107,10 +107,10 @@ class _ThreadGroups(Strategy):
             more, or more columns of X than fit in shared memory.
         """
         n_cols, heads, block_size = widths["n_cols"], widths.get("heads", 1), settings.block_size
-        groups, over, order, shared_bytes = self.groups(settings, widths), graph, None, 0
+        groups, walked, order, shared_bytes = self.groups(settings, widths), graph, None, 0
         if self.operation.by_sender:
             check_numbers(graph.nnz)
-            over, order = graph.transposed().graph, graph.transposed().nonzeros
+            walked, order = graph.transposed().graph, graph.transposed().nonzeros
             if not self.edges and n_cols > _MOST_COLUMNS:
                 raise PartitionError("n_cols", f"got {n_cols}", f"at most {_MOST_COLUMNS:,}")
             if not self.edges and groups == 1:
@@ -118,17 +118,17 @@ class _ThreadGroups(Strategy):
         sizes: dict[str, Any] = {"n_cols": np.int32(n_cols), "groups": np.int32(groups)}
         zero_outputs: tuple[str, ...] = ()
         seconds: dict[str, float] = {}
-        first: Any = over.row_pointers
+        rows: Any = walked.row_pointers
         if self.edges:
-            first, seconds = rows_of_nonzeros(over)
+            rows, seconds = rows_of_nonzeros(walked)
             sizes = {"n_edges": np.int64(graph.nnz), **sizes}
             grid = (-(-graph.nnz * heads // groups), 1, 1)
-            workload = partial(run_workload, over.row_pointers, 1, heads, groups)
-            zero_outputs = (list(self.operation.operands)[-1],)  # products are added by atomics
+            workload = partial(run_workload, walked.row_pointers, 1, heads, groups)
+            zero_outputs = (list(self.operation.operands)[-1],)  # the kernel adds to it by atomics
         else:
-            grid = (over.n_rows, heads, 1)
-            workload = partial(vertex_workload, over.row_pointers, groups)
-        ends = dict(zip(self.ends, (first, over.column_indices), strict=True))
+            grid = (walked.n_rows, heads, 1)
+            workload = partial(vertex_workload, walked.row_pointers, groups)
+        ends = dict(zip(self.ends, (rows, walked.column_indices), strict=True))
         if order is not None:
             ends["order"] = numbers_32(order)
         kernel = KernelSpec(
@@ -141,7 +141,7 @@ class _ThreadGroups(Strategy):
             Layout(
                 graph.pattern,
                 workload,
-                over.pattern,
+                walked.pattern,
                 nonzero_order=order,
                 workers_per_block=groups,
             ),
@@ -151,10 +151,7 @@ class _ThreadGroups(Strategy):
         )
 
     def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
-        """Name the edges, an atomic a column each, or the thread groups of a vertex.
-
-        Each thread of a group has a column, or several where the block is one group.
-        """
+        """Describe edges with one atomic per column, or the thread groups of a vertex."""
         groups, n_cols = self.groups(settings, widths), widths["n_cols"]
         heads = widths.get("heads", 1)
         lanes = LaneColumns(min(n_cols, settings.block_size), 1, n_cols)
@@ -163,10 +160,10 @@ class _ThreadGroups(Strategy):
 
 
 class FuseGnnGas(_ThreadGroups):
-    """A thread group has an edge: it gathers a row of X and scatters it to Y with atomics.
+    """A thread group reads a row of X for its edge and adds the product to Y by atomics.
 
-    Gather-ApplyEdge-Scatter, Algorithm 1 of the paper. Its COO may be in any order; here it is the
-    CSR's, with the row of each nonzero spelled out.
+    Gather-ApplyEdge-Scatter, Algorithm 1 of the paper. The paper's COO matrix may have any order;
+    here it has the order of the CSR matrix.
     """
 
     operation = SPMM
@@ -177,42 +174,42 @@ class FuseGnnGas(_ThreadGroups):
 
 
 class FuseGnnGar(_ThreadGroups):
-    """A block has a vertex: its thread groups share the edges and add up in shared memory.
+    """The thread groups of a block share the edges of one vertex and reduce in shared memory.
 
-    Gather-ApplyEdge-Reduce, Algorithm 3 of the paper, without its weights of self-loops, which are
-    nonzeros of the matrix here.
+    Gather-ApplyEdge-Reduce, Algorithm 3 of the paper. The paper has separate weights of self-loops;
+    here they are nonzeros of the matrix.
     """
 
     operation = SPMM
     name = entry = "fusegnn_gar"
-    summary = "a block a row; thread groups take turns at its nonzeros and reduce on chip"
+    summary = "a block per row; thread groups share its nonzeros and reduce in shared memory"
     Settings = Block128
     edges = False
     ends = ("row_pointers", "columns")
 
 
 class NeuGraph(FuseGnnGar):
-    """A block has a vertex and takes its edges one after the other, a thread a column.
+    """A block processes the edges of one vertex one after the other, with a thread per column.
 
-    NeuGraph's fused gather as fuseGNN describes it (section 6.1): its GAR without thread groups, so
-    that with few columns most threads of a block are idle.
+    NeuGraph's fused gather as fuseGNN describes it (section 6.1): GAR without thread groups. With
+    few columns most threads of a block are idle.
     """
 
     name = "neugraph"
-    summary = "fused gather: a block a row, one nonzero after the other"
+    summary = "fused gather: a block per row, one nonzero after the other"
     worker = "block"
 
     def groups(self, settings: BlockSize, widths: Widths) -> int:
-        """Return 1: the block is one group."""
+        """Return 1: the block is one thread group."""
         return 1
 
     def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
-        """Name the row split: each is one block's."""
+        """Describe a row split with one row per block."""
         return Description(RowSplit(1, 1), super().describe(settings, rows, widths).lanes)
 
 
 class FuseGnnGasGradient(_ThreadGroups):
-    """A thread group has an edge: it scatters to dX with atomics, and reduces d_values on chip.
+    """A thread group adds its edge's term of dX by atomics and reduces d_values in shared memory.
 
     Algorithm 2 of the paper.
     """
@@ -220,40 +217,40 @@ class FuseGnnGasGradient(_ThreadGroups):
     operation = SPMM_GRADIENT
     name = "fusegnn_gas"
     entry = "fusegnn_gas_gradient"
-    summary = "edges in parallel over COO; dX by atomics, weights' gradients reduced on chip"
+    summary = "edges in parallel over COO; dX by atomics, weights' gradients in shared memory"
     edges = True
     ends = ("sources", "targets")
 
 
 class FuseGnnGarGradient(FuseGnnGasGradient):
-    """A block has a column of A: its thread groups share the edges, and all is reduced on chip.
+    """The thread groups of a block share the edges of a column of A and reduce in shared memory.
 
     Section 5.4 of the paper.
     """
 
     name = "fusegnn_gar"
     entry = "fusegnn_gar_gradient"
-    summary = "a block a sender; thread groups take turns at its nonzeros and reduce on chip"
+    summary = "a block per column; thread groups share its nonzeros and reduce in shared memory"
     Settings = Block128
     edges = False
     ends = ("source_pointers", "targets")
 
 
 class UnfusedGas(Strategy):
-    """Three kernels: gather a row for each edge into memory, weigh it there, scatter it.
+    """Three kernels: copy a row of X per edge, multiply the copies by the weights, add them to Y.
 
-    What the frameworks do that fuseGNN sets out from (section 2.3). A thread has an element of an
-    edge's row.
+    The frameworks that fuseGNN compares with do this (section 2.3). A thread processes one element
+    of an edge's copy.
     """
 
     operation = SPMM
     name = "unfused_gas"
-    summary = "gather, apply edge, scatter, a kernel each; edges x columns in memory"
+    summary = "gather, apply edge and scatter in three kernels; edges x columns in memory"
     worker = "thread"
     Settings = BlockSize
 
     def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
-        """Spell out the rows of the nonzeros; the workload describes what is gathered.
+        """Store the row of each nonzero; plan the three kernels. The workload is the gather's.
 
         Raises
         ------
@@ -287,9 +284,9 @@ class UnfusedGas(Strategy):
         )
 
     def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
-        """Name the products, a thread's each; an edge counts for the thread of its first one.
+        """Describe one product per thread; an edge counts for the thread of its first product.
 
-        A thread has a column where whole rows fill a block; else they begin anywhere.
+        Lanes are described if whole edges fill a block, so that a thread always has one column.
         """
         n_cols, block_size = widths["n_cols"], settings.block_size
         scheme = Products(run=1, heads=n_cols, warps=block_size, atomics=0)

@@ -1,4 +1,8 @@
-"""How the lanes of a subwarp cover the columns of a gathered row: the rule of all strategies."""
+"""The rule by which the lanes of a subwarp share the columns of a gathered row of X.
+
+A lane loads vectors of 1 to 8 neighboring columns. The lanes of a subwarp load neighboring vectors,
+`lane_vectors` times; together these columns are a column tile. Further tiles have other blocks.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +10,26 @@ from dataclasses import dataclass
 
 from accelviz.plans.launch import WARP_SIZE
 
-#: Columns that one load of 16 bytes or less can move, the widest first, by what X is kept in.
+#: Vector widths in columns by the type of X in memory, widest first; a load has at most 16 bytes.
 VECTORS = {"float32": (4, 2, 1), "float16": (8, 4, 2, 1), "bfloat16": (8, 4, 2, 1)}
-#: Most vectors of a lane, and the lanes that are enough.
+#: Most vectors of a lane, and the number of lanes that a subwarp should have.
 MOST_LANE_VECTORS, ENOUGH_LANES = 4, 8
 
 
 @dataclass(frozen=True)
 class Lanes:
-    """How the lanes of a subwarp cover the columns.
+    """Sizes of a subwarp and of its vectors and tiles.
 
     Attributes
     ----------
     vector : int
-        Neighboring columns that a lane reads as one: 1, 2 or 4; also 8 in 16 bits.
+        Columns of a vector: 1, 2 or 4; also 8 in 16-bit types.
     lanes : int
         Lanes of a subwarp, 1 to 32.
     lane_vectors : int
-        Vectors of a lane.
+        Vectors of a lane, within a tile.
     tiles : int
-        Tiles of columns.
+        Number of column tiles.
     """
 
     vector: int
@@ -34,7 +38,7 @@ class Lanes:
     tiles: int
 
     def whole(self, n_cols: int) -> bool:
-        """Say whether the columns fill every lane of every tile."""
+        """Return whether every vector of every lane is within the `n_cols` columns."""
         return n_cols == self.vector * self.lanes * self.lane_vectors * self.tiles
 
 
@@ -48,44 +52,40 @@ def cover(
     powers: bool = False,
     one_tile: bool = False,
 ) -> Lanes:
-    """Choose lanes and vectors for a column count.
+    """Choose lanes, vectors and tiles for a column count.
 
     Parameters
     ----------
     n_cols : int
     lanes : int, optional
-        Lanes of a subwarp. Eight are enough, as long as four vectors to each reach: the wider a
-        subwarp, the fewer rows are on their way at once.
+        Lanes of a subwarp. By default about eight, as narrow subwarps process more rows at the same
+        time, and more if four vectors per lane do not cover a tile.
     storage : str
-        What X is kept in.
+        Type of X in memory.
     widest : int, optional
         Most columns of a vector.
     tile : int, optional
-        Most columns of a tile; all of them if None.
+        Most columns of a tile; by default all columns are one tile.
     powers : bool
-        Whether the lanes are a power of two.
+        Whether the number of lanes must be a power of two.
     one_tile : bool
-        Whether lanes take as many vectors as there are, in place of several tiles.
+        Whether a lane may have any number of vectors, so that there is one tile.
     """
     vector = next(v for v in VECTORS[storage] if n_cols % v == 0 and v <= (widest or v))
     vectors = n_cols // vector
-    tile_vectors = vectors if tile is None else max(tile // vector, 1)
-    tiles = _divided_up(vectors, min(tile_vectors, WARP_SIZE * MOST_LANE_VECTORS))
-    width = _divided_up(vectors, tiles)
+    most_vectors = vectors if tile is None else max(tile // vector, 1)
+    tiles = -(-vectors // min(most_vectors, WARP_SIZE * MOST_LANE_VECTORS))
+    tile_vectors = -(-vectors // tiles)
     if lanes is None and powers:
-        enough = max(min(width, ENOUGH_LANES), _divided_up(width, MOST_LANE_VECTORS))
-        lanes = min(1 << (enough - 1).bit_length(), WARP_SIZE)
+        least_lanes = max(min(tile_vectors, ENOUGH_LANES), -(-tile_vectors // MOST_LANE_VECTORS))
+        lanes = min(1 << (least_lanes - 1).bit_length(), WARP_SIZE)
     elif lanes is None:
-        share = max(1, min(width // ENOUGH_LANES, MOST_LANE_VECTORS))
-        if vector > 1 and width % share:
-            share = min(share, 2)  # fewer lanes would be idle
-        lanes = min(_divided_up(width, share), WARP_SIZE)
+        lane_vectors = max(1, min(tile_vectors // ENOUGH_LANES, MOST_LANE_VECTORS))
+        if vector > 1 and tile_vectors % lane_vectors:
+            lane_vectors = min(lane_vectors, 2)  # fewer idle lanes
+        lanes = min(-(-tile_vectors // lane_vectors), WARP_SIZE)
     if one_tile:
-        return Lanes(vector, lanes, _divided_up(vectors, lanes), 1)
-    tiles = max(tiles, _divided_up(vectors, lanes * MOST_LANE_VECTORS))
-    lane_vectors = _divided_up(vectors, lanes * tiles)
-    return Lanes(vector, lanes, lane_vectors, _divided_up(vectors, lanes * lane_vectors))
-
-
-def _divided_up(dividend: int, divisor: int) -> int:
-    return -(-dividend // divisor)
+        return Lanes(vector, lanes, -(-vectors // lanes), 1)
+    tiles = max(tiles, -(-vectors // (lanes * MOST_LANE_VECTORS)))
+    lane_vectors = -(-vectors // (lanes * tiles))
+    return Lanes(vector, lanes, lane_vectors, -(-vectors // (lanes * lane_vectors)))

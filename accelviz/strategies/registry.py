@@ -1,4 +1,4 @@
-"""Every strategy that there is, by operation: a new one is a line here."""
+"""The list of all strategies. A strategy can be looked up by name once it has a line here."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ REGISTRY: tuple[Strategy, ...] = (
     fusegnn.FuseGnnGarGradient(),
     *map(ExtremaRowWarp, (SPMM_MAX, SPMM_MIN, SPMM_EXTREMUM_GRADIENT)),
     *(
-        walk(operation)
+        strategy(operation)
         for operation in (EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT)
-        for walk in (edge_softmax.RowWarp, edge_softmax.LaneGroups)
+        for strategy in (edge_softmax.RowWarp, edge_softmax.LaneGroups)
     ),
     *(
-        walk(operation)
+        strategy(operation)
         for operation in (
             *(SPMM_GRADIENT, GAT, GAT_GRADIENT),
             *(COSINE, COSINE_GRADIENT, GATV2, GATV2_GRADIENT),
         )
-        for walk in (walks.RowWarp, attention_groups.LaneGroups)
+        for strategy in (walks.RowWarp, attention_groups.LaneGroups)
     ),
     attention_fusegnn.FuseGnn(GAT, fusegnn.FuseGnnGas()),
     attention_fusegnn.FuseGnn(GAT, fusegnn.FuseGnnGar()),

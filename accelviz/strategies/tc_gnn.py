@@ -1,4 +1,8 @@
-"""TC-GNN (chapter 5 of the thesis): tiles of condensed windows, multiplied by tensor cores."""
+"""TC-GNN (chapter 5 of the thesis): SpMM and SDDMM on tensor cores.
+
+A window is 16 neighboring rows. Sparse graph translation renumbers the distinct columns of a window
+(0, 1, 2 ...), so that its nonzeros are in few dense tiles, which tensor cores multiply in TF32.
+"""
 
 from __future__ import annotations
 
@@ -23,36 +27,28 @@ from accelviz.strategies.sddmm.operation import SDDMM
 from accelviz.strategies.spmm.operation import SPMM
 from accelviz.tiles import Tiles
 
-#: Rows of a window, which tensor cores fix.
+#: Rows of a window, the height of a tensor core's fragment.
 WINDOW_ROWS = 16
-#: Columns of a tile of X; most of those tiles that a warp has sums for, and that a block keeps in
-#: shared memory.
+#: Columns of a tile of X; most such tiles of a warp (registers) and of a block (shared memory).
 X_COLUMNS, MOST_WARP_TILES, MOST_BLOCK_TILES = 16, 4, 8
-#: Tiles of A that SpMM fetches together. The published kernel fetches one.
+#: Default number of tiles of A that SpMM loads together. The published kernel loads one.
 TILES_AT_ONCE = 4
-#: Warps of a block whose tiles of scores fit in shared memory.
+#: Most warps of a block whose tiles of scores fit in shared memory.
 MOST_SDDMM_WARPS = 8
-#: Most columns of U and V that a warp fetches at a time. The published kernel fetches 8.
+#: Most columns of U and V that a warp loads together. The published kernel loads 8.
 MOST_STEP = 32
 
 
 @dataclass(frozen=True, eq=False)
 class Translated:
-    """A graph's windows, in tiles.
-
-    Attributes
-    ----------
-    tiles : Tiles
-    arrays : mapping of str to array
-        Arguments of the kernels.
-    """
+    """Tiles of a graph's windows, as a `Tiles` and as arguments of the kernels by name."""
 
     tiles: Tiles
     arrays: dict[str, Any]
 
 
-def translated(graph: Graph, width: int) -> tuple[Translated, dict[str, float]]:
-    """Translate a graph into windows of 16 rows and tiles of `width` columns, once.
+def translate(graph: Graph, width: int) -> tuple[Translated, dict[str, float]]:
+    """Return a graph's tiles of 16 rows by `width` condensed columns, and the seconds by step.
 
     Raises
     ------
@@ -65,19 +61,18 @@ def translated(graph: Graph, width: int) -> tuple[Translated, dict[str, float]]:
             windows = row_windows(graph, WINDOW_ROWS)
         with clock.step("tiles"):
             tiles = window_tiles(graph, windows, width)
-            first = graph.row_pointers[tiles.first_row]
-            behind = tiles.nonzeros - np.repeat(first, tiles.counts)
-            if behind.size and behind.max() > MAX_SIDE:
-                problem = f"a window of {int(behind.max()) + 1:,} nonzeros"
-                raise PartitionError(
-                    "graph", problem, f"at most {MAX_SIDE:,} in {WINDOW_ROWS} rows"
-                )
+            window_starts = graph.row_pointers[tiles.first_row]
+            offsets = tiles.nonzeros - np.repeat(window_starts, tiles.counts)
+            if offsets.max(initial=0) > MAX_SIDE:
+                problem = f"a window of {int(offsets.max()) + 1:,} nonzeros"
+                expected = f"at most {MAX_SIDE:,} in {WINDOW_ROWS} rows"
+                raise PartitionError("graph", problem, expected)
             arrays = {
                 "row_pointers": graph.row_pointers,
                 "window_tiles": np.append(0, np.cumsum(windows.blocks(width))),
                 "tile_pointers": tiles.pointers,
                 "column_indices": tiles.column_indices,
-                "offsets": behind.astype(np.int32),
+                "offsets": offsets.astype(np.int32),
                 "places": tiles.places.astype(np.uint8),
             }
             for array in arrays.values():
@@ -88,41 +83,34 @@ def translated(graph: Graph, width: int) -> tuple[Translated, dict[str, float]]:
 
 
 def window_warps(graph: Graph | RowDegrees, most: int) -> int:
-    """Choose the warps of a block, up to `most`: a window's mean nonzeros over 32.
+    """Return the warps of a block by section 5.4.3 of the thesis, 1 to `most`.
 
-    Section 5.4.3 of the thesis: warpPerBlock = floor(avg.edges / 32), where avg.edges are those of
-    a row window.
+    warpPerBlock = floor(avg.edges / 32), where avg.edges is the mean number of nonzeros per window.
     """
     windows = max(1, -(-graph.n_rows // WINDOW_ROWS))
     return min(max(1, graph.nnz // windows // WARP_SIZE), most)
 
 
 class _Windows(Strategy):
-    """A block has a window of 16 rows, whichever the operation.
-
-    Attributes
-    ----------
-    tile_columns : int
-        Columns of a tile of the matrix.
-    """
+    """Base class: one window of 16 rows per block. `tile_columns` is the width of a tile of A."""
 
     name = "tc_gnn"
     worker = "window"
     tile_columns: ClassVar[int]
 
     def tiling(self, widths: Widths, settings: Any) -> tuple[int, dict[str, int]]:
-        """Return the blocks of a window along the grid's y, and the kernel's constants."""
+        """Return the number of blocks per window, and the kernel's constants."""
         raise NotImplementedError
 
     def build(self, graph: Graph, widths: Widths, settings: Any) -> Plan:
-        """Translate the graph; give each window a block.
+        """Translate the graph and assign each window to a block.
 
         Raises
         ------
         PartitionError
             If a window has 2^31 nonzeros or more.
         """
-        translation, seconds = translated(graph, self.tile_columns)
+        translation, seconds = translate(graph, self.tile_columns)
         blocks, config = self.tiling(widths, settings)
         warps, entry = settings.block_warps, f"tc_gnn_{self.operation.name}"
         config |= {"warps": warps, "tile_rows": WINDOW_ROWS, "tile_columns": self.tile_columns}
@@ -137,7 +125,7 @@ class _Windows(Strategy):
         return Plan(
             Layout(
                 graph.pattern,
-                # Which warp has a nonzero, its tile says.
+                # The workload has one record per row; the tiles have the nonzeros of each warp.
                 partial(row_workload, graph.row_pointers, WINDOW_ROWS, 1),
                 workers_per_block=1,
                 make_tiles=partial(getattr, translation, "tiles"),
@@ -148,16 +136,16 @@ class _Windows(Strategy):
         )
 
     def describe(self, settings: Any, rows: RowDegrees, widths: Widths) -> Description:
-        """Name the windows: 16 rows a block, whose warps count as one worker."""
+        """Describe a row split with 16 rows per block; a block's warps count as one worker."""
         return Description(RowSplit(WINDOW_ROWS, 1))
 
 
 class SpmmSettings(Settings):
-    """Warps of a block, and the tiles that it fetches together."""
+    """Warps of a block, and the number of tiles of A that it loads together."""
 
     block_warps: int = setting(
         None,
-        "warps that share the columns of a window; more: fewer tiles for each",
+        "warps that share the columns of X; more: fewer tiles of X per warp",
         MOST_BLOCK_WARPS,
         tries=(1, 2, 4, 8, 16),
     )
@@ -170,10 +158,10 @@ class SpmmSettings(Settings):
 
 
 class TcGnnSpmm(_Windows):
-    """A block has a window of 16 rows, whose distinct columns are moved together into 16 x 8 tiles.
+    """SpMM: a block multiplies the 16 x 8 tiles of one window by the rows of X they name.
 
-    Algorithms 4 and 5. Products are TF32's, inputs rounded: results are off by up to a thousandth
-    of the sum of their terms' magnitudes.
+    Algorithms 4 and 5. Inputs are rounded to TF32: the error of a result is up to a thousandth of
+    the sum of its terms' magnitudes.
     """
 
     operation = SPMM
@@ -182,7 +170,7 @@ class TcGnnSpmm(_Windows):
     tile_columns = 8
 
     def tiling(self, widths: Widths, settings: SpmmSettings) -> tuple[int, dict[str, int]]:
-        """Give each block columns of X that its registers and shared memory hold."""
+        """Divide the columns of X by the registers and shared memory of a block."""
         warps = settings.block_warps
         blocks, tiles = x_tiles(widths["n_cols"], warps)
         return blocks, {
@@ -194,54 +182,54 @@ class TcGnnSpmm(_Windows):
     def resolve(
         self, settings: SpmmSettings, graph: Graph | RowDegrees, widths: Widths
     ) -> SpmmSettings:
-        """Ask the paper's rule for the warps."""
+        """Choose the number of warps by the paper's rule."""
         return settings.filled(block_warps=window_warps(graph, MOST_BLOCK_WARPS))
 
     def describe(self, settings: SpmmSettings, rows: RowDegrees, widths: Widths) -> Description:
-        """Fetch 16 neighboring columns of a row of X by 16 lanes, the next ones by others."""
+        """Describe the row split; 16 lanes load 16 neighboring columns of a row of X."""
         _, tiles = x_tiles(widths["n_cols"], settings.block_warps)
         return Description(RowSplit(WINDOW_ROWS, 1), LaneColumns(X_COLUMNS, 1, tiles * X_COLUMNS))
 
 
 def x_tiles(n_cols: int, warps: int) -> tuple[int, int]:
-    """Return the blocks that divide the columns of X, and each one's tiles of 16 columns."""
+    """Return the number of blocks that share the columns of X, and the 16-column tiles of each."""
     tiles = -(-n_cols // X_COLUMNS)
     blocks = -(-tiles // min(warps * MOST_WARP_TILES, MOST_BLOCK_TILES))
     return blocks, -(-tiles // blocks)
 
 
 class SddmmSettings(Settings):
-    """Warps of a block, and the columns that one multiplies at a time."""
+    """Warps of a block, and the number of columns that a warp multiplies together."""
 
-    block_warps: int = setting(None, "warps of a block", MOST_SDDMM_WARPS, tries=(1, 2, 4, 8))
+    block_warps: int = setting(None, "warps per block", MOST_SDDMM_WARPS, tries=(1, 2, 4, 8))
     step: int = setting(
         None,
-        "columns that a warp multiplies at a time; more: fewer turns, more registers",
+        "columns of U and V per step of a warp; more: fewer steps, more registers",
         choices=(8, 16, 32),
         tries=(8, 16, 32),
     )
 
 
 class TcGnnSddmm(_Windows):
-    """A block has a window of 16 rows, its warps take turns with tiles of 16 condensed columns.
+    """SDDMM: the warps of a block compute the 16 x 16 tiles of one window in turn.
 
-    Algorithms 4 and 6. Products are TF32's, inputs rounded: scores are off by up to a thousandth of
-    the sum of their terms' magnitudes.
+    Algorithms 4 and 6. Inputs are rounded to TF32: the error of a score is up to a thousandth of
+    the sum of its terms' magnitudes.
     """
 
     operation = SDDMM
-    summary = "tensor cores (TF32): tiles of 16 x 16 scores, of which the nonzeros are kept"
+    summary = "tensor cores (TF32): tiles of 16 x 16 scores, of which the nonzeros are stored"
     Settings = SddmmSettings
     tile_columns = 16
 
     def tiling(self, widths: Widths, settings: SddmmSettings) -> tuple[int, dict[str, int]]:
-        """Give each head a block."""
+        """Return one block per window and head."""
         return widths["heads"], {"step": settings.step}
 
     def resolve(
         self, settings: SddmmSettings, graph: Graph | RowDegrees, widths: Widths
     ) -> SddmmSettings:
-        """Ask the paper's rule for the warps; take as many columns at a time as there are."""
+        """Choose the number of warps by the paper's rule, and the least step of all columns."""
         columns = min(widths["n_cols"], MOST_STEP)
-        fitting = next(step for step in (8, 16, MOST_STEP) if step >= columns)
-        return settings.filled(block_warps=window_warps(graph, MOST_SDDMM_WARPS), step=fitting)
+        step = next(choice for choice in (8, 16, MOST_STEP) if choice >= columns)
+        return settings.filled(block_warps=window_warps(graph, MOST_SDDMM_WARPS), step=step)

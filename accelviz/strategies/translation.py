@@ -1,4 +1,4 @@
-"""Sparse graph translation on a device: what `partition.windows.row_windows` makes on the host."""
+"""Sparse graph translation (thesis, Algorithm 4) on a GPU; `benchmarks/` times it (Figure 5.5)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from accelviz.graph import Pattern
 from accelviz.partition.windows import MOST_ROWS, Windows
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 
-#: Threads of a block, and the nonzeros that it translates.
+#: Threads and nonzeros of a block.
 BLOCK_THREADS, CHUNK = 256, 1024
-#: The kernels and their parameters, in order.
+#: Parameters of each kernel, in order of launch.
 PARAMETERS = {
     "place_columns": ("row_pointers", "columns", "places", "marks", "rows", "n_rows", "nnz"),
     "condense_columns": (
@@ -24,25 +24,25 @@ PARAMETERS = {
 
 
 def translate_windows(device: Any, pattern: Pattern, rows: int) -> Windows:
-    """Condense the columns of every window of rows: each nonzero finds its place by searches.
+    """Condense the columns of every window of rows by binary searches, without a sort.
 
     Parameters
     ----------
     device : Device
-        That runs kernels, and whose arrays its `xp` computes on.
+        A device that launches kernels and has a module `xp` for its arrays.
     pattern : Pattern
-        Of the device's arrays, and of a valid matrix; the content is not checked.
+        A valid matrix in arrays of the device; its content is not checked.
     rows : int
-        Of a window, 1 to 65,536. The time grows with them.
+        Rows of a window, 1 to 65,536. The time is proportional to them.
 
     Returns
     -------
     Windows
-        Of the device's arrays, bit for bit those of `row_windows`.
+        Arrays of the device, equal to those of `row_windows`.
 
     Notes
     -----
-    Beside the result it takes 9 bytes a nonzero. It waits for the number of columns.
+    The workspace has 9 bytes per nonzero. The host waits once, for the number of columns.
     """
     xp, rows = device.xp, checked_integer("rows", rows, MOST_ROWS)
     nnz = pattern.nnz
@@ -71,6 +71,6 @@ def translate_windows(device: Any, pattern: Pattern, rows: int) -> Windows:
 
 
 def spec(entry: str) -> KernelSpec:
-    """Return the kernel `place_columns` or `condense_columns`."""
+    """Return the specification of the kernel `place_columns` or `condense_columns`."""
     config = {"block_threads": BLOCK_THREADS, "chunk": CHUNK}
     return KernelSpec("tensor_cores/translation.cu", entry, config, PARAMETERS[entry])

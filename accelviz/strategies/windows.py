@@ -1,4 +1,8 @@
-"""Ours by windows of rows that share columns: on tensor cores, and on CUDA cores."""
+"""Our own strategies whose windows of rows share columns, on tensor cores or CUDA cores.
+
+A window is `window_rows` neighboring rows. Its distinct columns are a list (`partition.
+shared_columns`), so that a warp or block loads each row of X (or V) once for the whole window.
+"""
 
 from __future__ import annotations
 
@@ -27,30 +31,29 @@ from accelviz.strategies.blocks import size_arguments
 from accelviz.strategies.sddmm.operation import SDDMM, check_heads
 from accelviz.strategies.spmm.operation import SPMM
 
-#: Rows of a group: the columns of a product of fragments.
+#: Rows of A in one tensor-core product, which computes the transpose of a tile of Y.
 GROUP_ROWS = 8
-#: Distinct columns of a step of SpMM, and of a product of SDDMM.
+#: Distinct columns of A in a step of SpMM, and in a tensor-core product of SDDMM.
 STEP_COLUMNS, SDDMM_COLUMNS = 8, 16
-#: Bytes between the rows of a stage, so that lanes read from different banks.
+#: Bytes of padding per staged row, so that lanes read from different shared-memory banks.
 STAGE_PAD = 32
-#: Rows of a warp on CUDA cores, whose sums are in registers.
+#: Most rows of a warp on CUDA cores, which holds their sums in registers.
 MOST_WARP_ROWS = 16
 
 
-def part_columns_of(default: int | None, meaning: str, *tries: int) -> Any:
-    """Declare the setting `part_columns`; windows of more columns are split."""
-    return setting(
-        default, f"most distinct columns of a {meaning}", 1 << 20, WORD_COLUMNS, (), tries
-    )
+def part_columns_setting(default: int | None, *tries: int) -> Any:
+    """Declare the setting `part_columns`; a window with more distinct columns is split."""
+    meaning = "most distinct columns of a window; windows with more are split into parts"
+    return setting(default, meaning, 1 << 20, WORD_COLUMNS, (), tries)
 
 
 class WindowStrategy(Strategy):
-    """Blocks depend on the columns that rows share, so that only a plan tells what they are."""
+    """Base class: strategies whose blocks depend on the columns that rows share."""
 
     metadata_words = ("window", "first word", "columns", "parts | part")
 
     def describe(self, settings: Any, rows: RowDegrees, widths: Widths) -> Description:
-        """Leave the blocks to the workload."""
+        """Return an empty description: row degrees do not determine the blocks."""
         return Description()
 
     def _window_plan(
@@ -64,30 +67,33 @@ class WindowStrategy(Strategy):
         staged: int = 0,
         tile_columns: int = 0,
     ) -> Plan:
-        """Give each window, or part of one, a block of warps that share its rows.
+        """Plan one metadata record per window, or per part of a split window.
 
-        With `tile_columns`, each has a warp, and tensor cores multiply tiles of so many columns.
+        A block of warps shares the rows of one record. On tensor cores, whose tiles have
+        `tile_columns` columns, each warp has a record of its own. `staged` is the shared memory
+        of a block in bytes, `grid_y` the number of column tiles or heads.
         """
         windows, seconds = shared_columns(graph, settings.window_rows, settings.part_columns)
-        blocks, warps = len(windows.metadata), settings.block_warps
-        warp_rows, block_records, arithmetic = settings.window_rows // warps, 1, "float32"
-        if tile_columns:
-            warp_rows, block_records = settings.window_rows, warps
-            arithmetic = settings.arithmetic
+        n_records, warps = len(windows.metadata), settings.block_warps
         sizes = size_arguments(graph, widths)
         sizes.pop("heads", None)
         if tile_columns:
-            sizes = {"n_blocks": np.int32(blocks), **sizes}
-        parts = {}
+            warp_rows, block_records = settings.window_rows, warps
+            arithmetic, capability = settings.arithmetic, TF32_CAPABILITY
+            sizes = {"n_blocks": np.int32(n_records), **sizes}
+        else:
+            warp_rows, block_records = settings.window_rows // warps, 1
+            arithmetic, capability = "float32", 0
+        workspaces = {}
         if self.operation is SPMM:
-            parts = cut_workspace(windows, widths["n_cols"], grid_y)
+            workspaces = cut_workspace(windows, widths["n_cols"], grid_y)
         entry = f"{self.name}_{self.operation.name}"
-        arguments = (*windows.arrays, *self.operation.operands, *parts, *sizes)
-        capability = TF32_CAPABILITY if tile_columns else 0
-        kernel = KernelSpec(
-            f"tensor_cores/{entry}.cu", entry, config, arguments, capability=capability
-        )
+        arguments = (*windows.arrays, *self.operation.operands, *workspaces, *sizes)
+        file = f"tensor_cores/{entry}.cu"
+        kernel = KernelSpec(file, entry, config, arguments, capability=capability)
+        grid = (-(-n_records // block_records), grid_y, 1)
         tiles = partial(shared_tiles, graph.pattern, windows, tile_columns, block_records)
+        resolved = settings.filled(part_columns=windows.part_columns)
         return Plan(
             Layout(
                 graph.pattern,
@@ -95,55 +101,49 @@ class WindowStrategy(Strategy):
                 metadata=windows.metadata,
                 make_tiles=tiles if tile_columns else None,
             ),
-            (Call(LaunchConfig((-(-blocks // block_records), grid_y, 1), warps, staged), kernel),),
+            (Call(LaunchConfig(grid, warps, staged), kernel),),
             Buffers(
                 {**windows.arrays, **sizes},
-                parts,
+                workspaces,
                 zero_outputs=(),
                 storage="float16" if arithmetic == "float16" else "float32",
                 arithmetic=arithmetic,
             ),
-            Provenance(
-                self,
-                graph.values,
-                widths,
-                settings.filled(part_columns=windows.part_columns),
-                seconds,
-            ),
+            Provenance(self, graph.values, widths, resolved, seconds),
         )
 
 
 class TileSettings(Settings):
-    """What the kernels on tensor cores are compiled with."""
+    """Settings of `window_tiles` for SpMM, which its kernel is compiled with."""
 
-    arithmetic: str = setting("3xtf32", "what products are worked out in", choices=tuple(TERMS))
+    arithmetic: str = setting("3xtf32", "type of the products", choices=tuple(TERMS))
     window_rows: int = setting(8, "rows of a window", choices=(8, 16, 32), tries=(8, 16))
-    column_tile: int = setting(64, "columns of X of a warp", choices=(32, 64, 128), tries=(32, 64))
-    block_warps: int = setting(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 4, 8))
+    column_tile: int = setting(64, "columns of X per warp", choices=(32, 64, 128), tries=(32, 64))
+    block_warps: int = setting(4, "warps per block", MOST_BLOCK_WARPS, tries=(1, 4, 8))
     ahead: int = setting(
-        2, "steps of 8 distinct columns on their way", choices=(1, 2, 4), tries=(1, 2, 4)
+        2, "steps of 8 distinct columns that are loaded ahead", choices=(1, 2, 4), tries=(1, 2, 4)
     )
-    blocks_per_sm: int = setting(1, "blocks that an SM has room for", 32, tries=(1, 4, 5))
-    part_columns: int = part_columns_of(None, "part", 64, 256, 2048)
+    blocks_per_sm: int = setting(1, "blocks per SM that have registers", 32, tries=(1, 4, 5))
+    part_columns: int = part_columns_setting(None, 64, 256, 2048)
 
     @property
     def halves(self) -> bool:
-        """Whether X is kept in 16 bits."""
+        """Whether X is stored in 16 bits."""
         return self.arithmetic == "float16"
 
     def tile(self, n_cols: int) -> int:
-        """Return the columns of a warp where there are no more than `n_cols`."""
-        least = load_columns(self.halves)
-        return min(max(self.column_tile, least), -(-n_cols // least) * least)
+        """Return the columns of X per warp, a multiple of the columns of one load."""
+        load = load_columns(self.halves)
+        return min(max(self.column_tile, load), -(-n_cols // load) * load)
 
 
 class WindowTiles(WindowStrategy):
-    """A warp has a window of 8 rows or more; each of its distinct columns is loaded once.
+    """SpMM: a warp has a window of 8 to 32 rows and loads each of its distinct columns once.
 
-    The product is transposed: 16 columns of X by 8 rows of A, so that rows of X become fragments as
-    they come from memory, and a window needs no more than 8 rows. With `arithmetic="3xtf32"` every
-    number is the sum of two of TF32, and results are as exact as float32's; "tf32" rounds; with
-    "float16", another problem, features are stored in 16 bits and weights rounded to them.
+    The kernel computes the transpose, 16 columns of X by 8 rows of A, so that rows of X are
+    fragments in the layout that they have in memory, and 8 rows suffice for a window. With
+    `arithmetic="3xtf32"` a number is the sum of two TF32 numbers, and results are as accurate as in
+    float32. "tf32" rounds inputs to TF32. "float16" stores X and rounds weights in 16 bits.
     """
 
     operation = SPMM
@@ -153,7 +153,7 @@ class WindowTiles(WindowStrategy):
     Settings = TileSettings
 
     def build(self, graph: Graph, widths: Widths, settings: TileSettings) -> Plan:
-        """Translate the graph; give each window, or part of one, a warp.
+        """Find the shared columns and assign each window, or part of one, to a warp.
 
         Raises
         ------
@@ -170,7 +170,7 @@ class WindowTiles(WindowStrategy):
             "groups": settings.window_rows // GROUP_ROWS,
             "warps": settings.block_warps,
             "quads": tile // load_columns(halves),
-            "vector": widest(n_cols, halves),
+            "vector": vector_columns(n_cols, halves),
             "whole": int(n_cols % tile == 0),
             "ahead": ahead,
             "terms": TERMS[settings.arithmetic],
@@ -185,43 +185,46 @@ class WindowTiles(WindowStrategy):
         )
 
     def describe(self, settings: TileSettings, rows: RowDegrees, widths: Widths) -> Description:
-        """Fetch 16 bytes of a row by each of the lanes that have this row."""
-        tile, vector = settings.tile(widths["n_cols"]), widest(widths["n_cols"], settings.halves)
+        """Describe the loads: up to 16 bytes per lane of the same row of X."""
+        tile, vector = (
+            settings.tile(widths["n_cols"]),
+            vector_columns(widths["n_cols"], settings.halves),
+        )
         return Description(None, LaneColumns(min(tile // vector, WARP_SIZE), vector, tile))
 
 
 def load_columns(halves: bool) -> int:
-    """Return the columns that eight lanes have side by side, 16 bytes each."""
+    """Return the columns that eight lanes load together, 16 bytes per lane."""
     return 64 if halves else 32
 
 
-def widest(n_cols: int, halves: bool) -> int:
-    """Return the columns that a copy of at most 16 bytes moves, a divisor of all."""
+def vector_columns(n_cols: int, halves: bool) -> int:
+    """Return the most columns of a copy: at most 16 bytes, and a divisor of `n_cols`."""
     return next(v for v in (8, 4, 2, 1) if n_cols % v == 0 and v <= (8 if halves else 4))
 
 
 class ScoreSettings(Settings):
-    """What the kernel is compiled with, and how many columns a part has."""
+    """Settings of `window_tiles` for SDDMM, which its kernel is compiled with."""
 
-    arithmetic: str = setting("3xtf32", "what products are worked out in", choices=tuple(TERMS))
+    arithmetic: str = setting("3xtf32", "type of the products", choices=tuple(TERMS))
     window_rows: int = setting(8, "rows of a window", choices=(8, 16, 32), tries=(8, 16, 32))
-    block_warps: int = setting(4, "warps of a block", MOST_BLOCK_WARPS, tries=(1, 4, 8))
-    at_once: int = setting(2, "steps on their way together", choices=(1, 2, 4), tries=(1, 2, 4))
-    # Parts of a window need not meet: small ones keep a block's warps busy to its end.
-    part_columns: int = part_columns_of(512, "warp", 64, 512)
+    block_warps: int = setting(4, "warps per block", MOST_BLOCK_WARPS, tries=(1, 4, 8))
+    at_once: int = setting(2, "steps that are loaded together", choices=(1, 2, 4), tries=(1, 2, 4))
+    # Scores of parts are not added up, so that small parts cost nothing and balance the warps.
+    part_columns: int = part_columns_setting(512, 64, 512)
 
     @property
     def step_columns(self) -> int:
-        """Columns of U and V that one step of a warp multiplies, 16 bytes a lane."""
+        """Columns of U and V in one step of a warp, which loads 16 bytes per lane."""
         return 32 if self.arithmetic == "float16" else 16
 
 
 class ScoreTiles(WindowStrategy):
-    """A warp has a window; 32 of its distinct columns by 8 of its rows are two products.
+    """SDDMM: a warp has a window and multiplies 32 of its distinct columns by 8 of its rows.
 
-    Of each tile of 16 x 8 dot products those at nonzeros are written. With `arithmetic="3xtf32"`
-    every number is the sum of two of TF32 and results are as exact as float32's; "tf32" rounds;
-    with "float16", another problem, U and V are stored in 16 bits.
+    This takes two tensor-core products. Of each tile of 16 x 8 dot products, the ones at nonzeros
+    are stored. With `arithmetic="3xtf32"` a number is the sum of two TF32 numbers, and results are
+    as accurate as in float32. "tf32" rounds to TF32. "float16" stores U and V in 16 bits.
     """
 
     operation = SDDMM
@@ -231,7 +234,7 @@ class ScoreTiles(WindowStrategy):
     Settings = ScoreSettings
 
     def build(self, graph: Graph, widths: Widths, settings: ScoreSettings) -> Plan:
-        """Translate the graph; give each window, or part of one, a warp.
+        """Find the shared columns and assign each window, or part of one, to a warp.
 
         Raises
         ------
@@ -244,42 +247,46 @@ class ScoreTiles(WindowStrategy):
             "groups": settings.window_rows // GROUP_ROWS,
             "warps": settings.block_warps,
             "heads": heads,
-            "vector": widest(n_cols, halves),
+            "vector": vector_columns(n_cols, halves),
             "at_once": settings.at_once,
             "whole": int(n_cols % (settings.step_columns * settings.at_once) == 0),
             "terms": TERMS[settings.arithmetic],
             "features": int(halves),
         }
-        walk = graph, widths, settings, config
-        return self._window_plan(*walk, grid_y=heads, tile_columns=SDDMM_COLUMNS)
+        return self._window_plan(
+            graph, widths, settings, config, grid_y=heads, tile_columns=SDDMM_COLUMNS
+        )
 
     def describe(self, settings: ScoreSettings, rows: RowDegrees, widths: Widths) -> Description:
-        """Fetch a step's columns of a row by 4 lanes, 16 bytes each."""
-        vector = widest(widths["n_cols"], settings.arithmetic == "float16")
+        """Describe the loads: 4 lanes load a step's columns of a row, up to 16 bytes each."""
+        vector = vector_columns(widths["n_cols"], settings.arithmetic == "float16")
         return Description(None, LaneColumns(4, vector, settings.step_columns))
 
 
 class WindowsSettings(Settings):
-    """How a window is dealt out, and how much of it is on chip."""
+    """Settings of `windows`: sizes of a window, a block and a column tile, and pipeline stages."""
 
     window_rows: int = setting(32, "rows of a window", 128, step=8, tries=(16, 32, 64))
     block_warps: int = setting(
-        8, "warps of a block, which divide its rows", MOST_BLOCK_WARPS, tries=(4, 8, 16)
+        8, "warps per block, among which a window's rows are divided", 32, tries=(4, 8, 16)
     )
-    stages: int = setting(3, "words of columns in shared memory", choices=(2, 3, 4, 5, 6))
-    column_tile: int = setting(None, "columns of X of a block", choices=(32, 64, 128))
-    part_columns: int = part_columns_of(None, "part", 64, 256, 2048)
+    stages: int = setting(
+        3, "groups of 32 distinct columns in shared memory", choices=(2, 3, 4, 5, 6)
+    )
+    column_tile: int = setting(None, "columns of X per block", choices=(32, 64, 128))
+    part_columns: int = part_columns_setting(None, 64, 256, 2048)
 
     def vector(self, n_cols: int) -> int:
-        """Return the neighboring columns of a lane: 1, 2 or 4, as many as the columns fill."""
+        """Return the neighboring columns per lane: 1, 2 or 4, so that a warp covers the tile."""
         columns = min(self.column_tile or n_cols, n_cols)
         return next(v for v in (1, 2, 4) if v == 4 or WARP_SIZE * v >= columns)
 
 
 class Windows(WindowStrategy):
-    """A block has a window of rows; each distinct column is copied into shared memory once.
+    """SpMM on CUDA cores: a block copies each distinct column's row of X into shared memory once.
 
-    What sharing brings without tensor cores: float32, every nonzero reads its row of X from there.
+    Every nonzero of the window reads its row of X there, in float32. Compared with `window_tiles`,
+    it shows the effect of shared columns without tensor cores.
     """
 
     operation = SPMM
@@ -289,12 +296,12 @@ class Windows(WindowStrategy):
     Settings = WindowsSettings
 
     def build(self, graph: Graph, widths: Widths, settings: WindowsSettings) -> Plan:
-        """Translate the graph; give each window, or part of one, a block.
+        """Find the shared columns and assign each window, or part of one, to a block.
 
         Raises
         ------
         PartitionError
-            If the rows are not dealt out evenly, or there are 2^32 nonzeros or more.
+            If `block_warps` does not divide the rows, or there are 2^32 nonzeros or more.
         """
         n_cols, stages = widths["n_cols"], settings.stages
         rows, warps = settings.window_rows, settings.block_warps
@@ -312,6 +319,6 @@ class Windows(WindowStrategy):
         )
 
     def describe(self, settings: WindowsSettings, rows: RowDegrees, widths: Widths) -> Description:
-        """Spread a warp over the columns of a tile."""
+        """Describe the loads: the lanes of a warp cover a column tile."""
         vector = settings.vector(widths["n_cols"])
         return Description(None, LaneColumns(WARP_SIZE, vector, WARP_SIZE * vector))

@@ -29,7 +29,7 @@ from accelviz.graph import Graph
 from accelviz.measure import random_inputs
 from accelviz.plans import Operation, Plan, Strategy
 from accelviz.plans.operation import FLOAT_BYTES
-from accelviz.strategies import REGISTRY, elsewhere, find_strategy, operation_of
+from accelviz.strategies import REGISTRY, find_strategy, operation_of, other_operation_hint
 from accelviz.widgets import assets
 from accelviz.widgets.contents import (
     column_counts,
@@ -190,8 +190,8 @@ class Explorer:
         choices = {"graph": self.names, "first": self.strategies, "second": self.strategies}
         if name in choices:
             if value not in choices[name] and not (name == "second" and value is None):
-                names = ", ".join(choices[name]) + ("" if name == "graph" else elsewhere(value))
-                raise ArgumentError(name, f"there is no {value!r}", names)
+                hint = "" if name == "graph" else other_operation_hint(value)
+                raise ArgumentError(name, f"there is no {value!r}", ", ".join(choices[name]) + hint)
             return value
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise ArgumentError(name, f"got {value!r}", "an integer")

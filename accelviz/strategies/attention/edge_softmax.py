@@ -22,7 +22,7 @@ from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.operation import EPS32, FLOAT_BYTES, NONZEROS, Arrays, Traffic
 from accelviz.plans.settings import Settings, setting
 from accelviz.strategies.attention.scores import EXP_SLOPE, EXP_ULPS, LOG_ERROR, SMALLEST
-from accelviz.strategies.blocks import POWERS, RowStrategy, block_threads_of, size_arguments
+from accelviz.strategies.blocks import POWERS, RowStrategy, block_threads_setting, size_arguments
 from accelviz.strategies.exact import replay_rows
 
 
@@ -198,7 +198,7 @@ class LaneGroupSettings(Settings):
         1 << 20,
         tries=(256, 1024),
     )
-    block_threads: int = block_threads_of(128, 64, 128, 256)
+    block_threads: int = block_threads_setting(128, 64, 128, 256)
 
     @property
     def groups(self) -> int:

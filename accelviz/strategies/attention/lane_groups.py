@@ -90,7 +90,7 @@ class LaneGroups(WalkStrategy):
         together = min(widths.get("heads", 1), WARP_SIZE // lanes.lanes)
         alone = Blocks(lanes, BlockSetting(1, settings.group_nzs), settings.short_nzs, together)
         outputs = max(functor.outputs for functor in self.functors)
-        fit = STATE_BYTES // (4 * outputs * alone.row_floats)
+        fit = STATE_BYTES // (4 * outputs * alone.subwarp_floats)
         groups = min(settings.block_threads // (together * lanes.lanes), WARP_SIZE, fit)
         return replace(alone, groups=BlockSetting(max(1, groups), settings.group_nzs))
 
@@ -120,7 +120,7 @@ class LaneGroups(WalkStrategy):
         """Name the subwarps, without atomics; lanes have the columns of a head, if it is one."""
         blocks, heads = self.blocks(settings, widths), widths.get("heads", 1)
         lanes = LaneColumns(blocks.lanes.lanes, blocks.lanes.vector, widths["n_cols"])
-        turns = -(-heads // blocks.together)
+        turns = -(-heads // blocks.heads_together)
         return Description(blocks.scheme(turns), lanes if heads == 1 else None)
 
     def walk(
@@ -140,7 +140,7 @@ class LaneGroups(WalkStrategy):
             nonzero_order = over.store.get("nonzeros turned", lambda: order[inner])
             nonzero_order.setflags(write=False)
             layout = replace(layout, nonzero_order=nonzero_order)
-        together, turns = blocks.together, -(-heads // blocks.together)
+        together, turns = blocks.heads_together, -(-heads // blocks.heads_together)
         sums = ("part_sums", "part_heads", "arrivals")
         kernel = KernelSpec(
             "attention/lane_groups.cu",
@@ -162,7 +162,7 @@ class LaneGroups(WalkStrategy):
         buffers = Buffers(
             {**partition.arrays, "order": numbers_32(nonzero_order), **sizes},
             {
-                "part_sums": (cut * max(functor.outputs, 1) * blocks.row_floats, np.float32),
+                "part_sums": (cut * max(functor.outputs, 1) * blocks.subwarp_floats, np.float32),
                 "part_heads": (2 * cut * together, np.float32),
                 "arrivals": (cut, np.uint32),
             },

@@ -16,7 +16,7 @@ from accelviz.partition.row_split import RowSplit, row_workload
 from accelviz.plans import Description, Settings, Strategy, Widths, setting
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance
-from accelviz.strategies.blocks import block_threads_of, prepared
+from accelviz.strategies.blocks import block_threads_setting, prepare_once
 from accelviz.strategies.convolution.operation import SCC, SCC_GRADIENT
 
 
@@ -77,7 +77,7 @@ def distinct_windows(pattern: Pattern) -> DistinctWindows:
 def prepared_windows(graph: Graph) -> tuple[DistinctWindows, dict[str, float]]:
     """Find them once for a graph, with the seconds that it took."""
     pattern = graph.pattern
-    return prepared(graph, "distinct windows", "channel map", lambda: distinct_windows(pattern))
+    return prepare_once(graph, "distinct windows", "channel map", lambda: distinct_windows(pattern))
 
 
 _SIZES = ("n_rows", "n_channels", "images", "n_cols")
@@ -86,7 +86,7 @@ _SIZES = ("n_rows", "n_channels", "images", "n_cols")
 class BlockSize(Settings):
     """`block_size` (threads of a block, a multiple of 32 up to 1,024)."""
 
-    block_size: int = block_threads_of(256, 64, 128, 256, 512)
+    block_size: int = block_threads_setting(256, 64, 128, 256, 512)
 
 
 class StackSettings(BlockSize):

@@ -11,7 +11,7 @@ from accelviz.arrays import Ints
 from accelviz.errors import PartitionError
 from accelviz.graph import MAX_SIDE, Graph, Pattern, taken_over
 from accelviz.ordering import Permutation
-from accelviz.strategies.blocks import prepared
+from accelviz.strategies.blocks import prepare_once
 from accelviz.tiles import Tiles
 
 #: What both strategies of ours say of themselves, and what they work products out in.
@@ -118,7 +118,7 @@ def chunked(graph: Graph, pieces: int, piece: int) -> tuple[Chunks, dict[str, fl
         both = [_dealt(graph.pattern, pieces, piece, turns) for turns in (1, 0)[: min(pieces, 2)]]
         return min(both, key=lambda chunks: len(chunks.tiles))
 
-    return prepared(graph, f"chunks of {pieces} pieces of {piece}", "tiles", make)
+    return prepare_once(graph, f"chunks of {pieces} pieces of {piece}", "tiles", make)
 
 
 def _dealt(pattern: Pattern, pieces: int, piece: int, turns: int) -> Chunks:

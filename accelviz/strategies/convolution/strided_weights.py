@@ -17,7 +17,7 @@ from accelviz.plans.fragments import TF32_CAPABILITY
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Widths
 from accelviz.plans.settings import Settings, setting
-from accelviz.strategies.blocks import prepared
+from accelviz.strategies.blocks import prepare_once
 from accelviz.strategies.convolution.operation import SCC_LAST_WEIGHTS
 from accelviz.strategies.convolution.strided_tiles import (
     ARITHMETIC,
@@ -91,7 +91,7 @@ def products(
         If there are 2^31 weights with their zeros or more.
     """
     cut, pattern = (channels, filter_warps, channel_warps), graph.pattern
-    return prepared(graph, f"products by {cut}", "tiles", lambda: _products(pattern, *cut))
+    return prepare_once(graph, f"products by {cut}", "tiles", lambda: _products(pattern, *cut))
 
 
 def _products(pattern: Pattern, channels: int, filter_warps: int, channel_warps: int) -> Products:

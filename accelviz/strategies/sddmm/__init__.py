@@ -1,1 +1,1 @@
-"""Strategies of SDDMM, dot products at the nonzeros, a system a file."""
+"""Strategies of SDDMM, dot products at the nonzeros of a matrix; one file per strategy."""

@@ -1,4 +1,8 @@
-"""Our own SDDMM: subwarps with runs of products, sums added up together."""
+"""`lane_groups`, our own SDDMM: subwarps that compute several dot products together.
+
+A product is the dot product of one nonzero and one head. A subwarp has a run of consecutive
+products, computes `at_once` of them together and adds up the sums of its lanes by shuffles.
+"""
 
 from __future__ import annotations
 
@@ -15,61 +19,61 @@ from accelviz.plans import Buffers, Layout, Plan, Provenance, Strategy, Widths
 from accelviz.plans.description import Description, LaneColumns
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.settings import Settings, setting
-from accelviz.strategies.blocks import POWERS, block_threads_of
+from accelviz.strategies.blocks import POWERS, block_threads_setting
 from accelviz.strategies.lanes import ENOUGH_LANES, Lanes, cover
 from accelviz.strategies.sddmm.operation import SDDMM, check_heads
 
-#: Threads of a block: 256 and more are slower on all but the smallest graphs, as are 64 at few
+#: Threads per block. 256 and more are slower except on the smallest graphs; 64 are slower for few
 #: columns.
 BLOCK_THREADS = 128
-#: Columns of V that a lane has on their way at once, and most products, by the columns of a vector.
+#: Columns of V that a lane loads together; most products together, by the columns of a vector.
 COLUMNS_AT_ONCE, MOST_AT_ONCE = 32, {4: 4, 2: 4, 1: 8}
-#: Large matrices of long rows, whose neighboring products share rows of V in the L1: so many
-#: products to a subwarp, one batch after the other, and smaller batches, which leave registers to
-#: more blocks.
+#: From LONG_PRODUCTS products and a mean degree (times heads) of LONG_DEGREE on, a subwarp has
+#: LONG_GROUP products, as neighboring ones reuse rows of V in the L1, and computes LONG_AT_ONCE
+#: together, which leaves registers to more blocks.
 LONG_DEGREE, LONG_PRODUCTS = 12, 1 << 20
 LONG_GROUP, LONG_AT_ONCE = 8, 2
 
 
 class LaneGroupSettings(Settings):
-    """Lanes, and the products that they compute; None for the choice of a rule."""
+    """Sizes of a subwarp and of its runs of products; a rule chooses those that are None."""
 
     lanes: int = setting(
         None,
-        "lanes of a subwarp; more: a row in fewer turns, and fewer subwarps in a warp",
+        "lanes of a subwarp; more: fewer loads per lane for a row, fewer subwarps per warp",
         choices=POWERS,
         tries=(4, 8, 16),
     )
     at_once: int = setting(
         None,
-        "products that a subwarp computes at once; more: fewer sums over lanes, more registers",
+        "products that a subwarp computes together; more: fewer shuffles, more registers",
         choices=POWERS,
         tries=(1, 2, 4, 8),
     )
     group_products: int = setting(
         None,
-        "products of a subwarp, a batch after the other; more: fewer, longer ones",
+        "products of a subwarp; more: fewer subwarps, each of which takes longer",
         choices=POWERS,
         tries=(1, 2, 4, 8),
     )
-    block_threads: int = block_threads_of(BLOCK_THREADS, 64, 128, 256)
+    block_threads: int = block_threads_setting(BLOCK_THREADS, 64, 128, 256)
 
     def resolved(self, graph: Graph | RowDegrees, widths: Widths) -> LaneGroupSettings:
-        """Choose what is None by a rule, which is made from sweeps on an H200.
+        """Choose the settings that are None by a rule fitted to sweeps on an H200.
 
         Raises
         ------
         PartitionError
-            If a subwarp would compute more products at once than it has, or have more than lanes.
+            If `at_once` exceeds `group_products`, or that exceeds `lanes`.
         """
         cover = self.cover(widths)
         lanes, at_once, products = cover.lanes, self.at_once, self.group_products
-        most_products = max(LONG_PRODUCTS, LONG_DEGREE * graph.n_rows)
-        long_rows = graph.nnz * widths["heads"] >= most_products
+        long_products = max(LONG_PRODUCTS, LONG_DEGREE * graph.n_rows)
+        long_rows = graph.nnz * widths["heads"] >= long_products
         if at_once is None:
-            fit = max(COLUMNS_AT_ONCE // (cover.lane_vectors * cover.vector), 1)
+            row_loads = max(COLUMNS_AT_ONCE // (cover.lane_vectors * cover.vector), 1)
             most = MOST_AT_ONCE[cover.vector]
-            at_once = min(1 << (fit.bit_length() - 1), most, products or lanes)
+            at_once = min(1 << (row_loads.bit_length() - 1), most, products or lanes)
             if long_rows and lanes == ENOUGH_LANES:
                 at_once = min(at_once, LONG_AT_ONCE)
         if products is None:
@@ -80,19 +84,18 @@ class LaneGroupSettings(Settings):
         return self.filled(lanes=lanes, at_once=at_once, group_products=products)
 
     def cover(self, widths: Widths) -> Lanes:
-        """Choose how the lanes cover the columns."""
+        """Choose how the lanes cover the columns of a head."""
         return cover(widths["n_cols"], self.lanes, powers=True)
 
     def groups(self, widths: Widths) -> int:
-        """Return the subwarps of a block."""
+        """Return the number of subwarps per block."""
         return self.block_threads // self.cover(widths).lanes
 
 
 class LaneGroups(Strategy):
-    """Subwarps have neighboring products; a batch of them is added up together.
+    """Every subwarp has the same number of consecutive products, whatever the rows' degrees.
 
-    All products cost the same, so the work is divided by products and not by rows. At most as many
-    are computed `at_once` as `group_products`, and those are at most as many as `lanes`.
+    `at_once` is at most `group_products`, which is at most `lanes`.
     """
 
     operation = SDDMM
@@ -102,7 +105,7 @@ class LaneGroups(Strategy):
     Settings = LaneGroupSettings
 
     def build(self, graph: Graph, widths: Widths, settings: LaneGroupSettings) -> Plan:
-        """Spell out the rows of the nonzeros; give each subwarp a run of products.
+        """Store the row of each nonzero and assign runs of products to subwarps.
 
         Raises
         ------
@@ -147,23 +150,23 @@ class LaneGroups(Strategy):
         )
 
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
-        """Leave out what a subwarp of the rule's lanes has no room for."""
-        offered = super().choices(graph, n_cols)
+        """Return the settings' `tries`, without values above the rule's number of lanes."""
+        choices = super().choices(graph, n_cols)
         lanes = LaneGroupSettings().cover({"n_cols": n_cols}).lanes
         for name in ("at_once", "group_products"):
-            offered[name] = tuple(value for value in offered[name] if value <= lanes)
-        return offered
+            choices[name] = tuple(value for value in choices[name] if value <= lanes)
+        return choices
 
     def resolve(
         self, settings: LaneGroupSettings, graph: Graph | RowDegrees, widths: Widths
     ) -> LaneGroupSettings:
-        """Ask the rule, which looks at the graph's size."""
+        """Choose the settings that are None by the graph's size."""
         return settings.resolved(graph, widths)
 
     def describe(
         self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
     ) -> Description:
-        """Name the runs, without atomics; a subwarp has the columns of a head, a vector a lane."""
+        """Describe the runs, which need no atomics; a lane has vectors of a head's columns."""
         lanes = settings.cover(widths)
         return Description(
             Products(settings.group_products, widths["heads"], settings.groups(widths), atomics=0),

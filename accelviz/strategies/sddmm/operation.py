@@ -1,4 +1,4 @@
-"""`scores[k] = U[i] . V[j]` for each nonzero k = (i, j): sampled dense-dense matrix product."""
+"""SDDMM, sampled dense-dense product: `scores[k] = U[i] . V[j]` for each nonzero k = (i, j)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,7 @@ def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]
 
 
 def check_heads(graph: Graph, heads: int) -> None:
-    """Refuse rows and heads that a kernel could not count in 31 bits.
-
-    Raises
-    ------
-    PartitionError
-    """
+    """Raise a `PartitionError` if rows times heads exceed the 31 bits of a kernel's index."""
     if max(graph.shape) * heads > MAX_SIDE:
         sides = f"{max(graph.shape):,} rows or columns of {heads} heads"
         raise PartitionError("heads", sides, f"a product of at most {MAX_SIDE:,}")
@@ -39,15 +34,15 @@ def terms(pattern: Pattern, sizes: Mapping[str, int]) -> int:
 
 
 def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
-    """Count bytes: 4 for a column index and a score, 8 for a row pointer, U read once in order."""
-    row = element_bytes * widths["n_cols"] * widths["heads"]
+    """Count bytes: 4 for a column index and a score, 8 for a row pointer; U streamed once."""
+    row_bytes = element_bytes * widths["n_cols"] * widths["heads"]
     streamed = FLOAT_BYTES * (1 + widths["heads"]) * pattern.nnz
-    streamed += 2 * FLOAT_BYTES * (pattern.n_rows + 1) + row * pattern.n_rows
-    return Traffic.of_columns(pattern, row, streamed)
+    streamed += 2 * FLOAT_BYTES * (pattern.n_rows + 1) + row_bytes * pattern.n_rows
+    return Traffic.of_columns(pattern, row_bytes, streamed)
 
 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
-    """Multiply for every record of the workload; see `Operation.replay`."""
+    """Compute the scores of every record of the workload; see `Operation.replay`."""
     order = plan.layout.nonzero_order
     order = np.arange(plan.pattern.nnz) if order is None else order
     return replay_rows(_dot_rows, ("U", "V", "scores"), plan, order)

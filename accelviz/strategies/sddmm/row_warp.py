@@ -1,16 +1,16 @@
-"""The readable SDDMM: a warp a row."""
+"""The simplest SDDMM strategy: one warp per row."""
 
 from accelviz.strategies.blocks import RowStrategy
 from accelviz.strategies.sddmm.operation import SDDMM
 
 
 class RowWarp(RowStrategy):
-    """A warp has a row: its lanes walk the columns of one nonzero after the other.
+    """The lanes of a warp multiply the columns of one nonzero of its row after the other.
 
-    Correct and simple, and slow: a hub is one warp's, and only one row of V is on its way.
+    It is slow: one warp has all nonzeros of a long row, and loads one row of V at a time.
     """
 
     operation = SDDMM
     name = "row_warp"
-    summary = "a warp a row, one nonzero after the other, sums by shuffles"
+    summary = "a warp per row, one nonzero after the other, sums by shuffles"
     file = "sddmm/row_warp.cu"

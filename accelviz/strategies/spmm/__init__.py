@@ -1,1 +1,1 @@
-"""Strategies of `Y = A X`, a system a file."""
+"""Strategies of SpMM, `Y = A X`; one file per published system."""

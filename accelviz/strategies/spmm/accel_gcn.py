@@ -1,4 +1,8 @@
-"""Accel-GCN (ICCAD 2023): degree sorting, block-level partition, combined warp."""
+"""Accel-GCN (ICCAD 2023), section III: degree sorting, block-level partition, combined warp.
+
+Rows are sorted by degree, so that the rows of a block have the same degree and one record of
+metadata describes the block. Neighboring warps combine: together they read one row of X.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +44,7 @@ from accelviz.store import Stopwatch
 from accelviz.strategies.blocks import column_tiles
 from accelviz.strategies.spmm.operation import SPMM
 
-#: Widest combined warp, in columns. Wider features are cut into tiles along the grid's y.
+#: Most columns of a combined warp. Wider features are divided into tiles along the grid's y.
 MAX_TILE_COLUMNS = 1024
 _WARPS, _NZS = SETTING_LIMITS["max_block_warps"], SETTING_LIMITS["max_warp_nzs"]
 
@@ -50,26 +54,24 @@ class AccelGcnSettings(Settings):
 
     max_block_warps: int = setting(
         MAX_BLOCK_WARPS,
-        "warps of a block at most; more: fewer, larger blocks, and a long row stays in one",
+        "most warps per block; more: fewer, larger blocks, and fewer split rows",
         _WARPS[0],
         tries=(1, 2, 4, 6, 8, 12, 16, 24, 32),
         why=_WARPS[1],
     )
     max_warp_nzs: int = setting(
         MAX_WARP_NZS,
-        "most nonzeros of a warp; more: fewer warps share a row, and each lasts longer",
+        "most nonzeros of a warp; more: fewer warps share a row, and each takes longer",
         _NZS[0],
         tries=(8, 16, 32, 64, 128),
         why=_NZS[1],
     )
     partition: str = setting(
-        "block",
-        "what a line of metadata describes: a whole block, or each warp",
-        choices=("block", "warp"),
+        "block", "unit that a record of metadata describes", choices=("block", "warp")
     )
     combined_warp: bool = setting(
         True,
-        "several warps side by side read a row of X, 32 columns each",
+        "whether several warps read a row of X together, 32 columns each",
         choices=(True, False),
     )
 
@@ -80,13 +82,12 @@ class AccelGcnSettings(Settings):
 
 
 class AccelGCN(Strategy):
-    """Rows of equal degree share a block, one int4 describes it, warps combine to span a row of X.
+    """Blocks of rows of equal degree, one int4 of metadata per block, combined warps.
 
-    Section III of the paper. deg_bound, `max_block_warps` x `max_warp_nzs`, is the most nonzeros
-    one block handles. Two settings take an idea away each, for the paper's ablations (section IV-B
-    and Table II): `partition="warp"` gives each warp metadata of its own and leaves the rows in the
-    caller's order (Figures 3b and 7), `combined_warp=False` lets each warp walk the columns on its
-    own (Figures 4a and 8).
+    A block has at most deg_bound = `max_block_warps` x `max_warp_nzs` nonzeros. Two settings
+    disable one idea each, for the paper's ablations (section IV-B and Table II). With
+    `partition="warp"` each warp has metadata and the rows are in the caller's order (Figures 3b and
+    7). With `combined_warp=False` each warp processes all columns of its nonzeros (Figures 4a, 8).
     """
 
     operation = SPMM
@@ -96,7 +97,7 @@ class AccelGCN(Strategy):
     metadata_owner = "block"
 
     def build(self, graph: Graph, widths: Widths, settings: AccelGcnSettings) -> Plan:
-        """Sort by degree, partition into blocks, permute the rows; or only partition into warps.
+        """Sort by degree and partition into blocks, or partition into warps.
 
         Raises
         ------
@@ -125,10 +126,10 @@ class AccelGCN(Strategy):
             config |= {"deg_bound": setting.deg_bound, "info_field_bits": FIELD_BITS}
             arrays = {"output_rows": rows.permutation.order, "columns": rows.pattern.column_indices}
             sizes = {"n_cols": np.int32(widths["n_cols"])}
-            # Rows without a nonzero have no block, and parts of a split row add up in the output.
+            # Rows without nonzeros have no block; parts of a split row are added to Y by atomics.
             degrees = rows.histogram.degrees
-            zero = bool(degrees.size and (degrees[0] == 0 or degrees[-1] > setting.deg_bound))
-        else:  # a block is consecutive warps, the rows in the caller's order
+            zero_Y = bool(degrees.size and (degrees[0] == 0 or degrees[-1] > setting.deg_bound))
+        else:  # a block has consecutive warps of rows in the caller's order
             name, per_block, seconds = "accel_gcn_warp", warps, {}
             with clock.step("warp partition"):
                 metadata = warp_partition(graph.row_pointers, setting.max_warp_nzs)
@@ -137,32 +138,32 @@ class AccelGCN(Strategy):
             layout = Layout(graph.pattern, workload, metadata=metadata)
             arrays = {"columns": graph.column_indices}
             sizes = {"n_warps": np.int32(len(metadata)), "n_cols": np.int32(widths["n_cols"])}
-            zero = bool((graph.degrees == 0).any()) or cuts_rows(metadata, warps)
+            zero_Y = bool((graph.degrees == 0).any()) or cuts_rows(metadata, warps)
         arguments = ("metadata", *arrays, "values", "X", "Y", *sizes)
         launch = LaunchConfig((-(-len(metadata) // per_block), tiles, 1), warps)
         return Plan(
             layout,
             (Call(launch, KernelSpec(f"spmm/{name}.cu", name, config, arguments)),),
-            Buffers({"metadata": metadata, **arrays, **sizes}, zero_outputs=("Y",) * zero),
+            Buffers({"metadata": metadata, **arrays, **sizes}, zero_outputs=("Y",) * zero_Y),
             Provenance(self, graph.values, widths, settings, {**seconds, **clock.seconds}),
         )
 
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
-        """Return the settings that the recorded sweeps cover."""
+        """Return the settings of the recorded sweeps."""
         return {name: self.parameters[name].tries for name in ("max_warp_nzs", "max_block_warps")}
 
     def describe(self, settings: AccelGcnSettings, rows: RowDegrees, widths: Widths) -> Description:
-        """Cover the tile with a combined warp at once, or by turns of 32 columns without it."""
-        warps, most = settings.max_block_warps, settings.max_warp_nzs
+        """Describe the partition; a combined warp has a lane per column of the tile."""
+        warps, warp_nzs = settings.max_block_warps, settings.max_warp_nzs
         _, tile = column_tiles(widths["n_cols"], widest_tile(warps))
         in_blocks = settings.partition == "block"
         return Description(
-            BlockLevel(warps, most) if in_blocks else Runs(warps, most, INT4_BYTES),
+            BlockLevel(warps, warp_nzs) if in_blocks else Runs(warps, warp_nzs, INT4_BYTES),
             LaneColumns(tile if settings.combined_warp else WARP_SIZE, 1, tile),
         )
 
     def metadata_records(self, plan: Plan, lines: int | Iterable[int]) -> list[MetadataRecord]:
-        """Take int4 words apart: a block's, or a warp's (Figure 3b); see `Strategy`."""
+        """Decode int4 records of blocks, or of warps (Figure 3b); see `Strategy`."""
         metadata, settings = plan.metadata, plan.provenance.settings
         assert metadata is not None
         assert isinstance(settings, AccelGcnSettings)
@@ -172,11 +173,11 @@ class AccelGCN(Strategy):
 
 
 def shared_rows(max_block_warps: int) -> int:
-    """Most rows of a block that add up in shared memory: each of them has two warps or more."""
+    """Return the most rows of a block that are reduced in shared memory, by two or more warps."""
     return max(1, max_block_warps // 2)
 
 
 def widest_tile(max_block_warps: int) -> int:
-    """Most columns whose partial sums of `shared_rows` rows fit the static shared memory."""
+    """Return the most columns for which sums of `shared_rows` rows fit in static shared memory."""
     floats = STATIC_SHARED_BYTES // FLOAT_BYTES // shared_rows(max_block_warps)
     return min(MAX_TILE_COLUMNS, floats // WARP_SIZE * WARP_SIZE)

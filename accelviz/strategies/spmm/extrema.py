@@ -1,4 +1,4 @@
-"""SpMM with a maximum or minimum in place of the sum: `Y[i] = max of X[j]` over i's neighbors."""
+"""SpMM with a maximum or minimum in place of the sum: `Y[i] = max of X[j]` over i's nonzeros."""
 
 from __future__ import annotations
 
@@ -18,25 +18,23 @@ from accelviz.strategies.blocks import RowStrategy
 from accelviz.strategies.exact import replay_rows
 from accelviz.strategies.spmm.operation import traffic
 
-#: Of a reduction: NumPy's function, the kernel's functor, and the sign that makes it a maximum.
+#: NumPy's function, the kernel's functor, and the sign by which X is multiplied to take a maximum.
 REDUCTIONS = {"max": (np.maximum, "Largest", 1), "min": (np.minimum, "Least", -1)}
 
 
 def _reference(reduction: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
-    """Compare, which rounds nothing; see `Operation.reference`."""
-    X, filled = inputs["X"], np.flatnonzero(pattern.degrees)
+    X, rows = inputs["X"], np.flatnonzero(pattern.degrees)
     Y, share = np.zeros((2, pattern.n_rows, X.shape[1]))
-    starts, degrees = pattern.row_pointers[filled], pattern.degrees[filled]
-    for c in range(X.shape[1] if filled.size else 0):
+    starts, degrees = pattern.row_pointers[rows], pattern.degrees[rows]
+    for c in range(X.shape[1] if rows.size else 0):
         x = X[pattern.column_indices, c]
-        Y[filled, c] = REDUCTIONS[reduction][0].reduceat(x, starts)
-        equal = x == np.repeat(Y[filled, c], degrees)
-        share[filled, c] = 1 / np.add.reduceat(equal, starts, dtype=np.int64)
-    return {"Y": (Y, np.zeros_like(Y)), "share": (share, EPS32 * share)}
+        Y[rows, c] = REDUCTIONS[reduction][0].reduceat(x, starts)
+        is_extremum = x == np.repeat(Y[rows, c], degrees)
+        share[rows, c] = 1 / np.add.reduceat(is_extremum, starts, dtype=np.int64)
+    return {"Y": (Y, np.zeros_like(Y)), "share": (share, EPS32 * share)}  # Y is not rounded
 
 
 def _replay(reduction: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
-    """Compare along the records of rows; see `Operation.replay`."""
     sign = np.float32(REDUCTIONS[reduction][2])
     return replay_rows(_reduce_rows, ("X", "Y", "share"), plan, sign)
 
@@ -63,17 +61,17 @@ def _reduce_rows(
 
 
 def _traffic(pattern: Pattern, widths: Widths, element_bytes: int) -> Traffic:
-    """Count bytes as of a sum, without the weights and with `share` beside Y."""
+    """Count the bytes of SpMM, without the weights and with the output `share`."""
     streamed = traffic(pattern, widths, element_bytes).streamed
     streamed += FLOAT_BYTES * (widths["n_cols"] * pattern.n_rows - pattern.nnz)
     return Traffic.of_columns(pattern, element_bytes * widths["n_cols"], streamed)
 
 
 def extremum(reduction: str) -> Operation:
-    """Return the operation of a reduction.
+    """Return the operation of a reduction, with the outputs Y and `share`.
 
-    Its outputs are Y, zero for a row without a nonzero, and `share`: one over how many neighbors
-    have the extremum. A NaN among the neighbors is one of Y, as in PyTorch.
+    `share` is 1 over the number of the row's nonzeros whose X equals Y. Both are 0 for a row
+    without nonzeros. If an X of the row is NaN, so is Y, as in PyTorch.
 
     Parameters
     ----------
@@ -95,21 +93,21 @@ def extremum(reduction: str) -> Operation:
 
 
 def _gradient_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
-    """Add up in float64; see `Operation.reference`. Sums are off as those of `spmm`."""
+    """Sum in float64; see `Operation.reference`. The bound is that of `spmm`."""
     X, Y, dY = inputs["X"], inputs["Y"], inputs["dY"]
     rows = np.repeat(np.arange(pattern.n_rows), pattern.degrees)
     dX, magnitude = np.zeros((2, *X.shape))
     for c in range(X.shape[1]):
         terms = (X[pattern.column_indices, c] == Y[rows, c]) * dY[rows, c]
-        for sums, part in ((dX, terms), (magnitude, np.abs(terms))):
-            sums[:, c] = np.bincount(pattern.column_indices, part, pattern.shape[1])
+        for sums, addends in ((dX, terms), (magnitude, np.abs(terms))):
+            sums[:, c] = np.bincount(pattern.column_indices, addends, pattern.shape[1])
     degrees = np.bincount(pattern.column_indices, minlength=pattern.shape[1])
     return {"dX": (dX, EPS32 * degrees[:, None] * magnitude)}
 
 
 def _with_extrema(pattern: Pattern, inputs: Arrays) -> Arrays:
-    """Put the maxima of X in place of a random Y, which has nothing in common with X."""
-    (Y, _), _ = _reference("max", pattern, inputs).values()
+    """Replace a random Y by the maxima of X; else few elements of X would equal Y."""
+    Y, _ = _reference("max", pattern, inputs)["Y"]
     return {"Y": Y.astype(np.float32)}
 
 
@@ -117,8 +115,7 @@ def _with_extrema(pattern: Pattern, inputs: Arrays) -> Arrays:
 def _gradient_rows(
     first: int, last: int, walk: Any, X: Floats, Y: Floats, dY: Floats, dX: Floats
 ) -> None:
-    """Add up along the records of columns."""
-    first_record, nz_start, nz_count, columns, output_rows = walk
+    first_record, nz_start, nz_count, columns, output_rows = walk  # of the transposed matrix
     for row in range(first, last):
         j = output_rows[row]
         dX[j] = 0
@@ -131,17 +128,18 @@ def _gradient_rows(
 
 
 def _gradient_traffic(pattern: Pattern, widths: Widths, element_bytes: int) -> Traffic:
-    """Count bytes: Y and dY gathered, of a nonzero its row, of a column X and dX."""
-    row, (n_rows, n_columns) = FLOAT_BYTES * widths["n_cols"], pattern.shape
-    streamed = FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (n_columns + 1) + 2 * row * n_columns
-    compulsory = streamed + 2 * row * int(np.count_nonzero(pattern.degrees))
-    return Traffic(compulsory, 2 * row * pattern.nnz, streamed, n_rows, 2 * row)
+    """Count bytes: Y and dY gathered; X, dX, pointers and indices streamed."""
+    row_bytes, (n_rows, n_columns) = FLOAT_BYTES * widths["n_cols"], pattern.shape
+    streamed = FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (n_columns + 1)
+    streamed += 2 * row_bytes * n_columns
+    compulsory = streamed + 2 * row_bytes * int(np.count_nonzero(pattern.degrees))
+    return Traffic(compulsory, 2 * row_bytes * pattern.nnz, streamed, n_rows, 2 * row_bytes)
 
 
 SPMM_MAX, SPMM_MIN = extremum("max"), extremum("min")
-#: The gradient of both. dY has to be multiplied with `share` beforehand, so that neighbors that are
-#: equal get an equal part, as in PyTorch. It is gathered along the transposed matrix, without
-#: atomics: the result has the same bits each time.
+#: The gradient of both. The caller multiplies dY by `share` first, so that equal extrema get equal
+#: parts, as in PyTorch. Kernels walk the transposed matrix without atomics: results are
+#: deterministic.
 SPMM_EXTREMUM_GRADIENT = Operation(
     name="spmm_extremum_gradient",
     formula="dX[j] = the sum of dY[i] over j's nonzeros (i, j) with X[j] = Y[i]",
@@ -163,10 +161,10 @@ SPMM_EXTREMUM_GRADIENT = Operation(
 
 
 class RowWarp(RowStrategy):
-    """A warp has a row, or a column, its lanes neighboring columns of the features."""
+    """One warp per row (of a gradient: per column); its lanes have neighboring columns of X."""
 
     name = "row_warp"
-    summary = "a warp a row, lanes side by side in the columns"
+    summary = "a warp per row, lanes on neighboring columns"
     file = "spmm/extrema.cu"
 
     def __init__(self, operation: Operation) -> None:
@@ -175,5 +173,5 @@ class RowWarp(RowStrategy):
             self.entry = f"extremum<{REDUCTIONS[operation.reduction][1]}>"
 
     def lanes(self, widths: Widths) -> None:
-        """Return None: not known."""
+        """Return None: the columns of a lane are not described."""
         return

@@ -1,4 +1,9 @@
-"""GNNAdvisor (Wang et al., OSDI 2021): neighbor groups, dimension workers, shared-memory slots."""
+"""GNNAdvisor (Wang et al., OSDI 2021; thesis, chapter 3): neighbor groups, dimension workers.
+
+A neighbor group is up to `ngs` consecutive nonzeros of a row, processed by one warp. Its dimension
+workers are the `dw` lanes that walk the columns of X. Groups of a row in the same block add their
+sums in a slot of shared memory.
+"""
 
 from __future__ import annotations
 
@@ -31,27 +36,27 @@ from accelviz.plans.launch import (
 from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.plans.settings import Settings, setting
 from accelviz.store import Stopwatch
-from accelviz.strategies.blocks import block_warps_of, column_tiles
+from accelviz.strategies.blocks import block_warps_setting, column_tiles
 from accelviz.strategies.spmm.operation import SPMM
 
-#: Neighbors times columns that one thread handles best, by the paper's measurements.
+#: Best workload per thread in the paper's measurements, in neighbors times columns.
 WORKLOAD_PER_THREAD = 1024
-#: The paper finds blocks of 1 to 4 warps best.
+#: Default warps per block; the paper recommends 1 to 4.
 BLOCK_WARPS = 4
-#: Neighbors of a group unless asked otherwise. The Decider's choice, 1,024 down to 256, is nowhere
-#: faster on an H200 and mostly slower (docs/reproduction.md), as it leaves long rows to one warp.
+#: Default group size. The Decider's, 256 to 1,024, is never faster on an H200 and mostly slower
+#: (docs/reproduction.md), because one warp then processes a long row.
 NGS = 32
-#: Columns that a lane sums at the same time, each in a register of its own.
+#: Most columns that a lane sums at the same time, one register each.
 MOST_LANE_COLUMNS = 4
-#: Columns that one load can move, the widest first.
+#: Columns of a vector load, the widest first.
 VECTORS = (4, 2, 1)
-#: Of a group: its row and a packed word.
+#: Bytes of a group's metadata: its row and a packed word.
 METADATA_BYTES = 8
 
 
 @dataclass(frozen=True)
 class Decision:
-    """How GNNAdvisor treats a column count.
+    """GNNAdvisor's parameters for a number of columns.
 
     Attributes
     ----------
@@ -64,8 +69,8 @@ class Decision:
     ngs : int
         Most neighbors of a group.
     tiles, tile_columns : int
-        Tiles of columns along the grid's y, and the columns of each; one tile unless a block's
-        slots would outgrow shared memory.
+        Number of column tiles along the grid's y, and the columns of each. There are several only
+        if the slots of a block for all columns exceed the shared memory.
     """
 
     n_cols: int
@@ -82,7 +87,7 @@ class Decision:
 
     @property
     def shared_bytes(self) -> int:
-        """SMEM of Equation 3.5, a slot of one tile's columns for each warp of a block, in bytes."""
+        """SMEM of Equation 3.5 in bytes: one slot, of a tile's columns, per warp of a block."""
         return self.block_warps * self.tile_columns * FLOAT_BYTES
 
 
@@ -93,14 +98,14 @@ def decide(
     dw: int | None = None,
     ngs: int | None = None,
 ) -> Decision:
-    """Choose the parameters that are not given, as the paper's Decider does (section 3.6).
+    """Choose the parameters that are not given by the paper's Decider (section 3.6).
 
     Parameters
     ----------
     n_cols : int
         Columns of the features (Dim).
     block_warps : int, optional
-        Warps of a block, 1 to 32; the paper leaves them to the user and advises 1 to 4.
+        Warps per block, 1 to 32. The paper leaves them to the user and recommends 1 to 4.
     dw : int, optional
         Dimension workers, 1 to 32.
     ngs : int, optional
@@ -115,8 +120,8 @@ def decide(
     -----
     Equation 3.6: dw = tpw if Dim >= tpw, else tpw / 2, where tpw = 32 threads of a warp.
     Equation 3.5: WPT = ngs x Dim / dw, and ngs is such that WPT is about 1024;
-    SMEM = block_warps x Dim x 4 bytes, at most 48 KB. Where Dim is too wide for that, the columns
-    are cut into tiles.
+    SMEM = block_warps x Dim x 4 bytes, at most 48 KB. If Dim is too large for that, the columns are
+    divided into tiles.
 
     Examples
     --------
@@ -140,56 +145,55 @@ def decide(
 
 
 def lane_vectors(n_cols: int, tile_columns: int, dw: int) -> tuple[int, int]:
-    """Choose how a lane reads X: the columns of a vector, and the vectors it sums at a time.
+    """Return the columns of a lane's vector, and the number of vectors that it sums at a time.
 
-    A vector divides the columns of X, so that every row is aligned, and leaves no dimension worker
-    without one. The vectors have at most 4 columns in all, and the walks over the group are even.
+    The vector divides the columns of X, for alignment, and leaves no dimension worker idle. The
+    vectors have at most 4 columns together; a lane walks its group once for each set of vectors.
     """
     vector = next(v for v in VECTORS if v == 1 or (n_cols % v == 0 and tile_columns >= v * dw))
-    steps = -(-tile_columns // (dw * vector))
-    walks = -(-steps * vector // MOST_LANE_COLUMNS)
-    return vector, -(-steps // walks)
+    tile_vectors = -(-tile_columns // (dw * vector))
+    walks = -(-tile_vectors * vector // MOST_LANE_COLUMNS)
+    return vector, -(-tile_vectors // walks)
 
 
 class GnnAdvisorSettings(Settings):
-    """What the Decider may choose."""
+    """Parameters of GNNAdvisor; the Decider chooses those that are None."""
 
     ngs: int = setting(
         NGS,
-        "neighbor group size: most neighbors a warp sums; more: fewer atomics, longer waits",
+        "neighbor group size: most nonzeros per warp; more: fewer atomics, more load imbalance",
         WORD_LIMIT,
         tries=(8, 16, 32, 64, 128),
         rule=True,
     )
     dw: int = setting(
         None,
-        "dimension workers: lanes of a warp that walk the columns; the others do nothing",
+        "dimension workers: lanes of a warp that walk the columns; the others are idle",
         WARP_SIZE,
         tries=(8, 16, 32),
     )
-    block_warps: int = block_warps_of(None)
+    block_warps: int = block_warps_setting(None)
 
     def decision(self, widths: Widths) -> Decision:
-        """Ask the Decider for what is None."""
+        """Choose the settings that are None."""
         return decide(widths["n_cols"], self.block_warps, dw=self.dw, ngs=self.ngs)
 
 
 class GNNAdvisor(Strategy):
-    """A warp handles a group of neighbors; groups of a row in one block add up in shared memory.
+    """One warp per neighbor group; groups of a row in the same block are added in shared memory.
 
-    Chapter 3 of the thesis, sections 3.4 to 3.6. `decide`, the paper's Decider, chooses settings
-    that are None.
+    Sections 3.4 to 3.6 of the thesis. `decide` chooses settings that are None.
     """
 
     operation = SPMM
     name = "gnnadvisor"
-    summary = "neighbor groups, dimension workers, one leader warp a row and block"
+    summary = "neighbor groups, dimension workers, one leader warp per row and block"
     Settings = GnnAdvisorSettings
     metadata_words = ("row", "slot and flags")
     metadata_owner = "warp"
 
     def build(self, graph: Graph, widths: Widths, settings: GnnAdvisorSettings) -> Plan:
-        """Break the rows into neighbor groups and find the warps that meet in shared memory."""
+        """Divide the rows into neighbor groups, and find the groups that share a slot."""
         n_cols, decision = widths["n_cols"], settings.decision(widths)
         clock = Stopwatch()
         with clock.step("neighbor groups"):
@@ -203,7 +207,7 @@ class GNNAdvisor(Strategy):
         launch = LaunchConfig(
             (-(-len(groups) // decision.block_warps), decision.tiles, 1),
             decision.block_warps,
-            # Slots that no row of the graph uses would only take room from the L1 cache.
+            # Shared memory reduces the L1 cache, so that unused slots are not allocated.
             decision.shared_bytes if memory.shared.any() else 0,
         )
         kernel = KernelSpec(
@@ -221,8 +225,8 @@ class GNNAdvisor(Strategy):
                 *("n_groups", "n_cols", "tile_columns"),
             ),
         )
-        # Rows without a nonzero have no group, and parts of a cut row add up in the output.
-        clear = (graph.degrees == 0).any() or memory.cut.any()
+        # Rows without nonzeros have no group; parts of a split row are added to Y by atomics.
+        zero_Y = (graph.degrees == 0).any() or memory.cut.any()
         arrays = {
             "group_pointers": groups.pointers,
             "metadata": metadata,
@@ -235,21 +239,21 @@ class GNNAdvisor(Strategy):
         return Plan(
             Layout(graph.pattern, workload, metadata=metadata),
             (Call(launch, kernel),),
-            Buffers(arrays, zero_outputs=("Y",) if clear else ()),
+            Buffers(arrays, zero_outputs=("Y",) if zero_Y else ()),
             Provenance(self, graph.values, widths, settings, clock.seconds),
         )
 
     def resolve(
         self, settings: GnnAdvisorSettings, graph: Graph | RowDegrees, widths: Widths
     ) -> GnnAdvisorSettings:
-        """Ask the Decider."""
+        """Choose the settings that are None by the Decider."""
         decision = settings.decision(widths)
         return settings.filled(**{name: getattr(decision, name) for name in self.parameters})
 
     def describe(
         self, settings: GnnAdvisorSettings, rows: RowDegrees, widths: Widths
     ) -> Description:
-        """Name the groups; the dimension workers walk the columns, a vector each."""
+        """Describe the groups; each dimension worker has a vector of columns."""
         decision = settings.decision(widths)
         vector, _ = lane_vectors(widths["n_cols"], decision.tile_columns, decision.dw)
         return Description(

@@ -1,4 +1,7 @@
-"""`dX = A^T dY` and `d_values[k] = dY[i] . X[j]`: both gradients of an SpMM, of one gather."""
+"""The gradients of an SpMM, `dX = A^T dY` and `d_values[k] = dY[i] . X[j]`, as one operation.
+
+Strategies walk A^T by rows, so that they read each dY[i] once for both gradients.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from accelviz.strategies.exact import edge_dots, replay_rows
 
 
 def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
-    """Multiply in float64; see `Operation.reference`. Sums are off as those of `spmm`."""
+    """Compute in float64; see `Operation.reference`. The bound of dX is that of `spmm`."""
     X, dY, values = inputs["X"], inputs["dY"], inputs["values"]
     dots = edge_dots(pattern, dY[:, None], X[:, None])
     index = pattern.column_indices, pattern.row_pointers
@@ -33,13 +36,13 @@ def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]
 
 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
-    """Follow the records of columns; see `Operation.replay`."""
+    """Execute the workload's records on the CPU; see `Operation.replay`."""
     names = "values", "X", "dY", "d_values", "dX"
-    return replay_rows(_terms, names, plan, plan.layout.nonzero_order)
+    return replay_rows(_gradient_rows, names, plan, plan.layout.nonzero_order)
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def _terms(
+def _gradient_rows(
     first: int,
     last: int,
     walk: Any,
@@ -64,18 +67,13 @@ def _terms(
 
 
 def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
-    """Count bytes: dY gathered; of a nonzero its row, weight and gradient, of a column X, dX."""
+    """Count bytes: dY gathered; X, dX, pointers, indices, weights and d_values streamed."""
     n_rows, n_columns = pattern.shape
-    row = FLOAT_BYTES * widths["n_cols"]
+    row_bytes = FLOAT_BYTES * widths["n_cols"]
     streamed = 3 * FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (n_columns + 1)
-    streamed += 2 * row * n_columns
-    return Traffic(
-        compulsory=streamed + row * int(np.count_nonzero(pattern.degrees)),
-        gathered=row * pattern.nnz,
-        streamed=streamed,
-        gathered_rows=n_rows,
-        gathered_row_bytes=row,
-    )
+    streamed += 2 * row_bytes * n_columns
+    compulsory = streamed + row_bytes * int(np.count_nonzero(pattern.degrees))
+    return Traffic(compulsory, row_bytes * pattern.nnz, streamed, n_rows, row_bytes)
 
 
 SPMM_GRADIENT = Operation(

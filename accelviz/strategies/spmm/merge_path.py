@@ -1,4 +1,8 @@
-"""Merge-path SpMM: equal shares of rows plus nonzeros (Merrill and Garland, SC 2016)."""
+"""Merge-path SpMM (Merrill and Garland, SC 2016): every warp has as many rows plus nonzeros.
+
+The merge path visits all nonzeros and, after each row's last one, the end of the row. It is divided
+into shares of equal length, one per warp.
+"""
 
 from __future__ import annotations
 
@@ -20,44 +24,44 @@ from accelviz.plans.description import Description, LaneColumns
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.settings import Settings, setting
 from accelviz.store import Stopwatch
-from accelviz.strategies.blocks import block_warps_of, column_tiles, csr_arrays
+from accelviz.strategies.blocks import block_warps_setting, column_tiles, csr_arrays
 from accelviz.strategies.spmm.operation import SPMM
 
-#: Most columns of a lane, 32 apart: each nonzero is read once for up to 128 columns.
+#: Most columns per lane, 32 apart, so that a warp reads each nonzero once for up to 128 columns.
 MOST_LANE_COLUMNS = 4
 
 
 class MergePathSettings(Settings):
-    """Items of a thread and warps of a block."""
+    """Items (row ends and nonzeros) per thread, and warps per block."""
 
-    # Two items a thread: half the cut rows, and so atomics, of one; shares beyond 64 leave even
-    # large graphs with too few warps to fill a GPU.
+    # With 2 there are half as many split rows, and so atomics, as with 1. With more than 64 even
+    # large graphs have too few warps to fill a GPU.
     items_per_thread: int = setting(
         2,
-        "rows plus nonzeros of a lane; more: fewer warps, each with more to do",
+        "rows plus nonzeros per lane; more: fewer warps, each with more work",
         64,
         tries=(1, 2, 4, 8, 16),
     )
-    block_warps: int = block_warps_of(8, 16, 32)
+    block_warps: int = block_warps_setting(8, 16, 32)
 
 
 class MergePath(Strategy):
-    """The path through row ends and nonzeros is cut into equal shares, one a warp.
+    """Warps have equal shares of the path through row ends and nonzeros.
 
-    Neither a hub nor a run of empty rows makes a warp late. Yang, Buluç and Owens (Euro-Par 2018)
-    and MergePath-SpMM (Shan et al., ISPASS 2023) bring the scheme to SpMM; as in the latter, rows
-    cut between warps add up by atomics.
+    Neither a long row nor a run of empty rows imbalances the load. Yang, Buluç and Owens (Euro-Par
+    2018) and MergePath-SpMM (Shan et al., ISPASS 2023) apply the scheme to SpMM. As in the latter,
+    the parts of a row that is split between warps are added by atomics.
     """
 
     operation = SPMM
     name = "merge_path"
-    summary = "equal shares of rows plus nonzeros, found by binary search; cut rows by atomics"
+    summary = "equal shares of rows plus nonzeros, by binary search; split rows by atomics"
     Settings = MergePathSettings
     metadata_words = ("first row",)
     metadata_owner = "warp"
 
     def build(self, graph: Graph, widths: Widths, settings: MergePathSettings) -> Plan:
-        """Find where each warp's share begins; give each warp a tile of up to 128 columns."""
+        """Find the first row of each warp's share; give each warp up to 128 columns."""
         n_cols, block_warps = widths["n_cols"], settings.block_warps
         warp_items = settings.items_per_thread * WARP_SIZE
         pointers = graph.row_pointers
@@ -65,11 +69,12 @@ class MergePath(Strategy):
         def search(clock: Stopwatch) -> tuple[npt.NDArray[np.int32], bool]:
             with clock.step("merge-path search"):
                 first_rows = merge_path_partition(pointers, warp_items)
-                cut = cuts_rows(pointers, first_rows, warp_items)
+                splits_rows = cuts_rows(pointers, first_rows, warp_items)
             first_rows.setflags(write=False)
-            return first_rows, cut
+            return first_rows, splits_rows
 
-        (first_rows, cut), seconds = graph.store.prepared(f"merge path by {warp_items}", search)
+        key = f"merge path by {warp_items}"
+        (first_rows, splits_rows), seconds = graph.store.prepared(key, search)
         tiles, tile_columns = column_tiles(n_cols, MOST_LANE_COLUMNS * WARP_SIZE)
         blocks = -(-(first_rows.size - 1) // block_warps)
         kernel = KernelSpec(
@@ -95,14 +100,14 @@ class MergePath(Strategy):
         return Plan(
             Layout(graph.pattern, workload, metadata=first_rows),
             (Call(LaunchConfig((blocks, tiles, 1), block_warps), kernel),),
-            Buffers(arrays, zero_outputs=("Y",) if cut else ()),
+            Buffers(arrays, zero_outputs=("Y",) if splits_rows else ()),
             Provenance(self, graph.values, widths, settings, seconds),
         )
 
     def describe(
         self, settings: MergePathSettings, rows: RowDegrees, widths: Widths
     ) -> Description:
-        """Name the shares; each lane has up to four columns of the tile, 32 apart."""
+        """Describe the shares; each lane has up to four columns of a tile, 32 apart."""
         tile = column_tiles(widths["n_cols"], MOST_LANE_COLUMNS * WARP_SIZE)[1]
         scheme = scheme_of.MergePath(settings.items_per_thread * WARP_SIZE, settings.block_warps)
         return Description(scheme, LaneColumns(WARP_SIZE, 1, tile))

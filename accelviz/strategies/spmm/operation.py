@@ -20,9 +20,9 @@ def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]
 
     Notes
     -----
-    A sum of deg(i) products, each rounded, in any order, is off by at most
-    deg(i) * u * (|A| |X|)_ij up to terms of u^2, with u = eps32 / 2 (Higham, Accuracy and
-    Stability of Numerical Algorithms, section 3.1). The bound here takes eps32 in place of u.
+    The error of a float32 sum of deg(i) rounded products, in any order, is at most
+    deg(i) * u * (|A| |X|)_ij plus terms of order u^2, with u = eps32 / 2 (Higham, Accuracy and
+    Stability of Numerical Algorithms, section 3.1). The bound here has eps32 in place of u.
     """
     X, weights = inputs["X"], inputs["values"]
     magnitudes = np.abs(X)
@@ -45,14 +45,13 @@ def terms(pattern: Pattern, sizes: Mapping[str, int]) -> Ints:
 
 def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
     """Count bytes: 4 for a value, a column index and an element of Y, 8 for a row pointer."""
-    row = element_bytes * widths["n_cols"]
     streamed = 2 * FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (pattern.n_rows + 1)
     streamed += FLOAT_BYTES * widths["n_cols"] * pattern.n_rows
-    return Traffic.of_columns(pattern, row, streamed)
+    return Traffic.of_columns(pattern, element_bytes * widths["n_cols"], streamed)
 
 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
-    """Sum every record of the workload into its row; see `Operation.replay`."""
+    """Add the products of every record of the workload to its row; see `Operation.replay`."""
     return replay_rows(_sum_rows, ("values", "X", "Y"), plan)
 
 
@@ -63,15 +62,15 @@ def _sum_rows(first: int, last: int, walk: Any, values: Floats, X: Floats, Y: Fl
     n_cols = X.shape[1]
     for row in range(first, last):
         y = Y[output_rows[row]]
-        # Like a kernel, it writes only rows that have work.
+        # As in a kernel, rows without a record are not written.
         if first_record[row] < first_record[row + 1]:
             for c in range(n_cols):
                 y[c] = 0
         for record in range(first_record[row], first_record[row + 1]):
             k = nz_start[record]
             stop = k + nz_count[record]
-            # Four rows of X at a time: independent loads hide the latency of random rows, and
-            # unsigned indices spare NumPy's test for counting from the end.
+            # Independent loads of four rows of X hide the latency of random accesses; unsigned
+            # indices avoid NumPy's test for negative ones.
             while k + 4 <= stop:
                 a0, x0 = values[k], X[np.uint32(columns[k])]
                 a1, x1 = values[k + 1], X[np.uint32(columns[k + 1])]

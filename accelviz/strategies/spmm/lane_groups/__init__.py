@@ -1,4 +1,7 @@
-"""Our own strategy: Accel-GCN's blocks for subwarps, nonzeros staged, no zeroing of Y."""
+"""`lane_groups`, our own SpMM: Accel-GCN's block partition with subwarps in place of warps.
+
+Blocks copy their nonzeros to shared memory and write whole rows of Y, which is not zeroed first.
+"""
 
 from __future__ import annotations
 
@@ -26,59 +29,59 @@ from accelviz.strategies.subwarps import (
     subwarp_layout,
 )
 
-#: Shared memory that CUDA takes for itself in each block, and what an SM has at most (H100, H200).
+#: Shared memory that CUDA reserves per block, and that of an SM of an H100 or H200.
 _RESERVED_BYTES, _SM_SHARED_BYTES = 1024, 228 * 1024
 
 
 class LaneGroups(Strategy):
-    """Subwarps have rows of equal degree; a block loads its nonzeros all at once.
+    """Subwarps process rows of equal degree; a block loads all its nonzeros together.
 
-    `settings` has the rule. With `storage` "float16" or "bfloat16" the features are rounded
-    beforehand, which is another problem; sums and result stay float32.
+    `strategies/subwarps.py` has the rule for settings. With `storage` "float16" or "bfloat16" X is
+    rounded first; sums and Y are float32.
     """
 
     operation = SPMM
     name = "lane_groups"
-    summary = "our own: subwarps, staged nonzeros, blocks in the order of the graph, no zeroing"
+    summary = "our own: subwarps, nonzeros in shared memory, blocks in graph order, no zeroing"
     Settings = LaneGroupSettings
     worker = "subwarp"
     metadata_words = WORDS
     metadata_owner = "block"
 
     def build(self, graph: Graph, widths: Widths, settings: LaneGroupSettings) -> Plan:
-        """Sort the rows, and partition them into blocks of subwarps.
+        """Sort the rows by degree and partition them into blocks of subwarps.
 
         Raises
         ------
         PartitionError
             If the graph has 2^32 nonzeros or more.
         """
-        _, look_seconds = local_order(graph)
+        _, order_seconds = local_order(graph)
         blocks = Blocks.of(settings, widths["n_cols"])
         layout, partition, seconds = subwarp_layout(graph, blocks, settings.block_order == "place")
-        seconds = {**look_seconds, **seconds}
+        seconds = {**order_seconds, **seconds}
         provenance = Provenance(self, graph.values, widths, settings, seconds)
         return _plan(layout, blocks, partition, provenance)
 
     def build_on(
         self, device: Any, pattern: Pattern, widths: Widths, settings: LaneGroupSettings
     ) -> Plan:
-        """Sort and partition on the device; see `Strategy`. The plan's runs bring `values`."""
+        """Sort and partition on the device; see `Strategy`. Runs of the plan need `values`."""
         settings = settings.resolved(
             widths["n_cols"], pattern.shape, pattern.nnz, lambda: is_local(pattern, device.xp)
         )
         blocks = Blocks.of(settings, widths["n_cols"])
         partition = preprocess(
-            device, pattern, blocks.groups, blocks.short_nzs, settings.block_order
+            device, pattern, blocks.subwarps, blocks.short_nzs, settings.block_order
         )
         metadata = cache(lambda: device.to_host(partition.metadata))
         return _plan(
             Layout(
                 pattern,
-                lambda start, stop: subwarp_workload(metadata(), blocks.groups, start, stop),
+                lambda start, stop: subwarp_workload(metadata(), blocks.subwarps, start, stop),
                 nonzero_order=partition.nonzero_order,
                 metadata=partition.metadata,
-                workers_per_block=blocks.groups.max_block_warps,
+                workers_per_block=blocks.subwarps.max_block_warps,
             ),
             blocks,
             partition,
@@ -86,7 +89,7 @@ class LaneGroups(Strategy):
         )
 
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
-        """Return the settings around the rule's that were the fastest of some graph."""
+        """Return the values that were the fastest for some graph of the sweeps."""
         tiles = (n_cols, *(tile for tile in (64, 32) if tile < n_cols))
         order = ("blocks_per_sm", "at_once", "group_nzs", "short_nzs")
         return {
@@ -98,46 +101,45 @@ class LaneGroups(Strategy):
     def resolve(
         self, settings: LaneGroupSettings, graph: Graph | RowDegrees, widths: Widths
     ) -> LaneGroupSettings:
-        """Ask the rule, which looks at the graph's size and order.
+        """Choose the settings that are None by the graph's size and vertex order.
 
-        Degrees do not say whether the order of the vertices is local; where that matters,
-        `column_tile` stays None.
+        For `RowDegrees` the vertex order is unknown: a `column_tile` that depends on it stays None.
         """
 
-        def local() -> bool | None:
+        def is_local_order() -> bool | None:
             return None if isinstance(graph, RowDegrees) else local_order(graph)[0]
 
-        return settings.resolved(widths["n_cols"], graph.shape, graph.nnz, local)
+        return settings.resolved(widths["n_cols"], graph.shape, graph.nnz, is_local_order)
 
     def describe(
         self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
     ) -> Description:
-        """Name the blocks; a subwarp has the columns of a tile, a vector a lane."""
+        """Describe the blocks; the lanes of a subwarp cover a column tile, a vector each."""
         blocks = Blocks.of(settings, widths["n_cols"])
         lanes = blocks.lanes
+        tiles = None if settings.column_tile is None else lanes.tiles
         return Description(
-            blocks.scheme(
-                None if settings.column_tile is None else lanes.tiles,
-                settings.block_order == "place",
-            ),
-            LaneColumns(lanes.lanes, lanes.vector, blocks.row_floats),
+            blocks.scheme(tiles, settings.block_order == "place"),
+            LaneColumns(lanes.lanes, lanes.vector, blocks.subwarp_floats),
         )
 
 
 def _plan(
     layout: Layout, blocks: Blocks, partition: SubwarpPartition, provenance: Provenance
 ) -> Plan:
-    """Return the plan of blocks that the host or the GPU has made of a pattern."""
+    """Return the plan of a partition that was computed on the host or on a GPU."""
     n_cols, settings, lanes = provenance.widths["n_cols"], provenance.settings, blocks.lanes
     assert isinstance(settings, LaneGroupSettings)
     cut_blocks = max(partition.cut_blocks, 1)
-    # Shared memory holds a block's nonzeros, or a sum for each subwarp. What is left is L1.
-    shared_bytes = max(8 * blocks.staged, 4 * blocks.groups.max_block_warps * blocks.row_floats)
-    taken = settings.blocks_per_sm * (shared_bytes + _RESERVED_BYTES)
+    # Shared memory holds a block's nonzeros or one sum per subwarp; the rest of it serves as L1.
+    shared_bytes = max(
+        8 * blocks.block_nonzeros, 4 * blocks.subwarps.max_block_warps * blocks.subwarp_floats
+    )
+    sm_shared_bytes = settings.blocks_per_sm * (shared_bytes + _RESERVED_BYTES)
     launch = LaunchConfig(
         (len(partition.metadata), lanes.tiles, 1),
         blocks.threads // WARP_SIZE,
-        shared_percent=min(-(-100 * taken // _SM_SHARED_BYTES), 100),
+        shared_percent=min(-(-100 * sm_shared_bytes // _SM_SHARED_BYTES), 100),
     )
     kernel = KernelSpec(
         file="spmm/lane_groups.cu",
@@ -169,14 +171,14 @@ def _plan(
 
 
 def accumulating(plan: Plan, rows: Ints) -> Plan:
-    """Return a plan that adds its products to some rows of a larger Y.
+    """Return a plan that adds its result to given rows of a larger Y.
 
     Parameters
     ----------
     plan : Plan
-        Of `lane_groups`.
+        A plan of `lane_groups`.
     rows : array of int32, shape (n_rows,)
-        The row of Y that each row of the plan's matrix is added to.
+        Row of Y to which each row of the plan's result is added.
     """
     (call,) = plan.calls
     assert isinstance(call, Call)

@@ -1,6 +1,6 @@
-"""Preprocessing on a device that runs kernels: degree sort, metadata and paired nonzeros.
+"""The preprocessing of `lane_groups` on a GPU: degree sort, block metadata, nonzeros in row order.
 
-Bit for bit what `degree_sort` and `subwarp_partition` make on the host.
+Results equal those of `degree_sort` and `subwarp_partition`, which run on the host.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from accelviz.partition.nonzero_runs import check_numbers
 from accelviz.partition.subwarps import SubwarpPartition
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 
-#: The largest block there is: fewer blocks wait for each other.
+#: Threads per block, the maximum, so that few blocks participate in a grid barrier.
 BLOCK_THREADS = 1024
-#: Counters of a digit for each warp have to fit in shared memory.
+#: Bits of a radix-sort digit. One counter per digit value and warp must fit in shared memory.
 DIGIT_BITS = 8
-#: Words of `State` and of `Totals` in the kernel file; which words of a state hold the blocks.
+#: Words of `State` and `Totals` in the kernel file; the words of `State` that are block counts.
 STATE_WORDS, TOTALS_WORDS, BLOCKS = 4, 3, slice(2, 4)
-#: Rows of a block while there are SMs. Fewer, larger blocks have less to wait for and take longer.
+#: Rows per block, as long as there is an SM for every block.
 _BLOCK_ROWS = 1024
-#: Blocks of the copy that an SM holds.
+#: Resident blocks per SM of `copy_nonzeros`.
 _COPY_BLOCKS = 2
-#: The kernels and their parameters, in order.
+#: Parameters of each kernel, in order of launch.
 PARAMETERS = {
     "partition": (
         *("row_pointers", "n_rows", "groups", "max_group_nzs", "short_nzs", "in_place"),
@@ -47,17 +47,17 @@ PARAMETERS = {
 def preprocess(
     device: Any, pattern: Pattern, groups: BlockSetting, short_nzs: int, block_order: str = "place"
 ) -> SubwarpPartition:
-    """Sort a pattern's rows on a device by degree, and describe the blocks of `lane_groups`.
+    """Sort a pattern's rows by degree on a device, and compute the block metadata.
 
     Parameters
     ----------
     device : Device
     pattern : Pattern
-        Of the device's arrays, and of a valid matrix; the content is not checked.
+        A valid matrix in arrays of the device; its content is not checked.
     groups : BlockSetting
-        Groups of a block, as `max_block_warps`, and most nonzeros of a group, as `max_warp_nzs`.
+        Subwarps per block (`max_block_warps`) and most nonzeros of a subwarp (`max_warp_nzs`).
     short_nzs : int
-        Most nonzeros of a group that takes several rows.
+        Most nonzeros of a subwarp with several rows.
     block_order : {"place", "degree"}
 
     Returns
@@ -67,14 +67,14 @@ def preprocess(
     Raises
     ------
     ArgumentError
-        If an array is not as described above.
+        If an array has another type, dtype or size.
     PartitionError
         If there are 2^32 nonzeros or more.
 
     Notes
     -----
-    Two launches, whatever the graph, and one wait at the end, for the number of blocks. Beside the
-    result it takes 12 bytes a row and less than 200 KB.
+    There are two kernel launches; the host waits once, for the number of blocks. The workspace has
+    12 bytes per row and less than 200 KB more.
     """
     return launch(device, pattern, groups, short_nzs, block_order)()
 
@@ -87,7 +87,7 @@ def launch(
     block_order: str = "place",
     **defines: int,
 ) -> Callable[[], SubwarpPartition]:
-    """Launch the work of `preprocess`; what is returned waits for it."""
+    """Launch the kernels of `preprocess`; the returned function waits for its result."""
     n_rows, nnz = pattern.n_rows, pattern.nnz
     _check_array("row_pointers", pattern.row_pointers, np.int64, device)
     _check_array("column_indices", pattern.column_indices, np.int32, device)
@@ -128,22 +128,22 @@ def launch(
 
     def finish() -> SubwarpPartition:
         blocks, cut_blocks = device.to_host(arrays["state"][BLOCKS]).tolist()
-        others = (arrays[name] for name in ("output_rows", "columns", "nonzero_order"))
-        return SubwarpPartition(arrays["metadata"][:blocks], cut_blocks, *others)
+        per_row_or_nonzero = (arrays[name] for name in ("output_rows", "columns", "nonzero_order"))
+        return SubwarpPartition(arrays["metadata"][:blocks], cut_blocks, *per_row_or_nonzero)
 
     return finish
 
 
 def most_blocks(n_rows: int, nnz: int, groups: BlockSetting) -> int:
-    """Bound the number of blocks without looking at the degrees.
+    """Return an upper bound of the number of blocks that does not depend on the degrees.
 
     Notes
     -----
-    Rows of one degree fill all of their blocks but one. A full block has as many rows as groups,
-    or, where f groups share a row of more than (f / r) `max_warp_nzs` nonzeros, with r the largest
-    ratio of neighboring divisors of the groups, more than `deg_bound` / r nonzeros. A row of L
-    nonzeros is cut into fewer than 2 L / `deg_bound` parts. And k degrees take at least
-    0 + 1 + ... + (k - 1) nonzeros.
+    For each degree, all blocks but one are full. A full block has at least one row per subwarp, or
+    f subwarps share each row. Such a row has more than (f / r) `max_warp_nzs` nonzeros, where r is
+    the largest ratio of neighboring divisors of the number of subwarps, so that the block has more
+    than `deg_bound` / r. A row of L nonzeros is split into fewer than 2 L / `deg_bound` parts.
+    Rows of k different degrees have at least 0 + 1 + ... + (k - 1) nonzeros.
     """
     shared = nnz * _largest_ratio(groups) // groups.deg_bound
     degrees = min(math.isqrt(2 * nnz) + 2, groups.deg_bound + 1, n_rows)
@@ -152,25 +152,25 @@ def most_blocks(n_rows: int, nnz: int, groups: BlockSetting) -> int:
 
 @functools.cache
 def _largest_ratio(groups: BlockSetting) -> int:
-    """Return r as above, rounded up and at least 2, as the bound on parts of a cut row needs."""
+    """Return r as above, rounded up and at least 2, which the bound for split rows needs."""
     return max([2, *(-(-b // a) for a, b in pairwise(groups.factors.tolist()))])
 
 
 def spec(entry: str, **defines: int) -> KernelSpec:
-    """Return the kernel `partition` or `copy_nonzeros`."""
+    """Return the specification of the kernel `partition` or `copy_nonzeros`."""
     config = {"block_threads": BLOCK_THREADS, "digit_bits": DIGIT_BITS}
-    config |= {"info_field_bits": FIELD_BITS}
+    config["info_field_bits"] = FIELD_BITS
     return KernelSpec("spmm/preprocess.cu", entry, config, PARAMETERS[entry], defines=defines)
 
 
 def counters(grid: int) -> tuple[int, int, int]:
-    """Words of `digit_counts`, `block_totals` and `begins`."""
+    """Return the words of `digit_counts`, `block_totals` and `begins` for a number of blocks."""
     return grid << DIGIT_BITS, grid * TOTALS_WORDS, grid * (BLOCK_THREADS // WARP_SIZE)
 
 
 def _check_array(name: str, array: Any, dtype: Any, device: Any) -> None:
-    fits = isinstance(array, device.array_type) and array.dtype == dtype and array.ndim == 1
-    if not (fits and array.flags.c_contiguous):
+    valid = isinstance(array, device.array_type) and array.dtype == dtype and array.ndim == 1
+    if not (valid and array.flags.c_contiguous):
         shape, dtype_of_array = getattr(array, "shape", None), getattr(array, "dtype", None)
         problem = f"a {type(array).__name__} of {dtype_of_array}, shape {shape}"
         library = device.array_type.__module__.partition(".")[0]
