@@ -8,8 +8,9 @@ several. The rule was fitted to sweeps on an H200 (`lane-sweeps-h200` and `lanes
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
@@ -197,6 +198,12 @@ class LaneGroupSettings(Settings):
             ),
         )
         return settings.replaced(vector=lanes.vector)
+
+
+def setting_like(name: str, **changes: Any) -> Any:
+    """Declare a setting as in `LaneGroupSettings`, with changed attributes of `Setting`."""
+    declared = replace(LaneGroupSettings.declared[name], rule=False, **changes)
+    return field(default=declared.default, metadata={"setting": declared})
 
 
 @dataclass(frozen=True)

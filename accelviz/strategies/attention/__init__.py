@@ -1,1 +1,1 @@
-"""Attention on the edges: softmax over each row's nonzeros, fused with its product, gradients."""
+"""Attention on edges: softmax over each row's nonzeros, its fusion with SpMM, and gradients."""

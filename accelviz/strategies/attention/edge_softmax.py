@@ -1,6 +1,6 @@
-"""`alpha[k] = softmax of scores[k]` over the nonzeros of k's row, for each head; and its gradient.
+"""Edge softmax: `alpha` = softmax of `scores` over the nonzeros of each row; and its gradient.
 
-The columns of scores are heads, which do not depend on each other.
+Scores have one row per nonzero and one column per head. Heads are independent of each other.
 """
 
 from __future__ import annotations
@@ -29,64 +29,65 @@ from accelviz.strategies.exact import replay_rows
 def exact_softmax(
     pattern: Pattern, scores: Any, errors: Any
 ) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    """Return alpha of each nonzero and logsumexp of each row, in float64, with their bounds.
+    """Return (alpha, bound) per nonzero and (logsumexp, bound) per row, in float64.
 
-    `errors` bound what the scores themselves are off by.
+    `errors` are bounds of the errors of `scores`.
 
     Notes
     -----
-    With t = score - largest <= 0: the difference is rounded, off by at most eps |t|, and a kernel
-    takes exp to within `EXP_ULPS` + `EXP_SLOPE` |t| units of the last place. Where the largest
-    score is found on the way, a term is carried from maximum to maximum by further factors; their
-    exponents add up to t, and there is at most one for each nonzero of the row. So a term is off by
-    a relative error of e(t) = eps ((1 + EXP_SLOPE) |t| + (EXP_ULPS + 2) (deg + 1)), the sum of deg
-    terms by eps deg and its terms' mean error, and the quotient by one rounding more. What
-    underflows is off by the smallest normal number, as the sum is at least 1. Scores off by at most
-    d change alpha by a factor of at most exp(2 d).
+    Let t = score - largest <= 0. Rounding changes it by at most eps |t|. A kernel's exp has an
+    error of at most `EXP_ULPS` + `EXP_SLOPE` |t| units of the last place. In a single pass, a term
+    is multiplied by exp(old maximum - new maximum) whenever the maximum changes: at most once per
+    nonzero, with exponents that add up to t. The relative error of a term is therefore at most
+    e(t) = eps ((1 + EXP_SLOPE) |t| + (EXP_ULPS + 2) (deg + 1)). The sum of deg terms adds eps deg
+    to the mean error of its terms, and the quotient adds one rounding. The error of an underflow is
+    at most the smallest normal number, as the sum is at least 1. Scores with errors of at most d
+    change alpha by a factor of at most exp(2 d).
     """
     rows = np.flatnonzero(pattern.degrees)
     degrees, starts = pattern.degrees[rows], pattern.row_pointers[rows]
     row, count = np.repeat(np.arange(rows.size), degrees), degrees[:, None] + 2
-    largest, wrong = (np.maximum.reduceat(array, starts) for array in (scores, errors))
+    largest, score_errors = (np.maximum.reduceat(array, starts) for array in (scores, errors))
     t = scores - largest[row]
     terms = np.exp(t)
     total = np.add.reduceat(terms, starts)
-    drift, fixed = np.add.reduceat(terms * -t, starts) / total, 2 * (EXP_ULPS + 3) * count
-    relative = EPS32 * ((1 + EXP_SLOPE) * (drift[row] - t) + fixed[row]) + np.expm1(2 * wrong[row])
+    mean_t, fixed = np.add.reduceat(terms * -t, starts) / total, 2 * (EXP_ULPS + 3) * count
+    relative = EPS32 * ((1 + EXP_SLOPE) * (mean_t[row] - t) + fixed[row])
+    relative += np.expm1(2 * score_errors[row])
     alpha = terms / total[row]
     logs, bound = np.zeros((2, pattern.n_rows, scores.shape[1]))
     logs[rows] = largest + np.log(total)
-    rounding = 2 * abs(logs[rows]) + 2 * abs(largest) + (1 + EXP_SLOPE) * drift + fixed
-    bound[rows] = wrong + EPS32 * rounding + LOG_ERROR * (1 + np.log(total))
+    rounding = 2 * abs(logs[rows]) + 2 * abs(largest) + (1 + EXP_SLOPE) * mean_t + fixed
+    bound[rows] = score_errors + EPS32 * rounding + LOG_ERROR * (1 + np.log(total))
     return (alpha, relative * alpha + SMALLEST * count[row]), (logs, bound)
 
 
 def softmax_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
-    """Divide in float64; see `Operation.reference`."""
+    """Compute in float64; see `Operation.reference`."""
     scores = np.asarray(inputs["scores"], np.float64)
     return {"alpha": exact_softmax(pattern, scores, np.zeros_like(scores))[0]}
 
 
 def gradient_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
-    """Multiply in float64; see `Operation.reference`.
+    """Compute in float64; see `Operation.reference`.
 
-    The row's sum of deg products is off by at most eps deg sum |alpha d_alpha|, as in `spmm`; a
-    difference and a product more are rounded.
+    The error of a row's sum of deg products is at most eps deg sum |alpha d_alpha|, as in `spmm`;
+    the difference and the product are rounded once each.
     """
     alpha, d_alpha = inputs["alpha"], inputs["d_alpha"]
     degrees = pattern.degrees[pattern.degrees > 0]
     starts, row = np.cumsum(degrees) - degrees, np.repeat(np.arange(degrees.size), degrees)
     terms = alpha * d_alpha
     total, magnitude = (np.add.reduceat(array, starts)[row] for array in (terms, np.abs(terms)))
-    off = (degrees[row][:, None] + 2) * magnitude + 2 * np.abs(d_alpha)
-    return {"d_scores": (alpha * (d_alpha - total), EPS32 * np.abs(alpha) * off + SMALLEST)}
+    error = (degrees[row][:, None] + 2) * magnitude + 2 * np.abs(d_alpha)
+    return {"d_scores": (alpha * (d_alpha - total), EPS32 * np.abs(alpha) * error + SMALLEST)}
 
 
 def traffic(
-    arrays: int, pattern: Pattern, widths: Mapping[str, int], element_bytes: int
+    n_arrays: int, pattern: Pattern, widths: Mapping[str, int], element_bytes: int
 ) -> Traffic:
-    """Count bytes: 4 for each element of so many arrays of edge values, 8 for a row pointer."""
-    streamed = FLOAT_BYTES * arrays * widths["n_cols"] * pattern.nnz
+    """Count bytes: 4 per nonzero and head of `n_arrays` arrays, 8 for a row pointer."""
+    streamed = FLOAT_BYTES * n_arrays * widths["n_cols"] * pattern.nnz
     return Traffic.of_columns(pattern, 0, streamed + 2 * FLOAT_BYTES * (pattern.n_rows + 1))
 
 
@@ -163,17 +164,17 @@ EDGE_SOFTMAX_GRADIENT = Operation(
 )
 
 
-#: Nonzeros of a lane that stay in registers, and those of a row that one subwarp has at most.
-KEPT, LONG_ROW = 4, 1024
+#: Nonzeros of a lane that stay in registers; default of the longest row of a subwarp.
+LANE_NONZEROS, LONG_ROW = 4, 1024
 
 
 class RowWarp(RowStrategy):
-    """A warp has a row: one pass over its values finds the row's sum, a second one writes."""
+    """One warp per row: a first pass over its values sums, a second one writes the results."""
 
     name = "row_warp"
-    summary = "a warp a row, one head after the other, two passes"
+    summary = "a warp per row, one head after the other, two passes"
     file = "attention/edge_row_warp.cu"
-    arrays = ("row_pointers",)  # the columns are nothing to it
+    arrays = ("row_pointers",)
 
     def __init__(self, operation: Operation) -> None:
         self.operation, self.entry = operation, operation.name
@@ -184,17 +185,17 @@ class RowWarp(RowStrategy):
 
 
 class LaneGroupSettings(Settings):
-    """Lanes of a subwarp, and the rows that have a block."""
+    """Sizes of a subwarp, of the rows that it processes, and of a block."""
 
     lanes: int = setting(
         None,
-        "lanes of a subwarp, which has a row; more: fewer turns, fewer rows in a warp",
+        "lanes of a subwarp, which has one row; more: fewer loads per lane, fewer rows per warp",
         choices=POWERS,
         tries=(4, 8, 16),
     )
     long_row: int = setting(
         LONG_ROW,
-        "longest row that one subwarp has; a longer one has a block for itself",
+        "most nonzeros of a row of a subwarp; a longer row has a block",
         1 << 20,
         tries=(256, 1024),
     )
@@ -202,15 +203,15 @@ class LaneGroupSettings(Settings):
 
     @property
     def groups(self) -> int:
-        """Groups of a block, if the lanes are chosen."""
+        """Subwarps per block, once `lanes` is resolved."""
         return self.block_threads // self.lanes
 
 
 class LaneGroups(Strategy):
-    """A few lanes have a head of a row and keep its values in registers: each is read once."""
+    """One subwarp per row and head; it holds the values in registers, so that each is read once."""
 
     name = "lane_groups"
-    summary = "our own: a subwarp a head of a row, values in registers, long rows a block each"
+    summary = "our own: a subwarp per row and head, values in registers, a block per long row"
     worker = "subwarp"
     Settings = LaneGroupSettings
 
@@ -218,14 +219,14 @@ class LaneGroups(Strategy):
         self.operation = operation
 
     def build(self, graph: Graph, widths: Widths, settings: LaneGroupSettings) -> Plan:
-        """Find the long rows; deal out the others."""
+        """Assign long rows to blocks and the heads of all other rows to subwarps."""
         n_cols, groups = widths["n_cols"], settings.groups
         long = long_rows(graph.row_pointers, settings.long_row)
         long.setflags(write=False)
         config = {
             "lanes": settings.lanes,
             "groups": groups,
-            "lane_nonzeros": KEPT,
+            "lane_nonzeros": LANE_NONZEROS,
             "long_row": settings.long_row,
         }
         sizes = size_arguments(graph, widths)
@@ -254,12 +255,12 @@ class LaneGroups(Strategy):
     def resolve(
         self, settings: LaneGroupSettings, graph: Graph | RowDegrees, widths: Widths
     ) -> LaneGroupSettings:
-        """Ask the rule, which looks at the average degree."""
-        enough = graph.nnz // (KEPT * max(graph.n_rows, 1))
-        return settings.filled(lanes=min(1 << max(enough - 1, 0).bit_length(), WARP_SIZE))
+        """Choose the lanes by the mean degree, for `LANE_NONZEROS` nonzeros per lane."""
+        lanes = graph.nnz // (LANE_NONZEROS * max(graph.n_rows, 1))
+        return settings.filled(lanes=min(1 << max(lanes - 1, 0).bit_length(), WARP_SIZE))
 
     def describe(
         self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
     ) -> Description:
-        """Name the row groups: a subwarp a head of a row, a block a long row."""
+        """Describe one subwarp per row and head, and one block per long row."""
         return Description(RowGroups(settings.long_row, widths["n_cols"], settings.groups))

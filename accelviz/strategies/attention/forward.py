@@ -1,4 +1,4 @@
-"""`Y[i] = sum of dropout(softmax_j(score[i, j])) V[j]`, each head for itself, in one pass."""
+"""Attention in one pass, `Y[i] = sum over j of dropout(softmax(score[i, j])) V[j]` per head."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from accelviz.strategies.attention.scores import (
     INPUTS,
     SMALLEST,
     dropout_factors,
-    ingredients,
     score_error,
     score_of,
+    score_operands,
     settings_of,
 )
 from accelviz.strategies.exact import by_rows, product
 
 
 def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
-    """Attend in float64; see `Operation.reference`.
+    """Compute in float64; see `Operation.reference`.
 
-    `exact_softmax` says what alpha is off by. A sum of deg products in any order adds deg eps.
+    The bound is `exact_softmax`'s for alpha, plus deg eps for a sum of deg products in any order.
     """
-    leaky, a, A, B, features, slope = ingredients(score, inputs)
-    heads, sizes = features.shape[1], np.abs(features)
+    leaky, a, A, B, features, slope = score_operands(score, inputs)
+    heads, magnitudes = features.shape[1], np.abs(features)
     factors = dropout_factors(pattern.nnz, heads, inputs)
     Y = np.empty((2, pattern.n_rows, *features.shape[1:]))
     logs = np.empty((2, pattern.n_rows, heads))
@@ -43,7 +43,7 @@ def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tupl
         index = piece.column_indices, piece.row_pointers
         _score_edges(*index, (leaky, a, A[rows], B, slope), *scores)
         alpha, logs[:, rows] = exact_softmax(piece, *scores)
-        for sums, weights, V in zip(Y, alpha, (features, sizes), strict=True):
+        for sums, weights, V in zip(Y, alpha, (features, magnitudes), strict=True):
             weights = weights * factors[nonzeros] if factors.size else weights
             for h in range(heads):
                 sums[rows, h] = product(piece, weights[:, h], V[:, h])
@@ -65,14 +65,14 @@ def _score_edges(columns: Ints, row_pointers: Longs, scored: Any, scores: Any, e
 
 
 def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
-    """Find each row's softmax on the way through its records; see `Operation.replay`."""
+    """Compute softmax and sum in one pass over each row's records; see `Operation.replay`."""
     order = plan.pattern.nnz if plan.layout.nonzero_order is None else plan.layout.nonzero_order
 
     def operands(inputs: Arrays, outputs: Arrays) -> tuple[tuple[Any, ...], int]:
         heads, n_cols = inputs["V"].shape[1:]
         factors = dropout_factors(order, heads, inputs)
         results = outputs["Y"], outputs["logsumexp"]
-        return (ingredients(score, inputs), factors, *results), heads * n_cols
+        return (score_operands(score, inputs), factors, *results), heads * n_cols
 
     return rowwise(plan, _attend, operands)
 
@@ -93,10 +93,10 @@ def _attend(first: int, last: int, walk: Any, scored: Any, factors: Any, Y: Any,
                     j = columns[k]
                     score = score_of(leaky, a[h], A[i, h], B[j, h], slope)
                     if score > largest:
-                        before = np.exp(largest - score)
-                        total *= before
+                        rescale = np.exp(largest - score)
+                        total *= rescale
                         for c in range(n_cols):
-                            y[c] *= before
+                            y[c] *= rescale
                         largest = score
                     power = np.exp(score - largest)
                     total += power
@@ -112,15 +112,15 @@ def _attend(first: int, last: int, walk: Any, scored: Any, factors: Any, Y: Any,
 
 
 def traffic(score: str, pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
-    """Count bytes: of each nonzero a column index and its column's features, of each row the rest.
+    """Count bytes: V of all heads gathered, with one number per head for `gat` and `cosine`.
 
-    A column has the features V of all heads, and of `gat` and `cosine` a number of each head.
+    Streamed are the column indices, the row pointers, and each row's operand, Y and logsumexp.
     """
     heads, features = widths["heads"], widths["heads"] * widths["n_cols"]
     column_bytes = FLOAT_BYTES * (0 if score == "gatv2" else heads)
-    of_row = heads if score == "gat" else features
+    row_operand = heads if score == "gat" else features
     streamed = FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (pattern.n_rows + 1)
-    streamed += FLOAT_BYTES * (of_row + features + heads) * pattern.n_rows
+    streamed += FLOAT_BYTES * (row_operand + features + heads) * pattern.n_rows
     return Traffic.of_columns(pattern, element_bytes * features + column_bytes, streamed)
 
 

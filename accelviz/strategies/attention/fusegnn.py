@@ -1,8 +1,8 @@
-"""fuseGNN's GAT (ICCAD 2020): weights of edges in two fused kernels, then its aggregation.
+"""fuseGNN's GAT (ICCAD 2020, section 5.1): edge weights by two fused kernels, then aggregation.
 
-Section 5.1, Equations 4 and 5. The weights lie in memory, one for each edge and head, and the
-aggregations of `strategies/fusegnn.py` take them as they take a matrix's. The paper has one head
-and keeps the weights for the gradient; here they are made again, as `gat_gradient` has none.
+The weights (Equations 4 and 5) are stored, one per edge and head. The aggregations of
+`strategies/fusegnn.py` read them in place of a matrix's values. The paper has one head and stores
+the weights for the gradient; here the gradient computes them again, as they are no input of it.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from accelviz.strategies.attention import walks
 from accelviz.strategies.fusegnn import BlockSize
 
 _THREADS = 256
-#: Operands of attention in place of an aggregation's.
+#: Operands of attention by the names of an aggregation's operands.
 _OPERANDS = {"values": "weights", "X": "V", "d_values": "d_weights", "dX": "dV"}
 _DROPOUT = ("rate", "random", "n_edges")
 
 
-def _call(entry: str, *arguments: str, ends: int, heads: int) -> Call:
-    """Return a call of a thread for each head of so many edges (or rows)."""
+def _call(entry: str, *arguments: str, items: int, heads: int) -> Call:
+    """Return a launch with one thread per item (edge or row) and head."""
     config = {"block_threads": _THREADS, "heads": heads}
     kernel = KernelSpec("attention/fusegnn.cu", entry, config, arguments)
-    return Call(LaunchConfig((-(-ends * heads // _THREADS), 1, 1), _THREADS // WARP_SIZE), kernel)
+    return Call(LaunchConfig((-(-items * heads // _THREADS), 1, 1), _THREADS // WARP_SIZE), kernel)
 
 
-def _renamed(plan: Plan) -> Call:
-    """Return the one call of an aggregation with attention's operands in the place of its own."""
+def _attention_call(plan: Plan) -> Call:
+    """Return the call of an aggregation's plan, with attention's operands."""
     (call,) = plan.calls
     assert isinstance(call, Call)
     assert call.kernel is not None
@@ -45,24 +45,23 @@ def _renamed(plan: Plan) -> Call:
 
 
 class FuseGnn(Strategy):
-    """Scores, softmax and dropout in two kernels, a thread an edge; then fuseGNN's aggregation.
+    """Two kernels for scores, softmax and dropout, a thread per edge; then an aggregation.
 
-    That has edges in parallel, or a block for a row (or column), whose products are added on chip.
-    exp is taken of the scores as they are, so that one above 88 gives infinity, as in the paper. It
-    takes `block_size` (threads of a block that aggregates, a multiple of 32 up to 1,024).
+    The aggregation is GAS or GAR. As in the paper, exp is applied to the scores without subtracting
+    their maximum, so that a score above 88 gives infinity.
     """
 
     worker = "thread group"
 
     def __init__(self, operation: Operation, aggregation: Any) -> None:
-        """Take the strategy of an SpMM, or of its gradient, that aggregates with the weights."""
+        """Set the strategy of SpMM, or of its gradient, that aggregates with the weights."""
         self.operation, self.aggregation = operation, aggregation
         self.name, self.Settings = aggregation.name, aggregation.Settings  # type: ignore[misc]
-        meet = "added by atomics" if aggregation.edges else "of a block's row reduced on chip"
-        self.summary = f"weights of edges in two kernels, kept in memory; products {meet}"  # type: ignore[misc]
+        sums = "by atomics" if aggregation.edges else "in shared memory"
+        self.summary = f"edge weights by two kernels, stored; products added {sums}"  # type: ignore[misc]
 
     def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
-        """Spell out the rows of the nonzeros; aggregate with the weights of each head.
+        """Store the row of each nonzero; plan the kernels of the weights and the aggregation.
 
         Raises
         ------
@@ -82,48 +81,43 @@ class FuseGnn(Strategy):
         setup = {**seconds, **plan.setup_seconds}
         weights = (graph.nnz * heads, np.float32)
         workspace = {"weights": weights}
-        of_edges = {"ends": graph.nnz, "heads": heads}
-        zero_outputs: tuple[str, ...]
+        edge_threads = {"items": graph.nnz, "heads": heads}
         if not self.operation.by_sender:
             powers = "rows", "columns", "receiver", "sender", "weights", "logsumexp"
             calls = [
-                _call("edge_powers", *powers, "slope", "n_edges", **of_edges),
-                _call("edge_weights", "rows", "weights", "logsumexp", *_DROPOUT, **of_edges),
-                _renamed(plan),
-                _call("logarithms", "logsumexp", "n_rows", ends=graph.n_rows, heads=heads),
+                _call("edge_powers", *powers, "slope", "n_edges", **edge_threads),
+                _call("edge_weights", "rows", "weights", "logsumexp", *_DROPOUT, **edge_threads),
+                _attention_call(plan),
+                _call("logarithms", "logsumexp", "n_rows", items=graph.n_rows, heads=heads),
             ]
             arrays["n_rows"] = np.int32(graph.n_rows)
-            zero_outputs, added = ("logsumexp",), "Y"
+            zero_outputs, aggregated = ["logsumexp"], "Y"
         else:
-            turned = graph.transposed().graph
-            arrays["sources"], more = rows_of_nonzeros(turned)
-            arrays |= {"targets": turned.column_indices, "heads": np.int32(heads)}
+            transposed = graph.transposed().graph
+            arrays["sources"], transposed_seconds = rows_of_nonzeros(transposed)
+            arrays |= {"targets": transposed.column_indices, "heads": np.int32(heads)}
             arrays["n_targets"] = np.int32(graph.n_rows)
-            setup |= more
+            setup |= transposed_seconds
             again = "sources", "targets", "order", "statistics", "sender", "weights", "slope"
             ends = "rows", "columns", "statistics", "sender", "d_weights", "d_receiver", "d_sender"
             calls = [
                 *walks.statistics_calls(graph.pattern, self.operation, heads, n_cols),
-                _call("weights_again", *again, *_DROPOUT, **of_edges),
-                _renamed(plan),
-                _call("edge_gradient", *ends, "slope", *_DROPOUT, **of_edges),
+                _call("weights_again", *again, *_DROPOUT, **edge_threads),
+                _attention_call(plan),
+                _call("edge_gradient", *ends, "slope", *_DROPOUT, **edge_threads),
             ]
-            zero_outputs, added = ("d_receiver", "d_sender"), "dV"
-            workspace |= {
-                "d_weights": weights,
-                "statistics": (4 * graph.n_rows * heads, np.float32),
-            }
+            zero_outputs, aggregated = ["d_receiver", "d_sender"], "dV"
+            statistics = (4 * graph.n_rows * heads, np.float32)
+            workspace |= {"d_weights": weights, "statistics": statistics}
+        if plan.zero_outputs:
+            zero_outputs.append(aggregated)
         return Plan(
             replace(plan.layout, main=2),
             tuple(calls),
-            Buffers(
-                arrays,
-                workspace=workspace,
-                zero_outputs=(*zero_outputs, *([added] if plan.zero_outputs else [])),
-            ),
+            Buffers(arrays, workspace=workspace, zero_outputs=tuple(zero_outputs)),
             Provenance(self, graph.values, widths, settings, setup),
         )
 
     def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
-        """Name the scheme of the aggregation."""
+        """Describe the partition scheme of the aggregation."""
         return Description(self.aggregation.describe(settings, rows, widths).scheme)

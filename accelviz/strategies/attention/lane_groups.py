@@ -1,4 +1,4 @@
-"""Our own attention, its gradients and those of an SpMM: one pass over nonzeros by subwarps."""
+"""`lane_groups` for attention, its gradients and SpMM's: one pass over the nonzeros by subwarps."""
 
 from __future__ import annotations
 
@@ -17,154 +17,126 @@ from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Plan, Provenance
 from accelviz.strategies.attention.walks import Functor, WalkStrategy, cover_head, lane_config
 from accelviz.strategies.blocks import POWERS
-from accelviz.strategies.subwarps import Blocks, subwarp_layout
+from accelviz.strategies.subwarps import Blocks, setting_like, subwarp_layout
 
-#: Most nonzeros of a subwarp, and of one that takes several rows.
-GROUP_NZS, SHORT_NZS = 32, 8
-#: Floats of gathered rows that a lane has on their way at once, and most nonzeros of them.
+#: Floats of gathered rows that a lane loads together, and most nonzeros to which they belong.
 FLOATS_AT_ONCE, MOST_AT_ONCE = 32, 4
-#: Registers of an SM, and those of a lane beside what it keeps of a row and of its nonzeros: with
-#: more blocks the compiler would put columns into memory. No more than so many threads at once.
-#: On an H200, 64 columns of Yelp's twin, cosine and its gradient: 0.71 and 1.73 ms with 6 blocks,
-#: 1.04 and 1.95 with 8; 8 heads of 8, gat: 0.70 and 1.37 with 8, 0.97 and 1.49 with 6.
+#: Registers of an SM; registers of a thread beside its columns; most resident threads of an SM.
+#: They bound `blocks_per_sm`: with more blocks registers spill, with fewer the occupancy is low.
+#: Yelp's twin on an H200, 64 columns: cosine and its gradient take 0.71 and 1.73 ms with 6 blocks,
+#: 1.04 and 1.95 with 8. 8 heads of 8 columns: gat takes 0.70 and 1.37 with 8, 0.97 and 1.49 with 6.
 SM_REGISTERS, OTHER_REGISTERS, SM_THREADS = 1 << 16, 28, 1024
-#: Bytes of the states of a block's subwarps.
+#: Most bytes of shared memory for the sums of a block's subwarps.
 STATE_BYTES = 16 << 10
 
 
 class LaneGroupSettings(Settings):
-    """What a kernel is compiled with; None for the choice of a rule."""
+    """Settings as of SpMM's `lane_groups`, per head; a rule chooses those that are None."""
 
     head_lanes: int = setting(
         None,
-        "lanes that share the columns of a head; more: fewer turns, fewer rows in a warp",
+        "lanes that share the columns of a head; more: fewer loads per lane, fewer rows per warp",
         choices=POWERS,
         tries=(4, 8, 16),
     )
-    at_once: int = setting(
-        None,
-        "nonzeros whose loads are in flight together; more: less waiting, more registers",
-        8,
-        tries=(1, 2, 4),
-    )
-    group_nzs: int = setting(
-        GROUP_NZS,
-        "most nonzeros of a subwarp; more: long rows in fewer pieces, and each lasts longer",
-        128,
-        tries=(16, 32, 64),
-    )
-    short_nzs: int = setting(
-        SHORT_NZS,
-        "most nonzeros of a subwarp that takes several rows; more: fewer of them for short rows",
-        128,
-        tries=(4, 8, 16),
-    )
-    block_threads: int = setting(
-        128,
-        "most threads of a block; more: fewer, larger blocks",
-        512,
-        step=WARP_SIZE,
-        tries=(128, 256),
-    )
-    blocks_per_sm: int = setting(
-        None,
-        "blocks that an SM has room for; more: fewer registers for each thread",
-        32,
-        tries=(4, 8, 12),
-    )
+    at_once: int = setting_like("at_once", most=8, tries=(1, 2, 4))
+    group_nzs: int = setting_like("group_nzs", default=32, tries=(16, 32, 64))
+    short_nzs: int = setting_like("short_nzs", default=8, tries=(4, 8, 16))
+    block_threads: int = setting_like("block_threads", tries=(128, 256))
+    blocks_per_sm: int = setting_like("blocks_per_sm", tries=(4, 8, 12))
 
 
 class LaneGroups(WalkStrategy):
-    """Subwarps have rows of equal degree; softmax, if any, is found on the way through them."""
+    """Subwarps process rows of equal degree; softmax is computed in the same pass."""
 
     name = "lane_groups"
-    summary = "our own: subwarps, one pass over nonzeros, nothing the size of edges x columns"
+    summary = "our own: subwarps, one pass over nonzeros, no array of edges x columns"
     worker = "subwarp"
     metadata_words = WORDS
     metadata_owner = "block"
     Settings = LaneGroupSettings
 
     def blocks(self, settings: LaneGroupSettings, widths: Widths) -> Blocks:
-        """Return the blocks of the operation's kernels; a subwarp has several heads together."""
+        """Return the blocks: of each subwarp several heads, if they fit in a warp."""
         lanes = cover_head(widths["n_cols"], settings.head_lanes)
-        together = min(widths.get("heads", 1), WARP_SIZE // lanes.lanes)
-        alone = Blocks(lanes, BlockSetting(1, settings.group_nzs), settings.short_nzs, together)
+        heads = min(widths.get("heads", 1), WARP_SIZE // lanes.lanes)
+        one_subwarp = Blocks(lanes, BlockSetting(1, settings.group_nzs), settings.short_nzs, heads)
         outputs = max(functor.outputs for functor in self.functors)
-        fit = STATE_BYTES // (4 * outputs * alone.subwarp_floats)
-        groups = min(settings.block_threads // (together * lanes.lanes), WARP_SIZE, fit)
-        return replace(alone, groups=BlockSetting(max(1, groups), settings.group_nzs))
+        most_subwarps = STATE_BYTES // (4 * outputs * one_subwarp.subwarp_floats)
+        subwarps = min(settings.block_threads // (heads * lanes.lanes), WARP_SIZE, most_subwarps)
+        return replace(one_subwarp, subwarps=BlockSetting(max(1, subwarps), settings.group_nzs))
 
     def resolve(
         self, settings: LaneGroupSettings, graph: Graph | RowDegrees, widths: Widths
     ) -> LaneGroupSettings:
-        """Ask the rule, which looks at the columns of a head."""
+        """Choose the settings that are None by the columns of a head and a lane's registers."""
         functors = self.functors
         blocks = self.blocks(settings, widths)
-        width = blocks.lanes.vector * blocks.lanes.lane_vectors
-        items = max(functor.items for functor in functors)
-        at_once = settings.at_once or max(1, min(FLOATS_AT_ONCE // (items * width), MOST_AT_ONCE))
+        lane_columns = blocks.lanes.vector * blocks.lanes.lane_vectors
+        item_floats = lane_columns * max(functor.items for functor in functors)
+        at_once = settings.at_once or max(1, min(FLOATS_AT_ONCE // item_floats, MOST_AT_ONCE))
         floats = max(
-            width * (functor.outputs + functor.rows + functor.items * at_once)
+            lane_columns * (functor.outputs + functor.rows + functor.items * at_once)
             + functor.numbers * at_once
             for functor in functors
         )
         registers = -(-(OTHER_REGISTERS + floats) // 8) * 8
-        room = max(1, min(SM_THREADS, SM_REGISTERS // registers) // blocks.threads)
-        room = min(settings.blocks_per_sm or room, 2048 // blocks.threads, 32)
+        sm_blocks = max(1, min(SM_THREADS, SM_REGISTERS // registers) // blocks.threads)
+        sm_blocks = min(settings.blocks_per_sm or sm_blocks, 2048 // blocks.threads, 32)
         resolved = settings.filled(head_lanes=blocks.lanes.lanes, at_once=at_once)
-        return resolved.replaced(blocks_per_sm=room)
+        return resolved.replaced(blocks_per_sm=sm_blocks)
 
     def describe(
         self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
     ) -> Description:
-        """Name the subwarps, without atomics; lanes have the columns of a head, if it is one."""
+        """Describe the subwarps, without atomics; and the lanes, if there is one head."""
         blocks, heads = self.blocks(settings, widths), widths.get("heads", 1)
         lanes = LaneColumns(blocks.lanes.lanes, blocks.lanes.vector, widths["n_cols"])
-        turns = -(-heads // blocks.heads_together)
-        return Description(blocks.scheme(turns), lanes if heads == 1 else None)
+        grid_y = -(-heads // blocks.heads_together)
+        return Description(blocks.scheme(grid_y), lanes if heads == 1 else None)
 
     def walk(
-        self, functor: Functor, over: Graph, order: Any, provenance: Provenance
+        self, functor: Functor, walked: Graph, order: Any, provenance: Provenance
     ) -> tuple[Plan, int]:
-        """Sort the rows, and partition them into blocks of subwarps."""
+        """Sort the rows by degree and partition them into blocks of subwarps."""
         settings, widths = provenance.settings, provenance.widths
         assert isinstance(settings, LaneGroupSettings)
-        blocks, n_cols, heads = (
-            self.blocks(settings, widths),
-            widths["n_cols"],
-            widths.get("heads", 1),
-        )
-        layout, partition, seconds = subwarp_layout(over, blocks)
-        nonzero_order = inner = partition.nonzero_order
-        if order is not None:  # once for the plans of all widths
-            nonzero_order = over.store.get("nonzeros turned", lambda: order[inner])
+        n_cols, heads = widths["n_cols"], widths.get("heads", 1)
+        blocks = self.blocks(settings, widths)
+        layout, partition, seconds = subwarp_layout(walked, blocks)
+        nonzero_order = sorted_order = partition.nonzero_order
+        if order is not None:  # composed once for the plans of all widths
+            nonzero_order = walked.store.get("nonzeros turned", lambda: order[sorted_order])
             nonzero_order.setflags(write=False)
             layout = replace(layout, nonzero_order=nonzero_order)
-        together, turns = blocks.heads_together, -(-heads // blocks.heads_together)
-        sums = ("part_sums", "part_heads", "arrivals")
+        grid_y = -(-heads // blocks.heads_together)
+        workspaces = ("part_sums", "part_heads", "arrivals")
         kernel = KernelSpec(
             "attention/lane_groups.cu",
             f"{functor.name}<Config>",
             {
                 **blocks.config,
                 **lane_config(blocks.lanes, n_cols),
-                "heads_together": together,
-                "whole_heads": int(heads % together == 0),
+                "heads_together": blocks.heads_together,
+                "whole_heads": int(heads % blocks.heads_together == 0),
                 "at_once": settings.at_once,
                 "blocks_per_sm": settings.blocks_per_sm,
             },
-            (*functor.arguments((*partition.arrays, "order"), sums), "heads", "n_cols"),
+            (*functor.arguments((*partition.arrays, "order"), workspaces), "heads", "n_cols"),
         )
         n_blocks = len(partition.metadata)
-        launch = LaunchConfig((n_blocks, turns, 1), blocks.threads // WARP_SIZE)
-        cut = max(partition.cut_blocks, 1) * turns
+        launch = LaunchConfig((n_blocks, grid_y, 1), blocks.threads // WARP_SIZE)
+        n_parts = max(partition.cut_blocks, 1) * grid_y
         sizes = {"heads": np.int32(heads), "n_cols": np.int32(n_cols)}
         buffers = Buffers(
             {**partition.arrays, "order": numbers_32(nonzero_order), **sizes},
             {
-                "part_sums": (cut * max(functor.outputs, 1) * blocks.subwarp_floats, np.float32),
-                "part_heads": (2 * cut * together, np.float32),
-                "arrivals": (cut, np.uint32),
+                "part_sums": (
+                    n_parts * max(functor.outputs, 1) * blocks.subwarp_floats,
+                    np.float32,
+                ),
+                "part_heads": (2 * n_parts * blocks.heads_together, np.float32),
+                "arrivals": (n_parts, np.uint32),
             },
         )
         provenance = replace(provenance, setup_seconds=seconds)

@@ -1,7 +1,7 @@
-"""What attention's references and replays share: scores of edges, dropout, bounds of functions.
+"""Scores of edges, dropout and error bounds, for attention's references and CPU replays.
 
-A score is `a . LeakyReLU(A[i] + B[j])`, of GAT with one column and `a` = 1, or `A[i] . B[j]`
-with B = scale V.
+The score of an edge (i, j) is `a . LeakyReLU(A[i] + B[j])` for "gatv2" and, with one column and
+`a` = 1, for "gat". For "cosine" it is `A[i] . B[j]` with B = scale V.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from accelviz.plans import Operand
 from accelviz.plans.operation import COLUMNS, DEVICE_SCALARS, EPS32, ROWS, Arrays
 from accelviz.random import edge_uniform_of
 
-#: A kernel's exp(x) is off by at most `EXP_ULPS` + `EXP_SLOPE` |x| units of the last place (CUDA
+#: Error of a kernel's exp(x): at most `EXP_ULPS` + `EXP_SLOPE` |x| units of the last place (CUDA
 #: Programming Guide, intrinsic functions: __expf, 2 + floor(|1.173 x|)).
 EXP_ULPS, EXP_SLOPE = 2, 1.173
-#: The smallest normal float32: what is below may be flushed to zero.
+#: The smallest normal float32. Smaller magnitudes may be flushed to zero.
 SMALLEST = float(np.finfo(np.float32).tiny)
-#: A kernel's log(x) of x >= 1 is off by at most this times 1 + log(x) (there: __logf).
+#: Error of a kernel's log(x) for x >= 1: at most this times 1 + log(x) (there: __logf).
 LOG_ERROR = 2.0**-21
-#: The settings of a run: LeakyReLU's slope below 0, and dropout of alpha: its rate, and what it is
-#: drawn from: the seed's two words, a site and a step (accelviz.random.edge_uniform).
+#: Scalar inputs: LeakyReLU's slope below 0; dropout's rate, and its random state: the seed's two
+#: words, a site and a step (accelviz.random.edge_uniform).
 SLOPE = Operand("slope", (), default=0.2)
 DROPOUT = (
     Operand("rate", (), default=0.0, least=0.0, below=1.0),
     Operand("random", (DEVICE_SCALARS,), default=(0, 0, 0, 0)),
 )
 _FEATURES = ("heads", "n_cols")
-#: Dense inputs by operation, V gathered by row.
+#: Dense inputs by score. Kernels gather rows of V.
 RECEIVER, SENDER = Operand("receiver", (ROWS, "heads")), Operand("sender", (COLUMNS, "heads"))
 V = Operand("V", (COLUMNS, *_FEATURES), gathered=True)
 INPUTS = {
@@ -41,12 +41,12 @@ INPUTS = {
 
 
 def settings_of(score: str) -> tuple[Operand, ...]:
-    """Return the numbers and words of attention with a score."""
+    """Return the scalar inputs of a score's attention."""
     return DROPOUT if score == "cosine" else (SLOPE, *DROPOUT)
 
 
-def ingredients(score: str, inputs: Arrays) -> tuple[bool, Any, Any, Any, Any, Any]:
-    """Return leaky, `a`, `A`, `B`, `V` and the slope of a score, arrays of three axes."""
+def score_operands(score: str, inputs: Arrays) -> tuple[bool, Any, Any, Any, Any, Any]:
+    """Return (leaky, a, A, B, V, slope) for `score_of`; A, B and V have three axes."""
     features = inputs["V"]
     ones = np.ones((features.shape[1], 1), features.dtype)
     slope = inputs.get("slope", np.float32(0))
@@ -60,31 +60,31 @@ def ingredients(score: str, inputs: Arrays) -> tuple[bool, Any, Any, Any, Any, A
 
 
 def dropout_factors(nonzeros: Any, heads: int, inputs: Arrays) -> Any:
-    """Return what each edge value is multiplied with, 0 or 1 / (1 - rate).
+    """Return dropout's factors of the edge values, 0 or 1 / (1 - rate).
 
     Parameters
     ----------
     nonzeros : int or array of int, shape (n,)
-        How many nonzeros, or their places in the caller's order.
+        Number of nonzeros, or their positions in the caller's order.
     heads : int
     inputs : mapping
-        With `rate` and `random`.
+        Inputs of the operation, among them `rate` and `random`.
 
     Returns
     -------
-    array of float32, shape (n, heads), or (0, 0) where the rate is 0
+    array of float32, shape (n, heads), or (0, 0) if the rate is 0
     """
-    rate, words = np.float32(inputs["rate"]), inputs["random"]
+    rate, random_state = np.float32(inputs["rate"]), inputs["random"]
     if rate == 0:
         return np.ones((0, 0), np.float32)
     nonzeros = np.arange(nonzeros) if np.ndim(nonzeros) == 0 else nonzeros
-    drawn = edge_uniform_of(nonzeros, heads, words)
-    return np.where(drawn >= rate, np.float32(1) / (np.float32(1) - rate), np.float32(0))
+    uniform = edge_uniform_of(nonzeros, heads, random_state)
+    return np.where(uniform >= rate, np.float32(1) / (np.float32(1) - rate), np.float32(0))
 
 
 @numba.njit(cache=True, nogil=True)
 def score_of(leaky: bool, a: Any, r: Any, s: Any, slope: Any) -> Any:
-    """Return the score of one edge and head, of the type of its inputs."""
+    """Return the score of one edge and head; `r` and `s` are rows of A and B."""
     total = slope * 0
     for c in range(r.size):
         if leaky:
@@ -97,7 +97,7 @@ def score_of(leaky: bool, a: Any, r: Any, s: Any, slope: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def score_error(leaky: bool, a: Any, r: Any, s: Any) -> float:
-    """Bound what a float32 score is off by: n rounded products of rounded sums, added up."""
+    """Return a bound of the error of a float32 score: a sum of rounded products of rounded sums."""
     total = 0.0
     for c in range(r.size):
         total += abs(a[c]) * (abs(r[c]) + abs(s[c])) if leaky else abs(r[c] * s[c])
@@ -106,7 +106,7 @@ def score_error(leaky: bool, a: Any, r: Any, s: Any) -> float:
 
 @numba.njit(cache=True, nogil=True)
 def product(u: Any, v: Any) -> Any:
-    """Return the dot product of two rows, of their type."""
+    """Return the dot product of two rows in their dtype."""
     total = u[0] * 0
     for c in range(u.size):
         total += u[c] * v[c]
@@ -115,7 +115,7 @@ def product(u: Any, v: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def product_error(u: Any, v: Any) -> float:
-    """Bound what a float32 dot product is off by."""
+    """Return a bound of the error of a float32 dot product."""
     total = 0.0
     for c in range(u.size):
         total += abs(u[c] * v[c])

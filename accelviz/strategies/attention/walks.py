@@ -1,4 +1,9 @@
-"""What strategies of attention share: their kernels and arguments; and the readable one."""
+"""The base class of attention's strategies, the functors of their kernels, and `row_warp`.
+
+A walk is one pass of a kernel over all nonzeros, row by row. What it computes per row and nonzero
+is a functor, a C++ template argument of the kernel. Attention has one walk over the rows of A; a
+gradient has one over the columns and, for most scores, one over the rows.
+"""
 
 from __future__ import annotations
 
@@ -19,38 +24,38 @@ from accelviz.plans.plan import Buffers, Layout, Plan, Provenance
 from accelviz.strategies.blocks import RowStrategy, size_arguments
 from accelviz.strategies.lanes import Lanes, cover
 
-#: Parts in which the totals of blocks are added up: gradients of what belongs to no row.
+#: Partial sums of a gradient that belongs to no row (of GATv2's `a`), which a second kernel adds.
 TOTAL_PARTS = 256
-#: The widest head: each lane keeps its columns of every row that it works on in registers.
+#: Most columns of a head: lanes have their columns of several rows in registers.
 MOST_COLUMNS = 2048
-#: Threads of a block of the small kernels before and after a walk.
+#: Threads per block of the small kernels before and after a walk.
 _THREADS = 128
 
 
 @dataclass(frozen=True)
 class Functor:
-    """What a kernel computes of a row and its nonzeros; see kernels/attention/*.cuh.
+    """Computation of a walk per row and nonzero; see kernels/attention/*.cuh.
 
     Attributes
     ----------
     name : str
-        The kernel's entry.
+        Name of the C++ class, which is the kernel's entry.
     operands : tuple of str
         Its operands, inputs first.
     slope : bool
-        Whether it takes a slope.
+        Whether `slope`, of LeakyReLU, is an argument.
     outputs : int
-        Number of feature vectors that it sums for a row.
+        Number of feature vectors summed per row.
     items : int
-        Number of feature vectors that it gathers for each nonzero.
+        Number of feature vectors gathered per nonzero.
     rows : int
-        Number of further feature vectors stored per row.
+        Number of further feature vectors in registers per row.
     numbers : int
-        Floats of a nonzero beside its feature vectors.
+        Number of floats per nonzero beside its feature vectors.
     totals : bool
-        Whether it adds up something of all rows.
+        Whether it also sums over all rows.
     dropout : bool
-        Whether it takes a rate of dropout and what that is drawn from.
+        Whether `rate` and `random`, of dropout, are arguments.
     """
 
     name: str
@@ -64,7 +69,7 @@ class Functor:
     dropout: bool = True
 
     def arguments(self, walk: tuple[str, ...], workspace: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the parameters of the kernel, but for sizes."""
+        """Return the names of the kernel's arguments, without sizes."""
         return (
             *(*walk, *self.operands, *workspace),
             *(("block_totals",) if self.totals else ()),
@@ -74,7 +79,7 @@ class Functor:
 
 
 _GAT, _COSINE, _GATV2 = ("receiver", "sender", "V"), ("Q", "V", "scale"), ("R", "V", "a")
-#: The functors of each operation; of a gradient that of the matrix's columns first.
+#: Functors by operation; a gradient's walk over the columns comes first.
 FUNCTORS = {
     "gat": (Functor("gat", (*_GAT, "Y", "logsumexp"), True, 1, 1, 0, 1),),
     "cosine": (Functor("cosine", (*_COSINE, "Y", "logsumexp"), False, 1, 1, 1, 1),),
@@ -115,12 +120,12 @@ FUNCTORS = {
 
 
 def cover_head(n_cols: int, head_lanes: int | None = None) -> Lanes:
-    """Choose vectors and lanes for the columns of a head."""
+    """Choose the lanes and vectors of a head, which is one column tile."""
     return cover(n_cols, head_lanes, powers=True, one_tile=True)
 
 
 def lane_config(lanes: Lanes, n_cols: int) -> dict[str, int]:
-    """Return the constants of columns.cuh."""
+    """Return the compile-time constants of kernels/attention/columns.cuh."""
     return {
         "vector": lanes.vector,
         "head_lanes": lanes.lanes,
@@ -130,13 +135,8 @@ def lane_config(lanes: Lanes, n_cols: int) -> dict[str, int]:
 
 
 def check(graph: Graph, n_cols: int) -> None:
-    """Refuse a graph whose nonzeros do not fit in 32 bits, and heads that are too wide.
-
-    Raises
-    ------
-    PartitionError
-    """
-    check_numbers(graph.nnz)  # dropout is drawn by them
+    """Raise a `PartitionError` for 2^32 nonzeros or more, or too many columns per head."""
+    check_numbers(graph.nnz)  # dropout's random numbers have 32-bit indices
     if n_cols > MOST_COLUMNS:
         why = f"at most {MOST_COLUMNS:,} of a head, as lanes keep them in registers"
         raise PartitionError("n_cols", f"got {n_cols}", why)
@@ -153,7 +153,10 @@ def _small_call(
 def statistics_calls(
     pattern: Pattern, operation: Operation, heads: int, n_cols: int
 ) -> tuple[Call, ...]:
-    """Return the call that comes before the walk of attention's gradient; SpMM's has none."""
+    """Return the call before the walks of attention's gradient, if the operation needs one.
+
+    It computes D[i] = dY[i] . Y[i] per row and head, which both walks need.
+    """
     if "logsumexp" not in operation.operands:
         return ()
     lanes, of_gat = cover_head(n_cols), operation.name == "gat_gradient"
@@ -168,31 +171,28 @@ def statistics_calls(
 
 
 class WalkStrategy(Strategy):
-    """One walk over the rows of the matrix; of a gradient over its columns first.
-
-    A class plans one walk of one functor, and this one puts them together.
-    """
+    """Base class: `build` joins the walks of an operation, which subclasses plan by `walk`."""
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
 
     @property
     def functors(self) -> tuple[Functor, ...]:
-        """What the kernels of the operation compute."""
+        """The functors of the operation's walks."""
         return FUNCTORS[self.operation.name]
 
     @abstractmethod
     def walk(
-        self, functor: Functor, over: Graph, order: Any, provenance: Provenance
+        self, functor: Functor, walked: Graph, order: Any, provenance: Provenance
     ) -> tuple[Plan, int]:
-        """Plan the walk of a functor over the matrix or its transpose.
+        """Plan one walk over `walked`, the matrix or its transpose.
 
-        `order` says which nonzeros of the matrix those of the transpose are. Returned as well is
-        how many blocks, or rows, each leave a total.
+        `order` has the positions in the matrix of the transpose's nonzeros; it is None for the
+        matrix itself. The number returned is that of the totals, one per block or row.
         """
 
     def build(self, graph: Graph, widths: Widths, settings: Any) -> Plan:
-        """Plan the walk over the matrix's rows, or of a gradient those over columns and rows.
+        """Plan the walk over the rows; of a gradient, the walks over columns and rows.
 
         Raises
         ------
@@ -201,37 +201,36 @@ class WalkStrategy(Strategy):
         """
         n_cols, heads = widths["n_cols"], widths.get("heads", 1)
         check(graph, n_cols)
-        numbers = 4 if self.operation.name == "gat_gradient" else 2
-        statistics = {"statistics": (graph.n_rows * heads * numbers, np.float32)}
+        statistics_floats = 4 if self.operation.name == "gat_gradient" else 2
+        statistics = {"statistics": (graph.n_rows * heads * statistics_floats, np.float32)}
         provenance = Provenance(self, graph.values, widths, settings)
 
-        def walked(functor: Functor, over: Graph, order: Any = None) -> Plan:
-            plan = _with_totals(*self.walk(functor, over, order, provenance), functor)
-            known = statistics if "statistics" in functor.operands else {}
-            workspace = {**known, **plan.buffers.workspace}
+        def walk_plan(functor: Functor, walked: Graph, order: Any = None) -> Plan:
+            plan = _with_totals(*self.walk(functor, walked, order, provenance), functor)
+            workspace = dict(plan.buffers.workspace)
+            if "statistics" in functor.operands:
+                workspace |= statistics
             buffers = replace(plan.buffers, workspace=workspace, zero_outputs=())
             return replace(plan, buffers=buffers)
 
         first, *others = self.functors
         if not self.operation.by_sender:
-            return walked(first, graph)
-        turned = graph.transposed()
-        before = statistics_calls(graph.pattern, self.operation, heads, n_cols)
-        plan = walked(first, turned.graph, turned.nonzeros)
-        receivers = {"n_targets": np.int32(graph.n_rows)} if before else {}
+            return walk_plan(first, graph)
+        transposed = graph.transposed()
+        calls = statistics_calls(graph.pattern, self.operation, heads, n_cols)
+        plan = walk_plan(first, transposed.graph, transposed.nonzeros)
+        n_targets = {"n_targets": np.int32(graph.n_rows)} if calls else {}
         return replace(
             plan,
-            layout=replace(
-                plan.layout, pattern=graph.pattern, walked=plan.walked, main=len(before)
-            ),
-            calls=(*before, *plan.calls),
-            buffers=replace(plan.buffers, arrays={**plan.arrays, **receivers}),
-            then=tuple(walked(functor, graph) for functor in others),
+            layout=replace(plan.layout, pattern=graph.pattern, walked=plan.walked, main=len(calls)),
+            calls=(*calls, *plan.calls),
+            buffers=replace(plan.buffers, arrays={**plan.arrays, **n_targets}),
+            then=tuple(walk_plan(functor, graph) for functor in others),
         )
 
 
 def _with_totals(plan: Plan, n_totals: int, functor: Functor) -> Plan:
-    """Add to a walk whose blocks (or rows) leave `n_totals` totals what adds those up, in order."""
+    """Append the kernels that add up `n_totals` totals, in a fixed order, if there are any."""
     if not functor.totals:
         return plan
     entries = plan.widths.get("heads", 1) * plan.n_cols
@@ -259,18 +258,18 @@ def _with_totals(plan: Plan, n_totals: int, functor: Functor) -> Plan:
 
 
 class RowWarp(WalkStrategy, RowStrategy):
-    """A warp has a head of a row: its lanes walk the columns of one nonzero after the other.
+    """One warp per row and head; it processes one nonzero after the other.
 
-    Correct and simple, and slow: a hub is one warp's, and only one row is on its way.
+    It is slow: one warp has all nonzeros of a long row, and loads one row of V at a time.
     """
 
     name = "row_warp"
-    summary = "a warp a head of a row, one nonzero after the other"
+    summary = "a warp per row and head, one nonzero after the other"
 
     def walk(
-        self, functor: Functor, over: Graph, order: Any, provenance: Provenance
+        self, functor: Functor, walked: Graph, order: Any, provenance: Provenance
     ) -> tuple[Plan, int]:
-        """Deal out the rows."""
+        """Plan one walk with a warp per row and head; see `WalkStrategy`."""
         widths, block_warps = provenance.widths, provenance.settings.values()["block_warps"]
         n_cols, heads = widths["n_cols"], widths.get("heads", 1)
         config = {
@@ -281,22 +280,22 @@ class RowWarp(WalkStrategy, RowStrategy):
             "whole_lanes": int(n_cols % WARP_SIZE == 0),
             "whole_heads": 1,
         }
-        walked = {"row_pointers": over.row_pointers, "columns": over.column_indices}
+        csr = {"row_pointers": walked.row_pointers, "columns": walked.column_indices}
         if order is not None:
-            walked["order"] = numbers_32(order)
-        sizes = size_arguments(over, {"heads": heads, **widths})
-        arguments = (*functor.arguments(tuple(walked), ()), *sizes)
+            csr["order"] = numbers_32(order)
+        sizes = size_arguments(walked, {"heads": heads, **widths})
+        arguments = (*functor.arguments(tuple(csr), ()), *sizes)
         kernel = KernelSpec("attention/row_warp.cu", f"{functor.name}<Config>", config, arguments)
-        launch = LaunchConfig((-(-over.n_rows // block_warps), heads, 1), block_warps)
-        workload = partial(row_workload, over.row_pointers, 1, block_warps)
+        launch = LaunchConfig((-(-walked.n_rows // block_warps), heads, 1), block_warps)
+        workload = partial(row_workload, walked.row_pointers, 1, block_warps)
         plan = Plan(
-            Layout(over.pattern, workload, nonzero_order=order),
+            Layout(walked.pattern, workload, nonzero_order=order),
             (Call(launch, kernel),),
-            Buffers({**walked, **sizes}),
+            Buffers({**csr, **sizes}),
             provenance,
         )
-        return plan, over.n_rows
+        return plan, walked.n_rows
 
     def lanes(self, widths: Widths) -> LaneColumns | None:
-        """Spread a warp over the columns of a head, if there is one."""
+        """Return the 32 lanes of a warp for one head, None for several."""
         return super().lanes(widths) if widths.get("heads", 1) == 1 else None

@@ -1,9 +1,8 @@
-"""Sums of neighbors' rows of 8 or 4 bits, by the blocks of subwarps that float32 rows have."""
+"""`lane_groups` for packed rows: Y = A X, where A has ones only and X has 8 or 4 bits a number."""
 
 from __future__ import annotations
 
-from dataclasses import field, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,33 +16,33 @@ from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.settings import Settings
 from accelviz.strategies.bits.operation import BIT_SPMM
 from accelviz.strategies.bits.packing import MOST_SUM, VECTOR_WORDS, row_words
-from accelviz.strategies.subwarps import Blocks, LaneGroupSettings, local_order, subwarp_layout
+from accelviz.strategies.subwarps import (
+    Blocks,
+    LaneGroupSettings,
+    local_order,
+    setting_like,
+    subwarp_layout,
+)
 
-#: Vectors of nibbles that add up in a byte.
+#: Most 4-bit numbers (of at most 15) whose sum fits in a byte.
 _MOST_AT_ONCE = 17
 
 
-def _like(name: str) -> Any:
-    """Declare a setting of `lane_groups` for float32."""
-    declared = LaneGroupSettings.declared[name]
-    return field(default=declared.default, metadata={"setting": declared})
-
-
 class RowSettings(Settings):
-    """Those settings of `lane_groups` for float32 that the kernel of packed rows has."""
+    """The settings of SpMM's `lane_groups` that the kernel for packed rows has."""
 
-    group_nzs: int = _like("group_nzs")
-    short_nzs: int = _like("short_nzs")
-    block_threads: int = _like("block_threads")
-    lanes: int = _like("lanes")
-    at_once: int = _like("at_once")
-    block_order: str = _like("block_order")
+    group_nzs: int = setting_like("group_nzs")
+    short_nzs: int = setting_like("short_nzs")
+    block_threads: int = setting_like("block_threads")
+    lanes: int = setting_like("lanes")
+    at_once: int = setting_like("at_once")
+    block_order: str = setting_like("block_order")
 
 
 class LaneGroups(Strategy):
-    """Groups of a few lanes have rows of equal degree, as of an SpMM whose rows have as many bytes.
+    """The blocks and settings of SpMM's `lane_groups` for float32 rows of as many bytes.
 
-    Settings are as of SpMM's `lane_groups`. An object is of 8 or of 4 bits.
+    `bits`, 8 or 4, are the bits of a number.
     """
 
     name = "lane_groups"
@@ -56,32 +55,32 @@ class LaneGroups(Strategy):
     def __init__(self, bits: int) -> None:
         self.bits, self.operation = bits, BIT_SPMM[bits]
 
-    def _like_floats(
+    def _float_settings(
         self, settings: RowSettings, graph: Graph | RowDegrees, widths: Widths
     ) -> LaneGroupSettings:
-        """Resolve the settings as for float32 rows of as many words."""
+        """Return the settings for float32 rows with as many words."""
 
         def is_local() -> bool:
             return isinstance(graph, Graph) and local_order(graph)[0]
 
-        columns, wanted = row_words(widths["n_cols"], self.bits), settings.values()
-        resolved = LaneGroupSettings(**wanted).resolved
-        return resolved(columns, graph.shape, graph.nnz, is_local)
+        n_words = row_words(widths["n_cols"], self.bits)
+        float_settings = LaneGroupSettings(**settings.values())
+        return float_settings.resolved(n_words, graph.shape, graph.nnz, is_local)
 
     def resolve(
         self, settings: RowSettings, graph: Graph | RowDegrees, widths: Widths
     ) -> RowSettings:
-        """Ask the rule of `lane_groups`; bytes bound how many nibbles are added up at once."""
-        chosen = self._like_floats(settings, graph, widths).values()
-        chosen["at_once"] = min(chosen["at_once"], _MOST_AT_ONCE)
-        return settings.filled(**{name: chosen[name] for name in settings.declared})
+        """Choose the settings that are None by the rule of SpMM's `lane_groups`."""
+        resolved = self._float_settings(settings, graph, widths).values()
+        resolved["at_once"] = min(resolved["at_once"], _MOST_AT_ONCE)
+        return settings.filled(**{name: resolved[name] for name in settings.declared})
 
     def describe(self, settings: RowSettings, rows: RowDegrees, widths: Widths) -> Description:
-        """Know no scheme: groups add sums that are not zero to shared memory, others not."""
+        """Return an empty description: the number of atomics depends on the values."""
         return Description()
 
     def build(self, graph: Graph, widths: Widths, settings: RowSettings) -> Plan:
-        """Sort the rows and partition them; clear first what several blocks add to.
+        """Sort and partition the rows; zero the rows to which several blocks add.
 
         Raises
         ------
@@ -96,7 +95,7 @@ class LaneGroups(Strategy):
             problem = f"its sums could reach {largest:,}"
             raise ArgumentError("graph", problem, f"at most {MOST_SUM:,}")
         n_words, in_place = row_words(n_cols, self.bits), settings.block_order == "place"
-        blocks = Blocks.of(self._like_floats(settings, graph, widths), n_words)
+        blocks = Blocks.of(self._float_settings(settings, graph, widths), n_words)
         layout, partition, seconds = subwarp_layout(graph, blocks, in_place)
         config = {
             **blocks.config,
