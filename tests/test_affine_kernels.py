@@ -14,7 +14,12 @@ from accelviz.layers import Noise, affine
 from accelviz.measure.accuracy import Oracle
 from accelviz.plans import Call, LaunchConfig, LibraryCall
 from accelviz.strategies.dense.operation import Form, gradient, product
-from accelviz.strategies.dense.strategies import Cublas, TensorTiles, dense_plan, fits
+from accelviz.strategies.dense.strategies import (
+    Cublas,
+    TensorTiles,
+    dense_plan,
+    supports_tensor_tiles,
+)
 from tests.compilers import HOST, needs_compiler
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import Case
@@ -30,8 +35,8 @@ PRODUCTS = [
     (Form(**END), 32, 48),
     (Form(bias=True, activation="elu"), 16, 16),
     (Form(inputs=2, bias=True, dropout=True), 16, 32),
-    (Form(transposed=True, slope=True), 32, 16),
-    (Form(inputs=2, transposed=True, slope=True), 16, 16),
+    (Form(transposed=True, activation_gradient=True), 32, 16),
+    (Form(inputs=2, transposed=True, activation_gradient=True), 16, 16),
 ]
 GRADIENTS = [(Form(outputs=2), 32, 16), (Form(), 48, 48), (Form(inputs=2), 64, 32)]
 CASES = [(product(form), *sizes) for form, *sizes in PRODUCTS]
@@ -108,11 +113,11 @@ def test_layers_run_products_by_these_plans(monkeypatch):
 
 
 def test_what_does_not_fit_is_left_to_cublas():
-    assert fits(128, 128, 1, 1)
-    assert fits(128, 64, 2, 1)
+    assert supports_tensor_tiles(128, 128, 1, 1)
+    assert supports_tensor_tiles(128, 64, 2, 1)
     unfit = (100, 64, 1, 1), (64, 7, 1, 1), (128, 128, 2, 1), (16, 256, 1, 1), (144, 112, 1, 1)
     for inner, n_cols, inputs, outputs in unfit:
-        assert not fits(inner, n_cols, inputs, outputs)
+        assert not supports_tensor_tiles(inner, n_cols, inputs, outputs)
         plan = dense_plan(Form(inputs, outputs), 10, inner, n_cols, of_gradient=False)
         assert plan.name == "cublas"
 

@@ -132,7 +132,7 @@ def input_gradient(
         operands: dict[str, Any] = {}
         if activation is not None:
             operands = {"positive": activation.result, "scale": float(activation.scale)}
-        form = Form(inputs=len(gradients), transposed=True, slope=bool(operands))
+        form = Form(inputs=len(gradients), transposed=True, activation_gradient=bool(operands))
         (result,) = _products(device, form, gradients, weights, operands)
         return result
     dX = None

@@ -15,7 +15,7 @@ from accelviz.strategies.bits.operation import BIT_SPMM
 from accelviz.strategies.bits.products import ALGORITHMS
 from accelviz.strategies.convolution import dsxplore, strided, strided_weights
 from accelviz.strategies.cusparse import CuSPARSE, CuSparseSddmm
-from accelviz.strategies.dense.operation import END, ONE, gradient, product
+from accelviz.strategies.dense.operation import LINEAR_RELU, PRODUCT, gradient, product
 from accelviz.strategies.dense.strategies import Cublas
 from accelviz.strategies.sddmm import lane_groups, row_warp
 from accelviz.strategies.spmm.accel_gcn import AccelGCN
@@ -77,6 +77,6 @@ REGISTRY: tuple[Strategy, ...] = (
     dsxplore.DsxploreVariant(),
     strided.StridedWindows(),
     strided_weights.StridedWeights(),
-    Cublas(END, product(END)),
-    Cublas(ONE, gradient(ONE)),
+    Cublas(LINEAR_RELU, product(LINEAR_RELU)),
+    Cublas(PRODUCT, gradient(PRODUCT)),
 )

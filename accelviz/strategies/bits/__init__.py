@@ -1,1 +1,1 @@
-"""Strategies of products of few bits, and of sums of bit-packed rows (QGTC)."""
+"""Strategies of QGTC's products of bit matrices, and of SpMM with bit-packed rows."""

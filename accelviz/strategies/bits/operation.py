@@ -1,7 +1,8 @@
-"""Products of matrices of few bits and sums of bit-packed rows: whole numbers, exact.
+"""Two exact integer operations of QGTC (thesis, chapter 2): bit-matrix products and packed SpMM.
 
-Sections 2.3.2 and 2.4.3 to 2.4.5 of the thesis (QGTC). A product of s and of t bits is s times t
-products of single bits, each an AND and a count of ones, added up with shifts: Equation 2.6.
+A matrix of s-bit numbers is s planes, binary matrices of one bit per number. The product of A
+(s bits) and B (t bits) is the sum of s t products of planes, each shifted (Equation 2.6); a product
+of planes is AND and popcount (sections 2.3.2 and 2.4.3 to 2.4.5). A packed SpMM adds up rows of X.
 """
 
 from __future__ import annotations
@@ -33,22 +34,22 @@ from accelviz.strategies.bits.packing import (
 from accelviz.workload import Workload, spread
 
 _UINT32, _INT32 = np.dtype(np.uint32), np.dtype(np.int32)
-#: Lines of A that are unpacked at a time.
+#: Lines of A that a replay unpacks together.
 _LINES_AT_ONCE = 512
 
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What follows a product in the same kernel: real values, which may be packed again.
+    """Steps after a product in the same kernel: real values, ReLU, quantization.
 
     Attributes
     ----------
     bits : int
-        Of a packed result; 0 for float32.
+        Bits of a packed result; 0 for float32 values.
     side : {"left", "right"}
-        Of which operand of the next product a packed result is.
+        Operand of the next product for which a packed result has the layout.
     relu : bool
-        Whether negative values become zero.
+        Whether negative values are set to zero.
     """
 
     bits: int = 0
@@ -58,14 +59,14 @@ class Epilogue:
 
 @dataclass(frozen=True)
 class Planes(Operand):
-    """A matrix packed plane by plane; its words do not tell its size without padding.
+    """An operand packed plane by plane, whose lines and words are padded.
 
     Attributes
     ----------
     packs : tuple of two str
-        The axes that count its lines, and the numbers of a line.
+        Axes of the unpacked matrix: of its lines, and of the numbers of a line.
     bits : int
-        Its planes, if no width counts them.
+        Number of planes; 0 if the first axis is a width.
     """
 
     axes: tuple[str, ...] = ("bits", "lines", "words of a line")
@@ -74,14 +75,14 @@ class Planes(Operand):
     bits: int = 0
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """Return planes, lines and words, padded; see `Operand`."""
+        """Return the numbers of planes, lines and words, padded; see `Operand`."""
         bits = self.bits or sizes[self.axes[0]]
         return bits, *padded_words(*(sizes[axis] for axis in self.packs))
 
 
 @dataclass(frozen=True)
 class PackedRows(Operand):
-    """A matrix packed row by row, in 8 or 4 bits a number."""
+    """An operand packed row by row, with 8 or 4 bits per number."""
 
     axes: tuple[str, ...] = (COLUMNS, "words of a row")
     gathered: bool = True
@@ -89,14 +90,14 @@ class PackedRows(Operand):
     bits: int = 8
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """Return rows and words; see `Operand`."""
+        """Return the numbers of rows and words per row; see `Operand`."""
         return sizes[COLUMNS], row_words(sizes["n_cols"], self.bits)
 
 
 def apply_epilogue(epilogue: Epilogue | None, sums: Any, row_sums: Any, inputs: Arrays) -> Any:
-    """Do what follows a product, operation by operation in the dtype of the coefficients.
+    """Apply an epilogue to sums, in the kernel's order and in the dtype of the coefficients.
 
-    Values are `(sums alpha + row_sums beta) row_scale + gamma`, then ReLU, then levels.
+    Values are `(sums alpha + row_sums beta) row_scale + gamma`, then ReLU, then quantized.
     """
     if epilogue is None:
         return sums
@@ -114,10 +115,10 @@ def apply_epilogue(epilogue: Epilogue | None, sums: Any, row_sums: Any, inputs: 
 def product_reference(
     epilogue: Epilogue | None, pattern: Pattern, inputs: Arrays
 ) -> Mapping[str, tuple[Any, Any]]:
-    """Multiply whole numbers in float64; see `Operation.reference`.
+    """Multiply integers in float64, exactly; see `Operation.reference`.
 
-    Whole numbers are exact. Real values are off by a rounding for each of six operations. Packed
-    results are those of float32, whose operations have one order.
+    Real values have the bound of six roundings. Packed results equal the kernel's, as the epilogue
+    has the same float32 operations in the same order.
     """
     A, B = (levels_of(inputs[name]).astype(np.float64) for name in "AB")
     sums, row_sums = (A @ B.T)[: pattern.n_rows], A.sum(axis=1)[: pattern.n_rows]
@@ -127,51 +128,47 @@ def product_reference(
         inputs = {name: np.asarray(array, np.float32) for name, array in inputs.items()}
         expected = apply_epilogue(epilogue, sums, row_sums, inputs)
         return {"out": (expected, np.zeros(expected.shape))}
-    bound = {name: np.abs(array) for name, array in inputs.items()}
-    return {
-        "out": (
-            apply_epilogue(epilogue, sums, row_sums, inputs),
-            6 * EPS32 * apply_epilogue(epilogue, sums, row_sums, bound),
-        )
-    }
+    magnitudes = {name: np.abs(array) for name, array in inputs.items()}
+    bound = 6 * EPS32 * apply_epilogue(epilogue, sums, row_sums, magnitudes)
+    return {"out": (apply_epilogue(epilogue, sums, row_sums, inputs), bound)}
 
 
 def product_replay(epilogue: Epilogue | None, plan: Plan) -> Callable[[Arrays, Arrays], None]:
-    """Multiply, jumping over words of A that are zero, as kernels do; see `Operation.replay`."""
+    """Multiply without the zero words of A, which kernels skip; see `Operation.replay`."""
     rows, columns = plan.pattern.n_rows, plan.n_cols
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
         A, B = inputs["A"], levels_of(inputs["B"])[:columns].astype(np.float64)
         sums, row_sums = np.empty((rows, columns)), np.empty(rows)
         for first in range(0, rows, _LINES_AT_ONCE):
-            part = slice(first, min(first + _LINES_AT_ONCE, rows))
-            used = A[:, part].any(axis=(0, 1))
-            left = levels_of(A[:, part, used]).astype(np.float64)  # exact: sums stay below 2^31
-            sums[part] = left @ B[:, np.repeat(used, WORD_BITS)].T
-            row_sums[part] = left.sum(axis=1)
+            lines = slice(first, min(first + _LINES_AT_ONCE, rows))
+            nonzero_words = A[:, lines].any(axis=(0, 1))
+            left = levels_of(A[:, lines, nonzero_words]).astype(np.float64)  # sums are below 2^31
+            sums[lines] = left @ B[:, np.repeat(nonzero_words, WORD_BITS)].T
+            row_sums[lines] = left.sum(axis=1)
         outputs["out"][...] = apply_epilogue(epilogue, sums, row_sums, inputs)
 
     return run
 
 
 def product_traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
-    """Count bytes: the words of both operands read once, sums written once."""
+    """Count bytes: the words of both operands and the int32 result, streamed once."""
     operation = bit_product()
     sizes = operation.sizes(pattern, widths)
     shapes = [operand.shape(sizes) for operand in operation.operands.values()]
-    moved = sum(FLOAT_BYTES * math.prod(shape) for shape in shapes)
-    return Traffic(moved, 0, moved, 0, 0)
+    streamed = sum(FLOAT_BYTES * math.prod(shape) for shape in shapes)
+    return Traffic(streamed, 0, streamed, 0, 0)
 
 
 def _inside_pattern(pattern: Pattern, inputs: Arrays) -> Arrays:
-    """Let A be zero wherever the pattern is."""
+    """Set elements of a random A to zero that are no nonzeros of the pattern."""
     rows = np.repeat(np.arange(pattern.n_rows), pattern.degrees)
     return {"A": inputs["A"] & pack_ones(rows, pattern.column_indices, pattern.shape)}
 
 
 @functools.cache
 def bit_product(epilogue: Epilogue | None = None) -> Operation:
-    """Return the product of two bit matrices, int32, or what an epilogue makes of it."""
+    """Return the operation for the int32 product of two bit matrices, or with an epilogue."""
     lines = ("lines", "words of a line")
     inputs: tuple[Operand, ...] = (
         Planes("A", ("a_bits", *lines), packs=(ROWS, COLUMNS)),
@@ -202,24 +199,24 @@ def bit_product(epilogue: Epilogue | None = None) -> Operation:
 
 
 def sums_reference(bits: int, pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
-    """Add up rows by SciPy; see `Operation.reference`. Whole numbers are exact."""
+    """Add up rows by SciPy, exactly; see `Operation.reference`."""
     entries = np.ones(pattern.nnz, np.int64), pattern.column_indices, pattern.row_pointers
     sums = sparse.csr_array(entries, shape=pattern.shape) @ row_levels(inputs["X"], bits)
     return {"Y": (sums, np.zeros(sums.shape))}
 
 
 def sums_replay(bits: int, plan: Plan) -> Callable[[Arrays, Arrays], None]:
-    """Sum every record of the workload into its row; see `Operation.replay`."""
+    """Add every record of the workload to its row; see `Operation.replay`."""
     work, n_cols = Workload.concatenate(plan.workload_slices()), plan.n_cols
     record, offset = spread(work.nz_count)
     columns = plan.walked.column_indices[work.nz_start[record] + offset]
     rows = plan.output_rows[work.row]
     entries = np.ones(record.size, np.int64), (rows[record], columns)
-    matrix, touched = sparse.csr_array(entries, shape=plan.pattern.shape), np.unique(rows)
+    matrix, written_rows = sparse.csr_array(entries, shape=plan.pattern.shape), np.unique(rows)
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
         sums = matrix @ row_levels(inputs["X"], bits)[:, :n_cols]
-        outputs["Y"][touched] = sums[touched]
+        outputs["Y"][written_rows] = sums[written_rows]
 
     return run
 
@@ -227,13 +224,13 @@ def sums_replay(bits: int, plan: Plan) -> Callable[[Arrays, Arrays], None]:
 def sums_traffic(
     bits: int, pattern: Pattern, widths: Mapping[str, int], element_bytes: int
 ) -> Traffic:
-    """Count bytes: 4 for a column index and an element of Y, 8 for a row pointer."""
+    """Count bytes: 4 for a column index and an element of Y, 8 for a row pointer; X gathered."""
     streamed = FLOAT_BYTES * (pattern.nnz + 2 * (pattern.n_rows + 1))
     streamed += FLOAT_BYTES * widths["n_cols"] * pattern.n_rows
     return Traffic.of_columns(pattern, FLOAT_BYTES * row_words(widths["n_cols"], bits), streamed)
 
 
-#: Sums of neighbors' rows, by the bits of a number.
+#: The packed SpMMs, by the bits of a number of X.
 BIT_SPMM = {
     bits: Operation(
         name=f"bit_spmm_{bits}",

@@ -1,4 +1,8 @@
-"""Algorithms of bit products: how each cuts one into blocks, warps, tiles and passes."""
+"""Algorithms of bit products: their division into blocks, warps, tiles and passes.
+
+A pass multiplies some planes of A by some planes of B, as many as the registers of a warp have sums
+for. A line is a row of A or a column of B. In a shape, (rows, columns, K), K is summed over.
+"""
 
 from __future__ import annotations
 
@@ -29,22 +33,22 @@ from accelviz.strategies.bits.operation import Epilogue, bit_product
 from accelviz.strategies.bits.packing import MOST_BITS, layout
 from accelviz.strategies.bits.tiles import Shares
 
-#: Rows and columns of a block of "split", "paper" and "popc", and warps of it.
+#: "split", "paper" and "popc": rows and columns of a block, and its warps.
 SIDE, WARPS = 32, 8
-#: Bits of a line in a stage of "tiled"; and that are jumped over, by "tiled", "split" and "popc".
+#: Bits of a line in a stage of "tiled"; bits of a tile of A that is skipped if it is zero.
 STAGE_BITS, TILED_BITS, SPLIT_BITS, POPC_BITS = 512, 256, 512, 1024
-#: Of "warpgroup": rows of a block and columns of a product, bits of a line in a stage, the bytes
-#: that stages begin at multiples of, and those through which all warps write sums.
+#: "warpgroup": rows of a block, columns of a product, bits of a line in a stage, alignment of the
+#: stages in bytes, and bytes of the buffer through which the warps write sums.
 GROUP_ROWS, GROUP_COLUMNS, GROUP_BITS, ALIGNMENT, GROUP_OUT = 128, 128, 1024, 1024, WARPS * 16 * 160
-#: The one architecture that has them, and its SMs: as many blocks, which go from tile to tile.
+#: "warpgroup": the architecture with its instruction; SMs, and so blocks, which loop over tiles.
 GROUP_ARCH, SMS = "sm_90a", 132
-#: Stages of "warpgroup", by the halves that its blocks have.
+#: "warpgroup": pipeline stages, by the number of products (1 or 2) side by side in a block.
 _GROUP_STAGES = {1: 6, 2: 4}
-#: Of "tiled": planes of a pass, and the tiles of a warp that they share.
+#: "tiled": tensor-core tiles of a warp along rows and columns, divided among planes; stages.
 _M_TILES, _N_TILES, _STAGES = 4, 8, 4
-#: Of "split": products of planes whose sums a warp holds.
+#: "split": most products of planes whose sums are in a warp's registers.
 _SPLIT_PLANES = 4
-#: Rows from which blocks of "tiled" have eight warps, but for single bits.
+#: "tiled": least rows for blocks of eight warps, except for products of single bits.
 ENOUGH_ROWS = 4096
 
 _OPERANDS, _MAPS = ("A", "B", "out"), ("map_of_a", "map_of_b")
@@ -55,26 +59,26 @@ Shape = tuple[int, int, int]
 
 
 class ProductSettings(Settings):
-    """`jump` (over tiles of A that are zero, section 2.4.3)."""
+    """`jump`: whether tiles of A that are zero are skipped (section 2.4.3)."""
 
     jump: bool = setting(
-        True, "jump over tiles of A that are zero", choices=(True, False), tries=(True, False)
+        True, "skip tiles of A that are zero", choices=(True, False), tries=(True, False)
     )
 
 
 class ReuseSettings(ProductSettings):
-    """`jump`; and `reuse` (a tile of A that is loaded meets several planes of B, 2.4.4)."""
+    """`jump`; and `reuse`: whether a pass has several planes of B (section 2.4.4)."""
 
     reuse: bool = setting(
         True,
-        "multiply a loaded tile of A by several planes of B; without, A is read for each",
+        "multiply a loaded tile of A by several planes of B, not by one",
         choices=(True, False),
         tries=(True, False),
     )
 
 
 class TiledSettings(ReuseSettings):
-    """`jump`, `reuse`; and `warps_m` and `warps_n` (warps of a block, 1 to 8), None for a rule."""
+    """`jump`, `reuse`; and the warps of a block, of which a rule chooses those that are None."""
 
     warps_m: int = setting(None, "warps along the rows; more: fewer reads of B", 8, tries=(2, 4))
     warps_n: int = setting(None, "warps along the columns; more: fewer reads of A", 8, tries=(2, 4))
@@ -82,7 +86,7 @@ class TiledSettings(ReuseSettings):
 
 @dataclass(frozen=True)
 class _Mapped:
-    """A product as its kernel is launched; workers share a block's rows, or their sums."""
+    """Launch of a product: `jump_bits` are those of a tile that is skipped if it is zero."""
 
     config: Mapping[str, int]
     grid: Shape
@@ -94,21 +98,21 @@ class _Mapped:
 
 
 class BitProduct(Strategy):
-    """A dense product of planes of bits. On a graph, A lies within the pattern.
+    """Base class: a dense product of bit planes. On a graph, A is zero outside of the pattern.
 
     Parameters
     ----------
     epilogue : Epilogue, optional
-        Of an algorithm that `finishes`.
+        Steps after the product, if the algorithm `finishes`.
 
     Attributes
     ----------
     entry : str
-        The kernel, and its file in kernels/bits.
+        Name of the kernel and of its file in kernels/bits.
     capability, arch : int and str
-        As of `KernelSpec`.
+        See `KernelSpec`.
     finishes : bool
-        Whether an epilogue can follow in the kernel.
+        Whether the kernel can have an epilogue.
     """
 
     Settings: ClassVar[type[Settings]] = ProductSettings
@@ -123,21 +127,21 @@ class BitProduct(Strategy):
 
     @abstractmethod
     def _map(self, shape: Shape, bits: Pair, settings: Any) -> _Mapped:
-        """Map a product of rows x columns, summed over K."""
+        """Return the launch of a product of `shape` with (s, t) `bits`."""
 
     def _arguments(self, sizes: dict[str, Any]) -> dict[str, Any]:
-        """Return what the kernel takes in order, by name; None for operands."""
+        """Return the kernel's arguments in order, by name; None for an operand of a run."""
         return dict.fromkeys(_OPERANDS) | sizes
 
     def _tensor_maps(self, config: Mapping[str, int], shapes: list[Shape]) -> dict[str, TensorMap]:
         return {}
 
     def describe(self, settings: Any, rows: RowDegrees, widths: Widths) -> Description:
-        """Know no scheme: which warp has a nonzero depends on its column, or on all rows."""
+        """Return an empty description: row degrees do not determine the warp of a nonzero."""
         return Description()
 
     def build(self, graph: Graph, widths: Widths, settings: Any) -> Plan:
-        """Cut the product into blocks.
+        """Divide the product into blocks.
 
         Raises
         ------
@@ -184,10 +188,10 @@ class BitProduct(Strategy):
 
 
 class Split(BitProduct):
-    """Warps of a block share the sum of 32 x 32 elements; it takes `jump` and `reuse`."""
+    """Each warp of a block has a part of K or of the passes of the same 32 x 32 sums."""
 
     name = "split"
-    summary = "tensor cores, m16n8k256; the warps of a block share the sum of 32 x 32 elements"
+    summary = "tensor cores, m16n8k256; the warps of a block add up the same 32 x 32 elements"
     Settings = ReuseSettings
     entry, finishes = "split_sum", True
     mma_bits: ClassVar[int] = 256
@@ -207,11 +211,12 @@ class Split(BitProduct):
     def _map(self, shape: Shape, bits: Pair, settings: Any) -> _Mapped:
         rows, columns, inner = shape
         s, t = bits
-        few = min(t if settings.reuse else 1, _SPLIT_PLANES)
-        b_planes = -(-t // -(-t // few)) if settings.reuse else 1
+        b_planes = 1
+        if settings.reuse:
+            b_planes = -(-t // -(-t // min(t, _SPLIT_PLANES)))
         a_planes = min(s, max(_SPLIT_PLANES // b_planes // 2, 1))
         planes, passes = (a_planes, b_planes), (-(-s // a_planes), -(-t // b_planes))
-        k_warps = WARPS  # that share a pass; more passes at a time where K is short
+        k_warps = WARPS  # warps that share a pass along K; the others have further passes
         while (
             k_warps > 1
             and k_warps // 2 * SPLIT_BITS >= inner
@@ -220,15 +225,15 @@ class Split(BitProduct):
             k_warps //= 2
         epilogue = self.epilogue or Epilogue()
         left = self.epilogue is not None and epilogue.side == "left"
-        down, across = -(-rows // SIDE), -(-columns // SIDE)
-        grid = (down, across, 1)
-        if epilogue.bits:  # words to the end of each line, fillings too
+        row_blocks, column_blocks = -(-rows // SIDE), -(-columns // SIDE)
+        grid = (row_blocks, column_blocks, 1)
+        if epilogue.bits:  # a block per word of a packed line, padding included
             words = layout((rows, columns), epilogue.bits, epilogue.side)[2]
-            grid = (down, words, 1) if left else (words, across, 1)
+            grid = (row_blocks, words, 1) if left else (words, column_blocks, 1)
         config = {"mma_k": self.mma_bits, "warps": WARPS, "k_warps": k_warps}
         config |= {"output": 0 if self.epilogue is None else 2 if epilogue.bits else 1}
         config |= {"relu": int(epilogue.relu), "along_columns": int(left)}
-        shares = Shares(SIDE, SIDE, np.arange(down), SPLIT_BITS, k_warps)
+        shares = Shares(SIDE, SIDE, np.arange(row_blocks), SPLIT_BITS, k_warps)
         return _Mapped(config | _named(planes, passes), grid, shares, SPLIT_BITS)
 
 
@@ -241,24 +246,24 @@ class Paper(Split):
 
 
 class Popc(BitProduct):
-    """CUDA cores: a thread has four elements of a column; it takes `jump`."""
+    """CUDA cores; a thread computes four elements of a column."""
 
     name = entry = "popc"
     summary = "CUDA cores: AND and popc"
     capability = 0
 
     def _map(self, shape: Shape, bits: Pair, settings: Any) -> _Mapped:
-        down, across = -(-shape[0] // SIDE), -(-shape[1] // SIDE)
-        shares = Shares(SIDE, SIDE // WARPS, np.arange(down))
-        return _Mapped({}, (down, across, 1), shares, POPC_BITS)
+        row_blocks, column_blocks = -(-shape[0] // SIDE), -(-shape[1] // SIDE)
+        shares = Shares(SIDE, SIDE // WARPS, np.arange(row_blocks))
+        return _Mapped({}, (row_blocks, column_blocks, 1), shares, POPC_BITS)
 
     def describe(self, settings: Any, rows: RowDegrees, widths: Widths) -> Description:
-        """Name the rows of a warp."""
+        """Describe a row split with 4 rows per warp."""
         return Description(RowSplit(SIDE // WARPS, WARPS))
 
 
 class Tiled(BitProduct):
-    """Warps of a block share tiles in shared memory; it takes `jump`, `reuse` and warps."""
+    """Warps have elements of their own and share the tiles of A and B in shared memory."""
 
     name = entry = "tiled"
     summary = "tensor cores, m16n8k256; the warps of a block share tiles in shared memory"
@@ -266,7 +271,7 @@ class Tiled(BitProduct):
     worker = "row of warps"
 
     def resolve(self, settings: Any, graph: Graph | RowDegrees, widths: Widths) -> Any:
-        """Take 4 x 2 warps for many rows of more than single bits, else 2 x 2.
+        """Choose 4 x 2 warps for many rows of more than single bits, else 2 x 2.
 
         Raises
         ------
@@ -283,10 +288,10 @@ class Tiled(BitProduct):
     def _map(self, shape: Shape, bits: Pair, settings: Any) -> _Mapped:
         rows, columns, _ = shape
         m, n, t = settings.warps_m, settings.warps_n, bits[1]
-        planes, passes = _shared_out(bits[0], t if settings.reuse else 1, _M_TILES, _N_TILES)
+        planes, passes = _divide_planes(bits[0], t if settings.reuse else 1)
         passes = passes[0], -(-t // planes[1])
         m_tiles = planes[0] * (_M_TILES // planes[0])
-        # Sums of several passes and the sums of one are held at the same time.
+        # With several passes, the registers have the sums of all and of the current one.
         most = _N_TILES // 2 if max(passes) > 1 and m_tiles // planes[0] > 2 else _N_TILES
         n_tiles = planes[1] * max(most // planes[1], 1)
         config = {"warps_m": m, "warps_n": n, **_named(planes, passes)}
@@ -295,18 +300,18 @@ class Tiled(BitProduct):
         lines = m * m_tiles * 16, n * n_tiles * 8
         shared = sum(lines) * STAGE_BITS // 8 * _STAGES
         height, width = lines[0] // planes[0], lines[1] // planes[1]
-        down = -(-rows // height)
-        shares, grid = Shares(height, height // m, np.arange(down)), (down, -(-columns // width), 1)
+        grid = (-(-rows // height), -(-columns // width), 1)
+        shares = Shares(height, height // m, np.arange(grid[0]))
         return _Mapped(config, grid, shares, TILED_BITS, m * n, m, shared)
 
     def describe(self, settings: Any, rows: RowDegrees, widths: Widths) -> Description:
-        """Name the rows of a row of warps."""
-        (planes, _), _ = _shared_out(widths["a_bits"], 1, _M_TILES, _N_TILES)
+        """Describe a row split; the `warps_n` warps with the same rows count as one."""
+        (planes, _), _ = _divide_planes(widths["a_bits"], 1)
         return Description(RowSplit(_M_TILES // planes * 16, settings.warps_m))
 
 
 class Warpgroup(BitProduct):
-    """Hopper's warpgroups multiply out of shared memory; it takes `jump`."""
+    """Hopper's warpgroups, groups of four warps, multiply operands in shared memory."""
 
     name = entry = "warpgroup"
     summary = "Hopper's tensor cores, wgmma m64n128k256: warpgroups read shared memory"
@@ -317,36 +322,37 @@ class Warpgroup(BitProduct):
 
     def _tensor_maps(self, config: Mapping[str, int], shapes: list[Shape]) -> dict[str, TensorMap]:
         b_planes = config["b_planes"]
-        groups = config["halves"] * GROUP_COLUMNS // 8 // b_planes  # of eight lines
-        maps = []
-        for name, shape, box in zip(
-            "AB", shapes, ((1, GROUP_ROWS // 8), (b_planes, groups)), strict=True
-        ):
+        b_lines = config["halves"] * GROUP_COLUMNS // b_planes
+        boxes = (1, GROUP_ROWS // 8), (b_planes, b_lines // 8)  # planes, groups of eight lines
+        maps = {}
+        for argument, name, shape, box in zip(_MAPS, "AB", shapes, boxes, strict=True):
             planes, lines, n = shape
             sizes, strides = (n, 8, planes, lines // 8), (4 * n, 4 * n * lines, 32 * n)
-            maps.append(TensorMap(name, sizes, strides, (32, 8, *box)))
-        return dict(zip(_MAPS, maps, strict=True))
+            maps[argument] = TensorMap(name, sizes, strides, (32, 8, *box))
+        return maps
 
     def _map(self, shape: Shape, bits: Pair, settings: Any) -> _Mapped:
-        down = -(-shape[0] // GROUP_ROWS)
+        row_tiles = -(-shape[0] // GROUP_ROWS)
 
-        def across(halves: int) -> int:
+        def column_tiles(halves: int) -> int:
             return -(-shape[1] // (halves * GROUP_COLUMNS // 8 // bits[1] * 8))
 
-        def lines(halves: int) -> int:  # of A and B that the busiest SM reads
-            return -(-down * across(halves) // SMS) * (GROUP_ROWS + halves * GROUP_COLUMNS)
+        def most_lines(halves: int) -> int:  # lines of A and B that one SM reads
+            sm_tiles = -(-row_tiles * column_tiles(halves) // SMS)
+            return sm_tiles * (GROUP_ROWS + halves * GROUP_COLUMNS)
 
-        halves = min((2, 1), key=lines)
-        stages, blocks = _GROUP_STAGES[halves], min(down * across(halves), SMS)
+        halves = min((2, 1), key=most_lines)
+        stages, blocks = _GROUP_STAGES[halves], min(row_tiles * column_tiles(halves), SMS)
         config = {"groups": GROUP_ROWS // 64, "halves": halves, "stages": stages}
         config |= {"a_planes": bits[0], "b_planes": bits[1]}
-        shared = (GROUP_ROWS + halves * GROUP_COLUMNS) * GROUP_BITS // 8 * stages
-        owners = np.arange(down) * across(halves) % max(blocks, 1)
-        shares, shared = Shares(GROUP_ROWS, 16, owners), shared + ALIGNMENT + GROUP_OUT
-        return _Mapped(config, (blocks, 1, 1), shares, GROUP_BITS, shared_bytes=shared)
+        stage_bytes = (GROUP_ROWS + halves * GROUP_COLUMNS) * GROUP_BITS // 8
+        shared_bytes = stages * stage_bytes + ALIGNMENT + GROUP_OUT
+        tile_blocks = np.arange(row_tiles) * column_tiles(halves) % max(blocks, 1)
+        shares = Shares(GROUP_ROWS, 16, tile_blocks)
+        return _Mapped(config, (blocks, 1, 1), shares, GROUP_BITS, shared_bytes=shared_bytes)
 
 
-#: The algorithms by name, as strategies of `bit_product`.
+#: The algorithms, strategies of `bit_product`, by name.
 ALGORITHMS: dict[str, type[BitProduct]] = {
     algorithm.name: algorithm for algorithm in (Warpgroup, Tiled, Split, Paper, Popc)
 }
@@ -357,7 +363,7 @@ def _named(planes: Pair, passes: Pair) -> dict[str, int]:
     return dict(zip(names, (*planes, *passes), strict=True))
 
 
-def _shared_out(s: int, t: int, m: int, n: int) -> tuple[Pair, Pair]:
-    """Deal planes out to passes of at most m and n of them, of about equal size."""
-    passes = -(-s // m), -(-t // n)
+def _divide_planes(s: int, t: int) -> tuple[Pair, Pair]:
+    """Divide planes of A and B among the fewest passes; return planes per pass, and passes."""
+    passes = -(-s // _M_TILES), -(-t // _N_TILES)
     return (-(-s // passes[0]), -(-t // passes[1])), passes

@@ -1,4 +1,4 @@
-"""Which warp multiplies which nonzeros of a dense product's left operand, and in which tiles."""
+"""Workloads and tiles of bit products: the warps that process each nonzero of A."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from accelviz.workload import Workload, spread
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """How rows, and bits of a row, are dealt out to warps.
+    """Assignment of rows of A, and of bits of a row, to blocks and warps.
 
     Attributes
     ----------
     rows : int
-        Rows of a block's result.
+        Rows of a row tile, which one block computes.
     warp_rows : int
-        Rows that a warp multiplies.
-    chunk, warps : int
-        Where warps share a row's sum, each has every `warps`-th run of `chunk` bits; else 0, 1.
+        Rows of a warp.
     blocks : array of int64, shape (row tiles,)
-        The block that has each tile of `rows` rows; of several tiles of columns, the first.
+        Block of each row tile; with several column tiles, the block of the first one.
+    chunk, warps : int
+        If `warps` warps share the sum of a row, each has every `warps`-th run of `chunk` bits. If
+        one warp has the sum, 0 and 1.
     """
 
     rows: int
@@ -35,7 +36,7 @@ class Shares:
     warps: int = 1
 
     def workload(self, pattern: Pattern, start: int, stop: int) -> Workload:
-        """Return the workload of blocks `start` to `stop` - 1, a record for each run of bits."""
+        """Return the workload of blocks `start` to `stop` - 1: one record per row or chunk."""
         tiles = np.flatnonzero((self.blocks >= start) & (self.blocks < stop))
         tiles = tiles[np.argsort(self.blocks[tiles], kind="stable")]
         rows = (tiles[:, None] * self.rows + np.arange(self.rows)).ravel()
@@ -44,31 +45,31 @@ class Shares:
         first, counts = pattern.row_pointers[rows], pattern.degrees[rows].astype(np.int64)
         if not self.chunk:
             return Workload(block, warp, rows, first, counts)
-        owner, offset = spread(counts)
-        nonzeros = first[owner] + offset
+        row_index, offset = spread(counts)
+        nonzeros = first[row_index] + offset
         chunks = pattern.column_indices[nonzeros] // self.chunk
-        begins = np.flatnonzero(np.diff(owner, prepend=-1) | np.diff(chunks, prepend=-1))
-        lengths = np.diff(begins, append=owner.size)
-        row, warp = owner[begins], chunks[begins] % self.warps
-        return Workload(block[row], warp, rows[row], nonzeros[begins], lengths)
+        begins = np.flatnonzero(np.diff(row_index, prepend=-1) | np.diff(chunks, prepend=-1))
+        lengths = np.diff(begins, append=row_index.size)
+        record_row, warp = row_index[begins], chunks[begins] % self.warps
+        return Workload(block[record_row], warp, rows[record_row], nonzeros[begins], lengths)
 
     def tiles(self, pattern: Pattern, bits: int) -> Tiles:
-        """Return the tiles of `rows` rows and so many bits that hold a nonzero."""
-        across = -(-pattern.shape[1] // bits)
+        """Return the tiles of `rows` rows by `bits` columns that have a nonzero."""
+        n_column_tiles = -(-pattern.shape[1] // bits)
         rows = np.repeat(np.arange(pattern.n_rows), pattern.degrees)
-        key = rows // self.rows * across + pattern.column_indices // bits
-        order = np.argsort(key, kind="stable")
-        numbers, counts = np.unique(key, return_counts=True)
-        down, along = np.divmod(numbers, max(across, 1))
-        columns = along[:, None] * bits + np.arange(bits)
-        within = rows[order] % self.rows * bits + pattern.column_indices[order] % bits
+        tile = rows // self.rows * n_column_tiles + pattern.column_indices // bits
+        order = np.argsort(tile, kind="stable")
+        tiles, counts = np.unique(tile, return_counts=True)
+        row_tile, column_tile = np.divmod(tiles, max(n_column_tiles, 1))
+        columns = column_tile[:, None] * bits + np.arange(bits)
+        places = rows[order] % self.rows * bits + pattern.column_indices[order] % bits
         return Tiles(
             self.rows,
             bits,
-            self.blocks[down],
-            (down * self.rows).astype(np.int32),
+            self.blocks[row_tile],
+            (row_tile * self.rows).astype(np.int32),
             np.where(columns < pattern.shape[1], columns, -1).astype(np.int32),
             np.append(0, np.cumsum(counts)),
             order,
-            within.astype(np.int32),
+            places.astype(np.int32),
         )

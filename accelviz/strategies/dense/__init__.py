@@ -1,1 +1,1 @@
-"""Products of dense matrices as tall as a graph with small ones, and what follows them."""
+"""Dense products of layers: node features (a tall matrix) times weights, and their epilogues."""

@@ -1,7 +1,7 @@
-"""`Y = dropout(activation(A W + bias))` for the features A of a graph's nodes, and its gradient.
+"""`Y = dropout(activation(A W + bias))` for node features A, and its gradient, as operations.
 
-The pattern gives the rows alone. A form says how many matrices there are and what follows the
-product, so that an operation is compiled for it.
+A `Form` has the number of matrices and the epilogue, the steps after the product. Each form is an
+operation with kernels of its own. Of the graph's pattern only the number of rows is used.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from accelviz.plans.operation import DEVICE_SCALARS, EPS32, FLOAT_BYTES, ROWS, A
 from accelviz.plans.plan import Widths
 from accelviz.random import element_uniform
 
-#: The functions after a product, in the order in which kernels/layers count them.
+#: Activations. Their positions are their numbers in kernels/layers.
 ACTIVATIONS = ("none", "relu", "elu")
 WIDTHS: dict[str, int | None] = {"n_cols": None, "inner": 16}
 
 
 @dataclass(frozen=True)
 class Form:
-    """What a dense product multiplies and what follows it.
+    """Numbers of matrices and epilogue of a dense product.
 
     Attributes
     ----------
     inputs, outputs : int
-        Matrices A, whose products with as many W are added; or matrices W, each multiplied with the
-        only A. One of them is 1, the other 1 or 2.
+        With 2 inputs, Y0 = A0 W0 + A1 W1. With 2 outputs, Y0 = A0 W0 and Y1 = A0 W1. At most one of
+        them is 2; otherwise they are 1.
     transposed : bool
         Whether W is given transposed.
     bias : bool
     activation : {"none", "relu", "elu"}
     dropout : bool
-    slope : bool
-        Instead of those: the result is multiplied with `scale` where `positive` is above 0, and 0
-        elsewhere, the gradient of a ReLU and a dropout by its input.
+    activation_gradient : bool
+        Epilogue in place of those three, the gradient of ReLU and dropout by their input: the
+        product times `scale` where `positive` is above 0, and 0 elsewhere.
     """
 
     inputs: int = 1
@@ -49,38 +49,38 @@ class Form:
     bias: bool = False
     activation: str = "none"
     dropout: bool = False
-    slope: bool = False
+    activation_gradient: bool = False
 
     def names(self, letter: str) -> list[str]:
-        """Return the names of the matrices A, W or Y."""
+        """Return the names of the matrices of a letter: "A", "W", "Y", or "D" for gradients."""
         counts = {"A": self.inputs, "Y": self.outputs, "D": self.outputs}
         return [f"{letter}{i}" for i in range(counts.get(letter, self.inputs * self.outputs))]
 
     @property
-    def pairs(self) -> list[tuple[str, str, str]]:
-        """The factors and the result of each product, by name."""
-        both = range(self.inputs * self.outputs)
-        return [(f"A{i % self.inputs}", f"W{i}", f"Y{i % self.outputs}") for i in both]
+    def products(self) -> list[tuple[str, str, str]]:
+        """Names (A, W, Y) of each product: its factors, and the result to which it is added."""
+        numbers = range(self.inputs * self.outputs)
+        return [(f"A{i % self.inputs}", f"W{i}", f"Y{i % self.outputs}") for i in numbers]
 
     @property
-    def has_end(self) -> bool:
-        """Whether anything follows the product."""
-        return self.bias or self.dropout or self.slope or self.activation != "none"
+    def has_epilogue(self) -> bool:
+        """Whether any step follows the product."""
+        return self.bias or self.dropout or self.activation_gradient or self.activation != "none"
 
 
-#: The form that people ask for by name, and that of the gradient.
-END, ONE = Form(bias=True, activation="relu"), Form()
+#: The forms of the operations "dense_product" and "dense_product_gradient".
+LINEAR_RELU, PRODUCT = Form(bias=True, activation="relu"), Form()
 
 
 def dropout_mask(shape: tuple[int, ...], rate: float, words: Any) -> Any:
-    """Return the factors of dropout: 0 with probability `rate`, else `1 / (1 - rate)`.
+    """Return dropout's factors, float32: 0 with probability `rate`, else `1 / (1 - rate)`.
 
-    float32 of that shape; element `i` in C order draws number `i` of the seed, site and step that
-    are the four `words`.
+    The element of index `i` in C order uses random number `i` of the stream given by `words`: the
+    two words of a seed, a site and a step.
     """
     low, high, site, step = (int(word) for word in words)
-    drawn = element_uniform(int(np.prod(shape)), low | high << 32, site, step)
-    return ((drawn >= np.float32(rate)) * np.float32(1 / (1 - rate))).reshape(shape)
+    uniform = element_uniform(int(np.prod(shape)), low | high << 32, site, step)
+    return ((uniform >= np.float32(rate)) * np.float32(1 / (1 - rate))).reshape(shape)
 
 
 def activated(Z: Any, activation: str) -> Any:
@@ -91,52 +91,48 @@ def activated(Z: Any, activation: str) -> Any:
 
 
 def _products(form: Form, inputs: Arrays) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the sums of products by the result's name, and those of their magnitudes."""
+    """Return the results by name, and the same sums of the products' magnitudes."""
     sums: dict[str, Any] = {}
     magnitudes: dict[str, Any] = {}
-    for A, W, Y in form.pairs:
+    for A, W, Y in form.products:
         features, weights = inputs[A], inputs[W].T if form.transposed else inputs[W]
         sums[Y] = sums.get(Y, 0) + features @ weights
         magnitudes[Y] = magnitudes.get(Y, 0) + np.abs(features) @ np.abs(weights)
     return sums, magnitudes
 
 
-def _end(form: Form, Z: Any, inputs: Arrays) -> Any:
-    if form.slope:
+def _apply_epilogue(form: Form, Z: Any, inputs: Arrays) -> Any:
+    if form.activation_gradient:
         return np.where(inputs["positive"] > 0, Z * inputs["scale"], 0).astype(Z.dtype)
     Z = activated(Z + inputs["bias"] if form.bias else Z, form.activation)
     return Z * dropout_mask(Z.shape, inputs["rate"], inputs["random"]) if form.dropout else Z
 
 
 def _reference(form: Form, pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
-    """Multiply in float64; see `Operation.reference`.
-
-    A sum of `inner` products is off as one of `spmm`; the functions after it have slopes of at most
-    1 and round a few times more, and the factors of dropout and of the slope enlarge both.
-    """
+    # The bound of `inner` products is that of `spmm`. Activations have derivatives of at most 1 and
+    # round a few times more; the factors of dropout and `scale` multiply the bound.
     sums, magnitudes = _products(form, inputs)
     terms = inputs["A0"].shape[1] * form.inputs
     factor = 1.0
-    if form.slope or form.dropout:
-        factor = abs(inputs["scale"]) if form.slope else 1 / (1 - inputs["rate"])
+    if form.activation_gradient or form.dropout:
+        factor = abs(inputs["scale"]) if form.activation_gradient else 1 / (1 - inputs["rate"])
     results = {}
     for name, Z in sums.items():
         magnitude = magnitudes[name] + (np.abs(inputs["bias"]) if form.bias else 0)
-        results[name] = _end(form, Z, inputs), EPS32 * factor * (terms + 4) * magnitude
+        results[name] = _apply_epilogue(form, Z, inputs), EPS32 * factor * (terms + 4) * magnitude
     return results
 
 
 def _replay(form: Form, plan: Plan) -> Callable[[Arrays, Arrays], None]:
     def run(inputs: Arrays, outputs: Arrays) -> None:
         for name, Z in _products(form, inputs)[0].items():
-            outputs[name][...] = _end(form, Z, inputs)
+            outputs[name][...] = _apply_epilogue(form, Z, inputs)
 
     return run
 
 
 def _traffic(operands: Sequence[Operand], pattern: Pattern, widths: Widths, _: int) -> Traffic:
-    """Count every matrix once; nothing is gathered."""
-    sizes = {ROWS: pattern.shape[0], DEVICE_SCALARS: 4, **widths}
+    sizes = {ROWS: pattern.shape[0], DEVICE_SCALARS: 4, **widths}  # every matrix is streamed once
     elements = sum(int(np.prod(operand.shape(sizes))) for operand in operands)
     return Traffic.of_columns(pattern, 0, FLOAT_BYTES * elements)
 
@@ -154,13 +150,13 @@ def product(form: Form) -> Operation:
     inputs = [Operand(name, tall) for name in form.names("A")]
     inputs += [Operand(name, small) for name in form.names("W")]
     inputs += [Operand("bias", ("n_cols",))] * form.bias
-    inputs += [Operand("positive", (ROWS, "n_cols"))] * form.slope
-    inputs += [Operand("scale", (), default=1.0)] * form.slope
+    inputs += [Operand("positive", (ROWS, "n_cols"))] * form.activation_gradient
+    inputs += [Operand("scale", (), default=1.0)] * form.activation_gradient
     if form.dropout:
         inputs.append(Operand("rate", (), default=0.0, least=0.0, below=1.0))
         inputs.append(Operand("random", (DEVICE_SCALARS,), default=(0, 0, 0, 0)))
     return _operation(
-        "dense_product" if form == END else f"dense_product of {form}",
+        "dense_product" if form == LINEAR_RELU else f"dense_product of {form}",
         terms=lambda pattern, sizes: np.full((1, 1), sizes["inner"] * form.inputs),
         formula="Y = dropout(activation(A W + bias))",
         inputs=tuple(inputs),
@@ -173,9 +169,8 @@ def product(form: Form) -> Operation:
 def _gradient_reference(
     form: Form, pattern: Pattern, inputs: Arrays
 ) -> Mapping[str, tuple[Any, Any]]:
-    """Multiply in float64; sums over the rows are off as those of `spmm`."""
-    rows, results = pattern.shape[0], {}
-    for A, W, Y in form.pairs:
+    rows, results = pattern.shape[0], {}  # the bound of sums over the rows is that of `spmm`
+    for A, W, Y in form.products:
         features, D = inputs[A], inputs[Y.replace("Y", "D")]
         results[f"d{W}"] = features.T @ D, EPS32 * rows * (np.abs(features).T @ np.abs(D))
     last = inputs[form.names("D")[-1]]
@@ -193,15 +188,15 @@ def _gradient_replay(form: Form, plan: Plan) -> Callable[[Arrays, Arrays], None]
 
 @cache
 def gradient(form: Form) -> Operation:
-    """Return the gradient by weights and bias, of the gradient D by `A W + bias`.
+    """Return the gradient of a form by weights and bias, where D is the gradient by `A W + bias`.
 
-    The gradient by A is the product of a transposed form. `db` is the sum of the last D's columns.
+    The gradient by A is the product of a transposed form. `db` has the column sums of the last D.
     """
     inputs = [Operand(name, (ROWS, "inner")) for name in form.names("A")]
     inputs += [Operand(name, (ROWS, "n_cols")) for name in form.names("D")]
     outputs = [Operand(f"d{name}", ("inner", "n_cols")) for name in form.names("W")]
     return _operation(
-        "dense_product_gradient" if form == ONE else f"dense_product_gradient of {form}",
+        "dense_product_gradient" if form == PRODUCT else f"dense_product_gradient of {form}",
         terms=lambda pattern, sizes: np.full((1, 1), pattern.shape[0]),
         formula="dW = A^T D, db = the sums of D's columns",
         inputs=tuple(inputs),

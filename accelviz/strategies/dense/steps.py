@@ -1,14 +1,13 @@
-"""Kernels of what layers do to dense matrices between products: one pass over memory each."""
+"""Element-wise kernels and column sums for the dense matrices of layers, between products."""
 
 from __future__ import annotations
 
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.strategies.dense.operation import ACTIVATIONS
 
-#: Threads of a block, and elements of a thread of `finish` and its like.
+#: Threads per block; elements per thread of the element-wise kernels.
 THREADS, AT_ONCE = 256, 4
-#: Most blocks of a column sum, four for each SM of an H100, and the threads of the one block that
-#: adds up theirs.
+#: Most blocks of a column sum (four per SM of an H100); threads of the block that adds their sums.
 SUM_BLOCKS, SUM_THREADS = 528, 1024
 
 
@@ -19,28 +18,25 @@ def step_kernel(
     dropout: bool = False,
     file: str = "dense",
 ) -> KernelSpec:
-    """Return a kernel of kernels/layers."""
+    """Return the specification of a kernel in kernels/layers."""
     config = {"activation": ACTIVATIONS.index(activation), "dropout": int(dropout)}
     return KernelSpec(f"layers/{file}.cu", entry, config, arguments)
 
 
 def elements_launch(threads: int) -> LaunchConfig:
-    """Return the launch of at least so many threads."""
+    """Return a launch of at least `threads` threads."""
     return LaunchConfig((-(-threads // THREADS), 1, 1), THREADS // WARP_SIZE)
 
 
 def column_sums(matrix: str, sums: str, blocks: int) -> list[Call]:
-    """Return the calls that add up columns, in an order that is always the same.
+    """Return two calls that write the sums of a matrix's columns, deterministically, to `sums`.
 
-    Their arguments are `n_rows`, `n_parts` (`blocks`), `n_cols`, `width` (the columns that a block
-    has at a time) and the workspace `parts`, of a row for each block.
+    Their arguments are `n_rows`, `n_parts` (`blocks`), `n_cols`, `width` (columns per step of a
+    block) and the workspace `parts`, shape (blocks, n_cols).
     """
-    launches = (blocks, THREADS), (1, SUM_THREADS)
-    operands = (matrix, "parts", "n_rows"), ("parts", sums, "n_parts")
+    add_rows = step_kernel("column_sums", (matrix, "parts", "n_rows", "n_cols", "width"))
+    add_parts = step_kernel("column_sums", ("parts", sums, "n_parts", "n_cols", "width"))
     return [
-        Call(
-            LaunchConfig((n_blocks, 1, 1), threads // WARP_SIZE),
-            step_kernel("column_sums", (*names, "n_cols", "width")),
-        )
-        for (n_blocks, threads), names in zip(launches, operands, strict=True)
+        Call(LaunchConfig((blocks, 1, 1), THREADS // WARP_SIZE), add_rows),
+        Call(LaunchConfig((1, 1, 1), SUM_THREADS // WARP_SIZE), add_parts),
     ]

@@ -28,18 +28,18 @@ from accelviz.strategies.dense.steps import (
 )
 from accelviz.workload import Workload
 
-#: Columns that tiles of the tensor cores divide, and the largest small matrix: a warp keeps its
-#: gradient in registers.
+#: Side of a tensor-core tile; most columns, elements and threads for W, whose gradient is held in
+#: registers.
 _TILE, _MOST_COLUMNS, _MOST_WEIGHTS, _MOST_THREADS = 16, 128, 1 << 14, 512
-#: Of `weight_gradient`: rows in shared memory at a time, with this padding of both sides.
+#: Rows that `weight_gradient` has in shared memory at a time, and their padding in floats.
 _ROWS, _PADDING = 32, 16
-_SHARED_BYTES_OF_BLOCK = 48 << 10
-#: Blocks stay to the end, as many as fit on an H100: 132 SMs, each of 65,536 registers.
+_BLOCK_SHARED_BYTES = 48 << 10
+#: SMs of an H100. Kernels launch as many blocks as are resident, and these loop over the tiles.
 _SMS = 132
 
 
 class _Dense(Strategy):
-    """A strategy of one form's product or gradient."""
+    """Base class: a strategy for the product or the gradient of one form."""
 
     def __init__(self, form: Form, operation: Operation) -> None:
         self.form, self.operation = form, operation
@@ -55,7 +55,7 @@ class _Dense(Strategy):
         arithmetic: str = "float32",
         numbers: Mapping[str, int] = MappingProxyType({}),
     ) -> Plan:
-        """Return a plan with the numbers of its kernels and, if needed, a workspace of parts."""
+        """Return a plan with scalar arguments `numbers` and a workspace of `parts` floats."""
         n_rows, n_cols = layout.pattern.shape[0], widths["n_cols"]
         arrays: dict[str, Any] = {"n": np.int64(n_rows * n_cols), "null": None}
         for name, number in {"n_rows": n_rows, "n_cols": n_cols, **numbers}.items():
@@ -69,39 +69,38 @@ class _Dense(Strategy):
 
 
 class Cublas(_Dense):
-    """cuBLAS multiplies; kernels of their own do what follows."""
+    """cuBLAS computes the products, a further kernel the epilogue."""
 
     name = "cublas"
-    summary = "NVIDIA's library; what follows the product is a pass over memory more"
+    summary = "NVIDIA's library; the epilogue is a kernel of its own"
 
     def build(self, graph: Graph, widths: Widths, settings: Settings) -> Plan:
-        """Leave the products to the library, then finish."""
+        """Plan calls of the library, and kernels for the epilogue or for `db`."""
         form, n_rows, n_cols = self.form, graph.n_rows, widths["n_cols"]
         layout = Layout(graph.pattern)
         if self.is_gradient:
             width = min(n_cols, THREADS)
             blocks = min(SUM_BLOCKS, max(1, n_rows * width // THREADS))
-            calls = [_sgemm(A, f"D{Y[1:]}", f"d{W}", "A") for A, W, Y in form.pairs]
+            calls = [_sgemm(A, f"D{Y[1:]}", f"d{W}", "A") for A, W, Y in form.products]
             sums = column_sums(form.names("D")[-1], "db", blocks)
             numbers = {"width": width, "n_parts": blocks}
             return self._plan(layout, [*calls, *sums], widths, blocks * n_cols, numbers=numbers)
-        turned = "B" if form.transposed else ""
-        calls = [
-            _sgemm(*names, turned, adds=form.inputs > 1 and i > 0)
-            for i, names in enumerate(form.pairs)
+        transposed = "B" if form.transposed else ""
+        calls: list[Call | LibraryCall] = [
+            _sgemm(*names, transposed, adds=form.inputs > 1 and i > 0)
+            for i, names in enumerate(form.products)
         ]
         launch, bias = elements_launch(-(-n_rows * n_cols // AT_ONCE)), ("null", "bias")[form.bias]
-        ends = []
-        for name in form.names("Y") if form.has_end else ():
+        for name in form.names("Y") if form.has_epilogue else ():
             arguments = (name, "null", bias, name, "n", "n_cols", "rate", "random")
             kernel = step_kernel("finish", arguments, form.activation, form.dropout)
-            if form.slope:
+            if form.activation_gradient:
                 kernel = step_kernel("slope", (name, "positive", "n", "scale"))
-            ends.append(Call(launch, kernel))
-        return self._plan(layout, [*calls, *ends], widths)
+            calls.append(Call(launch, kernel))
+        return self._plan(layout, calls, widths)
 
     def describe(self, settings: Settings, rows: RowDegrees, widths: Widths) -> Description:
-        """Know nothing: the library does not say what its warps do."""
+        """Describe library calls, whose work distribution is not known."""
         return Description(Library())
 
 
@@ -111,17 +110,17 @@ def _sgemm(A: str, B: str, result: str, transposed: str, adds: bool = False) -> 
 
 
 class TensorTiles(_Dense):
-    """A warp has 16 or 32 rows of A in registers; what follows is done there, too.
+    """Tensor cores; a warp has 16 or 32 rows of A and their results in registers.
 
-    Products have float32's accuracy: each number is the sum of two of TF32 (3xTF32). It takes
-    widths that `fits` takes, and so is not among the strategies that any width can be asked of.
+    Products have float32's accuracy: each number is the sum of two TF32 numbers (3xTF32). It is not
+    in the registry, as it requires widths for which `supports_tensor_tiles` is True.
     """
 
     name = "tensor_tiles"
-    summary = "our own: 3xTF32 tensor cores, W in shared memory, what follows in registers"
+    summary = "our own: 3xTF32 tensor cores, W in shared memory, epilogue in registers"
 
     def build(self, graph: Graph, widths: Widths, settings: Settings) -> Plan:
-        """Give warps, or for the gradient blocks, tiles of rows in turn."""
+        """Assign tiles of rows to warps, or for the gradient to blocks, round robin."""
         form, n_rows = self.form, graph.n_rows
         n_left, n_right = form.inputs * widths["inner"], form.outputs * widths["n_cols"]
         config = {
@@ -133,14 +132,19 @@ class TensorTiles(_Dense):
             "activation": ACTIVATIONS.index(form.activation),
             "dropout": int(form.dropout),
         }
-        A, numbers, parts = _ends(form.names("A")), {}, 0
+        A, numbers, parts = _first_and_last(form.names("A")), {}, 0
         if self.is_gradient:
             threads, size = gradient_threads(n_left, n_right), (n_left + 1) * n_right
-            warps, tile_rows = 1, _ROWS  # all warps of a block have a tile together
+            warps, tile_rows = 1, _ROWS  # the warps of a block share a tile and count as one
             blocks = min(-(-n_rows // _ROWS), _SMS * _resident_gradients(threads))
             numbers, parts = {"n_parts": blocks}, max(blocks, 1) * size
-            factors = (*A, *_ends(form.names("D")), "parts", "n_rows")
-            results = ("parts", *_ends([f"d{name}" for name in form.names("W")]), "db", "n_parts")
+            factors = (*A, *_first_and_last(form.names("D")), "parts", "n_rows")
+            results = (
+                "parts",
+                *_first_and_last([f"d{name}" for name in form.names("W")]),
+                "db",
+                "n_parts",
+            )
             add_blocks = -(-size // WARP_SIZE)
             calls = [
                 _call("weight_gradient", config, blocks, threads, factors),
@@ -150,9 +154,10 @@ class TensorTiles(_Dense):
             warps, tile_rows = THREADS // WARP_SIZE, 2 * _TILE if n_right <= 64 else _TILE
             tiles = -(-n_rows // (warps * tile_rows))
             blocks = min(tiles, _SMS * (3 if n_right <= 2 * _TILE else 1))
-            after = ("null", "bias")[form.bias], ("null", "positive")[form.slope]
-            operands = (*A, *_ends(form.names("W")), *after, *_ends(form.names("Y")))
-            arguments = (*operands, "n_rows", "scale", "rate", "random")
+            bias = ("null", "bias")[form.bias]
+            positive = ("null", "positive")[form.activation_gradient]
+            W, Y = _first_and_last(form.names("W")), _first_and_last(form.names("Y"))
+            arguments = (*A, *W, bias, positive, *Y, "n_rows", "scale", "rate", "random")
             calls = [_call("product", config, blocks, THREADS, arguments, 4 * n_left * n_right)]
         workload = partial(tile_workload, graph.pattern, tile_rows, warps, blocks)
         layout = Layout(graph.pattern, workload, workers_per_block=warps)
@@ -172,17 +177,16 @@ def _call(
     return Call(launch, KernelSpec(f"layers/{file}.cu", entry, config, arguments))
 
 
-def _ends(names: list[str]) -> tuple[str, str]:
-    """Return the first and the last: kernels take two matrices, which may be the same."""
-    return names[0], names[-1]
+def _first_and_last(names: list[str]) -> tuple[str, str]:
+    return names[0], names[-1]  # kernels have two arguments, which may be the same matrix
 
 
 def tile_workload(
     pattern: Pattern, tile_rows: int, warps: int, blocks: int, start: int, stop: int
 ) -> Workload:
-    """Return who has which rows, where the workers of all blocks take tiles of rows in turn.
+    """Return the workload of a round-robin assignment of row tiles to the warps of all blocks.
 
-    A record's nonzeros are those of its row, which stand for the row: a product reads none.
+    A dense product reads no nonzeros: the record of a row has the row's nonzeros in their place.
     """
     rows = np.arange(pattern.n_rows)
     block, warp = np.divmod(rows // tile_rows % max(blocks * warps, 1), warps)
@@ -193,30 +197,30 @@ def tile_workload(
     )
 
 
-def fits(inner: int, columns: int, inputs: int, outputs: int) -> bool:
-    """Say whether `TensorTiles` takes matrices of so many columns, and so many of them at once."""
+def supports_tensor_tiles(inner: int, columns: int, inputs: int, outputs: int) -> bool:
+    """Return whether `TensorTiles` has kernels for these widths and numbers of matrices."""
     n_left, n_right = inputs * inner, outputs * columns
-    staged = 4 * _ROWS * (n_left + n_right + _PADDING)
+    shared_bytes = 4 * _ROWS * (n_left + n_right + _PADDING)
     return (
         inner % _TILE == 0
         and columns % _TILE == 0
         and n_right <= _MOST_COLUMNS
         and n_left * n_right <= _MOST_WEIGHTS
         and gradient_threads(n_left, n_right) <= _MOST_THREADS
-        and staged <= _SHARED_BYTES_OF_BLOCK
+        and shared_bytes <= _BLOCK_SHARED_BYTES
     )
 
 
 def gradient_threads(n_left: int, n_right: int) -> int:
-    """Return the threads of a block of `weight_gradient`, as the kernel counts them."""
-    high = 2 if n_left % 32 == 0 else 1
-    warps = n_left // (16 * high) * (n_right // 16)
+    """Return the threads per block of `weight_gradient`, by the formula of the kernel."""
+    tiles_high = 2 if n_left % 32 == 0 else 1
+    warps = n_left // (16 * tiles_high) * (n_right // 16)
     warps //= 2 if n_right % 32 == 0 and warps > 16 else 1
     return warps * (1 if warps >= 8 else 2 if warps >= 4 else 4) * WARP_SIZE
 
 
 def _resident_gradients(threads: int) -> int:
-    """Return the blocks of `weight_gradient` that an SM holds: registers bound the large ones."""
+    """Return the resident blocks of `weight_gradient` per SM, limited by registers."""
     return 1 if threads > THREADS else 4 * THREADS // threads
 
 
@@ -224,12 +228,13 @@ def _resident_gradients(threads: int) -> int:
 def dense_plan(form: Form, n_rows: int, inner: int, n_cols: int, *, of_gradient: bool) -> Plan:
     """Return the plan of a form's product or gradient for matrices of `n_rows` rows."""
     operation = (gradient if of_gradient else product)(form)
-    strategy = TensorTiles if fits(inner, n_cols, form.inputs, form.outputs) else Cublas
-    return strategy(form, operation).plan(_rows(n_rows), n_cols, inner=inner)
+    supported = supports_tensor_tiles(inner, n_cols, form.inputs, form.outputs)
+    strategy = (TensorTiles if supported else Cublas)(form, operation)
+    return strategy.plan(_graph_of_rows(n_rows), n_cols, inner=inner)
 
 
 @lru_cache(maxsize=8)
-def _rows(n_rows: int) -> Graph:
-    """Return a graph that has rows and nothing else."""
+def _graph_of_rows(n_rows: int) -> Graph:
+    """Return a graph without nonzeros."""
     empty = np.zeros(0, np.int32), np.zeros(0, np.float32)
     return Graph(np.zeros(n_rows + 1, np.int64), *empty, (n_rows, 1), f"{n_rows} rows")
