@@ -81,10 +81,10 @@ class Cublas(_Dense):
         if self.is_gradient:
             width = min(n_cols, THREADS)
             blocks = min(SUM_BLOCKS, max(1, n_rows * width // THREADS))
-            calls = [_sgemm(A, f"D{Y[1:]}", f"d{W}", "A") for A, W, Y in form.products]
+            products = [_sgemm(A, f"D{Y[1:]}", f"d{W}", "A") for A, W, Y in form.products]
             sums = column_sums(form.names("D")[-1], "db", blocks)
             numbers = {"width": width, "n_parts": blocks}
-            return self._plan(layout, [*calls, *sums], widths, blocks * n_cols, numbers=numbers)
+            return self._plan(layout, [*products, *sums], widths, blocks * n_cols, numbers=numbers)
         transposed = "B" if form.transposed else ""
         calls: list[Call | LibraryCall] = [
             _sgemm(*names, transposed, adds=form.inputs > 1 and i > 0)
