@@ -246,8 +246,24 @@ def test_the_readme_s_commands_exist():
     assert targets >= {"demo", "test", "lab"}
     for target in targets - {"to"}:
         assert re.search(rf"^{target}:", makefile, re.M), target
-    for link in re.findall(r"]\(([^)#:]+)\)", text):
-        assert (ROOT / link).exists(), link
+
+
+def headings(page):
+    """The anchors of a page's headings, as GitHub writes them."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+PAGES = ["README.md", "CONTRIBUTING.md", "benchmarks/README.md", *ROOT.glob("docs/*.md")]
+
+
+@pytest.mark.parametrize("page", [ROOT / page for page in PAGES], ids=lambda page: page.name)
+def test_links_lead_to_files_and_headings(page):
+    for link, anchor in re.findall(r"]\(([^)#:]*)#?([^):]*)\)", page.read_text("utf-8")):
+        target = (page.parent / link).resolve() if link else page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in headings(target), f"{link}#{anchor}"
 
 
 def test_what_is_installed_is_what_is_locked():
