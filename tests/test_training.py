@@ -399,7 +399,7 @@ def test_what_cannot_fit_is_refused_before_it_is_tried():
         memory.least_bytes(MODELS["gcn"].build(12, 2, hidden=hidden, dropout=0.5), 60)
         for hidden in (fits, 2 * fits)
     ]
-    assert least[0] <= free / memory._MOST_OVER_LEAST < least[1]
+    assert least[0] <= free / memory._MAX_RATIO < least[1]
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -422,7 +422,7 @@ def test_what_is_advised_would_fit(model):
     finally:
         tracemalloc.stop()
     least = memory.least_bytes(stack, n)
-    assert least < most < memory._MOST_OVER_LEAST * least
+    assert least < most < memory._MAX_RATIO * least
 
 
 @pytest.mark.parametrize("error", [MemoryError("7.0 GiB for an array"), None])

@@ -34,7 +34,7 @@ from accelviz.layers.affine import affine
 from accelviz.layers.layer import Context, Linear, Parameters
 from accelviz.layers.network import Network
 from accelviz.layers.products import Matrix, Products
-from accelviz.layers.train import Run, Training, on_host
+from accelviz.layers.train import Run, Training
 from accelviz.plans.program import Buffer, Program
 from accelviz.strategies.bits.packing import MOST_BITS
 
@@ -261,6 +261,7 @@ class BitNetwork:
         else:
             inputs = Scale.of_range(X.min(), X.max(), bits)
             X = network.products.placed(X)
+        to_host = network.products.executor.to_host
         steps: list[NetworkStep] = []
         layers = [layer for layer in network.layers if isinstance(layer, Update)]
         n_steps = sum(1 + isinstance(layer, Aggregate) for layer in layers)
@@ -269,18 +270,18 @@ class BitNetwork:
             layer.bits = bits
             X, context = layer.forward(layer.prepared(nodes.graph, network.products), X, parameters)
             weights: BitTensor | None = quantize(
-                on_host(parameters["W"]), layer.weight_bits, "right", per_column=True, device="cpu"
+                to_host(parameters["W"]), layer.weight_bits, "right", per_column=True, device="cpu"
             )
             if isinstance(layer, Aggregate):
-                H = on_host(context.saved_for_backward)
+                H = to_host(context.saved_for_backward)
                 steps.append(NetworkStep(weights, Finish(bits, H.min(), H.max(), "right")))
                 weights = None
-            Y = on_host(X)
+            Y = to_host(X)
             finish = Finish(
                 bits if len(steps) < n_steps - 1 else None,
                 float(Y.min()),
                 float(Y.max()),
-                bias=on_host(parameters["b"]),
+                bias=to_host(parameters["b"]),
                 relu=layer.activation == "relu",
             )
             steps.append(NetworkStep(weights, finish, isinstance(layer, Aggregate) and layer.mean))

@@ -1,6 +1,6 @@
-"""Matrices of layers: self loops and weights by each layer's definition.
+"""The matrix that each kind of layer multiplies with: a graph with self loops and weights.
 
-A self loop that a graph has already is never doubled.
+If the graph already has a self loop, no second one is added.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def rows_of(graph: Graph) -> npt.NDArray[np.int32]:
 
 
 def has_self_loops(graph: Graph) -> npt.NDArray[np.bool_]:
-    """Return which nodes of a square graph have a self loop, bool, shape (n_nodes,)."""
+    """Return whether each node of a square graph has a self loop, bool, shape (n_nodes,)."""
     rows = rows_of(graph)
     has_loop = np.zeros(graph.n_rows, np.bool_)
     has_loop[rows[rows == graph.column_indices]] = True
@@ -29,25 +29,25 @@ def has_self_loops(graph: Graph) -> npt.NDArray[np.bool_]:
 
 
 def with_diagonal(graph: Graph, values: Any, diagonal: Any) -> Graph:
-    """Return a square graph with these values, and with this diagonal in place of its own."""
+    """Return a square graph with new values and a new diagonal.
+
+    `values` has the shape (nnz,), `diagonal` the shape (n_nodes,).
+    """
     rows, columns = rows_of(graph), graph.column_indices
-    others = rows != columns
+    off_diagonal = rows != columns
     nodes = np.arange(graph.n_rows, dtype=np.int32)
-    matrix = sparse.coo_array(
-        (
-            np.concatenate([values[others], diagonal]).astype(np.float32),
-            (np.concatenate([rows[others], nodes]), np.concatenate([columns[others], nodes])),
-        ),
-        shape=graph.shape,
-    )
+    data = np.concatenate([values[off_diagonal], diagonal]).astype(np.float32)
+    new_rows = np.concatenate([rows[off_diagonal], nodes])
+    new_columns = np.concatenate([columns[off_diagonal], nodes])
+    matrix = sparse.coo_array((data, (new_rows, new_columns)), shape=graph.shape)
     return load_graph(matrix, name=graph.name)
 
 
 def gcn_matrix(graph: Graph) -> Graph:
     """Return `D^-1/2 (A + I) D^-1/2`, D being the row sums of A + I (Kipf and Welling, ICLR 2017).
 
-    A self loop of the graph keeps its weight. A row whose weights add up to 0 or less has weights
-    0, as in PyTorch Geometric.
+    A self loop of the graph keeps its weight. If the weights of a row sum to 0 or less, the row
+    becomes 0, as in PyTorch Geometric.
     """
     diagonal = np.where(has_self_loops(graph), graph.adjacency.diagonal(), 1)
     looped = with_diagonal(graph, graph.values, diagonal)
@@ -59,16 +59,16 @@ def gcn_matrix(graph: Graph) -> Graph:
 
 
 def mean_matrix(graph: Graph) -> Graph:
-    """Return the matrix of the mean over each row's neighbors; weights do not count."""
-    share = 1 / np.maximum(graph.degrees, 1)
-    return graph.with_values(np.repeat(share, graph.degrees).astype(np.float32))
+    """Return the matrix that takes the mean of each row's neighbors; edge weights are ignored."""
+    reciprocals = 1 / np.maximum(graph.degrees, 1)
+    return graph.with_values(np.repeat(reciprocals, graph.degrees).astype(np.float32))
 
 
 def sum_matrix(graph: Graph) -> Graph:
-    """Return GIN's matrix `A + I`; weights do not count, a loop of A counts 2."""
+    """Return GIN's matrix `A + I` with weights 1; a self loop of A has weight 2."""
     return with_diagonal(graph, np.ones(graph.nnz), 1 + has_self_loops(graph))
 
 
 def attention_matrix(graph: Graph) -> Graph:
-    """Return the pattern of `A + I`: every node attends to itself too."""
+    """Return the pattern of `A + I` with weights 1: every node also attends to itself."""
     return with_diagonal(graph, np.ones(graph.nnz), np.ones(graph.n_rows))

@@ -1,8 +1,8 @@
-"""Products of features with parameters, with their epilogues and gradients.
+"""Dense products of node features with parameters, with their epilogues and gradients.
 
-One factor is as tall as the graph and the other is small, so that memory bounds a product on a GPU.
-There, bias, activation, dropout and their gradients are applied to the product in registers, and
-products of the same matrix read it once (`strategies.dense`).
+The feature matrix has one row per node and the parameter matrix is small, so that memory bandwidth
+limits these products on a GPU. GPU kernels therefore apply bias, activation, dropout and their
+gradients in registers, and read a matrix once for two products with it (`strategies.dense`).
 """
 
 from __future__ import annotations
@@ -25,35 +25,40 @@ from accelviz.strategies.dense.strategies import dense_plan
 
 @dataclass(frozen=True)
 class ActivationGradient:
-    """The gradient of a ReLU and the dropout after it, read off their result.
+    """The gradient of a ReLU followed by dropout, computed from their result.
 
     Parameters
     ----------
     result : array of float32, shape (n, n_cols)
-        It is 0 where the ReLU or the dropout made it 0.
+        Result of ReLU and dropout. Where it is 0, the gradient is 0.
     scale : float
-        The factor of dropout for the other elements.
+        Gradient of the other elements, `1 / (1 - rate)` of the dropout.
     """
 
     result: Any
     scale: float = 1.0
 
     def apply(self, gradient: Any) -> Any:
-        """Multiply a gradient with it."""
+        """Return the gradient before ReLU and dropout, given the one after them."""
         return gradient * ((self.result > 0) * np.float32(self.scale))
 
 
 def affine(inputs: Sequence[Any], weights: Sequence[Any], epilogue: Epilogue = IDENTITY) -> Any:
-    """Return `epilogue` of the sum of `A @ W` over the pairs of both.
+    """Return `epilogue(A1 @ W1 + A2 @ W2)`, or of one product.
 
     Parameters
     ----------
     inputs : sequence of one or two arrays of float32, shape (n, inner), or Matrix
-        A Matrix holds sparse features.
+        The matrices A. A Matrix holds sparse features.
     weights : sequence of as many arrays of float32, shape (inner, n_cols)
+        The matrices W.
     epilogue : Epilogue
+
+    Returns
+    -------
+    array of float32, shape (n, n_cols)
     """
-    if (device := _owner(*inputs)) is not None:
+    if (device := _fused_device(*inputs)) is not None:
         form = Form(
             inputs=len(inputs),
             bias=epilogue.bias is not None,
@@ -72,14 +77,14 @@ def affine(inputs: Sequence[Any], weights: Sequence[Any], epilogue: Epilogue = I
 
 
 def times_both(A: Any, weights: Sequence[Any]) -> list[Any]:
-    """Return `A @ W` of each of two matrices W."""
-    if (device := _owner(A)) is not None:
+    """Return `[A @ W for W in weights]`, reading A once on a GPU."""
+    if (device := _fused_device(A)) is not None:
         return _products(device, Form(outputs=len(weights)), [A], weights)
     return [times_weights(A, W) for W in weights]
 
 
-def _owner(*inputs: Any) -> Device | None:
-    """Return the device on which all inputs lie; None for NumPy's, and for sparse features."""
+def _fused_device(*inputs: Any) -> Device | None:
+    """Return the device of the inputs; None for NumPy arrays and sparse features."""
     sparse = any(isinstance(A, Matrix) for A in inputs)
     return None if sparse else owner(inputs[0])
 
@@ -91,16 +96,16 @@ def _products(
     weights: Sequence[Any],
     operands: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[Any]:
-    """Run a form of the dense product on a device."""
+    """Run the fused kernel for a form of the dense product."""
     n_rows, inner = inputs[0].shape
     n_cols = weights[0].shape[0 if form.transposed else 1]
     plan = dense_plan(form, n_rows, inner, n_cols, of_gradient=False)
-    matrices = _named(form, A=inputs, W=weights)
+    matrices = _operands_of(form, A=inputs, W=weights)
     return [*ready(plan, device).run({**matrices, **operands}).values()]
 
 
-def _named(form: Form, **matrices: Sequence[Any]) -> dict[str, Any]:
-    """Return matrices by the names that a form gives them."""
+def _operands_of(form: Form, **matrices: Sequence[Any]) -> dict[str, Any]:
+    """Return the matrices as operands, by the names that `form` has for each letter."""
     return {
         name: array
         for letter, arrays in matrices.items()
@@ -109,7 +114,7 @@ def _named(form: Form, **matrices: Sequence[Any]) -> dict[str, Any]:
 
 
 def times_weights(A: Any, W: Any, onto: Any = None) -> Any:
-    """Return `A @ W`, of dense A or of sparse features; added to `onto`, if that is given."""
+    """Return `A @ W`, or `onto + A @ W`; A is an array or a Matrix of sparse features."""
     if not isinstance(A, Matrix):
         return dense.matmul(A, W, onto=onto)
     return A.times(W) if onto is None else onto + A.times(W)
@@ -118,15 +123,20 @@ def times_weights(A: Any, W: Any, onto: Any = None) -> Any:
 def input_gradient(
     gradients: Sequence[Any], weights: Sequence[Any], activation: ActivationGradient | None = None
 ) -> Any:
-    """Return the sum of `D @ W.T`, the gradient of products by their input, times `activation`.
+    """Return the gradient with respect to X of products `X @ W`: the sum of `D @ W.T`.
 
     Parameters
     ----------
     gradients : sequence of one or two arrays of float32, shape (n, n_cols)
-        By each result.
+        D, the gradient with respect to each product.
     weights : sequence of as many arrays of float32, shape (inner, n_cols)
+        The matrices W.
     activation : ActivationGradient, optional
-        Of the layer that made the input.
+        Gradient of the activation that computed X. The result is multiplied with it.
+
+    Returns
+    -------
+    array of float32, shape (n, inner)
     """
     if (device := owner(gradients[0])) is not None:
         operands: dict[str, Any] = {}
@@ -144,29 +154,32 @@ def input_gradient(
 def weight_gradients(
     inputs: Sequence[Any], gradients: Sequence[Any], *, sums: bool = True
 ) -> tuple[list[Any], Any]:
-    """Return `A.T @ D`, the gradients of products by their weights, and that by the bias.
+    """Return the gradients with respect to weights and bias of products `A @ W + b`.
 
     Parameters
     ----------
-    inputs, gradients : sequences of arrays of float32, shape (n, inner) and (n, n_cols)
-        One of them has one array, which goes with each of the other's.
+    inputs : sequence of arrays of float32, shape (n, inner)
+        The matrices A. Either `inputs` or `gradients` has one array only, which is combined with
+        each array of the other.
+    gradients : sequence of arrays of float32, shape (n, n_cols)
+        D, the gradient with respect to each product.
     sums : bool
-        Whether the gradient by the bias is wanted.
+        Whether to compute the gradient with respect to the bias.
 
     Returns
     -------
     list of arrays of float32, shape (inner, n_cols)
-    array of float32, shape (n_cols,)
-        The sums of the last gradient's columns.
+        `A.T @ D` of each pair.
+    array of float32, shape (n_cols,), or None
+        Column sums of the last D.
     """
-    if (device := _owner(*inputs)) is not None:
+    if (device := _fused_device(*inputs)) is not None:
         form = Form(inputs=len(inputs), outputs=len(gradients))
         (n_rows, inner), n_cols = inputs[0].shape, gradients[0].shape[1]
         plan = dense_plan(form, n_rows, inner, n_cols, of_gradient=True)
-        *results, sums_of_last = (
-            ready(plan, device).run(_named(form, A=inputs, D=gradients)).values()
-        )
-        return results, sums_of_last
+        outputs = ready(plan, device).run(_operands_of(form, A=inputs, D=gradients))
+        *results, column_sums = outputs.values()
+        return results, column_sums
     results = [
         A.transposed_times(D) if isinstance(A, Matrix) else dense.matmul(A, D, transposed="A")
         for A in inputs

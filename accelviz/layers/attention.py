@@ -1,8 +1,9 @@
-"""Layers that weigh each neighbor by a score: GAT, GATv2, AGNN.
+"""Attention layers, which weigh each neighbor by a score: GAT, GATv2, AGNN.
 
-`alpha[k, h] = softmax over the nonzeros of k's row of score[k, h]`, and `Y[i, h] = sum over the
-nonzeros (i, j) of alpha[k, h] V[j, h]`. By default that is one fused operation, whose strategy is a
-parameter as that of any other; `fused=False` takes it apart (`layers.composed`).
+Nonzero k in row i and column j is an edge from node j, its sender, to node i, its receiver. It has
+`score[k, h]` for head h. `alpha[:, h]` is the softmax of the scores over the nonzeros of a row, and
+`Y[i, h]` is the sum of `alpha[k, h] V[j, h]` over row i. By default this is one fused operation;
+`fused=False` runs scores, softmax and sums separately (`layers.composed`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SLOPE = 0.2
 
 
 def attend(context: Context, score: str, operands: Parameters, fused: bool) -> Any:
-    """Weigh and add up the neighbors; save what `attend_gradient` needs."""
+    """Return Y of an attention, and save operands and outputs for `attend_gradient`."""
     if fused:
         outputs = context.matrix.run(score, **operands)
         Y = outputs["Y"]
@@ -35,7 +36,7 @@ def attend(context: Context, score: str, operands: Parameters, fused: bool) -> A
 
 
 def attend_gradient(context: Context, score: str, dY: Any, fused: bool) -> Parameters:
-    """Return the gradients of `attend` by its operands: "d_receiver", "dV", ..."""
+    """Return the gradients with respect to the operands of `attend`: "d_receiver", "dV", ..."""
     operands, outputs = context.saved_for_backward
     if fused:
         gradients: Parameters = context.matrix.run(
@@ -48,20 +49,20 @@ def attend_gradient(context: Context, score: str, dY: Any, fused: bool) -> Param
 class GAT(Layer):
     """Graph attention (Velickovic et al., ICLR 2018).
 
-    `score = LeakyReLU(receiver[i] + sender[j])`, the products of `X W` with two learned vectors of
-    each head. Every node attends to itself too; weights of edges do not count.
+    `score = LeakyReLU(receiver[i] + sender[j])`. `receiver` and `sender` are the products of `X W`
+    with two learned vectors per head. Every node also attends to itself; edge weights are ignored.
 
     Parameters
     ----------
     n_in, n_out, activation, dropout, bias
-        As of `Layer`; `n_out` are the columns of one head.
+        As in `Layer`; `n_out` is the number of columns of one head.
     heads : int
     concat : bool
-        Put the heads side by side (`heads * n_out` columns); else take their mean.
+        Concatenate the heads (`heads * n_out` columns) instead of taking their mean.
     attention_dropout : float
-        The share of the weights of neighbors that is dropped while training.
+        Share of the weights alpha that is dropped in training, 0 to below 1.
     slope : float
-        Of the LeakyReLU.
+        Negative slope of the LeakyReLU.
     fused : bool
         Whether scores, softmax and sum are one operation.
     """
@@ -87,12 +88,12 @@ class GAT(Layer):
 
     @property
     def heads_width(self) -> int:
-        """Columns of all heads together."""
+        """Number of columns of all heads together."""
         return self.heads * self.n_out
 
     @property
     def width(self) -> int:
-        """Columns of the result."""
+        """Number of columns of the result."""
         return self.heads_width if self.concat else self.n_out
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -101,21 +102,20 @@ class GAT(Layer):
         return {"W": (self.n_in, self.heads_width), **vectors, **self._bias()}
 
     @property
-    def _joined(self) -> bool:
+    def _concatenates(self) -> bool:
         return self.concat or self.heads == 1
 
     def _merged(self, Y: Any) -> Any:
-        """Put the heads side by side, or take their mean."""
-        return Y.reshape(Y.shape[0], -1) if self._joined else Y.mean(axis=1)
+        """Concatenate the heads of Y, (n_nodes, heads, n_out), or take their mean."""
+        return Y.reshape(Y.shape[0], -1) if self._concatenates else Y.mean(axis=1)
 
-    def _parted(self, dZ: Any) -> Any:
-        """Return the gradient of `_merged`, (n_nodes, heads, n_out)."""
-        if self._joined:
-            return dZ.reshape(-1, self.heads, self.n_out)
+    def _merged_gradient(self, dZ: Any) -> Any:
+        if self._concatenates:
+            return self._by_head(dZ)
         return (dZ * np.float32(1 / self.heads))[:, None].repeat(self.heads, axis=1)
 
-    def _numbers(self, noise: Noise | None) -> dict[str, Any]:
-        """Return the operands of a score that are no arrays of nodes."""
+    def _scalars(self, noise: Noise | None) -> dict[str, Any]:
+        """Return the slope, and rate and random words of dropout, as operands."""
         if noise is None or not self.attention_dropout:
             return {"slope": self.slope}
         words = noise.at(noise.site + 1).words
@@ -124,91 +124,93 @@ class GAT(Layer):
     def _by_head(self, X: Any) -> Any:
         return X.reshape(-1, self.heads, self.n_out)
 
-    def _vectors(self, parameters: Parameters) -> Any:
-        """Return the vectors as a matrix that `X W` is multiplied with: senders, then receivers."""
+    def _score_weights(self, parameters: Parameters) -> Any:
+        """Return the matrix U such that `X W U` has the columns of `sender`, then `receiver`."""
         vectors = parameters["sender"], parameters["receiver"]
-        parts = [dense.block_diagonal(vector) for vector in vectors]
-        return dense.side_by_side(*parts)
+        return dense.side_by_side(*map(dense.block_diagonal, vectors))
 
     def linear(self, context: Context) -> Any:
-        """Score, weigh and add up the neighbors; see `Layer`."""
+        """Compute the attention; see `Layer`."""
         V = affine([context.X], [context.parameters["W"]])
-        ends = dense.matmul(V, self._vectors(context.parameters))
+        scores = dense.matmul(V, self._score_weights(context.parameters))
         operands = {
-            "receiver": ends[:, self.heads :].copy(),
-            "sender": ends[:, : self.heads].copy(),
+            "receiver": scores[:, self.heads :].copy(),
+            "sender": scores[:, : self.heads].copy(),
             "V": self._by_head(V),
-            **self._numbers(context.epilogue.noise),
+            **self._scalars(context.epilogue.noise),
         }
         return context.epilogue.apply(self._merged(attend(context, "gat", operands, self.fused)))
 
     def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
-        """Go back through the weights and the scores; see `Layer`."""
+        """Return the gradients of `linear`; see `Layer`."""
         V = context.saved_for_backward[0]["V"].reshape(-1, self.heads_width)
-        gradients = attend_gradient(context, "gat", self._parted(dZ), self.fused)
-        d_ends = dense.side_by_side(gradients["d_sender"], gradients["d_receiver"])
-        d_vectors = dense.matmul(V, d_ends, transposed="A")
-        dV, vectors = gradients["dV"].reshape(V.shape), self._vectors(context.parameters)
-        dV = dense.matmul(d_ends, vectors, transposed="B", onto=dV)
+        gradients = attend_gradient(context, "gat", self._merged_gradient(dZ), self.fused)
+        d_scores = dense.side_by_side(gradients["d_sender"], gradients["d_receiver"])
+        d_score_weights = dense.matmul(V, d_scores, transposed="A")
+        dV, score_weights = (
+            gradients["dV"].reshape(V.shape),
+            self._score_weights(context.parameters),
+        )
+        dV = dense.matmul(d_scores, score_weights, transposed="B", onto=dV)
         (dW,), _ = weight_gradients([context.X], [dV], sums=False)
-        W = context.parameters["W"]
+        dX = input_gradient([dV], [context.parameters["W"]]) if self.needs_input_gradient else None
         return {
             "W": dW,
-            "sender": dense.diagonal_blocks(d_vectors[:, : self.heads], self.heads),
-            "receiver": dense.diagonal_blocks(d_vectors[:, self.heads :], self.heads),
-        }, input_gradient([dV], [W]) if self.needs_input_gradient else None
+            "sender": dense.diagonal_blocks(d_score_weights[:, : self.heads], self.heads),
+            "receiver": dense.diagonal_blocks(d_score_weights[:, self.heads :], self.heads),
+        }, dX
 
 
 class GATv2(GAT):
-    """Graph attention whose ranking depends on the receiver (Brody et al., ICLR 2022).
+    """Graph attention that ranks neighbors differently per receiver (Brody et al., ICLR 2022).
 
-    `score = a . LeakyReLU(X_i Wr + X_j W)`; the columns of `X W` are what is added up.
+    `score = a . LeakyReLU(X_i Wr + X_j W)` for an edge from node j to node i; V is `X W`.
 
     Parameters
     ----------
     n_in, n_out, activation, dropout, bias, heads, concat, attention_dropout, slope, fused
-        As of `GAT`.
+        As in `GAT`.
     """
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of W, of senders, Wr, of receivers, the vector a of a head, and b."""
+        """Return the shapes of W (senders), Wr (receivers), the vectors a of the heads, and b."""
         weights = {"W": (self.n_in, self.heads_width), "Wr": (self.n_in, self.heads_width)}
         return {**weights, "a": (self.heads, self.n_out), **self._bias()}
 
     def linear(self, context: Context) -> Any:
-        """Score, weigh and add up the neighbors; see `Layer`."""
+        """Compute the attention; see `Layer`."""
         parameters = context.parameters
         V, R = map(self._by_head, times_both(context.X, [parameters["W"], parameters["Wr"]]))
-        numbers = self._numbers(context.epilogue.noise)
-        operands = {"R": R, "V": V, "a": parameters["a"], **numbers}
+        scalars = self._scalars(context.epilogue.noise)
+        operands = {"R": R, "V": V, "a": parameters["a"], **scalars}
         return context.epilogue.apply(self._merged(attend(context, "gatv2", operands, self.fused)))
 
     def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
-        """Go back through the weights and the scores; see `Layer`."""
-        gradients = attend_gradient(context, "gatv2", self._parted(dZ), self.fused)
-        both = [gradients[name].reshape(-1, self.heads_width) for name in ("dV", "dR")]
-        (dW, dWr), _ = weight_gradients([context.X], both, sums=False)
+        """Return the gradients of `linear`; see `Layer`."""
+        gradients = attend_gradient(context, "gatv2", self._merged_gradient(dZ), self.fused)
+        dV_dR = [gradients[name].reshape(-1, self.heads_width) for name in ("dV", "dR")]
+        (dW, dWr), _ = weight_gradients([context.X], dV_dR, sums=False)
         weights = [context.parameters["W"], context.parameters["Wr"]]
-        dX = input_gradient(both, weights) if self.needs_input_gradient else None
+        dX = input_gradient(dV_dR, weights) if self.needs_input_gradient else None
         return {"W": dW, "Wr": dWr, "a": gradients["da"]}, dX
 
 
 class AGNN(Layer):
     """Attention by cosines (Thekumparampil et al., 2018): `score = beta cos(X_i, X_j)`.
 
-    It has no matrix of parameters: as many columns come out as go in.
+    It has no parameter matrix: the result has `n_in` columns too.
 
     Parameters
     ----------
     n_in : int
     beta : float
-        The factor of the scores.
+        Factor of the scores.
     train_beta : bool
-        Whether it is a parameter, which begins at that value.
+        Whether beta is a trainable parameter; its initial value is then `beta`.
     fused : bool
         Whether scores, softmax and sum are one operation.
     activation, dropout
-        As of `Layer`.
+        As in `Layer`.
     """
 
     matrix_of = staticmethod(attention_matrix)
@@ -234,14 +236,14 @@ class AGNN(Layer):
         return context.parameters["beta"] if self.train_beta else self.beta
 
     def linear(self, context: Context) -> Any:
-        """Score, weigh and add up the neighbors; see `Layer`."""
+        """Compute the attention; see `Layer`."""
         X = context.X
         Q, scale = cosine_operands(X, self._beta(context))
         operands = {"Q": Q[:, None], "V": X[:, None], "scale": scale}
         return context.epilogue.apply(attend(context, "cosine", operands, self.fused)[:, 0])
 
     def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
-        """Go back through the weights and the cosines; see `Layer`."""
+        """Return the gradients of `linear`; see `Layer`."""
         gradients = attend_gradient(context, "cosine", dZ[:, None], self.fused)
         scale, activation = context.saved_for_backward[0]["scale"], self.input_activation(context)
         beta = self._beta(context)

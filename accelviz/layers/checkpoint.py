@@ -1,4 +1,4 @@
-"""A training on disk: all that the next epoch depends on, and the settings of the training."""
+"""Checkpoints: the state and the settings of a training as a file, from which it can resume."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from accelviz.errors import ArgumentError
 from accelviz.files import written_whole
 from accelviz.graph import Graph
 
-#: Raise it when a file means something else.
+#: Version of the file format.
 VERSION = 1
 _ARRAYS = ("flat", "states", "best_flat")
 _EXPECTED = "a file that train(..., checkpoint=...) wrote, or another path"
 
 
 class Checkpoint:
-    """A `.npz` of a training.
+    """A `.npz` file with the state of a training.
 
     Parameters
     ----------
     path : path
     settings : dict
-        All that the training depends on: model, options, seed, optimiser.
+        Arguments of the training: model, options, seed, optimiser.
     data : NodeData
     shapes : dict of str to tuple
-        Of the parameters.
+        Shapes of the parameters by name.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class Checkpoint:
         self.settings["shapes"] = {name: list(shape) for name, shape in shapes.items()}
 
     def write(self, state: dict[str, Any]) -> None:
-        """Write a state; an earlier file is replaced only when the new one is complete."""
+        """Write a state; the previous file is replaced once the new one is complete."""
         arrays = {name: state[name] for name in _ARRAYS}
-        others = {name: value for name, value in state.items() if name not in _ARRAYS}
-        about = {"version": VERSION, "settings": self.settings, "state": others}
-        about["sha256"] = _digest(arrays, others)
+        scalars = {name: value for name, value in state.items() if name not in _ARRAYS}
+        about = {"version": VERSION, "settings": self.settings, "state": scalars}
+        about["sha256"] = _digest(arrays, scalars)
         with written_whole(self.path) as temporary:
             np.savez(temporary, about=np.array(json.dumps(about)), **arrays)
 
@@ -66,7 +66,7 @@ class Checkpoint:
         Raises
         ------
         ArgumentError
-            If it is damaged, or of another training; it names what differs.
+            If the file is damaged, or is of another training. The message names the difference.
         """
         if not self.path.exists():
             return None
@@ -74,13 +74,13 @@ class Checkpoint:
             with self.path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in _ARRAYS}
                 about = json.loads(str(archive["about"]))
-            others = about["state"]
-            whole = about["sha256"] == _digest(arrays, others)
+            scalars = about["state"]
+            intact = about["sha256"] == _digest(arrays, scalars)
             version, settings = about["version"], about["settings"]
         except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
             problem = f"{self.path} is damaged or no checkpoint ({str(error).strip()[:100]})"
             raise ArgumentError("checkpoint", problem, _EXPECTED) from error
-        if not whole:
+        if not intact:
             problem = f"{self.path} is damaged: its content does not match its checksum"
             raise ArgumentError("checkpoint", problem, _EXPECTED)
         if version != VERSION:
@@ -93,7 +93,7 @@ class Checkpoint:
                     difference = "its graph, features, labels or split differ"
                 problem = f"{self.path} is of another training: {difference}"
                 raise ArgumentError("checkpoint", problem, "the same arguments, or another path")
-        return {**arrays, **others}
+        return {**arrays, **scalars}
 
 
 def fingerprint(data: NodeData) -> str:
@@ -108,8 +108,8 @@ def fingerprint(data: NodeData) -> str:
     return digest.hexdigest()
 
 
-def _digest(arrays: dict[str, npt.NDArray[Any]], others: dict[str, Any]) -> str:
-    digest = hashlib.sha256(json.dumps(others, sort_keys=True).encode())
+def _digest(arrays: dict[str, npt.NDArray[Any]], scalars: dict[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(scalars, sort_keys=True).encode())
     for name in _ARRAYS:
         digest.update(np.ascontiguousarray(arrays[name]).data)
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Layers that multiply with one matrix: GCN, GIN, SAGE."""
+"""Convolutional layers, which multiply features with a fixed sparse matrix: GCN, GIN, SAGE."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ from accelviz.layers.products import Matrix
 
 
 class Propagation:
-    """`A X W` in the cheaper order, `A (X W)` or `(A X) W`, and its gradients.
+    """The order in which a layer computes `A X W`: `A (X W)` or `(A X) W`.
 
-    `A (X W)` gathers rows of `n_out` columns, forward and backward. `(A X) W` gathers rows of
-    `n_in` columns, backward only if the gradient by X is needed. Dense products cost the same, and
-    the epilogue is free, so that the matrix comes first if both gather as much. Features that never
-    change (`Matrix.fix`) are gathered once in a training: then the matrix comes first, and `A X`
-    stays in memory. Sparse features are always multiplied with W first.
+    "weights first", `A (X W)`, gathers rows of `n_out` columns, forward and backward. "matrix
+    first", `(A X) W`, gathers rows of `n_in` columns, backward only if the gradient with respect to
+    X is needed. "auto" takes the order that gathers fewer columns; the dense products cost the same
+    in both. At a tie the matrix comes first, because the dense kernel then applies the epilogue. If
+    the features never change (`Matrix.fix`), `A X` is computed once per training and stored. Sparse
+    features are always multiplied with W first.
 
     Parameters
     ----------
     n_in, n_out : int
+        Columns of X and of the result.
     order : {"auto", "weights first", "matrix first"}
     """
 
@@ -45,12 +47,12 @@ class Propagation:
         self.order = checked_choice("order", order, self.ORDERS)
 
     def gathered(self, needs_input_gradient: bool, fixed: bool = False) -> dict[str, int]:
-        """Return the columns that a step gathers in each order, forward and backward together."""
+        """Return the columns gathered in a step by each order, forward and backward together."""
         passes = int(not fixed) + int(needs_input_gradient)
         return {"weights first": 2 * self.n_out, "matrix first": self.n_in * passes}
 
     def matrix_first(self, X: Any, needs_input_gradient: bool, fixed: bool = False) -> bool:
-        """Tell whether `(A X) W` is cheaper; `fixed` if X never changes."""
+        """Return whether to compute `(A X) W`; `fixed` means that X never changes."""
         if isinstance(X, Matrix | Graph):
             return False
         if self.order != "auto":
@@ -60,13 +62,13 @@ class Propagation:
 
 
 class _Propagating(Layer):
-    """A layer that computes `A X W`, of a matrix A of its own, in the cheaper order."""
+    """Base class of layers that compute `A X W` in the order of a `Propagation`."""
 
     applies_input_activation = True
     propagation: Propagation
 
     def _propagate(self, context: Context, matrix: Matrix, W: Any, epilogue: Epilogue) -> Any:
-        """Return `epilogue` of `A X W`, and `A X` or None."""
+        """Return `epilogue(A X W)`, and `A X` (None if W comes first)."""
         X = context.X
         if self.propagation.matrix_first(X, self.needs_input_gradient, matrix.is_fixed(X)):
             AX = matrix.times(X)
@@ -74,7 +76,7 @@ class _Propagating(Layer):
         return epilogue.apply(matrix.times(affine([X], [W]))), None
 
     def _propagate_back(self, context: Context, matrix: Matrix, dZ: Any, W: Any, AX: Any) -> Any:
-        """Return the gradients by W, by the bias or None, and by X or None."""
+        """Return the gradients with respect to W, to the bias (or None) and to X (or None)."""
         activation, dX = self.input_activation(context), None
         if AX is None:
             dXW = matrix.transposed_times(dZ)
@@ -95,9 +97,9 @@ class GCN(_Propagating):
     Parameters
     ----------
     n_in, n_out, activation, dropout, bias
-        As of `Layer`.
+        As in `Layer`.
     order : {"auto", "weights first", "matrix first"}
-        As of `Propagation`.
+        As in `Propagation`.
     """
 
     matrix_of = staticmethod(gcn_matrix)
@@ -107,33 +109,33 @@ class GCN(_Propagating):
         self.propagation = Propagation(n_in, n_out, order)
 
     def linear(self, context: Context) -> Any:
-        """Propagate; see `Layer`."""
+        """Compute `A X W`; see `Layer`."""
         W, epilogue = context.parameters["W"], context.epilogue
         Y, context.saved_for_backward = self._propagate(context, context.matrix, W, epilogue)
         return Y
 
     def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
-        """Propagate back; see `Layer`."""
+        """Return the gradients of `linear`; see `Layer`."""
         W, AX = context.parameters["W"], context.saved_for_backward
         dW, db, dX = self._propagate_back(context, context.matrix, dZ, W, AX)
         return {"W": dW, "b": db}, dX
 
 
 class GIN(_Propagating):
-    """Graph isomorphism layer (Xu et al., ICLR 2019): an MLP of the sum over neighbors and oneself.
+    """Graph isomorphism layer (Xu et al., ICLR 2019): an MLP of the sum over neighbors and node.
 
-    `relu((A + (1 + eps) I) X W1 + b1) W`, then bias and activation. Weights do not count.
+    `relu((A + (1 + eps) I) X W1 + b1) W`, then bias and activation. Edge weights are ignored.
 
     Parameters
     ----------
     n_in, n_out, activation, dropout, bias, order
-        As of `GCN`.
+        As in `GCN`.
     n_hidden : int, optional
-        Columns between the two products; `n_out` if not given.
+        Columns between the two products, `n_out` by default.
     eps : float
-        Of the paper.
+        The paper's epsilon.
     train_eps : bool
-        Whether `eps` is a parameter too, which begins at that value.
+        Whether epsilon is a trainable parameter; its initial value is then `eps`.
     """
 
     matrix_of = staticmethod(sum_matrix)
@@ -156,13 +158,13 @@ class GIN(_Propagating):
         self.propagation = Propagation(n_in, self.n_hidden, order)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of W1, b1, W, perhaps eps, and b."""
+        """Return the shapes of W1, b1, W, eps (with `train_eps`) and b."""
         hidden = {"W1": (self.n_in, self.n_hidden), "b1": (self.n_hidden,)}
         eps = {"eps": (1,)} if self.train_eps else {}
         return {**hidden, "W": (self.n_hidden, self.n_out), **eps, **self._bias()}
 
     def _matrix(self, context: Context) -> Matrix:
-        """Return the matrix with 1 + eps on its diagonal."""
+        """Return the context's matrix with eps added to its diagonal."""
         matrix: Matrix = context.matrix
         if not self.train_eps and self.eps == 0:
             return matrix
@@ -170,35 +172,35 @@ class GIN(_Propagating):
         return matrix.with_values(matrix.weights + eps * (matrix.rows == matrix.columns))
 
     def linear(self, context: Context) -> Any:
-        """Propagate, then the MLP; see `Layer`."""
+        """Sum over the neighbors, then apply the MLP; see `Layer`."""
         hidden, W1 = Epilogue(context.parameters["b1"], "relu"), context.parameters["W1"]
         H, AX = self._propagate(context, self._matrix(context), W1, hidden)
         context.saved_for_backward = AX, H
         return affine([H], [context.parameters["W"]], context.epilogue)
 
     def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
-        """Go back through the MLP and propagate back; see `Layer`."""
+        """Return the gradients of `linear`; see `Layer`."""
         (AX, H), W1 = context.saved_for_backward, context.parameters["W1"]
         (dW,), db = weight_gradients([H], [dZ])
         dZ1 = input_gradient([dZ], [context.parameters["W"]], ActivationGradient(H))
         dW1, db1, dX = self._propagate_back(context, self._matrix(context), dZ1, W1, AX)
         db1 = dense.column_sums(dZ1) if db1 is None else db1
         gradients = {"W1": dW1, "b1": db1, "W": dW, "b": db}
-        if self.train_eps:  # eps multiplies X, so that its gradient is a product with X W1
+        if self.train_eps:  # eps multiplies X W1, so that its gradient is the sum of dZ1 * X W1
             gradients["eps"] = (dZ1 * times_weights(context.X, W1)).sum().reshape(1)
         return gradients, dX
 
 
 class SAGE(Layer):
-    """GraphSAGE (Hamilton et al., NeurIPS 2017): the neighbors' mean or maximum, and the node.
+    """GraphSAGE (Hamilton et al., NeurIPS 2017): mean or maximum of the neighbors, and the node.
 
-    `D^-1 A X W + X Wr`, or with "max" the largest of each column over the neighbors in place of
-    `D^-1 A X`. Weights do not count. A node without neighbors keeps its own part only.
+    "mean" computes `D^-1 A X W + X Wr`. "max" replaces `D^-1 A X` by the maximum of each column
+    over the neighbors. Edge weights are ignored. A node without neighbors has `X Wr` only.
 
     Parameters
     ----------
     n_in, n_out, activation, dropout, bias, order
-        As of `GCN`; a maximum is always taken first.
+        As in `GCN`; "max" ignores `order` and takes the maximum before it multiplies with W.
     aggregate : {"mean", "max"}
     """
 
@@ -219,44 +221,44 @@ class SAGE(Layer):
         self.propagation = Propagation(n_in, n_out, order)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of W, of the neighbors, Wr, of the node itself, and b."""
+        """Return the shapes of W (for the neighbors), Wr (for the node itself) and b."""
         shape = (self.n_in, self.n_out)
         return {"W": shape, "Wr": shape, **self._bias()}
 
     def linear(self, context: Context) -> Any:
-        """Add up the neighbors' part and the node's own; see `Layer`."""
+        """Return the sum of the products with W and Wr; see `Layer`."""
         matrix, X, share = context.matrix, context.X, None
         weights = [context.parameters["W"], context.parameters["Wr"]]
         if self.aggregate == "max":
-            full = X.dense() if isinstance(X, Matrix) else X
-            neighbors, share = matrix.run("spmm_max", X=full).values()
+            dense_X = X.dense() if isinstance(X, Matrix) else X
+            neighbors, share = matrix.run("spmm_max", X=dense_X).values()
         elif self.propagation.matrix_first(X, self.needs_input_gradient, matrix.is_fixed(X)):
-            full, neighbors = X, matrix.times(X)
+            dense_X, neighbors = X, matrix.times(X)
         else:
             XW, XWr = times_both(X, weights)
             return context.epilogue.apply(matrix.times(XW), XWr)
-        context.saved_for_backward = full, neighbors, share
+        context.saved_for_backward = dense_X, neighbors, share
         return affine([neighbors, X], weights, context.epilogue)
 
     def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
-        """Go back to the neighbors, and to the node itself; see `Layer`."""
+        """Return the gradients of `linear`; see `Layer`."""
         matrix, X, dX = context.matrix, context.X, None
         weights = [context.parameters["W"], context.parameters["Wr"]]
         activation = self.input_activation(context)
         if context.saved_for_backward is None:
-            both = [matrix.transposed_times(dZ), dZ]
-            (dW, dWr), db = weight_gradients([X], both)
+            product_gradients = [matrix.transposed_times(dZ), dZ]  # of X W and X Wr
+            (dW, dWr), db = weight_gradients([X], product_gradients)
             if self.needs_input_gradient:
-                dX = input_gradient(both, weights, activation)
+                dX = input_gradient(product_gradients, weights, activation)
         else:
-            full, neighbors, share = context.saved_for_backward
+            dense_X, neighbors, share = context.saved_for_backward
             (dW, dWr), db = weight_gradients([neighbors, X], [dZ])
             if self.needs_input_gradient:
                 d_neighbors, dX = (input_gradient([dZ], [W]) for W in weights)
                 if share is None:
                     dX += matrix.transposed_times(d_neighbors)
                 else:
-                    operands = {"X": full, "Y": neighbors, "dY": d_neighbors * share}
+                    operands = {"X": dense_X, "Y": neighbors, "dY": d_neighbors * share}
                     dX += matrix.run("spmm_extremum_gradient", **operands)["dX"]
                 dX = dX if activation is None else activation.apply(dX)
         return {"W": dW, "Wr": dWr, "b": db}, dX

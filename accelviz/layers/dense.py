@@ -1,7 +1,7 @@
-"""Dense steps of layers: products, activations, dropout, the loss, the optimisers.
+"""Dense operations of training: products, activations, dropout, the loss, the optimisers.
 
-Each function takes arrays of NumPy or of a device. On a device all but the products are one kernel
-each; the code for NumPy defines their results.
+Each function takes NumPy arrays or arrays of one device. On a device it launches one kernel (or a
+BLAS product); the NumPy code defines the result.
 """
 
 from __future__ import annotations
@@ -22,19 +22,22 @@ from accelviz.strategies.dense import steps
 from accelviz.strategies.dense.operation import activated, dropout_mask
 from accelviz.strategies.dense.steps import AT_ONCE, SUM_BLOCKS, THREADS
 
-#: Multiplications below which one thread does a product: a BLAS wakes all of its threads, and on a
-#: machine that has other work waits for them a hundred times as long as they take.
-_SMALL_PRODUCTS = 1 << 22
+#: Largest product, in multiplications, that one thread computes. For small products a BLAS on a
+#: busy machine waits up to a hundred times longer for its threads than they compute.
+_MAX_SMALL_PRODUCT = 1 << 22
 
 
 class Noise:
-    """The random numbers of an array's dropout.
+    """The source of random numbers for the dropout of one array.
+
+    A site is an array that has dropout. Its random numbers are a function of seed, site, step and
+    element (`accelviz.random`).
 
     Parameters
     ----------
     table : array of uint32, shape (n_sites, 4)
-        Of each array of a step: the two words of the seed, the site and the step, as kernels read
-        them. On a GPU it lies in device memory, so that a captured step can go on counting.
+        One row of words per site, as kernels read it: low and high word of the seed, site, number
+        of steps so far. On a GPU it is in device memory, so that a captured graph can count steps.
     site : int
     """
 
@@ -43,23 +46,23 @@ class Noise:
 
     @classmethod
     def of(cls, seed: int, n_sites: int, step: int = 0) -> Noise:
-        """Return the first site of a new table on the host."""
+        """Return site 0 of a new table on the host."""
         low, high = seed & 0xFFFFFFFF, seed >> 32
         return cls(np.array([(low, high, i, step) for i in range(n_sites)], np.uint32), 0)
 
     def at(self, site: int) -> Noise:
-        """Return the numbers of another array of the same step."""
+        """Return the source of another site of the same step."""
         return Noise(self.table, site)
 
     @property
     def words(self) -> Any:
-        """Seed, site and step as kernels read them, uint32, shape (4,)."""
+        """Row of the table for this site: seed, site and step, uint32, shape (4,)."""
         return self.table[self.site]
 
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What follows a product, the end of every layer: `dropout(activation(Z + bias))`.
+    """The last operations of a layer, applied to a product Z: `dropout(activation(Z + bias))`.
 
     Parameters
     ----------
@@ -68,7 +71,7 @@ class Epilogue:
     dropout : float
         Share of the elements that is dropped, 0 to below 1.
     noise : Noise, optional
-        None: nothing is dropped, as when a network is judged.
+        Random numbers of dropout. Without them, as in evaluation, there is no dropout.
     """
 
     bias: Any = None
@@ -78,16 +81,16 @@ class Epilogue:
 
     @property
     def rate(self) -> float:
-        """The share that is dropped in this pass."""
+        """Effective rate of dropout: `dropout`, or 0 without noise."""
         return 0.0 if self.noise is None else float(self.dropout)
 
     @property
     def words(self) -> Any:
-        """The words that dropout draws from; None if nothing is dropped."""
+        """Random words of dropout (`Noise.words`); None if the rate is 0."""
         return self.noise.words if self.noise is not None and self.rate else None
 
     def apply(self, Z: Any, added: Any = None) -> Any:
-        """Apply it to `Z + added`, (n, n_cols); Z may be overwritten."""
+        """Return the epilogue of `Z + added`, (n, n_cols); Z may be overwritten."""
         if self.bias is None and added is None and self.activation == "none" and not self.rate:
             return Z
         if (device := owner(Z)) is not None:
@@ -102,10 +105,10 @@ class Epilogue:
         return Z * dropout_mask(Z.shape, self.rate, self.words) if self.rate else Z
 
     def gradient(self, dY: Any, Y: Any) -> Any:
-        """Return the gradient by Z, of the result and the gradient by that.
+        """Return the gradient with respect to Z, given the result Y and its gradient dY.
 
-        The slope follows from the result: of ReLU it is 1 where Y > 0, of ELU it is
-        `1 + activation(Z)` below 0. Elements that were dropped draw the same numbers again.
+        The slope of the activation follows from the result: that of ReLU is 1 where Y > 0, that of
+        ELU is `1 + activation(Z)` below 0. The dropout mask is computed again from `noise`.
         """
         rate, relu = self.rate, self.activation == "relu"
         if self.activation == "none" and not rate:
@@ -118,7 +121,7 @@ class Epilogue:
             launch(device, "finish_gradient", -(-dY.size // AT_ONCE), arguments, self)
             return dZ
         dZ = dY
-        if rate:  # a ReLU's result is 0 wherever it was dropped
+        if rate:  # with ReLU, Y is 0 at dropped elements, so that the mask below covers them
             mask = np.float32(1 / (1 - rate)) if relu else dropout_mask(Y.shape, rate, self.words)
             dZ = dY * mask
         if relu:
@@ -132,10 +135,10 @@ IDENTITY = Epilogue()
 
 
 def matmul(A: Any, B: Any, *, transposed: str = "", onto: Any = None) -> Any:
-    """Return `A @ B`, where "A" or "B" may be `transposed`; added to `onto`, if that is given."""
+    """Return `A @ B`, plus `onto` if given; `transposed="A"` takes `A.T`, "B" takes `B.T`."""
     if (device := owner(A)) is not None:
         return device.matmul(A, B, transposed, onto)
-    if A.size * B.size // (B.shape[0] or 1) <= _SMALL_PRODUCTS:
+    if A.size * B.size // (B.shape[0] or 1) <= _MAX_SMALL_PRODUCT:
         product = _small_product(A, B, transposed)
     else:
         product = (A.T if transposed == "A" else A) @ (B.T if transposed == "B" else B)
@@ -145,13 +148,14 @@ def matmul(A: Any, B: Any, *, transposed: str = "", onto: Any = None) -> Any:
 def _small_product(A: Any, B: Any, transposed: str) -> Any:
     columns = B.shape[0] if transposed == "B" else B.shape[1]
     product = np.zeros((A.shape[1] if transposed == "A" else A.shape[0], columns), np.float32)
-    other = np.ascontiguousarray(B.T if transposed == "B" else B)
-    (_add_outer if transposed == "A" else _add_rows)(np.ascontiguousarray(A), other, product)
+    add_product = _add_transposed_product if transposed == "A" else _add_product
+    right = np.ascontiguousarray(B.T if transposed == "B" else B)
+    add_product(np.ascontiguousarray(A), right, product)
     return product
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def _add_rows(A: Floats, B: Floats, product: Floats) -> None:
+def _add_product(A: Floats, B: Floats, product: Floats) -> None:
     for i in range(A.shape[0]):
         for k in range(A.shape[1]):
             a = A[i, k]
@@ -160,7 +164,7 @@ def _add_rows(A: Floats, B: Floats, product: Floats) -> None:
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def _add_outer(A: Floats, B: Floats, product: Floats) -> None:
+def _add_transposed_product(A: Floats, B: Floats, product: Floats) -> None:
     for i in range(A.shape[0]):
         for k in range(A.shape[1]):
             a = A[i, k]
@@ -169,17 +173,17 @@ def _add_outer(A: Floats, B: Floats, product: Floats) -> None:
 
 
 def column_sums(A: Any) -> Any:
-    """Return the sum of each column; on a device in an order that is always the same."""
+    """Return the sum of each column; on a device the order of additions is deterministic."""
     device = owner(A)
     if device is None:
         return A.sum(axis=0)
     (n_rows, n_cols), width = A.shape, min(A.shape[1], THREADS)
     blocks = max(1, min(SUM_BLOCKS, n_rows * width // THREADS))
-    parts, sums = device.empty((blocks, n_cols)), device.empty(n_cols)
-    first, last = steps.column_sums("A", "sums", blocks)
-    of_all = {"A": device.contiguous(A), "parts": parts, "n_rows": n_rows}
-    of_parts = {"parts": parts, "sums": sums, "n_parts": blocks}
-    for call, arguments in ((first, of_all), (last, of_parts)):
+    partial_sums, sums = device.empty((blocks, n_cols)), device.empty(n_cols)
+    first_call, last_call = steps.column_sums("A", "sums", blocks)
+    first_arguments = {"A": device.contiguous(A), "parts": partial_sums, "n_rows": n_rows}
+    last_arguments = {"parts": partial_sums, "sums": sums, "n_parts": blocks}
+    for call, arguments in ((first_call, first_arguments), (last_call, last_arguments)):
         device.launch(call, {**arguments, "n_cols": n_cols, "width": width})
     return sums
 
@@ -192,41 +196,39 @@ def launch(
     epilogue: Epilogue = IDENTITY,
     file: str = "dense",
 ) -> None:
-    """Launch a kernel of kernels/layers on at least so many threads."""
-    end = epilogue.activation, epilogue.rate > 0
-    kernel = steps.step_kernel(entry, tuple(arguments), *end, file)
+    """Launch the kernel `entry` of kernels/layers/<file>.cu on at least `threads` threads."""
+    dropout = epilogue.rate > 0
+    kernel = steps.step_kernel(entry, tuple(arguments), epilogue.activation, dropout, file)
     device.launch(Call(steps.elements_launch(threads), kernel), arguments)
 
 
 def log_lanes_of_row(n_cols: int) -> int:
-    """Return the binary logarithm of how many lanes have a row of a matrix, at most a warp."""
+    """Return log2 of the lanes of the subwarp that handles a matrix row, at most a warp."""
     return min(WARP_SIZE.bit_length() - 1, (n_cols - 1).bit_length())
 
 
 def block_diagonal(vectors: Any) -> Any:
-    """Return a matrix whose column `h` has vector `h` in rows `h * n` and on, zeros elsewhere.
+    """Return a matrix with vector `h` in rows `h * n` to `(h + 1) * n - 1` of column `h`, else 0.
 
-    `vectors` has the shape (heads, n), the result (heads * n, heads): `X @ result` are the products
-    of each head's columns with its vector.
+    `vectors` has the shape (heads, n), the result the shape (heads * n, heads). Column `h` of
+    `X @ result` is the product of head h's columns of X with vector `h`.
     """
     heads, n = vectors.shape
-    xp = array_module(vectors)
-    return (vectors[:, :, None] * xp.eye(heads, dtype=np.float32)[:, None]).reshape(
-        heads * n, heads
-    )
+    identity = array_module(vectors).eye(heads, dtype=np.float32)
+    return (vectors[:, :, None] * identity[:, None]).reshape(heads * n, heads)
 
 
 def diagonal_blocks(matrix: Any, heads: int) -> Any:
-    """Return the vectors of `block_diagonal` that a matrix of its shape has, (heads, n)."""
+    """Return the vectors in the blocks of `block_diagonal`, (heads, n): its inverse."""
     blocks = array_module(matrix).eye(heads, dtype=np.float32)[:, None]
     return (matrix.reshape(heads, -1, heads) * blocks).sum(axis=2)
 
 
 def side_by_side(*matrices: Any) -> Any:
-    """Return matrices of as many rows as one.
+    """Concatenate matrices with the same number of rows along the columns.
 
-    CuPy's own `concatenate` and `stack` copy addresses from the host, which a captured step cannot
-    repeat.
+    CuPy's `concatenate` and `stack` copy pointers from the host, which a captured graph cannot
+    replay.
     """
     xp, rows = array_module(matrices[0]), matrices[0].shape[0]
     joined = xp.empty((rows, sum(matrix.shape[1] for matrix in matrices)), np.float32)
@@ -238,19 +240,13 @@ def side_by_side(*matrices: Any) -> Any:
 
 
 def array_module(array: Any) -> Any:
-    """Return NumPy or CuPy, whichever an array is of."""
+    """Return the module of an array, NumPy or CuPy."""
     device = owner(array)
     return np if device is None else device.xp
 
 
 def checked_loss(loss: float, epoch: int) -> float:
-    """Return the loss of an epoch, or refuse to go on if it is not finite.
-
-    Raises
-    ------
-    ArgumentError
-        Numbers have left float32, and nothing is learned from there on.
-    """
+    """Return the loss of an epoch, or raise ArgumentError if it is not finite."""
     if not math.isfinite(loss):
         raise ArgumentError(
             "rate", f"the loss of epoch {epoch} is {loss}", "a smaller rate, or smaller features"
@@ -259,21 +255,22 @@ def checked_loss(loss: float, epoch: int) -> float:
 
 
 def cross_entropy(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
-    """Return the cross entropy after a softmax, and its gradient by the logits.
+    """Return the cross entropy of the softmax of logits, and its gradient.
 
     Parameters
     ----------
     logits : array of float32, shape (n, n_classes)
     labels : array of int32, shape (n,)
-        A class each; -1 only where the weight is 0.
+        Class of each node. It may be -1 where the weight is 0.
     weights : array of float32, shape (n,)
-        The weight of each row: one over the number of nodes to learn from, else 0.
+        Weight of each node: `1 / n_train` for training nodes, else 0.
 
     Returns
     -------
     loss : array of float32, shape (n,)
-        Of each row, times its weight; the loss is their sum.
+        Weighted loss of each node. Their sum is the loss.
     gradient : array of float32, shape (n, n_classes)
+        Gradient with respect to the logits.
     """
     if (device := owner(logits)) is not None:
         (n_rows, n_classes), log_lanes = logits.shape, log_lanes_of_row(logits.shape[1])
@@ -284,16 +281,16 @@ def cross_entropy(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
         launch(device, "cross_entropy", n_rows << log_lanes, arguments)
         return losses, gradient
     rows = np.flatnonzero(weights)
-    chosen = logits[rows]
-    shifted = chosen - chosen.max(axis=1, keepdims=True)
+    train_logits, train_weights = logits[rows], weights[rows]
+    shifted = train_logits - train_logits.max(axis=1, keepdims=True)
     powers = np.exp(shifted)
     sums = powers.sum(axis=1, keepdims=True)
-    labeled, counts = (np.arange(rows.size), labels[rows]), weights[rows]
+    at_labels = np.arange(rows.size), labels[rows]
     loss, gradient = np.zeros_like(weights), np.zeros_like(logits)
-    loss[rows] = (np.log(sums[:, 0]) - shifted[labeled]) * counts
-    share = powers / sums
-    share[labeled] -= 1
-    gradient[rows] = share * counts[:, None]
+    loss[rows] = (np.log(sums[:, 0]) - shifted[at_labels]) * train_weights
+    softmax = powers / sums
+    softmax[at_labels] -= 1
+    gradient[rows] = softmax * train_weights[:, None]
     return loss, gradient
 
 
@@ -304,8 +301,9 @@ class Adam:
     Parameters
     ----------
     rate : float
+        Learning rate.
     beta1, beta2, eps : float
-        The published values if not given.
+        By default the published values.
     """
 
     rate: float
@@ -316,15 +314,16 @@ class Adam:
     n_states = 2
 
     def update(self, flat: Any, gradient: Any, states: Any, decay: Any, words: Any) -> None:
-        """Change all parameters, which lie behind each other, in place.
+        """Update all parameters in place.
 
         Parameters
         ----------
         flat, gradient, decay : arrays of float32, shape (n_parameters,)
-            `decay` is the factor of the L2 penalty of each.
+            All parameters in one array, their gradients, and the factors of their L2 penalties.
         states : array of float32, shape (n_states, n_parameters)
+            Running means of the gradient and of its square.
         words : array of uint32, shape (4,)
-            Of `Noise`; the last counts the steps before this one.
+            `Noise.words`; the last one is the number of steps before this one.
         """
         if (device := owner(flat)) is not None:
             arguments = {"flat": flat, "gradient": gradient, "mean": states[0]}
@@ -353,12 +352,12 @@ class SGD:
     n_states = 1
 
     def update(self, flat: Any, gradient: Any, states: Any, decay: Any, words: Any) -> None:
-        """Change all parameters in place; see `Adam`."""
-        (speed,) = states
-        speed *= self.momentum
-        speed += gradient
-        speed += decay * flat
-        flat -= self.rate * speed
+        """Update all parameters in place; see `Adam`."""
+        (velocity,) = states
+        velocity *= self.momentum
+        velocity += gradient
+        velocity += decay * flat
+        flat -= self.rate * velocity
 
 
 OPTIMISERS = {optimiser.name: optimiser for optimiser in (Adam, SGD)}

@@ -1,4 +1,8 @@
-"""GNNAdvisor's runtime as one call: load, extract, decide, train (thesis, sections 3.2 to 3.6)."""
+"""GNNAdvisor's runtime as one call: load, extract, decide, train (thesis, sections 3.2 to 3.6).
+
+`advise` extracts properties of graph and model and decides on renumbering and kernel parameters;
+`gnnadvisor` also trains with these decisions.
+"""
 
 from __future__ import annotations
 
@@ -13,27 +17,28 @@ from accelviz.layers.convolution import GCN, GIN
 from accelviz.layers.models import find_model
 from accelviz.layers.train import Training, train
 from accelviz.ordering import Permutation, RenumberingAdvice, rabbit_order, renumbering_pays
+from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies.spmm.gnnadvisor import WORKLOAD_PER_THREAD, Decision, decide
 
 #: The two models of the paper's evaluation.
 MODELS = ("gcn", "gin")
-#: Ratio of the largest degree to the mean from which the text calls rows uneven.
-_UNEVEN = 10
+#: `Advice` reports groups of neighbors if the largest degree is above this multiple of the mean.
+_UNEVEN_RATIO = 10
 
 
 @dataclass(frozen=True)
 class Advice:
-    """The properties of the input that the runtime extracts, and its decisions.
+    """The extracted properties of the input, and the decisions.
 
     Attributes
     ----------
     data : NodeData
     widths : tuple of int
-        Columns that the layers gather, in order.
+        Number of columns that each layer gathers.
     renumber : RenumberingAdvice
-        Whether the nodes get new numbers, by their average edge span.
+        Whether to renumber the nodes, decided by the average edge span.
     decisions : tuple of Decision
-        Of each width that occurs: dimension workers and size of a neighbor group.
+        Dimension workers and neighbor group size for each distinct width, widest first.
     """
 
     data: NodeData
@@ -43,13 +48,13 @@ class Advice:
 
     def __str__(self) -> str:
         degrees = self.data.graph.degrees
-        mean, most = degrees.mean(), int(degrees.max(initial=0))
-        uneven = most > _UNEVEN * max(mean, 1)
+        mean, largest = degrees.mean(), int(degrees.max(initial=0))
+        uneven = largest > _UNEVEN_RATIO * max(mean, 1)
         groups = "cut into groups, so that no warp has a hub to itself" if uneven else "alike"
         lines = [
             "Extracted:",
             f"  {self.data.n_nodes:,} nodes, {self.data.graph.nnz:,} edges; degrees are {mean:.1f} "
-            f"on average and {most:,} at most: long rows are {groups}.",
+            f"on average and {largest:,} at most: long rows are {groups}.",
             f"  The layers gather rows of {' and '.join(map(str, self.widths))} columns.",
             "Decided:",
             f"  {self.renumber}",
@@ -60,28 +65,31 @@ class Advice:
 
 
 def _reason(decision: Decision) -> str:
-    wide = decision.dw == 32
-    columns = f"{decision.n_cols} columns: "
-    why = "at least as many as a warp has lanes" if wide else "fewer than a warp has lanes"
+    comparison = "at least as many as" if decision.dw == WARP_SIZE else "fewer than"
     return (
-        f"{columns}dw = {decision.dw} dimension workers, as there are {why} (Equation 3.6); "
-        f"ngs = {decision.ngs}, which gives a thread {decision.workload_per_thread:,.0f} products, "
-        f"about {WORKLOAD_PER_THREAD} (Equation 3.5); a block of {decision.block_warps} warps "
-        f"needs {decision.shared_bytes:,} bytes of shared memory."
+        f"{decision.n_cols} columns: dw = {decision.dw} dimension workers, as there are "
+        f"{comparison} a warp has lanes (Equation 3.6); ngs = {decision.ngs}, which gives a "
+        f"thread {decision.workload_per_thread:,.0f} products, about {WORKLOAD_PER_THREAD} "
+        f"(Equation 3.5); a block of {decision.block_warps} warps needs "
+        f"{decision.shared_bytes:,} bytes of shared memory."
     )
 
 
 def advise(model: str, data: Any, **options: Any) -> Advice:
-    """Extract the properties that GNNAdvisor decides by, and decide; nothing is trained.
+    """Extract the properties that GNNAdvisor decides by, and decide, without training.
 
     Parameters
     ----------
     model : {"gcn", "gin"}
         The models of the paper.
     data : str or NodeData
-        As of `train`.
+        As in `train`.
     **options
-        The model's own, such as `hidden`.
+        Options of the model, such as `hidden`.
+
+    Returns
+    -------
+    Advice
 
     Raises
     ------
@@ -89,20 +97,20 @@ def advise(model: str, data: Any, **options: Any) -> Advice:
         As `train` does.
     """
     checked_choice("model", model, MODELS)
-    known, options = find_model(model, options)
+    known_model, options = find_model(model, options)
     nodes = load_nodes(data)
     widths = []
-    for i, layer in enumerate(known.build(nodes.n_features, nodes.n_classes, **options)):
+    for i, layer in enumerate(known_model.build(nodes.n_features, nodes.n_classes, **options)):
         assert isinstance(layer, GCN | GIN)
         X, fixed = (None, False) if i else (nodes.features, options["dropout"] == 0)
-        first = layer.propagation.matrix_first(X, i > 0, fixed)
-        widths.append(layer.n_in if first else layer.propagation.n_out)
+        matrix_first = layer.propagation.matrix_first(X, i > 0, fixed)
+        widths.append(layer.n_in if matrix_first else layer.propagation.n_out)
     decisions = tuple(decide(width) for width in sorted(set(widths), reverse=True))
     return Advice(nodes, tuple(widths), renumbering_pays(nodes.graph), decisions)
 
 
 def gnnadvisor(model: str, data: Any, *, quiet: bool = False, **settings: Any) -> Training:
-    """Load, extract, decide and train as GNNAdvisor's runtime does, and print every decision.
+    """Load, extract, decide and train as GNNAdvisor's runtime does, and print the decisions.
 
     Parameters
     ----------
@@ -111,12 +119,12 @@ def gnnadvisor(model: str, data: Any, *, quiet: bool = False, **settings: Any) -
     quiet : bool
         Print nothing.
     **settings
-        As of `train`, without `strategy`.
+        Arguments of `train` other than `strategy`.
 
     Returns
     -------
     Training
-        In the order of the nodes that were given, whatever order they were trained in.
+        Its nodes are in the order of `data`, also if training renumbered them.
 
     Raises
     ------
@@ -138,8 +146,8 @@ def gnnadvisor(model: str, data: Any, *, quiet: bool = False, **settings: Any) -
     if "strategy" in settings:
         expected = "none: they run by 'gnnadvisor'; layers.train takes another"
         raise ArgumentError("strategy", f"got {settings['strategy']!r}", expected)
-    of_train = inspect.signature(train).parameters
-    options = {name: value for name, value in settings.items() if name not in of_train}
+    train_arguments = inspect.signature(train).parameters
+    options = {name: value for name, value in settings.items() if name not in train_arguments}
     advice = advise(model, data, **options)
     if not quiet:
         print(advice)
@@ -147,19 +155,16 @@ def gnnadvisor(model: str, data: Any, *, quiet: bool = False, **settings: Any) -
     if advice.renumber:
         order = rabbit_order(nodes.graph)
         nodes = renumbered(nodes, order)
-    trained = train(model, nodes, strategy=("gnnadvisor", {"ngs": None}), **settings)
+    training = train(model, nodes, strategy=("gnnadvisor", {"ngs": None}), **settings)
     if order is None:
-        return trained
-    return replace(trained, data=advice.data, logits=order.invert(trained.logits))
+        return training
+    return replace(training, data=advice.data, logits=order.invert(training.logits))
 
 
 def renumbered(data: NodeData, order: Permutation) -> NodeData:
     """Return the same data with node `order.order[i]` as node `i`."""
-    features = data.features
-    if isinstance(features, Graph):
-        features = order.apply_to_graph(features)
-    else:
-        features = order.apply(features)
+    apply = order.apply_to_graph if isinstance(data.features, Graph) else order.apply
+    features = apply(data.features)
     splits = {name: order.inverse[getattr(data, name)] for name in SPLITS}
     graph = order.apply_to_graph(data.graph, columns=True)
     return NodeData(graph, features, order.apply(data.labels), **splits, name=data.name)

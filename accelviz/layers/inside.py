@@ -1,4 +1,4 @@
-"""Inside a training step: what it holds in memory after each of its operations."""
+"""Memory inside a training step: bytes allocated after each of its operations."""
 
 from __future__ import annotations
 
@@ -24,52 +24,52 @@ def step_memory(
     device: str = "auto",
     **options: Any,
 ) -> pd.DataFrame:
-    """Take a training step and tell what it holds after each operation.
+    """Run a training step and return the memory in use after each operation.
 
     Parameters
     ----------
     model, data, seed, strategy, device, **options
-        As of `train`.
+        As in `train`.
 
     Returns
     -------
     DataFrame
-        A row for each operation, in order: `operation`, `direction` ("forward" or "backward") and
-        `mib`, what is held after it beyond what was before the step. Parameters, features and plans
-        are there before; arrays of Python's own, on a CPU, are counted by `tracemalloc`.
+        One row per operation, in order: `operation`, `direction` ("forward" or "backward") and
+        `mib`, the MiB in use after the operation minus those before the step. Parameters, features
+        and plans are allocated before the step. On a CPU, `tracemalloc` counts.
 
     Raises
     ------
     ArgumentError, GraphError, DeviceUnavailable
         As of `train`.
     """
-    known, products = checked_training(model, options, data, seed), _Watched(strategy, device)
+    checked, products = checked_training(model, options, data, seed), _Watched(strategy, device)
     with products.stream:
-        run = known.run(products, Adam(known.rate))
+        run = checked.run(products, Adam(checked.rate))
         step, _ = prepared_program(run.program, {}, products.executor)
-        step()  # which makes the plans
+        step()  # makes the plans
         tracemalloc.start()
         try:
-            products.held = [("start", products.executor.used_bytes())]
+            products.samples = [("start", products.executor.used_bytes())]
             step()
         finally:
             tracemalloc.stop()
-    table = pd.DataFrame(products.held, columns=["operation", "mib"])
-    behind = (table.operation == "loss").cummax()
-    table.insert(1, "direction", behind.map({False: "forward", True: "backward"}))
+    table = pd.DataFrame(products.samples, columns=["operation", "mib"])
+    is_backward = (table.operation == "loss").cummax()
+    table.insert(1, "direction", is_backward.map({False: "forward", True: "backward"}))
     table["mib"] = (table.mib - table.mib[0]) / 2**20
     return table
 
 
 class _Watched(Products):
-    """Looks at the memory after each block that is timed."""
+    """Products that record the bytes in use after each timed block."""
 
-    held: list[tuple[str, int]]
+    samples: list[tuple[str, int]]
 
     @contextlib.contextmanager
     def clock(self, name: str) -> Iterator[None]:
-        """Time a block, then note what is held."""
+        """Time a block, then record the bytes in use."""
         with super().clock(name):
             yield
         if tracemalloc.is_tracing():
-            self.held.append((name, self.executor.used_bytes()))
+            self.samples.append((name, self.executor.used_bytes()))

@@ -1,8 +1,8 @@
-"""The contract of a layer, and the simplest one.
+"""The base class of layers, and `Linear`.
 
-A layer has parameters by name, `forward`, which returns its result and a `Context`, and `backward`,
-which returns a gradient for each parameter and for X. There is no tape: each gradient is written by
-hand. A layer runs its sparse products itself; dense steps are in `layers.dense`.
+A layer has named parameters. `forward` returns its result and a `Context`; `backward` returns the
+gradients with respect to each parameter and to X. There is no automatic differentiation: each layer
+implements its gradient. Dense operations are in `layers.dense`.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ Parameters = dict[str, Any]
 
 @dataclass
 class Context:
-    """A forward pass of a layer, for its gradient.
+    """Operands and results of one forward pass of a layer, for its backward pass.
 
     Attributes
     ----------
     matrix : Matrix or None
-        As `Layer.prepared` returns it.
+        The layer's sparse matrix, from `Layer.prepared`.
     X : array of float32, shape (n_nodes, n_in), or Matrix
-        A Matrix holds sparse features.
+        Input features; a Matrix holds sparse ones.
     parameters : dict of str to array
     epilogue : Epilogue
         Bias, activation and dropout, which `Layer.linear` applies.
-    Y : array
-        The result.
+    Y : array of float32, shape (n_nodes, width)
+        Result of the layer.
     saved_for_backward
-        Whatever else the gradient needs.
+        Intermediate results that the gradient needs.
     """
 
     matrix: Any
@@ -54,30 +54,33 @@ class Context:
 
 
 class Layer:
-    """A layer from `n_in` to `n_out` columns, both at least 1.
+    """Base class of layers.
 
     Parameters
     ----------
     n_in, n_out : int
+        Columns of the input and of the result, at least 1.
     activation : {"none", "relu", "elu"}
         Applied after the bias.
     dropout : float
-        Share of the result that is dropped while training, 0 to below 1.
+        Share of the result that is dropped in training, 0 to below 1.
     bias : bool
 
     Attributes
     ----------
     needs_input_gradient : bool
-        Whether `backward` returns the gradient by X. A network's first layer does not.
+        Whether `backward` returns the gradient with respect to X. False for a network's first
+        layer.
     input_rate : float or None
-        Not None if `backward` applies the gradient of the ReLU and dropout that made X: the rate of
-        that dropout.
+        A layer can apply the gradient of the previous layer's ReLU and dropout in its own gradient
+        kernel. If it does, this is the rate of that dropout, else None.
     next_layer_applies_activation : bool
-        Whether the next layer's `backward` does so for this layer's ReLU and dropout.
+        Whether the next layer does that for this layer's ReLU and dropout.
     """
 
+    #: Function that returns the layer's matrix for a graph; None for a layer without a matrix.
     matrix_of: ClassVar[Any] = None
-    #: Whether `backward` may be given an `input_rate`.
+    #: Whether the class supports `input_rate`.
     applies_input_activation: ClassVar[bool] = False
     needs_input_gradient = True
     input_rate: float | None = None
@@ -100,22 +103,23 @@ class Layer:
 
     @property
     def width(self) -> int:
-        """Columns of the result."""
+        """Number of columns of the result."""
         return self.n_out
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the parameters by name; "b" is the bias, and the last."""
+        """Return the shapes of the parameters by name; the last one is "b", the bias."""
         return {"W": (self.n_in, self.n_out), **self._bias()}
 
     def _bias(self) -> dict[str, tuple[int, ...]]:
         return {"b": (self.width,)} if self.bias else {}
 
     def prepared(self, graph: Graph, products: Products) -> Matrix | None:
-        """Return the matrix that the layer multiplies with, made once and stored with the graph."""
-        make = type(self).matrix_of
-        if make is None:
+        """Return the layer's matrix (None if it has none), made once and stored with the graph."""
+        matrix_of = type(self).matrix_of
+        if matrix_of is None:
             return None
-        return products.matrix(graph.store.get(("layer", make.__name__), lambda: make(graph)))
+        key = "layer", matrix_of.__name__
+        return products.matrix(graph.store.get(key, lambda: matrix_of(graph)))
 
     def forward(
         self, matrix: Any, X: Any, parameters: Parameters, noise: Noise | None = None
@@ -125,9 +129,9 @@ class Layer:
         Parameters
         ----------
         matrix, X, parameters
-            As of `Context`.
+            As in `Context`.
         noise : Noise, optional
-            For dropout; None where nothing is dropped.
+            Random numbers of dropout. Without them there is no dropout.
         """
         epilogue = Epilogue(parameters.get("b"), self.activation, self.dropout, noise)
         context = Context(matrix, X, parameters, epilogue)
@@ -135,7 +139,7 @@ class Layer:
         return context.Y, context
 
     def backward(self, dY: Any, context: Context) -> tuple[Parameters, Any]:
-        """Return the gradients by parameter, and by X or None, given that by the result."""
+        """Return the gradients of the parameters by name, and that of X or None, given `dY`."""
         if not self.next_layer_applies_activation:
             dY = context.epilogue.gradient(dY, context.Y)
         gradients, dX = self.linear_gradient(dY, context)
@@ -144,49 +148,44 @@ class Layer:
         return {name: gradients[name] for name in self.shapes()}, dX
 
     def input_activation(self, context: Context) -> ActivationGradient | None:
-        """Return the gradient of the ReLU and dropout that made X, or None, by `input_rate`."""
+        """Return the gradient of the ReLU and dropout before this layer, None without it."""
         if self.input_rate is None or not self.needs_input_gradient:
             return None
         training = context.epilogue.noise is not None
         return ActivationGradient(context.X, 1 / (1 - self.input_rate) if training else 1.0)
 
     def linear(self, context: Context) -> Any:
-        """Return the layer's result after the epilogue; may save something for backward."""
+        """Return the layer's result after the epilogue; may set `context.saved_for_backward`."""
         raise NotImplementedError
 
     def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
-        """Return the gradients by parameter and by X, given that by the result before the epilogue.
+        """Return the gradients of the parameters by name, and that of X, given `dZ`.
 
-        The gradient by the bias may be missing, or None: it is the sum of `dZ` over the nodes. The
-        gradient by X includes `input_activation`.
+        `dZ` is the gradient with respect to the result before the epilogue. If the gradient of the
+        bias is missing or None, `backward` sums `dZ` over the nodes. The gradient of X includes
+        `input_activation`.
         """
         raise NotImplementedError
 
 
 def checked_rate(name: str, rate: Any) -> float:
-    """Return a rate of dropout, 0 to below 1.
-
-    Raises
-    ------
-    ArgumentError
-        If it is not.
-    """
+    """Return a dropout rate as a float, or raise ArgumentError unless it is 0 to below 1."""
     if not is_number(rate) or not 0 <= rate < 1:
         raise ArgumentError(name, f"got {rate!r}", "0 to below 1")
     return float(rate)
 
 
 class Linear(Layer):
-    """`X W`, without the graph."""
+    """Computes `X W`, without the graph."""
 
     applies_input_activation = True
 
     def linear(self, context: Context) -> Any:
-        """Multiply; see `Layer`."""
+        """Compute `X W`; see `Layer`."""
         return affine([context.X], [context.parameters["W"]], context.epilogue)
 
     def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
-        """Multiply with the transposed factors; see `Layer`."""
+        """Return the gradients of `linear`; see `Layer`."""
         (dW,), db = weight_gradients([context.X], [dZ])
         dX, W = None, context.parameters["W"]
         if self.needs_input_gradient:

@@ -1,4 +1,4 @@
-"""Memory of a training step: whether it fits, and which `hidden` would."""
+"""Memory that a training step needs, and the error if the device has too little."""
 
 from __future__ import annotations
 
@@ -12,45 +12,45 @@ from accelviz.layers.layer import Layer
 from accelviz.layers.products import Products
 
 _FLOAT_BYTES, _GIB = 4, 1 << 30
-#: Arrays of the parameters' size that training holds: themselves, their gradient, L2 factors, the
-#: best ones so far, and the two of Adam.
+#: Arrays with one element per parameter: parameters, gradient, L2 factors, the best parameters so
+#: far, and the two states of Adam.
 _PARAMETER_ARRAYS = 6
-#: Arrays of a layer's result that a step holds at once, at least: the result, and its gradient.
+#: Least number of arrays of the size of a layer's result: the result and its gradient.
 _RESULT_ARRAYS = 2
-#: No step that was measured holds more times that: 5.6 GATv2's with 128 features, on a CPU.
-_MOST_OVER_LEAST = 6
+#: Upper bound of peak memory over `least_bytes`. The largest measured ratio is 5.6, for GATv2 with
+#: 128 features on a CPU.
+_MAX_RATIO = 6
 
 
 def least_bytes(layers: Sequence[Layer], n_nodes: int) -> int:
-    """Return what a step of these layers holds at the least, in bytes, without the graph."""
+    """Return a lower bound of the memory of a training step in bytes, without the graph."""
     shapes = (shape for layer in layers for shape in layer.shapes().values())
     parameters = _PARAMETER_ARRAYS * sum(map(math.prod, shapes))
-    return _FLOAT_BYTES * (
-        parameters + _RESULT_ARRAYS * n_nodes * sum(layer.width for layer in layers)
-    )
+    results = _RESULT_ARRAYS * n_nodes * sum(layer.width for layer in layers)
+    return _FLOAT_BYTES * (parameters + results)
 
 
 @contextlib.contextmanager
 def enough_memory(
     build: Callable[..., list[Layer]], options: Mapping[str, Any], n_nodes: int, products: Products
 ) -> Iterator[None]:
-    """Refuse a network that cannot fit before anything is allocated, and explain a MemoryError.
+    """Raise before allocation if a network cannot fit, and explain a MemoryError in the block.
 
     Parameters
     ----------
     build : callable
         `build(**changes)` returns the layers, with some options changed.
     options : mapping
-        With `hidden`, which the error gives advice about.
+        Options of the model; the error suggests a smaller `hidden`.
     n_nodes : int
     products : Products
 
     Raises
     ------
     DeviceUnavailable
-        Naming the memory wanted, the memory that is free, and a `hidden` that would fit.
+        The message has the memory required, the memory free, and a `hidden` that would fit.
     """
-    wanted, free = least_bytes(build(), n_nodes), products.executor.free_bytes()
+    required, free = least_bytes(build(), n_nodes), products.executor.free_bytes()
 
     def unavailable(problem: str, limit: float) -> DeviceUnavailable:
         hidden, fix = int(options["hidden"]), "a smaller graph, or fewer features or classes"
@@ -62,10 +62,10 @@ def enough_memory(
             fix += ", or device='cpu'"
         return DeviceUnavailable(f"device {products.device!r}", problem, fix)
 
-    needs = f"a step wants {wanted / _GIB:,.1f} GiB at the least"
-    if wanted > free:
+    needs = f"a step wants {required / _GIB:,.1f} GiB at the least"
+    if required > free:
         problem = f"{needs}, and there are {free / _GIB:,.1f}"
-        raise unavailable(problem, free / _MOST_OVER_LEAST)
+        raise unavailable(problem, free / _MAX_RATIO)
     try:
         yield
     except (MemoryError, DeviceUnavailable) as error:
@@ -73,4 +73,4 @@ def enough_memory(
             raise
         reason = str(error) or "MemoryError"
         problem = f"out of memory: {needs}, there were {free / _GIB:,.1f} ({reason})"
-        raise unavailable(problem, min(wanted / 2, free / _MOST_OVER_LEAST)) from error
+        raise unavailable(problem, min(required / 2, free / _MAX_RATIO)) from error

@@ -1,4 +1,4 @@
-"""Networks by name, with the settings of their papers."""
+"""The networks that `train` knows by name, with the hyperparameters of their papers."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from accelviz.layers.layer import Layer, Linear
 
 @dataclass(frozen=True)
 class Model:
-    """A network by name.
+    """A kind of network with its hyperparameters.
 
     Attributes
     ----------
     build : callable
-        `build(n_features, n_classes, **options)` gives the layers.
+        `build(n_features, n_classes, **options)` returns the layers.
     options : mapping
-        Keyword arguments of `build`, with the defaults.
+        Default keyword arguments of `build`.
     rate, decay : float
         Learning rate, and factor of the L2 penalty.
     decayed : {"first", "all"}
-        The layers that have the penalty.
+        Layers whose parameters have the penalty.
     source : str
-        The paper of the settings.
+        Origin of the hyperparameters.
     """
 
     build: Callable[..., list[Layer]]
@@ -40,7 +40,7 @@ class Model:
     source: str
 
 
-def _two(layer: Callable[..., Layer]) -> Callable[..., list[Layer]]:
+def _two_layers(layer: Callable[..., Layer]) -> Callable[..., list[Layer]]:
     def build(
         n_features: int, n_classes: int, *, hidden: int, dropout: float, **options: Any
     ) -> list[Layer]:
@@ -62,10 +62,10 @@ def _attention(layer: type[GAT]) -> Callable[..., list[Layer]]:
         attention_dropout: float,
         fused: bool,
     ) -> list[Layer]:
-        edges: dict[str, Any] = {"attention_dropout": attention_dropout, "fused": fused}
-        ends: dict[str, Any] = {"activation": "elu", "dropout": dropout}
-        first = layer(n_features, hidden, heads=heads, **ends, **edges)
-        last = layer(first.width, n_classes, heads=output_heads, concat=False, **edges)
+        shared: dict[str, Any] = {"attention_dropout": attention_dropout, "fused": fused}
+        epilogue: dict[str, Any] = {"activation": "elu", "dropout": dropout}
+        first = layer(n_features, hidden, heads=heads, **epilogue, **shared)
+        last = layer(first.width, n_classes, heads=output_heads, concat=False, **shared)
         return [first, last]
 
     return build
@@ -82,40 +82,41 @@ def _agnn(
     ]
 
 
-_TWO: dict[str, Any] = {"hidden": 16, "dropout": 0.5}
-_MEAN = {**_TWO, "aggregate": "mean"}
-_WIDE = {"hidden": 64, "dropout": 0.6}
+_GCN: dict[str, Any] = {"hidden": 16, "dropout": 0.5}
+_GIN = {"hidden": 64, "dropout": 0.6}
+_SAGE = {**_GCN, "aggregate": "mean"}
+_GAT = {"hidden": 8, "heads": 8, "output_heads": 1, "dropout": 0.6, "attention_dropout": 0.6}
+_GAT |= {"fused": True}
+_AGNN = {**_GCN, "fused": True}
 _GIN_SOURCE = "by accuracy on Cora's validation nodes (docs/training.md)"
-_HEADS = {"hidden": 8, "heads": 8, "output_heads": 1, "dropout": 0.6, "attention_dropout": 0.6}
-_HEADS |= {"fused": True}
 
 MODELS: dict[str, Model] = {
-    "gcn": Model(_two(GCN), _TWO, 0.01, 5e-4, "first", "Kipf and Welling, ICLR 2017"),
-    "gin": Model(_two(GIN), _WIDE, 0.005, 5e-3, "all", _GIN_SOURCE),
-    "sage": Model(_two(SAGE), _MEAN, 0.01, 5e-4, "all", "the settings of GCN"),
-    "gat": Model(_attention(GAT), _HEADS, 0.005, 5e-4, "all", "Velickovic et al., ICLR 2018"),
-    "gatv2": Model(_attention(GATv2), _HEADS, 0.005, 5e-4, "all", "the settings of GAT"),
-    "agnn": Model(_agnn, {**_TWO, "fused": True}, 0.01, 5e-4, "all", "Thekumparampil et al., 2018"),
+    "gcn": Model(_two_layers(GCN), _GCN, 0.01, 5e-4, "first", "Kipf and Welling, ICLR 2017"),
+    "gin": Model(_two_layers(GIN), _GIN, 0.005, 5e-3, "all", _GIN_SOURCE),
+    "sage": Model(_two_layers(SAGE), _SAGE, 0.01, 5e-4, "all", "the settings of GCN"),
+    "gat": Model(_attention(GAT), _GAT, 0.005, 5e-4, "all", "Velickovic et al., ICLR 2018"),
+    "gatv2": Model(_attention(GATv2), _GAT, 0.005, 5e-4, "all", "the settings of GAT"),
+    "agnn": Model(_agnn, _AGNN, 0.01, 5e-4, "all", "Thekumparampil et al., 2018"),
 }
 
 
 def find_model(model: str, changes: Mapping[str, Any]) -> tuple[Model, dict[str, Any]]:
-    """Return a model and its options, with some changed.
+    """Return a model and its options; `changes` replace some of its defaults.
 
     Raises
     ------
     ArgumentError
-        If there is no such model, or it has no such option, or `hidden` is no number of columns.
+        If there is no such model, it has no such option, or `hidden` is not a positive integer.
     """
     if not isinstance(model, str) or model.lower() not in MODELS:
         raise ArgumentError("model", f"there is no {model!r}", f"one of {', '.join(MODELS)}")
-    known = MODELS[model.lower()]
+    known_model = MODELS[model.lower()]
     for name in changes:
-        if name not in known.options:
-            expected = f"one of {', '.join(known.options)}"
+        if name not in known_model.options:
+            expected = f"one of {', '.join(known_model.options)}"
             raise ArgumentError(name, f"{model} has no such option", expected)
-    options = {**known.options, **changes}
-    for name, value in options.items():
-        options[name] = value.item() if isinstance(value, np.generic) else value  # for checkpoints
+    options = {**known_model.options, **changes}
+    for name, value in options.items():  # checkpoints store them as JSON
+        options[name] = value.item() if isinstance(value, np.generic) else value
     checked_integer("hidden", options["hidden"], error=ArgumentError)
-    return known, options
+    return known_model, options

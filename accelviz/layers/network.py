@@ -1,4 +1,4 @@
-"""A sequence of layers, with their parameters in one array."""
+"""`Network`: a sequence of layers on one graph, with all parameters in one array."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from accelviz.layers.layer import Context, Layer, checked_rate
 from accelviz.layers.products import Matrix, Products
 from accelviz.random import element_uniform
 
-#: Arrays of a step for which a layer may draw random numbers: its result, and its edges.
+#: Random sites (`Noise`) of a layer: dropout of its result, and of its attention weights.
 _SITES_PER_LAYER = 2
-#: Site of the first parameter's initial values, beyond those of all layers.
+#: Random site of the first parameter's initial values, above those of all layers.
 _FIRST_INITIAL_SITE = 1 << 15
 
 
@@ -28,28 +28,28 @@ class Network:
     Parameters
     ----------
     layers : sequence of Layer
-        Each takes the columns that the one before returns.
+        The width of each layer is the `n_in` of the next.
     graph : Graph
     products : Products
         The device and the strategies.
     seed : int
-        Of the initial values and of dropout.
+        Seed of the initial values and of dropout.
     input_dropout : float
-        The share of the features that is dropped while training.
+        Share of the features that is dropped in training, 0 to below 1.
 
     Attributes
     ----------
     flat, gradient : arrays of float32, shape (n_parameters,)
-        All parameters behind each other, and their gradient.
+        All parameters in one array, and their gradient.
     parameters : list of dict of str to array
-        Of each layer: views of `flat`.
+        Parameters of each layer by name, as views of `flat`.
     noise : Noise
-        The random numbers of dropout in the next step; its table counts the steps.
+        Random numbers of dropout in the next step; its table counts the steps.
 
     Raises
     ------
     ArgumentError
-        If a layer takes another number of columns than the one before returns.
+        If the width of a layer differs from the `n_in` of the next.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ class Network:
         self.noise = Noise(products.placed(table), 0)
 
     def fix(self, X: Any) -> None:
-        """Promise that the features never change, so that the first layer multiplies them once.
+        """Declare that the features X never change; the first layer then multiplies them once.
 
-        None takes the promise back. It has no use for sparse features, which are multiplied with
-        weights first, and with dropout of features.
+        None withdraws the declaration. It has no effect with sparse features, which are multiplied
+        with the weights first, nor with dropout of features.
         """
         if not isinstance(X, Matrix) and not self.input_dropout and self._matrices[0] is not None:
             self._matrices[0].fix(X)
@@ -95,10 +95,10 @@ class Network:
         return {f"{i}.{name}": s for i, layer in layers for name, s in layer.shapes().items()}
 
     def initial(self) -> dict[str, npt.NDArray[np.float32]]:
-        """Return the parameters before training, on the host.
+        """Return the initial parameters, on the host.
 
         Matrices and vectors of attention are uniform within `sqrt(6 / (rows + columns))` of 0
-        (Glorot and Bengio, 2010), biases 0, `beta` and `eps` as their layer says.
+        (Glorot and Bengio, 2010), biases are 0, and `beta` and `eps` have their layer's values.
         """
         initial: dict[str, npt.NDArray[np.float32]] = {}
         for site, (key, shape) in enumerate(self.shapes().items(), _FIRST_INITIAL_SITE):
@@ -130,15 +130,16 @@ class Network:
         ----------
         X : array of float32, shape (n_nodes, n_features), or Matrix
         noise : Noise, optional
-            The random numbers of dropout, of `noise`. None: nothing is dropped.
+            Random numbers of dropout, usually `self.noise`. Without them there is no dropout.
         """
         contexts = []
         if noise is not None and self.input_dropout:
             with self.products.clock("dropout"):
                 X = self._dropped(X, noise)
-        for number, (layer, matrix) in enumerate(zip(self.layers, self._matrices, strict=True), 1):
-            own_noise = None if noise is None else noise.at(_SITES_PER_LAYER * number)
-            X, context = layer.forward(matrix, X, self.parameters[number - 1], own_noise)
+        layers = zip(self.layers, self._matrices, self.parameters, strict=True)
+        for number, (layer, matrix, parameters) in enumerate(layers, 1):
+            layer_noise = None if noise is None else noise.at(_SITES_PER_LAYER * number)
+            X, context = layer.forward(matrix, X, parameters, layer_noise)
             contexts.append(context)
         return X, contexts
 
@@ -149,7 +150,7 @@ class Network:
         return X.with_values(dropout.apply(X.weights))
 
     def backward(self, contexts: list[Context], dY: Any) -> None:
-        """Put the gradient of every parameter into `gradient`, given that of the result."""
+        """Write the gradients of all parameters to `gradient`, given that of the result, `dY`."""
         layers = zip(self.layers, contexts, self._gradients, strict=True)
         for layer, context, targets in reversed([*layers]):
             gradients, dY = layer.backward(dY, context)
@@ -157,7 +158,10 @@ class Network:
                 targets[name][...] = gradient
 
     def decay(self, rate: float, layers: str) -> Any:
-        """Return the L2 factor of each parameter, (n_parameters,): of "first" or "all" layers."""
+        """Return the L2 factor of each parameter, (n_parameters,).
+
+        It is `rate` for the parameters of the "first" layer or of "all" layers, else 0.
+        """
         factors = self.products.xp.zeros_like(self.flat)
         for i, parameters in enumerate(self._views(factors)):
             for array in parameters.values():

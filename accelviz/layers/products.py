@@ -1,4 +1,8 @@
-"""Sparse operations of a network on one device: strategies, times, matrices."""
+"""Sparse operations of a network on one device.
+
+`Products` has the device and the strategy of each operation, and times them. `Matrix` is a sparse
+matrix that multiplies by these strategies.
+"""
 
 from __future__ import annotations
 
@@ -13,72 +17,68 @@ from accelviz.devices import choose
 from accelviz.devices.planning import plan_of
 from accelviz.devices.ready_plan import ready
 from accelviz.errors import ArgumentError
-from accelviz.graph import Graph, Transpose, taken_over
+from accelviz.graph import Graph, taken_over
 from accelviz.layers.adjacency import rows_of
 from accelviz.plans import Operation, Strategy
 from accelviz.plans.program import Program
-from accelviz.strategies import (
-    OPERATIONS,
-    SDDMM,
-    SPMM,
-    find_strategy,
-)
+from accelviz.strategies import OPERATIONS, SDDMM, SPMM, find_strategy
 
 
 class Products:
-    """The device and the strategies of a network's operations, and the seconds that they take.
+    """The device and the strategies of a network's sparse operations, and their times.
 
     Parameters
     ----------
-    strategy : str, Strategy, (strategy, parameters), or mapping of operation to one, optional
-        Such as "accel_gcn", which is of "spmm", or `{"spmm": ("gnnadvisor", {"ngs": 32}),
-        "sddmm": "row_warp"}`. Instead of parameters, a function of `n_cols` that returns them. An
-        operation that is not named takes its fastest.
+    strategy : str, Strategy, (strategy, parameters), or mapping of operation to these, optional
+        A single strategy, such as "accel_gcn", is that of "spmm". A mapping names the operations,
+        as in `{"spmm": ("gnnadvisor", {"ngs": 32}), "sddmm": "row_warp"}`. `parameters` may be a
+        function of `n_cols` that returns them. Other operations use their fastest strategy.
     device : {"auto", "cuda", "cpu", "emulator"}
-        "auto" takes the GPU where there is one.
+        "auto" is the GPU, or the CPU if there is no GPU.
 
     Attributes
     ----------
     executor : Device
-        Where sparse products run.
+        Device that runs the sparse operations.
     device : str
-        Its name.
+        Name of the device.
     xp : module
-        What computes dense steps, on the device or, if it only runs plans, on the host.
+        NumPy or CuPy, which runs the dense operations: on the device, or on the host if the device
+        (the emulator) only runs plans.
     seconds : dict of str to float
-        Times of `clock` since `reset`, by name.
+        Seconds measured by `clock` since `reset`, by name.
 
     Raises
     ------
     ArgumentError
         If there is no such strategy, operation or device.
     DeviceUnavailable
-        If the device cannot be used here.
+        If the device cannot be used.
     """
 
     def __init__(self, strategy: Any = None, device: str = "auto") -> None:
         self.executor = choose(device)
         self.executor.require()
         self.device = self.executor.name
-        named = strategy if isinstance(strategy, Mapping) else {"spmm": strategy}
+        by_operation = strategy if isinstance(strategy, Mapping) else {"spmm": strategy}
         sparse = [name for name in OPERATIONS if not name.startswith("dense")]
-        for name in named:
+        for name in by_operation:
             if name not in sparse:
                 problem = f"there is no sparse operation {name!r}"
                 raise ArgumentError("strategy", problem, f"one of {', '.join(sparse)}")
-        self._chosen = {name: _chosen(name, named.get(name)) for name in sparse}
+        self._strategies = {name: _strategy(name, by_operation.get(name)) for name in sparse}
         self.seconds: dict[str, float] = {}
         self.xp = self.executor.xp
         self._clock: Any = self.executor.clock(self.seconds)
-        #: Everything is launched on one stream of a GPU, as capturing needs it.
+        #: The stream of all launches: capturing a CUDA graph needs a single one.
         self.stream = self.executor.stream()
 
     def placed(self, array: Any) -> Any:
-        """Return a host array where dense steps run."""
+        """Return a host array as an array of `xp`."""
         return self.executor.to_device(array) if self.executor.computes else array
 
     def matrix(self, graph: Graph) -> Matrix:
-        """Return a graph as a matrix that multiplies here."""
+        """Return a graph as a `Matrix` of these products."""
         return Matrix(graph, self)
 
     def clock(self, name: str) -> contextlib.AbstractContextManager[None]:
@@ -86,14 +86,14 @@ class Products:
         return self._clock(name)
 
     def reset(self) -> dict[str, float]:
-        """Return the seconds so far by name, and begin anew."""
+        """Return `seconds` and clear it."""
         self._clock.settle()
         seconds = dict(self.seconds)
         self.seconds.clear()
         return seconds
 
     def captured(self, program: Program) -> Callable[[], dict[str, Any]]:
-        """Return a function that runs a program of this device; see `Device.captured`."""
+        """Return a function that runs a program on this device; see `Device.captured`."""
         return self.executor.captured(program, {}, self._clock)
 
     def run(
@@ -101,13 +101,13 @@ class Products:
     ) -> dict[str, Any]:
         """Run an operation on a graph; return its outputs by name.
 
-        Weights that are missing are the graph's. The plan is stored with the graph. `label` follows
-        the operation's name in `seconds`.
+        Without weights in `operands`, those of the graph are used. The plan is stored with the
+        graph. The time is added to `seconds[operation.name + label]`.
         """
-        strategy, parameters = self._chosen[operation.name]
+        strategy, parameters_for = self._strategies[operation.name]
         widths = operation.widths_of(operands)
-        settings = parameters(widths.get("n_cols", 1))
-        plan = plan_of(graph, strategy, {**widths, **settings})
+        parameters = parameters_for(widths.get("n_cols", 1))
+        plan = plan_of(graph, strategy, {**widths, **parameters})
         with self.clock(operation.name + label):
             outputs = ready(plan, self.executor).run(operands)
         if self.executor.computes:
@@ -115,45 +115,41 @@ class Products:
         return {name: self.executor.to_host(array) for name, array in outputs.items()}
 
 
-def _chosen(operation: str, choice: Any) -> tuple[Strategy, Callable[[int], Mapping[str, Any]]]:
+def _strategy(operation: str, choice: Any) -> tuple[Strategy, Callable[[int], Mapping[str, Any]]]:
     """Return a strategy, and a function that returns its parameters for a number of columns."""
     strategy, parameters = choice if isinstance(choice, tuple) else (choice, {})
-    strategy = OPERATIONS[operation].fastest if strategy is None else strategy
-    known = find_strategy(strategy, operation)
-    return known, parameters if callable(parameters) else lambda n_cols: parameters
+    name = OPERATIONS[operation].fastest if strategy is None else strategy
+    parameters_for = parameters if callable(parameters) else lambda n_cols: parameters
+    return find_strategy(name, operation), parameters_for
 
 
 class Matrix:
-    """A sparse matrix whose weights are an operand: its products, and those of its transpose.
+    """A sparse matrix with operations on it and its transpose.
 
     Parameters
     ----------
     graph : Graph
+        The pattern, and the weights unless `values` are given.
     products : Products
     values : array of float32, shape (nnz,), optional
-        Weights in place of the graph's own, on the device of `products`.
+        Weights in place of the graph's, on the device of `products`.
     label : str
-        Follows an operation's name in `Products.seconds`.
+        Suffix of the operations' names in `Products.seconds`.
     """
 
     def __init__(
         self, graph: Graph, products: Products, values: Any = None, label: str = ""
     ) -> None:
         self.graph, self.products, self.values, self.label = graph, products, values, label
-        #: Follows from the pattern, whatever the weights: arrays on the device, and graphs.
-        self._of_pattern: dict[str, Any] = {}
+        #: Device arrays and graphs that depend on the pattern alone; shared by `with_values`.
+        self._pattern_cache: dict[str, Any] = {}
         self._fixed: Any = None
-        self._product_of_fixed: Any = None
+        self._product_with_fixed: Any = None
 
-    def _once(self, name: str, make: Callable[[], Any]) -> Any:
-        if name not in self._of_pattern:
-            self._of_pattern[name] = make()
-        return self._of_pattern[name]
-
-    @property
-    def _turned(self) -> Transpose:
-        turned: Transpose = self._once("transposed", self.graph.transposed)
-        return turned
+    def _cached(self, name: str, make: Callable[[], Any]) -> Any:
+        if name not in self._pattern_cache:
+            self._pattern_cache[name] = make()
+        return self._pattern_cache[name]
 
     def _run(self, operation: Operation, graph: Graph, **operands: Any) -> dict[str, Any]:
         return self.products.run(operation, graph, operands, self.label)
@@ -164,59 +160,64 @@ class Matrix:
         return self.graph.shape
 
     def with_values(self, values: Any) -> Matrix:
-        """Return the same pattern with other weights."""
-        other = type(self)(self.graph, self.products, values, self.label)
-        other._of_pattern = self._of_pattern
-        return other
+        """Return a matrix with the same pattern and other weights."""
+        matrix = type(self)(self.graph, self.products, values, self.label)
+        matrix._pattern_cache = self._pattern_cache
+        return matrix
 
     def fix(self, X: Any) -> None:
-        """Promise that this array never changes: `times` multiplies it once and stores the result.
+        """Declare that the array X never changes; `times(X)` is then computed once and stored.
 
-        None takes the promise back. It does not hold for other weights (`with_values`).
+        None withdraws the declaration. It does not extend to `with_values`.
         """
-        self._fixed, self._product_of_fixed = X, None
+        self._fixed, self._product_with_fixed = X, None
 
     def is_fixed(self, X: Any) -> bool:
-        """Say whether `fix` was called with this very array."""
+        """Return whether X is the array that was passed to `fix`."""
         return X is not None and X is self._fixed
 
     def times(self, X: Any, values: Any = None) -> Any:
         """Return `A @ X`, X of shape (columns, n_cols)."""
         if values is not None or not self.is_fixed(X):
             return self._times(X, self.values if values is None else values)
-        if self._product_of_fixed is None:
-            self._product_of_fixed = self._times(X, self.values)
-        return self._product_of_fixed
+        if self._product_with_fixed is None:
+            self._product_with_fixed = self._times(X, self.values)
+        return self._product_with_fixed
 
     def _times(self, X: Any, values: Any) -> Any:
         return self._run(SPMM, self.graph, X=X, values=values)["Y"]
 
     def transposed_times(self, Y: Any, values: Any = None) -> Any:
-        """Return `A.T @ Y`, Y of shape (rows, n_cols): the gradient of `A @ X` by X."""
-        turned, values = self._turned, self.values if values is None else values
+        """Return `A.T @ Y`, Y of shape (rows, n_cols): the gradient of X if Y is that of `A @ X`."""
+        transpose, values = self.graph.transposed(), self.values if values is None else values
         if values is not None:
-            values = values[self._once("order", lambda: self.products.placed(turned.nonzeros))]
-        return self._run(SPMM, turned.graph, X=Y, values=values)["Y"]
+            order = self._cached("order", lambda: self.products.placed(transpose.nonzeros))
+            values = values[order]
+        return self._run(SPMM, transpose.graph, X=Y, values=values)["Y"]
 
     def dots(self, U: Any, V: Any) -> Any:
-        """Return the dot product of each nonzero, of U (rows, heads, n_cols) and V, (nnz, heads).
+        """Return `U[i, h] . V[j, h]` for each nonzero (i, j) and head h, shape (nnz, heads).
 
-        With the gradient of `A @ X` as U, and X as V: the gradient by the weights.
+        U has the shape (rows, heads, n_cols), V the shape (columns, heads, n_cols). If U is the
+        gradient of `A @ X` and V is X, the result is the gradient with respect to the weights.
         """
         return self._run(SDDMM, self.graph, U=U, V=V)["scores"]
 
-    # Sums over nonzeros are products with an incidence matrix of rows and nonzeros.
-
     def row_sums(self, edges: Any) -> Any:
-        """Add up an array of shape (nnz, n_cols) over the nonzeros of each row."""
-        incidence = self._once("rows of nonzeros", lambda: _incidence(self.graph))
+        """Sum an array of shape (nnz, n_cols) over the nonzeros of each row.
+
+        It is the product with the incidence matrix of rows and nonzeros.
+        """
+        incidence = self._cached(
+            "row incidence", lambda: _incidence(self.graph, np.arange(self.graph.nnz))
+        )
         return self._run(SPMM, incidence, X=edges)["Y"]
 
     def column_sums(self, edges: Any) -> Any:
-        """Add up an array of shape (nnz, n_cols) over the nonzeros of each column."""
-        turned = self._turned
-        incidence = self._once(
-            "columns of nonzeros", lambda: _incidence(turned.graph, turned.nonzeros)
+        """Sum an array of shape (nnz, n_cols) over the nonzeros of each column."""
+        transpose = self.graph.transposed()
+        incidence = self._cached(
+            "column incidence", lambda: _incidence(transpose.graph, transpose.nonzeros)
         )
         return self._run(SPMM, incidence, X=edges)["Y"]
 
@@ -232,22 +233,22 @@ class Matrix:
 
     @cached_property
     def weights(self) -> Any:
-        """Its weights, (nnz,), on the device: placed once, as a captured step needs."""
+        """Weights, (nnz,), on the device: copied once, as a captured graph needs them."""
         return self.products.placed(self.graph.values) if self.values is None else self.values
 
     @property
     def rows(self) -> Any:
         """Row of each nonzero, int32, on the device."""
-        return self._once("rows", lambda: self.products.placed(taken_over(rows_of(self.graph))))
+        return self._cached("rows", lambda: self.products.placed(taken_over(rows_of(self.graph))))
 
     @property
     def columns(self) -> Any:
         """Column of each nonzero, int32, on the device."""
-        return self._once("columns", lambda: self.products.placed(self.graph.column_indices))
+        return self._cached("columns", lambda: self.products.placed(self.graph.column_indices))
 
 
-def _incidence(graph: Graph, nonzeros: Any = None) -> Graph:
-    nonzeros = np.arange(graph.nnz) if nonzeros is None else nonzeros
+def _incidence(graph: Graph, nonzeros: Any) -> Graph:
+    """Return the matrix (n_rows, nnz) with 1 at (i, nonzeros[k]) for each nonzero k of row i."""
     columns, ones = taken_over(nonzeros.astype(np.int32)), np.ones(graph.nnz, np.float32)
     shape = (graph.n_rows, graph.nnz)
     name = f"nonzeros of {graph.name}"

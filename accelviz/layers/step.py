@@ -1,4 +1,8 @@
-"""A step of training as a program: its parts, what they read and write, and what they wait for."""
+"""A step of training as a program.
+
+A program (`plans.program`) is a list of steps, here forward, loss, backward, reduce, optimiser and
+count. Each names the buffers that it reads and writes and the steps that have to end before it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
 
 Values = dict[str, Any]
 
-#: Outputs: the loss of all nodes, and the nodes of each split that are classified right.
+#: Loss of all nodes, and number of correctly classified nodes of each split.
 _OUTPUTS = {
     "loss": Buffer(0, 1, "float32", "output"),
     "hits": Buffer(0, len(SPLITS), "float32", "output"),
@@ -24,24 +28,25 @@ _OUTPUTS = {
 
 
 def training_step(run: Run) -> Program:
-    """Return a step of a training: forward, loss, backward, reduce, optimiser, count.
+    """Return a training step: forward, loss, backward, reduce, optimiser, count.
 
     Parameters
     ----------
     run : Run
-        It holds the arrays that outlive a step: "features", "parameters", "gradient", "states" of
+        Owner of the buffers that outlive a step: "features", "parameters", "gradient", "states" of
         the optimiser, and "random", the table of `Noise`.
 
     Returns
     -------
     Program
-        Of one device. "logits", "contexts", "losses" and "logits gradient" are made in each step;
-        the outputs are "loss" and "hits" (None where a step has dropout, see `Run.reduced`).
+        A program of one device. Each run makes new "logits", "contexts", "losses" and "logits
+        gradient". The outputs are "loss" and "hits" (None if a step has dropout, see
+        `Run.reduced`).
 
     Raises
     ------
     PartitionError
-        If a barrier is missing between two of the steps.
+        If the program lacks a barrier between two of its steps.
     """
     network, products = run.network, run.products
 
@@ -81,15 +86,14 @@ def training_step(run: Run) -> Program:
     return Program(steps, _OUTPUTS)
 
 
-def judging(run: Run) -> Program:
-    """Return a program that counts the nodes classified right, without dropout: "hits"."""
+def evaluation(run: Run) -> Program:
+    """Return a program that counts correctly classified nodes, without dropout: "hits"."""
 
-    def judge(values: Values) -> None:
+    def evaluate(values: Values) -> None:
         values["hits"] = run.hits(run.logits())
 
-    return Program(
-        (_step(judge, {"features", "parameters"}, {"hits"}),), {"hits": _OUTPUTS["hits"]}
-    )
+    step = _step(evaluate, {"features", "parameters"}, {"hits"})
+    return Program((step,), {"hits": _OUTPUTS["hits"]})
 
 
 def _step(
@@ -98,7 +102,7 @@ def _step(
     writes: set[str],
     after: tuple[int, ...] = (),
 ) -> Step:
-    """Return a step without a queue, so that `check` holds what it waits for."""
+    """Return a step without a queue: `Program.check` then relies on `after` alone."""
     buffers = {name: name for name in reads}
     name, written = work.__name__, frozenset(writes)
     return Step(name, 0, "", buffers=buffers, writes=written, after=after, work=work)

@@ -1,4 +1,7 @@
-"""`train`: a network on a graph, by any strategy, with what each epoch took and learned."""
+"""Training: `train` fits a network to a graph and records the loss and time of each epoch.
+
+A `Run` is the training of one device, with all nodes or with some (`many_gpus.train`).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 from tqdm import tqdm
 
+from accelviz.datasets import load_graph
 from accelviz.datasets.nodes import SPLITS, UNLABELLED, NodeData, load_nodes
 from accelviz.errors import ArgumentError, checked_choice, checked_integer, checked_number
 from accelviz.graph import Graph
@@ -22,35 +26,38 @@ from accelviz.layers.memory import enough_memory
 from accelviz.layers.models import Model, find_model
 from accelviz.layers.network import Network
 from accelviz.layers.products import Matrix, Products
-from accelviz.layers.step import judging, training_step
+from accelviz.layers.step import evaluation, training_step
 
 #: Epochs between two checkpoints.
 CHECKPOINT_EPOCHS = 50
-MOST_SEED = (1 << 64) - 1
+MAX_SEED = (1 << 64) - 1
 
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What `train` returns.
+    """The result of `train`.
 
     Attributes
     ----------
-    model, data, device, seed
-        What was trained, on what, where; `data` is the NodeData.
+    model : str
+    data : NodeData
+    device : str
+    seed : int
     test_accuracy, val_accuracy, train_accuracy : float
-        Of the last epoch, or with early stopping of the one that was kept.
+        Accuracies after epoch `epoch`, 0 to 1.
     epoch : int
-        That epoch, from 1 on.
+        The last epoch, or with early stopping the epoch with the best validation accuracy. Epochs
+        count from 1.
     history : DataFrame
-        A row for each epoch: `epoch`, `loss` (of the nodes to learn from, with dropout),
-        `train_accuracy`, `val_accuracy`, `test_accuracy` (without), `seconds` of the step, and of
-        each operation in it, such as `spmm_seconds`; `spmm_features_seconds` is that of the sparse
-        features, and `dense_seconds` the rest. On a GPU only the first epochs have these: later
-        steps are one launch each, of a recorded CUDA graph.
+        One row per epoch: `epoch`; `loss` of the training nodes, with dropout; `train_accuracy`,
+        `val_accuracy` and `test_accuracy`, without dropout; `seconds` of the step; and the seconds
+        of each operation in the step, such as `spmm_seconds`. `spmm_features_seconds` is the
+        product with sparse features, `dense_seconds` the remainder of the step. On a GPU only the
+        first epochs have seconds per operation: later steps replay one captured CUDA graph.
     parameters : dict of str to array of float32
-        By the layer's number and the parameter's name, such as "0.W", on the host.
+        Parameters on the host. The key is the layer's number and the parameter's name, as "0.W".
     logits : array of float32, shape (n_nodes, n_classes)
-        What the network says of every node; the largest is its class.
+        Scores of each node; the class with the largest score is the prediction.
     """
 
     model: str
@@ -97,31 +104,32 @@ def train(
     data : str or NodeData
         "cora", "citeseer", or your own graph with features, labels and a split.
     seed : int
-        Of the initial values and of dropout. The same seed gives the same bits; on a GPU not where
-        atomics add up, in any order, as in strategies such as "fusegnn_gas".
+        Seed of the initial values and of dropout. The same seed gives bitwise equal results, except
+        on a GPU with a strategy that adds by atomics, such as "fusegnn_gas".
     strategy : str, Strategy, (strategy, parameters) or mapping, optional
-        How the products run: "accel_gcn" is of spmm, `{"sddmm": "row_warp"}` of the operation
-        named. What is not named takes the fastest.
+        Strategies of the sparse operations. A name such as "accel_gcn" is a strategy of spmm; a
+        mapping such as `{"sddmm": "row_warp"}` names the operation. Other operations use their
+        fastest strategy.
     device : {"auto", "cuda", "cpu", "emulator"}
-        "auto" takes the GPU where there is one.
+        "auto" is the GPU, or the CPU if there is no GPU.
     epochs : int
         At least 1.
     optimiser : {"adam", "sgd"}
     rate, decay : float, optional
-        Learning rate and factor of the L2 penalty; the model's own if not given.
+        Learning rate and factor of the L2 penalty; by default those of the model.
     patience : int, optional
-        Stop when the validation accuracy has not risen for so many epochs, and keep the parameters
-        of the epoch in which it was highest.
+        Stop after this number of epochs without a higher validation accuracy, and return the
+        parameters of the epoch with the highest one.
     checkpoint : path, optional
-        A `.npz` that is written every 50 epochs and at the end. If it is there, training goes on
-        from it, and ends with the very bits of an uninterrupted run (if a seed gives the same). It
-        must not have gone beyond `epochs`.
+        A `.npz` file, written every 50 epochs and at the end. If the file exists, training resumes
+        from it and ends with the same bits as an uninterrupted run (under the condition of `seed`).
+        It must not be of a later epoch than `epochs`.
     progress : bool
         Show a progress bar.
     **options
-        The model's own: `hidden`, `dropout`; of SAGE `aggregate` ("mean" or "max"); of attention
-        `heads`, `output_heads`, `attention_dropout` and `fused` (False: scores, softmax and sums
-        are operations each).
+        Options of the model: `hidden`, `dropout`; for SAGE `aggregate` ("mean" or "max"); for
+        attention `heads`, `output_heads`, `attention_dropout` and `fused` (False: scores, softmax
+        and sums are separate operations).
 
     Returns
     -------
@@ -130,10 +138,10 @@ def train(
     Raises
     ------
     ArgumentError, GraphError
-        If an argument, the data or the checkpoint does not fit, or the loss leaves float32.
+        If an argument, the data or the checkpoint is invalid, or the loss overflows float32.
     DeviceUnavailable
-        If the device cannot be used, or has too little memory: it says how much was wanted, and
-        what would fit.
+        If the device cannot be used, or has too little memory. The message has the memory required
+        and a setting that would fit.
 
     Examples
     --------
@@ -144,27 +152,28 @@ def train(
     """
     if patience is not None:
         patience = checked_integer("patience", patience, error=ArgumentError)
-    known = checked_training(model, options, data, seed, epochs, rate, decay)
+    checked = checked_training(model, options, data, seed, epochs, rate, decay)
     checked_choice("optimiser", optimiser, dense.OPTIMISERS)
-    products, nodes = Products(strategy, device), known.nodes
-    settings = {"model": model.lower(), "seed": known.seed, "patience": patience}
-    settings |= {**known.options, "optimiser": optimiser, "rate": known.rate, "decay": known.decay}
-    with enough_memory(known.layers, known.options, nodes.n_nodes, products), products.stream:
-        run = known.run(products, dense.OPTIMISERS[optimiser](known.rate))
+    products, nodes = Products(strategy, device), checked.nodes
+    settings = {"model": model.lower(), "seed": checked.seed, "patience": patience}
+    settings |= {**checked.options, "optimiser": optimiser}
+    settings |= {"rate": checked.rate, "decay": checked.decay}
+    with enough_memory(checked.layers, checked.options, nodes.n_nodes, products), products.stream:
+        run = checked.run(products, dense.OPTIMISERS[optimiser](checked.rate))
         file = None
         if checkpoint is not None:
             file = Checkpoint(checkpoint, settings, nodes, run.network.shapes())
             run.restore(file.read())
-            if run.epoch > known.epochs:
-                problem = f"got {known.epochs}, and {file.path} has gone on to {run.epoch}"
+            if run.epoch > checked.epochs:
+                problem = f"got {checked.epochs}, and {file.path} has gone on to {run.epoch}"
                 raise ArgumentError("epochs", problem, "at least as many, or another checkpoint")
-        run.train(known.epochs, patience, file, progress)
-        return run.training(model.lower(), known.seed, patience is not None)
+        run.train(checked.epochs, patience, file, progress)
+        return run.training(model.lower(), checked.seed, patience is not None)
 
 
 @dataclass(frozen=True)
 class CheckedTraining:
-    """Arguments of a training, checked, with the model's own in place of those not given."""
+    """Validated arguments of `train`, with the model's defaults filled in."""
 
     model: Model
     options: dict[str, Any]
@@ -175,12 +184,12 @@ class CheckedTraining:
     decay: float
 
     def layers(self, **changes: Any) -> list[Layer]:
-        """Return new layers of the model, with some options changed."""
+        """Return new layers of the model; `changes` replace some of its options."""
         sizes = self.nodes.n_features, self.nodes.n_classes
         return self.model.build(*sizes, **{**self.options, **changes})
 
     def run(self, products: Products, optimiser: Any) -> Run:
-        """Return a training of all nodes on one device, before its first epoch."""
+        """Return a `Run` of all nodes on one device, before its first epoch."""
         rate = self.options["dropout"]
         network = Network(self.layers(), self.nodes.graph, products, self.seed, rate)
         return Run(network, self.nodes, optimiser, self.decay, self.model.decayed)
@@ -195,19 +204,13 @@ def checked_training(
     rate: float | None = None,
     decay: float | None = None,
 ) -> CheckedTraining:
-    """Check the arguments of `train`.
-
-    Raises
-    ------
-    ArgumentError, GraphError
-        As `train` does.
-    """
+    """Check the arguments of `train`; raises ArgumentError or GraphError."""
     known_model, options = find_model(model, options)
     return CheckedTraining(
         known_model,
         options,
         load_nodes(data),
-        checked_integer("seed", seed, MOST_SEED, least=0, error=ArgumentError),
+        checked_integer("seed", seed, MAX_SEED, least=0, error=ArgumentError),
         checked_integer("epochs", epochs, error=ArgumentError),
         checked_number("rate", known_model.rate if rate is None else rate),
         checked_number("decay", known_model.decay if decay is None else decay, or_zero=True),
@@ -215,7 +218,7 @@ def checked_training(
 
 
 class Run:
-    """A training between two epochs, of all nodes or of those that one device has.
+    """The state of a training between two epochs.
 
     Parameters
     ----------
@@ -225,16 +228,16 @@ class Run:
     decay : float
         Factor of the L2 penalty.
     decayed : {"first", "all"}
-        The layers that have the penalty.
+        Layers whose parameters have the penalty.
     rows : array of int, optional
-        The nodes whose rows the network has, all if not given.
+        Nodes of this device, all nodes by default.
 
     Attributes
     ----------
     program : Program
-        A step; see `training_step`.
+        One training step; see `training_step`.
     reduced_buffers : frozenset of str
-        The program's buffers that `reduced` adds up over the devices.
+        Buffers of the program that `reduced` sums over all devices.
     """
 
     reduced_buffers: frozenset[str] = frozenset()
@@ -250,24 +253,26 @@ class Run:
     ) -> None:
         self.network, self.products, self.optimiser = network, network.products, optimiser
         self.nodes, products, xp = nodes, network.products, network.products.xp
-        chosen = slice(None) if rows is None else rows
+        self._to_host = products.executor.to_host
+        local_nodes = slice(None) if rows is None else rows
         self.X = _features(nodes.features, rows, products)
         network.fix(self.X)
         labels = np.where(nodes.labels == UNLABELLED, 0, nodes.labels).astype(np.int32)
-        self.labels = products.placed(labels[chosen])
+        self.labels = products.placed(labels[local_nodes])
+        # Row s of `members` is 1 at the nodes of split s, else 0.
         members = np.zeros((len(SPLITS), nodes.n_nodes), np.float32)
         for row, split in zip(members, SPLITS, strict=True):
             row[getattr(nodes, split)] = 1
-        self.sizes = members.sum(axis=1, dtype=np.float64)
-        self.members = products.placed(np.ascontiguousarray(members[:, chosen]))
-        self.weights = self.members[0] * np.float32(1 / self.sizes[0])
+        self.split_sizes = members.sum(axis=1, dtype=np.float64)
+        self.members = products.placed(np.ascontiguousarray(members[:, local_nodes]))
+        self.weights = self.members[0] * np.float32(1 / self.split_sizes[0])
         self.states = xp.zeros((optimiser.n_states, network.flat.size), np.float32)
         self.decay = network.decay(decay, decayed)
-        self.epoch, self.rows = 0, list[dict[str, float]]()
-        self.best, self.best_epoch, self.best_flat = -1.0, 0, network.flat.copy()
+        self.epoch, self.history = 0, list[dict[str, float]]()
+        self.best_accuracy, self.best_epoch, self.best_flat = -1.0, 0, network.flat.copy()
         self.program = training_step(self)
         self._step = products.captured(self.program)
-        self._judge = products.captured(judging(self))
+        self._evaluate = products.captured(evaluation(self))
 
     def train(
         self,
@@ -276,9 +281,8 @@ class Run:
         checkpoint: Checkpoint | None = None,
         progress: bool = False,
     ) -> None:
-        """Take steps until `epochs`, or until `patience` is exhausted."""
-        first = min(self.epoch, epochs)
-        with tqdm(total=epochs, initial=first, disable=not progress, unit="epoch") as bar:
+        """Run epochs up to number `epochs`, or until `patience` is exhausted."""
+        with tqdm(total=epochs, initial=self.epoch, disable=not progress, unit="epoch") as bar:
             while self.epoch < epochs and not self.is_exhausted(patience):
                 row = self.advance()
                 bar.set_postfix(loss=f"{row['loss']:.3f}", test=f"{row['test_accuracy']:.3f}")
@@ -289,16 +293,17 @@ class Run:
             checkpoint.write(self.state())
 
     def training(self, model: str, seed: int, best: bool, logits: Any = None) -> Training:
-        """Return the result, with `best` that of the epoch with the best validation accuracy.
+        """Return the result of the last epoch, or with `best` of the one with the best accuracy.
 
-        `logits` are those of all nodes, on the host, where the network has only some nodes' rows.
+        The best accuracy is that on the validation nodes. `logits` of all nodes, on the host, are
+        required if this device has only some of the nodes.
         """
         if best:
             self.network.flat[...] = self.best_flat
-        logits = on_host(self.logits()) if logits is None else logits
-        hits = logits.argmax(axis=1) == self.nodes.labels
+        logits = self._to_host(self.logits()) if logits is None else logits
+        correct = logits.argmax(axis=1) == self.nodes.labels
         accuracies = {
-            f"{name}_accuracy": float(hits[getattr(self.nodes, name)].mean()) for name in SPLITS
+            f"{name}_accuracy": float(correct[getattr(self.nodes, name)].mean()) for name in SPLITS
         }
         return Training(
             model=model,
@@ -307,41 +312,41 @@ class Run:
             seed=seed,
             **accuracies,
             epoch=self.best_epoch if best else self.epoch,
-            history=pd.DataFrame(self.rows),
+            history=pd.DataFrame(self.history),
             parameters=self.parameters(),
             logits=logits,
         )
 
     def advance(self) -> dict[str, float]:
-        """Take a step and judge the network; return the row of the history."""
+        """Run one epoch: a step, then the accuracies. Return its row of the history."""
         start = time.perf_counter()
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the loss is checked
             results = self._step()
             loss = dense.checked_loss(float(results["loss"]), self.epoch + 1)
         seconds = time.perf_counter() - start
-        parts = self.products.reset()
+        operation_seconds = self.products.reset()
         hits = results["hits"]
         if hits is None:
-            hits = self._judge()["hits"]
+            hits = self._evaluate()["hits"]
             self.products.reset()
         self.epoch += 1
-        shares = zip(SPLITS, on_host(hits) / self.sizes, strict=True)
+        shares = zip(SPLITS, self._to_host(hits) / self.split_sizes, strict=True)
         accuracies = {f"{name}_accuracy": float(share) for name, share in shares}
-        timed = {f"{name}_seconds": value for name, value in sorted(parts.items())}
-        if timed:  # a captured step has one time
-            timed["dense_seconds"] = max(seconds - sum(parts.values()), 0.0)
+        timed = {f"{name}_seconds": value for name, value in sorted(operation_seconds.items())}
+        if timed:  # a replayed CUDA graph has no times of its operations
+            timed["dense_seconds"] = max(seconds - sum(operation_seconds.values()), 0.0)
         row = {"epoch": self.epoch, "loss": loss, **accuracies, "seconds": seconds, **timed}
-        self.rows.append(row)
-        if row["val_accuracy"] > self.best:
-            self.best, self.best_epoch = row["val_accuracy"], self.epoch
+        self.history.append(row)
+        if row["val_accuracy"] > self.best_accuracy:
+            self.best_accuracy, self.best_epoch = row["val_accuracy"], self.epoch
             self.best_flat = self.network.flat.copy()
         return row
 
     def reduced(self, loss: Any, logits: Any) -> tuple[Any, Any]:
-        """Return loss and hits of all devices, and add up `reduced_buffers` over them, in place.
+        """Sum `reduced_buffers` over all devices in place; return loss and hits of all devices.
 
-        The hits are those of the network before the step. They are None here, because a step has
-        dropout: `_judge` counts them without.
+        The hits are those of the network before the step. On one device they are None: the logits
+        of a step have dropout, so that `advance` evaluates the network again without.
         """
         return loss, None
 
@@ -350,58 +355,51 @@ class Run:
         return self.network.forward(self.X)[0]
 
     def hits(self, logits: Any) -> Any:
-        """Return how many nodes of each split are classified right, shape (3,)."""
-        hits = (logits.argmax(axis=1) == self.labels).astype(np.float32)
-        return dense.matmul(self.members, hits[:, None])[:, 0]
+        """Return the number of correctly classified nodes of each split, shape (3,)."""
+        correct = (logits.argmax(axis=1) == self.labels).astype(np.float32)
+        return dense.matmul(self.members, correct[:, None])[:, 0]
 
     def is_exhausted(self, patience: int | None) -> bool:
-        """Tell whether the validation accuracy has not risen for `patience` epochs."""
+        """Return whether the validation accuracy has not risen for `patience` epochs."""
         return patience is not None and self.epoch - self.best_epoch >= patience
 
     def parameters(self) -> dict[str, npt.NDArray[np.float32]]:
         """Return copies of the parameters on the host, by name."""
         return {
-            f"{number}.{name}": on_host(array).copy()
+            f"{number}.{name}": self._to_host(array).copy()
             for number, parameters in enumerate(self.network.parameters)
             for name, array in parameters.items()
         }
 
     def state(self) -> dict[str, Any]:
-        """Return all that the next epoch depends on, on the host, by name."""
+        """Return the state for a checkpoint: all that the next epoch depends on, on the host."""
         return {
-            "flat": on_host(self.network.flat),
-            "states": on_host(self.states),
-            "best_flat": on_host(self.best_flat),
+            "flat": self._to_host(self.network.flat),
+            "states": self._to_host(self.states),
+            "best_flat": self._to_host(self.best_flat),
             "epoch": self.epoch,
-            "best": self.best,
+            "best": self.best_accuracy,
             "best_epoch": self.best_epoch,
-            "rows": self.rows,
+            "rows": self.history,
         }
 
     def restore(self, state: dict[str, Any] | None) -> None:
-        """Go on from a state, if there is one."""
+        """Resume from the state of a checkpoint, if there is one."""
         if state is None:
             return
         self.network.flat[...] = self.products.placed(state["flat"])
         self.states[...] = self.products.placed(state["states"])
         self.best_flat[...] = self.products.placed(state["best_flat"])
-        self.epoch, self.rows = state["epoch"], state["rows"]
+        self.epoch, self.history = state["epoch"], state["rows"]
         self.network.noise.table[:, 3] = self.epoch
-        self.best, self.best_epoch = state["best"], state["best_epoch"]
+        self.best_accuracy, self.best_epoch = state["best"], state["best_epoch"]
 
 
 def _features(features: Any, rows: npt.NDArray[Any] | None, products: Products) -> Any:
-    """Return some nodes' features where `products` runs; sparse ones as a Matrix."""
+    """Return the features of the nodes `rows` on the device; sparse ones as a Matrix."""
     if not isinstance(features, Graph):
         features = features if rows is None else np.ascontiguousarray(features[rows])
         return products.placed(features)
     if rows is not None:
-        part = features.adjacency[rows]
-        pointers, columns = part.indptr.astype(np.int64), part.indices.astype(np.int32)
-        features = Graph(pointers, columns, part.data, part.shape, "rows")
+        features = load_graph(features.adjacency[rows])
     return Matrix(features, products, label="_features")
-
-
-def on_host(array: Any) -> npt.NDArray[Any]:
-    """Return an array as NumPy's."""
-    return array if isinstance(array, np.ndarray) else array.get()
