@@ -188,7 +188,7 @@ class Matrix:
         return self._run(SPMM, self.graph, X=X, values=values)["Y"]
 
     def transposed_times(self, Y: Any, values: Any = None) -> Any:
-        """Return `A.T @ Y`, Y of shape (rows, n_cols): the gradient of X if Y is that of `A @ X`."""
+        """Return `A.T @ Y`, Y of shape (rows, n_cols). It is the gradient step of `times`."""
         transpose, values = self.graph.transposed(), self.values if values is None else values
         if values is not None:
             order = self._cached("order", lambda: self.products.placed(transpose.nonzeros))

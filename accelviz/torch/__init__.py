@@ -1,8 +1,8 @@
-"""Layers for PyTorch with the constructors and state dicts of PyTorch Geometric's.
+"""PyTorch layers with the constructors and state dicts of PyTorch Geometric's layers.
 
-`from accelviz.torch import GCNConv` in place of `from torch_geometric.nn import GCNConv` changes a
-model. Tensors go to the kernels and back without a copy (DLPack), on PyTorch's current stream.
-Edges are brought into CSR once for each `edge_index` tensor and kept as long as it lives.
+To use them, replace `from torch_geometric.nn import GCNConv` by `from accelviz.torch import
+GCNConv`. Kernels use the tensors' memory without a copy (DLPack), on PyTorch's current stream. The
+CSR form of an `edge_index` tensor is computed once and stored as long as the tensor exists.
 """
 
 try:

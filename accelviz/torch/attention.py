@@ -1,4 +1,7 @@
-"""Layers that weigh each neighbor by a score, as PyTorch Geometric's: GAT, GATv2, AGNN."""
+"""PyTorch Geometric's attention layers, by fused kernels: GAT, GATv2, AGNN.
+
+An edge leads from its sender to its receiver; the formulas are those of `layers.attention`.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ from accelviz.torch.edges import edges_of
 from accelviz.torch.operations import attention
 
 
-class _Heads(torch.nn.Module):
-    """Heads, their parameters and their result, of GATConv and GATv2Conv."""
+class _MultiHead(torch.nn.Module):
+    """Base class of GATConv and GATv2Conv: the attention heads and their epilogue."""
 
     def __init__(
         self,
@@ -40,7 +43,7 @@ class _Heads(torch.nn.Module):
         self.res = linear(in_channels, width, False) if residual else None
         self.bias = torch.nn.Parameter(torch.zeros(width)) if bias else None
 
-    def _finished(self, out: Any, x: Any) -> Any:
+    def _epilogue(self, out: Any, x: Any) -> Any:
         out = out.flatten(1) if self.concat else out.mean(dim=1)
         if self.res is not None:
             out = out + self.res(x)
@@ -50,12 +53,12 @@ class _Heads(torch.nn.Module):
         return x.view(-1, self.heads, self.out_channels)
 
     def _attend(self, edge_index: Any, x: Any, name: str, **tensors: Any) -> Any:
-        edges = edges_of(edge_index, x, self.add_self_loops).single(type(self).__name__)
+        edges = edges_of(edge_index, x, self.add_self_loops).without_duplicates(type(self).__name__)
         rate = self.dropout if self.training else 0.0
         return attention(edges, name, rate, self.negative_slope, **tensors)
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew."""
+        """Initialize the parameters again."""
         for name, parameter in self.named_parameters():
             if parameter.dim() > 1:
                 glorot(parameter)
@@ -63,8 +66,8 @@ class _Heads(torch.nn.Module):
                 torch.nn.init.zeros_(parameter)
 
 
-class GATConv(_Heads):
-    """`torch_geometric.nn.GATConv`, without features of edges; fused, forward and backward."""
+class GATConv(_MultiHead):
+    """`torch_geometric.nn.GATConv` without edge features, fused forward and backward."""
 
     def __init__(
         self,
@@ -88,14 +91,14 @@ class GATConv(_Heads):
         self.reset_parameters()
 
     def forward(self, x: Any, edge_index: Any) -> Any:
-        """Score by sender and receiver, weigh, add up."""
+        """Return the attention over each node's neighbors."""
         V = self._by_head(self.lin(x))
-        ends = {"receiver": (V * self.att_dst).sum(-1), "sender": (V * self.att_src).sum(-1)}
-        return self._finished(self._attend(edge_index, x, "gat", **ends, V=V), x)
+        scores = {"receiver": (V * self.att_dst).sum(-1), "sender": (V * self.att_src).sum(-1)}
+        return self._epilogue(self._attend(edge_index, x, "gat", **scores, V=V), x)
 
 
-class GATv2Conv(_Heads):
-    """`torch_geometric.nn.GATv2Conv`, without features of edges; fused, forward and backward."""
+class GATv2Conv(_MultiHead):
+    """`torch_geometric.nn.GATv2Conv` without edge features, fused forward and backward."""
 
     def __init__(
         self,
@@ -122,14 +125,14 @@ class GATv2Conv(_Heads):
         self.reset_parameters()
 
     def forward(self, x: Any, edge_index: Any) -> Any:
-        """Score by sender and receiver together, weigh, add up."""
+        """Return the attention over each node's neighbors."""
         V, R = self._by_head(self.lin_l(x)), self._by_head(self.lin_r(x))
         out = self._attend(edge_index, x, "gatv2", R=R, V=V, a=self.att[0])
-        return self._finished(out, x)
+        return self._epilogue(out, x)
 
 
 class AGNNConv(torch.nn.Module):
-    """`torch_geometric.nn.AGNNConv`; fused, forward and backward."""
+    """`torch_geometric.nn.AGNNConv`, fused forward and backward."""
 
     def __init__(self, requires_grad: bool = True, add_self_loops: bool = True) -> None:
         super().__init__()
@@ -140,13 +143,13 @@ class AGNNConv(torch.nn.Module):
             self.register_buffer("beta", torch.ones(1))
 
     def reset_parameters(self) -> None:
-        """Set beta back to 1."""
+        """Reset beta to 1."""
         with torch.no_grad():
             self.beta.fill_(1.0)
 
     def forward(self, x: Any, edge_index: Any) -> Any:
-        """Score by cosines, weigh, add up."""
-        edges = edges_of(edge_index, x, self.add_self_loops).single("AGNNConv")
+        """Return the attention over each node's neighbors."""
+        edges = edges_of(edge_index, x, self.add_self_loops).without_duplicates("AGNNConv")
         scale = 1 / x.norm(dim=-1, keepdim=True).clamp(min=NORM_EPS)
         Q = (self.beta * scale * x)[:, None]
         return attention(edges, "cosine", 0.0, None, Q=Q, V=x[:, None], scale=scale)[:, 0]

@@ -1,4 +1,4 @@
-"""The edges of a graph as CSR, made once for each tensor that holds them."""
+"""The edges of a graph in CSR form, computed once per `edge_index` tensor."""
 
 from __future__ import annotations
 
@@ -15,41 +15,47 @@ from accelviz.graph import Graph
 
 
 class Edges:
-    """The edges of a graph as CSR, for as many layers and steps as use them.
+    """The edges of a graph in CSR form, shared by all layers and steps that use them.
 
     Parameters
     ----------
     edge_index : tensor of int64, shape (2, E), or sparse CSR tensor
-        Senders and receivers, or the matrix whose row is the receiver.
+        Senders and receivers, or a matrix with receivers as rows and senders as columns.
     n_nodes : int
     loops : bool
-        Give every node a self loop, where it has none.
+        Add a self loop to each node that has none.
 
     Attributes
     ----------
+    number : int
+        Identifies this object; a custom operator of PyTorch takes numbers, but no objects.
     rows, columns : tensors of int64, shape (nnz,)
         Receiver and sender of each nonzero.
     position : tensor of int64, shape (E,)
-        The nonzero of each edge; edges that are there twice share one.
-    diagonal : tensor of int64
-        The nonzeros on the diagonal that are self loops, in the order of the nodes; with `loops`
-        one for each node.
+        Index of each edge's nonzero. Duplicate edges share one nonzero.
+    diagonal : tensor of int64, shape (n_nodes,)
+        Index of each node's self loop among the nonzeros; empty without `loops`.
     had_loop : tensor of bool, shape (n_nodes,)
-        Which nodes had a self loop already.
+        Whether each node has a self loop in `edge_index`.
     weight : tensor or None
-        The values of a sparse tensor, one for each edge.
+        Values of a sparse tensor, one per edge.
+    repeated : int
+        Number of duplicate edges.
+    cache : dict of str to tensor
+        Tensors that layers compute from the edges alone.
 
     Raises
     ------
     ArgumentError
-        If `edge_index` is neither, or a node does not exist.
+        If `edge_index` is neither of these tensors, or a node does not exist.
     """
 
     _numbers = itertools.count()
-    _all: ClassVar[weakref.WeakValueDictionary[int, Edges]] = weakref.WeakValueDictionary()
-    #: A backward pass may come when its `edge_index` is gone already.
+    _by_number: ClassVar[weakref.WeakValueDictionary[int, Edges]] = weakref.WeakValueDictionary()
+    #: Strong references: a backward pass may follow the deletion of its `edge_index`.
     _recent: ClassVar[collections.deque[Edges]] = collections.deque(maxlen=16)
-    _known: ClassVar[dict[tuple[int, int, bool], tuple[Any, int, Edges]]] = {}
+    #: Reference to and version of each live `edge_index`, and its edges, by the arguments of `of`.
+    _by_tensor: ClassVar[dict[tuple[int, int, bool], tuple[Any, int, Edges]]] = {}
 
     def __init__(self, edge_index: Any, n_nodes: int, loops: bool) -> None:
         senders, receivers, self.weight = _pairs(edge_index, n_nodes)
@@ -59,8 +65,8 @@ class Edges:
             raise ArgumentError("edge_index", problem, f"0 to {n_nodes - 1}")
         nodes = torch.arange(n_nodes, device=ends.device)
         keys = receivers * n_nodes + senders
-        both = torch.cat([keys, nodes * n_nodes + nodes]) if loops else keys
-        unique, position = torch.unique(both, return_inverse=True)
+        with_loops = torch.cat([keys, nodes * n_nodes + nodes]) if loops else keys
+        unique, position = torch.unique(with_loops, return_inverse=True)
         self.rows, self.columns = unique // n_nodes, unique % n_nodes
         self.position, self.diagonal = position.tensor_split([keys.numel()])
         self.had_loop = torch.zeros(n_nodes, dtype=torch.bool, device=ends.device)
@@ -75,36 +81,33 @@ class Edges:
             "edge_index",
         )
         self.number = next(self._numbers)
-        Edges._all[self.number] = self
+        Edges._by_number[self.number] = self
         Edges._recent.append(self)
-        self.constants: dict[str, Any] = {}
+        self.cache: dict[str, Any] = {}
 
     @classmethod
     def numbered(cls, number: int) -> Edges:
-        """Return the edges with a number, as custom operators pass it."""
-        return cls._all[number]
+        """Return the edges with this `number`."""
+        return cls._by_number[number]
 
     @classmethod
     def of(cls, edge_index: Any, n_nodes: int, loops: bool) -> Edges:
-        """Return the edges of a tensor, made once while it lives unchanged; Edges as they are."""
+        """Return the edges of a tensor, computed once while it exists and is not modified."""
         if isinstance(edge_index, Edges):
             return edge_index
         key = (id(edge_index), n_nodes, loops)
         version = getattr(edge_index, "_version", 0)
-        reference, known, edges = cls._known.get(key, (lambda: None, 0, None))
-        if edges is None or reference() is not edge_index or known != version:
+        reference, cached_version, edges = cls._by_tensor.get(key, (lambda: None, 0, None))
+        if edges is None or reference() is not edge_index or cached_version != version:
             edges = cls(edge_index, n_nodes, loops)
-            forget = weakref.ref(edge_index, lambda _: cls._known.pop(key, None))
-            cls._known[key] = (forget, version, edges)
+            reference = weakref.ref(edge_index, lambda _: cls._by_tensor.pop(key, None))
+            cls._by_tensor[key] = (reference, version, edges)
         return edges
 
-    def single(self, layer: str) -> Edges:
-        """Return itself if no edge is there twice.
+    def without_duplicates(self, layer: str) -> Edges:
+        """Return itself, or raise ArgumentError if there are duplicate edges.
 
-        Raises
-        ------
-        ArgumentError
-            If one is: a weight is that of a pair of nodes here.
+        The attention kernels have one weight per pair of nodes, PyTorch Geometric one per edge.
         """
         if self.repeated:
             problem = f"{self.repeated} edges are there twice, and {layer} weighs each by itself"
@@ -112,25 +115,25 @@ class Edges:
         return self
 
     def values(self, weight: Any = None) -> Any:
-        """Return the weights of edges, 1 if not given, added up for each nonzero."""
+        """Return the weight of each nonzero, the sum over its edges; a weight is 1 by default."""
         weight = self.weight if weight is None else weight
+        n_edges = self.position.numel()
         if weight is None:
-            weight = torch.ones(self.position.numel(), device=self.position.device)
-        edges = self.position.numel()
-        if weight.numel() != edges:
-            problem = f"shape {tuple(weight.shape)} for {edges} edges"
+            weight = torch.ones(n_edges, device=self.position.device)
+        if weight.numel() != n_edges:
+            problem = f"shape {tuple(weight.shape)} for {n_edges} edges"
             raise ArgumentError("edge_weight", problem, "a number for each")
         zeros = torch.zeros(self.rows.numel(), device=weight.device, dtype=weight.dtype)
         return zeros.index_add(0, self.position, weight.reshape(-1))
 
     def row_sums(self, values: Any) -> Any:
-        """Add up weights of nonzeros over each row."""
+        """Return the sum of `values`, (nnz,), over each row."""
         zeros = torch.zeros(self.graph.n_rows, device=values.device, dtype=values.dtype)
         return zeros.index_add(0, self.rows, values)
 
 
 def _pairs(edge_index: Any, n_nodes: int) -> tuple[Any, Any, Any]:
-    """Return senders, receivers and weights, the last None if there are none."""
+    """Return senders, receivers and weights (None for an unweighted graph)."""
     if hasattr(edge_index, "csr") and not isinstance(edge_index, torch.Tensor):  # torch_sparse
         pointers, columns, weight = edge_index.csr()
     elif isinstance(edge_index, torch.Tensor) and edge_index.layout == torch.sparse_csr:
@@ -139,8 +142,8 @@ def _pairs(edge_index: Any, n_nodes: int) -> tuple[Any, Any, Any]:
     elif isinstance(edge_index, torch.Tensor) and edge_index.layout == torch.sparse_coo:
         return _pairs(edge_index.to_sparse_csr(), n_nodes)
     else:
-        fits = isinstance(edge_index, torch.Tensor) and edge_index.dim() == 2
-        if not fits or edge_index.size(0) != 2 or edge_index.dtype != torch.int64:
+        is_matrix = isinstance(edge_index, torch.Tensor) and edge_index.dim() == 2
+        if not is_matrix or edge_index.size(0) != 2 or edge_index.dtype != torch.int64:
             problem = f"a {type(edge_index).__name__}"
             if isinstance(edge_index, torch.Tensor):
                 problem = f"shape {tuple(edge_index.shape)}, {edge_index.dtype}"
@@ -156,13 +159,12 @@ def _pairs(edge_index: Any, n_nodes: int) -> tuple[Any, Any, Any]:
 
 @torch.compiler.disable
 def edges_of(edge_index: Any, x: Any, loops: bool) -> Edges:
-    """Return the edges that a layer was called with, after a look at `x`."""
+    """Return the edges of a layer's call; ArgumentError unless `x` is a float32 matrix."""
     if not isinstance(x, torch.Tensor) or x.dim() != 2:
         shape = getattr(x, "shape", None)
         problem = f"a {type(x).__name__}" if shape is None else f"shape {tuple(shape)}"
-        raise ArgumentError(
-            "x", problem, "a tensor of shape (n_nodes, n_features): one set of nodes"
-        )
+        expected = "a tensor of shape (n_nodes, n_features): one set of nodes"
+        raise ArgumentError("x", problem, expected)
     if x.dtype != torch.float32:
         raise ArgumentError("x", f"dtype {x.dtype}", "torch.float32")
     return Edges.of(edge_index, x.size(0), loops)

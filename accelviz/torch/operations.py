@@ -1,4 +1,9 @@
-"""Operations of the layers, with their gradients, for autograd and torch.compile."""
+"""Sparse operations of the layers as PyTorch operators, for autograd and torch.compile.
+
+All operations go through one custom operator, `accelviz::operation`. Its arguments are the number
+of an `Edges`, the operation's name, and the operands: `keys` has their names, separated by commas,
+first those of `tensors`, then those of `numbers`.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +20,8 @@ from accelviz.torch.edges import Edges
 
 
 def _operation(number: int, name: str, keys: str, tensors: list[Any], numbers: list[float]) -> Any:
-    """Run an operation on edges: the tensors' names come first in `keys`, then the numbers'."""
-    operation, graph = _of(number, name)
+    """Run an operation; return its outputs."""
+    operation, graph = _operation_and_graph(number, name)
     names = keys.split(",")
     torch_device = tensors[0].device
     device = find_device(torch_device.type)
@@ -38,12 +43,12 @@ def _operation(number: int, name: str, keys: str, tensors: list[Any], numbers: l
 
 
 def _array(tensor: Any, device: Device) -> Any:
-    """Return a tensor's memory as an array of a device; words are unsigned there."""
+    """Return a tensor's memory as a device array; int32, random words, becomes uint32."""
     array = device.xp.from_dlpack(tensor)
     return array.view(np.uint32) if tensor.dtype == torch.int32 else array
 
 
-def _of(number: int, name: str) -> tuple[Any, Graph]:
+def _operation_and_graph(number: int, name: str) -> tuple[Any, Graph]:
     edges = Edges.numbered(number)
     if name == "spmm_transposed":
         return OPERATIONS["spmm"], edges.graph.transposed().graph
@@ -51,8 +56,8 @@ def _of(number: int, name: str) -> tuple[Any, Graph]:
 
 
 def _shapes(number: int, name: str, keys: str, tensors: list[Any], numbers: list[float]) -> Any:
-    """Return empty results, for torch.compile."""
-    operation, graph = _of(number, name)
+    """Return outputs without content but with the right shapes, for torch.compile."""
+    operation, graph = _operation_and_graph(number, name)
     inputs = dict(zip(keys.split(","), tensors, strict=False))
     sizes = operation.sizes(graph.pattern, operation.widths_of(inputs))
     return [tensors[0].new_empty(output.shape(sizes)) for output in operation.outputs]
@@ -68,22 +73,22 @@ _run.register_fake(_shapes)
 
 
 class SpMM(torch.autograd.Function):
-    """`A X`, with gradients by the weights and by X."""
+    """`A X`, with gradients of the weights and of X."""
 
     @staticmethod
     def forward(ctx: Any, number: int, values: Any, X: Any) -> Any:
-        """Return `A X`, of the edges with that number."""
+        """Return `A X`, where A has the pattern of edges `number` and the weights `values`."""
         ctx.number = number
         ctx.save_for_backward(values, X)
         return _run(number, "spmm", "X,values", [X, values], [])[0]
 
     @staticmethod
     def backward(ctx: Any, dY: Any) -> Any:
-        """Return the gradients by the weights, an SDDMM, and by X."""
+        """Return the gradients of the weights, by an SDDMM, and of X, by an SpMM with A.T."""
         (values, X), d_values, dX = ctx.saved_tensors, None, None
         if ctx.needs_input_grad[1]:
-            pair = [dY[:, None].contiguous(), X[:, None].contiguous()]
-            d_values = _run(ctx.number, "sddmm", "U,V", pair, [])[0][:, 0]
+            operands = [dY[:, None].contiguous(), X[:, None].contiguous()]
+            d_values = _run(ctx.number, "sddmm", "U,V", operands, [])[0][:, 0]
         if ctx.needs_input_grad[2]:
             order = _transposed_order(ctx.number, values.device)
             operands = [dY.contiguous(), values[order]]
@@ -92,11 +97,11 @@ class SpMM(torch.autograd.Function):
 
 
 class RowMax(torch.autograd.Function):
-    """The largest of the neighbors' features, column by column; those that have it share."""
+    """Maximum of each column over the neighbors; equal maxima share the gradient."""
 
     @staticmethod
     def forward(ctx: Any, number: int, X: Any) -> Any:
-        """Return the maxima, 0 where there is no neighbor."""
+        """Return the maxima, 0 for a node without neighbors."""
         Y, share = _run(number, "spmm_max", "X", [X], [])
         ctx.number = number
         ctx.save_for_backward(X, Y, share)
@@ -104,7 +109,7 @@ class RowMax(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, dY: Any) -> Any:
-        """Return the gradient by X."""
+        """Return the gradient of X."""
         X, Y, share = ctx.saved_tensors
         operands = [X, Y, dY * share]
         return None, _run(ctx.number, "spmm_extremum_gradient", "X,Y,dY", operands, [])[0]
@@ -113,49 +118,50 @@ class RowMax(torch.autograd.Function):
 @torch.compiler.disable
 def _transposed_order(number: int, device: Any) -> Any:
     edges = Edges.numbered(number)
-    if "order" not in edges.constants:
+    if "order" not in edges.cache:
         order = torch.from_numpy(edges.graph.transposed().nonzeros.astype(np.int64))
-        edges.constants["order"] = order.to(device)
-    return edges.constants["order"]
+        edges.cache["order"] = order.to(device)
+    return edges.cache["order"]
 
 
 class Attention(torch.autograd.Function):
-    """A fused attention: tensors by name, then numbers; the words of dropout come last of all."""
+    """A fused attention; `words` are the random words of dropout, None without dropout."""
 
     @staticmethod
     def forward(
         ctx: Any, number: int, name: str, keys: str, numbers: Any, words: Any, *tensors: Any
     ) -> Any:
-        """Run the operation; `keys` are the names of the tensors and of the numbers."""
-        operands, named = [*tensors], keys
+        """Run the operation."""
+        operands, operand_keys = [*tensors], keys
         if words is not None:
-            operands, named = [*tensors, words], _inserted(keys, len(tensors), "random")
-        Y, logsumexp = _run(number, name, named, operands, numbers)
+            operands, operand_keys = [*tensors, words], _inserted(keys, len(tensors), "random")
+        Y, logsumexp = _run(number, name, operand_keys, operands, numbers)
         ctx.number, ctx.name, ctx.keys, ctx.numbers = number, name, keys, numbers
         ctx.save_for_backward(Y, logsumexp, words, *tensors)
         return Y
 
     @staticmethod
     def backward(ctx: Any, dY: Any) -> Any:
-        """Run its gradient."""
+        """Run the gradient of the operation."""
         Y, logsumexp, words, *tensors = ctx.saved_tensors
         operands = [*tensors, Y, logsumexp, dY.contiguous()]
-        named = _inserted(ctx.keys, len(tensors), "Y,logsumexp,dY")
+        operand_keys = _inserted(ctx.keys, len(tensors), "Y,logsumexp,dY")
         if words is not None:
-            named = _inserted(named, len(operands), "random")
+            operand_keys = _inserted(operand_keys, len(operands), "random")
             operands.append(words)
-        results = _run(ctx.number, f"{ctx.name}_gradient", named, operands, ctx.numbers)
-        outputs = [output.name for output in OPERATIONS[f"{ctx.name}_gradient"].outputs]
-        by_name = dict(zip(outputs, results, strict=True))
+        name = f"{ctx.name}_gradient"
+        results = _run(ctx.number, name, operand_keys, operands, ctx.numbers)
+        outputs = [output.name for output in OPERATIONS[name].outputs]
+        gradients = dict(zip(outputs, results, strict=True))
         names = ctx.keys.split(",")[: len(tensors)]
-        return (None,) * 5 + tuple(
-            by_name[f"d{key}" if len(key) == 1 else f"d_{key}"] for key in names
-        )
+        d_names = [f"d{key}" if len(key) == 1 else f"d_{key}" for key in names]
+        no_gradients = (None,) * 5  # of the arguments before the tensors
+        return no_gradients + tuple(gradients[d_name] for d_name in d_names)
 
 
-def _inserted(keys: str, index: int, more: str) -> str:
+def _inserted(keys: str, index: int, new_keys: str) -> str:
     names = keys.split(",")
-    return ",".join([*names[:index], more, *names[index:]])
+    return ",".join([*names[:index], new_keys, *names[index:]])
 
 
 def attention(edges: Edges, name: str, rate: float, slope: float | None, **tensors: Any) -> Any:
@@ -166,9 +172,9 @@ def attention(edges: Edges, name: str, rate: float, slope: float | None, **tenso
     edges : Edges
     name : {"gat", "gatv2", "dot", "cosine"}
     rate : float
-        Of dropout.
+        Rate of dropout of the attention weights.
     slope : float or None
-        Of the LeakyReLU, if the score has one.
+        Negative slope of the LeakyReLU; None for a score without LeakyReLU.
     **tensors : tensors of float32
         The operands, by name.
     """
@@ -176,7 +182,7 @@ def attention(edges: Edges, name: str, rate: float, slope: float | None, **tenso
     if slope is not None:
         keys, numbers = [*keys, "slope"], [slope]
     first = next(iter(tensors.values()))
-    if rate:  # two words of a seed, from PyTorch's own generator, then a site and a step
+    if rate:  # two random words as the seed, then site 0 and step 0
         seed = torch.randint(-(1 << 31), 1 << 31, (2,), device=first.device)
         words = torch.cat([seed, torch.zeros_like(seed)]).to(torch.int32)
         keys, numbers = [*keys, "rate"], [*numbers, rate]
