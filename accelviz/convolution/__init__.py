@@ -1,4 +1,4 @@
-"""Sliding-channel convolution (DSXplore) and the 3D receptive field: chapters 6 and 7."""
+"""Sliding-channel convolution (DSXplore) and the 3D receptive field: thesis, chapters 6 and 7."""
 
 from accelviz.convolution.channels import ChannelMap, algorithm_7
 from accelviz.convolution.networks import NETWORKS, Network, Stage, Step, organize

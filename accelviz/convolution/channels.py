@@ -1,4 +1,8 @@
-"""Which input channels each filter of a sliding-channel convolution reads (chapter 6)."""
+"""The channel map of a sliding-channel convolution (SCC): chapter 6 of the thesis, DSXplore.
+
+A filter reads a window of neighboring input channels. The window of the next filter starts some
+channels later and overlaps it; after the last channel a window continues at channel 0.
+"""
 
 from __future__ import annotations
 
@@ -16,31 +20,31 @@ from accelviz.graph import Graph, taken_over
 
 @dataclass(frozen=True)
 class ChannelMap:
-    """SCC-cgX-coY%: filters read windows of neighboring channels that overlap and go round.
+    """The input channels that each filter reads; SCC-cgX-coY% in the chapter.
 
     Parameters
     ----------
     in_channels, out_channels : int
     groups : int
-        The chapter's cg, a divisor of `in_channels`: a filter reads `in_channels / groups` of them.
+        The chapter's cg, a divisor of `in_channels`. A window has `in_channels / groups` channels.
     overlap : float
-        The chapter's co: the share of its channels that a filter has in common with the one before,
-        0 to 1.
+        The chapter's co, 0 to 1: the share of a window's channels that are also in the window of
+        the previous filter.
 
     Raises
     ------
     ArgumentError
-        If one of them is out of range.
+        If an argument is out of range.
 
     Notes
     -----
-    `groups=1` is a pointwise convolution. `overlap=0` has the windows of a grouped pointwise one,
-    but dealt out in turns: filter `o` reads group `o` modulo `groups`.
+    `groups=1` is a pointwise convolution. `overlap=0` has the windows of a grouped pointwise
+    convolution, but filter `o` reads group `o % groups`.
 
-    Two faults of Algorithm 7 are mended here, and `algorithm_7` shows them. It cuts the overlap off
-    to whole channels, so that a third of 3 channels is none; here it is rounded, and a positive one
-    is at least a channel. And a window that ends with the last channel ends at 0 there, so that
-    with one group the second window is (0, 0).
+    Two faults of Algorithm 7 are corrected here; `algorithm_7` reproduces them. The algorithm
+    truncates the overlap to whole channels, so that a third of 3 channels becomes 0 channels; here
+    the overlap is rounded, and is at least one channel if it is positive. In the algorithm a window
+    that ends with the last channel has end 0, so that with one group the second window is (0, 0).
     """
 
     in_channels: int
@@ -59,62 +63,62 @@ class ChannelMap:
 
     @property
     def name(self) -> str:
-        """As the chapter writes it: SCC-cg2-co50%."""
+        """The chapter's notation, such as SCC-cg2-co50%."""
         return f"SCC-cg{self.groups}-co{self.overlap:.0%}"
 
     @property
     def width(self) -> int:
-        """Channels that a filter reads."""
+        """Number of channels of a window."""
         return self.in_channels // self.groups
 
     @property
     def step(self) -> int:
-        """Channels from the first of a filter to the first of the next."""
+        """Channels between the starts of consecutive windows."""
         shared = math.floor(self.overlap * self.width + 0.5)
         return self.width - (max(1, shared) if self.overlap else 0)
 
     @property
     def cyclic_distance(self) -> int:
-        """How many filters later the same window comes again: the number of distinct windows."""
+        """Number of distinct windows: filter `o` and `o + cyclic_distance` read the same one."""
         return min(self.in_channels // math.gcd(self.in_channels, self.step), self.out_channels)
 
     @property
     def parameters(self) -> int:
-        """Weights of all filters."""
+        """Number of weights of all filters."""
         return self.out_channels * self.width
 
     def flops(self, pixels: int) -> int:
-        """Return the multiplications for so many pixels, as the chapters count: one with its add.
+        """Return the number of multiply-adds, which the chapters call FLOPs.
 
         Parameters
         ----------
         pixels : int
-            Of all images: N x H x W.
+            Pixels of all images, N x H x W, at least 0.
 
         Raises
         ------
         ArgumentError
-            If they are no integer of at least 0.
+            If `pixels` is not such an integer.
         """
         pixels = checked_integer("pixels", pixels, least=0, error=ArgumentError)
         return pixels * self.parameters
 
     @cached_property
     def windows(self) -> npt.NDArray[np.int32]:
-        """The channels that each filter reads, in the window's order, (out_channels, width)."""
+        """Channels that each filter reads, in the window's order, (out_channels, width)."""
         start = np.arange(self.out_channels, dtype=np.int64) * self.step
         channels = (start[:, None] + np.arange(self.width)) % self.in_channels
         return taken_over(channels.astype(np.int32))
 
     @cached_property
     def _order(self) -> npt.NDArray[np.int64]:
-        """The weight, all filters' flat, that each nonzero of the graph has."""
+        """Index of each nonzero's weight in the flat array of weights, (nnz,)."""
         filters = np.arange(self.out_channels)[:, None] * self.width
         return taken_over((filters + np.argsort(self.windows, axis=1)).ravel())
 
     @cached_property
     def graph(self) -> Graph:
-        """The pattern as a matrix of filters by channels, all weights 1; for `accelviz.plan`."""
+        """Matrix (out_channels, in_channels) with 1 at the channels that a filter reads."""
         pointers = np.arange(self.out_channels + 1, dtype=np.int64) * self.width
         columns, ones = self.windows.ravel()[self._order], np.ones(self.parameters, np.float32)
         shape = self.out_channels, self.in_channels
@@ -123,17 +127,17 @@ class ChannelMap:
         return Graph(*arrays, shape, name, source="sliding channels")
 
     def values(self, weights: Any) -> Any:
-        """Bring weights of shape (out_channels, width) into the graph's order, (nnz,).
+        """Return weights in the order of the graph's nonzeros, shape (nnz,).
 
         Parameters
         ----------
-        weights : array
-            Of NumPy or CuPy; weight `k` of a filter belongs to channel `windows[filter, k]`.
+        weights : NumPy or CuPy array, shape (out_channels, width)
+            Weight `k` of filter `o` belongs to channel `windows[o, k]`.
 
         Raises
         ------
         ArgumentError
-            If they have another shape.
+            If the weights have another shape.
         """
         self._check(weights)
         return weights.ravel()[self._order]
@@ -146,11 +150,11 @@ class ChannelMap:
             raise ArgumentError("weights", problem, expected)
 
     def weights(self, values: Any) -> Any:
-        """Bring values in the graph's order back into shape (out_channels, width)."""
+        """Return values in the graph's order as weights, (out_channels, width)."""
         return values[np.argsort(self._order)].reshape(self.out_channels, self.width)
 
     def dense(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the masked dense matrix, (out_channels, in_channels); raises as `values`."""
+        """Return weights as a dense matrix, (out_channels, in_channels); raises as `values`."""
         self._check(weights)
         matrix = np.zeros((self.out_channels, self.in_channels), weights.dtype)
         np.put_along_axis(matrix, self.windows.astype(np.int64), weights, axis=1)
@@ -160,12 +164,12 @@ class ChannelMap:
 def algorithm_7(
     in_channels: int, out_channels: int, groups: int, overlap: float
 ) -> list[tuple[int, int]]:
-    """Return the channel map that Algorithm 7 of the thesis makes as it is printed, faults and all.
+    """Return the channel map of Algorithm 7 of the thesis as printed, with its faults.
 
     Returns
     -------
     list of (int, int)
-        First channel and end of each distinct window; as many as the cyclic distance.
+        First channel and end (exclusive) of each distinct window.
 
     Raises
     ------

@@ -1,11 +1,15 @@
-"""Networks as plain descriptions: their parameters, their FLOPs, and the stage organizer."""
+"""Convolutional networks as descriptions, and the stage organizer (chapter 7 of the thesis).
+
+A network is a sequence of stages. A stage repeats a unit, one or several kernels, at one
+resolution. `Network` counts parameters and FLOPs; `organize` moves units between stages.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from accelviz.convolution.receptive import (
     ALPHA,
@@ -17,9 +21,9 @@ from accelviz.convolution.receptive import (
 )
 from accelviz.errors import ArgumentError, checked_choice, checked_integer, is_number
 
-#: A unit of a stage: what is repeated, and how many times wider its last output is.
+#: Kinds of units, each with the output channels of the unit per channel of its stage.
 UNITS = {"conv": 1, "dw+pw": 1, "bottleneck": 4}
-#: The kernels that a block takes the place of.
+#: Kernels of each kind of unit that a block replaces.
 STANDARD = {
     "conv": (Kernel("conv", 3),),
     "dw+pw": (Kernel("dw", 3), Kernel("pw")),
@@ -29,15 +33,16 @@ STANDARD = {
 
 @dataclass(frozen=True)
 class Stage:
-    """Units of one resolution.
+    """Consecutive units at one resolution.
 
     Attributes
     ----------
     width : int
-        Pixels of a side.
+        Width and height of the feature maps in pixels.
     before, channels : int
-        Channels that come in, and of each unit.
+        Channels of the stage's input, and channels inside each unit.
     units : int
+        Number of units.
     """
 
     width: int
@@ -55,18 +60,18 @@ class Network:
     name : str
     stages : tuple of Stage
     unit : str
-        What a stage repeats: "conv" (3 x 3), "dw+pw" (3 x 3), or ResNet's "bottleneck".
-    stem : tuple of int
-        Kernel width and channels of a convolution before the first stage, and how many times its
-        output is wider than the first stage; (0, 0, 1) for none.
+        Kind of the units: "conv" (3 x 3), "dw+pw" (3 x 3), or ResNet's "bottleneck".
+    stem : (int, int, int)
+        Kernel width and output channels of a convolution before the first stage, and the width of
+        its output in units of the first stage's width; (0, 0, 1) without such a convolution.
     classes : int
     hidden : tuple of int
-        Widths of dense layers before the last.
+        Widths of the dense layers before the last one.
     pooled : int
-        Pixels of a side that the first dense layer reads.
+        Width and height in pixels of the feature maps that the first dense layer reads.
     block : tuple of Kernel
-        What takes the place of a unit's 3 x 3 convolution, as the decomposer has it; empty for the
-        unit as it is. The first convolution of an image stays.
+        Kernels that replace a unit's 3 x 3 convolution (the chapter's decomposer); empty for the
+        original unit. A convolution of the image itself is not replaced.
     """
 
     name: str
@@ -80,16 +85,16 @@ class Network:
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """Units of each stage."""
+        """Number of units of each stage."""
         return tuple(stage.units for stage in self.stages)
 
     def with_depths(self, depths: Sequence[int]) -> Network:
-        """Return the network with other numbers of units.
+        """Return the network with other numbers of units per stage.
 
         Raises
         ------
         ArgumentError
-            If there are not as many as stages, or one is below 1.
+            If there is not one number for each stage, or a number is below 1.
         """
         if not isinstance(depths, Sequence) or len(depths) != len(self.stages):
             expected = f"one for each of {len(self.stages)} stages"
@@ -101,13 +106,13 @@ class Network:
         return replace(self, stages=tuple(stages))
 
     def with_block(self, block: str | Sequence[Kernel]) -> Network:
-        """Return the network with standard convolutions decomposed (section 7.4.2).
+        """Return the network with its standard convolutions replaced by a block (section 7.4.2).
 
         Parameters
         ----------
         block : str or sequence of Kernel
-            A name of `BLOCKS`, or what takes the place of the 3 x 3 convolution of a unit. A block
-            of two convolutions has each half in the place of one.
+            The kernels that replace one 3 x 3 convolution, or a name of `BLOCKS`. A block of
+            `BLOCKS` that replaces two convolutions is halved.
 
         Raises
         ------
@@ -123,7 +128,10 @@ class Network:
         return replace(self, block=kernels)
 
     def _unit(self, before: int, inner: int) -> Iterator[tuple[Kernel, int, int]]:
-        """Yield the kernels of a unit, each with its channels before and after."""
+        """Yield the kernels of a unit with their input and output channels.
+
+        `before` are the unit's input channels, `inner` the channels of its stage.
+        """
         kernels = self.block or STANDARD[self.unit]
         if self.unit == "bottleneck":
             yield Kernel("pw"), before, inner
@@ -135,52 +143,54 @@ class Network:
             yield kernel, before, after
             before = after
 
-    def _convolutions(self) -> Iterator[tuple[int, int, int, bool]]:
-        """Yield weights, output pixels, channels to normalize, and whether there is a bias."""
-        width, channels, wider = self.stem
-        if width:
-            side = wider * self.stages[0].width
-            yield width**2 * 3 * channels, side**2, channels, False
-        biased = self.unit == "conv" and not self.block
+    def _convolutions(self) -> Iterator[_Convolution]:
+        kernel_width, stem_channels, relative_width = self.stem
+        if kernel_width:
+            weights = kernel_width**2 * 3 * stem_channels
+            side = relative_width * self.stages[0].width
+            yield _Convolution(weights, side**2, stem_channels, False)
+        has_bias = self.unit == "conv" and not self.block
         for number, stage in enumerate(self.stages):
-            before, pixels = stage.before, stage.width**2
-            outer = stage.channels * UNITS[self.unit]
+            unit_inputs, stage_pixels = stage.before, stage.width**2
+            unit_outputs = stage.channels * UNITS[self.unit]
             for unit in range(stage.units):
-                of_unit = pixels
+                pixels = stage_pixels
                 if self.unit == "bottleneck" and unit == 0:
-                    yield before * outer, pixels, outer, False  # the shortcut
-                    # Sides are halved after the first kernel of a later stage.
-                    of_unit *= 4 if number else 1
-                for kernel, ins, outs in self._unit(before, stage.channels):
-                    if weights := kernel.parameters(ins, outs):
-                        yield weights, of_unit, outs, biased
-                    of_unit = pixels
-                before = outer
+                    shortcut = unit_inputs * unit_outputs
+                    yield _Convolution(shortcut, stage_pixels, unit_outputs, False)
+                    if number:  # the first kernel still has the width of the previous stage
+                        pixels = 4 * stage_pixels
+                for kernel, before, after in self._unit(unit_inputs, stage.channels):
+                    if weights := kernel.parameters(before, after):
+                        yield _Convolution(weights, pixels, after, has_bias)
+                    pixels = stage_pixels
+                unit_inputs = unit_outputs
 
     def _dense(self) -> Iterator[tuple[int, int]]:
+        """Yield the input and output widths of the dense layers."""
         sizes = [self.stages[-1].channels * UNITS[self.unit] * self.pooled**2, *self.hidden]
         yield from zip(sizes, [*self.hidden, self.classes], strict=True)
 
     @property
     def convolution_weights(self) -> int:
-        """Weights of convolutions alone, as some of the chapter's tables seem to count."""
-        return sum(weights for weights, *_ in self._convolutions())
+        """Number of weights of the convolutions; some tables of the chapter seem to list these."""
+        return sum(layer.weights for layer in self._convolutions())
 
     @property
     def parameters(self) -> int:
-        """Weights, biases, the two numbers a channel of batch normalization, dense layers."""
+        """Number of weights and biases, and of batch normalization's two numbers per channel."""
         dense = sum(n * m + m for n, m in self._dense())
         layers = self._convolutions()
-        return dense + sum(weights + channels * (2 + bias) for weights, _, channels, bias in layers)
+        return dense + sum(layer.weights + layer.channels * (2 + layer.bias) for layer in layers)
 
     @property
     def flops(self) -> int:
-        """Multiplications of convolutions and dense layers, one with its addition."""
+        """Number of multiply-adds of convolutions and dense layers, the chapter's FLOPs."""
         dense = sum(n * m for n, m in self._dense())
-        return dense + sum(weights * pixels for weights, pixels, *_ in self._convolutions())
+        return dense + sum(layer.weights * layer.pixels for layer in self._convolutions())
 
     def gains(self, alpha: float = ALPHA) -> list[list[float]]:
-        """Return the gains of each stage's units but the first, Equation 7.7."""
+        """Return the gains (Equation 7.7) of each stage's units except its first."""
         return [unit_gains(stage, stage.units, alpha) for stage in self.stages]
 
     @property
@@ -189,21 +199,38 @@ class Network:
         return sum(map(sum, self.gains()))
 
 
-def unit_gains(stage: Stage, units: int, alpha: float = ALPHA) -> list[float]:
-    """Return the gains of a stage's units but the first, for a number of units.
+class _Convolution(NamedTuple):
+    """Numbers of weights, of output pixels and of output channels, and whether there is a bias."""
 
-    Whatever the unit, it widens the field by two pixels and reads all channels.
+    weights: int
+    pixels: int
+    channels: int
+    bias: bool
+
+
+def unit_gains(stage: Stage, units: int, alpha: float = ALPHA) -> list[float]:
+    """Return the gains of all units except the first, for a stage with `units` units.
+
+    Each unit, of any kind, widens the field by two pixels and reads all channels.
     """
-    # A share of all channels is the same share of one, and faster to follow.
+    # With 1 channel instead of all, every share of the volume is the same, and faster to compute.
     return gains(fields([Kernel("conv", 3)] * units, stage.width, 1), stage.width**2, alpha)
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the organizer: a unit moves from stage `source` to stage `target`, from 0 on.
+    """A step of the organizer, which moves or removes one unit.
 
-    `target` is None if the unit is removed. `lost` and `gained` are the gains of the unit, and
-    `depths` the units of each stage after the step.
+    Attributes
+    ----------
+    source : int
+        Number of the stage that loses the unit, from 0 on.
+    target : int or None
+        Number of the stage that gets the unit; None if the unit is removed.
+    lost, gained : float
+        Gain of the unit in `source`, and the highest gain of one more unit in any stage.
+    depths : tuple of int
+        Number of units of each stage after the step.
     """
 
     source: int
@@ -214,7 +241,7 @@ class Step:
 
 
 def checked_network(network: object) -> Network:
-    """Return `network` if it is one; an ArgumentError lists those of `NETWORKS`."""
+    """Return `network`, or raise an ArgumentError that lists `NETWORKS` if it is no Network."""
     if not isinstance(network, Network):
         expected = f"a Network, such as NETWORKS[name] of {', '.join(NETWORKS)}"
         raise ArgumentError("network", f"got {network!r}", expected)
@@ -224,7 +251,10 @@ def checked_network(network: object) -> Network:
 def organize(
     network: Network, theta: float = 0.0, alpha: float = ALPHA, most: int = 100
 ) -> list[Step]:
-    """Move the unit that adds least to where it adds most, until that does not pay (7.4.1).
+    """Move units between stages as long as that increases the total gain (section 7.4.1).
+
+    Each step takes the last unit with the lowest gain from its stage, and adds a unit to the stage
+    in which it has the highest gain. If both gains are below `theta`, the unit is removed instead.
 
     Parameters
     ----------
@@ -232,19 +262,20 @@ def organize(
     theta : float
         Gains below theta count as zero (section 7.3), the border between under- and overfitting.
     alpha : float
-        Of Equation 7.7.
+        Decay of Equation 7.7.
     most : int
-        Steps after which to stop.
+        Maximum number of steps.
 
     Returns
     -------
     list of Step
-        `with_depths` of the last one's is the organized network. A stage keeps its first unit.
+        `network.with_depths(steps[-1].depths)` is the organized network. Each stage keeps its
+        first unit.
 
     Raises
     ------
     ArgumentError
-        If `network` is none, or a number is not finite.
+        If `network` is not a Network, or a number is not finite.
     """
     network = checked_network(network)
     for name, value in (("theta", theta), ("alpha", alpha)):
@@ -254,19 +285,19 @@ def organize(
     stages, depths, steps = network.stages, list(network.depths), list[Step]()
     while len(steps) < most:
         pairs = [*zip(stages, depths, strict=True)]
-        last = [
+        losses = [
             unit_gains(stage, units, alpha)[-1] if units > 1 else math.inf for stage, units in pairs
         ]
-        more = [unit_gains(stage, units + 1, alpha)[-1] for stage, units in pairs]
-        source, target = last.index(min(last)), more.index(max(more))
-        moves = more[target] > last[source] and more[target] > theta
-        if not moves and not (more[target] < theta and last[source] < theta):
+        additions = [unit_gains(stage, units + 1, alpha)[-1] for stage, units in pairs]
+        lost, gained = min(losses), max(additions)
+        source, target = losses.index(lost), additions.index(gained)
+        moves = gained > lost and gained > theta
+        if not moves and not (gained < theta and lost < theta):
             break
         depths[source] -= 1
         if moves:
             depths[target] += 1
-        goal = target if moves else None
-        steps.append(Step(source, goal, last[source], more[target], tuple(depths)))
+        steps.append(Step(source, target if moves else None, lost, gained, tuple(depths)))
     return steps
 
 
@@ -277,29 +308,23 @@ def _network(
     depths: tuple[int, ...],
     unit: str = "conv",
     stem: tuple[int, int, int] = (0, 0, 1),
-    **more: Any,
+    **attributes: Any,
 ) -> Network:
-    """Return a network whose stages halve the sides, from `width` pixels on."""
+    """Return a network whose first stage has `width` pixels a side, each later one half of that."""
     before = [stem[1] or 3, *(UNITS[unit] * count for count in channels[:-1])]
     sizes = zip(before, channels, depths, strict=True)
     stages = tuple(Stage(width >> number, *size) for number, size in enumerate(sizes))
-    return Network(name, stages, unit, stem, **more)
+    return Network(name, stages, unit, stem, **attributes)
 
 
 _VGG, _MOBILE, _RES = (64, 128, 256, 512, 512), (64, 128, 256, 512, 1024), (64, 128, 256, 512)
-_SIZES: dict[str, tuple[int, dict[str, Any]]] = {
-    "": (32, {}),
-    " ImageNet": (224, {"classes": 1000, "hidden": (4096, 4096), "pooled": 7}),
-}
+_VGG_DEPTHS = {"VGG11": (1, 1, 2, 2, 2), "VGG16": (2, 2, 3, 3, 3), "VGG19": (2, 2, 4, 4, 4)}
+_VGG_IMAGENET: dict[str, Any] = {"classes": 1000, "hidden": (4096, 4096), "pooled": 7}
 _ALL = (
+    *(_network(name, 32, _VGG, depths) for name, depths in _VGG_DEPTHS.items()),
     *(
-        _network(name + ending, width, _VGG, depths, **more)
-        for name, depths in (
-            ("VGG11", (1, 1, 2, 2, 2)),
-            ("VGG16", (2, 2, 3, 3, 3)),
-            ("VGG19", (2, 2, 4, 4, 4)),
-        )
-        for ending, (width, more) in _SIZES.items()
+        _network(f"{name} ImageNet", 224, _VGG, depths, **_VGG_IMAGENET)
+        for name, depths in _VGG_DEPTHS.items()
     ),
     *(
         _network(name, width, _MOBILE, (1, 2, 2, 6, 2), "dw+pw", (3, 32, 1), classes=classes)

@@ -1,7 +1,8 @@
-"""The 3D receptive field: how much of its input a stage has seen (chapter 7 of the thesis).
+"""The 3D receptive field of convolutions (chapter 7 of the thesis, Equations 7.4 to 7.7).
 
-Equations 7.4 to 7.7. Channels are counted by following them: which input channels reach an output
-channel is a product of matrices, so that groups, shuffles and sliding windows need no rule each.
+The 3D receptive field of a neuron is the part of a stage's input that it depends on: a square of
+pixels by a number of channels. The channels that reach an output channel follow from a product of
+boolean matrices, one per kernel, for all kinds of kernels alike.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ from accelviz.errors import ArgumentError, checked_choice, checked_integer
 
 #: The chapter's alpha of Equation 7.7.
 ALPHA = 3.0
-#: Kinds of kernels. Each reads all channels, one, a group or a sliding window, or reorders them.
+#: Kinds of kernels; see `Kernel`.
 KINDS = ("conv", "pw", "dw", "gc", "gpw", "rpw", "shuffle")
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A convolution, a factor of one, or a shuffle of channels.
+    """A convolution, or a shuffle of channels.
 
     Parameters
     ----------
     kind : str
         "conv" standard, "pw" pointwise, "dw" depthwise, "gc" grouped, "gpw" grouped pointwise,
-        "rpw" rolling pointwise (the sliding channels of chapter 6), "shuffle" (interlace).
+        "rpw" rolling pointwise (the sliding channels of chapter 6), "shuffle" (interlaces groups).
     width : int
-        Of the kernel in pixels; 1 for pointwise ones and the shuffle.
+        Width of the kernel in pixels; 1 for pointwise kernels and the shuffle.
     groups : int
-        Of "gc", "gpw", "rpw" and "shuffle".
+        Number of channel groups of "gc", "gpw", "rpw" and "shuffle".
     overlap : float
-        Of "rpw".
+        Overlap of the windows of "rpw", as in `ChannelMap`.
     """
 
     kind: str
@@ -52,18 +53,24 @@ class Kernel:
 
     @property
     def name(self) -> str:
-        """Such as DW3 or RPW-g2-o50%."""
-        named = self.kind.upper() + (str(self.width) if self.width > 1 else "")
-        named += f"-g{self.groups}" if self.groups > 1 else ""
-        return named + (f"-o{self.overlap:.0%}" if self.overlap else "")
+        """Short name, such as DW3 or RPW-g2-o50%."""
+        name = self.kind.upper() + (str(self.width) if self.width > 1 else "")
+        name += f"-g{self.groups}" if self.groups > 1 else ""
+        return name + (f"-o{self.overlap:.0%}" if self.overlap else "")
 
     def reads(self, before: int, after: int) -> npt.NDArray[np.bool_]:
-        """Return which channels each output channel is made of, bool, shape (after, before).
+        """Return whether each output channel depends on each input channel, (after, before).
+
+        Parameters
+        ----------
+        before, after : int
+            Number of input and of output channels.
 
         Raises
         ------
         ArgumentError
-            If the channels do not go into the groups, or one kernel a channel changes their number.
+            If a number of channels is not divisible by `groups`, or "dw" or "shuffle" would change
+            the number of channels.
         """
         same = self.kind in ("dw", "shuffle")
         if before % self.groups or after % self.groups or (same and before != after):
@@ -79,10 +86,11 @@ class Kernel:
         if self.kind == "rpw":
             channels = ChannelMap(before, after, self.groups, self.overlap)
             return channels.dense(np.ones((after, channels.width), bool))
-        return np.equal.outer(*(np.arange(n) // (n // self.groups) for n in (after, before)))
+        group_after, group_before = (np.arange(n) // (n // self.groups) for n in (after, before))
+        return np.equal.outer(group_after, group_before)
 
     def parameters(self, before: int, after: int) -> int:
-        """Count the weights, without bias."""
+        """Return the number of weights, without bias."""
         if self.kind == "shuffle":
             return 0
         return self.width**2 * after * (1 if self.kind == "dw" else before // self.groups)
@@ -97,33 +105,33 @@ class Field:
 
     @property
     def size(self) -> int:
-        """Neurons of the stage's input that it covers, Equation 7.4."""
+        """Number of covered neurons of the stage's input, Equation 7.4."""
         return self.width**2 * self.channels
 
 
 def fields(
     kernels: Iterable[Kernel], width: int, channels: int, outputs: Sequence[int] = ()
 ) -> list[Field]:
-    """Follow the field through the kernels of a stage, Equations 7.4 to 7.6.
+    """Return the field after each kernel of a stage, Equations 7.4 to 7.6.
 
     Parameters
     ----------
     kernels : iterable of Kernel
     width, channels : int
-        Of the stage's input, the chapter's w_0 and c_0.
+        Width and channels of the stage's input, the chapter's w_0 and c_0.
     outputs : sequence of int, optional
-        Channels after each kernel; those of the input if not given.
+        Number of channels after each kernel, by default `channels`.
 
     Returns
     -------
     list of Field
-        After each kernel: of the output channel that covers least.
+        One per kernel. If the output channels differ, it is the smallest field.
 
     Raises
     ------
     ArgumentError
-        If a size is no integer of at least 1, `kernels` has something else, or there are not as
-        many outputs as kernels.
+        If a size is not a positive integer, `kernels` contains other objects, or the numbers of
+        outputs and kernels differ.
     """
     kernels = checked_kernels(kernels)
     checked_integer("width", width, error=ArgumentError)
@@ -131,18 +139,18 @@ def fields(
     if outputs and len(outputs) != len(kernels):
         problem = f"{len(outputs)} for {len(kernels)} kernels"
         raise ArgumentError("outputs", problem, "one for each, or none")
-    after_each, seen, span = [], np.eye(channels, dtype=bool), 1
+    stage_fields, covered, span = list[Field](), np.eye(channels, dtype=bool), 1
     for kernel, after in zip(kernels, outputs or [channels] * len(kernels), strict=True):
         span = min(span + kernel.width - 1, width)  # Equation 7.5
-        # Counted in float32, whose products are many times faster than those of integers.
-        reached = kernel.reads(len(seen), after).astype(np.float32) @ seen.astype(np.float32)
-        seen = reached > 0
-        after_each.append(Field(span, int(seen.sum(axis=1).min())))
-    return after_each
+        # NumPy multiplies float32 matrices many times faster than integer ones.
+        reads = kernel.reads(len(covered), after).astype(np.float32)
+        covered = reads @ covered.astype(np.float32) > 0
+        stage_fields.append(Field(span, int(covered.sum(axis=1).min())))
+    return stage_fields
 
 
 def checked_kernels(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
-    """Return kernels as a tuple, or raise ArgumentError for something else among them."""
+    """Return kernels as a tuple, or raise ArgumentError if one is not a Kernel."""
     kernels = tuple(kernels)
     for kernel in kernels:
         if not isinstance(kernel, Kernel):
@@ -151,37 +159,39 @@ def checked_kernels(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
 
 
 def gain(before: Field, after: Field, volume: int, alpha: float = ALPHA) -> float:
-    """Return the gain of a layer, the growth of the field with the chapter's decay, Equation 7.7.
+    """Return the gain of a layer: the relative growth of the field with a decay, Equation 7.7.
 
     Parameters
     ----------
     before, after : Field
+        Fields before and after the layer.
     volume : int
-        Neurons of the stage's input, w_0 x w_0 x c_0.
+        Number of neurons of the stage's input, w_0 x w_0 x c_0.
     alpha : float
+        Rate of the decay with `before.size / volume`.
 
     Raises
     ------
     ArgumentError
-        If the field before, or the volume, is none.
+        If the field before the layer, or the volume, is empty.
     """
     if before.size < 1 or volume < 1:
         problem = f"a field of {before.size} before, in a volume of {volume}"
         raise ArgumentError("gain", problem, "both at least 1")
-    share = (after.size - before.size) / before.size
-    return share * math.exp(-alpha * before.size / volume)
+    growth = (after.size - before.size) / before.size
+    return growth * math.exp(-alpha * before.size / volume)
 
 
 def gains(fields: Sequence[Field], volume: int, alpha: float = ALPHA) -> list[float]:
-    """Return the gains of all layers but the first, which has none."""
-    return [gain(one, other, volume, alpha) for one, other in itertools.pairwise(fields)]
+    """Return the gain of each layer after the first, given the field of each layer."""
+    return [gain(before, after, volume, alpha) for before, after in itertools.pairwise(fields)]
 
 
 _DW = Kernel("dw", 3)
 _GPW, _SHUFFLE = Kernel("gpw", groups=2), Kernel("shuffle", groups=2)
-#: The blocks of Figures 7.4 and 7.5, and of how many standard convolutions each takes the place.
-#: The figures being lost, C has the groups with which it sees half of the channels halfway, as the
-#: text says, and D is ShuffleNet's own unit, of which one will do.
+#: Blocks of Figures 7.4 and 7.5 with the number of standard convolutions that each replaces. The
+#: figures are lost. The groups of C are chosen such that half of the block reaches half of the
+#: channels, as the text says. D is the unit of ShuffleNet; one unit replaces one convolution.
 BLOCKS: dict[str, tuple[tuple[Kernel, ...], int]] = {
     "A (Xception)": ((Kernel("pw"), _DW), 1),
     "B (MobileNet)": ((_DW, Kernel("pw")), 1),
@@ -194,15 +204,16 @@ BLOCKS: dict[str, tuple[tuple[Kernel, ...], int]] = {
 
 @dataclass(frozen=True)
 class Replacement:
-    """Whether a block may take the place of standard convolutions (section 7.4.2).
+    """Whether a block may replace standard convolutions (section 7.4.2).
 
     Attributes
     ----------
     quality : bool
-        Its field is theirs.
+        Whether the block has the same field as the convolutions.
     compact : bool
-        Without any one of its kernels it is smaller. `spare` names those without which it is not.
+        Whether each kernel is necessary: without it the field would be smaller.
     spare : tuple of str
+        Names of the unnecessary kernels.
     """
 
     quality: bool
@@ -219,9 +230,13 @@ def replaces(
     ----------
     block : sequence of Kernel
     standard : int
-        How many standard convolutions of 3 x 3 it is to replace.
+        Number of standard 3 x 3 convolutions to replace.
     width, channels : int
-        Of the input of both.
+        Width and channels of the input.
+
+    Returns
+    -------
+    Replacement
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Sliding-channel convolution of feature maps, forward and backward, by any strategy."""
+"""Sliding-channel convolution of feature maps (thesis, chapter 6), forward and backward."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from accelviz.strategies.convolution.operation import (
     SCC_LAST_WEIGHTS,
 )
 
-#: Which axis of a feature map has the channels.
+#: Axis of the channels in a feature map, by layout.
 LAYOUTS = {"first": 1, "last": 3}
 
 
@@ -31,27 +31,28 @@ def scc(
     layout: str = "first",
     **parameters: Any,
 ) -> Any:
-    """Convolve feature maps with filters of 1 x 1 pixels that read windows of the channels.
+    """Convolve feature maps with 1 x 1 filters that each read a window of the channels.
 
     Parameters
     ----------
     X : array, shape (images, in_channels, height, width)
-        Rounded to float32. A CuPy array stays on the GPU. With `layout="last"` the channels are
-        the last axis.
+        Rounded to float32. A CuPy array stays on the GPU.
     channels : ChannelMap
     weights : array, shape (out_channels, channels.width)
         Weight `k` of filter `o` belongs to channel `channels.windows[o, k]`.
     strategy : str or Strategy, optional
-        A name of `accelviz.strategies("scc")`, or of "scc_last" for that layout.
+        A name of `accelviz.strategies("scc")`, or of `accelviz.strategies("scc_last")` for the
+        layout "last".
     device : {"auto", "cuda", "cpu", "emulator"}
     layout : {"first", "last"}
+        Axis of the channels. With "last", X has the shape (images, height, width, in_channels).
     **parameters
-        Those of the strategy, which must then be named.
+        Parameters of the strategy; they require `strategy`.
 
     Returns
     -------
     array of float32, shape (images, out_channels, height, width)
-        In the layout of X.
+        It has the layout of X.
 
     Raises
     ------
@@ -79,17 +80,17 @@ def scc_gradient(
     layout: str = "first",
     **parameters: Any,
 ) -> tuple[Any, Any]:
-    """Return the gradients of `scc` by X and by the weights.
+    """Return the gradients of `scc` with respect to X and to the weights.
 
     Parameters
     ----------
     X : array, shape (images, in_channels, height, width)
     dY : array, shape (images, out_channels, height, width)
-        The gradient by the result.
+        Gradient with respect to the result.
     channels, weights, strategy, device, layout, **parameters
-        As of `scc`; `accelviz.strategies("scc_gradient")` lists the strategies. With channels last
-        the gradient by X is a convolution along the transposed pattern, "scc_last", and the one by
-        the weights is "scc_last_weights"; both have the strategy `strided_windows`.
+        As in `scc`; `accelviz.strategies("scc_gradient")` lists the strategies. With the layout
+        "last", the gradient of X is the operation "scc_last" with the transposed pattern, and that
+        of the weights is "scc_last_weights"; both have the strategy `strided_windows`.
 
     Returns
     -------
@@ -105,19 +106,20 @@ def scc_gradient(
     X, weights = _map("X", X, channels.in_channels, layout), as_operand("weights", weights)
     dY = _map("dY", dY, channels.out_channels, layout)
     values, maps = channels.values(weights), {"X": _flat(X, layout), "dY": _flat(dY, layout)}
-    how = strategy, device, None, parameters
+    settings = strategy, device, None, parameters
     if layout == "first":
-        gradients = run_operation(SCC_GRADIENT, channels.graph, {"values": values, **maps}, *how)
+        operands = {"values": values, **maps}
+        gradients = run_operation(SCC_GRADIENT, channels.graph, operands, *settings)
     else:
-        gradients = run_operation(SCC_LAST_WEIGHTS, channels.graph, maps, *how)
-        turned = channels.graph.transposed()
-        back = {"values": values[turned.nonzeros], "X": maps["dY"]}
-        gradients["dX"] = run_operation(SCC_LAST, turned.graph, back, *how)["Y"]
+        gradients = run_operation(SCC_LAST_WEIGHTS, channels.graph, maps, *settings)
+        transpose = channels.graph.transposed()
+        operands = {"values": values[transpose.nonzeros], "X": maps["dY"]}
+        gradients["dX"] = run_operation(SCC_LAST, transpose.graph, operands, *settings)["Y"]
     return gradients["dX"].reshape(X.shape), channels.weights(gradients["d_values"])
 
 
 def _map(name: str, array: Any, channels: int, layout: str) -> Any:
-    """Return a feature map, or raise ArgumentError for another shape, no pixel, or a layout."""
+    """Return a feature map; ArgumentError for an unknown layout, a wrong shape or no pixels."""
     array, axis = as_operand(name, array), LAYOUTS[checked_choice("layout", layout, LAYOUTS)]
     if len(array.shape) != 4 or array.shape[axis] != channels:
         axes = ["images", "height", "width"]
