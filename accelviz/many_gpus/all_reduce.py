@@ -1,4 +1,4 @@
-"""All-reduce: sums over devices by NCCL, or on the host where there is no NCCL."""
+"""All-reduce: sums over devices by NCCL, or on the host if NCCL cannot be used."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ import numpy as np
 from accelviz.devices import find_device
 from accelviz.devices.cuda.state import import_nccl, one_line
 from accelviz.errors import DeviceUnavailable
-from accelviz.layers.train import on_host
 from accelviz.many_gpus.peers import Peers
 from accelviz.many_gpus.process import Process
 from accelviz.many_gpus.symmetric import Symmetric
 
-#: Seconds between two queries whether NCCL is done.
+#: Seconds between two queries whether NCCL has finished.
 POLL_SECONDS = 1e-5
 
 
 @functools.cache
 def _communicators(gpus: tuple[int, ...], process: Process | None) -> tuple[tuple[Any, ...], str]:
-    """Return a communicator for each GPU of this process, or none, and how sums are made.
+    """Return NCCL's communicators of this process's GPUs (or none), and `AllReduce.how`.
 
-    All processes return the same. NCCL takes an id once, so that this runs once a process.
+    All processes decide alike. An id of NCCL can be used once, so that the result is cached.
     """
     nccl, runtime = import_nccl(), find_device("cuda").xp.cuda.runtime
     uuids = [
@@ -50,7 +49,7 @@ def _communicators(gpus: tuple[int, ...], process: Process | None) -> tuple[tupl
 
 
 class AllReduce:
-    """Adds up the devices' arrays, such as gradients.
+    """Sums arrays over all devices, such as gradients.
 
     Parameters
     ----------
@@ -60,12 +59,12 @@ class AllReduce:
     Attributes
     ----------
     how : str
-        "by NCCL" and its version, or "on the host" and why.
+        "by NCCL" and its version, or "on the host" and the reason.
 
     Raises
     ------
     DeviceUnavailable
-        If NCCL is installed and fails to join the devices.
+        If NCCL is installed but cannot connect the devices.
     """
 
     def __init__(self, gpus: Peers | None) -> None:
@@ -76,41 +75,42 @@ class AllReduce:
             self._communicators, self.how = _communicators(tuple(gpus.devices), process)
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
-        """Return the sum over all devices on each device of this process, given its arrays.
+        """Return the sum over all devices, on each device of this process.
 
-        It is made in float64, rounded once to float32, and the same on all devices to the last bit.
+        `arrays` has one array per device of this process. The sum is computed in float64 and
+        rounded once to float32. It has the same bits on all devices.
         """
-        if self._gpus is not None:
-            self._gpus.wait()  # arrays come from several threads
-        if self._communicators:
-            return self._by_nccl(self._gpus, arrays)
-        wide = np.sum([on_host(array).astype(np.float64) for array in arrays], axis=0)
-        if isinstance(self._gpus, Symmetric):
-            wide = np.sum(self._gpus.process.all_gather(wide), axis=0)
-        total = wide.astype(np.float32)
-        if self._gpus is None:
+        gpus = self._gpus
+        if gpus is None:
+            total = np.sum(arrays, axis=0, dtype=np.float64).astype(np.float32)
             return [total.copy() for _ in arrays]
+        gpus.wait()  # the arrays come from several threads
+        if self._communicators:
+            return self._by_nccl(gpus, arrays)
+        wide_total = np.sum([array.get() for array in arrays], axis=0, dtype=np.float64)
+        if isinstance(gpus, Symmetric):
+            wide_total = np.sum(gpus.process.all_gather(wide_total), axis=0)
         totals = []
-        for device in self._gpus.gpu_of:
-            with self._gpus.on(device):
-                totals.append(find_device("cuda").to_device(total))
+        for device in gpus.gpu_of:
+            with gpus.on(device):
+                totals.append(find_device("cuda").to_device(wide_total.astype(np.float32)))
         return totals
 
     def _by_nccl(self, gpus: Any, arrays: Sequence[Any]) -> list[Any]:
         nccl, cuda = import_nccl(), find_device("cuda").xp.cuda
         streams = {device: gpus.streams[device, "compute"] for device in gpus.gpu_of}
-        wide, totals, events = [], [], []
+        wide_arrays, totals, events = [], [], []
         for (device, stream), array in zip(streams.items(), arrays, strict=True):
             with gpus.on(device), stream:
-                wide.append(array.astype(np.float64))
+                wide_arrays.append(array.astype(np.float64))
         nccl.groupStart()
-        for device, one, array in zip(streams, self._communicators, wide, strict=True):
+        devices = zip(streams.items(), self._communicators, wide_arrays, strict=True)
+        for (device, stream), communicator, array in devices:
             with gpus.on(device):
-                pointer, stream = array.data.ptr, streams[device].ptr
-                kind = nccl.NCCL_FLOAT64, nccl.NCCL_SUM
-                one.allReduce(pointer, pointer, array.size, *kind, stream)
+                pointer, kind = array.data.ptr, (nccl.NCCL_FLOAT64, nccl.NCCL_SUM)
+                communicator.allReduce(pointer, pointer, array.size, *kind, stream.ptr)
         nccl.groupEnd()
-        for (device, stream), array in zip(streams.items(), wide, strict=True):
+        for (device, stream), array in zip(streams.items(), wide_arrays, strict=True):
             with gpus.on(device), stream:
                 totals.append(array.astype(np.float32))
                 events.append(cuda.Event(disable_timing=True))
@@ -119,8 +119,8 @@ class AllReduce:
             while not all(event.done for event in events):
                 time.sleep(POLL_SECONDS)
         except cuda.runtime.CUDARuntimeError:
-            for one in self._communicators:  # the other GPUs wait for the one that failed
-                one.abort()
-            gpus.wait()  # raises an error that names it
+            for communicator in self._communicators:  # the other GPUs wait for the failed one
+                communicator.abort()
+            gpus.wait()  # raises an error that names the failed GPU
             raise
         return totals

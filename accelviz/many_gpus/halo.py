@@ -1,4 +1,9 @@
-"""Ours: each remote row fetched once, in pieces, while the local rows are multiplied."""
+"""The halo scheme: fetch each remote row once, in pieces, while local rows are multiplied.
+
+This scheme is ours, in contrast to MGG's (`published`). The halo of a device are the rows of X that
+it needs from other devices. Each halo row is a word of 32 bits: the owner's number and the row's
+number on the owner (`Part.words`).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from accelviz.arrays import Ints, Longs
+from accelviz.datasets import load_graph
 from accelviz.errors import checked_choice, checked_integer
 from accelviz.graph import Graph, taken_over
 from accelviz.many_gpus.program import SplitProgram, features_and_results, peer_buffers
@@ -25,13 +31,16 @@ from accelviz.strategies.spmm.lane_groups import accumulating
 
 Words = npt.NDArray[np.uint32]
 
-#: Threads of a block of `pull_rows`, and loads that each has in flight.
+#: Threads of a block of the kernel `pull_rows`, and loads in flight per thread.
 PULL_THREADS, PULLS_AT_ONCE = 256, 4
-#: Blocks that fetch: enough for the link, few enough for the product beside them.
+#: Default number of fetching blocks: enough to saturate the link, few enough to leave SMs for the
+#: product that runs at the same time.
 PULL_BLOCKS = 64
-MOST_PIECES, MOST_PULL_BLOCKS = 16, 1024
-#: Columns that one load can move, the widest first, and its bytes at most.
+MAX_PIECES, MAX_PULL_BLOCKS = 16, 1024
+#: Columns that one load can move, the widest first, and the most bytes of a load.
 VECTORS, VECTOR_BYTES = (8, 4, 2, 1), 16
+#: Most blocks of the kernel `round_rows`.
+MAX_ROUND_BLOCKS = 4096
 
 
 def halo(
@@ -44,7 +53,7 @@ def halo(
     devices_a_host: int | None = None,
     all_gather: bool = False,
 ) -> SplitProgram:
-    """Fetch the rows of others once each, and multiply with them as they come.
+    """Return the program that fetches each halo row once and multiplies piece by piece.
 
     Parameters
     ----------
@@ -52,50 +61,50 @@ def halo(
     n_cols : int
         Columns of the features.
     pieces : int
-        Parts in which a device's halo comes, 1 to 16: the first is used while the next travels.
-        Each costs another pass over the rows of Y that it has edges to.
+        Number of pieces of each device's halo, 1 to 16. A piece is multiplied while the next one is
+        fetched. Each piece costs another pass over the rows of Y to which it has edges.
     storage : {"float32", "float16", "bfloat16"}
-        What halo rows travel in. 16 bits are half the bytes on the link and another problem: remote
-        rows are rounded, local rows are not.
+        Data type in which halo rows are fetched. 16 bits halve the bytes on the link but change the
+        result: remote rows are rounded, local rows are not.
     pull_blocks : int
         Blocks of the kernel that fetches, 1 to 1,024.
     devices_a_host : int, optional
-        Rows for a device of another host are packed by their owner, to travel together. By default
-        all devices are of one host.
+        Devices per host, by default all. A device packs the rows that a device of another host
+        needs into one buffer.
     all_gather : bool
-        Fetch all rows of the others, needed or not.
+        Fetch all rows of the other devices, needed or not.
 
     Notes
     -----
-    Each device, all at the same time:
+    The steps of each device, in parallel on all devices:
 
-    - `round`, with 16 bits: writes its rows in that storage, for others to fetch;
-    - `pack`, with several hosts: puts the rows together that a device of another host needs;
-    - `fetch`: reads the rows that it needs from the others' memory into its halo, piece by piece;
-    - `multiply`: its rows with its own vertices' features, by `lane_groups`, meanwhile;
-    - `add`: its rows with a piece of the halo, added to that, once the piece has come.
+    - `round`, with 16 bits: converts the device's rows of X for the others to fetch;
+    - `pack`, with several hosts: packs the rows that a device of another host needs;
+    - `fetch`: reads a piece of the halo from the other devices' memory;
+    - `multiply`: computes Y from the device's own rows of X by `lane_groups`, during `fetch`;
+    - `add`: adds the product with a piece of the halo to Y, after its `fetch`.
     """
-    pieces = checked_integer("pieces", pieces, MOST_PIECES)
-    blocks = checked_integer("pull_blocks", pull_blocks, MOST_PULL_BLOCKS)
+    pieces = checked_integer("pieces", pieces, MAX_PIECES)
+    pull_blocks = checked_integer("pull_blocks", pull_blocks, MAX_PULL_BLOCKS)
     storage = checked_choice("storage", storage, STORAGE_BYTES)
     a_host = split.n_devices if devices_a_host is None else devices_a_host
     a_host = min(checked_integer("devices_a_host", a_host), split.n_devices)
-    builder = _Builder(split, n_cols, storage, blocks, a_host)
+    builder = _Builder(split, n_cols, storage, pull_blocks, a_host)
     parts = [_with_all_rows(part, split.bounds) if all_gather else part for part in split.parts]
     halos = [list(_pieces(part, split.n_devices, pieces)) for part in parts]
     if storage != "float32":
         for part in parts:
             builder.round(part)
-    for of_device in halos:
-        for piece in of_device:
+    for halo_pieces in halos:
+        for piece in halo_pieces:
             builder.pack(piece)
-    ready = tuple(range(len(builder.steps)))  # every row that others fetch is written
-    for part, of_device in zip(parts, halos, strict=True):
-        fetched = [builder.fetch(piece, ready) for piece in of_device]
+    writers = tuple(range(len(builder.steps)))  # the steps that write what others fetch
+    for part, halo_pieces in zip(parts, halos, strict=True):
+        fetches = [builder.fetch(piece, writers) for piece in halo_pieces]
         builder.product("multiply", part.local, part.device, buffer_name("X", part.device))
-        for piece, after in zip(of_device, fetched, strict=True):
+        for piece, after in zip(halo_pieces, fetches, strict=True):
             builder.add(piece, after)
-    parameters: dict[str, Any] = {"pieces": pieces, "storage": storage, "pull_blocks": blocks}
+    parameters: dict[str, Any] = {"pieces": pieces, "storage": storage, "pull_blocks": pull_blocks}
     if a_host < split.n_devices:
         parameters["devices_a_host"] = a_host
     return SplitProgram(
@@ -109,9 +118,9 @@ def halo(
 
 
 def _with_all_rows(part: Part, bounds: Longs) -> Part:
-    """Return the part with all rows of all others as its halo, the next device's first."""
+    """Return the part with all rows of all other devices as its halo, the next device's first."""
     n_devices = bounds.size - 1
-    ring = np.roll(np.arange(n_devices), -part.device)[1:]
+    ring = np.roll(np.arange(n_devices), -part.device)[1:]  # the other devices, in halo order
     sizes, starts = np.diff(bounds)[ring], np.zeros(n_devices, np.int64)
     starts[ring] = np.cumsum(sizes) - sizes
     owners = np.repeat(ring, sizes).astype(np.int32)
@@ -124,7 +133,7 @@ def _with_all_rows(part: Part, bounds: Longs) -> Part:
 
 @dataclass(frozen=True)
 class _Piece:
-    """A range of a device's halo: its rows as words, and the matrix of its columns."""
+    """A range of a device's halo: the words of its rows, and the matrix whose columns they are."""
 
     device: int
     number: int
@@ -137,20 +146,21 @@ class _Piece:
         return buffer_name(f"halo {self.number}", self.device)
 
     def packed(self, owner: int) -> str:
-        """Return the buffer in which an owner of another host packs its rows."""
+        """Return the buffer in which `owner`, on another host, packs its rows of this piece."""
         return buffer_name(f"packed {self.device}.{self.number}", owner)
 
 
 def _pieces(part: Part, n_devices: int, pieces: int) -> Iterator[_Piece]:
+    """Divide the halo of a part into equal pieces."""
     words, remote = part.words(n_devices), part.remote
     for number in range(pieces):
-        columns = slice(*(len(words) * i // pieces for i in (number, number + 1)))
+        columns = slice(len(words) * number // pieces, len(words) * (number + 1) // pieces)
         name = f"{remote.name} {number}"
         yield _Piece(part.device, number, words[columns], remote.adjacency[:, columns], name)
 
 
 class _Builder:
-    """Collects steps and their buffers."""
+    """Appends the steps of a program and their buffers."""
 
     def __init__(
         self, split: Split, n_cols: int, storage: str, pull_blocks: int, devices_a_host: int
@@ -159,8 +169,9 @@ class _Builder:
         self.pull_blocks, self.devices_a_host = pull_blocks, devices_a_host
         self.buffers = features_and_results(split, n_cols, zeroed=False)
         self.steps: list[Step] = []
-        self._shift, self._element = word_shift(split.n_devices), STORAGE_BYTES[storage]
-        self._features = list(STORAGE_BYTES).index(storage)
+        self._shift, self._element_bytes = word_shift(split.n_devices), STORAGE_BYTES[storage]
+        self._storage_number = list(STORAGE_BYTES).index(storage)
+        #: Family of the buffers that are fetched.
         self._source = "X" if storage == "float32" else "rounded X"
 
     def _launch(
@@ -172,27 +183,30 @@ class _Builder:
         arrays: Mapping[str, Any],
         source: Mapping[str, str],
         target: tuple[str, str, int],
-        **more: Any,
+        **attributes: Any,
     ) -> None:
-        """Add a step that writes rows to a buffer: the argument's name, the buffer, and rows."""
+        """Append a step that writes rows to a new buffer.
+
+        `target` is the kernel's argument for the buffer, the buffer's name and its number of rows.
+        """
         argument, buffer, rows = target
         dtype = "float32" if self.storage == "float32" else "uint16"
         self.buffers[buffer] = Buffer(device, rows * self.n_cols, dtype, "workspace")
         call = Call(LaunchConfig((blocks, 1, 1), PULL_THREADS // WARP_SIZE), spec)
         buffers, writes = {**source, argument: buffer}, frozenset({buffer})
-        step = Step(name, device, "link", call, arrays, buffers, writes, **more)
+        step = Step(name, device, "link", call, arrays, buffers, writes, **attributes)
         self.steps.append(step)
 
     def round(self, part: Part) -> None:
-        """Write a device's rows in 16 bits."""
+        """Append the step that converts a device's rows to 16 bits."""
         device, size = part.device, part.n_rows * self.n_cols
         source, target = buffer_name("X", device), buffer_name("rounded X", device)
-        config = {"features": self._features, "block_threads": PULL_THREADS}
+        config = {"features": self._storage_number, "block_threads": PULL_THREADS}
         arguments = ("X", "rounded", "size")
         self._launch(
             *("round", device),
             KernelSpec("many_gpus/round_rows.cu", "round_rows", config, arguments),
-            min(-(-size // PULL_THREADS), 4096),
+            min(-(-size // PULL_THREADS), MAX_ROUND_BLOCKS),
             {"size": np.int64(size)},
             {"X": source},
             ("rounded", target, part.n_rows),
@@ -200,50 +214,59 @@ class _Builder:
         )
 
     def pack(self, piece: _Piece) -> None:
-        """Let owners of other hosts pack the rows of a piece."""
-        for owner, chosen in self._far(piece):
+        """Append the steps by which owners on other hosts pack their rows of a piece."""
+        for owner, is_owned in self._owners_on_other_hosts(piece):
             source = dict.fromkeys(peer_buffers(self.n_devices), buffer_name(self._source, owner))
-            self._pull("pack", owner, piece.words[chosen], source, piece.packed(owner))
+            self._pull("pack", owner, piece.words[is_owned], source, piece.packed(owner))
 
     def fetch(self, piece: _Piece, after: tuple[int, ...]) -> tuple[int, ...]:
-        """Read a piece of a device's halo from the others; return the step to wait for."""
+        """Append the step that fetches a piece; return its number, nothing for an empty piece."""
         words = piece.words.copy()
         if not words.size:
             self.buffers[piece.buffer] = Buffer(piece.device, 0, "float32", "workspace")
             return ()
-        owners = np.bincount(words >> np.uint32(self._shift), minlength=self.n_devices)
+        rows_of_owner = np.bincount(words >> np.uint32(self._shift), minlength=self.n_devices)
+        # The kernel has an argument for each device; those that it does not read get local rows.
         local = buffer_name(self._source, piece.device)
         source = dict.fromkeys(peer_buffers(self.n_devices), local)
-        for owner in np.flatnonzero(owners).tolist():
+        for owner in np.flatnonzero(rows_of_owner).tolist():
             source[f"X{owner}"] = buffer_name(self._source, owner)
-        for owner, chosen in self._far(piece):
+        for owner, is_owned in self._owners_on_other_hosts(piece):
             source[f"X{owner}"] = piece.packed(owner)
-            words[chosen] = owner << self._shift | np.arange(chosen.sum())
-        row_bytes = self.n_cols * self._element
-        link_bytes = {owner: int(n) * row_bytes for owner, n in enumerate(owners) if n}
-        more = {"after": after, "link_bytes": link_bytes}
-        self._pull("fetch", piece.device, words, source, piece.buffer, **more)
+            words[is_owned] = owner << self._shift | np.arange(is_owned.sum())
+        row_bytes = self.n_cols * self._element_bytes
+        link_bytes = {owner: int(n) * row_bytes for owner, n in enumerate(rows_of_owner) if n}
+        attributes = {"after": after, "link_bytes": link_bytes}
+        self._pull("fetch", piece.device, words, source, piece.buffer, **attributes)
         return (len(self.steps) - 1,)
 
-    def _far(self, piece: _Piece) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
-        """Yield the owners of other hosts, and which words are theirs."""
+    def _owners_on_other_hosts(self, piece: _Piece) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
+        """Yield each such owner of rows of a piece, and a mask of its words."""
         owners = (piece.words >> np.uint32(self._shift)).astype(np.int64)
         for owner in np.unique(owners).tolist():
             if owner // self.devices_a_host != piece.device // self.devices_a_host:
                 yield owner, owners == owner
 
     def _pull(
-        self, name: str, device: int, words: Words, source: dict[str, str], target: str, **more: Any
+        self,
+        name: str,
+        device: int,
+        words: Words,
+        source: dict[str, str],
+        target: str,
+        **attributes: Any,
     ) -> None:
-        """Add the step that writes the rows of `words` behind each other."""
-        widths = (v for v in VECTORS if self.n_cols % v == 0 and v * self._element <= VECTOR_BYTES)
-        words, vector = taken_over(words), next(widths)
+        """Append a step that copies the rows `words` to consecutive rows of the buffer `target`."""
+        vectors = (
+            v for v in VECTORS if self.n_cols % v == 0 and v * self._element_bytes <= VECTOR_BYTES
+        )
+        words, vector = taken_over(words), next(vectors)
         config = {
             "n_devices": self.n_devices,
             "row_bits": self._shift,
             "vector": vector,
             "row_vectors": self.n_cols // vector,
-            "features": self._features,
+            "features": self._storage_number,
             "at_once": PULLS_AT_ONCE,
             "block_threads": PULL_THREADS,
         }
@@ -257,14 +280,14 @@ class _Builder:
             source,
             ("halo", target, words.size),
             replay=partial(_replay_pull, words, self._shift, source, target, self.n_cols),
-            **more,
+            **attributes,
         )
 
     def add(self, piece: _Piece, after: tuple[int, ...]) -> None:
-        """Add the products with a piece of the halo, once it has come."""
+        """Append the step that adds the product with a piece, after the steps `after`."""
         rows = np.flatnonzero(np.diff(piece.matrix.indptr)).astype(np.int32)
         if rows.size:
-            graph = as_graph(piece.matrix[rows], piece.name)
+            graph = load_graph(piece.matrix[rows], name=piece.name)
             self.product("add", graph, piece.device, piece.buffer, rows, self.storage, after)
 
     def product(
@@ -277,12 +300,12 @@ class _Builder:
         storage: str = "float32",
         after: tuple[int, ...] = (),
     ) -> None:
-        """Add a product by `lane_groups`. With `rows` it is added to those rows of Y."""
+        """Append a product by `lane_groups`. With `rows`, its rows are added to those of Y."""
         if not graph.n_rows:
             return
         plan, values = graph.store.get(
             ("product on one of several devices", self.n_cols, storage),
-            lambda: _planned(graph, self.n_cols, storage),
+            lambda: _plan_and_values(graph, self.n_cols, storage),
         )
         target, number = buffer_name("Y", device), len(self.steps)
         replay = partial(_replay_product, plan, values, source, target, rows)
@@ -303,15 +326,10 @@ class _Builder:
         self.steps.append(step)
 
 
-def as_graph(matrix: sparse.csr_array, name: str) -> Graph:
-    """Return a CSR matrix with unique columns in each row as a graph."""
-    matrix.sort_indices()
-    pointers, columns = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
-    return Graph(pointers, columns, matrix.data, matrix.shape, name)
-
-
-def _planned(graph: Graph, n_cols: int, storage: str) -> tuple[Plan, npt.NDArray[np.float32]]:
-    """Plan a product by `lane_groups`; return also the values in the order of its kernel."""
+def _plan_and_values(
+    graph: Graph, n_cols: int, storage: str
+) -> tuple[Plan, npt.NDArray[np.float32]]:
+    """Return a plan by `lane_groups`, and the graph's values in the order of its kernel."""
     plan = find_strategy("lane_groups").plan(graph, n_cols, storage=storage)
     order = plan.layout.nonzero_order
     return plan, graph.values if order is None else taken_over(graph.values[order])
@@ -331,13 +349,16 @@ def _replay_pull(
 def rows_of_words(
     words: Words, shift: int, sources: Mapping[int, npt.NDArray[Any]], n_cols: int
 ) -> npt.NDArray[Any]:
-    """Return the rows that words name, each word an owner above `shift` bits of a row number."""
+    """Return the rows of `sources` that words refer to, shape (n_words, n_cols).
+
+    The lower `shift` bits of a word are the row's number, the upper bits its owner.
+    """
     owners = words >> np.uint32(shift)
     rows = (words & np.uint32((1 << shift) - 1)).astype(np.int64)
     fetched = np.empty((words.size, n_cols), sources[0].dtype)
     for owner in np.unique(owners).tolist():
-        chosen = owners == owner
-        fetched[chosen] = sources[owner].reshape(-1, n_cols)[rows[chosen]]
+        is_owned = owners == owner
+        fetched[is_owned] = sources[owner].reshape(-1, n_cols)[rows[is_owned]]
     return fetched
 
 

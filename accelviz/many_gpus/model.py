@@ -1,4 +1,8 @@
-"""A model of the time of a product on several GPUs, from a few rates, and whether they help."""
+"""A model of the time of a product on several GPUs, to decide whether they pay.
+
+`predict` computes the time from the sizes of the product on each device (`Work`) and the rates of
+the hardware (`rates.Rates`).
+"""
 
 from __future__ import annotations
 
@@ -15,86 +19,33 @@ from accelviz.errors import (
     checked_number,
     checked_type,
 )
-from accelviz.many_gpus.halo import MOST_PIECES
+from accelviz.many_gpus.halo import MAX_PIECES
 from accelviz.many_gpus.peers import TIMELINE
+from accelviz.many_gpus.rates import Rates
 from accelviz.many_gpus.split import Split
 from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.plans.program import Program, Step
 from accelviz.plans.storage import STORAGE_BYTES
 
-#: A product beside a fetch takes 0.16 of the fetch's time longer, the fetch 1.35 times as long.
-#: Read off timelines of two H200.
-_PRODUCT_LATER, _FETCH_SLOWER = 0.16, 1.35
-
-
-@dataclass(frozen=True)
-class Rates:
-    """Rates of the devices of a host.
-
-    Attributes
-    ----------
-    hardware : str
-    link : mapping of int to float
-        Bytes of a row to bytes per second in which one device fetches such rows, both ways at once.
-    gets : float
-        Bytes per second over the link if every warp of a device asks for rows, as MGG's do.
-    gather : mapping of int to mapping of int to float
-        Bytes of a row, and of the whole table, to bytes per second of reading random rows at home.
-    copy : float
-        Bytes per second of a copy at home, read plus written.
-    barrier : float
-        Seconds for all devices to begin and to end together.
-    step : float
-        The least seconds of a step.
-    latency : float
-        Seconds from asking for a remote row to having it, while others ask too.
-    warps : int
-        Warps that a device holds at a time.
-    edge : tuple of two float
-        Seconds that MGG's kernel takes for an edge, and more for each of its columns.
-    network : float
-        Bytes per second between two hosts, for all devices of a host together.
-    """
-
-    hardware: str
-    link: Mapping[int, float]
-    gets: float
-    gather: Mapping[int, Mapping[int, float]]
-    copy: float
-    barrier: float
-    step: float
-    latency: float
-    warps: int = 132 * 64
-    edge: tuple[float, float] = (5.2e-11, 2e-13)
-    network: float = 50e9
-
-    def link_rate(self, row_bytes: float) -> float:
-        """Return the link's rate for rows of `row_bytes`, in bytes per second."""
-        return _between(self.link, row_bytes)
-
-    def gather_rate(self, row_bytes: float, table_bytes: float) -> float:
-        """Return the rate of random rows of a table at home, in bytes per second."""
-        rates = {size: _between(tables, table_bytes) for size, tables in self.gather.items()}
-        return _between(rates, row_bytes)
-
-
-def _between(known: Mapping[int, float], at: float) -> float:
-    """Interpolate between known rates, both on a logarithmic scale, constant beyond the ends."""
-    points = sorted(known)
-    logs = np.log([known[point] for point in points])
-    return float(np.exp(np.interp(np.log(max(float(at), 1.0)), np.log(points), logs)))
+#: While a fetch and a product run together, the product takes longer by 0.16 of the fetch's time,
+#: and the fetch takes 1.35 times as long. Measured in timelines of two H200.
+_PRODUCT_DELAY, _FETCH_SLOWDOWN = 0.16, 1.35
 
 
 @dataclass(frozen=True)
 class Work:
-    """Sizes of a product on several devices, without the graph.
+    """Sizes of a product on several devices, without the graph itself.
 
     Attributes
     ----------
     nodes, edges : int
-        Of the whole graph.
-    rows, local, remote, halo : tuple of float, one for each device
-        Its rows, its edges from its own vertices and from others', and the rows it fetches.
+        Sizes of the whole graph.
+    rows : tuple of float, one per device
+        Number of rows of each device.
+    local, remote : tuple of float, one per device
+        Number of edges from the device's own vertices, and from vertices of other devices.
+    halo : tuple of float, one per device
+        Number of rows that the device fetches.
     """
 
     nodes: int
@@ -106,7 +57,7 @@ class Work:
 
     @classmethod
     def of(cls, split: Split) -> Work:
-        """Count a split."""
+        """Return the sizes of a split."""
         checked_type("split", split, Split, "what many_gpus.split returns")
         table = split.table()
         counts = (tuple(map(float, table[name])) for name in ("rows", "local", "remote", "halo"))
@@ -125,8 +76,8 @@ class Work:
         cut_share : float
             Share of the edges that come from another device, 0 to 1.
         reuse : float, optional
-            Mean number of edges that use a halo row. If not given, the sources of cut edges are
-            random among all others' vertices.
+            Mean number of edges per halo row. By default it is that of sources drawn at random from
+            the vertices of other devices.
 
         Raises
         ------
@@ -140,10 +91,15 @@ class Work:
         if reuse is not None:
             reuse = checked_number("reuse", reuse)
         remote = edges * cut_share / devices
-        others = nodes * (devices - 1) / devices
-        drawn = others * -np.expm1(-remote / others) if others and remote else 0.0
-        halo = drawn if reuse is None else remote / reuse
-        sizes = (nodes / devices, edges / devices - remote, remote, float(min(halo, others)))
+        remote_nodes = nodes * (devices - 1) / devices
+        if reuse is not None:
+            halo = remote / reuse
+        elif remote_nodes and remote:  # expected number of distinct sources
+            halo = remote_nodes * -np.expm1(-remote / remote_nodes)
+        else:
+            halo = 0.0
+        halo = float(min(halo, remote_nodes))
+        sizes = (nodes / devices, edges / devices - remote, remote, halo)
         return cls(nodes, edges, *((size,) * devices for size in sizes))
 
     @property
@@ -154,17 +110,18 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """The time that the model predicts for a scheme.
+    """The predicted time of a product.
 
     Attributes
     ----------
     scheme : str
     seconds : float
-        Of a whole product.
+        Seconds of the whole product on all devices.
     one_gpu : float
-        Seconds on one.
+        Seconds of the product on one device.
     steps : DataFrame
-        As `PeersProgram.timeline` measures it: `device`, `queue`, `step`, `start`, `stop`.
+        Begin and end of each step, with the columns of `PeersProgram.timeline`: `device`, `queue`,
+        `step`, `start`, `stop`.
     """
 
     scheme: str
@@ -174,12 +131,12 @@ class Prediction:
 
     @property
     def speedup(self) -> float:
-        """Times as fast as one device."""
+        """Time on one device divided by the time on all."""
         return self.one_gpu / self.seconds
 
 
 def on_one(work: Work, n_cols: int, rates: Rates) -> float:
-    """Return the seconds of a product on one device, if the sources of edges are random."""
+    """Return the seconds of a product on one device, for edges with random sources."""
     return max(_product(work.edges, work.nodes, work.nodes, n_cols, rates), rates.step)
 
 
@@ -203,13 +160,12 @@ def predict(
     rates : Rates
     scheme : {"halo", "mgg", "all_gather"}
     one_gpu : float, optional
-        Measured seconds of the product on one device, with the effect of caches and of the order of
-        the vertices. If not given, sources of edges are taken as random (`on_one`).
+        Measured seconds of the product on one device, which include the effects of caches and of
+        the vertex order. The default, `on_one`, assumes random sources of edges.
     pieces, storage
-        As of the scheme.
+        As in `halo`.
     devices_a_host : int, optional
-        Devices that are joined by links, at least 1; the others are reached over the network. All
-        if not given.
+        Devices per host, by default all. Devices of a host are joined by links, hosts by a network.
 
     Returns
     -------
@@ -218,26 +174,32 @@ def predict(
     Raises
     ------
     ArgumentError
-        If an argument is none of these.
+        If an argument has a wrong type or is out of range.
 
     Notes
     -----
-    A product with edges from home takes as much an edge as the product on one device does, less
-    half of what (on a logarithmic scale) random rows gain in the caches by the smaller table. One
-    with halo rows, which are in no order, lies between that and random rows. Each piece reads and
-    writes the rows of Y once more. A fetch takes its bytes over the link's rate; it and the product
-    beside it slow each other down. Rows of 16 bits are gathered as what they are: half the bytes,
-    from a table of half the size. MGG's warps have a local and a remote partition each, as long as
-    there are both: that takes the longest of the kernel's time, of the bytes over the link, which
-    has each edge's row, and of the rows' latency, as a warp waits for one after the other. Local
-    partitions that are left have no row to wait for. Links are taken as equally fast between any
-    two devices of a host.
+    Halo scheme:
+
+    - The time per local edge is that of `one_gpu`, divided by the square root of the factor by
+      which the smaller local table speeds up random gathers.
+    - Halo rows are in no useful order. The time per remote edge is the mean of the time of local
+      edges and that of random gathers. Each piece also reads and writes its rows of Y.
+    - A fetch takes its bytes divided by the link's rate. A fetch and a product that run at the same
+      time slow each other down.
+    - Rows of 16 bits have half the bytes and half the table size.
+
+    MGG: while both kinds are left, each warp has a local and a remote partition. This phase takes
+    the maximum of the kernel's time, the time on the link for one row per remote edge, and the
+    latency of these rows, which a warp fetches one after the other. The remaining local partitions
+    take the kernel's time only.
+
+    All links of a host are assumed to be equally fast.
     """
     checked_type("work", work, Work, "Work.of(split)")
     checked_type("rates", rates, Rates, "rates_of(measured_rates(Peers(2)))")
     checked_choice("scheme", scheme, ("halo", "mgg", "all_gather"))
     n_cols = checked_integer("n_cols", n_cols, error=ArgumentError)
-    pieces = checked_integer("pieces", pieces, MOST_PIECES, error=ArgumentError)
+    pieces = checked_integer("pieces", pieces, MAX_PIECES, error=ArgumentError)
     checked_choice("storage", storage, STORAGE_BYTES)
     if one_gpu is not None:
         one_gpu = checked_number("one_gpu", one_gpu)
@@ -251,19 +213,19 @@ def predict(
     if scheme == "all_gather":
         work = replace(work, halo=tuple(work.nodes - rows for rows in work.rows))
     model = _Model(work, n_cols, rates, one_gpu, storage, min(a_host, work.devices))
-    timed: list[tuple[Step, float]] = []
+    timed_steps: list[tuple[Step, float]] = []
     for device in range(work.devices):
         if scheme == "mgg":
-            timed += model.published(device)
+            timed_steps += model.mgg_steps(device)
         else:
-            timed += model.ours(device, pieces, first=len(timed))
-    steps = _timeline(timed)
+            timed_steps += model.halo_steps(device, pieces, first=len(timed_steps))
+    steps = _timeline(timed_steps)
     return Prediction(scheme, float(steps["stop"].max()) + rates.barrier, one_gpu, steps)
 
 
-def _timeline(timed: Sequence[tuple[Step, float]]) -> pd.DataFrame:
-    """Return when each step starts and stops, given the seconds that it takes."""
-    steps, seconds = zip(*timed, strict=True)
+def _timeline(timed_steps: Sequence[tuple[Step, float]]) -> pd.DataFrame:
+    """Return the begin and end of each step, given its seconds."""
+    steps, seconds = zip(*timed_steps, strict=True)
     times = Program(steps).schedule(seconds)
     pairs = zip(steps, times, strict=True)
     rows = [(step.device, step.queue, step.name, *ends) for step, ends in pairs]
@@ -273,7 +235,7 @@ def _timeline(timed: Sequence[tuple[Step, float]]) -> pd.DataFrame:
 def _product(
     edges: float, columns: float, rows: float, n_cols: int, rates: Rates, storage: str = "float32"
 ) -> float:
-    """Return the seconds of gathering random rows, and of reading and writing in order."""
+    """Return the seconds of a product that gathers random rows of a table of `columns` rows."""
     row_bytes = n_cols * STORAGE_BYTES[storage]
     gathered = edges * row_bytes / rates.gather_rate(row_bytes, columns * row_bytes)
     streamed = FLOAT_BYTES * (2 * edges + n_cols * rows)
@@ -282,7 +244,7 @@ def _product(
 
 @dataclass(frozen=True)
 class _Model:
-    """The steps of a device, with their seconds."""
+    """The steps of a device with their seconds, by scheme."""
 
     work: Work
     n_cols: int
@@ -291,79 +253,84 @@ class _Model:
     storage: str
     devices_a_host: int
 
-    def link_seconds(self, moved: float, rate: float) -> float:
-        """Return the seconds in which a device fetches `moved` bytes from all others."""
-        on_host = self.devices_a_host
-        share = (on_host - 1) / (self.work.devices - 1)
-        over_network = moved * (1 - share) * on_host / self.rates.network
-        return max(moved * share / rate, over_network)
+    def link_seconds(self, n_bytes: float, rate: float) -> float:
+        """Return the seconds in which a device fetches `n_bytes`, evenly from all others."""
+        a_host = self.devices_a_host
+        link_share = (a_host - 1) / (self.work.devices - 1)
+        network_seconds = n_bytes * (1 - link_share) * a_host / self.rates.network
+        return max(n_bytes * link_share / rate, network_seconds)
 
-    def edge_seconds(self, count: float, columns: float, storage: str = "float32") -> float:
-        """Return the seconds of edges from a table, scaled from those on one device."""
+    def edge_seconds(self, edges: float, columns: float, storage: str = "float32") -> float:
+        """Return the seconds of edges from a table of `columns` rows, scaled from `one_gpu`."""
         row_bytes, stored_bytes = (self.n_cols * STORAGE_BYTES[s] for s in ("float32", storage))
-        whole = self.rates.gather_rate(row_bytes, self.work.nodes * row_bytes)
-        smaller = self.rates.gather_rate(stored_bytes, columns * stored_bytes)
-        as_one = count * self.one_gpu / max(self.work.edges, 1)
-        return as_one * stored_bytes / row_bytes * (whole / smaller) ** 0.5
+        whole_rate = self.rates.gather_rate(row_bytes, self.work.nodes * row_bytes)
+        table_rate = self.rates.gather_rate(stored_bytes, columns * stored_bytes)
+        unscaled = edges * self.one_gpu / max(self.work.edges, 1)
+        return unscaled * stored_bytes / row_bytes * (whole_rate / table_rate) ** 0.5
 
-    def ours(self, device: int, pieces: int, first: int) -> list[tuple[Step, float]]:
+    def halo_steps(self, device: int, pieces: int, first: int) -> list[tuple[Step, float]]:
         """Return the steps of the halo scheme, numbered from `first` on."""
         work, rates, n_cols = self.work, self.rates, self.n_cols
         remote, halo, rows = work.remote[device], work.halo[device], work.rows[device]
         row_bytes = n_cols * STORAGE_BYTES[self.storage]
         fetch = self.link_seconds(halo * row_bytes, rates.link_rate(row_bytes))
         multiply = max(self.edge_seconds(work.local[device], rows), rates.step)
-        # While a fetch and a product run together, both take longer.
-        together = min(fetch * _FETCH_SLOWER, multiply)
-        multiply += _PRODUCT_LATER * min(fetch, multiply)
-        fetch += together * (1 - 1 / _FETCH_SLOWER)
+        overlap = min(fetch * _FETCH_SLOWDOWN, multiply)
+        multiply += _PRODUCT_DELAY * min(fetch, multiply)
+        fetch += overlap * (1 - 1 / _FETCH_SLOWDOWN)
         steps = []
         if self.storage != "float32":
-            moved = rows * (n_cols * FLOAT_BYTES + row_bytes)
-            rounding = max(moved / rates.copy, rates.step) + rates.barrier
+            rounded_bytes = rows * (n_cols * FLOAT_BYTES + row_bytes)
+            rounding = max(rounded_bytes / rates.copy, rates.step) + rates.barrier
             steps.append((Step("round", device, "link"), rounding))
         steps.append((Step("multiply", device), multiply))
         pieces = pieces if halo else 0
-        fetched = range(first + len(steps), first + len(steps) + pieces)
-        steps += [(Step("fetch", device, "link"), max(fetch / pieces, rates.step)) for _ in fetched]
-        for number in fetched:
-            touched = min(rows, rows * -np.expm1(-remote / pieces / max(rows, 1)))
-            written = 2 * touched * n_cols * FLOAT_BYTES / rates.copy
-            share = remote / pieces, halo / pieces
-            at_random = _product(*share, 0, n_cols, rates, self.storage)
-            gathered = (self.edge_seconds(*share, self.storage) + at_random) / 2
-            add = Step("add", device, after=(number,))
-            steps.append((add, max(written + gathered, rates.step)))
+        fetches = range(first + len(steps), first + len(steps) + pieces)
+        steps += [(Step("fetch", device, "link"), max(fetch / pieces, rates.step)) for _ in fetches]
+        for number in fetches:
+            piece_edges, piece_rows = remote / pieces, halo / pieces
+            y_rows = min(rows, rows * -np.expm1(-piece_edges / max(rows, 1)))
+            y_seconds = 2 * y_rows * n_cols * FLOAT_BYTES / rates.copy
+            local_like = self.edge_seconds(piece_edges, piece_rows, self.storage)
+            at_random = _product(piece_edges, piece_rows, 0, n_cols, rates, self.storage)
+            add_seconds = y_seconds + (local_like + at_random) / 2
+            steps.append((Step("add", device, after=(number,)), max(add_seconds, rates.step)))
         return steps
 
-    def published(self, device: int) -> list[tuple[Step, float]]:
+    def mgg_steps(self, device: int) -> list[tuple[Step, float]]:
         """Return the steps of MGG."""
-        rates, (first, column) = self.rates, self.rates.edge
+        rates, (per_edge, per_column) = self.rates, self.rates.edge
         local, remote = self.work.local[device], self.work.remote[device]
-        edge = first + column * self.n_cols
+        edge_seconds = per_edge + per_column * self.n_cols
         fetch = self.link_seconds(remote * self.n_cols * FLOAT_BYTES, rates.gets)
         paired = min(local, remote)
-        pairs = max((paired + remote) * edge, fetch, remote * rates.latency / rates.warps)
-        seconds = max(pairs + (local - paired) * edge, rates.step)
+        latency = remote * rates.latency / rates.warps
+        paired_seconds = max((paired + remote) * edge_seconds, fetch, latency)
+        seconds = max(paired_seconds + (local - paired) * edge_seconds, rates.step)
         return [(Step("aggregate", device), seconds), (Step("get", device, "link"), fetch)]
 
 
 def advise(
     work: Mapping[int, Work], n_cols: int, rates: Rates, *, one_gpu: float | None = None
 ) -> dict[int, Prediction]:
-    """Predict ours for several numbers of devices; the fastest comes first.
+    """Predict the halo scheme for several numbers of devices, sorted by time.
 
     Parameters
     ----------
     work : mapping of int to Work
-        By the number of devices; 1 is one of them or not, and counts in any case.
+        Sizes by the number of devices. One device is added if it is missing.
     n_cols, rates, one_gpu
-        As `predict` takes them.
+        As in `predict`.
+
+    Returns
+    -------
+    dict of int to Prediction
+        By the number of devices, the fastest first.
 
     Raises
     ------
     ArgumentError
-        If an argument does not fit.
+        If an argument has a wrong type or is out of range.
     """
     if not checked_type("work", work, Mapping, "numbers of devices to Work"):
         raise ArgumentError("work", "it is empty", "Work for a number of devices at least")
@@ -385,17 +352,29 @@ def gains(
     shares: Sequence[float] = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5),
     scheme: str = "halo",
 ) -> pd.DataFrame:
-    """Predict the speedup of several devices over one, for shares of edges that are cut.
+    """Predict the speedup of several devices over one, by share of cut edges and by width.
+
+    Parameters
+    ----------
+    nodes, edges : int
+        Sizes of a graph that is divided evenly (`Work.even`).
+    rates : Rates
+    devices : int
+    columns : sequence of int
+        Columns of the features.
+    shares : sequence of float
+        Shares of edges that come from another device, 0 to 1.
+    scheme : {"halo", "mgg", "all_gather"}
 
     Returns
     -------
     DataFrame
-        A row for each share, a column for each width. Sources of cut edges are taken as random.
+        One row per share, one column per width.
 
     Raises
     ------
     ArgumentError
-        If an argument does not fit.
+        If an argument has a wrong type or is out of range.
     """
     checked_type("columns", columns, Sequence | np.ndarray, "a list of integers")
     checked_type("shares", shares, Sequence | np.ndarray, "a list of numbers from 0 to 1")

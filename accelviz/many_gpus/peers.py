@@ -1,4 +1,8 @@
-"""GPUs of one process that read each other's memory: peer pointers, streams and events."""
+"""Several GPUs of one process, which read each other's memory by peer access.
+
+`Peers` are the GPUs with their streams. `PeersProgram` has the kernels and buffers of a program on
+them, and launches it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,8 @@ from accelviz.plans.program import Buffer, Step
 
 #: CUDA's error code cudaErrorPeerAccessAlreadyEnabled.
 _ALREADY_ENABLED = 704
-#: Stream priority of each queue. Few blocks fetch; they go first, or they wait for the product.
+#: Stream priority of each queue: without the higher one, the few blocks that fetch would wait for
+#: those of the product.
 QUEUES = {"compute": 0, "link": -1}
 #: Columns of a timeline.
 TIMELINE = ["device", "queue", "step", "start", "stop"]
@@ -31,7 +36,7 @@ MORE_MEMORY = "more devices, or fewer columns at a time"
 
 
 def usable_gpus() -> list[int]:
-    """Return the numbers of the GPUs that this process sees; none without CuPy or a driver."""
+    """Return the numbers of the GPUs visible to this process; [] without CuPy or a driver."""
     cuda = find_device("cuda")
     if cuda.unavailable_reason() is not None:
         return []
@@ -39,24 +44,34 @@ def usable_gpus() -> list[int]:
 
 
 class Peers:
-    """Some GPUs of this host, with access to each other's memory.
+    """GPUs of this host with access to each other's memory.
 
     Parameters
     ----------
     devices : int or sequence of int
-        How many, from the first on, at least 1, or their numbers. A GPU whose number comes twice
-        plays two devices, which is right and slow, for trials.
+        Number of GPUs, at least 1, or the numbers of the GPUs. A GPU whose number occurs twice is
+        used as two devices, for tests: results are correct, but times mean nothing.
+
+    Attributes
+    ----------
+    gpu_of : mapping of int to int
+        GPU of each device of this process.
+    devices : list of int
+        The GPUs in `gpu_of`, in order.
+    streams : dict of (int, str) to CuPy Stream
+        Stream of each device and queue ("compute" or "link").
 
     Raises
     ------
     ArgumentError
         If there is no device.
     DeviceUnavailable
-        If there are fewer GPUs, or two have no access to each other's memory.
+        If there are too few GPUs, or two cannot access each other's memory.
 
     Notes
     -----
-    Splits give each GPU as many edges, so that the slowest kind of GPU decides (`names`).
+    A split gives all GPUs the same number of edges. If the GPUs differ (see `names`), the slowest
+    one determines the time.
     """
 
     def __init__(self, devices: int | Sequence[int] = 2) -> None:
@@ -79,7 +94,7 @@ class Peers:
         self._enable_access()
 
     def _use(self, gpu_of: Mapping[int, int]) -> None:
-        """Store the GPU of each device that this process has, and make their streams."""
+        """Store the GPU of each device of this process, and create their streams."""
         self.gpu_of, self.devices = gpu_of, list(gpu_of.values())
         self._cupy = find_device("cuda").xp
         self.streams: dict[tuple[int, str], Any] = {}
@@ -95,21 +110,21 @@ class Peers:
 
     def _enable_access(self) -> None:
         runtime = self._cupy.cuda.runtime
-        for one, other in itertools.permutations({*self.devices}, 2):
-            if not runtime.deviceCanAccessPeer(one, other):
-                problem = f"GPU {one} cannot read the memory of GPU {other}"
+        for gpu, peer in itertools.permutations({*self.devices}, 2):
+            if not runtime.deviceCanAccessPeer(gpu, peer):
+                problem = f"GPU {gpu} cannot read the memory of GPU {peer}"
                 fix = "GPUs joined by NVLink, or on one PCIe switch (nvidia-smi topo -p2p r)"
                 raise DeviceUnavailable("devices", problem, fix)
-            with self._cupy.cuda.Device(one):
+            with self._cupy.cuda.Device(gpu):
                 try:
-                    runtime.deviceEnablePeerAccess(other)
+                    runtime.deviceEnablePeerAccess(peer)
                 except runtime.CUDARuntimeError as error:
                     if error.status != _ALREADY_ENABLED:
                         raise
 
     @property
     def names(self) -> list[str]:
-        """The model of each GPU."""
+        """Model name of each GPU."""
         properties = self._cupy.cuda.runtime.getDeviceProperties
         return [properties(gpu)["name"].decode() for gpu in self.devices]
 
@@ -120,12 +135,12 @@ class Peers:
         self.wait()
 
     def wait(self) -> None:
-        """Wait until all devices have done all launched work.
+        """Wait until all launched work is complete on all devices.
 
         Raises
         ------
         KernelError
-            Naming the first device that failed.
+            If a GPU failed; the message names the first one.
         """
         for gpu in self.devices:
             try:
@@ -136,17 +151,18 @@ class Peers:
                 raise KernelError(f"GPU {gpu}", f"it failed: {one_line(error)}", fix) from error
 
     def ready(self, program: SplitProgram) -> PeersProgram:
-        """Compile a program's kernels and put its arrays on the GPUs."""
+        """Compile a program's kernels, and copy its arrays to the GPUs."""
         return PeersProgram(self, program)
 
 
 class PeersProgram:
-    """A program made ready: kernels compiled, memory allocated.
+    """A program with compiled kernels and allocated buffers.
 
     Attributes
     ----------
     buffers : dict of str to CuPy array
-        Flat. Features go into the inputs, results come out of the outputs.
+        Flat arrays by the program's names. Write features to the inputs before `launch`; read
+        results from the outputs after it.
     """
 
     def __init__(self, gpus: Peers, program: SplitProgram) -> None:
@@ -154,8 +170,8 @@ class PeersProgram:
         self._first = min(gpus.gpu_of)
         self.buffers: dict[str, Any] = {}
         self._make_buffers()
-        self._arguments: list[Any] = []  # keeps the memory that launches point to
-        #: Launches and events of this process's steps, by the steps' numbers.
+        self._arguments: list[Any] = []  # references to the memory whose pointers launches have
+        #: Launch function of each step of this process, and the event recorded after it.
         self._launches: dict[int, Any] = {}
         self._done: dict[int, Any] = {}
         for number, step in enumerate(program.steps):
@@ -181,7 +197,7 @@ class PeersProgram:
                 raise DeviceUnavailable(gpu, problem, MORE_MEMORY) from error
 
     def _prepared(self, step: Step) -> Any:
-        """Compile a step's kernel; return the launch as a function, None for an empty grid."""
+        """Compile a step's kernel; return a function that launches it, None for an empty grid."""
         assert step.call is not None
         spec, launch = step.call.kernel, step.call.launch
         assert spec is not None
@@ -200,7 +216,7 @@ class PeersProgram:
                 for name in spec.arguments
             ]
         self._arguments.append(arguments)
-        # CuPy refuses arrays of other devices, so that addresses are passed.
+        # Addresses, because CuPy rejects arrays of other devices.
         values = tuple(
             np.uint64(value.data.ptr) if isinstance(value, self._cupy.ndarray) else value
             for value in arguments
@@ -215,16 +231,17 @@ class PeersProgram:
         only: Collection[str] = (),
         marks: dict[Any, Any] | None = None,
     ) -> None:
-        """Launch all steps once; all devices begin together, and later work waits for all.
+        """Launch all steps once, with a barrier of all devices before and after them.
 
         Parameters
         ----------
         start, stop : Event of the first device, optional
-            Recorded when all devices may begin, and when all have ended.
+            Recorded after the barrier at the begin, and after the one at the end.
         only : collection of str
-            Names of the steps to launch, all if empty.
+            Names of the steps to launch, by default all.
         marks : dict, optional
-            Gets events: when each device may begin, and before and after each step, by number.
+            Receives events: for the key ("begin", device) the begin of the device, for the number
+            of a step the pair of its begin and end.
         """
         streams, event = self.gpus.streams, self._cupy.cuda.Event
         self._begin(start)
@@ -256,13 +273,13 @@ class PeersProgram:
         self._end(stop)
 
     def _before(self, number: int) -> None:
-        """Prepare for a step of any device: a barrier where processes share a program."""
+        """Run before step `number`, also of other processes; `SymmetricProgram` has barriers."""
 
     def _copy_remote(self, step: Step, stream: Any) -> None:
-        """Copy buffers that a step's kernel cannot read itself."""
+        """Copy buffers that a step's kernel cannot read by a pointer, in `SymmetricProgram`."""
 
     def _begin(self, start: Any) -> None:
-        """Let all streams wait for the first device's, which waits for the end of the last run."""
+        """Let all streams wait for the first device's stream, which waited for the last run."""
         first = self.gpus.streams[self._first, "compute"]
         with self.gpus.on(self._first):
             begin = start or self._cupy.cuda.Event(disable_timing=True)
@@ -272,7 +289,7 @@ class PeersProgram:
                 stream.wait_event(begin)
 
     def _end(self, stop: Any) -> None:
-        """Let the first device's stream wait for all others."""
+        """Let the first device's stream wait for all other streams."""
         first = self.gpus.streams[self._first, "compute"]
         for (device, _), stream in self.gpus.streams.items():
             with self.gpus.on(device):
@@ -307,7 +324,7 @@ class PeersProgram:
         return array
 
     def run(self, inputs: Mapping[str, npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
-        """Run on features of the host; return the result in the caller's order."""
+        """Run on features on the host; return the result in the caller's vertex order."""
         self.put(inputs)
         self.launch()
         self.gpus.wait()
@@ -321,18 +338,20 @@ class PeersProgram:
     def seconds(
         self, repeats: int = 20, warmup: int = 3, *, only: Collection[str] = ()
     ) -> npt.NDArray[np.float64]:
-        """Time runs by events of the first device, from the first start to the last end.
+        """Time runs by events of the first device.
 
         Parameters
         ----------
         repeats, warmup : int
+            Number of timed runs, and of runs before them.
         only : collection of str
-            Names of the steps to time, all if empty.
+            Names of the steps to time, by default all.
 
         Returns
         -------
         array of float64, shape (repeats,)
-            The barriers at begin and end are in it.
+            Seconds from the begin of the first device to the end of the last one, including the
+            barriers.
         """
         cuda = self._cupy.cuda
         for _ in range(warmup):
@@ -348,13 +367,13 @@ class PeersProgram:
         return np.array([cuda.get_elapsed_time(*pair) for pair in pairs]) * 1e-3
 
     def timeline(self) -> pd.DataFrame:
-        """Run once; return when each step began and ended.
+        """Run once; return the begin and end of each step.
 
         Returns
         -------
         DataFrame
-            A row for each step: `device`, `queue`, `step`, `start`, `stop` in seconds since all
-            devices began, by each device's own clock.
+            One row per step: `device`, `queue`, `step`, `start` and `stop`, in seconds since the
+            barrier at the begin, by each device's own clock.
         """
         self.launch()
         self.gpus.wait()

@@ -24,7 +24,6 @@ import accelviz
 from accelviz import many_gpus
 from accelviz.devices.cuda.device import CudaDevice
 from accelviz.graph import Graph
-from accelviz.many_gpus.halo import as_graph
 from accelviz.many_gpus.peers import PeersProgram
 from accelviz.many_gpus.rates import rate_rows
 from accelviz.measure.records import parameters_text
@@ -211,7 +210,7 @@ class RowProducts:
     def __init__(self, gpus: many_gpus.Peers, split: many_gpus.Split, n_cols: int) -> None:
         self.gpus, self.prepared = gpus, []
         for part in split.parts:
-            rows = as_graph(split.graph.adjacency[part.first : part.stop], "rows")
+            rows = accelviz.load_graph(split.graph.adjacency[part.first : part.stop], name="rows")
             with gpus.on(part.device):
                 ready = CudaDevice().prepare(accelviz.plan(rows, "lane_groups", n_cols))
                 self.prepared.append((ready, ready.outputs()))
@@ -277,7 +276,7 @@ def large(gpus: many_gpus.Peers, rows: int = 20_000_000, n_cols: int = 1024) -> 
     columns = np.concatenate(ends)
     values = np.ones(columns.size, np.float32)
     matrix = sparse.csr_array((values, (np.tile(vertices, 3), columns)), (rows, rows))
-    graph = as_graph(matrix, "ring")
+    graph = accelviz.load_graph(matrix, name="ring")
     split = many_gpus.split(graph, 2)
     ready = gpus.ready(many_gpus.plan(split, n_cols, pieces=4))
     gigabytes = round(2 * rows * n_cols * 4 / 1e9, 1)

@@ -10,8 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from accelviz import plots
-from accelviz.many_gpus.model import Rates, Work, gains, predict
-from accelviz.many_gpus.rates import rates_of
+from accelviz.many_gpus.model import Work, gains, predict
+from accelviz.many_gpus.rates import Rates, rates_of
 from accelviz.measure.comparison import geometric_mean
 from accelviz.measure.prediction import parameters_of
 from accelviz.plots.style import BLUE, PURPLE, SKY, new_figure, tidy
