@@ -82,7 +82,7 @@ class AllReduce:
         """
         gpus = self._gpus
         if gpus is None:
-            total = np.sum(arrays, axis=0, dtype=np.float64).astype(np.float32)
+            total = np.asarray(np.sum(arrays, axis=0, dtype=np.float64), np.float32)
             return [total.copy() for _ in arrays]
         gpus.wait()  # the arrays come from several threads
         if self._communicators:
@@ -93,7 +93,7 @@ class AllReduce:
         totals = []
         for device in gpus.gpu_of:
             with gpus.on(device):
-                totals.append(find_device("cuda").to_device(wide_total.astype(np.float32)))
+                totals.append(find_device("cuda").to_device(np.asarray(wide_total, np.float32)))
         return totals
 
     def _by_nccl(self, gpus: Any, arrays: Sequence[Any]) -> list[Any]:

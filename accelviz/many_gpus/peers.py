@@ -21,7 +21,7 @@ from accelviz.devices.cuda.state import one_line
 from accelviz.devices.cuda.timing import pause
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
 from accelviz.many_gpus.program import SplitProgram
-from accelviz.many_gpus.split import MOST_DEVICES
+from accelviz.many_gpus.split import MAX_DEVICES
 from accelviz.plans.program import Buffer, Step
 
 #: CUDA's error code cudaErrorPeerAccessAlreadyEnabled.
@@ -80,7 +80,7 @@ class Peers:
         if isinstance(devices, Sequence | np.ndarray):
             numbers = devices
         else:
-            numbers = range(checked_integer("devices", devices, MOST_DEVICES, error=ArgumentError))
+            numbers = range(checked_integer("devices", devices, MAX_DEVICES, error=ArgumentError))
         if not len(numbers):
             raise ArgumentError("devices", f"got {devices!r}", "at least one")
         gpus = [checked_integer("devices", n, least=0, error=ArgumentError) for n in numbers]

@@ -1,4 +1,4 @@
-"""Several processes of one program, a GPU each: the own rank, and values of all.
+"""Several processes of one program, each with one GPU: ranks, and an all-gather on the host.
 
 `torchrun`, `mpirun` or `srun` starts the processes and ends them if one fails.
 """
@@ -12,7 +12,8 @@ from typing import Any
 
 from accelviz.errors import ArgumentError, DeviceUnavailable
 
-#: Environment variables of rank, number of processes, rank on the host, and processes on the host.
+#: Environment variables of each launcher: rank, number of processes, rank on the host, processes on
+#: the host.
 LAUNCHERS = {
     "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
     "mpirun (Open MPI)": tuple(
@@ -21,7 +22,7 @@ LAUNCHERS = {
     "mpirun (MPICH)": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
     "srun": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"),
 }
-#: The GPU of each process of a host, such as "0,0", which lets a GPU play two devices.
+#: Environment variable with the GPU of each process of a host; "0,0" gives two processes one GPU.
 GPUS_VARIABLE = "ACCELVIZ_GPUS"
 JOIN_FIX = "torchrun, or MASTER_ADDR and MASTER_PORT of the first host, the same for all processes"
 
@@ -33,10 +34,12 @@ class Process:
     Attributes
     ----------
     rank, size : int
-        Its number, which is that of its device in splits, and the number of processes.
+        Number of this process, which is the number of its device in a split, and number of
+        processes.
     gpu : int
-        The number of its GPU on its host: its rank there, unless ACCELVIZ_GPUS names another.
+        Number of its GPU: the rank on its host, unless ACCELVIZ_GPUS has another.
     devices_a_host : int
+        Number of processes per host.
     """
 
     rank: int
@@ -45,12 +48,12 @@ class Process:
     devices_a_host: int
 
     def all_gather(self, value: Any) -> list[Any]:
-        """Return the values of all processes by rank; all of them have to call it.
+        """Return the values of all processes by rank; all processes have to call it.
 
         Raises
         ------
         DeviceUnavailable
-            If PyTorch is missing, the processes cannot join, or one of them has ended.
+            If PyTorch is missing, the processes cannot connect, or one of them has ended.
         """
         distributed, group = _joined(self.rank, self.size)
         values = [None] * self.size
@@ -64,7 +67,7 @@ class Process:
 
 @functools.cache
 def _joined(rank: int, size: int) -> tuple[Any, Any]:
-    """Return `torch.distributed` and a group of all processes, joined once by their hosts."""
+    """Return `torch.distributed` and a process group for transfers between hosts."""
     try:
         from torch import distributed
 
@@ -79,12 +82,13 @@ def _joined(rank: int, size: int) -> tuple[Any, Any]:
 
 
 def this_process() -> Process | None:
-    """Return which of several processes this is, or None if there is only one.
+    """Return the rank and GPU of this process, or None if it is the only one.
 
     Raises
     ------
     ArgumentError
-        If a variable of the launcher, or ACCELVIZ_GPUS, is no number or names no GPU.
+        If a variable of the launcher is not an integer, or ACCELVIZ_GPUS does not list a GPU for
+        this process.
     """
     for names in LAUNCHERS.values():
         if names[0] in os.environ and names[1] in os.environ:

@@ -1,4 +1,4 @@
-"""The program of a product on several devices, and the buffers that all schemes have."""
+"""The program of a sparse product on several devices, and the buffers that all schemes share."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import ArgumentError
-from accelviz.many_gpus.split import MOST_DEVICES, Split
+from accelviz.many_gpus.split import MAX_DEVICES, Split
 from accelviz.plans.program import Buffer, Buffers, Program, buffer_name
 
-#: From here on float16 rounds to infinity: halfway from its largest number to the next power of 2.
+#: The least number that float16 rounds to infinity: midway between its largest number and 2^16.
 _FLOAT16_OVERFLOW = 65520
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SplitProgram(Program):
-    """`Y = A X` on the devices of a split.
+    """The program of `Y = A X` on the devices of a split.
 
     Attributes
     ----------
     steps, buffers
-        As of `Program`.
+        As in `Program`.
     split : Split
     scheme : {"halo", "mgg", "all_gather"}
     n_cols : int
-    parameters : mapping
-        The scheme's own, with the values that took effect.
+        Columns of X.
+    parameters : mapping of str to value
+        Parameters of the scheme, with defaults filled in.
     """
 
     split: Split
@@ -39,22 +40,23 @@ class SplitProgram(Program):
 
     @property
     def n_devices(self) -> int:
-        """Number of devices, those without a step too."""
+        """Number of devices, including those without a step."""
         return self.split.n_devices
 
     def inputs(self, X: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[np.float32]]:
-        """Return the devices' rows of X by their buffers' names, flat.
+        """Return the rows of X of each device, flat, by the names of their buffers.
 
         Raises
         ------
         ArgumentError
-            If rows travel in float16 and it cannot hold a finite number of X. It names the row.
+            If rows are fetched in float16 and a finite number of X would overflow.
         """
         if self.parameters.get("storage") == "float16":
-            beyond = np.isfinite(X) & (np.abs(X) >= _FLOAT16_OVERFLOW)
-            if beyond.any():
-                row = int(np.argmax(beyond.any(axis=1)))
-                problem = f"{X[row][beyond[row]][0]:g} in row {row:,} would be infinite in float16"
+            overflows = np.isfinite(X) & (np.abs(X) >= _FLOAT16_OVERFLOW)
+            if overflows.any():
+                row = int(np.argmax(overflows.any(axis=1)))
+                number = X[row][overflows[row]][0]
+                problem = f"{number:g} in row {row:,} would be infinite in float16"
                 expected = "smaller numbers, or storage='bfloat16' or 'float32'"
                 raise ArgumentError("X", problem, expected)
         return {
@@ -63,7 +65,7 @@ class SplitProgram(Program):
         }
 
     def result(self, buffers: Buffers) -> npt.NDArray[np.float32]:
-        """Return the devices' outputs as one array, in the caller's order."""
+        """Return the outputs of all devices as one array, in the caller's vertex order."""
         outputs = (buffers[buffer_name("Y", part.device)] for part in self.split.parts)
         return self.split.collect([Y.reshape(-1, self.n_cols) for Y in outputs])
 
@@ -76,7 +78,7 @@ class SplitProgram(Program):
 
 
 def features_and_results(split: Split, n_cols: int, *, zeroed: bool) -> dict[str, Buffer]:
-    """Return the buffers of X and Y of each device; Y may be `zeroed`."""
+    """Return the buffers of X and Y of each device; with `zeroed`, Y starts as zeros."""
     buffers = {}
     for part in split.parts:
         size, device = part.n_rows * n_cols, part.device
@@ -86,5 +88,8 @@ def features_and_results(split: Split, n_cols: int, *, zeroed: bool) -> dict[str
 
 
 def peer_buffers(n_devices: int) -> dict[str, str]:
-    """Return the arguments X0 to X7 of kernels that read X of all devices."""
-    return {f"X{i}": buffer_name("X", i if i < n_devices else 0) for i in range(MOST_DEVICES)}
+    """Return the buffers for the arguments X0 to X7 of kernels that read X of all devices.
+
+    Arguments beyond the number of devices get the buffer of device 0, which is not read.
+    """
+    return {f"X{i}": buffer_name("X", i if i < n_devices else 0) for i in range(MAX_DEVICES)}

@@ -1,4 +1,9 @@
-"""MGG as published (Wang et al., OSDI 2023; thesis, chapter 4): local and remote partitions."""
+"""MGG as published (Wang et al., OSDI 2023; thesis, chapter 4), and its parameter search.
+
+MGG divides each row's neighbors into partitions of at most `ps` neighbors: local ones, whose
+features are on the device, and remote ones. A warp computes pairs of a local and a remote
+partition, and fetches remote rows while it sums local ones.
+"""
 
 from __future__ import annotations
 
@@ -28,29 +33,29 @@ from accelviz.plans import Call, KernelSpec, LaunchConfig
 from accelviz.plans.operation import FLOAT_BYTES
 from accelviz.plans.program import Buffers, Step, buffer_name
 
-#: Which threads fetch a remote row, in the numbers of mgg.cu.
+#: Threads that fetch a remote row together, with their codes in mgg.cu.
 GETS = {"thread": 0, "warp": 1, "block": 2}
-#: The ranges of section 4.6.
-MOST_PS, MOST_DIST, MOST_WPB = 32, 16, 16
+#: Upper bounds of `ps`, `dist` and `wpb` in section 4.6.
+MAX_PS, MAX_DIST, MAX_WPB = 32, 16, 16
 INT_BYTES = 4
-#: Shared memory that a block can have on every GPU since 2020 but the small ones of 8.6 and 8.9.
+#: Shared memory of a block on compute capability 8.0 and later, except 8.6 and 8.9.
 SHARED_BYTES = 163 * 1024
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How MGG maps its partitions (Equations 4.1 to 4.3).
+    """MGG's mapping parameters (Equations 4.1 to 4.3).
 
     Attributes
     ----------
     n_cols : int
-        D.
+        Columns of the features, D in the paper.
     ps : int
-        Most neighbors of a partition, 1 to 32.
+        Maximum number of neighbors of a partition, 1 to 32.
     dist : int
-        Interleaving distance: pairs of a local and a remote partition of a warp, 1 to 16.
+        Interleaving distance: number of pairs of a local and a remote partition per warp, 1 to 16.
     wpb : int
-        Warps of a block, 1 to 16.
+        Warps per block, 1 to 16.
     """
 
     n_cols: int
@@ -69,20 +74,23 @@ class Setting:
 
     @property
     def shared_bytes(self) -> int:
-        """SMEM of Equation 4.1: neighbors, sums and fetched features of each warp, in bytes."""
+        """SMEM of Equation 4.1: bytes for the neighbors, sums and fetched features of all warps."""
         return self.wpb * (self.ps * INT_BYTES + 2 * self.n_cols * FLOAT_BYTES)
 
     def warps(self, local: int, remote: int, *, interleave: bool = True) -> int:
-        """Equation 4.2, rounded up; without interleaving the two kinds have warps of their own."""
-        of_local, of_remote = -(-local // self.dist), -(-remote // self.dist)
-        return max(of_local, of_remote) if interleave else of_local + of_remote
+        """Return the number of warps for numbers of partitions: Equation 4.2, rounded up.
+
+        Without interleaving, local and remote partitions have separate warps.
+        """
+        local_warps, remote_warps = -(-local // self.dist), -(-remote // self.dist)
+        return max(local_warps, remote_warps) if interleave else local_warps + remote_warps
 
     def blocks(self, local: int, remote: int, *, interleave: bool = True) -> int:
-        """Equation 4.3, rounded up."""
+        """Return the number of blocks: Equation 4.3, rounded up."""
         return -(-self.warps(local, remote, interleave=interleave) // self.wpb)
 
     def blocks_per_sm(self, local: int, remote: int, n_sms: int) -> float:
-        """Equation 4.3: blocks for each SM of a device."""
+        """Return the blocks per SM of a device, Equation 4.3."""
         return self.blocks(local, remote) / n_sms
 
 
@@ -97,7 +105,7 @@ def mgg(
     asynchronous: bool = True,
     get: str = "warp",
 ) -> SplitProgram:
-    """Map a split's rows onto the devices as MGG does.
+    """Return MGG's program of a product on the devices of a split.
 
     Parameters
     ----------
@@ -105,28 +113,29 @@ def mgg(
     n_cols : int
         Columns of the features.
     ps, dist, wpb : int
-        See `Setting`. The evaluation fixes 16, 1 and 2 while it varies another parameter. If `ps`
-        is None, a row has one local and one remote partition, whatever its length.
+        See `Setting`. The defaults are the fixed values of the paper's evaluation. If `ps` is None,
+        each row has one local and one remote partition, of any length.
     interleave : bool
-        Whether each warp has local and remote partitions (section 4.5.1).
+        Whether each warp has both local and remote partitions (section 4.5.1).
     asynchronous : bool
-        Whether a warp sums a local partition while the first remote row travels (section 4.5.2).
+        Whether a warp sums a local partition during the fetch of the first remote row (section
+        4.5.2).
     get : {"thread", "warp", "block"}
-        Which threads fetch a remote row. A block has a barrier at each row, so that its fetches are
-        never asynchronous.
+        Threads that fetch a remote row together. With "block", each row ends with a barrier, so
+        that fetches are never asynchronous.
 
     Raises
     ------
     ArgumentError, PartitionError
-        If a setting is out of range, or its shared memory is more than a block can have.
+        If a parameter is out of range, or a block would need too much shared memory.
     """
     graphs = [graph for part in split.parts for graph in (part.local, part.remote)]
     longest = max(int(graph.degrees.max(initial=1)) for graph in graphs)
     setting = Setting(
         n_cols,
-        longest if ps is None else checked_integer("ps", ps, MOST_PS),
-        checked_integer("dist", dist, MOST_DIST),
-        checked_integer("wpb", wpb, MOST_WPB),
+        longest if ps is None else checked_integer("ps", ps, MAX_PS),
+        checked_integer("dist", dist, MAX_DIST),
+        checked_integer("wpb", wpb, MAX_WPB),
     )
     checked_choice("get", get, GETS)
     for name, value in (("interleave", interleave), ("asynchronous", asynchronous)):
@@ -151,6 +160,7 @@ def mgg(
 
 
 def _step(part: Part, n_devices: int, setting: Setting, config: dict[str, int]) -> Step:
+    """Return the kernel launch of one device."""
     local = neighbor_groups(part.local.row_pointers, setting.ps)
     remote = neighbor_groups(part.remote.row_pointers, setting.ps)
     words, n_cols = part.words(n_devices)[part.remote.column_indices], setting.n_cols
@@ -170,7 +180,9 @@ def _step(part: Part, n_devices: int, setting: Setting, config: dict[str, int]) 
     names = (*arrays, *peer_buffers(n_devices), "Y", *sizes)
     launch = LaunchConfig((blocks, 1, 1), setting.wpb, setting.shared_bytes)
     target = buffer_name("Y", part.device)
-    owners = np.bincount(part.halo_owner[part.remote.column_indices], minlength=n_devices)
+    # MGG fetches a row for each remote edge.
+    rows_of_owner = np.bincount(part.halo_owner[part.remote.column_indices], minlength=n_devices)
+    row_bytes = n_cols * FLOAT_BYTES
     return Step(
         "aggregate",
         part.device,
@@ -179,7 +191,7 @@ def _step(part: Part, n_devices: int, setting: Setting, config: dict[str, int]) 
         buffers={**peer_buffers(n_devices), "Y": target},
         writes=frozenset({target}),
         replay=partial(_replay, part, (local, remote), words, config["row_bits"], n_cols),
-        link_bytes={p: int(n) * n_cols * FLOAT_BYTES for p, n in enumerate(owners) if n},
+        link_bytes={owner: int(n) * row_bytes for owner, n in enumerate(rows_of_owner) if n},
     )
 
 
@@ -206,7 +218,7 @@ def _replay(
 
 @dataclass(frozen=True)
 class Trial:
-    """A setting that the search has tried, and the seconds that it took."""
+    """A setting that `search` has measured, and its seconds."""
 
     ps: int
     dist: int
@@ -217,33 +229,35 @@ class Trial:
 def search(
     seconds: Callable[..., float], n_cols: int, *, shared_bytes: int = SHARED_BYTES
 ) -> tuple[Trial, list[Trial]]:
-    """Find `ps`, `dist` and `wpb` as section 4.6 does, one after the other.
+    """Search `ps`, `dist` and `wpb` one after the other, as in section 4.6.
 
     Parameters
     ----------
     seconds : callable
-        `seconds(ps=..., dist=..., wpb=...)` runs that setting and returns what it took.
+        `seconds(ps=..., dist=..., wpb=...)` runs a setting and returns its seconds.
     n_cols : int
-        D; settings whose SMEM (Equation 4.1) is above `shared_bytes` are not tried.
+        Columns of the features, D in the paper.
     shared_bytes : int
+        Settings with more shared memory per block (SMEM, Equation 4.1) are not tried.
 
     Returns
     -------
     best : Trial
     trials : list of Trial
-        Every setting that was tried, in order.
+        All measured settings, in order.
 
     Raises
     ------
     ArgumentError, PartitionError
-        If an argument does not fit, `seconds` returns no number, or a warp's sums do not fit.
+        If an argument is invalid, `seconds` does not return a number, or the sums of one warp need
+        more than `shared_bytes`.
 
     Notes
     -----
-    All three begin at 1. First `ps` is doubled as long as that is faster, then `dist`, then `wpb`.
-    If the first increase of `wpb` is slower, `ps` retreats to the second fastest that was tried,
-    and `wpb` is tried again from there. The thesis does not say by how much a parameter is
-    increased; doubling stays in its ten or so iterations.
+    All parameters start at 1. First `ps` is doubled as long as that is faster, then `dist`, then
+    `wpb`. If the first increase of `wpb` is slower, `ps` returns to the second fastest value that
+    was tried, and the search of `wpb` is repeated. The thesis does not state the increments; with
+    doubling, the search takes about the ten iterations that it reports.
     """
     checked_type("seconds", seconds, Callable, "a function of ps, dist and wpb")
     n_cols = checked_integer("n_cols", n_cols, error=ArgumentError)
@@ -254,13 +268,13 @@ def search(
 
     @functools.cache
     def measure(ps: int, dist: int, wpb: int) -> Trial:
-        """Try a setting; one that cannot run takes infinitely long."""
+        """Measure a setting; one that cannot run has infinite seconds."""
         setting = Setting(n_cols, ps, dist, wpb)
-        in_range = ps <= MOST_PS and dist <= MOST_DIST and wpb <= MOST_WPB
+        in_range = ps <= MAX_PS and dist <= MAX_DIST and wpb <= MAX_WPB
         if not in_range or setting.shared_bytes > shared_bytes:
             return Trial(ps, dist, wpb, math.inf)
-        took = checked_number("seconds", seconds(ps=ps, dist=dist, wpb=wpb), or_zero=True)
-        trials.append(Trial(ps, dist, wpb, took))
+        measured = checked_number("seconds", seconds(ps=ps, dist=dist, wpb=wpb), or_zero=True)
+        trials.append(Trial(ps, dist, wpb, measured))
         return trials[-1]
 
     def climb(best: Trial, name: str) -> Trial:
@@ -269,10 +283,11 @@ def search(
         doubled = measure(**{**values, name: 2 * values[name]})
         return climb(doubled, name) if doubled.seconds < best.seconds else best
 
-    narrow = climb(climb(measure(ps=1, dist=1, wpb=1), "ps"), "dist")
-    best = climb(narrow, "wpb")
-    others = sorted((t for t in trials if t.ps != narrow.ps), key=lambda trial: trial.seconds)
-    if best == narrow and others:
-        retreat = measure(ps=others[0].ps, dist=narrow.dist, wpb=narrow.wpb)
+    one_warp = climb(climb(measure(ps=1, dist=1, wpb=1), "ps"), "dist")
+    best = climb(one_warp, "wpb")
+    other_ps = [trial for trial in trials if trial.ps != one_warp.ps]
+    if best == one_warp and other_ps:
+        second = min(other_ps, key=lambda trial: trial.seconds)
+        retreat = measure(ps=second.ps, dist=one_warp.dist, wpb=one_warp.wpb)
         best = min(best, climb(retreat, "wpb"), key=lambda trial: trial.seconds)
     return best, trials

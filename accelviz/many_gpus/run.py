@@ -1,4 +1,4 @@
-"""`plan`, `run` and `spmm`: products over several devices."""
+"""`plan`, `run` and `spmm`: sparse products on several devices."""
 
 from __future__ import annotations
 
@@ -22,11 +22,9 @@ from accelviz.many_gpus.split import Split, split
 from accelviz.many_gpus.symmetric import Symmetric
 
 #: The largest seed of the emulator.
-MOST_SEED = (1 << 63) - 1
+MAX_SEED = (1 << 63) - 1
 DEVICES = ("auto", "cuda", "nvshmem", "emulator", "cpu")
-
-
-#: The function that makes each scheme's program.
+#: Function that returns the program of each scheme.
 SCHEMES: dict[str, Callable[..., SplitProgram]] = {
     "halo": halo,
     "mgg": mgg,
@@ -43,11 +41,11 @@ def plan(split: Split, n_cols: int = 64, scheme: str = "halo", **parameters: Any
     n_cols : int
         Columns of the features, at least 1.
     scheme : {"halo", "mgg", "all_gather"}
-        Ours, which fetches each remote row once; MGG as published, which fetches it for each edge;
-        or an all-gather of all rows.
+        "halo" is ours and fetches each required remote row once. "mgg" is MGG as published and
+        fetches a row for each remote edge. "all_gather" fetches all remote rows once.
     **parameters
-        The scheme's own: of "halo" and "all_gather" `pieces`, `storage`, `pull_blocks` and
-        `devices_a_host`; of "mgg" `ps`, `dist`, `wpb`, `interleave`, `asynchronous`, `get`.
+        Parameters of the scheme: for "halo" and "all_gather" `pieces`, `storage`, `pull_blocks` and
+        `devices_a_host`; for "mgg" `ps`, `dist`, `wpb`, `interleave`, `asynchronous`, `get`.
 
     Returns
     -------
@@ -79,38 +77,41 @@ asynchronous=True, get=warp: 2 launches)
 def run(
     program: SplitProgram, X: Any, *, device: str = "auto", seed: int = 0
 ) -> npt.NDArray[np.float32]:
-    """Run a program on features that lie on the host.
+    """Run a program on features in host memory.
 
     Parameters
     ----------
     program : SplitProgram
     X : array of float32, shape (n_vertices, n_cols)
-        In the caller's order of vertices.
+        Features in the caller's vertex order.
     device : {"auto", "cuda", "nvshmem", "emulator", "cpu"}
-        GPUs of this process; one GPU in each process of `torchrun`, all of which get the
-        result; the emulator, which checks each access; or the partition replayed on the CPU.
-        "auto" takes GPUs if there is one for each device, or a process for each, else the CPU.
-        `Peers` and `Symmetric` keep features on the GPUs from call to call.
+        "cuda" runs on GPUs of this process. "nvshmem" runs on one GPU per process of `torchrun`;
+        all processes get the result. "emulator" emulates the kernels and checks each access. "cpu"
+        replays the partition. "auto" is the GPUs if there are enough of them, else the CPU.
     seed : int
-        Of the emulator; see `EmulatorDevice`.
+        Seed of the emulator; see `EmulatorDevice`.
 
     Returns
     -------
     array of float32, shape (n_vertices, n_cols)
-        In the caller's order.
+        Result in the caller's vertex order.
 
     Raises
     ------
     ArgumentError
-        If X does not fit.
+        If X has a wrong shape or dtype.
     DeviceUnavailable
         If there are too few GPUs, or they cannot read each other's memory.
     KernelError
-        If a kernel fails, or the emulator finds a mistake.
+        If a kernel fails, or the emulator detects an error.
+
+    See Also
+    --------
+    Peers, Symmetric : Keep features on the GPUs between calls.
     """
     checked_type("program", program, SplitProgram, "what many_gpus.plan returns")
     checked_choice("device", device, DEVICES)
-    seed = checked_integer("seed", seed, MOST_SEED, least=0, error=ArgumentError)
+    seed = checked_integer("seed", seed, MAX_SEED, least=0, error=ArgumentError)
     features = on_host("X", X)
     shape = (program.split.graph.n_rows, program.n_cols)
     if features.shape != shape or features.dtype.kind not in "biuf":
@@ -118,7 +119,7 @@ def run(
         raise ArgumentError("X", problem, f"real numbers of shape {shape}")
     if device == "auto":
         device = fastest_device(program.n_devices)
-    with np.errstate(over="ignore"):  # infinite in float32, as `accelviz.spmm` has it
+    with np.errstate(over="ignore"):  # numbers beyond float32 become infinite, as in spmm
         inputs = program.inputs(features.astype(np.float32, copy=False))
     if device == "cuda":
         choose(device).require()
@@ -132,7 +133,7 @@ def run(
 
 
 def fastest_device(n_devices: int) -> str:
-    """Return the `device` that "auto" stands for: the best of all, if there are enough of it."""
+    """Return the device that "auto" selects for a program of `n_devices` devices."""
     device = choose().name
     if device == "cuda" and this_process() is not None:
         return "nvshmem"
@@ -150,7 +151,20 @@ def spmm(
     by: Any = "edges",
     **parameters: Any,
 ) -> npt.NDArray[np.float32]:
-    """Compute `Y = A X` on several devices: `split`, `plan` and `run` in one.
+    """Compute `Y = A X` on several devices: `split`, `plan` and `run` in one call.
+
+    Parameters
+    ----------
+    graph, devices, by, order
+        As in `split`.
+    X, device
+        As in `run`.
+    scheme, **parameters
+        As in `plan`.
+
+    Returns
+    -------
+    array of float32, shape (n_vertices, n_cols)
 
     Examples
     --------

@@ -1,4 +1,9 @@
-"""A graph split over several GPUs: the vertices of each, and the rows that it needs of others."""
+"""`split`: a graph whose vertices are divided among several GPUs.
+
+A device has a range of vertices with their rows of the matrix, of X and of Y. Edges from its own
+vertices are local, others remote. Its halo are the rows of X of other devices that its remote edges
+need, each once.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +32,14 @@ from accelviz.ordering import ORDERS, Permutation, vertex_order
 from accelviz.ordering.community import metis_parts
 from accelviz.store import Stopwatch
 
-#: Most devices of a split; kernels take as many pointers, because a host has 8 GPUs.
-MOST_DEVICES = 8
+#: Maximum number of devices: kernels have 8 pointer arguments, as a host has 8 GPUs.
+MAX_DEVICES = 8
+#: Bits of a halo word (`Part.words`).
 WORD_BITS = 32
 
 
 def edge_ranges(row_pointers: Longs, n_devices: int) -> Longs:
-    """Cut the vertices into ranges of about equally many edges (Algorithm 3 of chapter 4).
+    """Divide the vertices into ranges with about the same number of edges (Algorithm 3, chapter 4).
 
     Parameters
     ----------
@@ -43,60 +49,61 @@ def edge_ranges(row_pointers: Longs, n_devices: int) -> Longs:
     Returns
     -------
     array of int64, shape (n_devices + 1,)
-        Device `p` has vertices `bounds[p]` to `bounds[p + 1] - 1`. A range may be empty, as where
-        one row holds more than a device's share.
+        Device `p` has vertices `bounds[p]` to `bounds[p + 1] - 1`. A range may be empty, for
+        example if one row has more edges than a device's share.
 
     Notes
     -----
-    As in the thesis, each search is confined to the vertices that are left, and aims at the edges
-    before them plus an equal share. Four things are printed wrong, and mended:
+    As in the thesis, the end of each range is searched among the remaining vertices, for the number
+    of edges before the range plus an equal share. Four errors of the printed algorithm are
+    corrected:
 
-    - `mid` is the mean of two row pointers, an edge, while the ranges that it halves are of
-      vertices: with uneven degrees it steers to the wrong half. Here `numpy.searchsorted` compares
-      the middle vertex's pointer with the target;
-    - `i = (i + j) / 2` stays where it is once j = i + 1: the loop never ends;
-    - the loop finds as many points as there are GPUs, one more than the result is said to hold.
-      Here the last range ends with the last vertex, rows without an edge at the end included;
-    - of the two vertices around the target the search ends at the later one. Here the nearer one
-      counts, so that a hub at the border does not always go to the left.
+    - `mid` is the mean of two row pointers, which count edges, but it halves a range of vertices.
+      With uneven degrees it selects the wrong half. Here `numpy.searchsorted` compares the row
+      pointer of the middle vertex with the target.
+    - `i = (i + j) / 2` no longer changes once j = i + 1, so that the loop does not end.
+    - The loop finds as many points as there are GPUs, one more than the size of the result. Here
+      the last range ends with the last vertex.
+    - The search returns the later one of the two vertices around the target. Here it returns the
+      nearer one, so that a hub at the border is not always given to the earlier range.
     """
     row_pointers = on_host("row_pointers", row_pointers)
     if row_pointers.ndim != 1 or not row_pointers.size or row_pointers.dtype.kind not in "iu":
         problem = f"shape {row_pointers.shape}, dtype {row_pointers.dtype}"
         raise PartitionError("row_pointers", problem, "integers: Graph.row_pointers")
-    n_devices = checked_integer("n_devices", n_devices, MOST_DEVICES)
-    n_rows = row_pointers.size - 1
+    n_devices = checked_integer("n_devices", n_devices, MAX_DEVICES)
     edges = int(row_pointers[-1])
     bounds, share = np.zeros(n_devices + 1, np.int64), -(-edges // n_devices)
     for device in range(1, n_devices):
-        last = int(bounds[device - 1])
-        target = min(int(row_pointers[last]) + share, edges)
-        after = last + int(np.searchsorted(row_pointers[last:], target))
-        nearer = after > last and target - row_pointers[after - 1] < row_pointers[after] - target
-        bounds[device] = after - int(nearer)
-    bounds[-1] = n_rows
+        first = int(bounds[device - 1])
+        target = min(int(row_pointers[first]) + share, edges)
+        stop = first + int(np.searchsorted(row_pointers[first:], target))
+        if stop > first and target - row_pointers[stop - 1] < row_pointers[stop] - target:
+            stop -= 1
+        bounds[device] = stop
+    bounds[-1] = row_pointers.size - 1
     return bounds
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One device's rows, as a matrix of its own vertices and one of the others'.
+    """The rows of one device, as a matrix of local edges and a matrix of remote edges.
 
     Attributes
     ----------
     device : int
     first, stop : int
-        Its vertices, in the split's order.
-    local : Graph, rows x rows
-        Edges from its own vertices, which are numbered from 0 on.
-    remote : Graph, rows x halo rows
-        Edges from the others' vertices. Column `h` is row `h` of the halo.
+        The device has the vertices `first` to `stop - 1` of the split's graph.
+    local : Graph, shape (n_rows, n_rows)
+        Local edges; vertices are numbered from 0 on.
+    remote : Graph, shape (n_rows, n_halo)
+        Remote edges; column `h` is row `h` of the halo.
     local_nonzeros, remote_nonzeros : arrays of int64
-        Nonzero `k` of `local` is that nonzero of the split's graph; so for `remote`.
+        Nonzero `k` of `local` is nonzero `local_nonzeros[k]` of the split's graph; likewise for
+        `remote`.
     halo_owner, halo_row : arrays of int32, shape (n_halo,)
-        The vertices of others that its edges come from, each once: the owner, and the row there.
-        They begin with the next device's and go round, so that devices do not fetch from the same
-        one first.
+        Owner of each halo row, and the row's number on the owner. The order starts with the next
+        device and wraps around, so that the devices do not all fetch from the same device first.
     """
 
     device: int
@@ -111,21 +118,21 @@ class Part:
 
     @property
     def n_rows(self) -> int:
-        """Vertices of this device."""
+        """Number of vertices of this device."""
         return self.stop - self.first
 
     @property
     def n_halo(self) -> int:
-        """Rows of others that it needs."""
+        """Number of halo rows."""
         return self.halo_row.size
 
     def words(self, n_devices: int) -> npt.NDArray[np.uint32]:
-        """Pack owner and number of each halo row into a word, the owner on top.
+        """Return the halo words: the owner in the upper bits, the row's number in the lower ones.
 
         Raises
         ------
         PartitionError
-            If a device has more rows than the rest of the word can count.
+            If the number of a row does not fit into the lower bits.
         """
         shift = word_shift(n_devices)
         if self.halo_row.size and int(self.halo_row.max()) >> shift:
@@ -135,32 +142,35 @@ class Part:
 
 
 def word_shift(n_devices: int) -> int:
-    """Return the number of bits that the row has in a halo word; the owner has the upper ones."""
+    """Return the number of lower bits of a halo word, those of the row's number."""
     return WORD_BITS - max(1, (n_devices - 1).bit_length())
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A graph's vertices divided among devices, rows of X and of Y alike.
+    """The vertices of a graph, with their rows of X and Y, divided among devices.
 
-    All devices read the features, each device has those of its vertices; the structure is private
-    to the device whose rows it describes (hybrid placement, section 4.4.2). Unlike there, X has the
-    ranges of the graph, not ranges of equally many rows, so that each device has the rows of a
-    layer's result that the next layer needs.
+    As in MGG's hybrid placement (section 4.4.2), the features of a device are readable by all
+    devices, and only the device itself reads the structure of its rows. Unlike there, X is divided
+    into the same ranges as the graph. A layer's result is then already divided as the X of the next
+    layer.
 
     Attributes
     ----------
     graph : Graph
-        Square, in the split's order.
+        A square graph in the split's vertex order.
     bounds : array of int64, shape (n_devices + 1,)
         Device `p` has vertices `bounds[p]` to `bounds[p + 1] - 1` of `graph`.
     permutation : Permutation or None
-        Vertex `i` of `graph` is the caller's `permutation.order[i]`; None for the same order.
+        Vertex `i` of `graph` is the caller's vertex `permutation.order[i]`. None if both orders are
+        the same.
     nonzeros : array of int or None
-        Nonzero `k` of `graph` is the caller's nonzero `nonzeros[k]`.
+        Nonzero `k` of `graph` is the caller's nonzero `nonzeros[k]`. None if the orders are the
+        same.
     how : str
-        The method.
-    setup_seconds : mapping of str to float
+        Method of the split, for messages.
+    setup_seconds : dict of str to float
+        Seconds of each step of `split`.
     """
 
     graph: Graph
@@ -172,7 +182,7 @@ class Split:
 
     @property
     def n_devices(self) -> int:
-        """Devices, those without a vertex too."""
+        """Number of devices, including those without a vertex."""
         return self.bounds.size - 1
 
     @cached_property
@@ -182,32 +192,35 @@ class Split:
 
     @cached_property
     def transposed(self) -> Split:
-        """The same vertices on the same devices, every edge turned round: for gradients."""
-        turned = self.graph.transposed()
-        order = turned.nonzeros if self.nonzeros is None else self.nonzeros[turned.nonzeros]
+        """The transposed graph with the same vertices on the same devices, for gradients."""
+        transpose = self.graph.transposed()
+        nonzeros = transpose.nonzeros
+        if self.nonzeros is not None:
+            nonzeros = self.nonzeros[nonzeros]
         how = f"{self.how}, transposed"
-        return Split(turned.graph, self.bounds, self.permutation, order, how, {})
+        return Split(transpose.graph, self.bounds, self.permutation, nonzeros, how, {})
 
     @property
     def cut_share(self) -> float:
-        """Share of the edges that come from another device; 0 of a graph without an edge."""
+        """Share of remote edges, 0 for a graph without edges."""
         return sum(part.remote.nnz for part in self.parts) / max(self.graph.nnz, 1)
 
     def table(self) -> pd.DataFrame:
-        """Return a row for each device: `rows`, `edges`, `local`, `remote`, `halo` and `reuse`.
+        """Return one row per device: `rows`, `edges`, `local`, `remote`, `halo` and `reuse`.
 
-        `reuse` is the mean number of edges that use a halo row: MGG fetches it so many times.
+        `local` and `remote` are numbers of edges, `halo` is the number of halo rows. `reuse` is the
+        mean number of edges per halo row, which is how often MGG fetches it.
         """
-        lines = []
+        rows = []
         for part in self.parts:
             local, remote = part.local.nnz, part.remote.nnz
             counts = {"rows": part.n_rows, "edges": local + remote, "local": local}
             counts |= {"remote": remote, "halo": part.n_halo}
-            lines.append({**counts, "reuse": remote / part.n_halo if part.n_halo else np.nan})
-        return pd.DataFrame(lines, index=pd.Index(range(self.n_devices), name="device"))
+            rows.append({**counts, "reuse": remote / part.n_halo if part.n_halo else np.nan})
+        return pd.DataFrame(rows, index=pd.Index(range(self.n_devices), name="device"))
 
     def apply(self, array: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-        """Return the rows of each device, given all in the caller's order."""
+        """Return the rows of each device, given all rows in the caller's order."""
         array = on_host("array", array)
         if array.shape[:1] != (self.graph.n_rows,):
             raise ArgumentError("array", f"shape {array.shape}", f"{self.graph.n_rows} rows")
@@ -215,7 +228,7 @@ class Split:
         return [ordered[a:b] for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
 
     def collect(self, arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """Return all rows in the caller's order, given those of each device."""
+        """Return all rows in the caller's order, given the rows of each device."""
         checked_type("arrays", arrays, Sequence, "an array of rows for each device")
         rows = [on_host("arrays", array) for array in arrays]
         if [array.shape[:1] for array in rows] != [(part.n_rows,) for part in self.parts]:
@@ -238,16 +251,16 @@ def split(graph: Any, devices: int = 2, *, by: Any = "edges", order: Any = None)
     Parameters
     ----------
     graph : Graph, or anything `load_graph` takes
-        Square: rows of the result are where rows of the features are.
+        A square graph, because rows of X and of Y have the same owner.
     devices : int
-        1 to 8.
+        Number of devices, 1 to 8.
     by : {"edges", "rows", "metis"} or array of int, shape (devices + 1,)
-        Ranges of about as many edges each (Algorithm 3, `edge_ranges`), of as many rows, METIS'
-        parts, which cut few edges (pymetis), or the first vertex of each range and the number of
-        vertices.
+        "edges": ranges with about the same number of edges (Algorithm 3, `edge_ranges`). "rows":
+        ranges with the same number of rows. "metis": METIS' parts, with few remote edges (requires
+        pymetis). An array has the bounds of the ranges, from 0 to the number of vertices.
     order : str or Permutation, optional
-        An order of the vertices to cut into ranges, such as "rabbit" (`ordering.ORDERS`). Without
-        one they stay as they are; METIS has its own.
+        Vertex order before the division, such as "rabbit" (`ordering.ORDERS`); by default the given
+        one. METIS computes its own order.
 
     Returns
     -------
@@ -256,11 +269,11 @@ def split(graph: Any, devices: int = 2, *, by: Any = "edges", order: Any = None)
     Raises
     ------
     GraphError
-        If the graph is not square, or the order does not fit.
+        If the graph is not square, or the permutation has another size.
     PartitionError
         If the number of devices or the bounds are out of range.
     ArgumentError
-        If an order does not exist, or its package is not installed.
+        If there is no such order, or its package is not installed.
 
     Examples
     --------
@@ -273,7 +286,7 @@ def split(graph: Any, devices: int = 2, *, by: Any = "edges", order: Any = None)
     if graph.shape[0] != graph.shape[1]:
         problem = f"{graph.shape[0]} x {graph.shape[1]} is not square"
         raise GraphError("graph", problem, "as many rows as columns: both are dealt out alike")
-    devices = checked_integer("devices", devices, MOST_DEVICES)
+    devices = checked_integer("devices", devices, MAX_DEVICES)
     clock = Stopwatch()
     how, permutation, nonzeros, bounds = str(by), None, None, None
     with clock.step("order"):
@@ -307,6 +320,7 @@ def split(graph: Any, devices: int = 2, *, by: Any = "edges", order: Any = None)
 
 
 def _bounds(graph: Graph, devices: int, by: Any, how: str) -> tuple[Longs, str]:
+    """Return the bounds of the ranges, and the description of the method."""
     if isinstance(by, str):
         if by == "edges":
             return edge_ranges(graph.row_pointers, devices), how
@@ -315,8 +329,12 @@ def _bounds(graph: Graph, devices: int, by: Any, how: str) -> tuple[Longs, str]:
         expected = f"'edges', 'rows', 'metis' or bounds; as order= one of {', '.join(ORDERS)}"
         raise PartitionError("by", f"got {by!r}", expected)
     bounds = np.asarray(by)
-    fits = bounds.shape == (devices + 1,) and bounds.dtype.kind in "iu"
-    if not fits or bounds[0] != 0 or bounds[-1] != graph.n_rows or (np.diff(bounds) < 0).any():
+    well_formed = bounds.shape == (devices + 1,) and bounds.dtype.kind in "iu"
+    if (
+        not well_formed
+        or (bounds[0], bounds[-1]) != (0, graph.n_rows)
+        or (np.diff(bounds) < 0).any()
+    ):
         expected = f"{devices + 1} integers from 0 to {graph.n_rows}, never falling"
         raise PartitionError("by", f"got {by!r}", expected)
     return bounds.astype(np.int64), "given bounds"
@@ -327,28 +345,29 @@ def _part(graph: Graph, bounds: Longs, device: int) -> Part:
     pointers = graph.row_pointers[first : stop + 1]
     begin, end = int(pointers[0]), int(pointers[-1])
     columns, shape = graph.column_indices[begin:end], (stop - first, graph.n_rows)
+    # The rows of this device, with the numbers of the nonzeros as values.
     nonzeros = sparse.csr_array((np.arange(begin, end), columns, pointers - begin), shape)
-    used = np.zeros(graph.n_rows, np.bool_)
-    used[columns] = True
-    used[first:stop] = False
-    halo = np.concatenate([stop + np.flatnonzero(used[stop:]), np.flatnonzero(used[:first])])
+    is_halo = np.zeros(graph.n_rows, np.bool_)
+    is_halo[columns] = True
+    is_halo[first:stop] = False
+    halo = np.concatenate([stop + np.flatnonzero(is_halo[stop:]), np.flatnonzero(is_halo[:first])])
     owner = np.searchsorted(bounds, halo, side="right") - 1
     name = f"{graph.name}, device {device}"
-    local, local_nonzeros = _taken(graph, nonzeros[:, first:stop], name)
-    remote, remote_nonzeros = _taken(graph, nonzeros[:, halo], f"{name}, remote")
+    local, local_nonzeros = _subgraph(graph, nonzeros[:, first:stop], name)
+    remote, remote_nonzeros = _subgraph(graph, nonzeros[:, halo], f"{name}, remote")
     return Part(
         *(device, first, stop, local, remote, local_nonzeros, remote_nonzeros),
         *(owner.astype(np.int32), (halo - bounds[owner]).astype(np.int32)),
     )
 
 
-def _taken(graph: Graph, nonzeros: sparse.csr_array, name: str) -> tuple[Graph, Longs]:
-    """Return a matrix of numbers of a graph's nonzeros as a graph, and the numbers."""
+def _subgraph(graph: Graph, nonzeros: sparse.csr_array, name: str) -> tuple[Graph, Longs]:
+    """Return a graph with the pattern of `nonzeros`, whose values are numbers of nonzeros.
+
+    The second result has these numbers in the order of the new graph's nonzeros.
+    """
     nonzeros.sort_indices()
     pointers, columns = nonzeros.indptr.astype(np.int64), nonzeros.indices.astype(np.int32)
-    arrays = (
-        taken_over(pointers),
-        taken_over(columns),
-        taken_over(np.take(graph.values, nonzeros.data)),
-    )
+    values = np.take(graph.values, nonzeros.data)
+    arrays = taken_over(pointers), taken_over(columns), taken_over(values)
     return Graph(*arrays, nonzeros.shape, name, graph.source, graph.kind), nonzeros.data

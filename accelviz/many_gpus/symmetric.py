@@ -1,8 +1,9 @@
-"""One process a GPU, which reads the others' memory through NVSHMEM.
+"""One process per GPU, with access to the memory of other processes by NVSHMEM.
 
-Processes of one host read each other's memory by pointers, with the kernels of `Peers`. Buffers of
-other hosts are copied here by NVSHMEM before a kernel reads them, each as a whole, because single
-rows would each wait for the network. `halo` packs the rows that other hosts need.
+Symmetric memory is memory that all processes allocate at once, each a block of the same size.
+Processes of one host read each other's blocks by pointers, with the kernels of `Peers`. A buffer of
+another host is copied by NVSHMEM before a kernel reads it, as a whole, because the latency of the
+network is too high for single rows. `halo` packs the rows that other hosts need.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from accelviz.plans.program import Buffer, Step, buffer_family, buffer_name
 
 @functools.cache
 def _library(process: Process) -> Any:
-    """Return NVSHMEM's bindings, with all processes joined; once a process."""
-    # Its multicast can put a host's GPUs out of service.
+    """Initialize NVSHMEM with all processes, once per process; return its bindings."""
+    # NVSHMEM's multicast (NVLS) can put a host's GPUs out of service.
     os.environ.setdefault("NVSHMEM_DISABLE_NVLS", "1")
     try:
         from cuda.core import Device
@@ -45,7 +46,7 @@ def _library(process: Process) -> Any:
     report = sys.excepthook
 
     def exit_at_once(*error: Any) -> None:
-        """End without cleaning up, which would wait for processes that wait for this one."""
+        """End the process without cleanup, which would wait for the other processes forever."""
         report(*error)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -56,13 +57,13 @@ def _library(process: Process) -> Any:
 
 
 class Symmetric(Peers):
-    """The GPU of this process, and those of the others, in symmetric memory.
+    """The GPU of this process, connected to the GPUs of other processes.
 
     Parameters
     ----------
     devices_a_host : int, optional
-        Devices that read each other's memory by pointers, by default those of a host. With 1 all
-        goes through NVSHMEM's copies, as between hosts.
+        Number of devices that read each other's memory by pointers, by default those of a host.
+        With 1, NVSHMEM copies all remote buffers, as between hosts.
 
     Attributes
     ----------
@@ -71,13 +72,12 @@ class Symmetric(Peers):
     Raises
     ------
     DeviceUnavailable
-        If there is one process alone, its GPU does not exist, or NVSHMEM is not
-        installed.
+        If this is the only process, its GPU does not exist, or NVSHMEM is not installed.
 
     Notes
     -----
-    All processes have to do the same in the same order: make this, make programs ready, run them,
-    close them.
+    All processes have to create this object, and call `ready`, `run` and `close` of programs, in
+    the same order.
     """
 
     def __init__(self, devices_a_host: int | None = None) -> None:
@@ -96,7 +96,7 @@ class Symmetric(Peers):
         self.library = _library(process)
 
     def ready(self, program: SplitProgram) -> SymmetricProgram:
-        """Compile a program's kernels and put its arrays on the GPU, in all processes."""
+        """Compile a program's kernels, and copy its arrays to the GPU, in all processes."""
         size = self.process.size
         if program.n_devices != size:
             problem = f"is for {program.n_devices} devices, and there are {size} processes"
@@ -104,7 +104,7 @@ class Symmetric(Peers):
         return SymmetricProgram(self, program)
 
     def barrier(self) -> None:
-        """Let all later launches, in any process, wait for all earlier ones."""
+        """Launch a barrier: later launches of any process wait for all earlier ones."""
         compute, link = (self.streams[self.process.rank, queue] for queue in ("compute", "link"))
         for first, second in ((compute, link), (link, compute)):
             if first is link:
@@ -114,28 +114,28 @@ class Symmetric(Peers):
             second.wait_event(event)
 
     def view(self, address: int, size: int, dtype: Any) -> Any:
-        """Return memory as a CuPy array."""
+        """Return the memory at an address as a CuPy array of `size` elements."""
         cuda, n_bytes = self._cupy.cuda, max(size * np.dtype(dtype).itemsize, 16)
         memory = cuda.UnownedMemory(address, n_bytes, self)
         return self._cupy.ndarray((size,), dtype, cuda.MemoryPointer(memory, 0))
 
 
 class SymmetricProgram(PeersProgram):
-    """A process's part of a program, and its memory.
+    """The steps of a program that this process launches, and their memory.
 
     Attributes
     ----------
     buffers : dict of str to CuPy array
-        Of this device, and those of others that it reads.
+        Buffers of this device, and buffers of other devices that it reads.
     """
 
     gpus: Symmetric
 
     def __init__(self, gpus: Symmetric, program: SplitProgram) -> None:
-        #: Addresses of symmetric memory: all, those of a family of buffers, those of copies of
-        #: buffers of other hosts; and the events after which the copies are complete.
-        self._allocations: list[int] = []
+        self._allocations: list[int] = []  # addresses of all symmetric memory
+        #: Address of each family of buffers ("X" of "X of device 1").
         self._addresses: dict[str, int] = {}
+        #: Address of the local copy of each buffer of another host, and the event after the copy.
         self._mirrors: dict[str, int] = {}
         self._copied: dict[str, Any] = {}
         super().__init__(gpus, program)
@@ -149,7 +149,9 @@ class SymmetricProgram(PeersProgram):
         for family in sorted({buffer_family(name) for name in shared}):
             sizes = (b.nbytes for name, b in buffers.items() if buffer_family(name) == family)
             self._addresses[family] = self._allocated(family, max(sizes))
-        for names in zip_longest(*(self._far(device) for device in range(gpus.process.size))):
+        # All processes allocate together: one copy for each process that still needs another.
+        far_buffers = (self._far_buffers(device) for device in range(gpus.process.size))
+        for names in zip_longest(*far_buffers):
             size = max(buffers[name].nbytes for name in names if name)
             mirror = self._allocated("rows of other hosts", size)
             if names[rank]:
@@ -164,14 +166,14 @@ class SymmetricProgram(PeersProgram):
         steps = [step for step in self.program.steps if step.device == device]
         return sorted({name for step in steps for name in self.program.remote(step)})
 
-    def _far(self, device: int) -> list[str]:
-        """Return the buffers of other hosts that a device reads: it has no pointers to them."""
+    def _far_buffers(self, device: int) -> list[str]:
+        """Return the buffers of other hosts that a device reads."""
         a_host, buffers = self.gpus.devices_a_host, self.program.buffers
         names = self._read_by(device)
         return [n for n in names if buffers[n].device // a_host != device // a_host]
 
     def _remote(self, name: str) -> int:
-        """Return the address at which this device reads another's buffer."""
+        """Return the address of another device's buffer, or of its local copy."""
         if name in self._mirrors:
             return self._mirrors[name]
         device = self.program.buffers[name].device
@@ -184,7 +186,7 @@ class SymmetricProgram(PeersProgram):
         return address
 
     def _allocated(self, name: str, size: int) -> int:
-        """Return `size` bytes of symmetric memory, in all processes at once."""
+        """Allocate `size` bytes of symmetric memory, in all processes at once."""
         address = int(self.gpus.library.malloc(max(size, 16)))
         if not address:
             problem = f"there are no {size:,} bytes of symmetric memory for {name!r} of "
@@ -215,7 +217,7 @@ class SymmetricProgram(PeersProgram):
     def _before(self, number: int) -> None:
         if number in self.program.barriers:
             self.gpus.barrier()
-            self._copied.clear()  # what was copied may have changed
+            self._copied.clear()  # the steps before the barrier may have changed the buffers
 
     def _copy_remote(self, step: Step, stream: Any) -> None:
         for name in self.program.remote(step):
@@ -231,7 +233,7 @@ class SymmetricProgram(PeersProgram):
             stream.wait_event(self._copied[name])
 
     def outputs(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy the results of all devices to this process's host; all processes do so."""
+        """Copy the results of all devices to the host; all processes have to call it."""
         process = self.gpus.process
         arrays = process.all_gather(self.get(buffer_name("Y", process.rank)))
         return {buffer_name("Y", device): array for device, array in enumerate(arrays)}

@@ -1,4 +1,8 @@
-"""Training over several devices: each has its own nodes, and a thread of this process."""
+"""Training on several devices, each with its own nodes.
+
+Each device has a thread of this process, or a process of its own. The threads meet in a
+`Collective` for operations on all devices: sparse products and all-reduces.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ from accelviz.graph import Graph
 from accelviz.layers.dense import Adam
 from accelviz.layers.network import Network
 from accelviz.layers.products import Matrix, Products
-from accelviz.layers.train import Run, checked_training, on_host
+from accelviz.layers.train import Run, checked_training
 from accelviz.layers.train import Training as OneDeviceTraining
 from accelviz.many_gpus.all_reduce import AllReduce
 from accelviz.many_gpus.peers import Peers
@@ -43,7 +47,7 @@ class Training(OneDeviceTraining):
     ----------
     split : Split
     all_reduce : str
-        How gradients were added up: `AllReduce.how`.
+        How gradients were summed: `AllReduce.how`.
     """
 
     split: Split
@@ -51,34 +55,45 @@ class Training(OneDeviceTraining):
 
 
 class Collective:
-    """A barrier of the devices' threads, at which one thread acts for all.
+    """A barrier of the devices' threads, at which one thread computes for all.
 
-    If a thread fails, all others end, and its error is `error`: no thread waits for ever.
+    If a thread fails, all other threads end as well, and `error` is its error.
     """
 
     def __init__(self, n_threads: int) -> None:
-        self._barrier = threading.Barrier(n_threads, self._act)
+        self._barrier = threading.Barrier(n_threads, self._run_work)
         self._values: list[Any] = [None] * n_threads
         self.error: BaseException | None = None
 
-    def _act(self) -> None:
+    def _run_work(self) -> None:
         self._results = self._work(self._values)
 
     def __call__(self, index: int, value: Any, work: Callable[[list[Any]], Sequence[Any]]) -> Any:
-        """Call `work` with the values of all threads in one of them; return result `index`."""
+        """Wait for all threads, call `work(values)` in one of them, return result `index`.
+
+        All threads call with their index, their value, and the same `work`.
+        """
         self._values[index], self._work = value, work
-        self._barrier.wait()  # the next call replaces the results once all threads have theirs
+        self._barrier.wait()  # the next call replaces the results only after all threads return
         return self._results[index]
 
     def abort(self, error: BaseException) -> None:
-        """End all threads that wait, or will."""
+        """End the threads that wait at the barrier, now or later."""
         if self.error is None and not isinstance(error, threading.BrokenBarrierError):
             self.error = error
         self._barrier.abort()
 
 
 class _Devices:
-    """The devices of a split: products and sums over all of them."""
+    """The devices of a split, with sparse products and all-reduces over all of them.
+
+    Attributes
+    ----------
+    gpus : Peers, Symmetric or None
+        None if the products run on the CPU or are emulated.
+    members : list of int
+        The devices of this process.
+    """
 
     def __init__(self, divided: Split, device: str, scheme: str) -> None:
         self.split, self.device, self.scheme = divided, device, scheme
@@ -91,53 +106,56 @@ class _Devices:
             if scheme != "mgg":
                 self.options = {"devices_a_host": self.gpus.process.devices_a_host}
         self.all_reduce = AllReduce(self.gpus)
-        #: The devices that this process has.
         self.members = list(range(divided.n_devices) if self.gpus is None else self.gpus.gpu_of)
         self._splits: dict[Graph, Split] = {}
         self._programs: dict[tuple[Graph, bool, int], tuple[SplitProgram, Any]] = {}
 
     def on(self, device: int) -> contextlib.AbstractContextManager[Any]:
-        """Return the context in which a device's thread works."""
+        """Return the context in which a device is current."""
         return contextlib.nullcontext() if self.gpus is None else self.gpus.on(device)
 
     def _program(self, graph: Graph, transposed: bool, n_cols: int) -> tuple[SplitProgram, Any]:
+        """Return the program of a product, and the same ready to launch (None without GPUs)."""
         key = graph, transposed, n_cols
         if key not in self._programs:
             if graph not in self._splits:
-                by = self.split.bounds
-                self._splits[graph] = split(graph, self.split.n_devices, by=by)
+                bounds = self.split.bounds
+                self._splits[graph] = split(graph, self.split.n_devices, by=bounds)
             divided = self._splits[graph].transposed if transposed else self._splits[graph]
             program = plan(divided, n_cols, self.scheme, **self.options)
-            ready = None if self.gpus is None else self.gpus.ready(program)
-            self._programs[key] = program, ready
+            ready_program = None if self.gpus is None else self.gpus.ready(program)
+            self._programs[key] = program, ready_program
         return self._programs[key]
 
     def multiply(self, graph: Graph, transposed: bool, X: list[Any]) -> list[Any]:
-        """Return the product's rows of each device of this process, given its rows of X."""
+        """Return the rows of A X, or A.T X, of each device of this process.
+
+        `X` has the rows of each device of this process.
+        """
         n_cols = X[0].shape[1]
-        program, ready = self._program(graph, transposed, n_cols)
+        program, ready_program = self._program(graph, transposed, n_cols)
         outputs = [buffer_name("Y", device) for device in self.members]
         if self.gpus is None:
-            inputs = {buffer_name("X", d): np.ravel(rows) for d, rows in enumerate(X)}
+            inputs = {buffer_name("X", device): np.ravel(rows) for device, rows in enumerate(X)}
             buffers = find_device(self.device).run_program(program, inputs)
             return [buffers[name].reshape(-1, n_cols) for name in outputs]
-        self.gpus.wait()  # a thread's stream does not wait for the others'
+        self.gpus.wait()  # the streams of different threads do not wait for each other
         for device, rows in zip(self.members, X, strict=True):
             with self.on(device):
-                ready.buffers[buffer_name("X", device)][...] = rows.ravel()
+                ready_program.buffers[buffer_name("X", device)][...] = rows.ravel()
         self.gpus.wait()
-        ready.launch()
+        ready_program.launch()
         self.gpus.wait()
         results = []
         for device, name in zip(self.members, outputs, strict=True):
             with self.on(device):
-                results.append(ready.buffers[name].reshape(-1, n_cols).copy())
+                results.append(ready_program.buffers[name].reshape(-1, n_cols).copy())
         self.gpus.wait()
         return results
 
 
 class SplitMatrix(Matrix):
-    """A device's rows of a matrix that all devices multiply together."""
+    """The rows of one device of a matrix that all devices multiply together."""
 
     products: SplitProducts
 
@@ -150,7 +168,7 @@ class SplitMatrix(Matrix):
 
 
 class SplitProducts(Products):
-    """The products of one of several devices, made by all of them together."""
+    """Sparse products as one device calls them; all devices compute them together."""
 
     def __init__(self, device: int, collective: Collective, devices: _Devices) -> None:
         super().__init__(None, "cpu" if devices.gpus is None else "cuda")
@@ -158,18 +176,21 @@ class SplitProducts(Products):
         self._devices = devices
 
     def matrix(self, graph: Graph) -> Matrix:
-        """Return a matrix of all devices' nodes."""
+        """Return the matrix of a graph of all nodes."""
         return SplitMatrix(graph, self)
 
     def captured(self, program: Program) -> Callable[[], dict[str, Any]]:
-        """Return a function that launches the steps one by one: they wait for other devices."""
+        """Return a function that runs a program without a CUDA graph.
+
+        Its steps wait for other threads, which a graph cannot capture.
+        """
         return prepared_program(program, {}, self.executor)[0]
 
     def multiply(self, graph: Graph, transposed: bool, X: Any) -> Any:
-        """Multiply together with all other devices."""
+        """Return this device's rows of A X, or A.T X, given its rows of X."""
 
-        def work(parts: list[Any]) -> list[Any]:
-            return self._devices.multiply(graph, transposed, parts)
+        def work(rows: list[Any]) -> list[Any]:
+            return self._devices.multiply(graph, transposed, rows)
 
         with self.clock("spmm"):
             return self._collective(self._index, X, work)
@@ -181,16 +202,16 @@ class SplitProducts(Products):
 
 
 class SplitRun(Run):
-    """A device's part of the training: one all-reduce for gradient, hits and loss."""
+    """The training of one device, with one all-reduce per step for gradient, hits and loss."""
 
     products: SplitProducts
     reduced_buffers = frozenset({"gradient"})
 
     def reduced(self, loss: Any, logits: Any) -> tuple[Any, Any]:
-        """Add up over the devices; see `Run`."""
+        """Sum over the devices; see `Run`."""
         gradient, hits = self.network.gradient, self.hits(logits)
-        parts = gradient, hits, loss.reshape(1)
-        total = self.products.all_reduce(self.products.xp.concatenate(parts))
+        joined = self.products.xp.concatenate((gradient, hits, loss.reshape(1)))
+        total = self.products.all_reduce(joined)
         gradient[...] = total[: gradient.size]
         return total[-1], total[gradient.size : -1]
 
@@ -210,21 +231,21 @@ def train(
     decay: float | None = None,
     **options: Any,
 ) -> Training:
-    """Train a GCN, GIN or SAGE over several devices, each with its own nodes.
+    """Train a GCN, GIN or SAGE on several devices, each with its own nodes.
 
     Parameters
     ----------
     model : {"gcn", "gin", "sage"}
     data : str or NodeData
-        As `layers.train` takes it.
+        As in `layers.train`.
     devices, by, order
-        As `split` takes them.
+        As in `split`.
     device : {"auto", "cuda", "nvshmem", "emulator", "cpu"}
-        As `run` takes it. With "emulator" the products are emulated, and the rest runs on the CPU.
+        As in `run`. With "emulator" the sparse products are emulated, all else runs on the CPU.
     scheme : {"halo", "mgg", "all_gather"}
     seed, epochs, rate, decay, **options
-        As of `layers.train`, with Adam. There is no dropout, because its random numbers follow the
-        order of the nodes in an array.
+        As in `layers.train`, with Adam. Dropout is not available: its random numbers depend on the
+        position of a node in the device's arrays.
 
     Returns
     -------
@@ -233,13 +254,13 @@ def train(
     Raises
     ------
     ArgumentError, GraphError, DeviceUnavailable, KernelError
-        If an argument does not fit, or a device fails: then all threads end.
+        If an argument is invalid, or a device fails. All threads then end.
 
     Notes
     -----
-    Each device's thread, or process, runs the network on its nodes; a product runs on all devices
-    together. An all-reduce of the gradients comes before each step, so that all devices have the
-    same parameters, those of one device within rounding.
+    The thread or process of each device runs the network on its nodes. All devices compute a sparse
+    product together. Each step sums the gradients by an all-reduce, so that all devices have the
+    same parameters. They equal those of a training on one device within rounding.
 
     Examples
     --------
@@ -253,39 +274,39 @@ def train(
     if options.get("dropout") or options.get("aggregate", "mean") != "mean":
         raise ArgumentError("options", f"got {options}", "no dropout, and the mean of neighbors")
     options["dropout"] = 0.0
-    known = checked_training(model, options, data, seed, epochs, rate, decay)
-    nodes = known.nodes
+    checked = checked_training(model, options, data, seed, epochs, rate, decay)
+    nodes = checked.nodes
     divided = split(nodes.graph, devices, by=by, order=order)
     if device == "auto":
         device = fastest_device(devices)
     group = _Devices(divided, device, scheme)
     collective = Collective(len(group.members))
-    rows_of = divided.apply(np.arange(nodes.n_nodes))
+    device_nodes = divided.apply(np.arange(nodes.n_nodes))
 
-    def train_one(number: int) -> tuple[Run, npt.NDArray[np.float32]]:
+    def train_device(number: int) -> tuple[Run, npt.NDArray[np.float32]]:
         try:
             with group.on(number):
                 products = SplitProducts(number, collective, group)
-                network = Network(known.layers(), divided.graph, products, known.seed)
-                decay = known.decay, known.model.decayed
-                run = SplitRun(network, nodes, Adam(known.rate), *decay, rows_of[number])
-                run.train(known.epochs)
-                return run, on_host(run.logits())
+                network = Network(checked.layers(), divided.graph, products, checked.seed)
+                decay = checked.decay, checked.model.decayed
+                run = SplitRun(network, nodes, Adam(checked.rate), *decay, device_nodes[number])
+                run.train(checked.epochs)
+                return run, products.executor.to_host(run.logits())
         except BaseException as error:
             collective.abort(error)
             raise
 
     with ThreadPoolExecutor(len(group.members)) as threads:
-        futures = [threads.submit(train_one, number) for number in group.members]
+        futures = [threads.submit(train_device, number) for number in group.members]
     if isinstance(collective.error, AccelvizError):
         raise collective.error
     if collective.error is not None:
         raise RuntimeError(f"a device failed: {collective.error!r}") from collective.error
-    runs, parts = zip(*(future.result() for future in futures), strict=True)
-    if isinstance(group.gpus, Symmetric):  # the rows of other processes
-        parts = group.gpus.process.all_gather(parts[0])
-    logits = divided.collect(parts)
+    runs, device_logits = zip(*(future.result() for future in futures), strict=True)
+    if isinstance(group.gpus, Symmetric):
+        device_logits = group.gpus.process.all_gather(device_logits[0])
+    logits = divided.collect(device_logits)
     with group.on(group.members[0]):
-        training = runs[0].training(model.lower(), known.seed, False, logits)
-    how = {"device": device, "split": divided, "all_reduce": group.all_reduce.how}
-    return Training(**{**vars(training), **how})
+        training = runs[0].training(model.lower(), checked.seed, False, logits)
+    changes = {"device": device, "split": divided, "all_reduce": group.all_reduce.how}
+    return Training(**{**vars(training), **changes})
