@@ -125,43 +125,29 @@ def _transposed_order(number: int, device: Any) -> Any:
 
 
 class Attention(torch.autograd.Function):
-    """A fused attention; `words` are the random words of dropout, None without dropout."""
+    """A fused attention, with gradients of its float32 tensors."""
 
     @staticmethod
-    def forward(
-        ctx: Any, number: int, name: str, keys: str, numbers: Any, words: Any, *tensors: Any
-    ) -> Any:
+    def forward(ctx: Any, number: int, name: str, keys: str, numbers: Any, *tensors: Any) -> Any:
         """Run the operation."""
-        operands, operand_keys = [*tensors], keys
-        if words is not None:
-            operands, operand_keys = [*tensors, words], _inserted(keys, len(tensors), "random")
-        Y, logsumexp = _run(number, name, operand_keys, operands, numbers)
+        Y, logsumexp = _run(number, name, keys, [*tensors], numbers)
         ctx.number, ctx.name, ctx.keys, ctx.numbers = number, name, keys, numbers
-        ctx.save_for_backward(Y, logsumexp, words, *tensors)
+        ctx.save_for_backward(*tensors, Y, logsumexp)
         return Y
 
     @staticmethod
     def backward(ctx: Any, dY: Any) -> Any:
         """Run the gradient of the operation."""
-        Y, logsumexp, words, *tensors = ctx.saved_tensors
-        operands = [*tensors, Y, logsumexp, dY.contiguous()]
-        operand_keys = _inserted(ctx.keys, len(tensors), "Y,logsumexp,dY")
-        if words is not None:
-            operand_keys = _inserted(operand_keys, len(operands), "random")
-            operands.append(words)
+        operands = [*ctx.saved_tensors, dY.contiguous()]
+        n_tensors, names = len(operands) - 3, ctx.keys.split(",")
+        keys = ",".join([*names[:n_tensors], "Y", "logsumexp", "dY", *names[n_tensors:]])
         name = f"{ctx.name}_gradient"
-        results = _run(ctx.number, name, operand_keys, operands, ctx.numbers)
+        results = _run(ctx.number, name, keys, operands, ctx.numbers)
         outputs = [output.name for output in OPERATIONS[name].outputs]
         gradients = dict(zip(outputs, results, strict=True))
-        names = ctx.keys.split(",")[: len(tensors)]
-        d_names = [f"d{key}" if len(key) == 1 else f"d_{key}" for key in names]
-        no_gradients = (None,) * 5  # of the arguments before the tensors
-        return no_gradients + tuple(gradients[d_name] for d_name in d_names)
-
-
-def _inserted(keys: str, index: int, new_keys: str) -> str:
-    names = keys.split(",")
-    return ",".join([*names[:index], new_keys, *names[index:]])
+        d_names = (f"d{key}" if len(key) == 1 else f"d_{key}" for key in names[:n_tensors])
+        # None for the arguments before the tensors, and for "random".
+        return (None,) * 4 + tuple(gradients.get(d_name) for d_name in d_names)
 
 
 def attention(edges: Edges, name: str, rate: float, slope: float | None, **tensors: Any) -> Any:
@@ -178,13 +164,12 @@ def attention(edges: Edges, name: str, rate: float, slope: float | None, **tenso
     **tensors : tensors of float32
         The operands, by name.
     """
-    keys, numbers, words = [*tensors], [], None
-    if slope is not None:
-        keys, numbers = [*keys, "slope"], [slope]
-    first = next(iter(tensors.values()))
+    numbers = {} if slope is None else {"slope": slope}
+    tensors = {key: tensor.contiguous() for key, tensor in tensors.items()}
     if rate:  # two random words as the seed, then site 0 and step 0
-        seed = torch.randint(-(1 << 31), 1 << 31, (2,), device=first.device)
-        words = torch.cat([seed, torch.zeros_like(seed)]).to(torch.int32)
-        keys, numbers = [*keys, "rate"], [*numbers, rate]
-    operands = [tensor.contiguous() for tensor in tensors.values()]
-    return Attention.apply(edges.number, name, ",".join(keys), numbers, words, *operands)
+        device = next(iter(tensors.values())).device
+        seed = torch.randint(-(1 << 31), 1 << 31, (2,), device=device)
+        tensors["random"] = torch.cat([seed, torch.zeros_like(seed)]).to(torch.int32)
+        numbers["rate"] = rate
+    keys = ",".join([*tensors, *numbers])
+    return Attention.apply(edges.number, name, keys, [*numbers.values()], *tensors.values())
