@@ -11,14 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from accelviz.convolution.receptive import (
-    ALPHA,
-    BLOCKS,
-    Kernel,
-    checked_kernels,
-    fields,
-    gains,
-)
+from accelviz.convolution.receptive import ALPHA, BLOCKS, Kernel, checked_kernels, fields, gains
 from accelviz.errors import ArgumentError, checked_choice, checked_integer, is_number
 
 #: Kinds of units, each with the output channels of the unit per channel of its stage.

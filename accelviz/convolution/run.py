@@ -10,12 +10,7 @@ from accelviz.devices.choice import as_operand
 from accelviz.devices.run import run_operation
 from accelviz.errors import ArgumentError, checked_choice, checked_type
 from accelviz.plans import Strategy
-from accelviz.strategies.convolution.operation import (
-    SCC,
-    SCC_GRADIENT,
-    SCC_LAST,
-    SCC_LAST_WEIGHTS,
-)
+from accelviz.strategies.convolution.operation import SCC, SCC_GRADIENT, SCC_LAST, SCC_LAST_WEIGHTS
 
 #: Axis of the channels in a feature map, by layout.
 LAYOUTS = {"first": 1, "last": 3}

@@ -208,13 +208,7 @@ class SAGE(Layer):
     applies_input_activation = True
 
     def __init__(
-        self,
-        n_in: int,
-        n_out: int,
-        *,
-        aggregate: str = "mean",
-        order: str = "auto",
-        **options: Any,
+        self, n_in: int, n_out: int, *, aggregate: str = "mean", order: str = "auto", **options: Any
     ) -> None:
         super().__init__(n_in, n_out, **options)
         self.aggregate = checked_choice("aggregate", aggregate, ("mean", "max"))

@@ -13,12 +13,7 @@ from typing import Any, ClassVar
 from accelviz.errors import ArgumentError, checked_choice, checked_integer, is_number
 from accelviz.graph import Graph
 from accelviz.layers import dense
-from accelviz.layers.affine import (
-    ActivationGradient,
-    affine,
-    input_gradient,
-    weight_gradients,
-)
+from accelviz.layers.affine import ActivationGradient, affine, input_gradient, weight_gradients
 from accelviz.layers.dense import Epilogue, Noise
 from accelviz.layers.products import Matrix, Products
 from accelviz.strategies.dense.operation import ACTIVATIONS

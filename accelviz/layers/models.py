@@ -59,13 +59,11 @@ def _attention(layer: type[GAT]) -> Callable[..., list[Layer]]:
         heads: int,
         output_heads: int,
         dropout: float,
-        attention_dropout: float,
-        fused: bool,
+        **options: Any,
     ) -> list[Layer]:
-        shared: dict[str, Any] = {"attention_dropout": attention_dropout, "fused": fused}
         epilogue: dict[str, Any] = {"activation": "elu", "dropout": dropout}
-        first = layer(n_features, hidden, heads=heads, **epilogue, **shared)
-        last = layer(first.width, n_classes, heads=output_heads, concat=False, **shared)
+        first = layer(n_features, hidden, heads=heads, **epilogue, **options)
+        last = layer(first.width, n_classes, heads=output_heads, concat=False, **options)
         return [first, last]
 
     return build

@@ -97,10 +97,7 @@ def evaluation(run: Run) -> Program:
 
 
 def _step(
-    work: Callable[[Values], None],
-    reads: set[str],
-    writes: set[str],
-    after: tuple[int, ...] = (),
+    work: Callable[[Values], None], reads: set[str], writes: set[str], after: tuple[int, ...] = ()
 ) -> Step:
     """Return a step without a queue: `Program.check` then relies on `after` alone."""
     buffers = {name: name for name in reads}

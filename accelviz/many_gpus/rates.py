@@ -16,13 +16,7 @@ import pandas as pd
 from accelviz.devices import choose
 from accelviz.errors import ArgumentError, checked_integer, checked_type
 from accelviz.graph import Graph
-from accelviz.many_gpus.halo import (
-    MAX_PULL_BLOCKS,
-    PULL_THREADS,
-    PULLS_AT_ONCE,
-    VECTOR_BYTES,
-    halo,
-)
+from accelviz.many_gpus.halo import MAX_PULL_BLOCKS, PULL_THREADS, PULLS_AT_ONCE, VECTOR_BYTES, halo
 from accelviz.many_gpus.peers import Peers
 from accelviz.many_gpus.split import split
 from accelviz.plans.operation import FLOAT_BYTES
