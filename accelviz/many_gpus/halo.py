@@ -181,21 +181,17 @@ class _Builder:
         spec: KernelSpec,
         blocks: int,
         arrays: Mapping[str, Any],
-        source: Mapping[str, str],
-        target: tuple[str, str, int],
+        buffers: Mapping[str, str],
+        target: str,
+        rows: int,
         **attributes: Any,
     ) -> None:
-        """Append a step that writes rows to a new buffer.
-
-        `target` is the kernel's argument for the buffer, the buffer's name and its number of rows.
-        """
-        argument, buffer, rows = target
+        """Append a step that writes `rows` rows to a new buffer `target`."""
         dtype = "float32" if self.storage == "float32" else "uint16"
-        self.buffers[buffer] = Buffer(device, rows * self.n_cols, dtype, "workspace")
+        self.buffers[target] = Buffer(device, rows * self.n_cols, dtype, "workspace")
         call = Call(LaunchConfig((blocks, 1, 1), PULL_THREADS // WARP_SIZE), spec)
-        buffers, writes = {**source, argument: buffer}, frozenset({buffer})
-        step = Step(name, device, "link", call, arrays, buffers, writes, **attributes)
-        self.steps.append(step)
+        writes = frozenset({target})
+        self.steps.append(Step(name, device, "link", call, arrays, buffers, writes, **attributes))
 
     def round(self, part: Part) -> None:
         """Append the step that converts a device's rows to 16 bits."""
@@ -208,8 +204,8 @@ class _Builder:
             KernelSpec("many_gpus/round_rows.cu", "round_rows", config, arguments),
             min(-(-size // PULL_THREADS), MAX_ROUND_BLOCKS),
             {"size": np.int64(size)},
-            {"X": source},
-            ("rounded", target, part.n_rows),
+            {"X": source, "rounded": target},
+            *(target, part.n_rows),
             replay=partial(_replay_round, source, target, self.storage),
         )
 
@@ -261,15 +257,9 @@ class _Builder:
             v for v in VECTORS if self.n_cols % v == 0 and v * self._element_bytes <= VECTOR_BYTES
         )
         words, vector = taken_over(words), next(vectors)
-        config = {
-            "n_devices": self.n_devices,
-            "row_bits": self._shift,
-            "vector": vector,
-            "row_vectors": self.n_cols // vector,
-            "features": self._storage_number,
-            "at_once": PULLS_AT_ONCE,
-            "block_threads": PULL_THREADS,
-        }
+        config = {"n_devices": self.n_devices, "row_bits": self._shift, "vector": vector}
+        config |= {"row_vectors": self.n_cols // vector, "features": self._storage_number}
+        config |= {"at_once": PULLS_AT_ONCE, "block_threads": PULL_THREADS}
         arguments = ("words", *peer_buffers(self.n_devices), "halo", "n_rows")
         blocks = -(-words.size * (self.n_cols // vector) // PULL_THREADS)
         self._launch(
@@ -277,8 +267,8 @@ class _Builder:
             KernelSpec("many_gpus/pull_rows.cu", "pull_rows", config, arguments),
             min(blocks, self.pull_blocks),
             {"words": words, "n_rows": np.int32(words.size)},
-            source,
-            ("halo", target, words.size),
+            {**source, "halo": target},
+            *(target, words.size),
             replay=partial(_replay_pull, words, self._shift, source, target, self.n_cols),
             **attributes,
         )
@@ -311,10 +301,8 @@ class _Builder:
         replay = partial(_replay_product, plan, values, source, target, rows)
         plan = plan if rows is None else accumulating(plan, rows)
         buffers = {"X": source, "Y": target}
-        for kind, sizes in (
-            ("zero", plan.buffers.zeroed_workspace),
-            ("workspace", plan.buffers.workspace),
-        ):
+        workspaces = {"zero": plan.buffers.zeroed_workspace, "workspace": plan.buffers.workspace}
+        for kind, sizes in workspaces.items():
             for argument, (size, dtype) in sizes.items():
                 buffers[argument] = buffer_name(f"{argument} {number}", device)
                 self.buffers[buffers[argument]] = Buffer(device, size, np.dtype(dtype).name, kind)

@@ -40,12 +40,9 @@ class Work:
     ----------
     nodes, edges : int
         Sizes of the whole graph.
-    rows : tuple of float, one per device
-        Number of rows of each device.
-    local, remote : tuple of float, one per device
-        Number of edges from the device's own vertices, and from vertices of other devices.
-    halo : tuple of float, one per device
-        Number of rows that the device fetches.
+    rows, local, remote, halo : tuple of float, one per device
+        Numbers of rows, of edges from the device's own vertices, of edges from vertices of other
+        devices, and of rows that the device fetches.
     """
 
     nodes: int
@@ -92,13 +89,9 @@ class Work:
             reuse = checked_number("reuse", reuse)
         remote = edges * cut_share / devices
         remote_nodes = nodes * (devices - 1) / devices
-        if reuse is not None:
-            halo = remote / reuse
-        elif remote_nodes and remote:  # expected number of distinct sources
-            halo = remote_nodes * -np.expm1(-remote / remote_nodes)
-        else:
-            halo = 0.0
-        halo = float(min(halo, remote_nodes))
+        # The expected number of distinct sources, if they are random.
+        sources = remote_nodes * -np.expm1(-remote / max(remote_nodes, 1e-9))
+        halo = float(min(sources if reuse is None else remote / reuse, remote_nodes))
         sizes = (nodes / devices, edges / devices - remote, remote, halo)
         return cls(nodes, edges, *((size,) * devices for size in sizes))
 
@@ -356,15 +349,10 @@ def gains(
 
     Parameters
     ----------
-    nodes, edges : int
-        Sizes of a graph that is divided evenly (`Work.even`).
-    rates : Rates
-    devices : int
-    columns : sequence of int
-        Columns of the features.
-    shares : sequence of float
-        Shares of edges that come from another device, 0 to 1.
-    scheme : {"halo", "mgg", "all_gather"}
+    nodes, edges, devices, shares
+        Sizes of an evenly divided graph, as in `Work.even`; `shares` are its values of `cut_share`.
+    rates, columns, scheme
+        As in `predict`; `columns` are its values of `n_cols`.
 
     Returns
     -------
