@@ -59,12 +59,7 @@ class Kernel:
         return name + (f"-o{self.overlap:.0%}" if self.overlap else "")
 
     def reads(self, before: int, after: int) -> npt.NDArray[np.bool_]:
-        """Return whether each output channel depends on each input channel, (after, before).
-
-        Parameters
-        ----------
-        before, after : int
-            Number of input and of output channels.
+        """Return whether each of `after` channels depends on each of `before`, (after, before).
 
         Raises
         ------
@@ -233,10 +228,6 @@ def replaces(
         Number of standard 3 x 3 convolutions to replace.
     width, channels : int
         Width and channels of the input.
-
-    Returns
-    -------
-    Replacement
 
     Raises
     ------

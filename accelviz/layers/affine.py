@@ -44,7 +44,7 @@ class ActivationGradient:
 
 
 def affine(inputs: Sequence[Any], weights: Sequence[Any], epilogue: Epilogue = IDENTITY) -> Any:
-    """Return `epilogue(A1 @ W1 + A2 @ W2)`, or of one product.
+    """Return `epilogue(A1 @ W1 + A2 @ W2)`, or of one product, shape (n, n_cols).
 
     Parameters
     ----------
@@ -53,10 +53,6 @@ def affine(inputs: Sequence[Any], weights: Sequence[Any], epilogue: Epilogue = I
     weights : sequence of as many arrays of float32, shape (inner, n_cols)
         The matrices W.
     epilogue : Epilogue
-
-    Returns
-    -------
-    array of float32, shape (n, n_cols)
     """
     if (device := _fused_device(*inputs)) is not None:
         form = Form(
@@ -100,8 +96,8 @@ def _products(
     n_rows, inner = inputs[0].shape
     n_cols = weights[0].shape[0 if form.transposed else 1]
     plan = dense_plan(form, n_rows, inner, n_cols, of_gradient=False)
-    matrices = _operands_of(form, A=inputs, W=weights)
-    return [*ready(plan, device).run({**matrices, **operands}).values()]
+    operands = {**_operands_of(form, A=inputs, W=weights), **operands}
+    return [*ready(plan, device).run(operands).values()]
 
 
 def _operands_of(form: Form, **matrices: Sequence[Any]) -> dict[str, Any]:
@@ -123,7 +119,7 @@ def times_weights(A: Any, W: Any, onto: Any = None) -> Any:
 def input_gradient(
     gradients: Sequence[Any], weights: Sequence[Any], activation: ActivationGradient | None = None
 ) -> Any:
-    """Return the gradient with respect to X of products `X @ W`: the sum of `D @ W.T`.
+    """Return the gradient with respect to X of products `X @ W`: the sum of `D @ W.T`, (n, inner).
 
     Parameters
     ----------
@@ -133,10 +129,6 @@ def input_gradient(
         The matrices W.
     activation : ActivationGradient, optional
         Gradient of the activation that computed X. The result is multiplied with it.
-
-    Returns
-    -------
-    array of float32, shape (n, inner)
     """
     if (device := owner(gradients[0])) is not None:
         operands: dict[str, Any] = {}

@@ -87,10 +87,6 @@ def advise(model: str, data: Any, **options: Any) -> Advice:
     **options
         Options of the model, such as `hidden`.
 
-    Returns
-    -------
-    Advice
-
     Raises
     ------
     ArgumentError

@@ -104,10 +104,6 @@ def rates_of(table: pd.DataFrame, blocks: int = 64) -> Rates:
     blocks : int
         Number of fetching blocks, one of those in the table.
 
-    Returns
-    -------
-    Rates
-
     Raises
     ------
     ArgumentError
