@@ -106,12 +106,12 @@ class Symmetric(Peers):
     def barrier(self) -> None:
         """Launch a barrier: later launches of any process wait for all earlier ones."""
         compute, link = (self.streams[self.process.rank, queue] for queue in ("compute", "link"))
-        for first, second in ((compute, link), (link, compute)):
-            if first is link:
+        for earlier, later in ((compute, link), (link, compute)):
+            if earlier is link:
                 self.library.barrier_all_on_stream(link.ptr)
             event = self._cupy.cuda.Event(disable_timing=True)
-            event.record(first)
-            second.wait_event(event)
+            event.record(earlier)
+            later.wait_event(event)
 
     def view(self, address: int, size: int, dtype: Any) -> Any:
         """Return the memory at an address as a CuPy array of `size` elements."""
@@ -149,7 +149,7 @@ class SymmetricProgram(PeersProgram):
         for family in sorted({buffer_family(name) for name in shared}):
             sizes = (b.nbytes for name, b in buffers.items() if buffer_family(name) == family)
             self._addresses[family] = self._allocated(family, max(sizes))
-        # All processes allocate together: one copy for each process that still needs another.
+        # All processes have to allocate as many copies as the process that needs most.
         far_buffers = (self._far_buffers(device) for device in range(gpus.process.size))
         for names in zip_longest(*far_buffers):
             size = max(buffers[name].nbytes for name in names if name)
@@ -159,7 +159,7 @@ class SymmetricProgram(PeersProgram):
         super()._make_buffers()
         for name in self._read_by(rank):
             buffer = buffers[name]
-            self.buffers[name] = gpus.view(self._remote(name), buffer.size, buffer.dtype)
+            self.buffers[name] = gpus.view(self._remote_address(name), buffer.size, buffer.dtype)
 
     def _read_by(self, device: int) -> list[str]:
         """Return the buffers of other devices that a device reads."""
@@ -172,7 +172,7 @@ class SymmetricProgram(PeersProgram):
         names = self._read_by(device)
         return [n for n in names if buffers[n].device // a_host != device // a_host]
 
-    def _remote(self, name: str) -> int:
+    def _remote_address(self, name: str) -> int:
         """Return the address of another device's buffer, or of its local copy."""
         if name in self._mirrors:
             return self._mirrors[name]

@@ -85,19 +85,11 @@ class Collective:
 
 
 class _Devices:
-    """The devices of a split, with sparse products and all-reduces over all of them.
-
-    Attributes
-    ----------
-    gpus : Peers, Symmetric or None
-        None if the products run on the CPU or are emulated.
-    members : list of int
-        The devices of this process.
-    """
+    """The devices of a split, with sparse products and all-reduces over all of them."""
 
     def __init__(self, divided: Split, device: str, scheme: str) -> None:
         self.split, self.device, self.scheme = divided, device, scheme
-        self.gpus: Peers | None = None
+        self.gpus: Peers | None = None  # None if products run on the CPU or are emulated
         self.options: dict[str, int] = {}
         if device == "cuda":
             self.gpus = Peers(divided.n_devices)
@@ -106,6 +98,7 @@ class _Devices:
             if scheme != "mgg":
                 self.options = {"devices_a_host": self.gpus.process.devices_a_host}
         self.all_reduce = AllReduce(self.gpus)
+        #: Numbers of the devices of this process.
         self.members = list(range(divided.n_devices) if self.gpus is None else self.gpus.gpu_of)
         self._splits: dict[Graph, Split] = {}
         self._programs: dict[tuple[Graph, bool, int], tuple[SplitProgram, Any]] = {}
@@ -128,10 +121,7 @@ class _Devices:
         return self._programs[key]
 
     def multiply(self, graph: Graph, transposed: bool, X: list[Any]) -> list[Any]:
-        """Return the rows of A X, or A.T X, of each device of this process.
-
-        `X` has the rows of each device of this process.
-        """
+        """Return the rows of A X (or A.T X) of each device of this process, given those of X."""
         n_cols = X[0].shape[1]
         program, ready_program = self._program(graph, transposed, n_cols)
         outputs = [buffer_name("Y", device) for device in self.members]
@@ -180,10 +170,7 @@ class SplitProducts(Products):
         return SplitMatrix(graph, self)
 
     def captured(self, program: Program) -> Callable[[], dict[str, Any]]:
-        """Return a function that runs a program without a CUDA graph.
-
-        Its steps wait for other threads, which a graph cannot capture.
-        """
+        """Return a function that runs a program; a CUDA graph could not capture its barriers."""
         return prepared_program(program, {}, self.executor)[0]
 
     def multiply(self, graph: Graph, transposed: bool, X: Any) -> Any:
