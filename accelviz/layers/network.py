@@ -158,10 +158,7 @@ class Network:
                 targets[name][...] = gradient
 
     def decay(self, rate: float, layers: str) -> Any:
-        """Return the L2 factor of each parameter, (n_parameters,).
-
-        It is `rate` for the parameters of the "first" layer or of "all" layers, else 0.
-        """
+        """Return the L2 factors of parameters: `rate` in the "first" or in "all" layers, else 0."""
         factors = self.products.xp.zeros_like(self.flat)
         for i, parameters in enumerate(self._views(factors)):
             for array in parameters.values():
