@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 
 class Counted(np.lib.mixins.NDArrayOperatorsMixin):
-    """A read-only array; `reads` is the number of elements that were read from it.
+    """A read-only array that counts in `reads` how many of its elements are read.
 
-    An operation or function of NumPy on it reads all elements once, an index those that it selects.
+    An operation or a NumPy function counts as one read of every element, indexing as one read of
+    every selected element.
     """
 
     def __init__(self, array: npt.NDArray[Any]) -> None:

@@ -17,14 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import accelviz
+from accelviz import files
 from accelviz.course.autograde.stand_ins import ANSWERS, HARMLESS
 from accelviz.errors import DeviceUnavailable
-from accelviz.files import (
-    assignments_directory,
-    kernel_directory,
-    notebooks_directory,
-    results_directory,
-)
 
 PACKAGE = Path(accelviz.__file__).parent
 #: Folders inside bubblewrap: the files that were handed in (read-only), the working directory of
@@ -137,10 +132,10 @@ def confined_command(
     for path in (*_SYSTEM, *_libraries(), *readable):
         options += ["--ro-bind-try", path, path]
     packages, modules = _replaced_by_stand_ins() if bare else ([], [])
-    empty_folders = [*hidden, str(assignments_directory()), *map(str, packages)]
+    empty_folders = [*hidden, str(files.assignments_directory()), *map(str, packages)]
     if bare:
         caches = (f"{path.parent}/__pycache__" for path in modules)
-        empty_folders += [str(kernel_directory()), *caches]
+        empty_folders += [str(files.kernel_directory()), *caches]
     for name in filter(os.path.isdir, empty_folders):
         options += ["--size", "4096", "--tmpfs", name]
     for package in packages:
@@ -166,8 +161,8 @@ def _libraries() -> list[str]:
 
     The history of a repository contains the solutions.
     """
-    files = (PACKAGE, kernel_directory(), results_directory(), notebooks_directory())
-    paths = [*map(str, files), sys.prefix, sys.base_prefix, sys.exec_prefix]
+    folders = [files.kernel_directory(), files.results_directory(), files.notebooks_directory()]
+    paths = [*map(str, (PACKAGE, *folders)), sys.prefix, sys.base_prefix, sys.exec_prefix]
     paths += [path for path in sys.path if os.path.isabs(path)]
     resolved = {str(Path(path).resolve()) for path in paths}
     return sorted(path for path in resolved if not Path(path, ".git").exists())

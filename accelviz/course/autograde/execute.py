@@ -9,17 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from nbgrader.preprocessors import (
-    AssignLatePenalties,
-    CheckCellMetadata,
-    DeduplicateIds,
-    IgnorePattern,
-    LimitOutput,
-    NbGraderPreprocessor,
-    OverwriteCells,
-    OverwriteKernelspec,
-    SaveAutoGrades,
-)
+from nbgrader import preprocessors
 from traitlets import Float, Integer
 
 from accelviz.course.autograde.border import Limits
@@ -27,7 +17,7 @@ from accelviz.course.autograde.cells import is_locked
 from accelviz.course.autograde.sandbox import run
 
 
-class SandboxedExecute(NbGraderPreprocessor):
+class SandboxedExecute(preprocessors.NbGraderPreprocessor):
     """Executes a submission in the sandbox; replaces `nbgrader.preprocessors.Execute`.
 
     The results of the cells are stored in the notebook's metadata, under `accelviz`.
@@ -65,7 +55,7 @@ def execute(nb: Any, limits: Limits, folder: Path | None, **options: Any) -> Non
     nb.metadata["accelviz"] = {"key": nb.metadata.get("accelviz", {}).get("key", ""), "runs": runs}
 
 
-class PlainText(NbGraderPreprocessor):
+class PlainText(preprocessors.NbGraderPreprocessor):
     """Disables HTML in a student's text cells, which nbgrader's pages would render.
 
     Inserts a zero-width space after each `<` that could begin a tag, so the text looks the same.
@@ -81,13 +71,18 @@ class PlainText(NbGraderPreprocessor):
 #: Value of `c.Autograde.autograde_preprocessors`.
 PREPROCESSORS = [
     SandboxedExecute,
-    IgnorePattern,
-    LimitOutput,
-    SaveAutoGrades,
-    AssignLatePenalties,
-    CheckCellMetadata,
+    preprocessors.IgnorePattern,
+    preprocessors.LimitOutput,
+    preprocessors.SaveAutoGrades,
+    preprocessors.AssignLatePenalties,
+    preprocessors.CheckCellMetadata,
     PlainText,
 ]
 #: Value of `c.Autograde.sanitize_preprocessors` for submissions that were executed before: without
 #: ClearOutput.
-RESTORING = [DeduplicateIds, OverwriteKernelspec, OverwriteCells, CheckCellMetadata]
+RESTORING = [
+    preprocessors.DeduplicateIds,
+    preprocessors.OverwriteKernelspec,
+    preprocessors.OverwriteCells,
+    preprocessors.CheckCellMetadata,
+]

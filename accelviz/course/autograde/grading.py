@@ -201,7 +201,9 @@ def _grade_in_parallel(
         futures = []
         for student, assignment in tasks:
             submission = _Submission(course, assignment, Graded(student, assignment.name))
-            futures.append(pool.submit(submission.attempt, submission.execute, execution, force))
+            futures.append(
+                pool.submit(submission.attempt, submission.run_if_changed, execution, force)
+            )
         for future in as_completed(futures):
             submission = future.result()
             yield submission.attempt(submission.record).result
@@ -233,8 +235,8 @@ class _Submission:
             self.result.rows.clear()
         return self
 
-    def execute(self, execution: Any, force: bool) -> None:
-        """Examine the submission, and execute it unless it was graded and has not changed."""
+    def run_if_changed(self, execution: Any, force: bool) -> None:
+        """Examine the submission, and run it unless it was graded and has not changed."""
         from accelviz.course.autograde.execute import execute
 
         result, assignment, submitted = self.result, self.assignment, self.folder("submitted")
@@ -319,10 +321,7 @@ class _Submission:
 
 
 def _key(notebook: Any, folder: Path, assignment: Assignment, seed: int) -> str:
-    """Return a digest of the submission, the assignment's source and the seed.
-
-    Opening and saving a notebook without changes leaves it the same.
-    """
+    """Return a digest of the submission's cells and files, the assignment's files and the seed."""
     cells = [
         (cell.cell_type, cell.source, details(cell), cell.get("attachments"))
         for cell in notebook.cells

@@ -71,7 +71,7 @@ def info(pack: Callable[[int, int], Any], unpack: Callable[[int], Any], seed: in
 
 
 def partition(partition: Callable[..., Any], cases: Mapping[str, hidden.SortedRows]) -> None:
-    """Compare the metadata with those of Algorithm 2.
+    """Compare a partition's metadata with the library's Algorithm 2.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ def compared(plan: Plan, graph: Graph) -> tuple[Metrics, Metrics, Metrics, Metri
 
 
 def bounds(graph: Graph) -> tuple[Metrics, Metrics]:
-    """Return the metrics that earn nothing, and those that earn everything, for a graph."""
+    """Return two anchors for a graph: metrics that earn nothing, and metrics that earn all."""
     row_split = measured(make_plan(graph, "graphblast", N_COLS))
     accel_gcn = measured(make_plan(graph, "accel_gcn", N_COLS))
     nothing = Metrics(

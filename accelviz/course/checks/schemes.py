@@ -113,7 +113,7 @@ def earned(strategy: Any, graphs: Graphs, metric: str, points: float) -> float:
     ----------
     strategy : Strategy
     graphs : mapping of str to Graph
-        The points are those of the mean share over these graphs.
+        The share of the points is the mean over these graphs.
     metric : {"waiting", "busiest_warp", "metadata_bytes", "cut_parts"}
         A field of `Metrics`. `busiest_warp` earns all points at 64 nonzeros or fewer and none at
         the row split's busiest warp, or at 1,024 nonzeros if that is more. `metadata_bytes` earns

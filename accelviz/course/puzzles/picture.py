@@ -15,19 +15,10 @@ import numpy as np
 import pandas as pd
 
 from accelviz.analysis.traffic import BANK_BYTES, BANKS, SECTOR_BYTES, requests
+from accelviz.plots import style
 from accelviz.plots.draw import Look, new_panels, pluralize, rectangles, wrap
-from accelviz.plots.style import (
-    BLUE,
-    GREY,
-    ORANGE,
-    PURPLE,
-    VERMILLION,
-    add_alt,
-    paler,
-    picture_html,
-)
 
-_COLOURS = {"load": BLUE, "store": ORANGE, "atomic": PURPLE}
+_COLOURS = {"load": style.BLUE, "store": style.ORANGE, "atomic": style.PURPLE}
 _WORDS = {"load": "read", "store": "written", "atomic": "updated by atomics"}
 #: Number of threads that are drawn, and of panels in a row.
 _MAX_THREADS, _ACROSS = 384, 3
@@ -101,7 +92,7 @@ def picture(
         legend += f" Not touched: {escape(', '.join(untouched))}."
     figure = axes[0].get_figure(root=True)
     assert figure is not None
-    return f'<p style="font-size: 12px; margin: 6px 0">{legend}</p>{picture_html(figure)}'
+    return f'<p style="font-size: 12px; margin: 6px 0">{legend}</p>{style.picture_html(figure)}'
 
 
 def _draw(
@@ -117,13 +108,13 @@ def _draw(
     banked = bool((accesses["space"] == "shared").any())
     columns = BANKS if banked else max(panel.size, 1)
     ax.set(xlim=(0, columns), ylim=(threads, 0))
-    lines: Look = {"color": GREY, "linewidth": 0.4, "alpha": 0.6, "zorder": 0}
+    lines: Look = {"color": style.GREY, "linewidth": 0.4, "alpha": 0.6, "zorder": 0}
     if not banked and columns <= 640:
         ax.vlines(range(0, columns, SECTOR_BYTES // BANK_BYTES), 0, threads, **lines)
     distance = _WARP if threads > _WARP else 8
     ax.hlines(range(0, threads, distance), 0, columns, **lines)
     block_edges = range(block, threads, block) if 48 * block >= threads else ()
-    ax.hlines(block_edges, 0, columns, color=GREY, linewidth=1.2, zorder=0)
+    ax.hlines(block_edges, 0, columns, color=style.GREY, linewidth=1.2, zorder=0)
     step = distance * -(-threads // (12 * distance))
     ax.set_yticks(np.arange(0, threads, step) + 0.5, map(str, range(0, threads, step)))
     end_label = f"[{panel.size - 1}]" if panel.size > 1 else ""
@@ -144,7 +135,7 @@ def _draw(
             elements[["thread", "element"]].agg(end) for end in ("min", "max")
         )
         extent = f" Threads {first} to {last} access {panel.name}[{low}] to {panel.name}[{high}]."
-        pale = paler(_COLOURS[kind], 0.5)
+        pale = style.paler(_COLOURS[kind], 0.5)
         in_costliest = elements[elements["request"] == costliest]
         for accessed, colour in ((elements, pale), (in_costliest, _COLOURS[kind])):
             cells = accessed[accessed["thread"] < threads].drop_duplicates(["thread", "element"])
@@ -154,18 +145,14 @@ def _draw(
             rectangles(ax, left, left + 1, top, top + 1, **look)
     if len(panel.wrong) and kind != "load":
         text = f"✗ {len(panel.wrong)} wrong"
-        ax.plot(
-            np.array(panel.wrong) + 0.5,
-            [threads] * len(panel.wrong),
-            "|",
-            color=VERMILLION,
-            clip_on=False,
-        )
-        ax.set_xlabel(text, color=VERMILLION, fontsize=9, labelpad=-8)
+        positions = np.array(panel.wrong) + 0.5
+        heights = [threads] * len(positions)
+        ax.plot(positions, heights, "|", color=style.VERMILLION, clip_on=False)
+        ax.set_xlabel(text, color=style.VERMILLION, fontsize=9, labelpad=-8)
         extent += f" {text}."
     title = f"{panel.name}, {_WORDS[kind]}{', shared memory' * banked}: {caption}"
     ax.set_title(wrap(title, _ACROSS, 8.5), loc="left", fontsize=8.5)
-    add_alt(ax, f"{title}.{extent}")
+    style.add_alt(ax, f"{title}.{extent}")
 
 
 def _caption(costs: pd.DataFrame, costliest: pd.Series, unit: str) -> str:
