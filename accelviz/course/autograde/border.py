@@ -1,4 +1,4 @@
-"""Confinement of a submission's processes: by bubblewrap if it works, else by limits alone.
+"""The border that confines a submission's processes: bubblewrap if it works, else limits alone.
 
 Bubblewrap gives a process its own file system and network (namespaces of Linux). Without it a
 submission reads what the grader can read. docs/instructors.md describes both cases.

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dis
 import importlib
 import io
+import itertools
 import marshal
 import pickle
 import sys
@@ -237,10 +238,9 @@ def _contents(cell: CellType) -> Any:
 def _code_objects(space: Mapping[str, Any]) -> Iterator[tuple[CodeType, Any]]:
     """Yield the code objects of a module's functions and methods, each with its location.
 
-    A location is a tuple: the name of the outermost function ("Class.method", ".function"), then
+    A location is a tuple: the name of the outermost function ("Class.method", "function."), then
     for each level of nesting the index among the constants of the enclosing code.
     """
-    pending: list[tuple[CodeType, tuple[Any, ...]]] = []
     for name, value in list(space.items()):
         members = vars(value) if isinstance(value, type) else {"": value}
         if isinstance(value, type) and value.__module__ != space.get("__name__"):
@@ -248,28 +248,26 @@ def _code_objects(space: Mapping[str, Any]) -> Iterator[tuple[CodeType, Any]]:
         for member_name, member in members.items():
             function = getattr(member, "__func__", getattr(member, "fget", member))
             if isinstance(function, FunctionType) and function.__globals__ is space:
-                pending.append((function.__code__, (f"{name}.{member_name}",)))
-    while pending:
-        code, location = pending.pop()
-        yield code, location
-        for index, constant in enumerate(code.co_consts):
-            if isinstance(constant, CodeType):
-                pending.append((constant, (*location, index)))
+                yield from _with_nested(function.__code__, (f"{name}.{member_name}",))
+
+
+def _with_nested(code: CodeType, location: Any = ()) -> Iterator[tuple[CodeType, Any]]:
+    yield code, location
+    for index, constant in enumerate(code.co_consts):
+        if isinstance(constant, CodeType):
+            yield from _with_nested(constant, (*location, index))
 
 
 def _global_values(function: FunctionType) -> dict[str, Any]:
     """Return the notebook's data and functions that a function reads as globals, by name."""
     space, values = function.__globals__, {}
-    pending = [function.__code__]
-    while pending:
-        code = pending.pop()
-        pending += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-        for step in dis.get_instructions(code):
-            value = space.get(step.argval) if step.opname == "LOAD_GLOBAL" else None
-            own_function = isinstance(value, FunctionType) and value.__globals__ is space
-            is_data = not callable(value) and not isinstance(value, ModuleType)
-            if value is not None and (own_function or is_data):
-                values[step.argval] = value
+    codes = (code for code, _ in _with_nested(function.__code__))
+    for step in itertools.chain.from_iterable(map(dis.get_instructions, codes)):
+        value = space.get(step.argval) if step.opname == "LOAD_GLOBAL" else None
+        own_function = isinstance(value, FunctionType) and value.__globals__ is space
+        is_data = not callable(value) and not isinstance(value, ModuleType)
+        if value is not None and (own_function or is_data):
+            values[step.argval] = value
     return values
 
 
