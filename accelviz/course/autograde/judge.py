@@ -51,10 +51,9 @@ _FORK = multiprocessing.get_context("fork")
 
 
 class Cell(NamedTuple):
-    """A code cell, of kind "student", "test", or "given" (locked, without points, such as imports).
+    """A code cell, of kind "student", "test" or "given" (locked, without points, such as imports).
 
-    A student's cell runs in the student's process, a test in a fork of the judge, a given one in
-    both processes.
+    A student's cell runs in the student's process, a test in a fork of the judge, a given in both.
     """
 
     kind: str
@@ -71,9 +70,8 @@ class Task:
     folder: Path
     hidden: tuple[str, ...]
     bare: bool
-    #: Cache folder of the tests.
+    #: Cache folder of the tests, and the course's seed.
     cache: str
-    #: The course's seed.
     seed: int
     #: Folder whose modules given cells and tests may import, or "".
     library: str
@@ -229,8 +227,7 @@ class _NotebookRun:
         return _failed("CellTimeoutError", f"stopped after {seconds:.0f} s{ending}", **options)
 
     def _start_child(self) -> Child:
-        task = self.task
-        child = Child(task.limits, task.folder, task.hidden, task.bare)
+        child = Child(self.limits, self.task.folder, self.task.hidden, self.task.bare)
         try:
             receive(child.connection, _SECONDS_TO_START)
         except (SubmissionLostError, TimeoutError):
@@ -297,9 +294,8 @@ def _last_value(source: str, names: dict[str, Any], link: Link) -> Any:
         if name not in names and not hasattr(builtins, name):
             with contextlib.suppress(NameError):
                 names[name] = link.request({"do": "get", "name": name})
-    last = tree.body[-1] if tree.body else None
-    tree.body = tree.body[:-1] if isinstance(last, ast.Expr) else tree.body
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, "<test>", "exec"), names)
-    if not isinstance(last, ast.Expr):
-        return None
-    return eval(compile(ast.Expression(last.value), "<test>", "eval"), names)
+    if isinstance(last, ast.Expr):
+        return eval(compile(ast.Expression(last.value), "<test>", "eval"), names)
+    return None

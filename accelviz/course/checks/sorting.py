@@ -1,8 +1,7 @@
 """Checks of assignment A1: a counting sort of rows by degree.
 
-The assignment builds it from three functions: the degree histogram, its exclusive prefix sum (the
-first place of each degree in the sorted order) and the stable sort; a fourth inverts the resulting
-permutation. Every check takes the student's function and inputs from `checks.hidden`.
+The student writes the degree histogram, its exclusive prefix sum (the first place of each degree in
+the sorted order), the stable sort, and the inverse of a permutation.
 """
 
 from __future__ import annotations
@@ -141,10 +140,9 @@ def _linear(
 
 
 def _names_used_by(function: str, cells: Iterable[str]) -> set[str]:
-    """Return the names that a function uses, with those of all functions that it calls.
+    """Return the names in the cells that define a function and the functions that it calls.
 
-    These are all names in the cells that define these functions: attributes, imported names, and
-    variables that the cells read but do not bind.
+    These are attributes, imported names, and variables that the cells read but do not bind.
     """
     trees = []
     for cell in cells:

@@ -142,10 +142,8 @@ class _Trial:
 
     def unwritten_outputs(self) -> list[str]:
         """Return the learner's names of outputs without initial values."""
-        names = self.names()
-        return [
-            names[name] for name in self.case.expected if name in names and self.is_unwritten(name)
-        ]
+        expected, names = self.case.expected, self.names()
+        return [names[name] for name in expected if name in names and self.is_unwritten(name)]
 
     def is_unwritten(self, output: str) -> bool:
         return bool(np.isnan(self.case.arguments[output]).all())
