@@ -326,10 +326,6 @@ class Explorer:
         except AccelvizError as error:
             return {"untraced": str(error)}
 
-    def html(self) -> str:
-        """Return the page in its present state as HTML that works offline and without a kernel."""
-        return assets.page(self.content(), assets.new_name(), self.fallback())
-
     def fallback(self) -> str:
         """Return HTML with the key numbers, for readers whose browser runs no scripts."""
         graph = self.graph(self.settings["graph"])

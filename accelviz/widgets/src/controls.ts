@@ -59,7 +59,7 @@ export function slider<Choice extends Value>(
   name: string, label: string, title: string, values: Choice[], value: Choice,
   act: (value: Choice) => void, chosen: Value | undefined = null,
 ) {
-  const numbers = values.filter((one) => typeof one === "number");
+  const numbers = values.filter((value) => typeof value === "number");
   const isNumber = typeof value === "number", text = valueOrRule(value, chosen);
   return ranged({
     name, label, title, look: "av-slider", last: values.length - 1, at: values.indexOf(value), text,
@@ -67,8 +67,9 @@ export function slider<Choice extends Value>(
     choose: (index) => act(values[index]),
     type(typed) {
       const wanted = typed === "" ? NaN : Number(typed);
-      act(Number.isFinite(wanted) ? numbers.reduce((best, one) =>
-        Math.abs(Number(one) - wanted) < Math.abs(Number(best) - wanted) ? one : best) : value);
+      const distance = (number: Choice) => Math.abs(Number(number) - wanted);
+      act(Number.isFinite(wanted) ? numbers.reduce((best, number) =>
+        distance(number) < distance(best) ? number : best) : value);
     },
     key(event) {
       const step = { ArrowUp: 1, ArrowDown: -1 }[event.key];

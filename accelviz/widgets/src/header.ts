@@ -71,8 +71,9 @@ export function controlPanel(scene: Scene, act: Act) {
     "follow", scene.graph.rows - 1, settings.row, act.follow)}
     ${steps("block", "block", "The block of warps that is shown: one of those that have the row",
       (a.partition?.blocks ?? 0) - 1, settings.block, (block) => act.set({ block }))}
-    <div class="av-parameters">${first.parameters.filter((one) => needsControl(first, one, a))
-      .map((one) => parameterControl(one, a, act))}</div></div>`;
+    <div class="av-parameters">${
+  first.parameters.filter((parameter) => needsControl(first, parameter, a))
+    .map((parameter) => parameterControl(parameter, a, act))}</div></div>`;
 }
 
 const FIRST = "What the first setting is a setting of: how the work is cut up and dealt out. " +
@@ -81,19 +82,20 @@ const FIRST = "What the first setting is a setting of: how the work is cut up an
 
 function parameterControl({ name, meaning, values }: Parameter, side: Side, act: Act) {
   const title = `${name}, of the first setting: ${meaning}.`, value = side.parameters[name];
-  const isNumber = values.some((one) => typeof one === "number");
+  const isNumber = values.some((offered) => typeof offered === "number");
   return isNumber ? slider(name, name, title, values, value,
     (wanted) => act.set({ parameters: { [name]: wanted } }), side.resolved[name])
-    : menu(name, name, title, values.map((one) => [String(one), String(one)]), String(value),
-        (text) => act.set({ parameters: { [name]: values.find((one) => String(one) === text)! } }));
+    : menu(name, name, title, values.map(String).map((text) => [text, text]), String(value),
+        (text) => act.set(
+          { parameters: { [name]: values.find((offered) => String(offered) === text)! } }));
 }
 
 /** Summaries of both strategies. Below the controls, they use the space reserved for the strategy
  *  with the most parameters, so that the rest of the panel keeps its place. */
 export function strategySummaries({ a, b, first, strategies }: Scene, panel: HTMLElement) {
-  const count = first.parameters.filter((one) => needsControl(first, one, a)).length;
+  const count = first.parameters.filter((parameter) => needsControl(first, parameter, a)).length;
   const largestCount = Math.max(count, ...strategies.map((strategy) =>
-    strategy.parameters.filter((one) => needsControl(strategy, one)).length));
+    strategy.parameters.filter((parameter) => needsControl(strategy, parameter)).length));
   for (const across of [2, 3, 4])
     panel.style.setProperty(`--av-spare-${across}`,
       `${controlsHeight(largestCount, across) - controlsHeight(count, across)}px`);
@@ -103,8 +105,8 @@ export function strategySummaries({ a, b, first, strategies }: Scene, panel: HTM
 }
 
 /** Height in pixels of controls of 28 pixels with gaps of 4, `across` of them per line. */
-const controlsHeight = (many: number, across: number) =>
-  Math.max(0, 32 * Math.ceil(many / across) - 4);
+const controlsHeight = (controls: number, across: number) =>
+  Math.max(0, 32 * Math.ceil(controls / across) - 4);
 
 const IDLE_TITLE = "A block lasts as long as its busiest warp; this share of the warps' time " +
   "has no nonzero to sum. Less waiting may take longer: it counts nonzeros alone, and blocks, " +
@@ -141,12 +143,12 @@ function sideLine(side: Side, i: number, before: Side | null) {
 /** The difference to the value before the last change, as "(+1.2 µs)" with one decimal; empty if
  *  zero or not known. */
 function differenceText(
-  valueNow: number | null, valueBefore: number | null | undefined, written: (by: number) => string,
+  valueNow: number | null, valueBefore: number | null | undefined, format: (by: number) => string,
   title: string, classOf: (by: number) => string = () => "",
 ) {
-  const by = difference(valueNow ?? NaN, valueBefore ?? NaN, 1);
-  return by ? html` <span class=${classOf(by)} title=${title}>(${by > 0 ? "+" : "−"}${
-    written(Math.abs(by))})</span>` : "";
+  const change = difference(valueNow ?? NaN, valueBefore ?? NaN, 1);
+  return change ? html` <span class=${classOf(change)} title=${title}>(${change > 0 ? "+" : "−"}${
+    format(Math.abs(change))})</span>` : "";
 }
 
 const controlsIn = (tree: Tree): string[] => tree === null || typeof tree !== "object" ? []

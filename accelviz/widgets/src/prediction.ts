@@ -21,7 +21,7 @@ const threeDigits = (value: number) => Number.isInteger(value) || Math.abs(value
   ? number(Math.round(value)) : String(Number(value.toPrecision(3)));
 
 function answerText({ unit }: PredictionData, value: Answer) {
-  if (Array.isArray(value)) return value.map((one, i) => `${i + 1}. ${one}`).join(", ");
+  if (Array.isArray(value)) return value.map((choice, i) => `${i + 1}. ${choice}`).join(", ");
   return typeof value === "string" ? value : `${threeDigits(value)} ${unit}`.trimEnd();
 }
 
@@ -46,7 +46,7 @@ export function verdict(data: PredictionData, predicted: Answer) {
   }
   if (form === "order") {
     const [entered, truth] = [predicted, answer] as string[][];
-    const agreeing = truth.filter((one, i) => one === entered[i]).length;
+    const agreeing = truth.filter((item, i) => item === entered[i]).length;
     return agreeing === truth.length ? "Right." : `${agreeing} of ${truth.length} places agree.`;
   }
   if (answerText(data, predicted) === answerText(data, answer)) return "Right.";
@@ -65,8 +65,8 @@ export function prediction(panel: HTMLElement, data: PredictionData, answers: An
   const picked: string[] = [];
   const heights = form === "drawn" ? (data.answer as number[]).map(() => 0) : [];
   const lockButton = (act: () => void) => button("lock", "Lock it in", "Show the answer", act);
-  const choice = (label: (one: string) => string, act: (one: string) => void) =>
-    choices.map((one, i) => button(`choice ${i}`, label(one), "", () => act(one)));
+  const choiceButtons = (label: (one: string) => string, act: (one: string) => void) =>
+    choices.map((choice, i) => button(`choice ${i}`, label(choice), "", () => act(choice)));
   show();
 
   function lock(value: Answer) {
@@ -83,9 +83,9 @@ export function prediction(panel: HTMLElement, data: PredictionData, answers: An
   }
 
   /** Append a choice to the order, or remove it; the last choice is appended automatically. */
-  function pick(one: string) {
-    if (picked.includes(one)) picked.splice(picked.indexOf(one), 1);
-    else picked.push(one);
+  function pick(choice: string) {
+    if (picked.includes(choice)) picked.splice(picked.indexOf(choice), 1);
+    else picked.push(choice);
     const left = choices.filter((other) => !picked.includes(other));
     if (left.length <= 1) return lock([...picked, ...left]);
     show();
@@ -98,10 +98,11 @@ export function prediction(panel: HTMLElement, data: PredictionData, answers: An
         @keydown=${({ key }: KeyboardEvent) =>
           key === "Enter" && submitNumber()}> ${unit} </label>${
           lockButton(submitNumber)}<span class="av-wrong" role="alert">${errorMessage}</span>`;
-    if (form === "choice") return choice((one) => one, lock);
+    if (form === "choice") return choiceButtons((text) => text, lock);
     if (form === "order")
       return html`<p class="av-note">Press them in order; press again to take one back.</p>${
-        choice((one) => picked.includes(one) ? `${picked.indexOf(one) + 1}. ${one}` : one, pick)}`;
+        choiceButtons((choice) =>
+          picked.includes(choice) ? `${picked.indexOf(choice) + 1}. ${choice}` : choice, pick)}`;
     return html`<p class="av-note">Draw with the pointer, or with the arrow keys: left and right
       choose the ${bar}, up and down its height.</p><div class="av-drawing"></div>${
         lockButton(() => lock(heights))}`;

@@ -27,18 +27,18 @@ export function question(panel: HTMLElement, data: QuestionData, answers: Answer
   const { names, choices, values } = data, lines = choices[1] ?? [null];
   const chosen = choices.map((offered) => Math.floor(offered.length / 2));
   const state: State = { guessed: [], revealed: false, ...answers.read() };
-  const setting = (i: number) => [choices[0][Math.floor(i / lines.length)], lines[i % lines.length]]
+  const nameOf = (i: number) => [choices[0][Math.floor(i / lines.length)], lines[i % lines.length]]
     .filter((value) => value !== null).join(" × ");
   const known = [...values].filter((value) => !Number.isNaN(value));
-  const better = (a: number, b: number) => (data.most ? a > b : a < b);
-  const best = known.reduce((a, b) => (better(b, a) ? b : a));
-  const worst = known.reduce((a, b) => (better(a, b) ? b : a));
-  const rank = (i: number) => 1 + known.filter((value) => better(value, values[i])).length;
+  const isBetter = (a: number, b: number) => (data.most ? a > b : a < b);
+  const best = known.reduce((a, b) => (isBetter(b, a) ? b : a));
+  const worst = known.reduce((a, b) => (isBetter(a, b) ? b : a));
+  const rank = (i: number) => 1 + known.filter((value) => isBetter(value, values[i])).length;
   const valueText = (value: number) => data.share ? `${(100 * value).toFixed(2)} %`
     : value.toLocaleString("en-US", { maximumFractionDigits: 2 });
   const isBestGuessed = () => state.guessed.some((i) => values[i] === best);
   const isShown = (i: number) => state.revealed || state.guessed.includes(i);
-  const settingText = (i: number) => `${setting(i)}: ` +
+  const settingText = (i: number) => `${nameOf(i)}: ` +
     (isShown(i) ? `${valueText(values[i])}, place ${rank(i)} of ${known.length}.` : "guess first.");
   makeLink(panel);
   show();
@@ -46,9 +46,9 @@ export function question(panel: HTMLElement, data: QuestionData, answers: Answer
 
   function show() {
     answers.write(state);
-    const i = chosen[0] * lines.length + (chosen[1] ?? 0), refused = Number.isNaN(values[i]);
+    const i = chosen[0] * lines.length + (chosen[1] ?? 0), isRefused = Number.isNaN(values[i]);
     const mayReveal = isBestGuessed() || state.guessed.length >= data.guesses;
-    const locked = state.guessed.includes(i) || refused || mayReveal;
+    const isLocked = state.guessed.includes(i) || isRefused || mayReveal;
     const guess = () => {
       state.guessed.push(i);
       show();
@@ -62,8 +62,8 @@ export function question(panel: HTMLElement, data: QuestionData, answers: Answer
       names.map((name, k) => slider(name, name, "", choices[k], choices[k][chosen[k]], (value) => {
         chosen[k] = choices[k].indexOf(value);
         show();
-      }))}<p>${refused ? `${setting(i)}: these cannot be had together.` : settingText(i)}</p>${
-      button("guess", "Lock this guess in", "", guess, { disabled: locked })} ${
+      }))}<p>${isRefused ? `${nameOf(i)}: these cannot be had together.` : settingText(i)}</p>${
+      button("guess", "Lock this guess in", "", guess, { disabled: isLocked })} ${
       button("reveal", "Reveal", "Show the values of all settings", reveal,
         { disabled: !mayReveal || state.revealed })}<div role="status">${
       guessTable()}</div></div><div>
@@ -82,47 +82,48 @@ export function question(panel: HTMLElement, data: QuestionData, answers: Answer
     const head = ["guess", "value", `of ${known.length}`];
     return html`${state.guessed.length ? html`<table><thead><tr>${head.map((name) =>
       html`<th scope="col">${name}</th>`)}</tr></thead><tbody>${state.guessed.map((i, k) =>
-      html`<tr><th scope="row">${k + 1}. ${setting(i)}</th><td>${valueText(values[i])}</td><td>${
+      html`<tr><th scope="row">${k + 1}. ${nameOf(i)}</th><td>${valueText(values[i])}</td><td>${
         values[i] === best ? "best" : `place ${rank(i)}`}</td></tr>`)}</tbody></table>` : ""}<p
       class="av-note">${hint}</p>`;
   }
 
   function answerView() {
     if (!state.revealed) return html`<p class="av-note">Locked. Brighter will be better.</p>`;
-    const all = [...values.keys()].filter((i) => values[i] === best).map(setting);
+    const all = [...values.keys()].filter((i) => values[i] === best).map(nameOf);
     const more = all.length > 6 ? ` and ${all.length - 6} others` : "";
     return html`<p>Best is ${valueText(best)}, at ${all.slice(0, 6).join(", ") + more} (framed).
       Brighter is better.</p>${data.explanation && html`<p>${data.explanation}</p>`}`;
   }
 
   function gridOf(chosen: number, width: number) {
-    const across = choices[0].length, wide = (width - LEFT - 4) / across;
-    const high = lines.length > 1 ? LINE : 2 * LINE, bottom = 8 + lines.length * high;
-    let drawn = "", over = "";
+    const columnCount = choices[0].length, cellWidth = (width - LEFT - 4) / columnCount;
+    const cellHeight = lines.length > 1 ? LINE : 2 * LINE, bottom = 8 + lines.length * cellHeight;
+    let drawn = "", frames = "";
     values.forEach((value, i) => {
       if (Number.isNaN(value)) return;
-      const x = LEFT + Math.floor(i / lines.length) * wide, y = 8 + (i % lines.length) * high;
+      const x = LEFT + Math.floor(i / lines.length) * cellWidth;
+      const y = 8 + (i % lines.length) * cellHeight;
       const cell = (inset: number, look: Parameters<typeof rect>[4]) =>
-        rect(x + inset, y + inset, wide - 1 - 2 * inset, high - 1 - 2 * inset, look);
+        rect(x + inset, y + inset, cellWidth - 1 - 2 * inset, cellHeight - 1 - 2 * inset, look);
       const share = best === worst ? 0 : (value - best) / (worst - best);
       const fill = isShown(i) ? LOADS.light[Math.round(share * (LOADS.light.length - 1))] : null;
       drawn += cell(0, { "class": fill ? null : "av-locked", fill, "data-say": settingText(i) });
-      const framed = state.revealed && value === best;
-      if (framed) over += cell(0, { class: "av-best" });
-      if (i === chosen) over += cell(framed ? 2.5 : 0, { class: "av-set" });
+      const isBest = state.revealed && value === best;
+      if (isBest) frames += cell(0, { class: "av-best" });
+      if (i === chosen) frames += cell(isBest ? 2.5 : 0, { class: "av-set" });
     });
-    const every = Math.max(1, Math.ceil(26 / wide));
+    const labelEvery = Math.max(1, Math.ceil(26 / cellWidth));
     choices[0].forEach((value, k) => {
-      if (k % every === 0) drawn += mutedText(LEFT + (k + 0.5) * wide, bottom + 14, value,
+      if (k % labelEvery === 0) drawn += mutedText(LEFT + (k + 0.5) * cellWidth, bottom + 14, value,
         "middle");
     });
     lines.forEach((value, k) => {
-      if (value !== null) drawn += mutedText(LEFT - 6, 8 + (k + 0.65) * high, value, "end");
+      if (value !== null) drawn += mutedText(LEFT - 6, 8 + (k + 0.65) * cellHeight, value, "end");
     });
-    drawn += mutedText(LEFT + (across * wide) / 2, bottom + 31, names[0], "middle");
+    drawn += mutedText(LEFT + (columnCount * cellWidth) / 2, bottom + 31, names[0], "middle");
     if (names[1]) drawn += mutedText(0, bottom + 31, names[1]);
     const label = `${data.label} of ${count(known.length, "setting")}` +
       (state.revealed ? "" : ", locked");
-    return picture(width, bottom + 36, drawn + over, label);
+    return picture(width, bottom + 36, drawn + frames, label);
   }
 }

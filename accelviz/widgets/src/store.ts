@@ -5,7 +5,7 @@
 import { type Graph, openGraph } from "./graph";
 import { clamp, parameterText, makeCache, valueOrRule } from "./numbers";
 import { SCHEMES } from "./schemes";
-import { listed } from "./schemes/listed";
+import { openListedWorkload } from "./schemes/listed";
 import { type Partition, summaryOf } from "./schemes/partition";
 import { timesOf } from "./times";
 import type {
@@ -34,7 +34,7 @@ interface Opened {
 
 export function makeStore(data: Content, bridge: Bridge | null = null) {
   const opened = new Map<string, Opened>();
-  const lists = new Map<string, ReturnType<typeof listed>>();
+  const lists = new Map<string, ReturnType<typeof openListedWorkload>>();
   const sides = makeCache<ReturnType<typeof makeSide>>(2 * CACHED);
   const partitions = makeCache<Partition | null>(CACHED);
   const slotCounts = new Map<string, number | null>();
@@ -47,7 +47,8 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
   let settings = initial, lastChange = { keys: "", time: 0 }, refused = "", messageTimer = 0;
   let tracedSettings = data.trace ? initial : null;
   const current = () => opened.get(settings.graph)!;
-  const strategyOf = (name: string) => current().strategies.find((one) => one.name === name)!;
+  const strategyOf = (wanted: string) =>
+    current().strategies.find(({ name }) => name === wanted)!;
   const listeners = new Set<() => void>();
   const state = {
     busy: 0, progress: "", message: "", gentle: false,
@@ -57,8 +58,10 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
   function sideOf(name: string, values: Values, { graph, nCols } = settings) {
     const strategy = strategyOf(name);
     // Values that the strategy does not offer are replaced by its defaults.
-    const parameters: Values = Object.fromEntries(strategy.parameters.map((one) =>
-      [one.name, one.values.includes(values[one.name]) ? values[one.name] : one.default]));
+    const parameters: Values = Object.fromEntries(strategy.parameters.map((parameter) => {
+      const value = values[parameter.name], { name, values: offered } = parameter;
+      return [name, offered.includes(value) ? value : parameter.default];
+    }));
     const key = keyOf({ graph, strategy: name, nCols, parameters });
     return sides(`${key} ${lists.has(key)}`, () =>
       makeSide(strategy, parameters, opened.get(graph)!, nCols, key));
@@ -181,7 +184,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     bridge?.settingsChanged?.(settings);
   }
 
-  /** Request data from the kernel, and apply the change `then` once they have arrived. */
+  /** Request data from the kernel, and apply the change `followUp` once they have arrived. */
   async function ask(request: Request, followUp: Change | null = null) {
     if (!bridge?.isConnected())
       return say("No kernel answers here: run the cell again to ask for that.");
@@ -215,8 +218,9 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
     if (graph)
       opened.set(graph.name,
         { graph: openGraph(graph), times: graph.times, strategies: strategies! });
-    for (const workload of workloads) lists.set(keyOf(workload), listed(workload));
-    if (rowColumns) opened.get(rowColumns.graph)?.graph.learn(rowColumns.row, rowColumns.columns);
+    for (const workload of workloads) lists.set(keyOf(workload), openListedWorkload(workload));
+    if (rowColumns)
+      opened.get(rowColumns.graph)?.graph.addColumns(rowColumns.row, rowColumns.columns);
   }
 
   function traceKey(settings: Settings) {
@@ -284,7 +288,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       first: settings.second, parameters: { ...settings.pinned },
       second: settings.first, pinned: currentParameters(),
     }),
-    addListener: (watcher: () => void) => void listeners.add(watcher),
+    addListener: (listener: () => void) => void listeners.add(listener),
     start() {
       settings = withRowAndBlock(settings, false);
       notify();
@@ -303,7 +307,7 @@ function lookUpScheme(
 ) {
   const values: Values = { ...parameters, n_cols: nCols };
   const offered: Record<string, Value[]> = { n_cols: columns,
-    ...Object.fromEntries(declared.map((one) => [one.name, one.values])) };
+    ...Object.fromEntries(declared.map((parameter) => [parameter.name, parameter.values])) };
   const valueOf = (tree: Tree | undefined): Value =>
     typeof tree !== "object" || tree === null ? tree ?? null
       : valueOf(tree.each[offered[tree.over].indexOf(values[tree.over])]);
@@ -333,10 +337,10 @@ function labelOf(
   strategy: Strategy, parameters: Values, resolved: Record<string, Value | undefined>,
 ) {
   const offered = strategy.parameters.filter(({ values }) => values.length > 1);
-  const changed = offered.filter((one) => parameters[one.name] !== one.default);
+  const changed = offered.filter((parameter) => parameters[parameter.name] !== parameter.default);
   const numbers = offered.slice(0, 2).map(({ name }) => parameters[name]);
   if (numbers.length === 2 && numbers.every((value) => typeof value === "number") &&
-    changed.every((one) => offered.indexOf(one) < 2))
+    changed.every((parameter) => offered.indexOf(parameter) < 2))
     return `${strategy.name} ${numbers.join(" x ")}`;
   return [strategy.name, ...changed.map(({ name }) =>
     parameterText(name, parameters[name], resolved[name]))].join(" ");

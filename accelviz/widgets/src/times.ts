@@ -22,7 +22,8 @@ export function timesOf(
     name === strategy.name && table.columns[i] === nCols ? [i] : []) ?? [];
   const rowOf = (values: Values) => rows.find((i) => Object.entries(values).every(
     ([name, value]) => value === null || table!.setting[i][name] === pythonValue(value)));
-  const defaults = Object.fromEntries(strategy.parameters.map((one) => [one.name, one.default]));
+  const defaults = Object.fromEntries(strategy.parameters.map((parameter) =>
+    [parameter.name, parameter.default]));
   // Text and flags choose another kernel; the prediction starts from that kernel's default.
   const chosen = Object.entries(parameters).filter(([, value]) =>
     typeof value !== "number" && value !== null);

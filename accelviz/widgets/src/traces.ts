@@ -31,7 +31,7 @@ export type Trace = ReturnType<typeof openTrace>;
 function openTrace({ block, warps, sites, columns, waits, source }: RawTrace) {
   const { warp, lanes: masks, begins } = columns, all = warp.length;
   const seen = Math.max(warps, ...waits.map((wait) => wait.warp + 1),
-    Array.from(warp).reduce((most, one) => Math.max(most, one + 1), 0));
+    Array.from(warp).reduce((most, index) => Math.max(most, index + 1), 0));
   // First and last request of each warp; -1 for a warp without requests.
   const spans = Array.from({ length: seen }, () => [-1, -1]);
   for (let i = 0; i < all; ++i) {

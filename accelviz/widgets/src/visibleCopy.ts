@@ -36,7 +36,7 @@ function isVisible(words: Element) {
     words.contains(document.elementFromPoint(left + 9, y) ?? document));
 }
 
-function overlap(one: Element, other: Element) {
-  const [a, b] = [one, other].map((box) => box.getBoundingClientRect());
+function overlap(first: Element, second: Element) {
+  const [a, b] = [first, second].map((box) => box.getBoundingClientRect());
   return a.top < b.bottom && b.top < a.bottom;
 }

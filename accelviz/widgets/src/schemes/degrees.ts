@@ -7,7 +7,7 @@ import {
 import type { Arguments, Graph, Numbers } from "../types";
 import { addLoads, type Known, partitionOf, type Run } from "./partition";
 
-const HALF = 65536, FIELD_LIMIT = 65535;
+const SHIFT = 65536, FIELD_LIMIT = 65535;
 
 /** A block's metadata, `BlockFields` in Python; `part` is null for whole rows. */
 interface BlockFields {
@@ -21,18 +21,18 @@ interface Scheme {
   /** Rows per block and nonzeros per warp, for rows that are not split. */
   pattern(degree: number): [number, number];
   /** Whether empty rows have blocks, too, and parts of split rows come first. */
-  every: boolean;
+  includesEmptyRows: boolean;
   /** Launch order, if it differs from that of the classes: block launched <-> block described. */
-  sequence?(classes: DegreeClass[], blocks: number): { described: Numbers; launched: Numbers };
+  launchOrder?(classes: DegreeClass[], blocks: number): { described: Numbers; launched: Numbers };
   metadata(fields: BlockFields, block: number, bound: number): MetadataRecord;
   /** Atomics, from the number of partial sums in blocks, and of blocks with a part of a row. */
   counts(nCols: number, sums: number, parts: number): Known;
 }
 
 /** Warps per row: the smallest divisor f of `warps` with f * most >= degree, else `warps`. */
-function factorOf(degree: number, warps: number, most: number) {
+function warpsPerRow(degree: number, warps: number, maxNonzeros: number) {
   for (let factor = 1; factor <= warps; factor++)
-    if (warps % factor === 0 && factor * most >= degree) return factor;
+    if (warps % factor === 0 && factor * maxNonzeros >= degree) return factor;
   return warps;
 }
 
@@ -41,21 +41,21 @@ const sharesOfRow = ({ rowNzs, warpNzs }: BlockFields) =>
   Math.max(ceilDiv(rowNzs, Math.max(warpNzs, 1)), 1);
 
 /** The degree classes; `parts` is the number of parts per row, 0 for rows that are not split. */
-function classesOf({ histogram }: Graph, { pattern, every }: Scheme, bound: number) {
+function classesOf({ histogram }: Graph, { pattern, includesEmptyRows }: Scheme, bound: number) {
   let position = 0, nz = 0, first = 0;
   const classes = histogram.degrees.flatMap((degree, i) => {
     const rows = histogram.rows[i], parts = degree > bound ? ceilDiv(degree, bound) : 0;
     const [blockRows, warpNzs] = parts ? [1, 0] : pattern(degree);
     const blocks = parts ? rows * parts : ceilDiv(rows, blockRows);
-    const one = { degree, rows, position, nz, parts, blockRows, warpNzs, blocks, first };
+    const degreeClass = { degree, rows, position, nz, parts, blockRows, warpNzs, blocks, first };
     position += rows;
     nz += rows * degree;
-    return degree || every ? [one] : [];
+    return degree || includesEmptyRows ? [degreeClass] : [];
   });
-  if (every) classes.sort((a, b) => Number(b.parts > 0) - Number(a.parts > 0));
-  for (const one of classes) {
-    one.first = first;
-    first += one.blocks;
+  if (includesEmptyRows) classes.sort((a, b) => Number(b.parts > 0) - Number(a.parts > 0));
+  for (const degreeClass of classes) {
+    degreeClass.first = first;
+    first += degreeClass.blocks;
   }
   return classes;
 }
@@ -75,60 +75,61 @@ function runsOf(fields: BlockFields, warps: number): Run[] {
 function partitionOfDegrees(graph: Graph, { warps, most }: Arguments, scheme: Scheme) {
   const bound = warps * most!, { order, position: positions } = graph.sorted();
   const classes = classesOf(graph, scheme, bound), starts = classes.map(({ first }) => first);
-  const blocks = classes.reduce((sum, one) => sum + one.blocks, 0);
-  let shared = 0, sums = 0, parts = 0, cut = 0;
-  let moved: ReturnType<NonNullable<Scheme["sequence"]>> | undefined;
-  const moves = () => moved ??= scheme.sequence?.(classes, blocks);
+  const blocks = classes.reduce((sum, degreeClass) => sum + degreeClass.blocks, 0);
+  let sharedRows = 0, partialSums = 0, partBlocks = 0, splitRows = 0;
+  let launches: ReturnType<NonNullable<Scheme["launchOrder"]>> | undefined;
+  const launchOrder = () => launches ??= scheme.launchOrder?.(classes, blocks);
 
-  function described(block: number): BlockFields {
+  function describe(block: number): BlockFields {
     const { first, degree, parts, position, nz, rows, blockRows, warpNzs } =
       classes[binarySearch(starts, block)];
-    const turn = block - first;
+    const index = block - first;
     if (parts) {
-      const row = Math.floor(turn / parts), part = turn % parts;
+      const row = Math.floor(index / parts), part = index % parts;
       const rowNzs = Math.min(bound, degree - part * bound);
       return {
         degree, position: position + row, nz: nz + row * degree + part * bound, rows: 1,
         warpNzs: ceilDiv(rowNzs, warps), rowNzs, part,
       };
     }
-    const skipped = turn * blockRows;
+    const skipped = index * blockRows;
     return {
       degree, position: position + skipped, nz: nz + skipped * degree,
       rows: Math.min(blockRows, rows - skipped), warpNzs, rowNzs: degree, part: null,
     };
   }
-  const fieldsOf = (launched: number) => described(moves()?.described[launched] ?? launched);
+  const fieldsOf = (launched: number) => describe(launchOrder()?.described[launched] ?? launched);
 
   // All blocks of a class have equal loads, except its last or, of split rows, each row's last.
-  const alike = classes.flatMap(({ first, blocks, parts, rows }) => {
+  const blockGroups = classes.flatMap(({ first, blocks, parts, rows }) => {
     const last = first + (parts || blocks) - 1, times = parts ? rows : 1;
-    if (parts) cut += rows;
+    if (parts) splitRows += rows;
     return [[first, (last - first) * times], [last, times]];
-  }).filter(([, many]) => many).map(([block, many]): [Numbers, number] => {
-    const fields = described(block), perRow = sharesOfRow(fields), rows = many * fields.rows;
-    if (fields.part !== null) parts += many;
-    else if (perRow > 1) shared += rows;
-    if (perRow > 1) sums += rows * perRow;
-    return [addLoads(runsOf(fields, warps), new Float64Array(warps)), many];
+  }).filter(([, count]) => count).map(([block, count]): [Numbers, number] => {
+    const fields = describe(block), perRow = sharesOfRow(fields), rows = count * fields.rows;
+    if (fields.part !== null) partBlocks += count;
+    else if (perRow > 1) sharedRows += rows;
+    if (perRow > 1) partialSums += rows * perRow;
+    return [addLoads(runsOf(fields, warps), new Float64Array(warps)), count];
   });
   return partitionOf({
-    blocks, warps, order, alike,
+    blocks, warps, order, blockGroups,
     positionOf: (row) => positions[row],
     runs: (block) => runsOf(fieldsOf(block), warps),
     blocksOf(position) {
       const degree = graph.degrees[order[position]];
-      const degreeClass = classes.find((one) => one.degree === degree);
+      const degreeClass = classes.find((candidate) => candidate.degree === degree);
       if (!degreeClass) return [];
       const { first: begin, parts, blockRows } = degreeClass, width = parts || 1;
       const row = position - degreeClass.position;
       const first = begin + (parts ? row * width : Math.floor(row / blockRows));
-      return [first, first + width - 1].map((block) => moves()?.launched[block] ?? block);
+      return [first, first + width - 1].map((block) => launchOrder()?.launched[block] ?? block);
     },
     metadata: (block) => [scheme.metadata(fieldsOf(block), block, bound)],
     counts: (nCols) => ({
-      metadata_bytes: 16 * blocks, rows_shared: shared + (warps > 1 ? cut : 0), rows_cut: cut,
-      ...scheme.counts(nCols, sums, parts),
+      metadata_bytes: 16 * blocks, rows_cut: splitRows,
+      rows_shared: sharedRows + (warps > 1 ? splitRows : 0),
+      ...scheme.counts(nCols, partialSums, partBlocks),
     }),
   });
 }
@@ -137,9 +138,9 @@ function partitionOfDegrees(graph: Graph, { warps, most }: Arguments, scheme: Sc
 export function block_level(graph: Graph, settings: Arguments) {
   const { warps } = settings;
   return partitionOfDegrees(graph, settings, {
-    every: false,
+    includesEmptyRows: false,
     pattern(degree) {
-      const factor = factorOf(degree, warps, settings.most!);
+      const factor = warpsPerRow(degree, warps, settings.most!);
       return [warps / factor, ceilDiv(degree, factor)];
     },
     metadata: int4Record,
@@ -151,19 +152,19 @@ export function block_level(graph: Graph, settings: Arguments) {
 // The fields of a block's int4 and a sentence on their meaning (section III-C).
 function int4Record(fields: BlockFields, block: number, bound: number) {
   const { degree, position, nz, rows, warpNzs, rowNzs } = fields;
-  const isCut = degree > bound, warpsOfRow = sharesOfRow(fields);
-  const which = rows > 1 ? `each of the ${rows} rows from place ${number(position)} on`
+  const isPart = degree > bound, warpsOfRow = sharesOfRow(fields);
+  const rowsText = rows > 1 ? `each of the ${rows} rows from place ${number(position)} on`
     : `the row in place ${number(position)}`;
-  const share = warpsOfRow === 1 ? "one warp a row" : `${warpsOfRow} warps share a row`;
+  const shareText = warpsOfRow === 1 ? "one warp a row" : `${warpsOfRow} warps share a row`;
   const record = recordOf(`block ${number(block)}`, ["degree", "first place", "first nonzero (loc)",
-    isCut ? "info: nonzeros of this part" : "info: nonzeros of a warp | info: rows"],
-  [degree, position, nz, isCut ? rowNzs : warpNzs * HALF + rows]);
-  return { ...record, meaning: isCut
+    isPart ? "info: nonzeros of this part" : "info: nonzeros of a warp | info: rows"],
+  [degree, position, nz, isPart ? rowNzs : warpNzs * SHIFT + rows]);
+  return { ...record, meaning: isPart
     ? `degree ${number(degree)}, more than the ${number(bound)} that a block takes: this one ` +
     `takes ${count(rowNzs, "nonzero")} of the row in place ${number(position)}, the first at ` +
     `position ${number(nz)}, at most ${number(warpNzs)} a warp`
-    : `degree ${number(degree)}: ${which} has ${count(degree, "nonzero")}, the first at ` +
-      `position ${number(nz)}; ${share}, at most ${count(warpNzs, "nonzero")} each` };
+    : `degree ${number(degree)}: ${rowsText} has ${count(degree, "nonzero")}, the first at ` +
+      `position ${number(nz)}; ${shareText}, at most ${count(warpNzs, "nonzero")} each` };
 }
 
 /** The partition into subwarps; with `in_place`, blocks are launched in the graph's row order. */
@@ -173,17 +174,18 @@ export function lane_groups(graph: Graph, settings: Arguments) {
     "degree", "first place", "first nonzero", "nonzeros of a group | rows, or the part",
   ];
   return partitionOfDegrees(graph, settings, {
-    every: true,
+    includesEmptyRows: true,
     pattern(degree) {
-      const factor = degree > most ? factorOf(degree, warps, most) : 1;
-      const alone = warps * Math.max(Math.floor(short! / Math.max(degree, 1)), 1);
-      const rows = Math.min(degree > most ? warps / factor : alone, FIELD_LIMIT);
+      const factor = degree > most ? warpsPerRow(degree, warps, most) : 1;
+      const rowsPerBlock = warps * Math.max(Math.floor(short! / Math.max(degree, 1)), 1);
+      const rows = Math.min(degree > most ? warps / factor : rowsPerBlock, FIELD_LIMIT);
       return [rows, Math.max(ceilDiv(degree, factor), 1)];
     },
-    sequence: in_place ? (classes, blocks) => inGraphOrder(graph, classes, blocks) : undefined,
+    launchOrder: in_place ? (classes, blocks) => graphLaunchOrder(graph, classes, blocks)
+      : undefined,
     metadata: ({ degree, position, nz, rows, warpNzs, part }, block) =>
       recordOf(`block ${number(block)}`, names,
-        [degree, position, nz, part ?? warpNzs * HALF + rows]),
+        [degree, position, nz, part ?? warpNzs * SHIFT + rows]),
     counts: (_, __, parts) => ({
       global_atomics: tiles === null && parts ? null
         : parts * (tiles ?? 0) + (atomics ?? 0) * graph.nnz,
@@ -192,13 +194,15 @@ export function lane_groups(graph: Graph, settings: Arguments) {
 }
 
 /** Launch order with parts of split rows first, then blocks by their first row in the graph. */
-function inGraphOrder(graph: Graph, classes: DegreeClass[], blocks: number) {
+function graphLaunchOrder(graph: Graph, classes: DegreeClass[], blocks: number) {
   const { order } = graph.sorted();
   const beginning = new Int32Array(graph.rows).fill(-1); // block that begins with a row
   let next = 0;
-  for (const { parts, blocks: many, blockRows, position, first } of classes) {
-    if (parts) next += many;
-    else for (let i = 0; i < many; i++) beginning[order[position + i * blockRows]] = first + i;
+  for (const { parts, blocks: blockCount, blockRows, position, first } of classes) {
+    if (parts) next += blockCount;
+    else
+      for (let i = 0; i < blockCount; i++)
+        beginning[order[position + i * blockRows]] = first + i;
   }
   const described = new Int32Array(blocks), launched = new Int32Array(blocks);
   for (let block = 0; block < next; block++) described[block] = launched[block] = block;

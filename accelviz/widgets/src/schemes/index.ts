@@ -18,7 +18,7 @@ function vertex({ degrees, pointers, rows, histogram }: Graph, { warps }: Argume
         ({ warp: i % warps, position: block, start: start + i, count: 1 }));
     },
     blocksOf: (row) => [row, row],
-    alike: histogram.degrees.map((degree, i) => [
+    blockGroups: histogram.degrees.map((degree, i) => [
       Array.from({ length: warps }, (_, warp) => ceilDiv(degree - warp, warps)),
       histogram.rows[i]]),
     counts: () => ({ rows_shared: warps > 1 ? degrees.filter((degree) => degree > 1).length : 0 }),
@@ -29,32 +29,32 @@ function vertex({ degrees, pointers, rows, histogram }: Graph, { warps }: Argume
  *  blocks of their own, which come first. Only a row's first head counts as its nonzeros. */
 function row_groups({ degrees, pointers, rows }: Graph, settings: Arguments) {
   const { warps } = settings, most = settings.most!, heads = settings.heads!;
-  const long: number[] = [], longBefore = new Int32Array(rows);
+  const long: number[] = [], longRowsBefore = new Int32Array(rows);
   for (let row = 0; row < rows; row++) {
-    longBefore[row] = long.length;
+    longRowsBefore[row] = long.length;
     if (degrees[row] > most) long.push(row);
   }
   return partitionOf({
     blocks: long.length + ceilDiv(rows * heads, warps), warps,
     runs(block) {
-      const shares: Run[] = [];
+      const runs: Run[] = [];
       if (block < long.length) {
         const row = long[block], share = ceilDiv(degrees[row], warps);
         for (let warp = 0; warp * share < degrees[row]; warp++) {
           const done = warp * share, count = Math.min(share, degrees[row] - done);
-          shares.push({ warp, position: row, start: pointers[row] + done, count });
+          runs.push({ warp, position: row, start: pointers[row] + done, count });
         }
-        return shares;
+        return runs;
       }
       const first = (block - long.length) * warps; // group
       const last = Math.min(ceilDiv(first + warps, heads), rows);
       for (let row = ceilDiv(first, heads); row < last; row++) {
         const run = { position: row, start: pointers[row], count: degrees[row] };
-        if (run.count <= most) shares.push({ warp: row * heads - first, ...run });
+        if (run.count <= most) runs.push({ warp: row * heads - first, ...run });
       }
-      return shares;
+      return runs;
     },
-    blocksOf: (row) => Array(2).fill(degrees[row] > most ? longBefore[row]
+    blocksOf: (row) => Array(2).fill(degrees[row] > most ? longRowsBefore[row]
       : long.length + Math.floor((row * heads) / warps)),
     counts: () => ({ rows_shared: warps > 1 ? long.length : 0 }),
   });

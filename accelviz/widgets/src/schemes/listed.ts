@@ -4,10 +4,11 @@ import { number, recordOf } from "../numbers";
 import type { ListedWorkload } from "../types";
 import { partitionOf, summaryOf } from "./partition";
 
-export function listed(raw: ListedWorkload) {
-  const { resolved, blocks, warps, bounds, warp, row, start, count, metadata, summary = {} } = raw;
+export function openListedWorkload(workload: ListedWorkload) {
+  const { resolved, blocks, warps, bounds, metadata, summary = {} } = workload;
+  const { warp, row, start, count } = workload;
   if (!bounds) return { resolved, partition: null, summary: summaryOf({}) };
-  const order = raw.order && Int32Array.from(raw.order);
+  const order = workload.order && Int32Array.from(workload.order);
   const positions = order && new Int32Array(order.length);
   order?.forEach((moved, position) => (positions![moved] = position));
   const runs = (block: number) => Array.from({ length: bounds[block + 1] - bounds[block] },
@@ -19,18 +20,19 @@ export function listed(raw: ListedWorkload) {
     blocks, warps, order, runs,
     positionOf: (wanted) => positions ? positions[wanted] : wanted,
     blocksOf(position) {
-      const having = [...Array(blocks).keys()].filter((block) =>
+      const blocksWithRow = [...Array(blocks).keys()].filter((block) =>
         runs(block).some((run) => run.position === position));
-      return having.length ? [having[0], having.at(-1)!] : [];
+      return blocksWithRow.length ? [blocksWithRow[0], blocksWithRow.at(-1)!] : [];
     },
-    alike: [], // statistics come from Python
+    blockGroups: [], // statistics come from Python
     metadata(block) {
       if (!metadata) return null;
-      const { words, wide, names } = metadata, all = words.length / wide;
-      const [perBlock, name] = all === blocks ? [1, "block"] : [warps, "warp"];
-      const end = Math.min((block + 1) * perBlock, all), first = block * perBlock;
+      const { words, wide: wordsPerRecord, names } = metadata;
+      const recordCount = words.length / wordsPerRecord;
+      const [perBlock, name] = recordCount === blocks ? [1, "block"] : [warps, "warp"];
+      const end = Math.min((block + 1) * perBlock, recordCount), first = block * perBlock;
       return Array.from({ length: end - first }, (_, k) => recordOf(`${name} ${number(first + k)}`,
-        names, [...words.slice((first + k) * wide, (first + k + 1) * wide)]));
+        names, [...words.slice((first + k) * wordsPerRecord, (first + k + 1) * wordsPerRecord)]));
     },
     counts: () => summary,
   });

@@ -55,13 +55,13 @@ interface Parts {
   blocksOf(position: number): number[];
   metadata?(block: number): MetadataRecord[] | null;
   /** Loads of a block, and the number of blocks with equal loads; by default, every block. */
-  alike?: [Numbers, number][];
+  blockGroups?: [Numbers, number][];
   counts(nCols: number): Known;
 }
 
 /** Make a partition. Defaults: the graph's row order, no metadata, no row shared by workers. */
 export function partitionOf(parts: Parts) {
-  const { blocks, warps, runs, order = null, alike, blocksOf } = parts;
+  const { blocks, warps, runs, order = null, blockGroups: alike, blocksOf } = parts;
   let counted: Known | null = null;
   const { loadsOf = (block: number, loads: Float64Array) => addLoads(runs(block), loads) } = parts;
   return {
@@ -71,7 +71,7 @@ export function partitionOf(parts: Parts) {
     summary: (nCols: number) => summaryOf({
       blocks, warps: blocks * warps, metadata_bytes: 0, rows_shared: 0, rows_cut: 0,
       shared_atomics: 0, global_atomics: 0,
-      ...(counted ??= countLoads(alike ?? everyBlock(blocks, warps, loadsOf), warps)),
+      ...(counted ??= countLoads(alike ?? eachBlock(blocks, warps, loadsOf), warps)),
       ...parts.counts(nCols),
     }),
   };
@@ -84,7 +84,7 @@ export function addLoads(runs: Run[], loads: Float64Array) {
   return loads;
 }
 
-function* everyBlock(
+function* eachBlock(
   blocks: number, warps: number, loadsOf: NonNullable<Parts["loadsOf"]>,
 ): Iterable<[Numbers, number]> {
   const loads = new Float64Array(warps);
@@ -95,14 +95,14 @@ function* everyBlock(
 function countLoads(alike: Iterable<[Numbers, number]>, warps: number) {
   const counts = new Map<number, number>();
   let slots = 0;
-  for (const [loads, many] of alike) {
+  for (const [loads, blockCount] of alike) {
     let busiest = 0;
     for (let warp = 0; warp < loads.length; warp++) {
       const load = loads[warp];
-      if (load) counts.set(load, (counts.get(load) ?? 0) + many);
+      if (load) counts.set(load, (counts.get(load) ?? 0) + blockCount);
       if (load > busiest) busiest = load;
     }
-    slots += many * busiest * warps;
+    slots += blockCount * busiest * warps;
   }
   const nonzeros = [...counts.keys()].sort((a, b) => a - b);
   return { slots, loads: { nonzeros, warps: nonzeros.map((load) => counts.get(load)!) } };

@@ -6,32 +6,33 @@ import { partitionOfWorkers, type Run } from "./partition";
 
 /** `rows_per_warp` consecutive rows per worker. */
 export function rows(graph: Graph, { rows_per_warp, warps, atomics }: Arguments) {
-  const { degrees, pointers, rows: total } = graph, height = rows_per_warp!;
-  const endOf = (worker: number) => Math.min((worker + 1) * height, total);
+  const { degrees, pointers, rows: total } = graph, rowsPerWorker = rows_per_warp!;
+  const endOf = (worker: number) => Math.min((worker + 1) * rowsPerWorker, total);
   return partitionOfWorkers(graph, {
     warps,
-    workers: ceilDiv(total, height),
-    loadOf: (worker) => pointers[endOf(worker)] - pointers[worker * height],
-    workersOf: (row) => [Math.floor(row / height), Math.floor(row / height)],
-    runsOf: (worker) => Array.from({ length: endOf(worker) - worker * height }, (_, i) => {
-      const row = worker * height + i;
+    workers: ceilDiv(total, rowsPerWorker),
+    loadOf: (worker) => pointers[endOf(worker)] - pointers[worker * rowsPerWorker],
+    workersOf: (row) => [Math.floor(row / rowsPerWorker), Math.floor(row / rowsPerWorker)],
+    runsOf: (worker) => Array.from({ length: endOf(worker) - worker * rowsPerWorker }, (_, i) => {
+      const row = worker * rowsPerWorker + i;
       return { position: row, start: pointers[row], count: degrees[row] };
     }),
     counts: () => ({ global_atomics: (atomics ?? 0) * graph.nnz }),
   });
 }
 
-const LEADER = 32, SHARED = 64, CUT = 128, BLOCK_SHARES = 256;
+const LEADER = 32, SHARED = 64, SPLIT = 128, BLOCK_SHARES = 256;
 
 /** The warp-level partition and GNNAdvisor's neighbor groups: one run of at most `most` nonzeros
  *  per worker. */
 export function runs(graph: Graph, { most, warps, line_bytes }: Arguments) {
   const { degrees, pointers, rows } = graph, length = most!;
-  const before = new Int32Array(rows + 1); // number of runs of the rows before
-  degrees.forEach((degree, row) => (before[row + 1] = before[row] + ceilDiv(degree, length)));
-  const workers = before[rows], rowOf = new Int32Array(workers);
-  for (let row = 0; row < rows; row++) rowOf.fill(row, before[row], before[row + 1]);
-  const startOf = (run: number) => pointers[rowOf[run]] + (run - before[rowOf[run]]) * length;
+  const runsBefore = new Int32Array(rows + 1); // number of runs of the rows before
+  degrees.forEach((degree, row) =>
+    (runsBefore[row + 1] = runsBefore[row] + ceilDiv(degree, length)));
+  const workers = runsBefore[rows], rowOf = new Int32Array(workers);
+  for (let row = 0; row < rows; row++) rowOf.fill(row, runsBefore[row], runsBefore[row + 1]);
+  const startOf = (run: number) => pointers[rowOf[run]] + (run - runsBefore[rowOf[run]]) * length;
   const loadOf = (run: number) => Math.min(length, pointers[rowOf[run] + 1] - startOf(run));
   const blockOf = (run: number) => Math.floor(run / warps);
   const sharesWith = (run: number, other: number) => other >= 0 && other < workers &&
@@ -47,8 +48,8 @@ export function runs(graph: Graph, { most, warps, line_bytes }: Arguments) {
       blockShares ||= shares;
     }
     const leads = !sharesWith(run, run - 1), shares = !leads || sharesWith(run, run + 1);
-    const isCut = blockOf(before[row]) !== blockOf(before[row + 1] - 1);
-    return slot | (leads ? LEADER : 0) | (shares ? SHARED : 0) | (isCut ? CUT : 0) |
+    const isSplit = blockOf(runsBefore[row]) !== blockOf(runsBefore[row + 1] - 1);
+    return slot | (leads ? LEADER : 0) | (shares ? SHARED : 0) | (isSplit ? SPLIT : 0) |
       (blockShares ? BLOCK_SHARES : 0);
   }
 
@@ -57,7 +58,7 @@ export function runs(graph: Graph, { most, warps, line_bytes }: Arguments) {
     metadataOf: (run) => line_bytes === 8
       ? [["row", "slot and flags"], [rowOf[run], slotAndFlags(run)]]
       : [["row", "first nonzero", "length", "padding"], [rowOf[run], startOf(run), loadOf(run), 0]],
-    workersOf: (row) => degrees[row] ? [before[row], before[row + 1] - 1] : null,
+    workersOf: (row) => degrees[row] ? [runsBefore[row], runsBefore[row + 1] - 1] : null,
     runsOf: (run) => [{ position: rowOf[run], start: startOf(run), count: loadOf(run) }],
     counts: (nCols, { additions, pieces }) => ({
       metadata_bytes: line_bytes! * workers,
@@ -104,21 +105,23 @@ export function merge_path(graph: Graph, { items, warps }: Arguments) {
 /** `run` consecutive products per worker. A nonzero has `heads` products, and belongs to the worker
  *  of its first one. */
 export function products(graph: Graph, { run, heads, warps, atomics }: Arguments) {
-  const { pointers, nnz, rows } = graph, length = run!, per = heads!, perBlock = length * warps;
-  const firstOf = (worker: number) => Math.min(ceilDiv(worker * length, per), nnz);
+  const { pointers, nnz, rows } = graph;
+  const length = run!, perNonzero = heads!, perBlock = length * warps;
+  const firstOf = (worker: number) => Math.min(ceilDiv(worker * length, perNonzero), nnz);
   // A row counts as shared or split if its nonzeros begin in several workers or blocks.
   let rows_shared = 0, rows_cut = 0;
   for (let row = 0; row < rows; row++) {
     const first = pointers[row], last = pointers[row + 1] - 1;
-    const between = (size: number) => per < size
-      ? Math.floor((last * per) / size) - Math.floor((first * per) / size) : last - first;
+    const boundariesInside = (size: number) => perNonzero < size
+      ? Math.floor((last * perNonzero) / size) - Math.floor((first * perNonzero) / size)
+      : last - first;
     if (last < first) continue;
-    if (between(perBlock)) rows_cut += 1;
-    if (between(length) > between(perBlock)) rows_shared += 1;
+    if (boundariesInside(perBlock)) rows_cut += 1;
+    if (boundariesInside(length) > boundariesInside(perBlock)) rows_shared += 1;
   }
   return partitionOfWorkers(graph, {
     warps,
-    workers: ceilDiv(nnz * per, perBlock) * warps,
+    workers: ceilDiv(nnz * perNonzero, perBlock) * warps,
     runsOf(worker) {
       const end = firstOf(worker + 1), runs: Omit<Run, "warp">[] = [];
       let start = firstOf(worker), row = start < end ? binarySearch(pointers, start, rows) : 0;
@@ -133,7 +136,7 @@ export function products(graph: Graph, { run, heads, warps, atomics }: Arguments
     loadOf: (worker) => firstOf(worker + 1) - firstOf(worker),
     workersOf: (row) => pointers[row] === pointers[row + 1] ? null
       : [pointers[row], pointers[row + 1] - 1].map((nonzero) =>
-          Math.floor((nonzero * per) / length)) as [number, number],
+          Math.floor((nonzero * perNonzero) / length)) as [number, number],
     counts: (nCols) => ({ rows_shared, rows_cut, global_atomics: atomics! * nnz * nCols }),
   });
 }

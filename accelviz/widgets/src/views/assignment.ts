@@ -142,7 +142,7 @@ export function blockPicture(row: FollowedRow, width: number): Picture {
     if (!named || rowPerLane) return;
     const name = `row ${number(rowAt(row, run.position))}`;
     const text = [`${name}: ${count(run.count, "nonzero")}`, name, number(run.count)]
-      .find((one) => textWidth(one) < to - from - 6);
+      .find((label) => textWidth(label) < to - from - 6);
     if (text)
       parts.push(textMark(from + 5, y(run.warp) + high / 2 + 3.5, text, "start",
         { class: isMine ? "av-on" : "av-over-rest" }));
@@ -152,7 +152,7 @@ export function blockPicture(row: FollowedRow, width: number): Picture {
     const load = loads[warp], wait = most - load, from = x(load);
     const texts = load ? [`waits: ${number(wait)} of ${number(most)}`, `waits ${number(wait)}`]
       : [uncountedHeadsNote(row) ? "not counted" : "no work"];
-    const text = texts.find((one) => textWidth(one) + 16 < end - from);
+    const text = texts.find((label) => textWidth(label) + 16 < end - from);
     if (!named || !wait || !text) continue;
     const at = (from + end) / 2, wide = textWidth(text) + 8;
     parts.push(rect(at - wide / 2, y(warp) + 1, wide, high - gap - 2, { class: "av-plate" }),

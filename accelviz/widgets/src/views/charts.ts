@@ -45,12 +45,12 @@ export const loads: View = (host) => (scene) => {
   });
   const highest = Math.max(1, ...histograms.map((side) => side?.idle ?? 0), ...counts.flat());
   const y = axis(0.7, highest * 1.5, HEIGHT - 44, 12, true);
-  const end = width - 8, slot = (end - LEFT) / (bins.length + 2);
+  const end = width - 8, barSpace = (end - LEFT) / (bins.length + 2);
   let drawn = frame(axis(0, 1, LEFT, end), y, "nonzeros of a warp", "warps", false);
   sides.forEach((side, i) => {
     const bar = (index: number, many: number, load: string) => {
       if (many)
-        drawn += rect(LEFT + (index + 0.06 + i * 0.43) * slot, y(many), slot * 0.42,
+        drawn += rect(LEFT + (index + 0.06 + i * 0.43) * barSpace, y(many), barSpace * 0.42,
           y.start - y(many), {
             "class": `av-side-${"AB"[i]}`,
             "data-say": `${SIDES[i]}, ${side.label}: ${count(many, side.worker)} with ${load}`,
@@ -63,10 +63,10 @@ export const loads: View = (host) => (scene) => {
       bar(bin + 2, many, `${range} nonzero${range === "1" ? "" : "s"}`);
     });
   });
-  drawn += mutedText(LEFT + slot / 2, y.start + 16, "idle", "middle");
-  const labelEvery = Math.max(1, Math.ceil(34 / slot));
+  drawn += mutedText(LEFT + barSpace / 2, y.start + 16, "idle", "middle");
+  const labelEvery = Math.max(1, Math.ceil(34 / barSpace));
   for (let bin = 0; bin < bins.length; bin += labelEvery)
-    drawn += mutedText(LEFT + (bin + 2.5) * slot, y.start + 16, short(bins[bin]), "middle");
+    drawn += mutedText(LEFT + (bin + 2.5) * barSpace, y.start + 16, short(bins[bin]), "middle");
   const label = sides.map(({ label, summary: { largest, mean } }) =>
     `${label}: busiest ${short(largest)}, mean ${short(mean)} nonzeros`).join("; ");
   render(chart(width, HEIGHT, drawn, label,
@@ -144,7 +144,8 @@ export const degrees: View = (host, act) => ({ a, graph, settings }) => {
     treatments.map((treatment) => TREATMENTS[treatment] as [string, string])), host);
   host.onclick = (event) => {
     const bar = bars[Number((event.target as HTMLElement).dataset?.bar)];
-    if (bar) act.follow(graph.degrees.findIndex((one) => bar.low <= one && one <= bar.high));
+    if (bar)
+      act.follow(graph.degrees.findIndex((degree) => bar.low <= degree && degree <= bar.high));
   };
 };
 
@@ -173,11 +174,11 @@ export const times: View = (host) => (scene) => {
 };
 
 function timeBars(sides: Side[], limit: number, width: number) {
-  const lines = [{ label: LIMIT, time: limit, look: "av-limit", meaning: LIMIT_MEANING }];
+  const bars = [{ label: LIMIT, time: limit, look: "av-limit", meaning: LIMIT_MEANING }];
   sides.forEach(({ label, times: { recorded, predicted } }, i) => {
     const look = `av-side-${"AB"[i]}`;
-    const line = (how: string, time: number, more: string, meaning: string) => lines.push(
-      { label: `${SIDES[i]}${how}`, time, look: look + more, meaning: SIDES[i] + how + meaning });
+    const line = (kind: string, time: number, extra: string, meaning: string) => bars.push(
+      { label: SIDES[i] + kind, time, look: look + extra, meaning: SIDES[i] + kind + meaning });
     if (recorded !== null)
       line(", recorded", recorded, "", `, ${label}: median time of the kernel on the GPU.`);
     if (predicted !== null && Math.abs(predicted - (recorded ?? 0)) > 0.005)
@@ -186,21 +187,21 @@ function timeBars(sides: Side[], limit: number, width: number) {
       line(": not recorded", 0, "", ": this setting was not measured.");
   });
   // Labels go above the bars if there is little room beside them.
-  const labelWidth = 12 + Math.max(...lines.map(({ label }) => textWidth(label)));
+  const labelWidth = 12 + Math.max(...bars.map(({ label }) => textWidth(label)));
   const labelsAbove = width - labelWidth < 260;
-  const left = labelsAbove ? 2 : labelWidth, high = labelsAbove ? 40 : 26;
-  const x = axis(0, Math.max(...lines.map(({ time }) => time)), left, width - 80);
-  const drawn = lines.map(({ label, time, look, meaning }, i) => {
-    const top = 4 + i * high + (labelsAbove ? 16 : 0);
+  const left = labelsAbove ? 2 : labelWidth, barHeight = labelsAbove ? 40 : 26;
+  const x = axis(0, Math.max(...bars.map(({ time }) => time)), left, width - 80);
+  const drawn = bars.map(({ label, time, look, meaning }, i) => {
+    const top = 4 + i * barHeight + (labelsAbove ? 16 : 0);
     const name = textMark(labelsAbove ? left : left - 6, labelsAbove ? top - 4 : top + 14, label,
       labelsAbove ? "start" : "end", { "data-f": "", "data-say": meaning });
     return time ? name + rect(left, top, Math.max(x(time) - left, 1), 18,
       { "class": look, "data-say": `${meaning} ${micros(time)}.` }) +
       textMark(x(time) + 5, top + 14, micros(time)) : name;
   });
-  const said = lines.map(({ label, time }) => `${label} ${time ? micros(time) : ""}`).join("; ");
+  const text = bars.map(({ label, time }) => `${label} ${time ? micros(time) : ""}`).join("; ");
   return html`<div class="av-draw">${
-    unsafeHTML(picture(width, 8 + high * lines.length, drawn.join(""), said))}</div>`;
+    unsafeHTML(picture(width, 8 + barHeight * bars.length, drawn.join(""), text))}</div>`;
 }
 
 /** Recorded and predicted times over the values of a parameter of the first strategy. */
@@ -265,24 +266,24 @@ function turnsSentence(sides: Side[]) {
   const lanes = sides.map(({ worker, parameters, resolved }) =>
     worker === "warp" ? LANES : Number(parameters.lanes ?? resolved.lanes));
   if (!lanes[0] || !lanes[1] || lanes[0] === lanes[1]) return "";
-  const said = sides.map(({ worker, summary: { largest } }, i) =>
+  const text = sides.map(({ worker, summary: { largest } }, i) =>
     `${count(Math.ceil(largest / lanes[i]), "turn")} of a ${worker} of ` +
     `${count(lanes[i], "lane")} in the ${SIDES[i]}`);
-  return `Lanes take a row's nonzeros in turn: the busiest needs ${said.join(", ")}. `;
+  return `Lanes take a row's nonzeros in turn: the busiest needs ${text.join(", ")}. `;
 }
 
 /** Reasons why side `more` takes longer than its warp time predicts. */
 function costSentence(sides: Side[], sideIndex: number) {
-  const [slow, other] = [sides[sideIndex], sides[1 - sideIndex]];
+  const [slower, other] = [sides[sideIndex], sides[1 - sideIndex]];
   const costs = COSTS.flatMap(([key, name]) => {
-    const [mine, theirs] = [slow.summary[key], other.summary[key]];
+    const [mine, theirs] = [slower.summary[key], other.summary[key]];
     return mine !== null && theirs !== null && mine > 1.05 * theirs
       ? [`${name} (${short(mine)} against ${short(theirs)})`] : [];
   });
   const costText = costs.length
     ? ` The ${SIDES[sideIndex]} has more ${costs.join(", ")}, and each takes time.` : "";
-  const lanes = slow.rowPerLane
-    ? ` A ${slow.worker} of ${slow.strategy} lasts as long as the longest ` +
+  const lanes = slower.rowPerLane
+    ? ` A ${slower.worker} of ${slower.strategy} lasts as long as the longest ` +
     "of its 32 rows, which are counted together here." : "";
   return "Warp time counts nonzeros alone. It says nothing of how lanes read and wait within a " +
     `warp, of what a cache keeps, or of how many warps an SM has at once.${lanes}${costText}`;

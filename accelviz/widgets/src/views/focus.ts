@@ -15,10 +15,10 @@ import {
 
 const MOST = 400; // columns highlighted at most
 
-const nameOf = ({ row }: FollowedRow) => `row ${number(row)}`;
+const rowName = ({ row }: FollowedRow) => `row ${number(row)}`;
 
 /** Columns of the nonzeros `first` to `last`, and the worker of the first. */
-function partOf(row: FollowedRow, first: number, last: number): Omit<Focus, "sentence"> {
+function nonzerosFocus(row: FollowedRow, first: number, last: number): Omit<Focus, "sentence"> {
   const columns = row.columns
     ? [...row.columns.slice(first, Math.min(last + 1, first + MOST))] : [];
   const piece = pieceOf(row, first);
@@ -29,7 +29,7 @@ function partOf(row: FollowedRow, first: number, last: number): Omit<Focus, "sen
 
 /** Focus of a nonzero of the followed row, or of several drawn as one mark. */
 export function nonzeroFocus(row: FollowedRow, first: number, last = first): Focus {
-  const part = partOf(row, first, last), name = nameOf(row);
+  const part = nonzerosFocus(row, first, last), name = rowName(row);
   if (last > first)
     return {
       ...part, sentence: `${capitalize(span("nonzero", first, last))} of ${name}, drawn as one.`,
@@ -48,33 +48,33 @@ export function nonzeroFocus(row: FollowedRow, first: number, last = first): Foc
 }
 
 function rowFocus(row: FollowedRow): Focus {
-  const part = partOf(row, 0, row.degree - 1), read = readsText(row);
+  const part = nonzerosFocus(row, 0, row.degree - 1), read = readsText(row);
   const { beside, operation: { per_nonzero } } = row;
   const action = per_nonzero || beside ? `reads ${read}${per_nonzero ? " and" : ","} writes`
     : `sums ${read} into`;
-  const sentence = `${capitalize(nameOf(row))} of ${row.matrix} has ` +
+  const sentence = `${capitalize(rowName(row))} of ${row.matrix} has ` +
     `${count(row.degree, "nonzero")}: it ${action} ${outputText(row)}.`;
   return { ...part, warp: null, y: true, sentence };
 }
 
 function placeFocus(row: FollowedRow): Focus {
-  const sentence = `${capitalize(nameOf(row))} is in place ${number(row.position!)}. ${PLACE}`;
+  const sentence = `${capitalize(rowName(row))} is in place ${number(row.position!)}. ${PLACE}`;
   return { ...rowFocus(row), sentence };
 }
 
 function outputFocus(row: FollowedRow): Focus {
   const { pieces, worker, operation: { per_nonzero, wide } } = row;
   const blocks = new Set(pieces.map((piece) => piece.block)).size;
-  const added = (where: string) => (per_nonzero ? "" : `; their sums are added up${where}`);
+  const addedText = (where: string) => (per_nonzero ? "" : `; their sums are added up${where}`);
   const owner = !row.partition ? ""
     : !pieces.length ? per_nonzero ? "Nothing is written."
         : "No worker has it: it is cleared beforehand."
         : pieces.length === 1 ? `${capitalize(worker)} ${number(pieces[0].warp)} of block ` +
         `${number(pieces[0].block)} has all of it.`
           : blocks > 1 ? `${count(pieces.length, "run")} of nonzeros in ` +
-          `${count(blocks, "block")} have parts of it${added("")}.`
+          `${count(blocks, "block")} have parts of it${addedText("")}.`
             : `${capitalize(workersText(worker, owningWorkers(row)))} have parts of ` +
-              `it${added(" within the block")}.`;
+              `it${addedText(" within the block")}.`;
   const columns = wide ? `, ${count(row.nCols, "column")}` : "";
   const sentence = `${capitalize(outputText(row))}${columns}. ${owner}`.trim();
   return { y: true, sentence };
@@ -82,23 +82,24 @@ function outputFocus(row: FollowedRow): Focus {
 
 function runFocus(row: FollowedRow, block: number, warp: number, start: number): Focus {
   const { work } = row;
-  const piece = row.pieces.find((one) =>
-    one.block === block && one.warp === warp && one.start === start);
-  const run = piece ?? work?.runs.find((one) => one.warp === warp && one.start === start);
+  const piece = row.pieces.find((candidate) =>
+    candidate.block === block && candidate.warp === warp && candidate.start === start);
+  const run = piece ?? work?.runs.find((candidate) =>
+    candidate.warp === warp && candidate.start === start);
   if (!run) return warpFocus(row, block, warp);
   const lane = row.side.rowPerLane ? `lane ${run.position % LANES} of ` : "";
   const name = `${capitalize(`${lane}${row.worker}`)} ${number(warp)} of block ${number(block)}`;
   const wait = block === work?.block ? ` ${idleSentence(row, warp)}` : "";
   if (piece) {
-    const share = piece.count ? span("nonzero", piece.at, piece.at + piece.count - 1)
+    const range = piece.count ? span("nonzero", piece.at, piece.at + piece.count - 1)
       : "nothing to sum";
-    const sentence = `${name} has ${share} of ${nameOf(row)}.${wait}`;
-    return { ...partOf(row, piece.at, piece.at + piece.count - 1), sentence };
+    const sentence = `${name} has ${range} of ${rowName(row)}.${wait}`;
+    return { ...nonzerosFocus(row, piece.at, piece.at + piece.count - 1), sentence };
   }
-  const other = rowAt(row, run.position);
+  const otherRow = rowAt(row, run.position);
   return {
     warp: [block, warp],
-    sentence: `${name} has nonzeros of row ${number(other)}. Click to follow that row.${wait}`,
+    sentence: `${name} has nonzeros of row ${number(otherRow)}. Click to follow that row.${wait}`,
   };
 }
 
@@ -111,8 +112,8 @@ function warpFocus(row: FollowedRow, block: number, warp: number): Focus {
 function blockFocus(row: FollowedRow): Focus {
   const [first, last] = row.blocks;
   return {
-    ...partOf(row, 0, row.degree - 1), warp: null,
-    sentence: `${capitalize(nameOf(row))} is in ${span("block", first, last)} of ` +
+    ...nonzerosFocus(row, 0, row.degree - 1), warp: null,
+    sentence: `${capitalize(rowName(row))} is in ${span("block", first, last)} of ` +
       `${number(row.partition!.blocks)}. A block runs on one SM of the GPU, with all its warps.`,
   };
 }
@@ -133,9 +134,9 @@ const MEANINGS = [
 function fieldFocus(row: FollowedRow, record: MetadataRecord, word: number, index: number): Focus {
   const { words, fields: { [word]: fields = [] }, meaning } = record, field = fields[index];
   if (!field) return { sentence: `Word ${word}: ${number(words[word])}.` };
-  const above = fields.slice(0, index).reduce((sum, { bits }) => sum + bits, 0);
+  const bitsAbove = fields.slice(0, index).reduce((sum, { bits }) => sum + bits, 0);
   const bits = field.bits === 32 ? "all 32 bits"
-    : `bits ${32 - above - field.bits} to ${31 - above}`;
+    : `bits ${32 - bitsAbove - field.bits} to ${31 - bitsAbove}`;
   const meaningEntry = MEANINGS.find(([name]) => field.name.startsWith(name));
   const sentence = `${capitalize(field.name)}: ${number(field.value)}${rowOfField(row, field)}. ` +
     `${meaningEntry ? `${meaningEntry[1]} ` : ""}It is in ${bits} of word ${word}. ` +
@@ -147,15 +148,15 @@ function fieldFocus(row: FollowedRow, record: MetadataRecord, word: number, inde
 function laneFocus(row: FollowedRow, lane: number, from: number, to: number): Focus {
   const { lanes, vector } = row.reading!, combined = lanes > LANES; // then no lane of a warp
   const columns = vector > 1 ? `${vector} neighboring columns in one load` : "one column";
-  const many = Math.floor((to - from) / vector) + 1;
+  const laneCount = Math.floor((to - from) / vector) + 1;
   const who = (combined ? "Thread" : "Lane") +
-    (many > 1 ? `s ${lane} to ${lane + many - 1}` : ` ${lane}`);
+    (laneCount > 1 ? `s ${lane} to ${lane + laneCount - 1}` : ` ${lane}`);
   const owner = isCombined(row) || combined
     ? `combined ${row.worker} (${Math.ceil(lanes / LANES)} warps of 32)` : row.worker;
   const first = Math.floor(lane / LANES) * LANES;
   const warp = combined
     ? ` Threads ${first} to ${first + LANES - 1} are one warp of the hardware.` : "";
-  const sentence = `${who} of the ${owner} ${many > 1 ? "have" : "has"} ` +
+  const sentence = `${who} of the ${owner} ${laneCount > 1 ? "have" : "has"} ` +
     `${span("column", from, to)} of ` +
     `${row.operation.per_nonzero ? "" : `${row.writes} and of `}each row of ${row.reads}: ` +
     `${columns}.${warp}`;

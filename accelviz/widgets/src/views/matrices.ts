@@ -15,10 +15,10 @@ const NODES = 900; // neighbors drawn at most; beyond that, a mark stands for se
 const MANY = 120; // more neighbors than this are drawn as one SVG element
 const GAP = 34, TOP = 40; // pixels: gap between matrices, and room above them
 
-const drawnDots = makeCache<string>(4);
+const dotPaths = makeCache<string>(4);
 
 /** A path with a dot per nonzero, in sampled rows; empty if column indices are not known. */
-function dots(graph: Graph, side: number) {
+function nonzeroDots(graph: Graph, side: number) {
   const lines = Math.min(graph.rows, side);
   let drawn = "", left = DOTS;
   for (let line = 0; line < lines && left > 0; ++line) {
@@ -65,11 +65,11 @@ export function equationPicture(row: FollowedRow, width: number): Picture {
   const sign = (at: number, text: string) =>
     textMark(at - GAP / 2, TOP + side / 2 + 6, text, "middle", { class: "av-big" });
   // The band of rows that belong to its nonzeros, in arrays with a row per nonzero.
-  const perNonzero = side / Math.max(graph.nnz, 1), from = TOP +
+  const perNonzero = side / Math.max(graph.nnz, 1), bandTop = TOP +
     graph.pointers[row.row] * perNonzero;
-  const high = Math.max(degree * perNonzero, 4);
+  const bandHeight = Math.max(degree * perNonzero, 4);
   const band = (at: number, token: string, key: string) =>
-    rect(at, Math.min(from, TOP + side - high), narrow, high,
+    rect(at, Math.min(bandTop, TOP + side - bandHeight), narrow, bandHeight,
       { "class": "av-row", "data-f": token, "data-m": key });
   const line = (at: number, token: string, key: string) =>
     rect(at, rowY - 2, narrow, 4, { "class": "av-row", "data-f": token, "data-m": key });
@@ -80,7 +80,7 @@ export function equationPicture(row: FollowedRow, width: number): Picture {
     matrix(X, narrow, reads, size(inputRows, nCols)),
     matrix(Y, narrow, writes, size(outputRows, outputColumns)),
     sign(U, product ? "×" : "→"), sign(Y, product ? "=" : "→"),
-    path(drawnDots(`${graph.name} ${side}`, () => dots(graph, side)),
+    path(dotPaths(`${graph.name} ${side}`, () => nonzeroDots(graph, side)),
       { class: "av-dots", transform: `translate(${A} ${TOP})` }),
   ];
   if (beside) {
@@ -117,9 +117,9 @@ export function equationPicture(row: FollowedRow, width: number): Picture {
   return {
     svg: picture(width, TOP + side + 26, parts.join(""), label),
     over(focus) {
-      if (focus.y) return ring(Y - 2, (per_nonzero ? from : rowY) - 4, narrow + 4, 8);
+      if (focus.y) return ring(Y - 2, (per_nonzero ? bandTop : rowY) - 4, narrow + 4, 8);
       return (focus.columns ?? []).flatMap((column) => {
-        const high = at_nonzeros ? from : y(column, graph.cols);
+        const high = at_nonzeros ? bandTop : y(column, graph.cols);
         return [...(at_nonzeros && beside ? [U, X] : [X]).map((at) =>
           ring(at - 3, high - 3, narrow + 6, 6)), ring(x(column) - 4, rowY - 7, 8, 14)];
       }).join("");
@@ -138,21 +138,21 @@ function onCircle(cx: number, cy: number, share: number, radius: number) {
 /** The row in the middle of its neighbors, whose rows of X it sums, in the order of columns. */
 export function neighborhoodPicture(row: FollowedRow, width: number, height: number) {
   const { columns, pieces } = row, n = columns?.length ?? 0;
-  const step = Math.max(1, Math.ceil(n / NODES)), drawn = Math.ceil(n / step);
-  const hasLabels = drawn <= 30 && step === 1, isShared = pieces.length > 1;
+  const step = Math.max(1, Math.ceil(n / NODES)), nodeCount = Math.ceil(n / step);
+  const hasLabels = nodeCount <= 30 && step === 1, isShared = pieces.length > 1;
   const edge = hasLabels ? 26 + textWidth(number(row.graph.cols), 11) : isShared ? 34 : 10;
   const radius = Math.max(Math.min(width / 2 - edge, height / 2 - (hasLabels ? 34 : 29)), 30);
   const [cx, cy] = [width / 2, height / 2];
-  const rings = Math.max(1, Math.ceil(drawn / ((2 * Math.PI * radius) / 6)));
-  const size = rings > 1 ? 2 : clamp((Math.PI * radius) / Math.max(drawn, 1) - 0.7, 2, 6);
+  const rings = Math.max(1, Math.ceil(nodeCount / ((2 * Math.PI * radius) / 6)));
+  const size = rings > 1 ? 2 : clamp((Math.PI * radius) / Math.max(nodeCount, 1) - 0.7, 2, 6);
   const at = (k: number, far: number) => onCircle(cx, cy, (k * step + 0.5) / Math.max(n, 1), far);
   const node = (k: number) => at(k, radius - (k % rings) * Math.min(7, (radius - 24) / rings));
   const token = (k: number) => `nz:${k * step}:${Math.min((k + 1) * step - 1, n - 1)}`;
   let [edges, nodes, circles, text] = ["", "", "", ""];
-  for (let k = 0; k < drawn; ++k) {
+  for (let k = 0; k < nodeCount; ++k) {
     const [x, y] = node(k);
-    if (drawn <= 400) edges += `M${fixed(cx, cy)}L${fixed(x, y)}`;
-    if (drawn > MANY) {
+    if (nodeCount <= 400) edges += `M${fixed(cx, cy)}L${fixed(x, y)}`;
+    if (nodeCount > MANY) {
       const half = `a${size} ${size} 0 1 0`;
       circles += `M${fixed(x - size, y)}${half} ${2 * size} 0${half} ${-2 * size} 0`;
       continue;
@@ -165,19 +165,19 @@ export function neighborhoodPicture(row: FollowedRow, width: number, height: num
   }
   if (circles) nodes = mark("path", { "d": circles, "class": "av-node", "data-f": "nodes@" });
   const label = number(row.row), wide = textWidth(label, 11) > 28;
-  const inner = path(edges, { class: "av-edges", opacity: drawn > 60 ? 0.35 : 0.8 }) +
+  const inner = path(edges, { class: "av-edges", opacity: nodeCount > 60 ? 0.35 : 0.8 }) +
     (isShared ? arcsOf(row, n, cx, cy, radius + 12, hasLabels) : "") + nodes +
     mark("circle", { cx, cy, "r": 15, "class": "av-row", "data-f": "row" }) +
     textMark(cx, wide ? cy + 29 : cy + 4, label, "middle",
       { "class": wide ? "av-r av-halo" : "av-on", "font-size": 11 }) + text;
-  const alt = `Row ${label} and its ${count(n, "neighbor")} in the graph` +
+  const description = `Row ${label} and its ${count(n, "neighbor")} in the graph` +
     `${isShared ? `, shared by ${count(pieces.length, "run")} of nonzeros` : ""}.`;
   return {
-    svg: picture(width, height, inner, alt),
+    svg: picture(width, height, inner, description),
     /** The token of the neighbor nearest to a point. */
     token(x: number, y: number) {
       let nearest = 0, least = Infinity;
-      for (let k = 0; k < drawn; ++k) {
+      for (let k = 0; k < nodeCount; ++k) {
         const [nx, ny] = node(k), apart = (nx - x) ** 2 + (ny - y) ** 2;
         if (apart < least) [nearest, least] = [k, apart];
       }

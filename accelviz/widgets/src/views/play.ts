@@ -22,9 +22,9 @@ const NARROW = 900; // pixels: widths below this are narrow, as in views.css
 export const play: View = (host, act) => {
   let row!: FollowedRow, trace: Trace | null = null, view!: Tracks, inks!: Inks;
   let sectors: ReturnType<typeof sectorMap> | null = null, note = "", offerView: unknown = "";
-  let index = 0, speed = 2, playing = false, isScrubbing = false;
-  const find = (name: string) => host.querySelector<HTMLElement>(`.av-${name}`)!;
-  const tracks = () => find("tracks");
+  let index = 0, speedIndex = 2, playing = false, isScrubbing = false;
+  const element = (name: string) => host.querySelector<HTMLElement>(`.av-${name}`)!;
+  const tracksElement = () => element("tracks");
   const pen = (canvas: Element, width: number, height: number) =>
     fittedContext(canvas as HTMLCanvasElement, width, height);
 
@@ -46,8 +46,8 @@ export const play: View = (host, act) => {
         { said: label }));
     bar.splice(3, 0, html`<select aria-label="speed, in requests a second"
       data-lm-suppress-shortcuts="true" @change=${(event: Event) =>
-        (speed = Number((event.target as HTMLSelectElement).value))}>${SPEEDS.map((one, i) =>
-        html`<option value=${i} ?selected=${i === speed}>${number(one)} a second</option>`)
+        (speedIndex = Number((event.target as HTMLSelectElement).value))}>${SPEEDS.map((rate, i) =>
+        html`<option value=${i} ?selected=${i === speedIndex}>${number(rate)} a second</option>`)
       }</select>`);
     render(html`<div class="av-play"><div class="av-offer" ?hidden=${!isEmpty}>${
       offerView}</div><div class="av-playing" ?hidden=${isEmpty}><div class="av-bar" role="group"
@@ -65,20 +65,20 @@ export const play: View = (host, act) => {
     const all = trace!;
     const waiting = all.waits.filter(({ arrived, left }) => arrived <= index && index < left)
       .map((wait) => wait.warp);
-    const names = waiting.length > 4 ? count(waiting.length, "warp")
+    const warpsText = waiting.length > 4 ? count(waiting.length, "warp")
       : `warp${waiting.length > 1 ? "s" : ""} ${waiting.join(", ")}`;
     const [longest] = index < all.count - 1 ? []
       : [...all.waits].sort((a, b) => (b.left - b.arrived) - (a.left - a.arrived));
     return html`<p class="av-request"><strong class="av-said">${
       requestSentence(request, row, all.count)}</strong> <span class="av-waits">${
-      waiting.length ? `Waiting at a barrier now: ${names}.` : ""}</span> <span
+      waiting.length ? `Waiting at a barrier now: ${warpsText}.` : ""}</span> <span
       class="av-longest">${longest ? `The longest wait at a barrier was warp ${longest.warp}'s, ` +
       `for ${count(longest.left - longest.arrived, "request")} of others.` +
       loadSentence(longest.warp) : ""}</span></p><div class="av-side"><pre class="av-listing"
       tabindex="0" role="region" data-lm-suppress-shortcuts="true"
       aria-label="source of the kernel">${listing(request)}</pre><div><div class="av-name">Its
       lanes, and what they touch</div><div class="av-draw av-lanes">${unsafeHTML(
-        lanesPicture(request, Math.max(find("lanes")?.clientWidth ?? 0, 200)))}</div>${
+        lanesPicture(request, Math.max(element("lanes")?.clientWidth ?? 0, 200)))}</div>${
         sectorMapView()}</div></div>`;
   }
 
@@ -90,9 +90,11 @@ export const play: View = (host, act) => {
   function listing({ file, line }: MemoryRequest) {
     const around = view.width < NARROW ? FEW : AROUND;
     const lines = (trace!.source[file] ?? "").split("\n");
-    const from = Math.max(Math.min(line - 1 - around, lines.length - 2 * around - 1), 0);
-    return html`<b>${file}:${line}</b>${lines.slice(from, from + 2 * around + 1).map((text, i) =>
-      html`<span class="av-line ${from + i + 1 === line ? "av-now" : ""}"><i>${from + i + 1}</i>${
+    const firstLine = Math.max(Math.min(line - 1 - around, lines.length - 2 * around - 1), 0);
+    const sourceLines = lines.slice(firstLine, firstLine + 2 * around + 1);
+    return html`<b>${file}:${line}</b>${sourceLines.map((text, i) =>
+      html`<span class="av-line ${firstLine + i + 1 === line ? "av-now" : ""}"><i>${
+        firstLine + i + 1}</i>${
         text || " "}</span>`)}`;
   }
 
@@ -100,16 +102,19 @@ export const play: View = (host, act) => {
     sectors ??= sectorMap(trace!, row);
     sectors.countReads(index);
     const { nCols, bytes, reads, unit } = row, { columns, counts } = sectors;
-    const most = Math.floor(SECTOR / (nCols * bytes)), times = counts.reduce((a, b) => a + b, 0);
-    const cells = most > 1 ? `A cell is a sector, in which up to ${most} ${unit}s of ${reads} lie`
+    const rowsPerSector = Math.floor(SECTOR / (nCols * bytes));
+    const readCount = counts.reduce((a, b) => a + b, 0);
+    const cells = rowsPerSector > 1
+      ? `A cell is a sector, in which up to ${rowsPerSector} ${unit}s of ${reads} lie`
       : `${count(columns, unit)} of ${reads}, a column of cells each`;
-    const said = `${cells}; ${number(counts.filter(Boolean).length)} of ` +
-      `${number(counts.length)} sectors read so far, ${number(times)} times in all.`;
+    const text = `${cells}; ${number(counts.filter(Boolean).length)} of ` +
+      `${number(counts.length)} sectors read so far, ${number(readCount)} times in all.`;
     return html`<div class="av-mapbox" ?hidden=${!columns}><div class="av-name">Sectors of ${
       reads} that the block has read</div><canvas class="av-map" role="img"
-      aria-label=${said}></canvas><div class="av-below av-mapped">${said}</div><p
-      class="av-legend">${square("once", "read once")} ${square("again", "more often")} ${
-        square("head", "now")}</p></div>`;
+      aria-label=${text}></canvas><div class="av-below av-mapped">${text}</div><p
+      class="av-legend">${legendSquare("once", "read once")} ${
+        legendSquare("again", "more often")} ${
+        legendSquare("head", "now")}</p></div>`;
   }
 
   /** Draw everything that changes with the current request. */
@@ -117,18 +122,18 @@ export const play: View = (host, act) => {
     renderAll();
     drawHead();
     if (sectors?.columns) {
-      const width = Math.floor(find("mapbox").clientWidth);
-      drawSectors(sectors, pen(find("map"), width, MAP), width, MAP, index, inks);
+      const width = Math.floor(element("mapbox").clientWidth);
+      drawSectors(sectors, pen(element("map"), width, MAP), width, MAP, index, inks);
     }
   }
 
   function drawHead() {
-    view.drawHead(pen(tracks().children[1], view.width, view.high), index, inks);
+    view.drawHead(pen(tracksElement().children[1], view.width, view.high), index, inks);
   }
 
   function draw() {
     renderAll();
-    const width = Math.floor(tracks().clientWidth);
+    const width = Math.floor(tracksElement().clientWidth);
     if (!width) return;
     view.width = width;
     inks = themeColours(host);
@@ -137,7 +142,7 @@ export const play: View = (host, act) => {
     const workers = rowWarps.size ? `${capitalize(workersText("warp", sorted))} ` +
       `${rowWarps.size > 1 ? "work" : "works"} on row ${number(row.row)}.` : "";
     note = `${workers} ${sentence} ${TRACKS_NOTE}`.trim();
-    view.draw(pen(tracks().children[0], width, view.high), inks, rowWarps);
+    view.draw(pen(tracksElement().children[0], width, view.high), inks, rowWarps);
     drawCurrent();
   }
 
@@ -164,8 +169,8 @@ export const play: View = (host, act) => {
   }
 
   // --- moving ------------------------------------------------------------------------------
-  function go(wanted: number) {
-    index = clamp(wanted, 0, trace!.count - 1);
+  function go(request: number) {
+    index = clamp(request, 0, trace!.count - 1);
     if (index >= view.from && index < view.to) return drawCurrent();
     showRange(index - view.visibleCount * 0.1, view.visibleCount);
   }
@@ -189,14 +194,14 @@ export const play: View = (host, act) => {
     if (index === last) go(0);
     playing = true;
     renderAll();
-    let [before, owed] = [performance.now(), 0];
+    let [before, requestsDue] = [performance.now(), 0];
     const next = (now: number) => {
       if (!playing || !host.clientWidth) return pause();
-      owed += ((now - before) / 1000) * SPEEDS[speed];
+      requestsDue += ((now - before) / 1000) * SPEEDS[speedIndex];
       before = now;
-      const whole = Math.floor(owed);
-      owed -= whole;
-      if (whole) go(index + whole);
+      const steps = Math.floor(requestsDue);
+      requestsDue -= steps;
+      if (steps) go(index + steps);
       if (index === last) return pause();
       requestAnimationFrame(next);
     };
@@ -228,7 +233,7 @@ export const play: View = (host, act) => {
 
   /** Request and warp at the pointer; the warp's nearest request, and its distance in pixels. */
   function pointerTarget(event: MouseEvent) {
-    const box = tracks().getBoundingClientRect();
+    const box = tracksElement().getBoundingClientRect();
     const { at, warp } = view.locate(event.clientX - box.left, event.clientY - box.top);
     const near = trace!.nearestOfWarp(at, warp);
     return { at, warp, near,
@@ -237,10 +242,10 @@ export const play: View = (host, act) => {
 
   /** Go to the nearest request of the track, and scrub while the pointer is held. */
   function grab(event: PointerEvent) {
-    const { at, near, far } = pointerTarget(event);
+    const { at, near, far: distance } = pointerTarget(event);
     pause();
-    go(far < 40 ? near : at);
-    tracks().setPointerCapture(event.pointerId);
+    go(distance < 40 ? near : at);
+    tracksElement().setPointerCapture(event.pointerId);
     isScrubbing = true;
   }
   const drop = () => (isScrubbing = false);
@@ -249,13 +254,13 @@ export const play: View = (host, act) => {
     const { at, warp, near, far } = pointerTarget(event), all = trace!;
     if (isScrubbing) return go(at);
     const waits = all.waits.filter((wait) => wait.warp === warp);
-    const wait = waits.find((one) => one.arrived <= at && at < one.left);
+    const wait = waits.find((candidate) => candidate.arrived <= at && at < candidate.left);
     const sentence = wait ? `Warp ${warp} waits at the barrier in ${wait.file}:${wait.line}, for ` +
       `${count(wait.left - wait.arrived, "request")} of others.${loadSentence(warp)}`
       : far < 14 ? requestSentence(all.at(near), row, all.count)
         : all.spans[warp][1] >= at
           ? `Warp ${warp} makes no request here: it is the turn of others.`
-          : waits.some((one) => one.arrived > at)
+          : waits.some((candidate) => candidate.arrived > at)
             ? `Warp ${warp} touches no memory on its way to the barrier.`
             : `Warp ${warp} has left the kernel, or touches no memory any more.`;
     act.link.show({ sentence }, { x: event.clientX, y: event.clientY });
@@ -322,14 +327,14 @@ function themeColours(host: Element) {
 const TRACKS_NOTE = "From left to right: the order in which the emulator lets warps make their " +
   "requests, one in turn. It is no time of a GPU. A warp whose track has ended is done; until " +
   "the last one is, the block stays, which One row hatches as waiting.";
-const shape = (kind: string, d: string, text: string) =>
+const legendShape = (kind: string, d: string, text: string) =>
   html`<span><svg width="14" height="12" aria-hidden="true"><path d=${d}
     fill="var(--av-${kind})"/></svg>${text}</span>`;
-const square = (name: keyof typeof INKS, text: string) => html`<span><span class="av-square"
+const legendSquare = (name: keyof typeof INKS, text: string) => html`<span><span class="av-square"
   style="background: var(--av-${INKS[name]})"></span>${text}</span>`;
-const LEGEND = html`<p class="av-legend">${shape("load", "M2 3h10v7H2z", "reads")}
-  ${shape("store", "M7 0l6 12H1z", "writes")}
-  ${shape("atomic", "M7 0l6 6-6 6-6-6z", "adds by an atomic")}
+const LEGEND = html`<p class="av-legend">${legendShape("load", "M2 3h10v7H2z", "reads")}
+  ${legendShape("store", "M7 0l6 12H1z", "writes")}
+  ${legendShape("atomic", "M7 0l6 6-6 6-6-6z", "adds by an atomic")}
   <span><span class="av-hollow">hollow</span>in shared memory</span>
   <span title="Until all warps of the block have come to it."><span class="av-dotted"></span>waits
   at a barrier</span><span class="av-probe"></span></p>`;

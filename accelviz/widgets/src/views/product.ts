@@ -132,10 +132,10 @@ export const product: View = (host, act) => {
     const list = [...new Set([first, ...near, last])];
     return html`<span class="av-blocks">Row ${number(index)} is in ${
       span("block", first, last)}<span
-      class="av-presses">: ${list.map((one, i) => html`${
-          i && one > list[i - 1] + 1 ? "… " : ""}<button type="button" data-block=${one}
-      data-lm-suppress-shortcuts="true" aria-pressed=${one === work.block}
-      @click=${() => act.set({ row: index, block: one })}>${number(one)}</button> `)
+      class="av-presses">: ${list.map((block, i) => html`${
+          i && block > list[i - 1] + 1 ? "… " : ""}<button type="button" data-block=${block}
+      data-lm-suppress-shortcuts="true" aria-pressed=${block === work.block}
+      @click=${() => act.set({ row: index, block: block })}>${number(block)}</button> `)
       }</span></span>`;
   }
 
@@ -186,7 +186,7 @@ export const product: View = (host, act) => {
     if (token === "strip@") goTo(nonzeroAt(event), event);
     else if (kind === "nz") goTo(a, event);
     if (kind !== "run") return;
-    const run = row.work?.runs.find((one) => one.warp === b && one.start === c);
+    const run = row.work?.runs.find((candidate) => candidate.warp === b && candidate.start === c);
     if (run && run.position !== row.position && a === row.work!.block)
       act.follow(rowAt(row, run.position));
   }
@@ -256,6 +256,6 @@ function numbersSentence({ numbers }: Operation) {
 /** The metadata record of the block shown or, if workers own records, of the row's first worker. */
 function recordOf({ scene, work, pieces }: FollowedRow): MetadataRecord | null {
   const { owner = "block", records = [] } = scene.metadata ?? {};
-  const piece = pieces.find((one) => one.block === work?.block);
+  const piece = pieces.find((candidate) => candidate.block === work?.block);
   return (owner === "block" ? undefined : records[piece?.warp ?? 0]) ?? records[0] ?? null;
 }

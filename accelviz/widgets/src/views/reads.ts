@@ -31,18 +31,18 @@ export function readsPicture(row: FollowedRow, width: number, current: number) {
   const { nCols, reads, reading, side: { rowPerLane } } = row, tile = tileOf(row);
   const rows = rowPerLane ? rowsOfLanes(row, current) : rowsOfNonzeros(row, current);
   const left = Math.max(...rows.map((line) => textWidth(line.label)), 60) + 10;
-  const wide = Math.max(width - left - 2, 40), per = wide / nCols;
-  const x = (column: number) => left + column * per;
+  const wide = Math.max(width - left - 2, 40), columnWidth = wide / nCols;
+  const x = (column: number) => left + column * columnWidth;
   const top = rowPerLane ? 30 : reading ? 68 : 10;
   const y = (i: number) => top + i * LINE;
   const parts = [!reading ? ""
     : rowPerLane ? mutedText(0, 14, "what neighboring lanes read in one turn")
-      : lanesRow(row, x, per, tile, left)];
+      : lanesRow(row, x, columnWidth, tile, left)];
   rows.forEach((line, i) =>
     parts.push(sectorsPicture(row, line, i, x, y(i), left,
       sharesWithNext(row, line, rows[i + 1]))));
   if (tile < nCols) {
-    const end = x(tile), free = wide - tile * per - 6;
+    const end = x(tile), free = wide - tile * columnWidth - 6;
     const labels = ["other tiles of columns: other blocks do the same", "other blocks read these"];
     parts.push(rect(end - 1, top - 6, 2, rows.length * LINE + 8, { class: "av-end" }),
       mutedText(end + 5, top - 8, labels.find((text) => textWidth(text) < free) ?? ""));
@@ -74,10 +74,10 @@ const sharesWithNext = (row: FollowedRow, { column }: Line, next: Line | undefin
   sectorsOf(row, column)[1] === sectorsOf(row, next.column)[0];
 
 function cellSentence(row: FollowedRow, width: number) {
-  const least = "A cell is a sector of 32 bytes.";
-  const all = `A cell is a sector: ${SECTOR / row.bytes} columns, 32 bytes, the least that ` +
+  const shortText = "A cell is a sector of 32 bytes.";
+  const longText = `A cell is a sector: ${SECTOR / row.bytes} columns, 32 bytes, the least that ` +
     "memory moves.";
-  return firstFit(sharesSectors(row) ? [least] : [all, least], width);
+  return firstFit(sharesSectors(row) ? [shortText] : [longText, shortText], width);
 }
 
 /** A sentence on rows of X that share a sector; empty if none do. */
@@ -93,9 +93,9 @@ function rowsOfNonzeros(row: FollowedRow, current: number): Line[] {
   if (!row.columns?.length) return [];
   const piece = pieceOf(row, current), all = rowsRead(row, row.row)!;
   const [begin, size] = piece?.count ? [piece.at, piece.count] : [0, row.columns.length];
-  const lines = Math.min(ROWS, size);
-  const first = clamp(current - Math.floor(lines / 2), begin, begin + size - lines);
-  return Array.from({ length: lines }, (_, i) => {
+  const lineCount = Math.min(ROWS, size);
+  const first = clamp(current - Math.floor(lineCount / 2), begin, begin + size - lineCount);
+  return Array.from({ length: lineCount }, (_, i) => {
     const nonzero = first + i, column = all[nonzero];
     const label = `${row.unit} ${number(column)}`;
     return { column, nonzero, chosen: nonzero === current, label, last: tileOf(row) - 1 };
@@ -125,33 +125,35 @@ function rowsOfLanes(row: FollowedRow, nonzero: number): Line[] {
 function lanesRow(
   { reading }: FollowedRow, x: (column: number) => number, per: number, tile: number, left: number,
 ) {
-  const { lanes: all, vector } = reading!, turn = all * vector, turns = Math.ceil(tile / turn);
-  const kind = all > LANES ? "threads" : "lanes", box = vector * per;
+  const { lanes: laneTotal, vector } = reading!, perTurn = laneTotal * vector;
+  const turns = Math.ceil(tile / perTurn);
+  const kind = laneTotal > LANES ? "threads" : "lanes", laneWidth = vector * per;
   const parts = [textMark(left - 8, 44, kind, "end", { class: "av-b" })];
-  const group = box >= 4 ? 1 : Math.min(LANES, all); // lanes that are one box
-  for (let begin = 0, i = 1; i <= turns; begin += turn, ++i) {
-    const end = Math.min(begin + turn, tile), text = `turn ${i}`;
+  const lanesPerBox = laneWidth >= 4 ? 1 : Math.min(LANES, laneTotal); // lanes that are one box
+  for (let begin = 0, i = 1; i <= turns; begin += perTurn, ++i) {
+    const end = Math.min(begin + perTurn, tile), text = `turn ${i}`;
     if (turns > 1 && textWidth(text, 11) < (end - begin) * per)
       parts.push(mutedText(x((begin + end) / 2), 10, text, "middle", 11));
-    if (group === 1 && box < 20)
-      for (let lane = 0; lane < all && begin + lane * vector < end; lane += LANES) {
-        const after = Math.min(lane + LANES, all, lane + Math.ceil((end - begin) / vector));
+    if (lanesPerBox === 1 && laneWidth < 20)
+      for (let lane = 0; lane < laneTotal && begin + lane * vector < end; lane += LANES) {
+        const after = Math.min(lane + LANES, laneTotal, lane + Math.ceil((end - begin) / vector));
         const range = `${lane} to ${after - 1}`, wide = (after - lane) * vector * per;
         const name = [`${kind} ${range}`, range, String(lane)]
-          .find((one) => textWidth(one, 11) < wide - 2);
+          .find((label) => textWidth(label, 11) < wide - 2);
         const middle = x(begin + ((lane + after) / 2) * vector);
         if (name) parts.push(mutedText(middle, 25, name, "middle", 11));
       }
     if (i > 1) parts.push(rect(x(begin) - 0.75, 13, 1.5, 39, { class: "av-end" }));
-    for (let lane = 0; lane < all && begin + lane * vector < end; lane += group) {
-      const from = begin + lane * vector, to = Math.min(from + group * vector, end);
+    for (let lane = 0; lane < laneTotal && begin + lane * vector < end; lane += lanesPerBox) {
+      const from = begin + lane * vector, to = Math.min(from + lanesPerBox * vector, end);
       const wide = (to - from) * per;
-      parts.push(rect(x(from), 30, wide - (box >= 3 ? 1 : 0.5), 20, {
+      parts.push(rect(x(from), 30, wide - (laneWidth >= 3 ? 1 : 0.5), 20, {
         "class": Math.floor(lane / LANES) % 2 ? "av-lane av-other" : "av-lane",
         "data-f": `lane:${lane}:${from}:${to - 1}`,
       }));
-      const name = group > 1 ? `${lane} to ${Math.min(lane + group, all) - 1}` : String(lane);
-      if (textWidth(name, 11) < wide - 2 && (group > 1 || box >= 20))
+      const name = lanesPerBox > 1 ? `${lane} to ${Math.min(lane + lanesPerBox, laneTotal) - 1}`
+        : String(lane);
+      if (textWidth(name, 11) < wide - 2 && (lanesPerBox > 1 || laneWidth >= 20))
         parts.push(textMark(x((from + to) / 2), 44, name, "middle",
           { "class": "av-on-lane", "font-size": 11 }));
     }
@@ -171,7 +173,7 @@ function sectorsPicture(
   if (column === null) {
     const texts = ["its row is shorter: it waits for the other lanes of its warp",
       "its row is shorter: it waits", "waits"];
-    const text = texts.find((one) => textWidth(one) < x(row.nCols) - x(0)) ?? "";
+    const text = texts.find((label) => textWidth(label) < x(row.nCols) - x(0)) ?? "";
     return parts[0] + mutedText(x(0), y + 14, text);
   }
   const [first, end] = sectorsOf(row, column);

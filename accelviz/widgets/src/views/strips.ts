@@ -36,7 +36,8 @@ export function nonzeroStrip(row: FollowedRow, width: number, current: number) {
     const middle = left + long / 2, half = textWidth(bare) / 2;
     const free = long > 4 && middle - half > labelEnd + 4 && middle - half >= 0 &&
       middle + half <= width;
-    const text = [fullName, name].find((one) => textWidth(one) < long - 4) ?? (free ? bare : "");
+    const text = [fullName, name].find((label) => textWidth(label) < long - 4) ??
+      (free ? bare : "");
     if (long > 4)
       parts.push(path(`M${left + 1.5} ${CELL + 3}v5h${long - 3}v-5`, { class: "av-brace" }));
     if (!text) return void (hidden += 1);
