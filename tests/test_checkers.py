@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.checkers.corpus import CASES, KERNELS, KINDS
-from benchmarks.checkers.corpus.emulated import look
+from benchmarks.checkers.corpus.emulated import run_once
 from tests.compilers import needs_compiler
 
 RIGHT = [case for case in CASES if not case.mistake]
@@ -33,12 +33,12 @@ def each_of(cases):
 
 def check_found(case, warps):
     """What a student has to see: what is wrong, at which line."""
-    seen = look(case, warps)
-    assert seen.result == "found", f"{warps} warps: {seen.result}, and nothing said"
-    assert re.search(KINDS[case.mistake.kind], seen.report), seen.report
-    line = re.search(r"\.cu:(\d+)", seen.report)
-    assert line, f"no line: {seen.report}"
-    assert 1 <= int(line[1]) <= case.code.count("\n"), seen.report
+    result = run_once(case, warps)
+    assert result.result == "found", f"{warps} warps: {result.result}, and nothing said"
+    assert re.search(KINDS[case.mistake.kind], result.report), result.report
+    line = re.search(r"\.cu:(\d+)", result.report)
+    assert line, f"no line: {result.report}"
+    assert 1 <= int(line[1]) <= case.code.count("\n"), result.report
 
 
 def test_the_corpus_is_as_large_as_the_page_says():
@@ -60,7 +60,7 @@ def test_launches_are_the_same_each_time_and_can_fail(case):
         assert threads == 32 * warps
         for name, value in first.arguments.items():
             assert np.array_equal(value, again.arguments[name])
-        assert first.wrong(
+        assert first.wrong_outputs(
             {name: np.zeros_like(array) - 77 for name, array in first.expected.items()}
         )
 
@@ -70,8 +70,8 @@ def test_launches_are_the_same_each_time_and_can_fail(case):
 @each_of(RIGHT)
 def test_correct_kernels_are_right_and_not_alarmed(case):
     for warps in case.warps:
-        seen = look(case, warps)
-        assert (seen.result, seen.report) == ("right", ""), f"{warps} warps"
+        result = run_once(case, warps)
+        assert (result.result, result.report) == ("right", ""), f"{warps} warps"
 
 
 @pytest.mark.sample(4)

@@ -14,7 +14,7 @@ from accelviz.measure.records import recorded
 from accelviz.partition.windows import row_windows
 from benchmarks.pages import bits, checkers, convolution, many_gpus, sddmm, training
 from benchmarks.pages.__main__ import main, pages
-from benchmarks.pages.document import Page, Results, renewed, table
+from benchmarks.pages.document import Page, Results, replace_section, table
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 RESULTS = Results(results_directory())
@@ -48,7 +48,7 @@ def test_cells_hold_numbers_losses_and_what_is_missing():
     text = table(columns, rows.assign(ratio=[0.5, 2.0]))
     assert text.splitlines()[2:] == ["| a | 1,234.5 | **0.50** |", "| b | – | 2.00 |"]
     with pytest.raises(SystemExit, match="no marks for a"):
-        renewed("<!-- b -->", "a", "text")
+        replace_section("<!-- b -->", "a", "text")
 
 
 def test_a_section_without_results_stays_unless_its_page_is_of_one_machine(tmp_path, capsys):

@@ -90,7 +90,7 @@ def found_orders():
 
 
 @pytest.fixture
-def renewed(monkeypatch, tmp_path):
+def renew_page(monkeypatch, tmp_path):
     """Renew a copy of the document from some tables and return its text.
 
     To draw its figures takes most of the time, and is left out where only the text counts.
@@ -116,8 +116,8 @@ def line(text, start):
     return [cell.strip() for cell in match.strip("|").split("|")]
 
 
-def test_every_target_is_held_against_the_times(renewed, tmp_path):
-    text = renewed({"ours": ours()}, figures=True)
+def test_every_target_is_held_against_the_times(renew_page, tmp_path):
+    text = renew_page({"ours": ours()}, figures=True)
     # 90 / 100 in shuffled order; 6 / (2 + 2) on the small graph, at the bound.
     assert line(text, "share of the random-gather")[2:] == ["0.90, 0.90, 0.90, 0.90, 0.90", BAD]
     assert line(text, "time over an empty launch")[2:] == [
@@ -148,8 +148,8 @@ def test_every_target_is_held_against_the_times(renewed, tmp_path):
 BAD = "**not met**"
 
 
-def test_what_is_said_turns_with_the_times(renewed):
-    text = renewed({"ours": ours(0.9, peers=False)})
+def test_what_is_said_turns_with_the_times(renew_page):
+    text = renew_page({"ours": ours(0.9, peers=False)})
     assert line(text, "over cuSPARSE in every case")[2:] == [
         "lowest 0.900, 30 of 30 below; not preprocessed 3.000, 0",
         BAD,
@@ -172,8 +172,8 @@ def test_others_are_held_against_ours_case_by_case():
     assert said.endswith("`ge_spmm` 0.75 (0.75), `merge_path` 4.00 (2.00).")
 
 
-def test_sections_without_results_are_left_out(renewed, capsys):
-    text = renewed({"ours": ours()})
+def test_sections_without_results_are_left_out(renew_page, capsys):
+    text = renew_page({"ours": ours()})
     said = capsys.readouterr().out
     for name in ("ladder", "rule", "tuning", "sixteen-bits", "preprocessing"):
         assert f"<!-- {name} -->\n\n<!-- end of {name} -->" in text
@@ -182,7 +182,7 @@ def test_sections_without_results_are_left_out(renewed, capsys):
     assert "Rabbit" not in text
 
 
-def test_sixteen_bits_and_found_orders_have_their_place(renewed):
+def test_sixteen_bits_and_found_orders_have_their_place(renew_page):
     half = [
         row("A-twin", "lane_groups", f"storage={dtype}", d, us, dtype=dtype, gather_limit_us=limit)
         for d in (32, 64)
@@ -193,7 +193,7 @@ def test_sixteen_bits_and_found_orders_have_their_place(renewed):
         )
     ]
     tables = {"ours": ours(), "half": pd.DataFrame(half), "orders": found_orders()}
-    text = renewed(tables)
+    text = renew_page(tables)
     assert line(text, "16-bit features")[2:] == [
         "1.41 in the mean, 1.25 to 1.60, reached in 1 of 2",  # sqrt(1.6 * 1.25)
         BAD,
@@ -289,14 +289,14 @@ def test_settings_are_held_against_the_rule():
 
 def test_the_reasons_for_missed_targets_are_of_the_recorded_run():
     rows = performance.ours(Results(results_directory()))
-    low = targets.over(rows, targets.PREPROCESSED).sort_values("speedup").iloc[0]
+    low = targets.speedups_over(rows, targets.PREPROCESSED).sort_values("speedup").iloc[0]
     case = f"{targets.case_name(low['graph'], low['columns'])}: {low['speedup']:.3f}"
-    small = targets.shares(rows).query("nonzeros <= 1_000_000 and launches > 1.5")
-    aligned = small["columns"].isin(targets.ROUND)
+    small = targets.limit_shares(rows).query("nonzeros <= 1_000_000 and launches > 1.5")
+    aligned = small["columns"].isin(targets.ROUND_COLUMNS)
     text = DOCUMENT.read_text("utf-8")
     assert f"- **Below 1.05.** {case} (Nsight Compute" in text
     assert f"In {(~aligned).sum()} of the {len(small)} cases above 1.5, d is 17, 33, 50" in text
-    ratios = targets.over(rows, "gnnadvisor")
+    ratios = targets.speedups_over(rows, "gnnadvisor")
     bundled = ratios["group"] == "bundled"
     means = [targets.geometric_mean(ratios.loc[part, "speedup"]) for part in (~bundled, bundled)]
     assert "{:.2f} on the twins, {:.2f} on the bundled graphs".format(*means) in text

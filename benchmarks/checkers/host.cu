@@ -1,10 +1,10 @@
 // Runs one kernel of the corpus: PROGRAM KERNEL INPUT SECONDS [OUTPUT].
 //
-// The generated part before this one has the kernels and `entries`. INPUT holds 64-bit numbers
-// (grid, block, bytes of shared memory, count of arguments; then bytes and kind of each), then the
-// arguments' bytes. Each array is an allocation of its own. With OUTPUT, arrays that nothing has
-// written hold 0xff before the launch, and all arrays are written to that file after it; without,
-// nothing touches them but the kernel, so that a checker sees what it leaves out.
+// The generated part before this file defines kernels and `entries`. INPUT holds 64-bit integers
+// (grid, block, bytes of shared memory, number of arguments; then size and kind of each argument),
+// followed by the arguments' bytes. Each array is a separate allocation. With OUTPUT, unwritten
+// arrays are filled with 0xff before the launch, and all arrays are written to that file after it.
+// Without OUTPUT, unwritten arrays stay uninitialized, so that a checker can detect reads of them.
 #include <unistd.h>
 
 #include <cstdint>
@@ -24,7 +24,7 @@ static void check(cudaError_t status, const char *call) {
 
 int main(int count, char **words) {
     if (count < 4) return 2;
-    alarm(std::atoi(words[3]));  // a kernel may never end
+    alarm(std::atoi(words[3]));  // ends the program if the kernel does not end
     const void *kernel = nullptr;
     for (const Entry &entry : entries) {
         if (std::strcmp(entry.name, words[1]) == 0) kernel = entry.kernel;

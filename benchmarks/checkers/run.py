@@ -1,16 +1,16 @@
-"""What finds which mistake: a GPU by its results, compute-sanitizer's tools, and the emulator.
+"""Record which mistakes of the corpus are found by a GPU, compute-sanitizer and the emulator.
 
-A row for each case of the corpus, count of warps and way of looking. On a machine with an H200, and
-nvcc and compute-sanitizer on PATH; then on any machine:
+The table has a row per case of the corpus, number of warps and checker. A GPU alone finds a mistake
+if its results are wrong. On a machine with an H200, and nvcc and compute-sanitizer on PATH; then on
+any machine:
 
     python benchmarks/checkers/run.py --output checkers-h200.csv
     python benchmarks/checkers/run.py --emulator --output checkers-emulator.csv
 
-`--smoke` takes four cases; what is in the output already is not run again. On a GPU, correct
-kernels and the first mistake of each kind run with every count of warps, the others with one of
-them. Cases that may never end come last, and every program ends itself. Runs stand side by side
-there (column `jobs`), so that their seconds are those of a machine under load; a few are run alone
-first.
+`--smoke` runs four cases. Runs that the output has already are skipped. On a GPU, correct kernels
+and the first mistake of each kind run with every number of warps, the others with one. Cases that
+may never end run last; every program ends itself after a time limit. Runs are concurrent (column
+`jobs`), so their times are those of a machine under load; a few cases run alone first.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
-from corpus import CASES, KERNELS, Case, Kernel, Seen
-from sources import compiled, packed, unpacked
+from corpus import CASES, KERNELS, Case, CheckerResult, Kernel
+from sources import compile_program, pack, unpack
 
 COLUMNS = (
     *("kernel", "kind", "warps", "tool", "found", "result", "seconds", "first_seconds"),
@@ -43,23 +43,23 @@ TOOLS = {
     "initcheck": (),
     "synccheck": (),
 }
-#: Seconds that a run on a GPU may take, and one that may never end.
+#: Time limit of a run on a GPU in seconds, and of a run that may never end.
 LIMIT, HANG_LIMIT = 30, 10
-#: The group of cases that may hang, and the seconds that are kept for it.
-HANGING, KEPT = 3, 70
+#: Index of the group of cases that may hang, and seconds that are reserved for it.
+HANGING, RESERVED_SECONDS = 3, 70
 SMOKE = (
     *("reduce_tree", "reduce_tree: missing barrier", "reduce_tree: missing guard"),
     "reduce_grid_stride: output not cleared",
 )
 _COUNT = re.compile(r"SUMMARY: (\d+)")
-_SAYS_NOTHING = re.compile(
+_UNINFORMATIVE = re.compile(
     r"=========\s*(COMPUTE-SANITIZER|$|Target application|Error: process didn't|.*SUMMARY|"
     r"Saved host|\s+at |\s+by |.*Host Frame|\s*$)"
 )
 
 
 class Programs:
-    """The corpus, compiled for a GPU in a folder of its own."""
+    """The kernels of some cases, compiled for a GPU, with the input files of their launches."""
 
     def __init__(self, folder: Path, cases: Iterable[Case], jobs: int) -> None:
         self.folder = folder
@@ -69,9 +69,9 @@ class Programs:
 
         def compile_one(kernel: Kernel) -> None:
             try:
-                every = [case for case in CASES if case.kernel is kernel]
-                self.paths[kernel.name] = compiled(kernel, every, folder)
-            except RuntimeError as error:  # one kernel is not worth the others
+                kernel_cases = [case for case in CASES if case.kernel is kernel]
+                self.paths[kernel.name] = compile_program(kernel, kernel_cases, folder)
+            except RuntimeError as error:  # continue with the other kernels
                 print(error, file=sys.stderr, flush=True)
 
         with ThreadPoolExecutor(jobs) as pool:
@@ -79,47 +79,49 @@ class Programs:
         for number, case in enumerate(CASES):
             if case in chosen:
                 for warps in case.warps:
-                    self.input(number, warps).write_bytes(packed(case.launch(warps)))
+                    self.input(number, warps).write_bytes(pack(case.launch(warps)))
 
     def input(self, number: int, warps: int) -> Path:
-        """Name the file with what a case is called with."""
+        """Return the path of a case's input file."""
         return self.folder / f"{number}-{warps}.in"
 
-    def look(self, case: Case, warps: int, tool: str) -> Seen:
-        """Run a case by itself (`GPU`) or under one of compute-sanitizer's tools."""
+    def run(self, case: Case, warps: int, tool: str) -> CheckerResult:
+        """Run a case on the GPU alone (tool "GPU") or under a tool of compute-sanitizer."""
         number = CASES.index(case)
         limit = HANG_LIMIT if case.mistake and case.mistake.hangs else LIMIT
         program = [self.paths[case.kernel.name], case.name, self.input(number, warps), str(limit)]
         if tool == "GPU":
-            return self._alone(case, warps, program, limit)
+            return self._run_without_tool(case, warps, program, limit)
         options = ["--tool", tool, *TOOLS[tool], "--print-limit", "2", "--error-exitcode", "9"]
         ended, text, seconds = _run(["compute-sanitizer", *options, *program], limit + 10)
         count = _COUNT.search(text)
         lines = [
             line.strip("= ").strip()
             for line in text.splitlines()
-            if line.startswith("=========") and not _SAYS_NOTHING.match(line)
+            if line.startswith("=========") and not _UNINFORMATIVE.match(line)
         ]
         hit = int(count[1]) > 0 if count else bool(lines)
         if seconds >= limit:
             ended = "time limit"
         elif not count:
             ended += ", no summary"
-        return Seen(hit, ended, seconds, lines[0] if hit and lines else "")
+        return CheckerResult(hit, ended, seconds, lines[0] if hit and lines else "")
 
-    def _alone(self, case: Case, warps: int, program: list, limit: int) -> Seen:
+    def _run_without_tool(self, case: Case, warps: int, program: list, limit: int) -> CheckerResult:
         output = self.folder / f"{threading.get_ident()}.out"
         ended, text, seconds = _run([*program, output], limit + 10)
         if ended != "ended with 0":
-            return Seen(True, ended, seconds, text.strip().splitlines()[-1] if text.strip() else "")
+            return CheckerResult(
+                True, ended, seconds, text.strip().splitlines()[-1] if text.strip() else ""
+            )
         launch = case.launch(warps)
-        wrong = launch.wrong(unpacked(launch, output.read_bytes()))
+        wrong = launch.wrong_outputs(unpack(launch, output.read_bytes()))
         report = f"wrong: {', '.join(wrong)}" if wrong else ""
-        return Seen(bool(wrong), "wrong" if wrong else "right", seconds, report)
+        return CheckerResult(bool(wrong), "wrong" if wrong else "right", seconds, report)
 
 
 def _run(command: list, limit: float) -> tuple[str, str, float]:
-    """Run a program; return how it ended, what it said and the seconds it took."""
+    """Run a program; return how it ended, its output and its seconds."""
     start = time.perf_counter()
     with subprocess.Popen(
         [str(word) for word in command],
@@ -140,52 +142,53 @@ def _run(command: list, limit: float) -> tuple[str, str, float]:
     return ended, text, time.perf_counter() - start
 
 
-def on_a_gpu(cases: list[Case], jobs: int, limit: float, write, known: set) -> None:
-    """Look at cases with everything that the machine has, the ones that may hang last."""
+def run_on_gpu(cases: list[Case], jobs: int, limit: float, write, known: set) -> None:
+    """Run cases on the GPU alone and under every tool; cases that may hang run last."""
     end = time.monotonic() + limit
     with tempfile.TemporaryDirectory() as folder:
         programs = Programs(Path(folder), cases, jobs)
         print(f"compiled; {end - time.monotonic():.0f} s left", flush=True)
 
-        def look(run: tuple[Case, int, str], latest: float, side_by_side: int) -> None:
+        def run_one(run: tuple[Case, int, str], latest: float, concurrent_runs: int) -> None:
             case, warps, tool = run
             if time.monotonic() > latest or (*case_names(case), str(warps), tool) in known:
                 return
             try:
-                write(*run, side_by_side, programs.look(*run))
-            except Exception as error:  # one run is not worth the others
+                write(*run, concurrent_runs, programs.run(*run))
+            except Exception as error:  # continue with the other runs
                 print(run[0].name, *run[1:], repr(error), file=sys.stderr, flush=True)
 
-        every = ("GPU", *TOOLS)
-        alone = [(case, 2, tool) for case in cases if case.name in SMOKE for tool in every]
+        tools = ("GPU", *TOOLS)
+        alone = [(case, 2, tool) for case in cases if case.name in SMOKE for tool in tools]
         for run in alone:
-            look(run, end, 1)
-        for number, group in enumerate(grouped(cases)):
-            runs = [(case, warps, tool) for tool in every for case, warps in group]
+            run_one(run, end, 1)
+        for number, group in enumerate(group_runs(cases)):
+            runs = [(case, warps, tool) for tool in tools for case, warps in group]
             runs = [run for run in runs if run not in alone]
-            latest = end if number == HANGING else end - KEPT
+            latest = end if number == HANGING else end - RESERVED_SECONDS
             with ThreadPoolExecutor(jobs) as pool:
-                list(pool.map(lambda run, latest=latest: look(run, latest, jobs), runs))
+                list(pool.map(lambda run, latest=latest: run_one(run, latest, jobs), runs))
             print(f"{len(runs)} runs; {end - time.monotonic():.0f} s left", flush=True)
 
 
 def case_names(case: Case) -> tuple[str, str]:
-    """Name a case as the table does: kernel and kind of mistake."""
+    """Return the kernel's name and the kind of mistake, as in the table."""
     return case.kernel.name, case.mistake.kind if case.mistake else ""
 
 
 def gpu() -> tuple[str, str]:
-    """Name the GPU, and the versions of its driver and of compute-sanitizer."""
+    """Return the GPU's name, and the versions of its driver and of compute-sanitizer."""
     query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     name, driver = _run(query, 30)[1].strip().splitlines()[0].split(", ")
     version = re.search(r"[Vv]ersion (\S+)", _run(["compute-sanitizer", "--version"], 30)[1])
     return name, f"driver {driver}, compute-sanitizer {version[1] if version else 'unknown'}"
 
 
-def grouped(cases: list[Case]) -> list[list[tuple[Case, int]]]:
-    """Put first what is right, then a mistake of each kind, the others, and what may hang.
+def group_runs(cases: list[Case]) -> list[list[tuple[Case, int]]]:
+    """Return four groups of runs: correct, first mistake of each kind, others, and may hang.
 
-    Each with all counts of warps, but the others with one of them, in turn.
+    A run is a case and a number of warps. Cases of the third group have one number of warps, in
+    turn, the others all of theirs.
     """
     groups: list[list[tuple[Case, int]]] = [[], [], [], []]
     kinds: set[str] = set()
@@ -219,8 +222,8 @@ def main() -> None:
         if (not options.smoke or case.name in SMOKE)
         and (not options.kernels or case.kernel.name in options.kernels)
     ]
-    if options.emulator:  # alone in needing accelviz
-        from corpus.emulated import emulated, hardware
+    if options.emulator:  # only this option needs accelviz
+        from corpus.emulated import hardware, run_emulated
     machine = hardware() if options.emulator else gpu()
     about = [*machine, f"{datetime.now(UTC):%Y-%m-%d}"]
     lock = threading.Lock()
@@ -234,14 +237,14 @@ def main() -> None:
         if not known:
             table.writerow(COLUMNS)
 
-        def write(case: Case, warps: int, tool: str, jobs: int, seen: Seen) -> None:
+        def write(case: Case, warps: int, tool: str, jobs: int, result: CheckerResult) -> None:
             seconds = [
                 f"{value:.3f}" if value != "" else ""
-                for value in (seen.seconds, seen.first_seconds)
+                for value in (result.seconds, result.first_seconds)
             ]
-            row = [*case_names(case), warps, tool, int(seen.hit), seen.result, *seconds]
+            row = [*case_names(case), warps, tool, int(result.hit), result.result, *seconds]
             with lock:
-                table.writerow([*row, jobs, seen.report[:300], *about])
+                table.writerow([*row, jobs, result.report[:300], *about])
                 file.flush()
 
         if options.emulator:
@@ -249,9 +252,9 @@ def main() -> None:
                 for warps in case.warps:
                     if (*case_names(case), str(warps), "emulator") in known:
                         continue
-                    write(case, warps, "emulator", 1, emulated(case, warps))
+                    write(case, warps, "emulator", 1, run_emulated(case, warps))
         else:
-            on_a_gpu(cases, options.jobs, options.limit, write, known)
+            run_on_gpu(cases, options.jobs, options.limit, write, known)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Makes the programs that run the corpus on a GPU: one a kernel, with all its mistakes in it."""
+"""Programs that run the corpus on a GPU: one per kernel, which contains all its mistakes."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _DEFINED = re.compile(r"^#define (\w+)", re.MULTILINE)
 
 
 def program(cases: list[Case]) -> str:
-    """Write one source for cases of a kernel, each in a namespace of its own."""
+    """Return one CUDA source for the cases of a kernel, each in its own namespace."""
     includes = sorted({include for case in cases for include in _INCLUDE.findall(case.code)})
     parts = ["#include <cstdlib>\n", *includes]
     entries = []
     for number, case in enumerate(cases):
-        space = f"case_{number}"
-        parts.append(f"namespace {space} {{\n{_INCLUDE.sub('', case.code)}}}\n")
+        namespace = f"case_{number}"
+        parts.append(f"namespace {namespace} {{\n{_INCLUDE.sub('', case.code)}}}\n")
         parts += [f"#undef {name}\n" for name in _DEFINED.findall(case.code)]
-        called = f"reinterpret_cast<const void *>(&{space}::{case.kernel.entry})"
-        entries.append(f'    {{"{case.name}", {called}}},\n')
+        pointer = f"reinterpret_cast<const void *>(&{namespace}::{case.kernel.entry})"
+        entries.append(f'    {{"{case.name}", {pointer}}},\n')
     parts.append("struct Entry {\n    const char *name;\n    const void *kernel;\n};\n")
     parts.append(f"static const Entry entries[] = {{\n{''.join(entries)}}};\n")
     return "".join([*parts, (HERE / "host.cu").read_text("utf-8")])
 
 
-def compiled(kernel: Kernel, cases: list[Case], folder: Path, *options: str) -> Path:
-    """Compile the program of a kernel for an H200; return its path."""
+def compile_program(kernel: Kernel, cases: list[Case], folder: Path, *options: str) -> Path:
+    """Compile a kernel's program for an H200; return its path."""
     source, program_path = folder / f"{kernel.name}.cu", folder / kernel.name
     source.write_text(program(cases), "utf-8")
     command = ["nvcc", "-std=c++17", "-arch=sm_90", "-lineinfo", "-w", *options]
@@ -41,23 +41,23 @@ def compiled(kernel: Kernel, cases: list[Case], folder: Path, *options: str) -> 
     return program_path
 
 
-def triple(size: tuple[int, ...] | int) -> tuple[int, ...]:
-    """Return three sizes for one, two or three."""
+def as_3d(size: tuple[int, ...] | int) -> tuple[int, ...]:
+    """Return a size of one, two or three dimensions as three."""
     return (*((size,) if isinstance(size, int) else size), 1, 1)[:3]
 
 
-def packed(launch: Launch) -> bytes:
-    """Write a launch as host.cu reads it."""
+def pack(launch: Launch) -> bytes:
+    """Return a launch in the format that host.cu reads."""
     arguments = {name: np.asarray(value) for name, value in launch.arguments.items()}
-    head = [*triple(launch.grid), *triple(launch.block), launch.shared_bytes, len(arguments)]
+    head = [*as_3d(launch.grid), *as_3d(launch.block), launch.shared_bytes, len(arguments)]
     for name, value in arguments.items():
         head += [value.nbytes, (2 if name in launch.unwritten else 1) if value.ndim else 0]
     content = [np.ascontiguousarray(value).tobytes() for value in arguments.values()]
     return b"".join([np.array(head, np.int64).tobytes(), *content])
 
 
-def unpacked(launch: Launch, content: bytes) -> dict[str, np.ndarray]:
-    """Read the arrays that host.cu wrote."""
+def unpack(launch: Launch, content: bytes) -> dict[str, np.ndarray]:
+    """Return the arrays that host.cu has written, by name."""
     arrays, start = {}, 0
     for name, value in launch.arguments.items():
         if isinstance(value, np.ndarray):

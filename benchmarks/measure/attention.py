@@ -1,15 +1,14 @@
-"""Our attention beside PyTorch Geometric's layers: forward, backward, and peak memory, on a GPU.
+"""Our attention beside PyTorch Geometric's layers on a GPU: forward, backward and peak memory.
 
     python benchmarks/measure/attention.py --output attention.csv
     python benchmarks/measure/attention.py --graphs cora yelp --scores gat --heads 4 --columns 16
 
-Needs CuPy, torch and torch_geometric. What is timed is attention alone: of GATConv, GATv2Conv and
-AGNNConv the dense transforms are left out (they are replaced by the identity), nobody adds
-self-loops, dropout is 0. PyG computes GAT's two scores of each node, and AGNN's norms, inside its
-layer; ours finds them ready. That is work on nodes, which the tables should be read with. Times are
-medians of CUDA events, warm. Peaks are all that each allocates, inputs and plans included. Results
-are compared before they are timed: `difference` is the largest |ours - theirs| over the largest
-|theirs| of Y; gradients are held to float64 by the tests.
+Needs CuPy, torch and torch_geometric. Only attention is timed: the dense transforms of GATConv,
+GATv2Conv and AGNNConv are replaced by the identity, self-loops are not added, and dropout is 0. PyG
+computes GAT's two score terms and AGNN's norms, which are per node, inside its layer; ours gets
+them as inputs. Times are medians of CUDA events, warm. Peaks are all allocations, including inputs
+and plans. Results are compared first: `difference` is the largest |ours - theirs| over the largest
+|theirs| of Y. Gradients are compared with float64 in the tests.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 import cupy
 import numpy as np
 import torch
-from study import Row, edge_index, forget_torch, full_machine, median_us, parser, record
+from study import Row, edge_index, full_machine, median_us, parser, record, reset_torch_memory
 from torch_geometric.nn import AGNNConv, GATConv, GATv2Conv
 
 import accelviz
@@ -29,7 +28,7 @@ from accelviz.graph import Graph
 
 GRAPHS = ("cora", "pubmed", "collab", "amazon0601", "yelp")
 SCORES = ("gat", "gatv2", "cosine")
-#: More than this between ours and theirs, of the largest element, is a mistake of somebody.
+#: Largest allowed `difference`.
 MOST_DIFFERENCE = 1e-4
 _WARMUP = 3
 
@@ -47,7 +46,7 @@ def main() -> None:
 
 
 def compared(graph: Graph, score: str, options: argparse.Namespace) -> Row:
-    """Check and time one score on one graph, theirs after ours."""
+    """Check and time one score on one graph, ours and then PyG's."""
     heads, n_cols = options.heads, options.columns
     if score == "cosine":  # AGNN: one head of all columns
         heads, n_cols = 1, heads * n_cols
@@ -75,7 +74,7 @@ def compared(graph: Graph, score: str, options: argparse.Namespace) -> Row:
 
 
 def ours(graph: Graph, score: str, x: Any, a: Any, dY: Any, options: argparse.Namespace) -> Row:
-    """Time a forward and a backward plan in a memory pool of their own."""
+    """Time our forward and backward plans with a separate memory pool."""
     torch.cuda.empty_cache()
     pool = cupy.cuda.MemoryPool()
     with cupy.cuda.using_allocator(pool.malloc):
@@ -108,9 +107,9 @@ def ours(graph: Graph, score: str, x: Any, a: Any, dY: Any, options: argparse.Na
 
 
 def theirs(graph: Graph, score: str, x: Any, a: Any, dY: Any, repeats: int) -> Row:
-    """Time PyG's layer, its dense transforms replaced by the identity, on `edge_index`."""
+    """Time PyG's layer on `edge_index`, with its dense transforms replaced by the identity."""
     cupy.get_default_memory_pool().free_all_blocks()
-    forget_torch()
+    reset_torch_memory()
     n_rows, heads, n_cols = x.shape
     edges = edge_index(graph)
     X = torch.as_tensor(x.reshape(n_rows, -1)).cuda().requires_grad_()

@@ -1,4 +1,4 @@
-"""Chapter 2 of the thesis (QGTC): products of bits, what they are worth, where they stop paying.
+"""Products of bit matrices (QGTC, chapter 2 of the thesis): speed, accuracy, and their limits.
 
     python benchmarks/measure/bits.py table --output bits-table.csv      # Table 2.3, Figure 2.7c
     python benchmarks/measure/bits.py sizes --output bits-sizes.csv      # Figure 2.9
@@ -9,13 +9,14 @@
     python benchmarks/measure/bits.py network --batches parts.npz --output bits-network.csv
     python benchmarks/measure/bits.py accuracy --output bits-accuracy.csv  # Table 2.2, no GPU
 
-Each begins with the rates of this GPU: what its instructions do when nothing is read. Rates and
-TFLOPS count 2 M N K operations of a product, whatever its bits. Results are held to the product of
-INT8 in every bit first. Times are medians of CUDA events, warm, operands and result in place.
-INT8 is cuBLAS through torch._int_mm, of the two orders of its right operand the faster one.
-`gather` and `density` have random columns; of those, rates count 2 operations a nonzero and column.
-`parts` cuts graphs by METIS and keeps the first batches of each; `network` runs Cluster-GCN and
-batched GIN (section 2.6, 128 features) on these, beside PyTorch Geometric in float32.
+Each begins with the throughput of this GPU's instructions on operands in registers. Rates and
+TFLOPS count 2 M N K operations per product for any number of bits. Results are first compared
+exactly with the INT8 product. Times are medians of CUDA events, warm, with operands and result on
+the GPU. INT8 is cuBLAS through torch._int_mm, with the faster of the two layouts of its right
+operand. `gather` and `density` have random columns; their rates count 2 operations per nonzero and
+column. `parts` partitions graphs by METIS and stores the first batches of each; `network` runs
+Cluster-GCN and batched GIN (section 2.6, 128 features) on these batches, beside PyTorch Geometric
+in float32.
 """
 
 from __future__ import annotations
@@ -48,19 +49,19 @@ ON_GPU = ("table", "sizes", "reuse", "gather", "density", "network")
 GRAPHS = ("citeseer", "pubmed", "twitter-partial", "artist", "com-amazon")
 PARTS, PARTS_OF_BATCH, BATCHES = 1500, 16, 4
 FEATURES, CLASSES = 128, 10
-#: Seeds that `accuracy` trains with: at 2 bits one differs from the next by 0.1. The others take
-#: minutes a seed.
+#: Number of seeds of `accuracy`: accuracies at 2 bits differ by 0.1 between seeds. Other cases take
+#: minutes per seed.
 SEEDS = {("cora", "gcn"): 20, ("citeseer", "gcn"): 20}
 FEW_SEEDS = 3
-#: Most nodes of a batch whose logits are worked out on the host too.
+#: Largest batch, in nodes, whose logits are also computed on the host.
 CHECKED = 1000
 TABLE = [(n, d) for d in (32, 64) for n in (2048, 4096, 8192)]
 WIDE = [(8192, 256), (8192, 1024)]
-#: Of each sum that a rate is measured by, and operations of one instruction.
+#: Products added to each sum of a rate's kernel, and operations of one instruction.
 REPEATS = 4096
 RATES = {"bit": 2 * 16 * 8 * 256, "byte": 2 * 16 * 8 * 32, "nibble": 2 * 16 * 8 * 64}
 RATES |= {"popc": 2 * 32 * 32 * 4, "group": 2 * 64 * 128 * 256 // 4}
-#: Where no algorithm is named, and for all widths of Table 2.3.
+#: Algorithms of all widths of Table 2.3, and of studies that do not list their own.
 ALGORITHMS = ("warpgroup", "tiled", "split")
 
 
@@ -75,7 +76,7 @@ def main() -> None:
 
 
 def rates() -> Iterator[dict[str, Any]]:
-    """Measure what the instructions do, and an empty launch."""
+    """Measure the throughput of the instructions, and an empty launch."""
     import cupy
 
     out = cupy.zeros(1, np.int32)
@@ -94,7 +95,7 @@ def rates() -> Iterator[dict[str, Any]]:
 
 
 def row(algorithm: str, n: int, d: int, bits: int, seconds: float, **more: Any) -> dict[str, Any]:
-    """Return a record of the table."""
+    """Return a row of the table."""
     us, rate = round(seconds * 1e6, 3), round(2 * n * n * d / seconds / 1e12, 2)
     cells = {"algorithm": algorithm, "n": n, "d": d, "bits": bits, "median_us": us, "tflops": rate}
     return cells | more
@@ -115,7 +116,7 @@ class Case:
         self.expected = torch._int_mm(self.a, self.x) if n > 16 else None
 
     def packed(self, whole: Any, width: int, side: str) -> bits.BitTensor:
-        """Pack whole numbers of PyTorch."""
+        """Pack a PyTorch tensor of integers."""
         import cupy
 
         X = cupy.from_dlpack(whole.float().contiguous())
@@ -124,7 +125,7 @@ class Case:
     def record(
         self, algorithm: str | None = None, called: str = "", **options: Any
     ) -> dict[str, Any]:
-        """Check and time an algorithm; return its record, under its own name if not `called`."""
+        """Check and time an algorithm; return its row, under its own name unless `called`."""
         import cupy
 
         planned = bits.plan_product(self.A, self.X, algorithm, **options)
@@ -136,7 +137,7 @@ class Case:
         return row(called or planned.plan.name, self.n, self.d, self.width, seconds)
 
     def int8(self, **more: Any) -> dict[str, Any]:
-        """Time cuBLAS, of the two orders of X the faster one."""
+        """Time cuBLAS with the faster of the two layouts of X."""
         out = self.torch.empty_like(self.expected)
         times = [
             event_seconds(lambda x=x: self.torch._int_mm(self.a, x, out=out), self.repeats, 3)
@@ -147,7 +148,7 @@ class Case:
 
 
 def table(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Table 2.3's shapes and wide ones, by every algorithm, beside INT8."""
+    """Time Table 2.3's shapes and wide ones with every algorithm, and INT8."""
     for n, d in (*TABLE, *WIDE):
         for width in range(1, 9) if (n, d) == (8192, 1024) else (1, 2, 3, 4, 8):
             case = Case(n, d, width, options.repeats)
@@ -159,14 +160,14 @@ def table(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def sizes(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """One bit by one bit, by N and D."""
+    """Time products of one bit by one bit, by N and D."""
     for n, d in itertools.product((1 << i for i in range(7, 16)), (1 << i for i in range(4, 11))):
         case = Case(n, d, 1, options.repeats)
         yield from (case.record(algorithm, jump=False) for algorithm in ALGORITHMS)
 
 
 def reuse(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Read a tile of A once for all planes of X, or again for each."""
+    """Time products that read a tile of A once for all planes of X, or once per plane."""
     for n, width in itertools.product((1024, 2048, 4096, 8192), (4, 8, 16)):
         case = Case(n, 1024, width, options.repeats)
         for again in (True, False):
@@ -174,7 +175,7 @@ def reuse(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def sparse(n: int, degree: int) -> Graph:
-    """Make a square matrix with about `degree` random columns in each row."""
+    """Return a square matrix with about `degree` random columns in each row."""
     rng = np.random.default_rng(degree)
     keys = np.unique(np.arange(n)[:, None] * n + rng.integers(0, n, (n, degree)))
     pointers = np.append(0, np.cumsum(np.bincount(keys // n, minlength=n)))
@@ -184,7 +185,7 @@ def sparse(n: int, degree: int) -> Graph:
 
 
 def sums(graph: Graph, d: int, repeats: int) -> Iterator[tuple[str, int, float]]:
-    """Check and time sums of neighbors in float32, 8 and 4 bits; give name, bits, seconds."""
+    """Check and time sums of neighbors in float32, 8 and 4 bits; yield name, bits, seconds."""
     for operation, width in (("spmm", 32), ("bit_spmm_8", 8), ("bit_spmm_4", 4)):
         options = {"operation": operation, "repeats": repeats, "states": ["warm"]}
         times = accelviz.benchmark(graph, ["lane_groups"], d, **options)
@@ -193,7 +194,7 @@ def sums(graph: Graph, d: int, repeats: int) -> Iterator[tuple[str, int, float]]
 
 
 def gather(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Add up rows of X of float32, 8 and 4 bits, by degree and by columns."""
+    """Time sums of rows of X in float32, 8 and 4 bits, by degree and by columns."""
     n = 1 << 16
     for degree in (8, 32, 128):
         graph = sparse(n, degree)
@@ -204,7 +205,7 @@ def gather(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def density(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Multiply a matrix of 8,192 x 8,192, sparse and dense, by density."""
+    """Time products of an 8,192 x 8,192 matrix, sparse and dense, by density."""
     n = 8192
     for d in (64, 256):
         for width in (1, 2, 4, 8):
@@ -218,7 +219,7 @@ def density(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def parts(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Cut graphs into 1,500 parts; keep the edges of the first batches of 16 parts."""
+    """Partition graphs into 1,500 parts; store the edges of the first batches of 16 parts."""
     arrays: dict[str, Any] = {}
     for name in GRAPHS:
         graph = accelviz.load_graph(name)
@@ -243,7 +244,7 @@ def parts(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def network(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Run both models on batches, of 8, 4 and 2 bits, and in float32 by PyTorch Geometric."""
+    """Time both models on batches, with 8, 4 and 2 bits, and in float32 by PyTorch Geometric."""
     import torch
 
     arrays = np.load(options.batches)
@@ -272,7 +273,7 @@ def network(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def batch_of(n: int, pairs: Any) -> tuple[bits.batches.Batch, NodeData]:
-    """Return a batch as it was, and its graph with random features."""
+    """Return a batch with the given edges, and its graph with random features."""
     ones = np.ones(len(pairs), np.float32)
     graph = accelviz.load_graph(sparse_matrix((ones, tuple(pairs.T)), shape=(n, n)))
     batch = next(bits.batches.batches(graph, np.zeros(n, np.int32), 1))
@@ -281,7 +282,7 @@ def batch_of(n: int, pairs: Any) -> tuple[bits.batches.Batch, NodeData]:
 
 
 def pyg(model: str, nodes: NodeData, pairs: Any, repeats: int) -> float:
-    """Time PyTorch Geometric in float32, its normalization kept."""
+    """Time PyTorch Geometric in float32, with cached normalization."""
     import torch
     from torch_geometric import nn
 
@@ -312,7 +313,7 @@ def pyg(model: str, nodes: NodeData, pairs: Any, repeats: int) -> float:
 
 
 def accuracy(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Train with rounding and without, run on whole numbers: accuracy against bits."""
+    """Train with and without rounding, run with integers, and yield accuracies by bits."""
     for data in (load_nodes("cora"), load_nodes("citeseer"), planted()):
         whole = bits.batches.partition(data.graph, 1)
         (batch,) = bits.batches.batches(data.graph, whole, 1)
@@ -332,7 +333,7 @@ def accuracy(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def planted() -> NodeData:
-    """Make communities of equal size whose features are noise around a centre each."""
+    """Return a graph of equal communities; features are noise around the community's center."""
     n, classes = 8192, 16
     graph = stochastic_block(16 * n, n_nodes=n, n_blocks=classes, within=0.5, seed=1)
     rng = np.random.default_rng(1)

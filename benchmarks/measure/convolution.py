@@ -1,15 +1,15 @@
-"""Times of chapter 6 on a GPU: sliding channels beside rivals that the chapter leaves out.
+"""Times of chapter 6 on a GPU: sliding channels beside PyTorch's convolutions.
 
     python benchmarks/measure/convolution.py --output layers.csv
 
-Forward and backward: convolutions of 1 x 1 of VGG16 (32 x 32 images) and MobileNet (224 x 224).
-The chapter's kernels have channels first, all others last. Rivals are PyTorch's: a pointwise
-convolution, a grouped one, sliding channels as one dense product with a masked matrix, and a
-composition of a convolution a window. All that convolves with sliding channels is checked against
-float64: `error` is the largest error of 4,096 pixels, or of all weights, over the bound of its
-arithmetic. Times are medians of CUDA events, with the L2 flushed before each. `floor_us` is the
-time of a copy of as many bytes as an operation has to read and write. `strided_windows` with
-parameters has other blocks than the rule's.
+Forward and backward: convolutions of 1 x 1 of VGG16 (32 x 32 images) and MobileNet (224 x 224). The
+chapter's kernels use NCHW layout, all others NHWC. PyTorch's convolutions are a pointwise one, a
+grouped one, sliding channels as one dense product with a masked matrix, and a composition of one
+convolution per window. All convolutions with sliding channels are compared with float64: `error` is
+the largest error of 4,096 pixels, or of all weights, over the bound of its arithmetic. Times are
+medians of CUDA events, with the L2 flushed before each run. `floor_us` is the time of a copy of all
+bytes that an operation must read and write. `strided_windows` with parameters has other block
+settings than the rule's.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from accelviz.graph import Graph
 from accelviz.plans.arithmetic import CUT_OFF, ROUNDING
 from accelviz.plans.operation import EPS32
 
-#: Input and output channels, and pixels of a side.
+#: Input channels, output channels, and side in pixels.
 LAYERS = {
     "vgg16": ((64, 64, 32), (128, 128, 16), (256, 256, 8), (512, 512, 4), (512, 512, 2)),
     "mobilenet": ((64, 128, 56), (128, 128, 56), (256, 256, 28), (512, 512, 14), (1024, 1024, 7)),
 }
-#: Measurements, the most valuable first: network, batch, cg, co, and number of layers.
+#: Measurements, most important first: network, batch, cg, co, and number of layers.
 CELLS = (
     *((name, 256, 2, 0.5, 5) for name in ("mobilenet", "vgg16")),
     ("mobilenet", 256, 8, 0.5, 4),
@@ -52,7 +52,7 @@ CELLS = (
     ("mobilenet", 256, 2, 0.25, 3),
     ("vgg16", 64, 2, 0.5, 3),
 )
-#: Settings of our blocks beside the rule's: parameters, their values, and the fewest channels.
+#: Further settings of our blocks: names, values, and the least number of channels.
 SETTINGS = {
     "scc_last": (
         ("pieces", "piece", "warpgroups", "stages"),
@@ -71,20 +71,20 @@ SETTINGS = {
         64,
     ),
 }
-#: Batch, cg and co of the layers that are measured with these too.
+#: Batch, cg and co of the layers that are also measured with SETTINGS.
 VARIED = 256, 2, 0.5
-#: Our arithmetic, and the operations of a pass with their outputs; "d_input" goes along the
-#: transposed pattern.
+#: Our arithmetic; and the operation of each pass with its output. "d_input" uses the transposed
+#: pattern.
 ARITHMETIC = ("tf32", "3xtf32")
 PASSES = {
     "forward": ("scc_last", "Y"),
     "d_input": ("scc_last", "dX"),
     "d_weights": ("scc_last_weights", "d_values"),
 }
-#: Most bytes that a composition may copy.
+#: Largest copy of a composition in bytes.
 MOST_STACK = 8 << 30
 SAMPLE = 4096
-#: Pass, strategy, arithmetic, the function to time, and the error.
+#: Pass, strategy, arithmetic, function to time, error.
 Case = tuple[str, str, str, Callable[[], object], float]
 NO_ERROR = float("nan")
 
@@ -94,12 +94,12 @@ def main() -> None:
     record(layers(options.repeats), options.output, machine())
 
 
-#: Makes one object for equal sizes, so that its pattern is analysed once.
+#: Cached by size, so that the pattern of equal layers is analysed once.
 channel_map = functools.cache(ChannelMap)
 
 
 class Layer:
-    """A convolution with its operands on the GPU in both layouts, and its exact results."""
+    """A convolution with its operands on the GPU in both layouts, and its float64 results."""
 
     def __init__(self, shape: tuple[int, int, int], batch: int, groups: int, overlap: float):
         before, after, side = shape
@@ -123,16 +123,16 @@ class Layer:
         }
 
     def first(self, rows: Any) -> Any:
-        """Return a map of channels last as one of channels first."""
+        """Convert a map from NHWC to NCHW layout."""
         planes = rows.reshape(self.images, self.side**2, -1)
         return cupy.ascontiguousarray(planes.transpose(0, 2, 1))
 
     def last(self, planes: Any) -> Any:
-        """Return a map of channels first as one of channels last."""
+        """Convert a map from NCHW to NHWC layout."""
         return planes.transpose(0, 2, 1).reshape(len(self.X), -1)
 
     def error(self, outputs: Any, arithmetic: str = "float32") -> float:
-        """Hold Y, dX or the weights' gradient, by name, to float64."""
+        """Return the largest error of arrays named Y, dX or d_values over its bound."""
         worst = 0.0
         for name, array in outputs.items():
             if name not in self._known:
@@ -160,13 +160,13 @@ class Layer:
         return rows @ matrix, EPS32 * terms * (abs(rows) @ abs(matrix)), terms
 
     def floor(self, direction: str) -> float:
-        """Count the bytes that a pass has to read and write."""
+        """Return the bytes that a pass must read and write."""
         maps = self.X.nbytes + self.dY.nbytes + self.entries.nbytes
         return maps + (self.X.nbytes if direction == "backward" else 0)  # which writes dX
 
 
 def planned(graph: Graph, name: str, operation: str, settings: Row, **operands: Any) -> Any:
-    """Return a function that launches a plan, its outputs after a run, and one for each kernel."""
+    """Return a function that launches a plan, its outputs, and a function per kernel."""
     plan = accelviz.plan(graph, name, operation=operation, **settings)
     ready = find_device("cuda").prepare(plan)
     inputs, outputs = ready.inputs(ready.placed(operands)), ready.outputs()
@@ -177,12 +177,12 @@ def planned(graph: Graph, name: str, operation: str, settings: Row, **operands: 
 
 
 def named(strategy: str, settings: Row) -> str:
-    """Name a strategy with settings as a record does."""
+    """Return a strategy with settings in the format of a record."""
     return strategy + "".join(f" {name}={value}" for name, value in settings.items())
 
 
 def ours(layer: Layer) -> Iterator[Case]:
-    """Check our kernels, with the rule's settings and others."""
+    """Check our kernels with the rule's settings and with others."""
     transposed = layer.channels.graph.transposed()
     operands = {
         "forward": {"values": layer.entries, "X": layer.X},
@@ -205,7 +205,7 @@ def ours(layer: Layer) -> Iterator[Case]:
 def settings_of(
     channels: ChannelMap, n_cols: int, varied: bool, direction: str, arithmetic: str
 ) -> Iterator[tuple[Graph, Row]]:
-    """Yield pattern and settings: the rule's, then others that are no wider than the layer."""
+    """Yield pattern and settings: the rule's, then others that are not wider than the layer."""
     operation, _ = PASSES[direction]
     graph = channels.graph.transposed().graph if direction == "d_input" else channels.graph
     widths = {"n_cols": n_cols, "arithmetic": arithmetic}
@@ -224,7 +224,7 @@ def settings_of(
 
 
 def chapters(layer: Layer) -> Iterator[Case]:
-    """Check the chapter's kernels; a channel stack that does not fit in memory is left out."""
+    """Check the chapter's kernels, without channel stacks that do not fit in memory."""
     graph, widths = layer.channels.graph, {"n_cols": layer.side**2, "images": layer.images}
     X, dY = layer.first(layer.X), layer.first(layer.dY)
     forward: list[tuple[str, Row]] = [("dsxplore", {}), ("channel_stack", {"cyclic": 1})]
@@ -247,7 +247,7 @@ def chapters(layer: Layer) -> Iterator[Case]:
 
 
 def rivals(layer: Layer) -> Iterator[Case]:
-    """Check PyTorch's convolutions, channels last; pointwise and grouped ones have no error."""
+    """Check PyTorch's convolutions in NHWC layout; pointwise and grouped ones have no error."""
     channels = layer.channels
     X, dY, dense = (
         torch.as_tensor(array, device="cuda") for array in (layer.X, layer.dY, layer.dense)
@@ -295,7 +295,7 @@ def rivals(layer: Layer) -> Iterator[Case]:
 
 
 def layers(repeats: int) -> Iterator[Row]:
-    """Check and time everything, layer by layer, once our kernels are compiled on all cores."""
+    """Compile our kernels on all cores, then check and time everything layer by layer."""
     cells = [
         (network, shape, *setting)
         for network, *setting, most in CELLS

@@ -1,13 +1,13 @@
-"""Test accuracy of networks that mix channels in three ways at equal cost.
+"""Test accuracy of networks with three ways of mixing channels at equal cost.
 
     python benchmarks/measure/convolution_accuracy.py --output accuracy.csv
 
 Networks of two blocks whose second step mixes channels: pointwise, grouped pointwise (2 groups), or
-sliding channels (cg 2, co 50 %), which have half of the weights. Two problems. `digits` are
-scikit-learn's (1,797 images of 8 x 8 pixels; a block, at 4 x 4, is DW3 and mixing). `teacher` is
-made up: the sign of a sum of products of channels, each of one half by one of the other, so that a
-network that keeps the halves apart can only guess. The seed draws weights, batches, the split of
-the digits, and the teacher. Needs PyTorch and scikit-learn, and no GPU.
+sliding channels (cg 2, co 50 %); the last two have half of the weights. There are two problems.
+`digits` are scikit-learn's (1,797 images of 8 x 8 pixels; a block, at 4 x 4, is DW3 and mixing).
+`teacher` is synthetic: the sign of a sum of products of one channel of each half, which a network
+that does not mix the halves can only guess. The seed determines weights, batches, the split of the
+digits, and the teacher. Needs PyTorch and scikit-learn, but no GPU.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def accuracies(seeds: int) -> Iterator[dict[str, Any]]:
 
 
 class Mixing(nn.Module):
-    """A convolution of 1 x 1 whose filters read the channels that a kernel reads."""
+    """A convolution of 1 x 1 whose filters read the channels given by a kernel."""
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__()
@@ -66,19 +66,19 @@ class Mixing(nn.Module):
 
 
 def he_normal(shape: Iterable[int], inputs: int) -> Any:
-    """Draw the weights of a layer with a number of inputs."""
+    """Return random weights of a layer with a number of inputs (He et al.)."""
     return torch.randn(*shape) * (2 / inputs) ** 0.5
 
 
 def depthwise(inputs: int) -> nn.Conv2d:
-    """Return a convolution of 3 x 3 pixels from 1 channel, or in each channel alone."""
+    """Return a convolution of 3 x 3 pixels, from 1 channel or depthwise."""
     layer = nn.Conv2d(inputs, CHANNELS, 3, padding=1, groups=inputs, bias=False)
     layer.weight.data = he_normal(layer.weight.shape, 9)
     return layer
 
 
 def network(kernel: Kernel, classes: int, *, pixels: bool) -> nn.Sequential:
-    """Return two blocks of (DW3 if there are pixels,) mixing and ReLU, a mean, a dense layer."""
+    """Return two blocks of (DW3 if `pixels`,) mixing and ReLU, then a mean and a dense layer."""
     block = lambda: [*([depthwise(CHANNELS)] if pixels else []), Mixing(kernel), nn.ReLU()]  # noqa: E731
     stem = [depthwise(1), nn.ReLU(), nn.AvgPool2d(2)] if pixels else []
     dense = nn.Linear(CHANNELS, classes, bias=False)
@@ -87,7 +87,7 @@ def network(kernel: Kernel, classes: int, *, pixels: bool) -> nn.Sequential:
 
 
 def trained(model: nn.Module, batches: Iterable[tuple[Any, Any]], steps: int, rate: float) -> None:
-    """Train by Adam with a rate that falls to zero."""
+    """Train with Adam and a learning rate that decreases to zero."""
     optimiser = torch.optim.Adam(model.parameters(), rate)
     falling = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, steps)
     for X, labels in batches:
@@ -99,12 +99,12 @@ def trained(model: nn.Module, batches: Iterable[tuple[Any, Any]], steps: int, ra
 
 @torch.no_grad()
 def accuracy(model: Callable[[Any], Any], X: Any, labels: Any) -> float:
-    """Return the share of the images that are classified right."""
+    """Return the share of correctly classified images."""
     return float((model(X).argmax(dim=1) == labels).float().mean())
 
 
 def teacher(rng: np.random.Generator, kernel: Kernel) -> tuple[float, nn.Module]:
-    """Learn the sign of eight products across the halves of the channels."""
+    """Train on the sign of a sum of eight products across the halves of the channels."""
     one, other = (rng.permutation(CHANNELS // 2)[:8] + first for first in (0, CHANNELS // 2))
 
     def drawn(n: int) -> tuple[Any, Any]:
@@ -117,7 +117,7 @@ def teacher(rng: np.random.Generator, kernel: Kernel) -> tuple[float, nn.Module]
 
 
 def digits(rng: np.random.Generator, kernel: Kernel) -> tuple[float, nn.Module]:
-    """Learn scikit-learn's digits, a third of them for the test."""
+    """Train on two thirds of scikit-learn's digits, test on the rest."""
     from sklearn.datasets import load_digits
 
     images, labels = map(torch.from_numpy, load_digits(return_X_y=True))

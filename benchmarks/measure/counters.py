@@ -1,9 +1,9 @@
-"""Why one kernel is faster than another: hardware counters of single launches, by Nsight Compute.
+"""Hardware counters of single launches by Nsight Compute, to explain differences in speed.
 
     python benchmarks/measure/counters.py profile --output counters.csv
     python benchmarks/measure/counters.py profile --cases ours --graphs mit8 --columns 16 48
 
-Needs a GPU and `ncu`. Times under a profiler are not times: those are in the other results.
+Needs a GPU and `ncu`. Times under a profiler are not comparable with the other results.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import nsight
-from study import full_machine, opened, parser, record
+from study import full_machine, open_graph, parser, record
 
 import accelviz
 from accelviz.measure.records import parameters_text
 from accelviz.plans import Plan
 
-#: Nsight Compute's counters by their column in the table.
+#: Columns of the table, and Nsight Compute's names of the counters.
 METRICS = {
     "instructions": "smsp__inst_executed.sum",
     "issue_active_pct": "smsp__issue_active.avg.pct_of_peak_sustained_active",
@@ -44,7 +44,7 @@ METRICS = {
     "active_cycles": "sm__cycles_active.avg",
 }
 CASES: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
-    # Accel-GCN with and without each of its ideas, and the systems it is compared with.
+    # Accel-GCN with and without each of its ideas, and the systems that it is compared with.
     "published": (
         ("accel_gcn", {}),
         ("accel_gcn", {"combined_warp": False}),
@@ -55,7 +55,7 @@ CASES: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
         ("ge_spmm", {}),
         ("merge_path", {}),
     ),
-    # Our own, and its nearest relatives.
+    # Our strategy and the most similar ones.
     "ours": (("lane_groups", {}), ("accel_gcn", {}), ("ge_spmm", {})),
     # Dot products of edges.
     "sddmm": (("lane_groups", {}), ("row_warp", {})),
@@ -80,7 +80,7 @@ def main() -> None:
 def plans(options: argparse.Namespace) -> Iterator[Plan]:
     for name in options.graphs:
         for order in options.orders:
-            graph = opened(name, order, cache=True)
+            graph = open_graph(name, order, cache=True)
             operation = "sddmm" if options.cases == "sddmm" else "spmm"
             for n_cols in options.columns:
                 for strategy, parameters in CASES[options.cases]:

@@ -1,14 +1,14 @@
-r"""The emulator's memory counts beside those of Nsight Compute on a real GPU.
+r"""Memory accesses counted by the emulator, beside those counted by Nsight Compute on a GPU.
 
-Three steps, because the first needs a C++ compiler and the second a GPU with `ncu`:
+The three steps may run on different machines: the first needs a C++ compiler, the second `ncu`:
 
     python benchmarks/measure/emulator_against_hardware.py emulate --output emulated.csv
     python benchmarks/measure/emulator_against_hardware.py profile --output profiled.csv
     python benchmarks/measure/emulator_against_hardware.py compare --output compared.csv \
         --counts emulated.csv profiled.csv
 
-Each counts whole launches of every strategy's kernel on bundled graphs. The table has a row for
-each case and quantity, with both counts, their ratio, and why they differ where they do.
+Each step counts whole launches of every strategy's kernel on bundled graphs. The table has a row
+per case and quantity: both counts, their ratio, and the reason of a difference.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from accelviz.devices import find_device
 from accelviz.measure.records import source_commit
 from accelviz.plans import Plan
 
-#: Graph and column counts: few and many columns, no multiple of 32, rows split over blocks.
+#: Graphs and column counts: few and many columns, not only multiples of 32, split rows.
 CASES = {"cora": (16, 32, 64, 100, 128), "citeseer": (32, 64), "as-caida": (32,), "facebook": (32,)}
 KEY = ["strategy", "graph", "columns"]
 
 _LSU = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
 _SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
-#: Quantity to Nsight Compute's counters, which add up.
+#: Quantities, and Nsight Compute's counters whose sum they are.
 METRICS = {
     "global load requests": [_LSU.format("requests", "ld")],
     "global load sectors": [_LSU.format("sectors", "ld")],
@@ -48,7 +48,7 @@ METRICS = {
     "shared store wavefronts": [_SHARED.format("st")],
     "shared atomic wavefronts": [_SHARED.format("atom")],
 }
-#: Counts as close as this need no explanation.
+#: Relative difference below which counts need no explanation.
 _CLOSE = 0.02
 _CAS_LOOP = (
     "a shared atomicAdd of floats (atomicAdd_block) is a loop in machine code: LDS, "
@@ -63,7 +63,7 @@ _SAME_ADDRESS = (
     "with 16 columns a warp holds two edges, often of one row; the hardware counts an atomic's "
     "sectors for each group of lanes that adds to the same addresses, the emulator once for a warp"
 )
-#: Strategy and quantity to why emulator and hardware differ, read off the machine code.
+#: Reasons of differences by strategy and quantity, as found in the machine code.
 _WHY = {
     ("accel_gcn", "shared load wavefronts"): _CAS_LOOP,
     ("accel_gcn", "shared atomic wavefronts"): _CAS_LOOP,

@@ -1,11 +1,11 @@
-"""How long the explorer takes to open, and from a key to the repainted page, in a Chromium.
+"""Time to open the explorer, and from a key press to the repainted page, in Chromium.
 
     python benchmarks/measure/explorer.py --graphs pubmed reddit-approximate-twin
 
 Needs Chromium (on PATH, or named in ACCELVIZ_CHROMIUM) and Playwright. The page is the one that
-`explore(...).save(...)` writes, with the controls at 848 px, or with `--lab` a cell's output in a
-JupyterLab with a kernel; 60 moves of each slider, one after the other, on the view that is seen. A
-time is from the browser's receiving the key to the end of the frame that shows its effect.
+`explore(...).save(...)` writes, with the controls at 848 px, or with `--lab` the output of a cell
+in JupyterLab with a kernel. Each slider is moved 60 times on the visible view. A time is from the
+browser's key event to the end of the frame that shows its effect.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def in_lab(browser, graphs: list[str], folder: Path) -> None:
-    """Measure the output of a cell; opening is from running it, the graph once loaded."""
+    """Measure a cell's output. Opening is the time of running the cell; the graph is loaded."""
     server = Server(folder).start()
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
     page.set_default_timeout(600_000)
@@ -90,14 +90,14 @@ def saved(browser, graph, folder: Path) -> None:
 
 
 def measure(page) -> None:
-    """Move every slider in every group of views."""
+    """Move every slider in every group of views, and print its times."""
     for group in GROUPS:
         page.locator(f"[data-group={group}]").click()
         page.wait_for_timeout(1500)
         for slider in SLIDERS:
             times = []
             control = page.locator(f"[data-control={slider}]").first
-            for move in range(MOVES):  # back and forth, each after the one before was shown
+            for move in range(MOVES):  # back and forth, each after the previous one was shown
                 control.focus()
                 key = "ArrowLeft" if move % 10 < 5 else "ArrowRight"
                 page.evaluate(REPAINT, [key, 1, READY, 60_000])

@@ -1,21 +1,20 @@
-"""Savings and cost of Rabbit's order on graphs whose vertices come in no order.
+"""Savings and cost of Rabbit order on graphs whose vertices are shuffled.
 
-Takes twins whose ids are shuffled, finds Rabbit's order on the host, renumbers rows and columns,
-and times `lane_groups` and cuSPARSE on both, in one run. Finding the order is timed once, compiled
-before, on one core of the host; renumbering is not in it.
+Takes shuffled twins, computes Rabbit order on the host, renumbers rows and columns, and times
+`lane_groups` and cuSPARSE before and after, in one run. The order is timed once, after compilation,
+on one core of the host; renumbering is not included.
 
     python benchmarks/measure/found_order.py --cache /tmp/graphs --output orders.csv
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import time
 
 import pandas as pd
 from measure import SIXTEEN
-from study import opened, parser, write
+from study import open_graph, parser, write
 
 import accelviz
 from accelviz.graph import Graph
@@ -29,29 +28,25 @@ def main() -> None:
     columns = [32, 64, 128]
     arguments = parser(__doc__, graphs=SIXTEEN, columns=columns, repeats=11, cache=True)
     options = arguments.parse_args()
-    vertex_order("citeseer", ORDER)  # compiles
+    vertex_order("citeseer", ORDER)  # compile
     accelviz.benchmark("cora", CASES, options.columns, "cuda", repeats=1)
 
     tables = []
     for name in options.graphs:
-        shuffled = opened(name, "shuffled", options.cache is not None)
+        shuffled = open_graph(name, "shuffled", options.cache is not None)
         start = time.perf_counter()
         order = vertex_order(shuffled, ORDER)
         seconds = time.perf_counter() - start
         renumbered = dataclasses.replace(
             order.apply_to_graph(shuffled, columns=True), name=f"{shuffled.name}-{ORDER}"
         )
-        table = measured([shuffled, renumbered], options)
+        settings = {"repeats": options.repeats, "states": ("warm",), "progress": False}
+        graphs = [shuffled, renumbered]
+        table = accelviz.benchmark(graphs, CASES, options.columns, "cuda", **settings)
         table["order_seconds"] = table["graph"].map({renumbered.name: seconds, shuffled.name: 0.0})
         tables.append(table)
         print(summary(table, shuffled, renumbered, seconds), flush=True)
         write(pd.concat(tables), options.output)
-
-
-def measured(graphs: list[Graph], options: argparse.Namespace) -> pd.DataFrame:
-    """Time both orders of a graph in one run."""
-    warm = {"repeats": options.repeats, "states": ("warm",), "progress": False}
-    return accelviz.benchmark(graphs, CASES, options.columns, "cuda", **warm)
 
 
 def summary(table: pd.DataFrame, before: Graph, after: Graph, seconds: float) -> str:

@@ -1,19 +1,19 @@
-"""fuseGNN's tables and figures measured again (ICCAD 2020, section 6), on a GPU.
+"""fuseGNN's tables and figures (ICCAD 2020, section 6), measured on this GPU.
 
     python benchmarks/measure/fusegnn.py latency --output fusegnn-latency.csv
     python benchmarks/measure/fusegnn.py crossover --output fusegnn-crossover.csv
     python benchmarks/measure/fusegnn.py counters --output fusegnn-counters.csv
 
 `latency` (Table 3, Figures 9 to 12): forward and backward pass of one layer of GCN or GAT (one
-head, no dropout) on random features of the dataset's width. "gas" and "gar" are fuseGNN's kernels
-as written here: weights of edges are made in each pass, and "gar" converts a COO in random order to
-CSR and CSC as well (CuPy's radix sort), as in inductive training. "ours" is `lane_groups`,
-"pyg" PyTorch Geometric with `edge_index`, each with what it keeps between passes. Times are medians
-between CUDA events around the whole pass, the host's gaps included, as a user has them; `parts_ms`
-holds the sparse operations of a pass one by one. Memory, of 128 columns, is what the framework's
-pool holds at most, features included. A case that does not fit is recorded with its problem.
+head, no dropout) on random features of the dataset's width. "gas" and "gar" are our versions of
+fuseGNN's kernels: edge weights are computed in each pass, and "gar" also converts a COO in random
+order to CSR and CSC (CuPy's radix sort), as in inductive training. "ours" is `lane_groups`, "pyg"
+is PyTorch Geometric with `edge_index`; both reuse what they keep between passes. Times are medians
+between CUDA events around the whole pass, including gaps of the host; `parts_ms` has the sparse
+operations of a pass. Memory, with 128 columns, is the peak of the framework's pool, including
+features. A case that runs out of memory is recorded with that problem.
 
-`crossover` (section 4, Figure 11): one product and its transpose by GAS and by GAR, and the
+`crossover` (section 4, Figure 11): one product and its transpose by GAS and by GAR, and the format
 conversion, on random graphs of two million edges and rising average degree.
 
 `counters` (Tables 2, 4 and 5) needs `ncu`: one forward aggregation, cold caches.
@@ -31,7 +31,7 @@ import cupy
 import nsight
 import numpy as np
 from scipy import sparse
-from study import Row, edge_index, forget_torch, full_machine, parser, record
+from study import Row, edge_index, full_machine, parser, record, reset_torch_memory
 
 import accelviz
 from accelviz.devices import find_device
@@ -42,12 +42,12 @@ from accelviz.layers.graph_processing import gcn_weights
 from accelviz.plans import Plan
 from accelviz.strategies.fusegnn import faster_aggregation
 
-#: Columns of the features that the paper's datasets have; Reddit here is a twin.
+#: Feature columns of the paper's datasets; Reddit is a twin.
 FEATURES = {"cora": 1433, "pubmed": 500, "reddit": 602}
 HIDDEN = (128, 16, 64, 256, 512)
 MODELS = ("gcn", "gat")
 FORMS = ("gas", "gar", "ours", "pyg")
-#: Edges and average degrees of `crossover`, and columns of the product.
+#: Edges and average degrees of `crossover`, and columns of its products.
 EDGES, DEGREES, COLUMNS = 1 << 21, (1, 2, 4, 8, 16, 32, 64, 128, 256), (16, 64, 256)
 _WARMUP, _REPEATS = 3, 15
 _SECTOR = 32
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def seconds(work: Callable[[], Any], stream: Any = None) -> float:
-    """Return the median of several runs between CUDA events, after some to warm up."""
+    """Return the median of several runs between CUDA events, after some warm-up runs."""
     times = []
     for i in range(_WARMUP + _REPEATS):
         ends = cupy.cuda.Event(), cupy.cuda.Event()
@@ -101,7 +101,7 @@ def seconds(work: Callable[[], Any], stream: Any = None) -> float:
 
 
 def conversion(graph: Graph) -> Callable[[], None]:
-    """Return a function that makes CSR and CSC of a COO in random order, by sorting each end."""
+    """Return a function that converts a COO in random order to CSR and CSC by sorting."""
     shuffled = np.random.default_rng(0).permutation(graph.nnz)
     rows = np.repeat(np.arange(graph.n_rows, dtype=np.int32), graph.degrees)[shuffled]
     ends = cupy.asarray(rows), cupy.asarray(graph.column_indices[shuffled])
@@ -118,7 +118,7 @@ def conversion(graph: Graph) -> Callable[[], None]:
 
 
 def loaded(name: str) -> Graph:
-    """Return a graph; a twin is kept on disk, as `counters` runs each case in another process."""
+    """Return a graph; a twin is stored on disk, as `counters` runs it again under ncu."""
     return accelviz.load_graph(name, **({"cache": True} if name == "reddit" else {}))
 
 
@@ -127,7 +127,7 @@ def latency(options: argparse.Namespace) -> Iterator[Row]:
         looped = attention_matrix(loaded(name))
         for model in options.models:
             for form in options.forms:
-                # The same matrix, which keeps nothing of the forms before.
+                # An equal matrix without cached data of the previous forms.
                 ones = taken_over(np.ones(looped.nnz, np.float32))
                 arrays = looped.row_pointers, looped.column_indices, ones
                 graph = Graph(*arrays, looped.shape, name)
@@ -143,13 +143,13 @@ def latency(options: argparse.Namespace) -> Iterator[Row]:
 def one_pass(
     graph: Graph, model: str, form: str, hidden: int, convert: Callable[[], None] | None
 ) -> Row:
-    """Time forward and backward pass of a layer, with a conversion of its edges in each."""
+    """Time forward and backward pass of a layer, with `convert` in each pass."""
     cupy.get_default_memory_pool().free_all_blocks()
     try:
         if form == "pyg":
             return theirs(graph, model, hidden)
         return ours(graph, model, form, hidden, convert)
-    except Exception as error:  # two libraries have classes of their own for this
+    except Exception as error:  # both libraries have their own class for this error
         if "memory" not in str(error).lower():
             raise
         return {"ms": float("nan"), "peak_mib": float("nan"), "parts_ms": "{}", "problem": "memory"}
@@ -158,12 +158,12 @@ def one_pass(
 def ours(
     graph: Graph, model: str, form: str, hidden: int, convert: Callable[[], None] | None
 ) -> Row:
-    """Time a pass by fuseGNN's kernels or ours, and its sparse operations."""
+    """Time a pass with fuseGNN's kernels or `lane_groups`, and its sparse operations."""
     name = "lane_groups" if form == "ours" else f"fusegnn_{form}"
     products = Products(dict.fromkeys(("spmm", "gat", "gat_gradient"), name), "cuda")
     matrix, n_in = Matrix(graph, products), FEATURES[graph.name]
     layer: Layer = GAT(n_in, hidden, bias=False)
-    if model == "gcn":  # in the paper's order
+    if model == "gcn":  # the paper's order of the products
         layer = GCN(n_in, hidden, bias=False, order="weights first")
     layer.needs_input_gradient = False
     rng = cupy.random.default_rng(0)
@@ -197,11 +197,11 @@ def ours(
 
 
 def theirs(graph: Graph, model: str, hidden: int) -> Row:
-    """Time a pass by PyTorch Geometric, on the stream that CuPy's events are recorded on."""
+    """Time a pass of PyTorch Geometric, on the stream on which CuPy's events are recorded."""
     import torch
     from torch_geometric.nn import GATConv, GCNConv
 
-    forget_torch()
+    reset_torch_memory()
     n_in = FEATURES[graph.name]
     kind = GCNConv if model == "gcn" else GATConv
     layer = kind(n_in, hidden, bias=False, add_self_loops=False).cuda()

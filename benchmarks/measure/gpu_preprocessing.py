@@ -1,10 +1,10 @@
-"""Preprocessing on the GPU against one SpMM of the same graph, in one run on this GPU.
+"""Time of preprocessing on the GPU beside one SpMM of the same graph, in one run.
 
-Degree sort, metadata and the order of the nonzeros of `lane_groups`, made from a CSR matrix on the
-GPU and checked against those made on the host. By CUDA events (what the GPU does), by the host's
-clock (with launches, allocation and the wait for the number of blocks), and with the copies of the
-CSR to the GPU; then the steps by the GPU's global timer, the host's own preprocessing, and the
-product by both clocks.
+Preprocessing computes degree sort, metadata and nonzero order of `lane_groups` from a CSR matrix on
+the GPU; results are compared with the host's. It is timed by CUDA events (the GPU's work), by the
+host's clock (with launches, allocation and the wait for the number of blocks), and with copies of
+the CSR to the GPU. Also recorded are its steps by the GPU's global timer, the host's preprocessing,
+and the product by both clocks.
 
     python benchmarks/measure/gpu_preprocessing.py --cache /tmp/graphs --output preprocessing.csv
 """
@@ -18,7 +18,7 @@ import cupy
 import numpy as np
 import pandas as pd
 from measure import TWINS
-from study import Row, host_seconds, opened, parser, record, write
+from study import Row, host_seconds, open_graph, parser, record, write
 
 import accelviz
 from accelviz import measure
@@ -34,7 +34,7 @@ from accelviz.partition.subwarps import SubwarpPartition
 from accelviz.plans import Plan
 from accelviz.strategies.spmm.lane_groups import preprocessing
 
-#: Steps of `partition` between its barriers; `count` and `place` come once a pass of the sort.
+#: Steps of `partition` between barriers; those of SORT run once per pass of the sort.
 SORT, REST = ("count", "place"), ("add up", "find blocks", "describe blocks")
 WARMUP, HOST_REPEATS = 3, 3
 GPU = find_device("cuda")
@@ -46,9 +46,9 @@ def main() -> None:
     orders = ["natural", "shuffled"]
     arguments.add_argument("--orders", nargs="+", default=orders, help="of twins' ids")
     options = arguments.parse_args()
-    measured(opened("cora", "natural", False), "natural", 128, 1)  # compiles everything
+    measured(open_graph("cora", "natural", False), "natural", 128, 1)  # compile everything
     rows = (
-        measured(opened(name, order, bool(options.cache)), order, n_cols, options.repeats)
+        measured(open_graph(name, order, bool(options.cache)), order, n_cols, options.repeats)
         for name in options.graphs
         for order in (options.orders if name.endswith("-twin") else ["natural"])
         for n_cols in options.columns
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def measured(graph: Graph, order: str, n_cols: int, repeats: int) -> Row:
-    """Measure one graph; times in microseconds, the first three of each kind are quartiles."""
+    """Measure one graph; times are in microseconds: median, lower and upper quartile."""
     host, on_host = planned_on_host(graph, n_cols)
     pattern = uploaded(graph)
     setting = (
@@ -109,10 +109,10 @@ def measured(graph: Graph, order: str, n_cols: int, repeats: int) -> Row:
 
 
 def planned_on_host(graph: Graph, n_cols: int) -> tuple[Plan, list[float]]:
-    """Plan on the host a few times; seconds without the look at the vertex order."""
+    """Return the plan by the host, and its seconds without the analysis of the vertex order."""
     seconds = []
     for _ in range(HOST_REPEATS):
-        plan = accelviz.plan(replace(graph), "lane_groups", n_cols)  # nothing is prepared of it
+        plan = accelviz.plan(replace(graph), "lane_groups", n_cols)  # a copy without cached data
         steps = plan.setup_seconds
         seconds.append(sum(time for step, time in steps.items() if step != "look at the order"))
     return plan, seconds
@@ -126,7 +126,7 @@ def check(partition: SubwarpPartition, host: Plan) -> None:
 
 
 def wall_seconds(run: Callable[[], object], repeats: int) -> np.ndarray:
-    """Time by the host's clock, from a GPU at rest to a GPU at rest."""
+    """Return seconds by the host's clock; the GPU is idle at the start and the end of each run."""
     return host_seconds(run, repeats, WARMUP, cupy.cuda.Device().synchronize)
 
 

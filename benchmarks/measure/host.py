@@ -1,16 +1,15 @@
-"""Work of the host beside SciPy's and NumPy's, in one run.
+"""Times of the host's work beside SciPy's and NumPy's, in one run.
 
     python benchmarks/measure/host.py spmm
     python benchmarks/measure/host.py preprocessing --graphs citation
 
-`spmm` times whole calls of `spmm(device="cpu")` and of `A @ X`, output allocation included, in two
-ways: each side's calls in a row, and both sides in turn, where each finds the caches as the other
-left them. It reports the ratio of medians for both, and our very first call, which plans.
+`spmm` times whole calls of `spmm(device="cpu")` and of `A @ X`, including allocation of the output:
+first each side's calls in a row, then both sides alternately, so that each finds the other's data
+in the caches. It prints the ratios of medians, and the time of our first call, which plans.
 
-`preprocessing` takes the degrees of graphs of Table I, deals them to rows at random and plans:
-counting sort, histogram, block-level metadata; the CSR is not permuted. It reports the ratio of
-medians to NumPy's stable sort of the degrees alone, and the memory in use beyond inputs and outputs
-per row.
+`preprocessing` takes the degrees of graphs of Table I in random order and computes counting sort,
+histogram and block-level metadata; the CSR is not permuted. It prints the ratio of medians to
+NumPy's stable sort of the degrees alone, and the memory per row beyond inputs and outputs.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def main() -> None:
 def spmm(options: argparse.Namespace) -> None:
     """Compare `spmm(device="cpu")` with SciPy."""
     warm = accelviz.load_graph("citeseer")
-    accelviz.spmm(warm, measure.features(warm.shape[1], 3), device="cpu")  # compiles
+    accelviz.spmm(warm, measure.features(warm.shape[1], 3), device="cpu")  # compile
     print(f"{numba.get_num_threads()} threads; medians in ms, {options.repeats} calls")
     print("graph          columns   SciPy    ours   ratio | in turn: SciPy    ours   ratio | first")
     for name in options.graphs:
@@ -87,7 +86,7 @@ def sort_degrees(degrees: np.ndarray, repeats: int) -> None:
         ours = ours or median
         text = f"{median:8.2f} ms (quartiles {low:.2f} to {high:.2f})"
         print(f"{name:<33} {text}   ratio {median / ours:.1f}")
-    # Numba allocates through NumPy, so tracemalloc sees its arrays.
+    # tracemalloc includes Numba's arrays, which Numba allocates through NumPy.
     tracemalloc.start()
     permutation, histogram = sort_by_degree(row_pointers)
     metadata = block_partition(histogram)

@@ -1,7 +1,7 @@
-"""The host's time of a call of `spmm`, beside an empty launch of CuPy and `torch.sparse.mm`.
+"""Host time of a call of `spmm`, beside an empty launch of CuPy and `torch.sparse.mm`.
 
-Everything lies on the GPU and every plan is made. A time is the host's alone, of calls that do not
-wait for the GPU. The graph is small, so that the GPU is done before the host has the next call.
+All arrays are on the GPU and plans exist. Calls do not wait for the GPU. The graph is small, so
+that the GPU finishes each call before the host launches the next.
 
     python benchmarks/measure/host_time.py --output host-time.csv
 """
@@ -18,7 +18,7 @@ from accelviz.devices import Device, find_device
 from accelviz.measure import features
 from accelviz.plans import Call, KernelSpec, LaunchConfig
 
-#: Calls between two waits for the GPU, which holds about a thousand launches.
+#: Calls between synchronizations; the GPU's queue holds about a thousand launches.
 CALLS = 200
 EMPTY = KernelSpec("machine/machine.cu", "nothing", {"loads_in_flight": 1}, ())
 
@@ -37,7 +37,7 @@ def main() -> None:
 def calls(
     device: Device, graph_name: str, n_cols: int
 ) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield the calls by name, the empty launch first."""
+    """Yield names and calls, the empty launch first."""
     graph = accelviz.load_graph(graph_name)
     X = device.to_device(features(graph.shape[1], n_cols))
     out = device.empty((graph.n_rows, n_cols))
@@ -53,7 +53,7 @@ def calls(
         import torch
     except ImportError:
         return
-    # PyTorch wants both kinds of indices in one type.
+    # PyTorch needs the same type for both kinds of indices.
     indices = (graph.row_pointers.astype(np.int32), graph.column_indices)
     arrays = *indices, graph.values
     tensors = (torch.from_numpy(array.copy()).to("cuda") for array in arrays)
@@ -63,7 +63,7 @@ def calls(
 
 
 def empty_launch(device: Device) -> Callable[[], object]:
-    """Return a call of CuPy's that launches a kernel without arguments, which does nothing."""
+    """Return a call of CuPy that launches an empty kernel without arguments."""
     from accelviz.devices.cuda.compiler import compiled
 
     device.launch(Call(LaunchConfig((1, 1, 1), 1), EMPTY), {})
@@ -72,7 +72,7 @@ def empty_launch(device: Device) -> Callable[[], object]:
 
 
 def times(cases: Iterator[tuple[str, Callable[[], object]]], repeats: int) -> Iterator[Row]:
-    """Yield the median and the quartiles of the host's time for each call."""
+    """Yield median and quartiles of the host's time for each call."""
     import cupy
 
     empty = np.nan

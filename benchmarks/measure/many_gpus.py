@@ -1,8 +1,8 @@
-"""Times of products on two GPUs beside one: ours, MGG as published, an all-gather, unified memory.
+"""Times of products on two GPUs beside one: ours, MGG as published, all-gather, unified memory.
 
     python benchmarks/measure/many_gpus.py all --output DIR
 
-`--gpus 0 0` lets one GPU play two, to try the program out.
+With `--gpus 0 0` one GPU plays both, to test the program.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from accelviz.measure.records import parameters_text
 from accelviz.plans.operation import EPS32
 from accelviz.plans.program import buffer_name
 
-#: Settings of MGG; the better one is compared.
+#: Two settings of MGG; the faster one is compared.
 MGG = ({"ps": 16, "dist": 1, "wpb": 2}, {"ps": 32, "dist": 1, "wpb": 4})
 #: Figure, scheme and settings of each ablation, on Collab's twin, shuffled.
 VARIED: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -58,7 +58,7 @@ def main() -> None:
     for graph, order in pairs:
         timelines = chosen.output / f"timeline-{graph}-{order}"
         parts[f"case-{graph}-{order}"] = partial(case, graph, order, chosen.columns, timelines)
-    parts["ablations"] = ablations  # last, as NCCL may be missing
+    parts["ablations"] = ablations  # last, because NCCL may be missing
     chosen.output.mkdir(parents=True, exist_ok=True)
     with many_gpus.Peers(chosen.gpus) as gpus:
         about = {**full_machine(), "gpus": len({*chosen.gpus})}
@@ -68,14 +68,14 @@ def main() -> None:
 
 
 def timing(seconds: Any) -> Row:
-    """Return the median and the extremes of some times in microseconds."""
+    """Return median and extremes of times in microseconds."""
     micros = 1e6 * np.asarray(seconds)
     times = {"median_us": np.median(micros), "least_us": micros.min(), "most_us": micros.max()}
     return {**{name: round(float(us), 2) for name, us in times.items()}, "runs": micros.size}
 
 
 def fill(ready: PeersProgram) -> None:
-    """Write random features to the GPUs' memory."""
+    """Fill the features in the GPUs' memory with random numbers."""
     for name, buffer in ready.program.buffers.items():
         if buffer.kind == "input":
             with ready.gpus.on(buffer.device):
@@ -86,7 +86,7 @@ def fill(ready: PeersProgram) -> None:
 
 
 def gather_rows(ready: PeersProgram, name: str, vertices: Any) -> Any:
-    """Return rows of X or Y of all devices in float64, in the split's order."""
+    """Return rows of X or Y in float64, numbered in the split's order, from all devices."""
     bounds, n_cols = ready.program.split.bounds, ready.program.n_cols
     rows = np.empty((len(vertices), n_cols))
     owners = np.searchsorted(bounds, vertices, side="right") - 1
@@ -113,7 +113,7 @@ def largest_error(ready: PeersProgram, sample: int = 200) -> float:
 
 
 def on_one_gpu(graph: Graph, n_cols: int) -> Row:
-    """Time our product on one GPU."""
+    """Time `lane_groups` on one GPU."""
     ready = CudaDevice().prepare(accelviz.plan(graph, "lane_groups", n_cols))
     X = cupy.ones((graph.n_rows, n_cols), np.float32)
     times = timing(ready.seconds({"X": X}, 15, 3))
@@ -121,7 +121,7 @@ def on_one_gpu(graph: Graph, n_cols: int) -> Row:
 
 
 def times_of(ready: PeersProgram, repeats: int, *, each_step: bool = False) -> Iterator[Row]:
-    """Check a program; time it, and each of its steps alone."""
+    """Check and time a program, and time each of its steps alone if `each_step`."""
     program = ready.program
     about = {"columns": program.n_cols, "scheme": program.scheme}
     about["parameters"] = parameters_text(program.parameters)
@@ -133,7 +133,7 @@ def times_of(ready: PeersProgram, repeats: int, *, each_step: bool = False) -> I
 
 
 def described(split: many_gpus.Split, order: str) -> Row:
-    """Describe a split in a row."""
+    """Return a split's graph, vertex order, sizes and share of cut edges."""
     graph, cut_share = split.graph, round(split.cut_share, 5)
     sizes = {"graph": graph.name, "order": order, "nodes": graph.n_rows, "edges": graph.nnz}
     return {**sizes, "cut_share": cut_share}
@@ -142,10 +142,10 @@ def described(split: many_gpus.Split, order: str) -> Row:
 def case(
     name: str, order: str, columns: list[int], timelines: Path, gpus: many_gpus.Peers
 ) -> Iterator[Row]:
-    """Time all schemes on a graph, with the timeline of ours."""
+    """Time all schemes on a graph; write timelines of ours."""
     graph = accelviz.load_graph(name, order="natural" if order == "natural" else "shuffled")
     vertex_order = order if order == "rabbit" else None
-    many_gpus.split("cora", 2, order=vertex_order)  # compiles
+    many_gpus.split("cora", 2, order=vertex_order)  # compile
     split = many_gpus.split(graph, 2, order=vertex_order)
     about = {**described(split, order), "halo_rows": max(part.n_halo for part in split.parts)}
     about |= {f"{key}_s": round(value, 2) for key, value in split.setup_seconds.items()}
@@ -170,7 +170,7 @@ def case(
 
 
 def rates(gpus: many_gpus.Peers) -> Iterator[Row]:
-    """Measure the link, gathers at home, launches and barriers."""
+    """Measure the link, local gathers, launches and barriers."""
     columns = (8, 16, 32, 64, 128, 256)
     fetches = [(d, blocks) for d in columns for blocks in (16, 32, 64, 128, 256)]
     rows = [1 << k for k in (13, 15, 17, 18, 19, 20, 22)]
@@ -205,7 +205,7 @@ def ablations(gpus: many_gpus.Peers) -> Iterator[Row]:
 
 
 class RowProducts:
-    """Our product of each GPU's rows with the columns of all vertices."""
+    """Product of each GPU's rows with the features of all vertices, by `lane_groups`."""
 
     def __init__(self, gpus: many_gpus.Peers, split: many_gpus.Split, n_cols: int) -> None:
         self.gpus, self.prepared = gpus, []
@@ -216,15 +216,15 @@ class RowProducts:
                 self.prepared.append((ready, ready.outputs()))
 
     def __call__(self, features: list[Any]) -> None:
-        """Multiply, given the features of all vertices as each GPU reads them."""
+        """Multiply; `features` are those of all vertices, as each GPU reads them."""
         for device, ((ready, out), X) in enumerate(zip(self.prepared, features, strict=True)):
             with self.gpus.on(device):
                 ready.launch(ready.inputs(ready.placed({"X": X})), out)
 
 
 def all_gather(gpus: many_gpus.Peers, split: many_gpus.Split, d: int) -> Iterator[Row]:
-    """All-gather by NCCL, then our product; by the host's clock."""
-    spec = importlib.util.find_spec("nvidia.nccl")  # loaded before CuPy looks for it
+    """Time an all-gather by NCCL and then our product, by the host's clock."""
+    spec = importlib.util.find_spec("nvidia.nccl")  # load it before CuPy looks for it
     for folder in (spec and spec.submodule_search_locations) or ():
         for library in glob.glob(f"{folder}/lib/libnccl.so*"):
             ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
@@ -257,7 +257,7 @@ def all_gather(gpus: many_gpus.Peers, split: many_gpus.Split, d: int) -> Iterato
 
 
 def unified(gpus: many_gpus.Peers, split: many_gpus.Split, d: int) -> Iterator[Row]:
-    """Features in unified memory, rewritten by their owners before each run; the host's clock."""
+    """Time products with features in unified memory, rewritten by their owners before each run."""
     n, multiply = split.graph.n_rows, RowProducts(gpus, split, d)
     X = cupy.ndarray((n, d), np.float32, cupy.cuda.malloc_managed(n * d * 4))
     seconds = []
@@ -270,7 +270,7 @@ def unified(gpus: many_gpus.Peers, split: many_gpus.Split, d: int) -> Iterator[R
 
 
 def large(gpus: many_gpus.Peers, rows: int = 20_000_000, n_cols: int = 1024) -> Iterator[Row]:
-    """Run a product whose features and result take more memory than one GPU has."""
+    """Time a product whose features and result exceed the memory of one GPU."""
     vertices, rng = np.arange(rows, dtype=np.int64), np.random.default_rng(0)
     ends = ((vertices + 1) % rows, (vertices + 7) % rows, rng.integers(0, rows, rows))
     columns = np.concatenate(ends)

@@ -1,10 +1,10 @@
-"""A step of training over several GPUs beside one, and whether both learn the same.
+"""Time of a training step on several GPUs beside one, and whether both compute the same.
 
     python benchmarks/measure/many_gpus_training.py --gpus 2 --output steps.csv
     torchrun --nproc-per-node 2 benchmarks/measure/many_gpus_training.py --output steps.csv
 
-The first is one process with peer pointers, the second a process a GPU with NVSHMEM. Features and
-labels of the twin are random; a step is the difference of a long and a short training.
+The first command uses one process with peer pointers, the second one process per GPU with NVSHMEM.
+Features and labels of twins are random. The time of a step is the difference of two training runs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def random_nodes(name: str) -> NodeData:
-    """Return a graph whose nodes have random features and labels; half of them train."""
+    """Return a graph with random features and labels; half of its nodes are for training."""
     graph, rng = load_graph(name), np.random.default_rng(0)
     features = rng.standard_normal((graph.n_rows, FEATURES)).astype(np.float32)
     labels, order = rng.integers(0, CLASSES, graph.n_rows), rng.permutation(graph.n_rows)
@@ -49,8 +49,8 @@ def random_nodes(name: str) -> NodeData:
 
 
 def timed(train: Callable[..., Any], steps: int) -> tuple[float, Any]:
-    """Return the seconds of a step, and the longer training."""
-    train(epochs=SHORT)  # compiles, and joins
+    """Return the seconds of a step, and the result of the longer run."""
+    train(epochs=SHORT)  # compile, and join the processes
     marks = [time.perf_counter()]
     for epochs in (SHORT, SHORT + steps):
         trained = train(epochs=epochs)
@@ -59,7 +59,7 @@ def timed(train: Callable[..., Any], steps: int) -> tuple[float, Any]:
 
 
 def steps(options: argparse.Namespace, n: int, several: str) -> Iterator[Row]:
-    """Train each model on each graph, twice over several devices and once on one."""
+    """Train each model on each graph, twice on several devices and once on one."""
     one_device = {"dropout": 0.0, "device": options.device, "progress": False}
     for graph in options.graphs:
         data = load_nodes("cora") if graph == "cora" else random_nodes(graph)

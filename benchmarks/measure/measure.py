@@ -1,9 +1,9 @@
-"""The measurements behind docs/reproduction.md: every strategy on Accel-GCN's graphs, on this GPU.
+"""Measurements for docs/reproduction.md: every strategy on Accel-GCN's graphs, on this GPU.
 
-The first word says what to measure; `prepare` only makes the graphs and keeps them on disk, each
-in a process of its own. Results are held to float64 before they are timed, and each row is written
-as soon as it is there: a run that was stopped goes on where it was, and graphs or columns can be
-measured one after the other into the same CSV. Give each machine and each commit a CSV of its own.
+The first argument names the study; `prepare` only generates the graphs and stores them on disk,
+each in its own process. Results are compared with float64 before they are timed. Each row is
+written at once: an interrupted run continues where it stopped, and graphs or columns may be
+measured one after another into the same CSV. Use a separate CSV for each machine and each commit.
 
     python benchmarks/measure/measure.py prepare --cache /tmp/graphs
     python benchmarks/measure/measure.py strategies --cache /tmp/graphs --output strategies.csv
@@ -25,7 +25,7 @@ from typing import Any
 
 import pandas as pd
 from scipy import sparse
-from study import opened, parser, use_cache, write
+from study import open_graph, parser, use_cache, write
 
 import accelviz
 from accelviz.datasets import TABLE_ONE, bundled_graphs, load_graph
@@ -38,11 +38,11 @@ from accelviz.strategies import find_strategy
 
 Case = str | tuple[str, dict[str, Any]]
 
-#: One thread a row takes seconds on the largest graphs, where it says nothing new; elsewhere two
-#: column counts show how far behind it is.
+#: One thread per row takes seconds on the largest graphs, without new insight; on other graphs it
+#: is measured with two column counts.
 ROW_THREAD, ROW_THREAD_NONZEROS, ROW_THREAD_COLUMNS = "row_thread", 20_000_000, (16, 64)
-#: cuSPARSE's algorithms for CSR without preprocessing, as most programs call them, the fastest of
-#: them, and GNNAdvisor with its Decider's groups.
+#: cuSPARSE's algorithms for CSR without preprocessing (the usual call), its fastest algorithm, and
+#: GNNAdvisor with the group size of its Decider.
 VARIANTS: tuple[Case, ...] = (
     *(
         ("cusparse", {"algorithm": algorithm, "preprocess": False})
@@ -53,14 +53,14 @@ VARIANTS: tuple[Case, ...] = (
 
 
 def twins(*names: str) -> list[str]:
-    """Name the twins of graphs."""
+    """Return the names of the graphs' twins."""
     return [f"{name}-twin" for name in names]
 
 
 TWINS = twins(*sorted(TABLE_ONE, key=lambda name: TABLE_ONE[name].edges))
-#: The sixteen that the targets for our own strategy speak of: without the two that take minutes.
+#: The sixteen graphs of the targets for `lane_groups`: all but the two that take minutes.
 SIXTEEN = [name for name in TWINS if name not in ("reddit-twin", "products-twin")]
-#: Settings around those that the rule of `lane_groups` chooses.
+#: Settings that differ from the rule of `lane_groups` in one parameter.
 LANE_SETTINGS: tuple[Case, ...] = (
     "lane_groups",
     *(
@@ -79,18 +79,18 @@ LANE_SETTINGS: tuple[Case, ...] = (
     ),
     "cusparse",
 )
-#: Operations whose matrices have a row a node or a nonzero, besides those above.
+#: Other operations to measure on the bundled graphs.
 OTHERS = (
     *("edge_softmax", "edge_softmax_gradient", "spmm_gradient", "gat", "gat_gradient"),
     *("gatv2", "gatv2_gradient", "cosine", "cosine_gradient"),
 )
-#: Read before anything is timed, so that the device, the libraries and Numba are awake.
+#: Graph of an untimed first run, which initializes the device and compiles.
 WARM_UP = "cora"
 
 
 @dataclass(frozen=True)
 class Study:
-    """Cases and graphs to measure; `cases` None stands for every strategy of the operation."""
+    """Cases and graphs to measure; with `cases` None every strategy of the operation."""
 
     summary: str
     graphs: Sequence[str]
@@ -102,7 +102,7 @@ class Study:
     operation: str = "spmm"
 
     def all_cases(self) -> list[Case]:
-        """Return the cases with the variants."""
+        """Return all cases, including the variants."""
         cases = accelviz.strategies(self.operation) if self.cases is None else self.cases
         return [*cases, *self.variants]
 
@@ -228,7 +228,7 @@ def main() -> None:
             print(f"stopped before {', '.join(options.graphs[i:])}")
             break
         start = time.perf_counter()
-        graph = opened(name, options.order, options.cache is not None)
+        graph = open_graph(name, options.order, options.cache is not None)
         seconds = time.perf_counter() - start
         for some, counts in parts(study, cases, columns, graph.nnz):
             rows = len(some) * len(study.states)
@@ -244,7 +244,7 @@ def main() -> None:
 
 
 def named(case: Case) -> str:
-    """Return a case's strategy."""
+    """Return a case's strategy name."""
     return case if isinstance(case, str) else case[0]
 
 
@@ -278,7 +278,7 @@ def parsed() -> argparse.Namespace:
 
 
 def runnable(cases: Sequence[Case], device: str, operation: str) -> list[Case]:
-    """Return the cases that the device can run, and print which it cannot."""
+    """Return the cases that the device can run; print the others."""
     executor = choose(device, timed=True)
     tiny = load_graph(sparse.eye_array(1, format="csr"))
     usable = []
@@ -299,7 +299,7 @@ def runnable(cases: Sequence[Case], device: str, operation: str) -> list[Case]:
 def parts(
     study: Study, cases: Sequence[Case], columns: Sequence[int], nonzeros: int
 ) -> Iterator[tuple[list[Case], list[int]]]:
-    """Yield the cases and column counts of each call, so that a ratio lies in one run."""
+    """Yield cases and column counts for each call; both times of a ratio must be of one call."""
     of_all = list(columns)
     if study.spares_row_thread:
         small = nonzeros < ROW_THREAD_NONZEROS
@@ -320,7 +320,7 @@ def run(
     repeats: int,
     path: Path | None,
 ) -> None:
-    """Measure one graph, so that the next one finds its memory free."""
+    """Measure one graph."""
     accelviz.benchmark(
         graph,
         list(cases),
@@ -338,9 +338,9 @@ def run(
 def forget_unfinished(
     path: Path, graph: str, operation: str, columns: Sequence[int], rows: int
 ) -> None:
-    """Remove the last column count from a CSV if the run was stopped in the middle of it.
+    """Remove the last column count from a CSV if its run was interrupted.
 
-    It is measured again with the rest, because ratios belong inside one run.
+    It is measured again completely, because both times of a ratio must be of one run.
     """
     table = pd.read_csv(path, dtype=str, keep_default_na=False) if path.exists() else pd.DataFrame()
     if table.empty:
@@ -348,7 +348,7 @@ def forget_unfinished(
     last, alike = table.iloc[-1], ["run", "graph", "operation", "columns"]
     group = (table[alike] == last[alike]).all(axis=1)
     is_last = (last["graph"], last["operation"]) == (graph, operation)
-    failed = int((table.loc[group, "problem"] != "").sum())  # one row each, whatever the states
+    failed = int((table.loc[group, "problem"] != "").sum())  # one row for all states of a case
     if is_last and int(last["columns"]) in columns and not failed and int(group.sum()) < rows:
         write(table[~group], path)
         print(f"measuring {graph} with {last['columns']} columns again: it was not finished")
@@ -366,7 +366,7 @@ def report(path: Path) -> None:
 
 
 def prepare(names: Sequence[str], order: str, processes: int) -> None:
-    """Make twins and keep them on disk, each in a process of its own."""
+    """Generate twins and store them on disk, each in its own process."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
         for done in as_completed([pool.submit(prepared, name, order) for name in names]):
@@ -374,9 +374,9 @@ def prepare(names: Sequence[str], order: str, processes: int) -> None:
 
 
 def prepared(name: str, order: str) -> str:
-    """Make one graph, or read it if it is there; return a line with the time."""
+    """Generate one graph, or read it if it is stored; return a line with the time."""
     start = time.perf_counter()
-    graph = opened(name, order, cache=True)
+    graph = open_graph(name, order, cache=True)
     return f"{graph.name}: {graph.nnz:,} nonzeros, {time.perf_counter() - start:.1f} s"
 
 

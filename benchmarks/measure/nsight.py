@@ -1,4 +1,4 @@
-"""Runs a script under Nsight Compute and reads the counters of its launches."""
+"""Run a script under Nsight Compute and read the counters of its launches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from accelviz.plans import Plan
 
 
 def launch(plans: Iterable[Plan]) -> None:
-    """Run each plan once on random inputs, as a script under `profile` does."""
+    """Run each plan once on random inputs; called by a script under `profile`."""
     for plan in plans:
         ready = find_device("cuda").prepare(plan)
         dense = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
@@ -26,8 +26,8 @@ def profile(
 ) -> list[dict[str, float]]:
     """Run `python *script` under ncu; return the counters of each launch of the plans' kernels.
 
-    A counter that does not apply to a launch is missing. The clocks are left as they are. The
-    caches are emptied before each pass, unless `warm`. If ncu fails, so does the script.
+    Counters that do not apply to a launch are missing. Clocks are not changed. Caches are flushed
+    before each pass unless `warm`. Raises SystemExit if ncu fails.
     """
     chosen = sorted(set(metrics))
     entries = sorted({call.kernel.entry for plan in plans for call in plan.calls if call.kernel})

@@ -1,10 +1,10 @@
-"""Time the kernels of two checkouts of this project in turns on one GPU.
+"""Time the kernels of two checkouts of this project alternately on one GPU.
 
     python benchmarks/measure/old_against_new.py ../before . --output old_against_new.csv
     python benchmarks/measure/old_against_new.py ../before . --operations gat spmm --graphs cora
 
-Each checkout has a process of its own, which checks each result before it is timed. Prints the
-geometric mean of old over new and the worst case of each operation. A case is an operation, a
+Each checkout runs in its own process, which checks each result before it is timed. Prints the
+geometric mean of old over new, and the worst case of each operation. A case is an operation, a
 strategy, a graph and a column count.
 """
 
@@ -38,7 +38,7 @@ CASE = ["operation", "strategy", "graph", "columns"]
 
 
 def serve() -> None:
-    """Answer each case on standard input with its median time in microseconds, as JSON lines."""
+    """Time each case from standard input; write medians in microseconds as JSON lines."""
     import accelviz
 
     for line in sys.stdin:
@@ -54,7 +54,7 @@ def serve() -> None:
 
 
 def start(checkout: Path) -> subprocess.Popen[str]:
-    """Start the process that times cases with the package of a checkout."""
+    """Start the process that times cases with a checkout's package."""
     command = [sys.executable, str(Path(__file__).resolve()), "--serve"]
     environment = os.environ | {"PYTHONPATH": str(checkout.resolve())}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -62,7 +62,7 @@ def start(checkout: Path) -> subprocess.Popen[str]:
 
 
 def ask(process: subprocess.Popen[str], case: dict[str, Any]) -> dict[str, Any]:
-    """Let a process time a case."""
+    """Send a case to a process; return its answer."""
     assert process.stdin is not None
     assert process.stdout is not None
     print(json.dumps(case), file=process.stdin, flush=True)
@@ -73,7 +73,7 @@ def ask(process: subprocess.Popen[str], case: dict[str, Any]) -> dict[str, Any]:
 
 
 def cases(options: Any, checkouts: dict[str, subprocess.Popen[str]]) -> Iterator[dict[str, Any]]:
-    """Time each case in turns; keep the shortest time of each checkout."""
+    """Time each case alternately; yield the shortest time of each checkout."""
     for operation in options.operations:
         for case in itertools.product(
             [operation], OPERATIONS[operation], options.graphs, options.columns
@@ -90,7 +90,7 @@ def cases(options: Any, checkouts: dict[str, subprocess.Popen[str]]) -> Iterator
 
 
 def main() -> None:
-    from study import parser, record  # of this checkout: the processes import another's package
+    from study import parser, record  # here, as the other processes import another checkout
 
     arguments = parser(__doc__, graphs=GRAPHS, columns=COLUMNS, repeats=50, output=False)
     arguments.add_argument("old", type=Path, help="a checkout")

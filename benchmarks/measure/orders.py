@@ -1,10 +1,10 @@
 """Time of each vertex order, and the locality of the graph before and after.
 
-Times one call each, compiled beforehand, from the Graph to the Permutation. Locality is measured on
-P A P^T, rows and columns renumbered alike: the average edge span (AES), and the share of the
-nonzeros whose column the row before has too, which a warp could find in the L1 cache. Where AES and
-the rule of GNNAdvisor say that renumbering pays, a line says so. With --memory each order runs once
-more to find its peak: what NumPy and Numba allocate, not what igraph and METIS do inside.
+Times one call each, compiled before, from the Graph to the Permutation. Locality is measured on
+P A P^T: the average edge span (AES), and the share of nonzeros whose column also occurs in the
+previous row, which a warp may find in the L1 cache. Also prints GNNAdvisor's rule, whether
+renumbering pays. With --memory each order runs once more to measure its peak: allocations of NumPy
+and Numba, without those of igraph and METIS.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from accelviz.card import average_edge_span
 from accelviz.graph import Graph
 from accelviz.ordering import ORDERS, random_order, renumbering_pays, vertex_order
 
-#: With one entry for each way to find communities.
+#: Vertex orders by name, with an entry for each method of finding communities.
 CALLS = {
     **{name: (name, {}) for name in ORDERS if name != "community"},
     **{
@@ -26,7 +26,7 @@ CALLS = {
         for method in ("igraph", "metis", "networkx")
     },
 }
-#: NetworkX takes hours beyond this many nonzeros.
+#: NetworkX takes hours with more nonzeros than this.
 NETWORKX_NONZEROS = 500_000
 
 
@@ -45,7 +45,7 @@ def main() -> None:
 
     for call in options.orders:
         name, parameters = CALLS[call]
-        vertex_order("citeseer", name, **parameters)  # compiles
+        vertex_order("citeseer", name, **parameters)  # compile
     for graph_name in options.graphs:
         graph = load_graph(graph_name)
         if options.shuffle:
@@ -85,7 +85,7 @@ def show(graph: Graph, call: str, memory: bool) -> None:
 
 
 def shared_share(graph: Graph) -> float:
-    """Return the share of the nonzeros whose column the row before has too."""
+    """Return the share of nonzeros whose column also occurs in the previous row."""
     pattern = graph.adjacency.astype(bool)
     return pattern[1:].multiply(pattern[:-1]).nnz / graph.nnz
 

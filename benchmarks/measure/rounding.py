@@ -1,7 +1,7 @@
 """Errors of products of 16-bit features against float64 of the features before rounding.
 
-Random signed features and weights. The device hardly matters, as all sum in float32; where there is
-no GPU it is the CPU's replay of the same plan.
+Features and weights are random and signed. The device hardly matters, because all devices sum in
+float32; without a GPU the CPU replays the same plan.
 
     python benchmarks/measure/rounding.py --output rounding.csv
 """
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from study import opened, parser, record, write
+from study import open_graph, parser, record, write
 
 import accelviz
 from accelviz import measure
@@ -33,13 +33,13 @@ def main() -> None:
 
 
 def errors(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Hold products of every storage against float64."""
+    """Compare products with every storage type with float64."""
     for name in options.graphs:
-        graph = measure.random_weights(opened(name))
+        graph = measure.random_weights(open_graph(name))
         X = measure.features(graph.shape[1], options.columns)
         expected, bound = Oracle(graph, X).known["Y"]
         degrees = graph.degrees[:, None]
-        with np.errstate(invalid="ignore"):  # rows without a nonzero, which are left out
+        with np.errstate(invalid="ignore"):  # empty rows, which are dropped below
             magnitude = bound / (degrees * EPS32)
         for storage in STORAGE_BYTES:
             plan = accelviz.plan(graph, STRATEGY, options.columns, storage=storage)

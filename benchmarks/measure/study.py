@@ -1,4 +1,4 @@
-"""Options, rows written as they come, and the host's clock, for the scripts of this folder."""
+"""Common options, recording of rows, and the host's clock, for the scripts of this folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def parser(
     output: bool = True,
     cache: bool = False,
 ) -> argparse.ArgumentParser:
-    """Return a parser with the options that have a default here; `--output` unless told not to."""
+    """Return a parser with the options that have a default here, and `--output` by default."""
     options = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -50,27 +50,27 @@ def parser(
 
 
 def use_cache(folder: str) -> str:
-    """Keep graphs in a folder from now on."""
+    """Set the folder in which graphs are stored; return it."""
     os.environ["ACCELVIZ_CACHE"] = folder
     return folder
 
 
-def opened(name: str, order: str = "natural", cache: bool = False) -> Graph:
-    """Return a graph; of a twin in the order asked for, and kept on disk if asked."""
+def open_graph(name: str, order: str = "natural", cache: bool = False) -> Graph:
+    """Load a graph; `order` and `cache` (store on disk) apply to twins."""
     if name.lower() in bundled_graphs() or find_table_entry(name) is None:
         return load_graph(name)
     return load_graph(name, order=order, cache=cache)
 
 
 def edge_index(graph: Graph) -> Any:
-    """Return a graph's edges as PyTorch Geometric has them, on the GPU."""
+    """Return a graph's edges in PyTorch Geometric's format, on the GPU."""
     import torch
 
     rows = np.repeat(np.arange(graph.n_rows), graph.degrees)
     return torch.from_numpy(np.stack([graph.column_indices.astype(np.int64), rows])).cuda()
 
 
-def forget_torch() -> None:
+def reset_torch_memory() -> None:
     """Free unused memory of PyTorch's pool, and reset its peak."""
     import torch
 
@@ -79,18 +79,18 @@ def forget_torch() -> None:
 
 
 def machine(device: str = "cuda") -> Row:
-    """Name the hardware and the source."""
+    """Return the hardware and the commit."""
     return {"hardware": hardware(device)["hardware"], "commit": source_commit()}
 
 
 def full_machine(device: str = "cuda") -> Row:
-    """Name hardware, driver and versions, the date and the source."""
+    """Return hardware, driver, versions, date and commit."""
     today = datetime.date.today().isoformat()
     return {**hardware(device), "date": today, "commit": source_commit()}
 
 
 def record(rows: Iterable[Row], path: Path | None, about: Row | None = None) -> pd.DataFrame:
-    """Print each row as it comes, and write all so far; `about` is added to each."""
+    """Print each row at once, and write all rows so far; `about` is added to each."""
     table: list[Row] = []
     for row in rows:
         table.append({**row, **(about or {})})
@@ -101,13 +101,13 @@ def record(rows: Iterable[Row], path: Path | None, about: Row | None = None) -> 
 
 
 def write(table: pd.DataFrame, path: Path, **options: Any) -> None:
-    """Write a CSV; an interrupted run leaves the old one whole."""
+    """Write a CSV atomically: after an interruption the old file is intact."""
     with written_whole(path) as temporary:
         table.to_csv(temporary, index=False, **options)
 
 
 def append(rows: Iterable[Row], path: Path) -> None:
-    """Add rows to a CSV as they come."""
+    """Append rows to a CSV, each at once."""
     for row in rows:
         pd.DataFrame([row]).to_csv(path, mode="a", header=not path.exists(), index=False)
 
@@ -118,7 +118,7 @@ def host_seconds(
     warmup: int = 0,
     wait: Callable[[], object] = lambda: None,
 ) -> np.ndarray:
-    """Time calls by the host's clock, from a device at rest to a device at rest."""
+    """Return seconds of calls by the host's clock; `wait` makes the device idle."""
     times = []
     for _ in range(warmup + repeats):
         wait()

@@ -1,18 +1,17 @@
-"""Chapter 5 of the thesis: tiles with and without translation, times by density and by graph.
+"""Tensor cores (chapter 5 of the thesis): tiles with and without translation, and times.
 
     python benchmarks/measure/tensor_cores.py tiles --output tiles.csv      # Figure 5.4, no GPU
     python benchmarks/measure/tensor_cores.py density --output density.csv  # Table 5.6
     python benchmarks/measure/tensor_cores.py graphs --output graphs.csv    # Figure 5.3c, 5.7
-    python benchmarks/measure/tensor_cores.py all --output FOLDER           # these, and all else
+    python benchmarks/measure/tensor_cores.py all --output FOLDER           # these and more
 
 `all` measures every table of docs/tensor-cores.md, also with tensor_modes.py and
-training_accuracy.py, into files named as those of benchmarks/results.
+training_accuracy.py, into files named like those of benchmarks/results.
 
-`density`: a matrix of 4,096 x 4,096 whose windows of 16 rows have 1 to 256 dense blocks of 16 x 16.
-Beside the strategies stand cuSPARSE's Blocked-ELL with these very blocks, and cuBLAS's product of
-the whole dense matrix, in float32 and in TF32. All results are checked against float64; `error` is
-the largest error over the sum of the magnitudes of its terms. Times are medians of CUDA events,
-warm.
+`density` has a matrix of 4,096 x 4,096 whose windows of 16 rows have 1 to 256 dense blocks of 16 x
+16. Beside the strategies it measures cuSPARSE's Blocked-ELL with the same blocks, and cuBLAS's
+dense product, in float32 and in TF32. All results are compared with float64; `error` is the largest
+error over the sum of the magnitudes of its terms. Times are medians of CUDA events, warm.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ STRATEGIES = ("tc_gnn", "lane_groups", "cusparse")
 GRAPHS = ("cora", "pubmed", "facebook", "ca-astroph", "mit8", "collab", "amazon0601", "yelp")
 ACCURACY = "tensor-accuracy-h200.csv"
 TRAINED = ("--cases gcn:cora --seeds 10 --strategy", "--cases agnn:cora --seeds 5 --strategy")
-#: The commands of `all`, and the files that they write.
+#: Commands of `all`, and the files that they write.
 RUNS = {
     "tensor_cores.py tiles": "tensor-tiles.csv",
     "tensor_cores.py density --columns 16 128": "tensor-density-h200.csv",
@@ -54,9 +53,9 @@ RUNS = {
         for strategy in ("lane_groups", "tc_gnn", "window_tiles")
     },
 }
-#: Of a tile of the sparse operand of an SpMM, and of the result of an SDDMM.
+#: Size of a tile: of the sparse operand in SpMM, of the result in SDDMM.
 TILES = {"spmm": (16, 8), "sddmm": (16, 16)}
-#: cudaDataType, order and operation as nvmath-python wants them.
+#: Values of cudaDataType, order and operation for nvmath-python.
 _R_32F, _R_16F, _ROW_ORDER, _PLAIN = 0, 2, 2, 0
 
 
@@ -74,7 +73,7 @@ def main() -> None:
 
 
 def measure_all(folder: Path) -> None:
-    """Run every measurement of the chapter, one after the other; stop at what fails."""
+    """Run every measurement of the chapter; stop at the first failure."""
     folder.mkdir(parents=True, exist_ok=True)
     for run, file in RUNS.items():
         script, *arguments = shlex.split(run)
@@ -84,7 +83,7 @@ def measure_all(folder: Path) -> None:
 
 
 def tiles(options: argparse.Namespace) -> Iterator[Row]:
-    """Count tiles with a nonzero: as the matrix stands, with columns condensed, in Rabbit order."""
+    """Count tiles with a nonzero: unchanged, with condensed columns, and in Rabbit order."""
     for name in options.graphs or bundled_graphs():
         graph = accelviz.load_graph(name)
         order = vertex_order(graph, "rabbit")
@@ -110,7 +109,7 @@ def tiles(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def density(options: argparse.Namespace) -> Iterator[Row]:
-    """Time a matrix of dense blocks as every strategy and library multiplies it."""
+    """Time products of a matrix of dense blocks by every strategy and library."""
     for blocks in BLOCKS:
         graph, block_columns = dense_blocks(blocks)
         about = {"blocks_of_window": blocks, "density": graph.nnz / SIDE**2}
@@ -144,7 +143,7 @@ def strategies(graph: Graph, n_cols: int, repeats: int, operation: str = "spmm")
 
 
 def dense_blocks(count: int) -> tuple[Graph, np.ndarray[Any, Any]]:
-    """Make a matrix with `count` dense blocks in each window, and the block columns of each."""
+    """Return a matrix with `count` dense blocks per window, and the columns of these blocks."""
     rng = np.random.default_rng(count)
     windows = SIDE // BLOCK
     blocks = np.stack([np.sort(rng.choice(windows, count, replace=False)) for _ in range(windows)])
@@ -193,7 +192,7 @@ def libraries(graph: Graph, block_columns: Any, n_cols: int, repeats: int) -> It
 
 
 def blocked_ell(block_columns: Any, values: Any, X: Any, out: Any, kind: int) -> Callable[[], None]:
-    """Return a call of cuSPARSE's SpMM on a matrix of blocks, everything described beforehand."""
+    """Return a prepared call of cuSPARSE's SpMM on a Blocked-ELL matrix."""
     import cupy
     from nvmath.bindings import cusparse as library
 

@@ -1,12 +1,12 @@
-"""Time and error of SpMM and SDDMM by windows, in every arithmetic, beside their rivals.
+"""Time and error of SpMM and SDDMM by windows in every arithmetic, beside other strategies.
 
     python benchmarks/measure/tensor_modes.py --output modes.csv
 
-A graph in a vertex order is `name` or `name:order`; `blocks-64` is made up: 98,304 rows, each with
-48 random columns of its own block of 64 neighbors. Weights and features are random and signed.
-Every result is compared with float64, on the GPU; `error` is the largest error over the sum of the
-magnitudes of its terms, and a result beyond what its arithmetic allows has no time. Times are
-medians of CUDA events, warm, those of sparse graph translation of the host's clock.
+A graph is `name` or `name:order`, with a vertex order. `blocks-64` is synthetic: 98,304 rows, each
+with 48 random columns of its own block of 64 neighbors. Weights and features are random and signed.
+All results are compared with float64 on the GPU; `error` is the largest error over the sum of the
+magnitudes of its terms. A result beyond its arithmetic's bound is not timed. Times are medians of
+CUDA events, warm; sparse graph translation is timed by the host's clock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from study import Row, host_seconds, machine, median_us, opened, parser, record
+from study import Row, host_seconds, machine, median_us, open_graph, parser, record
 
 from accelviz import measure
 from accelviz.devices import find_device
@@ -40,7 +40,7 @@ GRAPHS = (
 ROWS, DEGREE = 98_304, 48
 MODES = ("3xtf32", "tf32", "float16")
 ROWS_OF_WINDOWS = (8, 16, 32)
-#: Parameters that a row names.
+#: Parameters with a column in the table.
 SETTINGS = ("window_rows", "column_tile", "ahead")
 Case = tuple[str, dict[str, Any]]
 TILES: list[Case] = [
@@ -48,7 +48,7 @@ TILES: list[Case] = [
     for arithmetic in MODES
     for rows in ROWS_OF_WINDOWS
 ]
-#: Strategies and parameters that are timed, by operation.
+#: Strategies and parameters to time, by operation.
 CASES: dict[Operation, list[Case]] = {
     SPMM: [
         *(("cusparse", {}), ("lane_groups", {}), ("lane_groups", {"storage": "float16"})),
@@ -64,13 +64,13 @@ CASES: dict[Operation, list[Case]] = {
     ],
     SDDMM: [("cusparse", {}), ("lane_groups", {}), ("tc_gnn", {}), *TILES],
 }
-#: The largest error that each arithmetic may have.
+#: Largest allowed error of each arithmetic.
 MOST_ERROR = {"float32": 1e-6, "3xtf32": 1e-6, "tf32": 1e-3, "float16": 1.2e-3}
-#: Error that rounding to float16 may add for each term: half of its least number, times at most 8.
+#: Error of a term by rounding to float16: half of its smallest number, times a factor of at most 8.
 SMALLEST = 8 * 2.0**-25
 #: Nonzeros whose dot products are computed in float64 at a time.
 CHUNK = 1 << 20
-#: Seconds of a run from which on three runs are enough.
+#: Cases that take longer, in seconds, are timed three times only.
 LONG = 0.02
 
 
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def rows(names: list[str], columns: list[int], repeats: int) -> Iterator[Row]:
-    """Measure every graph; all are opened, translated and compiled before: a host at rest."""
+    """Measure every graph. All are prepared first, so that the host is idle during timing."""
     with ThreadPoolExecutor(8) as pool:
         graphs = list(pool.map(partial(prepared, columns=columns), names))
     for graph, about in graphs:
@@ -99,10 +99,10 @@ def name_of(operation: Operation, strategy: str, parameters: dict[str, Any]) -> 
 
 
 def prepared(name: str, columns: list[int]) -> tuple[Graph, Row]:
-    """Open a graph, with random weights and in its order; translate and compile for every case."""
+    """Load a graph with random weights in its order; translate it and compile for every case."""
     name, _, order = name.partition(":")
     size = name.removeprefix("blocks-")
-    graph = blocks(int(size)) if size != name else opened(name, "natural", cache=False)
+    graph = blocks(int(size)) if size != name else open_graph(name, "natural", cache=False)
     if order:
         graph = vertex_order(graph, order).apply_to_graph(graph, columns=True)
     graph = measure.random_weights(graph)
@@ -111,7 +111,7 @@ def prepared(name: str, columns: list[int]) -> tuple[Graph, Row]:
             for n_cols in columns:
                 plan = find_strategy(strategy, operation).plan(graph, n_cols, **parameters)
                 if plan.kernel is not None:
-                    compiled(plan.kernel)  # CuPy keeps it on disk
+                    compiled(plan.kernel)  # CuPy stores it on disk
     about = {
         "graph": name,
         "order": order,
@@ -124,7 +124,7 @@ def prepared(name: str, columns: list[int]) -> tuple[Graph, Row]:
 
 
 def blocks(size: int) -> Graph:
-    """Make a graph whose rows have 48 random columns of their own block of `size`."""
+    """Return a graph whose rows have 48 random columns of their own block of `size`."""
     rng = np.random.default_rng(size)
     sets = np.argsort(rng.random((4096, size)), axis=1)[:, :DEGREE]
     columns = np.sort(sets[rng.integers(0, len(sets), ROWS)], axis=1)
@@ -135,7 +135,7 @@ def blocks(size: int) -> Graph:
 
 
 def translated(graph: Graph) -> Iterator[Row]:
-    """Time sparse graph translation on the GPU, by the host's clock, and check it."""
+    """Check sparse graph translation on the GPU, and time it by the host's clock."""
     import cupy
 
     arrays = (cupy.asarray(graph.row_pointers), cupy.asarray(graph.column_indices))
@@ -173,7 +173,7 @@ def timed(graph: Graph, columns: list[int], repeats: int) -> Iterator[Row]:
                 (result,) = ready.run(inputs, out).values()
                 kind = plan.storage if plan.arithmetic == "float32" else plan.arithmetic
                 off = abs(result.reshape(known[0].shape) - known[0])
-                # Of numbers near float16's smallest, any share may be lost.
+                # Rounding to float16 may lose any share of numbers near its smallest one.
                 least = known[2] * SMALLEST if kind == "float16" else 0.0
                 error = float((off / known[1]).max())
                 if not bool((off <= MOST_ERROR[kind] * known[1] + least).all()):
@@ -196,15 +196,15 @@ def timed(graph: Graph, columns: list[int], repeats: int) -> Iterator[Row]:
 
 
 def operands(graph: Graph, operation: Operation, wide: Any) -> dict[str, Any]:
-    """Return the inputs on the GPU, views of one array."""
-    n_rows, n_senders = graph.shape
+    """Return the inputs on the GPU, as views of one array."""
+    n_rows, n_columns = graph.shape
     if operation is SPMM:
-        return {"X": wide[:n_senders]}
-    return {"U": wide[:n_rows, None], "V": wide[::-1][:n_senders, None].copy()}
+        return {"X": wide[:n_columns]}
+    return {"U": wide[:n_rows, None], "V": wide[::-1][:n_columns, None].copy()}
 
 
 def exact(graph: Graph, operation: Operation, inputs: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """Return the result in float64, the sums of the magnitudes of its terms, and their numbers."""
+    """Return the result in float64, the sums of its terms' magnitudes, and numbers of terms."""
     import cupy
     from cupyx.scipy import sparse
 

@@ -1,10 +1,10 @@
-"""Where and when each block ran on a GPU: recorded launches for pictures without one.
+"""Recorded launches: the time and SM of each block on a GPU, for plots without a GPU.
 
     python benchmarks/measure/timelines.py --output timelines.csv.gz
 
-One launch of each strategy on one bundled graph, by `trace_gpu`: a row a block. Times are in
-nanoseconds of the GPU's global timer from the launch's first warp; the recording costs each warp
-about a hundred of them.
+Records one launch of each strategy on one bundled graph with `trace_gpu`, one row per block. Times
+are in nanoseconds of the GPU's global timer since the launch's first warp; recording costs about
+100 ns per warp.
 """
 
 from __future__ import annotations

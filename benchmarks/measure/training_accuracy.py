@@ -1,7 +1,7 @@
-"""Test accuracy of every model at its last epoch, seed by seed, and the mean beside its target.
+"""Test accuracy of every model at its last epoch, by seed, and the mean beside its target.
 
-A seed that is in the output already is not trained again, so that an interrupted run goes on. The
-target is the mean of an independent implementation, with the deviation of the mean that is allowed.
+Seeds that the output already has are skipped, so that an interrupted run continues. A target is the
+mean of an independent implementation, with the allowed deviation of the mean.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from accelviz import layers
 from accelviz.measure.records import hardware, source_commit
 
 EPOCHS = 200
-#: Percent, of the public split.
+#: Target and allowed deviation in percent, on the public split.
 TARGETS = {
     ("gcn", "cora"): (81.4, 0.5),
     ("gat", "cora"): (82.4, 0.5),
@@ -78,12 +78,12 @@ def main() -> None:
 
 
 def recorded(path: Path) -> pd.DataFrame:
-    """Return a table that was written here; the strategy is empty where none was named."""
+    """Read a table written by this script; `strategy` is "" if none was given."""
     return pd.read_csv(path, keep_default_na=False)
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Return mean and deviation of the seeds in percent, beside the target."""
+    """Return mean and deviation over seeds in percent, beside the target."""
     keys = [name for name in KEY if name != "seed"]
     grouped = table.groupby(keys)["test_accuracy"]
     means = grouped.agg(["mean", "std", "count"]).reset_index()

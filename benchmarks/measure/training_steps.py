@@ -1,11 +1,10 @@
-"""Time of a whole training step, ours beside PyTorch Geometric's, and the memory that it takes.
+"""Time and memory of a whole training step, ours beside PyTorch Geometric's.
 
 Networks of two layers, 128 -> 64 -> 16, on random features and labels of every node: forward,
-backward, Adam, no dropout. Each graph and form has a process, in which models follow each other;
-what one has freed does not count for the next one's peak of memory.
-Ours is one CUDA graph; PyTorch Geometric's is tried with `edge_index` and with CSR, and the table
-in the end takes the faster. GAT has 8 heads of 8 columns, then one of 16; AGNN two propagations of
-64 columns.
+backward, Adam, no dropout. Each graph and form runs in its own process, one model after another;
+the peak of memory is reset between models. Ours is one CUDA graph. PyTorch Geometric runs with
+`edge_index` and with CSR, and the printed table has the faster. GAT has 8 heads of 8 columns, then
+one of 16; AGNN two propagations of 64 columns.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from study import append, edge_index, forget_torch, host_seconds, parser
+from study import append, edge_index, host_seconds, parser, reset_torch_memory
 
 from accelviz import load_graph
 from accelviz.datasets import NodeData
@@ -31,7 +30,7 @@ from accelviz.layers.products import Products
 from accelviz.layers.train import Run
 from accelviz.measure.records import hardware, source_commit
 
-#: Arguments of load_graph; twins are kept on disk, as each form has a process.
+#: Arguments of load_graph; twins are stored on disk, because each form has its own process.
 GRAPHS: dict[str, tuple[str, dict[str, Any]]] = {
     "cora": ("cora", {}),
     "pubmed": ("pubmed", {}),
@@ -40,9 +39,9 @@ GRAPHS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 MODELS = ("gcn", "gin", "sage", "gat", "agnn")
 FORMS = ("ours", "edge_index", "csr")
-#: Our layers by other products, not run unless asked for: a system's, to measure its claims, or our
-#: own. In these the matrix multiplies the features anew in each step, as it does in PyTorch
-#: Geometric; "ours" does it once, as features do not change.
+#: Our layers with other products, only run if named: by a system's kernels, or by ours without
+#: caching. In these A X of the first layer is computed in each step, as in PyTorch Geometric;
+#: "ours" computes it once, because features do not change.
 OTHERS: dict[str, Any] = {"gnnadvisor": ("gnnadvisor", {"ngs": None}), "ours, A X anew": None}
 N_FEATURES, N_HIDDEN, N_CLASSES, HEADS = 128, 64, 16, 8
 WARMUP, STEPS = 5, 30
@@ -80,7 +79,7 @@ COLUMNS = (
 
 
 def in_a_process(case: dict[str, Any], timeout: float) -> list[dict[str, Any]]:
-    """Measure all models of a case; those after a failure are rows with its problem."""
+    """Measure all models of a case; models after a failure get rows with its problem."""
     command = [sys.executable, __file__, "--output", "none", "--case", json.dumps(case)]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
@@ -101,7 +100,7 @@ def measured(graph: str, models: list[str], form: str, device: str) -> Iterator[
     X = rng.standard_normal((loaded.n_rows, N_FEATURES), dtype=np.float32)
     labels = rng.integers(0, N_CLASSES, loaded.n_rows)
     for model in models:
-        gc.collect()  # what the one before held
+        gc.collect()  # memory of the previous model
         if form in FORMS[1:]:
             step, wait, peak = theirs(loaded, X, labels, model, form)
         else:
@@ -121,24 +120,24 @@ def measured(graph: str, models: list[str], form: str, device: str) -> Iterator[
         del step, wait, peak
 
 
-#: A step, the wait for its end, and the peak of the framework's memory pool.
+#: A step, a wait for its end, and the peak of the framework's memory pool.
 Measured = tuple[Callable[[], Any], Callable[[], object], Callable[[], int]]
 
 
 def ours(graph: Any, X: Any, labels: Any, model: str, device: str, form: str) -> Measured:
-    """Return a step of ours: a captured graph on a GPU."""
+    """Return a step of ours; on a GPU a captured graph."""
     options: dict[str, Any] = {"hidden": N_HIDDEN, "dropout": 0.0}
     if model == "gat":
         options |= {"hidden": N_HIDDEN // HEADS, "heads": HEADS, "attention_dropout": 0.0}
     network_kind, options = find_model(model, options)
-    # Every node is learned from; the other splits are not looked at here.
+    # All nodes train; the other splits must not be empty, but are not used.
     nodes = np.arange(graph.n_rows)
     data = NodeData(graph, X, labels, nodes[:-2], nodes[-2:-1], nodes[-1:])
     products = Products(OTHERS.get(form), device)
     cupy = products.xp
     if device == "cuda":
         cupy.get_default_memory_pool().free_all_blocks()
-    products.stream.__enter__()  # on which the process goes on
+    products.stream.__enter__()  # for the rest of the process
     network = Network(network_kind.build(N_FEATURES, N_CLASSES, **options), graph, products)
     run = Run(network, data, dense.Adam(network_kind.rate), 0.0, "all")
     if form in OTHERS:
@@ -152,11 +151,11 @@ def ours(graph: Any, X: Any, labels: Any, model: str, device: str, form: str) ->
 
 
 def theirs(graph: Any, X: Any, labels: Any, model: str, form: str) -> Measured:
-    """Return a step of PyTorch Geometric's."""
+    """Return a step of PyTorch Geometric."""
     import torch
     import torch_geometric.nn as layers
 
-    forget_torch()
+    reset_torch_memory()
     linear, relu, passing = torch.nn.Linear, torch.nn.ReLU(), "x, edges -> x"
 
     def mlp(n_in: int, n_out: int) -> Any:
@@ -207,7 +206,7 @@ def theirs(graph: Any, X: Any, labels: Any, model: str, form: str) -> Measured:
 
 
 def ratios(table: pd.DataFrame) -> pd.DataFrame:
-    """Return ours beside PyTorch Geometric's faster form, by model and graph of the last run."""
+    """Return ours beside PyTorch Geometric's faster form, by graph and model of the last run."""
     table = table[table["run"] == table["run"].iloc[-1]]
     rows = []
     for (graph, model), cases in table.groupby(["graph", "model"], sort=False):

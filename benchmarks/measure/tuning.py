@@ -1,6 +1,6 @@
-"""Gain of `tune` over the rule of `lane_groups`, and the cost of the search.
+"""Speedup of `tune` over the rule of `lane_groups`, and the cost of the search.
 
-Compiled kernels are kept by CuPy; a search on a machine that has compiled them before is shorter.
+CuPy caches compiled kernels; a search is shorter on a machine that has compiled them before.
 
     python benchmarks/measure/tuning.py --cache /tmp/graphs --output tuning.csv
 """
@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from study import full_machine, opened, parser, record
+from study import full_machine, open_graph, parser, record
 
 import accelviz
 from accelviz.measure.records import parameters_text
@@ -28,9 +28,9 @@ def main() -> None:
 
 
 def searches(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Search the settings of each graph and column count."""
+    """Search settings for each graph and column count."""
     for name in options.graphs:
-        graph = opened(name, options.order, options.cache is not None)
+        graph = open_graph(name, options.order, options.cache is not None)
         for n_cols in options.columns:
             start = accelviz.plan(graph, STRATEGY, n_cols)
             tuned = accelviz.tune(start, device="cuda")

@@ -1,10 +1,11 @@
-"""Does warp time predict time: Accel-GCN's settings, recorded on a GPU, against their slots.
+"""Prediction of Accel-GCN's recorded times from warp time, setting by setting.
 
     python benchmarks/measure/warp_time.py
 
-Reads the recorded table `sweeps-h200` (`measure.py sweeps`). The prediction of a setting is the
-published setting's time times the ratio of their slots: for each block its warps times the nonzeros
-of its busiest warp. The last columns say what predicting no change at all would miss.
+Reads the recorded table `sweeps-h200` (`measure.py sweeps`). A setting's slots are the sum over
+blocks of its warps times the nonzeros of its busiest warp. Its predicted time is that of the
+published setting times the ratio of their slots. The last column is the error of predicting no
+change.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def main() -> None:
 
 
 def compared(rows: pd.DataFrame) -> list[dict[str, object]]:
-    """Compare one graph's settings, a line for each column count."""
+    """Compare one graph's settings, one row per column count."""
     name = rows["graph"].iloc[0]
     graph = load_graph(name.removesuffix("-twin").lower())
     swept = accelviz.sweep(graph, **{key: sorted(set(rows[key])) for key in SETTING})

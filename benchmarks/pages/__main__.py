@@ -1,7 +1,7 @@
-"""Renew the marked sections of documents in docs/, and their pictures, from recorded results.
+"""Regenerate the marked sections of documents in docs/, and their pictures, from recorded results.
 
-python -m benchmarks.pages                  # all but graphs, which makes every graph anew
-python -m benchmarks.pages performance      # docs/performance.md alone
+python -m benchmarks.pages                  # all except graphs, which generates every graph again
+python -m benchmarks.pages performance      # docs/performance.md only
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from accelviz.files import results_directory
 from benchmarks.pages.document import ROOT, Page, Results
 
-#: Modules of this folder, each with `PAGES`; a document may have sections of several.
+#: Modules of this folder with a list `PAGES`. A document may have sections from several modules.
 MODULES = (
     *("accel_gcn", "bits", "checkers", "convolution", "fusegnn", "graphs", "many_gpus"),
     *("performance", "sddmm", "tensor_cores", "training"),
@@ -21,7 +21,7 @@ MODULES = (
 
 
 def pages() -> dict[str, list[Page]]:
-    """Return the pages by their document's name without the ending."""
+    """Return the pages by the name of their document, without ".md"."""
     documents: dict[str, list[Page]] = {}
     for module in MODULES:
         for page in import_module(f"benchmarks.pages.{module}").PAGES:

@@ -1,8 +1,7 @@
-"""Figures 2, 5, 6, 7 and 8, Table II and Equation 1 of Accel-GCN beside measurements here.
+"""Accel-GCN's Figures 2, 5, 6, 7 and 8, Table II and Equation 1, beside our measurements.
 
-Figure 2 and Equation 1 follow from the degrees alone. In the others every number is a ratio of
-medians inside one run; a graph's is the geometric mean over its column counts, that of all graphs
-the geometric mean over the graphs.
+Figure 2 and Equation 1 follow from the degrees. All other numbers are ratios of medians of the same
+run. Means are geometric: over the column counts for a graph, and over the graphs for all.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ from benchmarks.pages.document import (
     Parts,
     Picture,
     Results,
+    format_ratio,
     markdown,
     mean_of,
     measured_on,
-    plain,
+    paper_name,
     table,
-    times,
 )
 
-#: Xie et al., Accel-GCN, ICCAD 2023, arXiv 2308.11825; times of kernels by Nsight Compute.
+#: The paper's machine (Xie et al., ICCAD 2023, arXiv 2308.11825); kernels timed by Nsight Compute.
 SETTING = "RTX 3090, CUDA 12.0"
-#: Section IV-B and abstract: mean speedup over all graphs, and the largest.
+#: Section IV-B and abstract: mean and largest speedup over all graphs.
 SPEEDUPS = {"cuSPARSE": (1.17, 1.45), "GNNAdvisor": (1.86, 3.41), "GraphBLAST": (2.94, 5.02)}
 #: Table II, in percent: average, maximum, minimum for each range of column counts.
 BLOCK_LEVEL = {
@@ -57,18 +56,18 @@ COMBINED_WARP = {
     "(64, 96]": (105.5, 126.5, 81.3),
     "(96, 128]": (122.9, 156.0, 86.7),
 }
-#: Section III-C, below Equation 1: metadata of the block-level partition over the warp-level one's.
+#: Section III-C, below Equation 1: metadata of the block-level over the warp-level scheme.
 METADATA_SHARE = 0.08
-#: Section III-A: Collab's largest degree is this many times greater than its average.
+#: Section III-A: Collab's largest degree over its average degree.
 LARGEST_DEGREE = 66
-#: Names of the systems in pictures, and their cases of `measure.comparison`.
+#: Systems by their names in pictures, as cases of `measure.comparison`.
 SYSTEMS = {
     "Accel-GCN": "accel_gcn",
     "GNNAdvisor": "gnnadvisor ngs=32",
     "GraphBLAST": "graphblast",
     "cuSPARSE": "cusparse algorithm=fastest preprocess=True",
 }
-#: Lines of Figure 5's table: the paper's name of the system, the variant measured here, its case.
+#: Rows of Figure 5's table: name in the paper, variant measured here, case.
 OPPONENTS = (
     ("cuSPARSE", ", fastest algorithm, preprocessed", SYSTEMS["cuSPARSE"]),
     ("cuSPARSE", ", fastest, not preprocessed", "cusparse algorithm=fastest preprocess=False"),
@@ -77,12 +76,12 @@ OPPONENTS = (
     ("GNNAdvisor", ", groups of its Decider", "gnnadvisor ngs!=32"),
     ("GraphBLAST", "", SYSTEMS["GraphBLAST"]),
 )
-#: The last column count that fills its warps, after which a step in time would show.
+#: Column counts that fill warps; one more column may cause a step in time.
 FULL = (32, 64, 96)
 PUBLISHED = "accel_gcn partition=block combined_warp=True"
-#: Without both ideas, which the paper does not show.
+#: Accel-GCN without both ideas, which the paper does not measure.
 NEITHER = "accel_gcn partition=warp combined_warp=False"
-#: Picture, idea, the method that it replaces, the case without it, and Table II.
+#: Picture, idea, replaced method, case without the idea, and the paper's Table II.
 IDEAS = (
     (
         *("figure7", "Block-level partition", "the warp-level partition"),
@@ -93,13 +92,13 @@ IDEAS = (
         *("accel_gcn partition=block combined_warp=False", COMBINED_WARP),
     ),
 )
-#: Many short rows, a tail of longer ones, and rows longer than a block (approximate degrees).
+#: Graphs of the picture: with many short rows, a tail of longer rows, rows longer than a block.
 EXAMPLES = {"ovcar-8h": (BLUE, "o"), "collab": (ORANGE, "s"), "reddit": (GREEN, "^")}
 BLOCK_WARPS = range(4, 33)
 
 
 def figure_2(_: Results) -> Parts:
-    """Draw Collab's degrees and put its longest row beside its average one."""
+    """Plot Collab's degrees; compare its longest row with the average."""
     entry = TABLE_ONE["collab"]
     histogram = DegreeHistogram(*entry.histogram())
     average = histogram.nnz / histogram.n_rows
@@ -126,13 +125,13 @@ def figure_2(_: Results) -> Parts:
 
 
 def _note(ax, text: str, x: float, height: float, shift: int, **look: str) -> None:
-    """Write beside a position of the x-axis, at a share of the height."""
+    """Annotate a position of the x-axis, at a share of the height and shifted by some points."""
     axes = ("data", "axes fraction")
     ax.annotate(text, (x, height), (shift, 0), axes, "offset points", **look)
 
 
 def equation_1(_: Results) -> Parts:
-    """Draw the share of metadata against warps a block; list all graphs as published."""
+    """Plot the share of metadata against the warps per block; list all graphs as published."""
     rows = []
     for entry in sorted(TABLE_ONE.values(), key=lambda entry: entry.name.lower()):
         share, blocks, warps, busy = metadata(entry, BlockSetting())
@@ -152,10 +151,10 @@ def equation_1(_: Results) -> Parts:
 
 
 def metadata(entry: TableEntry, setting: BlockSetting) -> tuple[float, int, int, float]:
-    """Return the share of Equation 1, blocks, warps of the other partition, busy warps a block."""
+    """Return the share of Equation 1, blocks, warps of the other scheme, busy warps per block."""
     histogram = DegreeHistogram(*entry.histogram())
     records = block_partition(histogram, setting)
-    # The rows' order does not change how many warps they are cut into.
+    # The number of warps does not depend on the order of the rows.
     pointers = np.concatenate([[0], np.cumsum(np.repeat(histogram.degrees, histogram.rows))])
     warps = warp_partition(pointers, setting.max_warp_nzs)
     fields = unpack(records, setting)
@@ -202,13 +201,13 @@ def _metadata_picture() -> Picture:
 
 
 def in_order(rows: pd.DataFrame, order: str) -> pd.DataFrame:
-    """Keep the graphs in one vertex order; those that are real have only the natural one."""
+    """Return the graphs in one vertex order; real graphs have only the natural order."""
     shuffled = rows["graph"].str.endswith("-shuffled")
     return rows[shuffled == (order == "shuffled")]
 
 
 def warm_and_over(rows: pd.DataFrame, others: list[str]) -> tuple[pd.DataFrame, dict, str]:
-    """Return the warm rows, Accel-GCN's speedups over other systems, and their machine."""
+    """Return the warm rows, Accel-GCN's speedups over other systems, and a line on the machine."""
     warm = rows[rows["state"] == "warm"]
     case = {"Accel-GCN": SYSTEMS["Accel-GCN"]}
     over = {name: speedups(warm, SYSTEMS[name], case) for name in others}
@@ -217,8 +216,8 @@ def warm_and_over(rows: pd.DataFrame, others: list[str]) -> tuple[pd.DataFrame, 
 
 
 def extremes(mean: pd.Series) -> str:
-    """Name the slowest and the fastest graph of a mean over graphs."""
-    lowest, highest = (f"{mean[end]:.2f} on {plain(mean[f'{end}_graph'])}" for end in _ENDS)
+    """Return a phrase with the slowest and the fastest graph of a mean over graphs."""
+    lowest, highest = (f"{mean[end]:.2f} on {paper_name(mean[f'{end}_graph'])}" for end in _ENDS)
     return f"from {lowest} to {highest}".replace("\\*", "")
 
 
@@ -226,7 +225,7 @@ _ENDS = ("lowest", "highest")
 
 
 def figure_5(results: Results) -> Parts:
-    """Draw the bars; list every opponent's mean, then every graph and every column count."""
+    """Plot the speedups; list the means over every system, by graph and by column count."""
     rows = in_order(results["strategies-h200"], "natural")
     others = {name: case for name, case in SYSTEMS.items() if name != "cuSPARSE"}
     ax = plots.speedup_bars(rows, SYSTEMS["cuSPARSE"], others, called="cuSPARSE")
@@ -263,11 +262,11 @@ def _opponents(rows: pd.DataFrame) -> str:
             [
                 f"{name}{variant}",
                 "{:.2f}, {:.2f}".format(*SPEEDUPS[name]),
-                times(main["speedup"]),
-                f"{times(main['highest'])} ({plain(main['highest_graph'])})",
-                f"{times(main['lowest'])} ({plain(main['lowest_graph'])})",
+                format_ratio(main["speedup"]),
+                f"{format_ratio(main['highest'])} ({paper_name(main['highest_graph'])})",
+                f"{format_ratio(main['lowest'])} ({paper_name(main['lowest_graph'])})",
                 f"{main['losses']} of {main['graphs']}",
-                *("–" if mean is None else times(mean["speedup"]) for mean in further),
+                *("–" if mean is None else format_ratio(mean["speedup"]) for mean in further),
             ]
         )
     head = ["Accel-GCN over", f"paper ({SETTING}): mean, max", "here: mean", "best graph"]
@@ -279,7 +278,7 @@ def _graphs(over: dict[str, pd.DataFrame]) -> str:
     means = by_graph(over["cuSPARSE"]).set_index("graph")
     for name in ("GNNAdvisor", "GraphBLAST"):
         means[name] = by_graph(over[name]).set_index("graph")["speedup"]
-    means.index = means.index.map(plain)
+    means.index = means.index.map(paper_name)
     columns = [
         ("graph", "{graph}"),
         ("over cuSPARSE", "{speedup:ratio}"),
@@ -293,7 +292,7 @@ def _graphs(over: dict[str, pd.DataFrame]) -> str:
 def _columns(over: dict[str, pd.DataFrame]) -> str:
     means = pd.concat({name: by_columns(rows).set_index("columns") for name, rows in over.items()})
     cells = {
-        key: f"{times(row['speedup'])} ({row['lowest']:.2f} to {row['highest']:.2f})"
+        key: f"{format_ratio(row['speedup'])} ({row['lowest']:.2f} to {row['highest']:.2f})"
         for key, row in means.iterrows()
     }
     counts = by_columns(over["cuSPARSE"])["columns"]
@@ -302,7 +301,7 @@ def _columns(over: dict[str, pd.DataFrame]) -> str:
 
 
 def figure_6(results: Results) -> Parts:
-    """Draw time against columns; count who is ahead where, and what one column more costs."""
+    """Plot time against columns; list who leads where, and the cost of one more column."""
     rows = in_order(results["columns-h200"], "natural")
     figure = plots.time_against_columns(rows, strategies=SYSTEMS, log=True)
     others = [name for name in SYSTEMS if name != "Accel-GCN"]
@@ -314,7 +313,7 @@ def figure_6(results: Results) -> Parts:
             of_graph = ratios.loc[ratios["graph"] == graph].sort_values("columns")
             ahead = (of_graph["speedup"] > 1).sum()
             cells.append(f"{ahead} of {len(of_graph)}{_up_to(of_graph)}")
-        lines.append([plain(graph), *cells])
+        lines.append([paper_name(graph), *cells])
     head = ["graph", *(f"column counts where ahead of {name}" for name in over)]
     return [
         Picture(figure, "figure6", figure.alt),
@@ -326,7 +325,7 @@ def figure_6(results: Results) -> Parts:
 
 
 def _up_to(ratios: pd.DataFrame) -> str:
-    """Write up to where Accel-GCN leads without a gap, where it does at all and not everywhere."""
+    """Return up to which column count Accel-GCN leads without a gap, "" if always or never."""
     behind = ratios.loc[ratios["speedup"] <= 1, "columns"]
     ahead = ratios.loc[ratios["columns"] < behind.min(), "columns"]
     return f" (all up to {ahead.max()})" if len(behind) and len(ahead) else ""
@@ -342,10 +341,10 @@ def _steps(rows: pd.DataFrame) -> str:
 
 
 def figures_7_8(results: Results) -> Parts:
-    """Draw both ablations and put Table II beside the paper's.
+    """Plot both ablations; list Table II beside the paper's.
 
-    The same kernel with the block-level partition against one with metadata for each warp and rows
-    in the caller's order, and with the combined warp against warps that walk the columns alone.
+    Compared are block-level and warp-level partition schemes, the latter with rows in the caller's
+    order, and combined warps and hardware warps, which loop over the columns.
     """
     rows = in_order(results["ablations-h200"], "natural")
     warm = rows[rows["state"] == "warm"]
@@ -367,7 +366,9 @@ def figures_7_8(results: Results) -> Parts:
             cells = (f"{paper:.1f} / {share:.1f}" for paper, share in pairs)
             lines.append([f"{idea}, {columns}", *cells, int(line["cases"])])
     both = overall(speedups(warm, NEITHER, {"both": PUBLISHED})).iloc[0]
-    lowest, highest = (f"{times(both[end])} ({plain(both[f'{end}_graph'])})" for end in _ENDS)
+    lowest, highest = (
+        f"{format_ratio(both[end])} ({paper_name(both[f'{end}_graph'])})" for end in _ENDS
+    )
     return [
         *pictures,
         f"{measured_on(warm, dropped)} Warm cache.",
@@ -375,7 +376,7 @@ def figures_7_8(results: Results) -> Parts:
         "here is the geometric mean.",
         markdown(["speed ratio in %", "average", "max", "min", "cases here"], lines),
         "Both ideas together, against warp-level metadata and separate warps: "
-        f"{times(both['speedup'])} times as fast in the geometric mean, from {lowest} to "
+        f"{format_ratio(both['speedup'])} times as fast in the geometric mean, from {lowest} to "
         f"{highest}.",
     ]
 

@@ -22,36 +22,36 @@ RATES = {
     "popc": "popc on CUDA cores",
     "group": "b1 AND by warpgroups, m64n128k256",
 }
-#: Bits of Figure 2.10.
+#: Numbers of bits in Figure 2.10.
 BITS = (4, 8, 16)
 OURS = ("warpgroup", "tiled", "split")
-#: What the table of densities calls a sparse sum, by its algorithm and bits.
+#: Sparse sums by algorithm and bits, and their names in the table of densities.
 SUMS = {"lane_groups 32": "float32", "gather 8": "8 bits", "gather 4": "4 bits"}
 SUMS |= {"cublas int8 8": "INT8"}
 
 
 def rates(rows: pd.DataFrame) -> str:
-    """List what the GPU's instructions do."""
+    """Return a table of the throughput of the GPU's instructions."""
     rows = rows[rows["algorithm"].str.startswith("rate")]
     rows = rows.assign(name=rows["algorithm"].str.removeprefix("rate ").map(RATES))
     return table([("instruction", "{name}"), ("Tops/s", "{tflops:,.0f}")], rows)
 
 
-def one(rows: pd.DataFrame, algorithm: str, column: str = "median_us") -> float:
-    """Return the first value of an algorithm."""
+def first_value(rows: pd.DataFrame, algorithm: str, column: str = "median_us") -> float:
+    """Return the first value of an algorithm in a column."""
     return float(rows.loc[rows["algorithm"] == algorithm, column].iloc[0])
 
 
 def products(rows: pd.DataFrame) -> str:
-    """Set Table 2.3 beside the fastest of our algorithms: microseconds, TFLOPS."""
-    launch, lines = one(rows, "launch"), []
+    """Return Table 2.3 beside the fastest of our algorithms: microseconds, TFLOPS."""
+    launch, lines = first_value(rows, "launch"), []
     for (n, d), printed in PRINTED.items():
         shape = rows[(rows["n"] == n) & (rows["d"] == d)]
-        int8, best = one(shape, "cublas int8"), shape[shape["algorithm"].isin(OURS)]
+        int8, best = first_value(shape, "cublas int8"), shape[shape["algorithm"].isin(OURS)]
         for bits, published in enumerate(printed, 1):
             us = best.loc[best["bits"] == bits, "median_us"].min()
             rate = 2 * n * n * d / us / 1e6
-            # Where the paper's product took under 20 us, a launch is what limits it.
+            # Where the paper's product took at most 20 us, the target is two empty launches.
             limited = 2 * n * n * d / published / 1e6 <= 20
             met = us <= 2 * launch if limited else rate >= 4 * published
             wanted = f"{2 * launch:.1f} µs" if limited else f"{4 * published:,.0f} TFLOPS"
@@ -62,9 +62,9 @@ def products(rows: pd.DataFrame) -> str:
     return markdown(head, lines)
 
 
-def wide(rows: pd.DataFrame) -> str:
-    """List N = 8192 with 1,024 columns by bits: all algorithms, shares of rates, over INT8."""
-    peaks = [one(rows, f"rate {name}", "tflops") for name in ("bit", "group")]
+def wide_products(rows: pd.DataFrame) -> str:
+    """Return times for N = 8192 and 1,024 columns by bits, of all algorithms and beside INT8."""
+    peaks = [first_value(rows, f"rate {name}", "tflops") for name in ("bit", "group")]
     shape = rows[(rows["n"] == 8192) & (rows["d"] == 1024)]
     times = shape.pivot_table(index="bits", columns="algorithm", values="median_us")
     lines = []
@@ -73,14 +73,14 @@ def wide(rows: pd.DataFrame) -> str:
         rate = 2 * 8192**2 * 1024 * bits / us["warpgroup"] / 1e6
         shares = (f"{rate / peak:.0%}" for peak in peaks)
         others = ("" if pd.isna(us[name]) else f"{us[name]:,.0f}" for name in ("paper", "popc"))
-        over = f"{one(shape, 'cublas int8') / us['warpgroup']:.2f}"
+        over = f"{first_value(shape, 'cublas int8') / us['warpgroup']:.2f}"
         lines.append((bits, *(f"{us[name]:,.1f}" for name in OURS), *others, *shares, over))
     head = ("bits", "warpgroup, µs", "tiled", "split", "paper", "popc")
     return markdown((*head, "of mma's rate", "of wgmma's", "over INT8"), lines)
 
 
 def sizes(rows: pd.DataFrame) -> str:
-    """List products of 1 by 1 bit by N and D, TFLOPS of the fastest algorithm (Figure 2.9)."""
+    """Return TFLOPS of products of 1 by 1 bit by N and D, of the fastest algorithm (Figure 2.9)."""
     ours = rows[rows["algorithm"].isin(OURS)]
     best = ours.pivot_table(index="n", columns="d", values="tflops", aggfunc="max")
     lines = [(f"{n:,}", *(f"{rate:,.0f}" for rate in row)) for n, row in best.iterrows()]
@@ -88,7 +88,7 @@ def sizes(rows: pd.DataFrame) -> str:
 
 
 def reuse(rows: pd.DataFrame) -> str:
-    """List how much longer it takes to read A again for each plane of X (Figure 2.10)."""
+    """Return times with A read once, and the factor if A is read for each plane (Figure 2.10)."""
     rows = rows[rows["reuse"].notna()]
     rows = rows.assign(reuse=rows["reuse"].astype(str) == "True")
     us = rows.pivot_table(index="n", columns=["bits", "reuse"], values="median_us")
@@ -100,7 +100,7 @@ def reuse(rows: pd.DataFrame) -> str:
 
 
 def gather(rows: pd.DataFrame) -> str:
-    """List the sums of neighbors' rows in float32, 8 and 4 bits."""
+    """Return times of the sums of neighbors' rows in float32, 8 and 4 bits."""
     rows = rows[rows["algorithm"].isin(("lane_groups", "gather"))]
     us = rows.pivot_table(index=["nonzeros", "d"], columns="bits", values="median_us")
     lines = []
@@ -113,7 +113,7 @@ def gather(rows: pd.DataFrame) -> str:
 
 
 def density(rows: pd.DataFrame) -> str:
-    """List the products of one matrix by density, sparse and dense."""
+    """Return times of the products of one matrix, sparse and dense, by density."""
     lines = []
     for (d, share), cases in rows[rows["density"].notna()].groupby(["d", "density"]):
         times = cases.set_index(cases["algorithm"] + " " + cases["bits"].astype(str))["median_us"]
@@ -126,7 +126,7 @@ def density(rows: pd.DataFrame) -> str:
 
 
 def network(rows: pd.DataFrame) -> str:
-    """List the times of whole networks on batches, and PyG's over them."""
+    """Return times of whole networks on batches, and PyTorch Geometric's over them."""
     rows = rows[rows["graph"].notna()]
     keys = ["model", "graph"]
     us = rows.pivot_table(index=keys, columns="algorithm", values="median_us", sort=False).dropna()
@@ -142,7 +142,7 @@ def network(rows: pd.DataFrame) -> str:
     return markdown(head, lines)
 
 
-#: What METIS leaves of the edges, and the tiles that are jumped over (Figure 2.8).
+#: Columns of the table of batches: edges cut by METIS, and tiles skipped (Figure 2.8).
 PARTS = [
     ("graph", "{graph}"),
     ("edges", "{edges:,}"),
@@ -154,7 +154,7 @@ PARTS = [
 
 
 def accuracy(rows: pd.DataFrame) -> str:
-    """List accuracies against bits (Table 2.2's question), means of the seeds."""
+    """Return test accuracies by number of bits, means over seeds (compare Table 2.2)."""
     means = rows.groupby(["data", "model", "how", "bits"], sort=False)["accuracy"].mean()
     lines = []
     for data, model in dict.fromkeys(zip(rows["data"], rows["model"], strict=True)):
@@ -175,7 +175,7 @@ PAGES = [
             "machine": lambda results: machine(results["bits-table-h200"]),
             "rates": lambda results: rates(results["bits-table-h200"]),
             "table": lambda results: products(results["bits-table-h200"]),
-            "wide": lambda results: wide(results["bits-table-h200"]),
+            "wide": lambda results: wide_products(results["bits-table-h200"]),
             "sizes": lambda results: sizes(results["bits-sizes-h200"]),
             "reuse": lambda results: reuse(results["bits-reuse-h200"]),
             "gather": lambda results: gather(results["bits-gather-h200"]),

@@ -1,4 +1,4 @@
-"""Tables of docs/emulator.md: mistakes that the emulator and compute-sanitizer find."""
+"""Tables of docs/emulator.md: mistakes found by the emulator and compute-sanitizer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pandas as pd
 from benchmarks.pages.document import Page, Results, markdown
 
 TABLES = ("checkers-h200", "checkers-emulator")
-#: Tools, in the columns' order; "four tools" are compute-sanitizer's together.
+#: Checkers in the order of the columns; "four tools" combines compute-sanitizer's.
 SANITIZER = ("memcheck", "racecheck", "initcheck", "synccheck")
 TOOLS = {
     "GPU": "wrong result or error on the GPU",
@@ -15,7 +15,7 @@ TOOLS = {
     "four tools": "compute-sanitizer, all four",
     "emulator": "**emulator**",
 }
-#: What has to be known of the runs on a GPU.
+#: Conditions of the runs on a GPU.
 GPU = (
     " On the GPU, correct kernels and the first mistake of each kind ran with every count of "
     "warps, the others with one, side by side on all cores, which makes each slower. Alone there, "
@@ -25,14 +25,14 @@ _RUN = ["kernel", "kind", "warps"]
 
 
 def runs(results: Results) -> pd.DataFrame:
-    """Return all recorded runs, one a line."""
+    """Return all recorded runs, one per row."""
     tables = [rows for name in TABLES if (rows := results.optional(name)) is not None]
     rows = pd.concat(tables, ignore_index=True).fillna({"kind": "", "report": ""})
     return four_together(rows)
 
 
 def four_together(table: pd.DataFrame) -> pd.DataFrame:
-    """Add what compute-sanitizer's four tools find together."""
+    """Add rows that combine compute-sanitizer's four tools."""
     tools = table[table["tool"].isin(SANITIZER)]
     if tools.empty:
         return table
@@ -45,13 +45,13 @@ def four_together(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def shared(table: pd.DataFrame) -> pd.DataFrame:
-    """Keep the runs that every recorded tool has, so that columns can be compared."""
+    """Return the runs that every recorded checker has, so that columns are comparable."""
     looks = table.groupby(_RUN)["tool"].transform("nunique")
     return table[looks == table["tool"].nunique()]
 
 
 def summary(table: pd.DataFrame) -> str:
-    """List what each tool found, its false alarms, and the time that it took."""
+    """Return a table of the mistakes found, false alarms and seconds of each checker."""
     lines = []
     for tool, title in TOOLS.items():
         rows = table[table["tool"] == tool]
@@ -67,12 +67,12 @@ def summary(table: pd.DataFrame) -> str:
 
 
 def share(hits: pd.Series) -> str:
-    """Write the share as two counts."""
+    """Format the number of hits and of all runs."""
     return f"{int(hits.sum()):,} of {hits.size:,}"
 
 
 def by_kind(table: pd.DataFrame) -> str:
-    """List for each kind of mistake how many of its runs each tool found."""
+    """Return a table of the mistakes found by each checker, by kind of mistake."""
     wrong = table[table["kind"] != ""]
     tools = [tool for tool in TOOLS if tool in set(wrong["tool"])]
     lines = []
@@ -86,7 +86,7 @@ def by_kind(table: pd.DataFrame) -> str:
 
 
 def exceptions(table: pd.DataFrame) -> str:
-    """Name each mistake that the emulator misses, and each correct kernel that anything alarms."""
+    """Return a list of the mistakes that the emulator misses, and of all false alarms."""
     mine = table[table["tool"] == "emulator"]
     groups = (
         ("The emulator misses", mine[(mine["kind"] != "") & (mine["found"] == 0)]),
@@ -110,7 +110,7 @@ def exceptions(table: pd.DataFrame) -> str:
 
 
 def corpus(table: pd.DataFrame) -> str:
-    """Count the corpus, and name the machines it ran on."""
+    """Return a paragraph on the size of the corpus, the times and the machines."""
     wrong = table[table["kind"] != ""]
     mistakes = wrong.drop_duplicates(["kernel", "kind"])
     about = table.dropna(subset=["hardware"]).drop_duplicates(["hardware", "software", "date"])

@@ -1,4 +1,4 @@
-"""Tables of docs/convolution.md: sliding channels beside the chapter's kernels and PyTorch's."""
+"""Tables of docs/convolution.md: sliding channels beside the thesis's and PyTorch's kernels."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from accelviz.measure.comparison import geometric_mean
 from benchmarks.pages.document import Page, Results, machine, markdown
 
 OURS, MASKED = "strided_windows", "masked"
-#: Parameters of our kernels' cuts, in the order in which a record names them.
+#: Settings of our kernels' blocks, in the order of a record's name.
 WINDOWS_CUT = ("pieces", "piece", "warpgroups", "stages")
 WEIGHTS_CUT = ("channels", "filter_warps", "channel_warps", "pixel_warps", "pixels", "stages")
-#: The setting of the large tables: batch, cg, co.
+#: Batch, cg and co of the large tables.
 SETTING = (256, 2, 0.5)
-#: The targets: over the chapter's kernels, and the most over the time of a copy.
+#: Least speedup over the chapter's kernels, and most time in units of a copy.
 CHAPTER_TARGET, FLOOR_TARGET = 5.0, 1.15
-#: Our arithmetic, and that of PyTorch which is as exact, or rounds as much.
+#: Our arithmetic, and PyTorch's arithmetic of comparable accuracy.
 ALIKE = {"tf32": "tf32", "3xtf32": "float32"}
 PASSES = ("forward", "backward")
 NAMES = {"vgg16": "VGG16", "mobilenet": "MobileNet", "tf32": "TF32", "3xtf32": "3xTF32"}
@@ -34,7 +34,7 @@ BOTH = {
     "ours, 3xTF32": (OURS, "3xtf32"),
     "masked, float32": (MASKED, "float32"),
 }
-#: A pass to its table's heads and what they hold: strategy and arithmetic.
+#: For each pass, headings of its table with strategy and arithmetic.
 COLUMNS = {
     "forward": BOTH
     | {
@@ -50,9 +50,9 @@ COLUMNS = {
 
 
 def of_todays_rule(rows: pd.DataFrame) -> pd.DataFrame:
-    """Keep of our kernels' rows, for each layer and pass, those of the cut that the rule chooses.
+    """Drop records of our kernels with other block settings than the rule's, by layer and pass.
 
-    Where that was not measured, it is the cut that the rule chose when it was.
+    If the rule's current setting was not measured, keep the rule's setting of that time.
     """
     ours, drop = rows[rows["strategy"].str.startswith(OURS)], []
     for key, cuts in ours.groupby(["layer", "pass", "batch", "cg", "co", "arithmetic"], sort=False):
@@ -69,7 +69,7 @@ def of_todays_rule(rows: pd.DataFrame) -> pd.DataFrame:
 def todays_cut(
     layer: str, gradient: str, batch: int, groups: int, overlap: float, arithmetic: str
 ) -> str:
-    """Name the cut that the rule chooses, as a record does."""
+    """Return the strategy and block setting that the rule chooses, in the format of a record."""
     before, after, side = map(int, re.split("[-@]", layer))
     graph = ChannelMap(before, after, groups, overlap).graph
     operation, names = "scc_last", WINDOWS_CUT
@@ -83,10 +83,9 @@ def todays_cut(
 
 
 def times(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return microseconds by layer and pass, a column for each strategy and arithmetic.
+    """Return microseconds by layer and pass, with a column per strategy and arithmetic.
 
-    Both gradients together are "backward"; where only kernels of one gradient each were measured,
-    it is their sum.
+    The pass "backward" has both gradients. It is their sum where they were measured separately.
     """
     rows, index = of_todays_rule(rows), [*_LAYER, "pass"]
     columns = ["strategy", "arithmetic"]
@@ -100,18 +99,18 @@ def times(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def over_chapter(us: pd.DataFrame, arithmetic: str) -> pd.Series:
-    """Divide the time of the fastest of the chapter's own kernels by ours."""
+    """Return the time of the chapter's fastest kernel over ours."""
     chapter = us[[("dsxplore", "float32"), ("dsxplore_var", "float32")]].min(axis=1)
     return chapter / us[OURS, arithmetic]
 
 
 def over_masked(us: pd.DataFrame, arithmetic: str) -> pd.Series:
-    """Divide the time of the masked dense product, as exact as ours, by ours."""
+    """Return the time of the masked dense product of comparable accuracy over ours."""
     return us[MASKED, ALIKE[arithmetic]] / us[OURS, arithmetic]
 
 
 def layers(us: pd.DataFrame, direction: str) -> str:
-    """List the layers of the setting of the large tables."""
+    """Return the times of all layers in the setting of the large tables."""
     rows = us.xs((direction, *SETTING), level=("pass", "batch", "cg", "co"))
     lines = [
         (f"{NAMES[network]} {layer}", *(_time(row.get(key)) for key in COLUMNS[direction].values()))
@@ -127,7 +126,7 @@ def _time(value: float | None) -> str:
 
 
 def settings(us: pd.DataFrame) -> str:
-    """List how many times as fast as others ours is: geometric means by setting."""
+    """Return our mean speedups over others by setting."""
     lines = []
     for (batch, groups, overlap), rows in us.groupby(["batch", "cg", "co"], sort=False):
         cells: list[str] = []
@@ -146,7 +145,7 @@ def settings(us: pd.DataFrame) -> str:
 
 
 def verdict(us: pd.DataFrame) -> str:
-    """List which targets were met on how many layers, and where they were missed most."""
+    """Return on how many layers each target is met, with the mean and the lowest ratio."""
     lines = []
     for direction in PASSES:
         rows = us.xs(direction, level="pass")
@@ -168,7 +167,7 @@ def _target(met: pd.Series, name: str, ratio: pd.Series) -> str:
 
 
 def errors(results: Results) -> str:
-    """Name the machine and the largest errors over their bounds."""
+    """Return a sentence with the machine and the largest errors over their bounds."""
     rows = results["convolution-h200"]
     worst = rows.groupby("arithmetic")["error"].max()
     return (

@@ -1,4 +1,4 @@
-"""Documents with marked sections, and what sections are made of: tables, pictures, ratios."""
+"""Documents with generated sections between marks, and the parts of sections: tables, pictures."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class MissingTableError(KeyError):
 
 
 class Results(dict[str, pd.DataFrame]):
-    """The recorded tables of a folder, read when they are first asked for."""
+    """The recorded tables of a folder, by file name without ending; read at first access."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.folder = folder
 
     def __missing__(self, name: str) -> pd.DataFrame:
-        """Read a table by its file's name without the ending."""
+        """Read a table; raises MissingTableError if there is no such file."""
         if (table := self.optional(name)) is None:
             raise MissingTableError(name)
         return table
 
     def optional(self, name: str) -> pd.DataFrame | None:
-        """Return a table, None if the folder does not have it."""
+        """Return a table, or None if there is no such file."""
         if name not in self:
             paths = sorted(self.folder.glob(f"{name}.csv*"))
             if not paths:
@@ -47,7 +47,7 @@ class Results(dict[str, pd.DataFrame]):
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of a section, saved beside the document under a name."""
+    """A figure of a section, and the name of its file in docs/figures."""
 
     figure: Any
     name: str
@@ -56,7 +56,7 @@ class Picture:
     tight: bool = False
 
     def saved(self, folder: Path) -> str:
-        """Save the figure, and return the line of Markdown that shows it."""
+        """Save the figure; return the line of Markdown that includes it, "" without alt text."""
         folder.mkdir(parents=True, exist_ok=True)
         options = {"bbox_inches": "tight", "metadata": {"Software": None}} if self.tight else {}
         self.figure.savefig(folder / f"{self.name}.png", dpi=self.dpi, **options)
@@ -64,16 +64,16 @@ class Picture:
 
 
 Parts = str | Sequence[str | Picture]
-#: Takes the recorded tables, returns paragraphs, tables and pictures.
+#: Function from the recorded tables to the paragraphs, tables and pictures of a section.
 Section = Callable[[Results], Parts]
 
 
 @dataclass(frozen=True)
 class Page:
-    """Sections of a document in docs/, by the name in their marks.
+    """Generated sections of a document in docs/, by the name in their marks.
 
-    `one_machine`: a section whose results are missing is emptied, because its old numbers would
-    stand beside those of another machine. Without it such a section stays as it is.
+    With `one_machine`, a section whose results are missing becomes empty, because its old numbers
+    may be from another machine than the rest. Otherwise it stays unchanged.
     """
 
     document: str
@@ -81,7 +81,7 @@ class Page:
     one_machine: bool = False
 
     def renew(self, results: Results, text: str, figures: Path) -> str:
-        """Return the document's text with renewed sections; pictures go to a folder."""
+        """Return the document's text with regenerated sections; save pictures to `figures`."""
         for name, section in self.sections.items():
             try:
                 parts = section(results)
@@ -94,12 +94,12 @@ class Page:
             if not isinstance(parts, str):
                 texts = (part if isinstance(part, str) else part.saved(figures) for part in parts)
                 parts = "\n\n".join(filter(None, texts))
-            text = renewed(text, name, parts)
+            text = replace_section(text, name, parts)
         return text
 
 
-def renewed(text: str, name: str, section: str) -> str:
-    """Put a section between the marks `<!-- name -->` and `<!-- end of name -->`."""
+def replace_section(text: str, name: str, section: str) -> str:
+    """Replace the text between the marks `<!-- name -->` and `<!-- end of name -->`."""
     start, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
     pattern = re.escape(start) + ".*?" + re.escape(end)
     text, count = re.subn(pattern, lambda _: start + section + end, text, flags=re.DOTALL)
@@ -109,18 +109,18 @@ def renewed(text: str, name: str, section: str) -> str:
 
 
 class _Cells(string.Formatter):
-    """Formats of cells: "ratio" writes a loss in bold, and what was not measured is a dash."""
+    """Formatter of cells: the format "ratio" makes ratios below 1 bold; NaN becomes a dash."""
 
     def format_field(self, value: Any, form: str) -> str:
         if isinstance(value, float) and math.isnan(value):
             return "–"
-        return times(value) if form == "ratio" else super().format_field(value, form)
+        return format_ratio(value) if form == "ratio" else super().format_field(value, form)
 
 
 def table(columns: Iterable[tuple[str, str]], rows: pd.DataFrame | Iterable[Any]) -> str:
-    """Return a Markdown table of columns, each a head and the format of its cells.
+    """Return a Markdown table; a column is a heading and the format of its cells.
 
-    A format names the columns of `rows`, a frame (its index counts) or mappings: "{ours:.1f}".
+    A format such as "{ours:.1f}" names columns of `rows`, a DataFrame with its index, or mappings.
     """
     if isinstance(rows, pd.DataFrame):
         rows = rows.reset_index().to_dict("records")
@@ -130,25 +130,25 @@ def table(columns: Iterable[tuple[str, str]], rows: pd.DataFrame | Iterable[Any]
 
 
 def markdown(head: Sequence[str], lines: Iterable[Sequence[object]], align: str = "---:") -> str:
-    """Return a table; all columns but the first are numbers, flush right."""
+    """Return a Markdown table; all columns except the first are right-aligned."""
     rows = [head, ["---", *[align] * (len(head) - 1)], *lines]
     return "\n".join("| " + " | ".join(str(cell) for cell in row) + " |" for row in rows)
 
 
-def times(ratio: float) -> str:
-    """Write a speedup; a loss in bold."""
+def format_ratio(ratio: float) -> str:
+    """Format a speedup; bold if below 1."""
     if pd.isna(ratio):
         return "–"
     return f"{ratio:.2f}" if ratio >= 1 else f"**{ratio:.2f}**"
 
 
 def mean_of(ratios: pd.Series) -> float:
-    """Return the geometric mean of the ratios that were measured."""
+    """Return the geometric mean of the ratios that are not NaN."""
     return geometric_mean(ratios.dropna())
 
 
-def plain(name: str) -> str:
-    """Return a graph's name as Table I has it, starred where its degrees are approximate."""
+def paper_name(name: str) -> str:
+    """Return a graph's name as in Table I, starred if its degrees are approximate."""
     star = "\\*" if "-approximate" in name else ""
     for ending in ("-shuffled", "-twin", "-approximate"):
         name = name.removesuffix(ending)
@@ -156,7 +156,7 @@ def plain(name: str) -> str:
 
 
 def measured_on(rows: pd.DataFrame, dropped: int) -> str:
-    """Describe the machine of a table, and count the times without a partner in their run."""
+    """Return a sentence about a table's machine and the number of times without a partner."""
     text = {
         name: ", ".join(dict.fromkeys(rows[name].dropna().astype(str)))
         for name in ("hardware", "driver", "cuda", "cupy", "date", "commit", "repeats")
@@ -171,7 +171,7 @@ def measured_on(rows: pd.DataFrame, dropped: int) -> str:
 
 
 def machine(rows: pd.DataFrame) -> str:
-    """Name the GPU of a table, and its commits."""
+    """Return a sentence with the GPU and the commits of a table."""
     commits = dict.fromkeys(commit[:7] for commit in rows["commit"])
     plural = "s" if len(commits) > 1 else ""
     return f"One {rows['hardware'].iloc[0]}, commit{plural} {', '.join(commits)}."

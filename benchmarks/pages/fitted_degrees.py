@@ -1,6 +1,6 @@
-"""Fit the degrees of Reddit and PRODUCTS, whose distributions are not at hand, and keep them.
+"""Fit degree distributions of Reddit and PRODUCTS, whose degrees are not available here.
 
-Writes accelviz/datasets/degrees/fitted.npz. Their twins are called approximate.
+Writes accelviz/datasets/degrees/fitted.npz. Twins with these degrees are called approximate.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from accelviz.arrays import Longs
 from accelviz.datasets import TABLE_ONE
 from accelviz.errors import ArgumentError
 
-#: Where they are kept.
+#: File of the fitted degrees.
 FITTED = Path(__file__).resolve().parents[2] / "accelviz" / "datasets" / "degrees" / "fitted.npz"
 #: Publicly known maximum degrees.
 LARGEST = {"PRODUCTS": 17_481, "Reddit": 21_657}
-#: Range of the tail's shape: from nearly all rows at the maximum to nearly all at 1.
+#: Range of the tail's shape, from nearly all rows at the maximum degree to nearly all at 1.
 _SHAPES = (-60.0, 60.0)
 
 
 def heavy_tailed_degrees(n_rows: int, nnz: int, max_degree: int) -> tuple[Longs, Longs]:
-    """Fit a degree distribution to a graph's nodes, edges and largest degree, all met exactly.
+    """Fit a degree distribution with exactly the given nodes, edges and largest degree.
 
-    Returns the degrees that occur, ascending, and how many rows have each. Every row gets at least
-    one nonzero, the last one the most.
+    Returns the distinct degrees, ascending, and the number of rows with each. Every row has at
+    least one nonzero, and the last row has `max_degree`.
 
     The degree of the row at quantile u is `1 + (max - 1) * expm1(c t) / expm1(c t_last)` with
-    `t = -log(1 - u)`: a generalised Pareto law whose one parameter c is solved for the mean. c > 0
-    has a power-law tail, c = 0 an exponential one, c < 0 none.
+    `t = -log(1 - u)`: a generalised Pareto law whose parameter c is solved for the mean. The tail
+    is a power law for c > 0, exponential for c = 0, and bounded for c < 0.
     """
     low, high = n_rows + max_degree - 1, n_rows * max_degree
     if n_rows < 1 or not max_degree >= 1 or not low <= nnz <= high:
@@ -58,7 +58,7 @@ def heavy_tailed_degrees(n_rows: int, nnz: int, max_degree: int) -> tuple[Longs,
         shape = optimize.brentq(excess, low_shape, high_shape, xtol=1e-14)
     row_degrees = np.rint(fitted(shape)).astype(np.int64)
     row_degrees[-1] = max_degree
-    # What rounding left over goes to the rows that have room, one nonzero to each.
+    # Rounding errors are spread over rows that are not at a bound, one nonzero per row.
     while (due := nnz - int(row_degrees.sum())) != 0:
         rows = np.flatnonzero(row_degrees[:-1] < max_degree if due > 0 else row_degrees[:-1] > 1)
         chosen = rows[np.linspace(0, rows.size - 1, min(abs(due), rows.size)).astype(np.int64)]

@@ -1,4 +1,4 @@
-"""fuseGNN's tables and figures in docs/reproduction.md beside what was measured here."""
+"""fuseGNN's tables and figures in docs/reproduction.md, beside our measurements."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pandas as pd
 
 from benchmarks.pages.document import Page, Results, markdown, table
 
-#: Table 3 of the paper, ms on a V100: (DGL, fuseGNN) at 16, 64 and 512 columns. For GAT on Reddit
-#: DGL had not enough memory.
+#: Table 3 of the paper, ms on a V100: (DGL, fuseGNN) at 16, 64 and 512 columns. DGL ran out of
+#: memory with GAT on Reddit.
 TABLE_3 = {
     ("cora", "gcn"): ((2.35, 1.05), (2.37, 1.09), (2.51, 1.10)),
     ("cora", "gat"): ((7.46, 1.65), (7.59, 1.68), (8.07, 1.70)),
@@ -21,7 +21,7 @@ TABLE_3 = {
     ("reddit", "gat"): ((np.nan, 120.0), (np.nan, 314.3), (np.nan, 825.3)),
 }
 TABLE_3_COLUMNS = (16, 64, 512)
-#: Tables 2 and 5, MiB: L2 read, L2 written or by atomics, DRAM read, DRAM written.
+#: Tables 2 and 5, MiB: L2 read, L2 written or updated by atomics, DRAM read, DRAM written.
 MOVED = {
     ("pubmed", "gather"): (90.7, 86.6, 58.2, 86.3),
     ("pubmed", "apply_edge"): (87.7, 86.6, 87.1, 86.2),
@@ -33,26 +33,26 @@ MOVED = {
 }
 #: Table 4: ms, active warps of an SM, occupancy in percent, GB/s of DRAM.
 TABLE_4 = {"fusegnn_gar": (13.6, 63.13, 98.6, 327.1), "neugraph": (23.5, 30.28, 47.3, 196.1)}
-#: Of Table 4 alone.
+#: Query for the case of Table 4.
 GCN_REDDIT_16 = "graph == 'reddit' and columns == 16"
 NAMES = {"cora": "Cora", "pubmed": "Pubmed", "reddit": r"Reddit\*", "gcn": "GCN", "gat": "GAT"}
 FORMS = ("pyg", "gas", "gar", "ours")
 
 
 def cell(value: float | None, form: str) -> str:
-    """Write a number; that there was not enough memory; nothing if it was not measured."""
+    """Format a number; "no memory" if NaN, "" if it was not measured."""
     if value is None:
         return ""
     return "no memory" if np.isnan(value) else format(value, form)
 
 
 def milliseconds(value: float | None) -> str:
-    """Write a time, with decimals below 100 ms."""
+    """Format a time in ms, with decimals below 100."""
     return cell(value, ".2f" if value is not None and value < 100 else ",.0f")
 
 
 def table_3(results: Results) -> str:
-    """Set Table 3 beside the cases that were measured here."""
+    """Return Table 3 beside the cases measured here."""
     lines = []
     latency = results["fusegnn-latency-h200"]
     for (graph, model), cases in latency.groupby(["graph", "model"], sort=False):
@@ -70,7 +70,7 @@ def table_3(results: Results) -> str:
 
 
 def figure_11(results: Results) -> str:
-    """List what aggregation and conversion take of GCN's pass."""
+    """Return the times of aggregation and format conversion in GCN's pass."""
     rows = []
     gcn = results["fusegnn-latency-h200"].query("model == 'gcn'")
     for (graph, hidden), cases in gcn.groupby(["graph", "hidden"], sort=False):
@@ -94,13 +94,13 @@ def figure_11(results: Results) -> str:
 
 
 def _beside(paper: tuple[float, ...] | None, measured: list[float], digits: int) -> list[str]:
-    """Write the paper's numbers, if it has them, and ours by turns."""
+    """Format the paper's numbers ("" if it has none) and ours, alternating."""
     pairs = zip(paper or [None] * len(measured), measured, strict=True)
     return ["" if x is None else f"{x:,.{digits}f}" for x in chain.from_iterable(pairs)]
 
 
 def table_4(results: Results) -> str:
-    """Set fuseGNN's kernel beside NeuGraph's fused gather and ours."""
+    """Return Table 4: fuseGNN's kernel, NeuGraph's fused gather, and ours."""
     lines = []
     for row in results["fusegnn-counters-h200"].query(GCN_REDDIT_16).itertuples():
         measured = [row.microseconds / 1e3, row.active_warps, row.occupancy_pct, row.dram_gb_per_s]
@@ -110,7 +110,7 @@ def table_4(results: Results) -> str:
 
 
 def tables_2_5(results: Results) -> str:
-    """List the bytes that each kernel moves."""
+    """Return the bytes that each kernel moves, beside Tables 2 and 5."""
     lines = []
     for row in results["fusegnn-counters-h200"].query(f"not ({GCN_REDDIT_16})").itertuples():
         measured = [row.l2_read_mib, row.l2_write_mib + row.l2_atomic_mib]
@@ -122,7 +122,7 @@ def tables_2_5(results: Results) -> str:
 
 
 def figure_12(results: Results) -> str:
-    """List the peaks of memory."""
+    """Return the peaks of memory."""
     rows = results["fusegnn-latency-h200"].query("hidden == 128")
     lines = []
     for (graph, model), cases in rows.groupby(["graph", "model"], sort=False):
@@ -133,7 +133,7 @@ def figure_12(results: Results) -> str:
 
 
 def crossover(results: Results) -> str:
-    """List where GAR overtakes GAS, by average degree."""
+    """Return the time of GAS over GAR by average degree, without and with conversion."""
     rows: pd.DataFrame = results["fusegnn-crossover-h200"]
     rows = rows.assign(
         alone=rows["gas_us"] / rows["gar_us"],

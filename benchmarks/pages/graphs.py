@@ -1,7 +1,7 @@
-"""Tables of docs/graphs.md: the graphs of Accel-GCN's Table I, and how real twins are.
+"""Tables of docs/graphs.md: the graphs of Accel-GCN's Table I, and twins beside real graphs.
 
-Makes every graph of the table anew, each in a process of its own, and prints its time and peak
-memory; compares each bundled real graph with its own twin in the statistics that SpMM depends on.
+Generates every graph of the table, each in its own process, and prints time and peak memory.
+Compares each bundled real graph with its twins in the statistics that SpMM depends on.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from accelviz.graph import Graph
 from accelviz.ordering import rabbit_order
 from benchmarks.pages.document import Page, Parts, Results, markdown
 
-_MIB = 1 << 20 if sys.platform == "darwin" else 1 << 10  # of ru_maxrss
-#: Statistics of the comparison, and the decimal places they are shown with.
+_MIB = 1 << 20 if sys.platform == "darwin" else 1 << 10  # units of ru_maxrss per MiB
+#: Statistics of the comparison, and the decimal places of each.
 _PLACES = {"edge span": 2, "neighbor overlap": 3, "reuse distance": 3, "distinct columns": 2}
 
 
 def describe(name: str) -> tuple[list[str], str]:
-    """Make a graph of Table I; return its line of the table, and what making it took."""
-    accelviz.load_graph("twitter-partial")  # loads what is compiled
+    """Generate a graph of Table I; return its row of the table, and a line with time and memory."""
+    accelviz.load_graph("twitter-partial")  # compile, so that it is not timed
     start = time.perf_counter()
     graph = accelviz.load_graph(f"{name}-twin")
     seconds = time.perf_counter() - start
@@ -48,8 +48,8 @@ def describe(name: str) -> tuple[list[str], str]:
 
 
 def table_one(_: Results) -> Parts:
-    """Set what every graph has beside Table I."""
-    accelviz.describe(accelviz.load_graph("pubmed-twin"))  # compiles
+    """Return properties of every graph beside Table I."""
+    accelviz.describe(accelviz.load_graph("pubmed-twin"))  # compile
     lines, context = [], multiprocessing.get_context("spawn")
     for name in tqdm(TABLE_ONE, leave=False, disable=None):
         with context.Pool(1) as pool:
@@ -62,7 +62,7 @@ def table_one(_: Results) -> Parts:
 
 
 def twins(_: Results) -> Parts:
-    """Compare every bundled graph with its twins, in their given order and after Rabbit order."""
+    """Compare every bundled graph with its twins, in the given order and after Rabbit order."""
     natural_order, rabbit = [], []
     for name in tqdm(bundled_graphs(), leave=False, disable=None):
         real = accelviz.load_graph(name)
@@ -84,7 +84,7 @@ def _in_rabbit_order(graph: Graph) -> Graph:
 
 
 def _compared(graphs: list[Graph], bold: int) -> Iterable[Any]:
-    """Yield each statistic of some graphs in a cell, one of them bold."""
+    """Yield a cell per statistic with the values of some graphs, one of them bold."""
     statistics = [locality(graph).relative for graph in graphs]
     for name, places in _PLACES.items():
         texts = [f"{values[name]:.{places}f}" for values in statistics]

@@ -19,7 +19,7 @@ from benchmarks.pages.document import Page, Parts, Picture, Results, markdown, t
 
 _CASE = ["graph", "order", "columns"]
 _OURS = {"pieces": "2", "storage": "float32", "pull_blocks": "64"}
-#: Vertex order, columns, and the least times one GPU.
+#: Vertex order, columns, and the least speedup over one GPU.
 TARGETS = (
     *(("rabbit", 128, 1.6), ("rabbit", 32, 1.5)),
     *(("shuffled", 128, 1.25), ("shuffled", 32, 1.25)),
@@ -37,7 +37,7 @@ EVERY_CASE = [
     ("gain", "{mgg gain:.2f}"),
     ("model", "{mgg model:.2f}"),
 ]
-#: Of Collab's twin, shuffled: title, figure and scheme of a record, and its settings.
+#: Rows of the table of ablations: title; figure, scheme and settings of the record.
 ABLATIONS = (
     ("`lane_groups` on one GPU", None, "one GPU", {}),
     ("ours, one piece", "ours", "halo", {"pieces": "1"}),
@@ -56,14 +56,15 @@ ABLATIONS = (
 
 
 def rates(results: Results) -> Rates:
-    """Return what the model knows of link, barriers and memory."""
+    """Return the model's rates of link, barriers and memory."""
     return rates_of(results["many-gpus-rates-h200"])
 
 
 def cases(results: Results) -> pd.DataFrame:
-    """Return a row for each graph, order and width: microseconds, gains, and the model's time.
+    """Return times and gains by graph, order and columns, with the model's predictions.
 
-    A column "ours model" is the predicted time over the measured one.
+    Columns such as "ours" are microseconds, "ours gain" is the speedup over one GPU, "ours model"
+    is the predicted time over the measured one.
     """
     rows = results["many-gpus-h200"]
     rows = rows[(rows["step"] == "all") & rows["halo_rows"].notna()]
@@ -91,7 +92,7 @@ def cases(results: Results) -> pd.DataFrame:
 
 
 def targets(results: Results) -> str:
-    """List which targets were met."""
+    """Return a list of the targets, the costs of Rabbit order and the model's largest error."""
     by_case = cases(results)
     lines = []
     for order, n_cols, least in TARGETS:
@@ -113,7 +114,7 @@ def targets(results: Results) -> str:
 
 
 def ablations(results: Results) -> str:
-    """List Figure 4.10 and the rivals of Figures 4.7 and 4.8, on Collab's twin, shuffled."""
+    """Return Figure 4.10 and the baselines of Figures 4.7 and 4.8, on Collab's twin, shuffled."""
     rows = results["many-gpus-h200"]
     rows = rows[rows["graph"].str.startswith("Collab") & (rows["step"] == "all")]
     settings = rows["parameters"].fillna("").map(parameters_of)
@@ -140,7 +141,7 @@ def ablations(results: Results) -> str:
 
 
 def link(results: Results) -> str:
-    """List the rates of the link by row and by blocks that fetch."""
+    """Return the bandwidth of the link by row length and number of fetching blocks."""
     fetch = results["many-gpus-rates-h200"].query("what == 'fetch'")
     speeds = fetch.pivot_table(index="columns", columns="blocks", values="gigabytes_per_second")
     lines = [(4 * int(n), *(f"{speed:.0f}" for speed in row)) for n, row in speeds.iterrows()]
@@ -148,7 +149,7 @@ def link(results: Results) -> str:
 
 
 def every_case(results: Results) -> Parts:
-    """List all cases; draw the measured gains, and those that the model predicts."""
+    """Return a table of all cases, and plots of measured and predicted gains."""
     by_case = cases(results)
     bars = {"ours": "ours gain", "ours, 16-bit halo": "half gain", "MGG as published": "mgg gain"}
     gain = pd.DataFrame({name: by_case[column] for name, column in bars.items()})
@@ -165,7 +166,7 @@ def every_case(results: Results) -> Parts:
 
 
 def scheme_times(gain: pd.DataFrame) -> Axes:
-    """Draw how many times as fast as one GPU the schemes (columns) are in each case (index)."""
+    """Plot the speedup over one GPU of each scheme (column) in each case (index)."""
     ax = new_figure(figsize=(9, 0.8 + 0.26 * len(gain) * (len(gain.columns) + 0.8))).subplots()
     gain.plot.barh(ax=ax, width=0.8, color=[BLUE, SKY, PURPLE], ec="white")
     containers: Any = ax.containers
@@ -179,7 +180,7 @@ def scheme_times(gain: pd.DataFrame) -> Axes:
 
 
 def machine(results: Results) -> str:
-    """Name the host."""
+    """Return a sentence about the host."""
     first = results["many-gpus-h200"].iloc[0]
     return f"Two {first['hardware']} of one host, driver {first['driver']}, {first['date']}."
 

@@ -1,4 +1,4 @@
-"""Sections of docs/performance.md: how far ahead `lane_groups` is, how near to the limits."""
+"""Sections of docs/performance.md: `lane_groups` beside other strategies and its limits."""
 
 from __future__ import annotations
 
@@ -7,27 +7,35 @@ import pandas as pd
 
 from accelviz.measure.comparison import geometric_mean, labelled, latest, speedups
 from accelviz.measure.ladder import ladder_cases
-from benchmarks.pages.document import Page, Parts, Results, markdown, mean_of, measured_on, plain
+from benchmarks.pages.document import (
+    Page,
+    Parts,
+    Results,
+    markdown,
+    mean_of,
+    measured_on,
+    paper_name,
+)
 from benchmarks.pages.performance_figures import limit_picture, roofline_picture, speedup_picture
 from benchmarks.pages.targets import (
-    LIMIT,
+    LIMIT_COLUMNS,
     NOT_PREPROCESSED,
     OURS,
     PREPROCESSED,
-    at,
     case_name,
-    counts_of,
     graph_names,
-    halves,
+    half_speedups,
+    join_counts,
     means_table,
-    orders,
+    order_gains,
     other_peers,
-    over,
+    rows_at,
+    speedups_over,
     targets_table,
-    wide,
+    with_wide_features,
 )
 
-#: Of the settings that differ from the rule's, the first here was varied; others follow from it.
+#: Settings in order of precedence: the first that differs from the rule's was the varied one.
 VARIED = (
     *("column_tile", "lanes", "block_threads", "group_nzs", "short_nzs"),
     *("block_order", "at_once", "blocks_per_sm"),
@@ -35,15 +43,15 @@ VARIED = (
 
 
 def ours(results: Results) -> pd.DataFrame:
-    """Return the times of our strategy and its rivals, warm and in float32."""
+    """Return warm times with float32 features, of `lane_groups` and the strategies beside it."""
     rows = results["ours-h200"]
     return rows[(rows["state"] == "warm") & (rows["dtype"] == "float32")]
 
 
 def result(results: Results) -> Parts:
-    """Write the result in a sentence, and draw every case."""
+    """Return the main result in a paragraph, and a picture of all cases."""
     rows = ours(results)
-    ratios = over(rows, PREPROCESSED)
+    ratios = speedups_over(rows, PREPROCESSED)
     mean, losses = geometric_mean(ratios["speedup"]), int((ratios["speedup"] < 1).sum())
     worst = ratios.loc[ratios["speedup"].idxmin()]
     others = [
@@ -53,7 +61,7 @@ def result(results: Results) -> Parts:
             ("our GNNAdvisor", "gnnadvisor"),
             ("our Accel-GCN (the published scheme)", "accel_gcn"),
         )
-        if (over_case := over(rows, case)) is not None
+        if (over_case := speedups_over(rows, case)) is not None
     ]
     return [
         f"**On an {rows['hardware'].iloc[0]}, `{OURS}` is {mean:.2f} times as fast as cuSPARSE**, "
@@ -68,7 +76,7 @@ def result(results: Results) -> Parts:
 
 
 def targets(results: Results) -> Parts:
-    """Hold the targets against the times."""
+    """Return the targets beside the measured values."""
     rows, half = ours(results), results.optional("half-h200")
     recorded = (results.optional(f"{name}-h200") for name in ("strategies", "bundled"))
     peers = [table for table in recorded if table is not None]
@@ -82,7 +90,7 @@ def targets(results: Results) -> Parts:
 
 
 def ladder(results: Results) -> Parts:
-    """List what each rung gains, in the mean over the graphs, in both orders."""
+    """Return the gain of each rung of the ladder, means over the graphs, in both orders."""
     rows = latest(labelled(results["ladder-h200"], ladder_cases()))
     shuffled = rows["graph"].str.endswith("-shuffled")
     rows = rows.assign(
@@ -107,7 +115,7 @@ def ladder(results: Results) -> Parts:
             cells = [""] * len(keys)
         shares = (f"{mean_of(wide['share'].loc[rung, key]):.2f}" for key in keys)
         lines.append([rung, *cells, *shares])
-    graphs = ", ".join(dict.fromkeys(map(plain, rows["graph"])))
+    graphs = ", ".join(dict.fromkeys(map(paper_name, rows["graph"])))
     return [
         f"Each rung is a step from the one before. Its gain is the time of that one over its own, "
         f"its share that of the random-gather limit; means over {graphs}; bold is slower. "
@@ -117,7 +125,7 @@ def ladder(results: Results) -> Parts:
 
 
 def rule(results: Results) -> Parts:
-    """List what other settings than the rule's do, one varied at a time."""
+    """Return the times with settings that differ from the rule's in one parameter."""
     rows = results["lanes-h200"]
     rows = rows[(rows["strategy"] == OURS) & rows["median_us"].notna()]
     ratios = _against_the_rule(rows)
@@ -133,7 +141,7 @@ def rule(results: Results) -> Parts:
         of_values = ", ".join(f"{value}: {means[value]:.2f}" for value in values)
         extremes = f"{part['ratio'].min():.2f} to {part['ratio'].max():.2f}"
         lines.append([f"`{setting}`", of_values, extremes])
-    graphs, counts = graph_names(rows["graph"]), counts_of(sorted(rows["columns"].unique()))
+    graphs, counts = graph_names(rows["graph"]), join_counts(sorted(rows["columns"].unique()))
     saved = [f"{100 - 100 * ratio:.1f} %" for ratio in (geometric_mean(gain), gain.min())]
     best_case = f"{case_name(low['graph'], low['columns'])}, `{low['setting']}` {low['value']}"
     return [
@@ -147,11 +155,11 @@ def rule(results: Results) -> Parts:
 
 
 def _against_the_rule(rows: pd.DataFrame) -> pd.DataFrame:
-    """Divide every time by that of the case's first row, which has the rule's setting."""
+    """Return each time over that of its case's first row, which has the rule's setting."""
     ratios = []
     for cell, part in rows.groupby(["run", "graph", "columns"], sort=False):
         settings = [dict(word.split("=") for word in text.split()) for text in part["parameters"]]
-        for setting in settings:  # one tile, however much wider it might be
+        for setting in settings:  # a tile wider than the features is one tile
             setting["column_tile"] = str(min(int(setting["column_tile"]), cell[2]))
         for setting, median in list(zip(settings, part["median_us"], strict=True))[1:]:
             varied = next((key for key in VARIED if setting[key] != settings[0][key]), None)
@@ -161,10 +169,10 @@ def _against_the_rule(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def tuning(results: Results) -> str:
-    """Write what a search gains over the rule, and what it costs."""
+    """Return a sentence about the gain of a search over the rule, and its cost."""
     rows = results["tuning-h200"]
     gain = rows["rule_us"] / rows["tuned_us"]
-    graphs, counts = graph_names(rows["graph"]), counts_of(sorted(rows["columns"].unique()))
+    graphs, counts = graph_names(rows["graph"]), join_counts(sorted(rows["columns"].unique()))
     return (
         f"On {graphs} at d = {counts} the setting that it found is {gain.min():.2f} to "
         f"{gain.max():.2f} times as fast as the rule's, in {rows['seconds'].min():.1f} to "
@@ -174,16 +182,16 @@ def tuning(results: Results) -> str:
 
 
 def locality(results: Results) -> Parts:
-    """Write what a vertex order is worth, and list what Rabbit order saves."""
-    gains, vendor = (orders(ours(results), case) for case in (OURS, PREPROCESSED))
+    """Return the gains from vertex orders, and the savings of Rabbit order."""
+    gains, vendor = (order_gains(ours(results), case) for case in (OURS, PREPROCESSED))
     lines = []
-    for d in LIMIT:
+    for d in LIMIT_COLUMNS:
         cells = []
         for rows in (gains, vendor):
             for beyond in (True, False):
-                part = at(rows[rows["beyond"] == beyond], [d])["gain"]
+                part = rows_at(rows[rows["beyond"] == beyond], [d])["gain"]
                 cells.append(f"{geometric_mean(part):.2f}" if len(part) else "–")
-        beyond = at(gains, [d])["beyond"]
+        beyond = rows_at(gains, [d])["beyond"]
         lines.append([d, f"{int(beyond.sum())} of {len(beyond)}", *cells])
     head = ["d", "graphs with X beyond the L2"]
     for name in (f"`{OURS}`", "cuSPARSE"):
@@ -202,7 +210,7 @@ def locality(results: Results) -> Parts:
 
 
 def _rabbit(rows: pd.DataFrame) -> list[str]:
-    """List what Rabbit order saves, and what finding it costs."""
+    """Return the savings of Rabbit order, and the time that finding it takes."""
     vendor = speedups(rows[rows["graph"].str.endswith("-rabbit")], PREPROCESSED, OURS)
     rows = latest(labelled(rows, OURS))
     renumbered, key = rows["graph"].str.endswith("-rabbit"), ["graph", "columns"]
@@ -215,14 +223,14 @@ def _rabbit(rows: pd.DataFrame) -> list[str]:
     )
     both["gain"] = both["median_us_before"] / both["median_us"]
     saved = (both["median_us_before"] - both["median_us"]) / 1e6
-    both["pays"] = both["order_seconds"] / saved.where(saved > 0, 0)  # infinite where it never does
+    both["pays"] = both["order_seconds"] / saved.where(saved > 0, 0)  # infinite if it saves nothing
     wide = both.pivot_table(index="graph", columns="columns", values=["gain", "pays", "speedup"])
     seconds = both.drop_duplicates("graph").set_index("graph")["order_seconds"]
     lines = []
     for graph, line in wide.iterrows():
         pays = (f"{n:,.0f}" if np.isfinite(n) else "never" for n in line["pays"])
         gain, lead = ([f"{ratio:.2f}" for ratio in line[name]] for name in ("gain", "speedup"))
-        lines.append([plain(graph), f"{seconds[graph]:.1f}", *gain, *pays, *lead])
+        lines.append([paper_name(graph), f"{seconds[graph]:.1f}", *gain, *pays, *lead])
     gain, lead = (
         [f"{mean_of(wide[name, d]):.2f}" for d in wide["gain"]] for name in ("gain", "speedup")
     )
@@ -240,14 +248,16 @@ def _rabbit(rows: pd.DataFrame) -> list[str]:
 
 
 def sixteen_bits(results: Results) -> Parts:
-    """List what 16-bit features gain over float32, and their errors."""
-    ratios = halves(results["half-h200"])
+    """Return the speedups of 16-bit features over float32, and their errors."""
+    ratios = half_speedups(results["half-h200"])
     keys = ["dtype", "columns"]
     means = ratios.pivot_table(index="graph", columns=keys, values="speedup", sort=False)
     counts = sorted(set(ratios["columns"]))
     keys = [(dtype, d) for dtype in ("float16", "bfloat16") for d in counts]
     means = means[[key for key in keys if key in means.columns]]
-    lines = [[plain(str(graph)), *(f"{x:.2f}" for x in line)] for graph, line in means.iterrows()]
+    lines = [
+        [paper_name(str(graph)), *(f"{x:.2f}" for x in line)] for graph, line in means.iterrows()
+    ]
     lines.append(["**mean**", *(f"{mean:.2f}" for mean in means.apply(mean_of))])
     rounding = results.optional("rounding")
     return [
@@ -259,14 +269,14 @@ def sixteen_bits(results: Results) -> Parts:
         f"are held to float64 of the rounded features (largest error "
         f"{ratios['error_over_bound'].max():.2f} of the bound). How many times as fast as with "
         f"float32, in the same run; the random-gather limits would allow "
-        f"{geometric_mean(wide(ratios)['limit']):.2f} at d ≥ 64 in the mean.",
+        f"{geometric_mean(with_wide_features(ratios)['limit']):.2f} at d ≥ 64 in the mean.",
         markdown(["graph", *(f"{dtype}, d = {d}" for dtype, d in means.columns)], lines),
         "" if rounding is None else accuracy(rounding),
     ]
 
 
 def accuracy(rounding: pd.DataFrame) -> str:
-    """List how far products of rounded features are from those of the features themselves."""
+    """Return the errors of products of rounded features against those of exact features."""
     lines = []
     for storage, rows in rounding.groupby("storage", sort=False):
         ends = [(rows[name].min(), rows[name].max()) for name in ("norm", "median", "largest")]
@@ -280,7 +290,7 @@ def accuracy(rounding: pd.DataFrame) -> str:
 
 
 def preprocessing(results: Results) -> str:
-    """Write what preprocessing costs on the GPU."""
+    """Return a paragraph about the cost of preprocessing on the GPU."""
     rows = results["preprocessing-h200"]
     large = rows["nnz"] > 1_000_000
     gpu, wall = rows["gpu_ratio"], rows["wall_ratio"]

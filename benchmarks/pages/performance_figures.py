@@ -1,4 +1,4 @@
-"""Pictures of docs/performance.md: every single ratio, its means, and the roofline."""
+"""Pictures of docs/performance.md: ratios of all cases, their means, and the roofline."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from accelviz.measure.comparison import geometric_mean, labelled, latest, speedu
 from accelviz.plots import style
 from accelviz.plots.draw import cells
 from accelviz.plots.style import ink
-from benchmarks.pages.document import Picture, mean_of, plain
+from benchmarks.pages.document import Picture, mean_of, paper_name
 from benchmarks.pages.targets import (
     GROUPS,
+    LEAST_SHARES,
     MILLION,
     OURS,
     PREPROCESSED,
-    ROUND,
-    SHARES,
-    at,
+    ROUND_COLUMNS,
     group_of,
-    shares,
+    limit_shares,
+    rows_at,
 )
 
-#: From losses through "the same" to gains; the numbers tell it too.
+#: Colors from losses through 1 to gains; the cells contain the numbers, too.
 _COLOURS = LinearSegmentedColormap.from_list("ratios", [style.VERMILLION, "#FFFFFF", style.BLUE])
-#: Binary logarithms of the ratios that have the full colour.
+#: Binary logarithms of the ratios at the ends of the color scale.
 _WORST, _BEST = -1.0, 2.0
 LINES = {"shuffled": style.BLUE, "natural": style.GREEN, "bundled": style.PURPLE}
 
 
 def speedup_grid(ax: Axes, rows: pd.DataFrame, baseline: str, case: str) -> Axes:
-    """Draw how many times as fast as a baseline a case is; losses are red and bold."""
+    """Plot the speedup over a baseline as a grid; losses are red and bold."""
     ratios = speedups(rows, baseline, case)
     ratios = ratios.pivot_table(index="graph", columns="columns", values="speedup")
     return _grid(ax, ratios, "slower", _COLOURS, TwoSlopeNorm(0, _WORST, _BEST))
 
 
 def limit_grid(ax: Axes, rows: pd.DataFrame, case: str) -> Axes:
-    """Draw which share of the random-gather limit a case reaches; above 1 is past it."""
+    """Plot the share of the random-gather limit as a grid; it may exceed 1."""
     rows = latest(labelled(rows, case))
     rows = rows.assign(share=rows["gather_limit_us"] / rows["median_us"]).dropna(subset=["share"])
     ratios = rows.pivot_table(index="graph", columns="columns", values="share")
@@ -51,7 +51,7 @@ def limit_grid(ax: Axes, rows: pd.DataFrame, case: str) -> Axes:
 
 
 def _grid(ax: Axes, ratios: pd.DataFrame, below: str, colours: Any, norm: Normalize) -> Axes:
-    """Draw ratios by graph and columns, the largest mean on top, their means at the bottom."""
+    """Plot ratios by graph and columns, sorted by mean, with a last row of means."""
     if ratios.empty:
         raise ArgumentError("table", "there is no such ratio in it", "both times of a run")
     means = pd.DataFrame([ratios.apply(mean_of)], index=["geometric mean"])
@@ -77,13 +77,13 @@ def _grid(ax: Axes, ratios: pd.DataFrame, below: str, colours: Any, norm: Normal
 
 
 def speedup_picture(rows: pd.DataFrame) -> Picture:
-    """Draw every speedup over cuSPARSE, and the means beside what the limit allows."""
+    """Plot all speedups over cuSPARSE, and their means beside the limit."""
     figure = style.new_figure(figsize=(10, 8.6))
     panels = figure.subplots(2, 2, height_ratios=[15, 18])
     ratios = speedups(rows, PREPROCESSED, OURS)
     ratios = ratios.assign(group=ratios["graph"].map(group_of))
     lines = {group: _means(ratios, group, "speedup") for group in GROUPS}
-    bound = _means(shares(rows, PREPROCESSED), "shuffled", "launches")
+    bound = _means(limit_shares(rows, PREPROCESSED), "shuffled", "launches")
     ax = panels[0, 0]
     _lines(ax, lines)
     dashed = {"color": style.ORANGE, "lw": 1.8, "label": "launch + limit, shuffled order"}
@@ -103,16 +103,16 @@ def speedup_picture(rows: pd.DataFrame) -> Picture:
 
 
 def limit_picture(rows: pd.DataFrame) -> Picture:
-    """Draw every share of the limit; of small graphs, of launch and limit together."""
+    """Plot all shares of the limit; for small graphs of launch plus limit."""
     figure = style.new_figure(figsize=(10, 8.4))
     panels = figure.subplots(2, 2)
-    ratios = shares(rows)
+    ratios = limit_shares(rows)
     large = ratios[ratios["nonzeros"] > MILLION]
     lines = {group: _means(large, group, "share") for group in ("shuffled", "natural")}
     ax = panels[0, 0]
     _lines(ax, lines)
     counts = list(lines["shuffled"].index)
-    wanted = [(counts.index(d), share) for d, share in SHARES.items() if d in counts]
+    wanted = [(counts.index(d), share) for d, share in LEAST_SHARES.items() if d in counts]
     ax.plot(*zip(*wanted, strict=True), "_", color=style.BLACK, ms=18, mew=2)
     below = {"xy": wanted[-1], "xytext": (8, -14), "ha": "right", "fontsize": 9}
     ax.annotate("wanted in shuffled order", textcoords="offset points", **below)
@@ -138,7 +138,7 @@ def limit_picture(rows: pd.DataFrame) -> Picture:
 
 
 def roofline_picture(rows: pd.DataFrame) -> Picture:
-    """Draw the large graphs below the copy bandwidth, cuSPARSE beside ours."""
+    """Plot the large graphs in the roofline model, cuSPARSE beside ours."""
     grouped = rows["graph"].map(group_of).isin(list(GROUPS))
     large = rows[grouped & (rows["nonzeros"] > MILLION)]
     cases = {OURS: OURS, "cuSPARSE": PREPROCESSED}
@@ -147,7 +147,7 @@ def roofline_picture(rows: pd.DataFrame) -> Picture:
 
 
 def _alt(title: str, panels: Any, lines: dict[str, pd.Series]) -> str:
-    """Describe the means against the columns, and each grid's title and extremes."""
+    """Describe the curves of means, and each grid's title and extremes."""
     means = ", ".join(
         f"{GROUPS[group]} from {line.iloc[0]:.2f} at {line.index[0]} columns to "
         f"{line.iloc[-1]:.2f} at {line.index[-1]}"
@@ -164,11 +164,11 @@ def _panels(panels: Any) -> list[tuple[str, Axes]]:
 
 
 def _means(rows: pd.DataFrame, group: str, value: str) -> pd.Series:
-    return at(rows, ROUND, group).groupby("columns")[value].agg(geometric_mean)
+    return rows_at(rows, ROUND_COLUMNS, group).groupby("columns")[value].agg(geometric_mean)
 
 
 def _lines(ax: Axes, lines: dict[str, pd.Series]) -> None:
-    """Draw means against the column counts, evenly spaced as in the grids."""
+    """Plot means against the column counts, evenly spaced as in the grids."""
     for group, line in lines.items():
         ax.plot(range(len(line)), line, "o-", color=LINES[group], ms=5, label=GROUPS[group])
     counts = next(iter(lines.values())).index
@@ -178,9 +178,9 @@ def _lines(ax: Axes, lines: dict[str, pd.Series]) -> None:
 
 
 def _named(rows: pd.DataFrame, marked: bool = False) -> pd.DataFrame:
-    """Name graphs as the paper does; mark the order where both are drawn."""
+    """Rename graphs as in the paper; with `marked`, add the order of twins."""
     names = {
-        graph: plain(graph).replace("\\*", "*")
+        graph: paper_name(graph).replace("\\*", "*")
         + (f", {group_of(graph)}" if marked and "-twin" in graph else "")
         for graph in rows["graph"].unique()
     }

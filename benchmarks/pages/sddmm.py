@@ -1,4 +1,4 @@
-"""Tables of docs/sddmm.md: our SDDMM beside cuSPARSE's and the limit of gathers."""
+"""Tables of docs/sddmm.md: our SDDMM beside cuSPARSE's and the random-gather limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pandas as pd
 from accelviz.measure.comparison import geometric_mean
 from benchmarks.pages.document import Page, Results, markdown, measured_on, table
 
-#: The targets: the geometric mean over all cases, and the least of them.
+#: Targets: geometric mean over all cases, and lowest case.
 MEAN_TARGET, LEAST_TARGET = 3.0, 1.5
 _CASE = ["graph", "columns"]
 EVERY_CASE = [
@@ -29,7 +29,7 @@ def warm(results: Results) -> pd.DataFrame:
 
 
 def cases(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each graph and column count: times in microseconds, and ratios to ours."""
+    """Return times in microseconds and ratios to ours, by graph and column count."""
     times = rows.set_index(_CASE)["median_us"]
     library = rows["strategy"] == "cusparse"
     preprocessed = rows["variant"].astype(str).str.contains("preprocessed")
@@ -48,7 +48,7 @@ def cases(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(by_case: pd.DataFrame) -> str:
-    """List the means by column count."""
+    """Return mean speedups by column count."""
     lines = []
     groups = [(f"{d}", rows) for d, rows in by_case.groupby(level="columns")]
     for name, rows in [*groups, ("all", by_case)]:
@@ -66,9 +66,9 @@ def summary(by_case: pd.DataFrame) -> str:
 
 
 def verdict(by_case: pd.DataFrame, counters: pd.DataFrame) -> str:
-    """List which targets were met, and the limit of each case where one was not.
+    """Return which targets are met, and the limit in each case that misses one.
 
-    `counters` holds our kernel's on warm caches, indexed by graph and column count.
+    `counters` has our kernel's hardware counters on warm caches, by graph and column count.
     """
     mean = geometric_mean(by_case["ahead"])
     met = "met" if mean >= MEAN_TARGET else "**not met**"
@@ -96,7 +96,7 @@ def verdict(by_case: pd.DataFrame, counters: pd.DataFrame) -> str:
 
 
 def targets(results: Results) -> str:
-    """Write the verdict with the recorded counters."""
+    """Return the verdict with the recorded counters."""
     counters = results["counters-sddmm-h200"].query("strategy == 'lane_groups'")
     return verdict(cases(warm(results)), counters.set_index(_CASE))
 

@@ -1,7 +1,7 @@
-"""What was asked of `lane_groups` beside what was measured.
+"""Targets of `lane_groups` beside the measured values: tables of docs/performance.md.
 
-Every ratio is one of medians inside one run, but for those between two vertex orders, each of which
-has a run of its own. Means are geometric, over every case: a graph and a column count.
+A case is a graph and a column count; means over cases are geometric. Both times of a ratio are
+medians of the same run, except ratios of two vertex orders, which are measured in separate runs.
 """
 
 from __future__ import annotations
@@ -11,21 +11,25 @@ from collections.abc import Iterable
 import pandas as pd
 
 from accelviz.measure.comparison import geometric_mean, labelled, latest, speedups
-from benchmarks.pages.document import markdown, plain
+from benchmarks.pages.document import markdown, paper_name
 
 OURS = "lane_groups"
 PREPROCESSED = "cusparse algorithm=fastest preprocess=True"
 NOT_PREPROCESSED = "cusparse algorithm=fastest preprocess=False"
-#: Column counts that the targets name.
-ROUND, ODD, LIMIT = (16, 32, 48, 64, 96, 128), (17, 33, 50, 100), (16, 32, 64, 96, 128)
-#: Least shares of the random-gather limit, in shuffled order.
-SHARES = {16: 0.85, 32: 0.85, 64: 0.92, 96: 0.92, 128: 0.92}
+#: Column counts of the targets: multiples of 16, others, and those of the random-gather limit.
+ROUND_COLUMNS, ODD_COLUMNS = (16, 32, 48, 64, 96, 128), (17, 33, 50, 100)
+LIMIT_COLUMNS = (16, 32, 64, 96, 128)
+#: Least share of the random-gather limit by column count, for graphs in shuffled order.
+LEAST_SHARES = {16: 0.85, 32: 0.85, 64: 0.92, 96: 0.92, 128: 0.92}
 MILLION, L2_BYTES = 1_000_000, 50 << 20
-#: Least speedups over cuSPARSE: in the mean over both kinds of column counts, and in every case.
-OVER_ROUND, OVER_ODD, EVERY = 2.1, 1.8, 1.05
+#: Least speedups over cuSPARSE: mean over ROUND_COLUMNS, mean over ODD_COLUMNS, and in every case.
+OVER_ROUND, OVER_ODD, LEAST_SPEEDUP = 2.1, 1.8, 1.05
+#: Least mean speedups over our versions of published strategies.
 OVER_GNNADVISOR, OVER_ACCEL_GCN = 2.8, 2.1
+#: Most time in units of launch plus limit, most preprocessing in units of a product, and least
+#: speedup of 16-bit features over float32.
 MOST_LAUNCHES, MOST_PREPROCESSING, OVER_FLOAT32 = 1.5, 1.0, 1.5
-#: The endings of a graph's name, and what such graphs are called.
+#: Groups of graphs, and their names in the tables.
 GROUPS = {
     "shuffled": "twins, shuffled order",
     "natural": "twins, natural order",
@@ -34,41 +38,42 @@ GROUPS = {
 
 
 def group_of(graph: str) -> str:
-    """Return which of `GROUPS` a graph is in; "rabbit" where the project chose its order."""
+    """Return a graph's group: a key of `GROUPS`, or "rabbit" for the project's Rabbit order."""
     endings = {"-rabbit": "rabbit", "-shuffled": "shuffled", "-twin": "natural"}
     return next((name for end, name in endings.items() if graph.endswith(end)), "bundled")
 
 
-def grouped(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add the column `group`, and leave out graphs that are in none."""
+def add_groups(rows: pd.DataFrame) -> pd.DataFrame:
+    """Add the column `group`; drop graphs that are in no group of `GROUPS`."""
     rows = rows.assign(group=rows["graph"].map(group_of))
     return rows[rows["group"].isin(list(GROUPS))].reset_index(drop=True)
 
 
-def shares(rows: pd.DataFrame, case: str = OURS) -> pd.DataFrame:
-    """Return a case's times with `share` of the limit, and `launches`: time over launch and limit.
+def limit_shares(rows: pd.DataFrame, case: str = OURS) -> pd.DataFrame:
+    """Return a case's times with their relation to the random-gather limit.
 
-    The launch is the smallest floor of the table: no limit is below an empty launch.
+    Adds `share`, the limit over the time, and `launches`, the time over the sum of an empty launch
+    and the limit. The launch is the smallest `floor_us` of the table.
     """
     launch = rows["floor_us"].min()
-    rows = grouped(latest(labelled(rows, case)))
+    rows = add_groups(latest(labelled(rows, case)))
     limit, us = rows["gather_limit_us"], rows["median_us"]
     return rows.assign(share=limit / us, launches=us / (launch + limit))
 
 
-def over(rows: pd.DataFrame, case: str) -> pd.DataFrame | None:
-    """Return our speedups over a case, None if it was not measured."""
+def speedups_over(rows: pd.DataFrame, case: str) -> pd.DataFrame | None:
+    """Return our speedups over a case, or None if its strategy was not measured."""
     if case.split()[0] not in set(rows["strategy"]):
         return None
-    ratios = speedups(grouped(rows), case, OURS)
+    ratios = speedups(add_groups(rows), case, OURS)
     dropped = ratios.attrs["dropped"]
-    ratios = grouped(ratios)
+    ratios = add_groups(ratios)
     ratios.attrs["dropped"] = dropped
     return ratios
 
 
-def at(rows: pd.DataFrame, columns: Iterable[int], group: str | None = None) -> pd.DataFrame:
-    """Keep some column counts, and one group."""
+def rows_at(rows: pd.DataFrame, columns: Iterable[int], group: str | None = None) -> pd.DataFrame:
+    """Return the rows with some column counts, and of one group if given."""
     chosen = rows["columns"].isin(list(columns))
     return rows[chosen if group is None else chosen & (rows["group"] == group)]
 
@@ -76,35 +81,35 @@ def at(rows: pd.DataFrame, columns: Iterable[int], group: str | None = None) -> 
 def mean_at(
     rows: pd.DataFrame, value: str, columns: Iterable[int], group: str | None = None
 ) -> float:
-    """Return the geometric mean of a column at some column counts, in one group."""
-    return geometric_mean(at(rows, columns, group)[value])
+    """Return the geometric mean of `value` over rows with some column counts, of one group."""
+    return geometric_mean(rows_at(rows, columns, group)[value])
 
 
 def graph_names(graphs: Iterable[str]) -> str:
-    """List graphs in prose, each once; a twin with its order."""
+    """Return the distinct graphs as a list in prose; twins with their order."""
     return ", ".join(
-        plain(graph)
+        paper_name(graph)
         + (f" {group}" if (group := group_of(graph)) in ("shuffled", "natural") else "")
         for graph in dict.fromkeys(graphs)
     )
 
 
 def case_name(graph: str, columns: int) -> str:
-    """Name a case in prose."""
+    """Return a case in prose."""
     return f"{graph_names([graph])} at d = {columns}"
 
 
-def counts_of(columns: Iterable[int]) -> str:
-    """List column counts."""
+def join_counts(columns: Iterable[int]) -> str:
+    """Return column counts as a list in prose."""
     return ", ".join(map(str, columns))
 
 
-def orders(rows: pd.DataFrame, case: str = OURS) -> pd.DataFrame:
-    """Divide the times of shuffled twins by those of the same twins in natural order.
+def order_gains(rows: pd.DataFrame, case: str = OURS) -> pd.DataFrame:
+    """Return the times of shuffled twins over those of the same twins in natural order.
 
-    Returns the column `gain`, and `beyond`: whether the features are larger than the L2.
+    The ratio is the column `gain`; `beyond` is true if the features are larger than the L2.
     """
-    rows = shares(rows, case)
+    rows = limit_shares(rows, case)
     rows = rows.assign(twin=rows["graph"].str.removesuffix("-shuffled"))
     shuffled, natural = (
         rows[rows["group"] == group].set_index(["twin", "columns"])
@@ -115,11 +120,11 @@ def orders(rows: pd.DataFrame, case: str = OURS) -> pd.DataFrame:
     return gains.assign(beyond=4 * gains["columns"] * gains["rows"] > L2_BYTES)
 
 
-def halves(half: pd.DataFrame) -> pd.DataFrame:
-    """Divide the times with float32 features by those with 16-bit ones, inside a run.
+def half_speedups(half: pd.DataFrame) -> pd.DataFrame:
+    """Return the times with float32 features over those with 16-bit features of the same run.
 
-    Returns a row for each graph, column count and storage with the column `speedup`, and `limit`:
-    what the random-gather limits would allow.
+    One row per graph, column count and storage: `speedup`, and `limit`, the same ratio of the
+    random-gather limits.
     """
     rows = half[(half["strategy"] == OURS) & half["median_us"].notna()]
     cell = ["run", "graph", "fingerprint", "columns"]
@@ -134,23 +139,23 @@ def halves(half: pd.DataFrame) -> pd.DataFrame:
     return pairs.sort_values("run", kind="stable").drop_duplicates(same, keep="last")
 
 
-def wide(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Keep of `halves` the column counts that the target names."""
+def with_wide_features(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `half_speedups` with at least 64 columns, which the target is about."""
     return pairs[pairs["columns"] >= 64]
 
 
-#: A target, the wanted number, what was measured, and whether it is met: None if not recorded.
+#: Name of a target, wanted value, measured value, and whether it is met; None if not recorded.
 Target = tuple[str, str, str, bool | None]
 
 
 def targets_table(
     rows: pd.DataFrame, preprocessing: pd.DataFrame | None, half: pd.DataFrame | None
 ) -> str:
-    """Hold every target against what was measured."""
+    """Return the table of all targets beside the measured values."""
     targets: list[Target] = [
-        *_limits(shares(rows)),
+        *_limits(limit_shares(rows)),
         *_cusparse(rows),
-        _order(orders(rows)),
+        _order(order_gains(rows)),
         _peer(rows, "gnnadvisor", OVER_GNNADVISOR),
         _peer(rows, "accel_gcn", OVER_ACCEL_GCN),
         _preprocessing(preprocessing),
@@ -162,7 +167,7 @@ def targets_table(
 
 
 def _limits(rows: pd.DataFrame) -> list[Target]:
-    large = at(rows[rows["nonzeros"] > MILLION], SHARES, "shuffled")
+    large = rows_at(rows[rows["nonzeros"] > MILLION], LEAST_SHARES, "shuffled")
     means = large.groupby("columns")["share"].agg(geometric_mean)
     small = rows[rows["nonzeros"] <= MILLION]
     above = int((small["launches"] > MOST_LAUNCHES).sum())
@@ -171,7 +176,7 @@ def _limits(rows: pd.DataFrame) -> list[Target]:
             "share of the random-gather limit, more than a million nonzeros, shuffled, mean",
             "0.85 at d = 16, 32; 0.92 at 64, 96, 128",
             ", ".join(f"{share:.2f}" for share in means),
-            all(share >= SHARES[d] for d, share in means.items()),
+            all(share >= LEAST_SHARES[d] for d, share in means.items()),
         ),
         (
             "time over an empty launch and the limit, fewer nonzeros, every case",
@@ -184,20 +189,20 @@ def _limits(rows: pd.DataFrame) -> list[Target]:
 
 
 def _cusparse(rows: pd.DataFrame) -> list[Target]:
-    both = [over(rows, case) for case in (PREPROCESSED, NOT_PREPROCESSED)]
+    both = [speedups_over(rows, case) for case in (PREPROCESSED, NOT_PREPROCESSED)]
     targets = []
-    for columns, wanted in ((ROUND, OVER_ROUND), (ODD, OVER_ODD)):
+    for columns, wanted in ((ROUND_COLUMNS, OVER_ROUND), (ODD_COLUMNS, OVER_ODD)):
         means = [mean_at(ratios, "speedup", columns) for ratios in both]
         measured = f"{means[0]:.2f} preprocessed, {means[1]:.2f} not"
-        name = f"over cuSPARSE, d = {counts_of(columns)}, mean"
+        name = f"over cuSPARSE, d = {join_counts(columns)}, mean"
         targets.append((name, f"{wanted}", measured, means[0] >= wanted))
     lowest = [ratios["speedup"].min() for ratios in both]
-    below = [int((ratios["speedup"] < EVERY).sum()) for ratios in both]
+    below = [int((ratios["speedup"] < LEAST_SPEEDUP).sum()) for ratios in both]
     measured = (
         f"lowest {lowest[0]:.3f}, {below[0]} of {len(both[0])} below; "
         f"not preprocessed {lowest[1]:.3f}, {below[1]}"
     )
-    return [*targets, ("over cuSPARSE in every case", f"{EVERY}", measured, below[0] == 0)]
+    return [*targets, ("over cuSPARSE in every case", f"{LEAST_SPEEDUP}", measured, below[0] == 0)]
 
 
 def _order(gains: pd.DataFrame) -> Target:
@@ -213,7 +218,7 @@ def _order(gains: pd.DataFrame) -> Target:
 
 
 def _peer(rows: pd.DataFrame, name: str, wanted: float) -> Target:
-    title, ratios = f"over our `{name}`, mean", over(rows, name)
+    title, ratios = f"over our `{name}`, mean", speedups_over(rows, name)
     if ratios is None:
         return title, f"{wanted}", "–", None
     speedup = ratios["speedup"]
@@ -234,7 +239,7 @@ def _half(half: pd.DataFrame | None) -> Target:
     title = "16-bit features over our float32, d ≥ 64, every case (another problem)"
     if half is None:
         return title, f"{OVER_FLOAT32}", "–", None
-    speedup = wide(halves(half))["speedup"]
+    speedup = with_wide_features(half_speedups(half))["speedup"]
     reached = int((speedup >= OVER_FLOAT32).sum())
     measured = (
         f"{geometric_mean(speedup):.2f} in the mean, {speedup.min():.2f} to {speedup.max():.2f}, "
@@ -244,32 +249,32 @@ def _half(half: pd.DataFrame | None) -> Target:
 
 
 def means_table(rows: pd.DataFrame) -> str:
-    """List the means over the others by group; what is below the target is bold."""
+    """Return the mean speedups over other strategies by group; means below the target are bold."""
     lines = []
     for name, case, columns, wanted in (
-        ("cuSPARSE, preprocessed", PREPROCESSED, ROUND, OVER_ROUND),
-        ("cuSPARSE, preprocessed", PREPROCESSED, ODD, OVER_ODD),
-        ("cuSPARSE, not preprocessed", NOT_PREPROCESSED, ROUND, OVER_ROUND),
-        ("cuSPARSE, not preprocessed", NOT_PREPROCESSED, ODD, OVER_ODD),
-        ("our `gnnadvisor`", "gnnadvisor", LIMIT, OVER_GNNADVISOR),
-        ("our `accel_gcn`", "accel_gcn", LIMIT, OVER_ACCEL_GCN),
+        ("cuSPARSE, preprocessed", PREPROCESSED, ROUND_COLUMNS, OVER_ROUND),
+        ("cuSPARSE, preprocessed", PREPROCESSED, ODD_COLUMNS, OVER_ODD),
+        ("cuSPARSE, not preprocessed", NOT_PREPROCESSED, ROUND_COLUMNS, OVER_ROUND),
+        ("cuSPARSE, not preprocessed", NOT_PREPROCESSED, ODD_COLUMNS, OVER_ODD),
+        ("our `gnnadvisor`", "gnnadvisor", LIMIT_COLUMNS, OVER_GNNADVISOR),
+        ("our `accel_gcn`", "accel_gcn", LIMIT_COLUMNS, OVER_ACCEL_GCN),
     ):
-        ratios = over(rows, case)
+        ratios = speedups_over(rows, case)
         if ratios is None:
             continue
         groups = (*GROUPS, None)
         means = [mean_at(ratios, "speedup", columns, group) for group in groups]
         cells = [f"{mean:.2f}" if mean >= wanted else f"**{mean:.2f}**" for mean in means]
-        lines.append([name, counts_of(columns), f"{wanted}", *cells])
+        lines.append([name, join_counts(columns), f"{wanted}", *cells])
         if case == PREPROCESSED:
-            limit = shares(rows, case)
+            limit = limit_shares(rows, case)
             cells = [f"*{mean_at(limit, 'launches', columns, group):.2f}*" for group in groups]
-            lines.append(["*launch + limit over the same*", counts_of(columns), "", *cells])
+            lines.append(["*launch + limit over the same*", join_counts(columns), "", *cells])
     return markdown(["mean over", "d", "wanted", *GROUPS.values(), "all"], lines)
 
 
 def other_peers(rows: pd.DataFrame, recorded: Iterable[pd.DataFrame]) -> str:
-    """Hold the strategies that were recorded in other runs against ours, graph by graph."""
+    """Return a sentence with our mean speedups over strategies that were recorded in other runs."""
     key = ["graph", "fingerprint", "columns"]
     ours = latest(labelled(rows, OURS)).set_index(key)["median_us"]
     times = pd.concat(list(recorded))

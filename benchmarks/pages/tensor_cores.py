@@ -1,4 +1,4 @@
-"""Tables and picture of docs/tensor-cores.md: windows of condensed columns, in every arithmetic."""
+"""Tables and picture of docs/tensor-cores.md: windows of condensed columns, by arithmetic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from accelviz.strategies.choice import LEAST_COLUMNS, LEAST_NONZEROS, LEAST_REUS
 from benchmarks.pages.document import Page, Parts, Picture, Results, machine, markdown, table
 
 CASE = ["graph", "order", "columns"]
-#: What the wide tables have after the time of `lane_groups`: its head, strategy and arithmetic.
+#: Columns of the wide tables after `lane_groups`: heading, strategy and arithmetic.
 SPMM = (
     ("cuSPARSE", "cusparse", "float32"),
     ("`tc_gnn`, TF32", "tc_gnn", "tf32"),
@@ -21,15 +21,15 @@ SPMM = (
     ("`lane_groups`, float16", "lane_groups", "float16"),
 )
 MODES = {"spmm": SPMM, "sddmm": (*SPMM[:2], *SPMM[3:6])}
-#: From so many nonzeros to a distinct column of windows of 8 rows on the targets are set.
+#: Targets apply to graphs with at least this many nonzeros per distinct column of 8-row windows.
 SHARING = 1.5
 TWINS = ("ppa-twin", "reddit-twin", "products-twin")
-#: What words of a graph's name are called.
+#: Parts of graph names, and how they are written.
 NAMES = {"ppa": "PPA", "products": "PRODUCTS", "collab": "Collab", "reddit": "Reddit"}
 
 
 def tiles(results: Results) -> str:
-    """Set tiles with and without translation beside each other, a line a graph (Figure 5.4)."""
+    """Return the tiles of each graph with and without translation (Figure 5.4)."""
     rows = results["tensor-tiles"]
     wide = rows[rows["operation"] == "spmm"].merge(
         rows[rows["operation"] == "sddmm"], on="graph", suffixes=("", "_sddmm")
@@ -51,7 +51,7 @@ def tiles(results: Results) -> str:
 
 
 def density(results: Results) -> str:
-    """List the times of Table 5.6's matrices in microseconds; the fastest of a line is bold."""
+    """Return the times of Table 5.6's matrices in microseconds; the fastest per row is bold."""
     rows = results["tensor-density-h200"]
     rows = rows.assign(name=rows["strategy"].str.replace("_", " ") + ", " + rows["dtype"])
     index = ["columns", "blocks_of_window", "density"]
@@ -67,7 +67,7 @@ def density(results: Results) -> str:
 
 
 def graphs(results: Results) -> str:
-    """List the times on graphs in microseconds, and that of the fastest other over tc_gnn's."""
+    """Return the times on graphs in microseconds, and the fastest other time over tc_gnn's."""
     case = ["operation", "graph", "reuse", "columns"]
     rows = results["tensor-graphs-h200"]
     rows = rows.assign(graph=rows["graph"].str.replace("-twin", " (twin)"))
@@ -82,7 +82,7 @@ def graphs(results: Results) -> str:
 
 
 def modes(results: Results) -> pd.DataFrame:
-    """Return the recorded products in every arithmetic, graphs in the order of the record."""
+    """Return the recorded products in every arithmetic, with graphs in the order of the record."""
     rows = results["tensor-modes-h200"]
     rows = rows.assign(order=rows["order"].fillna(""))
     keys = list(zip(rows["graph"], rows["order"], strict=True))
@@ -92,9 +92,9 @@ def modes(results: Results) -> pd.DataFrame:
 
 
 def ratios(rows: pd.DataFrame, operation: str) -> pd.DataFrame:
-    """Return the rows of an operation with `ratio`, the time of `lane_groups` over their own.
+    """Return an operation's rows with `ratio`, the time of `lane_groups` over their own.
 
-    Both are of one run, which the commit names. `rule` marks what `strategies.choice` chooses.
+    Both times are of the same commit. `rule` marks what `strategies.choice` would choose.
     """
     rows = rows[rows["operation"] == operation]
     simple = (rows["strategy"] == "lane_groups") & (rows["dtype"] == "float32")
@@ -109,7 +109,7 @@ def ratios(rows: pd.DataFrame, operation: str) -> pd.DataFrame:
 
 
 def modes_of(results: Results, operation: str) -> str:
-    """List how many times as fast as `lane_groups` everything was, a line a case."""
+    """Return the speedups over `lane_groups` of all strategies, one row per case."""
     lines = []
     cases = ratios(modes(results), operation).groupby(CASE, sort=False)
     for (graph, order, columns), case in cases:
@@ -127,7 +127,7 @@ def modes_of(results: Results, operation: str) -> str:
 
 
 def graph_name(graph: str, order: str) -> str:
-    """Name a graph in its order."""
+    """Return a graph's name in prose, with its order."""
     name = graph.replace("blocks-", "blocks of ")
     if graph.endswith("-twin"):
         name = graph.removesuffix("-twin")
@@ -136,7 +136,7 @@ def graph_name(graph: str, order: str) -> str:
 
 
 def translation(results: Results) -> str:
-    """List what translation takes on the GPU, in products of `lane_groups` with 128 columns."""
+    """Return the times of translation on the GPU, also in products with 128 columns."""
     rows, keys = modes(results), ["graph", "order"]
     simple = (rows["strategy"] == "lane_groups") & (rows["dtype"] == "float32")
     products = rows[simple & (rows["operation"] == "spmm") & (rows["columns"] == 128)]
@@ -153,7 +153,7 @@ def translation(results: Results) -> str:
 
 
 def accuracy(results: Results) -> str:
-    """List Cora's test accuracy by model and strategy."""
+    """Return Cora's test accuracy by model and strategy."""
     rows = results["tensor-accuracy-h200"]
     seeds = rows.groupby(["model", "strategy"], sort=False)["test_accuracy"]
     seeds = seeds.agg(mean="mean", deviation="std", seeds="count").reset_index()
@@ -168,7 +168,7 @@ def accuracy(results: Results) -> str:
 
 
 def targets(results: Results) -> Parts:
-    """Set every target beside what was measured; draw error against speed on made-up blocks."""
+    """Return every target beside the measured value, and a plot of error against speed."""
     rows = modes(results)
     spmm, sddmm = ratios(rows, "spmm"), ratios(rows, "sddmm")
     sharing, sharing_sddmm = (part[part["reuse_8"] >= SHARING] for part in (spmm, sddmm))

@@ -6,16 +6,16 @@ import pandas as pd
 
 from benchmarks.pages.document import Page, Results, table
 
-#: PyTorch Geometric's two forms; its default is the first.
+#: PyTorch Geometric's two forms of edges; `edge_index` is its default.
 PYG = ["edge_index", "csr"]
 
 
 def beside_pyg(rows: pd.DataFrame, form: str) -> pd.DataFrame:
-    """Set one of our forms beside PyTorch Geometric in the same run, a line a graph and model.
+    """Return one of our forms beside PyTorch Geometric, one row per graph and model.
 
-    Of several runs of a case it is the last of those that hold the most forms. `ms` and `mib` are
-    ours, `edge_index` and `csr` milliseconds, and `pyg_mib` is the smaller of their peaks; NaN
-    where a form was not measured.
+    Both are of the same run: the last of those with the most forms. `ms` and `mib` are ours,
+    `edge_index` and `csr` are milliseconds, and `pyg_mib` is the smaller of their peaks; NaN for
+    forms that were not measured.
     """
     lines = []
     for (graph, model), cases in rows.groupby(["graph", "model"], sort=False):
@@ -30,7 +30,7 @@ def beside_pyg(rows: pd.DataFrame, form: str) -> pd.DataFrame:
 
 
 def steps(results: Results) -> str:
-    """List our steps beside PyTorch Geometric's faster ones."""
+    """Return our steps beside the faster form of PyTorch Geometric."""
     rows = beside_pyg(results["training-steps-h200"], "ours")
     rows["pyg"] = rows[PYG].min(axis=1)
     rows["size"] = [f"{n / 1e6:.1f} M" if n >= 1e6 else f"{n / 1e3:.1f} k" for n in rows["edges"]]
@@ -51,7 +51,7 @@ def steps(results: Results) -> str:
 
 
 def gnnadvisor(results: Results) -> str:
-    """List steps with GNNAdvisor's kernels beside PyTorch Geometric's in both forms."""
+    """Return steps with GNNAdvisor's kernels beside both forms of PyTorch Geometric."""
     rows = beside_pyg(results["training-steps-h200"], "gnnadvisor")
     rows = rows.assign(model=rows["model"].str.upper())
     for form in PYG:

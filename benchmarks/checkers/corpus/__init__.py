@@ -1,13 +1,14 @@
-"""Correct CUDA kernels of many kinds (`kernels/`), and mistakes for each of them (mistakes.toml).
+"""The corpus: correct CUDA kernels of many kinds, in `kernels/`, and mistakes for each of them.
 
-A section of mistakes.toml is a kernel, and the module with the function that makes its launches.
+A section of mistakes.toml is named for a kernel and for the module (arrays, dense, sparse) that has
+a function of the kernel's name, which returns the kernel's launch.
 """
 
 import tomllib
 from pathlib import Path
 
 from . import arrays, dense, sparse
-from .case import KINDS, Case, Kernel, Launch, Mistake, Seen
+from .case import KINDS, Case, CheckerResult, Kernel, Launch, Mistake
 
 _HERE = Path(__file__).parent
 
@@ -31,4 +32,4 @@ KERNELS = [
 ]
 CASES = [Case(kernel, mistake) for kernel in KERNELS for mistake in (None, *kernel.mistakes)]
 
-__all__ = ["CASES", "KERNELS", "KINDS", "Case", "Kernel", "Launch", "Mistake", "Seen"]
+__all__ = ["CASES", "KERNELS", "KINDS", "Case", "CheckerResult", "Kernel", "Launch", "Mistake"]

@@ -1,4 +1,4 @@
-"""Launches of sums and other reductions, prefix sums, sorts and histograms."""
+"""Launches of kernels on arrays: reductions, prefix sums, sorts and histograms."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from .case import F32, I32, Launch, arguments, whole
 
 
 def small(random, *shape):
-    """Make whole numbers from -100 to 99."""
+    """Return random integers from -100 to 99."""
     return random.integers(-100, 100, shape).astype(I32)
 
 
@@ -79,7 +79,7 @@ def scan_single_pass(warps, random):
 
 
 def compact(warps, random):
-    # Equal values, as their order is left to chance.
+    # The values are equal, because their order in the output is not determined.
     X = np.where(random.random(96 * warps - 9) < 0.5, 1.0, -1.0).astype(F32)
     count = int((X > 0).sum())
     values = arguments(

@@ -1,4 +1,7 @@
-"""What a kernel of the corpus is: its text, its launch, and the mistakes it can be given."""
+"""Data classes of the corpus: kernels, their launches, their mistakes, and results of checkers.
+
+A case is a kernel of the corpus, correct or with one mistake. `Kernel.make` returns its `Launch`.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from typing import Any
 import numpy as np
 
 SEED = 20260101
-#: Kinds in which something never ends, at least not where blocks run one after another.
+#: Kinds of mistakes with which a kernel never ends, at least if blocks run one after another.
 ENDLESS = ("endless loop", "wait for ever", "wait for a later block")
-#: Every kind of mistake, and the least that a report has to say of it: a regular expression.
+#: Kinds of mistakes, and for each a regular expression that a checker's report must match.
 KINDS = {
     **dict.fromkeys(
         (
@@ -54,11 +57,12 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Launch:
-    """One call of a kernel, and what it has to find.
+    """One launch of a kernel and its expected results.
 
-    `arguments` are arrays and NumPy scalars by the kernel's own names, in its order; `expected` has
-    the outputs. The content of those in `unwritten` is left to chance before the call. With
-    `too_few_bytes` of dynamic shared memory the kernel leaves it.
+    `arguments` are arrays and NumPy scalars by parameter name, in order; `expected` has outputs.
+    Arrays in `unwritten` are not initialized before the launch. `too_few_bytes` of dynamic shared
+    memory, instead of `shared_bytes`, make the kernel access memory beyond it. `tolerance` is
+    relative and absolute.
     """
 
     grid: tuple[int, ...] | int
@@ -70,33 +74,33 @@ class Launch:
     too_few_bytes: int = 0
     tolerance: float = 0.0
 
-    def wrong(self, outputs: Mapping[str, Any]) -> list[str]:
-        """Return the names of the outputs that differ from what is expected."""
-        close = partial(np.allclose, rtol=self.tolerance, atol=self.tolerance)
+    def wrong_outputs(self, outputs: Mapping[str, Any]) -> list[str]:
+        """Return the names of the outputs that differ from the expected ones."""
+        is_close = partial(np.allclose, rtol=self.tolerance, atol=self.tolerance)
         return [
             name
             for name, expected in self.expected.items()
-            if not close(np.ravel(outputs[name]), np.ravel(expected))
+            if not is_close(np.ravel(outputs[name]), np.ravel(expected))
         ]
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A change of a kernel's text, or of its launch, that makes it wrong; see mistakes.toml.
+    """A change of a kernel's text or launch that makes it wrong, from mistakes.toml.
 
     Attributes
     ----------
     kind : str
-        A key of `KINDS`, once a kernel.
+        A key of `KINDS`; a kernel has at most one mistake of each kind.
     old, new : str
-        What of the text, there once, becomes what.
+        Text that occurs once in the kernel, and its replacement.
     wrong_from : int
-        The fewest warps a block with which it breaks a rule of CUDA's; with fewer the kernel is
-        right, or computes something else by the rules.
+        Least number of warps per block with which the changed kernel breaks a rule of CUDA. With
+        fewer warps its behavior is defined, though its results may differ.
     hangs : bool
-        Whether a GPU may never come back from it.
+        Whether the kernel may never end on a GPU.
     unwritten : tuple of str
-        Outputs that the launch leaves to chance in place of those of the right one.
+        Replaces `Launch.unwritten`, unless empty.
     """
 
     kind: str
@@ -109,7 +113,7 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A correct kernel, `name` in its text, and mistakes for it."""
+    """A correct kernel: its text, its launch by (warps, generator), and mistakes for it."""
 
     name: str
     code: str
@@ -121,24 +125,24 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel as it stands, or with one of its mistakes."""
+    """A kernel, correct or with one of its mistakes."""
 
     kernel: Kernel
     mistake: Mistake | None = None
 
     @property
     def name(self) -> str:
-        """The kernel's name, and the kind of the mistake after a colon."""
+        """The kernel's name, followed by a colon and the kind of the mistake, if any."""
         return self.kernel.name + (f": {self.mistake.kind}" if self.mistake else "")
 
     @property
     def endless(self) -> bool:
-        """Whether some thread runs or waits for ever, or until a later block has run."""
+        """Whether a thread may run or wait forever, or until a later block has run."""
         return self.mistake is not None and self.mistake.kind in ENDLESS
 
     @property
     def code(self) -> str:
-        """The text to compile."""
+        """The kernel's text, with the mistake applied."""
         if self.mistake is None or not self.mistake.old:
             return self.kernel.code
         if self.kernel.code.count(self.mistake.old) != 1:
@@ -147,12 +151,12 @@ class Case:
 
     @property
     def warps(self) -> tuple[int, ...]:
-        """The warps a block to run it with: those with which it is a mistake, if it is one."""
+        """Numbers of warps per block to run: those with which the mistake breaks a rule."""
         least = self.mistake.wrong_from if self.mistake else 1
         return tuple(warps for warps in self.kernel.warps if warps >= least)
 
     def launch(self, warps: int) -> Launch:
-        """Make the call for a number of warps a block, the same each time."""
+        """Return the launch for a number of warps per block; equal in every call."""
         launch = self.kernel.make(warps, np.random.default_rng(SEED + warps))
         if self.mistake and self.mistake.kind == "too little dynamic shared memory":
             return replace(launch, shared_bytes=launch.too_few_bytes)
@@ -162,8 +166,12 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What one way of looking made of a case: whether it reported something, and how it ended."""
+class CheckerResult:
+    """Result of one checker on one case.
+
+    `hit` is whether it reported a problem, and `result` how the run ended. `first_seconds` is the
+    time of a first run, which includes compilation, or "" if there is none.
+    """
 
     hit: bool
     result: str
@@ -176,7 +184,7 @@ F32, I32 = np.float32, np.int32
 
 
 def arguments(**values: Any) -> dict[str, Any]:
-    """Make a kernel's arguments: arrays become one-dimensional, Python's integers int32."""
+    """Return a kernel's arguments: arrays are flattened, Python integers become int32."""
     return {
         name: I32(value) if isinstance(value, int) else np.ravel(value) if np.ndim(value) else value
         for name, value in values.items()
@@ -184,5 +192,5 @@ def arguments(**values: Any) -> dict[str, Any]:
 
 
 def whole(random: np.random.Generator, *shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Make small whole numbers as floats, whose sums are exact in any order."""
+    """Return random integers from -8 to 8 as float32, whose sums are exact in any order."""
     return random.integers(-8, 9, shape).astype(F32)

@@ -1,16 +1,16 @@
-"""Launches of dense products, stencils and convolutions, images, layers of networks and bodies."""
+"""Launches of kernels on dense data: products, stencils, convolutions, images, network layers."""
 
 import numpy as np
 
 from .case import F32, I32, Launch, arguments, whole
 
 FILTER = [1, 2, 4, 2, 1]
-#: Threads of a two-dimensional block in x and y, by its warps.
+#: Threads of a two-dimensional block in x and y, by its number of warps.
 PLANES = {1: (8, 4), 2: (16, 4), 8: (16, 16)}
 
 
 def blocks(size, block):
-    """Return the blocks that cover a size, axis by axis."""
+    """Return the number of blocks along each axis that cover a size."""
     return tuple(-(-length // threads) for length, threads in zip(size, block, strict=True))
 
 
@@ -67,7 +67,7 @@ def convolution(warps, random):
 
 
 def neighbors(A, around):
-    """Sum the shifted copies of an array of zeros at the border, with weights by offset."""
+    """Return the sum of shifted copies of an array, zero outside, with weights by offset."""
     padded = np.pad(A, 1)
     sums = np.zeros_like(A)
     for offset, weight in around.items():

@@ -1,4 +1,4 @@
-"""Runs cases of the corpus in the emulator."""
+"""Run cases of the corpus in the emulator."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import accelviz
 from accelviz.devices import find_device
 from accelviz.errors import KernelError
 
-from .case import Case, Seen
+from .case import Case, CheckerResult
 
-#: Seconds that a run may take, and one that never ends.
+#: Time limit of a run in seconds, and of a run that never ends.
 LIMIT, ENDLESS_LIMIT = 30.0, 1.0
 
 
-def look(case: Case, warps: int, seed: int = 0) -> Seen:
-    """Run a case once."""
+def run_once(case: Case, warps: int, seed: int = 0) -> CheckerResult:
+    """Run a case once in the emulator."""
     launch = case.launch(warps)
     options = {"shared_bytes": launch.shared_bytes, "unwritten": launch.unwritten}
     start = time.perf_counter()
@@ -31,19 +31,19 @@ def look(case: Case, warps: int, seed: int = 0) -> Seen:
             **options,
         )
     except KernelError as error:
-        return Seen(True, "found", time.perf_counter() - start, str(error))
+        return CheckerResult(True, "found", time.perf_counter() - start, str(error))
     seconds = time.perf_counter() - start
-    wrong = launch.wrong(outputs)
-    return Seen(False, "wrong" if wrong else "right", seconds, ", ".join(wrong))
+    wrong = launch.wrong_outputs(outputs)
+    return CheckerResult(False, "wrong" if wrong else "right", seconds, ", ".join(wrong))
 
 
-def emulated(case: Case, warps: int) -> Seen:
-    """Run a case twice: `first_seconds` may hold the compiler's time."""
-    first, again = look(case, warps), look(case, warps)
-    report = again.report.strip().partition("\n")[0]
-    return Seen(again.hit, again.result, again.seconds, report, first.seconds)
+def run_emulated(case: Case, warps: int) -> CheckerResult:
+    """Run a case twice; `first_seconds` is the first run's time, with compilation."""
+    first, second = run_once(case, warps), run_once(case, warps)
+    report = second.report.strip().partition("\n")[0]
+    return CheckerResult(second.hit, second.result, second.seconds, report, first.seconds)
 
 
 def hardware() -> tuple[str, str]:
-    """Name the compiler that stands in for a GPU, and accelviz's version."""
+    """Return the emulator's compiler, and accelviz's version."""
     return find_device("emulator").hardware()["hardware"], f"accelviz {accelviz.__version__}"

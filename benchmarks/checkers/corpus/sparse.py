@@ -1,4 +1,4 @@
-"""Launches of sparse products in several formats, of locks, queues, flags and a hash table."""
+"""Launches of sparse products in several formats, and of locks, queues, flags and a hash table."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from .case import F32, I32, Launch, arguments, whole
 
 
 def matrix(random, rows, columns, most):
-    """Make a CSR matrix of small whole numbers with 0 to `most` nonzeros a row."""
+    """Return a CSR matrix of small integers, 0 to `most` nonzeros per row, and its dense form."""
     degrees = random.integers(0, most + 1, rows)
     degrees[[0, -1]] = most, 1
     pointers = np.append(0, degrees.cumsum()).astype(I32)
@@ -53,7 +53,7 @@ def ell(warps, random):
     rows = 64 * warps - 3
     A, dense = matrix(random, rows, 40, 12)
     degrees = np.diff(A["pointers"])
-    filled = np.arange(degrees.max()) < degrees[:, None]  # (rows, width), as rows of A come
+    filled = np.arange(degrees.max()) < degrees[:, None]  # (rows, width), in the order of CSR
     columns, padded = np.full(filled.shape, -1, I32), np.zeros(filled.shape, F32)
     columns[filled], padded[filled] = A["columns"], A["values"]
     x = whole(random, 40)
@@ -122,7 +122,7 @@ def hash_insert(warps, random):
     keys[:3] = every[every * np.uint32(2654435761) % np.uint32(size) == size - 1][:3]  # last slot
     taken, probes = set(), 0
     for slot in keys * np.uint32(2654435761) % np.uint32(size):
-        while slot in taken:  # the sum of steps is the same in any order
+        while slot in taken:  # the total number of probes does not depend on the order
             slot, probes = (slot + 1) % size, probes + 1
         taken.add(slot)
     blank = {"slots": np.zeros(size, np.uint32), "probes": np.zeros(1, I32)}
