@@ -1,4 +1,4 @@
-"""Everything `load_graph` takes, and everything it must refuse."""
+"""`load_graph` and `Graph`: valid and invalid names, objects and arrays."""
 
 import copy
 import itertools
@@ -34,7 +34,7 @@ def assert_same(graph, matrix):
 
 
 @pytest.mark.parametrize("name", bundled_graphs())
-def test_bundled_graphs_are_what_the_index_says(name):
+def test_bundled_graphs_match_their_index(name):
     facts = bundled_graphs()[name]
     graph = load_graph(name.upper())
     assert graph.shape == (facts["nodes"], facts["nodes"])
@@ -46,34 +46,26 @@ def test_bundled_graphs_are_what_the_index_says(name):
     assert (abs(A - A.T).nnz == 0) == facts["symmetric"]
 
 
-def test_bundled_graphs_are_those_the_project_promises():
-    assert {
-        "cora",
-        "citeseer",
-        "pubmed",
-        "facebook",
-        "ca-condmat",
-        "email-enron",
-        "luxembourg-osm",
-        "mit8",
-    } <= bundled_graphs().keys()
+def test_documented_graphs_are_bundled():
+    names = "cora citeseer pubmed facebook ca-condmat email-enron luxembourg-osm mit8"
+    assert {*names.split()} <= bundled_graphs().keys()
 
 
-def test_each_call_makes_a_bundled_graph_of_its_own():
+def test_each_call_returns_a_new_bundled_graph():
     first, second = load_graph("cora"), load_graph("cora")
     assert first is not second
     for array in ("row_pointers", "column_indices", "values", "degrees"):
         assert not np.shares_memory(getattr(first, array), getattr(second, array))
-    first.store.get("mine", lambda: 1)
+    first.store.get("key", lambda: 1)
     assert not len(second.store)
     bundled_graphs()["cora"]["edges"] = 0
     assert bundled_graphs()["cora"]["edges"] == first.nnz
 
 
-@pytest.mark.parametrize("kind_of", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
-@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
-def test_scipy_of_any_format(kind_of, kind):
-    assert_same(load_graph(kind(CSR).asformat(kind_of)), CSR)
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
+@pytest.mark.parametrize("container", [sparse.csr_array, sparse.csr_matrix])
+def test_scipy_of_any_format(form, container):
+    assert_same(load_graph(container(CSR).asformat(form)), CSR)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float64", "longdouble"])
@@ -96,15 +88,15 @@ def test_unsorted_rows_are_sorted_and_duplicates_summed():
     graph = load_graph(matrix)
     assert graph.column_indices.tolist() == [0, 2]
     assert graph.values.tolist() == [2, 5]
-    assert matrix.indices.tolist() == [2, 0, 2]  # the caller's matrix is as it was
+    assert matrix.indices.tolist() == [2, 0, 2]  # the caller's matrix is unchanged
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "int16", "int64", "float32"])
 @pytest.mark.parametrize("form", ["coo", "csr", "csc", "bsr"])
 def test_duplicates_are_summed_in_a_wide_type(dtype, form):
-    ones, places = np.ones(300, dtype), np.zeros(300, int)
+    ones, zeros = np.ones(300, dtype), np.zeros(300, int)
     pointers = np.array([0, 300, 300])
-    arrays = (ones, (places, places)) if form == "coo" else (ones, places, pointers)
+    arrays = (ones, (zeros, zeros)) if form == "coo" else (ones, zeros, pointers)
     arrays = (ones.reshape(-1, 1, 1), *arrays[1:]) if form == "bsr" else arrays
     matrix = getattr(sparse, f"{form}_array")(arrays, shape=(2, 2))
     assert edges_of(load_graph(matrix)) == [(0, 0, 300.0)]
@@ -123,14 +115,14 @@ def test_a_graph_is_a_copy_and_read_only():
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
-def test_a_copied_graph_and_pattern_are_read_only_too(copied):
+def test_copied_graphs_and_patterns_are_read_only(copied):
     graph = load_graph(CSR)
     assert graph.degrees.tolist() == [1, 0, 3]  # cached
     for original in (graph, graph.pattern, graph.transposed().graph):
-        other = copied(original)
-        assert (other.name, other.shape, other.nnz) == (original.name, original.shape, original.nnz)
+        copy = copied(original)
+        assert (copy.name, copy.shape, copy.nnz) == (original.name, original.shape, original.nnz)
         for name in ("row_pointers", "column_indices", "degrees"):
-            array = getattr(other, name)
+            array = getattr(copy, name)
             np.testing.assert_array_equal(array, getattr(original, name))
             for writable in (array, array.base):
                 with pytest.raises(ValueError, match="read-only"):
@@ -138,13 +130,13 @@ def test_a_copied_graph_and_pattern_are_read_only_too(copied):
             with pytest.raises(ValueError, match="cannot set WRITEABLE"):
                 array.setflags(write=True)
     assert copied(graph).kind == graph.kind
-    mine = np.array([0, 1]), np.array([0], np.int32)
-    pattern = Pattern(*mine, (1, 1))
-    mine[1][0] = 10**9
+    columns = np.array([0], np.int32)
+    pattern = Pattern(np.array([0, 1]), columns, (1, 1))
+    columns[0] = 10**9
     assert pattern.column_indices.tolist() == [0]
 
 
-def test_explicit_zeros_stay():
+def test_explicit_zeros_are_kept():
     matrix = sparse.csr_array((np.array([0.0]), np.array([1]), np.array([0, 1])), shape=(1, 2))
     assert load_graph(matrix).nnz == 1
 
@@ -157,7 +149,7 @@ def test_networkx():
     assert graph.name == "triangle"
     assert_same(graph, sparse.csr_array(np.array([[0, 2.5, 0], [2.5, 0, 1], [0, 1, 0]])))
     directed = load_graph(networkx.DiGraph([(0, 1)]))
-    assert directed.adjacency.toarray().tolist() == [[0, 0], [1, 0]]  # row 1 receives from 0
+    assert directed.adjacency.toarray().tolist() == [[0, 0], [1, 0]]  # row 1 is the target
     assert load_graph(networkx.Graph()).shape == (0, 0)
     G["a"]["b"]["weight"] = "heavy"
     with pytest.raises(GraphError, match="numeric edge weights"):
@@ -173,7 +165,7 @@ MULTI = networkx.MultiGraph([(0, 1), (0, 1), (1, 2)])
 
 @pytest.mark.parametrize("graph", [WEIGHTED, PLAIN, MULTI, networkx.path_graph(1)])
 def test_graphs_of_networkx_and_igraph(graph):
-    expected = networkx.to_numpy_array(graph).T  # row `v` holds what node `v` receives
+    expected = networkx.to_numpy_array(graph).T  # row `v` has the in-neighbors of `v`
     np.testing.assert_array_equal(load_graph(graph).adjacency.toarray(), expected)
     igraph = pytest.importorskip("igraph")
     loaded = load_graph(igraph.Graph.from_networkx(graph))
@@ -190,19 +182,19 @@ def test_edge_index():
     weighted = load_graph([[0, 0], [1, 2]], n_nodes=5, weights=[2, 3])
     assert weighted.shape == (5, 5)
     assert (weighted.adjacency[1, 0], weighted.adjacency[2, 0]) == (2, 3)
-    for options, says in (
+    for options, message in (
         ({"weights": [1]}, r"shape \(1,\) for 2 edges"),
         ({"n_nodes": 2}, "node 2 of 2"),
         ({"n_nodes": 2.5}, "an integer"),
         ({"symmetric": True}, "an edge_index has no such option"),
     ):
-        with pytest.raises(ValueError, match=says):
+        with pytest.raises(ValueError, match=message):
             load_graph([[0, 0], [1, 2]], **options)
     assert load_graph(np.empty((2, 0), complex)).shape == (0, 0)
 
 
 @pytest.mark.parametrize(
-    ("edges", "says"),
+    ("edges", "message"),
     [
         ([[0, 1]], r"shape \(1, 2\).*2 x E"),
         (np.eye(3), r"shape \(3, 3\).*csr_array"),
@@ -212,21 +204,21 @@ def test_edge_index():
         ([[0, 1], [1]], "inhomogeneous"),
     ],
 )
-def test_edge_index_that_is_wrong(edges, says):
-    with pytest.raises(GraphError, match=says):
+def test_invalid_edge_index(edges, message):
+    with pytest.raises(GraphError, match=message):
         load_graph(edges)
 
 
 def broken(**changes):
-    """A SciPy matrix whose arrays were tampered with after SciPy checked them."""
+    """Return a SciPy matrix whose arrays were changed after SciPy checked them."""
     matrix = CSR.copy()
-    for name, (where, value) in changes.items():
-        getattr(matrix, name)[where] = value
+    for name, (index, value) in changes.items():
+        getattr(matrix, name)[index] = value
     return matrix
 
 
 @pytest.mark.parametrize(
-    ("matrix", "says"),
+    ("matrix", "message"),
     [
         (broken(data=(1, np.nan)), r"values: 1 of 4 are NaN.*the first \(nan\) at position 1"),
         (broken(data=(0, np.inf)), "infinite"),
@@ -241,12 +233,12 @@ def broken(**changes):
         (sparse.coo_array([1.0, 2.0]), "1-D sparse array"),
     ],
 )
-def test_scipy_that_is_wrong(matrix, says):
-    with pytest.raises(GraphError, match=says):
+def test_invalid_scipy_matrices(matrix, message):
+    with pytest.raises(GraphError, match=message):
         load_graph(matrix)
 
 
-def test_a_tampered_coo_is_refused():
+def test_an_invalid_coo_matrix():
     matrix = CSR.tocoo()
     matrix.coords[0][1] = 1000
     with pytest.raises(GraphError, match="axis 0 index 1000 exceeds matrix dimension 3"):
@@ -262,7 +254,7 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"row_pointers": [0, 1, 2]}, "row_pointers: got a list"),
         ({"row_pointers": np.array([0, 1, 2], np.int32)}, "1-D array of int64"),
@@ -276,14 +268,14 @@ ARRAYS = {
         ({"row_pointers": np.array([0, 2, 2])}, "row 0 is unsorted or repeats"),
     ],
 )
-def test_graph_itself_mends_nothing(changes, says):
+def test_graph_accepts_only_canonical_arrays(changes, message):
     assert Graph(**ARRAYS).nnz == 2
-    with pytest.raises(GraphError, match=says):
+    with pytest.raises(GraphError, match=message):
         Graph(**{**ARRAYS, **changes})
 
 
 @given(st.lists(st.lists(st.integers(0, 5), max_size=5), max_size=6))
-def test_canonical_is_noticed_exactly_where_it_does_not_hold(rows):
+def test_rows_must_be_sorted_and_unique(rows):
     arrays = (
         np.cumsum([0, *map(len, rows)]),
         np.fromiter(itertools.chain(*rows), np.int32),
@@ -296,25 +288,25 @@ def test_canonical_is_noticed_exactly_where_it_does_not_hold(rows):
             Graph(*arrays, (len(rows), 6))
 
 
-class Bomb:
+class FailsIfUnpickled:
     def __reduce__(self):
         return (pytest.fail, ("a pickle was loaded",))
 
 
 def test_a_pickle_in_an_npz_is_never_loaded(tmp_path):
-    path = tmp_path / "bomb.npz"
-    np.savez(path, indptr=np.array([Bomb()]), indices=np.array([0]), shape=np.array([1, 1]))
+    path = tmp_path / "pickle.npz"
+    np.savez(path, indptr=np.array([FailsIfUnpickled()]), indices=[0], shape=[1, 1])
     with pytest.raises(GraphError, match="pickled objects, which are never loaded"):
         load_graph(path)
-    np.savez(path, format=np.array([Bomb()]))
+    np.savez(path, format=np.array([FailsIfUnpickled()]))
     with pytest.raises(GraphError, match="pickled objects"):
         load_graph(path)
     path.write_bytes(b"\x80\x04.")
-    with pytest.raises(GraphError, match=r"bomb\.npz"):
+    with pytest.raises(GraphError, match=r"pickle\.npz"):
         load_graph(path)
 
 
-def test_npz_that_is_wrong(tmp_path):
+def test_truncated_archives(tmp_path):
     path = tmp_path / "g.npz"
     sparse.save_npz(path, CSR)
     whole = path.read_bytes()
@@ -322,34 +314,16 @@ def test_npz_that_is_wrong(tmp_path):
         path.write_bytes(whole[:length])
         with pytest.raises(GraphError, match=r"g\.npz"):
             load_graph(path)
-    np.savez(path, indptr=np.array([0]), indices=np.array([], int))
-    with pytest.raises(GraphError, match="lacks shape.*save_npz"):
-        load_graph(path)
     np.save(tmp_path / "one.npy", np.zeros(3))
     (tmp_path / "one.npy").rename(path)
     with pytest.raises(GraphError, match="a single array"):
         load_graph(path)
-    np.savez(path, indptr=np.array([0.0, 1.0]), indices=np.array([0]), shape=np.array([1, 1]))
-    with pytest.raises(GraphError, match="row_pointers: a 1-D array of float64"):
-        load_graph(path)
-    np.savez(path, indptr=np.array([0, 1]), indices=np.array([2**32]), shape=np.array([1, 1]))
-    with pytest.raises(GraphError, match="column_indices: 4294967296"):
-        load_graph(path)
-    np.savez(path, indptr=np.array([0, 1]), indices=np.array([0]), shape=np.array([1]))
-    with pytest.raises(GraphError, match="shape"):
-        load_graph(path)
-    np.savez(path, format=np.array("xyz"), indptr=np.array([0]))
-    with pytest.raises(GraphError, match=r"g\.npz"):
-        load_graph(path)
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("source", "message"),
     [
-        (
-            "coraa",
-            "no graph 'coraa'.*did you mean cora.*citeseer.*Collab.*or a file ending in .csv",
-        ),
+        ("coraa", "no graph 'coraa'.*did you mean cora.*citeseer.*Collab.*a file ending in .csv"),
         ("colab", "did you mean collab"),
         ("none.mtx", "there is no such file"),
         ("notes.docx", r"no reader for this ending.*\.npz"),
@@ -359,21 +333,21 @@ def test_npz_that_is_wrong(tmp_path):
         ({"a": 1}, "got a dict"),
     ],
 )
-def test_what_is_no_graph(asked, says):
-    with pytest.raises(GraphError, match=says):
-        load_graph(asked)
+def test_unknown_names_and_other_objects(source, message):
+    with pytest.raises(GraphError, match=message):
+        load_graph(source)
 
 
-def test_a_folder_is_no_graph(tmp_path):
+def test_a_folder_is_not_a_graph(tmp_path):
     folder = tmp_path / "g.npz"
     folder.mkdir()
     with pytest.raises(GraphError, match="no such file"):
         load_graph(folder)
 
 
-def test_errors_survive_a_trip_through_another_process():
+def test_errors_can_be_pickled():
     error = GraphError("values", "wrong", "right")
-    again = pickle.loads(pickle.dumps(error))
-    assert (type(again), str(again)) == (GraphError, "values: wrong. Expected: right.")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy)) == (GraphError, "values: wrong. Expected: right.")
     assert isinstance(error, accelviz.errors.AccelvizError)
     assert isinstance(error, ValueError)

@@ -1,4 +1,4 @@
-"""Orders that look at rows alone (by degree, at random), and permutations."""
+"""Orders by degree and at random; permutations."""
 
 import numpy as np
 import pytest
@@ -31,8 +31,8 @@ def test_degree_sort_is_the_stable_sort(degrees):
     assert histogram.largest == max(degrees, default=0)
 
 
-def test_a_huge_row_needs_no_huge_counting_table():
-    # 2^40 nonzeros in one of three rows: a table of that size would need 8 TB.
+def test_a_very_long_row_needs_little_memory():
+    # One of three rows has 2^40 nonzeros, for which numpy.bincount would allocate 8 TB.
     row_pointers = np.array([0, 5, 5 + 2**40, 5 + 2**40 + 3])
     permutation, histogram = sort_by_degree(row_pointers)
     assert permutation.order.tolist() == [2, 0, 1]
@@ -57,7 +57,7 @@ def test_windowed_degree_sort_sorts_each_window(degrees, window):
     assert windowed_degree_sort(graph, window=window).order.tolist() == expected.tolist()
 
 
-def test_the_ends_of_windowed_degree_sort():
+def test_extreme_windows_of_windowed_degree_sort():
     graph = load_graph("cora")
     for window in (graph.n_rows, 2**70, np.int32(8192)):
         permutation = windowed_degree_sort(graph, window=window)
@@ -72,7 +72,7 @@ def test_original_and_random():
     assert original_order(graph).order.tolist() == list(range(200))
     orders = [random_order(graph, seed=seed).order.tolist() for seed in range(3)]
     assert len({tuple(order) for order in orders}) == 3
-    np.random.default_rng(0).random(9)  # a generator of our own: nobody else's draws count
+    np.random.default_rng(0).random(9)  # random_order does not share a generator
     assert random_order(graph).order.tolist() == orders[0]
     for seed in (-1, 0.5, True, "1"):
         with pytest.raises(ArgumentError, match="an integer of at least 0"):
@@ -90,7 +90,7 @@ def test_apply_and_invert_undo_each_other(order):
     np.testing.assert_array_equal(permutation.invert(moved.T, axis=-1), array.T)
 
 
-def test_rows_alone_and_rows_with_columns():
+def test_permutations_of_rows_and_of_columns():
     graph = load_graph("cora")
     weights = np.random.default_rng(0).random(graph.nnz).astype(np.float32)
     matrix = sparse.csr_array((weights, graph.column_indices, graph.row_pointers))
@@ -102,14 +102,14 @@ def test_rows_alone_and_rows_with_columns():
     np.testing.assert_array_equal(rows.adjacency.toarray(), dense[order])
     both = permutation.apply_to_graph(graph, columns=True)
     np.testing.assert_array_equal(both.adjacency.toarray(), dense[order][:, order])
-    # Two layers in the new order, undone once at the end.
+    # Two layers in the new order, inverted at the end.
     X = np.random.default_rng(1).random((graph.n_rows, 3))
     stacked = both.adjacency @ (both.adjacency @ permutation.apply(X))
     np.testing.assert_allclose(permutation.invert(stacked), matrix @ (matrix @ X), rtol=1e-4)
 
 
 @pytest.mark.parametrize(
-    ("order", "says"),
+    ("order", "message"),
     [
         ([0, 0], "missing, repeated or out of range"),
         ([0, 2], "each of 0 to 1"),
@@ -118,8 +118,8 @@ def test_rows_alone_and_rows_with_columns():
         ([0.0, 1.0], "float64"),
     ],
 )
-def test_what_is_no_permutation_is_refused(order, says):
-    with pytest.raises(GraphError, match=says):
+def test_invalid_permutations(order, message):
+    with pytest.raises(GraphError, match=message):
         Permutation(np.array(order))
 
 

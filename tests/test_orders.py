@@ -1,4 +1,4 @@
-"""Vertex orders: what all of them hold, and what each is for."""
+"""Vertex orders: properties of all orders, and the purpose of each."""
 
 import inspect
 import random
@@ -39,28 +39,28 @@ def shuffled(graph, seed=7):
     return random_order(graph, seed=seed).apply_to_graph(graph, columns=True)
 
 
-def of_edges(edges, n_rows):
+def graph_of_edges(edges, n_rows):
     source, target = np.array(edges, dtype=np.int64).reshape(-1, 2).T
     ones = np.ones(source.size, dtype=np.float32)
     return load_graph(sparse.coo_array((ones, (target, source)), shape=(n_rows, n_rows)))
 
 
 def path(n_rows):
-    return of_edges([(row, row + 1) for row in range(n_rows - 1)], n_rows)
+    return graph_of_edges([(row, row + 1) for row in range(n_rows - 1)], n_rows)
 
 
 def cliques(count, size):
-    """Disjoint cliques, each on one run of ids, and the clique of each row."""
+    """Return a graph of disjoint cliques with contiguous ids, and the clique of each row."""
     label = np.repeat(np.arange(count), size)
     return load_graph(sparse.csr_array((label[:, None] == label).astype(np.float32))), label
 
 
-#: Square graphs with what those of `tests/graphs.py` lack.
+#: Square graphs in addition to those of `tests/graphs.py`.
 SQUARE = {
-    "hub": partial(of_edges, [(0, row) for row in range(1, 400)], 450),
-    "directed_cycle": partial(of_edges, [(row, (row + 1) % 9) for row in range(9)], 9),
-    "only_loops": partial(of_edges, [(row, row) for row in range(6)], 6),
-    "two_components": partial(of_edges, [(0, 3), (3, 5), (5, 0), (1, 2), (2, 2), (4, 1)], 7),
+    "hub": partial(graph_of_edges, [(0, row) for row in range(1, 400)], 450),
+    "directed_cycle": partial(graph_of_edges, [(row, (row + 1) % 9) for row in range(9)], 9),
+    "only_loops": partial(graph_of_edges, [(row, row) for row in range(6)], 6),
+    "two_components": partial(graph_of_edges, [(0, 3), (3, 5), (5, 0), (1, 2), (2, 2), (4, 1)], 7),
 }
 ALL = GRAPHS | SQUARE
 NEED_SQUARE = ("rcm", "community", "rabbit")
@@ -76,22 +76,22 @@ def test_every_order_of_every_graph(order, name):
             vertex_order(graph, order)
         return
     if order == "community" and graph.nnz > 120_000:
-        pytest.skip("the libraries' own time")
+        pytest.skip("the community libraries are slow")
     arrays = (graph.row_pointers, graph.column_indices, graph.values)
-    before = [array.copy() for array in arrays]
+    copies = [array.copy() for array in arrays]
     permutation = vertex_order(graph, order)
     assert isinstance(permutation, Permutation)
     assert permutation.order.dtype == np.int32
     assert not permutation.order.flags.writeable
     assert sorted(permutation.order.tolist()) == list(range(graph.n_rows))
-    again = vertex_order(Graph(*before, graph.shape), order)
-    np.testing.assert_array_equal(permutation.order, again.order)
-    for array, copy in zip(arrays, before, strict=True):
+    repeated = vertex_order(Graph(*copies, graph.shape), order)
+    np.testing.assert_array_equal(permutation.order, repeated.order)
+    for array, copy in zip(arrays, copies, strict=True):
         np.testing.assert_array_equal(array, copy)
 
 
 @pytest.mark.parametrize("order", NEED_SQUARE)
-def test_edges_count_in_both_directions_without_weights_or_loops(order):
+def test_directions_weights_and_loops_are_ignored(order):
     one_way = load_graph("cit-hepph").adjacency[:3000, :3000]
     weights = np.random.default_rng(0).standard_normal(one_way.nnz).astype(np.float32)
     weighted = sparse.csr_array((weights, one_way.indices, one_way.indptr), one_way.shape)
@@ -107,7 +107,7 @@ def test_edges_count_in_both_directions_without_weights_or_loops(order):
 )
 def test_the_undirected_pattern(edges):
     n_rows = max((max(edge) for edge in edges), default=-1) + 2
-    graph = of_edges(edges, n_rows)
+    graph = graph_of_edges(edges, n_rows)
     dense = graph.adjacency.toarray() != 0
     pattern = undirected_pattern(graph)
     np.testing.assert_array_equal(
@@ -118,7 +118,7 @@ def test_the_undirected_pattern(edges):
     assert not np.shares_memory(pattern.indices, graph.column_indices)
 
 
-def test_the_door_names_what_there_is():
+def test_errors_and_signatures_of_vertex_order():
     with pytest.raises(ArgumentError, match=r"no order 'rabit'.*original, random.*rabbit"):
         vertex_order("cora", "rabit")
     with pytest.raises(ArgumentError, match="no order None"):
@@ -130,21 +130,20 @@ def test_the_door_names_what_there_is():
     with pytest.raises(GraphError, match="there is no .*'nothing'"):
         vertex_order("nothing", "original")
     for order in ORDERS.values():
-        graph, *rest = inspect.signature(order).parameters.values()
+        graph, *options = inspect.signature(order).parameters.values()
         assert graph.name == "graph"
-        assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in rest)
-        assert all(parameter.default is not parameter.empty for parameter in rest)
+        assert all(option.kind is option.KEYWORD_ONLY for option in options)
+        assert all(option.default is not option.empty for option in options)
 
 
-def test_orders_import_no_library_before_it_is_wanted():
+def test_libraries_are_imported_only_when_needed():
     code = (
         "import sys, accelviz.ordering; accelviz.ordering.rabbit_order('cora'); "
         "print([m for m in ('networkx', 'igraph', 'pymetis') if m in sys.modules])"
     )
-    answer = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert answer.stdout.strip() == "[]"
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
 
 
 def bandwidth(graph):
@@ -152,13 +151,15 @@ def bandwidth(graph):
     return int(abs(matrix.row - matrix.col).max())
 
 
-def test_cuthill_mckee_narrows_the_band():
+def test_cuthill_mckee_reduces_the_bandwidth():
     grid = load_graph(networkx.convert_node_labels_to_integers(networkx.grid_2d_graph(30, 8)))
     mixed = shuffled(grid)
     assert bandwidth(mixed) > 150
     assert bandwidth(reverse_cuthill_mckee(mixed).apply_to_graph(mixed, columns=True)) <= 12
-    # Breadth first from a leaf of a star comes second to the hub; reversed, second to last.
-    assert reverse_cuthill_mckee(of_edges([(3, row) for row in (0, 1, 2, 4)], 5)).order[-2] == 3
+    # From a leaf of a star, the hub is visited second, so it is second to last when reversed.
+    assert (
+        reverse_cuthill_mckee(graph_of_edges([(3, row) for row in (0, 1, 2, 4)], 5)).order[-2] == 3
+    )
     road = shuffled(load_graph("luxembourg-osm"))
     ordered = reverse_cuthill_mckee(road).apply_to_graph(road, columns=True)
     assert bandwidth(ordered) < bandwidth(road) / 50
@@ -173,7 +174,7 @@ def test_cuthill_mckee_keeps_components_together():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_communities_come_by_smallest_row_with_rows_in_old_order(method):
+def test_the_order_of_communities_and_of_their_rows(method):
     graph, label = cliques(8, 12)
     shuffle = random_order(graph, seed=3)
     mixed, label = shuffle.apply_to_graph(graph, columns=True), shuffle.apply(label)
@@ -185,7 +186,7 @@ def test_communities_come_by_smallest_row_with_rows_in_old_order(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_communities_shorten_edges_and_follow_the_seed(method):
+def test_community_orders_shorten_edges_and_depend_on_the_seed(method):
     graph = shuffled(load_graph("cora"))
     orders = [community_order(graph, method=method, seed=seed) for seed in (0, 1, 0)]
     for order in orders:
@@ -195,19 +196,18 @@ def test_communities_shorten_edges_and_follow_the_seed(method):
     assert orders[0].order.tolist() == orders[2].order.tolist()
 
 
-def test_metis_makes_as_many_parts_as_asked():
+def test_the_number_of_parts_of_metis():
     graph = path(100)
-    # Any run of a path is a part, in one piece: with one part, or as many as rows, nothing moves.
+    # One part, or one part per row, gives the identity.
     for parts in (1, 100):
         order = community_order(graph, method="metis", parts=parts).order
         assert order.tolist() == list(range(100))
     mixed = shuffled(graph)
     order = community_order(mixed, method="metis", parts=4)
-    falls = np.count_nonzero(np.diff(order.order) < 0)
-    assert falls == 3  # rows ascend inside each part
+    assert np.count_nonzero(np.diff(order.order) < 0) == 3  # rows ascend within each of 4 parts
 
 
-def test_the_random_numbers_of_others_are_left_alone():
+def test_global_random_generators_are_not_changed():
     igraph = pytest.importorskip("igraph")
     community_order("cora", method="igraph", seed=5)
     random.seed(1)
@@ -221,7 +221,7 @@ def test_the_random_numbers_of_others_are_left_alone():
     assert igraph.Graph.Erdos_Renyi(50, 0.2).get_edgelist() == drawn
 
 
-def test_a_missing_package_is_named_and_auto_does_without(monkeypatch):
+def test_missing_packages(monkeypatch):
     graph = SQUARE["two_components"]()
     with_igraph = community_order("cora").order.tolist()
     assert with_igraph == community_order("cora", method="igraph").order.tolist()
@@ -234,7 +234,7 @@ def test_a_missing_package_is_named_and_auto_does_without(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "says"),
+    ("parameters", "message"),
     [
         ({"method": "leiden"}, "there is no 'leiden'.*auto, igraph, networkx, metis"),
         ({"method": None}, "there is no None"),
@@ -245,20 +245,19 @@ def test_a_missing_package_is_named_and_auto_does_without(monkeypatch):
         ({"method": "metis", "parts": 2.0}, "parts: got 2.0"),
     ],
 )
-def test_community_parameters_are_checked(parameters, says):
-    with pytest.raises(ArgumentError, match=says):
+def test_invalid_parameters_of_community_order(parameters, message):
+    with pytest.raises(ArgumentError, match=message):
         community_order(SQUARE["two_components"](), **parameters)
 
 
 @pytest.mark.parametrize(
     ("n_rows", "threshold", "pays"), [(9_999, 0, True), (10_000, 1, False), (40_000, 2, False)]
 )
-def test_the_aes_rule_at_its_edge(n_rows, threshold, pays):
+def test_the_aes_rule_at_its_threshold(n_rows, threshold, pays):
     advice = renumbering_pays(path(n_rows))  # each edge spans 1 id
     assert (advice.average_edge_span, advice.root_span) == (1, 1)
     assert (advice.threshold, advice.pays, bool(advice)) == (threshold, pays, pays)
-    says = "is likely to pay" if pays else "is unlikely to pay"
-    assert says in str(advice)
+    assert ("is likely to pay" if pays else "is unlikely to pay") in str(advice)
     assert f"{'>' if pays else '<='} {threshold} =" in str(advice)
 
 
@@ -278,7 +277,7 @@ def test_the_aes_rule_on_graphs():
 
 
 def merges(dendrogram):
-    """Replay: each visited vertex, its parent or -1, and the communities before, by their roots."""
+    """Yield each visited vertex, its parent or -1, and the communities before, by their roots."""
     members = {row: [row] for row in range(len(dendrogram.visits))}
     for row in dendrogram.visits.tolist():
         parent = int(dendrogram.parents[row])
@@ -288,14 +287,14 @@ def merges(dendrogram):
 
 
 def check_each_merge(graph):
-    """Each vertex takes the neighbor with the best gain, by brute force."""
+    """Check by brute force that each vertex is merged into the neighbor with the largest gain."""
     dendrogram = rabbit_dendrogram(graph)
     A = undirected_pattern(graph).toarray().astype(int)
     degrees = A.sum(axis=0)
     assert sorted(dendrogram.visits.tolist()) == list(range(graph.n_rows))
     assert (np.diff(degrees[dendrogram.visits]) >= 0).all()
-    # (2m)^2 times the modularity, in whole numbers, from its definition; half a merge's gain is the
-    # sum over the pairs that it brings together.
+    # The modularity times (2m)^2, in integers. The gain of a merge is twice the sum over pairs of
+    # vertices of the two communities.
     Q = A * A.sum() - np.outer(degrees, degrees)
     for row, parent, members in merges(dendrogram):
         gains = {
@@ -318,26 +317,26 @@ def check_each_merge(graph):
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 8)] * 2)))
-def test_rabbit_takes_the_best_positive_gain_in_tiny_graphs(edges):
-    check_each_merge(of_edges(edges, 10))
+def test_rabbit_merges_by_the_largest_gain_in_tiny_graphs(edges):
+    check_each_merge(graph_of_edges(edges, 10))
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_rabbit_takes_the_best_positive_gain_among_many_equal_ones(seed):
+def test_rabbit_merges_by_the_largest_gain_among_equal_ones(seed):
     check_each_merge(load_graph(networkx.random_regular_graph(3 + seed, 80, seed=seed)))
     check_each_merge(load_graph(networkx.barabasi_albert_graph(80, 1 + seed, seed=seed)))
 
 
 @pytest.mark.parametrize("name", ["cora", "facebook", "hub", "two_components"])
-def test_every_community_of_rabbit_order_is_one_run_after_every_merge(name):
+def test_communities_of_rabbit_order_are_contiguous_after_every_merge(name):
     dendrogram = rabbit_dendrogram(ALL[name]())
     position = dendrogram.numbering().inverse
     for row, parent, members in merges(dendrogram):
         if parent >= 0:
-            places = position[members[parent] + members[row]]
-            assert places.max() - places.min() == places.size - 1
-            assert position[parent] == places.min()
-            assert (position[members[parent]] < position[row]).all()  # who joined before is before
+            merged = position[members[parent] + members[row]]
+            assert merged.max() - merged.min() == merged.size - 1
+            assert position[parent] == merged.min()
+            assert (position[members[parent]] < position[row]).all()  # in the order of merges
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -357,35 +356,35 @@ def test_rabbit_s_modularity_is_near_louvain_s(name):
     graph = load_graph(name)
     dendrogram = rabbit_dendrogram(graph)
     edges = sparse.triu(undirected_pattern(graph), format="coo")
-    theirs = igraph.Graph(graph.n_rows, np.column_stack([edges.row, edges.col]))
+    in_igraph = igraph.Graph(graph.n_rows, np.column_stack([edges.row, edges.col]))
     _, membership = np.unique(dendrogram.communities, return_inverse=True)
-    assert dendrogram.modularity == pytest.approx(theirs.modularity(membership))
-    assert dendrogram.modularity > 0.8 * theirs.community_multilevel().modularity
+    assert dendrogram.modularity == pytest.approx(in_igraph.modularity(membership))
+    assert dendrogram.modularity > 0.8 * in_igraph.community_multilevel().modularity
 
 
 @pytest.mark.parametrize(
-    ("name", "falls"), [("cora", 6), ("pubmed", 4), ("as-caida", 3), ("luxembourg-osm", 100)]
+    ("name", "factor"), [("cora", 6), ("pubmed", 4), ("as-caida", 3), ("luxembourg-osm", 100)]
 )
-def test_rabbit_order_shortens_the_edges_of_a_shuffled_graph(name, falls):
+def test_rabbit_order_shortens_the_edges_of_a_shuffled_graph(name, factor):
     graph = shuffled(load_graph(name))
     ordered = rabbit_order(graph).apply_to_graph(graph, columns=True)
-    assert average_edge_span(ordered) < average_edge_span(graph) / falls
+    assert average_edge_span(ordered) < average_edge_span(graph) / factor
 
 
 def test_rabbit_finds_many_communities_where_all_degrees_are_equal():
-    # Visited in the order of their ids, the vertices of a path make 3 communities.
+    # If vertices were visited in the order of their ids, a path would have 3 communities.
     dendrogram = rabbit_dendrogram(path(20_000))
     assert dendrogram.n_communities > 80
     assert dendrogram.modularity > 0.98
 
 
 def test_rabbit_keeps_isolated_rows_in_order():
-    graph = of_edges([(2, 5), (5, 7)], 300)
+    graph = graph_of_edges([(2, 5), (5, 7)], 300)
     order = rabbit_order(graph).order.tolist()
     assert order[:297] == [row for row in range(300) if row not in (2, 5, 7)]
 
 
-def test_the_memory_of_rabbit_order_grows_with_the_nonzeros_alone():
+def test_peak_memory_of_rabbit_order():
     graph = load_graph("ca-astroph")
     rabbit_order(graph)
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""MatrixMarket files; and what all readers have in common."""
+"""Reader of MatrixMarket files; registration of readers."""
 
 import bz2
 import functools
@@ -16,20 +16,20 @@ from accelviz.datasets.convert import plausible_nodes
 from accelviz.datasets.readers import READERS, reader, text
 from accelviz.errors import ArgumentError, GraphError
 
-#: Without the time, which would give a test another name in every process.
+#: gzip without a time stamp, so that names of parametrized tests are the same in every process.
 gzipped = functools.partial(gzip.compress, mtime=0)
 
 A = sparse.csr_array(np.array([[0, 2, 0, 1], [2, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]], np.float32))
 
 
-def written(matrix, **options):
+def market_file(matrix, **options):
     stream = io.BytesIO()
     scipy.io.mmwrite(stream, matrix, **options)
     return stream.getvalue()
 
 
-def test_matrix_market_streams(file, capsys):
-    content = written(sparse.random_array((500, 300), density=0.1, rng=0))
+def test_packed_matrix_market(file, capsys):
+    content = market_file(sparse.random_array((500, 300), density=0.1, rng=0))
     expected = scipy.io.mmread(io.BytesIO(content), spmatrix=False).astype(np.float32)
     for name, packed in (
         ("m.mtx", content),
@@ -62,7 +62,7 @@ def test_matrix_market_of_every_kind(tmp_path, monkeypatch, field, symmetry):
 
 
 @pytest.mark.parametrize(
-    ("head", "body", "says"),
+    ("head", "body", "message"),
     [
         ("integer general", "2 2 1\n1 2 5.5\n", "line 3: '1 2 5.5'.*integer"),
         ("real symmetric", "3 3 2\n1 2 3\n2 1 5\n", "twice or in both triangles"),
@@ -70,18 +70,18 @@ def test_matrix_market_of_every_kind(tmp_path, monkeypatch, field, symmetry):
         ("complex hermitian", "2 2 1\n2 1 3 4\n", "complex"),
     ],
 )
-def test_matrix_market_that_scipy_would_misread(file, head, body, says):
+def test_matrix_market_that_scipy_misreads(file, head, body, message):
     content = f"%%MatrixMarket matrix coordinate {head}\n{body}"
-    with pytest.raises(GraphError, match=says):
+    with pytest.raises(GraphError, match=message):
         load_graph(file(content, "g.mtx"))
 
 
-def test_a_bomb_is_refused(file, monkeypatch):
-    bomb = file(gzipped(b"0 1\n" * 250_000), "g.txt")
-    assert load_graph(bomb).adjacency.data.tolist() == [250_000]
+def test_too_high_a_compression_ratio(file, monkeypatch):
+    path = file(gzipped(b"0 1\n" * 250_000), "g.txt")
+    assert load_graph(path).adjacency.data.tolist() == [250_000]
     monkeypatch.setattr(text, "MOST_BYTES", 10_000)
     with pytest.raises(GraphError, match="unpacks from .* at most 100 times its size"):
-        load_graph(bomb)
+        load_graph(path)
 
 
 def tarred(members):
@@ -95,15 +95,15 @@ def tarred(members):
 
 
 def test_an_archive_of_the_suitesparse_collection(file):
-    matrix = written(A, symmetry="symmetric")
-    whole = tarred({"net/net_coord.mtx": b"x", "net/net.mtx": matrix, "net/more.txt": b"y"})
+    matrix = market_file(A, symmetry="symmetric")
+    archive = tarred({"net/net_coord.mtx": b"x", "net/net.mtx": matrix, "net/more.txt": b"y"})
     for name in ("net.tar.gz", "renamed.tar.gz"):
-        graph = load_graph(file(whole, name))
+        graph = load_graph(file(archive, name))
         np.testing.assert_array_equal(graph.adjacency.toarray(), A.toarray())
         assert graph.name == name.removesuffix(".tar.gz")
     with pytest.raises(GraphError, match="there is no net.mtx in it.*SuiteSparse"):
         load_graph(file(tarred({"net/other.mtx": matrix}), "net.tar.gz"))
-    for broken in (whole[:-30], gzipped(b"no archive"), b"nor this"):
+    for broken in (archive[:-30], gzipped(b"no archive"), b"nor this"):
         with pytest.raises(GraphError, match="net.tar.gz"):
             load_graph(file(broken, "net.tar.gz"))
 
@@ -113,7 +113,7 @@ DENSE = "%%MatrixMarket matrix array real general\n"
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (HEADER + "2 2 2\n1 1\n3 1\n", "Line 4: Row index out of bounds"),
         (HEADER + "2 2 2\n1 1\n1 x\n", "line 4: '1 x'"),
@@ -141,15 +141,15 @@ DENSE = "%%MatrixMarket matrix array real general\n"
         ("\0\1\2\3", "line 1: a NUL byte"),
     ],
 )
-def test_matrix_market_that_is_wrong(file, content, says):
+def test_invalid_matrix_market(file, content, message):
     path = file(content, "m.mtx")
-    with pytest.raises(GraphError, match=says) as caught:
+    with pytest.raises(GraphError, match=message) as caught:
         load_graph(path)
     assert str(path) in str(caught.value)
 
 
 def test_a_reader_is_one_function(file, monkeypatch):
-    monkeypatch.setitem(READERS, ".mine", None)  # to be taken away again
+    monkeypatch.setitem(READERS, ".mine", None)  # removed after the test
 
     @reader(".mine")
     def read_mine(path, *, name, source, fail=None):
@@ -161,15 +161,15 @@ def test_a_reader_is_one_function(file, monkeypatch):
     assert load_graph(path).name == "my.graph"
     with pytest.raises(ArgumentError, match="shape: the reader of .mine files.*fail"):
         load_graph(path, shape=1)
-    for fail, says in (
+    for fail, message in (
         (GraphError("values", "wrong"), "my.graph.MINE: values: wrong"),
         (OSError("no access"), "my.graph.MINE: no access"),
         (MemoryError(), "my.graph.MINE: it does not fit in memory"),
     ):
-        with pytest.raises(GraphError, match=says):
+        with pytest.raises(GraphError, match=message):
             load_graph(path, fail=fail)
 
 
-def test_the_rule_for_plausible_sizes_is_lenient():
+def test_the_limit_of_plausible_sizes():
     assert plausible_nodes(0) > 1_000_000
     assert plausible_nodes(352_807) > 9_912_553  # cit-HepTh's sparse numbers

@@ -1,4 +1,4 @@
-"""Edge lists that could be misread: they are read by the names of their columns, or asked about."""
+"""Columns of edge lists: recognized by name, or chosen by options after an error."""
 
 import numpy as np
 import pandas as pd
@@ -17,12 +17,12 @@ def file(file):
     return lambda content, name="g.csv": file(content, name)
 
 
-def written(header, order, separator=",", *, quoted=False):
-    """The edges as a table whose fields are `order`: s, r, w or another text."""
+def table(header, order, separator=",", *, quoted=False):
+    """Return the edges as text. Fields of `order` are source s, target r, weight w, id or text."""
     lines = [header] if header else []
     for number, (source, target, weight) in enumerate(EDGES):
-        known = {"s": source, "r": target, "w": weight, "id": number + 70}
-        fields = [str(known.get(field, field)) for field in order]
+        values = {"s": source, "r": target, "w": weight, "id": number + 70}
+        fields = [str(values.get(field, field)) for field in order]
         lines.append(separator.join(f'"{field}"' if quoted else field for field in fields))
     return "\n".join(lines) + "\n"
 
@@ -48,43 +48,43 @@ def written(header, order, separator=",", *, quoted=False):
         (",0,1,2", ["id", *"srw"]),
     ],
 )
-def test_names_count_and_not_positions(file, header, order):
+def test_names_determine_the_columns(file, header, order):
     for quoted in (False, True):
-        graph = load_graph(file(written(header, order, quoted=quoted)))
+        graph = load_graph(file(table(header, order, quoted=quoted)))
         assert edges_of(graph) == EDGES
         assert "weights in " in graph.source
-    assert edges_of(load_graph(file(written(header, order)), weights=False)) == ONES
+    assert edges_of(load_graph(file(table(header, order)), weights=False)) == ONES
 
 
-def test_what_names_do_not_say_is_asked(file):
-    for header, order, says, options in (
+def test_ambiguous_names_need_an_option(file):
+    for header, order, message, options in (
         ("src,dst,timestamp", "srw", "what 'timestamp' means", {"weights": False}),
         ("row,col", "rs", "none may be the sources", {"columns": [1, 0]}),
         ("source,id,from", ["s", "id", "r"], "2 may be the sources", {"columns": (0, 2)}),
         ("s,note,r", ["s", "a q, 5 ,b", "r"], "none may be", {"columns": ("s", "r")}),
     ):
-        path = file(written(header, order, quoted="note" in header))
-        with pytest.raises(GraphError, match=says):
+        path = file(table(header, order, quoted="note" in header))
+        with pytest.raises(GraphError, match=message):
             load_graph(path)
         assert edges_of(load_graph(path, **options)) == ONES
 
 
-def test_a_third_column_may_be_named_as_the_weight(file):
-    path = file(written("src,dst,cost,year", ["s", "r", "w", "1999"]))
+def test_an_option_chooses_the_weights(file):
+    path = file(table("src,dst,cost,year", ["s", "r", "w", "1999"]))
     with pytest.raises(GraphError, match="'cost', 'year'"):
         load_graph(path)
     with pytest.raises(GraphError, match="'cost', 'year'"):
         load_graph(path, weights=True)
     assert edges_of(load_graph(path, columns=("src", "dst", "cost"))) == EDGES
     assert edges_of(load_graph(path, columns=(0, 1, 2))) == EDGES
-    path = file(written("src,dst,weight,year", ["s", "r", "w", "1999"]))
+    path = file(table("src,dst,weight,year", ["s", "r", "w", "1999"]))
     assert edges_of(load_graph(path, weights=True)) == EDGES
     with pytest.raises(GraphError, match="hold no weight"):
-        load_graph(file(written("source,target", "sr")), weights=True)
+        load_graph(file(table("source,target", "sr")), weights=True)
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"columns": "ab"}, "got 'ab'.*by name or position"),
         ({"columns": 5}, "got 5"),
@@ -97,23 +97,24 @@ def test_a_third_column_may_be_named_as_the_weight(file):
         ({"columns": (0, 1), "weights": False}, "beside columns"),
     ],
 )
-def test_columns_that_are_none(file, options, says):
-    with pytest.raises(ArgumentError, match=says):
+def test_invalid_columns(file, options, message):
+    with pytest.raises(ArgumentError, match=message):
         load_graph(file("a,b\n0,1\n"), **options)
 
 
-def test_what_pandas_and_numpy_write_comes_back(tmp_path):
+def test_files_of_pandas_and_numpy(tmp_path):
     path = tmp_path / "g.csv"
-    table = pd.DataFrame(EDGES, columns=["source", "target", "weight"])
-    for frame in (table, table[["weight", "target", "source"]]):
-        frame.to_csv(path, index=False)
+    frame = pd.DataFrame(EDGES, columns=["source", "target", "weight"])
+    for options in (
+        {"index": False},
+        {"index": False, "columns": ["weight", "target", "source"]},
+        {"index": False, "sep": "\t", "quoting": 1},
+        {},
+    ):
+        frame.to_csv(path, **options)
         assert edges_of(load_graph(path)) == EDGES
-    table.to_csv(path, sep="\t", quoting=1, index=False)
-    assert edges_of(load_graph(path)) == EDGES
-    table.to_csv(path)
-    assert edges_of(load_graph(path)) == EDGES
-    whole = np.array(EDGES)[:, ::-1]
-    np.savetxt(path, whole, fmt=("%g", "%d", "%d"), header="weight target source")
+    reversed_columns = np.array(EDGES)[:, ::-1]
+    np.savetxt(path, reversed_columns, fmt=("%g", "%d", "%d"), header="weight target source")
     assert edges_of(load_graph(path)) == EDGES
 
 
@@ -131,7 +132,7 @@ def test_konect(file):
         load_graph(file("% sym unweighted\n0 1\n", "g.txt"))
 
 
-def test_times_are_not_taken_for_weights(file):
+def test_times_are_not_read_as_weights(file):
     path = file("0 1 1082040961\n2 1 1082155839\n1 3 1082155840\n", "CollegeMsg.txt")
     with pytest.raises(GraphError, match="line 1: '1082040961' in the third column is a time or"):
         load_graph(path)
@@ -141,18 +142,18 @@ def test_times_are_not_taken_for_weights(file):
 
 
 @pytest.mark.parametrize("first", ["4 3", "5 3", "4 4 3", "4", "4 3 1 0"])
-def test_a_first_line_of_sizes_is_asked_about(file, first):
+def test_a_first_line_of_sizes_needs_an_option(file, first):
     path = file(f"{first}\n0 1\n2 1\n1 3\n", "g.txt")
     with pytest.raises(GraphError, match=r"header=True|columns"):
         load_graph(path)
     assert edges_of(load_graph(path, header=True)) == ONES
     if first == "4 3":
         assert load_graph(path, header=False).nnz == 4
-        weighted = file("4 3\n" + written("", "srw", " "), "g.txt")
+        weighted = file("4 3\n" + table("", "srw", " "), "g.txt")
         with pytest.raises(GraphError, match="line 2: 3 fields in '0 1 0.5'.*header=True"):
             load_graph(weighted)
         assert edges_of(load_graph(weighted, header=True)) == EDGES
-    # a header or sizes that do not fit leave no doubt
+    # No error if there is a header, or if the numbers do not match the file.
     assert load_graph(file("source target\n4 3\n0 1\n2 1\n1 3\n", "g.txt")).nnz == 4
     assert load_graph(file("4 2\n0 1\n2 1\n1 3\n", "g.txt")).nnz == 4
     assert load_graph(file("2 3\n0 1\n2 1\n1 3\n", "g.txt")).nnz == 4

@@ -1,4 +1,4 @@
-"""Edge lists: what they may look like, and where exactly they are wrong."""
+"""Reader of edge lists: valid forms, and error messages with line numbers."""
 
 import bz2
 import functools
@@ -13,17 +13,11 @@ from hypothesis import strategies as st
 from accelviz import load_graph
 from accelviz.datasets.convert import plausible_nodes
 from accelviz.datasets.readers import text
-from accelviz.datasets.readers.edge_table import (
-    DELIMITERS,
-    Layout,
-    NodeRange,
-    is_comment,
-    split,
-)
+from accelviz.datasets.readers.edge_table import DELIMITERS, Layout, NodeRange, is_comment, split
 from accelviz.errors import ArgumentError, GraphError
 from tests.graphs import edges_of
 
-#: Without the time, which would give a test another name in every process.
+#: gzip without a time stamp, so that names of parametrized tests are the same in every process.
 gzipped = functools.partial(gzip.compress, mtime=0)
 
 
@@ -77,13 +71,13 @@ def test_one_graph_in_many_forms(file, monkeypatch, content):
 def test_every_ending_plain_and_packed(file, kind, packed, pack):
     content = b"0 1\n1 0\n3 1\n"
     assert edges_of(load_graph(file(pack(content), f"G.{kind}{packed}"))) == ONES
-    # A browser may have unpacked it, or someone renamed it.
+    # The ending may be wrong, for example if a browser has unpacked the file.
     assert edges_of(load_graph(file(content, f"plain.{kind}{packed}"))) == ONES
     twice = pack(content[:4]) + pack(content[4:])
     assert edges_of(load_graph(file(twice, f"parts.{kind}"))) == ONES
 
 
-def test_the_first_number_is_found_or_given(file):
+def test_base_and_n_nodes(file):
     path = file("1 2\n4 2\n")
     graph = load_graph(path)
     assert graph.shape == (4, 4)
@@ -103,7 +97,7 @@ def test_the_first_number_is_found_or_given(file):
         load_graph(file("1 2\n0 1\n"), base=1)
 
 
-def test_both_directions(file):
+def test_symmetric(file):
     path = file("0 1 2.5\n1 0 2.5\n2 1 -3\n2 2 4\n0 3 0\n")
     both = load_graph(path, symmetric=True).adjacency.toarray()
     expected = np.array([[0, 2.5, 0, 0], [2.5, 0, -3, 0], [0, -3, 4, 0], [0, 0, 0, 0]])
@@ -123,7 +117,7 @@ def test_both_directions(file):
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(-2, 2)), min_size=1),
 )
-def test_repeated_and_mirrored_edges_as_numpy_has_them(tmp_path_factory, edges):
+def test_repeated_and_reversed_edges_against_numpy(tmp_path_factory, edges):
     path = tmp_path_factory.mktemp("edges") / "g.csv"
     path.write_text("".join(f"{u},{v},{w}\n" for u, v, w in edges))
     A, times = np.full((6, 6), np.nan), np.zeros((6, 6))
@@ -163,7 +157,7 @@ def test_weights(file):
             load_graph(file(hidden, "g.csv"), weights=False)
 
 
-def test_sparse_numbers_are_numbered_anew(file):
+def test_relabel(file):
     path = file("900000000000 5\n5 70\n9223372036854775806 5\n")
     graph = load_graph(path, relabel=True)
     assert edges_of(graph) == [(2, 0, 1.0), (3, 0, 1.0), (0, 1, 1.0)]
@@ -175,16 +169,15 @@ def test_sparse_numbers_are_numbered_anew(file):
         load_graph(path)
     with pytest.raises(GraphError, match="line 1: node 9223372036854775807 does not fit in 64"):
         load_graph(file("9223372036854775807 1"), relabel=True)
-    # float64, in which weighted lines are read at once, cannot tell these two
+    # Equal in float64, the dtype of the weights.
     weighted = file("9007199254740992 0 1\n9007199254740993 0 1\n")
     assert load_graph(weighted, relabel=True).shape == (3, 3)
 
 
-def test_a_single_large_node_does_not_take_all_memory(file):
+def test_a_large_node_needs_an_option(file):
     path = file("0 1\n5 2000000\n1 2\n")
-    with pytest.raises(
-        GraphError, match=r"line 2: node 2000000 is out of proportion.*relabel=True.*n_nodes"
-    ):
+    message = "line 2: node 2000000 is out of proportion.*relabel=True.*n_nodes"
+    with pytest.raises(GraphError, match=message):
         load_graph(path)
     assert load_graph(path, relabel=True).shape == (5, 5)
     assert load_graph(path, n_nodes=2_000_001).n_rows == 2_000_001
@@ -199,7 +192,7 @@ def test_a_single_large_node_does_not_take_all_memory(file):
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         ("", "the file is empty"),
         ("\n \n# only\n", "there is no edge in it"),
@@ -247,10 +240,7 @@ def test_a_single_large_node_does_not_take_all_memory(file):
         (b"\xffhello\n", r"line 1: 1 field in '\\\\xffhello'"),
         ("0 1\n".encode("utf-16"), "it is UTF-16 text.*UTF-8"),
         ("0 1\n".encode("utf-16-be"), "a NUL byte"),
-        (
-            "The quick brown fox\njumps over it all\n",
-            "columns: of 'The', 'quick', .* none may be the s",
-        ),
+        ("The quick brown fox\njumps over\n", "columns: of 'The', 'quick', .* none may be the s"),
         ("%%MatrixMarket matrix coordinate\n1 1 1\n1 1 1\n", "a MatrixMarket file.*.mtx"),
         ("%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n", "a MatrixMarket file"),
         ("0 " + "9" * 5000, r"line 1: node 9{40}… does not fit"),
@@ -264,10 +254,10 @@ def test_a_single_large_node_does_not_take_all_memory(file):
         (gzipped(b""), "there is no edge in it"),
     ],
 )
-def test_what_is_wrong_and_where(file, monkeypatch, content, says):
+def test_invalid_files(file, monkeypatch, content, message):
     path = file(content)
     for _ in at_any_block_size(monkeypatch):
-        with pytest.raises(GraphError, match=says) as caught:
+        with pytest.raises(GraphError, match=message) as caught:
             load_graph(path)
         assert str(path) in str(caught.value)
         assert len(str(caught.value)) < len(str(path)) + 300
@@ -276,7 +266,7 @@ def test_what_is_wrong_and_where(file, monkeypatch, content, says):
 @pytest.mark.parametrize(
     "options", [{"base": 2}, {"base": "one"}, {"n_nodes": 0}, {"n_nodes": "9"}, {"n_nodes": 2**31}]
 )
-def test_options_that_are_none(file, options):
+def test_invalid_options(file, options):
     with pytest.raises(ArgumentError, match=next(iter(options))):
         load_graph(file("0 1\n"), **options)
     with pytest.raises(ArgumentError, match="colour: the reader of .txt files.*base, n_nodes"):
@@ -290,16 +280,16 @@ FIELDS += ["9007199254740993", "1 2", "1\t2", "\x0c", "\x0b", "#", "%", "//", "1
 
 
 @given(data=st.data())
-def test_blocks_are_read_as_python_reads_their_lines_or_have_a_mistake(data):
+def test_blocks_of_fields_against_python(data):
     delimiter = data.draw(st.sampled_from([*DELIMITERS]))
-    take = data.draw(st.sampled_from([(0, 1), (0, 1, 2), (1, 0), (2, 0), (1, 3), (2, 1, 0)]))
-    columns = max(take) + 1
+    positions = data.draw(st.sampled_from([(0, 1), (0, 1, 2), (1, 0), (2, 0), (1, 3), (2, 1, 0)]))
+    columns = max(positions) + 1
     high = data.draw(st.sampled_from([100, 2**31 - 2, 2**63 - 2]))
     low = data.draw(st.integers(0, 1))
     count = columns + data.draw(st.integers(0, 1))
     allowed = NodeRange(low, high, "is too large", "less")
     blanks = st.sampled_from(["", "", "", " ", "  ", "\t"])
-    good = st.sampled_from(FIELDS[:5])
+    valid = st.sampled_from(FIELDS[:5])
 
     def line(field, count):
         parts = data.draw(
@@ -311,19 +301,19 @@ def test_blocks_are_read_as_python_reads_their_lines_or_have_a_mistake(data):
     for _ in range(data.draw(st.integers(0, 4))):
         kind = data.draw(st.integers(0, 9))
         if kind < 7:
-            lines.append(line(good, count))
+            lines.append(line(valid, count))
         elif kind == 7:
             lines.append(data.draw(st.sampled_from(["", " ", "\t", "# x", " % y", "//", "/"])))
         else:
             lines.append(line(st.sampled_from(FIELDS), data.draw(st.integers(0, 4))))
     first = delimiter.join(["1"] * count).encode()
-    layout = Layout("f", 1, first, delimiter, count, take, allowed)
+    layout = Layout("f", 1, first, delimiter, count, positions, allowed)
     check_against_python(layout, "".join(f"{text}\n" for text in lines).encode())
 
 
 @given(st.text(alphabet="0123456789 \t,;|.eE+-#%/\n\x0b\x0cx", max_size=40))
 @example("1 2\n 3 4 \n")
-def test_any_text_is_read_as_python_reads_its_lines_or_has_a_mistake(content):
+def test_blocks_of_any_text_against_python(content):
     for delimiter in DELIMITERS:
         for columns in (2, 3):
             for count in (columns, 4):
@@ -334,6 +324,7 @@ def test_any_text_is_read_as_python_reads_its_lines_or_has_a_mistake(content):
 
 
 def check_against_python(layout, block):
+    """Check that a block raises an error, or has the numbers that Python reads."""
     arrays = layout.read(block)
     if arrays is None:
         assert re.match("f, (from )?line", layout.mistake(1, block).argument)

@@ -1,8 +1,8 @@
-"""Every reader, given thousands of damaged files: it opens them, or it raises GraphError.
+"""Every reader opens a damaged file or raises a GraphError.
 
-Nothing else may come out: no other exception, no warning (pytest makes them errors), no memory
-beyond what a file's size explains. `ACCELVIZ_FUZZ=20000 pytest tests/test_readers_fuzz.py` tries
-that many files with every reader.
+There must be no other exception, no warning (pytest converts them to errors), and no memory out of
+proportion to the file's size. `ACCELVIZ_FUZZ=20000 pytest tests/test_readers_fuzz.py` tries 20,000
+files per reader.
 """
 
 import bz2
@@ -64,14 +64,9 @@ ARCHIVES += [
     saved(np.savez_compressed, src_li=EDGE_INDEX[0], dst_li=EDGE_INDEX[1], num_nodes=4),
 ]
 
-#: Ending, without what says that a file is packed, to good files of that kind. A new reader needs
-#: one, or it fails the test for want of a seed.
+#: Valid files by ending, without the ending of the packer. A new reader must have an entry.
 SEEDS = {
-    ".txt": EDGES,
-    ".csv": EDGES,
-    ".tsv": EDGES,
-    ".edges": EDGES,
-    ".edgelist": EDGES,
+    **dict.fromkeys([".txt", ".csv", ".tsv", ".edges", ".edgelist"], EDGES),
     ".mtx": MARKET,
     ".tar": [tarred("g/g.mtx", content) for content in MARKET],
     ".npz": ARCHIVES,
@@ -98,25 +93,25 @@ mutations = st.lists(
 
 
 def mutated(content, changes):
-    for kind, where, how in changes:
-        at = int(where * (len(content) + 1))
+    for kind, share, argument in changes:
+        i = int(share * (len(content) + 1))
         if kind == "byte":
-            content = content[:at] + bytes([how]) + content[at + 1 :]
+            content = content[:i] + bytes([argument]) + content[i + 1 :]
         elif kind == "delete":
-            content = content[:at] + content[at + how :]
+            content = content[:i] + content[i + argument :]
         elif kind == "insert":
-            content = content[:at] + how + content[at:]
+            content = content[:i] + argument + content[i:]
         elif kind == "replace":
             words = list(re.finditer(rb"[^\s,;|]+", content))
             if words:
-                word = words[int(where * len(words))]
-                content = content[: word.start()] + how + content[word.end() :]
+                word = words[int(share * len(words))]
+                content = content[: word.start()] + argument + content[word.end() :]
         elif kind == "truncate":
-            content = content[:at]
+            content = content[:i]
         elif kind == "repeat":
-            content = content[:at] + content[at : at + 30] * how + content[at + 30 :]
+            content = content[:i] + content[i : i + 30] * argument + content[i + 30 :]
         elif kind == "join":
-            content += how
+            content += argument
     return content[:500_000]
 
 
@@ -143,7 +138,7 @@ def _no_huge_allocation():
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit < 700e6
 
 
-#: Reader to its endings; all endings of a reader share its cases.
+#: Endings of each reader, which share its test cases.
 ENDINGS = {}
 for ending, function in READERS.items():
     ENDINGS.setdefault(function, []).append(ending)
@@ -169,7 +164,7 @@ def test_damaged_files(tmp_path_factory, endings, data):
         check(folder, ending, content)
 
 
-def test_there_is_a_seed_for_every_reader_and_it_opens(tmp_path):
+def test_the_seeds_are_valid(tmp_path):
     for ending in READERS:
         packed = next((packed for packed in PACKERS if ending.endswith(packed)), "")
         for content in SEEDS[ending.removesuffix(packed)]:

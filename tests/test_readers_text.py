@@ -1,4 +1,4 @@
-"""What all text formats share: blocks of lines, the progress bar, bounded memory."""
+"""Text files: blocks of lines, the progress bar, bounded memory."""
 
 import gzip
 import sys
@@ -19,7 +19,7 @@ from accelviz.errors import GraphError
 
 
 @given(st.lists(st.sampled_from(["a", "bb\n", "\r\n", "\r", "\n", "ccc"])), st.integers(1, 9))
-def test_blocks_are_whole_lines_and_count_them(tmp_path_factory, parts, size):
+def test_blocks_are_whole_lines_with_their_numbers(tmp_path_factory, parts, size):
     content = "".join(parts).encode() + b"x"
     path = tmp_path_factory.mktemp("blocks") / "f"
     path.write_bytes(content)
@@ -34,7 +34,7 @@ def test_blocks_are_whole_lines_and_count_them(tmp_path_factory, parts, size):
         line += block.count(b"\n")
 
 
-def test_a_line_without_end(tmp_path, monkeypatch):
+def test_very_long_lines(tmp_path, monkeypatch):
     path = tmp_path / "g.txt"
     monkeypatch.setattr(text, "BLOCK_BYTES", 100)
     monkeypatch.setattr(text, "LONGEST_LINE", 1000)
@@ -64,7 +64,7 @@ def test_the_progress_bar(tmp_path, monkeypatch, capsys):
     assert shows_bar()
     assert not shows_bar(progress=False)
     monkeypatch.setattr("sys.stderr.isatty", lambda: False)
-    # Packages of a kernel may be there without one.
+    # IPython may be imported without a kernel.
     for shell, expected in ((None, False), (SimpleNamespace(kernel=None), True)):
         ipython = SimpleNamespace(get_ipython=lambda shell=shell: shell)
         monkeypatch.setitem(sys.modules, "IPython", ipython)
@@ -76,9 +76,9 @@ NODES, DEGREE = 100_000, 24
 
 @pytest.fixture(scope="module")
 def ring():
-    """A matrix whose files are about as long as a block: node `i` next to `i` + 1, `i` + 2, ..."""
-    near = range(1, DEGREE // 2 + 1)
-    offsets = [*near, *(-step for step in near)]
+    """Return a band matrix whose files have about the size of a block."""
+    distances = range(1, DEGREE // 2 + 1)
+    offsets = [*distances, *(-distance for distance in distances)]
     ones = np.ones((DEGREE, NODES), np.float32)
     return sparse.diags_array(ones, offsets=offsets, shape=(NODES, NODES)).tocsr()
 
@@ -93,11 +93,8 @@ def write_market(path, matrix):
         scipy.io.mmwrite(file, matrix, field="pattern", symmetry="symmetric")
 
 
-@pytest.mark.parametrize(
-    ("name", "write"),
-    [("g.txt", write_edges), ("g.mtx", write_market)],
-)
-def test_large_files_take_a_small_multiple_of_their_result(tmp_path, ring, name, write):
+@pytest.mark.parametrize(("name", "write"), [("g.txt", write_edges), ("g.mtx", write_market)])
+def test_peak_memory_of_large_files(tmp_path, ring, name, write):
     path = tmp_path / name
     write(path, ring)
     assert path.stat().st_size > 0.8 * text.BLOCK_BYTES

@@ -1,6 +1,6 @@
-"""Files as people have them: what is clear loads at once, and what is not, is asked about.
+"""Ambiguous files and arguments: the error messages, and the options that resolve them.
 
-Each case is a file of one small graph, held against a dense matrix whose rows are targets.
+Each case is a file of one small graph, compared with a dense matrix whose rows are targets.
 """
 
 import gzip
@@ -27,7 +27,7 @@ BODY = "0 1\n2 1\n1 3\n"
 
 @pytest.fixture
 def opened(tmp_path):
-    """Write a file, load it, and return the dense matrix."""
+    """Return a function that writes a file, loads it and returns the dense matrix."""
 
     def load(content, name="g.csv", **options):
         path = tmp_path / name
@@ -37,22 +37,22 @@ def opened(tmp_path):
     return load
 
 
-def asks(opened, content, says, name="g.csv", **options):
-    with pytest.raises(GraphError, match=says) as caught:
+def check_error(opened, content, message, name="g.csv", **options):
+    with pytest.raises(GraphError, match=message) as caught:
         opened(content, name, **options)
     assert name in str(caught.value)
 
 
 def rows(fields, separator=","):
-    """The edges, a line each; `fields` may have s, r and w."""
+    """Return the edges as lines. Fields are source s, target r, weight w or other text."""
     lines = []
     for s, r, w in EDGES:
-        known = {"s": s, "r": r, "w": w}
-        lines.append(separator.join(str(known.get(field, field)) for field in fields))
+        values = {"s": s, "r": r, "w": w}
+        lines.append(separator.join(str(values.get(field, field)) for field in fields))
     return "\n".join(lines) + "\n"
 
 
-def test_both_directions_are_one_edge_if_they_agree(opened):
+def test_both_directions_must_agree(opened):
     head = "# Undirected graph: x\n# FromNodeId\tToNodeId\n"
     twice = BODY + "1 0\n1 2\n3 1\n"
     both = np.maximum(ONES, ONES.T)
@@ -61,14 +61,14 @@ def test_both_directions_are_one_edge_if_they_agree(opened):
     weighted = "0 1 -5\n1 0 -5\n"
     np.testing.assert_array_equal(opened(weighted, symmetric=True), [[0, -5], [-5, 0]])
     for content in ("0 1 2\n1 0 3\n", "0 1 -5\n1 0 -2\n", "0 1 2\n1 0 1\n1 0 1\n"):
-        says = r"symmetric: .*nodes 0 and 1 .*differ.*symmetric=False.*A \+ A.T.*A.maximum"
-        asks(opened, head + content, says)
-        once = opened(head + content, symmetric=False)
-        assert once[0, 1] != 0 != once[1, 0]
+        message = r"symmetric: .*nodes 0 and 1 .*differ.*symmetric=False.*A \+ A.T.*A.maximum"
+        check_error(opened, head + content, message)
+        directed = opened(head + content, symmetric=False)
+        assert directed[0, 1] != 0 != directed[1, 0]
     contacts = "% sym unweighted\n1 2\n2 1\n1 2\n"
-    asks(opened, contacts, "how often they are listed", "out.contacts")
-    once = sparse.csr_array(opened(contacts, "out.contacts", symmetric=False))
-    assert load_graph(once + once.T).adjacency.toarray().tolist() == [[0, 3], [3, 0]]
+    check_error(opened, contacts, "how often they are listed", "out.contacts")
+    directed = sparse.csr_array(opened(contacts, "out.contacts", symmetric=False))
+    assert load_graph(directed + directed.T).adjacency.toarray().tolist() == [[0, 3], [3, 0]]
 
 
 @pytest.mark.parametrize(
@@ -78,16 +78,16 @@ def test_both_directions_are_one_edge_if_they_agree(opened):
      "# undirected edges: 0", "# undirected graph converted to directed", "# not directed",
      "# un-directed", "# edges have no direction", "# symmetric", "# directed: yes"],
 )  # fmt: skip
-def test_comments_that_may_say_that_there_is_no_direction(opened, comment):
+def test_ambiguous_comments_about_directions(opened, comment):
     content = f"# a title\n{comment}\n{BODY}"
-    asks(opened, content, "symmetric: the comment.*symmetric=True if", "g.txt")
+    check_error(opened, content, "symmetric: the comment.*symmetric=True if", "g.txt")
     np.testing.assert_array_equal(opened(content, symmetric=False), ONES)
     np.testing.assert_array_equal(opened(content, symmetric=True), np.maximum(ONES, ONES.T))
 
 
-def test_comments_that_say_it(opened):
-    for more in ("", " (each unordered pair of nodes is saved once)"):
-        snap = f"# Undirected graph{more}: ../../x.txt\n# x\n# FromNodeId\tToNodeId\n"
+def test_clear_comments_about_directions(opened):
+    for note in ("", " (each unordered pair of nodes is saved once)"):
+        snap = f"# Undirected graph{note}: ../../x.txt\n# x\n# FromNodeId\tToNodeId\n"
         matrix = opened(snap + BODY, "g.txt")
         np.testing.assert_array_equal(matrix, np.maximum(ONES, ONES.T))
     from_one = "1 2\n3 2\n2 4\n"
@@ -101,47 +101,47 @@ def test_comments_that_say_it(opened):
 GEPHI = "Source,Target,Type,Id,Label,timeset,Weight\n"
 
 
-def test_a_column_that_speaks_of_directions_is_asked_about(opened):
+def test_a_column_of_directions_needs_an_option(opened):
     both = np.maximum(A, A.T)
     for kind in ("Directed", "Undirected", "Mutual"):
         content = GEPHI + rows(["s", "r", kind, "7", "", "", "w"])
-        asks(opened, content, f"symmetric: the column 'Type' says '{kind}'.*symmetric=True")
+        check_error(opened, content, f"symmetric: the column 'Type' says '{kind}'.*symmetric=True")
         np.testing.assert_array_equal(opened(content, symmetric=True), both)
         np.testing.assert_array_equal(opened(content, symmetric=False), A)
         chosen = opened(content, columns=("Source", "Target", "Weight"), symmetric=True)
         np.testing.assert_array_equal(chosen, both)
     flags = "directed,source,target\n" + rows(["no", "s", "r"])
-    asks(opened, flags, "the column 'directed' says 'no'")
+    check_error(opened, flags, "the column 'directed' says 'no'")
     np.testing.assert_array_equal(opened(flags, symmetric=True), both > 0)
 
 
-def test_two_kinds_of_nodes_are_never_one(opened):
-    for one, two in ((":START_ID(Person)", ":END_ID(Movie)"), ("userId", "movieId")):
-        advice = rf"columns=\('{re.escape(one)}', '{re.escape(two)}'\) if .*SciPy matrix if they"
-        asks(opened, f"{one},{two}\n" + rows("sr"), advice)
+def test_two_types_of_nodes_need_an_option(opened):
+    for source, target in ((":START_ID(Person)", ":END_ID(Movie)"), ("userId", "movieId")):
+        names = f"('{source}', '{target}')"
+        advice = rf"columns={re.escape(names)} if .*SciPy matrix if they"
+        check_error(opened, f"{source},{target}\n" + rows("sr"), advice)
 
 
-def test_the_header_that_pandas_writes_over_arrays(opened, tmp_path):
+def test_the_header_of_pandas_for_columns_without_names(opened):
     for frame in (pd.DataFrame(EDGES), pd.DataFrame(EDGES)[[0, 1]]):
         expected = A if len(frame.columns) > 2 else ONES
         text = frame.to_csv(index=False)
-        asks(opened, text, "line 1: .*pandas.*header=False if it is an edge, header=True")
+        check_error(opened, text, "line 1: .*pandas.*header=False if it is an edge, header=True")
         np.testing.assert_array_equal(opened(text, header=True), expected)
         assert opened(text, header=False)[1, 0] >= 2
-        asks(
-            opened, frame.to_csv(index=False, sep=";", quoting=1), "may be an edge, or what pandas"
-        )
+        quoted = frame.to_csv(index=False, sep=";", quoting=1)
+        check_error(opened, quoted, "may be an edge, or what pandas")
         np.testing.assert_array_equal(opened(frame.to_csv()), expected)
         np.testing.assert_array_equal(opened(frame.to_csv(sep="\t")), expected)
     np.testing.assert_array_equal(opened("0 1\n2 1\n1 3\n"), ONES)
     np.testing.assert_array_equal(opened("source,target\n" + rows("sr"), header=True), ONES)
-    asks(opened, "title\n" + rows("sr"), "line 1: 1 field.*header=True if line 1 is no edge")
+    check_error(opened, "title\n" + rows("sr"), "line 1: 1 field.*header=True if line 1 is no edge")
     np.testing.assert_array_equal(opened("title\n" + rows("sr"), header=True), ONES)
     np.testing.assert_array_equal(opened("sep=;\nsource;target\n" + rows("sr", ";")), ONES)
 
 
 @pytest.mark.parametrize("option", ["symmetric", "relabel", "weights", "header", "base", "n_nodes"])
-def test_options_are_of_their_types(opened, option):
+def test_types_of_options(opened, option):
     for wrong in ("no", np.ones(3), 2.5) if option not in ("weights", "base") else (np.ones(3),):
         with pytest.raises(ArgumentError, match=f"{option}: got .*(True or False|integer)"):
             opened(BODY, "g.txt", **{option: wrong})
@@ -152,20 +152,22 @@ def test_options_are_of_their_types(opened, option):
     assert opened(BODY, "g.txt", symmetric=np.bool_(True), n_nodes=np.int64(5)).sum() == 6
 
 
-def test_sizes_that_a_comment_states(opened):
+def test_sizes_in_comments(opened):
     snap = "# Nodes: {} Edges: {}\n"
     for head in (snap.format(4, 5), "# Nodes: 4\n# x\n% edges = 5\n"):
-        asks(opened, head + BODY, "3 edges, and a comment states 5", "g.txt")
+        check_error(opened, head + BODY, "3 edges, and a comment states 5", "g.txt")
     np.testing.assert_array_equal(opened(snap.format(4, 3) + BODY, "g.txt"), ONES)
     assert opened(snap.format(6, 3) + BODY, "g.txt").shape == (6, 6)
     assert opened(snap.format(6, 3) + BODY, "g.txt", n_nodes=9).shape == (9, 9)
     assert opened(snap.format(3, 3) + BODY, "g.txt").shape == (4, 4)  # SNAP's numbers are sparse
     assert opened(snap.format(6, 3) + BODY, "g.txt", relabel=True).shape == (4, 4)
     from_one = "1 2\n3 2\n2 3\n"
-    asks(opened, snap.format(4, 3) + from_one, "base: .*4 nodes, and 1 to 3.*base=1 or", "g.txt")
+    check_error(
+        opened, snap.format(4, 3) + from_one, "base: .*4 nodes, and 1 to 3.*base=1 or", "g.txt"
+    )
     assert opened(snap.format(4, 3) + from_one, "g.txt", base=0).shape == (4, 4)
     assert opened(snap.format(3, 3) + from_one, "g.txt").shape == (3, 3)
-    asks(opened, snap.format(2 * 10**9, 1) + BODY, "2000000000 rows for 3", "g.txt")
+    check_error(opened, snap.format(2 * 10**9, 1) + BODY, "2000000000 rows for 3", "g.txt")
     assert opened("% asym unweighted\n% 3 7 7\n" + from_one, "g.txt").shape == (7, 7)
 
 
@@ -182,7 +184,7 @@ def test_archives_with_features_and_weights(tmp_path):
         load_graph(path)
 
 
-def test_what_may_be_edges_or_a_matrix(tmp_path):
+def test_ambiguous_arrays(tmp_path):
     for edges in ([(0, 1), (2, 3)], ((0, 1), (2, 3)), [(0, 2), (1, 3)]):
         with pytest.raises(GraphError, match=r"tuples.*numpy.array\(edges\).T"):
             load_graph(edges)
@@ -198,9 +200,9 @@ def test_what_may_be_edges_or_a_matrix(tmp_path):
 
 def test_names_of_nodes(opened):
     for content in ("alice bob\nbob carol\n", "source,target\nalice,bob\n"):
-        asks(opened, content, "pandas.factorize")
-    asks(opened, "source,target\nalice,bob\n", "networkx.read_edgelist")
-    asks(opened, "0.0e+00 1.0e+00\n", r"digits, as numpy.savetxt\(..., fmt='%d'\)", "g.txt")
+        check_error(opened, content, "pandas.factorize")
+    check_error(opened, "source,target\nalice,bob\n", "networkx.read_edgelist")
+    check_error(opened, "0.0e+00 1.0e+00\n", r"digits, as numpy.savetxt\(..., fmt='%d'\)", "g.txt")
 
 
 @pytest.mark.parametrize(
@@ -218,13 +220,12 @@ def test_names_of_nodes(opened):
         (":START_ID,:END_ID,:TYPE,x", ["s", "r", "KNOWS", "w"], "(':START_ID', ':END_ID', 'x')"),
     ],
 )  # fmt: skip
-def test_the_first_advice_works(opened, header, fields, advice):
+def test_the_proposed_columns_work(opened, header, fields, advice):
     content = f"{header}\n{rows(fields)}"
     with pytest.raises(GraphError) as caught:
         opened(content)
     assert len(str(caught.value)) < 1000
-    first = str(caught.value).split("columns=")[1]
-    assert first.startswith(advice)
+    assert str(caught.value).split("columns=")[1].startswith(advice)
     columns = eval(advice)
     np.testing.assert_array_equal(opened(content, columns=columns), A if "w" in fields else ONES)
 
@@ -240,7 +241,7 @@ def test_text_is_not_proposed_as_weights(opened):
         opened(content, weights="price")
 
 
-def test_what_needs_no_question(opened):
+def test_files_that_need_no_option(opened):
     for header, fields in (
         ("id,source,target", ["9", "s", "r"]),
         ("index,source,target", ["9", "s", "r"]),
@@ -256,8 +257,8 @@ def test_what_needs_no_question(opened):
 def test_edge_lists_of_networkx_with_attributes_name_its_reader(opened, tmp_path):
     for attributes in ("{}", "{'weight': 0.5}", "{'w': np.float64(0.5)}"):
         content = "".join(f"{s} {r} {attributes}\n" for s, r, w in EDGES)
-        asks(opened, content, r"line 1: .*load_graph\(networkx.read_edgelist\(path", "g.txt")
-    asks(opened, "0 1\n2 1 {'weight': 4}\n", "line 2: .*", "g.txt")
+        check_error(opened, content, r"line 1: .*load_graph\(networkx.read_edgelist\(path", "g.txt")
+    check_error(opened, "0 1\n2 1 {'weight': 4}\n", "line 2: .*", "g.txt")
     graph = networkx.DiGraph([(0, 1), (2, 1), (1, 3)])
     networkx.write_edgelist(graph, tmp_path / "g.txt", data=False)
     np.testing.assert_array_equal(load_graph(tmp_path / "g.txt").adjacency.toarray(), ONES)
@@ -268,8 +269,8 @@ def test_decimal_commas(opened):
         text = rows("srw", separator).replace(".", ",")
         for header in ("", separator.join(["source", "target", "weight"]) + "\n"):
             line = 1 + bool(header)
-            asks(opened, header + text, f"line {line}: .*decimal points.*decimal=','")
-        asks(opened, f"0{separator}1{separator}1\n" + text, "line 2: .*decimal points")
+            check_error(opened, header + text, f"line {line}: .*decimal points.*decimal=','")
+        check_error(opened, f"0{separator}1{separator}1\n" + text, "line 2: .*decimal points")
 
 
 def test_other_endings(opened):
@@ -291,7 +292,7 @@ def test_other_endings(opened):
         ("g.graph.edgedump", "numpy.fromfile"),
         ("g.new_indptr", "numpy.fromfile"),
     ):
-        asks(opened, "x", f"no reader.*{advice}.*mtx", name)
+        check_error(opened, "x", f"no reader.*{advice}.*mtx", name)
     konect = "% asym unweighted\n1 2\n3 2\n2 4\n"
     np.testing.assert_array_equal(opened(konect, "out.moreno_lesmis"), ONES)
 
@@ -311,7 +312,7 @@ def test_tables_as_operands():
 
 
 @pytest.mark.parametrize(
-    ("operands", "options", "says"),
+    ("operands", "options", "message"),
     [
         ((sparse.csr_array(U), V), {}, r"U: a csr_array.*U.toarray\(\)"),
         ((U, pd.DataFrame(V).convert_dtypes()), {}, r"V: a DataFrame.*V.to_numpy\('float32'\)"),
@@ -326,12 +327,12 @@ def test_tables_as_operands():
         ((U[:, None], V), {}, r"V: shape \(3, 2\).*shape \(3, 1, 2\)"),
     ],
 )
-def test_operands_of_sddmm_that_do_not_fit(operands, options, says):
-    with pytest.raises(ArgumentError, match=says):
+def test_invalid_operands_of_sddmm(operands, options, message):
+    with pytest.raises(ArgumentError, match=message):
         accelviz.sddmm(MATRIX, *operands, device="cpu", **options)
 
 
-def test_operands_of_spmm_that_do_not_fit():
+def test_invalid_operands_of_spmm():
     with pytest.raises(ArgumentError, match=r"X: a csr_array.*X.toarray\(\)"):
         accelviz.spmm(MATRIX, sparse.csr_array(V), device="cpu")
     for name in ("value", "weights"):
@@ -339,8 +340,8 @@ def test_operands_of_spmm_that_do_not_fit():
             accelviz.spmm(MATRIX, V, device="cpu", **{name: np.ones(3)})
 
 
-def test_renumbered_nodes_are_in_the_order_of_numpy_unique(opened):
-    """As docs/files.md says, so that features can be brought into the same order."""
+def test_relabelled_nodes_are_in_the_order_of_numpy_unique(opened):
+    """docs/files.md documents this, so that users can order features likewise."""
     ids = np.array([900, 7, 31, 12])
     content = "".join(f"{ids[s]},{ids[r]},{w}\n" for s, r, w in EDGES)
     order = np.argsort(ids)
@@ -351,8 +352,8 @@ def test_renumbered_nodes_are_in_the_order_of_numpy_unique(opened):
     ("name", "counts"),
     [("edge.csv.gz", "num-node-list.csv.gz"), ("MUTAG_A.txt", "MUTAG_graph_indicator.txt")],
 )
-def test_a_file_that_counts_the_nodes_is_asked_about(tmp_path, name, counts):
-    """Nodes behind the last edge would be missing."""
+def test_a_file_with_the_number_of_nodes_needs_an_option(tmp_path, name, counts):
+    """Nodes after the last one with an edge would be missing."""
     path = tmp_path / name
     opener = gzip.open if name.endswith(".gz") else open
     with opener(path, "wt") as file:
