@@ -66,8 +66,7 @@ class WarpMemory:
         Slot of shared memory: index of the warp's row among the rows of the block (Algorithm 2's
         nodeSharedAddr divided by Dim).
     leader : array of bool
-        Whether the warp is the first of its row in the block. It copies the row's sum to the
-        output.
+        Whether the warp is the first of its row in the block, which copies the sum to the output.
     shared : array of bool
         Whether another warp of the block has the same row.
     cut : array of bool

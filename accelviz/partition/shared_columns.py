@@ -77,21 +77,10 @@ class SharedColumns:
 def shared_columns(
     graph: Graph, rows: int, part_columns: int | None
 ) -> tuple[SharedColumns, dict[str, float]]:
-    """Divide a graph into windows and parts; the result is cached in the graph's store.
+    """Divide a graph into windows of `rows` rows and split large ones; cached in the graph's store.
 
-    Parameters
-    ----------
-    graph : Graph
-    rows : int
-        Rows of a window.
-    part_columns : int or None
-        Largest number of distinct columns of a part, a multiple of 32; None chooses it.
-
-    Returns
-    -------
-    shared : SharedColumns
-    seconds : dict of str to float
-        Duration of each preprocessing step.
+    A part has at most `part_columns` distinct columns, a multiple of 32; None chooses the number.
+    Returns the windows, and the seconds of each preprocessing step.
 
     Raises
     ------

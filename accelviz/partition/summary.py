@@ -1,8 +1,4 @@
-"""Statistics of a partition: launched blocks and warps, nonzeros per warp, shared rows, atomics.
-
-A `Scheme` computes a `PartitionSummary` in closed form from the degrees; `statistics` counts one
-from a workload table.
-"""
+"""Statistics of a partition, in closed form (`Scheme`) or counted from a workload table."""
 
 from __future__ import annotations
 
@@ -44,10 +40,7 @@ class Loads:
         return int(self.nonzeros @ self.warps) / self.busy if self.busy else 0.0
 
     def binned(self, uppers: Longs) -> Longs:
-        """Count the busy warps per bin, given each bin's largest number of nonzeros.
-
-        Both arrays are int64 of shape (bins,); `uppers` is ascending.
-        """
+        """Count the busy warps per bin, int64, given the bins' ascending upper bounds (bins,)."""
         counts = np.zeros(uppers.size, dtype=np.int64)
         np.add.at(counts, np.searchsorted(uppers, self.nonzeros), self.warps)
         return counts
@@ -63,19 +56,13 @@ class Loads:
 
     @classmethod
     def of_split_rows(cls, rows: Longs, row_nzs: Longs, warp_nzs: Longs) -> Loads:
-        """Return the loads if `rows` rows of `row_nzs` nonzeros are split into warps.
-
-        Each warp of a row has `warp_nzs` nonzeros, except that the last one may have fewer.
-        """
+        """Split `rows` rows of `row_nzs` nonzeros into warps of up to `warp_nzs` nonzeros."""
         full_warps = np.maximum(-(-row_nzs // warp_nzs) - 1, 0)
         last = row_nzs - full_warps * warp_nzs
         return cls.grouped(np.append(warp_nzs, last), np.append(rows * full_warps, rows))
 
     def quantile(self, share: float) -> float:
-        """Return the smallest number of nonzeros that a `share` of the busy warps do not exceed.
-
-        NaN if no warp is busy.
-        """
+        """Return the quantile `share` of the nonzeros per busy warp; NaN if no warp is busy."""
         if not self.warps.size:
             return float("nan")
         cumulative = np.cumsum(self.warps)
@@ -144,10 +131,7 @@ class PartitionSummary:
 
     @property
     def idle_share(self) -> float:
-        """Share of warp time in which a warp is idle while its block runs, 0 to 1; NaN if unknown.
-
-        A block runs as long as its busiest warp, and time is counted in nonzeros.
-        """
+        """Share of warp time spent idle until the block's busiest warp ends; NaN if unknown."""
         if self.slots is None:
             return float("nan")
         return 1.0 - self.nonzeros / self.slots if self.slots else 0.0
@@ -211,10 +195,7 @@ def count_distinct(ascending: Ints) -> int:
 
 
 def count_slots(per_warp: Longs, block_warps: int) -> int:
-    """Return `PartitionSummary.slots`, given the nonzeros of each warp, block after block.
-
-    The last block may have fewer than `block_warps` entries.
-    """
+    """Return `PartitionSummary.slots` from the nonzeros of each warp, block after block."""
     if not per_warp.size:
         return 0
     busiest = np.maximum.reduceat(per_warp, np.arange(0, per_warp.size, block_warps))

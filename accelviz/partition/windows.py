@@ -103,10 +103,10 @@ def row_windows(graph: Any, rows: int) -> Windows:
     keys = np.repeat(np.arange(n_windows), np.diff(pointers)) * n_columns + distinct.indices
     window = np.repeat(np.arange(n_windows), np.diff(starts))
     condensed = np.searchsorted(keys, window * n_columns + columns) - pointers[window]
-    windows = Windows(rows, pointers, distinct.indices.astype(np.int32), condensed.astype(np.int32))
-    for array in (windows.pointers, windows.columns, windows.edge_to_column):
+    arrays = pointers, distinct.indices.astype(np.int32), condensed.astype(np.int32)
+    for array in arrays:
         array.setflags(write=False)
-    return windows
+    return Windows(rows, *arrays)
 
 
 def window_tiles(graph: Graph | Pattern, windows: Windows, width: int) -> Tiles:

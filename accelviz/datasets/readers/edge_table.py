@@ -81,20 +81,10 @@ class NodeRange:
 class Layout:
     """The structure of all lines of a file, derived from the first edge.
 
-    Attributes
-    ----------
-    path : Path
-    line_number, line : int, bytes
-        The line of the first edge.
-    delimiter : str
-    count : int
-        Number of fields of that line. Other lines may have more or fewer fields after the last one
-        of `positions`, if that line has any there.
-    positions : tuple of int
-        Positions of source, target and, optionally, weight.
-    allowed : NodeRange
-    guessed_weights : bool
-        Whether the weights are a third column without a name that no option has confirmed.
+    `line_number`, `line` and `count` are that edge's line and its number of fields. `positions` are
+    those of source, target and, optionally, weight; the number of fields after them may vary if the
+    first edge has any. `guessed_weights` is true if the weights are a third column without a name
+    that no option has confirmed.
     """
 
     path: Path

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from accelviz.arrays import Ints, Longs
 from accelviz.datasets.synthetic.draws import State, below, shuffle, stream, unit
-from accelviz.errors import ArgumentError
 
 #: Order of the vertex ids: by community, or random.
 ORDERS = ("natural", "shuffled")
@@ -29,27 +28,15 @@ _MIN_SIZE, _MAX_SHARE = 8, 0.25
 class Layout:
     """The community, degree and number of local neighbors of each vertex.
 
-    Attributes
-    ----------
-    degrees : array of int64, shape (n,)
-    local : array of int64, shape (n,)
-        Number of neighbors of each vertex that should be in its own community.
-    members : array of int32, shape (n,)
-        Vertices, community by community.
-    bounds : array of int64, shape (communities + 1,)
-        Start of each community in `members`, and n.
+    `degrees` and `local` (int64, shape (n,)) are the degree of each vertex and the number of its
+    neighbors that should be in its community. `members` (int32, shape (n,)) lists the vertices by
+    community, `bounds` (int64, shape (communities + 1,)) the start of each community in it.
     """
 
     degrees: Longs
     local: Longs
     members: Ints
     bounds: Longs
-
-
-def check_order(order: object) -> None:
-    """Raise an ArgumentError if `order` is not one of `ORDERS`."""
-    if order not in ORDERS:
-        raise ArgumentError("order", f"got {order!r}", " or ".join(map(repr, ORDERS)))
 
 
 def default_sizes(n: int, nnz: int) -> tuple[int, int]:

@@ -15,8 +15,8 @@ from tqdm import trange
 
 from accelviz.arrays import Ints
 from accelviz.datasets.convert import from_csr_arrays
-from accelviz.datasets.synthetic.communities import check_order
-from accelviz.errors import ArgumentError
+from accelviz.datasets.synthetic.communities import ORDERS
+from accelviz.errors import ArgumentError, checked_choice, checked_number
 from accelviz.graph import MAX_SIDE, Graph
 
 #: Graph500's probabilities of the first three quadrants.
@@ -146,8 +146,7 @@ def stochastic_block(
         n_blocks = max(1, n_nodes // 256)
     if not 1 <= n_blocks <= max(1, n_nodes // 2):
         raise ArgumentError("n_blocks", f"{n_blocks} of {n_nodes} nodes", "blocks of 2 or more")
-    if not 0 <= within <= 1:
-        raise ArgumentError("within", f"got {within}", "a share, 0 to 1")
+    checked_number("within", within, 1, or_zero=True)
 
     def draw(rng: np.random.Generator, count: int) -> Pairs:
         row, column = rng.integers(n_nodes, size=(2, count))
@@ -179,7 +178,7 @@ def _graph_of_pairs(
         raise ArgumentError("n_edges", f"got {n_edges}", "0 or more")
     if not 2 <= n_nodes <= MAX_SIDE:
         raise ArgumentError("n_nodes", f"got {n_nodes}", f"2 to {MAX_SIDE}")
-    check_order(order)
+    checked_choice("order", order, ORDERS)
     rng = np.random.default_rng(seed)
     pairs = n_edges // 2 if symmetric else n_edges
     nodes = np.zeros((2, pairs), np.int32)

@@ -17,8 +17,7 @@ def graph_of_degrees(degrees: Sequence[int], name: str = "made", *, apart: bool 
     degrees : sequence of int, shape (rows,)
     name : str
     apart : bool
-        Whether the columns of each row start after those of the row before, so that no two rows
-        share a column.
+        Whether each row's columns start after those of the row before.
     """
     pointers = np.concatenate([[0], np.cumsum(degrees, dtype=np.int64)])
     first = pointers if apart else np.zeros_like(pointers)

@@ -11,9 +11,9 @@ import numpy as np
 from accelviz.card import is_symmetric
 from accelviz.datasets.convert import from_csr_arrays
 from accelviz.datasets.synthetic.columns import directed_columns, undirected_columns
-from accelviz.datasets.synthetic.communities import check_order, default_sizes, lay_out
+from accelviz.datasets.synthetic.communities import ORDERS, default_sizes, lay_out
 from accelviz.datasets.synthetic.table_one import TABLE_ONE, Histogram, TableEntry
-from accelviz.errors import ArgumentError, GraphError
+from accelviz.errors import ArgumentError, GraphError, checked_choice
 from accelviz.graph import MAX_SIDE, Graph
 
 #: Default share of a row's neighbors in its own community.
@@ -76,7 +76,7 @@ def twin(
     GraphError
         If `of` is rectangular or not a histogram, or if no graph with these degrees was found.
     """
-    check_order(order)
+    checked_choice("order", order, ORDERS)
     if locality is not None and not 0 <= locality <= 1:
         raise ArgumentError("locality", f"got {locality!r}", "a share, 0 to 1")
     pieces, kind, must_fit = None, "twin", True
