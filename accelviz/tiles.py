@@ -79,13 +79,7 @@ class Tiles:
         return elements.reshape(self.rows, self.columns)
 
     def check(self, row_pointers: Longs, columns: Ints) -> None:
-        """Check that every nonzero of a matrix is in exactly one tile, at its row and column.
-
-        Parameters
-        ----------
-        row_pointers : array of int64, shape (n_rows + 1,)
-        columns : array of int32, shape (nnz,)
-            Column indices of the matrix.
+        """Check that every nonzero of a CSR matrix is in exactly one tile, at its row and column.
 
         Raises
         ------

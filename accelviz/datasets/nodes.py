@@ -132,9 +132,9 @@ def load_nodes(data: Any) -> NodeData:
     if "labels" not in arrays:
         labelled = [key for key in bundled_graphs() if "labels" in bundled_archive(key)]
         is_graph = arrays or isinstance(data, Graph)
-        problem = "is no bundled graph with labels"
-        if is_graph:
-            problem = "has neither labels nor features"
+        problem = (
+            "has neither labels nor features" if is_graph else "is no bundled graph with labels"
+        )
         expected = f"{', '.join(labelled)}, or NodeData(graph, features, labels, train, val, test)"
         raise ArgumentError("data", f"{data!r:.60} {problem}", expected)
     words = sparse.csr_array(

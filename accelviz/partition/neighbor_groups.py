@@ -1,7 +1,4 @@
-"""GNNAdvisor's neighbor groups, and their slots of shared memory (section 3.4.1, Algorithm 2).
-
-A neighbor group is a run of at most `ngs` consecutive nonzeros of one row. One warp handles it.
-"""
+"""GNNAdvisor's neighbor groups, and their slots of shared memory (section 3.4.1, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ FLAGS = {"slot_mask": 31, "leader": 32, "shared": 64, "cut": 128, "block_shares"
 
 @dataclass(frozen=True, eq=False)
 class NeighborGroups:
-    """The neighbor groups of a matrix, in row order.
+    """Runs of at most `ngs` consecutive nonzeros of one row, one per warp, in row order.
 
     Attributes
     ----------

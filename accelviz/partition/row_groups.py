@@ -78,8 +78,8 @@ class RowGroups(Scheme):
             degree = np.diff(rows.row_pointers)
             per_subwarp = np.zeros(degree.size * heads, np.int64)
             per_subwarp[::heads] = np.where(degree > most, 0, degree)
-            slots = count_slots(per_subwarp, warps)
-            slots += int(counts[is_long] @ part_nzs[is_long]) * warps
+            long_slots = int(counts[is_long] @ part_nzs[is_long]) * warps
+            slots = count_slots(per_subwarp, warps) + long_slots
         return PartitionSummary(
             blocks=blocks,
             warps=blocks * warps,

@@ -7,7 +7,7 @@ are in column order, like the nonzeros of a CSR row, so values need no second or
 a nonzero is that of the row's first nonzero in the block plus the number of mask bits before it.
 
 A thread block, or a warp of it, computes a window. A window with many distinct columns is split
-into parts, and each part has its own metadata record. Parts of a window add up by atomics.
+into parts, each with its own metadata record. SpMM adds up the parts of a window by atomics.
 """
 
 from __future__ import annotations

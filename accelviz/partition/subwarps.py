@@ -3,7 +3,7 @@
 A subwarp is a group of lanes of a warp that works on rows of its own. The partition follows
 Algorithms 1 and 2 of Accel-GCN (`block_level`) with subwarps in place of warps, and differs in four
 ways: a subwarp may have several short rows, rows without a nonzero have blocks too, the parts of
-split rows come first, and the other blocks are in the order of their rows in the graph.
+split rows come first, and the other blocks may be in the order of their rows in the graph.
 """
 
 from __future__ import annotations

@@ -219,9 +219,8 @@ def _node_range(
     min_base, max_base = (0, 1) if base == "auto" else (int(base), int(base))
     if n_nodes is not None:
         high = n_nodes - 1 + max_base
-        advice = f"{min_base} to {high}"
-        if base == "auto":
-            advice = f"0 to {high - 1}, or 1 to {high}"
+        auto = base == "auto"
+        advice = f"0 to {high - 1}, or 1 to {high}" if auto else f"{min_base} to {high}"
         return NodeRange(min_base, high, f"is too large for {n_nodes} nodes", advice)
     if max_nodes is not None and max_nodes < MAX_SIDE:
         reason = f"is out of proportion to the number of edges, which allows {max_nodes} nodes"

@@ -78,7 +78,7 @@ def rmat(
     if n_nodes is None:
         n_nodes = 1 << max(1, round(np.log2(max(2, n_edges / _EDGE_FACTOR))))
     a, b, c = quadrants
-    # Other probabilities give so many self loops that drawing them again would not end.
+    # Otherwise nearly all pairs are self loops or beyond `n_nodes`, and are drawn again for ever.
     if min(quadrants) < 0 or a + b + c > 1 or a < 0.01 or b + c < 0.01:
         expected = "shares of at most 1 together; a and b + c above 0.01"
         raise ArgumentError("quadrants", f"got {quadrants}", expected)
