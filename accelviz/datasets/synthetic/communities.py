@@ -59,17 +59,17 @@ def lay_out(
     n = int(rows.sum())
     bounds = _bounds(stream(seed, "sizes"), n, *sizes)
     degree_of_row = np.repeat(degrees, rows)
-    wanted = _rounded(stream(seed, "local"), degree_of_row.astype(np.float64) * locality)
+    local_of_row = _rounded(stream(seed, "local"), degree_of_row.astype(np.float64) * locality)
     size = np.diff(bounds)
-    communities, row_order = (np.argsort(-key, kind="stable") for key in (size, wanted))
-    slots = _assign_slots(stream(seed, "slots"), bounds, communities, row_order, wanted)
+    communities, row_order = (np.argsort(-key, kind="stable") for key in (size, local_of_row))
+    slots = _assign_slots(stream(seed, "slots"), bounds, communities, row_order, local_of_row)
     members = np.arange(n, dtype=np.int32)
     if order == "shuffled":
         shuffle(stream(seed, "ids"), members)
     degree_of_vertex, local = np.empty(n, np.int64), np.empty(n, np.int64)
     degree_of_vertex[members[slots]] = degree_of_row
     max_local = np.repeat(size, size) - 1
-    local[members[slots]] = np.minimum(wanted, max_local[slots])
+    local[members[slots]] = np.minimum(local_of_row, max_local[slots])
     return Layout(degree_of_vertex, local, members, bounds)
 
 
@@ -90,27 +90,28 @@ def _rounded(state: State, values: npt.NDArray[np.float64]) -> Longs:
     """Round up or down at random, which preserves the mean even of small values."""
     rounded = np.empty(values.size, dtype=np.int64)
     for i in range(values.size):
-        whole = int(values[i])
-        rounded[i] = whole + (unit(state) < values[i] - whole)
+        floor = int(values[i])
+        rounded[i] = floor + (unit(state) < values[i] - floor)
     return rounded
 
 
 @numba.njit(cache=True, nogil=True)
 def _assign_slots(
-    state: State, bounds: Longs, communities: Longs, row_order: Longs, wanted: Longs
+    state: State, bounds: Longs, communities: Longs, row_order: Longs, local_of_row: Longs
 ) -> Any:
-    """Assign each row a random free slot of a community with more than `wanted` slots, if possible.
+    """Assign each row a random free slot of a community that is large enough, if possible.
 
-    Rows are in descending order of `wanted`, and `communities` in descending order of size. The
-    pool of free slots is extended by one community after another as `wanted` decreases.
+    A community of s slots is large enough for rows with fewer than s local neighbors. Rows are in
+    descending order of `local_of_row`, communities in descending order of size: more and more
+    communities are added to the pool of free slots.
     """
-    slots = np.empty(wanted.size, dtype=np.int64)
-    pool = np.empty(wanted.size, dtype=np.int64)
+    slots = np.empty(local_of_row.size, dtype=np.int64)
+    pool = np.empty(local_of_row.size, dtype=np.int64)
     free, opened = 0, 0
     for row in row_order:
         while opened < communities.size:
             start, stop = bounds[communities[opened]], bounds[communities[opened] + 1]
-            if free > 0 and stop - start <= wanted[row]:
+            if free > 0 and stop - start <= local_of_row[row]:
                 break
             for slot in range(start, stop):
                 pool[free] = slot
