@@ -1,4 +1,4 @@
-"""Shared by all tests."""
+"""Options, selection of cases and fixtures of all tests."""
 
 import collections
 import contextlib
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# Numba compiles inside some of the examples, so their times say nothing.
+# No deadline, because Numba compiles inside some of the examples.
 settings.register_profile("accelviz", deadline=None)
 settings.load_profile("accelviz")
 
@@ -44,16 +44,16 @@ def changed_stems():
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """One worker more than processors: who grades, launches or drives a browser also waits."""
+    """Use one worker more than processors, as grading, launches and browser tests often wait."""
     workers = yield
     return workers if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else workers + 1
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_collection(session):
-    """Look for no garbage meanwhile, and later for none among what stays until the end.
+    """Disable garbage collection during collection, and freeze the objects that it creates.
 
-    Modules and tests are a million objects, which each search would go through.
+    Modules and tests are about a million objects, which each later collection would scan.
     """
     gc.disable()
     import_a_share(session.config)
@@ -64,10 +64,10 @@ def pytest_collection(session):
 
 
 def import_a_share(config):
-    """Import what no other worker begins with: Python keeps what it compiles, for all of them.
+    """Import this worker's share of the test modules, so that Python's bytecode cache has all.
 
-    In a fresh checkout compiling takes longer than all else until the first test. A module that
-    cannot be imported is tried again, and reported, when it is collected.
+    In a fresh checkout, compiling takes most of the time before the first test. Import errors are
+    ignored here and reported when the module is collected.
     """
     worker = getattr(config, "workerinput", None)
     if worker is None or config.args_source is not config.ArgsSource.TESTPATHS:
@@ -90,13 +90,13 @@ def pytest_collection_modifyitems(config, items):
 
 
 def sampled(items, changed):
-    """Split the cases into those of `make test` and the others.
+    """Split the cases into those of `make test` and the others; return both lists.
 
-    The others are marked `long`, or belong to a test marked `sample(n)`, of which each run of n
-    cases gives one: the first of the first run, the second of the second, and so on, so that a grid
-    of parameters is crossed diagonally. Each device is sampled by itself, the CPU, which is fast,
-    gives all, and so do parameters of which `always` is true. A case whose name contains that of a
-    changed file always runs.
+    The others are marked `long`, or belong to a test marked `sample(n)`. Of each n consecutive
+    cases of such a test one runs: the first of the first n, the second of the second n, and so on,
+    which crosses a grid of parameters diagonally. Devices are sampled separately; all cases run on
+    the CPU, which is fast, and all whose parameters satisfy the mark's `always`. A case whose name
+    contains that of a changed file always runs.
     """
     counts = collections.Counter()
     run, left_out = [], []
@@ -117,7 +117,7 @@ def sampled(items, changed):
 
 
 def pytest_sessionfinish(session):
-    """Fail where the skipped cases are not those of the list that is expected."""
+    """Fail the session if the skipped cases differ from the expected list."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if session.exitstatus or reporter is None or not session.config.getoption("expect_skips"):
         return
@@ -126,7 +126,7 @@ def pytest_sessionfinish(session):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """Print the skipped cases with their reasons, and where they differ from the list."""
+    """Print the skipped cases with their reasons, and differences from the expected list."""
     if config.getoption("expect_skips"):
         seen, expected = skips(terminalreporter), expected_skips(config)
         terminalreporter.section(f"skipped: {len(seen)} tests")
@@ -141,7 +141,7 @@ def expected_skips(config):
 
 
 def skips(reporter):
-    """Return `test: reason` of the skipped tests, without parameters."""
+    """Return the set of `test: reason` of skipped tests, without parameters."""
     lines = set()
     for report in reporter.stats.get("skipped", []):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
@@ -150,10 +150,10 @@ def skips(reporter):
 
 
 def name_groups(items):
-    """Let `xdist_group` mean something under pytest 9.2, which keeps names elsewhere.
+    """Make `xdist_group` effective under pytest 9.2.
 
-    pytest-xdist 3.8 writes a test's group behind its name, in an attribute that pytest no longer
-    reads (pytest-xdist issue 1386). Without, groups are dealt out like any tests.
+    pytest-xdist 3.8 appends a test's group to its name in an attribute that pytest 9.2 no longer
+    reads (pytest-xdist issue 1386), so that groups would be distributed like single tests.
     """
     for item in items:
         name = vars(item).get("_nodeid")
@@ -163,7 +163,7 @@ def name_groups(items):
 
 @pytest.fixture(scope="session", autouse=True)
 def _small_flush():
-    """Write 1 MiB before each cold run, not 256 MiB: no test is about how long a run takes."""
+    """Flush with 1 MiB before each cold run instead of 256 MiB, as no test depends on its time."""
     from accelviz.devices import base
 
     with pytest.MonkeyPatch.context() as patch:
@@ -173,7 +173,7 @@ def _small_flush():
 
 @pytest.fixture(autouse=True)
 def _forget_plans_of_large_graphs():
-    """Drop what was planned for large graphs: a process keeps the graphs until it ends."""
+    """Clear the stores of large graphs, which stay loaded until the process ends."""
     yield
     from tests.graphs import large_graphs_in_use
 
@@ -183,7 +183,7 @@ def _forget_plans_of_large_graphs():
 
 @pytest.fixture
 def file(tmp_path):
-    """Write a file and return its path."""
+    """Return a function that writes a file and returns its path."""
 
     def write(content, name="g.txt"):
         path = tmp_path / name
@@ -196,7 +196,7 @@ def file(tmp_path):
 
 @pytest.fixture
 def no_compiler(monkeypatch):
-    """Let no C++ compiler be found."""
+    """Make the search for a C++ compiler fail."""
     from accelviz.emulator import compiler
 
     monkeypatch.setattr(compiler, "_candidates", lambda: [["no-such-compiler"]])

@@ -1,4 +1,4 @@
-"""The graphs that every strategy is tested on, by name."""
+"""The graphs on which every strategy is tested, by name."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from accelviz.graph import Graph
 
 COLUMNS = (1, 2, 3, 4, 7, 8, 16, 17, 31, 32, 33, 60, 64, 96, 100, 127, 128, 129, 150, 200, 257)
 
-#: Around one warp's nonzeros (32), half a block's (192), deg_bound (384) and its double.
+#: Degrees near 32 (nonzeros of a warp), 192 (half a block), 384 (deg_bound) and 768.
 CRITICAL_DEGREES = (31, 32, 33, 191, 192, 193, 383, 384, 385, 768, 769)
 
-#: Empty rows, rows that share a warp or a block, rows that several warps or blocks share: all that
-#: a column count can matter to, in 1,817 nonzeros.
+#: Degrees of empty rows, of rows that share a warp or a block, and of rows that several warps or
+#: blocks share: all cases in which the column count may matter, in 1,817 nonzeros.
 EVERY_KIND = [0, 1, 2, 3, 5, 8, 9, 30, 33, 64, 0, 0, 385, 769, 1, 2, 300, 1, 192, 4, 4, 4, 0]
 
 
 def graph_of_degrees(degrees: list[int], n_cols: int | None = None, *, name: str = "made") -> Graph:
-    """A graph whose rows have these degrees, with random columns and signed weights."""
+    """Return a graph with these row degrees, random columns and random signed weights."""
     rng = np.random.default_rng(sum(degrees) + len(degrees))
     n_cols = max([len(degrees), *degrees]) if n_cols is None else n_cols
     columns = [np.sort(rng.choice(n_cols, degree, replace=False)) for degree in degrees]
@@ -41,7 +41,7 @@ def _shuffled(counts: dict[int, int]) -> list[int]:
 
 
 def of_degrees(*arguments: Any) -> Any:
-    """A graph that is made once: tests of it share what was prepared for it, and its oracles."""
+    """Return a cached function that makes a graph; its tests share prepared data and oracles."""
     return functools.cache(functools.partial(graph_of_degrees, *arguments))
 
 
@@ -61,7 +61,8 @@ MADE: dict[str, Any] = {
     "critical_degrees": of_degrees(
         [degree for n in CRITICAL_DEGREES for degree in [n] * 3 + [1] + [n] * 2]
     ),
-    # Alone, so that a block has nothing else: the last that are whole, and the first that are cut.
+    # Few rows per degree, so that blocks have nothing else: the longest unsplit rows and the
+    # shortest split ones.
     **{f"degree_{n}": of_degrees([n] * 3 + [1] * 5 + [n] * 2) for n in (33, 384, 385)},
 }
 
@@ -72,20 +73,20 @@ GRAPHS: dict[str, Any] = {
 
 
 def is_large(name: str) -> bool:
-    """Whether a run on it takes long enough that strategies take turns."""
+    """Return whether tests on a graph take so long that strategies take turns."""
     return GRAPHS[name]().nnz >= 50_000
 
 
 def large_graphs_in_use() -> list[Graph]:
-    """The large graphs that a test has asked for."""
+    """Return the large graphs that tests have loaded so far."""
     loaded = [name for name, graph in GRAPHS.items() if graph.cache_info().currsize]
     return [GRAPHS[name]() for name in loaded if is_large(name)]
 
 
 def columns_of(name: str, count: int, most_of_large: int = 33) -> tuple[int, ...]:
-    """Some of `COLUMNS`, small and large; the graphs take turns, so that each comes with several.
+    """Return `count` of COLUMNS, small and large, different ones for each graph.
 
-    Large graphs have at most `most_of_large` columns: more take time and gigabytes.
+    Large graphs have at most `most_of_large` columns, because more take time and gigabytes.
     """
     some = [d for d in COLUMNS if d <= most_of_large] if is_large(name) else COLUMNS
     first, step = list(GRAPHS).index(name), len(some) // count
@@ -93,6 +94,6 @@ def columns_of(name: str, count: int, most_of_large: int = 33) -> tuple[int, ...
 
 
 def edges_of(graph: Graph) -> list[tuple[int, int, float]]:
-    """The edges `sender receiver weight` of a graph, by receiver."""
+    """Return the edges (source, target, weight) of a graph, sorted by target."""
     coo = graph.adjacency.tocoo()
     return list(zip(coo.col.tolist(), coo.row.tolist(), coo.data.tolist(), strict=True))

@@ -1,7 +1,7 @@
-"""What every strategy must hold on every device: checked here once, run from the test modules.
+"""Tests that every strategy inherits on every device, and their parametrization.
 
-Nothing here names an operation or a strategy. A case is a graph and the operation's widths; its
-inputs and its oracles are made once and serve all strategies and column counts.
+Nothing here depends on a certain operation or strategy. A case is a graph with the operation's
+widths. Its inputs and its float64 oracles serve all strategies and column counts.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from accelviz.plans import Operand, Operation, Plan, Strategy
 from accelviz.strategies import REGISTRY, SDDMM, SPMM, find_strategy
 from tests.graphs import COLUMNS, MADE, is_large
 
-#: What widths other than the column count take in turn, beside their default.
+#: Sizes of widths other than the column count, used in turn; None is the default.
 OTHER_WIDTHS = (None, 3, 2)
 
 
 def has_kernel(strategy: Strategy) -> bool:
-    """Whether it is not a library's."""
-    description = strategy.described(MADE["one_node"](), 1)  # no plan: modules ask for this
+    """Return whether a strategy has kernels of its own, instead of a library's."""
+    description = strategy.described(MADE["one_node"](), 1)  # without a plan, as imports need this
     return description is None or not isinstance(description.scheme, Library)
 
 
 def case_name(value: Any) -> str | None:
-    """How pytest calls a strategy, `spmm-accel_gcn`, or a setting, `a=1 b=2`."""
+    """Return the name of a test case: `spmm-accel_gcn` for a strategy, `a=1 b=2` for a setting."""
     if isinstance(value, Strategy):
         return f"{value.operation.name}-{value.name}"
     if isinstance(value, dict):
@@ -43,19 +43,19 @@ def case_name(value: Any) -> str | None:
     return None
 
 
-#: The strategies that are not a library's, of every operation.
+#: Strategies of every operation with kernels of their own.
 KERNELS = [strategy for strategy in REGISTRY if has_kernel(strategy)]
-#: Their names, of those that multiply.
+#: Names of the SpMM strategies with kernels of their own.
 SPMM_KERNELS = [strategy.name for strategy in KERNELS if strategy.operation is SPMM]
 
 
-#: Those whose partitions have the most cases, one for each kind of operation; the others come with
-#: them where what is tested is not theirs, but takes long: on demand.
+#: Strategies that `make test` runs in tests of each_strategy(daily=False): one for each kind of
+#: partition scheme and operation.
 DAILY = ("spmm-accel_gcn", "spmm-lane_groups", "sddmm-lane_groups", "gat-lane_groups")
 
 
 def each_strategy(strategies: Iterable[Strategy] = KERNELS, *, daily: bool = True) -> Any:
-    """Run a test for each of them; without `daily` most are `long`."""
+    """Parametrize a test by strategy; without `daily`, those not in DAILY are marked `long`."""
     return pytest.mark.parametrize(
         "strategy",
         [
@@ -70,17 +70,17 @@ def each_strategy(strategies: Iterable[Strategy] = KERNELS, *, daily: bool = Tru
 
 
 def each_graph(names: Iterable[str]) -> Any:
-    """Run a test for each graph; one process runs all of a graph, so that oracles are shared."""
+    """Parametrize a test by graph; all tests of a graph run in one process and share oracles."""
     return pytest.mark.parametrize(
         "name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in names]
     )
 
 
 def is_for(strategy: Strategy, name: str) -> bool:
-    """Whether a graph is one that a strategy's memory is made for.
+    """Return whether a strategy's memory suffices for a graph.
 
-    Of a graph almost each nonzero is a tile of a convolution's dense product, and a product of bits
-    has a bit for each pair of nodes.
+    A convolution's dense product would have a tile for almost each nonzero of a graph, and a
+    product of bits has a bit for each pair of nodes.
     """
     if strategy.operation.name == "bit_product":
         return not is_large(name)
@@ -93,14 +93,14 @@ def each_case(
     sample: Callable[[str], int] = lambda name: 4 if is_large(name) else 1,
     others: int | None = None,
 ) -> Any:
-    """Run a test for each strategy on each graph, those beyond SpMM and SDDMM on every third graph.
+    """Parametrize a test by strategy and graph.
 
-    The others share partitions and device code with each other: each has every third graph, the
-    next one another third. `sample` gives how many cases of a graph one case of `make test` stands
-    for (`others` beyond SpMM and SDDMM); on a large graph `make test` has those of SpMM and SDDMM
-    alone, as references of attention take seconds there. One process runs all of a graph, so that
-    oracles are shared, and one all of what needs attention's functions, which Numba compiles in
-    20 s.
+    SpMM and SDDMM run on every graph. Other operations share partition schemes and device code, so
+    each of their strategies runs on every third graph, in turn. `sample(name)` is the n of
+    `sample(n)` for a graph; `others` replaces it beyond SpMM and SDDMM. On large graphs, cases
+    beyond SpMM and SDDMM are `long` if they are sampled, because their references take seconds.
+    Cases of a graph run in one process and share oracles; other operations run in one process
+    because Numba takes 20 s to compile their references.
     """
     pairs = []
     for row, name in enumerate(names):
@@ -121,12 +121,12 @@ def each_case(
 
 @functools.lru_cache(maxsize=8)
 def weighted(graph: Graph) -> Graph:
-    """The graph with random signed weights; the bundled ones are all ones, which hide mistakes."""
+    """Return the graph with random signed weights; weights of one would hide mistakes."""
     return measure.random_weights(graph, seed=graph.nnz)
 
 
 def other_setting(operand: Operand) -> Any:
-    """A setting that is not the default."""
+    """Return a value of a setting that is not its default."""
     if isinstance(operand.default, tuple):
         return [word + 3 + i for i, word in enumerate(operand.default)]
     assert operand.default is not None
@@ -134,10 +134,10 @@ def other_setting(operand: Operand) -> Any:
 
 
 class Case:
-    """Random inputs of an operation on a graph, and what must come out, twice.
+    """Random inputs of an operation on a graph, with the expected results of two runs.
 
-    The first run is with the graph's own weights and the default settings, the second with others:
-    a plan that keeps some, or something of the first run, is wrong in the second.
+    The first run has the graph's weights and the default settings, the second has others. A plan
+    that keeps weights, settings or results of the first run fails in the second.
     """
 
     def __init__(self, graph: Graph, operation: Operation, widths: dict[str, int]) -> None:
@@ -152,7 +152,7 @@ class Case:
             self.runs[1] = others, Oracle(graph, *self.dense, operation=operation, **others)
 
     def check(self, plan: Plan, executor: Device) -> None:
-        """Run a plan with both, into outputs poisoned with NaN."""
+        """Run a plan with both, with outputs that are poisoned with NaN."""
         ready = executor.prepare(plan)
         dense = [
             array[tuple(slice(n) for n in operand.shape(plan.sizes))]
@@ -169,12 +169,12 @@ class Case:
 
 @functools.lru_cache(maxsize=1)  # of a large graph it holds half a gigabyte
 def case(graph: Graph, operation: Operation, **widths: int) -> Case:
-    """The case, made once while tests of the same graph follow each other."""
+    """Return a cached case; consecutive tests of a graph share it."""
     return Case(graph, operation, widths)
 
 
 def all_widths(operation: Operation, columns: Iterable[int]) -> list[dict[str, int]]:
-    """The column counts, with every other width of the operation at one of a few sizes in turn."""
+    """Return widths for each column count; other widths take the values of OTHER_WIDTHS in turn."""
     cases = []
     for i, n_cols in enumerate(columns):
         size = OTHER_WIDTHS[i % len(OTHER_WIDTHS)]
@@ -184,11 +184,11 @@ def all_widths(operation: Operation, columns: Iterable[int]) -> list[dict[str, i
 
 
 def columns_for(strategy: Strategy, columns: Sequence[int]) -> tuple[int, ...]:
-    """What of `columns` a strategy is tried with: all, or of operations with many kernels some.
+    """Return the column counts to test a strategy with: all or some of `columns`.
 
-    Each column count is a build of each of a plan's kernels. Operations beyond SpMM and SDDMM share
-    theirs, so that these take turns: together they see every column count. Tensor cores take long
-    to emulate: a third of them, in which every width of a load occurs.
+    Each column count compiles each kernel of a plan. Operations beyond SpMM and SDDMM share their
+    kernels and take turns, so that together they cover all column counts. Strategies on tensor
+    cores are slow to emulate and get a third, which includes every width of a load.
     """
     if strategy.operation in (SPMM, SDDMM):
         on_tensor_cores = strategy.plan(MADE["one_node"](), 1).arithmetic != "float32"
@@ -204,7 +204,7 @@ def check_results(
     columns: Iterable[int] = COLUMNS,
     **parameters: Any,
 ) -> None:
-    """Every column count matches the float64 oracle, with two sets of weights."""
+    """Check the results for every column count against float64, with two sets of weights."""
     graph = weighted(graph)
     operation = strategy.operation if isinstance(strategy, Strategy) else SPMM
     strategy = find_strategy(strategy, operation)
@@ -212,13 +212,13 @@ def check_results(
     wanted = all_widths(operation, columns)
     widest = {name: max(widths[name] for widths in wanted) for name in operation.widths}
     for widths in wanted:
-        # Where columns do not depend on each other, the oracle of the widest serves them all.
+        # If columns are independent, the oracle of the widest case serves all.
         known = dict(widths)
         if operation.independent:
             known[operation.independent] = widest[operation.independent]
         try:
             plan = strategy.plan(graph, **widths, **parameters)
-        except ArgumentError as error:  # a library may have one head only, and says so
+        except ArgumentError as error:  # a library may support only one head
             if widths.get(error.argument, 1) > 1:
                 continue
             raise
@@ -226,7 +226,7 @@ def check_results(
 
 
 def slopes(function: Callable[[Any], float], array: Any, step: float = 1e-5) -> Any:
-    """Central differences of a number by every entry of a float64 array."""
+    """Return the central differences of a scalar function by each entry of a float64 array."""
     result = np.empty(array.shape)
     for index in np.ndindex(array.shape):
         above, below = array.copy(), array.copy()

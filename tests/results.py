@@ -1,4 +1,4 @@
-"""Tables of results made by hand."""
+"""Tables of results for tests."""
 
 from accelviz.measure import records
 
@@ -18,7 +18,7 @@ SAME = {
 
 
 def table(*rows, **same):
-    """Rows of (strategy, time, what differs from SAME and `same`)."""
+    """Return a table; a row is (strategy, time, columns that differ from SAME and `same`)."""
     return records.result_table(
         SAME
         | {"strategy": strategy, "median_us": time}

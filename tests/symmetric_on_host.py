@@ -1,7 +1,7 @@
-"""Pretends CuPy and NVSHMEM, with NumPy and memory that processes share: no GPU is needed.
+"""Simulation of CuPy, NVSHMEM and NCCL with NumPy and memory shared by processes, without a GPU.
 
-A process calls `pretend()` first. Kernels are the steps' replays, and what is launched is done at
-once. So allocations, barriers, copies and reads are tested.
+A process calls `pretend()` first. Launches run a step's replay at once. Allocations, barriers,
+copies and reads of other processes' memory are those of the package.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ HEAP = 1 << 24
 
 
 class Array(np.ndarray):
-    """What is used of a CuPy array."""
+    """The part of a CuPy array's interface that the package uses."""
 
     @property
     def data(self):
@@ -39,7 +39,7 @@ class Array(np.ndarray):
 
 
 class Stream:
-    """Everything is done when it is launched."""
+    """A stream on which everything is done when it is launched."""
 
     ptr = 0
 
@@ -87,7 +87,7 @@ def ndarray(shape, dtype, pointer):
 
 
 class Nccl:
-    """NCCL's functions that are used. With a `Library` its communicators are of all processes."""
+    """The functions of NCCL that are used. With a `Library`, communicators span all processes."""
 
     NCCL_FLOAT64, NCCL_SUM, NcclError = 8, 0, RuntimeError
 
@@ -133,7 +133,7 @@ class Nccl:
 
 
 class Library:
-    """NVSHMEM's functions that are used: memory in a file, and a barrier of bytes in it."""
+    """The functions of NVSHMEM that are used: memory in a file, and a barrier of counters in it."""
 
     def __init__(self, member, folder):
         self.member, self.used = member, 64
@@ -141,7 +141,7 @@ class Library:
             file.truncate(HEAP * member.size)
             self.memory = mmap.mmap(file.fileno(), HEAP * member.size)
         self.base = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-        self.barriers = np.frombuffer(self.memory, np.int64)[:: HEAP // 8]  # the first of each
+        self.barriers = np.frombuffer(self.memory, np.int64)[:: HEAP // 8]  # one per process
 
     def malloc(self, size):
         self.barrier_all_on_stream(0)
@@ -174,7 +174,7 @@ class Library:
 
 
 def pretended_cupy(device, zeros, empty, **runtime):
-    """Return what is used of CuPy, with a context of a device and functions of CUDA's runtime."""
+    """Return the part of CuPy that is used, with a device context and CUDA runtime functions."""
     runtime = {"deviceSynchronize": lambda: None, "CUDARuntimeError": RuntimeError, **runtime}
     cuda = SimpleNamespace(
         Device=device,
@@ -190,7 +190,7 @@ def pretended_cupy(device, zeros, empty, **runtime):
 
 
 def pretend(folder):
-    """Replace what needs a GPU in this process."""
+    """Replace everything that needs a GPU in this process."""
     cupy = pretended_cupy(
         Device,
         zeros=lambda n, dtype: np.zeros(n, dtype).view(Array),
@@ -213,7 +213,7 @@ def pretend(folder):
 
 
 def products(folder, *hosts):
-    """Run each scheme with each number of devices a host, on GPUs if the folder is ""."""
+    """Run each scheme with each number of devices per host; on GPUs if `folder` is ""."""
     if folder:
         pretend(folder)
     for a_host in hosts:
@@ -251,12 +251,12 @@ def products_of_hosts(a_host):
 
 
 def summed(folder, missing):
-    """Add up arrays of all processes, of which one may be without NCCL."""
+    """All-reduce arrays of all processes; process `missing` has no NCCL."""
     pretend(folder)
     member = process.this_process()
     if str(member.rank) == missing:
         all_reduce.import_nccl = lambda: Nccl(available=False)
-    for _ in range(2):  # NCCL's id is good once
+    for _ in range(2):  # a NCCL id can be used once
         total_of = all_reduce.AllReduce(symmetric.Symmetric())
         (total,) = total_of([np.full(700, 3.0**member.rank + 2.0**-20, np.float32).view(Array)])
         exact = np.sum([np.float64(np.float32(3.0**r + 2.0**-20)) for r in range(member.size)])
@@ -265,7 +265,7 @@ def summed(folder, missing):
 
 
 def trained():
-    """Train on GPUs, a process each, what one GPU trains."""
+    """Train on several GPUs, one process each, and compare with training on one GPU."""
     from accelviz import layers, many_gpus
 
     for model in ("gcn", "gin"):
@@ -278,7 +278,7 @@ def trained():
 
 
 def killed(folder):
-    """Run until one process is killed in the middle."""
+    """Run until one process is killed."""
     from accelviz import many_gpus
 
     pretend(folder)

@@ -1,4 +1,4 @@
-"""The corpus of kernels in benchmarks/checkers: what is right runs, what is wrong is found."""
+"""The corpus of kernels in benchmarks/checkers: the emulator runs correct ones, finds mistakes."""
 
 import re
 
@@ -14,7 +14,7 @@ MISTAKES = [case for case in CASES if case.mistake]
 
 
 def designed(cases):
-    """A case of each kind, of the kernel that has had the fewest."""
+    """Return one case per kind, of the kernel with the fewest cases so far."""
     chosen, used = [], dict.fromkeys((kernel.name for kernel in KERNELS), 0)
     for kind in KINDS:
         of_kind = [case for case in cases if case.mistake.kind == kind]
@@ -27,12 +27,12 @@ DAILY = designed(MISTAKES)
 
 
 def each_of(cases):
-    """A test of each case."""
+    """Parametrize a test by case."""
     return pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in cases])
 
 
 def check_found(case, warps):
-    """What a student has to see: what is wrong, at which line."""
+    """Check that the report has the required text, and a line of the kernel."""
     result = run_once(case, warps)
     assert result.result == "found", f"{warps} warps: {result.result}, and nothing said"
     assert re.search(KINDS[case.mistake.kind], result.report), result.report

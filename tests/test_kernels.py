@@ -19,7 +19,7 @@ from tests.inherited import KERNELS, case_name
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100")
 COLUMNS = (1, 64, 96, 257, 5000)
 GRAPH = graph_of_degrees([1, 2, 3])
-#: Every strategy with its defaults, and the settings that choose another file or other code.
+#: Every strategy with its defaults, and settings that select another file or other code.
 VARIANTS = [
     *((strategy, {}) for strategy in KERNELS),
     ("accel_gcn", {"partition": "warp"}),
@@ -30,7 +30,7 @@ each_variant = pytest.mark.parametrize(("strategy", "parameters"), VARIANTS, ids
 
 
 def kernels_of(strategy, n_cols=64, **parameters) -> list[KernelSpec]:
-    """The kernels of all calls of a plan and of those that follow it."""
+    """Return the kernels of all calls of a plan, including those of its following plans."""
     plan = accelviz.plan(GRAPH, strategy, n_cols, **parameters)
     kernels = [call.kernel for _, call in plan.part_calls]
     assert None not in kernels
@@ -43,9 +43,10 @@ def kernel_of(strategy, n_cols=64, **parameters) -> KernelSpec:
 
 
 def own_kernels(strategy, parameters, n_cols=64) -> list[KernelSpec]:
-    """The kernels of a variant that no strategy before it has, by file, entry and constants' names.
+    """Return the kernels of a variant that no earlier strategy has.
 
-    A setting that chooses other code has all of its own.
+    Kernels are equal if file, entry and names of constants are. All kernels of a variant with
+    parameters are returned.
     """
     if parameters:
         return kernels_of(strategy, n_cols, **parameters)
@@ -61,7 +62,7 @@ def _kind(spec):
 
 
 def arch_of(spec, arch="sm_90"):
-    """The architecture that a kernel is compiled for: its own, if no other has its instructions."""
+    """Return the architecture to compile for: the kernel's own if it is not portable."""
     return spec.arch if spec.arch and not spec.portable else arch
 
 
@@ -81,7 +82,7 @@ def _nvrtc():
 @pytest.mark.sample(2)
 @each_variant
 def test_compiles_to_machine_code(strategy, parameters):
-    """Every column count and every architecture; variants pair them in turn."""
+    """Compile for every column count and architecture; variants pair them in turn."""
     check_compiles(strategy, parameters, range(pairs_a_day(strategy)))
 
 
@@ -92,7 +93,7 @@ def test_compiles_to_machine_code_with_the_other_pairs(strategy, parameters):
 
 
 def pairs_a_day(strategy):
-    """How many column counts: what an operation's strategies share, they compile in turn."""
+    """Return the number of column counts in `make test`; operations that share kernels take 1."""
     return 2 if strategy not in KERNELS or strategy.operation in (SPMM, SDDMM) else 1
 
 
@@ -156,11 +157,11 @@ def test_a_kernel_that_does_not_exist_is_named():
 
 def test_every_kernel_file_belongs_to_a_strategy():
     used = {spec.file for strategy, options in VARIANTS for spec in kernels_of(strategy, **options)}
-    # The first measures the machine, the others work before a plan (test_preprocessing.py,
-    # test_windows.py).
+    # Kernels that belong to no strategy: machine.cu measures the GPU, preprocess.cu and
+    # translation.cu run before a plan (test_preprocessing.py, test_windows.py), bits/
+    # (test_bits.py) and layers/ (test_dense_kernels.py, test_affine_kernels.py) are not on
+    # nonzeros, and many_gpus/ runs on several GPUs.
     others = {"machine/machine.cu", "spmm/preprocess.cu", "tensor_cores/translation.cu"}
-    # Those of bits belong to no product (test_bits.py); layers' are not on nonzeros
-    # (test_dense_kernels.py, test_affine_kernels.py), and those of many_gpus run on several.
     others |= {"bits/pack.cu", "bits/rates.cu"}
     rooms = ("layers/", "many_gpus/")
     others |= {name for name in files.kernel_names() if name.startswith(rooms)}
@@ -184,7 +185,7 @@ def test_the_switch_that_records_warps_is_on_the_first_line(strategy, parameters
 @pytest.mark.sample(10)
 @each_variant
 def test_the_switch_that_records_warps_costs_nothing_when_off(strategy, parameters):
-    """One macro for all kernels: each day some of them."""
+    """The macro is the same in all kernels, so `make test` checks a sample of them."""
     for spec in own_kernels(strategy, parameters, 1):
         bare = dataclasses.replace(spec, code=spec.source().replace(f"{MARK};", ""))
         assert code_of(spec) == code_of(bare)
@@ -193,7 +194,7 @@ def test_the_switch_that_records_warps_costs_nothing_when_off(strategy, paramete
 
 
 def code_of(spec) -> bytes:
-    """The code that machine code is made of, without line numbers: half the time of a cubin."""
+    """Return PTX without line numbers, which takes half the time of a cubin."""
     nvrtc = import_cupy().cuda.nvrtc
     options = [option for option in compile_options(spec) if option != "-lineinfo"]
     program = nvrtc.createProgram(spec.configured_source(), spec.file, [], [])

@@ -1,4 +1,4 @@
-"""docs/performance.md: its tables against numbers counted by hand, and against what is recorded."""
+"""Tables of docs/performance.md against values computed by hand, and against recorded results."""
 
 import re
 from pathlib import Path
@@ -22,7 +22,7 @@ from benchmarks.pages.performance_figures import limit_grid, speedup_grid
 matplotlib.use("agg")
 DOCUMENT = Path(__file__).parents[1] / "docs" / "performance.md"
 COLUMNS = (16, 17, 32, 33, 48, 50, 64, 96, 100, 128)
-#: Name to rows, nonzeros and the time of our own strategy; in microseconds, at any column count.
+#: Graphs: rows, nonzeros and the time of `lane_groups` in microseconds at any column count.
 GRAPHS = {
     "tiny": (1_000, 5_000, 6.0),
     "A-twin": (300_000, 2_000_000, 80.0),
@@ -33,7 +33,7 @@ FASTEST = "algorithm=fastest preprocess={}"
 
 
 def row(graph, strategy, parameters, columns, us, **other):
-    """Return a row of results."""
+    """Return a row of a table of results."""
     rows, nonzeros, _ = GRAPHS[graph.removesuffix("-rabbit")]
     return {
         **dict.fromkeys(records.COLUMNS, ""),
@@ -64,7 +64,7 @@ def row(graph, strategy, parameters, columns, us, **other):
 
 
 def ours(preprocessed=2.0, *, peers=True):
-    """Return times of our strategy and of cuSPARSE, which takes so many times as long."""
+    """Return times of `lane_groups` and others; cuSPARSE takes `preprocessed` times as long."""
     rows = []
     for graph, (_, _, us) in GRAPHS.items():
         for d in COLUMNS:
@@ -78,7 +78,7 @@ def ours(preprocessed=2.0, *, peers=True):
 
 
 def found_orders():
-    """Return times before and after an order was found, at 32 columns better, at 128 not."""
+    """Return times before and after renumbering: faster at 32 columns, slower at 128."""
     rows = []
     for ending, seconds, times in (("", 0.0, (100.0, 100.0)), ("-rabbit", 2.0, (50.0, 125.0))):
         graph = f"A-twin-shuffled{ending}"
@@ -91,9 +91,9 @@ def found_orders():
 
 @pytest.fixture
 def renew_page(monkeypatch, tmp_path):
-    """Renew a copy of the document from some tables and return its text.
+    """Return a function that renews a copy of the document from some tables and returns its text.
 
-    To draw its figures takes most of the time, and is left out where only the text counts.
+    Saving figures takes most of the time, so it is skipped by default.
     """
 
     def renew(tables, *, figures=False):
@@ -111,14 +111,14 @@ def renew_page(monkeypatch, tmp_path):
 
 
 def line(text, start):
-    """Return the cells of the table line that begins so."""
+    """Return the cells of the table row that begins with `start`."""
     [match] = [row for row in text.splitlines() if row.startswith(f"| {start}")]
     return [cell.strip() for cell in match.strip("|").split("|")]
 
 
 def test_every_target_is_held_against_the_times(renew_page, tmp_path):
     text = renew_page({"ours": ours()}, figures=True)
-    # 90 / 100 in shuffled order; 6 / (2 + 2) on the small graph, at the bound.
+    # 90 / 100 in shuffled order; 6 / (2 + 2) on the small graph, equal to its bound.
     assert line(text, "share of the random-gather")[2:] == ["0.90, 0.90, 0.90, 0.90, 0.90", BAD]
     assert line(text, "time over an empty launch")[2:] == [
         "1.50 in the mean, 0 of 10 above, highest 1.50",
@@ -135,7 +135,7 @@ def test_every_target_is_held_against_the_times(renew_page, tmp_path):
     assert line(text, "over our `gnnadvisor`")[2:] == ["2.70 (2.70 to 2.70)", BAD]
     assert line(text, "over our `accel_gcn`")[2:] == ["2.20 (2.20 to 2.20)", "met"]
     assert line(text, "preprocessing on the GPU")[2:] == ["–", "not recorded"]
-    # cuSPARSE takes 200 us where launch and limit take 92, and 12 where they take 4.
+    # cuSPARSE takes 200 us where launch plus limit is 92, and 12 where it is 4.
     assert line(text, "*launch + limit over the same* | 16")[3:6] == ["*2.17*", "*1.74*", "*3.00*"]
     assert "**On an made-up GPU" in text
     assert "is 2.00 times as fast as cuSPARSE**" in text
@@ -164,9 +164,9 @@ def test_others_are_held_against_ours_case_by_case():
         row("tiny", "merge_path", "", 16, 12.0),
         row("tiny", "merge_path", "", 32, 48.0),
         row("tiny", "merge_path", "", 32, 3.0, state="cold"),
-        row("tiny", "merge_path", "", 19, 3.0),  # a column count that ours has not
+        row("tiny", "merge_path", "", 19, 3.0),  # a column count that ours does not have
         row("A-twin", "ge_spmm", "", 16, 60.0),
-        row("A-twin", "accel_gcn", "", 16, 1.0),  # measured in the run of ours
+        row("A-twin", "accel_gcn", "", 16, 1.0),  # measured in our run already
     ]
     said = targets.other_peers(ours(), [pd.DataFrame(rows)])
     assert said.endswith("`ge_spmm` 0.75 (0.75), `merge_path` 4.00 (2.00).")
@@ -200,13 +200,13 @@ def test_sixteen_bits_and_found_orders_have_their_place(renew_page):
     ]
     assert "| graph | float16, d = 32 | float16, d = 64 | bfloat16, d = 32 |" in text
     assert line(text, "A | 1.60")[1:] == ["1.60", "1.60", "1.25", "1.25"]
-    # Two seconds for 50 us a product; then a lead of 150 over 50, and over 125.
+    # The order takes 2 s and saves 50 us per product; the speedups are 150 / 50 and 150 / 125.
     cells = ["2.0", "2.00", "0.80", "40,000", "never", "3.00", "1.20"]
     assert line(text, "A | 2.0")[1:] == cells
     assert line(text, "**mean** |  | 2.00")[2:] == ["2.00", "0.80", "", "", "3.00", "1.20"]
     assert "(largest error 0.50 of the bound)" in text
     assert "times had no partner" not in text
-    assert line(text, "cuSPARSE, preprocessed | 16")[3:] == ["**2.00**"] * 4  # without found orders
+    assert line(text, "cuSPARSE, preprocessed | 16")[3:] == ["**2.00**"] * 4  # without Rabbit order
 
 
 def test_errors_of_sixteen_bits_are_listed():
@@ -272,7 +272,7 @@ def test_settings_are_held_against_the_rule():
         (rule, 98.0),
         ({**rule, "column_tile": 64}, 102.0),  # the same tile at 16 columns
         ({**rule, "group_nzs": 8}, 200.0),
-        ({**rule, "lanes": 2, "at_once": 3}, 80.0),  # which follows from the lanes
+        ({**rule, "lanes": 2, "at_once": 3}, 80.0),  # at_once follows from lanes
     ]
     rows = [
         row("tiny", "lane_groups", " ".join(f"{k}={v}" for k, v in setting.items()), 16, us)
@@ -311,7 +311,7 @@ def test_the_readme_s_result_is_the_page_s():
     assert "It is slower in none of 450 cases" in page
 
 
-#: Graph to the times of the baseline and of our own, by columns; limits are 10 us.
+#: Graph and columns, with the times of cuSPARSE and `lane_groups`; limits are 10 us.
 TIMES = {
     "even": {16: (20.0, 10.0), 64: (40.0, 20.0)},
     "odd": {16: (9.0, 12.0), 64: (30.0, 10.0)},
@@ -320,7 +320,7 @@ TIMES = {
 
 
 def grid_rows():
-    """Return the times of both strategies as results."""
+    """Return TIMES as a table of results."""
     rows = [
         {
             **row("tiny", strategy, "", columns, us, gather_limit_us=10.0),
@@ -334,7 +334,7 @@ def grid_rows():
 
 
 def numbers(ax):
-    """Return the written ratios by graph and columns, and which are bold."""
+    """Return the ratios drawn in a grid by graph and columns, and the set of bold ones."""
     rows = [label.get_text() for label in ax.get_yticklabels()]
     columns = [label.get_text() for label in ax.get_xticklabels()]
     ratios, bold = {}, set()

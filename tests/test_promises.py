@@ -1,4 +1,4 @@
-"""What plans, stores and graphs promise, for every operation, strategy and device on the host."""
+"""Guarantees of plans, stores and graphs, for all operations, strategies and host devices."""
 
 import dataclasses
 import gc
@@ -32,16 +32,16 @@ DEGREES = [0, 3, 1, 40, 2, 0, 7]
 
 
 def operands_of(plan, **more):
-    """Random inputs of a plan by name, with or without weights."""
+    """Return random inputs of a plan by name; `more` adds or replaces inputs."""
     dense = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
     return plan.operation.named(*dense, **more)
 
 
-# --- values are operands -------------------------------------------------------------------------
+# --- weights (values) are operands, not part of a plan -------------------------------------------
 
 
 class Counted(Strategy):
-    """Notes the columns of each plan that it makes."""
+    """A strategy that records the column count of each plan that it builds."""
 
     operation = SPMM
     name = "counted"
@@ -62,7 +62,7 @@ def test_new_values_make_no_new_plan(device):
         values = measure.random_weights(graph, seed).values
         Y = accelviz.spmm(graph, X, values, strategy=strategy, device=device)
         assert Oracle(graph, X, values=values).error(Y) <= 1
-        # Another graph of the same pattern, with these weights as its own, shares the plan as well.
+        # A graph with the same pattern and these weights uses the same plan.
         again = accelviz.spmm(graph.with_values(values), X, strategy=strategy, device=device)
         np.testing.assert_array_equal(Y, again)
     assert Oracle(graph, X).error(accelviz.spmm(graph, X, strategy=strategy, device=device)) <= 1
@@ -93,7 +93,7 @@ def test_wrong_values_are_named(values, says, device):
 
 
 class OnDevice:
-    """What a CUDA array looks like from outside."""
+    """An object with the attributes of a CUDA array, which NumPy must not read."""
 
     __cuda_array_interface__: ClassVar = {}
     dtype = np.dtype(np.float32)
@@ -190,7 +190,7 @@ def test_an_output_that_cannot_be_written_or_overlaps_is_refused(strategy):
     ):
         with pytest.raises(ArgumentError, match=f"out: .*{says}"):
             prepared.run(operands, {output.name: wrong})
-    # An output inside of an input's memory, from its beginning and from its middle.
+    # An output within an input's memory: at its start, and in its middle.
     for operand in plan.operation.dense:
         array = operands[operand.name]
         for offset in (0, array.size // 2):
@@ -220,7 +220,7 @@ def test_an_output_that_overlaps_the_weights_is_refused():
 
 @each_strategy()
 def test_parameters_out_of_a_strategy_s_own_range_are_named(strategy):
-    """Whatever a strategy says of its parameters is what it takes."""
+    """Every value that a parameter's declaration allows is accepted, and others are refused."""
     graph = MADE["isolated_ends"]()
     for name, parameter in strategy.parameters.items():
         allowed, wrong = "", [1.5, "12", [1], float("nan")]
@@ -237,7 +237,7 @@ def test_parameters_out_of_a_strategy_s_own_range_are_named(strategy):
         for value in (parameter.default, *parameter.tries, *parameter.choices):
             try:
                 effective = strategy.plan(graph, 8, **{name: value}).parameters[name]
-            except PartitionError as error:  # one that does not go with the others' defaults
+            except PartitionError as error:  # a value that conflicts with the other defaults
                 assert name in str(error)  # noqa: PT017
             else:
                 assert value is None or effective == value
@@ -300,7 +300,7 @@ def test_what_a_graph_was_made_of_may_change_afterwards(kind):
 
 
 def writable_arrays(value, seen):
-    """Every array that can be reached from an object and written to."""
+    """Yield every writable array that is reachable from an object."""
     if id(value) in seen or isinstance(value, type | ModuleType) or callable(value):
         return
     seen.add(id(value))
@@ -336,7 +336,7 @@ def test_a_graph_that_is_loaded_twice_shares_nothing_that_can_change():
         for graph in (one, other)
     ]
     assert not identities[0] & identities[1]
-    one.adjacency.data = np.zeros(one.nnz, np.float32)  # SciPy lets its matrices be taken apart
+    one.adjacency.data = np.zeros(one.nnz, np.float32)  # SciPy lets callers replace the arrays
     assert other.adjacency.data.all()
     assert accelviz.load_graph("cora").adjacency.data.all()
 
@@ -367,7 +367,7 @@ def test_the_transpose_is_scipy_s(name):
 
 
 def test_the_transpose_multiplies_gradients():
-    """Y = A X: what comes back to X is A^T times what comes back to Y, with any weights."""
+    """For Y = A X, the gradient by X is A^T times the gradient by Y, for any weights."""
     graph = MADE["wide"]()
     values = measure.random_weights(graph, 3).values
     turned = graph.transposed()
@@ -406,7 +406,7 @@ def test_strategies_and_column_counts_share_what_was_sorted():
         accelviz.plan(graph, "lane_groups", 9, operation="sddmm", heads=2),
     ]
     assert len({id(plan.arrays["rows"]) for plan in spelled_out}) == 1
-    # And a graph of the same pattern with other weights shares all of it.
+    # A graph of the same pattern with other weights shares all of it.
     other = graph.with_values(np.ones(graph.nnz, np.float32))
     assert accelviz.plan(other, "accel_gcn", 5).walked is rows.pattern
 
@@ -426,7 +426,7 @@ def test_a_store_is_bounded_and_forgets_what_was_used_longest_ago():
     assert len(Store()) == 0
     graph, strategy = graph_of_degrees(DEGREES), Counted()
     column_counts = [*range(1, MAX_ENTRIES + 9)]
-    for n_cols in [*column_counts, column_counts[-1], 1]:  # the last one is kept, the first is not
+    for n_cols in [*column_counts, column_counts[-1], 1]:  # the last is in the store, 1 is not
         accelviz.spmm(graph, np.ones((40, n_cols)), strategy=strategy, device="cpu")
         assert len(graph.store) <= MAX_ENTRIES
     assert strategy.built == [*column_counts, 1]
@@ -505,7 +505,7 @@ def check_freed(strategy, device):
     graph = graph_of_degrees(DEGREES)
     gc.disable()
     try:
-        # As callers do, which keeps the plan in the store and what the device made with the plan.
+        # Run as a caller does, so that the store has the plan and the device's prepared plan.
         operation = strategy.operation
         widths = {**operation.widths, "n_cols": 7}
         dense = measure.random_inputs(operation, graph.pattern, widths)
@@ -533,7 +533,7 @@ def check_freed(strategy, device):
         gc.enable()
 
 
-# --- plans of several calls: inherited tests run them, here is what they may not do ---------------
+# --- plans of several calls (their results are checked in inherited.py) --------------------------
 
 
 @needs_compiler

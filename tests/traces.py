@@ -1,4 +1,4 @@
-"""Traces made by hand."""
+"""Traces for tests."""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ LANES = np.arange(32)
 def made_request(
     offsets, step=0, *, size=4, array="X", kind="load", space="global", warp=0, block=0
 ):
-    """A trace of one request: a lane for each offset in bytes."""
+    """Return the trace of one request, with one lane per offset in bytes."""
     offsets = np.asarray(offsets)
     return pd.DataFrame(
         {"block": block, "warp": warp, "lane": np.arange(offsets.size), "step": step}

@@ -1,4 +1,4 @@
-"""What the tests of the emulator's vocabulary share: running a source, here or on a GPU."""
+"""Functions that run a CUDA source in the emulator or on a GPU, for tests of its vocabulary."""
 
 import glob
 import importlib.util
@@ -17,14 +17,14 @@ from accelviz.plans import KernelSpec
 
 
 def run(code, *, warps=1, grid=1, seed=0, **arrays):
-    """Emulate a kernel `k` of these arrays, by position, and return what it leaves in them."""
+    """Emulate a kernel `k` whose parameters are these arrays, in order; return their new values."""
     copies = [array.copy() for array in arrays.values()]
     accelviz.emulate(code, grid, 32 * warps, *copies, kernel="k", seed=seed)
     return dict(zip(arrays, copies, strict=True))
 
 
 def run_on_gpu(code, *, warps=1, grid=1, **arrays):
-    """The same on a GPU."""
+    """Run the kernel on a GPU; return the arrays' new values."""
     cupy = pytest.importorskip("cupy")
     options = ("--std=c++17", *toolkit_options())
     kernel = cupy.RawModule(code=code, options=options).get_function("k")
@@ -34,7 +34,7 @@ def run_on_gpu(code, *, warps=1, grid=1, **arrays):
 
 
 def toolkit_options():
-    """NVRTC's options to find CUDA's own headers, or none where there are none."""
+    """Return NVRTC's options to find CUDA's headers; empty if they are not installed."""
     folders = [os.environ.get("CUDA_PATH", ""), *sorted(glob.glob("/usr/local/cuda*"))]
     package = importlib.util.find_spec("nvidia")
     for location in (package.submodule_search_locations or []) if package else []:
@@ -47,7 +47,7 @@ def toolkit_options():
 
 
 def compiles_for_a_gpu(code, monkeypatch):
-    """Whether NVRTC takes a source; skips where it cannot be asked."""
+    """Return whether NVRTC compiles a source; skip the test without NVRTC."""
     if "#include <c" in code and not toolkit_options():
         pytest.skip("CUDA's own headers are not installed")
     compiler = "accelviz.devices.cuda.compiler.compile_options"
@@ -57,21 +57,22 @@ def compiles_for_a_gpu(code, monkeypatch):
     except DeviceUnavailable as error:
         pytest.skip(str(error))
     except KernelError as error:
-        if "kernel.cu(" not in str(error):  # of CUDA's own headers
+        if "kernel.cu(" not in str(error):  # an error in CUDA's own headers
             raise
         return False
     return True
 
 
 def kernel(body, parameters="int *out", head=""):
-    """A kernel `k` of one body."""
+    """Return the source of a kernel `k` with one body."""
     return f'{head}extern "C" __global__ void k({parameters}) {{\n{body}\n}}\n'
 
 
 def table(expressions, inputs, kind, head=""):
-    """A kernel that works out each expression for each thread's inputs, in a table `out`.
+    """Return the source of a kernel that evaluates each expression for each thread's inputs.
 
-    `inputs` gives names their C types; threads are numbered `i`, `kind` is the results' C type.
+    `inputs` maps names to C types. The results are the table `out`, of C type `kind`, with one row
+    per thread `i`.
     """
     parameters = ", ".join(f"const {type_} *{name}s" for name, type_ in inputs.items())
     loads = "".join(f"    {type_} {name} = {name}s[i];\n" for name, type_ in inputs.items())
@@ -89,7 +90,7 @@ ROUND = {"rn": round, "rz": trunc, "ru": ceil, "rd": floor}
 
 
 def rounded(x, mode="rn", bits=24, lowest=-126):
-    """A Fraction rounded to `bits` significant bits, fewer below 2 to the power of `lowest`."""
+    """Return a Fraction rounded to `bits` significant bits; fewer below 2 ** `lowest`."""
     if x == 0:
         return Fraction(0)
     size = abs(x)
@@ -101,12 +102,12 @@ def rounded(x, mode="rn", bits=24, lowest=-126):
 
 
 def signed(x, bits=32):
-    """The signed integer of these bits."""
+    """Return the signed integer with these bits."""
     return (x & (1 << bits) - 1) - (x >> bits - 1 & 1) * (1 << bits)
 
 
 def words(n, seed):
-    """Words of 32 bits, among them the ones at which functions go wrong."""
+    """Return random 32-bit words that include corner cases."""
     special = [0, 1, 2, 0x7FFFFFFF, 0x80000000, 0x80000001, 0xFFFFFFFF, 0x00FFFFFF, 0x00800000, 31]
     random = np.random.default_rng(seed)
     words = random.integers(0, 1 << 32, n, dtype=np.uint32) >> random.integers(0, 32, n, np.uint32)

@@ -1,7 +1,7 @@
 """Refuse filler names: a variable, function or parameter is named for what it holds.
 
-`python tests/words.py [PATH ...]` checks the files that git tracks and prints one line a name. The
-rule, and the terms to use instead, stand in CONTRIBUTING.md.
+`python tests/words.py [PATH ...]` checks the files that git tracks and prints one line per name.
+The rule and the terms to use are in CONTRIBUTING.md.
 """
 
 import ast
@@ -10,18 +10,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-#: Names that say nothing about what they hold.
+#: Names that do not say what they hold.
 FILLERS = {
     *("found", "each", "what", "own", "place", "right", "given", "made", "kept", "there", "shown"),
     *("none", "here", "thing", "things", "stuff", "those", "these", "whose"),
 }
-#: (file, name) pairs that are the term of the field, each with its reason.
+#: (file, name) pairs that are terms of the field, with the reason.
 EXCEPTIONS = {
     ("accelviz/datasets/synthetic/random_models.py", "right"): "the right half of a quadrant",
 }
-#: Kernels that keep the text with which runs were recorded: their reports quote its names.
+#: Kernels whose text must not change, because recorded reports quote their names.
 RECORDED = "benchmarks/checkers/corpus/kernels/"
-#: A declaration in JavaScript, TypeScript, C++ or CUDA: a keyword or a type, then the name.
+#: A declaration in JavaScript, TypeScript, C++ or CUDA: a keyword or type, then the name.
 DECLARATION = re.compile(
     r"\b(?:const|let|var|function|auto|int|long|unsigned|bool|float|double|size_t|char|uint32_t|"
     r"uint64_t|int4|float4|half|T)\b[\s*&]+(\w+)\s*(?=[=;,()\[:])"
