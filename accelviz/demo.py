@@ -157,9 +157,8 @@ def draw(demo: Demo, path: str | os.PathLike[str]) -> None:
     """
     from accelviz import plots  # imported late, because matplotlib is slow to import
 
-    target = checked_output(path)
     figure = plots.overview(demo.plan, demo.warp_level, demo.schemes, timed_on=times_origin(demo))
-    with written_whole(target) as temporary:
+    with written_whole(checked_output(path)) as temporary:
         figure.savefig(temporary)
 
 

@@ -1,7 +1,11 @@
-"""Traces for tests."""
+"""Traces made by hand, and of a strategy's kernel on cora."""
 
 import numpy as np
 import pandas as pd
+
+import accelviz
+from accelviz import measure
+from accelviz.devices import trace
 
 LANES = np.arange(32)
 
@@ -16,3 +20,10 @@ def made_request(
         | {"file": "k.cu", "line": 1, "kind": kind, "space": space, "array": array}
         | {"index": offsets // size, "bytes": size, "offset": offsets}
     )
+
+
+def traced_cora(strategy="accel_gcn", n_cols=96, block=100, **parameters):
+    """The trace of a block of an SpMM with cora and random features."""
+    graph = accelviz.load_graph("cora")
+    plan = accelviz.plan(graph, strategy, n_cols, **parameters)
+    return trace(plan, measure.features(graph.shape[1], n_cols), block=block)

@@ -71,10 +71,8 @@ def lane_map(
         else:
             drawn_visits = visits[visits["warp"].isin(list(warps))]
         bars[title] = lanes.stack_runs(lanes.column_runs(drawn_visits))
-    turns, lines = (
-        max(1, *(int(table[name].max()) + 1 for table in bars.values() if len(table)), 1)
-        for name in ("turn", "line")
-    )
+    largest = pd.concat(bars.values())[["turn", "line"]].max().fillna(0).astype(int)
+    turns, lines = largest["turn"] + 1, largest["line"] + 1
     drawn = min(turns, MOST_TURNS)
     size = (10, float(np.clip(1.9 + 0.15 * drawn * lines, 3.4, 7.5)))
     panels = draw.new_panels(size, 1, len(traces), sharey=True)

@@ -6,8 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import accelviz
-from accelviz import measure
 from accelviz.analysis.lanes import (
     column_runs,
     column_visits,
@@ -16,18 +14,11 @@ from accelviz.analysis.lanes import (
     stack_runs,
     turns_per_row,
 )
-from accelviz.devices import trace
 from accelviz.errors import ArgumentError
 from accelviz.plots.lanes import MOST_TURNS, lane_map
 from tests.compilers import needs_compiler
 from tests.plots.pictures import read_texts
-from tests.traces import made_request
-
-
-def traced_cora(strategy="accel_gcn", n_cols=96, block=100, **parameters):
-    graph = accelviz.load_graph("cora")
-    plan = accelviz.plan(graph, strategy, n_cols=n_cols, **parameters)
-    return plan, trace(plan, measure.features(graph.shape[1], n_cols), block=block)
+from tests.traces import made_request, traced_cora
 
 
 def made_trace(requests, n_cols, *, size=4, block=0):
@@ -43,7 +34,7 @@ def made_trace(requests, n_cols, *, size=4, block=0):
 @needs_compiler
 @pytest.mark.parametrize(("strategy", "n_cols"), [("accel_gcn", 100), ("gnnadvisor", 96)])
 def test_visits_are_the_loads_of_the_trace(strategy, n_cols):
-    _, traced = traced_cora(strategy, n_cols)
+    traced = traced_cora(strategy, n_cols)
     visits = column_visits(traced, n_cols)
     loads = traced[traced["array"] == "X"].reset_index(drop=True)
     assert len(visits) == len(loads)
@@ -58,8 +49,8 @@ def test_visits_are_the_loads_of_the_trace(strategy, n_cols):
 @needs_compiler
 @pytest.mark.parametrize("n_cols", [60, 96, 100])
 def test_the_combined_warp_reads_a_whole_row_at_once(n_cols):
-    _, alone = traced_cora(n_cols=n_cols, combined_warp=False)
-    _, combined = traced_cora(n_cols=n_cols)
+    alone = traced_cora(n_cols=n_cols, combined_warp=False)
+    combined = traced_cora(n_cols=n_cols)
     passes = -(-n_cols // 32)
     alone, combined = (column_visits(traced, n_cols) for traced in (alone, combined))
     assert (columns_at_once(alone), columns_at_once(combined)) == (32, n_cols)
@@ -74,7 +65,7 @@ def test_the_combined_warp_reads_a_whole_row_at_once(n_cols):
 
 @needs_compiler
 def test_every_lane_is_in_one_bar_and_no_bar_hides_another():
-    _, traced = traced_cora(n_cols=100)
+    traced = traced_cora(n_cols=100)
     visits = column_visits(traced, 100)
     runs = column_runs(visits)
     assert runs["lanes"].sum() == len(visits)
@@ -120,8 +111,8 @@ def test_warps_of_different_blocks_are_different():
 
 @needs_compiler
 def test_bars_are_the_runs_of_the_drawn_warps():
-    _, alone = traced_cora(combined_warp=False)
-    _, combined = traced_cora()
+    alone = traced_cora(combined_warp=False)
+    combined = traced_cora()
     axes = lane_map({"alone": alone, "combined": combined}, 96)
     assert len({ax.get_xlim() for ax in axes}) == len({ax.get_ylim() for ax in axes}) == 1
     for ax, traced in zip(axes, (alone, combined), strict=True):

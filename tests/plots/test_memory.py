@@ -6,22 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import accelviz
-from accelviz import measure
 from accelviz.analysis.lanes import Places, request_numbers, sector_runs
 from accelviz.analysis.traffic import requests
-from accelviz.devices import trace
 from accelviz.errors import ArgumentError
 from accelviz.plots.memory import MOST_REQUESTS, access_map
 from tests.compilers import needs_compiler
 from tests.plots.pictures import read_texts, read_title
-from tests.traces import LANES, made_request
-
-
-def traced_cora(strategy, n_cols=32, block=0):
-    graph = accelviz.load_graph("cora")
-    plan = accelviz.plan(graph, strategy, n_cols=n_cols)
-    return trace(plan, measure.features(graph.shape[1], n_cols), block=block)
+from tests.traces import LANES, made_request, traced_cora
 
 
 @needs_compiler
@@ -103,7 +94,7 @@ def test_pale_sectors_and_full_bytes():
 
 @needs_compiler
 def test_the_first_requests_scattered_and_coalesced_beside_each_other():
-    traces = {name: traced_cora(name) for name in ("row_thread", "accel_gcn")}
+    traces = {name: traced_cora(name, 32, 0) for name in ("row_thread", "accel_gcn")}
     arrays = ("columns", "X", "Y")
     axes = access_map(traces, arrays=arrays)
     half = MOST_REQUESTS // 2
@@ -130,7 +121,7 @@ def test_the_first_requests_scattered_and_coalesced_beside_each_other():
 
 @needs_compiler
 def test_a_close_up_of_one_warp_draws_its_requests_one_by_one():
-    traced = traced_cora("row_thread")
+    traced = traced_cora("row_thread", 32, 0)
     of_warp = traced[traced["warp"] == 2]
     (ax,) = access_map({"row_thread": of_warp}, arrays=("X",), between=(10, 40))
     number = of_warp["step"].rank(method="dense") - 1

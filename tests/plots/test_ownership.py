@@ -163,9 +163,8 @@ def test_each_run_is_a_box_in_the_colour_of_its_block(toy):
     np.testing.assert_allclose(boxes(ax), expected)
     (drawn,) = (collection for collection in ax.collections if collection.zorder == 2)
     colours = [to_hex(colour) for colour in drawn.get_facecolor()]
-    run_colours = dict(
-        zip(map(tuple, part.runs[["block", "warp"]].to_numpy()), colours, strict=True)
-    )
+    warps = map(tuple, part.runs[["block", "warp"]].to_numpy())
+    run_colours = dict(zip(warps, colours, strict=True))
     assert run_colours[5, 0] != run_colours[5, 1]
     assert len({run_colours[block, 0] for block in (7, 8, 9)}) == 3
     texts = read_texts(ax)
@@ -173,12 +172,10 @@ def test_each_run_is_a_box_in_the_colour_of_its_block(toy):
     assert "blocks 7 to 9: a row of degree 9" in texts
     assert "no block: a row of degree 0" in texts
     assert [text for text in texts if text in "01"] == [str(warp) for warp in part.runs["warp"]]
+    rows = part.rows[["row", "caller_row"]].to_numpy()
     labels = [text.get_text() for text in ax.get_yticklabels()]
-    assert labels == [
-        f"{row} ({caller})"
-        for row, caller in zip(part.rows["row"], part.rows["caller_row"], strict=True)
-    ]
-    assert read_title(ax) == ("accel_gcn on toy: a block's warps differ up to 2-fold in nonzeros")
+    assert labels == [f"{row} ({caller_row})" for row, caller_row in rows]
+    assert read_title(ax) == "accel_gcn on toy: a block's warps differ up to 2-fold in nonzeros"
     assert "10 blocks for 10 rows, 2 of these split over several blocks" in ax.figure.alt
     assert ax.get_xscale() == "linear"
 
