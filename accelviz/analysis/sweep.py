@@ -191,7 +191,8 @@ def summary(
 
 
 def _statistics(summary: PartitionSummary) -> dict[str, float]:
-    quartiles = [summary.quantile(share) for share in (0.25, 0.5, 0.75)]
-    warp_nzs = dict(zip(STATISTICS[5:9], (summary.mean, *quartiles), strict=True))
+    warp_nzs = {"warp_nzs_mean": summary.mean}
+    for name, share in (("q1", 0.25), ("median", 0.5), ("q3", 0.75)):
+        warp_nzs[f"warp_nzs_{name}"] = summary.quantile(share)
     values = {name: warp_nzs.get(name, getattr(summary, name, None)) for name in STATISTICS}
     return {name: float("nan") if value is None else value for name, value in values.items()}

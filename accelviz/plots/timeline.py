@@ -119,18 +119,19 @@ def sm_timelines(blocks: Mapping[str, pd.DataFrame]) -> list[Axes]:
     """
     if not blocks:
         raise ArgumentError("blocks", "no timeline", "one or more, by title")
-    bars = all(map(_is_resolvable, blocks.values()))
-    most, last = None if bars else max(map(_capacity, blocks.values())), None
-    if len({table.attrs.get("unit") for table in blocks.values()}) == 1:
-        scale = _UNITS[timeline_summary(next(iter(blocks.values()))).unit][1]
-        last = max(timeline_summary(table).total for table in blocks.values()) / scale
-        longest = max((table["stop"] - table["start"]).max() for table in blocks.values())
-        most = longest / scale if bars else most
+    tables = list(blocks.values())
+    bars = all(map(_is_resolvable, tables))
+    most = None if bars else max(map(_capacity, tables))
+    summaries = [timeline_summary(table) for table in tables]
+    has_common_unit = len({summary.unit for summary in summaries}) == 1
+    scale = _UNITS[summaries[0].unit][1]
+    if has_common_unit and bars:
+        most = max((table["stop"] - table["start"]).max() for table in tables) / scale
     axes = draw.new_panels((10, 3.4 * len(blocks)), len(blocks), 1)
     for ax, (title, table) in zip(axes, blocks.items(), strict=True):
         sm_timeline(table, ax=ax, bars=bars, most=most, title=title)
-        if last is not None:
-            ax.set_xlim(0, last or 1)
+        if has_common_unit:
+            ax.set_xlim(0, max(summary.total for summary in summaries) / scale or 1)
     return axes
 
 
