@@ -1,4 +1,4 @@
-"""Accel-GCN's ablations: the warp-level partition, and warps that walk the columns alone."""
+"""Accel-GCN's ablations: the warp-level partition scheme, and warps that are not combined."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Dense products by their plans: tensor cores in the emulator, cuBLAS's steps beside NumPy's."""
+"""Dense products with epilogues: kernels for tensor cores in the emulator, plans with cuBLAS."""
 
 from types import SimpleNamespace
 
@@ -24,7 +24,7 @@ from tests.compilers import HOST, needs_compiler
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import Case
 
-#: The last tile is not full.
+#: A number of rows with which the last tile is not full.
 ROWS = graph_of_degrees([1, 0, 3] * 23 + [2])
 END = {"bias": True, "activation": "relu", "dropout": True}
 PRODUCTS = [
@@ -64,7 +64,7 @@ def test_tensor_tiles_have_the_accuracy_of_float32(operation, inner, n_cols, dev
 @needs_compiler
 @each_case
 def test_what_cublas_leaves_is_done_by_kernels(operation, inner, n_cols):
-    """The library's calls as NumPy does them, the others in the emulator."""
+    """cuBLAS's calls are computed by NumPy, the kernels run in the emulator."""
     plan = Cublas(form_of(operation), operation).plan(ROWS, n_cols + 1, inner=inner + 3)
     dense = measure.random_inputs(operation, ROWS.pattern, plan.widths)
     settings = {one.name: 0.3 if one.name == "rate" else one.default for one in operation.settings}
@@ -135,7 +135,7 @@ def test_products_compile_for_gpus(arch):
 
 
 def test_large_shared_memory_is_asked_for_on_each_device(monkeypatch):
-    """CUDA keeps it for the device that was current; kernels themselves are compiled for each."""
+    """CUDA stores this setting for the current device; kernels are compiled for each device."""
 
     class Function:
         max_dynamic_shared_size_bytes = 0

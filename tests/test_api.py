@@ -1,4 +1,4 @@
-"""What a user of the public functions was told nothing about: each is refused now, or works."""
+"""Uses of the public functions that are undocumented: each works or raises a clear error."""
 
 import dataclasses
 import functools
@@ -55,7 +55,7 @@ def test_a_masked_graph_is_refused():
 
 
 class Tensor:
-    """Like PyTorch's, it is no array before it is asked to forget its gradients."""
+    """Like PyTorch's tensors, it is no array until its gradients are detached."""
 
     shape, dtype = X.shape, np.dtype(np.float32)
 
@@ -179,7 +179,7 @@ class Warps(Settings):
 
 
 class Scores(Strategy):
-    """SDDMM as `row_warp` has it, under another name."""
+    """`row_warp` of SDDMM under another name."""
 
     operation = SDDMM
     name = "scores"
@@ -234,7 +234,7 @@ def test_operations_are_never_compared_with_each_other():
 
 
 def twice(table):
-    """A table of two strategies x and y with the same times."""
+    """Return a table of strategies x and y with the same times."""
     return pd.concat([table.assign(strategy=name) for name in "xy"])
 
 

@@ -1,4 +1,4 @@
-"""Attention and its gradients: the definition, any score, cut rows, dropout, wrong input."""
+"""Attention and its gradients: definition, extreme scores, split rows, dropout, wrong input."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def leaky(x):
 
 
 def defined(graph, score, inputs):
-    """Y and logsumexp by their definition, densely, in extended precision."""
+    """Return Y and logsumexp by their definition, densely, in extended precision."""
     wide = {name: array.astype(np.longdouble) for name, array in inputs.items()}
     V = wide["V"]
     if score == "gat":
@@ -99,7 +99,7 @@ def test_gradients_are_those_of_float64_differences(score):
 @pytest.mark.parametrize("strategy", ["row_warp", "lane_groups"])
 @pytest.mark.parametrize("size", [50.0, 1e4])
 def test_scores_of_any_size(score, strategy, size, device):
-    """exp of these is beyond any float32."""
+    """The exponentials of these scores exceed the range of float32."""
     graph, operation = graph_of_degrees([0, 1, 40, 300, 3]), OPERATIONS[score]
     dense = measure.random_inputs(operation, graph.pattern, {"heads": 2, "n_cols": 4})
     inputs = operation.named(*dense)
@@ -120,7 +120,7 @@ def test_lanes_cover_a_head():
 
 
 def test_a_gradient_s_dropout_is_that_of_its_forward_pass():
-    """Edges that are dropped give their sender's features no gradient."""
+    """Dropped edges contribute nothing to the gradient of their source's features."""
     graph = graph_of_degrees([3, 4, 2, 5], 30)
     words = {"rate": 0.5, "random": [1, 2, 3, 4]}
     ones = {"receiver": np.zeros((4, 1)), "sender": np.zeros((30, 1)), "V": np.ones((30, 1, 1))}

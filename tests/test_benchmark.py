@@ -1,4 +1,4 @@
-"""The harness: checks first, the same for everybody, resumable; and the limits it reports."""
+"""The benchmark: results are checked first, runs are comparable and resumable, limits are right."""
 
 import re
 from pathlib import Path
@@ -114,7 +114,7 @@ def test_a_changed_kernel_is_measured_again():
 
 
 class Forgetful(Strategy):
-    """Forgets the last nonzero."""
+    """A wrong strategy that ignores the last nonzero."""
 
     operation = SPMM
     name = "forgetful"
@@ -141,7 +141,7 @@ def test_no_check_no_time(tmp_path):
     (bad,) = table[table["strategy"] == "forgetful"].to_dict("records")
     assert "wrong result" in bad["problem"]
     assert np.isnan(bad["median_us"])
-    # What failed is tried again.
+    # Failed cases are tried again.
     assert len(run("cora", wanted, path=path, on_error="record")) == len(table) + 1
 
 

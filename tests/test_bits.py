@@ -1,4 +1,4 @@
-"""Bit tensors and their products: bit for bit on the host, in the emulator and on a GPU."""
+"""Bit tensors and their products: exact results on the host, in the emulator and on a GPU."""
 
 import importlib
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ from tests.compilers import needs_compiler
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import check_results
 
-#: The package's name for it is the function.
+#: The module; the package's attribute of the same name is the function.
 product_module = importlib.import_module("accelviz.bits.product")
 
 each_device = pytest.mark.parametrize(
@@ -33,7 +33,7 @@ each_device = pytest.mark.parametrize(
     ],
 )
 each_side = pytest.mark.parametrize("side", ["left", "right"])
-#: Sizes that are no multiple of anything, empty, of one node, and beyond a line's padding.
+#: Shapes that are no multiples of 8 or 32, empty, of one element, and beyond a line's padding.
 SHAPES = [(5, 7), (1, 1), (33, 129), (40, 31), (0, 4), (3, 0), (8, 128)]
 
 
@@ -49,7 +49,7 @@ def numbers(shape, width, seed=0):
 @each_side
 @pytest.mark.parametrize("width", range(1, 17))
 def test_words_are_where_the_paper_puts_them(width, side):
-    """Figure 2.4: plane, line, word, and in a word the first number in the lowest bit."""
+    """Figure 2.4: planes, then lines, then words; a word's first number is in its lowest bit."""
     for shape in SHAPES:
         x = numbers(shape, width)
         packed = bits.pack(x, width, side)
@@ -93,10 +93,10 @@ def test_infinity_is_clipped_to_the_ends_of_a_range():
     assert tensor.clipped == 2
 
 
-#: Every width on either side; passes of one and of several planes of each kernel.
+#: Every number of bits on either side, so that each kernel has passes of one and several planes.
 WIDTHS = [*zip(range(1, 17), [16, 1, 9, 4, 2, 8, 3, 5, 1, 7, 1, 2, 1, 1, 1, 15], strict=True)]
 WIDTHS += [(1, t) for t in (1, 2, 3, 4, 6, 10, 11, 12, 13, 14)]
-#: Those that run in the emulator, by algorithm, and sizes for some.
+#: Numbers of bits to run in the emulator, by algorithm, and sizes for them.
 EMULATED = {"tiled": [(1, 1), (3, 9)], "split": [(1, 4), (5, 2)], "paper": [(3, 9)]}
 EMULATED["warpgroup"] = [(1, 2), (3, 9), (1, 4)]
 SIZES = {(1, 1): (70, 45, 700), (3, 9): (33, 40, 513), (1, 4): (1, 1, 1), (5, 2): (40, 33, 130)}
@@ -105,7 +105,7 @@ each_algorithm = pytest.mark.parametrize("algorithm", bits.ALGORITHMS)
 
 
 def operands(widths, sizes):
-    """Random ones with empty tiles; wide numbers of both would pass 2^31, so that few are large."""
+    """Return random operands with zero tiles; few numbers are large, so that sums fit 2^31."""
     (s, t), (m, n, k) = widths, sizes
     a, b = numbers((m, k), s), numbers((k, n), t, 1)
     a[: m // 2, : k // 2] = 0
@@ -161,7 +161,7 @@ def test_empty_and_one_node_operands(device):
 
 
 def test_zero_tiles_are_jumped_over():
-    """Those that hold no nonzero of a graph, in the size of each algorithm."""
+    """Zero tiles are those without a nonzero of the graph, in each algorithm's tile size."""
     a = np.zeros((96, 2048), np.float32)
     a[40, 600] = a[95, 2047] = 1
     graph = load_graph(csr_array(a))
@@ -221,7 +221,7 @@ each_finish = pytest.mark.parametrize("name", FINISHES)
 @each_device
 @each_finish
 def test_what_follows_in_the_kernel_is_exact(name, device):
-    """Against float64 of what the operands stand for; and in every bit what the host makes."""
+    """Results are close to float64 of the dequantized operands, and equal to the host's."""
     rng = np.random.default_rng(5)
     X, W = rng.uniform(-1, 2, (45, 70)), rng.standard_normal((70, 37)) / 8
     A, B = bits.quantize(X, 4, "left"), bits.quantize(W, 3, "right", per_column=True)
@@ -250,7 +250,7 @@ def test_an_epilogue_keeps_to_the_bound_of_its_operation(name, device):
 
 @each_device
 def test_a_pattern_takes_the_offset_times_its_degrees(device):
-    """A X with A of zeros and ones: what Equation 2.2 cuts off comes back with each neighbor."""
+    """If A has only zeros and ones, Equation 2.2's offset is added once per neighbor."""
     rng = np.random.default_rng(6)
     a = rng.random((50, 50)) < 0.1
     X = rng.uniform(3, 5, (50, 9)).astype(np.float32)
@@ -278,7 +278,7 @@ def test_kernels_beside_the_algorithms_compile_for_a_gpu():
 @each_device
 @pytest.mark.parametrize(("width", "columns"), [(8, 64), (4, 70), (8, 3), (4, 600)])
 def test_sums_of_rows_equal_those_of_numpy(width, columns, device):
-    """Rows that are empty, short, shared by groups of a block, and by blocks."""
+    """Rows are empty, short, shared by subwarps of a block, and split over blocks."""
     rng = np.random.default_rng(columns)
     few = columns > 64
     graph = graph_of_degrees([0, 1, 2, 17, *(3,) * 20, 90, 0, *((130, 400) if few else (2100,))])

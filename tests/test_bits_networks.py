@@ -1,4 +1,4 @@
-"""Batches of dense subgraphs, and networks of few bits trained and run on them."""
+"""Batches of dense subgraphs, and networks with few bits, trained and run on them."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def test_tensors_travel_in_one_piece():
 @each_device
 @pytest.mark.parametrize("model", networks.MODELS)
 def test_whole_numbers_come_to_what_training_rounds_to(model, device):
-    """Ties of a floor may fall the other way in float32, a few in a thousand."""
+    """Ties of floor may round differently in float32, in a few of a thousand numbers."""
     nodes = planted()
     training, trained = networks.train(model, nodes, 4, epochs=40, device="cpu", progress=False)
     (batch,) = batches.batches(nodes.graph, batches.partition(nodes.graph, 1), 1)
@@ -105,7 +105,7 @@ def test_bags_of_words_are_single_bits():
 
 
 def test_gradients_go_straight_through():
-    """Those of 16 bits are near those of float32, which layers are held to; those of 2 are not."""
+    """Gradients with 16 bits are close to those of float32, those with 2 bits are not."""
     nodes = planted(60, 3)
     gradients = {}
     for width in (32, 16, 2):

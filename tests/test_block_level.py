@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2, the int4 metadata and its file."""
+"""Accel-GCN's Algorithms 1 and 2, the int4 metadata and its file."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_equation_1_gives_a_twelfth_where_every_block_is_full():
 
 
 def patterns_of_the_paper(max_block_warps, max_warp_nzs):
-    """Algorithm 1 as printed, but up to and including deg_bound."""
+    """Return the patterns of Algorithm 1 as printed, but including deg_bound."""
     factors = [f for f in range(1, max_block_warps + 1) if max_block_warps % f == 0]
     table, i, deg = {}, 0, 1
     while deg <= max_block_warps * max_warp_nzs:
@@ -80,7 +80,7 @@ def test_algorithm_1(warps, nzs):
 
 
 def metadata_of_the_paper(degrees, setting):
-    """Algorithm 2 row by row, without its empty blocks; slow and obvious."""
+    """Return the metadata of Algorithm 2 row by row, without its empty blocks."""
     patterns = patterns_of_the_paper(setting.max_block_warps, setting.max_warp_nzs)
     degrees, row, loc, blocks = sorted(degrees), 0, 0, []
     while row < len(degrees):
@@ -115,7 +115,7 @@ def test_algorithm_2_on_any_degrees(degrees, setting):
     assert len(work) == (fields.rows * fields.warps_per_row).sum()
     assert set(work.block) == set(range(len(metadata)))  # no block is empty
     assert work.nz_count.max(initial=0) <= setting.max_warp_nzs
-    # Equal degrees, equal work: warps of a block differ only at a row's end.
+    # Rows of a block have equal degrees, so only the last warp of a row may have less work.
     counted = statistics([work], len(metadata), setting.max_block_warps)
     assert counted.slots >= counted.nonzeros == sum(degrees)
 

@@ -1,4 +1,4 @@
-"""The graph card says what is so."""
+"""The properties of a graph on its card."""
 
 import math
 

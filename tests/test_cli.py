@@ -1,4 +1,4 @@
-"""The demo, the doctor and their messages."""
+"""The commands `demo` and `doctor`, and their messages."""
 
 import re
 import subprocess
@@ -116,7 +116,7 @@ def test_the_command_is_installed():
 
 
 def fake_cupy(count=1, nvrtc=(13, 0), driver_error=None, nvrtc_error=None):
-    """A stand-in that answers what `diagnose` asks of CuPy."""
+    """Return a simulated CuPy with the attributes that `diagnose` uses."""
 
     def answer(value, error):
         def call(*_):

@@ -1,4 +1,4 @@
-"""Ratios inside one run, their means, the pictures and scripts that show them."""
+"""Ratios of times of the same run, their means, and the plots and scripts that show them."""
 
 import itertools
 import os
@@ -196,7 +196,7 @@ ACCEL = "max_block_warps=12 max_warp_nzs=32 partition={} combined_warp={}"
 
 
 def made_up(graphs=GRAPHS, columns=(16, 32, 33, 64, 65, 96, 97, 128), states=("warm", "cold")):
-    """A table with everything that the figures ask for; no number in it means anything."""
+    """Return a table with all columns that the figures need; its numbers are arbitrary."""
     cases = {
         ("accel_gcn", ACCEL.format("block", True)): 4.0,
         ("accel_gcn", ACCEL.format("warp", True)): 5.0,
@@ -300,7 +300,7 @@ def test_ranges_show_every_column_count():
 
 @pytest.fixture
 def script(monkeypatch):
-    """Run one of benchmarks/ as the command line does."""
+    """Return a function that runs a script of benchmarks/ with command-line arguments."""
 
     def run(name, *arguments):
         (path,) = BENCHMARKS.glob(f"*/{name}.py")
@@ -336,7 +336,7 @@ def test_the_document_is_renewed_from_other_results(tmp_path, capsys):
     assert "made-up GPU" in renewed
     assert "| GNNAdvisor, groups of 32 | 1.86, 3.41 |" in renewed
     assert "| Combined warp, (64, 96] | 105.5 / " in renewed
-    # What does not depend on a measurement is the committed text.
+    # Text that does not depend on measurements is the committed text.
     for part in ("figure-2", "equation-1", "fusegnn-table-3"):
         marks = f"<!-- {part} -->", f"<!-- end of {part} -->"
         assert text.split(marks[0])[1].split(marks[1])[0] in renewed

@@ -1,4 +1,4 @@
-"""The guide in CONTRIBUTING.md works as it is written: its kernel, its class, its line."""
+"""The guide in CONTRIBUTING.md works as written: its kernel, its class, its registration."""
 
 import importlib
 import importlib.util
@@ -21,7 +21,7 @@ STEPS = GUIDE.partition("## Add a strategy")[2].partition("## What a kernel may 
 
 
 def block(language):
-    """The one code block of a language in the guide, and the file that its step names."""
+    """Return the only code block of a language in the guide, and the file named in its step."""
     step = rf"`([\w/]+\.\w+)`[^`]*:(?:(?!```).)*```{language}\n(.*?)```"
     [(path, code)] = re.findall(step, STEPS, re.S)
     return path, code
@@ -81,7 +81,7 @@ NOTE = re.sub(r"\s+", " ", STEPS.partition("A notebook needs neither")[2])
 
 
 def in_a_notebook(cuda):
-    """The guide's strategy, with its kernel as text: what the note for notebooks says."""
+    """Return the guide's strategy with its kernel as text, following the note for notebooks."""
     spec = re.search(r"`(KernelSpec\(.*?, code=source\))`", NOTE)[1]
     _, code = block("python")
     registered = re.search(r"KernelSpec\(.*?\)", code)[0]
@@ -90,7 +90,7 @@ def in_a_notebook(cuda):
     return names["Mine"]()
 
 
-#: A planted mistake: words of the guide's kernel, what stands in their place, what is said of it.
+#: Mistakes: words of the guide's kernel, their replacement, and words of the error message.
 MISTAKES = {
     "race": ("column = threadIdx.x;", "column = threadIdx.x / 2;", r"mine.cu:12: a race: .*Y\[0\]"),
     "index": ("columns[k], ", "columns[k] + 1, ", r"mine.cu:10: out of bounds: .*X\[108320\]"),

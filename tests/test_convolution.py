@@ -1,4 +1,4 @@
-"""Sliding-channel convolution: the channel map, both backward passes and what they cost."""
+"""Sliding-channel convolution: the channel map, results, gradients and costs."""
 
 import itertools
 from dataclasses import replace
@@ -21,8 +21,8 @@ from tests.compilers import needs_compiler
 from tests.inherited import case
 
 HOST = pytest.mark.parametrize("device", ["cpu", pytest.param("emulator", marks=needs_compiler)])
-#: Channels in and out, cg, co: windows of one run and of two, more of them than filters, one
-#: filter, pointwise, grouped, a co that is no whole channel.
+#: Channels in and out, cg, co. Windows have one run or two, or are more than the filters; also one
+#: filter, pointwise, grouped, and a co that is no whole number of channels.
 MAPS = [
     ChannelMap(8, 8, 2, 0.5),
     ChannelMap(6, 7, 2, 0.33),
@@ -36,7 +36,7 @@ each_map = pytest.mark.parametrize("channels", MAPS, ids=repr)
 
 
 def by_definition(X, weights, channels):
-    """Section 6.3.1, filter after filter, in float64."""
+    """Return the convolution of section 6.3.1, filter by filter, in float64."""
     Y = np.zeros((X.shape[0], channels.out_channels, *X.shape[2:]))
     for o in range(channels.out_channels):
         for k in range(channels.width):
@@ -54,7 +54,7 @@ def operands_of(channels, images=2, side=5):
 
 @each_map
 def test_the_definition_and_its_derivative(channels):
-    """Both gradients against float64 differences of the definition, which is bilinear."""
+    """Both gradients equal float64 differences of the definition, which is bilinear."""
     X, dY, weights = operands_of(channels)
     Y = convolution.scc(X, channels, weights, device="cpu")
     np.testing.assert_allclose(Y, by_definition(X, weights, channels), atol=1e-4)
@@ -82,7 +82,7 @@ def test_weights_go_into_the_graph_and_back(channels):
 
 
 def test_the_cycles_of_the_chapter():
-    """Figure 6.5 and section 6.5.4; 4 windows for cg2-co50 and 16 for cg8-co50, at any size."""
+    """Figure 6.5 and section 6.5.4: 4 windows for cg2-co50 and 16 for cg8-co50, at any size."""
     assert ChannelMap(4, 8, 2, 0.5).cyclic_distance == 4
     assert ChannelMap(6, 12, 2, 0.33).cyclic_distance == 3
     assert ChannelMap(6, 12, 2, 0.25).cyclic_distance == 3
@@ -95,9 +95,9 @@ def test_the_cycles_of_the_chapter():
 
 def test_algorithm_7_as_printed_and_mended():
     assert algorithm_7(4, 8, 2, 0.5) == [(0, 2), (1, 3), (2, 0), (3, 1)]
-    # A third of 3 channels is cut off to none: Figure 6.5(b) would have 2 windows in place of 3.
+    # A third of 3 channels is rounded down to 0; Figure 6.5(b) would have 2 windows instead of 3.
     assert len(algorithm_7(6, 12, 2, 0.33)) == 2
-    # Pointwise: the second window ends at 0, so that it is another one, and empty.
+    # Pointwise: the second window ends at 0, so it is a separate window, and empty.
     assert algorithm_7(4, 8, 1, 0.0) == [(0, 4), (0, 0)]
     for channels in (MAPS[0], ChannelMap(32, 40, 4, 0.25), MAPS[5]):  # where neither shows
         arguments = channels.in_channels, channels.out_channels, channels.groups, channels.overlap
@@ -146,7 +146,7 @@ def test_operands_that_do_not_fit_are_named():
         convolution.scc_gradient(X, dY[0], channels, weights)
 
 
-#: By operation, the strategies that convolve, and their layout.
+#: Operations, and their strategies with the layout of each.
 OWN = [
     pytest.param(strategy, layout, id=f"{strategy.operation.name}-{strategy.name}")
     for strategy in REGISTRY
@@ -158,7 +158,7 @@ OWN = [
 @HOST
 @pytest.mark.parametrize(("strategy", "layout"), OWN)
 def test_every_strategy_convolves(strategy, layout, device):
-    """Forward against the definition, both gradients against those that were held to it."""
+    """The forward pass equals the definition, the gradients equal the reference gradients."""
     for channels in MAPS[1:4]:
         X, dY, weights = operands_of(channels)
         expected = by_definition(X, weights, channels)
@@ -212,7 +212,7 @@ def test_tf32_is_within_its_own_bound_and_the_exact_mode_within_float32_s(operat
     ids=str,
 )
 def test_blocks_that_go_through_several_tiles(settings, monkeypatch):
-    """Each share of the pixels is several tiles: chunks of the next one come early."""
+    """A block's share of the pixels has several tiles; chunks of the next are prefetched."""
     monkeypatch.setattr(strided, "SMS", 1)
     operation = "scc_last_weights" if "shares" in settings else "scc_last"
     for channels in (ChannelMap(40, 72, 4, 0.5), MAPS[1]):
@@ -222,7 +222,7 @@ def test_blocks_that_go_through_several_tiles(settings, monkeypatch):
 
 
 def test_products_that_no_filter_reads_are_left_out():
-    """Half of them where windows have half of the channels; every group has one window."""
+    """If windows have half of the channels, half of the products are skipped."""
     channels = ChannelMap(256, 256, 2, 0.5)
     for graph, operation in (
         (channels.graph, "scc_last"),
@@ -285,7 +285,7 @@ def test_products_by_warpgroup_are_of_hopper_and_others_have_their_own(monkeypat
 
 @needs_compiler
 def test_chunks_of_many_kinds_have_the_products_of_all():
-    """A kernel knows four kinds of chunks, and two ways to deal filters into pieces."""
+    """A kernel has at most four masks of chunks, and two ways of dealing filters to pieces."""
     seen = set()
     for shape in (128, 256, 8, 0.5), (64, 72, 2, 0.5), (128, 64, 2, 0.5):
         channels = ChannelMap(*shape)
@@ -302,7 +302,7 @@ def test_chunks_of_many_kinds_have_the_products_of_all():
 
 
 def atomics_of(plan):
-    """Elements that atomics of all calls add to, by array, counted by the emulator."""
+    """Return the elements that atomics of all calls update, by array, counted by the emulator."""
     operands = measure.random_inputs(plan.operation, plan.pattern, plan.widths)
     counted = {"dX": 0, "d_values": 0}
     for part in plan.parts:
@@ -316,7 +316,7 @@ def atomics_of(plan):
 
 @needs_compiler
 def test_atomics_of_both_backward_passes():
-    """Section 6.5.4: over 90 % fewer. Those of dX go, those of the weights stay."""
+    """Section 6.5.4: over 90 % fewer atomics; none for dX, as many as before for the weights."""
     channels = ChannelMap(8, 8, 2, 0.5)
     widths = {"n_cols": 64, "images": 2, "block_size": 64}
     pushed, pulled = (

@@ -1,4 +1,4 @@
-"""Recorded counters are found by case, and split into what a launch's cycles are made of."""
+"""Recorded counters: lookup by case, and the shares of a launch's cycles."""
 
 import numpy as np
 import pandas as pd

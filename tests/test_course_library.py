@@ -1,4 +1,4 @@
-"""Functions of the library that mainly lessons call, compared with values counted by hand."""
+"""Library functions for lessons, compared with values counted by hand."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""The dense kernels of layers, launched in the emulator, against what NumPy computes for layers."""
+"""Dense kernels of layers in the emulator, compared with NumPy."""
 
 import itertools
 
@@ -27,7 +27,7 @@ pytestmark = needs_compiler
 
 @pytest.fixture
 def emulated(monkeypatch):
-    """Run a function on the emulator, as if its arrays lay there, and on the host."""
+    """Return a function that runs a layer's function in the emulator and on the host."""
 
     def both(function, *arguments):
         expected = function(*arguments)
@@ -128,7 +128,7 @@ def test_the_weights_of_gcn(emulated):
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_100"])
 def test_kernels_compile_for_gpus(arch):
-    """One file has all entries; each architecture has two of its six settings."""
+    """One file has all entries; each architecture compiles two of its six settings."""
     try:
         for activation in {"sm_75": (0, 1), "sm_90": (1, 2), "sm_100": (2, 0)}[arch]:
             dropout = activation == 1 or arch == "sm_100"

@@ -1,4 +1,4 @@
-"""Devices: a new one is a class of its own, and the GPU's launches carry the right arguments."""
+"""Devices: a new device is one class, and launches on a GPU pass the right arguments."""
 
 import ctypes
 import re
@@ -33,7 +33,7 @@ class FarArray:
 
 
 class FarDevice(Device):
-    """A fourth device, whose arrays lie behind another class."""
+    """A fourth device, with its own class of arrays."""
 
     name, timed, array_type = "far", True, FarArray
 
@@ -150,14 +150,14 @@ def test_one_decision_for_all(far):
 
 
 class Pointer:
-    """An array on a GPU that is not there."""
+    """An array with an address on a simulated GPU."""
 
     def __init__(self, address):
         self.data = SimpleNamespace(ptr=address)
 
 
 def words(address, count=1):
-    """So many 64-bit words of memory."""
+    """Return 64-bit words of memory."""
     return list((ctypes.c_uint64 * count).from_address(address))
 
 
@@ -201,7 +201,7 @@ def test_a_launch_carries_pointers_and_numbers(launches):
 
 
 def test_a_tensor_map_is_passed_by_value(launches, monkeypatch):
-    """The parameter's address is that of the structure, made of where the operand lies."""
+    """The parameter is the address of the structure, built from the operand's address."""
 
     def described(array, tensor_map):
         assert tensor_map.box == (32, 8)
@@ -239,7 +239,7 @@ def test_a_kernel_is_compiled_once_for_each_device(monkeypatch):
 
 
 def test_a_repeated_product_is_one_launch_of_the_same_arguments(launches, monkeypatch):
-    """`run_single` passes the pointers that `launch` does, and leaves odd arrays to `run`."""
+    """`run_single` passes the same pointers as `launch`, and leaves other arrays to `run`."""
     kind = type("ndarray", (), {})
 
     def array(shape, dtype=np.float32, address=1 << 20):

@@ -1,4 +1,4 @@
-"""The Python of the pages about later systems runs as it is printed, in the order of a page."""
+"""Python code in the pages on later systems runs as printed, in order."""
 
 import re
 from pathlib import Path
@@ -8,12 +8,12 @@ import numpy as np
 from accelviz import load_graph
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-#: What a block of a page needs that is not here: PyTorch (`test_torch.py`), several processes.
+#: Blocks that need PyTorch (see test_torch.py) or several processes are not run here.
 ELSEWHERE = ("import torch", "many_gpus.this_process()")
 
 
 def run(page):
-    """Run a page's blocks in one namespace; return it and what the page says."""
+    """Run a page's blocks in one namespace; return the namespace and the page's text."""
     text = (DOCS / page).read_text("utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
     names = {}

@@ -1,4 +1,4 @@
-"""Downloads, from a server on this machine."""
+"""Downloads from a local server."""
 
 import gzip
 import hashlib
@@ -21,7 +21,7 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves `files`, counts `requests`, and can break off in the middle or be slow."""
+    """A server of `files` that counts `requests`, and may disconnect early or be slow."""
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)

@@ -1,4 +1,4 @@
-"""Softmax over the nonzeros of each row, and its gradient: any score, any row, any input."""
+"""Softmax over the nonzeros of each row, and its gradient, for extreme scores and rows."""
 
 import numpy as np
 import pytest
@@ -14,12 +14,12 @@ from tests.graphs import graph_of_degrees
 from tests.inherited import slopes
 
 BOTH = pytest.mark.parametrize("strategy", accelviz.strategies("edge_softmax"))
-#: No row, one nonzero, several, and more than a group of lanes keeps.
+#: Degrees: no nonzero, one, several, and more than a subwarp keeps in registers.
 DEGREES = [0, 1, 2, 7, 0, 40, 300, 1]
 
 
 def softmax(graph, scores):
-    """In float64, row by row, apart from the reference."""
+    """Return the softmax in float64, row by row, independent of the reference."""
     alpha = np.empty(scores.shape)
     for first, last in zip(graph.row_pointers[:-1], graph.row_pointers[1:], strict=True):
         powers = np.exp(scores[first:last].astype(np.longdouble))

@@ -1,4 +1,4 @@
-"""`accelviz.emulate` checks what any kernel is given, and survives whatever it does."""
+"""`accelviz.emulate`: checks of arguments, and kernels that crash or never end."""
 
 import os
 import re
@@ -160,7 +160,7 @@ def test_a_kernel_that_waits_for_the_processor_is_not_endless(monkeypatch):
 def test_ctrl_c_ends_an_endless_loop(request):
     crash(18)  # compiled
     main = threading.get_ident()
-    # what a shell starts in the background ignores Ctrl-C, and Python keeps to that
+    # Shells start background processes with Ctrl-C ignored, and Python inherits this.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     timer = threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT))
@@ -393,7 +393,7 @@ def test_without_a_compiler_a_gpu_takes_numpy_s_numbers_only(no_compiler):
 
 
 def test_a_chosen_pointer_is_read_at_an_index_that_divides():
-    # g++ 12 computed the index for the first of the two alone.
+    # g++ 12 computed the index for the first array only.
     code = """__global__ void f(const float *a, const float *b, float *Y) {
         int n = threadIdx.x;
         Y[n] = (n < 16 ? a : b)[80 + n % 16];
@@ -404,7 +404,7 @@ def test_a_chosen_pointer_is_read_at_an_index_that_divides():
 
 
 def test_many_arguments_where_the_stack_has_no_limit():
-    """Linux then puts a kernel's library, and with it shared memory, lower than otherwise."""
+    """Linux then maps a kernel's library and its shared memory at lower addresses."""
     limits = resource.getrlimit(resource.RLIMIT_STACK)
     if limits[1] != resource.RLIM_INFINITY:
         pytest.skip("the stack's size is limited for good")

@@ -1,4 +1,4 @@
-"""Kernels as a first-year student writes them, pasted: they run, or say why not."""
+"""Kernels as beginners write them: each runs, or its error message explains why not."""
 
 import numpy as np
 import pytest
@@ -96,7 +96,7 @@ def test_vectors_and_structures_by_value_and_in_arrays_in_a_namespace(device):
         emulate(BODIES, 1, 8, **options | {"kernel": "enrgy"})
 
 
-#: Statements before a kernel and in it, and what is said.
+#: Statements before a kernel and in it, and words of the error message.
 REFUSED = (
     ("float square(float x) { return x * x; }", "*y = square(2);", "calls square.*__device__"),
     ("float table[2] = {1, 2};", "*y = table[threadIdx.x];", "table, a variable of the host"),

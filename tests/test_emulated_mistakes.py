@@ -1,4 +1,4 @@
-"""Races, by what CUDA orders, whatever the order of threads; unwritten local variables; halves."""
+"""Mistakes that the emulator reports: races for any order of threads, uninitialized variables."""
 
 import re
 

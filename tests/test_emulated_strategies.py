@@ -1,4 +1,4 @@
-"""The inherited tests with every kernel's own source, emulated."""
+"""The inherited tests with every kernel's source in the emulator."""
 
 from dataclasses import replace
 
@@ -27,12 +27,12 @@ pytestmark = needs_compiler
 BUNDLED = [name for name in GRAPHS if name not in MADE]
 SMALL = [name for name in BUNDLED if not is_large(name)]
 LARGE = sorted((name for name in BUNDLED if name not in SMALL), key=lambda name: GRAPHS[name]().nnz)
-#: The smallest of all, for products of bits, which have a bit for each pair of nodes.
+#: The smallest bundled graph, for products of bits, which have a bit per pair of nodes.
 SMALLEST = min(BUNDLED, key=lambda name: GRAPHS[name]().nnz)
 
 
 def turn_of(position, strategy):
-    """A large graph for each strategy, and one of the smaller beyond SpMM and SDDMM."""
+    """Return a large graph for each strategy, and a smaller one beyond SpMM and SDDMM."""
     if not is_for(strategy, LARGE[0]):
         return SMALLEST
     graphs = LARGE if strategy.operation in (SPMM, SDDMM) else LARGE[:3]
@@ -49,9 +49,9 @@ TURNS = [
     for position, strategy in enumerate(KERNELS)
     if is_for(strategy, SMALLEST)
 ]
-#: Wider than any tile of columns, one of them for each graph.
+#: Column counts wider than any column tile, one for each graph.
 WIDE = {"isolated_ends": 1500, "degree_33": 1000, "hub_alone": 512}
-#: Each strategy has one of them in `make test`.
+#: Cases of wide features; each strategy has one in `make test`.
 WIDE_CASES = [
     (name, strategy)
     for i, strategy in enumerate(kernel for kernel in KERNELS if kernel.operation in (SPMM, SDDMM))
@@ -78,7 +78,7 @@ def test_kernel_takes_every_column_count(strategy):
 
 
 def two_column_counts(strategy):
-    """Up to two column counts of a strategy, others than those of the next strategy."""
+    """Return up to two column counts of a strategy, different from the next strategy's."""
     counts = columns_for(strategy, COLUMNS)
     step = -(-len(counts) // 2)
     return counts[KERNELS.index(strategy) % step :: step]
@@ -129,7 +129,7 @@ def test_unchecked_runs_give_the_same(strategy):
 
 @each_strategy(daily=False)
 def test_no_kernel_reads_a_local_variable_that_it_has_not_written(strategy):
-    """What the emulator does not look for in files of `kernels/`, it looks for in their text."""
+    """With the source as text, the emulator checks initialization, which it skips for files."""
     graph = weighted(GRAPHS["every_kind"]())
     plan = strategy.plan(graph, (3, 40)[KERNELS.index(strategy) % 2])
     first, *then = (replace(part, calls=spelled_out(part.calls)) for part in plan.parts)
@@ -139,6 +139,6 @@ def test_no_kernel_reads_a_local_variable_that_it_has_not_written(strategy):
 
 
 def spelled_out(calls):
-    """The calls, their kernels with the source in place of a file."""
+    """Return the calls with kernels that have their source as text instead of a file."""
     kernels = [replace(call.kernel, code=call.kernel.source()) for call in calls]
     return tuple(replace(call, kernel=kernel) for call, kernel in zip(calls, kernels, strict=True))

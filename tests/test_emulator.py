@@ -1,4 +1,4 @@
-"""The emulator runs CUDA as it is meant, and finds planted mistakes."""
+"""The emulator runs CUDA correctly and reports planted mistakes."""
 
 import dataclasses
 import platform
@@ -22,7 +22,7 @@ pytestmark = needs_compiler
 
 
 def launch(code, n=64, grid=1, warps=2, dynamic=0, seed=0, cleared=False, kernel="k"):
-    """Run a kernel `(const float *X, float *Y, int n)` on X = 0, 1, 2, ...; Y is NaN, or 0."""
+    """Run a kernel `(const float *X, float *Y, int n)` on X = 0, 1, 2, ...; Y is NaN or 0."""
     X = np.arange(n, dtype=np.float32)
     Y = np.zeros(n, np.float32) if cleared else np.full(n, np.nan, np.float32)
     options = {"shared_bytes": dynamic, "unwritten": () if cleared else ("Y",), "seed": seed}
@@ -31,7 +31,7 @@ def launch(code, n=64, grid=1, warps=2, dynamic=0, seed=0, cleared=False, kernel
 
 
 def run(body, **options):
-    """Launch statements of a thread i, which begin in line 4."""
+    """Run statements of a thread i in a kernel; they begin in line 4."""
     code = f"""#include "common.cuh"
 extern "C" __global__ void k(const float *X, float *Y, int n) {{
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -57,14 +57,14 @@ def test_scratch_is_zero_before_each_launch_and_has_to_be_left_so():
 
 
 def shuffled():
-    """What the kernel `shuffles` leaves in Y."""
+    """Return Y of the kernel `shuffles`."""
     x, lane = np.arange(64.0).reshape(2, 32), np.arange(32)
     up = x[:, np.maximum(lane - 1, 0)]
     down = x[:, np.where(lane % 8 < 6, np.minimum(lane + 2, 31), lane)]
     return (x.sum(1, keepdims=True) + 1000 * x[:, 3:4] + 1e5 * (up - down) + 1 - 0 + 16).ravel()
 
 
-#: Kernels of right.cu: the first elements of Y, and how they are called.
+#: Kernels of right.cu: the first elements of Y, and the arguments of `launch`.
 RIGHT = {
     "guards": (np.arange(100) + 1, {"n": 100, "grid": 2}),
     "barriers": (np.arange(64)[::-1], {}),
@@ -98,7 +98,7 @@ def test_atomics_and_vectors():
     np.testing.assert_array_equal(Y[4:], np.arange(60).reshape(15, 4)[:, ::-1].ravel())
 
 
-#: Mistakes: the statements of a kernel, what is said of them, and how it is called.
+#: Mistakes: statements of a kernel, words of the report, and the arguments of `run`.
 PLANTED = {
     "load past the end": (
         "Y[i] = X[i + 1];",
@@ -275,7 +275,7 @@ def test_a_result_too_large_to_check_is_refused(monkeypatch):
 
 
 def test_many_arrays_lie_apart_from_the_process_without_a_limit_on_the_stack():
-    """NVRTC lifts the limit, and Linux then maps libraries at lower addresses."""
+    """NVRTC removes the limit, and Linux then maps libraries at lower addresses."""
     resource = pytest.importorskip("resource", reason="no such limits on Windows")
     names = [f"a{number}" for number in range(64)]
     kernel = f"""extern "C" __global__ void sum({", ".join(f"float *{name}" for name in names)}) {{

@@ -1,4 +1,4 @@
-"""Vectors, atomics, warps, cooperative groups printf and assert."""
+"""Vectors, atomics, warps, cooperative groups, printf and assert in the emulator."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ VECTORS = [(name, n, size) for name, size in NUMBERS.items() for n in (1, 2, 3, 
 
 
 def one_vector(i, name, n):
-    """Its size, its alignment, and its parts after a trip through memory."""
+    """Return statements that store a vector type's size, alignment and elements."""
     vector, parts = f"{name}{n}", "xyzw"[:n]
     digits = " + ".join(f"v.{part} * {10**j}" for j, part in enumerate(parts))
     return f"""
@@ -80,7 +80,7 @@ __device__ int linear(uint3 index, dim3 size) { return index.x + size.x * (index
     )
 
 
-#: What 64 threads do to a number, what it is then, and of what type.
+#: Atomic operations of 64 threads on a number: statement, result and type.
 ATOMICS = {
     "atomicAdd(p, t)": (0, 2016, "int"),
     "atomicAdd(p, 1.5f)": (1, 97, "float"),

@@ -1,4 +1,4 @@
-"""half and bfloat16 in the emulator: every bit as IEEE's rules and CUDA's names have it."""
+"""half and bfloat16 in the emulator: exact bits by IEEE's rules, and CUDA's names."""
 
 from fractions import Fraction
 
@@ -12,7 +12,7 @@ from tests.vocabulary import ROUND, compiles_for_a_gpu, rounded, run, run_on_gpu
 
 pytestmark = needs_compiler
 
-#: For each type: its name in functions, header, significant bits, least and greatest exponents.
+#: Types: name in functions, header, significant bits, smallest and largest exponents.
 KINDS = {"half": ("cuda_fp16.h", 11, -14, 15), "bfloat16": ("cuda_bf16.h", 8, -126, 127)}
 EVERY = np.arange(1 << 16, dtype=np.uint16)
 
@@ -27,7 +27,7 @@ def named(kind, code):
 
 
 def number(bits, kind):
-    """The Fraction of 16 bits, or None for an infinity or NaN."""
+    """Return the Fraction with these 16 bits, or None for an infinity or NaN."""
     precision, lowest, highest = KINDS[kind][1:]
     fraction_bits = precision - 1
     exponent, fraction = (bits & 0x7FFF) >> fraction_bits, bits & (1 << fraction_bits) - 1
@@ -39,7 +39,7 @@ def number(bits, kind):
 
 
 def bits_of(x, kind, mode="rn"):
-    """The 16 bits that a Fraction rounds to."""
+    """Return the 16 bits to which a Fraction is rounded."""
     precision, lowest, highest = KINDS[kind][1:]
     near = rounded(x, mode, precision, lowest)
     sign = (x < 0) << 15
@@ -88,7 +88,7 @@ def narrow_code(kind):
 
 
 def narrow_inputs(kind):
-    """Numbers everywhere in the range, halfway between two, and a little beside that."""
+    """Return numbers of the whole range, ties between two numbers, and numbers close to ties."""
     precision, lowest, highest = KINDS[kind][1:]
     random = np.random.default_rng(11)
     exponents = random.integers(lowest - precision - 2, highest + 1, 1024)
@@ -126,7 +126,7 @@ def test_numbers_are_narrowed_in_each_direction(kind):
             )
 
 
-#: Of numbers a, b, c; the pairs are of (a, b) and (b, c).
+#: Expressions of numbers a, b, c; pairs are (a, b) and (b, c).
 ARITHMETIC = {
     "__hadd(a, b)": lambda a, b, c: a + b,
     "__hsub(a, b)": lambda a, b, c: a - b,
@@ -185,11 +185,11 @@ def arithmetic_code(kind):
 def arithmetic_inputs(kind):
     precision = KINDS[kind][1]
     random = np.random.default_rng(17)
-    # of about 1, where sums have ties, and of any size
+    # numbers near 1, for which sums have ties, and of any size
     near = bits_of(Fraction(1), kind) + random.integers(-2 << precision, 2 << precision, (3, 384))
     any_ = random.integers(0, 1 << 15, (3, 384))
     words = np.concatenate([near, any_], axis=1) | random.integers(0, 2, (3, 768)) << 15
-    # a product halfway between two numbers, and a sum that decides which is nearer
+    # a product halfway between two numbers, with a sum that decides the rounding
     third = (Fraction(3, 2), Fraction((1 << precision - 1) // 3 * 2 + 1, 1 << precision - 2))
     tiny = Fraction(2) ** KINDS[kind][2]
     for i, c in enumerate((tiny, -tiny, Fraction(0))):
@@ -253,7 +253,7 @@ def test_they_are_stored_shared_summed_and_exchanged(kind):
         np.testing.assert_array_equal(results[name], array, err_msg=name)
 
 
-#: What CUDA finds ambiguous, or does not have.
+#: Expressions that are ambiguous or undefined in CUDA.
 NO_CUDA = ("a * 2.0f", "a + 1", "a < 0.5f ? a : a", "__hadd(a, 1.0f)", "max(a, a)", "T2(a).x")
 
 

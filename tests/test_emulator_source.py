@@ -1,4 +1,4 @@
-"""What the emulator reads in a source's text, and its folder of compiled kernels."""
+"""The emulator's analysis of a source's text, and its folder of compiled kernels."""
 
 import os
 import shutil

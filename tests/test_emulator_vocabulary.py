@@ -1,4 +1,4 @@
-"""What the emulator knows of CUDA has CUDA's results, and what is no CUDA does not compile."""
+"""CUDA functions in the emulator have CUDA's results; other names do not compile."""
 
 import math
 from fractions import Fraction
@@ -43,7 +43,7 @@ def byte_perm(a, b, c):
     return sum((both >> 8 * (c >> 4 * k & 7) & 255) << 8 * k for k in range(4))
 
 
-#: Of words a, b, c, and of l = a:b and m = b:c with 64 bits.
+#: Expressions of words a, b, c, and of 64-bit l = a:b and m = b:c.
 INTEGERS = {
     "__popc(a)": lambda a, b, c, w, v: a.bit_count(),
     "__popcll(l)": lambda a, b, c, w, v: w.bit_count(),
@@ -153,13 +153,13 @@ def test_conversions_to_integers_saturate_and_make_something_certain_of_nan():
 
 
 def root(x):
-    """A fraction that rounds as the square root does."""
+    """Return a fraction that is rounded like the square root."""
     scaled = x.numerator * x.denominator << 400
     whole = math.isqrt(scaled)
     return Fraction(2 * whole + (whole * whole != scaled), x.denominator << 201)
 
 
-#: Of fractions x, y, z; at the end, for each type, the beginning of its name.
+#: Expressions of fractions x, y, z; the dicts below add the prefix of each type's functions.
 ARITHMETIC = {
     "add_{}(x, y)": lambda x, y, z, w: x + y,
     "sub_{}(x, y)": lambda x, y, z, w: x - y,
@@ -184,7 +184,7 @@ DOUBLES = {f"__d{name}": exact for name, exact in ARITHMETIC.items()} | {
 
 
 def directed(functions, kind):
-    """A source with each function in each direction, and what is exact."""
+    """Return a source with each function in each rounding mode, and the exact functions."""
     exact = {name.format(mode): (mode, f) for name, f in functions.items() for mode in ROUND}
     inputs = {"x": kind, "y": kind, "z": kind, "l": "unsigned long long"}
     return table(exact, inputs, kind), exact
@@ -222,7 +222,7 @@ def normal_cdf(x):
     return math.erfc(-x / math.sqrt(2)) / 2
 
 
-#: Of floats x and y, and how far a GPU may be off, relative; None: not at all.
+#: Functions of floats x and y, with a GPU's relative error; None if exact.
 FUNCTIONS = {
     "rsqrtf(x)": (lambda x, y: 1 / math.sqrt(x), 2e-7),
     "rsqrt((double)x)": (lambda x, y: 1 / math.sqrt(x), 1e-7),
@@ -303,7 +303,7 @@ def test_limits_need_no_include():
     inputs = {
         name: np.zeros(n, dtype) for name, (dtype, n) in zip("iulfd", lengths.items(), strict=True)
     }
-    # a warp's lanes write the same numbers to the same places, which is a race
+    # lanes of a warp write equal numbers to the same addresses, which is a race
     code = LIMITS.replace("{\n", "{\n    if (threadIdx.x) return;\n", 1)
     results = run(code, **inputs)
     integers = [*results["i"], *results["u"], *results["l"]]
@@ -332,7 +332,7 @@ def test_a_gpu_finds_the_same():
     check_functions(*functions(run_on_gpu))
 
 
-#: Refused by CUDA and here; a word of what is said.
+#: Code that CUDA and the emulator refuse, and a word of the message.
 NO_CUDA = {
     "atomicMax(f, 1.0f);": "for a float, loop over atomicCAS",
     "atomicMin(d, 1.0);": "atomicMin takes the address of an int",
@@ -365,7 +365,7 @@ def test_what_is_no_cuda_is_refused_with_what_is(statement, monkeypatch):
     assert not compiles_for_a_gpu(code, monkeypatch)
 
 
-#: What is CUDA and not in the emulator: what to use instead.
+#: CUDA that the emulator does not support, and the suggested replacement.
 OUTSIDE = {
     "#include <mma.h>": "a function of fragments.cuh",
     "#include <cub/cub.cuh>": "shuffles, shared memory or cooperative_groups",

@@ -1,4 +1,4 @@
-"""SpMM with a maximum or minimum: ties, NaN, the gradient, and what a further reduction costs."""
+"""SpMM with maximum or minimum: ties, NaN, the gradient, and the cost of adding a reduction."""
 
 import dataclasses
 import inspect
@@ -21,7 +21,7 @@ each_device = pytest.mark.parametrize("device", ["cpu", EMULATOR])
 @each_device
 @pytest.mark.parametrize("reduction", ["max", "min"])
 def test_neighbors_that_are_equal_share_the_gradient(reduction, device):
-    # Row 0 has three neighbors, of which two are equal in column 0; row 1 none; row 2 one.
+    # Row 0 has three neighbors, two of which are equal in column 0; row 1 has none; row 2 one.
     graph = accelviz.load_graph(sparse.csr_array([[1, 1, 1, 0], [0] * 4, [0, 0, 0, -5.0]]))
     sign = 1 if reduction == "max" else -1
     X = sign * np.array([[2.0, 1], [2, 5], [1, 5], [4, 4]], np.float32)
@@ -42,7 +42,7 @@ def test_a_nan_is_passed_on(device):
 
 
 def test_a_reduction_is_a_line_of_a_table_and_a_functor():
-    """`spmm_min` costs four files: its line, its functor, the registry and this test."""
+    """`spmm_min` needs four files: its table line, its functor, the registry and this test."""
     most, least = OPERATIONS["spmm_max"], OPERATIONS["spmm_min"]
     fields = [field.name for field in dataclasses.fields(most)]
     differing = [name for name in fields if getattr(most, name) != getattr(least, name)]

@@ -1,4 +1,4 @@
-"""Fragments: one table of lanes for Python and CUDA; products and TF32 as a GPU has them."""
+"""Fragments: the same table of lanes in Python and CUDA; products and TF32 as on a GPU."""
 
 import numpy as np
 import pytest
@@ -10,12 +10,12 @@ from tests.compilers import ON_KERNELS
 
 each_shape = pytest.mark.parametrize("name", SHAPES)
 
-#: Elements that are added up exactly.
+#: Element types with exact sums.
 WHOLE = ("int8", "int4", "bit")
 
 
 def truncated_tf32(x):
-    """Drop the bits that TF32 lacks, as tensor cores do with a float32 that nobody rounded."""
+    """Drop the bits that TF32 lacks, as tensor cores do with unrounded float32."""
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
     return (bits >> DROPPED_BITS << DROPPED_BITS).view(np.float32)
 
@@ -58,7 +58,7 @@ extern "C" __global__ void k(const unsigned *as, const unsigned *bs, {number} *c
 
 
 def elements(shape, size, rng):
-    """Random numbers as the shape's elements have them, and their bits."""
+    """Return random numbers of the shape's element type, and their bits."""
     x = rng.standard_normal(size).astype(np.float32)
     if shape.element == "TF32":
         return truncated_tf32(x), x.view(np.uint32)  # tensor cores ignore the lower bits
@@ -80,7 +80,7 @@ def elements(shape, size, rng):
 
 
 def fragments(shape, matrix, bits):
-    """A matrix's bits in the registers of a warp, uint32, shape (32, registers)."""
+    """Return a matrix's bits in the registers of a warp: uint32, shape (32, registers)."""
     lane, register, part = np.moveaxis(shape.lanes(matrix), -1, 0)
     size = 32 if matrix == "C" else shape.bits
     registers = np.zeros((32, shape.registers(matrix)), np.uint32)
@@ -93,7 +93,7 @@ def exponents(x):
 
 
 def summed(a, b, c):
-    """C + A B as an H200 rounds it: each term cut off 25 bits below the largest exponent."""
+    """Return C + A B as an H200 rounds it: terms truncated 25 bits below the largest exponent."""
     products = a[:, :, None] * b[None]
     of_products = np.where(products == 0, -1000, exponents(a)[:, :, None] + exponents(b)[None])
     top = np.maximum(of_products.max(axis=1), exponents(c))
@@ -112,7 +112,7 @@ def capability():
 @ON_KERNELS
 @each_shape
 def test_a_warp_multiplies_what_the_table_says(name, device):
-    """Values differ everywhere, so that two elements in each other's place are found."""
+    """All elements differ, so that exchanged elements are detected."""
     shape = SHAPES[name]
     rng = np.random.default_rng(shape.k)
     a, a_bits = elements(shape, (shape.m, shape.k), rng)
@@ -139,7 +139,7 @@ def test_a_warp_multiplies_what_the_table_says(name, device):
     assert np.array_equal(where, held @ [256, 32, 1])
 
 
-#: What rounding may go wrong with: halfway cases of both parities, the largest, subnormal numbers.
+#: Cases for rounding: ties of both parities, the largest number, subnormal numbers.
 BITS = [0, 0x00001000, 0x00000FFF, 0x3F801000, 0x3F803000, 0x3F800FFF, 0x3F801001, 0x3FFFF000]
 BITS += [0x7F7FFFFF, 0x7F7FEFFF, 0x7F800000, 0x7FC00000, 0x7F800001, 1, 0x007FFFFF, 0x00800000]
 
@@ -161,7 +161,7 @@ def test_tf32_is_rounded_bit_for_bit(device):
 
 @ON_KERNELS
 def test_a_number_is_split_into_two_of_tf32(device):
-    """High is the nearest TF32, halfway cases to even; both together are the number, to 2^-22."""
+    """`high` is the nearest TF32, ties to even; high + low is the number, to 2^-22."""
     rng = np.random.default_rng(1)
     bits = np.array([*BITS[3:8], *rng.integers(0x20000000, 0x60000000, 1019)], np.uint32)
     x = np.concatenate([bits, bits | 1 << 31]).astype(np.uint32).view(np.float32)

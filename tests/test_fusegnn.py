@@ -1,4 +1,4 @@
-"""fuseGNN's two kernels: edges in parallel with atomics, and a block a vertex."""
+"""fuseGNN's two kernels: edges in parallel with atomics, and one block per vertex."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""GNNAdvisor: the Decider, neighbor groups, and where warps meet."""
+"""GNNAdvisor: the Decider, neighbor groups, and warps that share a row."""
 
 import numpy as np
 import pytest
@@ -91,7 +91,7 @@ def test_groups_cover_all_nonzeros_and_never_span_rows(degrees, ngs):
 
 
 def algorithm_2(node_ids, warp_per_block):
-    """Algorithm 2 of the thesis, line by line; nodeSharedAddr in slots instead of floats."""
+    """Return Algorithm 2 of the thesis, line by line, with nodeSharedAddr in slots."""
     warp_ptr = [{"nodeID": node, "leader": False} for node in node_ids]
     cnt = local_cnt = last = 0
     while cnt < len(warp_ptr):
@@ -165,7 +165,7 @@ def test_clearing_and_shared_memory_are_asked_for_where_needed(degrees, cleared,
     ],
 )
 def test_only_leaders_write_rows_that_a_block_shares(strategy, settings):
-    """Warps of two nonzeros, four a block: rows 0 1 1 1 | 2 3 3 3 | 3 3."""
+    """Groups of two nonzeros, four warps per block: rows 0 1 1 1 | 2 3 3 3 | 3 3."""
     graph = graph_of_degrees([2, 5, 2, 9])
     plan = accelviz.plan(graph, strategy, 3, **settings)
     traced = accelviz.trace(plan, np.ones((graph.shape[1], 3), np.float32), block=range(3))

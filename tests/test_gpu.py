@@ -50,7 +50,7 @@ def test_kernel_takes_every_column_count(strategy, name):
 
 
 def poisoned(shape, dtype):
-    """A GPU array of NaN, or of the largest integer."""
+    """Return a GPU array of NaN, or of the largest integer."""
     import cupy
 
     return cupy.full(shape, np.nan if dtype.kind == "f" else np.iinfo(dtype).max, dtype)
@@ -87,7 +87,7 @@ def test_device_arrays_stay_on_the_device(strategy):
             overlapping = room[array.size - 1 :][: out.size].view(dtype).reshape(shape)
             with pytest.raises(ArgumentError, match=f"out: it overlaps {operand.name}"):
                 ready.run(inside, {output.name: overlapping})
-        # No vector is aligned.
+        # No vector of these arrays is aligned.
         shifted = {
             operand.name: cupy.concatenate([cupy.zeros(1, array.dtype), array.ravel()])[1:].reshape(
                 array.shape
@@ -131,7 +131,7 @@ def test_values_on_the_device(strategy):
 
 @pytest.mark.parametrize("strategy", accelviz.strategies())
 def test_features_past_two_gigabytes(strategy):
-    """4 K d above 2^31 bytes: positions in X and Y need 64 bits."""
+    """4 K d exceeds 2^31 bytes: indices into X and Y need 64 bits."""
     import cupy
 
     n_cols = 10_000
@@ -199,7 +199,7 @@ def test_what_goes_wrong_on_the_gpu_is_named():
 
 
 def test_times_come_from_cuda_events(monkeypatch):
-    """A host's clock would not see work that is only queued, and would see the host's own."""
+    """The host's clock would include the host's work, and miss launches that still run."""
     graph = accelviz.load_graph("pubmed")
     X = measure.features(graph.shape[1], 64)
     plan, executor = accelviz.plan(graph), find_device("cuda")

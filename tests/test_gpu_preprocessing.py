@@ -1,4 +1,4 @@
-"""Preprocessing on a real GPU is bit for bit the host's, and the plan that it makes is right."""
+"""Preprocessing on a real GPU equals the host's, and its plan's results are right."""
 
 import dataclasses
 
@@ -25,7 +25,7 @@ from tests.inherited import weighted
 pytestmark = pytest.mark.gpu
 GPU = find_device("cuda")
 
-#: Groups of a block, most nonzeros of one, and of one that takes several rows.
+#: Subwarps of a block, most nonzeros of one subwarp, and of one that handles several rows.
 SETTINGS = [(16, 32, 8), (12, 5, 4), (1, 1, 1), (25, 8, 128), (32, 128, 1), (7, 64, 3)]
 
 
@@ -36,7 +36,7 @@ def _gpu():
 
 
 def of_degrees(degrees, n_cols=None) -> Graph:
-    """A graph with these degrees whose columns are the first ones, and random values."""
+    """Return a graph with these degrees, whose columns are the first ones, and random values."""
     degrees = np.asarray(degrees, np.int64)
     row_pointers = np.concatenate([[0], np.cumsum(degrees)])
     nnz = int(row_pointers[-1])
@@ -193,7 +193,7 @@ def test_a_sparse_matrix_on_the_gpu_is_multiplied_there():
 
 
 def test_more_nonzeros_than_31_bits_count():
-    """Made and multiplied on the GPU: metadata in full, nonzeros and rows by samples."""
+    """The graph is made and multiplied on the GPU; nonzeros and rows are checked by samples."""
     import cupy
 
     if cupy.cuda.runtime.memGetInfo()[0] < 50 << 30:

@@ -24,7 +24,7 @@ from tests.compilers import needs_compiler
 from tests.graphs import graph_of_degrees
 from tests.inherited import weighted
 
-#: Short rows, rows that groups share, rows that several blocks share, and empty ones.
+#: Short rows, rows that subwarps share, rows that are split over blocks, and empty rows.
 DEGREES = [0, 1, 2, 3, 5, 8, 9, 30, 33, 64, 200, 700, 0, 1, 2, 300]
 
 
@@ -144,7 +144,7 @@ def test_locality_is_seen():
 def test_blocks_come_in_the_order_of_the_graph():
     histogram = DegreeHistogram(np.array([1, 2, 9, 40]), np.array([3, 2, 2, 1]))
     metadata, cut = subwarp_blocks(histogram, BlockSetting(2, 8), 4)
-    # Rows of degree 1 and 2 in one block each, of 9 in two (2 groups share one); 40 is cut in 3.
+    # Rows of degree 1 and 2 in one block each, of 9 in two (2 subwarps per row); 40 is split in 3.
     assert cut == 3
     assert metadata[:, 0].tolist() == [40, 40, 40, 1, 2, 9, 9]
     assert metadata[:, 1].tolist() == [7, 7, 7, 0, 3, 5, 6]
@@ -176,7 +176,7 @@ def test_a_vector_of_eight_is_of_sixteen_bits():
 
 
 def check(graph, n_cols, **parameters):
-    """Emulate a plan, with races and addresses checked, against float64."""
+    """Compare a plan in the emulator, which checks races and addresses, with float64."""
     plan = accelviz.plan(graph, "lane_groups", n_cols, **parameters)
     plan.check()
     X = measure.features(graph.shape[1], n_cols)
@@ -215,7 +215,7 @@ def test_sixteen_bits_are_summed_in_float32(storage, n_cols):
 @needs_compiler
 @pytest.mark.parametrize("operation", ["spmm", "cosine_gradient", "gatv2_gradient", "gat_gradient"])
 def test_the_result_does_not_depend_on_the_order_of_blocks(operation):
-    """Parts of long rows arrive in any order; a training goes on bit for bit all the same."""
+    """Parts of split rows finish in any order; results are identical nevertheless."""
     graph = graph_of_degrees([200, 3, 1, 90, 0, 5])
     strategy = find_strategy("lane_groups", operation)
     if strategy.operation.by_sender:
@@ -239,7 +239,7 @@ def test_what_sixteen_bits_hold():
     assert half[5] == half[6] == np.inf
     assert np.isnan(half[7])
     brain = restored(stored(X, "bfloat16"), "bfloat16")[0]
-    # Halfway between 1 and 1 + 2^-7 is 1 + 2^-8; these lie a half of that to either side.
+    # Halfway between 1 and 1 + 2^-7 is 1 + 2^-8; these numbers are 2^-9 to either side.
     assert brain[:4].tolist() == [1.0, -2.5, 1.0, 1.0078125]
     halfway = np.array([[1 + 2**-8, 1 + 3 * 2**-8]], np.float32)
     assert restored(stored(halfway, "bfloat16"), "bfloat16")[0].tolist() == [1.0, 1 + 2 * 2**-7]

@@ -1,4 +1,4 @@
-"""Every layer against a float64 network of dense matrices, which is written here once more."""
+"""Every layer, compared with an independent float64 implementation with dense matrices."""
 
 import functools
 
@@ -31,14 +31,14 @@ NOISE = Noise.of(SEED, 10, STEP).at(8)
 
 
 def small_graph():
-    """Signed weights, isolated nodes, a hub, a self loop, and no symmetry."""
+    """Return a graph with signed weights, isolated nodes, a hub and a self loop; asymmetric."""
     graph = graph_of_degrees([3, 0, 1, 9, 2, 0, 4, 1, 2], 9, name="small")
     matrix = graph.adjacency.tolil()
     matrix[4, 4], matrix[1, 1] = 0.75, 0
     return load_graph(abs(matrix.tocsr()))
 
 
-# The same layers in float64, of dense matrices. ----------------------------------------------
+# The same layers in float64 with dense matrices. ---------------------------------------------
 
 
 def finish(layer, Z, p):
@@ -78,7 +78,7 @@ def sage_max(layer, A, X, p):
 
 
 def attend(layer, A, scores, V, rate=0.0):
-    """`scores` (n, n, heads), V (n, heads, n_cols)."""
+    """Return attention for `scores` of shape (n, n, heads) and V of (n, heads, n_cols)."""
     edges = (A != 0) | np.eye(len(A), dtype=bool)
     powers = np.where(edges[:, :, None], np.exp(scores - scores.max()), 0)
     alpha = powers / powers.sum(axis=1, keepdims=True)
@@ -239,7 +239,7 @@ def test_the_order_is_the_one_that_gathers_fewer_columns():
 
 @pytest.mark.parametrize("model", ["gcn", "gin", "sage", "agnn"])
 def test_a_layer_may_apply_the_activation_of_the_one_before(model):
-    """A layer goes back through the ReLU and the dropout before it: the sums are those of each."""
+    """A layer's gradient includes the previous layer's ReLU and dropout, with equal results."""
     graph, products, gradients = small_graph(), Products(device="cpu"), []
     X = np.random.default_rng(4).standard_normal((graph.n_rows, 5)).astype(np.float32)
     for apart in (False, True):

@@ -1,4 +1,4 @@
-"""Layers as a GPU runs them: every dense step a kernel, every product a plan, in the emulator."""
+"""Layers as on a GPU: every dense step is a kernel, every product a plan, in the emulator."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ class KernelArray(np.ndarray):
 
 
 class KernelModule:
-    """NumPy, of such arrays."""
+    """NumPy's functions for these arrays."""
 
     ndarray = KernelArray
 
@@ -35,7 +35,7 @@ class KernelModule:
 
 
 class KernelDevice(EmulatorDevice):
-    """A device of its own, on which layers compute as on a GPU."""
+    """A device in the emulator on which layers compute as on a GPU."""
 
     name, array_type, xp = "kernels", KernelArray, KernelModule()
 

@@ -1,4 +1,4 @@
-"""Effort of each lesson (minutes, exercises, predictions), counted without running it."""
+"""Estimated effort of each lesson (minutes, exercises, predictions), without running it."""
 
 import ast
 import re
@@ -10,8 +10,8 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 LESSONS = sorted(FOLDER.glob("[0-9][0-9]-*.ipynb"))
-#: Rates of a beginner who tries everything. Three earlier lessons took 60 to 90 minutes; these
-#: rates give 80 to 95.
+#: Rates of a beginner who does every task. Three earlier lessons took 60 to 90 minutes; these rates
+#: estimate 80 to 95.
 WORDS_PER_MINUTE, LINES_PER_MINUTE = 130, 12
 MINUTES_PER_PREDICTION, MINUTES_PER_EXERCISE, MINUTES_PER_PICTURE = 0.75, 4.0, 0.5
 MAX_MINUTES, MAX_LINES, MIN_EXERCISES = 40, 11, 3
@@ -67,7 +67,7 @@ def code_lines(source):
 
 
 def folded(cell):
-    """Whether JupyterLab, Colab and the pages hide the cell's source."""
+    """Return whether JupyterLab, Colab and the pages hide the cell's source."""
     metadata = cell.metadata
     return metadata.get("jupyter", {}).get("source_hidden") and metadata.get("cellView") == "form"
 
@@ -126,7 +126,7 @@ def test_a_lesson_is_short_and_has_exercises(path):
 
 # --- the glossary -------------------------------------------------------------------------------
 
-#: A line of the glossary: anchor, term, number and file of the lesson that first explains it.
+#: A line of the glossary: anchor, term, number and file of the lesson that explains it first.
 TERM = re.compile(r'- <a id="([a-z0-9-]+)"></a>\*\*(.+?)\*\*: .+ \(\[lesson (\d+)\]\((.+)\)\)\.')
 
 
@@ -153,7 +153,7 @@ def test_terms_link_to_the_first_lesson_that_links_to_them():
 
 
 def test_links_of_lessons_exist():
-    """They stay in the folder in which `make lab` starts Jupyter, which opens no other files."""
+    """Links stay in the folder in which `make lab` starts Jupyter, which cannot open others."""
     make = (FOLDER.parent / "Makefile").read_text("utf-8")
     opened = FOLDER.parent / re.search(r"jupyter lab --notebook-dir=(\S+)", make)[1]
     for path in [*FOLDER.glob("*.ipynb"), FOLDER / "glossary.md"]:
@@ -164,7 +164,7 @@ def test_links_of_lessons_exist():
                 assert target.is_relative_to(opened.resolve()), f"{path.name}: {link}"
 
 
-# --- the counting itself ------------------------------------------------------------------------
+# --- tests of the estimate ----------------------------------------------------------------------
 
 
 def test_effort_counts_words_lines_and_exercises():

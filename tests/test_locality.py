@@ -1,4 +1,4 @@
-"""Locality statistics against plain Python."""
+"""Locality statistics, compared with plain Python."""
 
 import itertools
 from collections import OrderedDict
@@ -55,7 +55,7 @@ def test_the_tested_graphs(name):
 
 
 def test_a_cache_of_c_rows_serves_what_the_distances_say():
-    """The stack property: an LRU cache of any size hits exactly the smaller distances."""
+    """Stack property: an LRU cache of any size hits exactly the smaller reuse distances."""
     graph = load_graph("cora")
     distances = reuse_distances(graph)
     for capacity in (1, 10, 200):

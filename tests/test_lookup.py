@@ -1,4 +1,4 @@
-"""Where a row went and what a sample of the blocks has, against the whole workload."""
+"""The blocks of a row, and samples of blocks, compared with the whole workload."""
 
 from functools import partial
 
@@ -17,7 +17,7 @@ from accelviz.workload import Workload
 from tests.graphs import MADE
 from tests.inherited import KERNELS, case_name, each_strategy
 
-#: Every strategy with parameters under which rows share blocks, and with some that cut them.
+#: Strategies with parameters for which rows share blocks, and for which rows are split.
 VARIANTS = [
     *((strategy, {}) for strategy in KERNELS),
     ("accel_gcn", {"partition": "warp"}),
@@ -78,7 +78,7 @@ class Dealt(Strategy):
 
 
 def brute_force(plan, rows=None):
-    """The blocks of rows of the graph, from the whole table and the matrices' own arrays."""
+    """Return the blocks of rows of the graph, from the whole table and the matrices' arrays."""
     rows = range(plan.walked.n_rows) if rows is None else rows
     order = range(plan.walked.n_rows) if plan.permutation is None else plan.permutation.order
     walked = {row: walked_row for walked_row, row in enumerate(order)}
@@ -90,7 +90,7 @@ def brute_force(plan, rows=None):
 
 
 def check_rows(plan, rows=None, at_most=None):
-    """Look for rows; for all of them, or for so many and those that lie in the most blocks."""
+    """Check rows: all, or `at_most` and those with the most blocks."""
     expected = brute_force(plan, rows)
     looked = [*expected][:: 1 + len(expected) // at_most if at_most else 1]
     if at_most:
@@ -127,7 +127,7 @@ def test_every_row_of_every_made_graph_is_found(strategy, parameters):
             assert plan.zero_outputs or all(blocks)
         many = max([many, *map(len, blocks)])
         empty += sum(not blocks_found for blocks_found in blocks)
-    # Of what is claimed to be covered, something has to have happened.
+    # The lines that are said to run must have run.
     name = getattr(strategy, "name", strategy)
     if plan.operation is SPMM and (
         name in ("fusegnn_gas", "merge_path", "gnnadvisor") or parameters
@@ -142,7 +142,7 @@ def test_every_row_of_every_made_graph_is_found(strategy, parameters):
 @pytest.mark.parametrize("graph", ["cora", "as-caida"])
 @each_strategy()
 def test_rows_of_real_graphs_are_found(strategy, graph):
-    # A quarter of a billion packed weights on as-caida, which as channels are too many.
+    # On as-caida this would need a quarter of a billion packed weights, for too many channels.
     graph = "cora" if strategy.name == "strided_windows" else graph
     plan = accelviz.plan(graph, strategy, columns_for(strategy))
     degrees = plan.pattern.degrees
@@ -163,7 +163,7 @@ def test_blocks_that_do_not_go_through_the_rows_in_order_are_all_read(blocks, em
 
 
 def test_blocks_without_a_record_do_not_hide_a_row(monkeypatch):
-    """Rows in order, but most blocks have nothing to do."""
+    """Rows are in order, but most blocks have no work."""
     graph = MADE["wide"]()
     rows = np.flatnonzero(graph.degrees)
     starts, counts = graph.row_pointers[rows], graph.degrees[rows]
@@ -188,12 +188,12 @@ def test_blocks_without_a_record_do_not_hide_a_row(monkeypatch):
             }
         read = counted(plan)
         find_row(plan, int(rows[rows.size // 3]))
-        # As often as a binary search looks, over as many as lie between two with a record.
+        # The number of steps of a binary search, times the blocks between two with a record.
         assert len(read) < 4 * np.log2(plan.launch.n_blocks) * (2 + np.log2(step))
 
 
 def counted(plan):
-    """The list of how many blocks are read each time, from now on."""
+    """Return a list to which each later read appends its number of blocks."""
     read = []
     whole = plan.layout.slice_workload
 

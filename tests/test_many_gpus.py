@@ -1,4 +1,4 @@
-"""Products on several GPUs: the split, MGG as published, ours, on the emulator and on the CPU."""
+"""Products on several GPUs, in the emulator and on the CPU: splits, schemes, barriers, model."""
 
 import importlib.util
 import itertools
@@ -29,7 +29,7 @@ from accelviz.plans.program import buffer_name
 from tests.compilers import needs_compiler
 from tests.graphs import graph_of_degrees
 
-#: Rows of every kind, and so many more that each device of eight has some.
+#: Degrees of all kinds of rows, and enough rows for each of eight devices.
 DEGREES = [0, 1, 2, 3, 5, 8, 33, 64, 0, 0, 385, 1, 2, 300, 192, 4, 0, *[3] * 380, 0, 0]
 MIXED = graph_of_degrees(DEGREES, name="mixed")
 EMPTY = graph_of_degrees([], name="empty")
@@ -87,7 +87,7 @@ def test_ranges_have_about_as_many_edges_each():
     for devices in range(1, 9):
         bounds = many_gpus.edge_ranges(pointers, devices)
         edges = np.diff(pointers[bounds])
-        # Each search ends at most half of the row at the border from its target.
+        # Each border is at most half of a row's edges from its ideal position.
         assert (np.abs(edges[:-1] - -(-pointers[-1] // devices)) <= max(DEGREES) / 2 + 1).all()
 
 
@@ -103,21 +103,21 @@ def test_a_hub_leaves_a_device_empty_and_nothing_breaks():
 
 @pytest.mark.parametrize("scheme", ["halo", "mgg", "all_gather"])
 def test_a_graph_without_an_edge(scheme):
-    """Also one with fewer vertices than devices."""
+    """The second graph has fewer vertices than devices."""
     for device in ("cpu", "emulator"):
         Y = many_gpus.spmm(graph_of_degrees([0, 0]), np.ones((2, 3)), 3, scheme, device=device)
         assert np.array_equal(Y, np.zeros((2, 3)))
 
 
 def test_a_halo_begins_with_the_next_device():
-    """Not all devices ask the same one first."""
+    """Devices start with different devices, so that not all read from the same one first."""
     for part in many_gpus.split(MIXED, 4).parts:
         turns = (part.halo_owner - part.device) % 4
         assert (np.diff(turns) >= 0).all()
         assert turns.min() == 1
 
 
-#: Devices, columns, scheme and its settings: every value of each comes somewhere.
+#: Devices, columns, scheme and its settings; each value occurs in some case.
 CASES = [
     (1, 7, "mgg", {"ps": 3, "dist": 4, "wpb": 3, "interleave": False}),
     (2, 64, "mgg", {}),
@@ -137,7 +137,7 @@ CASES = [
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(("devices", "n_cols", "scheme", "settings"), CASES)
 def test_products_are_right(devices, n_cols, scheme, settings):
-    """The partition, replayed, and the kernels in the emulator, in a random order of all."""
+    """Replays on the CPU, and kernels in the emulator, whose steps run in a random valid order."""
     divided = many_gpus.split(MIXED, devices, order="random" if devices == 3 else None)
     program = many_gpus.plan(divided, n_cols, scheme, **settings)
     X = features(n_cols)
@@ -151,7 +151,7 @@ def test_products_are_right(devices, n_cols, scheme, settings):
 @pytest.mark.gpu
 @pytest.mark.parametrize(("devices", "n_cols", "scheme", "settings"), CASES)
 def test_products_are_right_on_gpus(devices, n_cols, scheme, settings):
-    """On as many as there are; one of them plays those that are missing. Run twice."""
+    """On all available GPUs; if some are missing, one GPU plays their part. Programs run twice."""
     divided = many_gpus.split(MIXED, devices)
     program = many_gpus.plan(divided, n_cols, scheme, **settings)
     X = features(n_cols)
@@ -171,7 +171,7 @@ def test_products_are_right_on_gpus(devices, n_cols, scheme, settings):
 @needs_compiler
 @pytest.mark.parametrize(("storage", "bits"), [("float16", 11), ("bfloat16", 8)])
 def test_rows_of_others_travel_in_16_bits(storage, bits):
-    """Those are rounded, as often as they are needed, and those at home are not."""
+    """Remote rows are rounded, once per use, and local rows are not."""
     program = many_gpus.plan(many_gpus.split(MIXED, 3), 8, storage=storage, pieces=2)
     X = features(8)
     inputs = program.inputs(X)
@@ -190,7 +190,7 @@ def test_rows_of_others_travel_in_16_bits(storage, bits):
 
 
 def test_what_other_hosts_need_is_packed():
-    """Each row once, by its owner, and nothing for devices of its own host."""
+    """Each row is packed once, by its owner, and only for other hosts."""
     divided = many_gpus.split(MIXED, 5, order="random")
     program = many_gpus.plan(divided, 4, devices_a_host=2, storage="float16", pieces=3)
     packed = dict.fromkeys(range(5), 0)
@@ -213,7 +213,7 @@ def test_what_other_hosts_need_is_packed():
 @pytest.mark.parametrize("storage", [{}, {"storage": "bfloat16"}])
 @pytest.mark.parametrize(("devices", "n_cols", "scheme", "settings"), CASES)
 def test_a_barrier_is_where_a_step_waits_for_another(devices, n_cols, scheme, settings, storage):
-    """And nowhere else: those of one device follow their own queue and events."""
+    """There is no barrier elsewhere: steps of one device are ordered by streams and events."""
     settings = {**settings, **(storage if scheme != "mgg" else {})}
     program = many_gpus.plan(many_gpus.split(MIXED, devices), n_cols, scheme, **settings)
     met = set()
@@ -228,7 +228,7 @@ def test_a_barrier_is_where_a_step_waits_for_another(devices, n_cols, scheme, se
 
 
 def test_rows_that_float16_cannot_hold_are_refused():
-    """Unless they are infinite themselves; bfloat16 holds them."""
+    """Infinite features are accepted; bfloat16 holds the others."""
     X = np.full((MIXED.n_rows, 8), 65519, np.float32)
     X[3] = np.inf
     divided = many_gpus.split(MIXED, 2)
@@ -250,12 +250,12 @@ def test_gradients_are_products_with_the_transposed_split(scheme):
 
 
 def with_step(program, step, other):
-    """Return a program with another step in place of one."""
+    """Return a program in which a step is replaced by another."""
     return replace(program, steps=tuple(other if s is step else s for s in program.steps))
 
 
 def test_a_missing_barrier_is_found():
-    """A halo that is used before it has come, and rows fetched while they are written."""
+    """The program uses a halo before it is complete, and fetches rows while they are written."""
     program = many_gpus.plan(many_gpus.split(MIXED, 2), 8, pieces=2, storage="float16")
     for name, says in (("add", "'halo 0 of device 0'"), ("fetch", "'rounded X of device 1'")):
         step = next(step for step in program.steps if step.name == name)
@@ -458,7 +458,7 @@ def test_the_model_is_within_a_fifth_of_what_was_measured():
 
 
 def test_a_warp_waits_for_remote_rows_one_after_the_other():
-    """Narrow rows leave the link idle; what has no remote partner comes after them."""
+    """Narrow rows do not fill the link; remote rows without a local partner come last."""
     collab = Work.even(235_868, 2_358_104, 2, 0.5)
     slow = replace(RATES, latency=2 * RATES.latency)
     for n_cols, waits in ((4, True), (256, False)):

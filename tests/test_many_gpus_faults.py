@@ -1,4 +1,4 @@
-"""GPUs that are missing, cannot read each other, are full or fail: with a pretended CuPy."""
+"""GPUs that are missing, cannot read each other, are full or fail; with a simulated CuPy."""
 
 import contextlib
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ class CudaError(RuntimeError):
 
 @pytest.fixture
 def gpus(monkeypatch):
-    """Three GPUs of two kinds: `reads`, `full` and `failed` say what is wrong with them."""
+    """Simulate three GPUs of two kinds; `reads`, `full` and `failed` define their faults."""
     state = SimpleNamespace(reads=lambda one, other: True, full=set(), failed=set(), now=[])
 
     @contextlib.contextmanager

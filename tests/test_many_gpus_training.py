@@ -1,4 +1,4 @@
-"""A network trained over several devices is the one that is trained on one, within rounding."""
+"""Training on several devices gives the same network as on one, within rounding."""
 
 import importlib
 import time
@@ -13,7 +13,7 @@ from accelviz.many_gpus.all_reduce import AllReduce
 from accelviz.many_gpus.peers import usable_gpus
 from tests.compilers import needs_compiler
 
-#: The module: the function of its name hides it.
+#: The module, which the function of the same name hides.
 train_module = importlib.import_module("accelviz.many_gpus.train")
 
 
@@ -57,7 +57,7 @@ def test_gpus_of_one_process_learn_what_one_does_and_add_up_by_nccl(devices):
 
 @pytest.mark.gpu
 def test_sums_on_gpus():
-    """By NCCL where each device has a GPU, and where one plays two on the host."""
+    """By NCCL if each device has its own GPU; on the host if one GPU plays two."""
     import cupy
 
     if not import_nccl().available:

@@ -1,4 +1,4 @@
-"""The merge-path partition, and its kernel where shares begin and end."""
+"""The merge-path partition scheme, and its kernel at the borders of shares."""
 
 from itertools import groupby
 
@@ -21,7 +21,7 @@ from tests.inherited import check_results
 
 
 def path_of(degrees):
-    """The decision path: (row, nonzero) for each nonzero, then (row, None) for the row's end."""
+    """Return the path: (row, nonzero) for each nonzero, then (row, None) for the row's end."""
     nonzero = 0
     for row, degree in enumerate(degrees):
         for _ in range(degree):
@@ -31,7 +31,7 @@ def path_of(degrees):
 
 
 def records_of(degrees, warp_items, warps_per_block):
-    """The workload, item by item; slow and obvious."""
+    """Return the workload, item by item."""
     path, records = list(path_of(degrees)), []
     for warp, first in enumerate(range(0, len(path), warp_items)):
         for row, items in groupby(path[first : first + warp_items], key=lambda item: item[0]):
@@ -73,7 +73,7 @@ def test_shares_are_equal_and_the_workload_is_the_path(degrees, warp_items, bloc
     expected = rows_of(records_of(degrees, warp_items, block_warps))
     records = Workload.concatenate(slices).to_frame().to_numpy()
     np.testing.assert_array_equal(records, expected)
-    # Each row is written, and only a cut one by more than one warp.
+    # Each row is written, and only split rows by several warps.
     writers = np.bincount(expected[:, 2], minlength=len(degrees))
     assert (writers >= 1).all()
     assert cuts_rows(row_pointers, rows, warp_items) == bool((writers > 1).any())

@@ -15,11 +15,11 @@ import pytest
 import accelviz
 from accelviz import course
 
-# A GPU machine that only runs the kernels need not have Jupyter.
+# A machine with a GPU that only runs kernel tests may be without Jupyter.
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 
-#: Takes from a kernel what the lesson before has left there.
+#: Code that removes the previous lesson's names from a kernel.
 AS_NEW = """
 from matplotlib import pyplot
 pyplot.close("all")
@@ -35,7 +35,7 @@ def test_there_are_lessons():
 
 
 def checks_of(source):
-    """The calls of `compare` in a cell, as text."""
+    """Return the calls of `compare` in a cell as text."""
     return [
         ast.get_source_segment(source, line)
         for line in ast.parse(source).body
@@ -45,9 +45,9 @@ def checks_of(source):
     ]
 
 
-#: What a check says first.
+#: First words of a check's output.
 WRONG, RIGHT = "Not yet: ", "Right"
-#: Answers to exercises that need what their lesson has made before: lesson, answer, what is said.
+#: Answers that need earlier results of their lesson: lesson, answer, words of the output.
 LATER = [
     ("05", "four_at_once = one_by_one.replace('k < 8', 'k < 9')", "Not yet: order_of("),
     ("05", "four_at_once = one_by_one.replace(';', '')", "Not yet: order_of("),
@@ -74,7 +74,7 @@ longest = accelviz.plan(graph, LongestFirst(), 32)""",
 
 
 def solved(notebook, lesson):
-    """Cells with an answer to an exercise and its check, and what is to be said of it."""
+    """Yield cells with an answer to an exercise and its check, and the expected output."""
     answers = [(answer, said) for number, answer, said in LATER if number == lesson]
     for cell, after in zip(notebook.cells, notebook.cells[1:], strict=False):
         checks = checks_of(cell.source) if cell.cell_type == "code" else []
@@ -87,14 +87,14 @@ def solved(notebook, lesson):
 
 
 def asks_for(source, answer):
-    """Whether a cell checks what an answer gives a name."""
+    """Return whether a cell checks a name that an answer defines."""
     name = re.match(r"(?:def |class )?(\w+)", answer)[1]
     return "\ncompare(" in source and re.search(rf"^(def |class )?{name}\b", source, re.M)
 
 
 @pytest.fixture(scope="module")
 def client():
-    """A kernel for the lessons of this process: to start one for each takes a quarter longer."""
+    """Start one kernel for all lessons of this process, which saves a quarter of the time."""
     folder = {"metadata": {"path": NOTEBOOKS[0].parent}}
     session = nbclient.NotebookClient(nbformat.v4.new_notebook(), timeout=180, resources=folder)
     yield session
@@ -103,7 +103,7 @@ def client():
 
 
 def outputs(client, path):
-    """Run a notebook as it is and return what its cells show, after their source."""
+    """Run a notebook and return the outputs of its cells by their source."""
     notebook = client.nb = nbformat.read(path, as_version=4)
     answers = [*solved(notebook, path.name[:2])]
     added = [cell for cell, _ in answers]
@@ -123,7 +123,7 @@ def outputs(client, path):
 @pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "path",
-    # That of graphs, which makes thirty twins, is no lesson.
+    # The document of graphs, which makes thirty twins, is no lesson.
     [
         pytest.param(path, marks=() if path.stem[0].isdigit() else pytest.mark.long)
         for path in NOTEBOOKS
@@ -135,7 +135,7 @@ def test_lesson_runs(client, path):
     assert any("image/png" in data or "<img" in data.get("text/html", "") for data in contents)
 
 
-#: What a student may well write: the lesson, what it is, and what is said first.
+#: Answers of students: lesson and description, with the first words of the expected output.
 ANSWERS = {
     ("02 the digits of the text", RIGHT): "both = 0.93",
     ("02 groups of warps", WRONG): "both = 0.948",

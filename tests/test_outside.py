@@ -38,7 +38,7 @@ matplotlib.use("agg")
 
 
 class BlockRows(Settings):
-    """A setting that says nothing of itself but its default."""
+    """A setting that declares only its default."""
 
     block_rows: int = 2
 
@@ -49,7 +49,7 @@ class BlockRowsOfRange(Settings):
 
 @dataclass(frozen=True)
 class OneRowAWarp(Scheme):
-    """A scheme that the page does not know."""
+    """A partition scheme that the page does not know."""
 
     warps: int
 
@@ -58,7 +58,7 @@ class OneRowAWarp(Scheme):
 
 
 class OneWarpARow(Strategy):
-    """A warp walks a row and its lanes the columns; says nothing of itself but its parameter."""
+    """One warp per row, whose lanes handle the columns; declares only its parameter."""
 
     operation = SPMM
     name = "one_warp_a_row"
@@ -99,7 +99,7 @@ extern "C" __global__ void mine(const long long *row_pointers, const int *column
 
 
 class OneWarpARowsScores(OneWarpARow):
-    """The same for dot products: a lane has a nonzero, several heads one after the other."""
+    """The same for dot products: one nonzero per lane, heads one after another."""
 
     operation = SDDMM
     name = "one_warp_a_rows_scores"
@@ -145,7 +145,7 @@ extern "C" __global__ void mine(const int2 *metadata, const long long *row_point
 
 
 class NoKernel(OneWarpARow):
-    """A scheme that is only thought of: it runs on the CPU, and shows in every picture."""
+    """A strategy without a kernel: it runs on the CPU, and all plots work."""
 
     name = "no_kernel"
 
@@ -312,13 +312,13 @@ def test_it_is_explored(mine):
 
 @needs_compiler
 def test_a_mistake_in_it_is_found():
-    """Each inherited claim, broken on purpose, is noticed."""
+    """The inherited tests detect each of these mistakes."""
 
     class Forgets(OneWarpARow):
         code = OneWarpARow.code.replace("k = row_pointers[row];", "k = row_pointers[row] + 1;")
 
     class Keeps(OneWarpARow):
-        """Weights of the graph in place of the run's."""
+        """Uses the graph's weights instead of the run's."""
 
         def build(self, graph, widths, settings):
             plan = super().build(graph, widths, settings)
@@ -328,7 +328,7 @@ def test_a_mistake_in_it_is_found():
             return replace(plan, calls=(Call(plan.launch, spec),), buffers=buffers)
 
     class Leaves(OneWarpARow):
-        """Rows without a nonzero are not written, and nobody clears them."""
+        """Does not write empty rows, which no one zeroes."""
 
         code = OneWarpARow.code.replace(
             "if (row >= n_rows)", "if (row >= n_rows || row_pointers[row] == row_pointers[row + 1])"

@@ -1,4 +1,4 @@
-"""Predictions come before answers; a learner's lines are compared with what is right."""
+"""Predictions before answers, and comparison of a learner's code with the solution."""
 
 import math
 import re
@@ -80,7 +80,7 @@ def test_questions_that_cannot_be(answer, options, said):
         predict("?", answer, **options)
 
 
-# --- a learner's own lines --------------------------------------------------------------------
+# --- a learner's functions --------------------------------------------------------------------
 
 
 def nothing(a, b): ...

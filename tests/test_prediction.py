@@ -1,4 +1,4 @@
-"""Recorded times are those of this very graph and setting."""
+"""Recorded times are found by graph and setting."""
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from accelviz.strategies import REGISTRY, find_operation, find_strategy
 from tests.graphs import MADE
 
 ACCEL = find_strategy("accel_gcn")
-#: Operations of which times ship with the package.
+#: Operations with recorded times in the package.
 SCORES = ("gat", "gatv2", "cosine")
 RECORDED = [
     *("spmm", "spmm_gradient", "sddmm", "edge_softmax", "edge_softmax_gradient"),
@@ -33,7 +33,7 @@ def renamed(graph, name):
 
 
 def made_table(graph, *settings, state="warm", **more):
-    """A recorded table with a row for each (parameters, median_us)."""
+    """Return a recorded table with a row per (parameters, median_us)."""
     table = pd.DataFrame(settings, columns=["parameters", "median_us"])
     same = {"hardware": "a GPU", "date": "2026-01-02", "graph": graph.name, "state": state}
     same |= {"fingerprint": fingerprint(graph), "operation": "spmm", "strategy": "accel_gcn"}
@@ -48,7 +48,7 @@ def setting(block_warps=12, warp_nzs=32, partition="block", combined=True):
 
 @pytest.fixture
 def ship(monkeypatch):
-    """Let these tables be the ones that ship; those there are not are not there."""
+    """Return a function that makes these the only recorded tables of the package."""
 
     def install(**tables):
         def recorded(name):
@@ -100,7 +100,7 @@ def test_a_name_that_stands_for_two_graphs_gives_the_times_of_this_one(ship):
     )
     assert recorded_times(graph)["median_us"].tolist() == [3.0, 4.0, 5.0]
     assert recorded_times(other)["median_us"].tolist() == [1.0, 2.0]
-    # Of equal cases the first table's counts.
+    # The first table wins if several have a case.
     assert waiting_beside_time(graph, 64, "accel_gcn").iloc[0, 1] == 3.0
 
 
@@ -118,7 +118,7 @@ def test_cold_times_do_not_count_and_missing_tables_are_none(ship):
 @pytest.mark.parametrize(
     ("case", "n_cols", "expected"),
     [
-        # the default itself, however it is written
+        # the default in other notations
         ("accel_gcn", 64, 20.0),
         ("accel_gcn max_block_warps=12", 64, 20.0),
         ("accel_gcn max_block_warps=12 max_warp_nzs=32", 64, 20.0),

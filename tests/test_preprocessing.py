@@ -1,4 +1,4 @@
-"""Preprocessing on the GPU, as far as no GPU is needed: the kernels in the emulator and NVRTC."""
+"""Preprocessing on the GPU, tested without one: kernels in the emulator and NVRTC."""
 
 import dataclasses
 from types import SimpleNamespace
@@ -26,7 +26,7 @@ from tests.compilers import needs_compiler
 from tests.graphs import MADE, graph_of_degrees
 from tests.test_kernels import ARCHITECTURES
 
-#: Groups of a block, most nonzeros of one, and of one that takes several rows.
+#: Subwarps of a block, most nonzeros of one subwarp, and of one that handles several rows.
 SETTINGS = [(16, 32, 8), (12, 5, 4), (1, 1, 1), (25, 8, 128), (32, 128, 1)]
 
 
@@ -48,7 +48,7 @@ def test_degrees_take_several_passes_of_the_sort():
 
 
 def check_emulated(graph, setting, in_place):
-    """One block: the emulator runs one after the other, and these wait for each other."""
+    """Check with one block, because the emulator runs blocks one by one and these have barriers."""
     groups, short_nzs = BlockSetting(*setting[:2]), setting[2]
     permutation = degree_sort(graph)
     metadata, cut_blocks = subwarp_blocks(DegreeHistogram.of(graph.row_pointers), groups, short_nzs)
@@ -132,7 +132,7 @@ def nvrtc():
 @pytest.mark.usefixtures("nvrtc")
 @pytest.mark.parametrize("entry", PARAMETERS)
 def test_compiles_to_machine_code(entry):
-    """For the architecture that it is used on, and for the others in turn."""
+    """Compile for the default architecture, and for the others in turn."""
     other = ARCHITECTURES[list(PARAMETERS).index(entry) % len(ARCHITECTURES)]
     for arch, recorded in (("sm_90", {}), ("sm_90", {"RECORD_STEPS": 1}), (other, {})):
         assert compile_cubin(spec(entry, **recorded), arch)[:4] == b"\x7fELF"
@@ -149,7 +149,7 @@ def test_refuses_to_compile_without_the_constants(name):
 
 
 class _OnTheGpu:
-    """What CuPy's arrays have in common with it."""
+    """An object with the attributes of CuPy's arrays that are used."""
 
     __cuda_array_interface__: ClassVar = {"shape": (1,), "typestr": "<i4", "data": (0, True)}
 

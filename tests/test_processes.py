@@ -1,4 +1,4 @@
-"""One process a GPU: which one it is, what they share, and that all end. No GPU is needed."""
+"""One process per GPU: ranks, shared memory, and failures. No GPU is needed."""
 
 import os
 import socket
@@ -15,7 +15,7 @@ from accelviz.many_gpus.peers import usable_gpus
 from accelviz.many_gpus.process import GPUS_VARIABLE, LAUNCHERS
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
-#: Seconds in which processes that do not multiply on a GPU have ended, on a busy machine too.
+#: Time limit in seconds of processes without GPU work, for a busy machine.
 SECONDS = 240
 
 
@@ -25,7 +25,7 @@ def free_port():
 
 
 def started(names, size, *command, gpus=""):
-    """Start processes of this host as a launcher does; return what each prints."""
+    """Start processes on this host like a launcher; return the output of each."""
     where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), GPUS_VARIABLE: gpus}
     processes = []
     for rank in range(size):
@@ -40,7 +40,7 @@ def started(names, size, *command, gpus=""):
 
 @pytest.fixture
 def alone(monkeypatch):
-    """No launcher has started this process."""
+    """Remove the variables of launchers from the environment."""
     for name in {*sum(LAUNCHERS.values(), ()), GPUS_VARIABLE}:
         monkeypatch.delenv(name, raising=False)
     return monkeypatch
@@ -102,7 +102,7 @@ def test_processes_that_cannot_join_are_named(alone):
     ("launcher", "size"), [("torchrun", 2), ("mpirun (Open MPI)", 3)], ids=["two", "three"]
 )
 def test_processes_multiply_in_memory_that_they_share(launcher, size, tmp_path):
-    """On one host, on several and on one each, simulated; see tests/symmetric_on_host.py."""
+    """On one host and on several, simulated by tests/symmetric_on_host.py."""
     hosts = map(str, range(size, 0, -1))
     outputs = started(LAUNCHERS[launcher], size, "products", str(tmp_path), *hosts)
     assert all(f"process {rank} is right" in text for rank, text in enumerate(outputs))
@@ -119,7 +119,7 @@ def test_processes_multiply_in_memory_that_they_share(launcher, size, tmp_path):
     ],
 )
 def test_processes_add_up_by_nccl_or_on_the_host(gpus, missing, how, tmp_path):
-    """All of them in one way, with a simulated NCCL; see tests/symmetric_on_host.py."""
+    """All processes choose the same way, with NCCL simulated by tests/symmetric_on_host.py."""
     size = len(gpus.split(","))
     names = LAUNCHERS["torchrun"]
     outputs = started(names, size, "summed", str(tmp_path), missing, gpus=gpus)
@@ -144,7 +144,7 @@ def test_torchrun_ends_all_processes_if_one_is_killed(tmp_path):
 @pytest.mark.skipif(find_spec("nvshmem") is None, reason="accelviz[nvshmem] is not installed")
 @pytest.mark.parametrize("shared", [True, False])
 def test_processes_train_on_gpus(shared):
-    """On two, which add up by NCCL; and on one that plays two, which cannot."""
+    """On two GPUs, which use NCCL, and on one GPU that plays two, which cannot."""
     usable = usable_gpus()
     if not shared and (len(usable) < 2 or not import_nccl().available):
         pytest.skip("fewer than two GPUs, or no NCCL")
@@ -157,7 +157,7 @@ def test_processes_train_on_gpus(shared):
 @pytest.mark.gpu
 @pytest.mark.skipif(find_spec("nvshmem") is None, reason="accelviz[nvshmem] is not installed")
 def test_processes_multiply_on_gpus():
-    """On two; a single one plays both."""
+    """On two GPUs, or on one that plays two."""
     usable = usable_gpus()
     gpus = f"{usable[0]},{usable[1 % len(usable)]}"
     outputs = started(LAUNCHERS["torchrun"], 2, "products", "", "2", "1", gpus=gpus)

@@ -1,4 +1,4 @@
-"""The shape of the project itself: who imports whom, what is installed, what is shipped."""
+"""The structure of the project: imports, dependencies and packaging."""
 
 import ast
 import importlib.metadata
@@ -21,8 +21,8 @@ from tests.compilers import needs_compiler
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "accelviz"
 
-#: The rooms and the files beside them, in the order of CONTRIBUTING.md: a module imports from its
-#: own room and from those before it. Each is by itself, so that no two import each other.
+#: The package's folders and modules in the order of CONTRIBUTING.md: a module imports from its own
+#: folder and from those before it, so that there are no cycles.
 ROOMS = (
     *("errors", "files", "emulator", "arrays", "random", "store", "graph", "card", "workload"),
     "tiles",
@@ -30,7 +30,7 @@ ROOMS = (
     *("convolution", "layers", "bits", "many_gpus", "torch"),
     *("measure", "analysis", "plots", "widgets", "course", "demo", "cli", "__main__"),
 )
-#: Packages that only one room may import, at any depth.
+#: Packages that only one folder may import, at any depth.
 ONLY_IN = {
     "cupy": ("devices/cuda/",),
     "matplotlib": ("plots/",),
@@ -83,7 +83,7 @@ def test_imports_go_down_the_list_only(path):
 
 @each_module(sorted((PACKAGE / "strategies").glob("*/**/*.py")))
 def test_operations_do_not_import_each_other(path):
-    """Only layers and several GPUs combine operations; the registry lists them."""
+    """Only layers and many_gpus combine operations; the registry lists them."""
     others = OPERATIONS - {path.relative_to(PACKAGE).parts[1]}
     for name in imports_of(path):
         assert not any(name.startswith(f"accelviz.strategies.{other}") for other in others), name
@@ -108,7 +108,7 @@ def test_importing_accelviz_brings_in_nothing_heavy():
 
 
 def python(*arguments):
-    """Run Python in a process of its own; return what it prints."""
+    """Run Python in a separate process; return its output."""
     command = [sys.executable, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
@@ -137,7 +137,7 @@ def test_the_public_names_are_there_and_documented():
 
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-#: PyPI name to conda-forge name where they differ.
+#: Names on PyPI and conda-forge where they differ.
 CONDA_NAMES = {
     "matplotlib": "matplotlib-base",
     "igraph": "python-igraph",
@@ -249,7 +249,7 @@ def test_the_readme_s_commands_exist():
 
 
 def headings(page):
-    """The anchors of a page's headings, as GitHub writes them."""
+    """Return the anchors of a page's headings, as on GitHub."""
     titles = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.M)
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
@@ -276,14 +276,14 @@ def test_what_is_installed_is_what_is_locked():
         for line in (ROOT / file).read_text().splitlines():
             name, _, version = line.partition(";")[0].strip().partition("==")
             pinned.add((name, version))
-    # Not on sys.path, to which setuptools adds a folder of its own once another test imports it.
+    # Not on sys.path, because setuptools adds its own folder there when another test imports it.
     places = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     installed = list(importlib.metadata.distributions(path=list(places)))
     installed_names = {distribution.metadata["Name"] for distribution in installed}
     assert len(installed) > 50
     for distribution in installed:
         name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower()
-        # The build of PyTorch decides which libraries of CUDA come with it.
+        # PyTorch's build determines its CUDA libraries.
         of_cuda = name.startswith(("nvidia-", "cuda-", "triton")) and name not in dict(pinned)
         by_torch = of_cuda and "torch" in installed_names
         if name not in ("accelviz", "pip", "setuptools", "wheel") and not by_torch:

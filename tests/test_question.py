@@ -1,4 +1,4 @@
-"""A question for a class: what is asked, what is right, and that the answer is not to be read."""
+"""Questions for a class: text, solution, and that the answer is not readable in the source."""
 
 import base64
 import html

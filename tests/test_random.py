@@ -4,7 +4,7 @@ import pytest
 from accelviz.random import edge_uniform, edge_uniform_of, element_uniform, philox, uniform
 
 ONES = 0xFFFFFFFF
-#: The vectors that the authors of Philox publish with it: counter, key, words.
+#: Test vectors published by Philox's authors: counter, key, words.
 KNOWN = [
     ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
     ((ONES,) * 4, (ONES,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
@@ -58,7 +58,7 @@ def test_an_edge_draws_the_same_wherever_it_is_walked():
 
 
 def test_compiled_loops_draw_what_the_array_operations_draw():
-    """CuPy takes the operations on arrays; here they run in a stand-in that is not NumPy itself."""
+    """CuPy provides operations on arrays; here a stand-in provides them, not NumPy itself."""
 
     class Arrays:
         arange = staticmethod(np.arange)

@@ -1,4 +1,4 @@
-"""Random graphs of any size follow their model."""
+"""Random graphs of any size have the properties of their model."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What strategies say of their lanes is what their kernels do, by a trace."""
+"""A strategy's description of its lanes equals the trace of its kernel."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ opened = MADE["every_kind"]
 
 
 def lanes_and_columns(plan, reading, row_columns, array):
-    """Of each access of the gathered matrix: the lane, the one it should be, columns of a load."""
+    """Yield for each access of the gathered matrix: lane, expected lane, columns of the load."""
     total = int(np.prod(plan.launch.grid))
     inputs = random_inputs(plan.operation, plan.pattern, plan.widths)
     blocks = sorted({0, total // 2, min(total // 2 + 1, total - 1), total - 1})

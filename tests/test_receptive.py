@@ -1,4 +1,4 @@
-"""The 3D receptive field: chapter 7's tables, its organizer and its rule."""
+"""The 3D receptive field: tables of chapter 7, its organizer and its rule."""
 
 import dataclasses
 import itertools
@@ -23,7 +23,7 @@ CONV = Kernel("conv", 3)
 
 
 def test_table_7_1():
-    """Variant-3: conv3-256 three times on 8 x 8 x 128. Its last gain, 0.297, is printed cut off."""
+    """Variant-3: conv3-256 three times on 8 x 8 x 128. The gain 0.297 is printed truncated."""
     seen = fields([CONV] * 3, 8, 128, outputs=(256,) * 3)
     sizes = [(field.width, field.channels, field.size) for field in seen]
     assert sizes == [(3, 128, 1152), (5, 128, 3200), (7, 128, 6272)]
@@ -32,7 +32,7 @@ def test_table_7_1():
 
 
 def test_table_7_2():
-    """A convolution more in each stage of VGG11."""
+    """One more convolution in each stage of VGG11."""
     last = []
     for stage in NETWORKS["VGG11"].stages:
         seen = fields([CONV] * (stage.units + 1), stage.width, stage.before)
@@ -40,7 +40,7 @@ def test_table_7_2():
     assert [int(gain * 100 + 0.1) / 100 for gain in last] == [1.73, 1.60, 0.29, 0.0, 0.0]
 
 
-#: Network, depths, millions of parameters and of FLOPs as printed in Tables 6.2, 7.3, 7.5 and 7.6;
+#: Network, depths, millions of parameters and FLOPs as printed in Tables 6.2, 7.3, 7.5 and 7.6.
 #: FLOPs of chapter 7 are rounded to tens.
 PRINTED = [
     ("VGG16", (2, 2, 3, 3, 3), 14.73, 310),
@@ -62,31 +62,31 @@ PRINTED = [
 
 @pytest.mark.parametrize(("name", "depths", "parameters", "flops"), PRINTED)
 def test_parameters_as_printed(name, depths, parameters, flops):
-    """Within a unit of the last digit: some are rounded, some cut off."""
+    """Within a unit of the last digit, because some are rounded and some truncated."""
     network = NETWORKS[name].with_depths(depths)
     assert abs(network.parameters / 1e6 - parameters) < 0.01
     assert round(network.flops / 1e7) * 10 == flops
 
 
 def test_the_organizer():
-    """Section 7.4.1: VGG16's structure; 5.09 M weights of convolutions and 370 MFLOPs."""
+    """Section 7.4.1: VGG16's structure, with 5.09 M convolution weights and 370 MFLOPs."""
     vgg16 = NETWORKS["VGG16"]
     steps = organize(vgg16)
     assert [step.depths for step in steps][-1] == (5, 4, 2, 1, 1)
     best = vgg16.with_depths(steps[-1].depths)
     assert (round(best.convolution_weights / 1e6, 2), round(best.flops / 1e6)) == (5.09, 370)
     assert round(best.total_gain - vgg16.total_gain, 2) == 2.49  # 2.30 printed
-    # On ImageNet the gains of Table 7.5 come out too.
+    # On ImageNet the gains equal those of Table 7.5, too.
     for name, printed in (("VGG16 ImageNet", 0.39), ("VGG19 ImageNet", 1.09)):
         network = NETWORKS[name]
         last = network.with_depths(organize(network)[-1].depths)
         assert round(last.total_gain - network.total_gain, 2) == printed
-    # VGG19's printed structure is the one before the last.
+    # VGG19's printed structure is the organizer's last but one.
     assert organize(NETWORKS["VGG19"])[-2].depths == (6, 4, 3, 2, 1)
 
 
 def test_the_organizer_removes_what_no_stage_can_use():
-    """Pixels so few that a convolution sees them all: nothing to gain anywhere."""
+    """With so few pixels that a convolution covers all, there are no gains."""
     small = dataclasses.replace(NETWORKS["VGG16"], stages=(Stage(2, 8, 8, 3), Stage(2, 8, 8, 2)))
     steps = organize(small, theta=0.1)
     assert steps[-1].depths == (1, 1)
@@ -95,7 +95,7 @@ def test_the_organizer_removes_what_no_stage_can_use():
 
 
 def test_a_field_is_what_can_be_seen_by_changing_inputs():
-    """Against a made-up network: an input channel that changes an output is in its field."""
+    """A field contains an input channel if changing it changes the output of a random network."""
     rng = np.random.default_rng(0)
     block = [Kernel("gpw", groups=4), Kernel("shuffle", groups=4), Kernel("rpw", 1, 4, 0.5)]
     seen = np.eye(16)
@@ -106,7 +106,7 @@ def test_a_field_is_what_can_be_seen_by_changing_inputs():
 
 @pytest.mark.parametrize("name", BLOCKS)
 def test_the_rule_of_replacement(name):
-    """Quality as the chapter says of all; compact it finds all, we all but C and E."""
+    """All blocks have the stated quality; the chapter calls all compact, we all but C and E."""
     block, standard = BLOCKS[name]
     replacement = replaces(block, standard)
     assert replacement.quality
@@ -118,7 +118,7 @@ def test_the_rule_of_replacement(name):
 
 
 def test_table_7_6_s_first_row():
-    """DW + PW in place of all but the first: 1.11 M and 50 MFLOPs, of {4, 3, 2, 3, 1}."""
+    """DW + PW instead of all but the first: 1.11 M and 50 MFLOPs, of {4, 3, 2, 3, 1}."""
     plain = NETWORKS["VGG16"].with_depths((4, 3, 2, 3, 1))
     decomposed = plain.with_block("B (MobileNet)")
     assert decomposed == dataclasses.replace(plain, block=(Kernel("dw", 3), Kernel("pw")))
@@ -128,7 +128,7 @@ def test_table_7_6_s_first_row():
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_every_network_is_decomposed_by_every_block(block):
-    """A unit's 3 x 3 convolutions go, with what the block's kernels weigh in their place."""
+    """A block's kernels replace the weights of a unit's 3 x 3 convolutions."""
     kernels, standard = BLOCKS[block]
     of_one = kernels[: len(kernels) // standard]
     resnet = NETWORKS["ResNet50"]
@@ -146,7 +146,7 @@ def test_every_network_is_decomposed_by_every_block(block):
 
 
 def test_table_6_4_s_savings():
-    """Pointwise to cg 2, 4, 8 saves 22.02, 33.03 and 38.53 MFLOPs; totals are others (docs)."""
+    """From pointwise to cg 2, 4, 8: 22.02, 33.03 and 38.53 MFLOPs less; totals differ (docs)."""
     plain = NETWORKS["MobileNet"]
     for groups, printed in ((2, 67.31 - 45.29), (4, 67.31 - 34.28), (8, 67.31 - 28.78)):
         block = (Kernel("dw", 3), Kernel("rpw", groups=groups, overlap=0.5))
@@ -182,7 +182,7 @@ def test_what_does_not_go_is_named(call, says):
 
 
 def test_gains_fall_within_a_stage():
-    """Which is why the organizer looks at the last unit of each alone."""
+    """Therefore the organizer considers only the last unit of each stage."""
     for network, alpha in itertools.product(NETWORKS.values(), (1.0, 3.0, 5.0)):
         for of_stage in network.with_depths((6,) * len(network.stages)).gains(alpha):
             assert of_stage == sorted(of_stage, reverse=True)

@@ -1,4 +1,4 @@
-"""Settings other than the defaults: every nonzero once, and the right result on every device."""
+"""Settings other than the defaults: each nonzero occurs once, and results are right everywhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.compilers import EMULATOR
 from tests.graphs import GRAPHS
 from tests.inherited import case_name, check_results
 
-#: Rows of no, few and very many nonzeros, and those around a block's most.
+#: Graphs with no, few and many nonzeros per row, and with rows at the bound of a block.
 SMALL = ("hub", "hub_alone", "isolated_ends", "empty", "no_edges", "tall", "degree_384")
 EDGES = ("every_kind", "empty", "no_edges", "no_columns")
 ABLATIONS = (
@@ -24,7 +24,7 @@ ABLATIONS = (
 
 
 def many(*names: str, values: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Settings of these names, one for each tuple of values."""
+    """Return settings with these names, one for each tuple of values."""
     return [dict(zip(names, row, strict=True)) for row in values]
 
 
@@ -32,11 +32,11 @@ BLOCKS = many("max_block_warps", "max_warp_nzs", values=[(1, 1), (2, 2), (5, 7),
 OTHER_BLOCKS = [(1, 32), (32, 32), (1, 65535), (8, 3)]
 GROUPS = [(1, 32, 1), (1, 32, 32), (2, 7, 3), (3, 16, 4), (3, 1, 32), (32, 7, 4), (32, 32, 3)]
 SUBWARPS = [
-    # Parts of cut rows, groups that share rows, and threads beyond the last group.
+    # Parts of split rows, subwarps that share rows, and threads beyond the last subwarp.
     {"group_nzs": 1, "short_nzs": 1, "block_threads": 32, "at_once": 1},
     {"group_nzs": 3, "short_nzs": 5, "block_threads": 96, "head_lanes": 16, "at_once": 3},
 ]
-#: Operation, strategy and settings; columns on the CPU and the GPU, and in the emulator; graphs.
+#: Operation, strategy, settings, columns on CPU and GPU, columns in the emulator, graphs.
 FAMILIES: list[tuple[str, str, list[dict[str, Any]], Any, Any, tuple[str, ...]]] = [
     *(
         ("spmm", "accel_gcn", [ablation | blocks for blocks in BLOCKS], (1, 33), (33,), SMALL)
@@ -135,7 +135,7 @@ FAMILIES: list[tuple[str, str, list[dict[str, Any]], Any, Any, tuple[str, ...]]]
 
 
 def cases() -> Iterator[Any]:
-    """Yield each family's settings, one by one."""
+    """Yield the settings of each family."""
     for operation, name, family, *others in FAMILIES:
         strategy = find_strategy(name, operation)
         for settings in family:
@@ -147,7 +147,7 @@ def cases() -> Iterator[Any]:
 @pytest.mark.parametrize("device", ["cpu", EMULATOR, pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize(("strategy", "settings", "columns", "emulated", "graphs"), [*cases()])
 def test_any_setting(strategy, settings, columns, emulated, graphs, device):
-    """In the emulator, threads and blocks come in an order of the settings' own."""
+    """In the emulator, the order of threads and blocks is random and depends on the setting."""
     if device == "emulator":
         columns, device = emulated, EmulatorDevice(seed=1 + len(str(settings)) % 5)
     elif graphs is SMALL:

@@ -1,4 +1,4 @@
-"""fuseGNN's backward kernels, and what it compares its forward ones with."""
+"""fuseGNN's backward kernels, and the unfused kernels that it is compared with."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The tests every strategy inherits, on the CPU."""
+"""The inherited tests on the CPU, and checks of declarations."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""The closed forms say what counting the real workload says, and `sweep` lays them out."""
+"""Closed forms of a workload's statistics equal those of the workload; `sweep` tabulates them."""
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ degree_lists = st.lists(
     st.one_of(st.integers(0, 5), st.integers(0, 70), st.sampled_from([31, 32, 33, 64, 384, 385])),
     max_size=60,
 )
-#: Parameters that are drawn from less than their whole range: beyond, most graphs are all alike.
+#: Ranges of parameters to draw from; beyond them most graphs give equal results.
 RANGES = {
     **dict.fromkeys(("max_warp_nzs", "ngs", "column_tile"), st.integers(1, 80)),
     **dict.fromkeys(("group_nzs", "short_nzs"), st.integers(1, 40)),
@@ -34,7 +34,7 @@ RANGES = {
 
 
 def drawn(name, parameter):
-    """Values of a parameter, or None where a rule chooses."""
+    """Draw values of a parameter; None if a rule determines it."""
     values = RANGES.get(name)
     if values is None and parameter.choices:
         values = st.sampled_from(parameter.choices)
@@ -43,14 +43,14 @@ def drawn(name, parameter):
     return st.none() | values if parameter.default is None else values
 
 
-#: Their blocks depend on which columns rows share, of which degrees say nothing.
+#: Strategies whose blocks depend on columns that rows share, not only on degrees.
 BY_COLUMNS = (
     *("spmm windows", "spmm window_tiles", "sddmm window_tiles"),
     *("scc_last strided_windows", "scc_last_weights strided_windows"),
     *("bit_product warpgroup", "bit_product split", "bit_product paper"),
     *("bit_spmm_8 lane_groups", "bit_spmm_4 lane_groups"),  # atomics depend on sums
 )
-#: The other strategies of every operation that are not a library's, by name.
+#: The other strategies with kernels, of every operation, by name.
 EVERY = {
     name: strategy
     for strategy in REGISTRY
@@ -60,7 +60,7 @@ EVERY = {
 
 
 def settings_of(strategy):
-    """Settings of a strategy as it describes them itself."""
+    """Draw settings of a strategy from its declared parameters."""
     values = {name: drawn(name, parameter) for name, parameter in strategy.parameters.items()}
     return st.fixed_dictionaries({}, optional=values)
 
@@ -70,7 +70,7 @@ def closed_form(graph, strategy, n_cols, **parameters):
 
 
 def counted_rows(plan):
-    """Rows that several warps of one block share, and rows that lie in several blocks."""
+    """Count rows that several warps of a block share, and rows in several blocks."""
     table = plan.workload().to_frame().query("nz_count > 0")
     in_block = table.groupby(["row", "block"])["warp"].nunique()
     shared = int((in_block > 1).groupby("row").any().sum())
@@ -125,7 +125,7 @@ def test_closed_forms_equal_the_counted_workload(strategy, data):
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
 def test_closed_forms_on_every_graph(strategy):
-    # Beyond SpMM and SDDMM, partitions are shared: every third graph each, in turns.
+    # Beyond SpMM and SDDMM partition schemes are shared: each operation has every third graph.
     step = 1 if strategy.operation in (SPMM, SDDMM) else 3
     for make in [*GRAPHS.values()][KERNELS.index(strategy) % step :: step]:
         check_against_workload(make(), strategy, 64)
@@ -148,7 +148,7 @@ def check_atomics(strategy, **parameters):
 @needs_compiler
 @pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
 def test_atomics_are_those_that_the_kernel_carries_out(strategy):
-    # Each parameter at the first value worth a try, all of them at once.
+    # All parameters together, each at its first value to try.
     tried = {name: p.tries[0] for name, p in strategy.parameters.items() if p.tries}
     check_atomics(strategy, **tried)
     if strategy.operation is SPMM and "partition" in strategy.parameters:
@@ -244,7 +244,7 @@ def test_quartiles_are_those_of_the_warps_with_work():
     assert row["warp_nzs_mean"] == pytest.approx(loads.mean())
 
 
-#: Of dense products the registry has a library alone.
+#: Dense products, for which the registry has only a library.
 @pytest.mark.parametrize("operation", [one for one in OPERATIONS if not one.startswith("dense")])
 @pytest.mark.parametrize("graph", [{}, {0: 3}, "empty", "no_edges"])
 def test_sweeps_of_nothing(graph, operation):
@@ -261,7 +261,7 @@ class Part(Settings):
 
 
 class Halves(Strategy):
-    """Two warps: the first part of the rows and the rest; as a student would write it."""
+    """Two warps, for the first part of the rows and the rest; written like a student's strategy."""
 
     operation = SPMM
     name = "halves"

@@ -22,7 +22,7 @@ OPERATIONS = pytest.mark.parametrize("operation", [SPMM, SDDMM], ids=lambda oper
 @OPERATIONS
 @pytest.mark.parametrize("name", ["empty", "no_columns", "every_kind", "cora"])
 def test_tiles_hold_the_matrix(name, operation):
-    """Put together, they are the matrix, and the last columns of a window may be left out."""
+    """All tiles together are the matrix; the last columns of a window may be missing."""
     graph = weighted(GRAPHS[name]())
     plan = accelviz.plan(graph, "tc_gnn", operation=operation)
     plan.check()
@@ -53,7 +53,7 @@ def test_tiles_that_lose_or_move_a_nonzero_are_refused(moved):
 @OPERATIONS
 @pytest.mark.parametrize("device", ["cpu", "emulator", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_inputs_are_rounded_not_truncated(operation, device):
-    """Within float32's own bound of the product of rounded inputs, and not of truncated ones."""
+    """Results are within float32's bound for rounded inputs, but not for truncated inputs."""
     if device == "emulator" and unavailable_reason() is not None:
         pytest.skip(str(unavailable_reason()))
     graph = weighted(GRAPHS["wide"]())
@@ -73,7 +73,7 @@ def test_inputs_are_rounded_not_truncated(operation, device):
 
 
 def test_the_paper_s_rule_chooses_the_warps():
-    """CA of section 5.4.3 has 88 edges a window, hence 2 warps."""
+    """CA of section 5.4.3 has 88 edges per window, hence 2 warps."""
     assert window_warps(graph_of_degrees([5] * 8 + [6] * 8), 32) == 2
     assert window_warps(graph_of_degrees([1]), 32) == 1
     assert window_warps(graph_of_degrees([200] * 16), 16) == 16
@@ -82,7 +82,7 @@ def test_the_paper_s_rule_chooses_the_warps():
 
 @pytest.mark.parametrize("n_cols", [16, 200, 1000])
 def test_every_column_is_one_warp_s(n_cols):
-    """Slabs hold all columns, and a block has registers and shared memory for its own."""
+    """Column tiles cover all columns, and fit in registers and shared memory."""
     for warps in (1, 3, 32):
         plan = accelviz.plan("cora", "tc_gnn", n_cols, block_warps=warps)
         defines = plan.kernel.config

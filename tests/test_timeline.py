@@ -1,4 +1,4 @@
-"""When blocks ran: tables against hand-made ones and a plain scheduler, pictures against tables."""
+"""Times of blocks: tables compared with hand-made ones and a simple scheduler, and plots."""
 
 import io
 import itertools
@@ -37,7 +37,7 @@ COLUMNS = ["tile", "block", "sm", "slot", "start", "stop"]
 
 
 def warps(*rows, **attrs):
-    """A table as of `trace_gpu` from rows of (tile, block, warp, sm, start, stop)."""
+    """Return a table like `trace_gpu`'s from rows of (tile, block, warp, sm, start, stop)."""
     names = ["tile", "block", "warp", "sm", "start_ns", "stop_ns"]
     table = pd.DataFrame(rows, columns=names, dtype=np.int64)
     table.attrs = {"sms": 2, "blocks_per_sm": 2, "step_ns": 1} | attrs
@@ -45,12 +45,12 @@ def warps(*rows, **attrs):
 
 
 def timeline(*rows, **attrs):
-    """A table as of `block_times` from rows of (sm, start, stop)."""
+    """Return a table like `block_times`'s from rows of (sm, start, stop)."""
     return block_times(warps(*((0, i, 0, *row) for i, row in enumerate(rows)), **attrs))
 
 
 def plan_of(loads, tiles=(1, 1)):
-    """A plan whose workload gives warp w of block b `loads[b][w]` nonzeros, of no graph at all."""
+    """Return a plan without a graph in which warp w of block b has `loads[b][w]` nonzeros."""
     loads = np.asarray(loads, dtype=np.int64).reshape(len(loads), -1)
     counts = loads.ravel()
     busy = np.flatnonzero(counts)
@@ -68,7 +68,7 @@ def plan_of(loads, tiles=(1, 1)):
 
 
 def plain_schedule(durations, sms, blocks_per_sm):
-    """Each duration to the slot that is free first, slots in turn over the SMs."""
+    """Assign each duration to the first free slot; slots alternate between the SMs."""
     free = [0] * (sms * blocks_per_sm)
     for duration in durations:
         slot = free.index(min(free))
@@ -77,7 +77,7 @@ def plain_schedule(durations, sms, blocks_per_sm):
 
 
 def many_blocks(n, sms, blocks_per_sm):
-    """The table of a launch whose blocks all take 1 to 999 ns."""
+    """Return the table of a launch whose blocks take 1 to 999 ns."""
     rng = np.random.default_rng(n)
     blocks = predicted_timeline(plan_of(rng.integers(1, 1000, n)), sms, blocks_per_sm)
     blocks.attrs["unit"] = "ns"
@@ -141,7 +141,7 @@ def test_sm_numbers_with_gaps_are_counted_anew():
 
 
 def test_a_summary_by_hand():
-    # SM 0 works 0-4 and 6-10, SM 1 0-4 and 2-5 at once, SM 2 0-8: busy 8 + 5 + 8 of 4 x 10.
+    # SM 0 is busy 0-4 and 6-10, SM 1 0-4 and 2-5, SM 2 0-8: 8 + 5 + 8 of 4 x 10.
     blocks = timeline((0, 0, 4), (1, 0, 4), (2, 0, 8), (0, 6, 10), (1, 2, 5), sms=4)
     assert sm_finishes(blocks).tolist() == [10, 5, 8, 0]
     summary = timeline_summary(blocks)
@@ -258,7 +258,7 @@ def test_a_prediction_needs_a_machine():
 
 
 def test_a_prediction_taken_for_a_measurement_has_the_same_slots():
-    """The packing finds no more slots than the scheduler used, and the same summary."""
+    """The packing needs no more slots than the scheduler, and has the same summary."""
     predicted = predicted_timeline(accelviz.plan("pubmed", "graphblast"), 12, 8)
     rows = predicted.rename(columns={"start": "start_ns", "stop": "stop_ns"}).drop(columns="slot")
     packed = block_times(rows.sample(frac=1, random_state=0))

@@ -1,4 +1,4 @@
-"""The layers for PyTorch against PyTorch Geometric's own, or against dense matrices without it."""
+"""Layers for PyTorch, compared with PyTorch Geometric's or, without it, with dense matrices."""
 
 import copy
 import re
@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 from accelviz import torch as ours  # noqa: E402
 from accelviz.errors import ArgumentError  # noqa: E402
 
-#: What PyTorch says of its own: CSR is in beta, and Dynamo looks at `.grad` of whatever it sees.
-#: PyTorch Geometric on a GPU: another package would make its maximum faster.
+#: Warnings of PyTorch (CSR is in beta; Dynamo reads `.grad` of any tensor) and, on a GPU, of
+#: PyTorch Geometric, which suggests a package for a faster maximum.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse"),
     pytest.mark.filterwarnings("ignore:The .grad attribute"),
@@ -66,15 +66,15 @@ def layer_of(module, case, device):
 
 def features(device):
     torch.manual_seed(2)
-    # Some are equal, as after a ReLU: neighbors then share the largest.
+    # Some are equal, as after a ReLU, so that several neighbors have the maximum.
     return torch.randn(N, 6, device=device).clamp(min=-0.5).requires_grad_()
 
 
 def outcome(layer, x, *arguments):
-    """The result and every gradient, of a loss that weighs each element differently."""
+    """Return the result and every gradient of a loss that weights each element differently."""
     y = layer(x, *arguments)
     torch.manual_seed(3)
-    # PyG registers parameters in another order.
+    # PyG registers parameters in a different order.
     named = [parameter for _, parameter in sorted(layer.named_parameters())]
     inputs = [x, *(parameter for parameter in (*arguments[1:], *named) if parameter.requires_grad)]
     return [y, *torch.autograd.grad((y * torch.randn_like(y)).sum(), inputs)]
@@ -166,7 +166,7 @@ def test_torch_compile_does_not_break_it(case, device):
 
 
 def test_the_example_of_the_docs_learns_the_same_from_pygs_layers():
-    """docs/training.md: the line with GCNConv is all that differs."""
+    """As in docs/training.md, only the line with GCNConv differs."""
     pytest.importorskip("torch_geometric")
     text = (Path(__file__).parents[1] / "docs/training.md").read_text("utf-8")
     code = re.search(r"```python\n(import torch.*?)```", text, re.DOTALL)[1]

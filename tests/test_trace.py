@@ -1,4 +1,4 @@
-"""Traces show what each lane touches, and traffic counts it as a GPU does."""
+"""Traces list the accesses of each lane, and traffic counts them as a GPU does."""
 
 import dataclasses
 
@@ -34,7 +34,7 @@ def test_a_trace_shows_the_workload_of_its_block(cora):
         expected = np.concatenate(
             [np.arange(s, s + c) for s, c in zip(work["nz_start"], work["nz_count"], strict=True)]
         )
-        # Two warps side by side cover the 64 columns, so each nonzero is read by 64 lanes.
+        # Two warps cover the 64 columns, so each nonzero is read by 64 lanes.
         assert np.sort(values["index"]).tolist() == np.sort(np.repeat(expected, 64)).tolist()
         columns = traced[traced["array"] == "columns"]["index"].to_numpy()
         features = traced[traced["array"] == "X"]
@@ -146,7 +146,7 @@ def test_blocks_that_there_are_not(cora):
 
 
 def stream(offsets, **options):
-    """One lane after another: a request for each offset."""
+    """Return a trace with one request per offset."""
     return made_request(offsets, np.arange(len(offsets)), **options).assign(lane=0)
 
 

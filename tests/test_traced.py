@@ -1,4 +1,4 @@
-"""What the page gets of a trace is the trace."""
+"""The page's encoded trace equals the trace."""
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ def traced_block(name, n_cols, parameters, block=None):
 
 
 def unpacked(content):
-    """A row for each access of each lane, as `accelviz.trace` gives it."""
+    """Decode a trace to one row per access and lane, as in `accelviz.trace`."""
     columns = content["columns"]
     request, lane = np.nonzero(columns["lanes"][:, None] >> np.arange(32) & 1)
     begins, offset = columns["begins"].array, columns["offsets"].array
@@ -55,7 +55,7 @@ def test_a_packed_trace_unpacks_to_the_same(name, n_cols, parameters):
         expected = traced[column].astype(str) if as_text else traced[column]
         assert np.array_equal(back[column], expected), column
     assert content["waits"] == waits
-    # A kernel's own text is there, down to each line that touches memory.
+    # The source of a kernel given as text is included, with each line that accesses memory.
     texts = content["source"]
     for site in content["sites"]:
         assert site["line"] <= texts[site["file"]].count("\n")
@@ -106,7 +106,7 @@ def test_warps_wait_until_the_last_of_their_block_is_there(name):
             assert max(arrived) == left
             unequal += min(arrived) < left
             for wait in together:
-                # In between the warp does nothing.
+                # The warp does nothing in between.
                 steps = traced[(traced["warp"] == wait["warp"])]["step"]
                 assert not steps.between(wait["arrived"], left - 1).any()
                 assert "__syncthreads" in sources(plan)[wait["file"]].split("\n")[wait["line"] - 1]

@@ -17,7 +17,7 @@ from accelviz.strategies import OPERATIONS, strategies
 
 
 def small_data(**changes):
-    """Two communities of 30 nodes, whose features say little and whose edges say more."""
+    """Return data of two communities of 30 nodes; edges are more informative than features."""
     rng = np.random.default_rng(0)
     labels = np.arange(60) % 2
     near = labels[:, None] == labels[None]
@@ -157,7 +157,7 @@ def test_a_seed_gives_the_same_bits_and_another_one_others():
 
 
 def with_kernel(operation):
-    """Strategies that a CPU can replay."""
+    """Return the strategies of an operation that the CPU can replay."""
     graph = load_graph(sparse.eye_array(4, format="csr"))
     for name in strategies(operation):
         from accelviz import plan
@@ -166,7 +166,7 @@ def with_kernel(operation):
             yield name
 
 
-#: A model whose steps take each operation.
+#: Operations, and a model that uses each in its steps.
 MODEL_OF = {
     "spmm": ("gcn", {}),
     **dict.fromkeys(["sddmm", "edge_softmax", "edge_softmax_gradient"], ("agnn", {"fused": False})),
@@ -179,9 +179,9 @@ CASES = [(operation, name) for operation in MODEL_OF for name in with_kernel(ope
 
 
 def test_every_operation_has_a_model():
-    # Layers take the gradients of a product one by one: an spmm of the transpose, and an sddmm.
-    # Convolutions and dense products are of no graph; no published layer takes a minimum. Networks
-    # of few bits train in float32.
+    # Layers compute a product's gradients by an spmm of the transpose and an sddmm. Convolutions
+    # and dense products are not on graphs; no published layer uses a minimum. Networks with few
+    # bits train in float32.
     others = {name for name in OPERATIONS if name.startswith(("scc", "bit_", "dense"))}
     others |= {"spmm_gradient", "spmm_min"}
     assert set(MODEL_OF) == set(OPERATIONS) - others
@@ -213,7 +213,7 @@ def test_the_emulator_trains_too():
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("model", MODELS)
 def test_a_step_after_the_first_brings_nothing_from_the_host(monkeypatch, model, fused):
-    """A recording on a GPU cannot copy from the host; sparse features and dropout, as on Cora."""
+    """A captured graph cannot copy from the host, also with Cora's sparse features and dropout."""
     options = {**MODELS[model].options, "hidden": 4, "dropout": 0.5}
     if "fused" in options:
         options["fused"] = fused
@@ -247,7 +247,7 @@ def test_features_that_never_change_are_gathered_once(monkeypatch, model, dropou
         "run",
         lambda self, *operands: gathered.append(operands[2]["X"].shape[1]) or run(self, *operands),
     )
-    # Of 12 columns to 4 the weights come first, unless A X is there already.
+    # From 12 columns to 4 the weights are applied first, unless A X is cached.
     losses = train(model, hidden=4, dropout=dropout, epochs=3).history.loss
     assert gathered.count(12) == int(stored)
     monkeypatch.setattr(Matrix, "is_fixed", lambda self, X: False)
@@ -326,7 +326,7 @@ def test_arguments_that_make_no_sense_are_named(options, argument):
         train(**options)
 
 
-# On a GPU the first steps are launched as they are, and the others as one recorded graph.
+# On a GPU the first steps are launched one by one, the others as one captured graph.
 
 
 @pytest.mark.gpu
@@ -370,7 +370,7 @@ def test_products_on_tensor_cores_learn_the_same(model):
     [("gcn", {}), ("agnn", {}), ("gin", {}), ("gatv2", {}), ("gat", {}), ("gat", {"fused": False})],
 )
 def test_a_gpu_learns_cora_and_resumes(tmp_path, model, changes):
-    """Bit for bit, with some steps launched as they are in one training and recorded in another."""
+    """Results are bit-identical whether steps are launched singly or as a captured graph."""
     options = {"device": "cuda", "seed": 1, **changes}
     whole = train(model, "cora", epochs=60, **options)
     assert whole.test_accuracy > (0.76 if model == "gcn" else 0.5)
@@ -404,7 +404,7 @@ def test_what_cannot_fit_is_refused_before_it_is_tried():
 
 @pytest.mark.parametrize("model", MODELS)
 def test_what_is_advised_would_fit(model):
-    """With features no wider than what the layers make of them."""
+    """Features are not wider than the hidden layers."""
     n, rng = 4000, np.random.default_rng(0)
     matrix = sparse.random_array((n, n), density=4 / n, rng=rng, dtype=np.float32)
     X, half = rng.standard_normal((n, 64), dtype=np.float32), np.arange(n // 2)

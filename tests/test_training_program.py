@@ -1,4 +1,4 @@
-"""A step of training as a program: what its parts declare is true, and the check holds it."""
+"""A training step as a program: the declared reads and writes are true, and are checked."""
 
 import itertools
 from dataclasses import replace
@@ -15,12 +15,12 @@ from accelviz.plans.program import Program
 from tests.compilers import needs_compiler
 from tests.test_training import SMALL
 
-#: Parts that the next ones have to wait for, by name.
+#: Names of steps that must wait for another step.
 ORDERED = [("forward", "loss"), ("loss", "backward"), ("backward", "optimiser")]
 
 
 class ReducingRun(Run):
-    """A run whose gradient is added up over devices, of which there is one."""
+    """A run that reduces its gradient over devices, here one device."""
 
     reduced_buffers = frozenset({"gradient"})
 

@@ -1,4 +1,4 @@
-"""`tune`: what it tries, what it keeps, what it says of its cost."""
+"""`tune`: the settings that it tries, its result, and its reported cost."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Twins have exactly the degrees of their model, and are the same for ever."""
+"""Twins have exactly the degrees of their graph, and never change."""
 
 import hashlib
 import runpy
@@ -18,10 +18,10 @@ from accelviz.datasets.synthetic.communities import default_sizes, lay_out
 from accelviz.errors import ArgumentError, GraphError
 from tests.graphs import graph_of_degrees
 
-# What makes twins takes Numba 15 s to compile: in one process.
+# Numba takes 15 s to compile the generator of twins, so these tests run in one process.
 pytestmark = pytest.mark.xdist_group("twins")
 
-#: Those that take a fraction of a second; the others are made by benchmarks/pages/graphs.py.
+#: Twins that take a fraction of a second; benchmarks/pages/graphs.py makes the others.
 QUICK = ["artist", "arxiv", "collab", "com-amazon", "ovcar-8h", "pubmed-twin", "twitter-partial"]
 FITTING = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks/pages/fitted_degrees.py"))
 heavy_tailed_degrees = FITTING["heavy_tailed_degrees"]
@@ -86,8 +86,8 @@ def test_what_is_approximate_says_so_everywhere(monkeypatch):
         assert (graph.n_rows, graph.nnz, graph.degrees.max()) == (400, 9_001, 200)
 
 
-#: SHA-256 of the column indices. A change here changes every recorded measurement on a twin: raise
-#: `_GENERATION` in datasets/load.py with it, and say so in the changelog.
+#: SHA-256 of the column indices. Changing one invalidates every recorded measurement on a twin:
+#: increase `_GENERATION` in datasets/load.py, and note it in the changelog.
 CHECKSUMS = {
     ("artist", "natural", 0): "d749e8fb7801befd",
     ("artist", "shuffled", 7): "d042977bf65ad883",
@@ -275,11 +275,11 @@ def test_the_cache_keeps_a_twin_and_notices_damage(tmp_path, monkeypatch):
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", bundled_graphs())
 def test_real_graphs_lie_between_their_twins_orders(name):
-    """What twins are for: the statistics that SpMM depends on, bracketed by the two orders."""
+    """Twins in both orders bracket the statistics that SpMM depends on."""
     real = load_graph(name)
     by_order = {order: locality(twin(real, order=order)) for order in ("natural", "shuffled")}
     natural, shuffled, measured = by_order["natural"], by_order["shuffled"], locality(real)
-    # The road network and facebook's circles are more local than any twin, in some statistics.
+    # In some statistics the road network and facebook's circles are more local than any twin.
     if name not in ("luxembourg-osm", "facebook"):
         assert natural.average_edge_span < measured.average_edge_span
         assert natural.distinct_share < measured.distinct_share
@@ -291,7 +291,7 @@ def test_real_graphs_lie_between_their_twins_orders(name):
 
 
 def test_the_documented_table_is_what_the_histograms_say():
-    """docs/graphs.md is written by benchmarks/pages/graphs.py, which makes every graph."""
+    """benchmarks/pages/graphs.py generates docs/graphs.md, and every graph for it."""
     text = (Path(__file__).parents[1] / "docs" / "graphs.md").read_text("utf-8")
     table = text.partition("<!-- table-one -->")[2].partition("<!-- end of table-one -->")[0]
     lines = [line.strip("|").split(" | ") for line in table.strip().splitlines()[2:]]

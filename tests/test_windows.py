@@ -1,4 +1,4 @@
-"""Sparse graph translation against its definition."""
+"""Sparse graph translation, compared with its definition."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_windows_have_their_distinct_columns_in_order(name, rows):
 
 
 def test_reuse_and_fill_are_those_counted_by_hand():
-    """Two rows with the columns 0 1 2 and 0 1 2, one with 0 1, one with none."""
+    """Two rows have the columns 0, 1 and 2, one has 0 and 1, one has none."""
     graph = graph_of_degrees([3, 3, 2, 0], 3)
     windows = row_windows(graph, 2)
     assert windows.reuse == 8 / 5

@@ -1,4 +1,4 @@
-"""The workload table, its check and its statistics."""
+"""The workload table, its validation and its statistics."""
 
 import numpy as np
 import pytest
