@@ -203,8 +203,8 @@ def test_remarks_are_problems_other_than_failed_tests(results):
     assert remarks["perfect"] == remarks["wrong-sign"] == []
     assert remarks["blank"] == ["There is no answer in it."]
     assert remarks["loops"] == ["test-double: stopped after 4 s"]
-    (told,) = remarks["pasted"]
-    assert told.startswith("repaired: The grade id 'test-total' is there 2 times")
+    (remark,) = remarks["pasted"]
+    assert remark.startswith("repaired: The grade id 'test-total' is there 2 times")
 
 
 def test_submitted_files_are_not_changed(course, results):

@@ -146,7 +146,8 @@ def test_the_best_scheme_is_first_and_the_papers_last(board):
 
 def test_a_submission_cannot_change_its_score(board):
     numbers = [name for name in board.columns if board[name].dtype.kind == "f"]
-    scores = {who: rows[numbers].reset_index(drop=True) for who, rows in board.groupby("student")}
+    groups = board.groupby("student")
+    scores = {student: rows[numbers].reset_index(drop=True) for student, rows in groups}
     pd.testing.assert_frame_equal(scores["eve"], scores["ada"])
     assert standings(board)["scheme"].tolist()[1] == "<script>alert(1)</script>|`"
 

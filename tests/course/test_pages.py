@@ -30,9 +30,7 @@ display(panel, raw=True)"""
 def notebook(path, *cells):
     new = {"text": nbformat.v4.new_markdown_cell, "code": nbformat.v4.new_code_cell}
     path.parent.mkdir(parents=True, exist_ok=True)
-    new_cells = [
-        new[kind](text, **options) for kind, text, *rest in cells for options in [{}, *rest][-1:]
-    ]
+    new_cells = [new[kind](text, **dict(*options)) for kind, text, *options in cells]
     nbformat.write(nbformat.v4.new_notebook(cells=new_cells), path)
 
 

@@ -82,21 +82,21 @@ def test_the_solution_is_right_at_par_and_short(name):
 def test_a_wrong_answer_does_not_pass(name, number):
     report = puzzles.check(name, wrong_answer(name, number))
     assert not report.solved
-    assert report.said
-    assert report.cost or re.search(r"\[\d+\]|kernel\.cu:\d+", report.said), report.said
+    assert report.message
+    assert report.cost or re.search(r"\[\d+\]|kernel\.cu:\d+", report.message), report.message
 
 
 def test_an_empty_answer_gets_instructions():
     for name in set(TEXTS) - {"banks"}:  # whose stub has lines
-        said = puzzles.check(name, answer(name)).said
-        assert "Write your lines between the two marks" in said
+        message = puzzles.check(name, answer(name)).message
+        assert "Write your lines between the two marks" in message
 
 
 GUARD = "if (i < n) Y[i] = a * X[i] + Y[i];"
 
 
 @pytest.mark.parametrize(
-    ("name", "lines", "said"),
+    ("name", "lines", "message"),
     [
         ("blocks", 0, r"a race: thread 0 of block 1 .* kernel\.cu:\d+"),
         ("guard", 0, r"thread 6 of block 2 reads X\[70\].* Line 5 is: Y\[i\] ="),
@@ -110,12 +110,12 @@ GUARD = "if (i < n) Y[i] = a * X[i] + Y[i];"
         ("transpose", 4, r"Y\[1\] \(row 0, column 1\) is"),
     ],
 )
-def test_the_message_describes_the_error(monkeypatch, name, lines, said):
+def test_the_message_describes_the_error(monkeypatch, name, lines, message):
     monkeypatch.setattr(sys.modules[puzzles.check.__module__], "SECONDS", 0.3)
     text = wrong_answer(name, lines) if isinstance(lines, int) else answer(name, lines)
     report = puzzles.check(name, text)
-    assert re.search(said, report.said), report.said
-    assert bool(report.picture) != (said in ("end the loop", "does not compile"))
+    assert re.search(message, report.message), report.message
+    assert bool(report.picture) != (message in ("end the loop", "does not compile"))
 
 
 def test_the_picture_shows_wrong_elements_and_accesses_before_an_error():
@@ -164,7 +164,7 @@ def test_unknown_puzzles_and_wrong_parameters_are_reported():
     report = puzzles.check("guard", renamed)
     assert not report.solved
     fewer = puzzles.check("guard", "__global__ void f(float a, const float *X, float *Y) {}")
-    assert "got 4 arguments" in fewer.said
+    assert "got 4 arguments" in fewer.message
 
 
 def test_inputs_are_exact_and_outputs_are_initialized_alike():
@@ -194,5 +194,5 @@ def test_a_missing_compiler_is_reported_with_a_remedy(monkeypatch):
     finally:
         compiler.find_compiler.cache_clear()
     assert not report.solved
-    assert "install one (such as g++)" in report.said
+    assert "install one (such as g++)" in report.message
     assert "Not yet" in report._repr_html_()

@@ -98,9 +98,9 @@ def test_nbgrader_exports_the_same_totals(course, grades, tmp_path):
     totals = pd.read_csv(target).set_index(["student_id", "assignment"])
     grades = grades[~grades["student"].str.startswith(("linked", "="))]
     ours = grades.groupby(["student", "assignment"])["points"].sum()
-    for who, points in ours.items():
-        assert totals.loc[who, "score"] == pytest.approx(points), who
-        assert totals.loc[who, "max_score"] == {**POINTS, PART: 8}.get(who[1], 10)
+    for key, points in ours.items():
+        assert totals.loc[key, "score"] == pytest.approx(points), key
+        assert totals.loc[key, "max_score"] == {**POINTS, PART: 8}.get(key[1], 10)
     assert len(ours) >= 11
 
 

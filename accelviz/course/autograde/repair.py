@@ -101,7 +101,7 @@ def repair(original: list[Any], notebook: Any) -> list[Problem]:
     repairing.restore_missing_cells()
     notebook.cells = repairing.repaired_cells()
     used_ids: set[str] = set()
-    for cell in notebook.cells:
+    for cell in notebook.cells:  # a restored cell may have the id of another cell
         if cell.get("id") in (None, *used_ids):
             cell["id"] = nbformat.v4.new_raw_cell().id
         used_ids.add(cell["id"])

@@ -44,6 +44,7 @@ HEADERS = (
     *('"common.cuh"', '"vectors.cuh"', "<cooperative_groups.h>", "<cooperative_groups/reduce.h>"),
     *("<cooperative_groups/scan.h>", "<cuda_fp16.h>", "<cuda_runtime.h>", "<math_constants.h>"),
 )
+#: Attributes, digraphs, assembly, host code, emulator internals, pragmas and other headers.
 _NOT_CUDA = re.compile(
     r"__attribute|\[\s*\[|<:|%:|##|\?\?|\b_*asm_*\b|__builtin|_Pragma|\bsystem\b|\bpopen\b|"
     r"\bemulator\b|\bEMULAT\w*|\bstd\s*::|#\s*pragma\s+(?!unroll)\w+|"

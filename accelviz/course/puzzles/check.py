@@ -42,7 +42,7 @@ def check(name: str, answer: str) -> Report:
     Returns
     -------
     Report
-        `solved`, the message `said`, the cost and the par, and a picture of the accesses, which a
+        `solved`, `message`, the cost and the par, and a picture of the accesses, which a
         notebook displays. An error of the kernel is reported and never raised.
 
     Raises
@@ -59,8 +59,8 @@ def check(name: str, answer: str) -> Report:
     if name not in PUZZLES:
         raise ArgumentError("name", f"there is no puzzle {name!r}", ", ".join(PUZZLES))
     if not isinstance(answer, str) or _EMPTY.search(answer):
-        said = "Write your lines between the two marks in the kernel, then run this cell again."
-        return Report(name, False, said, par=PUZZLES[name].par)
+        message = "Write your lines between the two marks in the kernel, then run this cell again."
+        return Report(name, False, message, par=PUZZLES[name].par)
     report = _checked(name, PUZZLES[name], answer)
     best = _scores.get(name)
     if best is None or (report.solved, -report.over) >= (best.solved, -best.over):
@@ -93,27 +93,27 @@ def _checked(name: str, puzzle: Puzzle, answer: str) -> Report:
         try:
             trial.run(emulate, values, seed=seed, unwritten=trial.unwritten_outputs())
         except AccelvizError as error:
-            said = trial.explain(error)
-            if not isinstance(error, KernelError) or "compile" in said:
-                return Report(name, False, said, par=par)
-            draw = str if "did not end" in said else partial(trial.draw, {})
-            return Report(name, False, f"{said} ({case})", par=par, draw=draw)
+            message = trial.explain(error)
+            if not isinstance(error, KernelError) or "compile" in message:
+                return Report(name, False, message, par=par)
+            draw = str if "did not end" in message else partial(trial.draw, {})
+            return Report(name, False, f"{message} ({case})", par=par, draw=draw)
         wrong = {
             output: np.flatnonzero(values[output] != expected)
             for output, expected in case.expected.items()
         }
         if any(len(indices) for indices in wrong.values()):
             traced = trial.run(trace_kernel)
-            said = f"{trial.difference(values, wrong, traced)} ({case})."
-            return Report(name, False, said, par=par, draw=partial(trial.draw, wrong, traced))
+            message = f"{trial.difference(values, wrong, traced)} ({case})."
+            return Report(name, False, message, par=par, draw=partial(trial.draw, wrong, traced))
     traced = trials[0].run(trace_kernel)
     costs = cost(traced)
-    said, exceeded = f"The result is right for all {len(trials)} inputs", above_par(costs, par)
+    message, exceeded = f"The result is right for all {len(trials)} inputs", above_par(costs, par)
     solved = not (exceeded and puzzle.par_is_the_task)
     if not solved:
-        said += f", but with too many {exceeded}: the par is part of the task"
+        message += f", but with too many {exceeded}: the par is part of the task"
     draw = partial(trials[0].draw, {}, traced)
-    return Report(name, solved, f"{said}.", cost=costs, par=par, draw=draw)
+    return Report(name, solved, f"{message}.", cost=costs, par=par, draw=draw)
 
 
 @dataclass(frozen=True)
@@ -150,11 +150,11 @@ class _Trial:
 
     def explain(self, error: AccelvizError) -> str:
         """Return the message of an error, with the source line that it refers to."""
-        said, lines = str(error).rstrip("."), self.answer.splitlines()
-        match = re.search(r"kernel\.cu:(\d+)", said)
-        if match and "compile" not in said and 0 < int(match[1]) <= len(lines):
-            said += f". Line {match[1]} is: {lines[int(match[1]) - 1].strip()}"
-        return said
+        message, lines = str(error).rstrip("."), self.answer.splitlines()
+        match = re.search(r"kernel\.cu:(\d+)", message)
+        if match and "compile" not in message and 0 < int(match[1]) <= len(lines):
+            message += f". Line {match[1]} is: {lines[int(match[1]) - 1].strip()}"
+        return message
 
     def difference(
         self, values: Mapping[str, Any], wrong: Mapping[str, Array], traced: pd.DataFrame
@@ -172,18 +172,18 @@ class _Trial:
             missing = int((~np.isin(indices, written.index)).sum())
             return f"No thread writes {element}. Not written: {missing} of {expected.size} elements"
         actual = values[output].flat[index]
-        said = f"{element} is {actual:g} and should be {expected.flat[index]:g}"
+        message = f"{element} is {actual:g} and should be {expected.flat[index]:g}"
         same_value = np.flatnonzero(expected == actual)
         if len(same_value) == 1 and actual:
-            said += f", which is right for {output}[{same_value[0]}]"
+            message += f", which is right for {output}[{same_value[0]}]"
         if index in written.index:
             write = written.loc[index]
             thread = 32 * write["warp"] + write["lane"]
-            said += f"; thread {thread} of block {write['block']} wrote it last "
-            said += f"(line {write['line']})"
+            message += f"; thread {thread} of block {write['block']} wrote it last "
+            message += f"(line {write['line']})"
         else:
-            said += "; no thread writes it"
-        return f"{said}. Wrong: {len(indices)} of {expected.size} elements"
+            message += "; no thread writes it"
+        return f"{message}. Wrong: {len(indices)} of {expected.size} elements"
 
     def draw(self, wrong: Mapping[str, Array], traced: pd.DataFrame | None = None) -> str:
         """Draw a trace; without one, trace the accesses before the kernel's error."""

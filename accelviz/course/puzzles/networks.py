@@ -18,10 +18,10 @@ _DEGREES = ([0, 3, 1, 6, 2], [7], [0, 0, 2], [0, 40, 1, 0, 33, 2], [5] * 9)
 
 def fragment(rng: np.random.Generator) -> Iterator[Case]:
     """Multiply matrices of 16 x 8 and 8 x 8, one pair per block, one warp per block."""
-    for grid, most in ((1, (999, 999)), (2, (4095, 499)), (3, (499, 4095))):
+    for grid, limits in ((1, (999, 999)), (2, (4095, 499)), (3, (499, 4095))):
         # TF32 represents whole numbers up to 2^11; larger odd ones are rounded. Sums of products
         # are below 2^24 and exact.
-        A, B = signed(rng, grid, 16, 8, most=most[0]), signed(rng, grid, 8, 8, most=most[1])
+        A, B = signed(rng, grid, 16, 8, most=limits[0]), signed(rng, grid, 8, 8, most=limits[1])
         C = (to_tf32(A).astype(np.float64) @ to_tf32(B)).astype(np.float32)
         arrays = {"A": A.ravel(), "B": B.ravel(), "C": unwritten(C.size)}
         yield Case(grid, 32, arrays, {"C": C.ravel()})

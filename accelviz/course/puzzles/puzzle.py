@@ -77,7 +77,7 @@ class Report:
     name: str
     solved: bool
     #: Message: the error, or that the result is right.
-    said: str
+    message: str
     par: Par
     #: Traffic of the kernel for the first case; None if a result is wrong.
     cost: Par | None = None
@@ -117,11 +117,11 @@ class Report:
 
     def __repr__(self) -> str:
         costs = ", ".join(f"{name}: {cost}" for name, cost in self.costs().items())
-        return f"{self.verdict}. {self.said}" + (f" {costs.capitalize()}." if costs else "")
+        return f"{self.verdict}. {self.message}" + (f" {costs.capitalize()}." if costs else "")
 
     def _repr_html_(self) -> str:
         text = f"<p><b>{'✓' if self.solved else '✗'} {escape(self.verdict)}.</b> "
-        text += f'<span style="white-space: pre-wrap">{escape(self.said)}</span></p>'
+        text += f'<span style="white-space: pre-wrap">{escape(self.message)}</span></p>'
         if self.cost is not None:
             table = pd.DataFrame({"yours": self.cost, "par": self.par}, Par._fields)
             text += table.to_html(border=0)
