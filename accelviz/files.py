@@ -48,8 +48,8 @@ def assignments_directory() -> Path:
 
 
 def _shipped(installed: str, checkout: str) -> Path:
-    inside = _PACKAGE / installed
-    return inside if inside.is_dir() else _PACKAGE.parent / checkout
+    in_wheel = _PACKAGE / installed
+    return in_wheel if in_wheel.is_dir() else _PACKAGE.parent / checkout
 
 
 def cache_folder() -> Path:

@@ -309,9 +309,9 @@ def test_a_pickle_in_an_npz_is_never_loaded(tmp_path):
 def test_truncated_archives(tmp_path):
     path = tmp_path / "g.npz"
     sparse.save_npz(path, CSR)
-    whole = path.read_bytes()
-    for length in range(0, len(whole), 7):
-        path.write_bytes(whole[:length])
+    content = path.read_bytes()
+    for length in range(0, len(content), 7):
+        path.write_bytes(content[:length])
         with pytest.raises(GraphError, match=r"g\.npz"):
             load_graph(path)
     np.save(tmp_path / "one.npy", np.zeros(3))

@@ -100,11 +100,11 @@ def test_permutations_of_rows_and_of_columns():
     dense = matrix.toarray()
     rows = permutation.apply_to_graph(graph)
     np.testing.assert_array_equal(rows.adjacency.toarray(), dense[order])
-    both = permutation.apply_to_graph(graph, columns=True)
-    np.testing.assert_array_equal(both.adjacency.toarray(), dense[order][:, order])
+    symmetric = permutation.apply_to_graph(graph, columns=True)
+    np.testing.assert_array_equal(symmetric.adjacency.toarray(), dense[order][:, order])
     # Two layers in the new order, inverted at the end.
     X = np.random.default_rng(1).random((graph.n_rows, 3))
-    stacked = both.adjacency @ (both.adjacency @ permutation.apply(X))
+    stacked = symmetric.adjacency @ (symmetric.adjacency @ permutation.apply(X))
     np.testing.assert_allclose(permutation.invert(stacked), matrix @ (matrix @ X), rtol=1e-4)
 
 

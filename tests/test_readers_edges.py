@@ -73,8 +73,8 @@ def test_every_ending_plain_and_packed(file, kind, packed, pack):
     assert edges_of(load_graph(file(pack(content), f"G.{kind}{packed}"))) == ONES
     # The ending may be wrong, for example if a browser has unpacked the file.
     assert edges_of(load_graph(file(content, f"plain.{kind}{packed}"))) == ONES
-    twice = pack(content[:4]) + pack(content[4:])
-    assert edges_of(load_graph(file(twice, f"parts.{kind}"))) == ONES
+    in_two_members = pack(content[:4]) + pack(content[4:])
+    assert edges_of(load_graph(file(in_two_members, f"parts.{kind}"))) == ONES
 
 
 def test_base_and_n_nodes(file):
@@ -150,8 +150,8 @@ def test_weights(file):
         load_graph(path)
     with pytest.raises(GraphError, match="line 1: 2 fields in '0 1'.*source target weight"):
         load_graph(file("0 1\n"), weights=True)
-    named = file('0,1,"a, b"\n1,2,"c"\n', "g.csv")
-    assert load_graph(named, weights=False).nnz == 2
+    quoted = file('0,1,"a, b"\n1,2,"c"\n', "g.csv")
+    assert load_graph(quoted, weights=False).nnz == 2
     for hidden in ('0,1,a\n1,2,"b\n2,3,c"\n3,4,d\n', '0,1,a\n1,2,"b\n2,3,c\n'):
         with pytest.raises(GraphError, match="from line 1 on: a line ends inside quotes"):
             load_graph(file(hidden, "g.csv"), weights=False)
@@ -181,10 +181,10 @@ def test_a_large_node_needs_an_option(file):
         load_graph(path)
     assert load_graph(path, relabel=True).shape == (5, 5)
     assert load_graph(path, n_nodes=2_000_001).n_rows == 2_000_001
-    most = plausible_nodes(1)
-    assert load_graph(file(f"0 {most - 1}\n")).n_rows == most
-    assert load_graph(file(f"1 {most}\n")).n_rows == most
-    for node in (most, 2**31 - 2, 2**31 - 1):
+    limit = plausible_nodes(1)
+    assert load_graph(file(f"0 {limit - 1}\n")).n_rows == limit
+    assert load_graph(file(f"1 {limit}\n")).n_rows == limit
+    for node in (limit, 2**31 - 2, 2**31 - 1):
         with pytest.raises(GraphError, match=f"line 1: node {node} is out of"):
             load_graph(file(f"0 {node}\n"))
     with pytest.raises(GraphError, match="line 2: node 2147483648 does not fit in 32 bits"):

@@ -25,15 +25,15 @@ def checked_options(
     if the annotation consists of bool, int, float, str and None. `owner` is the name of `function`
     in the message, such as "the reader of .txt files".
     """
-    known = [
+    names = [
         parameter.name
         for parameter in inspect.signature(function).parameters.values()
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY and parameter.name not in reserved
     ]
     hints = get_type_hints(function) if options else {}
     for option, value in options.items():
-        if option not in known:
-            expected = ", ".join(known) or "no options"
+        if option not in names:
+            expected = ", ".join(names) or "no options"
             raise ArgumentError(option, f"{owner} has no such option", expected)
         hint = hints.get(option, Any)
         allowed = get_args(hint) if isinstance(hint, UnionType) else (hint,)

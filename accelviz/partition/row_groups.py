@@ -36,7 +36,7 @@ def row_group_workload(
     part_nzs = -(-degree // groups)
     owner, part = spread(-(-degree // part_nzs))
     offset = part * part_nzs[owner]
-    parts = Workload(
+    long_row_parts = Workload(
         block=start + owner,
         warp=part,
         row=long_row[owner],
@@ -48,8 +48,8 @@ def row_group_workload(
     rows = rows[~np.isin(rows, long, assume_unique=True)]
     block, subwarp = np.divmod(rows * heads, groups)
     degrees = row_pointers[rows + 1] - row_pointers[rows]
-    whole = Workload(n_long + block, subwarp, rows, row_pointers[rows], degrees)
-    return Workload.concatenate([parts, whole])
+    short_rows = Workload(n_long + block, subwarp, rows, row_pointers[rows], degrees)
+    return Workload.concatenate([long_row_parts, short_rows])
 
 
 @dataclass(frozen=True)

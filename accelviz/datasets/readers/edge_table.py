@@ -43,8 +43,8 @@ def is_comment(line: bytes) -> bool:
 
 def delimiter_of(line: bytes) -> str:
     """Return the delimiter of a line of data."""
-    inside = line.strip().decode("latin-1")
-    return next((delimiter for delimiter in DELIMITERS if delimiter in inside), " ")
+    text = line.strip().decode("latin-1")
+    return next((delimiter for delimiter in DELIMITERS if delimiter in text), " ")
 
 
 def split(line: bytes, delimiter: str) -> list[str]:

@@ -201,7 +201,7 @@ def _draw(
 ) -> None:
     used_by = np.full(members.size, -1, dtype=np.int32)
     for community in range(bounds.size - 1):
-        near = pool[pool_bounds[community] : pool_bounds[community + 1]]
+        community_pool = pool[pool_bounds[community] : pool_bounds[community + 1]]
         for row in members[bounds[community] : bounds[community + 1]]:
             start, stop = row_pointers[row], row_pointers[row + 1]
             if stop - start < members.size:  # exclude the diagonal, except in a full row
@@ -209,7 +209,7 @@ def _draw(
             for k in range(start, stop):
                 column = np.int32(-1)
                 if k - start < local[row]:
-                    column = _unused(state, near, used_by, row)
+                    column = _unused(state, community_pool, used_by, row)
                 if column < 0:
                     column = _unused(state, pool, used_by, row)
                 if column < 0:  # nearly all are used: the first unused one after a random one

@@ -83,7 +83,7 @@ def twin(
     if isinstance(of, str):
         entry = find_table_entry(of)
         if entry is None:
-            names = ", ".join(known.name for known in TABLE_ONE.values())
+            names = ", ".join(entry.name for entry in TABLE_ONE.values())
             raise ArgumentError("of", f"{of!r} is not in Table I", names)
         name, histogram, pieces = entry.name, entry.histogram(), entry.pieces
         source = f"made up with the degrees of {name} (Accel-GCN, Table I)"
