@@ -73,8 +73,8 @@ class Loads:
 class PartitionSummary:
     """Statistics of a partition; None for each one that cannot be computed.
 
-    A degree histogram does not contain the order of the rows. If a scheme keeps the rows in the
-    graph's order, the statistics that depend on which rows share a block are None without it.
+    A degree histogram does not contain the order of the rows. If a scheme keeps that order, and
+    only the histogram is known, statistics that depend on which rows share a block are None.
 
     Attributes
     ----------
