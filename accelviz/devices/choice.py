@@ -54,8 +54,7 @@ def choose(
     Parameters
     ----------
     device : str
-        Name of a device. "auto" chooses the device that has one of `arrays`, or else the first
-        device that can be used.
+        Name of a device. "auto" is the device that has one of `arrays`, else the first usable one.
     arrays : iterable of array
         Inputs of the run.
     plan : Plan, optional

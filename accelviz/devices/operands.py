@@ -62,9 +62,12 @@ class Operands:
     """Inputs and outputs of a plan on a device. Refers to the plan's arrays, not to the plan."""
 
     def __init__(self, plan: Plan, device: Device) -> None:
-        self.operation, self.sizes = plan.operation, plan.sizes
-        self.storage, self.zero_outputs = plan.storage, plan.zero_outputs
-        self.arithmetic = plan.arithmetic
+        self.operation, self.sizes, self.zero_outputs = (
+            plan.operation,
+            plan.sizes,
+            plan.zero_outputs,
+        )
+        self.storage, self.arithmetic = plan.storage, plan.arithmetic
         self._device, self.array_type = device, device.array_type
         self._on_host = self.array_type is np.ndarray
         # The graph's weights: on the host, on the device, and there in the kernels' order.
@@ -74,8 +77,7 @@ class Operands:
         self._device_defaults: dict[str, Any] = {}
         operands = self.operation.operands.items()
         self.shapes = {name: operand.shape(self.sizes) for name, operand in operands}
-        inputs = self.operation.inputs
-        self._nonzero_inputs = [operand.name for operand in inputs if operand.of_nonzeros]
+        self._nonzero_inputs = [one.name for one in self.operation.inputs if one.of_nonzeros]
         self._matrix = f"a matrix of {plan.pattern.shape[0]} x {plan.pattern.shape[1]}"
 
     def inputs(self, operands: Mapping[str, Any]) -> Arrays:
@@ -105,8 +107,7 @@ class Operands:
         shape = self.shapes[name]
         typed: Any = array if type(array) is self.array_type else None
         is_valid = typed is not None and typed.dtype == dtype and typed.shape == shape
-        must_be_finite = operand.of_nonzeros and self._on_host
-        if is_valid and not must_be_finite:
+        if is_valid and not (operand.of_nonzeros and self._on_host):
             return device.contiguous(array, dtype)
         if array is None:
             raise ArgumentError(name, "it is missing", f"an array: {', '.join(operand.axes)}")
@@ -202,18 +203,17 @@ class Operands:
             received, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
             flags = getattr(array, "flags", None)
             is_readonly = not getattr(flags, "writeable", True)
-            is_contiguous = getattr(flags, "c_contiguous", True)
             is_typed = isinstance(array, device.array_type) and dtype == operand.dtype
-            is_masked = isinstance(array, np.ma.MaskedArray)
-            is_valid = is_typed and received == shape and is_contiguous
-            if is_readonly or is_masked or not is_valid:
-                problem = f"a {'read-only ' * is_readonly}{type(array).__name__}"
+            is_plain = not is_readonly and not isinstance(array, np.ma.MaskedArray)
+            is_valid = is_plain and is_typed and received == shape
+            if not (is_valid and getattr(flags, "c_contiguous", True)):
+                problem = (
+                    f"a {'read-only ' * is_readonly}{type(array).__name__} of shape {received}"
+                )
                 library = device.array_type.__module__.partition(".")[0]
                 kind = f"{operand.dtype} {library} array of shape {shape}"
                 expected = f"a writable, C-contiguous {kind}"
-                raise ArgumentError(
-                    "out", f"{problem} of shape {received}, dtype {dtype}", expected
-                )
+                raise ArgumentError("out", f"{problem}, dtype {dtype}", expected)
             for name, other in (inputs or {}).items():
                 if isinstance(other, device.array_type) and device.overlap(array, other):
                     raise ArgumentError("out", f"it overlaps {name}", "memory of its own")

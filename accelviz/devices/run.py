@@ -185,8 +185,7 @@ def edge_softmax(
     Returns
     -------
     array of float32, shape (nnz,) or (nnz, heads)
-        `exp(score)` divided by the sum of `exp(score)` over the row, per head. On the GPU if
-        `scores` are.
+        `exp(score)` over the sum of `exp(score)` in its row, per head. On the GPU if `scores` are.
 
     Raises
     ------
@@ -260,8 +259,7 @@ def run_operation(
     operation : str or Operation
     graph : Graph, Plan, or anything `load_graph` takes
     operands : mapping of str to array or number
-        Inputs by name. All dense inputs are required; weights, numbers and device scalars have
-        defaults.
+        Inputs by name. Dense inputs are required; weights, numbers and device scalars optional.
     strategy, device
         As in `spmm`.
     out : mapping of str to array, optional

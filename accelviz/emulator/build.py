@@ -1,7 +1,4 @@
-"""Compilation of kernels for the host, and of the runtime that executes them; cached by content.
-
-A compiled kernel is a shared library. Its loads and stores call the runtime (`host/`).
-"""
+"""Compilation of kernels to shared libraries for the host, and of the runtime that loads them."""
 
 from __future__ import annotations
 
@@ -114,9 +111,8 @@ class Kernel:
 def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) -> Path:
     """Compile a kernel to a shared library for the emulator's runtime; cached.
 
-    `checked` instruments loads and stores. The library describes the types of the variables
-    `symbols`. Returns the library's path. A kernel that may read unwritten local variables also
-    gets a library at `twin(path)`.
+    `checked` instruments loads and stores. The library has the types of the variables `symbols`.
+    Returns its path. A kernel that may read unwritten local variables has a second library, `twin`.
 
     Raises
     ------
@@ -164,13 +160,12 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
         if patterned and (not known_pattern or _PATTERN.search(compiled.read_bytes())):
             compiled_twin = Path(build_folder) / "twin.o"
             compile_to(compiled_twin, [*options, _TWIN])
+            content = compiled.read_bytes()
             if known_pattern and not _PATTERN.search(compiled_twin.read_bytes()):
                 # Initial values 0x7e7e... instead of 0: they differ from the kernel's in sign.
-                positive = _PATTERN.sub(
-                    lambda match: match[0].replace(b"\xfe", b"\x7e"), compiled.read_bytes()
-                )
+                positive = _PATTERN.sub(lambda match: match[0].replace(b"\xfe", b"\x7e"), content)
                 compiled_twin.write_bytes(positive)
-            if compiled_twin.read_bytes() != compiled.read_bytes():
+            if compiled_twin.read_bytes() != content:
                 unwritten_locals(path).write_text("\n".join(unwritten(kernel.file, warnings)))
                 _link(compiler, compiled_twin, twin(path), *origin)
         _link(compiler, compiled, path, *origin)
@@ -215,7 +210,7 @@ def twin(path: Path) -> Path:
 
 
 def unwritten_locals(path: Path) -> Path:
-    """Return the path of the list of local variables that the compiler warns about."""
+    """Return the path of a list of local variables that the compiler warns about."""
     return path.with_suffix(".locals")
 
 

@@ -106,7 +106,10 @@ def emulate(
     launch, source_kernel = _launch(grid, block, shared_bytes), _kernel(source, kernel, defines)
     emulated = device == "emulator"
     call = KernelCall.of(source_kernel, launch, arguments, named, symbols, must_build=emulated)
-    call.check_outputs(unwritten)
+    unknown = {*unwritten}.difference(call.outputs())
+    if unknown and call.library:
+        expected = f"outputs: {', '.join(call.outputs()) or 'none, as it has none'}"
+        raise ArgumentError("unwritten", ", ".join(sorted(unknown)), expected)
     if emulated:
         return call.run(unwritten, seed=seed, timeout=float(timeout))
     return LAUNCHERS[device](call)
@@ -223,14 +226,6 @@ class KernelCall:
         """Return the outputs, and the arrays of `__device__` variables, by name."""
         variables = self.library.device_variables(self.symbols) if self.library else {}
         return {name: self.arguments[name] for name in self.outputs()} | variables
-
-    def check_outputs(self, names: Collection[str]) -> None:
-        """Raise ArgumentError for a name that is not an output, if the kernel is compiled."""
-        outputs = self.outputs()
-        unknown = {*names}.difference(outputs)
-        if unknown and self.library:
-            expected = f"outputs: {', '.join(outputs) or 'none, as it has none'}"
-            raise ArgumentError("unwritten", ", ".join(sorted(unknown)), expected)
 
     def outputs(self) -> list[str]:
         """Return the names of arrays that the kernel may write; all arrays if not compiled."""

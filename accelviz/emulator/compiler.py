@@ -88,10 +88,7 @@ def require_compiler() -> Compiler:
 
 
 def run(compiler: Compiler, options: Sequence[str | Path], file: str, source: str = "") -> str:
-    """Run the compiler and return its warnings.
-
-    Raises KernelError with the line of the first error in `file`, whose text is `source`.
-    """
+    """Run the compiler and return its warnings; raise KernelError for an error in `file`."""
     process = subprocess.run(
         [*compiler.command, *options],
         capture_output=True,

@@ -20,8 +20,7 @@ _LAUNCH = (
 )
 _LIBRARY = "write it with shuffles, shared memory or cooperative_groups (reduce.h, scan.h)"
 _TEXTURES = "the emulator has no textures and surfaces; read the array through a pointer"
-#: (pattern of an unknown name or header, advice) for CUDA features that the emulator lacks, or
-#: that require a header.
+#: (pattern of an unknown name or header, advice) for CUDA that is missing or requires a header.
 _ADVICE = (
     (
         r"mma\.h|wmma|nvcuda",
@@ -70,10 +69,7 @@ _UNKNOWN = tuple(
 
 
 def compile_error(file: str, source: str, log: str) -> KernelError | None:
-    """Return a KernelError for the first error in a compiler's English log; None without one.
-
-    `file` and `source` are the name and the text of the kernel's file.
-    """
+    """Return a KernelError for the first error in a compiler's English log; None without one."""
     error = _ERROR.search(log)
     if error is None:
         return None

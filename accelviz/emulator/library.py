@@ -98,15 +98,10 @@ def compiled(kernel: Kernel, *, checked: bool = True, symbols: tuple[str, ...] =
 
 
 class Library:
-    """A kernel compiled for the host, in the shared library `path`.
+    """A kernel compiled to the shared library `path`, which the runtime `program` loads.
 
-    `program` is the runtime that loads it, `names` are those of the kernel's parameters, and
-    `symbols` are variables that get an initial value.
-
-    Raises
-    ------
-    KernelError
-        If the library cannot be loaded, for example if a called function is undefined.
+    `names` are those of the parameters, `symbols` those of variables with initial values. Raises
+    KernelError if the library cannot be loaded, for example if a called function is undefined.
     """
 
     def __init__(
@@ -119,9 +114,8 @@ class Library:
     ) -> None:
         self.path, self.kernel, self._program = path, kernel, program
         self._file = path.read_bytes()
-        twin_path = twin(path)
-        has_twin = twin_path.exists()
-        self.twin = _load(twin_path, program, kernel, names, symbols) if has_twin else None
+        other = twin(path)
+        self.twin = _load(other, program, kernel, names, symbols) if other.exists() else None
         # A launch of no block returns the description of the kernel.
         answer, _ = self._send(Memory(Common(HEAD)), np.zeros((), _LAUNCH), 60.0)
         if answer["problem"]:
@@ -263,7 +257,10 @@ class Library:
 
     def _values(self, names: Sequence[str], memory: Memory) -> list[bytes]:
         """Return the bytes of each argument, checked against the parameters."""
-        signature.check_count(self.parameters, names, self.kernel)
+        if len(self.parameters) != len(names):
+            problem = f"got {len(names)} arguments" + (f" ({', '.join(names)})" if names else "")
+            parameters = ", ".join(map(str, self.parameters)) or "none"
+            raise ArgumentError(self.kernel, problem, f"{len(self.parameters)}: {parameters}")
         values = []
         for parameter, name in zip(self.parameters, names, strict=True):
             array = memory.array(name)
@@ -306,7 +303,6 @@ _load = functools.lru_cache(maxsize=256)(Library)
 
 
 def _unqualified(name: str) -> str:
-    """Return a variable's name without its namespaces."""
     return name.rpartition("::")[2]
 
 

@@ -32,17 +32,13 @@ OUTER = Space.CONSTANT, Space.DEVICE_VARIABLE
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A piece of memory that kernels may access, as `EmulatorArray` in runtime.h.
-
-    `size` is in bytes. `data` is a view of an array in common memory, at offset `content` there;
-    variables of the library have no `data`.
-    """
+    """A piece of memory that kernels may access, as `EmulatorArray` in runtime.h."""
 
     name: str
-    size: int
+    size: int  # bytes
     address: int
-    data: npt.NDArray[Any] | None = None
-    content: int = 0
+    data: npt.NDArray[Any] | None = None  # view of an argument in common memory
+    content: int = 0  # offset of `data` in common memory
     space: Space = Space.ARGUMENT
     writable: bool = True
     initialised: bool = False

@@ -122,7 +122,6 @@ class Parameter:
         return number.tobytes()
 
     def _composite(self, value: Any) -> bytes:
-        """Return the bytes of a structure or vector."""
         fields = getattr(getattr(value, "dtype", None), "fields", None)
         expected = f"{self.size} bytes as of np.array((...), np.dtype([...], align=True))"
         composite = np.empty(0)
@@ -158,14 +157,6 @@ def _type_name(pretty: str) -> str:
     match = re.search(r"T = (.*)\]$", pretty)
     name = match[1].replace("long long int", "long long") if match else "?"
     return re.sub(r"\s*\*", " *", name)
-
-
-def check_count(parameters: Sequence[Parameter], names: Sequence[str], kernel: str) -> None:
-    """Raise ArgumentError if the numbers of parameters and arguments differ."""
-    if len(parameters) != len(names):
-        takes = ", ".join(map(str, parameters)) or "none"
-        problem = f"got {len(names)} arguments" + (f" ({', '.join(names)})" if names else "")
-        raise ArgumentError(kernel, problem, f"{len(parameters)}: {takes}")
 
 
 def find_aliases(arrays: Sequence[tuple[str, npt.NDArray[Any]]]) -> dict[str, str]:

@@ -15,8 +15,7 @@ _ATTRIBUTES = re.compile(
     r"__(?:launch_bounds|cluster_dims|attribute|maxnreg)__\s*\([^;{]*?\)(?=\s*\w)"
 )
 _KERNEL = re.compile(r"__global__\s[^;{}()]*?\b(?!__)(\w+)\s*$")
-#: Tokens that begin or end scopes and statements. Comments, directives and literals are tokens as
-#: well, so that their content is skipped.
+#: Tokens that begin or end scopes and statements; and comments, directives, literals as a whole.
 _TOKENS = re.compile(
     r"(?P<skip>//[^\n]*|/\*.*?\*/|^[^\S\n]*\#(?:\\\n|[^\n])*)"
     r"|(?P<text>\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')"

@@ -12,11 +12,9 @@ from accelviz.devices.cuda.state import import_cupy
 from accelviz.devices.operands import Arrays
 from accelviz.plans import LibraryCall
 
-#: Workspace that cuBLAS recommends on Hopper. Without one cuBLAS allocates memory itself, which is
-#: forbidden in a capture.
+#: Workspace recommended for Hopper. Without one, cuBLAS allocates memory, which captures forbid.
 _WORKSPACE_BYTES = 32 << 20
 _ONE, _ZERO = np.array(1, np.float32), np.array(0, np.float32)
-#: Values of cublasOperation_t.
 _PLAIN, _TRANSPOSED = 0, 1
 
 

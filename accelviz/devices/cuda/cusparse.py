@@ -47,18 +47,9 @@ class _Algorithm(NamedTuple):
 class CusparseCall:
     """A function of cuSPARSE on one matrix, with descriptors and workspace allocated once.
 
-    Parameters
-    ----------
-    plan : Plan
-    inputs, outputs : dict of str to array
-        Operands on the GPU for the trial runs. Later calls pass their own operands.
-
-    Attributes
-    ----------
-    setup_seconds : dict of str to float
-        Seconds of preprocessing, of the conversion to COO and of the search, as far as done.
-    variant : str
-        The algorithm in use, and ", preprocessed" if it was.
+    The trial runs use `inputs` and `outputs`, on the GPU; later calls pass their own operands.
+    `setup_seconds` has the seconds of preprocessing, of a conversion to COO and of the search.
+    `variant` is the name of the algorithm in use, with ", preprocessed" if it was.
     """
 
     def __init__(self, plan: Plan, inputs: Arrays, outputs: Arrays) -> None:
@@ -78,10 +69,9 @@ class CusparseCall:
             return
         self._handle = cusparse.create()
         self._destroy.append(functools.partial(cusparse.destroy, self._handle))
-        fits_int32 = self._nnz <= _MAX_NNZ_OF_INT32
-        dtype = np.int32 if fits_int32 else np.int64
-        types = cusparse.IndexType
-        self._index_type = types.INDEX_32I if fits_int32 else types.INDEX_64I
+        is_long, types = self._nnz > _MAX_NNZ_OF_INT32, cusparse.IndexType
+        dtype = np.int64 if is_long else np.int32
+        self._index_type = types.INDEX_64I if is_long else types.INDEX_32I
         self._columns = on_device(plan.pattern.column_indices).astype(dtype, copy=False)
         self._pointers = on_device(plan.pattern.row_pointers).astype(dtype)
         self._coo: tuple[Any, float] | None = None  # row indices, seconds of their computation
@@ -130,7 +120,6 @@ class CusparseCall:
         raise NotImplementedError
 
     def _dense(self, name: str, rows: int, columns: int, order: int = _ROW) -> int:
-        """Create the descriptor of an operand that is a dense matrix."""
         leading = columns if order == _ROW else rows
         address = self._trial[name].data.ptr
         matrix: int = self._lib.create_dn_mat(rows, columns, leading, address, _R_32F, order)

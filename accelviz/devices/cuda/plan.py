@@ -39,9 +39,8 @@ _HOST = Device()
 class KernelLaunch:
     """A launch of one kernel of a plan, with the plan's arrays on the GPU.
 
-    The CUDA driver reads arguments from 8-byte cells through an array of their addresses. Both are
-    allocated once; between launches only the cells of the operands change, to save time on the
-    host.
+    The driver reads the arguments from 8-byte cells, through an array of the cells' addresses. Both
+    are allocated once; between launches only the cells of the operands change.
     """
 
     def __init__(self, plan: Plan, call: Call, *options: str) -> None:
@@ -288,10 +287,9 @@ class CudaPlan(ReadyPlan):
     def _bound(self, plan: _SingleInput, stream: int) -> list[Any]:
         """Return the launches of `run_single` on a stream, with all but two operands bound."""
         operands = {**plan.weights, **self._workspaces(stream)}
-        calls = [call for call in self.calls if isinstance(call, KernelLaunch)]
-        plan.launches[stream] = [
-            call.bound(operands, *plan.names) for call in calls if not call.is_empty
-        ]
+        kernels = (call for call in self.calls if isinstance(call, KernelLaunch))
+        calls = [call for call in kernels if not call.is_empty]
+        plan.launches[stream] = [call.bound(operands, *plan.names) for call in calls]
         return plan.launches[stream]
 
 

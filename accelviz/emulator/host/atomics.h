@@ -1,6 +1,6 @@
-// Read-modify-write: CUDA's atomics for the types that it has them for, and no others.
+// CUDA's atomic functions, for the types that they have in CUDA.
 //
-// Included by cuda_on_host.h; a type of its own, such as half, specialises `emulator::adds`.
+// Included by cuda_on_host.h; half.h adds its types to `emulator::is_addable`.
 #pragma once
 
 namespace emulator {
@@ -10,24 +10,26 @@ constexpr bool is_one_of = (std::is_same_v<T, Of> || ...);
 
 // Types that atomicAdd takes.
 template <typename T>
-constexpr bool adds = is_one_of<T, int, unsigned, ull, float, double, float2, float4>;
+constexpr bool is_addable = is_one_of<T, int, unsigned, ull, float, double, float2, float4>;
 
 template <typename T>
 EMULATOR_PURE T sum_of(T a, T b) {
     return a + b;
 }
-EMULATOR_PURE float2 sum_of(const float2 &a, const float2 &b) { return {a.x + b.x, a.y + b.y}; }
+EMULATOR_PURE float2 sum_of(const float2 &a, const float2 &b) {
+    return {a.x + b.x, a.y + b.y};
+}
 EMULATOR_PURE float4 sum_of(const float4 &a, const float4 &b) {
     return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
 }
 
 }  // namespace emulator
 
-// Threads of a traced block switch in instrumented code, so the expressions of updates have none.
-#define EMULATOR_ATOMIC_AT(NAME, KIND, SCOPE, ALLOWED, SAYS, PARAMETERS, EXPRESSION)          \
+// Not instrumented, so that threads of a traced block do not switch within the update.
+#define EMULATOR_ATOMIC_AT(NAME, KIND, SCOPE, ALLOWED, TYPES, PARAMETERS, EXPRESSION)         \
     template <typename T>                                                                     \
     EMULATOR_INSTRUCTION T NAME PARAMETERS {                                                  \
-        static_assert(ALLOWED, #NAME " takes the address of " SAYS);                          \
+        static_assert(ALLOWED, #NAME " takes the address of " TYPES);                         \
         emulator::access(address, sizeof(T), emulator::KIND, emulator::SCOPE, EMULATOR_HERE); \
         T old;                                                                                \
         std::memcpy(static_cast<void *>(&old), address, sizeof(T));                           \
@@ -35,16 +37,16 @@ EMULATOR_PURE float4 sum_of(const float4 &a, const float4 &b) {
         std::memcpy(static_cast<void *>(address), &now, sizeof(T));                           \
         return old;                                                                           \
     }
-#define EMULATOR_ATOMICS(NAME, KIND, ALLOWED, SAYS, PARAMETERS, EXPRESSION)              \
-    EMULATOR_ATOMIC_AT(NAME, KIND, DEVICE, ALLOWED, SAYS, PARAMETERS, EXPRESSION)        \
-    EMULATOR_ATOMIC_AT(NAME##_block, KIND, BLOCK, ALLOWED, SAYS, PARAMETERS, EXPRESSION) \
-    EMULATOR_ATOMIC_AT(NAME##_system, KIND, DEVICE, ALLOWED, SAYS, PARAMETERS, EXPRESSION)
-#define EMULATOR_ATOMIC(NAME, ALLOWED, SAYS, EXPRESSION)                                           \
-    EMULATOR_ATOMICS(NAME, ATOMIC, ALLOWED, SAYS, (T * address, emulator::as_is<T> value), \
+#define EMULATOR_ATOMICS(NAME, KIND, ALLOWED, TYPES, PARAMETERS, EXPRESSION)              \
+    EMULATOR_ATOMIC_AT(NAME, KIND, DEVICE, ALLOWED, TYPES, PARAMETERS, EXPRESSION)        \
+    EMULATOR_ATOMIC_AT(NAME##_block, KIND, BLOCK, ALLOWED, TYPES, PARAMETERS, EXPRESSION) \
+    EMULATOR_ATOMIC_AT(NAME##_system, KIND, DEVICE, ALLOWED, TYPES, PARAMETERS, EXPRESSION)
+#define EMULATOR_ATOMIC(NAME, ALLOWED, TYPES, EXPRESSION)                                        \
+    EMULATOR_ATOMICS(NAME, ATOMIC, ALLOWED, TYPES, (T * address, emulator::identity_t<T> value), \
                      EXPRESSION)
 #define EMULATOR_OF(...) (emulator::is_one_of<T, __VA_ARGS__>)
 
-EMULATOR_ATOMIC(atomicAdd, emulator::adds<T>,
+EMULATOR_ATOMIC(atomicAdd, emulator::is_addable<T>,
                 "an int, unsigned, unsigned long long, float, double, half or half2 (bfloat16 "
                 "likewise); for a long long, cast the address to unsigned long long *",
                 emulator::sum_of(old, value))
@@ -75,5 +77,5 @@ EMULATOR_ATOMIC(atomicXor, EMULATOR_OF(int, unsigned, emulator::ull),
 EMULATOR_ATOMICS(atomicCAS, COMPARE, EMULATOR_OF(int, unsigned, emulator::ull, unsigned short),
                  "an int, unsigned, unsigned long long or unsigned short; for a float or double, "
                  "compare its bits (__float_as_int, __double_as_longlong)",
-                 (T * address, emulator::as_is<T> expected, emulator::as_is<T> value),
+                 (T * address, emulator::identity_t<T> expected, emulator::identity_t<T> value),
                  old == expected ? value : old)

@@ -1,10 +1,10 @@
-// The CUDA vocabulary that kernels may use, for a C++ compiler on the host.
+// CUDA's keywords, built-in variables and functions, for a C++ compiler on the host.
 //
-// A kernel file is compiled with this header in front of it and with the compiler's instrumentation
-// for thread checkers, which calls a function before every load and store. Those functions, and
-// everything that involves more than one thread, are in runtime.cpp. To add a CUDA feature, declare
-// it here; if it touches memory, let it go through `emulator::access`, so that it is checked and
-// traced like plain loads and stores.
+// A kernel is compiled with this header included first, and with the instrumentation of
+// ThreadSanitizer, which calls a function before every load and store. Those functions, and all
+// that involves several threads, are in the runtime: a program that loads the compiled kernel. To
+// add a CUDA feature, declare it here; if it accesses memory, call `emulator::access`, so that the
+// access is checked and traced like loads and stores in the kernel's source.
 #pragma once
 
 #include <math.h>
@@ -16,16 +16,16 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <ctime>  // before `clock` is a macro
+#include <ctime>  // before services.h defines the macro `clock`
 #include <type_traits>
 #include <utility>
 
-#define EMULATOR 1  // kernels/ leaves instructions that C++ lacks to instructions/
+#define EMULATOR 1  // headers in kernels/ then include include/instructions/ in place of PTX
 #define __global__
 #define __device__
 #define __host__
-// symbols.py tells spaces apart by symbols: variables of functions or of a section are shared,
-// protected ones constant, all others the device's.
+// symbols.py determines the memory space of a variable from its symbol: constant if its visibility
+// is protected; shared if it is local to a function or in section emulator_shared; else device.
 #define __constant__ __attribute__((visibility("protected")))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
@@ -34,9 +34,9 @@
 #define __grid_constant__
 #define __align__(n) alignas(n)
 #define __shared__ static __attribute__((used, aligned(16)))
-// What source.py puts there: shared variables outside of functions, which only the section tells
-// from static ones of the device; constants that only the launch can give a value; what is the
-// host's.
+// Macros that source.py inserts: for __shared__ variables at file scope (a section distinguishes
+// them from static device variables), for __constant__ variables without initial value, and for
+// variables and functions of the host.
 #ifdef __APPLE__
 #define EMULATOR_FILE_SHARED __shared__
 #define EMULATOR_UNFILLED __constant__
@@ -47,10 +47,11 @@
 #define EMULATOR_HOST_VARIABLE __attribute__((section("emulator_host")))
 #endif
 #define EMULATOR_ON_HOST(NAME) emulator::host_function(NAME)
-// A function call around parentheses, which the compiler does not take apart.
+// Returns a parenthesised expression unchanged; source.py inserts it against a bug of g++ 12.
 #define EMULATOR_WHOLE emulator::whole
 
-// Calls in two branches are not merged, as barriers are told apart by their address.
+// UNCOVERED: a function without a call at each basic block. APART: calls in two branches are not
+// merged. BARRIER: a function in which threads wait; the address of its call identifies it.
 #ifdef __clang__
 #define EMULATOR_UNCOVERED __attribute__((no_sanitize("coverage")))
 #define EMULATOR_BARRIER __attribute__((noinline, nomerge)) EMULATOR_UNCOVERED
@@ -61,62 +62,63 @@
 #define EMULATOR_BARRIER __attribute__((noinline)) EMULATOR_UNCOVERED
 #endif
 
-// A variable that may stay unwritten.
+// A local variable without the compiler's initial pattern (see `_options` in build.py).
 #if __has_attribute(uninitialized)
 #define EMULATOR_UNWRITTEN __attribute__((uninitialized))
 #else
 #define EMULATOR_UNWRITTEN
 #endif
 
-// Functions that stand for one instruction: they report their access themselves, with the address
-// of the code that called them.
+// A function that emulates one instruction. It is not instrumented; it reports its accesses itself,
+// with the address of the calling code (EMULATOR_HERE).
 #define EMULATOR_INSTRUCTION \
     __attribute__((EMULATOR_APART noinline, no_sanitize("thread"))) EMULATOR_UNCOVERED
 #define EMULATOR_HERE __builtin_return_address(0)
-// Functions of numbers alone: a thread neither stops nor is watched in them.
+// A function that only computes: it is not instrumented and reports no accesses.
 #define EMULATOR_PURE inline __attribute__((no_sanitize("thread"))) EMULATOR_UNCOVERED
 
+// The interface of the runtime. `code` is always the return address of the calling code.
 namespace emulator {
 
 // COMPARE is an atomicCAS.
 enum Kind : std::int32_t { LOAD, STORE, ATOMIC, VOLATILE_LOAD, VOLATILE_STORE, COMPARE };
 enum Scope : std::int32_t { BLOCK, DEVICE };
 
-// Checks and traces an access of the running thread before it happens.
+// Checks and traces an access of the current thread before it is executed.
 void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *code);
 
-// What `source` of `exchange` has added if the lane may be one outside the mask, which on a GPU
-// gives a number without meaning: here this one, which is NaN if it is a float.
-constexpr int anywhere = 256;
+// Flag in `source` of `exchange`: a source outside the mask is allowed. The result is then
+// undefined on a GPU, and `undefined_value` here, which is NaN as a float.
+constexpr int may_be_outside = 256;
 constexpr std::uint64_t undefined_value = 0x7fffffff7fffffff;
 
-// Waits until every lane of `mask` has come here or has left the kernel, then gives the value that
-// lane `source` brought; with `source` < 0, the calling lane's own. `votes` gets the lanes whose
-// `vote` was true.
+// Waits until every lane of `mask` has called it or has left the kernel. Returns the `value` of
+// lane `source`, or of the calling lane if `source` < 0. `votes` receives a bit for each lane with
+// a true `vote`.
 std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bool vote, unsigned *votes,
                        void *code);
 
-// An exchange that also orders the memory of its lanes.
+// An exchange that also orders the memory accesses of its lanes.
 void sync_warp(unsigned mask, void *code);
 void sync_threads(void *code);
 void fence(Scope scope);
-unsigned count_threads(bool vote, void *code);  // of the block, after a barrier
-// Waits until no lane of the warp can go on; returns the lanes that wait here.
+unsigned count_threads(bool vote, void *code);  // a barrier that returns the number of true votes
+// Waits until no lane of the warp can continue; returns the lanes that wait at this code.
 unsigned active_lanes(void *code);
-// Ends the launch; `problem` is a key of problems.py, which may have ": " and more after it.
+// Ends the launch. `problem` is a key of `_PROBLEMS` in problems.py, or "key: text".
 [[noreturn]] void stop(const char *problem, void *code);
-// Called at the beginning of the host's functions; ends a launch.
-void on_host(const char *name, void *code);
+// Called at the beginning of functions of the host; ends the launch if a kernel called them.
+void in_host_function(const char *name, void *code);
 // memmove and memset with checks of every word.
-void *moved(void *to, const void *from, std::size_t bytes, void *code);
-void *filled(void *to, int byte, std::size_t bytes, void *code);
+void *copy_memory(void *to, const void *from, std::size_t bytes, void *code);
+void *fill_memory(void *to, int byte, std::size_t bytes, void *code);
 unsigned lane();
 
-// T that is not deduced.
+// T in a context where template arguments are not deduced.
 template <typename T>
-using as_is = typename std::common_type<T>::type;
+using identity_t = typename std::common_type<T>::type;
 
-// The bytes of one type as another, with zeros behind if that is longer.
+// The bytes of `from` as a value of another type, truncated or padded with zeros.
 template <typename To, typename From>
 EMULATOR_INSTRUCTION inline To bits(From from) {
     To to{};
@@ -134,7 +136,7 @@ struct dim3 {
     dim3(uint3 from);
     operator uint3() const;
 };
-// Constant for a thread, so that the compiler may keep them in registers.
+// Constants to kernels, so that the compiler may keep them in registers.
 #ifdef EMULATOR_RUNTIME
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 #else
@@ -172,24 +174,24 @@ inline void __threadfence_block() { emulator::fence(emulator::BLOCK); }
 #include "services.h"
 
 EMULATOR_BARRIER inline void *emulator_memcpy(void *to, const void *from, std::size_t bytes) {
-    return emulator::moved(to, from, bytes, EMULATOR_HERE);
+    return emulator::copy_memory(to, from, bytes, EMULATOR_HERE);
 }
 EMULATOR_BARRIER inline void *emulator_memset(void *to, int byte, std::size_t bytes) {
-    return emulator::filled(to, byte, bytes, EMULATOR_HERE);
+    return emulator::fill_memory(to, byte, bytes, EMULATOR_HERE);
 }
 namespace std {
 using ::emulator_memcpy;
 using ::emulator_memset;
 }  // namespace std
 
-// Memory whose size the launch decides, which lies where nothing else does; `extern __shared__ T
-// name[]` on a GPU, and so it is translated.
+// Dynamic shared memory, at a fixed address: source.py replaces `extern __shared__ T name[];` by
+// DYNAMIC_SHARED(T, name).
 #define EMULATOR_DYNAMIC_SHARED 0x078000000000ull
 #define DYNAMIC_SHARED(T, NAME) T *const NAME = reinterpret_cast<T *>(EMULATOR_DYNAMIC_SHARED)
 
 #include "entry.h"
 
-// Last, as the headers above use these names.
+// At the end, since the headers above call the C functions.
 #ifndef EMULATOR_RUNTIME
 #define memcpy emulator_memcpy
 #define memmove emulator_memcpy

@@ -1,4 +1,4 @@
-// The call of a kernel by the runtime, and the description of its parameters for Python.
+// The functions by which the runtime calls a kernel and describes its parameters for Python.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ constexpr std::size_t size_of() {
     else return sizeof(T);
 }
 
-// The kind of T in NumPy's letters, and its bytes; of a vector, those of a component.
+// The kind of T as in signature.py, and its size in bytes; for a vector, those of a component.
 template <typename T, typename = void>
 struct Element {
     static constexpr char kind = std::is_void_v<T>                                 ? 'v'
@@ -36,15 +36,15 @@ const char *name_of() {
     return __PRETTY_FUNCTION__;
 }
 
-// Writes a line: pointer or value, constant or not, kind and bytes of an element, bytes of the
-// target or value, and the compiler's name of the type.
+// Writes a line for a parameter: 'p' (pointer) or 'v' (value), 1 if const, kind and bytes of the
+// pointer's target or of the value (for a vector of a component), its bytes, name of the type.
 template <typename P>
 int describe(char *text, std::size_t room) {
     using Type = std::remove_cv_t<std::remove_reference_t<P>>;
-    using To = std::remove_pointer_t<Type>;
-    using Plain = std::remove_cv_t<To>;
+    using Target = std::remove_pointer_t<Type>;
+    using Plain = std::remove_cv_t<Target>;
     return std::snprintf(text, room, "%c %d %c %zu %zu %s\n", std::is_pointer_v<Type> ? 'p' : 'v',
-                         int(std::is_const_v<To>), Element<Plain>::kind, Element<Plain>::bytes,
+                         int(std::is_const_v<Target>), Element<Plain>::kind, Element<Plain>::bytes,
                          size_of<Plain>(), name_of<Type>());
 }
 
@@ -59,7 +59,7 @@ void describe(R (*)(P...), char *text, std::size_t room) {
     describe_all<P...>(text, room);
 }
 
-// An argument on the thread's own stack, from which vectors and half may be copied.
+// An argument on the thread's stack: copies of vectors and half from there pass the checks.
 template <typename T>
 struct Argument {
     alignas(T) unsigned char bytes[sizeof(T)];
@@ -86,10 +86,10 @@ EMULATOR_INSTRUCTION inline void call(R (*kernel)(P...), void **arguments) {
 
 }  // namespace emulator
 
-// A variable is described as a pointer to its elements.
+// The type of a variable for `describe`: a pointer to its elements.
 #define EMULATED_VARIABLE(NAME) std::remove_all_extents_t<decltype(NAME)> *
-// Describes the parameters and, behind a line "variables", the variables; returns the kernel's
-// address.
+// Defines emulator_entry, which calls the kernel, and emulator_description, which describes the
+// parameters and, after a line "variables", the variables, and returns the kernel's address.
 #define EMULATED_KERNEL(KERNEL, ...)                                                 \
     extern "C" __attribute__((visibility("default"))) EMULATOR_UNCOVERED void        \
     emulator_entry(void **arguments) {                                               \

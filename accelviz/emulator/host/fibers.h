@@ -1,4 +1,5 @@
-// Fibers: a stack and a place to go on from. Switching saves what a function call must keep.
+// Fibers: threads of the emulated block, each with a stack, between which one thread of the host
+// switches. A switch saves the callee-saved registers.
 #pragma once
 
 #include <sys/mman.h>
@@ -38,16 +39,15 @@ __asm__(".text\n.globl " EMULATOR_SYMBOL("emulator_switch") "\n" EMULATOR_SYMBOL
     "ldp d14, d15, [sp, #144]\nadd sp, sp, #160\nret\n");
 constexpr std::size_t return_word = 11, frame_words = 20;
 #else
-#error "the emulator knows x86-64 and arm64 only"
+#error "the emulator supports x86-64 and arm64 only"
 #endif
 
 class Fiber {
    public:
-    // A thread of a GPU has at most 512 KB of local memory; code for the host needs more for the
-    // same.
+    // Twice the 512 KB of local memory of a GPU's thread, since code for the host needs more.
     static constexpr std::size_t stack_bytes = 1024 * 1024, guard_bytes = 64 * 1024;
 
-    // Stacks are mapped many at a time, and stay until the process ends, which is soon.
+    // Stacks are mapped 64 at a time and are not freed before the process ends.
     Fiber() {
         if (left_ == 0) {
             left_ = 64;
@@ -69,22 +69,22 @@ class Fiber {
         auto *top = reinterpret_cast<std::uintptr_t *>(stack_ + stack_bytes) - frame_words;
         for (std::size_t i = 0; i < frame_words; ++i) top[i] = 0;
         top[return_word] = reinterpret_cast<std::uintptr_t>(&emulator_begin);
-        place_ = top;
+        stack_pointer_ = top;
     }
     bool owns(const void *address) const {
         return address >= stack_ && address < stack_ + stack_bytes;
     }
-    // Whether it is where a stack that has run over ends.
+    // Whether an address is in the guard pages, or below them, where a stack overflow accesses.
     bool guards(const void *address) const {
         return address >= stack_ - guard_bytes && address < stack_ + guard_bytes;
     }
-    void enter() { emulator_switch(&outside_, place_); }
-    void leave() { emulator_switch(&place_, outside_); }
+    void enter() { emulator_switch(&host_stack_pointer_, stack_pointer_); }
+    void leave() { emulator_switch(&stack_pointer_, host_stack_pointer_); }
 
    private:
     char *stack_;
-    void *place_ = nullptr;
-    inline static void *outside_ = nullptr;
+    void *stack_pointer_ = nullptr;
+    inline static void *host_stack_pointer_ = nullptr;
     inline static char *next_ = nullptr;
     inline static std::size_t left_ = 0;
 };

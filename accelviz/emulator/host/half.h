@@ -1,8 +1,8 @@
-// Numbers of 16 bits and pairs of them, for cuda_fp16.h and cuda_bf16.h.
+// 16-bit floating-point numbers and pairs of them, for cuda_fp16.h and cuda_bf16.h.
 //
-// Operations are evaluated in double and rounded once, halfway cases to even. With at most 11
-// significant bits this is exact for sums, products, quotients and roots. EMULATOR_NARROW at the
-// end declares the functions of a type.
+// Operations are evaluated in double and rounded once, to nearest with ties to even. With at most
+// 11 significant bits this is correctly rounded for sums, products, quotients and roots. The macro
+// EMULATOR_NARROW at the end declares CUDA's functions for a type.
 #pragma once
 
 #include "cuda_on_host.h"
@@ -12,7 +12,7 @@ namespace emulator {
 enum class Toward { NEAREST, ZERO, UP, DOWN };
 
 // Rounds to an integer.
-EMULATOR_PURE double whole(double x, Toward direction) {
+EMULATOR_PURE double round_to_integer(double x, Toward direction) {
     switch (direction) {
         case Toward::ZERO: return __builtin_trunc(x);
         case Toward::UP: return __builtin_ceil(x);
@@ -21,8 +21,7 @@ EMULATOR_PURE double whole(double x, Toward direction) {
     }
 }
 
-// a + b, with the last bit set if it is inexact, so that a second rounding to fewer bits is
-// correct.
+// a + b rounded to odd: a second rounding to fewer bits is then correct.
 EMULATOR_PURE double odd_sum(double a, double b) {
     const double sum = a + b, part = sum - a, rest = (a - (sum - part)) + (b - part);
     const auto as_bits = bits<std::int64_t>(sum);
@@ -30,7 +29,7 @@ EMULATOR_PURE double odd_sum(double a, double b) {
     return bits<double>(as_bits + ((rest > 0) == (sum > 0) ? 1 : -1));
 }
 
-// One function of numbers x (and y, z), for one number of type N and for each of a pair.
+// Tables of functions for numbers of type N: X(N, name, name for pairs, expression in x, y, z).
 #define EMULATOR_UNARY_FUNCTIONS(X, N)           \
     X(N, __hneg, __hneg2, -x)                    \
     X(N, __habs, __habs2, __builtin_fabs(x))     \
@@ -69,7 +68,8 @@ EMULATOR_PURE double odd_sum(double a, double b) {
     X(N, __hfma, __hfma2, odd_sum(x *y, z))                   \
     X(N, __hfma_sat, __hfma2_sat, saturate(odd_sum(x *y, z))) \
     X(N, __hfma_relu, __hfma2_relu, relu(odd_sum(x *y, z)))
-// A name with `u` is also true for NaN.
+// Comparisons also have a function that is true if both numbers of a pair compare true, and an
+// operator. Functions with `u` in the name are true for NaN.
 #define EMULATOR_COMPARISONS(X, N)                 \
     X(N, __heq, __heq2, __hbeq2, ==, x == y)       \
     X(N, __hlt, __hlt2, __hblt2, <, x < y)         \
@@ -88,10 +88,10 @@ EMULATOR_PURE double odd_sum(double a, double b) {
 EMULATOR_PURE double saturate(double x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
 EMULATOR_PURE double relu(double x) { return x > 0 || x != x ? x : 0; }
 EMULATOR_PURE bool larger(double x, double y) {
-    return x > y || (x == y && __builtin_signbit(y));  // of the zeros, +0
+    return x > y || (x == y && __builtin_signbit(y));  // +0 > -0
 }
 
-// Reports of accesses to operands by functions without instrumentation.
+// Report accesses to operands, for functions without instrumentation.
 template <typename... T>
 EMULATOR_PURE void loaded(void *code, const T &...operand) {
     (access(&operand, sizeof(T), LOAD, DEVICE, code), ...);
@@ -102,7 +102,7 @@ EMULATOR_PURE void update(T &operand, void *code) {
     access(&operand, sizeof(T), STORE, DEVICE, code);
 }
 
-// IEEE's layout: a sign, exponent bits, fraction bits. half is <5, 10>, bfloat16 <8, 7>.
+// A number with numbers of exponent and fraction bits: half is <5, 10>, bfloat16 is <8, 7>.
 template <int EXPONENT, int FRACTION>
 struct Narrow {
     static constexpr int bias = (1 << (EXPONENT - 1)) - 1;
@@ -111,7 +111,7 @@ struct Narrow {
     unsigned short storage = 0;
 
     constexpr Narrow() {}  // see vectors.h
-    // The compiler does not instrument structures that functions take or return by value.
+    // Copies report their accesses, since the compiler does not instrument copies of structures.
     EMULATOR_VECTOR_COPIES(Narrow, unsigned short, 1)
     template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
     EMULATOR_PURE Narrow(T from) : Narrow(rounded(double(from), Toward::NEAREST)) {}
@@ -122,7 +122,7 @@ struct Narrow {
         return number;
     }
     EMULATOR_PURE static Narrow ones() { return 1; }
-    // Without a report.
+    // `copy`, `set` and `number` do not report accesses.
     EMULATOR_PURE Narrow copy() const { return of_bits(storage); }
     EMULATOR_PURE Narrow &set(const Narrow &to) {
         storage = to.storage;
@@ -138,9 +138,10 @@ struct Narrow {
         if (negative && direction == Toward::DOWN) direction = Toward::UP;
         int exponent;
         __builtin_frexp(size, &exponent);
-        if (exponent < 2 - bias) exponent = 2 - bias;  // those below have the same spacing
-        const double steps = whole(__builtin_ldexp(size, FRACTION + 1 - exponent), direction);
-        // The highest bit of the steps, not stored, adds 1 to the exponent.
+        if (exponent < 2 - bias) exponent = 2 - bias;  // subnormal numbers have this spacing
+        const double scaled = __builtin_ldexp(size, FRACTION + 1 - exponent);
+        const double steps = round_to_integer(scaled, direction);
+        // The leading bit of `steps` is implicit: it adds 1 to the exponent.
         const unsigned bits = unsigned(exponent + bias - 2) * (1u << FRACTION) + unsigned(steps);
         const bool grows = direction == Toward::NEAREST || direction == Toward::UP;
         return of_bits(sign | min(bits, grows ? infinity : infinity - 1));
@@ -287,7 +288,7 @@ struct alignas(4) Pair {
     EMULATOR_OF_PAIR(N, float, __high2float, a.high().number())                             \
     EMULATOR_OF_PAIR(N, Pair<N>, __lowhigh2highlow, Pair<N>(a.high(), a.low()))
 
-// NumPy's float16; it has no bfloat16, of which any 2 bytes are taken.
+// half corresponds to NumPy's float16. bfloat16 has no NumPy type: any 2 bytes are accepted.
 template <>
 struct Element<Narrow<5, 10>> {
     static constexpr char kind = 'f';
@@ -298,9 +299,9 @@ template <typename N>
 constexpr bool is_vector<Pair<N>> = true;
 
 template <int E, int F>
-constexpr bool adds<Narrow<E, F>> = true;
+constexpr bool is_addable<Narrow<E, F>> = true;
 template <typename N>
-constexpr bool adds<Pair<N>> = true;
+constexpr bool is_addable<Pair<N>> = true;
 template <int E, int F>
 constexpr bool is_exchanged<Narrow<E, F>> = true;
 template <typename N>
@@ -308,7 +309,7 @@ constexpr bool is_exchanged<Pair<N>> = true;
 
 }  // namespace emulator
 
-// X with each direction of rounding.
+// X for each rounding direction.
 #define EMULATOR_DIRECTIONS(X, ...)                                 \
     X(_rn, NEAREST, __VA_ARGS__) X(_rz, ZERO, __VA_ARGS__)          \
     X(_ru, UP, __VA_ARGS__) X(_rd, DOWN, __VA_ARGS__)
@@ -318,7 +319,7 @@ constexpr bool is_exchanged<Pair<N>> = true;
     }                                                                         \
     EMULATOR_PURE NUMBER __##NAME##2##FROM##SUFFIX(TYPE x) {                  \
         return emulator::saturated<NUMBER>(                                   \
-            float(emulator::whole(x.number(), emulator::Toward::DIRECTION))); \
+            float(emulator::round_to_integer(x.number(), emulator::Toward::DIRECTION))); \
     }
 #define EMULATOR_NARROW_INTEGER(FROM, NUMBER, TYPE, NAME) \
     EMULATOR_DIRECTIONS(EMULATOR_NARROW_ROUNDED, TYPE, NAME, FROM, NUMBER)

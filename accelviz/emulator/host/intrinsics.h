@@ -1,6 +1,6 @@
-// CUDA's functions of one thread: integers, bits, floating point, conversions.
+// CUDA's functions of a single thread: integers, bits, floating point, conversions.
 //
-// Included by cuda_on_host.h. What the C library has (expf, fmaf, floor ...) comes from there.
+// Included by cuda_on_host.h. Functions of the C library (expf, fmaf, floor ...) are not repeated.
 #pragma once
 
 #include <cfenv>
@@ -10,7 +10,7 @@ namespace emulator {
 using ull = unsigned long long;
 }
 
-// ---- smaller and larger: the overloads of CUDA, so that what is ambiguous there is so here ----
+// ---- min and max, with CUDA's overloads, so that the same calls are ambiguous ----
 
 #define EMULATOR_LESSER(R, A, B)                                     \
     constexpr R min(A a, B b) { return (R)b < (R)a ? (R)b : (R)a; } \
@@ -24,7 +24,7 @@ EMULATOR_LESSERS(int, unsigned)
 EMULATOR_LESSERS(long, unsigned long)
 EMULATOR_LESSERS(long long, unsigned long long)
 
-// The number where the other is NaN.
+// If one argument is NaN, the result is the other one.
 #define EMULATOR_LESSER_FLOAT(R, A, B)                       \
     inline R min(A a, B b) { return std::fmin(R(a), R(b)); } \
     inline R max(A a, B b) { return std::fmax(R(a), R(b)); }
@@ -58,7 +58,7 @@ inline emulator::ull __brevll(emulator::ull x) {
     return emulator::ull(__brev(unsigned(x))) << 32 | __brev(unsigned(x >> 32));
 }
 
-// Of the lowest 24 bits.
+// Products of the lowest 24 bits.
 inline unsigned __umul24(unsigned a, unsigned b) { return (a & 0xffffffu) * (b & 0xffffffu); }
 inline int __mul24(int a, int b) {
     return int(unsigned(int(unsigned(a) << 8) >> 8) * unsigned(int(unsigned(b) << 8) >> 8));
@@ -84,7 +84,7 @@ inline unsigned __urhadd(unsigned a, unsigned b) {
 namespace emulator {
 inline ull joined(unsigned low, unsigned high) { return ull(high) << 32 | low; }
 }
-// Four bytes out of the eight of `low` and `high`; the highest bit of a choice repeats the sign.
+// Selects four of the eight bytes of `low` and `high`, by the lowest 3 bits of each choice.
 inline unsigned __byte_perm(unsigned low, unsigned high, unsigned choices) {
     unsigned bytes = 0;
     for (unsigned i = 0; i < 4; ++i) {
@@ -93,7 +93,7 @@ inline unsigned __byte_perm(unsigned low, unsigned high, unsigned choices) {
     }
     return bytes;
 }
-// 64 bits, shifted: the higher half leftwards, the lower half rightwards.
+// Shift high:low; return the higher half (shifted left) or the lower half (shifted right).
 inline unsigned __funnelshift_lc(unsigned low, unsigned high, unsigned by) {
     return unsigned(emulator::joined(low, high) << min(by, 32u) >> 32);
 }
@@ -106,7 +106,7 @@ inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned by) {
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) {
     return __funnelshift_rc(low, high, by & 31u);
 }
-// The sum of the products of four bytes, and `sum`.
+// `sum` plus the products of the four pairs of bytes.
 #define EMULATOR_DP4A(T, BYTE)                                                                   \
     inline T __dp4a(T a, T b, T sum) {                                                           \
         for (unsigned at = 0; at < 32; at += 8) {                                                \
@@ -121,7 +121,7 @@ EMULATOR_DP4A(unsigned, std::uint8_t)
 
 namespace emulator {
 
-// Inlined, as lanes could part at a call.
+// Inlined, so that it adds no basic blocks at which lanes of a traced warp could diverge.
 template <typename To, typename From>
 __forceinline__ To same_bits(From from) {
     static_assert(sizeof(To) == sizeof(From), "the value does not fit");
@@ -150,8 +150,8 @@ inline double __hiloint2double(int high, int low) {
 
 namespace emulator {
 
-// Of a rounded number the nearest integer that fits, as on a GPU. NaN gives 0, or only the highest
-// bit if one of the types has 64 bits.
+// Converts an integral floating-point number to the nearest value of an integer type, as on a GPU.
+// NaN is converted to 0, or, if one of the types has 64 bits, to the highest bit alone.
 template <typename To, typename From>
 EMULATOR_PURE To saturated(From x) {
     using Limits = std::numeric_limits<To>;
@@ -159,7 +159,7 @@ EMULATOR_PURE To saturated(From x) {
         const bool wide = sizeof(From) == 8 || sizeof(To) == 8;
         return wide ? To(std::make_unsigned_t<To>(1) << (8 * sizeof(To) - 1)) : To(0);
     }
-    const From above = std::ldexp(From(1), Limits::digits);  // the first that is too large
+    const From above = std::ldexp(From(1), Limits::digits);  // the smallest number out of range
     if (x >= above) return Limits::max();
     if (x < (Limits::is_signed ? -above : From(0))) return Limits::min();
     return To(x);
@@ -167,8 +167,7 @@ EMULATOR_PURE To saturated(From x) {
 
 }  // namespace emulator
 
-// X of each integer type, by CUDA's name of it, and of each direction of rounding: to the nearest,
-// towards zero, up, down.
+// X for each integer type, with its name in CUDA's functions.
 #define EMULATOR_INTEGERS(X, ...)                                              \
     X(int, int, __VA_ARGS__) X(uint, unsigned, __VA_ARGS__)                    \
     X(ll, long long, __VA_ARGS__) X(ull, unsigned long long, __VA_ARGS__)
@@ -182,7 +181,7 @@ EMULATOR_PURE To saturated(From x) {
 EMULATOR_INTEGERS(EMULATOR_TO_INTEGER, float)
 EMULATOR_INTEGERS(EMULATOR_TO_INTEGER, double)
 
-// Volatile parameters keep the evaluation between the changes of direction.
+// Functions by rounding direction. `volatile` keeps the evaluation between the two fesetround.
 #define EMULATOR_ROUNDED_AS(SUFFIX, DIRECTION, R, NAME, PARAMETERS, EXPRESSION) \
     EMULATOR_INSTRUCTION inline R NAME##SUFFIX PARAMETERS {                     \
         std::fesetround(DIRECTION);                                             \
@@ -217,7 +216,7 @@ inline double __uint2double_rn(unsigned x) { return x; }
 EMULATOR_ARITHMETIC(float, __f, __fmaf)
 EMULATOR_ARITHMETIC(double, __d, __fma)
 
-// On a GPU these are faster and less exact.
+// On a GPU these are faster and less accurate.
 #define EMULATOR_FAST(NAME) \
     inline float __##NAME##f(float x) { return std::NAME(x); }
 EMULATOR_FAST(exp) EMULATOR_FAST(log) EMULATOR_FAST(log2) EMULATOR_FAST(log10)
@@ -226,12 +225,12 @@ inline float __powf(float x, float y) { return std::pow(x, y); }
 inline float __exp10f(float x) { return float(std::pow(10.0, double(x))); }
 inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }
 inline float fdividef(float a, float b) { return a / b; }
-// As documented, 0 for divisors past 2^126.
+// 0 for divisors above 2^126, as CUDA documents.
 inline float __fdividef(float a, float b) {
     return std::isfinite(b) && std::fabs(b) > 0x1p126f ? a * 0.0f : a / b;
 }
 
-// What C's mathematics lacks.
+// Functions that the C library does not have.
 #ifdef __APPLE__
 inline float exp10f(float x) { return __exp10f(x); }
 inline double exp10(double x) { return std::pow(10.0, x); }
@@ -240,14 +239,14 @@ inline double exp10(double x) { return std::pow(10.0, x); }
 #define EMULATOR_2(T) T a, T b
 #define EMULATOR_3(T) T a, T b, T c
 #define EMULATOR_4(T) T a, T b, T c, T d
-// A function of so many doubles and, with an `f`, of floats, worked out in double.
+// A function of N doubles, and one with suffix `f` of N floats that is computed in double.
 #define EMULATOR_REAL(NAME, N, ARGUMENTS, EXPRESSION)               \
     inline double NAME(EMULATOR_##N(double)) { return EXPRESSION; } \
     inline float NAME##f(EMULATOR_##N(float)) { return float(NAME ARGUMENTS); }
 EMULATOR_REAL(rsqrt, 1, (a), 1 / std::sqrt(a))
 EMULATOR_REAL(rcbrt, 1, (a), 1 / std::cbrt(a))
 EMULATOR_REAL(normcdf, 1, (a), std::erfc(-a * M_SQRT1_2) / 2)
-// Of a times pi; the rest of a division by 2 is exact.
+// sin and cos of pi a; the remainder of a / 2 is exact.
 EMULATOR_REAL(sinpi, 1, (a),
               std::fmod(a, 1.0) == 0 ? std::copysign(0.0, a) : std::sin(M_PI * std::fmod(a, 2.0)))
 EMULATOR_REAL(cospi, 1, (a),
@@ -259,7 +258,7 @@ EMULATOR_REAL(rnorm3d, 3, (a, b, c), 1 / norm3d(a, b, c))
 EMULATOR_REAL(rnorm4d, 4, (a, b, c, d), 1 / norm4d(a, b, c, d))
 inline float __frsqrt_rn(float x) { return rsqrtf(x); }
 
-// Two results by address. Macros hide the C library's functions, whose stores are not instrumented.
+// Functions with two results. Macros replace those of C, whose stores are not instrumented.
 namespace emulator {
 template <typename T>
 EMULATOR_INSTRUCTION void store_two(T *first, T *second, T a, T b) {

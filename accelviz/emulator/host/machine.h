@@ -1,10 +1,10 @@
-// The machine: runs the threads of a block as fibers, has their accesses judged, and traces them.
+// The scheduler: runs the threads of a block as fibers, and checks and traces their accesses.
 //
-// Threads switch where CUDA lets one wait for another: at barriers and warp-wide exchanges, and now
-// and then at atomics and volatile loads, for loops that wait for another thread. A traced block
-// switches at each access and basic block, too, so that the lanes of a warp go side by side. Of
-// lanes at different addresses the lowest goes first: as on a GPU, lanes that leave a loop or skip
-// a branch wait where the paths meet again.
+// Threads switch at barriers and warp-wide exchanges, and after every 32nd atomic or volatile
+// access, for loops that wait for another thread. In a traced block they also switch at each access
+// and basic block, so that the lanes of a warp run in lockstep. Of lanes at different addresses,
+// those at the lowest continue: as on a GPU, lanes that leave a loop or skip a branch wait where
+// the paths join.
 #pragma once
 
 #include <deque>
@@ -13,13 +13,13 @@
 #include <random>
 #include <vector>
 
-#include "meetings.h"
-// After all others, as it gives words of theirs another meaning.
+#include "barriers.h"
+// Last, because its macros redefine C functions.
 #include "cuda_on_host.h"
 
 namespace emulator {
 
-inline std::vector<std::uint32_t> numbers(std::uint32_t first, std::uint32_t count) {
+inline std::vector<std::uint32_t> range(std::uint32_t first, std::uint32_t count) {
     std::vector<std::uint32_t> numbers(count);
     std::iota(numbers.begin(), numbers.end(), first);
     return numbers;
@@ -28,9 +28,9 @@ inline std::vector<std::uint32_t> numbers(std::uint32_t first, std::uint32_t cou
 static void **arguments;
 static void (*kernel_entry)(void **);
 static std::mt19937_64 random_bits;
-static std::deque<std::uint32_t> polling;
+static std::deque<std::uint32_t> polling;  // threads that may be waiting in a loop
 
-inline bool runs(const Thread &thread) {
+inline bool can_run(const Thread &thread) {
     return thread.state == State::UNSTARTED || thread.state == State::READY;
 }
 
@@ -45,7 +45,7 @@ inline void resume(Thread &thread) {
     thread.fiber->enter();
 }
 
-inline std::uint32_t taken(std::deque<std::uint32_t> &queue) {
+inline std::uint32_t pop(std::deque<std::uint32_t> &queue) {
     const auto next = queue.begin() + (launch->seed ? random_bits() % queue.size() : 0);
     const std::uint32_t index = *next;
     queue.erase(next);
@@ -53,47 +53,47 @@ inline std::uint32_t taken(std::deque<std::uint32_t> &queue) {
 }
 
 inline std::vector<std::uint32_t> thread_order() {
-    if (!launch->seed) return numbers(0, threads.size());
-    std::vector<std::uint32_t> warps = numbers(0, (threads.size() + lanes - 1) / lanes), mixed;
+    if (!launch->seed) return range(0, threads.size());
+    std::vector<std::uint32_t> warps = range(0, (threads.size() + lanes - 1) / lanes), order;
     std::ranges::shuffle(warps, random_bits);
     for (std::uint32_t warp : warps) {
-        const std::uint32_t first = warp * lanes, left = threads.size() - first;
-        std::vector<std::uint32_t> inside = numbers(first, std::min(lanes, left));
-        std::ranges::shuffle(inside, random_bits);
-        mixed.insert(mixed.end(), inside.begin(), inside.end());
+        const std::uint32_t first = warp * lanes, remaining = threads.size() - first;
+        std::vector<std::uint32_t> members = range(first, std::min(lanes, remaining));
+        std::ranges::shuffle(members, random_bits);
+        order.insert(order.end(), members.begin(), members.end());
     }
-    return mixed;
+    return order;
 }
 
-// Runs threads until all have left the kernel or wait for others.
-inline void run_freely() {
+// Runs threads until each has left the kernel or waits at a barrier or exchange.
+inline void run_untraced() {
     const std::vector<std::uint32_t> order = thread_order();
     for (std::size_t next = 0;;) {
         Thread *thread;
         if (!ready.empty()) {
-            thread = &threads[taken(ready)];
+            thread = &threads[pop(ready)];
         } else if (next < order.size()) {
             thread = &threads[order[next++]];
         } else if (!polling.empty()) {
-            thread = &threads[taken(polling)];
+            thread = &threads[pop(polling)];
         } else {
             return;
         }
-        if (!runs(*thread)) continue;  // it ran already
+        if (!can_run(*thread)) continue;  // it has already run
         resume(*thread);
         if (failed()) return;
     }
 }
 
-// Brings all lanes of a warp to their next access, then lets those at the lowest address go on.
+// Runs all lanes of a warp to their next access or basic block, then releases those at the lowest.
 inline bool step_warp(std::span<Thread> warp) {
-    for (bool again = true; again;) {
-        again = false;
+    for (bool any_ran = true; any_ran;) {
+        any_ran = false;
         for (Thread &thread : warp) {
-            if (!runs(thread)) continue;
+            if (!can_run(thread)) continue;
             resume(thread);
             if (failed()) return false;
-            again = true;
+            any_ran = true;
         }
     }
     std::uint64_t lowest = ~0ull;
@@ -111,12 +111,12 @@ inline bool step_warp(std::span<Thread> warp) {
     return lowest != ~0ull;
 }
 
-// Runs warps in turn, a step each, until all have left the kernel or wait for others.
+// Runs one step of each warp in turn, until each thread has left the kernel or waits.
 inline void run_traced() {
-    for (bool moved = true; moved;) {
-        moved = false;
+    for (bool any_stepped = true; any_stepped;) {
+        any_stepped = false;
         for (std::size_t first = 0; first < threads.size(); first += lanes) {
-            moved |= step_warp(warp_at(first));
+            any_stepped |= step_warp(warp_at(first));
             if (failed()) return;
         }
     }
@@ -139,11 +139,11 @@ inline void run_block(std::uint32_t number) {
         thread.order = nullptr;
         thread.doubt.array = -1;
         thread.flag.address = nullptr;
-        thread.last = thread.passed = thread.yields = 0;
+        thread.last = thread.before_last = thread.yields = 0;
     }
     for (;;) {
-        launch->traced ? run_traced() : run_freely();
-        if (failed() || (!meet() && !pass_barrier())) break;
+        launch->traced ? run_traced() : run_untraced();
+        if (failed() || (!release_active_lanes() && !pass_barrier())) break;
     }
 }
 
@@ -157,7 +157,7 @@ inline void run(void (*code)(void **), void **values, const EmulatorArray *array
     gridDim = dim3(launch->grid[0], launch->grid[1], launch->grid[2]);
     threads.resize(blockDim.x * blockDim.y * blockDim.z);
     for (std::size_t i = 0; i < threads.size(); ++i) threads[i].index = i;
-    std::vector<std::uint32_t> blocks = numbers(launch->first_block, launch->n_blocks);
+    std::vector<std::uint32_t> blocks = range(launch->first_block, launch->n_blocks);
     if (launch->seed) std::ranges::shuffle(blocks, random_bits);
     for (std::uint32_t number : blocks) {
         run_block(number);
@@ -166,13 +166,14 @@ inline void run(void (*code)(void **), void **values, const EmulatorArray *array
     if (launch->writer_of[0] >= 0) name_writer(launch->writer_of[0], launch->writer_of[1]);
 }
 
+// Runs the kernel as the current thread; the body of every fiber.
 inline void run_current() {
     kernel_entry(arguments);
-    settle(*current);
+    report_doubt(*current);
     current->state = State::DONE;
     Warp &warp = waiting_of(*current);
     warp.left |= 1u << lane();
-    // Other lanes may wait for this one.
+    // An exchange that waited only for this lane is now complete.
     for (unsigned waiting : Lanes{warp.waiting}) {
         if (complete_exchange(warp_of(*current)[waiting])) break;
     }
@@ -182,17 +183,17 @@ inline void run_current() {
 void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *code) {
     if (!current) return;
     const Access access{static_cast<const char *>(address), bytes, kind, scope, address_of(code)};
-    const int number = launch->checked ? judge(access) : -1;
+    const int number = launch->checked ? check_access(access) : -1;
     if (number < 0 && (launch->checked || access.kind < ATOMIC)) return;
     Thread &self = *current;
     if (launch->traced) {
         const std::uint16_t warp = self.index / lanes, bytes = access.bytes;
-        const std::uint8_t lane = lane_of(self), kind = plain(access.kind);
+        const std::uint8_t lane = lane_of(self), kind = base_kind(access.kind);
         const std::uint64_t offset = address_of(access.address) - memory->array(number).address;
         self.record = {block, warp,  lane, kind, 0, std::int16_t(number),
                        bytes,  access.code - base, offset};
         self.records = true;
-        wait(State::AT_ACCESS, access.code);
+        suspend(State::AT_ACCESS, access.code);
     } else if (access.kind >= ATOMIC && ++self.polls == 32) {
         self.polls = 0;
         ++self.yields;
@@ -202,14 +203,14 @@ void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *c
     }
 }
 
-// Lanes that took different paths meet again at the beginning of a basic block.
+// Called at the beginning of each basic block, where lanes of a traced warp can reconverge.
 inline void begin_basic_block(std::uint64_t code) {
     if (!current) return;
-    current->passed = current->last;
+    current->before_last = current->last;
     current->last = code;
     if (!launch->traced) return;
     current->records = false;
-    wait(State::AT_ACCESS, code);
+    suspend(State::AT_ACCESS, code);
 }
 
 unsigned lane() { return lane_of(*current); }

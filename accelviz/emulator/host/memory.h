@@ -1,4 +1,4 @@
-// The arrays of a launch, and who accessed each of their bytes.
+// The arrays of a launch, and for each of their words the earlier accesses.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,24 +13,25 @@
 
 namespace emulator {
 
-// Accesses of one kind by lanes of a warp to some bytes of a word, at one time of the warp's clock.
+// Accesses of one kind by lanes of a warp to the same bytes of a word, at one clock of the lanes.
 struct Entry {
     std::uint32_t block;
-    std::uint32_t epoch;  // how often the block had passed a barrier
+    std::uint32_t epoch;  // number of barriers that the block had passed
     std::uint32_t clock;
-    std::uint32_t lanes;
-    std::uint32_t code;
-    std::uint8_t warp, kind, bytes;
+    std::uint32_t lanes;  // mask
+    std::uint32_t code;   // offset in the library
+    std::uint8_t warp, kind;
+    std::uint8_t bytes;  // mask
     std::uint8_t scope;
 };
 
-// A word of four bytes: the written ones, and the accesses that later ones could race with.
+// The state of a word of four bytes, with the accesses that a later access could race with.
 class Cell {
    public:
-    std::uint32_t block = 0;   // of shared memory: the owner, plus one
-    std::uint8_t written = 0;  // a bit for each byte
-    // The last atomic's thread, counted from 1 through the launch, and its epoch.
-    std::uint32_t counter = 0, epoch = 0;
+    std::uint32_t block = 0;   // for shared memory, the block that accessed it last, plus 1
+    std::uint8_t written = 0;  // mask of written bytes
+    // Thread of the latest atomic, numbered from 1 over the launch (0: none), and its epoch.
+    std::uint32_t last_atomic = 0, atomic_epoch = 0;
 
     Entry *begin() { return capacity_ ? heap_ : first_; }
     Entry *end() { return begin() + count_; }
@@ -54,14 +55,14 @@ class Cell {
     std::uint16_t size() const { return count_; }
 
    private:
-    std::uint16_t count_ = 0, capacity_ = 0;  // no capacity: the first two are here
+    std::uint16_t count_ = 0, capacity_ = 0;  // capacity 0: up to two entries in `first_`
     Entry *heap_ = nullptr;
     Entry first_[2];
 };
 
 class Memory {
    public:
-    // `library` is the address of the kernel's library. A launch of `few` blocks touches few pages.
+    // `library` is the address of the kernel's library. With `few` blocks, small pages are used.
     Memory(const EmulatorArray *arrays, std::uint32_t count, std::uint64_t library, bool few)
         : arrays_(arrays, arrays + count), cells_(count) {
         for (std::uint32_t i = 0; i < count; ++i) {
@@ -73,7 +74,7 @@ class Memory {
                 others_.push_back(i);
             }
             if (!array.writable) continue;
-            // Zero pages are cells as their constructor makes them.
+            // Memory of zeros is a valid array of cells without entries.
             const std::size_t bytes = (array.bytes / 4 + 1) * sizeof(Cell);
             void *cells = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -86,7 +87,7 @@ class Memory {
         std::ranges::sort(others_, {}, [&](int i) { return arrays_[i].address; });
     }
 
-    // Index of the array that holds an address, or -1.
+    // Number of the array that contains an address, or -1.
     int find(std::uint64_t address) {
         const std::uint64_t slot = (address - slots_begin) >> slot_bits;
         if (slot < n_slots_) return holds(slot, address) ? slot : -1;
@@ -97,7 +98,7 @@ class Memory {
         return other;
     }
 
-    // Index of the array that a wrong address was probably meant for, or -1.
+    // Number of the array that an address out of bounds is closest to, or -1.
     int nearest(std::uint64_t address) const {
         const std::uint64_t slot = (address - slots_begin) >> slot_bits;
         if (slot < n_slots_) return slot;
@@ -111,7 +112,7 @@ class Memory {
         return -1;
     }
 
-    // Whether an address lies among the kernel's variables.
+    // Whether an address is between the first and the last of the kernel's variables.
     bool among_variables(std::uint64_t address) const {
         std::uint64_t first = ~0ull, last = 0;
         for (int i : others_) {
@@ -129,7 +130,7 @@ class Memory {
     bool holds(std::size_t i, std::uint64_t address) const {
         return address - arrays_[i].address < arrays_[i].bytes;
     }
-    // The last array outside of slots that begins at or before an address, or -1.
+    // The last variable that begins at or before an address, or -1.
     int before(std::uint64_t address) const {
         int last = -1;
         for (int i : others_) {
@@ -143,7 +144,7 @@ class Memory {
     std::vector<Cell *> cells_;
     std::vector<int> others_;
     std::uint64_t n_slots_ = 0;
-    // The variable of the last search, which mostly has the next address, too.
+    // The result of the last search, which usually contains the next address as well.
     struct {
         std::uint64_t address, bytes;
         int number;

@@ -1,6 +1,6 @@
-// What happens before what, as CUDA promises it: within a thread; at barriers of the block and, for
-// the lanes of their mask, of the warp; and from a fence on one side of an atomic, through whoever
-// finds the atomic's result, to what that thread does next.
+// The happens-before order of CUDA's memory model, here that by fences and atomics: accesses before
+// a fence and an atomic happen before those of a thread after it reads the atomic's result. Program
+// order and barriers order accesses as well (checks.h, barriers.h).
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace emulator {
 
 constexpr unsigned lanes = 32;
 
-// The lanes of a mask, to loop over.
+// Iterates over the lanes of a mask.
 struct Lanes {
     unsigned mask;
     Lanes begin() const { return *this; }
@@ -25,19 +25,19 @@ struct Lanes {
     bool operator==(const Lanes &) const = default;
 };
 
-// What a thread knew to have happened when it called a fence: all of its block before the last
-// barrier, and since then its warp up to these clocks.
+// The accesses that a fence releases: those of its block before the last barrier, and since then
+// those of its warp's lanes up to `clocks`.
 struct Release {
     std::uint32_t block, epoch;
     std::uint8_t warp;
-    bool narrow;  // a fence for its own block only
+    bool block_only;  // whether it is a __threadfence_block
     std::uint32_t clocks[lanes];
 
-    auto moment() const { return std::tuple(block, epoch, warp, narrow); }
+    auto moment() const { return std::tuple(block, epoch, warp, block_only); }
 };
 
-// What has been released at one address, in order, and what the releasing threads had seen
-// elsewhere.
+// Releases by atomics at one address, in order. A link adds the first `length` releases of another
+// log, which the releasing thread had seen, from `position` of this log on.
 struct Log {
     struct Link {
         std::size_t position;
@@ -50,25 +50,24 @@ struct Log {
 
 struct Seen {
     const Log *log;
-    std::size_t length;  // of the log when it was seen
+    std::size_t length;  // number of releases in the log when a thread read the atomic
 };
 
-// What a thread has released by fences and seen of others. Never changed, never freed: few threads
+// The fences of a thread, and the logs that it has seen. Immutable and never freed: few threads
 // call fences, and the process ends with the launch.
 struct Order {
     std::vector<const Release *> fenced;
     std::vector<Seen> seen;
 };
 
-inline void see(std::vector<Seen> &seen, const Seen &more) {
-    const auto known = std::ranges::find(seen, more.log, &Seen::log);
-    if (known == seen.end()) return seen.push_back(more);
-    known->length = std::max(known->length, more.length);
+inline void add_seen(std::vector<Seen> &seen, const Seen &added) {
+    const auto known = std::ranges::find(seen, added.log, &Seen::log);
+    if (known == seen.end()) return seen.push_back(added);
+    known->length = std::max(known->length, added.length);
 }
 
-// What threads know together, after a barrier: of fences, those since the barrier before cover
-// others.
-inline const Order *united(const Order *one, const Order *other) {
+// The union of two threads' orders, after a barrier. Fences of one moment are merged into one.
+inline const Order *merged(const Order *one, const Order *other) {
     if (!one || one == other) return other;
     if (!other) return one;
     auto *both = new Order(*one);
@@ -86,27 +85,28 @@ inline const Order *united(const Order *one, const Order *other) {
         std::ranges::transform(more->clocks, release->clocks, more->clocks, std::ranges::max);
         *mine = more;
     }
-    for (const Seen &seen : other->seen) see(both->seen, seen);
+    for (const Seen &seen : other->seen) add_seen(both->seen, seen);
     return both;
 }
 
-inline const Order *fenced(const Order *before, const Release &release) {
+inline const Order *after_fence(const Order *before, const Release &release) {
     auto *after = before ? new Order(*before) : new Order;
     std::erase_if(after->fenced, [&](const Release *old) {
-        return old->block == release.block && (old->narrow || !release.narrow) &&
+        return old->block == release.block && (old->block_only || !release.block_only) &&
                (old->epoch < release.epoch || old->warp == release.warp);
     });
     after->fenced.push_back(new Release(release));
     return after;
 }
 
-// A thread with `order` takes part in an atomic at the address of `log`, or, if it does not
-// release, a load; returns what it knows then.
-inline const Order *exchanged(const Order *order, Log &log, bool releases) {
+// Returns a thread's order after an atomic or a load at the address of `log`. An atomic that
+// `releases` adds the thread's fences to the log.
+inline const Order *after_atomic(const Order *order, Log &log, bool releases) {
     if (releases) {
         for (const Release *release : order->fenced) {
-            const auto recent = log.releases.end() - std::min<std::size_t>(log.releases.size(), 64);
-            if (std::find(recent, log.releases.end(), release) != log.releases.end()) continue;
+            const auto end = log.releases.end();
+            const auto recent = end - std::min<std::size_t>(log.releases.size(), 64);
+            if (std::find(recent, end, release) != end) continue;
             log.releases.push_back(release);
             for (const Seen &seen : order->seen) {
                 if (seen.log != &log)
@@ -122,24 +122,26 @@ inline const Order *exchanged(const Order *order, Log &log, bool releases) {
         }
     }
     auto *after = order ? new Order(*order) : new Order;
-    see(after->seen, now);
+    add_seen(after->seen, now);
     return after;
 }
 
+// Whether a release orders a lane's access in an entry before accesses of threads of `block`.
 inline bool covers(const Release &release, const Entry &entry, unsigned lane, std::uint32_t block) {
-    if (release.block != entry.block || (release.narrow && release.block != block)) return false;
+    if (release.block != entry.block) return false;
+    if (release.block_only && release.block != block) return false;
     if (entry.epoch < release.epoch) return true;
     return entry.epoch == release.epoch && entry.warp == release.warp &&
            entry.clock <= release.clocks[lane];
 }
 
-// Whether a thread of `block` that has seen a log knows of what a lane did in an entry.
+// The same for the releases of a seen log, including those of linked logs.
 inline bool covers(const Seen &seen, const Entry &entry, unsigned lane, std::uint32_t block,
                    std::vector<Seen> &visited) {
     for (const Seen &before : visited) {
         if (before.log == seen.log && before.length >= seen.length) return false;
     }
-    see(visited, seen);
+    add_seen(visited, seen);
     for (std::size_t i = seen.length; i-- > 0;) {
         if (covers(*seen.log->releases[i], entry, lane, block)) return true;
     }

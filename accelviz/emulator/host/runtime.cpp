@@ -1,5 +1,5 @@
-// The emulator's runtime: functions that kernels and their instrumentation call, and the process of
-// one launch, which loads the kernel, runs it and answers how that ended.
+// The emulator's runtime: the program that loads a compiled kernel, runs one launch and reports the
+// result, with the functions that kernels and their instrumentation call.
 #define EMULATOR_RUNTIME
 #include <dlfcn.h>
 #include <signal.h>
@@ -32,25 +32,25 @@ namespace emulator {
 
 extern "C" void emulator_begin() {
     run_current();
-    std::abort();  // a fiber that has ended is never entered again
+    std::abort();  // unreachable: a fiber that has ended is not entered again
 }
 
 void stop(const char *problem, void *code) {
     const char *more = std::strstr(problem, ": ");
     const std::string key(problem, more ? more - problem : std::strlen(problem));
-    if (more) put(answer->text, more + 2);
+    if (more) copy_text(answer->text, more + 2);
     fail(key.c_str(), address_of(code));
 }
 
-void on_host(const char *name, void *code) {
+void in_host_function(const char *name, void *code) {
     if (!current) return;
-    put(answer->text, name);
+    copy_text(answer->text, name);
     fail("host function", address_of(code));
 }
 
 namespace {
 
-// A structure moves by words, as on a GPU.
+// Reports an access to a range as accesses of at most one word, as on a GPU.
 void access_range(const void *address, std::size_t bytes, Kind kind, void *code) {
     const std::uint64_t unaligned = (address_of(address) | bytes) & 3;
     const unsigned word = unaligned & 1 ? 1 : unaligned ? 2 : 4;
@@ -60,12 +60,12 @@ void access_range(const void *address, std::size_t bytes, Kind kind, void *code)
 
 }  // namespace
 
-void *moved(void *to, const void *from, std::size_t bytes, void *code) {
+void *copy_memory(void *to, const void *from, std::size_t bytes, void *code) {
     access_range(from, bytes, LOAD, code);
     access_range(to, bytes, STORE, code);
     return std::memmove(to, from, bytes);
 }
-void *filled(void *to, int byte, std::size_t bytes, void *code) {
+void *fill_memory(void *to, int byte, std::size_t bytes, void *code) {
     access_range(to, bytes, STORE, code);
     return std::memset(to, byte, bytes);
 }
@@ -74,7 +74,7 @@ void *filled(void *to, int byte, std::size_t bytes, void *code) {
 
 extern "C" {
 
-// The compiler calls one of these before each load and store of the kernel.
+// The compiler's instrumentation calls one of these before each load and store of the kernel.
 #define EMULATOR_HOOK(NAME, BYTES, KIND)                                                           \
     void __tsan_##NAME##BYTES(void *address) {                                                     \
         emulator::access(address, BYTES, emulator::KIND, emulator::DEVICE, EMULATOR_HERE);         \
@@ -97,13 +97,13 @@ void __tsan_write_range(void *address, std::size_t bytes) {
     emulator::access_range(address, bytes, emulator::STORE, EMULATOR_HERE);
 }
 void *__tsan_memcpy(void *to, const void *from, std::size_t bytes) {
-    return emulator::moved(to, from, bytes, EMULATOR_HERE);
+    return emulator::copy_memory(to, from, bytes, EMULATOR_HERE);
 }
 void *__tsan_memmove(void *to, const void *from, std::size_t bytes) {
-    return emulator::moved(to, from, bytes, EMULATOR_HERE);
+    return emulator::copy_memory(to, from, bytes, EMULATOR_HERE);
 }
 void *__tsan_memset(void *to, int byte, std::size_t bytes) {
-    return emulator::filled(to, byte, bytes, EMULATOR_HERE);
+    return emulator::fill_memory(to, byte, bytes, EMULATOR_HERE);
 }
 void __sanitizer_cov_trace_pc() {
     emulator::begin_basic_block(emulator::address_of(EMULATOR_HERE));
@@ -112,7 +112,7 @@ void __tsan_init() {}
 void __tsan_func_entry(void *) {}
 void __tsan_func_exit() {}
 
-// Of indices into arrays whose length the compiler knows.
+// The compiler's description of an index out of bounds of an array with a known length.
 struct EmulatorBounds {
     const char *file;
     std::uint32_t line, column;
@@ -137,7 +137,7 @@ void __ubsan_handle_out_of_bounds_abort(const EmulatorBounds *bounds, std::uint6
 void __ubsan_handle_shift_out_of_bounds(void *, std::uintptr_t, std::uintptr_t) {
     emulator::fail("shifted", emulator::address_of(EMULATOR_HERE));
 }
-// Around the initialisation of a local static variable; the program may be without C++'s library.
+// Called around the initialisation of a local static variable; kernels have no C++ library.
 int __cxa_guard_acquire(std::uint64_t *guard) { return !*reinterpret_cast<char *>(guard); }
 void __cxa_guard_release(std::uint64_t *guard) { *reinterpret_cast<char *>(guard) = 1; }
 void __cxa_guard_abort(std::uint64_t *) {}
@@ -156,21 +156,22 @@ namespace {
     _exit(0);
 }
 
-// The kernel's instruction that raised a signal, plus one as in a return address; 0 outside of it.
+// Address of the instruction that raised a signal, plus 1 as in a return address; 0 if it is not in
+// the kernel's library.
 std::uint64_t code_of(void *context) {
-    auto *at = static_cast<ucontext_t *>(context);
+    auto *registers = static_cast<ucontext_t *>(context);
 #if defined(__APPLE__) && defined(__aarch64__)
-    const std::uint64_t code = at->uc_mcontext->__ss.__pc;
+    const std::uint64_t code = registers->uc_mcontext->__ss.__pc;
 #elif defined(__APPLE__)
-    const std::uint64_t code = at->uc_mcontext->__ss.__rip;
+    const std::uint64_t code = registers->uc_mcontext->__ss.__rip;
 #elif defined(__aarch64__)
-    const std::uint64_t code = at->uc_mcontext.pc;
+    const std::uint64_t code = registers->uc_mcontext.pc;
 #else
-    const std::uint64_t code = at->uc_mcontext.gregs[REG_RIP];
+    const std::uint64_t code = registers->uc_mcontext.gregs[REG_RIP];
 #endif
     Dl_info info;
-    const bool inside = dladdr(reinterpret_cast<void *>(code), &info) && address_of(info.dli_fbase) == base;
-    return inside ? code + 1 : 0;
+    const bool loaded = dladdr(reinterpret_cast<void *>(code), &info);
+    return loaded && address_of(info.dli_fbase) == base ? code + 1 : 0;
 }
 
 void limit_time(int timer, double seconds) {
@@ -187,8 +188,8 @@ void on_signal(int number, siginfo_t *info, void *context) {
                           : number == SIGILL || number == SIGTRAP ? "not to be reached"
                           : fault && on_stack(info->si_addr)      ? "stack overflow"
                                                                   : "crashed";
-    // The time may end anywhere, also between two functions.
-    note_here(problem, late ? 0 : code_of(context));
+    // A timeout can occur between functions: the thread's last recorded code is used instead.
+    set_problem_in_signal(problem, late ? 0 : code_of(context));
     answer->finished = 1;
     _exit(0);
 }
@@ -209,13 +210,13 @@ void catch_signals() {
 
 // The kernel called exit().
 void on_exit() {
-    note_here("exited", 0);
+    set_problem_in_signal("exited", 0);
     finish();
 }
 
 void refuse(const char *why) {
-    put(answer->problem, "not loaded");
-    put(answer->text, why ? why : "");
+    copy_text(answer->problem, "not loaded");
+    copy_text(answer->text, why ? why : "");
     finish();
 }
 
@@ -241,7 +242,7 @@ void map_arrays(std::span<const EmulatorArray> arrays, int common) {
     }
 }
 
-// Copies the values of variables of the library from the common memory, or back to it.
+// Copies the values of variables from the shared memory to the library, or back.
 void copy_variables(std::span<const EmulatorArray> arrays, char *common, bool back) {
     for (const EmulatorArray &array : arrays) {
         char *variable = reinterpret_cast<char *>(base + array.address);
@@ -291,7 +292,7 @@ void write_records(const std::vector<EmulatorRecord> &records, int file) {
     Dl_info info;
     if (!entry || !describe || !dladdr(reinterpret_cast<void *>(entry), &info)) refuse(dlerror());
     base = address_of(info.dli_fbase);
-    if (!launch->n_blocks) {  // Python asks for the parameters alone
+    if (!launch->n_blocks) {  // only describe the kernel
         answer->code = address_of(describe(answer->text, sizeof(answer->text))) - base;
         finish();
     }
@@ -309,21 +310,21 @@ void write_records(const std::vector<EmulatorRecord> &records, int file) {
     finish();
 }
 
-// Starts the program again with a limited stack. Without a limit, Linux maps libraries from 23 TB
-// upwards, among the slots of arrays. NVRTC lifts the limit of the Python process that started us.
-void limit_stack(char **words) {
-    constexpr rlim_t most = 64 << 20;
+// Restarts the program with a limited stack. Without a limit, as NVRTC sets it in the parent
+// process, Linux maps libraries from 23 TB upwards, among the slots of arrays.
+void limit_stack(char **arguments) {
+    constexpr rlim_t limit = 64 << 20;
     rlimit stack{};
-    if (getrlimit(RLIMIT_STACK, &stack) || stack.rlim_cur <= most) return;
-    stack.rlim_cur = most;
-    if (!setrlimit(RLIMIT_STACK, &stack)) execv(words[0], words);
+    if (getrlimit(RLIMIT_STACK, &stack) || stack.rlim_cur <= limit) return;
+    stack.rlim_cur = limit;
+    if (!setrlimit(RLIMIT_STACK, &stack)) execv(arguments[0], arguments);
 }
 
 }  // namespace
 }  // namespace emulator
 
-// Runs the launch that the file on the standard input describes, of the kernel in a library.
-int main(int, char **words) {
-    emulator::limit_stack(words);
-    emulator::serve(words[1]);
+// Argument: the path of the kernel's library. Standard input: the file with the EmulatorRequest.
+int main(int, char **arguments) {
+    emulator::limit_stack(arguments);
+    emulator::serve(arguments[1]);
 }

@@ -1,11 +1,11 @@
-// printf, assert, clocks, and errors for functions that kernels cannot call.
+// printf, assert, clocks, and compile-time errors for functions that kernels cannot call.
 //
 // Included by cuda_on_host.h.
 #pragma once
 
 namespace emulator {
 
-// Prints at once, in the order of the threads; returns the number of arguments, as on a GPU.
+// Prints immediately; returns the number of arguments, as on a GPU.
 template <typename... A>
 EMULATOR_INSTRUCTION int print(const char *format, A... arguments) {
     std::printf(format, arguments...);
@@ -13,7 +13,7 @@ EMULATOR_INSTRUCTION int print(const char *format, A... arguments) {
     return sizeof...(A);
 }
 
-// Each reading adds 64 cycles, so that runs repeat and loops that wait end.
+// Each call adds 64 cycles, so that results are reproducible and loops that wait for a time end.
 EMULATOR_PURE long long cycles() {
     static long long now = 0;
     return now += 64;
@@ -23,12 +23,14 @@ EMULATOR_BARRIER inline void require(bool holds, const char *problem) {
     if (!holds) stop(problem, EMULATOR_HERE);
 }
 
-// EMULATOR_WHOLE.
+// See EMULATOR_WHOLE.
 template <typename T>
 __attribute__((always_inline)) inline T &&whole(T &&x) {
     return static_cast<T &&>(x);
 }
-EMULATOR_BARRIER inline void host_function(const char *name) { on_host(name, EMULATOR_HERE); }
+EMULATOR_BARRIER inline void host_function(const char *name) {
+    in_host_function(name, EMULATOR_HERE);
+}
 
 }  // namespace emulator
 
@@ -39,21 +41,20 @@ inline void __nanosleep(unsigned) {}
 inline void __prof_trigger(int) {}
 inline void __brkpt() {}
 
-// A promise to the compiler, ignored here.
+// g++ has no __builtin_assume.
 #ifndef __clang__
 #define __builtin_assume(...) static_cast<void>(0)
 #endif
 #define __assume(...) __builtin_assume(__VA_ARGS__)
 
-// A conversion of a floating-point number that the integer cannot hold. Here C++ promises nothing,
-// and a GPU gives the nearest integer, or 0 for NaN. The compiler calls it in checked builds.
+// Called in checked builds for a conversion of a floating-point number out of the integer type's
+// range. It is undefined in C++; a GPU returns the nearest integer, or 0 for NaN.
 extern "C" __attribute__((used)) EMULATOR_INSTRUCTION inline void
 __ubsan_handle_float_cast_overflow(void *, std::uintptr_t) {
     emulator::stop("converted", EMULATOR_HERE);
 }
 
-// Whether a variable of a function has been initialised, which g++ asks of arrays of a class with
-// constructors even if there is nothing to do. CUDA initialises no variable when a kernel runs.
+// g++ calls it to test whether a static variable in a function is initialised: always in kernels.
 extern "C" __attribute__((used)) EMULATOR_INSTRUCTION inline unsigned char __tsan_atomic8_load(
     const volatile unsigned char *, int) {
     return 1;
@@ -63,7 +64,7 @@ extern "C" __attribute__((used)) EMULATOR_INSTRUCTION inline unsigned char __tsa
 #define asm \
     _Pragma("GCC error \"the emulator runs no PTX: use functions of docs/emulator.md\"") __asm__
 
-// A call of a C function that CUDA or the emulator lacks does not compile.
+// C functions that do not exist in CUDA or in the emulator: a call is a compile-time error.
 #ifndef EMULATOR_RUNTIME
 #ifdef __clang__
 #define EMULATOR_ERROR(WHY) __attribute__((diagnose_if(true, WHY, "error")))
@@ -83,7 +84,7 @@ EMULATOR_OF_HOST(putchar) EMULATOR_OF_HOST(scanf) EMULATOR_OF_HOST(fopen)
 EMULATOR_REFUSED(malloc, EMULATOR_NO_HEAP)
 EMULATOR_REFUSED(calloc, EMULATOR_NO_HEAP)
 EMULATOR_REFUSED(realloc, EMULATOR_NO_HEAP)
-#ifndef __clang__  // which takes offence at headers of C++ already; what `new` gives is in no array
+#ifndef __clang__  // clang reports errors in C++'s headers; accesses to memory of `new` are checked
 void *operator new(std::size_t) EMULATOR_ERROR(EMULATOR_NO_HEAP);
 void *operator new[](std::size_t) EMULATOR_ERROR(EMULATOR_NO_HEAP);
 #endif

@@ -1,4 +1,4 @@
-// The threads of a launch with their state, and the note of a problem in its answer.
+// The threads of a launch, the state of the launch, and reports of problems in its answer.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,14 +12,14 @@
 #include "memory.h"
 #include "order.h"
 #include "runtime.h"
-// After all others, as it gives words of theirs another meaning.
+// Last, because its macros redefine C functions.
 #include "cuda_on_host.h"
 
 namespace emulator {
 
 inline std::uint64_t address_of(const void *code) { return reinterpret_cast<std::uint64_t>(code); }
 
-enum class State { UNSTARTED, READY, AT_ACCESS, AT_BARRIER, AT_EXCHANGE, MEETING, DONE };
+enum class State { UNSTARTED, READY, AT_ACCESS, AT_BARRIER, AT_EXCHANGE, AT_ACTIVEMASK, DONE };
 
 struct Access {
     const char *address;
@@ -29,16 +29,16 @@ struct Access {
     std::uint64_t code;
 };
 
-// A plain load that no barrier orders with an atomic. It is no race if an atomicCAS on the value
-// follows, as in loops that build other atomics.
+// A possible race: a plain load that is unordered with an atomic. It is harmless if an atomicCAS of
+// the same address follows soon, as in loops that implement other atomics.
 struct Doubt {
     Access access{};
-    int array = -1;  // none
+    int array = -1;  // -1: no doubt
     unsigned age = 0, lane = 0;
     Entry other{};
 };
 
-// A volatile load of another block's store, which may be a flag.
+// The thread's latest volatile load of another block's store, which may have been a flag.
 struct Flag {
     const char *address = nullptr;
     Entry store{};
@@ -49,22 +49,23 @@ struct Thread {
     State state = State::UNSTARTED;
     std::uint32_t index = 0;  // in the block
     std::unique_ptr<Fiber> fiber;
-    std::uint64_t code = 0;  // where it waits
-    std::uint32_t arrived = 0;  // step in which it came to a barrier
-    bool records = false;    // at an access, and not at the beginning of a basic block
+    std::uint64_t code = 0;     // address of the code where it waits
+    std::uint32_t arrived = 0;  // step in which it arrived at a barrier
+    bool records = false;       // whether `record` is valid: not at the beginning of a basic block
     EmulatorRecord record{};
+    // Arguments and results of an exchange; `orders` for __syncwarp, `polled` for a vote.
     unsigned mask = 0;
     std::uint64_t value = 0;
     int source = 0;
-    bool vote = false, orders = false, polled = false;  // for an exchange
+    bool vote = false, orders = false, polled = false;
     unsigned votes = 0;
-    // The last access or basic block, and the one before it if it is a basic block.
-    std::uint64_t last = 0, passed = 0;
-    unsigned polls = 0;
+    // Code of the last access or basic block; if it is a basic block, also of the one before.
+    std::uint64_t last = 0, before_last = 0;
+    unsigned polls = 0;               // atomics and volatile accesses since the last yield
     std::uint64_t yields = 0;
-    std::uint32_t known[lanes] = {};  // clocks of its warp's lanes up to which it knows
-    bool synced = false;  // whether they have changed in this block
-    const Order *order = nullptr;
+    std::uint32_t known[lanes] = {};  // accesses of its warp's lanes up to these clocks are ordered
+    bool synced = false;              // whether `known` has changed in this block
+    const Order *order = nullptr;     // order by fences, see order.h
     Doubt doubt;
     Flag flag;
 };
@@ -75,26 +76,26 @@ inline dim3 index_of(unsigned number, const dim3 &size) {
     return dim3(number % size.x, number / size.x % size.y, number / size.x / size.y);
 }
 
-// The state of the launch, of which this process has one.
+// The state of the launch; a process runs one launch.
 static const EmulatorLaunch *launch;
 static EmulatorAnswer *answer;
 static Memory *memory;
-static std::uint64_t base;  // where the kernel's library begins
+static std::uint64_t base;  // address of the kernel's library
 static std::vector<Thread> threads;
-static Thread *current = nullptr;  // none while the library is loaded
-static std::uint32_t block = 0, epoch = 0;  // epoch: how often the block has passed a barrier
-static std::vector<std::uint32_t> guessed;
-static std::unordered_map<std::uint64_t, Log> logs;
-static bool fences = false;
+static Thread *current = nullptr;           // null while the library is loaded
+static std::uint32_t block = 0, epoch = 0;  // epoch: number of barriers that the block has passed
+static std::vector<std::uint32_t> first_guesses;     // code of loads, see `is_first_guess`
+static std::unordered_map<std::uint64_t, Log> logs;  // by address of atomics
+static bool fences = false;                          // whether any thread has called a fence
 
-inline Kind plain(Kind kind) {
+inline Kind base_kind(Kind kind) {
     return kind == VOLATILE_LOAD    ? LOAD
            : kind == VOLATILE_STORE ? STORE
            : kind == COMPARE        ? ATOMIC
                                     : kind;
 }
 
-inline bool loads(Kind kind) { return kind == LOAD || kind == VOLATILE_LOAD; }
+inline bool is_load(Kind kind) { return kind == LOAD || kind == VOLATILE_LOAD; }
 
 inline bool is_shared(const EmulatorArray &array) {
     return array.space == SHARED || array.space == DYNAMIC;
@@ -102,6 +103,7 @@ inline bool is_shared(const EmulatorArray &array) {
 
 inline bool failed() { return answer->problem[0]; }
 
+// Writes the indices of a thread and its block.
 inline void name_thread(std::uint32_t block, std::uint32_t thread, std::uint32_t *block_index,
                  std::uint32_t *thread_index) {
     const dim3 in_grid = index_of(block, gridDim), in_block = index_of(thread, blockDim);
@@ -109,8 +111,8 @@ inline void name_thread(std::uint32_t block, std::uint32_t thread, std::uint32_t
     std::memcpy(thread_index, &in_block, sizeof(dim3));
 }
 
-inline void note(const char *problem, std::uint32_t thread, std::uint64_t code, int array) {
-    put(answer->problem, problem);
+inline void set_problem(const char *problem, std::uint32_t thread, std::uint64_t code, int array) {
+    copy_text(answer->problem, problem);
     answer->code = code - base;
     answer->array = array;
     answer->in_kernel = 1;
@@ -118,23 +120,23 @@ inline void note(const char *problem, std::uint32_t thread, std::uint64_t code, 
 }
 
 [[noreturn]] inline void fail(const char *problem, std::uint64_t code, int array = -1) {
-    note(problem, current->index, code, array);
+    set_problem(problem, current->index, code, array);
     current->fiber->leave();
     std::abort();  // a failed fiber is never entered again
 }
 
 [[noreturn]] inline void fail_at(const char *problem, int array, const Access &access) {
-    answer->kind = plain(access.kind);
+    answer->kind = base_kind(access.kind);
     answer->bytes = access.bytes;
     answer->offset =
         address_of(access.address) - (array < 0 ? 0 : memory->array(array).address);
     fail(problem, access.code, array);
 }
 
-// For a signal's handler, after which the process ends.
-inline void note_here(const char *problem, std::uint64_t code) {
-    if (!current) return put(answer->problem, problem);
-    note(problem, current->index, code ? code : current->last, -1);
+// `set_problem` in a signal handler; `code` is 0 if unknown.
+inline void set_problem_in_signal(const char *problem, std::uint64_t code) {
+    if (!current) return copy_text(answer->problem, problem);
+    set_problem(problem, current->index, code ? code : current->last, -1);
     answer->waiting = current->yields > 1000;
 }
 

@@ -1,4 +1,4 @@
-// The vector types: char1 to double4, with the alignment and the make_ functions that CUDA has.
+// CUDA's vector types char1 to double4, with CUDA's alignment and make_ functions.
 //
 // Included by cuda_on_host.h.
 #pragma once
@@ -7,7 +7,7 @@
 
 namespace emulator {
 
-// Copies by accesses of `wide` bytes.
+// Copies `bytes` bytes, reported as accesses of `wide` bytes each.
 EMULATOR_INSTRUCTION inline void move(const void *from, void *to, unsigned bytes, unsigned wide,
                                       void *code) {
     for (unsigned at = 0; at < bytes; at += wide) {
@@ -16,8 +16,8 @@ EMULATOR_INSTRUCTION inline void move(const void *from, void *to, unsigned bytes
     }
     std::memcpy(to, from, bytes);
 }
-// Vectors of 1, 2 and 4 move as one access of at most 16 bytes, as on a GPU; those of 3 as three.
-// That is their alignment, too.
+// Bytes of an access, and alignment, of a vector with n components: the whole vector, at most 16
+// bytes, for n = 1, 2 and 4; one component for n = 3.
 constexpr unsigned access_bytes(unsigned bytes, unsigned n) {
     return n == 3 ? bytes : n * bytes < 16 ? n * bytes : 16;
 }
@@ -25,7 +25,7 @@ constexpr unsigned access_bytes(unsigned bytes, unsigned n) {
 template <typename T>
 constexpr bool is_vector = false;
 
-// Item `i` of a list in braces, which may be shorter than the vector.
+// Item `i` of a braced list, or zero if the list is shorter.
 template <typename T>
 constexpr T item(std::initializer_list<T> items, unsigned i) {
     return i < items.size() ? items.begin()[i] : T();
@@ -43,8 +43,8 @@ constexpr T item(std::initializer_list<T> items, unsigned i) {
                        EMULATOR_HERE);                                                           \
         return *this;                                                                            \
     }
-// With constant default constructors, g++ initialises shared arrays before the run, not under a
-// guard at which threads of a block, which are one thread of the host, would wait for ever.
+// The default constructor is constexpr, so that g++ initialises shared arrays statically. A dynamic
+// initialisation has a guard, on which the fibers of a block would deadlock.
 #define EMULATOR_VECTOR(NAME, T, N, MEMBERS, ...)                       \
     struct alignas(emulator::access_bytes(sizeof(T), N)) NAME {         \
         T EMULATOR_ALL MEMBERS;                                         \

@@ -1,19 +1,18 @@
-// Functions of a whole warp, which wait in `emulator::exchange`, and loads and stores with cache
-// hints.
+// Warp-wide functions, implemented by `emulator::exchange`, and loads and stores with cache hints.
 //
 // Included by cuda_on_host.h.
 #pragma once
 
 namespace emulator {
 
-// Types that a warp can move or compare; half.h adds its types.
+// Types that warp-wide functions accept; half.h adds its types.
 template <typename T>
 constexpr bool is_exchanged = std::is_arithmetic_v<T>;
 
 template <typename T>
 constexpr bool is_one_access = sizeof(T) <= 16 && (sizeof(T) & (sizeof(T) - 1)) == 0;
 
-// Shuffles give the lane's own value where the source would lie outside its segment of lanes.
+// Returns the value of lane `source`; the lane's own value if the source is `outside` its segment.
 template <typename T>
 EMULATOR_INSTRUCTION T shuffle(unsigned mask, T value, int source, bool outside, void *code) {
     static_assert(is_exchanged<T>,
@@ -28,13 +27,14 @@ EMULATOR_UNCOVERED inline unsigned ballot(unsigned mask, bool vote, void *code) 
     return votes;
 }
 
-// Fills in the values of all lanes of the mask.
+// Writes the values of all lanes of the mask to `values`.
 template <typename T>
 EMULATOR_INSTRUCTION void gather(unsigned mask, const T &value, void *code, T (&values)[32]) {
     for (int from = 0; from < 32; ++from) {
         if (mask >> from & 1u) values[from] = shuffle(mask, value, from, false, code);
     }
 }
+// Returns the lanes of the mask with the same value.
 template <typename T>
 EMULATOR_INSTRUCTION unsigned lanes_with(unsigned mask, T value, void *code) {
     EMULATOR_UNWRITTEN T values[32];
@@ -58,7 +58,8 @@ EMULATOR_INSTRUCTION T __shfl_sync(unsigned mask, T value, int source, int width
     template <typename T>                                                                        \
     EMULATOR_INSTRUCTION T NAME(unsigned mask, T value, DELTA delta, int width = 32) {           \
         const int lane = emulator::lane(), from = SOURCE;                                        \
-        return emulator::shuffle(mask, value, from | emulator::anywhere, OUTSIDE, EMULATOR_HERE); \
+        return emulator::shuffle(mask, value, from | emulator::may_be_outside, OUTSIDE,          \
+                                 EMULATOR_HERE);                                                 \
     }
 EMULATOR_SHUFFLE(__shfl_up_sync, unsigned, lane - int(delta), from < (lane & ~(width - 1)))
 EMULATOR_SHUFFLE(__shfl_down_sync, unsigned, lane + int(delta), from > (lane | (width - 1)))
@@ -82,7 +83,7 @@ EMULATOR_BARRIER unsigned __match_all_sync(unsigned mask, T value, int *all) {
     *all = emulator::lanes_with(mask, value, EMULATOR_HERE) == mask;
     return *all ? mask : 0;
 }
-// The lanes of the warp that a GPU would let come here together.
+// All lanes of the warp that can reach this call together; on a GPU it may be fewer.
 EMULATOR_BARRIER inline unsigned __activemask() { return emulator::active_lanes(EMULATOR_HERE); }
 
 #define EMULATOR_REDUCE(NAME, T, EXPRESSION)                                   \
@@ -106,7 +107,7 @@ EMULATOR_REDUCE(and, unsigned, a &b)
 EMULATOR_REDUCE(or, unsigned, a | b)
 EMULATOR_REDUCE(xor, unsigned, a ^ b)
 
-// Cache hints change nothing here.
+// Cache hints have no effect in the emulator.
 #define EMULATOR_LOAD(NAME)                                                                    \
     template <typename T>                                                                      \
     EMULATOR_INSTRUCTION T NAME(const T *address) {                                            \
@@ -118,7 +119,7 @@ EMULATOR_REDUCE(xor, unsigned, a ^ b)
     }
 #define EMULATOR_STORE(NAME)                                                                    \
     template <typename T>                                                                       \
-    EMULATOR_INSTRUCTION void NAME(T *address, const emulator::as_is<T> &value) {               \
+    EMULATOR_INSTRUCTION void NAME(T *address, const emulator::identity_t<T> &value) {          \
         static_assert(emulator::is_one_access<T>, #NAME " stores a number or a vector");        \
         emulator::access(address, sizeof(T), emulator::STORE, emulator::DEVICE, EMULATOR_HERE); \
         std::memcpy(static_cast<void *>(address), &value, sizeof(T));                           \

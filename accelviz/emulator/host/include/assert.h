@@ -1,4 +1,4 @@
-// No `#pragma once`: each inclusion looks at NDEBUG anew, as C's own header does.
+// No `#pragma once`: each inclusion depends on the current NDEBUG, as with C's header.
 #undef assert
 #ifdef NDEBUG
 #define assert(...) static_cast<void>(0)

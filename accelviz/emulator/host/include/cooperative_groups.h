@@ -1,4 +1,4 @@
-// Cooperative groups: the block, tiles of a warp, and the lanes that came together.
+// Cooperative groups: thread_block, grid_group, tiles of a block and coalesced lanes of a warp.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace cooperative_groups {
 
-// A block, or some lanes of a warp. Lanes' groups count their members in the order of the lanes.
+// A block, or some lanes of a warp, whose ranks are in the order of the lanes.
 class thread_group {
    public:
     EMULATOR_BARRIER void sync() const {
@@ -24,14 +24,14 @@ class thread_group {
 
    protected:
     EMULATOR_PURE explicit thread_group(unsigned lanes) : lanes_(lanes) {}
-    // The lane of the member of that rank; -1 if there is none.
+    // The lane of the member with a rank; -1 if there is none.
     EMULATOR_PURE int lane_of(long long rank) const {
         for (int lane = 0; lane < 32; ++lane) {
             if (lanes_ >> lane & 1u && rank-- == 0) return lane;
         }
         return -1;
     }
-    // Bits by rank from bits by lane.
+    // Converts a mask of lanes to a mask of ranks.
     EMULATOR_PURE unsigned by_rank(unsigned votes) const {
         unsigned bits = 0, rank = 0;
         for (int lane = 0; lane < 32; ++lane) {
@@ -61,7 +61,7 @@ class thread_block : public thread_group {
 };
 inline thread_block this_thread_block() { return {}; }
 
-// The grid without a barrier, as blocks run one after another.
+// The grid, whose barrier is a compile-time error, since blocks run one after another.
 class grid_group {
    public:
     template <int never = 0>
@@ -85,7 +85,7 @@ class grid_group {
 };
 inline grid_group this_grid() { return {}; }
 
-// Lanes of a warp, which can pass values to each other.
+// Base of groups of lanes of one warp, with functions that exchange values.
 class lane_group : public thread_group {
    public:
     EMULATOR_PURE explicit lane_group(unsigned lanes, unsigned rank = 0, unsigned count = 1)
@@ -127,7 +127,7 @@ class lane_group : public thread_group {
         return all ? by_rank(lanes_) : 0;
     }
 
-    // The values of all members by rank.
+    // Writes the values of all members to `by_rank`.
     template <typename T>
     EMULATOR_PURE void gather(const T &value, T (&by_rank)[32], void *code) const {
         for (unsigned rank = 0; rank < num_threads(); ++rank) {
@@ -137,7 +137,7 @@ class lane_group : public thread_group {
     EMULATOR_PURE unsigned lanes() const { return lanes_; }
 
    protected:
-    // In pieces of 8 bytes, for any type. Without a member of that rank, the lane's own value.
+    // Returns the value of the member with a rank, else the own value, in pieces of 8 bytes.
     template <typename T>
     EMULATOR_INSTRUCTION T from(T value, long long rank, void *code) const {
         static_assert(sizeof(T) <= 32, "the lanes of a group exchange at most 32 bytes");
@@ -163,7 +163,7 @@ class thread_block_tile : public lane_group {
    public:
     EMULATOR_PURE thread_block_tile(unsigned rank, unsigned count)
         : lane_group((~0u >> (32 - SIZE)) << (emulator::lane() / SIZE * SIZE), rank, count) {}
-    // A tile without its parent.
+    // Conversion to a tile without a parent type.
     template <typename Other>
     EMULATOR_PURE thread_block_tile(const thread_block_tile<SIZE, Other> &tile)
         : thread_block_tile(tile.meta_group_rank(), tile.meta_group_size()) {}
@@ -193,7 +193,7 @@ class coalesced_group : public lane_group {
 EMULATOR_BARRIER inline coalesced_group coalesced_threads() {
     return coalesced_group(emulator::active_lanes(EMULATOR_HERE));
 }
-// Groups of members with the same label, in the order of the labels.
+// Returns the group of the members with the same label; groups are ranked by their labels.
 template <typename Group>
 EMULATOR_BARRIER coalesced_group labeled_partition(const Group &group, int label) {
     int labels[32];
@@ -213,7 +213,7 @@ EMULATOR_BARRIER coalesced_group binary_partition(const Group &group, bool label
     return labeled_partition(group, int(label));
 }
 
-// A partition of a size that is not known to the compiler.
+// A partition whose size is not a compile-time constant.
 EMULATOR_PURE thread_group tiled_partition(const thread_group &group, unsigned size) {
     const unsigned first = unsigned(group.thread_rank()) / size * size;
     unsigned lanes = 0;
@@ -234,7 +234,7 @@ EMULATOR_BARRIER void sync(const Group &group) {
 }
 
 namespace details {
-// The combined values of the members of ranks below `count`; T() of none.
+// Reduces the values of the members with ranks below `count`; returns T() for count = 0.
 template <typename Group, typename T, typename Operation>
 EMULATOR_PURE T combined(const Group &group, T value, Operation operation, unsigned count,
                          void *code) {

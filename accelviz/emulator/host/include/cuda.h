@@ -1,1 +1,1 @@
-// All that a kernel has of it is there without; functions for the host are not in the emulator.
+// Empty: cuda_on_host.h has all that kernels use; functions for the host do not exist here.

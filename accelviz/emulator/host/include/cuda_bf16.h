@@ -1,4 +1,4 @@
-// bfloat16, and pairs of it.
+// The types bfloat16 and bfloat162 and their functions.
 #pragma once
 
 #include "../half.h"

@@ -1,4 +1,4 @@
-// half and half2.
+// The types half and half2 and their functions.
 #pragma once
 
 #include "../half.h"

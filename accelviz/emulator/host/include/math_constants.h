@@ -1,4 +1,4 @@
-// Names of a few numbers.
+// CUDA's names of some numbers.
 #pragma once
 
 #define CUDART_INF_F __int_as_float(0x7f800000)

@@ -1,4 +1,4 @@
-// Copies by a group, at once; `wait` is the group's barrier.
+// Asynchronous copies by a group, executed immediately; `wait` is the group's barrier.
 #pragma once
 
 #include "../cooperative_groups.h"
@@ -7,7 +7,7 @@ namespace cooperative_groups {
 
 namespace details {
 
-// Elements one after another to the members, as a GPU coalesces them.
+// Neighboring members copy neighboring elements, so that accesses coalesce on a GPU.
 template <typename Group, typename T>
 EMULATOR_INSTRUCTION void copy(const Group &group, T *to, const T *from, std::size_t bytes,
                                void *code) {
@@ -27,7 +27,7 @@ template <typename Group, typename T, typename Bytes>
 EMULATOR_INSTRUCTION void memcpy_async(const Group &group, T *to, const T *from, Bytes bytes) {
     details::copy(group, to, from, std::size_t(bytes), EMULATOR_HERE);
 }
-// As many of `n_from` elements as fit.
+// Copies min(n_to, n_from) elements.
 template <typename Group, typename T>
 EMULATOR_INSTRUCTION void memcpy_async(const Group &group, T *to, std::size_t n_to, const T *from,
                                        std::size_t n_from) {
@@ -37,7 +37,7 @@ template <typename Group>
 EMULATOR_BARRIER void wait(const Group &group) {
     group.sync();
 }
-// The last `N` copies may be unfinished; here they are finished.
+// On a GPU the last `N` copies may be unfinished; here all are finished.
 template <unsigned N, typename Group>
 EMULATOR_BARRIER void wait_prior(const Group &group) {
     group.sync();

@@ -1,4 +1,4 @@
-// A reduction of the values of a group's members.
+// The reduction of the values of a group's members.
 #pragma once
 
 #include "../cooperative_groups.h"

@@ -1,4 +1,4 @@
-// Scans of the values of a group's members.
+// Inclusive and exclusive scans of the values of a group's members.
 #pragma once
 
 #include "../cooperative_groups.h"
@@ -9,7 +9,7 @@ template <typename Group, typename T, typename Operation = plus<T>>
 EMULATOR_BARRIER T inclusive_scan(const Group &group, T value, Operation operation = {}) {
     return details::combined(group, value, operation, group.thread_rank() + 1, EMULATOR_HERE);
 }
-// The first member gets T().
+// The result of the first member is T().
 template <typename Group, typename T, typename Operation = plus<T>>
 EMULATOR_BARRIER T exclusive_scan(const Group &group, T value, Operation operation = {}) {
     return details::combined(group, value, operation, group.thread_rank(), EMULATOR_HERE);

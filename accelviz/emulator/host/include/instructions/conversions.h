@@ -1,10 +1,10 @@
-// Conversions between float32 and narrower numbers: the bodies of kernels/conversions.cuh.
+// Conversions of float32 and float16: the functions of kernels/conversions.cuh for the emulator.
 #pragma once
 
 #include <cuda_fp16.h>
 
 EMULATOR_PURE float float16_value(unsigned bits) {
-    // The exponent's bias differs by 112; infinity and NaN keep all its bits set.
+    // The biases of the exponents differ by 112. Infinity and NaN have all exponent bits set.
     const unsigned magnitude = (bits & 0x7fffu) << 13;
     const float wide = (bits & 0x7c00u) == 0x7c00u ? __uint_as_float(magnitude | 0x7f800000u)
                                                    : __uint_as_float(magnitude) * 0x1p112f;

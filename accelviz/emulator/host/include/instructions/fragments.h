@@ -1,4 +1,4 @@
-// Products on tensor cores: the bodies of kernels/fragments.cuh.
+// Matrix instructions of tensor cores: the functions of kernels/fragments.cuh for the emulator.
 #pragma once
 
 #include "conversions.h"
@@ -19,7 +19,7 @@ EMULATOR_PURE void split_to_even(float x, unsigned &high, unsigned &low) {
 
 EMULATOR_PURE unsigned opaque(unsigned bits) { return bits; }
 
-// Infinities stay, and a NaN loses its lower bits.
+// Infinities are unchanged; the lower 13 bits of a NaN become zero.
 EMULATOR_PURE unsigned to_tf32(float x) {
     const unsigned bits = __float_as_uint(x);
     const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
@@ -29,7 +29,7 @@ EMULATOR_PURE unsigned to_tf32(float x) {
 namespace fragments {
 
 enum Number { TF32, HALF, BFLOAT, INT8, INT4, BIT };
-constexpr int parts[] = {1, 2, 2, 4, 8, 32};  // of a register
+constexpr int parts[] = {1, 2, 2, 4, 8, 32};  // elements in a register
 
 template <Number T>
 EMULATOR_PURE double value(unsigned bits, int part) {
@@ -43,13 +43,13 @@ EMULATOR_PURE double value(unsigned bits, int part) {
     }
 }
 
-// The registers of a lane.
+// The registers of a lane that hold its elements of the matrices A and B.
 template <int A, int B>
 struct Registers {
     unsigned a[A], b[B];
 };
 
-// Of a number that is not zero, as the power of two.
+// The exponent of a number other than zero.
 EMULATOR_PURE int exponent(double x) {
     return int(emulator::bits<std::uint64_t>(x) >> 52 & 0x7ff) - 1023;
 }
@@ -57,9 +57,9 @@ EMULATOR_PURE double power_of_two(int exponent) {
     return emulator::bits<double>(std::uint64_t(exponent + 1023) << 52);
 }
 
-// One element of C, as an H200 sums it, bit for bit (docs/tensor-cores.md). Products are exact. All
-// terms, c among them, are cut off two bits below the last bit that float32 has for the largest
-// exponent; the exponent of a product is the sum of its factors'. The sum is cut off to float32.
+// c + a . b, bit for bit as on an H200 (docs/tensor-cores.md). Products are exact. All terms,
+// including c, are truncated two bits below the last bit of a float32 with the largest exponent of
+// any term; the exponent of a product is the sum of its factors'. The sum is truncated to float32.
 template <int N>
 EMULATOR_PURE float total(float c, const double (&a)[N], const double (&b)[N]) {
     constexpr int high = 23 + 2, none = -10000;
@@ -84,7 +84,7 @@ EMULATOR_PURE int total(int c, const double (&a)[N], const double (&b)[N]) {
     return int(sum);
 }
 
-// An element of C, of the registers that hold its row of A and its column of B.
+// c plus the dot product of a row of A and a column of B, given by their registers.
 template <Number T, typename C, int N>
 EMULATOR_PURE C summed(C c, const unsigned (&row)[N], const unsigned (&column)[N]) {
     if constexpr (T == BIT) {
@@ -102,9 +102,9 @@ EMULATOR_PURE C summed(C c, const unsigned (&row)[N], const unsigned (&column)[N
 
 template <Number T, typename C, int N, int A, int B>
 EMULATOR_PURE void multiply(C (&c)[N], const unsigned (&a)[A], const unsigned (&b)[B], void *code) {
-    constexpr int halves = A / B;  // of the rows of A, 8 each, as B has columns
+    constexpr int halves = A / B;  // number of groups of 8 rows of A
     static_assert(A == halves * B && N == 2 * halves, "registers of one shape");
-    Registers<A, B> local[32];  // lanes share those of lane 0
+    Registers<A, B> local[32];  // all lanes use the array of lane 0
     const auto address =
         emulator::exchange(~0u, reinterpret_cast<std::uint64_t>(local), 0, false, nullptr, code);
     auto *registers = reinterpret_cast<Registers<A, B> *>(address);
@@ -115,7 +115,7 @@ EMULATOR_PURE void multiply(C (&c)[N], const unsigned (&a)[A], const unsigned (&
     for (int i = 0; i < N; ++i) {
         const Element at = element_of_c(lane, i);
         unsigned row[4 * B], column[4 * B];
-        // A register of A for its rows and one of B cover the same elements.
+        // Registers of A and of B with the same number hold the same range of k.
         for (int r = 0; r < B; ++r) {
             for (int quarter = 0; quarter < 4; ++quarter) {
                 const auto &of_a = registers[at.row % 8 * 4 + quarter].a;

@@ -1,4 +1,4 @@
-// A warpgroup's product of bits in shared memory: the body of kernels/bits/lines.cuh.
+// Product of bit matrices in shared memory by a warpgroup: kernels/bits/lines.cuh in the emulator.
 #pragma once
 
 template <int COUNT>

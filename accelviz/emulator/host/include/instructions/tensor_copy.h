@@ -1,18 +1,12 @@
-// Copies by all threads at once in place of Hopper's engine: the body of kernels/tensor_copy.cuh.
+// Copies by all threads instead of Hopper's copy engine: kernels/tensor_copy.cuh in the emulator.
 #pragma once
 
 typedef int Arrival;
 
-inline bool asks_engine() {
-    return true;
-}
-inline void prepare(Arrival *, int) {
-}
-inline void expect(Arrival *, int) {
-}
-inline void await_arrival(Arrival *, int) {
-    __syncthreads();
-}
+inline bool asks_engine() { return true; }
+inline void prepare(Arrival *, int) {}
+inline void expect(Arrival *, int) {}
+inline void await_arrival(Arrival *, int) { __syncthreads(); }
 
 template <int PLANES, int EIGHTS>
 inline void copy_box(uint4 *to, const TensorMap &, const uint4 *from, const Planes &of, int quad,

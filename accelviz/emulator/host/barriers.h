@@ -1,4 +1,4 @@
-// Meetings: barriers of a block and exchanges of a warp, and the threads that are missing there.
+// Barriers of a block and exchanges of a warp, and errors if threads do not reach them.
 #pragma once
 
 #include <algorithm>
@@ -8,21 +8,20 @@
 #include <unordered_map>
 #include <vector>
 
-#include "judge.h"
-// After all others, as it gives words of theirs another meaning.
+#include "checks.h"
+// Last, because its macros redefine C functions.
 #include "cuda_on_host.h"
 
 namespace emulator {
 
 static std::vector<EmulatorRecord> trace;
-static std::uint32_t steps = 0;  // of the block that is traced
-static std::deque<std::uint32_t> ready;
-// By warp and code: the masks of lanes that came to a shuffle there.
+static std::uint32_t steps = 0;            // number of steps of the traced block
+static std::deque<std::uint32_t> ready;    // threads whose exchange is complete
+// Masks of the lanes that called a shuffle, by warp and address of the call.
 static std::unordered_map<std::uint64_t, std::array<unsigned, lanes>> groups;
-static unsigned barrier_votes = 0;  // of the threads at a __syncthreads_count
-// Lanes that wait at an exchange, and lanes that have left the kernel.
+static unsigned barrier_votes = 0;         // number of true votes at a __syncthreads_count
 struct Warp {
-    unsigned waiting = 0, left = 0;
+    unsigned waiting = 0, left = 0;  // masks of lanes at an exchange, and outside of the kernel
 };
 static std::vector<Warp> warps;
 inline Warp &waiting_of(const Thread &thread) { return warps[thread.index / lanes]; }
@@ -39,25 +38,26 @@ inline void begin_block() {
     groups.clear();
 }
 
-// Whether a thread that has left the kernel went past a barrier. Leaving early is allowed; what it
-// did last, before the block that ends the function, tells.
+// Whether a thread left the kernel behind a barrier, which is an error, and not before it, which is
+// allowed: its last code, except for the final basic block, is then behind the barrier.
 inline bool went_past(const Thread &thread, std::uint64_t barrier) {
-    const std::uint64_t last = thread.passed ? thread.passed : thread.last;
+    const std::uint64_t last = thread.before_last ? thread.before_last : thread.last;
     const auto inside = [&](std::uint64_t code) {
         return code - base > launch->kernel[0] && code - base <= launch->kernel[1];
     };
     return inside(barrier) && inside(last) && last > barrier;
 }
 
-inline void wait(State state, std::uint64_t code) {
+// Switches from the current thread to the scheduler.
+inline void suspend(State state, std::uint64_t code) {
     current->state = state;
     current->code = code;
     current->fiber->leave();
 }
 
-inline void report(const char *problem, const Thread &thread, const Thread *other,
+inline void report_missing(const char *problem, const Thread &thread, const Thread *other,
             std::uint32_t waiting, std::uint32_t left) {
-    note(problem, thread.index, thread.code, -1);
+    set_problem(problem, thread.index, thread.code, -1);
     answer->waiting = waiting;
     answer->left = left;
     answer->bytes = other != nullptr;
@@ -67,8 +67,8 @@ inline void report(const char *problem, const Thread &thread, const Thread *othe
     }
 }
 
-// Notes threads that wait together at two addresses. Python knows whether these are one line.
-inline void note_together(const Thread &thread, const Thread &other, bool warp, bool unlike) {
+// Adds a note on threads that wait for each other at two addresses; Python compares their lines.
+inline void add_note(const Thread &thread, const Thread &other, bool warp, bool unlike) {
     const std::uint64_t code = thread.code - base, other_code = other.code - base;
     const std::span notes(answer->notes, answer->n_notes);
     const auto same = [&](const EmulatorNote &note) {
@@ -81,8 +81,8 @@ inline void note_together(const Thread &thread, const Thread &other, bool warp, 
     name_thread(block, other.index, note.block, note.other_thread);
 }
 
-// Reads from outside the mask are allowed if the number is not used. If no lane reads inside, and
-// the lanes read came to the same code with another mask, one mask of both was meant.
+// Checks shuffles that read outside the mask. It is an error if no lane reads inside the mask and
+// the source lanes call the same shuffle with another mask: both masks were meant to be one.
 inline void check_groups(std::span<Thread> mates, unsigned present, unsigned mask) {
     if (present == ~0u) return;
     auto &masks = groups[mates[0].index + mates[*Lanes{present}].code * threads.size()];
@@ -100,14 +100,14 @@ inline void check_groups(std::span<Thread> mates, unsigned present, unsigned mas
     fail("lane outside mask", outside->code);
 }
 
-// Lets the lanes that came know what any of them knew.
+// Orders all earlier accesses of the lanes of a mask before all later ones (see order.h).
 inline void share_order(std::span<Thread> mates, unsigned named, unsigned present) {
     std::uint32_t known[lanes] = {}, clock = 0;
     const Order *order = nullptr;
     for (unsigned lane : Lanes{named}) {
         for (unsigned i = 0; i < lanes; ++i)
             known[i] = std::max(known[i], mates[lane].known[i]);
-        order = united(order, mates[lane].order);
+        order = merged(order, mates[lane].order);
     }
     for (unsigned lane : Lanes{named}) clock = std::max(clock, known[lane]);
     for (unsigned lane : Lanes{present}) {
@@ -119,7 +119,7 @@ inline void share_order(std::span<Thread> mates, unsigned named, unsigned presen
     }
 }
 
-// Gives every lane of the mask its value once all have come or left the kernel.
+// Completes an exchange if every lane of its mask waits there or has left, else returns false.
 inline bool complete_exchange(const Thread &self) {
     const std::span<Thread> mates = warp_of(self);
     Warp &warp = waiting_of(self);
@@ -142,17 +142,17 @@ inline bool complete_exchange(const Thread &self) {
         orders |= thread.orders;
     }
     if (departed) {
-        report("lanes missing", self, departed, 0, 0);
+        report_missing("lanes missing", self, departed, 0, 0);
         current->fiber->leave();
     }
-    if (self.source & anywhere) check_groups(mates, present, mask);
+    if (self.source & may_be_outside) check_groups(mates, present, mask);
     for (unsigned lane : Lanes{present}) {
         Thread &thread = mates[lane];
         const bool both = thread.orders && self.orders;
         const bool unlike = thread.orders != self.orders || thread.polled != self.polled;
-        if (thread.code != self.code && !both) note_together(self, thread, true, unlike);
+        if (thread.code != self.code && !both) add_note(self, thread, true, unlike);
         const unsigned source = thread.source % lanes;
-        const bool lenient = thread.source & anywhere;
+        const bool lenient = thread.source & may_be_outside;
         if (mask >> source & 1 ? !(present >> source & 1) : !lenient) {
             current = &thread;
             fail(mask >> source & 1 ? "lane gone" : "lane outside mask", thread.code);
@@ -167,27 +167,27 @@ inline bool complete_exchange(const Thread &self) {
     return true;
 }
 
-// Lets lanes at an __activemask go on with the lanes at the same code; false if there are none.
-inline bool meet() {
-    bool any = false;
+// Releases threads at __activemask, if any; lanes of a warp at the same code get one mask.
+inline bool release_active_lanes() {
+    bool any_released = false;
     for (Thread &thread : threads) {
-        if (thread.state != State::MEETING) continue;
-        unsigned together = 0;
+        if (thread.state != State::AT_ACTIVEMASK) continue;
+        unsigned active = 0;
         for (const Thread &other : warp_of(thread)) {
-            const bool meets = other.state == State::MEETING && other.code == thread.code;
-            together |= unsigned(meets) << lane_of(other);
+            const bool same = other.state == State::AT_ACTIVEMASK && other.code == thread.code;
+            active |= unsigned(same) << lane_of(other);
         }
         for (Thread &other : warp_of(thread)) {
-            if (!(together >> lane_of(other) & 1)) continue;
-            other.mask = together;
+            if (!(active >> lane_of(other) & 1)) continue;
+            other.mask = active;
             other.state = State::READY;
         }
-        any = true;
+        any_released = true;
     }
-    return any;
+    return any_released;
 }
 
-// Returns a lane of a waiting thread's mask that is elsewhere.
+// Returns a lane in a waiting thread's mask that is neither at the exchange nor has left.
 inline const Thread *missing_lane(const Thread &waiting) {
     for (const Thread &thread : warp_of(waiting)) {
         const bool present = thread.state == State::AT_EXCHANGE && thread.mask == waiting.mask;
@@ -197,6 +197,7 @@ inline const Thread *missing_lane(const Thread &waiting) {
     return nullptr;
 }
 
+// Appends the wait of each warp at a barrier to the trace.
 inline void record_waits() {
     for (std::size_t first = 0; first < threads.size(); first += lanes) {
         const Thread *last = nullptr;
@@ -210,7 +211,7 @@ inline void record_waits() {
     }
 }
 
-// Lets the threads go on from a barrier; false if the block has ended, or one never comes.
+// Releases the threads at a barrier. Returns false if the block has ended or a thread is missing.
 inline bool pass_barrier() {
     std::uint32_t waiting = 0, left = 0;
     Thread *stuck = nullptr, *first = nullptr, *departed = nullptr;
@@ -228,20 +229,20 @@ inline bool pass_barrier() {
             departed = &thread;
     }
     if (stuck) {
-        report("lanes missing", *stuck, missing_lane(*stuck), waiting, left);
+        report_missing("lanes missing", *stuck, missing_lane(*stuck), waiting, left);
         return false;
     }
     if (departed) {
-        report("barrier missed", *first, departed, waiting, left);
+        report_missing("barrier missed", *first, departed, waiting, left);
         return false;
     }
     if (launch->traced) record_waits();
     const Order *all = nullptr;
-    for (const Thread &thread : threads) all = united(all, thread.order);
+    for (const Thread &thread : threads) all = merged(all, thread.order);
     for (Thread &thread : threads) {
         thread.order = all;
         if (thread.state == State::DONE) continue;
-        if (thread.code != first->code) note_together(*first, thread, false, false);
+        if (thread.code != first->code) add_note(*first, thread, false, false);
         thread.state = State::READY;
     }
     ++epoch;
@@ -249,23 +250,23 @@ inline bool pass_barrier() {
 }
 
 void sync_threads(void *code) {
-    settle(*current);
+    report_doubt(*current);
     current->arrived = steps;
-    wait(State::AT_BARRIER, address_of(code));
+    suspend(State::AT_BARRIER, address_of(code));
 }
 
-// Counts the true votes of the block at a barrier; all read the count before a second one.
+// Between the two barriers, every thread reads the number of votes.
 unsigned count_threads(bool vote, void *code) {
     barrier_votes += vote;
     sync_threads(code);
-    const unsigned all = barrier_votes;
+    const unsigned count = barrier_votes;
     sync_threads(code);
-    barrier_votes -= vote;  // others may have voted for the next barrier already
-    return all;
+    barrier_votes -= vote;  // not = 0: other threads may have voted for the next barrier
+    return count;
 }
 
 unsigned active_lanes(void *code) {
-    wait(State::MEETING, address_of(code));
+    suspend(State::AT_ACTIVEMASK, address_of(code));
     return current->mask;
 }
 
@@ -273,7 +274,7 @@ inline std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bo
                               unsigned *votes, bool orders, std::uint64_t code) {
     Thread &self = *current;
     const unsigned lane = lane_of(self);
-    settle(self);
+    report_doubt(self);
     self.mask = mask;
     self.value = value;
     self.source = source < 0 ? int(lane) : source;

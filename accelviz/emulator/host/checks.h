@@ -1,5 +1,4 @@
-// The judge: checks each access for bounds, for unwritten memory and for races with earlier
-// accesses; notes a problem and ends the launch.
+// Checks of each access: bounds, unwritten memory, races. A problem ends the launch.
 #pragma once
 
 #include "threads.h"
@@ -8,34 +7,35 @@ namespace emulator {
 
 [[noreturn]] inline void race(int array, const Access &access, const Entry &other, unsigned lane) {
     answer->other_code = other.code;
-    answer->other_kind = plain(Kind(other.kind));
+    answer->other_kind = base_kind(Kind(other.kind));
     name_thread(other.block, other.warp * lanes + lane, answer->other_block,
                 answer->other_thread);
     fail_at("race", array, access);
 }
 
-// A doubt that no atomicCAS cleared is a race.
-inline void settle(Thread &self) {
+// Reports a possible race (see Doubt) that no atomicCAS has confirmed as harmless.
+inline void report_doubt(Thread &self) {
     if (self.doubt.array < 0) return;
     const Doubt doubt = self.doubt;
     race(doubt.array, doubt.access, doubt.other, doubt.lane);
 }
 
-// Whether a load at this code was once a first guess, so that threads without an atomicCAS are
-// excused.
-inline bool guesses(std::uint32_t code) {
-    return std::ranges::find(guessed, code) != guessed.end();
+// Whether an atomicCAS followed a load at this code in any thread: the load of the first guess in a
+// compare-and-swap loop.
+inline bool is_first_guess(std::uint32_t code) {
+    return std::ranges::find(first_guesses, code) != first_guesses.end();
 }
 
-// Whether this thread, or one that it waited for at a barrier, did the last atomic so far and thus
-// counts as the last one, which sees the others' results.
+// Whether this thread, or one that it waited for at a barrier, executed the word's latest atomic:
+// as the last thread of a counter it may read the results of all others.
 inline bool was_last(const Cell &cell) {
-    if (!cell.counter) return false;
-    const std::uint32_t size = threads.size(), last = cell.counter - 1;
+    if (!cell.last_atomic) return false;
+    const std::uint32_t size = threads.size(), last = cell.last_atomic - 1;
     if (last / size != block) return false;
-    return last % size == current->index || cell.epoch < epoch;
+    return last % size == current->index || cell.atomic_epoch < epoch;
 }
 
+// Whether two accesses are a race if they are unordered.
 inline bool conflict(const Entry &before, const Entry &now) {
     if (before.kind == STORE || now.kind == STORE) return true;
     if (before.kind == ATOMIC && now.kind == ATOMIC) {
@@ -46,30 +46,31 @@ inline bool conflict(const Entry &before, const Entry &now) {
     return writes && (before.kind == LOAD || now.kind == LOAD);
 }
 
-// Lanes of an earlier access that nothing orders before this thread.
+// Returns the lanes of an earlier access that is not ordered before this thread's next access.
 inline unsigned unordered_lanes(const Entry &entry, const Thread &self) {
-    unsigned left = entry.lanes;
+    unsigned unordered = entry.lanes;
     if (entry.block == block) {
         if (entry.epoch < epoch) return 0;
         if (entry.warp == self.index / lanes) {
-            left &= ~(1u << lane_of(self));
-            for (unsigned lane : Lanes{left}) {
-                if (entry.clock <= self.known[lane]) left &= ~(1u << lane);
+            unordered &= ~(1u << lane_of(self));
+            for (unsigned lane : Lanes{unordered}) {
+                if (entry.clock <= self.known[lane]) unordered &= ~(1u << lane);
             }
         }
     }
-    if (!left || !self.order) return left;
-    for (unsigned lane : Lanes{left}) {
+    if (!unordered || !self.order) return unordered;
+    for (unsigned lane : Lanes{unordered}) {
         std::vector<Seen> visited;
-        const auto knows = [&](const Seen &seen) {
+        const auto is_ordered = [&](const Seen &seen) {
             return covers(seen, entry, lane, block, visited);
         };
-        if (std::ranges::any_of(self.order->seen, knows)) left &= ~(1u << lane);
+        if (std::ranges::any_of(self.order->seen, is_ordered)) unordered &= ~(1u << lane);
     }
-    return left;
+    return unordered;
 }
 
-// Without fences no block knows of another, and two entries stand for all.
+// Bounds the number of entries: without fences, accesses of two blocks are never ordered, so two
+// entries of other blocks suffice to find a race.
 inline void forget_other_blocks(Cell &cell) {
     std::uint8_t counts[5][16] = {};
     for (Entry *entry = cell.begin(); entry != cell.end();) {
@@ -79,8 +80,8 @@ inline void forget_other_blocks(Cell &cell) {
     }
 }
 
-// An atomicCAS follows: the thread's plain loads of this address were first guesses.
-inline void confirm(int number, std::uint64_t offset, const Access &access) {
+// Called at an atomicCAS: this thread's plain loads of the address were first guesses, no races.
+inline void excuse_first_guesses(int number, std::uint64_t offset, const Access &access) {
     Thread &self = *current;
     if (self.doubt.array >= 0 && self.doubt.access.address == access.address)
         self.doubt.array = -1;
@@ -90,16 +91,16 @@ inline void confirm(int number, std::uint64_t offset, const Access &access) {
             const bool mine = entry->kind == LOAD && entry->warp == self.index / lanes &&
                               entry->block == block && entry->epoch == epoch &&
                               entry->clock == self.known[lane_of(self)];
-            if (mine && !guesses(entry->code)) guessed.push_back(entry->code);
+            if (mine && !is_first_guess(entry->code)) first_guesses.push_back(entry->code);
             if (mine) entry->lanes &= ~(1u << lane_of(self));
             entry = mine && !entry->lanes ? cell.remove(entry) : entry + 1;
         }
     }
 }
 
-// Volatile accesses do not race, but only a fence orders those at two addresses: a thread that
-// waited for a flag must not read what was stored before the flag without a fence in between.
-inline void follow(int number, const Access &access, const Entry &store) {
+// Checks a volatile load of another block's store. Volatile accesses do not race, but without a
+// fence in between, data that was stored before a flag need not be visible after the flag.
+inline void check_flag(int number, const Access &access, const Entry &store) {
     Thread &self = *current;
     const unsigned unordered = unordered_lanes(store, self);
     if (!unordered) return;
@@ -114,14 +115,14 @@ inline void follow(int number, const Access &access, const Entry &store) {
     flag = {access.address, store, epoch, clock};
 }
 
-// Checks an access to bytes of a word against the earlier ones.
-inline void touch(int number, std::uint64_t at, unsigned bytes, const Access &access) {
+// Checks an access to bytes (a mask) of the word at offset `at` for races, and records it.
+inline void check_word(int number, std::uint64_t at, unsigned bytes, const Access &access) {
     Cell &cell = memory->cell(number, at);
     const EmulatorArray &array = memory->array(number);
-    if (is_shared(array) && cell.block != block + 1) {
+    if (is_shared(array) && cell.block != block + 1) {  // shared memory of an earlier block
         cell.clear();
         cell.written = 0;
-        cell.counter = 0;
+        cell.last_atomic = 0;
         cell.block = block + 1;
     }
     const Thread &self = *current;
@@ -137,23 +138,23 @@ inline void touch(int number, std::uint64_t at, unsigned bytes, const Access &ac
         }
         const bool mates = entry->warp == warp && entry->block == block;
         if (kind == VOLATILE_LOAD && entry->kind == VOLATILE_STORE && entry->block != block) {
-            follow(number, access, *entry);
+            check_flag(number, access, *entry);
         }
         if (conflict(*entry, now)) {
             if (const unsigned unordered = unordered_lanes(*entry, self)) {
                 const unsigned other = __builtin_ctz(unordered);
-                const bool reads = kind == LOAD && entry->kind == ATOMIC;
-                const bool read = kind == ATOMIC && entry->kind == LOAD && launch->traced;
+                const bool load_after_atomic = kind == LOAD && entry->kind == ATOMIC;
+                const bool atomic_after_load = kind == ATOMIC && entry->kind == LOAD;
                 const bool counted = entry->kind == ATOMIC && was_last(cell);
-                const bool guess =
-                    (reads && guesses(now.code)) ||
-                    (kind == ATOMIC && entry->kind == LOAD && guesses(entry->code));
-                if (!reads && !read && !counted && !guess) race(number, access, *entry, other);
-                if (reads && !guess && !counted && self.doubt.array < 0) {
+                const bool guess = (load_after_atomic && is_first_guess(now.code)) ||
+                                   (atomic_after_load && is_first_guess(entry->code));
+                const bool tolerated = load_after_atomic || (atomic_after_load && launch->traced);
+                if (!tolerated && !counted && !guess) race(number, access, *entry, other);
+                if (load_after_atomic && !guess && !counted && self.doubt.array < 0) {
                     current->doubt = {access, number, 0, other, *entry};
                 }
             }
-            if (kind == STORE && !(entry->bytes & ~bytes)) {  // ordered, so this one stands for it
+            if (kind == STORE && !(entry->bytes & ~bytes)) {  // the store replaces the entry
                 entry = cell.remove(entry);
                 continue;
             }
@@ -176,31 +177,31 @@ inline void touch(int number, std::uint64_t at, unsigned bytes, const Access &ac
         ++entry;
     }
     if (kind == ATOMIC) {
-        cell.epoch = epoch;
-        cell.counter = block * std::uint32_t(threads.size()) + self.index + 1;
+        cell.atomic_epoch = epoch;
+        cell.last_atomic = block * std::uint32_t(threads.size()) + self.index + 1;
     }
     if (!merged) {
         if (cell.size() >= 8 && !fences) forget_other_blocks(cell);
         cell.add(now);
     }
-    // A race that explains it is reported first.
-    const bool reads = loads(access.kind) || kind == ATOMIC;
+    // After the checks for races, since a race can be the cause of a read of unwritten memory.
+    const bool reads = is_load(access.kind) || kind == ATOMIC;
     if (reads && !array.initialised && (cell.written & bytes) != bytes) {
         fail_at("unwritten", number, access);
     }
-    if (!loads(access.kind)) cell.written |= bytes;
+    if (!is_load(access.kind)) cell.written |= bytes;
 }
 
-// Atomics, and volatile accesses to global memory, carry what fences have released.
+// Atomics, and volatile accesses to global memory, transfer the order that fences have released.
 inline void synchronise(std::uint64_t address, Kind kind) {
     Thread &self = *current;
     const bool releases = self.order && !self.order->fenced.empty() && kind != VOLATILE_LOAD;
     if (!fences || (!releases && !logs.contains(address))) return;
-    const Order *after = exchanged(self.order, logs[address], releases);
+    const Order *after = after_atomic(self.order, logs[address], releases);
     if (kind != VOLATILE_STORE) self.order = after;
 }
 
-// Whether an address is an index of threads or blocks, or a constant of the compiler.
+// Whether an address is in threadIdx, blockIdx, blockDim or gridDim, or in the kernel's library.
 inline bool in_library(const char *address) {
     for (const dim3 *index : {&threadIdx, &blockIdx, &blockDim, &gridDim}) {
         if (address_of(address) - address_of(index) < sizeof(dim3)) return true;
@@ -209,11 +210,11 @@ inline bool in_library(const char *address) {
     return dladdr(address, &info) && address_of(info.dli_fbase) == base;
 }
 
-// Returns the index of the access's array, -1 for the thread's or the library's own memory.
-inline int judge(const Access &access) {
+// Checks an access. Returns the number of its array; -1 for local memory and library constants.
+inline int check_access(const Access &access) {
     Thread &self = *current;
     self.last = access.code;
-    self.passed = 0;
+    self.before_last = 0;
     const std::uint64_t at = address_of(access.address);
     const int number = memory->find(at);
     if (number < 0) {
@@ -231,39 +232,39 @@ inline int judge(const Access &access) {
     if (at & (access.bytes - 1)) fail_at("misaligned", number, access);  // a power of two
     if (!array.writable) {
         if (array.space == HOST) fail_at("host variable", number, access);
-        if (!loads(access.kind)) fail_at("read only", number, access);
-        const char *const unheld = array.space == ARGUMENT ? "unwritten" : "unfilled";
-        if (!array.initialised) fail_at(unheld, number, access);
+        if (!is_load(access.kind)) fail_at("read only", number, access);
+        const char *const problem = array.space == ARGUMENT ? "unwritten" : "unfilled";
+        if (!array.initialised) fail_at(problem, number, access);
     } else {
-        Access seen = access;
-        if (seen.kind == COMPARE) {
-            seen.kind = ATOMIC;
-            confirm(number, offset, access);
+        Access checked = access;
+        if (checked.kind == COMPARE) {
+            checked.kind = ATOMIC;
+            excuse_first_guesses(number, offset, access);
         } else if (self.doubt.array >= 0 && ++self.doubt.age > 16) {
-            settle(self);
+            report_doubt(self);
         }
-        // Threads may wait for each other by volatile accesses to global memory.
-        if (is_shared(array)) seen.kind = plain(seen.kind);
+        // Volatile accesses synchronise threads in global memory only.
+        if (is_shared(array)) checked.kind = base_kind(checked.kind);
         for (std::uint64_t word = offset / 4 * 4; word < end; word += 4) {
             const std::uint64_t from = std::max(word, offset) - word,
                                 to = std::min(end - word, std::uint64_t(4));
-            touch(number, word, (1u << to) - (1u << from), seen);
+            check_word(number, word, (1u << to) - (1u << from), checked);
         }
-        if (seen.kind > STORE) synchronise(at, seen.kind);
+        if (checked.kind > STORE) synchronise(at, checked.kind);
     }
     return number;
 }
 
-// Notes who wrote a byte whose value depends on unwritten local variables.
+// Reports the last writer of a byte whose value depends on unwritten local variables.
 inline void name_writer(int number, std::int64_t byte) {
     Cell &cell = memory->cell(number, byte);
     for (const Entry &entry : cell) {
-        if (loads(Kind(entry.kind)) || !(entry.bytes >> byte % 4 & 1)) continue;
+        if (is_load(Kind(entry.kind)) || !(entry.bytes >> byte % 4 & 1)) continue;
         block = entry.block;
-        answer->kind = plain(Kind(entry.kind));
+        answer->kind = base_kind(Kind(entry.kind));
         answer->bytes = 4;
         answer->offset = byte / 4 * 4;
-        note("unwritten local", entry.warp * lanes + __builtin_ctz(entry.lanes),
+        set_problem("unwritten local", entry.warp * lanes + __builtin_ctz(entry.lanes),
              base + entry.code, number);
     }
 }
@@ -272,7 +273,7 @@ void fence(Scope scope) {
     Thread &self = *current;
     Release release{block, epoch, std::uint8_t(self.index / lanes), scope == BLOCK, {}};
     std::ranges::copy(self.known, release.clocks);
-    self.order = fenced(self.order, release);
+    self.order = after_fence(self.order, release);
     ++self.known[lane_of(self)];
     self.synced = true;
     fences = true;
