@@ -244,11 +244,11 @@ def test_the_bounds_of_metrics_match_the_assignment_s_text(name):
     assert shares.waiting == shares.busiest_warp == shares.cut_parts == 1
 
 
-class Holding(Strategy):
+class Unplanned(Strategy):
     """A scheme without a plan."""
 
     operation = SPMM
-    name = "holding"
+    name = "unplanned"
 
     def build(self, graph, widths, settings):
         raise NotImplementedError
@@ -306,14 +306,14 @@ def test_data_that_cannot_be_pickled_are_reported():
 def test_a_scheme_of_the_papers_is_refused():
     graph = accelviz.load_graph("cora")
     with pytest.raises(AssertionError, match="no object of a class of Strategy"):
-        checks.schemes.form(Holding, graph)
+        checks.schemes.form(Unplanned, graph)
     with pytest.raises(NotImplementedError):
-        checks.schemes.form(Holding(), graph)
+        checks.schemes.form(Unplanned(), graph)
 
     def build(self, graph, widths, settings):
         return accelviz.plan(graph, "graphblast", **widths)
 
-    named = type("Named", (Holding,), {"name": "accel_gcn", "build": build})
+    named = type("Named", (Unplanned,), {"name": "accel_gcn", "build": build})
     with pytest.raises(AssertionError, match="there is a scheme of the name 'accel_gcn' already"):
         checks.schemes.form(named(), accelviz.load_graph("cora"))
 
@@ -493,20 +493,20 @@ def test_a_sweep_of_another_graph_is_reported():
 # The hidden inputs
 
 
-def test_inputs_are_the_same_for_a_seed_and_differ_with_the_course_s(monkeypatch):
-    first, again = hidden.graphs(1), hidden.graphs(1)
+def test_inputs_depend_on_both_seeds(monkeypatch):
+    first, second = hidden.graphs(1), hidden.graphs(1)
     for name, graph in first.items():
-        np.testing.assert_array_equal(graph.column_indices, again[name].column_indices)
+        np.testing.assert_array_equal(graph.column_indices, second[name].column_indices)
     monkeypatch.setenv(hidden.COURSE_SEED, "5")
-    other = hidden.graphs(1)
-    assert not np.array_equal(first["hub"].degrees, other["hub"].degrees)
+    other_course = hidden.graphs(1)
+    assert not np.array_equal(first["hub"].degrees, other_course["hub"].degrees)
     monkeypatch.setenv(hidden.COURSE_SEED, "five")
     with pytest.raises(ArgumentError, match="ACCELVIZ_COURSE_SEED: got 'five'"):
         hidden.graphs(1)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_hidden_graphs_are_what_their_names_say(seed):
+def test_hidden_graphs_have_the_properties_of_their_names(seed):
     graphs = hidden.graphs(seed)
     assert list(graphs) == ["ragged", "hub", "bounds", "even", "tall"]
     assert set(hidden.CRITICAL_DEGREES) <= set(graphs["bounds"].degrees.tolist())
@@ -536,15 +536,15 @@ def test_small_graphs_have_one_difficulty_each(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_rows_for_algorithm_2_are_what_their_names_say(seed):
+def test_rows_for_algorithm_2_have_the_properties_of_their_names(seed):
     for rows in (hidden.short_rows(seed), hidden.full_blocks(seed), hidden.bound_rows(seed)):
         for case in rows.values():
             assert (np.diff(case.degrees) >= 0).all()
             assert not case.degrees.flags.writeable
     (short,) = hidden.short_rows(seed).values()
     degrees, counts = np.unique(short.degrees, return_counts=True)
-    room = short.setting.pattern(degrees)[1]
-    assert (counts % room != 0).all()
+    block_rows = short.setting.pattern(degrees)[1]
+    assert (counts % block_rows != 0).all()
     assert degrees.max() <= 192
     full = hidden.full_blocks(seed)["rows that fill their blocks"]
     degrees, counts = np.unique(full.degrees, return_counts=True)
