@@ -23,11 +23,7 @@ _SECRETS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
 
 
 def release(
-    root: Path,
-    names: Sequence[str] = (),
-    *,
-    fresh: bool = False,
-    shipped: Path | None = None,
+    root: Path, names: Sequence[str] = (), *, fresh: bool = False, shipped: Path | None = None
 ) -> dict[str, str]:
     """Create or renew a course folder.
 
@@ -38,7 +34,8 @@ def release(
     names : sequence of str
         Names of the assignments; default: all.
     fresh : bool
-        Replace the sources in the course folder, which may have been edited, by the shipped ones.
+        Replace sources in the course folder by the shipped ones. By default they are kept, as they
+        may have been edited.
     shipped : Path, optional
         Folder of the shipped sources; default: accelviz's own.
 
