@@ -123,9 +123,7 @@ class Server:
     def ask(self, path: str, method: str = "GET") -> Any:
         """Send a request to the server's REST interface; return the decoded answer."""
         request = urllib.request.Request(
-            f"{self.url}api/{path}",
-            headers={"Authorization": f"token {self.token}"},
-            method=method,
+            f"{self.url}api/{path}", headers={"Authorization": f"token {self.token}"}, method=method
         )
         with self._open(request, timeout=PATIENCE) as answer:
             return json.loads(answer.read() or b"null")

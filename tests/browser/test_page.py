@@ -183,10 +183,7 @@ def test_the_sentence_or_its_copy_is_visible_while_controls_are_used(
     page.mouse.move(1, 1)
     line, copy, was_copied = page.locator(".av-answer strong"), page.locator(".av-copied"), False
     for name in ("row", "block", "max_block_warps", "max_warp_nzs"):
-        for spot in (
-            control(page, name),
-            page.locator(f"[data-control={name}] ~ input"),
-        ):
+        for spot in (control(page, name), page.locator(f"[data-control={name}] ~ input")):
             spot.focus()
             page.evaluate("y => scrollTo(0, y)", from_top)
             box = spot.bounding_box()
@@ -569,10 +566,7 @@ def test_a_number_is_typed_with_real_keys(browser, tmp_path):
 
 
 def type_into(page, name, most):
-    field, undo = (
-        page.locator(f"[data-control={name}] ~ input"),
-        control(page, "undo"),
-    )
+    field, undo = page.locator(f"[data-control={name}] ~ input"), control(page, "undo")
     before = field.input_value()
     assert undo.is_disabled()
     field.click()

@@ -15,11 +15,9 @@ const SIDE_TITLES = [
   "the first.",
 ];
 
-/** A label with the name of a side on its colour. */
 export const markOf = (i: number) =>
   html`<span class="av-mark av-${"AB"[i]}" title=${SIDE_TITLES[i]}>${SIDES[i]}</span>`;
 
-/** The headline and the buttons beside it. */
 export function headline(scene: Scene, act: Act, panel: HTMLElement) {
   const { a, b, graph, operation } = scene;
   const copyCode = async () => {

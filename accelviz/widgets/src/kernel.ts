@@ -5,7 +5,6 @@ import { unpack } from "./pack";
 import { mount, pages } from "./panel";
 import type { Answer, Bridge, Content, Request, Settings } from "./types";
 
-/** The part of anywidget's model that is used here. */
 interface Model {
   comm_live?: boolean;
   widget_manager?: { context?: { sessionContext?: { kernelChanged?: Signal } } };

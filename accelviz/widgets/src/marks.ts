@@ -6,7 +6,6 @@ const SIGNS: Record<string, string> = {
   "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;",
 };
 
-/** Escape text for an element or an attribute. */
 export const escape = (text: unknown) => String(text).replace(/[&<>"']/g, (sign) => SIGNS[sign]);
 
 const twoDigits = (value: unknown) =>
@@ -36,7 +35,6 @@ export const ring = (x: number, y: number, width: number, height: number) =>
 
 type Anchor = "start" | "middle" | "end";
 
-/** Text at a point. */
 export const textMark = (
   x: number, y: number, text: unknown, anchor: Anchor = "start", attributes: Attributes = {},
 ) => mark("text", { x, y, "text-anchor": anchor === "start" ? null : anchor, ...attributes },

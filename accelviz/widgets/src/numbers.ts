@@ -66,7 +66,6 @@ export const span = (noun: string, first: number, last: number) => first === las
 
 export const capitalize = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** A number rounded to `digits` decimals. */
 export const rounded = (value: number, digits: number) => Number(value.toFixed(digits));
 
 /** The difference of two numbers, both rounded to `digits` decimals. */
@@ -96,7 +95,6 @@ export function short(value: number) {
   return String(Number(value.toPrecision(2)));
 }
 
-/** A time in microseconds as text. */
 export const micros = (time: number) => `${number(rounded(time, 1))} µs`;
 
 /** A parameter's value as text; for null, "by rule" and the value chosen, if known. */

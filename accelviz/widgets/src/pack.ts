@@ -9,7 +9,6 @@ interface Entry {
   type: keyof typeof ARRAYS; offset: number; count: number; differences: boolean;
 }
 
-/** Unpack data that Python packed. */
 export function unpack<Type>(bytes: Uint8Array): Type {
   const aligned = bytes.slice(); // typed arrays need aligned memory
   const length = new DataView(aligned.buffer).getUint32(0, true);

@@ -15,7 +15,6 @@ import { play } from "./views/play";
 import { product } from "./views/product";
 import { statistics } from "./views/statistics";
 
-/** Actions that views and controls can trigger. */
 export interface Act extends Omit<Store, "scene" | "addListener" | "start"> {
   follow(row: number): void;
   show(group: string): void;

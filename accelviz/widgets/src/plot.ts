@@ -14,7 +14,6 @@ export const LOADS = {
     "#81d34d", "#aadc32", "#d5e21a", "#fde725"],
 };
 
-/** The theme of an element, "light" or "dark". */
 export function themeOf(host: Element) {
   const { colorScheme } = getComputedStyle(host);
   if (colorScheme === "light" || colorScheme === "dark") return colorScheme;
@@ -69,7 +68,6 @@ export function frame(x: Axis, y: Axis, xName: string, yName: string, xTicks = t
     mark("g", { transform }, mutedText(0, 0, yName, "middle"));
 }
 
-/** The width in pixels available to a view. */
 export const widthOf = (host: Element) => Math.max(Math.floor(host.clientWidth), 280);
 
 /** A chart and its key: CSS class of the swatch, and meaning. */

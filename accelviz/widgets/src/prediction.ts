@@ -33,7 +33,6 @@ export function parseNumber(text: string, unit: string) {
   return bare && Number.isFinite(Number(bare)) ? Number(bare) : NaN;
 }
 
-/** The verdict on a prediction. */
 export function verdict(data: PredictionData, predicted: Answer) {
   const { form, answer, within } = data;
   if (form === "drawn") {

@@ -7,7 +7,6 @@ import { themeOf } from "./plot";
 import * as times from "./times";
 import type { Scene, Side, Strategy, Value } from "./types";
 
-/** A value as a Python literal. */
 const pythonLiteral = (value: Value) =>
   typeof value === "string" ? `"${value}"` : times.pythonValue(value);
 

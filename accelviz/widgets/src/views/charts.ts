@@ -272,7 +272,7 @@ function turnsSentence(sides: Side[]) {
   return `Lanes take a row's nonzeros in turn: the busiest needs ${text.join(", ")}. `;
 }
 
-/** Reasons why side `more` takes longer than its warp time predicts. */
+/** Reasons why side `sideIndex` takes longer than its warp time predicts. */
 function costSentence(sides: Side[], sideIndex: number) {
   const [slower, other] = [sides[sideIndex], sides[1 - sideIndex]];
   const costs = COSTS.flatMap(([key, name]) => {

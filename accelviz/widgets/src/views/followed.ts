@@ -26,7 +26,6 @@ export function followedRow(scene: Scene) {
     degree: graph.rows ? graph.degrees[row] : 0,
     columns: graph.rows ? graph.columns(row) : null,
     reads: operation.reads, writes: operation.writes, beside: operation.beside,
-    /** Name of the matrix. */
     matrix: operation.by_sender ? "Aᵀ" : "A",
     /** What each nonzero reads of the operand: a "row", or a "number" if that has one column. */
     unit: operation.at_nonzeros && nCols === 1 ? "number" : "row",

@@ -30,7 +30,6 @@ function makeGrid(partition: Partition, columns: number, from: number, to: numbe
     cells, columns, lines, first, last,
     /** The share of the blocks that is computed. */
     done: () => (nextBlock - first) / Math.max(1, last - first),
-    /** Compute further blocks until a time. */
     fill(end: number) {
       while (nextBlock < last && performance.now() < end)
         for (const stop = Math.min(last, nextBlock + Math.max(1, Math.floor(STEP_SIZE / warps)));

@@ -129,7 +129,6 @@ export function equationPicture(row: FollowedRow, width: number): Picture {
 
 const fixed = (...numbers: number[]) => numbers.map((value) => value.toFixed(1)).join(" ");
 
-/** The point at a share of a circle, from the top. */
 function onCircle(cx: number, cy: number, share: number, radius: number) {
   const angle = share * 2 * Math.PI - Math.PI / 2;
   return [cx + radius * Math.cos(angle), cy + radius * Math.sin(angle)];
@@ -174,7 +173,6 @@ export function neighborhoodPicture(row: FollowedRow, width: number, height: num
     `${isShared ? `, shared by ${count(pieces.length, "run")} of nonzeros` : ""}.`;
   return {
     svg: picture(width, height, inner, description),
-    /** The token of the neighbor nearest to a point. */
     token(x: number, y: number) {
       let nearest = 0, least = Infinity;
       for (let k = 0; k < nodeCount; ++k) {
@@ -195,7 +193,6 @@ export function neighborhoodPicture(row: FollowedRow, width: number, height: num
   } satisfies Picture & Record<string, unknown>;
 }
 
-/** The anchor of text beside a circle. */
 const sideOf = (x: number, centre: number, near: number) => {
   const anchor = anchorIn(x, centre - near, centre + near);
   return anchor === "middle" ? anchor : x > centre ? "start" : "end";

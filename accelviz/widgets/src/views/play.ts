@@ -117,7 +117,6 @@ export const play: View = (host, act) => {
         legendSquare("head", "now")}</p></div>`;
   }
 
-  /** Draw everything that changes with the current request. */
   function drawCurrent() {
     renderAll();
     drawHead();
@@ -310,7 +309,6 @@ function fittedContext(canvas: HTMLCanvasElement, width: number, height: number)
   return pen;
 }
 
-/** The colours of the page's current theme. */
 function themeColours(host: Element) {
   const probe = host.querySelector<HTMLElement>(".av-probe")!;
   const inks = Object.fromEntries(Object.entries(INKS).map(([name, variable]) => {

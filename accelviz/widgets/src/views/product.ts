@@ -28,7 +28,6 @@ interface Figure {
   fallback?: string; note?: unknown; tooltip?: string;
 }
 
-/** Draw the product for the followed row. */
 export const product: View = (host, act) => {
   let row!: FollowedRow, nonzero = 0; // the current nonzero of the row
   let drawnWidth = 0, hadColumnIndices = false, requestedRow = "", timer = 0;
@@ -168,7 +167,6 @@ export const product: View = (host, act) => {
     return neighbors!.token(event.clientX - left, event.clientY - top);
   }
 
-  /** The nonzero of the strip at the pointer. */
   const nonzeroAt = (event: MouseEvent) =>
     nonzeros.nonzero(event.clientX - stripElement().getBoundingClientRect().left);
 

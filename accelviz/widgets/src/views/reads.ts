@@ -25,8 +25,8 @@ type Load = NonNullable<ReturnType<typeof loadOf>>;
 
 const tileOf = ({ reading, nCols }: FollowedRow) => Math.min(reading?.tile ?? nCols, nCols);
 
-/** The lanes and the rows of X read for nonzeros around `at`. If each lane computes a matrix row,
- *  the rows of X that neighboring lanes read for their nonzero `at`. */
+/** The lanes and the rows of X read for nonzeros around `current`. If each lane computes a matrix
+ *  row, the rows of X that neighboring lanes read for their nonzero `current`. */
 export function readsPicture(row: FollowedRow, width: number, current: number) {
   const { nCols, reads, reading, side: { rowPerLane } } = row, tile = tileOf(row);
   const rows = rowPerLane ? rowsOfLanes(row, current) : rowsOfNonzeros(row, current);
@@ -65,10 +65,8 @@ export function readsPicture(row: FollowedRow, width: number, current: number) {
   } satisfies Picture & { rows: Line[] };
 }
 
-/** Whether a sector holds several rows of X. */
 const sharesSectors = ({ nCols, bytes }: FollowedRow) => nCols * bytes < SECTOR;
 
-/** Whether a line shares its sector with the next one. */
 const sharesWithNext = (row: FollowedRow, { column }: Line, next: Line | undefined) =>
   sharesSectors(row) && column !== null && next !== undefined && next.column !== null &&
   sectorsOf(row, column)[1] === sectorsOf(row, next.column)[0];
@@ -108,7 +106,7 @@ function runsOfWarp({ partition, pieces }: FollowedRow) {
   return piece ? partition!.runs(piece.block).filter((run) => run.warp === piece.warp) : [];
 }
 
-/** Reads of lanes near the followed row's for nonzero `at` of each lane's matrix row. */
+/** Reads of lanes near the followed row's for nonzero `nonzero` of each lane's matrix row. */
 function rowsOfLanes(row: FollowedRow, nonzero: number): Line[] {
   const runs = row.columns ? runsOfWarp(row) : [];
   const followedLane = runs.findIndex((run) => run.position === row.position);
@@ -121,7 +119,6 @@ function rowsOfLanes(row: FollowedRow, nonzero: number): Line[] {
   });
 }
 
-/** The lanes, each above its columns. */
 function lanesRow(
   { reading }: FollowedRow, x: (column: number) => number, per: number, tile: number, left: number,
 ) {
@@ -161,7 +158,7 @@ function lanesRow(
   return parts.join("");
 }
 
-/** A row of X, divided into its sectors; with `on`, cells extend to the next line. */
+/** A row of X, divided into its sectors; with `isJoined`, cells extend to the next line. */
 function sectorsPicture(
   row: FollowedRow, { label, chosen, column, nonzero, last }: Line, i: number,
   x: (column: number) => number, y: number, left: number, isJoined: boolean,

@@ -4,7 +4,6 @@
 import { capitalize, count, type Field, number, span } from "../numbers";
 import { type FollowedRow, isCombined, LANES, owningWorkers } from "./followed";
 
-/** The meaning of "place", for tooltips. */
 export const PLACE =
   "Place: position of the row in the order in which the kernel walks the rows, counted from 0.";
 

@@ -13,7 +13,7 @@ const CELL = 34; // pixels: height of the strip
 const MANY = 120; // more runs than this are drawn as two shapes, alternating
 const LEAST = 3; // pixels of a nonzero from which on nonzeros are separated by lines
 
-/** The row's nonzeros with the worker of each run; `at` is the current nonzero. */
+/** The row's nonzeros with the worker of each run; `current` is the one framed. */
 export function nonzeroStrip(row: FollowedRow, width: number, current: number) {
   const { degree, columns, pieces, worker, blocks } = row;
   const cell = Math.min(width / Math.max(degree, 1), 64), wide = cell * degree;
@@ -69,7 +69,6 @@ export function nonzeroStrip(row: FollowedRow, width: number, current: number) {
     svg: picture(width, CELL + (hidden ? 46 : 28), parts.join(""), label),
     over: ({ nonzeros: [first, last] = [0, -1] }) => last < first ? ""
       : ring(x(first), 0, Math.max((last - first + 1) * cell, 2), CELL),
-    /** The nonzero at an x coordinate. */
     nonzero: (offset: number) => clamp(Math.floor(offset / cell), 0, degree - 1),
   } satisfies Picture & Record<string, unknown>;
 }

@@ -35,12 +35,11 @@ export function makeTracks(trace: Trace) {
   };
   return view;
 
-  /** The x coordinate of a request. */
   function xOf(i: number): number {
     return LEFT + ((i - view.from) / view.visibleCount) * (view.width - LEFT - RIGHT);
   }
 
-  /** Draw all tracks; those of the warps `mine`, which work on the followed row, stand out. */
+  /** Draw all tracks; those of the warps `highlighted` stand out. */
   function draw(pen: Pen, inks: Inks, highlighted: Set<number>) {
     pen.clearRect(0, 0, view.width, height);
     drawAxis(pen, inks);
