@@ -101,6 +101,6 @@ export function steps(
 
 export const button = (
   name: string, label: unknown, title: string, act: () => void,
-  { disabled = false, said = nothing as string | typeof nothing } = {},
-) => html`<button type="button" data-control=${name} title=${title} aria-label=${said}
+  { disabled = false, ariaLabel = nothing as string | typeof nothing } = {},
+) => html`<button type="button" data-control=${name} title=${title} aria-label=${ariaLabel}
   data-lm-suppress-shortcuts="true" ?disabled=${disabled} @click=${act}>${label}</button>`;

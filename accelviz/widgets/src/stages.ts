@@ -43,16 +43,16 @@ export function stages(
   let state = { ...begin, ...answers.read() };
   show();
 
-  function change(wanted: Partial<typeof state>) {
-    state = { ...state, ...wanted };
+  function change(newState: Partial<typeof state>) {
+    state = { ...state, ...newState };
     show();
   }
 
   function stageRow({ label, gains }: StagesData["stages"][number], i: number) {
     const { depths, hand } = state, depth = depths[i];
-    const move = (name: string, sign: string, by: number, title: string, said: string,
+    const move = (name: string, sign: string, by: number, title: string, ariaLabel: string,
       disabled: boolean) => button(`${name} ${i}`, sign, title, () =>
-      change({ depths: depths.with(i, depth + by), hand: hand - by }), { disabled, said });
+      change({ depths: depths.with(i, depth + by), hand: hand - by }), { disabled, ariaLabel });
     const stage = `stage ${i + 1}`;
     return html`<tr><th scope="row">${i + 1}: ${label}</th><td>${
       move("less", "−", -1, `Take a unit from ${stage}`, `take from ${stage}`, depth <= 1)} ${

@@ -58,9 +58,9 @@ function openTrace({ block, warps, sites, columns, waits, source }: RawTrace) {
       for (const offset of offsetsOf(i)) visitUnits(offset, site(i).bytes, size, visit);
     },
     /** The request of a warp that is nearest to request `index`; -1 if it has none. */
-    nearestOfWarp(index: number, wanted: number) {
+    nearestOfWarp(index: number, warpIndex: number) {
       for (let far = 0; far <= all; ++far)
-        for (const i of [index - far, index + far]) if (warp[i] === wanted) return i;
+        for (const i of [index - far, index + far]) if (warp[i] === warpIndex) return i;
       return -1;
     },
     /** The next request of the same warp, in direction 1 or -1; `i` if there is none. */
@@ -93,27 +93,28 @@ function passesOf(offsets: number[], bytes: number) {
 /** A map of the sectors of X (the operand read) that a block reads, with counts of reads. A column
  *  of cells is a row of X; if rows are smaller than a sector, a column is one sector. */
 export function sectorMap(trace: Trace, { nCols, bytes, reads }: FollowedRow) {
-  const wide = Math.max(nCols * bytes, SECTOR); // bytes of a column
+  const columnBytes = Math.max(nCols * bytes, SECTOR); // bytes of a column
   const sites = new Set(trace.sites.flatMap(({ array, kind, space }, i) =>
     array === reads && kind === "load" && space === "global" ? [i] : []));
   const visit = (i: number, size: number, act: (unit: number) => void) =>
     sites.has(trace.columns.site[i]) && trace.unitsAt(i, size, act);
   const columns = new Set<number>();
-  for (let i = 0; i < trace.count; ++i) visit(i, wide, (column) => columns.add(column));
-  const high = Math.ceil(wide / SECTOR) + (wide % SECTOR ? 1 : 0);
+  for (let i = 0; i < trace.count; ++i) visit(i, columnBytes, (column) => columns.add(column));
+  const cellsPerColumn = Math.ceil(columnBytes / SECTOR) + (columnBytes % SECTOR ? 1 : 0);
   // Index of each cell's sector; neighboring rows may share a sector.
-  const cells = new Int32Array(columns.size * high).fill(-1), indices = new Map<number, number>();
+  const cells = new Int32Array(columns.size * cellsPerColumn).fill(-1);
+  const indices = new Map<number, number>();
   [...columns].sort((a, b) => a - b).forEach((column, i) => {
-    const first = Math.floor((column * wide) / SECTOR);
-    for (let sector = first; sector * SECTOR < (column + 1) * wide; ++sector) {
+    const first = Math.floor((column * columnBytes) / SECTOR);
+    for (let sector = first; sector * SECTOR < (column + 1) * columnBytes; ++sector) {
       if (!indices.has(sector)) indices.set(sector, indices.size);
-      cells[i * high + sector - first] = indices.get(sector)!;
+      cells[i * cellsPerColumn + sector - first] = indices.get(sector)!;
     }
   });
   const counts = new Uint16Array(indices.size);
   let counted = 0;
   return {
-    columns: columns.size, high, cells, counts, indicesAt,
+    columns: columns.size, high: cellsPerColumn, cells, counts, indicesAt,
     /** Reads of a sector so far: 0, 1, or 2 for more. */
     readLevel: (index: number) => clamp(counts[index], 0, 2),
     /** Count the reads of the requests 0 to `at`. */

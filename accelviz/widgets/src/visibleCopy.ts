@@ -1,9 +1,9 @@
 // Keeps a line of text visible while the controls that change it are used. If it is scrolled out of
 // sight, a copy is shown at the bottom of the screen, or at the top where it would cover a control.
 
-/** Show the copy in `panel` of the line that `find` returns; call `update` when it may change. */
+/** Show the copy in `panel` of the line that `findLine` returns; call `update` if it changes. */
 export function keepVisible(
-  panel: Element, controls: Element, bottom: Element, find: () => HTMLElement | null,
+  panel: Element, controls: Element, bottom: Element, findLine: () => HTMLElement | null,
 ) {
   const copy = Object.assign(document.createElement("div"),
     { className: "av-copied", hidden: true, ariaHidden: "true" });
@@ -14,7 +14,7 @@ export function keepVisible(
   function update() {
     const usedControls =
       [...controls.querySelectorAll(":scope .av-control:is(:focus-within, :hover)")];
-    const line = usedControls.length ? find() : null;
+    const line = usedControls.length ? findLine() : null;
     copy.hidden = !line?.clientHeight || isVisible(line);
     if (!line || copy.hidden) return;
     if (copy.textContent !== line.textContent) copy.textContent = line.textContent;

@@ -61,7 +61,7 @@ interface Parts {
 
 /** Make a partition. Defaults: the graph's row order, no metadata, no row shared by workers. */
 export function partitionOf(parts: Parts) {
-  const { blocks, warps, runs, order = null, blockGroups: alike, blocksOf } = parts;
+  const { blocks, warps, runs, order = null, blockGroups: blockGroups, blocksOf } = parts;
   let counted: Known | null = null;
   const { loadsOf = (block: number, loads: Float64Array) => addLoads(runs(block), loads) } = parts;
   return {
@@ -71,7 +71,7 @@ export function partitionOf(parts: Parts) {
     summary: (nCols: number) => summaryOf({
       blocks, warps: blocks * warps, metadata_bytes: 0, rows_shared: 0, rows_cut: 0,
       shared_atomics: 0, global_atomics: 0,
-      ...(counted ??= countLoads(alike ?? eachBlock(blocks, warps, loadsOf), warps)),
+      ...(counted ??= countLoads(blockGroups ?? eachBlock(blocks, warps, loadsOf), warps)),
       ...parts.counts(nCols),
     }),
   };

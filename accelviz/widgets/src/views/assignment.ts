@@ -208,24 +208,24 @@ function blockLabel(row: FollowedRow, numbers: number[], empty: Run | undefined)
 }
 
 /** For each bar, the worker that it shows: one with the followed row, else the busiest. */
-function workersShown(loads: number[], every: number, mine: Set<number>) {
-  const rank = (i: number) => (mine.has(i) ? Infinity : loads[i]);
-  return loads.flatMap((_, first) => first % every ? []
-    : [loads.slice(first, first + every).reduce((best, _, i) =>
+function workersShown(loads: number[], perBar: number, owners: Set<number>) {
+  const rank = (i: number) => (owners.has(i) ? Infinity : loads[i]);
+  return loads.flatMap((_, first) => first % perBar ? []
+    : [loads.slice(first, first + perBar).reduce((best, _, i) =>
         rank(first + i) > rank(best) ? first + i : best, first)]);
 }
 
 function barLabels(
-  row: FollowedRow, drawn: Set<number>, y: (warp: number) => number, high: number, left: number,
-  mine: Set<number>,
+  row: FollowedRow, drawn: Set<number>, y: (warp: number) => number, barHeight: number,
+  left: number, owners: Set<number>,
 ) {
   const labelPositions: number[] = [];
-  return [...drawn].sort((a, b) => Number(mine.has(b)) - Number(mine.has(a))).map((warp) => {
+  return [...drawn].sort((a, b) => Number(owners.has(b)) - Number(owners.has(a))).map((warp) => {
     const at = y(warp);
-    if (high < 13 && labelPositions.some((other) => Math.abs(other - at) < 14)) return "";
+    if (barHeight < 13 && labelPositions.some((other) => Math.abs(other - at) < 14)) return "";
     labelPositions.push(at);
     return textMark(left - 8, at, `${row.worker} ${number(warp)}`, "end",
-      { "class": mine.has(warp) ? "av-r" : "av-q", "data-f": `warp:${row.work!.block}:${warp}` });
+      { "class": owners.has(warp) ? "av-r" : "av-q", "data-f": `warp:${row.work!.block}:${warp}` });
   }).join("");
 }
 

@@ -48,19 +48,19 @@ export const loads: View = (host) => (scene) => {
   const end = width - 8, barSpace = (end - LEFT) / (bins.length + 2);
   let drawn = frame(axis(0, 1, LEFT, end), y, "nonzeros of a warp", "warps", false);
   sides.forEach((side, i) => {
-    const bar = (index: number, many: number, load: string) => {
-      if (many)
-        drawn += rect(LEFT + (index + 0.06 + i * 0.43) * barSpace, y(many), barSpace * 0.42,
-          y.start - y(many), {
+    const bar = (index: number, warpCount: number, load: string) => {
+      if (warpCount)
+        drawn += rect(LEFT + (index + 0.06 + i * 0.43) * barSpace, y(warpCount), barSpace * 0.42,
+          y.start - y(warpCount), {
             "class": `av-side-${"AB"[i]}`,
-            "data-say": `${SIDES[i]}, ${side.label}: ${count(many, side.worker)} with ${load}`,
+            "data-say": `${SIDES[i]}, ${side.label}: ${count(warpCount, side.worker)} with ${load}`,
           });
     };
     bar(0, histograms[i]?.idle ?? 0, "no nonzero");
-    counts[i].forEach((many, bin) => {
+    counts[i].forEach((warpCount, bin) => {
       const low = bin ? bins[bin - 1] + 1 : 1;
       const range = low >= bins[bin] ? number(bins[bin]) : `${number(low)} to ${number(bins[bin])}`;
-      bar(bin + 2, many, `${range} nonzero${range === "1" ? "" : "s"}`);
+      bar(bin + 2, warpCount, `${range} nonzero${range === "1" ? "" : "s"}`);
     });
   });
   drawn += mutedText(LEFT + barSpace / 2, y.start + 16, "idle", "middle");
@@ -226,14 +226,14 @@ function timeCurve({ first, a }: Scene, parameter: string, width: number) {
     mutedText(x.stop, y(limit) - 4, LIMIT, "end", 11) + predicted +
     path(through(points.map(({ value, recorded }) => [value, recorded])), { class: "av-line-A" });
   for (const { value, recorded } of points) {
-    const now = value === a.parameters[parameter], half = now ? 5 : 3;
+    const isCurrent = value === a.parameters[parameter], half = isCurrent ? 5 : 3;
     drawn += rect(x(value) - half, y(recorded) - half, 2 * half, 2 * half, {
       "class": "av-side-A",
-      "data-say": `${parameter} ${value}: ${micros(recorded)}${now ? ", as it is set" : ""}`,
+      "data-say": `${parameter} ${value}: ${micros(recorded)}${isCurrent ? ", as it is set" : ""}`,
     });
   }
-  const said = points.map(({ value, recorded }) => `${value}: ${micros(recorded)}`).join(", ");
-  return chart(width, height, drawn, `${parameter} ${said}`,
+  const label = points.map(({ value, recorded }) => `${value}: ${micros(recorded)}`).join(", ");
+  return chart(width, height, drawn, `${parameter} ${label}`,
     predicted ? [["av-side-A", "recorded"], ["av-predicted", "predicted"]] : []);
 }
 

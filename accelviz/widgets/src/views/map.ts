@@ -24,7 +24,7 @@ function makeGrid(partition: Partition, columns: number, from: number, to: numbe
   const cells = new Float64Array(columns * lines), loads = new Float64Array(warps);
   const first = Math.floor(from * blocks);
   const last = Math.min(blocks, Math.max(first + 1, Math.ceil(to * blocks)));
-  const wide = Math.max(1, Math.ceil(columns / (last - first)));
+  const cellsPerBlock = Math.max(1, Math.ceil(columns / (last - first)));
   let nextBlock = first; // the next block
   return {
     cells, columns, lines, first, last,
@@ -38,7 +38,7 @@ function makeGrid(partition: Partition, columns: number, from: number, to: numbe
           const column = Math.floor(((nextBlock - first) * columns) / (last - first));
           for (let warp = 0; warp < warps; warp++) {
             const line = Math.floor((warp * lines) / warps);
-            for (let i = column; i < Math.min(column + wide, columns); i++)
+            for (let i = column; i < Math.min(column + cellsPerBlock, columns); i++)
               cells[i * lines + line] = Math.max(cells[i * lines + line], loads[warp]);
           }
         }
@@ -85,8 +85,8 @@ export const map: View = (host, act) => {
     showRange(middle - (middle - from) * factor, middle + (to - middle) * factor);
   }
 
-  function draw(now: Scene) {
-    scene = now;
+  function draw(newScene: Scene) {
+    scene = newScene;
     cancelAnimationFrame(frame);
     const width = widthOf(host) - LEFT - 6, colours = LOADS[themeOf(host)];
     const sides = sidesOf(scene).map((side) => {
@@ -105,7 +105,7 @@ export const map: View = (host, act) => {
       for (const grid of known) grid.fill(end);
       const done = Math.min(1, ...known.map((grid) => grid.last > grid.first ? grid.done() : 1));
       render(html`<div class="av-zoom" ?hidden=${!known.length}>${buttons.map(
-        ([label, title, press]) => button(`map ${label}`, label, title, press, { said: title }))
+        ([label, title, press]) => button(`map ${label}`, label, title, press, { ariaLabel: title }))
       }</div><div>${sides.map(({ side, grid }, i) => sideMap(side, grid, i, width))}</div><p
         class="av-note" ?hidden=${!known.length}>${done < 1
           ? `Summing up the blocks: ${percent(done, 0)} …` : legend(most, colours)}</p>`, host);
@@ -124,13 +124,13 @@ export const map: View = (host, act) => {
       return html`<div class="av-map"><div class="av-map-title">${title}</div><p
         class="av-note">${side.missingReason}</p></div>`;
     const { blocks, warps } = partition, { lines, first, last, columns } = grid;
-    const perCell = (last - first) / columns, tall = clamp(lines * 12, 24, TALL);
+    const perCell = (last - first) / columns, height = clamp(lines * 12, 24, TALL);
     const cell = perCell <= 1 && warps <= lines ? "A cell is one of them."
       : `A cell shows its busiest ${worker}, the most of ${perCell > 1 ? "up to " : ""}` +
         count(Math.ceil(perCell), "block") +
         `${warps > lines ? ` and up to ${count(Math.ceil(warps / lines), worker)}` : ""}.`;
     const share = idleShareText(side);
-    const said = `${label}: nonzeros of every ${worker} of ${number(blocks)} blocks` +
+    const description = `${label}: nonzeros of every ${worker} of ${number(blocks)} blocks` +
       (share && `; ${share} of the time is waiting`);
     const named = (warp: number) => {
       const text = `${worker} ${number(warp)}`;
@@ -143,8 +143,8 @@ export const map: View = (host, act) => {
       rowPerLane ? ` The 32 rows of a ${worker} are counted together, though its lanes ` +
       "walk them side by side." : ""}</div><div class="av-map-frame"
       style="margin-left: ${LEFT}px; width: ${across}px" data-first=${named(0)}
-      data-last=${warps > 1 ? named(warps - 1) : ""}><canvas role="img" aria-label=${said}
-      style="width: ${across}px; height: ${tall}px"
+      data-last=${warps > 1 ? named(warps - 1) : ""}><canvas role="img" aria-label=${description}
+      style="width: ${across}px; height: ${height}px"
       @click=${(event: MouseEvent) => i === 0 && act.set({ block: cellAt(event, grid).block })}
       @pointermove=${(event: PointerEvent) => showTooltip(event, side, grid)}
       @pointerleave=${() => act.link.show(null)}

@@ -43,7 +43,7 @@ export const play: View = (host, act) => {
     const isEmpty = !trace?.count, request = isEmpty ? null : trace!.at(index);
     const bar = buttons.map(([label, text, press]) =>
       button(`play ${text}`, text === "Play" && playing ? "Pause" : text, label, press,
-        { said: label }));
+        { ariaLabel: label }));
     bar.splice(3, 0, html`<select aria-label="speed, in requests a second"
       data-lm-suppress-shortcuts="true" @change=${(event: Event) =>
         (speedIndex = Number((event.target as HTMLSelectElement).value))}>${SPEEDS.map((rate, i) =>
@@ -52,7 +52,7 @@ export const play: View = (host, act) => {
     render(html`<div class="av-play"><div class="av-offer" ?hidden=${!isEmpty}>${
       offerView}</div><div class="av-playing" ?hidden=${isEmpty}><div class="av-bar" role="group"
       aria-label="playing">${bar}</div>${LEGEND}<div class="av-tracks" role="slider" tabindex="0"
-      data-lm-suppress-shortcuts="true" style="height: ${view?.high ?? 0}px"
+      data-lm-suppress-shortcuts="true" style="height: ${view?.height ?? 0}px"
       aria-valuemin="0" aria-valuemax=${Math.max((trace?.count ?? 0) - 1, 0)} aria-valuenow=${index}
       aria-valuetext=${request ? requestSentence(request, row, trace!.count) : ""}
       aria-label=${request ? rangeText() : ""} @keydown=${key} @pointerdown=${grab}
@@ -127,7 +127,7 @@ export const play: View = (host, act) => {
   }
 
   function drawHead() {
-    view.drawHead(pen(tracksElement().children[1], view.width, view.high), index, inks);
+    view.drawHead(pen(tracksElement().children[1], view.width, view.height), index, inks);
   }
 
   function draw() {
@@ -141,7 +141,7 @@ export const play: View = (host, act) => {
     const workers = rowWarps.size ? `${capitalize(workersText("warp", sorted))} ` +
       `${rowWarps.size > 1 ? "work" : "works"} on row ${number(row.row)}.` : "";
     note = `${workers} ${sentence} ${TRACKS_NOTE}`.trim();
-    view.draw(pen(tracksElement().children[0], width, view.high), inks, rowWarps);
+    view.draw(pen(tracksElement().children[0], width, view.height), inks, rowWarps);
     drawCurrent();
   }
 
@@ -183,8 +183,8 @@ export const play: View = (host, act) => {
   }
 
   function zoom(factor: number, around = index + 0.5) {
-    const { from, visibleCount: seen } = view, wanted = Math.min(seen * factor, trace!.count);
-    showRange(around - clamp((around - from) / seen, 0, 1) * wanted, wanted);
+    const { from, visibleCount: seen } = view, newCount = Math.min(seen * factor, trace!.count);
+    showRange(around - clamp((around - from) / seen, 0, 1) * newCount, newCount);
   }
 
   function toggle() {
@@ -236,7 +236,7 @@ export const play: View = (host, act) => {
     const { at, warp } = view.locate(event.clientX - box.left, event.clientY - box.top);
     const near = trace!.nearestOfWarp(at, warp);
     return { at, warp, near,
-      far: near < 0 ? Infinity : Math.abs(view.across(near) - view.across(at)) };
+      far: near < 0 ? Infinity : Math.abs(view.xOf(near) - view.xOf(at)) };
   }
 
   /** Go to the nearest request of the track, and scrub while the pointer is held. */
@@ -284,9 +284,9 @@ export const play: View = (host, act) => {
   }
 
   return (scene) => {
-    const wanted = readTrace(scene.trace);
-    if (wanted !== trace) {
-      [trace, index, sectors] = [wanted, 0, null];
+    const newTrace = readTrace(scene.trace);
+    if (newTrace !== trace) {
+      [trace, index, sectors] = [newTrace, 0, null];
       if (trace) view = makeTracks(trace);
     }
     row = followedRow(scene);

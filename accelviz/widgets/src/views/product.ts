@@ -203,8 +203,8 @@ export const product: View = (host, act) => {
   }
 
   /** Make a nonzero the current one, and show its tooltip at the pointer or at the nonzero. */
-  function goTo(wanted: number, event: MouseEvent | null = null) {
-    nonzero = wanted;
+  function goTo(newNonzero: number, event: MouseEvent | null = null) {
+    nonzero = newNonzero;
     const piece = pieceOf(row, nonzero);
     if (row.work && piece && piece.block !== row.work.block)
       act.set({ row: row.row, block: piece.block });

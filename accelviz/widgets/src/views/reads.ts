@@ -134,23 +134,23 @@ function lanesRow(
     if (lanesPerBox === 1 && laneWidth < 20)
       for (let lane = 0; lane < laneTotal && begin + lane * vector < end; lane += LANES) {
         const after = Math.min(lane + LANES, laneTotal, lane + Math.ceil((end - begin) / vector));
-        const range = `${lane} to ${after - 1}`, wide = (after - lane) * vector * per;
+        const range = `${lane} to ${after - 1}`, rangeWidth = (after - lane) * vector * per;
         const name = [`${kind} ${range}`, range, String(lane)]
-          .find((label) => textWidth(label, 11) < wide - 2);
+          .find((label) => textWidth(label, 11) < rangeWidth - 2);
         const middle = x(begin + ((lane + after) / 2) * vector);
         if (name) parts.push(mutedText(middle, 25, name, "middle", 11));
       }
     if (i > 1) parts.push(rect(x(begin) - 0.75, 13, 1.5, 39, { class: "av-end" }));
     for (let lane = 0; lane < laneTotal && begin + lane * vector < end; lane += lanesPerBox) {
       const from = begin + lane * vector, to = Math.min(from + lanesPerBox * vector, end);
-      const wide = (to - from) * per;
-      parts.push(rect(x(from), 30, wide - (laneWidth >= 3 ? 1 : 0.5), 20, {
+      const boxWidth = (to - from) * per;
+      parts.push(rect(x(from), 30, boxWidth - (laneWidth >= 3 ? 1 : 0.5), 20, {
         "class": Math.floor(lane / LANES) % 2 ? "av-lane av-other" : "av-lane",
         "data-f": `lane:${lane}:${from}:${to - 1}`,
       }));
       const name = lanesPerBox > 1 ? `${lane} to ${Math.min(lane + lanesPerBox, laneTotal) - 1}`
         : String(lane);
-      if (textWidth(name, 11) < wide - 2 && (lanesPerBox > 1 || laneWidth >= 20))
+      if (textWidth(name, 11) < boxWidth - 2 && (lanesPerBox > 1 || laneWidth >= 20))
         parts.push(textMark(x((from + to) / 2), 44, name, "middle",
           { "class": "av-on-lane", "font-size": 11 }));
     }

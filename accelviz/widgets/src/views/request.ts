@@ -11,10 +11,10 @@ const VERBS = { load: "reads", store: "writes", atomic: "adds to" };
 function touchedRows({ array, space, offsets, bytes }: MemoryRequest, row: FollowedRow) {
   const { arrays } = row.operation, size = arrays[array] ? row.bytes : WORD;
   if (!(array in arrays) || space === "shared" || row.unit === "number") return null;
-  const wide = row.nCols * size;
+  const rowBytes = row.nCols * size;
   const parts = new Map<number, { row: number; from: number; to: number }>();
   for (const offset of offsets) {
-    const index = Math.floor(offset / wide), first = (offset - index * wide) / size;
+    const index = Math.floor(offset / rowBytes), first = (offset - index * rowBytes) / size;
     const part = parts.get(index) ?? { row: index, from: first, to: first };
     part.from = Math.min(part.from, first);
     part.to = Math.max(part.to, first + bytes / size - 1);
@@ -54,7 +54,7 @@ export function lanesPicture(request: MemoryRequest, width: number) {
   const slot = width / LANES, title = "lanes of the warp", parts = [mutedText(0, 12, title)];
   const size = isShared ? WORD : SECTOR;
   const units = isShared ? unitsOf(offsets, 1, size) : request.sectors;
-  const wide = Math.min(width / Math.max(units.length, 1), 120);
+  const unitWidth = Math.min(width / Math.max(units.length, 1), 120);
   for (let lane = 0; lane < LANES; ++lane) {
     const isActive = lanes.includes(lane), middle = (lane + 0.5) * slot - 0.75;
     parts.push(rect(lane * slot, 18, slot - 1.5, 20,
@@ -66,13 +66,14 @@ export function lanesPicture(request: MemoryRequest, width: number) {
   }
   const lines = lanes.map((lane, turn) => {
     const i = units.indexOf(Math.floor(offsets[turn] / size));
-    return `M${((lane + 0.5) * slot).toFixed(1)} 39L${((i + 0.5) * wide).toFixed(1)} 84`;
+    return `M${((lane + 0.5) * slot).toFixed(1)} 39L${((i + 0.5) * unitWidth).toFixed(1)} 84`;
   });
   parts.push(path(lines.join(""), { class: "av-threads" }));
   units.forEach((unit, i) => {
-    parts.push(rect(i * wide, 85, wide - 1.5, 18, { fill: `var(--av-${kind})` }));
-    if (textWidth(number(unit)) < wide - 6)
-      parts.push(textMark((i + 0.5) * wide, 98, number(unit), "middle", { class: "av-on-kind" }));
+    parts.push(rect(i * unitWidth, 85, unitWidth - 1.5, 18, { fill: `var(--av-${kind})` }));
+    if (textWidth(number(unit)) < unitWidth - 6)
+      parts.push(textMark((i + 0.5) * unitWidth, 98, number(unit), "middle",
+        { class: "av-on-kind" }));
   });
   parts.push(mutedText(0, 120, isShared ? "words of shared memory, 4 bytes each"
     : `sectors of ${array}, 32 bytes each`));

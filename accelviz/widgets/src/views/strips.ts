@@ -16,10 +16,10 @@ const LEAST = 3; // pixels of a nonzero from which on nonzeros are separated by 
 /** The row's nonzeros with the worker of each run; `current` is the one framed. */
 export function nonzeroStrip(row: FollowedRow, width: number, current: number) {
   const { degree, columns, pieces, worker, blocks } = row;
-  const cell = Math.min(width / Math.max(degree, 1), 64), wide = cell * degree;
+  const cell = Math.min(width / Math.max(degree, 1), 64), stripWidth = cell * degree;
   const x = (i: number) => i * cell, parts: string[] = [];
   if (!degree) parts.push(textMark(0, 22, "This row has no nonzero."));
-  if (degree && !pieces.length) parts.push(rect(0, 0, wide, CELL, { class: "av-soft" }));
+  if (degree && !pieces.length) parts.push(rect(0, 0, stripWidth, CELL, { class: "av-soft" }));
   let hidden = 0, labelEnd = -Infinity; // runs without a label; right end of the last label
   const shade = (k: number) => (k % 2 ? "av-soft av-other" : "av-soft");
   const areMany = pieces.length > MANY, shapes = ["", ""];
@@ -57,7 +57,7 @@ export function nonzeroStrip(row: FollowedRow, width: number, current: number) {
       if (textWidth(number(column), 11) < cell - 3)
         parts.push(textMark(x(i) + cell / 2, 21, number(column), "middle", { "font-size": 11 }));
     });
-  parts.push(rect(0, 0, wide, CELL, { "class": "av-hit", "data-f": "strip@" }));
+  parts.push(rect(0, 0, stripWidth, CELL, { "class": "av-hit", "data-f": "strip@" }));
   if (degree) parts.push(rect(x(current), 1, Math.max(cell, 2), CELL - 2, { class: "av-here" }));
   const warps = pieces.map((piece) => piece.warp);
   const owners = !pieces.length ? "it is not known who has which"
@@ -80,12 +80,12 @@ const MOST = 8; // words drawn at most
 
 /** The words of a metadata record, with their fields and bits. */
 export function metadataStrip(row: FollowedRow, width: number, record: MetadataRecord): Picture {
-  const cell = width >= 760 ? 11 : clamp((width - 2) / BITS, 9, 13), wide = cell * BITS;
-  const across = Math.max(1, Math.floor((width + GAP) / (wide + GAP)));
+  const cell = width >= 760 ? 11 : clamp((width - 2) / BITS, 9, 13), wordWidth = cell * BITS;
+  const across = Math.max(1, Math.floor((width + GAP) / (wordWidth + GAP)));
   const drawn = record.words.slice(0, MOST).map((word, i) => {
     const { [i]: known } = record.fields;
     const fields = known?.length ? known : [{ name: "", bits: BITS, value: word }];
-    return { fields, svg: wordPicture(word, fields, i, (i % across) * (wide + GAP),
+    return { fields, svg: wordPicture(word, fields, i, (i % across) * (wordWidth + GAP),
       Math.floor(i / across) * HIGH, cell, row) };
   });
   const fieldTexts = drawn.map(({ fields }) => fields.map((field) =>
@@ -104,17 +104,17 @@ function wordPicture(
     { "class": "av-q av-mono", "font-size": 11 })];
   let x = left;
   fields.forEach((field, k) => {
-    const wide = field.bits * cell, token = `field:${index}:${k}`;
+    const fieldWidth = field.bits * cell, token = `field:${index}:${k}`;
     const look = k % 2 ? "av-field av-other" : "av-field";
     const value = number(field.value) + rowOfField(row, field);
-    const called = field.name.replace(/^info: /, ""), free = wide - textWidth(value) - 10;
+    const called = field.name.replace(/^info: /, ""), free = fieldWidth - textWidth(value) - 10;
     const size = textWidth(called) > free ? 11 : 12, name = shortened(called, free, size);
-    parts.push(rect(x, top + 18, wide - 1, 20, { "class": look, "data-f": token }),
+    parts.push(rect(x, top + 18, fieldWidth - 1, 20, { "class": look, "data-f": token }),
       textMark(x + 2, top + 53, name, "start",
         { "class": "av-q", "data-f": token, "font-size": size }),
       textMark(x + 2 + (name ? textWidth(name, size) + 8 : 0), top + 53, value, "start",
         { "class": describesRow(field, row) ? "av-r" : "av-b", "data-f": token }));
-    x += wide;
+    x += fieldWidth;
   });
   const bits = [...word.toString(2).padStart(BITS, "0")];
   for (const [digit, look] of [["0", "av-zero"], ["1", "av-one"]]) {

@@ -22,7 +22,7 @@ type Pen = CanvasRenderingContext2D;
 export function makeTracks(trace: Trace) {
   const track = clamp(Math.floor(330 / trace.warps), 7, 24), height = TOP + track * trace.warps + 6;
   const view = {
-    from: 0, to: Math.max(trace.count, 1), width: 0, high: height, across: xOf, draw, drawHead,
+    from: 0, to: Math.max(trace.count, 1), width: 0, height, xOf, draw, drawHead,
     get visibleCount() { return view.to - view.from; },
     /** The request at x, and the warp whose track is at y. */
     locate(x: number, y: number) {
@@ -139,10 +139,10 @@ export function makeTracks(trace: Trace) {
     const x = xOf(at + 0.5), { width } = view;
     pen.clearRect(0, 0, width, height);
     if (x < LEFT - 1 || x > width) return;
-    const wide = Math.max(xOf(at + 1) - xOf(at), 2), box = Math.max(wide, 10) + 2;
+    const requestWidth = Math.max(xOf(at + 1) - xOf(at), 2), box = Math.max(requestWidth, 10) + 2;
     pen.fillStyle = inks.head;
     pen.globalAlpha = 0.25;
-    pen.fillRect(x - wide / 2, TOP - 5, wide, height - TOP);
+    pen.fillRect(x - requestWidth / 2, TOP - 5, requestWidth, height - TOP);
     pen.globalAlpha = 1;
     pen.fillRect(x - 0.75, TOP - 8, 1.5, height - TOP + 4);
     pen.strokeStyle = inks.head;
@@ -159,15 +159,16 @@ export function drawSectors(
   inks: Inks,
 ) {
   const { high, cells, columns } = sectors, now = sectors.indicesAt(at);
-  const cell = Math.min(width / Math.max(columns, 1), WIDEST), tall = height / high;
-  const x = (i: number) => Math.floor(i / high) * cell, y = (i: number) => (i % high) * tall;
+  const cell = Math.min(width / Math.max(columns, 1), WIDEST), cellHeight = height / high;
+  const x = (i: number) => Math.floor(i / high) * cell, y = (i: number) => (i % high) * cellHeight;
   pen.clearRect(0, 0, width, height);
   cells.forEach((index, i) => {
     if (index < 0) return;
     pen.fillStyle = [inks.line, inks.once, inks.again][sectors.readLevel(index)];
-    pen.fillRect(x(i), y(i), Math.max(cell - (cell > 4 ? 1 : 0), 0.7), tall - (tall > 4 ? 1 : 0));
+    pen.fillRect(x(i), y(i), Math.max(cell - (cell > 4 ? 1 : 0), 0.7),
+      cellHeight - (cellHeight > 4 ? 1 : 0));
   });
   pen.fillStyle = inks.head;
   cells.forEach((index, i) =>
-    now.has(index) && pen.fillRect(x(i) - 1, y(i), Math.max(cell + 1, 3), tall));
+    now.has(index) && pen.fillRect(x(i) - 1, y(i), Math.max(cell + 1, 3), cellHeight));
 }
