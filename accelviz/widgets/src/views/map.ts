@@ -105,7 +105,8 @@ export const map: View = (host, act) => {
       for (const grid of known) grid.fill(end);
       const done = Math.min(1, ...known.map((grid) => grid.last > grid.first ? grid.done() : 1));
       render(html`<div class="av-zoom" ?hidden=${!known.length}>${buttons.map(
-        ([label, title, press]) => button(`map ${label}`, label, title, press, { ariaLabel: title }))
+        ([label, title, press]) =>
+          button(`map ${label}`, label, title, press, { ariaLabel: title }))
       }</div><div>${sides.map(({ side, grid }, i) => sideMap(side, grid, i, width))}</div><p
         class="av-note" ?hidden=${!known.length}>${done < 1
           ? `Summing up the blocks: ${percent(done, 0)} …` : legend(most, colours)}</p>`, host);
