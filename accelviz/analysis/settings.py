@@ -68,8 +68,8 @@ def distinguishing(table: pd.DataFrame) -> list[str]:
     names = varying(table, parameters(table))
     if "strategy" not in names:
         return names
-    groups = [rows for _, rows in table.groupby("strategy", sort=False)]
-    return [name for name in names if name == "strategy" or any(varying(g, [name]) for g in groups)]
+    n_values = table.groupby("strategy")[names].nunique(dropna=False).max()
+    return [name for name in names if name == "strategy" or n_values[name] > 1]
 
 
 def checked_sweep(table: pd.DataFrame, value: str, *axes: str) -> None:

@@ -53,8 +53,8 @@ def overview(plan: Plan, warp_level: Plan, schemes: pd.DataFrame, *, timed_on: s
         left: f"Degrees: half of the rows have at most {median:.0f}\n"
         f"nonzeros, the longest has {degrees.largest:,}",
         middle: "A block takes rows of equal degree; warps of one long row are alike, spare ones "
-        "idle.\nColours part rows. Its int4: (degree, first place, first nonzero, nonzeros a warp "
-        "| rows)",
+        "idle.\nColours separate rows. Its int4: (degree, first place, first nonzero, nonzeros a "
+        "warp | rows)",
         lower: "The work of every warp, and how much warp time is spent waiting for the busiest",
         last: f"Waiting is not time: {timed_on}",
     }

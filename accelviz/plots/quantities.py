@@ -24,7 +24,7 @@ _STATISTICS = {
     "imbalance": ("imbalance", "ratio"),
     "metadata_bytes": ("bytes of metadata", "count"),
     "rows_shared": ("rows shared by warps of a block", "count"),
-    "rows_cut": ("rows cut between blocks", "count"),
+    "rows_cut": ("rows split between blocks", "count"),
     "shared_atomics": ("floats added by atomics in shared memory", "count"),
     "global_atomics": ("floats added by atomics in global memory", "count"),
 }

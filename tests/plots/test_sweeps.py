@@ -63,7 +63,7 @@ def test_every_statistic_has_a_name_and_a_kind():
         assert statistic_kind(name) in ("share", "count", "ratio", "number")
     assert statistic_name("mine") == "mine"
     assert statistic_kind("mine") == "number"
-    assert parameter_label("max_block_warps") == "max_block_warps (warps of a block at most)"
+    assert parameter_label("max_block_warps") == "max_block_warps (most warps per block)"
     assert parameter_label("mine") == "mine"
 
 
@@ -153,7 +153,7 @@ def test_lines_show_the_statistics_of_the_workloads(cora, counted, y):
         np.testing.assert_allclose(line.get_ydata(), expected)
     assert {"8", "32"} <= set(read_texts(ax))
     assert any("max_warp_nzs" in text for text in read_texts(ax))
-    assert ax.get_xlabel() == "max_block_warps (warps of a block at most)"
+    assert ax.get_xlabel() == "max_block_warps (most warps per block)"
 
 
 def test_lines_mark_the_best_and_the_published_setting(cora, counted):
