@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from accelviz.convolution.receptive import ALPHA, BLOCKS, Kernel, checked_kernels, fields, gains
 from accelviz.errors import ArgumentError, checked_choice, checked_integer, is_number
 
-#: Kinds of units, each with the output channels of the unit per channel of its stage.
+#: Kinds of units, with the ratio of a unit's output channels to its stage's channels.
 UNITS = {"conv": 1, "dw+pw": 1, "bottleneck": 4}
 #: Kernels of each kind of unit that a block replaces.
 STANDARD = {
@@ -284,8 +284,8 @@ def organize(
         additions = [unit_gains(stage, units + 1, alpha)[-1] for stage, units in pairs]
         lost, gained = min(losses), max(additions)
         source, target = losses.index(lost), additions.index(gained)
-        moves = gained > lost and gained > theta
-        if not moves and not (gained < theta and lost < theta):
+        moves = gained > max(lost, theta)
+        if not moves and max(gained, lost) >= theta:
             break
         depths[source] -= 1
         if moves:

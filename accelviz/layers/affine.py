@@ -50,7 +50,7 @@ def affine(inputs: Sequence[Any], weights: Sequence[Any], epilogue: Epilogue = I
     ----------
     inputs : sequence of one or two arrays of float32, shape (n, inner), or Matrix
         The matrices A. A Matrix holds sparse features.
-    weights : sequence of as many arrays of float32, shape (inner, n_cols)
+    weights : sequence of the same number of arrays of float32, shape (inner, n_cols)
         The matrices W.
     epilogue : Epilogue
     """
@@ -125,7 +125,7 @@ def input_gradient(
     ----------
     gradients : sequence of one or two arrays of float32, shape (n, n_cols)
         D, the gradient with respect to each product.
-    weights : sequence of as many arrays of float32, shape (inner, n_cols)
+    weights : sequence of the same number of arrays of float32, shape (inner, n_cols)
         The matrices W.
     activation : ActivationGradient, optional
         Gradient of the activation that computed X. The result is multiplied with it.

@@ -1,4 +1,4 @@
-"""The networks that `train` knows by name, with the hyperparameters of their papers."""
+"""The networks that `train` accepts by name, with the hyperparameters of their papers."""
 
 from __future__ import annotations
 

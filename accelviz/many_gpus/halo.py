@@ -133,7 +133,7 @@ def _with_all_rows(part: Part, bounds: Longs) -> Part:
 
 @dataclass(frozen=True)
 class _Piece:
-    """A range of a device's halo: the words of its rows, and the matrix whose columns they are."""
+    """A range of halo rows of a device: their words, and the matrix of the edges from them."""
 
     device: int
     number: int
