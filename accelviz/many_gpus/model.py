@@ -90,7 +90,7 @@ class Work:
         remote = edges * cut_share / devices
         remote_nodes = nodes * (devices - 1) / devices
         # The expected number of distinct sources, if they are random.
-        sources = remote_nodes * -np.expm1(-remote / max(remote_nodes, 1e-9))
+        sources = remote_nodes * -np.expm1(-remote / (remote_nodes or 1))
         halo = float(min(sources if reuse is None else remote / reuse, remote_nodes))
         sizes = (nodes / devices, edges / devices - remote, remote, halo)
         return cls(nodes, edges, *((size,) * devices for size in sizes))
