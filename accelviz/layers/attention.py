@@ -83,7 +83,8 @@ class GAT(Layer):
     ) -> None:
         super().__init__(n_in, n_out, **options)
         self.heads = checked_integer("heads", heads, error=ArgumentError)
-        self.concat, self.slope, self.fused = concat, float(slope), fused
+        self.concat = concat or self.heads == 1
+        self.slope, self.fused = float(slope), fused
         self.attention_dropout = checked_rate("attention_dropout", attention_dropout)
 
     @property
@@ -101,16 +102,12 @@ class GAT(Layer):
         vectors = {"sender": (self.heads, self.n_out), "receiver": (self.heads, self.n_out)}
         return {"W": (self.n_in, self.heads_width), **vectors, **self._bias()}
 
-    @property
-    def _concatenates(self) -> bool:
-        return self.concat or self.heads == 1
-
     def _merged(self, Y: Any) -> Any:
         """Concatenate the heads of Y, (n_nodes, heads, n_out), or take their mean."""
-        return Y.reshape(Y.shape[0], -1) if self._concatenates else Y.mean(axis=1)
+        return Y.reshape(Y.shape[0], -1) if self.concat else Y.mean(axis=1)
 
     def _merged_gradient(self, dZ: Any) -> Any:
-        if self._concatenates:
+        if self.concat:
             return self._by_head(dZ)
         return (dZ * np.float32(1 / self.heads))[:, None].repeat(self.heads, axis=1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -62,16 +63,15 @@ class Network:
     ) -> None:
         self.layers, self.products, self.seed = tuple(layers), products, seed
         self.input_dropout = checked_rate("input_dropout", input_dropout)
-        for before, after in zip(self.layers, self.layers[1:], strict=False):
+        for before, after in itertools.pairwise(self.layers):
             if before.width != after.n_in:
                 problem = f"one gives {before.width} columns and the next takes {after.n_in}"
                 raise ArgumentError("layers", problem, "as many")
-        self._matrices = [layer.prepared(graph, products) for layer in self.layers]
-        for i, layer in enumerate(self.layers):
-            layer.needs_input_gradient = i > 0
-        for before, after in zip(self.layers, self.layers[1:], strict=False):
             if before.activation == "relu" and after.applies_input_activation:
                 before.next_layer_applies_activation, after.input_rate = True, before.dropout
+        for i, layer in enumerate(self.layers):
+            layer.needs_input_gradient = i > 0
+        self._matrices = [layer.prepared(graph, products) for layer in self.layers]
         initial = self.initial()
         self.flat = products.placed(np.concatenate([array.ravel() for array in initial.values()]))
         self.gradient = products.xp.zeros_like(self.flat)

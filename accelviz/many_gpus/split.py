@@ -8,7 +8,7 @@ need, each once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -299,10 +299,11 @@ def split(graph: Any, devices: int = 2, *, by: Any = "edges", order: Any = None)
             permutation, how = order, f"{how} in a given order"
         if permutation is not None:
             pattern, nonzeros = permutation.apply_to_pattern(graph.pattern, columns=True)
-            graph = Graph(
-                *(pattern.row_pointers, pattern.column_indices),
-                taken_over(np.take(graph.values, nonzeros)),
-                *(graph.shape, graph.name, graph.source, graph.kind),
+            graph = replace(
+                graph,
+                row_pointers=pattern.row_pointers,
+                column_indices=pattern.column_indices,
+                values=taken_over(np.take(graph.values, nonzeros)),
             )
     with clock.step("ranges"):
         if bounds is None:
