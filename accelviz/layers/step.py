@@ -40,8 +40,7 @@ def training_step(run: Run) -> Program:
     -------
     Program
         A program of one device. Each run makes new "logits", "contexts", "losses" and "logits
-        gradient". The outputs are "loss" and "hits" (None if a step has dropout, see
-        `Run.reduced`).
+        gradient". The outputs are "loss" and "hits" (None on one device, see `Run.reduced`).
 
     Raises
     ------

@@ -64,7 +64,7 @@ class Edges:
             problem = f"nodes {int(ends.min())} to {int(ends.max())} for {n_nodes} rows of x"
             raise ArgumentError("edge_index", problem, f"0 to {n_nodes - 1}")
         nodes = torch.arange(n_nodes, device=ends.device)
-        keys = receivers * n_nodes + senders
+        keys = receivers * n_nodes + senders  # positions in the dense matrix, row by row
         with_loops = torch.cat([keys, nodes * n_nodes + nodes]) if loops else keys
         unique, position = torch.unique(with_loops, return_inverse=True)
         self.rows, self.columns = unique // n_nodes, unique % n_nodes

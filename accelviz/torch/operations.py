@@ -25,20 +25,18 @@ def _operation(number: int, name: str, keys: str, tensors: list[Any], numbers: l
     names = keys.split(",")
     torch_device = tensors[0].device
     device = find_device(torch_device.type)
-    inputs = {key: t.detach().contiguous() for key, t in zip(names, tensors, strict=False)}
+    named_tensors = zip(names, tensors, strict=False)
+    inputs = {name: tensor.detach().contiguous() for name, tensor in named_tensors}
     widths = operation.widths_of(inputs)
     plan = plan_of(graph, find_strategy(operation.fastest, operation), widths)
     shapes = {output.name: output.shape(plan.sizes) for output in operation.outputs}
-    outputs = {key: torch.empty(shape, device=torch_device) for key, shape in shapes.items()}
-    stream = None
-    if torch_device.type == "cuda":
-        stream = torch.cuda.current_stream(torch_device)
-    with device.on_stream(stream):
-        arrays, out = (
-            {key: _array(t, device) for key, t in ts.items()} for ts in (inputs, outputs)
-        )
-        arrays |= dict(zip(names[len(tensors) :], numbers, strict=True))
-        ready(plan, device).run(arrays, out)
+    outputs = {name: torch.empty(shape, device=torch_device) for name, shape in shapes.items()}
+    on_gpu = torch_device.type == "cuda"
+    with device.on_stream(torch.cuda.current_stream(torch_device) if on_gpu else None):
+        operands = {name: _array(tensor, device) for name, tensor in inputs.items()}
+        operands |= dict(zip(names[len(tensors) :], numbers, strict=True))
+        results = {name: _array(tensor, device) for name, tensor in outputs.items()}
+        ready(plan, device).run(operands, results)
     return list(outputs.values())
 
 
