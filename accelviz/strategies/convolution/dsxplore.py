@@ -1,4 +1,7 @@
-"""DSXplore: a thread a pixel of a channel, forward and backward (chapter 6 of the thesis)."""
+"""DSXplore (chapter 6 of the thesis) and its baselines: one thread per pixel of a channel.
+
+The window of a filter is the set of channels that it reads. Filters can have equal windows.
+"""
 
 from __future__ import annotations
 
@@ -22,22 +25,23 @@ from accelviz.strategies.convolution.operation import SCC, SCC_GRADIENT
 
 @dataclass(frozen=True, eq=False)
 class DistinctWindows:
-    """The distinct windows of channels of a pattern, in the order in which filters need them.
+    """The distinct windows of a pattern, numbered in the order in which filters first have them.
 
-    Of sliding channels there are as many as Algorithm 7's cyclic distance, and filter `o` reads
-    window `o` modulo that.
+    Sliding channels have as many distinct windows as Algorithm 7's cyclic distance d, and filter
+    `o` has window `o` modulo d.
 
     Attributes
     ----------
     of_filter : array of int32, shape (filters,)
+        Window of each filter.
     pointers : array of int32, shape (windows + 1,)
-        Where the runs of each window begin in `runs`.
+        Position in `runs` of each window's first run.
     runs : array of int32, shape (runs, 2)
-        First channel and count of consecutive ones; a window that goes round has two.
+        First channel and number of consecutive channels. A window that wraps around has two runs.
     channels : array of int32
-        The channels of all windows, one window after the other.
+        Channels of all windows, window by window.
     starts : array of int32, shape (windows + 1,)
-        Where those of each begin.
+        Position in `channels` of each window's first channel.
     """
 
     of_filter: Ints
@@ -51,14 +55,14 @@ class DistinctWindows:
 
 
 def distinct_windows(pattern: Pattern) -> DistinctWindows:
-    """Find the rows of a pattern that have the same columns."""
+    """Return the distinct windows of a pattern: its distinct sets of columns of a row."""
     pointers, columns = pattern.row_pointers.tolist(), pattern.column_indices
-    known: dict[bytes, int] = {}
+    numbers: dict[bytes, int] = {}
     of_filter = np.empty(pattern.n_rows, np.int32)
     windows: list[Ints] = []
     for row in range(pattern.n_rows):
         window = columns[pointers[row] : pointers[row + 1]]
-        number = known.setdefault(window.tobytes(), len(known))
+        number = numbers.setdefault(window.tobytes(), len(numbers))
         if number == len(windows):
             windows.append(window)
         of_filter[row] = number
@@ -75,7 +79,7 @@ def distinct_windows(pattern: Pattern) -> DistinctWindows:
 
 
 def prepared_windows(graph: Graph) -> tuple[DistinctWindows, dict[str, float]]:
-    """Find them once for a graph, with the seconds that it took."""
+    """Return a graph's distinct windows, stored in the graph, and the seconds by step."""
     pattern = graph.pattern
     return prepare_once(graph, "distinct windows", "channel map", lambda: distinct_windows(pattern))
 
@@ -84,15 +88,15 @@ _SIZES = ("n_rows", "n_channels", "images", "n_cols")
 
 
 class BlockSize(Settings):
-    """`block_size` (threads of a block, a multiple of 32 up to 1,024)."""
+    """`block_size`: threads per block, a multiple of 32 up to 1,024."""
 
     block_size: int = block_threads_setting(256, 64, 128, 256, 512)
 
 
 class StackSettings(BlockSize):
-    """Whether windows that repeat are copied once; and `block_size`."""
+    """`block_size`, and `cyclic`: whether equal windows are copied once."""
 
-    cyclic: int = setting(0, "copy repeated windows once", choices=(0, 1), tries=(0, 1))
+    cyclic: int = setting(0, "copy equal windows once", choices=(0, 1), tries=(0, 1))
 
 
 def _pixels(widths: Widths) -> int:
@@ -100,9 +104,9 @@ def _pixels(widths: Widths) -> int:
 
 
 class _PlaneByPlane(Strategy):
-    """A thread has a pixel of a plane: the workload's blocks are filters or channels.
+    """Base class: one thread per pixel of a plane, which is one filter's or channel's feature map.
 
-    The warps of a block share each weight.
+    The workload's blocks are filters or channels.
     """
 
     operation = SCC
@@ -110,7 +114,7 @@ class _PlaneByPlane(Strategy):
     Settings = BlockSize
 
     def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
-        """Name the filters: one a block."""
+        """Describe a row split with one filter per block."""
         return Description(RowSplit(1, 1))
 
     def _planes_plan(
@@ -121,17 +125,17 @@ class _PlaneByPlane(Strategy):
         calls: tuple[tuple[str, str, int, tuple[str, ...]], ...],
         arrays: dict[str, Any],
         *,
-        over: Graph | None = None,
+        transposed: Graph | None = None,
         main: int = 0,
         seconds: dict[str, float] | None = None,
         copies: dict[str, int] | None = None,
         zero_outputs: tuple[str, ...] | None = (),
         then: tuple[Plan, ...] = (),
     ) -> Plan:
-        """Plan calls (file, entry, planes, arguments): a block for so many pixels of a plane.
+        """Plan calls (file, entry, planes, arguments); a block has `block_size` pixels of a plane.
 
-        `over` is the transpose, where the workload counts its nonzeros; `copies` are workspaces by
-        their planes.
+        `transposed` is the transposed graph if the main call walks it; `copies` has the number of
+        planes of each workspace.
 
         Raises
         ------
@@ -140,15 +144,13 @@ class _PlaneByPlane(Strategy):
         """
         if graph.nnz > MAX_SIDE:
             raise PartitionError("graph", f"{graph.nnz:,} weights", f"at most {MAX_SIDE:,}")
-        walked, block, pixels = over or graph, settings.block_size, _pixels(widths)
+        walked, block_size, pixels = transposed or graph, settings.block_size, _pixels(widths)
         sizes = *graph.shape, widths["images"], widths["n_cols"]
-        launches = []
+        config, launches = {"block_threads": block_size}, []
         for file, entry, planes, arguments in calls:
-            kernel = KernelSpec(
-                f"convolution/{file}.cu", entry, {"block_threads": block}, arguments
-            )
-            grid = (planes, -(-pixels // block), 1)
-            launches.append(Call(LaunchConfig(grid, block // WARP_SIZE), kernel))
+            kernel = KernelSpec(f"convolution/{file}.cu", entry, config, arguments)
+            grid = (planes, -(-pixels // block_size), 1)
+            launches.append(Call(LaunchConfig(grid, block_size // WARP_SIZE), kernel))
         workspace = {name: (pixels * n, np.float32) for name, n in (copies or {}).items()}
         return Plan(
             Layout(
@@ -170,13 +172,13 @@ class _PlaneByPlane(Strategy):
 
 
 class Dsxplore(_PlaneByPlane):
-    """A thread has a pixel of an output channel (section 6.4.2, output-centric forward pass)."""
+    """One thread per pixel of an output channel (section 6.4.2, output-centric forward pass)."""
 
     name = "dsxplore"
-    summary = "output-centric: a thread has a pixel of an output channel and walks its window"
+    summary = "output-centric: a thread per pixel of an output channel, which walks its window"
 
     def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
-        """Find the distinct windows; give each filter a block for so many pixels."""
+        """Find the distinct windows and assign the pixels of each filter to blocks."""
         windows, seconds = prepared_windows(graph)
         arrays: dict[str, Any] = {
             "window_of": windows.of_filter,
@@ -189,33 +191,34 @@ class Dsxplore(_PlaneByPlane):
 
 
 class ChannelStack(_PlaneByPlane):
-    """Copy the channels of each filter, then convolve the copies (section 6.4.1)."""
+    """Copy the channels of each filter, then convolve the copies (section 6.4.1).
+
+    `maps` names the workspaces with a plane per filter, for a subclass.
+    """
 
     name = "channel_stack"
-    summary = "copies the channels of each window behind each other, then convolves in groups"
+    summary = "copies the channels of all windows into one array, then convolves in groups"
     Settings: ClassVar[type[BlockSize]] = StackSettings
     maps: ClassVar[tuple[str, ...]] = ()
 
     def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
-        """Lay out the copies, and a map for each filter if they are concatenated afterwards."""
+        """Plan the copy of the channels and the convolutions of the copies."""
         windows, seconds = prepared_windows(graph)
         channels = windows.channels
-        first: Any = windows.starts[windows.of_filter]
+        first_plane: Any = windows.starts[windows.of_filter]
         if isinstance(settings, StackSettings) and not settings.cyclic:
-            first, channels = graph.row_pointers[:-1], graph.column_indices
+            first_plane, channels = graph.row_pointers[:-1], graph.column_indices
         arrays = {
             "channels": channels,
-            "first_plane": first.astype(np.int32),
+            "first_plane": first_plane.astype(np.int32),
             "row_pointers": graph.row_pointers,
             "n_planes": np.int32(channels.size),
         }
-        copied = "channels", "X", "stack", "n_planes", *_SIZES[1:]
+        arguments = "channels", "X", "stack", "n_planes", *_SIZES[1:]
+        copy = "channel_stack", "stack_channels", channels.size, arguments
         return self._planes_plan(
             *(graph, widths, settings),
-            (
-                ("channel_stack", "stack_channels", channels.size, copied),
-                *self.convolutions(graph.n_rows),
-            ),
+            (copy, *self.convolutions(graph.n_rows)),
             arrays,
             main=1,
             seconds=seconds,
@@ -223,25 +226,25 @@ class ChannelStack(_PlaneByPlane):
         )
 
     def convolutions(self, n_rows: int) -> tuple[tuple[str, str, int, tuple[str, ...]], ...]:
-        """Return the calls behind the copy."""
-        read = "first_plane", "row_pointers", "values", "stack", "Y", "n_rows", "n_planes"
-        return (("channel_stack", "convolve_stack", n_rows, (*read, *_SIZES[2:])),)
+        """Return the calls after the copy, as `_planes_plan` has them."""
+        arguments = "first_plane", "row_pointers", "values", "stack", "Y", "n_rows", "n_planes"
+        return (("channel_stack", "convolve_stack", n_rows, (*arguments, *_SIZES[2:])),)
 
 
 class ConvolutionStack(ChannelStack):
-    """Copy each window's channels once, convolve filter by filter, then concatenate (6.4.1).
+    """Copy the channels of each window once, convolve each filter separately, concatenate (6.4.1).
 
     The chapter's PyTorch-Opt: the convolution-stack composition with the channel-cyclic
     optimization, Figure 6.6(b).
     """
 
     name = "convolution_stack"
-    summary = "copies each window once, convolves each filter into a map of its own, concatenates"
+    summary = "copies each window once, convolves each filter into its own map, concatenates"
     Settings = BlockSize
     maps = ("maps",)
 
     def convolutions(self, n_rows: int) -> tuple[tuple[str, str, int, tuple[str, ...]], ...]:
-        """Return the calls behind the copy."""
+        """Return the calls after the copy."""
         read = "first_plane", "row_pointers", "values", "stack", "maps", "n_planes", *_SIZES[2:]
         written = "maps", "Y", "n_rows", *_SIZES[2:]
         return (
@@ -251,54 +254,53 @@ class ConvolutionStack(ChannelStack):
 
 
 class DsxploreGradient(_PlaneByPlane):
-    """A thread has a pixel of an input channel and pulls (section 6.4.2, input-centric).
+    """One thread per pixel of an input channel reads dY (section 6.4.2, input-centric).
 
-    The gradient by the weights comes first.
+    A plan first computes the gradient by the weights, with blocks of filters, then dX.
     """
 
     operation = SCC_GRADIENT
     name = "dsxplore"
-    summary = "input-centric: a thread has a pixel of an input channel and pulls, without atomics"
+    summary = "input-centric: a thread per pixel of an input channel sums dX without atomics"
 
     def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
-        """Give each filter, and then each input channel, a block for so many pixels."""
-        turned, nonzeros = graph.transposed().graph, graph.transposed().nonzeros
+        """Assign the pixels of each filter, and then of each input channel, to blocks."""
+        transposed, nonzeros = graph.transposed().graph, graph.transposed().nonzeros
         by_filter = {"row_pointers": graph.row_pointers, "channels": graph.column_indices}
         by_channel: dict[str, Any] = {
-            "filter_pointers": turned.row_pointers,
-            "filters": turned.column_indices,
+            "filter_pointers": transposed.row_pointers,
+            "filters": transposed.column_indices,
             "order": nonzeros,
         }
-        file, walk = "dsxplore_gradient", (graph, widths, settings)
-        weights = *by_filter, "X", "dY", "d_values", *_SIZES
-        pull = *by_channel, "values", "dY", "dX", *_SIZES
-        back = self._planes_plan(
-            *walk, ((file, "input_centric", turned.n_rows, pull),), by_channel, over=turned
-        )
-        call = file, "weight_gradient", graph.n_rows, weights
+        file, problem = "dsxplore_gradient", (graph, widths, settings)
+        arguments = *by_channel, "values", "dY", "dX", *_SIZES
+        call = file, "input_centric", transposed.n_rows, arguments
+        dX_plan = self._planes_plan(*problem, (call,), by_channel, transposed=transposed)
+        arguments = *by_filter, "X", "dY", "d_values", *_SIZES
+        call = file, "weight_gradient", graph.n_rows, arguments
         return self._planes_plan(
-            *walk, (call,), by_filter, zero_outputs=("d_values",), then=(back,)
+            *problem, (call,), by_filter, zero_outputs=("d_values",), then=(dX_plan,)
         )
 
     def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
-        """Name the filters; a warp adds to a weight's gradient once."""
+        """Describe the filters; each warp of pixels adds to a weight's gradient by one atomic."""
         return Description(RowSplit(1, 1, -(-_pixels(widths) // WARP_SIZE)))
 
 
 class DsxploreVariant(_PlaneByPlane):
-    """A thread has a pixel of an output channel and pushes: DSXplore-Var of section 6.5.4."""
+    """One thread per pixel of an output channel adds to dX: DSXplore-Var of section 6.5.4."""
 
     operation = SCC_GRADIENT
     name = "dsxplore_var"
-    summary = "output-centric: a thread has a pixel of an output channel and pushes, by atomics"
+    summary = "output-centric: a thread per pixel of an output channel adds to dX by atomics"
 
     def build(self, graph: Graph, widths: Widths, settings: BlockSize) -> Plan:
-        """Give each filter a block for so many pixels."""
+        """Assign the pixels of each filter to blocks."""
         arrays = {"row_pointers": graph.row_pointers, "channels": graph.column_indices}
         operands = *arrays, *SCC_GRADIENT.operands, *_SIZES
         call = "dsxplore_gradient", "output_centric", graph.n_rows, operands
         return self._planes_plan(graph, widths, settings, (call,), arrays, zero_outputs=None)
 
     def describe(self, settings: BlockSize, rows: RowDegrees, widths: Widths) -> Description:
-        """Name the filters; each weight is an atomic a pixel, and one a warp for its gradient."""
+        """Describe the filters; per weight there is an atomic per pixel, and one per warp."""
         return Description(RowSplit(1, 1, -(-_pixels(widths) // WARP_SIZE) + _pixels(widths)))

@@ -1,11 +1,10 @@
-"""1 x 1 convolutions whose filters each read some of the input channels, and their gradients.
+"""1 x 1 convolutions in which a filter reads some of the input channels, and their gradients.
 
-Filters are the rows of a matrix and input channels its columns; a nonzero is a weight. At every
-pixel the output is then the product of this matrix with the pixel's channels: an SpMM whose dense
-operand is a feature map. Sliding channels (DSXplore, chapter 6 of the thesis) are one pattern;
-pointwise and grouped pointwise convolutions are others.
-
-`scc` has channels first, as the chapter (N x C x H x W), `scc_last` has them last (N x H x W x C).
+The matrix A has a row per filter, a column per input channel and a nonzero per weight. The output
+at a pixel is A times the pixel's channels, so that a convolution is an SpMM with a feature map as
+its dense operand. Patterns of A are sliding channels (DSXplore, chapter 6 of the thesis), pointwise
+and grouped pointwise convolutions. `scc` has channels first (N x C x H x W), as in the chapter;
+`scc_last` has channels last (N x H x W x C).
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, NONZEROS, ROWS, Arrays, Traffic
 from accelviz.workload import Workload, spread
 
-#: Products of a piece whose factors are gathered at a time.
+#: Most products that `_dots` computes together, to bound its memory.
 _PIECE_PRODUCTS = 1 << 22
-#: The axes of a feature map of channels counted by `axis`. With channels last, the pixels of all
-#: images follow each other.
+#: Axes of a feature map with channels first and last; {} stands for the channels' axis. With
+#: channels last, `n_cols` counts the pixels of all images.
 _FIRST, _LAST = ("images", "{}", "n_cols"), ("n_cols", "{}")
 
 
@@ -33,12 +32,12 @@ def _map_of(name: str, axis: str, layout: tuple[str, ...]) -> Operand:
 
 
 def planes(array: Any) -> Any:
-    """View a feature map of either layout as (images, channels, pixels)."""
+    """Return a view of a feature map of either layout, shape (images, channels, pixels)."""
     return array if array.ndim == 3 else array.T[None]
 
 
 def _products(matrix: Any, maps: Any) -> Any:
-    """Multiply each image, of shape (channels, pixels), by a sparse matrix; float32 or float64."""
+    """Return a sparse matrix times each image, shape (images, filters, pixels)."""
     products = np.empty((len(maps), matrix.shape[0], maps.shape[2]), maps.dtype)
     for product, image in zip(products, maps, strict=True):
         product[...] = matrix @ image
@@ -46,7 +45,7 @@ def _products(matrix: Any, maps: Any) -> Any:
 
 
 def _dots(filters: Any, channels: Any, dY: Any, X: Any) -> Any:
-    """Return the dot product, float64, of the planes of each pair of a filter and a channel."""
+    """Return dY[:, filter] . X[:, channel] in float64 for each pair of a filter and a channel."""
     dots = np.empty(filters.size)
     length = max(1, _PIECE_PRODUCTS // max(1, X.shape[0] * X.shape[2]))
     for first in range(0, filters.size, length):
@@ -61,7 +60,7 @@ def _matrix(pattern: Pattern, values: Any) -> Any:
 
 
 def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
-    """Multiply in float64; see `Operation.reference`. Sums are off as those of `spmm`."""
+    """Multiply in float64; see `Operation.reference`. The bound is that of `spmm`."""
     X = planes(inputs["X"])
     expected = _products(_matrix(pattern, inputs["values"]), X)
     bound = _products(_matrix(pattern, np.abs(inputs["values"])), np.abs(X))
@@ -73,12 +72,11 @@ def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]
 
 def gradient_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
     """Multiply in float64 by the transpose, and at the nonzeros; see `Operation.reference`."""
-    dY = inputs["dY"]
-    values = inputs["values"]
-    back, magnitudes = (_matrix(pattern, w).T.tocsr() for w in (values, np.abs(values)))
+    dY, values = inputs["dY"], inputs["values"]
+    transposed, magnitudes = (_matrix(pattern, w).T.tocsr() for w in (values, np.abs(values)))
     degrees = np.bincount(pattern.column_indices, minlength=pattern.shape[1])
     bound = _products(magnitudes, np.abs(dY)) * (EPS32 * degrees[:, None])
-    return {**weights_reference(pattern, inputs), "dX": (_products(back, dY), bound)}
+    return {**weights_reference(pattern, inputs), "dX": (_products(transposed, dY), bound)}
 
 
 def weights_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
@@ -91,37 +89,36 @@ def weights_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[An
 
 
 def _terms(pattern: Pattern, sizes: Mapping[str, int]) -> Any:
-    """Count the products of each filter, to go with a map of channels last."""
-    return pattern.degrees[None, :]
+    return pattern.degrees[None, :]  # broadcasts to a map with channels last
 
 
 def _weight_terms(pattern: Pattern, sizes: Mapping[str, int]) -> int:
-    """Count the products of a weight's gradient."""
     return sizes["n_cols"]
 
 
-def _pixels(widths: Mapping[str, int]) -> int:
-    return widths.get("images", 1) * widths["n_cols"]
+def _plane_bytes(widths: Mapping[str, int]) -> int:
+    return FLOAT_BYTES * widths.get("images", 1) * widths["n_cols"]
 
 
 def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
-    """Count bytes: X gathered by filter, Y written or dY read once, 4 for a weight."""
-    plane = FLOAT_BYTES * _pixels(widths)
-    streamed = FLOAT_BYTES * pattern.nnz + plane * pattern.n_rows
-    return Traffic.of_columns(pattern, plane, streamed)
+    """Count bytes: X gathered per filter; Y (or dY) streamed, and 4 per weight."""
+    plane_bytes = _plane_bytes(widths)
+    streamed = FLOAT_BYTES * pattern.nnz + plane_bytes * pattern.n_rows
+    return Traffic.of_columns(pattern, plane_bytes, streamed)
 
 
 def gradient_traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
-    """Count bytes: X gathered by filter, dY read and dX written once, 8 for a weight."""
-    plane = FLOAT_BYTES * _pixels(widths)
-    streamed = 2 * FLOAT_BYTES * pattern.nnz + plane * sum(pattern.shape)
-    return Traffic.of_columns(pattern, plane, streamed)
+    """Count bytes: X gathered per filter; dY and dX streamed, and 8 per weight."""
+    plane_bytes = _plane_bytes(widths)
+    streamed = 2 * FLOAT_BYTES * pattern.nnz + plane_bytes * sum(pattern.shape)
+    return Traffic.of_columns(pattern, plane_bytes, streamed)
 
 
 class _Nonzeros:
-    """The nonzeros in the order of a plan's workload: their filters, channels and positions.
+    """The nonzeros in workload order, as arrays of filters, channels and positions in A.
 
-    `touched` are the filters that have a record at all.
+    If the plan walks the transpose, `transposed` has the positions in A of its nonzeros.
+    `written` are the filters that have a record.
     """
 
     def __init__(self, plan: Plan, transposed: Any = None) -> None:
@@ -131,47 +128,46 @@ class _Nonzeros:
         order, rows = np.arange(plan.pattern.nnz), plan.output_rows
         if plan.permutation is not None:
             order = plan.permutation.apply_to_pattern(plan.pattern)[1]
-        row, other = rows[work.row[record]], plan.walked.column_indices[k]
-        self.filters, self.channels = (row, other) if transposed is None else (other, row)
+        row, column = rows[work.row[record]], plan.walked.column_indices[k]
+        self.filters, self.channels = (row, column) if transposed is None else (column, row)
         self.positions = (order if transposed is None else transposed)[k]
-        self.touched, self.shape = np.unique(rows[work.row]), plan.pattern.shape
+        self.written, self.shape = np.unique(rows[work.row]), plan.pattern.shape
 
     def matrix(self, values: Any) -> Any:
-        """Return what they add up to: one that is there twice counts twice."""
+        """Return the matrix of the nonzeros; one that occurs twice is added twice."""
         entries = values[self.positions], (self.filters, self.channels)
         return sparse.csr_array(entries, shape=self.shape)
 
 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
-    """Sum every record of the workload into its filter's plane; see `Operation.replay`."""
-    nonzeros, clears = _Nonzeros(plan), "Y" in plan.zero_outputs
+    """Add the products of every record to its filter's plane; see `Operation.replay`."""
+    nonzeros = _Nonzeros(plan)
+    # As in a kernel, filters without a record are written only if the plan zeroes Y.
+    written = slice(None) if "Y" in plan.zero_outputs else nonzeros.written
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
         result = _products(nonzeros.matrix(inputs["values"]), planes(inputs["X"]))
-        # Like a kernel, a plan that asks for no clearing writes only filters that have work.
-        Y, written = planes(outputs["Y"]), slice(None) if clears else nonzeros.touched
-        Y[:, written] = result[:, written]
+        planes(outputs["Y"])[:, written] = result[:, written]
 
     return run
 
 
 def gradient_replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
-    """Follow the records for the weights, and those of the last part for dX."""
+    """Execute the records of the weights' gradient, and those of the last plan for dX."""
     last = plan.parts[-1]
-    nonzeros = _Nonzeros(plan)
-    back = nonzeros if last is plan else _Nonzeros(last, last.arrays["order"])
-    weights = weights_replay(plan)
+    nonzeros = _Nonzeros(plan) if last is plan else _Nonzeros(last, last.arrays["order"])
+    replay_weights = weights_replay(plan)
 
     def run(inputs: Arrays, outputs: Arrays) -> None:
-        weights(inputs, outputs)
-        matrix = back.matrix(inputs["values"]).T.tocsr()
+        replay_weights(inputs, outputs)
+        matrix = nonzeros.matrix(inputs["values"]).T.tocsr()
         outputs["dX"][...] = _products(matrix, inputs["dY"])
 
     return run
 
 
 def weights_replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
-    """Multiply for every record of the workload; see `Operation.replay`."""
+    """Compute the dot products of every record of the workload; see `Operation.replay`."""
     nonzeros = _Nonzeros(plan)
 
     def run(inputs: Arrays, outputs: Arrays) -> None:

@@ -1,4 +1,8 @@
-"""Ours: filters of equal windows as dense products on tensor cores, channels last."""
+"""`strided_windows`, our own convolution: filters with equal windows as dense tensor-core products.
+
+Feature maps have channels last. A block computes some filters at tiles of pixels. `strided_tiles`
+defines pieces, chunks and steps.
+"""
 
 from __future__ import annotations
 
@@ -34,54 +38,57 @@ from accelviz.strategies.convolution.strided_tiles import (
 )
 from accelviz.strategies.windows import WindowStrategy
 
-#: Pixels and warps of a warpgroup, and the architecture that has an instruction for its products.
+#: Pixels and warps of a warpgroup; the architecture with its instruction.
 GROUP_PIXELS, GROUP_WARPS, GROUP_ARCH = 64, 4, "sm_90a"
-#: Registers of a thread but for sums, by the products of TF32 that one product takes.
+#: Registers of a thread without its sums, by the number of TF32 products per product.
 REGISTERS = {1: 72, 3: 104}
-#: Most filters of a piece; blocks that are enough for SMS, nearly.
+#: Most filters of a piece; number of blocks that suffices for SMS.
 MOST_PIECE, ENOUGH_BLOCKS = 128, 120
 PACK_THREADS = 256
-#: Pixels of a tile by channels are counted in 32 bits.
+#: Limit of the kernel's 32-bit index of a tile's pixels times channels.
 MOST_CHANNELS = 1 << 22
-#: The settings that say how a block is cut.
-CUT = ("pieces", "piece", "warpgroups", "stages")
+#: Settings that are constants of the kernel.
+CONSTANTS = ("pieces", "piece", "warpgroups", "stages")
 
 
 class StridedSettings(Settings):
-    """How a block is cut: pieces of filters, warpgroups by pixels, and chunks on chip."""
+    """Shape of a block: pieces of filters, warpgroups of pixels, and stages of shared memory."""
 
     arithmetic: str = setting(*ARITHMETIC, choices=ARITHMETICS)
-    pieces: int = setting(None, "pieces that filters are dealt into", choices=(1, 2, 4))
-    piece: int = setting(None, "filters of a piece", choices=(16, 32, 64, 128))
-    warpgroups: int = setting(None, "warps by four, of 64 pixels", choices=(1, 2))
-    stages: int = setting(None, "chunks on chip", choices=(3, 4, 5, 6))
+    pieces: int = setting(None, "pieces of filters per block", choices=(1, 2, 4))
+    piece: int = setting(None, "filters per piece", choices=(16, 32, 64, 128))
+    warpgroups: int = setting(None, "groups of four warps, 64 pixels each", choices=(1, 2))
+    stages: int = setting(None, "chunks in shared memory", choices=(3, 4, 5, 6))
     shared: int = setting(
-        MOST_SHARED, "KiB of shared memory of a block", choices=(99, 163, MOST_SHARED)
+        MOST_SHARED, "KiB of shared memory per block", choices=(99, 163, MOST_SHARED)
     )
 
     @property
     def filters(self) -> int:
-        """Filters of a block, once all is chosen."""
+        """Filters of a block, once all settings are resolved."""
         return self.pieces * self.piece
 
     @property
     def pixels(self) -> int:
-        """Pixels of a tile, once all is chosen."""
+        """Pixels of a tile, once all settings are resolved."""
         return self.warpgroups * GROUP_PIXELS
 
 
 @dataclass(frozen=True)
-class Cut:
-    """A pattern in blocks, with the seconds that dealing took.
+class BlockShape:
+    """Resolved settings, and the pattern's products for blocks of this shape.
 
     Attributes
     ----------
     settings : StridedSettings
-        With the values that were chosen.
+        Settings without None.
+    chunks : Chunks
+    seconds : dict of str to float
+        Seconds of the preprocessing, by step.
     stage_bytes : int
-        Shared memory of a chunk: its pixels and weights.
+        Shared memory of one chunk: its pixels and weights.
     at_once : int
-        Blocks that an SM is to have room for.
+        Resident blocks per SM.
     """
 
     settings: StridedSettings
@@ -91,69 +98,71 @@ class Cut:
     at_once: int
 
 
-def _cut(
+def _block_shape(
     graph: Graph, n_cols: int, settings: StridedSettings, filters: int, warpgroups: int
-) -> Cut:
-    """Choose what settings leave open for blocks of about so many filters."""
+) -> BlockShape:
+    """Choose the settings that are None, for blocks of about `filters` filters."""
     if settings.pieces:
         tries = [settings.pieces]
     elif settings.piece:
         tries = [max(1, min(4, filters // settings.piece))]
     else:
         tries = [-(-filters // MOST_PIECE), *([4] if filters > 64 else [])]
-    deals = []
+    candidates = []
     for pieces in tries:
-        size = settings.piece or max(16, min(MOST_PIECE, filters // pieces))
-        deals.append((pieces, size, *chunked(graph, pieces, size)))
-    pieces, piece, chunks, seconds = min(deals, key=lambda deal: deal[2].origins.size)
-    cut = settings.filled(pieces=pieces, piece=piece, warpgroups=warpgroups)
+        piece = settings.piece or max(16, min(MOST_PIECE, filters // pieces))
+        candidates.append((pieces, piece, *chunked(graph, pieces, piece)))
+    pieces, piece, chunks, seconds = min(candidates, key=lambda shape: shape[2].origins.size)
+    resolved = settings.filled(pieces=pieces, piece=piece, warpgroups=warpgroups)
     terms = TERMS[settings.arithmetic]
-    stage = 4 * CHUNK * cut.pixels + 4 * STEP * (2 if terms == 3 else 1) * piece * chunks.most
-    threads = WARP_SIZE * GROUP_WARPS * cut.warpgroups
-    registers = REGISTERS[terms] + cut.filters // 2
-    room = min(SM_REGISTERS // (threads * registers), SM_SHARED // (4 * stage + BLOCK_SHARED))
-    tiles = -(-graph.n_rows // cut.filters) * -(-n_cols // cut.pixels)
-    at_once = max(1, min(room, -(-tiles // SMS)))
-    stages = max(3, min(6, (settings.shared << 10) // stage)) if at_once == 1 else 4
-    return Cut(cut.filled(stages=stages), chunks, seconds, stage, at_once)
+    pixel_bytes, product_bytes = 4 * CHUNK * resolved.pixels, 4 * STEP * piece
+    stage_bytes = pixel_bytes + (2 if terms == 3 else 1) * product_bytes * chunks.most
+    threads = WARP_SIZE * GROUP_WARPS * resolved.warpgroups
+    registers = REGISTERS[terms] + resolved.filters // 2
+    block_shared = 4 * stage_bytes + BLOCK_SHARED
+    resident = min(SM_REGISTERS // (threads * registers), SM_SHARED // block_shared)
+    tiles = -(-graph.n_rows // resolved.filters) * -(-n_cols // resolved.pixels)
+    at_once = max(1, min(resident, -(-tiles // SMS)))
+    stages = max(3, min(6, (settings.shared << 10) // stage_bytes)) if at_once == 1 else 4
+    return BlockShape(resolved.filled(stages=stages), chunks, seconds, stage_bytes, at_once)
 
 
-def chosen(graph: Graph, n_cols: int, settings: StridedSettings) -> Cut:
-    """Choose what settings leave open, from what was recorded on one H200.
+def choose_shape(graph: Graph, n_cols: int, settings: StridedSettings) -> BlockShape:
+    """Choose the settings that are None by a rule from measurements on one H200.
 
-    A block has as many filters as it can hold, so that it reads pixels once, or few times. Where
-    there are not blocks enough for every SM, they have fewer pixels, and then fewer filters. It
-    deals them into four pieces where that leaves out more than pieces as large as can be. A block
-    that has an SM for itself has more chunks on chip.
+    A block has as many filters as possible, so that pixels are read few times. If there are too few
+    blocks for every SM, blocks have fewer pixels, and then fewer filters. Filters are divided into
+    four pieces if that skips more products than the largest pieces. A block that is alone on its SM
+    has more stages.
 
     Raises
     ------
     PartitionError
-        As `chunked`, or if what is given needs more shared memory.
+        As `chunked`, or if the given settings need more shared memory than `shared`.
     """
-    granted = settings.shared << 10
-    widest = next((n for n in (256, 128) if 2 * graph.n_rows > n), 64)
+    most_bytes = settings.shared << 10
+    most_filters = next((n for n in (256, 128) if 2 * graph.n_rows > n), 64)
     for filters, warpgroups in ((256, 2), (256, 1), (128, 2), (128, 1), (64, 1)):
-        if filters > widest:
+        if filters > most_filters:
             continue
-        best = _cut(graph, n_cols, settings, filters, warpgroups)
+        shape = _block_shape(graph, n_cols, settings, filters, warpgroups)
         blocks = -(-graph.n_rows // filters) * -(-n_cols // (GROUP_PIXELS * warpgroups))
-        if blocks >= ENOUGH_BLOCKS and 4 * best.stage_bytes <= granted:
+        if blocks >= ENOUGH_BLOCKS and 4 * shape.stage_bytes <= most_bytes:
             break
-    taken = best.settings.stages * best.stage_bytes
-    if taken > granted:
-        problem = f"{taken >> 10} KiB of shared memory"
-        expected = f"fewer, which take at most {granted >> 10} KiB"
+    shared_bytes = shape.settings.stages * shape.stage_bytes
+    if shared_bytes > most_bytes:
+        problem = f"{shared_bytes >> 10} KiB of shared memory"
+        expected = f"fewer, which take at most {most_bytes >> 10} KiB"
         raise PartitionError("stages, pieces, piece, warpgroups", problem, expected)
-    return best
+    return shape
 
 
 class StridedWindows(WindowStrategy):
-    """A dense product of pixels by channels and filters, without what no filter reads.
+    """A dense product of pixels x channels and filters that skips steps that no filter reads.
 
-    With `arithmetic="3xtf32"` every number is the sum of two of TF32, and results are as exact as
-    float32's; "tf32" rounds. It stays within `shared`: Hopper grants a block 227 KiB, an A100 163,
-    most other GPUs 99.
+    With `arithmetic="3xtf32"` a number is the sum of two TF32 numbers, and results are as accurate
+    as in float32; "tf32" rounds inputs. The most shared memory per block (`shared`) is 227 KiB on
+    Hopper, 163 on an A100 and 99 on most other GPUs.
     """
 
     operation = SCC_LAST
@@ -163,29 +172,29 @@ class StridedWindows(WindowStrategy):
     Settings = StridedSettings
 
     def build(self, graph: Graph, widths: Widths, settings: StridedSettings) -> Plan:
-        """Order the filters by window; give each block some, of a tile of pixels.
+        """Divide the filters into blocks and pieces, and assign tiles of pixels to blocks.
 
         Raises
         ------
         PartitionError
-            If there are 2^31 weights with their zeros or more, or 2^22 channels or more, or what is
-            given needs more shared memory than a block has.
+            If there are 2^31 weights or more, zeros in products included, or 2^22 channels or more,
+            or the given settings need more shared memory than `shared`.
         """
         (n_rows, n_channels), n_cols = graph.shape, widths["n_cols"]
         if n_channels >= MOST_CHANNELS:
             expected = f"fewer than {MOST_CHANNELS:,}"
             raise PartitionError("graph", f"{n_channels:,} channels", expected)
-        cut = chosen(graph, n_cols, settings)
-        settings, chunks, terms = cut.settings, cut.chunks, TERMS[settings.arithmetic]
+        shape = choose_shape(graph, n_cols, settings)
+        settings, chunks, terms = shape.settings, shape.chunks, TERMS[settings.arithmetic]
         blocks, tiles = -(-n_rows // settings.filters), -(-n_cols // settings.pixels)
-        shares = min(tiles, max(1, SMS * cut.at_once // max(1, blocks)))
+        shares = min(tiles, max(1, SMS * shape.at_once // max(1, blocks)))
         n_packed = chunks.origins.size
-        walk = {"first_chunks": chunks.first_chunks, "chunks": chunks.chunks}
+        chunk_arrays = {"first_chunks": chunks.first_chunks, "chunks": chunks.chunks}
         numbers = {
             "n_rows": n_rows,
             "n_channels": n_channels,
             "n_cols": n_cols,
-            "stage_floats": cut.stage_bytes // 4,
+            "stage_floats": shape.stage_bytes // 4,
         }
         pack = KernelSpec(
             "convolution/pack_weights.cu",
@@ -202,23 +211,23 @@ class StridedWindows(WindowStrategy):
             "convolution/strided_windows.cu",
             "strided_windows",
             {
-                **{name: getattr(settings, name) for name in CUT},
+                **{name: getattr(settings, name) for name in CONSTANTS},
                 **{f"mask_{i}": mask for i, mask in enumerate(chunks.masks)},
                 "turns": chunks.turns,
                 "vector": 4 if n_channels % 4 == 0 else 1,
                 "written": math.gcd(n_rows, 4),
-                "at_once": cut.at_once,
+                "at_once": shape.at_once,
                 "terms": terms,
             },
-            (*walk, "packed", "X", "Y", *numbers),
+            (*chunk_arrays, "packed", "X", "Y", *numbers),
             capability=TF32_CAPABILITY,
             arch=GROUP_ARCH,
             portable=True,
         )
-        on_chip = settings.stages * cut.stage_bytes
-        launch = LaunchConfig((blocks, shares, 1), settings.warpgroups * GROUP_WARPS, on_chip)
-        packers = LaunchConfig((-(-n_packed // PACK_THREADS), 1, 1), PACK_THREADS // WARP_SIZE)
-        arrays: dict[str, Any] = {"origins": chunks.origins, **walk}
+        shared_bytes = settings.stages * shape.stage_bytes
+        launch = LaunchConfig((blocks, shares, 1), settings.warpgroups * GROUP_WARPS, shared_bytes)
+        pack_launch = LaunchConfig((-(-n_packed // PACK_THREADS), 1, 1), PACK_THREADS // WARP_SIZE)
+        arrays: dict[str, Any] = {"origins": chunks.origins, **chunk_arrays}
         for name, number in {"n_packed": n_packed, **numbers}.items():
             arrays[name] = np.int32(number)
         return Plan(
@@ -231,12 +240,12 @@ class StridedWindows(WindowStrategy):
                 make_tiles=lambda: chunks.tiles,
                 main=1,
             ),
-            (Call(packers, pack), Call(launch, kernel)),
+            (Call(pack_launch, pack), Call(launch, kernel)),
             Buffers(
                 arrays,
                 workspace={"packed": ((2 if terms == 3 else 1) * n_packed, np.float32)},
                 zero_outputs=(),
                 arithmetic=settings.arithmetic,
             ),
-            Provenance(self, graph.values, widths, settings, cut.seconds),
+            Provenance(self, graph.values, widths, settings, shape.seconds),
         )

@@ -1,4 +1,9 @@
-"""Which products a block of ours works out, chunk after chunk."""
+"""The tensor-core products of `strided_windows`: pieces of filters by steps of channels.
+
+A block has `pieces` pieces of `piece` filters. It reads the channels in chunks of 32. A step is
+every fourth channel of a chunk, 8 channels in all. A product is a piece times a step; products in
+which no filter of the piece reads a channel of the step are skipped.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +19,25 @@ from accelviz.ordering import Permutation
 from accelviz.strategies.blocks import prepare_once
 from accelviz.tiles import Tiles
 
-#: What both strategies of ours say of themselves, and what they work products out in.
-SUMMARY = "our own on tensor cores: a dense product that leaves out what no filter reads"
-ARITHMETIC = "3xtf32", "what products are worked out in"
+#: Summary and setting `arithmetic` (default, meaning, choices) of both strategies.
+SUMMARY = "our own on tensor cores: a dense product that skips channels that no filter reads"
+ARITHMETIC = "3xtf32", "type of the products"
 ARITHMETICS = ("3xtf32", "tf32")
-#: Channels of a product; of a chunk, and its steps, each of every fourth channel.
+#: Channels of a step; channels and steps of a chunk.
 STEP, CHUNK, STEPS = 8, 32, 4
-#: SMs of a large GPU, for the choice of a shape alone; the shared memory of one of its SMs, what
-#: a block takes besides, and the KiB that one may have; registers of an SM.
+#: Sizes of an H100 or H200 for the rules: SMs; bytes of shared memory of an SM, and of those that
+#: CUDA reserves per block; most KiB of a block; registers of an SM.
 SMS, SM_SHARED, BLOCK_SHARED, MOST_SHARED = 132, 228 << 10, 1 << 10, 227
 SM_REGISTERS = 1 << 16
-#: Masks of products that a kernel has; where there are more, all chunks have all products of any.
+#: Most different masks of a kernel. With more, all chunks have the union of all masks.
 MASKS = 4
 
 
 def in_order(pattern: Pattern, keys: tuple[Any, ...]) -> tuple[Permutation, Pattern, Any, Any, Any]:
-    """Sort filters by keys; return also the nonzeros' positions, their filters and channels."""
+    """Sort filters by keys; return the order, the pattern in it, and arrays of its nonzeros.
+
+    The arrays are the nonzeros' positions in the caller's pattern, filters there, and channels.
+    """
     permutation = Permutation.trusted(taken_over(np.lexsort(keys).astype(np.int32)))
     walked, nonzeros = permutation.apply_to_pattern(pattern)
     row = permutation.order[np.repeat(np.arange(pattern.n_rows), walked.degrees)]
@@ -37,7 +45,7 @@ def in_order(pattern: Pattern, keys: tuple[Any, ...]) -> tuple[Permutation, Patt
 
 
 def check_elements(elements: int) -> None:
-    """Refuse more weights, zeros included, than 31 bits number."""
+    """Raise a `PartitionError` for 2^31 weights or more, zeros in products included."""
     if elements > MAX_SIDE:
         raise PartitionError("graph", f"{elements:,} weights with zeros", f"at most {MAX_SIDE:,}")
 
@@ -45,7 +53,7 @@ def check_elements(elements: int) -> None:
 def tiles_of(
     pattern: Pattern, rows: int, block: Any, first_row: Any, columns: Any, tile: Any, places: Any
 ) -> Tiles:
-    """Return products as tiles, given the tile of each nonzero and its place there."""
+    """Return products as `Tiles`, from the tile of each nonzero and its place in the tile."""
     by_tile = np.argsort(tile, kind="stable")
     return Tiles(
         rows,
@@ -61,28 +69,26 @@ def tiles_of(
 
 @dataclass(frozen=True, eq=False)
 class Chunks:
-    """The products of a pattern: pieces of filters by steps of 8 channels.
-
-    A block has filters that follow each other and are dealt into pieces.
+    """The products of a pattern, in chunks, for blocks of consecutive filters.
 
     Attributes
     ----------
     permutation : Permutation
-        Filters of a piece follow each other.
+        Order of the filters by piece.
     walked : Pattern
         The pattern in this order.
     first_chunks : array of int32, shape (blocks + 1,)
-        Where the chunks of each block of filters begin.
+        Position in `chunks` of each block's first chunk.
     chunks : array of int32, shape (chunks, 4)
-        The first channel, the first product, how many products, and a mask: bit
-        `step * pieces + piece` says whether there is such a product.
+        One record per chunk: (first channel, first product, number of products, mask). Bit
+        `step * pieces + piece` of the mask is set if there is this product.
     origins : array of int32, shape (products * piece * 8,)
-        Of each weight, as `place_in_b` of kernels/warpgroup.cuh has them, its place among the
-        caller's; -1 for zero.
+        Position in the caller's values of each weight of a product, -1 for zero. The order is that
+        of `place_in_b` in kernels/warpgroup.cuh.
     tiles : Tiles
         The products.
     turns : int
-        1 if filters are dealt in turns, 0 if a piece has filters that follow each other.
+        1 if filters are dealt to pieces round robin, 0 if a piece has consecutive filters.
     """
 
     permutation: Permutation
@@ -95,72 +101,80 @@ class Chunks:
 
     @property
     def masks(self) -> list[int]:
-        """The masks that there are, and zeros up to MASKS."""
+        """The different masks of chunks, filled up with zeros to MASKS."""
         masks = np.unique(self.chunks[:, 3]).tolist()
         return masks + [0] * (MASKS - len(masks))
 
     @property
     def most(self) -> int:
-        """Products of the chunk that has most."""
+        """The largest number of products of a chunk, at least 1."""
         return int(self.chunks[:, 2].max(initial=1))
 
 
 def chunked(graph: Graph, pieces: int, piece: int) -> tuple[Chunks, dict[str, float]]:
-    """Deal the filters into pieces and find out which steps each reads, once for a graph.
+    """Return the products of the assignment with fewer of them, and the seconds by step.
+
+    Filters are dealt to pieces round robin, or consecutively. The result is stored in the graph.
 
     Raises
     ------
     PartitionError
-        If there are 2^31 weights with their zeros or more.
+        If there are 2^31 weights or more, zeros in products included.
     """
 
-    def make() -> Chunks:
-        both = [_dealt(graph.pattern, pieces, piece, turns) for turns in (1, 0)[: min(pieces, 2)]]
-        return min(both, key=lambda chunks: len(chunks.tiles))
+    def compute() -> Chunks:
+        turns = (1, 0) if pieces > 1 else (1,)
+        candidates = [_chunks(graph.pattern, pieces, piece, turn) for turn in turns]
+        return min(candidates, key=lambda chunks: len(chunks.tiles))
 
-    return prepare_once(graph, f"chunks of {pieces} pieces of {piece}", "tiles", make)
+    return prepare_once(graph, f"chunks of {pieces} pieces of {piece}", "tiles", compute)
 
 
-def _dealt(pattern: Pattern, pieces: int, piece: int, turns: int) -> Chunks:
-    channels = max(1, -(-pattern.shape[1] // CHUNK))
+def _chunks(pattern: Pattern, pieces: int, piece: int, turns: int) -> Chunks:
+    row_chunks = max(1, -(-pattern.shape[1] // CHUNK))
     block, offset = np.divmod(np.arange(pattern.n_rows), pieces * piece)
-    # A lane writes four filters side by side, and four lanes 16: they hold them in this order.
-    held = offset // 16 * 4 + offset % 4
-    held, own_piece = np.divmod(held, pieces) if turns else np.divmod(held, piece // 4)[::-1]
-    column = held // 2 * 8 + offset // 4 % 4 * 2 + held % 2
-    holder = block * pieces + own_piece
-    permutation, walked, nonzeros, row, channel = in_order(pattern, (column, holder))
+    # A lane stores four consecutive filters, and four lanes 16. `lane_sum` numbers a lane's sums.
+    lane_sum = offset // 16 * 4 + offset % 4
+    if turns:
+        lane_sum, filter_piece = np.divmod(lane_sum, pieces)
+    else:
+        filter_piece, lane_sum = np.divmod(lane_sum, piece // 4)
+    column = lane_sum // 2 * 8 + offset // 4 % 4 * 2 + lane_sum % 2
+    global_piece = block * pieces + filter_piece
+    permutation, walked, nonzeros, row, channel = in_order(pattern, (column, global_piece))
 
+    # Records of the chunks, and the product and mask bit of each nonzero.
     k = channel % CHUNK // STEPS
-    bit = channel % STEPS * pieces + own_piece[row]
-    present, record = np.unique(block[row] * channels + channel // CHUNK, return_inverse=True)
-    masks = np.zeros(present.size, np.int32)
+    bit = channel % STEPS * pieces + filter_piece[row]
+    keys, record = np.unique(block[row] * row_chunks + channel // CHUNK, return_inverse=True)
+    masks = np.zeros(keys.size, np.int32)
     np.bitwise_or.at(masks, record, np.int32(1) << bit.astype(np.int32))
     if np.unique(masks).size > MASKS:
         masks[:] = np.bitwise_or.reduce(masks)
-    has = (masks[:, None] >> np.arange(STEPS * pieces) & 1).astype(bool)
-    counts = has.sum(axis=1)
+    has_product = (masks[:, None] >> np.arange(STEPS * pieces) & 1).astype(bool)
+    counts = has_product.sum(axis=1)
     elements = int(counts.sum()) * piece * STEP
     check_elements(elements)
-    product = np.cumsum(has).reshape(has.shape)[record, bit] - 1
+    product = np.cumsum(has_product).reshape(has_product.shape)[record, bit] - 1
     origins = np.full(elements, -1, np.int32)
     n = column[row]
     origins[product * piece * STEP + n // 8 * 64 + k // 4 * 32 + n % 8 * 4 + k % 4] = nonzeros
-    of_block, of_chunk = np.divmod(present, channels)
-    chunks = np.stack([of_chunk * CHUNK, np.cumsum(counts) - counts, counts, masks], axis=1)
+    chunk_block, chunk = np.divmod(keys, row_chunks)
+    chunks = np.stack([chunk * CHUNK, np.cumsum(counts) - counts, counts, masks], axis=1)
     chunks = chunks.astype(np.int32)
     blocks = -(-pattern.n_rows // (pieces * piece))
-    pointers = np.searchsorted(of_block, np.arange(blocks + 1)).astype(np.int32)
+    pointers = np.searchsorted(chunk_block, np.arange(blocks + 1)).astype(np.int32)
 
-    # The same as tiles: filters of a piece follow each other in the order in which they are walked.
-    of_product, bits = np.nonzero(has)
+    # The products as tiles; filters of a piece are consecutive rows of `walked`.
+    product_record, bits = np.nonzero(has_product)
+    product_block = chunk_block[product_record]
     first_row = np.searchsorted(
-        holder[permutation.order], of_block[of_product] * pieces + bits % pieces
+        global_piece[permutation.order], product_block * pieces + bits % pieces
     )
-    first_channel = of_chunk[of_product] * CHUNK + bits // pieces
+    first_channel = chunk[product_record] * CHUNK + bits // pieces
     columns = first_channel[:, None] + STEPS * np.arange(STEP)
-    inside = (permutation.inverse[row] - first_row[product]) * STEP + k
-    tiles = tiles_of(pattern, piece, of_block[of_product], first_row, columns, product, inside)
+    places = (permutation.inverse[row] - first_row[product]) * STEP + k
+    tiles = tiles_of(pattern, piece, product_block, first_row, columns, product, places)
     for array in (pointers, chunks, origins):
         array.setflags(write=False)
     return Chunks(permutation, walked, pointers, chunks, origins, tiles, turns)

@@ -1,4 +1,8 @@
-"""Ours, backward: the gradient by the weights as a dense product on tensor cores."""
+"""`strided_windows`' gradient by the weights, dY^T X, as dense products on tensor cores.
+
+A product is a fragment of 16 filters by 32 channels, summed over all pixels. Products without a
+weight are skipped. Blocks share the pixels and leave partial gradients, which a kernel adds up.
+"""
 
 from __future__ import annotations
 
@@ -36,36 +40,38 @@ from accelviz.strategies.windows import WindowStrategy
 from accelviz.tiles import Tiles
 from accelviz.workload import COLUMNS, Workload
 
-#: Filters of a warp, its fragments, the filters of one, and the channels of a product.
+#: Filters and fragments of a warp; filters of a fragment; channels of a product.
 WARP_FILTERS, FRAGMENTS, FRAGMENT_FILTERS, PRODUCT_CHANNELS = 64, 4, 16, 32
-#: Elements of a product, floats that pad a pixel, sums of a product that a thread has.
+#: Elements of a product; floats of padding per pixel; sums of a product per thread.
 PRODUCT, PAD, SUMS = FRAGMENT_FILTERS * PRODUCT_CHANNELS, 8, 16
-#: Pixels of a chunk, where the rule chooses.
+#: Pixels of a chunk by the rule.
 CHUNK_PIXELS = 32
-#: Warps of a block that adds up parts of the gradient, as in the kernel.
+#: Warps of a block of `add_parts`, as in the kernel.
 PART_WARPS = 8
-#: Below so many chunks of pixels a block is cut otherwise.
+#: Chunks of pixels per block, in the mean, below which the rule chooses smaller blocks.
 FEW_CHUNKS = 16
-#: Registers of a thread by its groups of channels.
+#: Registers of a thread, by its groups of 32 channels.
 REGISTERS = {1: 168, 2: 255}
 
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """The products of a pattern, fragments of 16 filters by 32 channels, block by block.
+    """The products of a pattern, block by block.
 
     Attributes
     ----------
     permutation : Permutation
-        Filters of a fragment follow each other.
+        Order of the filters by fragment.
     walked : Pattern
         The pattern in this order.
     corners : array of int32, shape (blocks, 2)
-        The first filter and channel of each block that has a weight.
-    masks : array of uint32, shape (blocks, warps, 2)
-        Bit `fragment * channels + group` says whether a warp has such a product; and its first one.
+        First filter and first channel of each block that has a weight.
+    masks : array of uint32, shape (blocks * warps, 2)
+        One record per warp: (mask, first product). Bit `fragment * channels + group` of the mask is
+        set if the warp has this product.
     places : array of int32, shape (products * 512,)
-        Of each sum, as lanes hold them, its place among the caller's weights; -1 for none.
+        Position in the caller's weights of each sum of a product, in the order in which lanes have
+        the sums; -1 for none.
     tiles : Tiles
         The products.
     workload : Workload
@@ -83,128 +89,131 @@ class Products:
 def products(
     graph: Graph, channels: int, filter_warps: int, channel_warps: int
 ) -> tuple[Products, dict[str, float]]:
-    """Deal the filters into fragments and find out which channels each reads; kept.
+    """Return the products for a shape of blocks, stored in the graph, and the seconds by step.
 
     Raises
     ------
     PartitionError
-        If there are 2^31 weights with their zeros or more.
+        If there are 2^31 weights or more, zeros in products included.
     """
-    cut, pattern = (channels, filter_warps, channel_warps), graph.pattern
-    return prepare_once(graph, f"products by {cut}", "tiles", lambda: _products(pattern, *cut))
+    shape, pattern = (channels, filter_warps, channel_warps), graph.pattern
+    return prepare_once(graph, f"products by {shape}", "tiles", lambda: _products(pattern, *shape))
 
 
 def _products(pattern: Pattern, channels: int, filter_warps: int, channel_warps: int) -> Products:
     warp_row, offset = np.divmod(np.arange(pattern.n_rows), WARP_FILTERS)
-    slot, fragment = np.divmod(offset, FRAGMENTS)
-    keys = slot, fragment, warp_row
+    fragment_row, fragment = np.divmod(offset, FRAGMENTS)
+    keys = fragment_row, fragment, warp_row
     permutation, walked, nonzeros, row, channel = in_order(pattern, keys)
 
+    # The product of each nonzero, and its element there.
     group, column = np.divmod(channel, PRODUCT_CHANNELS)
     warp_column, group = np.divmod(group, channels)
-    height, warp = np.divmod(warp_row[row], filter_warps)
-    side, across = np.divmod(warp_column, channel_warps)
-    sides = -(-pattern.shape[1] // (PRODUCT_CHANNELS * channels * channel_warps))
+    block_row, row_in_block = np.divmod(warp_row[row], filter_warps)
+    block_column, column_in_block = np.divmod(warp_column, channel_warps)
+    block_channels = PRODUCT_CHANNELS * channels * channel_warps
+    block_columns = -(-pattern.shape[1] // block_channels)
     warps = filter_warps * channel_warps
-    of_warp = (height * sides + side) * warps + warp * channel_warps + across
-    key = (of_warp * FRAGMENTS + fragment[row]) * channels + group
-    present, product = np.unique(key, return_inverse=True)
-    check_elements(present.size * PRODUCT)
+    grid_block = block_row * block_columns + block_column
+    grid_warp = grid_block * warps + row_in_block * channel_warps + column_in_block
+    key = (grid_warp * FRAGMENTS + fragment[row]) * channels + group
+    product_keys, product = np.unique(key, return_inverse=True)
+    check_elements(product_keys.size * PRODUCT)
     # Element (g + 8 h, 2 t + o) of the group's part i is that of lane 4 g + t, number 2 h + o.
     n, part = np.divmod(column, 4)
-    lane = slot[row] % 8 * 4 + n // 2
-    at = (part * WARP_SIZE + lane) * 4 + 2 * (slot[row] // 8) + n % 2
-    places = np.full(present.size * PRODUCT, -1, np.int32)
-    places[product * PRODUCT + at] = nonzeros
+    lane = fragment_row[row] % 8 * 4 + n // 2
+    element = (part * WARP_SIZE + lane) * 4 + 2 * (fragment_row[row] // 8) + n % 2
+    places = np.full(product_keys.size * PRODUCT, -1, np.int32)
+    places[product * PRODUCT + element] = nonzeros
 
-    holder, bit = np.divmod(present, FRAGMENTS * channels)
-    used, block = np.unique(holder // warps, return_inverse=True)
-    masks = np.zeros((used.size * warps, 2), np.uint32)
-    index = block * warps + holder % warps
-    np.bitwise_or.at(masks[:, 0], index, np.uint32(1) << bit.astype(np.uint32))
-    masks[:, 1] = np.searchsorted(index, np.arange(masks.shape[0]))
-    high, wide = np.divmod(used, max(1, sides))
-    width = PRODUCT_CHANNELS * channels * channel_warps
-    corners = np.stack([high * WARP_FILTERS * filter_warps, wide * width], axis=1).astype(np.int32)
+    # Blocks that have a product, and the masks of their warps.
+    product_warp, bit = np.divmod(product_keys, FRAGMENTS * channels)
+    blocks, block = np.unique(product_warp // warps, return_inverse=True)
+    masks = np.zeros((blocks.size * warps, 2), np.uint32)
+    worker = block * warps + product_warp % warps
+    np.bitwise_or.at(masks[:, 0], worker, np.uint32(1) << bit.astype(np.uint32))
+    masks[:, 1] = np.searchsorted(worker, np.arange(masks.shape[0]))
+    block_row, block_column = np.divmod(blocks, max(1, block_columns))
+    first_filter = block_row * WARP_FILTERS * filter_warps
+    corners = np.stack([first_filter, block_column * block_channels], axis=1).astype(np.int32)
 
-    # The same as tiles: filters of a fragment follow each other in the order of the walk.
+    # The products as tiles; filters of a fragment are consecutive rows of `walked`.
     position = (warp_row * FRAGMENTS + fragment)[permutation.order]
     first_row = np.searchsorted(position, position[permutation.inverse[row]])
-    _, heads = np.unique(product, return_index=True)
-    columns = (channel[heads] - column[heads])[:, None] + np.arange(PRODUCT_CHANNELS)
-    places_in_tile = slot[row] * PRODUCT_CHANNELS + column
-    tiles = tiles_of(
-        *(pattern, FRAGMENT_FILTERS, block, first_row[heads], columns, product, places_in_tile)
-    )
-    workload = _records(walked, index[product], warps)
+    _, first_nonzero = np.unique(product, return_index=True)
+    first_channel = channel[first_nonzero] - column[first_nonzero]
+    columns = first_channel[:, None] + np.arange(PRODUCT_CHANNELS)
+    places_in_tile = fragment_row[row] * PRODUCT_CHANNELS + column
+    tile_rows = FRAGMENT_FILTERS, block, first_row[first_nonzero]
+    tiles = tiles_of(pattern, *tile_rows, columns, product, places_in_tile)
+    workload = _records(walked, worker[product], warps)
     for array in (corners, masks, places):
         array.setflags(write=False)
     return Products(permutation, walked, corners, masks, places, tiles, workload)
 
 
 def _records(walked: Pattern, worker: Longs, warps: int) -> Workload:
-    """Spell out runs of nonzeros of a row that one warp has, block by block."""
+    """Return one record per run of nonzeros of a row with the same warp, block by block."""
     row = np.repeat(np.arange(walked.n_rows), walked.degrees)
     begins = np.flatnonzero(np.diff(row, prepend=-1) | np.diff(worker, prepend=-1))
     counts = np.diff(np.append(begins, walked.nnz))
     by_worker = np.argsort(worker[begins], kind="stable")
     begins, counts = begins[by_worker], counts[by_worker]
-    owner = worker[begins]
-    return Workload(owner // warps, owner % warps, row[begins], begins, counts)
+    block, warp = np.divmod(worker[begins], warps)
+    return Workload(block, warp, row[begins], begins, counts)
 
 
 class WeightSettings(Settings):
-    """How warps are placed, and what is on chip; None where a rule chooses."""
+    """Shape of a block, and its stages; a rule chooses settings that are None."""
 
     arithmetic: str = setting(*ARITHMETIC, choices=ARITHMETICS)
-    channels: int = setting(None, "groups of 32 channels of a warp", choices=(1, 2))
-    filter_warps: int = setting(None, "warps side by side", 4, tries=(1, 2, 4))
-    channel_warps: int = setting(None, "warps on other channels", 4, tries=(1, 2, 4))
-    pixel_warps: int = setting(None, "warps on other pixels", choices=(1, 2, 4))
-    pixels: int = setting(None, "pixels of a chunk", choices=(8, 16, 32, 64))
-    stages: int = setting(None, "chunks on chip", choices=(2, 3, 4))
+    channels: int = setting(None, "groups of 32 channels per warp", choices=(1, 2))
+    filter_warps: int = setting(None, "warps along the filters", 4, tries=(1, 2, 4))
+    channel_warps: int = setting(None, "warps along the channels", 4, tries=(1, 2, 4))
+    pixel_warps: int = setting(None, "warps along the pixels", choices=(1, 2, 4))
+    pixels: int = setting(None, "pixels per chunk", choices=(8, 16, 32, 64))
+    stages: int = setting(None, "chunks in shared memory", choices=(2, 3, 4))
     shares: int = setting(None, "blocks that share the pixels", 1 << 15, tries=(33, 132, 264))
 
 
-def chosen(shape: tuple[int, int], n_cols: int, settings: WeightSettings) -> dict[str, int]:
-    """Choose what settings leave open, from what was recorded on one H200.
+def choose_sizes(shape: tuple[int, int], n_cols: int, settings: WeightSettings) -> dict[str, int]:
+    """Choose all settings from `channels` to `stages` by a rule from measurements on one H200.
 
-    Blocks of 128 filters by 128 channels read least. Where each has few chunks of pixels, they have
-    half as many channels and take turns at pixels, so that there are fewer parts to add up.
+    Blocks of 128 filters by 128 channels read least. If they have few chunks of pixels each, blocks
+    have half as many channels and several warps along the pixels, for fewer partial gradients.
 
     Raises
     ------
     PartitionError
-        If a chunk has too few pixels for its warps to take turns.
+        If `pixels` is not a multiple of 8 times `pixel_warps`.
     """
     tall, wide = shape[0] > WARP_FILTERS, shape[1] > 2 * PRODUCT_CHANNELS
     blocks = -(-shape[0] // (2 * WARP_FILTERS)) * -(-shape[1] // (4 * PRODUCT_CHANNELS))
-    few = -(-n_cols // CHUNK_PIXELS) * blocks < FEW_CHUNKS * 2 * SMS
+    few_chunks = -(-n_cols // CHUNK_PIXELS) * blocks < FEW_CHUNKS * 2 * SMS
     rule = {
         "channels": 1 + (shape[1] > PRODUCT_CHANNELS),
         "filter_warps": 1 + tall,
-        "channel_warps": 1 + (wide and not few),
+        "channel_warps": 1 + (wide and not few_chunks),
     }
-    cut = {name: getattr(settings, name) or value for name, value in rule.items()}
-    turns = max(1, 4 // (cut["filter_warps"] * cut["channel_warps"]))
+    sizes = {name: getattr(settings, name) or value for name, value in rule.items()}
+    pixel_warps = max(1, 4 // (sizes["filter_warps"] * sizes["channel_warps"]))
     pixels = settings.pixels
     if pixels:
-        turns = min(turns, pixels // STEP)
-    cut["pixel_warps"] = settings.pixel_warps or turns
-    turn_pixels = STEP * cut["pixel_warps"]
-    if pixels and pixels % turn_pixels:
-        raise PartitionError(
-            "pixels", str(pixels), f"a multiple of {turn_pixels} with this pixel_warps"
-        )
-    cut["pixels"] = pixels or -(-min(CHUNK_PIXELS, n_cols) // turn_pixels) * turn_pixels
-    cut["stages"] = settings.stages or 3
-    return cut
+        pixel_warps = min(pixel_warps, pixels // STEP)
+    sizes["pixel_warps"] = settings.pixel_warps or pixel_warps
+    step_pixels = STEP * sizes["pixel_warps"]
+    if pixels and pixels % step_pixels:
+        expected = f"a multiple of {step_pixels} with this pixel_warps"
+        raise PartitionError("pixels", str(pixels), expected)
+    sizes["pixels"] = pixels or -(-min(CHUNK_PIXELS, n_cols) // step_pixels) * step_pixels
+    sizes["stages"] = settings.stages or 3
+    return sizes
 
 
 class StridedWeights(WindowStrategy):
-    """A warp has 64 filters by some channels, and adds up their products of all pixels.
+    """A warp has 64 filters by 32 or 64 channels and sums its products over the pixels.
 
-    Of `arithmetic` see `strided_windows`.
+    `arithmetic` is as of the forward strategy.
     """
 
     operation = SCC_LAST_WEIGHTS
@@ -214,22 +223,24 @@ class StridedWeights(WindowStrategy):
     Settings = WeightSettings
 
     def build(self, graph: Graph, widths: Widths, settings: WeightSettings) -> Plan:
-        """Give each warp a tile, and each block some of the pixels.
+        """Assign products to warps, and shares of the pixels to blocks.
 
         Raises
         ------
         PartitionError
-            If there are 2^31 weights with their zeros or more, or as `chosen` does.
+            If there are 2^31 weights or more, zeros in products included, or as `choose_sizes`.
         """
         n_cols = widths["n_cols"]
-        cut = chosen(graph.shape, n_cols, settings)
-        channels, filter_warps, channel_warps, pixel_warps, pixels, stages = cut.values()
+        block_sizes = choose_sizes(graph.shape, n_cols, settings)
+        channels, filter_warps, channel_warps, pixel_warps, pixels, stages = block_sizes.values()
         warps = filter_warps * channel_warps
         tiles, seconds = products(graph, channels, filter_warps, channel_warps)
-        sides = PRODUCT_CHANNELS * channels * channel_warps, WARP_FILTERS * filter_warps
-        shared = 4 * stages * pixels * (sum(sides) + 2 * PAD)
-        met = pixel_warps // 2 * warps * FRAGMENTS * channels * SUMS * WARP_SIZE
-        shared = max(shared, 4 * met)
+        block_channels = PRODUCT_CHANNELS * channels * channel_warps
+        block_filters = WARP_FILTERS * filter_warps
+        stage_floats = pixels * (block_channels + block_filters + 2 * PAD)
+        # In the end the memory has the sums of half of the warps along the pixels.
+        sum_floats = pixel_warps // 2 * warps * FRAGMENTS * channels * SUMS * WARP_SIZE
+        shared = 4 * max(stages * stage_floats, sum_floats)
         threads = WARP_SIZE * warps * pixel_warps
         registers = REGISTERS[channels]
         at_once = min(SM_SHARED // (shared + BLOCK_SHARED), SM_REGISTERS // (threads * registers))
@@ -246,7 +257,7 @@ class StridedWeights(WindowStrategy):
             "n_cols": np.int32(n_cols),
         }
         config = {
-            **cut,
+            **block_sizes,
             "x_vector": 4 if graph.shape[1] % 4 == 0 else 1,
             "y_vector": 4 if graph.n_rows % 4 == 0 else 1,
             "at_once": at_once,
@@ -273,6 +284,7 @@ class StridedWeights(WindowStrategy):
             records = slice(*np.searchsorted(tiles.workload.block, (start, stop)))
             return Workload(*(tiles.workload[name][records] for name in COLUMNS))
 
+        resolved = settings.filled(**block_sizes, shares=shares)
         return Plan(
             Layout(
                 graph.pattern,
@@ -289,5 +301,5 @@ class StridedWeights(WindowStrategy):
                 zero_outputs=(),
                 arithmetic=settings.arithmetic,
             ),
-            Provenance(self, graph.values, widths, settings.filled(**cut, shares=shares), seconds),
+            Provenance(self, graph.values, widths, resolved, seconds),
         )
