@@ -101,7 +101,7 @@ def test_bags_of_words_are_single_bits():
     assert X.bits == 1
     assert np.array_equal(X.sums, nodes.features.degrees[:50])
     with pytest.raises(ArgumentError, match="features: sparse, and other than ones"):
-        networks.bag_of_words(graph_of_degrees([1, 2]))
+        networks.check_bags_of_words(graph_of_degrees([1, 2]))
 
 
 def test_gradients_go_straight_through():

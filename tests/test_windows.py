@@ -7,7 +7,7 @@ from accelviz.devices import find_device
 from accelviz.errors import PartitionError
 from accelviz.graph import Pattern
 from accelviz.partition.windows import row_windows
-from accelviz.strategies.translation import translate_windows
+from benchmarks.measure.translation import translate_windows
 from tests.compilers import EMULATOR
 from tests.graphs import GRAPHS, graph_of_degrees
 

@@ -1,8 +1,9 @@
-"""Products of matrices of a few bits on one-bit tensor cores: QGTC (chapter 2 of the thesis).
+"""Products of matrices with a few bits per number, on 1-bit tensor cores: QGTC (thesis, chapter 2).
 
-`quantize` and `pack` make a `BitTensor`, `product` multiplies two; `batches` cuts a graph into
-dense subgraphs, `networks` trains and runs networks of few bits. On graphs, the same products are
-the operation "bit_product". Sums of rows that `pack_rows` packs are "bit_spmm_8" and "bit_spmm_4".
+`quantize` and `pack` return a `BitTensor`; `product` multiplies two of them. `batches` divides a
+graph into dense subgraphs; `networks` trains and runs quantized networks. As operations on graphs,
+products are "bit_product", and sums of rows packed by `pack_rows` are "bit_spmm_8" and
+"bit_spmm_4".
 """
 
 from accelviz.bits import batches, networks

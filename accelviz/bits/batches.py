@@ -1,5 +1,6 @@
-"""Batches of dense subgraphs of a sparse graph: parts, the edges that they cut, one transfer each.
+"""Batches of dense subgraphs of a sparse graph, and their transfer to a GPU in one copy.
 
+A part is a set of nodes with few edges to other parts. A batch has the edges inside of some parts.
 Sections 2.4.1 and 2.4.6 of the thesis (QGTC), after Cluster-GCN (Chiang et al., KDD 2019).
 """
 
@@ -26,16 +27,16 @@ METHODS = ("metis", "rabbit")
 
 
 def partition(graph: Any, parts: int, method: str = "metis") -> Ints:
-    """Deal the nodes of a graph out to parts that few edges leave.
+    """Divide the nodes of a graph into parts with few edges between them.
 
     Parameters
     ----------
     graph : Graph, or anything `load_graph` takes
-        Square; directions do not count.
+        A square matrix. The directions of edges are ignored.
     parts : int
-        At most the number of nodes.
+        Number of parts, at most the number of nodes.
     method : {"metis", "rabbit"}
-        METIS, which needs the package pymetis; or Rabbit order, cut into pieces of equal size.
+        METIS, by the package pymetis; or Rabbit order, divided into parts of equal size.
 
     Returns
     -------
@@ -62,28 +63,29 @@ def partition(graph: Any, parts: int, method: str = "metis") -> Ints:
     except ImportError as error:
         fix = "pip install pymetis, or method='rabbit'"
         raise DeviceUnavailable("METIS", "pymetis is not installed", fix) from error
-    both = graph.adjacency + graph.adjacency.T
-    both.setdiag(0)
-    both.data[:] = both.data != 0
-    both.eliminate_zeros()
-    _, part = pymetis.part_graph(parts, pymetis.CSRAdjacency(both.indptr, both.indices))
+    symmetric = graph.adjacency + graph.adjacency.T
+    symmetric.setdiag(0)
+    symmetric.data[:] = symmetric.data != 0
+    symmetric.eliminate_zeros()
+    adjacency = pymetis.CSRAdjacency(symmetric.indptr, symmetric.indices)
+    _, part = pymetis.part_graph(parts, adjacency)
     return np.asarray(part, np.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some parts of a graph, as one block-diagonal matrix of single bits.
+    """Some parts of a graph as one block-diagonal binary matrix.
 
     Attributes
     ----------
     nodes : array of int64, shape (n,)
-        Nodes of the graph, part after part.
+        Nodes of the graph, part by part.
     starts : array of int64, shape (parts + 1,)
-        Where each part begins.
+        Position in `nodes` of each part's first node.
     A : BitTensor, shape (n, n), side "left"
-        The edges inside parts, and each node's own.
+        Edges inside of the parts, and a self-loop of each node.
     degrees : array of int64, shape (n,)
-        Ones in each row of A.
+        Number of ones in each row of A.
     """
 
     nodes: Longs
@@ -93,21 +95,22 @@ class Batch:
 
 
 def cut_edges(graph: Any, part: Ints) -> int:
-    """Count the edges between two parts, which no batch has."""
+    """Return the number of edges between different parts, which batches leave out."""
     graph, part = _checked(graph, part)
     rows = np.repeat(part, graph.degrees)
     return int((rows != part[graph.column_indices]).sum())
 
 
 def batches(graph: Any, part: Ints, size: int) -> Iterator[Batch]:
-    """Give the graph in batches of `size` parts; edges between two parts are left out.
+    """Yield the batches of a graph, without the edges between different parts.
 
     Parameters
     ----------
     graph : Graph, or anything `load_graph` takes
     part : array of int32, shape (n_nodes,)
-        As `partition` returns it.
+        The part of each node, as `partition` returns it.
     size : int
+        Number of parts of a batch.
 
     Raises
     ------
@@ -117,17 +120,17 @@ def batches(graph: Any, part: Ints, size: int) -> Iterator[Batch]:
     size = checked_integer("size", size, error=ArgumentError)
     graph, part = _checked(graph, part)
     by_part = np.argsort(part, kind="stable")
-    ends = np.append(0, np.cumsum(np.bincount(part, minlength=1)))
-    for first in range(0, ends.size - 1, size):
-        last = min(first + size, ends.size - 1)
-        nodes = by_part[ends[first] : ends[last]]
+    starts = np.append(0, np.cumsum(np.bincount(part, minlength=1)))
+    for first in range(0, starts.size - 1, size):
+        last = min(first + size, starts.size - 1)
+        nodes = by_part[starts[first] : starts[last]]
         edges = graph.adjacency[nodes][:, nodes].tocoo()
         inside = part[nodes[edges.row]] == part[nodes[edges.col]]
         loops = np.arange(nodes.size)
         rows, columns = np.append(edges.row[inside], loops), np.append(edges.col[inside], loops)
         A = _packed(rows, columns, (nodes.size, nodes.size))
         degrees = np.bitwise_count(A.words[0, : nodes.size]).sum(axis=1, dtype=np.int64)
-        yield Batch(nodes, ends[first : last + 1] - ends[first], A, degrees)
+        yield Batch(nodes, starts[first : last + 1] - starts[first], A, degrees)
 
 
 def _square(graph: Any) -> Graph:
@@ -148,7 +151,7 @@ def _checked(graph: Any, part: Any) -> tuple[Graph, npt.NDArray[Any]]:
 
 
 def pack_pattern(graph: Any) -> BitTensor:
-    """Pack which elements of a matrix are nonzeros: one bit each, the left operand of `A X`.
+    """Return the pattern of a matrix, a bit per element, as the left operand of `A X`.
 
     Parameters
     ----------
@@ -165,33 +168,33 @@ def _packed(rows: Any, columns: Any, shape: tuple[int, int]) -> BitTensor:
 
 
 def one_transfer(*tensors: BitTensor) -> tuple[npt.NDArray[np.uint32], list[BitTensor]]:
-    """Put the words of several tensors behind each other, so that one copy moves them all.
+    """Concatenate the words of several tensors, so that one copy transfers all of them.
 
     Returns
     -------
     buffer : array of uint32
-        What is copied.
+        The words of all tensors.
     tensors : list of BitTensor
-        The same tensors; their words are parts of the buffer.
+        The same tensors with words that are views of the buffer.
 
     Raises
     ------
     ArgumentError
-        If one is no BitTensor.
+        If an argument is not a BitTensor.
     """
     for i, tensor in enumerate(tensors):
         checked_tensor(f"tensors[{i}]", tensor)
-    parts = [tensor.words.ravel() for tensor in tensors]
-    buffer = np.concatenate(parts) if parts else np.empty(0, np.uint32)
+    words = [tensor.words.ravel() for tensor in tensors]
+    buffer = np.concatenate([np.empty(0, np.uint32), *words])
     return buffer, views(buffer, tensors)
 
 
 def views(buffer: Any, tensors: Sequence[BitTensor]) -> list[BitTensor]:
-    """Return tensors whose words are parts of a buffer, here or on the GPU, in their order."""
-    moved, start = [], 0
+    """Return the tensors with words that are views of a buffer, on the host or a GPU."""
+    results, start = [], 0
     for tensor in tensors:
         shape = tensor.words.shape
-        part = buffer[start : start + math.prod(shape)]
-        moved.append(replace(tensor, words=part.reshape(shape)))
-        start += part.size
-    return moved
+        words = buffer[start : start + math.prod(shape)]
+        results.append(replace(tensor, words=words.reshape(shape)))
+        start += words.size
+    return results

@@ -1,4 +1,4 @@
-"""Real numbers to packed bits and back, on the host, in the emulator and on the GPU."""
+"""Quantization of real numbers to packed bits, and unpacking, on the host or a device."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ _SIDE, _WARPS = 32, 8
 
 
 def _chosen(device: str, array: Any) -> Device:
-    """Return the device that converts an array: of "auto", where it lies."""
-    holder = owner(array) or find_device("cpu")
-    wanted = holder if device == "auto" else choose(device)
-    wanted.require()
-    if owner(array) not in (None, wanted):
-        problem = f"an operand lies on {holder.name!r}, not where {wanted.name!r} reads"
-        raise ArgumentError("device", problem, f"device={holder.name!r}, or the operand on_host()")
-    return wanted
+    """Return the device that converts an array; for "auto" the one that has the array."""
+    array_device = owner(array) or find_device("cpu")
+    chosen = array_device if device == "auto" else choose(device)
+    chosen.require()
+    if owner(array) not in (None, chosen):
+        name = array_device.name
+        problem = f"an operand lies on {name!r}, not where {chosen.name!r} reads"
+        raise ArgumentError("device", problem, f"device={name!r}, or the operand on_host()")
+    return chosen
 
 
 def quantize(
@@ -44,32 +45,32 @@ def quantize(
     Parameters
     ----------
     X : array, shape (rows, columns)
-        Real numbers, rounded to float32. A CuPy array stays on the GPU.
+        Real numbers, which are rounded to float32. A CuPy array stays on the GPU.
     bits : int
-        1 to 16.
+        Bits of a level, 1 to 16.
     side : {"left", "right"}
-        Of which operand of a product it is to be.
+        Operand of a product for which the result has the layout.
     low, high : float or array of shape (columns,), optional
-        The range that is cut into 2^bits steps; the least and the largest value if not given.
+        The range that is divided into 2^bits steps; by default the least and the largest value.
     per_column : bool
-        Whether each column has a range of its own. A product sums over the columns of its left
-        operand, which therefore cannot have one.
+        Whether each column has a range of its own. This is not possible for the left operand of a
+        product with `finish`, as the product sums over its columns.
     clip : bool
-        Values out of the range go to its ends and are counted in `clipped`; without, they are
-        refused.
+        Whether values out of range are clipped and counted in `clipped`. Otherwise they raise an
+        error.
     device : {"auto", "cuda", "cpu", "emulator"}
-        "auto" is where X lies.
+        "auto" is the device that has X.
 
     Returns
     -------
     BitTensor
-        With its `scale`.
+        The levels, with their `scale`.
 
     Raises
     ------
     ArgumentError
-        If `bits` or `side` is none, X is no matrix or has a NaN, the range is none, or a value is
-        out of it and `clip` is False.
+        If `bits` or `side` is out of range, X is not a matrix of real numbers or has a NaN, the
+        range is invalid, or a value is out of range and `clip` is False.
 
     Examples
     --------
@@ -88,22 +89,22 @@ def quantize(
     layout(X.shape, bits, side)
     if owner(X) is not None and not chosen.launches:
         X = chosen.to_host(X)
-    holder = owner(X) or find_device("cpu")
-    with np.errstate(over="ignore"):  # what is infinite in float32 is out of any range
-        X = holder.contiguous(holder.adopt(X))
+    array_device = owner(X) or find_device("cpu")
+    with np.errstate(over="ignore"):  # values that float32 makes infinite are out of range
+        X = array_device.contiguous(array_device.adopt(X))
     if bool((X != X).any()):
         raise ArgumentError("X", "some are NaN, which has no level", "numbers")
     axis = 0 if per_column else None
     if low is None:
-        low = holder.to_host(X.min(axis=axis)) if X.size else np.float32(0)
+        low = array_device.to_host(X.min(axis=axis)) if X.size else np.float32(0)
     if high is None:
-        high = holder.to_host(X.max(axis=axis)) if X.size else np.float32(0)
+        high = array_device.to_host(X.max(axis=axis)) if X.size else np.float32(0)
     scale = Scale.of_range(low, high, bits)
     if scale.per_column and scale.low.size != X.shape[1]:
         expected = f"one number, or {X.shape[1]}"
         raise ArgumentError("range", f"of {scale.low.size} columns", expected)
     if chosen.launches:
-        tensor, clipped = _quantized(X, bits, side, scale, chosen)
+        tensor, clipped = _quantize_on_device(X, bits, side, scale, chosen)
     else:
         numbers, clipped = scale.levels(X, bits)
         tensor = pack(numbers, bits, side, scale=scale)
@@ -117,7 +118,7 @@ def quantize(
 def _launch(
     device: Device, entry: str, tensor: BitTensor, per_column: bool, arguments: dict[str, Any]
 ) -> None:
-    """Run a kernel of pack.cu on 32 x 32 numbers a block."""
+    """Launch a kernel of pack.cu with a block per 32 x 32 numbers."""
     bits, lines, words = tensor.words.shape
     rows, columns = tensor.shape
     sizes = {"rows": rows, "columns": columns, "bits": bits, "lines": lines, "words": words}
@@ -127,8 +128,9 @@ def _launch(
     device.launch(Call(LaunchConfig(grid, _WARPS), kernel), arguments | sizes)
 
 
-def _quantized(X: Any, bits: int, side: str, scale: Scale, device: Device) -> tuple[BitTensor, int]:
-    """Quantize and pack by the kernel."""
+def _quantize_on_device(
+    X: Any, bits: int, side: str, scale: Scale, device: Device
+) -> tuple[BitTensor, int]:
     words, clipped = device.zeros(layout(X.shape, bits, side), np.uint32), device.zeros(1, np.int32)
     tensor = BitTensor(words, X.shape, side, scale)
     arguments = {"X": X, "low": scale.low, "step": scale.step, "out": words, "clipped": clipped}
@@ -137,7 +139,7 @@ def _quantized(X: Any, bits: int, side: str, scale: Scale, device: Device) -> tu
 
 
 def levels(tensor: BitTensor, device: str = "auto") -> Any:
-    """Return the whole numbers of a tensor, int32, shape (rows, columns), where its words lie.
+    """Return the numbers of a tensor, int32, shape (rows, columns), on the device that has it.
 
     Raises
     ------

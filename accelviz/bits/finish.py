@@ -1,4 +1,4 @@
-"""What follows a product in the same kernel: back to values, batch norm, ReLU, bits again.
+"""`Finish`, steps after a product in the same kernel: real values, batch norm, ReLU, quantization.
 
 Section 2.4.5 of the thesis (inter-layer kernel fusion, Equation 2.8).
 """
@@ -20,23 +20,24 @@ from accelviz.strategies.bits.operation import Epilogue
 
 @dataclass(frozen=True, eq=False)
 class Finish:
-    """What becomes of the whole numbers of a product.
+    """Steps after a product: `relu(((A B) row_scale) weight + bias)`, quantized if `bits` is given.
 
-    The values are `relu(((A B) row_scale) weight + bias)`, of what A and B stand for.
+    A B is the product of the real values of A and B.
 
     Attributes
     ----------
     bits : int, optional
-        Bits of the result, which is a BitTensor then (`bitMM2Bit` of QGTC); float32 if None.
+        Bits of the result, a BitTensor (`bitMM2Bit` of QGTC). Without, the result is float32.
     low, high : float
-        The range of the result's levels.
+        Range of the result's levels.
     side : {"left", "right"}
-        Of which operand of the next product the result is.
+        Operand of the next product that the result is.
     row_scale : array of float32, shape (rows,), optional
-        One over the degrees, for means of neighbors.
+        Factors of the rows, such as 1 / degree for means over the neighbors.
     weight, bias : array of float32, shape (columns,), optional
-        Batch norm, or a layer's bias.
+        Factor and summand of batch norm, or a layer's bias.
     relu : bool
+        Whether negative values are set to zero.
     """
 
     bits: int | None = None
@@ -50,32 +51,32 @@ class Finish:
 
     @property
     def scale(self) -> Scale:
-        """What the levels of the result stand for."""
+        """Scale of the result's levels."""
         return Scale.of_range(self.low, self.high, self.bits or 1)
 
     @property
     def epilogue(self) -> Epilogue:
-        """What a plan knows of it: all but numbers."""
+        """The properties that a plan depends on: bits, side and ReLU."""
         return Epilogue(self.bits or 0, self.side if self.bits else "left", bool(self.relu))
 
     def operands(self, A: BitTensor, B: BitTensor) -> dict[str, Any]:
-        """Return what kernels make values of sums with, by name.
+        """Return the coefficients by which a kernel computes values from integer sums, by name.
 
-        A stands for a q + b and B for c p + d, so that A B = a c (q p) + a d (row sums of q) +
-        b (c (column sums of p) + K d). With A a pattern of zeros and ones, a = 1 and b = 0, the
-        second term is the degree times B's offset, which Equation 2.2 asks for.
+        Let q and p be the integers of A and B, and a q + b and c p + d their values. Then
+        A B = a c (q p) + a d (row sums of q) + b (c (column sums of p) + K d). For a binary A
+        (a = 1, b = 0) the second term is the degree times B's offset, as in Equation 2.2.
 
         Returns
         -------
         dict of str to array or number
-            `alpha`, `beta`, `gamma` (float32, by column) and `row_scale` (by row), for values
-            `(sum alpha + row_sum beta) row_scale + gamma`; of bits `low` and `step`, too.
+            `alpha`, `beta`, `gamma` (float32, shape (columns,)) and `row_scale` (shape (rows,)) of
+            `(sum alpha + row_sum beta) row_scale + gamma`. With `bits`, also `low` and `step`.
 
         Raises
         ------
         ArgumentError
-            If A has a scale for each column, which a sum over the columns cannot take out; or a
-            row scale, where A has an offset; or a vector is not of finite numbers.
+            If A has a scale per column, over which the product sums; or `row_scale` is given and A
+            has an offset; or a vector has a number that is not finite.
         """
         rows, inner, columns = A.shape[0], A.shape[1], B.shape[1]
         a, b = _step_and_offset(A.scale)
@@ -103,18 +104,18 @@ class Finish:
 def batch_norm(
     mean: Any, variance: Any, gamma: Any, beta: Any, eps: float = 1e-5
 ) -> tuple[Floats, Floats]:
-    """Return the `weight` and `bias` of Equation 2.8, float32, shape (columns,).
+    """Return the `weight` and `bias` of batch norm (Equation 2.8), float32, shape (columns,).
 
     Parameters
     ----------
     mean, variance, gamma, beta : array of numbers, shape (columns,)
     eps : float
-        Added to the variance.
+        Summand of the variance.
 
     Raises
     ------
     ArgumentError
-        If they are not finite, not of one size, or a variance is below 0.
+        If a number is not finite, sizes differ, or a variance is below 0.
     """
     vectors = {"mean": mean, "variance": variance, "gamma": gamma, "beta": beta}
     m, v, g, b = (_vector(name, array, np.size(mean)) for name, array in vectors.items())
@@ -125,12 +126,7 @@ def batch_norm(
 
 
 def _vector(name: str, array: Any, size: int, default: float = 0.0) -> npt.NDArray[np.float64]:
-    """Return numbers as float64, `default` for None, if there are `size` and all are finite.
-
-    Raises
-    ------
-    ArgumentError
-    """
+    """Return `size` finite numbers as float64, `default` for None; else raise `ArgumentError`."""
     if array is None:
         return np.full(size, default)
     vector = on_host(name, array)
@@ -144,7 +140,6 @@ def _vector(name: str, array: Any, size: int, default: float = 0.0) -> npt.NDArr
 
 
 def _step_and_offset(scale: Scale | None) -> tuple[Any, Any]:
-    """Return what a level is multiplied by and added to, float64."""
     if scale is None:
         return np.ones(1), np.zeros(1)
     return scale.step.astype(np.float64), scale.offset.astype(np.float64)

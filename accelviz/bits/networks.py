@@ -1,9 +1,9 @@
-"""Networks of few bits: trained with rounding in the loop, then run by products of bits alone.
+"""Quantized networks: trained in float32 with rounding, then run by bit products only.
 
-Cluster-GCN and batched GIN of section 2.6: `A (X W)`, the update before the aggregation. Training
-goes on in float32 on `accelviz.layers`, where what the kernels will quantize is rounded to its
-levels (straight-through: the gradient passes as if it were not). `BitNetwork` then has whole
-numbers from the first product to the last one.
+Cluster-GCN and batched GIN of section 2.6 compute `A (X W)`, the update before the aggregation.
+Training uses `accelviz.layers` and rounds the matrices that kernels will quantize to their levels.
+Gradients ignore the rounding (straight-through). A trained network becomes a `BitNetwork`, which
+computes with integers from the first product to the last.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from accelviz.layers.train import Run, Training
 from accelviz.plans.program import Buffer, Program
 from accelviz.strategies.bits.packing import MOST_BITS
 
-#: Bits that stand for float32, without rounding; and most bits of weights: sums have 32.
+#: Value of `bits` for float32 without rounding; most bits of weights, as sums have 32.
 EXACT, MOST_WEIGHT_BITS = 32, 8
-#: Layers and hidden columns of the models (section 2.6).
+#: (number of layers, hidden columns) of each model (section 2.6).
 MODELS = {"gcn": (3, 16), "gin": (3, 64)}
-#: The buffer of a network's result.
+#: Name of the buffer of a network's result.
 LOGITS = "logits"
 
 
 def loop_mean(graph: Graph) -> Graph:
-    """Return `D^-1 (A + I)`: the mean over neighbors and oneself, as Cluster-GCN takes it."""
+    """Return Cluster-GCN's `D^-1 (A + I)`, the mean over a node and its neighbors."""
     return mean_matrix(attention_matrix(graph))
 
 
 def rounded(X: Any, bits: int, per_column: bool = False) -> Any:
-    """Return what levels of so many bits stand for, over the range of X; X itself for 32 bits."""
+    """Round X to the values of 2^bits levels of its range; return X itself for 32 bits."""
     if bits == EXACT or not X.size:
         return X
     xp = dense.array_module(X)
@@ -64,14 +64,14 @@ def rounded(X: Any, bits: int, per_column: bool = False) -> Any:
 
 
 class Update(Linear):
-    """`X W` of rounded X and W; sparse features are taken as they are.
+    """The layer `X W` of rounded X and W. Sparse features are not rounded.
 
     Parameters
     ----------
     n_in, n_out, activation, dropout, bias
-        As of `Layer`.
+        See `Layer`.
     bits : int
-        Of X; of W as many, up to 8. 32 rounds nothing.
+        Bits of X, and up to 8 also of W. With 32 nothing is rounded.
     """
 
     applies_input_activation = False
@@ -88,7 +88,7 @@ class Update(Linear):
         return self.bits if self.bits == EXACT else min(self.bits, MOST_WEIGHT_BITS)
 
     def round_operands(self, context: Context) -> tuple[Any, Any]:
-        """Put rounded X and W into a context; gradients go straight through the rounding."""
+        """Replace X and W of a context by rounded ones, and return them."""
         if not isinstance(context.X, Matrix):
             context.X = rounded(context.X, self.bits)
         W = rounded(context.parameters["W"], self.weight_bits, per_column=True)
@@ -102,14 +102,14 @@ class Update(Linear):
 
 
 class Aggregate(Update):
-    """`D^-1 (A + I)`, or `A + I`, times rounded `X W`.
+    """The layer `D^-1 (A + I)` (mean) or `A + I` (sum) times the rounded `X W`.
 
     Parameters
     ----------
     n_in, n_out, bits, **options
-        As of `Update`.
+        See `Update`.
     mean : bool
-        Whether the mean or the sum is taken.
+        True for the mean, False for the sum.
     """
 
     def __init__(self, n_in: int, n_out: int, *, bits: int, mean: bool, **options: Any) -> None:
@@ -128,13 +128,13 @@ class Aggregate(Update):
         return context.epilogue.apply(context.matrix.times(rounded(updated, self.bits)))
 
     def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
-        """Aggregate back; see `Layer`."""
+        """Multiply by the transposed matrix, then as `Update`; see `Layer`."""
         gradients, dX = super().linear_gradient(context.matrix.transposed_times(dZ), context)
         return {**gradients, "b": dense.column_sums(dZ)}, dX
 
 
 def layers_of(model: str, n_features: int, n_classes: int, bits: int) -> list[Update]:
-    """Return the layers of "gcn" or "gin" as section 2.6 sets them.
+    """Return the layers of the models "gcn" and "gin" of section 2.6.
 
     Raises
     ------
@@ -142,16 +142,16 @@ def layers_of(model: str, n_features: int, n_classes: int, bits: int) -> list[Up
         If there is no such model, or `bits` is neither 32 nor 1 to 16.
     """
     checked_choice("model", model, tuple(MODELS))
-    count, hidden = MODELS[model]
-    widths = [n_features, *[hidden] * (count - 1), n_classes]
+    n_layers, hidden = MODELS[model]
+    widths = [n_features, *[hidden] * (n_layers - 1), n_classes]
     layers: list[Update] = []
     for i, (n_in, n_out) in enumerate(itertools.pairwise(widths)):
-        relu = "none" if i == count - 1 else "relu"
+        activation = "none" if i == n_layers - 1 else "relu"
         if model == "gcn":
-            layers.append(Aggregate(n_in, n_out, bits=bits, mean=True, activation=relu))
+            layers.append(Aggregate(n_in, n_out, bits=bits, mean=True, activation=activation))
         else:
             layers.append(Aggregate(n_in, hidden, bits=bits, mean=False, activation="relu"))
-            layers.append(Update(hidden, n_out, bits=bits, activation=relu))
+            layers.append(Update(hidden, n_out, bits=bits, activation=activation))
     return layers
 
 
@@ -169,24 +169,24 @@ def train(
     input_dropout: float = 0.5,
     progress: bool = True,
 ) -> tuple[Training, Network]:
-    """Train a network whose inputs, weights and sums are rounded to so many bits.
+    """Train a network whose features, weights and aggregated matrices are rounded to levels.
 
     Parameters
     ----------
     model : {"gcn", "gin"}
     data : str or NodeData
     bits : int
-        1 to 16; weights have at most 8. 32 trains in float32.
+        Bits of a level, 1 to 16; weights have at most 8. With 32 nothing is rounded.
     seed, device, epochs, rate, decay, patience, progress
-        As of `layers.train`.
+        See `layers.train`.
     input_dropout : float
-        The share of the features that is dropped while training.
+        Fraction of the features that is dropped in training.
 
     Returns
     -------
     Training
     Network
-        With the trained parameters, for `BitNetwork.of`.
+        The network with its trained parameters, for `BitNetwork.of`.
     """
     nodes = load_nodes(data)
     built = layers_of(model, nodes.n_features, nodes.n_classes, bits)
@@ -200,16 +200,16 @@ def train(
 
 @dataclass(frozen=True, eq=False)
 class NetworkStep:
-    """A product of a network: with weights, or of a batch's edges.
+    """A product of a network: features times weights, or a batch's edges times features.
 
     Attributes
     ----------
     weights : BitTensor or None
-        None where the batch's edges are the left operand.
+        Right operand. None if the left operand is the matrix of the batch's edges.
     finish : Finish
-        Its row scale is filled in by the batch.
+        Steps after the product, without `row_scale`, which depends on the batch.
     mean : bool
-        Whether it takes means over the neighbors.
+        Whether the product is a mean over the neighbors.
     """
 
     weights: BitTensor | None
@@ -219,15 +219,16 @@ class NetworkStep:
 
 @dataclass(frozen=True, eq=False)
 class BitNetwork:
-    """A trained network as products of bits.
+    """A trained network as a sequence of bit products.
 
     Attributes
     ----------
     steps : tuple of NetworkStep
     inputs : Scale or None
-        Of the features; None where they are single bits, each row divided by their number.
+        Scale of dense features. None for bags of words: binary features, each row divided by its
+        number of ones.
     bits : int
-        Of features and of what follows them.
+        Bits of dense features and of intermediate results.
     """
 
     steps: tuple[NetworkStep, ...]
@@ -236,27 +237,27 @@ class BitNetwork:
 
     @classmethod
     def of(cls, network: Network, nodes: NodeData, bits: int) -> BitNetwork:
-        """Quantize the weights, and take ranges from what the network makes of the nodes.
+        """Quantize a trained network, with ranges from its intermediate results for `nodes`.
 
         Parameters
         ----------
         network : Network
-            Of `layers_of`, trained with these bits, or with 32 (then it is quantized afterwards).
+            A network of `layers_of`, trained with the same bits or with 32.
         nodes : NodeData
-            Sparse features have to be single bits, each row divided by their number.
+            Graph and features. Sparse features must be bags of words.
         bits : int
-            1 to 16.
+            Bits of a level, 1 to 16.
 
         Raises
         ------
         ArgumentError
-            If the features are sparse and no such bits.
+            If the features are sparse and not bags of words.
         """
         checked_integer("bits", bits, MOST_BITS, error=ArgumentError)
         X: Any = nodes.features
         inputs = None
         if isinstance(X, Graph):
-            bag_of_words(X)
+            check_bags_of_words(X)
             X = Matrix(X, network.products)
         else:
             inputs = Scale.of_range(X.min(), X.max(), bits)
@@ -288,7 +289,7 @@ class BitNetwork:
         return cls(tuple(steps), inputs, bits)
 
     def features(self, features: Any, nodes: npt.NDArray[Any] | None = None) -> BitTensor:
-        """Pack the features of some nodes, all if not given."""
+        """Quantize and pack the features of some nodes, by default of all."""
         if isinstance(features, Graph):
             rows = features.adjacency if nodes is None else features.adjacency[nodes]
             return pack((rows.toarray() != 0).astype(np.uint8), 1, "left")
@@ -298,23 +299,24 @@ class BitNetwork:
         return quantize(rows, self.bits, "left", low=low, high=high, device="cpu")
 
     def program(self, batch: Batch, X: BitTensor, jump: bool = True) -> Program:
-        """Return the products of a batch, from the buffers "edges" and "features" to `LOGITS`."""
-        tensors, last = {"edges": batch.A, "features": X}, "features"
+        """Return the program of a batch: inputs are "edges" and "features", the output `LOGITS`."""
+        tensors, previous = {"edges": batch.A, "features": X}, "features"
         buffers, steps = {}, []
         for name, tensor in tensors.items():
             buffers[name] = Buffer(0, tensor.words.size, "uint32", "input")
         for number, (finish, weights) in enumerate(self._steps(batch, X)):
             out = f"product {number}" if finish.bits else LOGITS
-            names = {"A": last, "out": out}
             if weights is None:
-                names = {"A": "edges", "B": last, "out": out}
-            A, B = tensors[names["A"]], weights or tensors[last]
+                names = {"A": "edges", "B": previous, "out": out}
+            else:
+                names = {"A": previous, "out": out}
+            A, B = tensors[names["A"]], weights or tensors[previous]
             planned = plan_product(A, B, jump=jump, finish=finish)
             steps.append(planned.step(A, B, names))
             words = planned.largest
             kind = "workspace" if finish.bits else "output"
             buffers[out] = Buffer(0, words.size, words.dtype.name, kind)
-            tensors[out], last = planned.result(words), out
+            tensors[out], previous = planned.result(words), out
         return Program(tuple(steps), buffers)
 
     def run(self, batch: Batch, X: BitTensor, device: str = "auto", jump: bool = True) -> Any:
@@ -324,25 +326,25 @@ class BitNetwork:
         ----------
         batch : Batch
         X : BitTensor
-            As `features` gives it, of the batch's nodes.
+            Features of the batch's nodes, as `features` returns them.
         device, jump
-            As of `product`.
+            See `product`.
         """
         chosen = choose(device, (batch.A.words, X.words))
         buffers = chosen.run_program(self.program(batch, X, jump), _inputs(batch, X))
         return buffers[LOGITS].reshape(batch.nodes.size, -1)
 
-    def queued(self, batch: Batch, X: BitTensor) -> tuple[Callable[[], Any], Any]:
-        """Put all that a batch needs on the GPU; return what queues its kernels, and the logits."""
+    def prepare_launch(self, batch: Batch, X: BitTensor) -> tuple[Callable[[], Any], Any]:
+        """Copy a batch to the GPU; return a function that launches its kernels, and the logits."""
         program, gpu = self.program(batch, X), find_device("cuda")
         run, buffers = prepared_program(program, _inputs(batch, X), gpu)
         return run, buffers[LOGITS].reshape(batch.nodes.size, -1)
 
     def _steps(self, batch: Batch, X: BitTensor) -> Iterator[tuple[Finish, BitTensor | None]]:
-        shares = (1 / np.maximum(batch.degrees, 1)).astype(np.float32)
+        inverse_degrees = (1 / np.maximum(batch.degrees, 1)).astype(np.float32)
         for i, step in enumerate(self.steps):
-            row_scale = shares if step.mean else None
-            if i == 0 and self.inputs is None:  # rows of single bits, divided by their number
+            row_scale = inverse_degrees if step.mean else None
+            if i == 0 and self.inputs is None:  # bags of words
                 row_scale = (1 / np.maximum(X.sums, 1)).astype(np.float32)
             yield replace(step.finish, row_scale=row_scale), step.weights
 
@@ -351,19 +353,14 @@ def _inputs(batch: Batch, X: BitTensor) -> dict[str, Any]:
     return {"edges": batch.A.words.reshape(-1), "features": X.words.reshape(-1)}
 
 
-def bag_of_words(features: Graph) -> None:
-    """Refuse sparse features that are not single bits, each row divided by their number.
-
-    Raises
-    ------
-    ArgumentError
-    """
-    share = 1 / np.repeat(np.maximum(features.degrees, 1), features.degrees)
-    if not np.allclose(features.values, share, rtol=1e-5):
+def check_bags_of_words(features: Graph) -> None:
+    """Raise an `ArgumentError` unless every row has ones divided by their number."""
+    expected = 1 / np.repeat(np.maximum(features.degrees, 1), features.degrees)
+    if not np.allclose(features.values, expected, rtol=1e-5):
         problem = "sparse, and other than ones divided by the number of ones in their row"
         raise ArgumentError("features", problem, "bags of words, or dense features")
 
 
 def accuracy(logits: Floats, nodes: NodeData) -> float:
-    """Return the share of the test nodes whose largest logit is their label."""
+    """Return the fraction of the test nodes whose largest logit is their label."""
     return float((logits[nodes.test].argmax(axis=1) == nodes.labels[nodes.test]).mean())

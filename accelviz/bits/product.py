@@ -1,4 +1,4 @@
-"""Products of bit tensors: plans of the operation `bit_product`, run on any device."""
+"""Products of bit tensors on any device, by plans of the operation `bit_product`."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from accelviz.strategies.bits import products
 from accelviz.strategies.bits.operation import Epilogue
 from accelviz.strategies.bits.packing import MOST_SUM, layout
 
-#: The algorithms by name: what each runs on, and how.
+#: One-line summaries of the algorithms, by name.
 ALGORITHMS = {name: algorithm.summary for name, algorithm in products.ALGORITHMS.items()}
-#: Elements of a result, times planes of B, beyond which "warpgroup" is faster than "split"; and
-#: from which "tiled" is.
+#: Sizes (elements of the result times planes of B) above which "warpgroup", and from which "tiled",
+#: is faster than "split" on an H200.
 GROUP_LARGE, LARGE = 1 << 18, 1 << 19
-#: Plans that are stored, of the last shapes.
+#: Most plans in the cache.
 _MOST_PLANS = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """A plan of a product, for bit tensors of its shape and bits.
+    """A planned product of any bit tensors of a shape and numbers of bits.
 
     Attributes
     ----------
     plan : Plan
-        Of the operation `bit_product`; its pattern has no nonzero, as A is not known yet.
+        Plan of the operation `bit_product`. Its pattern has no nonzeros, as A is not known yet.
     finish : Finish, optional
-        What follows in the same kernel; None leaves whole numbers.
+        Steps after the product in the same kernel. Without them the result is int32.
     """
 
     plan: Plan
     finish: Finish | None
 
     def operands(self, A: BitTensor, B: BitTensor) -> dict[str, Any]:
-        """Return what a run of the plan takes, by name."""
+        """Return the operands of a run of the plan, by name."""
         words = {"A": A.words, "B": B.words}
         return words if self.finish is None else words | self.finish.operands(A, B)
 
@@ -57,30 +57,31 @@ class Product:
         Parameters
         ----------
         A, B : BitTensor
-            Those that lie in a buffer may hold anything of their bits.
+            Operands. One that is in a buffer may have any numbers of its bits.
         buffers : mapping of str to str
-            Buffers that hold operands and the result; other operands never change.
+            Buffer names by the names of operands and of the result "out". Operands without a
+            buffer are constants of the step.
         """
         operation, (call,) = self.plan.operation, self.plan.calls
         assert isinstance(call, Call)
         operands = self.operands(A, B).items()
-        fixed = {name: value for name, value in operands if name not in buffers}
+        constants = {name: value for name, value in operands if name not in buffers}
         shapes = {name: operation.operands[name].shape(self.plan.sizes) for name in buffers}
         replay, writes = operation.replay(self.plan), frozenset({buffers["out"]})
 
-        def on_cpu(held: Mapping[str, Any]) -> None:
-            shaped = {name: held[buffers[name]].reshape(shape) for name, shape in shapes.items()}
-            replay(fixed | shaped, shaped)
+        def run_on_cpu(contents: Mapping[str, Any]) -> None:
+            arrays = {name: contents[buffers[name]].reshape(shapes[name]) for name in shapes}
+            replay(constants | arrays, arrays)
 
-        arrays = {**self.plan.arrays, **fixed}
-        return Step(buffers["out"], 0, "compute", call, arrays, buffers, writes, replay=on_cpu)
+        arrays = {**self.plan.arrays, **constants}
+        return Step(buffers["out"], 0, "compute", call, arrays, buffers, writes, replay=run_on_cpu)
 
     @property
     def largest(self) -> Any:
-        """Stand-in for what a run writes, of the largest words that there are, in no memory."""
+        """Read-only stand-in for a result, with all bits set; it needs no memory."""
         (output,) = self.plan.operation.outputs
-        ones = np.uint32(0xFFFFFFFF).view(output.dtype)
-        return np.broadcast_to(ones, output.shape(self.plan.sizes))
+        all_bits = np.uint32(0xFFFFFFFF).view(output.dtype)
+        return np.broadcast_to(all_bits, output.shape(self.plan.sizes))
 
     def run(self, A: BitTensor, B: BitTensor, device: str = "auto") -> Any:
         """Multiply; see `product`."""
@@ -89,7 +90,7 @@ class Product:
         return self.result(ready(self.plan, chosen).run(self.operands(A, B))["out"])
 
     def result(self, out: Any) -> Any:
-        """Return what a run has written: numbers as they are, bits as a BitTensor."""
+        """Return the output of a run: an array of numbers, or packed bits as a BitTensor."""
         if self.finish is None or not self.finish.bits:
             return out
         shape = self.plan.pattern.n_rows, self.plan.n_cols
@@ -104,28 +105,28 @@ def plan_product(
     finish: Finish | None = None,
     **settings: Any,
 ) -> Product:
-    """Say how a product runs.
+    """Plan a product.
 
     Parameters
     ----------
     A, B : BitTensor
-        Or others of the same shape and bits.
+        Operands of a run, or other tensors of the same shapes and bits.
     algorithm : str, optional
-        One of `ALGORITHMS`. If not given, for large results of whole numbers "warpgroup" where
-        this machine has a Hopper GPU, "tiled" where it has not; else "split".
+        One of `ALGORITHMS`. The default for large int32 results is "warpgroup" on a machine with a
+        Hopper GPU and "tiled" on others; otherwise it is "split".
     finish : Finish, optional
-        Of "split" and "paper" only.
+        Steps after the product, for "split" and "paper" only.
     **settings
-        The algorithm's own: `jump` (over tiles of A that are zero, section 2.4.3), True if not
-        given; of "tiled", "split" and "paper" `reuse` (a tile of A that is loaded meets several
-        planes of B, section 2.4.4), True if not given; of "tiled" `warps_m` and `warps_n` (warps
-        of a block along the rows and along the columns).
+        Settings of the algorithm: `jump`, whether tiles of A that are zero are skipped (section
+        2.4.3), by default True; of "tiled", "split" and "paper" `reuse`, whether a loaded tile of A
+        is multiplied by several planes of B (section 2.4.4), by default True; of "tiled" `warps_m`
+        and `warps_n`, warps of a block along the rows and the columns.
 
     Raises
     ------
     ArgumentError
-        If the operands do not fit each other, a sum could pass 2^31, or there is no such algorithm
-        or setting.
+        If the shapes or sides of the operands do not match, a sum could reach 2^31, or there is no
+        such algorithm or setting.
     PartitionError
         If a setting is out of range.
     """
@@ -136,15 +137,15 @@ def plan_product(
         algorithm = "tiled"
     elif algorithm is None:
         algorithm = _fastest(A.shape[0] * B.shape[1] * B.bits, settings.get("reuse", True))
-    kind = products.ALGORITHMS[checked_choice("algorithm", algorithm, ALGORITHMS)]
-    if finish is not None and not kind.finishes:
+    strategy = products.ALGORITHMS[checked_choice("algorithm", algorithm, ALGORITHMS)]
+    if finish is not None and not strategy.finishes:
         raise ArgumentError("finish", f"{algorithm!r} leaves whole numbers", "'split' or 'paper'")
-    for name in settings.keys() - kind.Settings.declared.keys():
-        known = ", ".join(kind.Settings.declared)
+    for name in settings.keys() - strategy.Settings.declared.keys():
+        known = ", ".join(strategy.Settings.declared)
         raise ArgumentError(name, f"{algorithm!r} has no such setting", known)
     epilogue = finish.epilogue if finish is not None else None
     sizes = (*A.shape, B.shape[1]), (A.bits, B.bits)
-    return Product(_plan(*sizes, algorithm, epilogue, kind.Settings(**settings)), finish)
+    return Product(_plan(*sizes, algorithm, epilogue, strategy.Settings(**settings)), finish)
 
 
 @functools.lru_cache(_MOST_PLANS)
@@ -155,17 +156,18 @@ def _plan(
     epilogue: Epilogue | None,
     settings: Settings,
 ) -> Plan:
-    """Plan a product of rows x inner x columns, whatever the operands hold."""
+    """Return the plan of a product with `shape` (rows, inner, columns)."""
     strategy = products.ALGORITHMS[algorithm](epilogue)
     rows, inner, columns = shape
     pointers, no_column = np.zeros(rows + 1, np.int64), np.empty(0, np.int32)
     graph = Graph(pointers, no_column, np.empty(0, np.float32), (rows, inner), "any bits")
-    widths = {"n_cols": columns, "a_bits": bits[0], "b_bits": bits[1]}  # also without a column
+    # `Strategy.plan` would not accept 0 columns.
+    widths = {"n_cols": columns, "a_bits": bits[0], "b_bits": bits[1]}
     return strategy.build(graph, widths, strategy.resolve(settings, graph, widths))
 
 
 def _fastest(size: int, reuse: bool) -> str:
-    """Return the fastest algorithm for so many elements times planes of B, as on an H200."""
+    """Return the fastest algorithm on an H200 for a number of elements times planes of B."""
     if reuse and size > GROUP_LARGE and gpu_state().ready and is_of(products.GROUP_ARCH):
         return "warpgroup"
     return "split" if size < LARGE else "tiled"
@@ -187,22 +189,22 @@ def product(
     A : BitTensor, shape (rows, K), side "left"
     B : BitTensor, shape (K, columns), side "right"
     device : {"auto", "cuda", "cpu", "emulator"}
-        "cpu" multiplies the whole numbers with NumPy; "emulator" runs the CUDA kernel.
+        "cpu" multiplies unpacked numbers with NumPy; "emulator" runs the CUDA kernel.
     algorithm, finish, **settings
-        As of `plan_product`.
+        See `plan_product`.
 
     Returns
     -------
     array of int32, shape (rows, columns), or array of float32, or BitTensor
-        The product of the whole numbers; with `finish`, what that makes of the values that they
-        stand for. On the GPU if that multiplied.
+        The product of the integers, int32. With `finish`, its result for the real values that the
+        integers have by their scales: float32, or a BitTensor. On the GPU if the product ran there.
 
     Raises
     ------
     ArgumentError
-        If the operands do not fit each other, a sum could pass 2^31, or an option is none.
+        As `plan_product`.
     DeviceUnavailable
-        If the device is not there.
+        If the device cannot be used.
 
     Examples
     --------
@@ -217,12 +219,7 @@ def product(
 
 
 def check(A: BitTensor, B: BitTensor, finish: Finish | None = None) -> None:
-    """Refuse operands that do not fit each other, and sums that 32 bits might not hold.
-
-    Raises
-    ------
-    ArgumentError
-    """
+    """Raise an `ArgumentError` if sides or shapes do not match, or a sum could reach 2^31."""
     for name, operand, side in (("A", A, "left"), ("B", B, "right")):
         checked_tensor(name, operand)
         if operand.side != side:
@@ -235,7 +232,7 @@ def check(A: BitTensor, B: BitTensor, finish: Finish | None = None) -> None:
         checked_type("finish", finish, Finish, "a Finish, or None")
         layout((1, 1), finish.bits or 1, finish.side)
     bound = A.shape[1] * ((1 << A.bits) - 1) * ((1 << B.bits) - 1)
-    if bound > MOST_SUM:  # by the sizes; now by the numbers
+    if bound > MOST_SUM:  # the bound by size is too high; compute one from the numbers
         sums = [int(operand.sums.max(initial=0)) for operand in (A, B)]
         bound = min(sums[0] * B.largest, sums[1] * A.largest)
     if bound > MOST_SUM:

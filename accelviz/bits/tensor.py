@@ -1,4 +1,7 @@
-"""Matrices of a few bits a number: packed plane by plane, and what their levels stand for."""
+"""`BitTensor`, a matrix with a few bits per number packed in planes, and `Scale`, its real values.
+
+Quantization divides a range of real values into 2^bits steps. A level is the number of a step.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +30,13 @@ from accelviz.strategies.bits.packing import (
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """What levels stand for, Equation 2.2: level q is the values from `low + q step` on.
+    """Real values of levels, Equation 2.2: level q has the values from `low + q step` on.
 
     Attributes
     ----------
     low, step : array of float32, shape (1,) or (columns,)
-        Of the whole matrix, or of each column. A step of 0 is that of a constant.
+        Start of the range and width of a step, of the whole matrix or of each column. The step of
+        a constant is 0.
     """
 
     low: Floats
@@ -40,22 +44,22 @@ class Scale:
 
     @property
     def offset(self) -> Floats:
-        """What level 0 is taken for: the middle of its values, so that errors are half a step."""
+        """Value of level 0: the middle of its step, so that errors are at most half a step."""
         return np.add(self.low, self.step / np.float32(2), dtype=np.float32)
 
     @property
     def per_column(self) -> bool:
-        """Whether each column has its own."""
+        """Whether each column has a range of its own."""
         return self.low.size > 1
 
     @classmethod
     def of_range(cls, low: Any, high: Any, bits: int) -> Scale:
-        """Cut the range from `low` to `high` into 2^bits steps, in float32.
+        """Return the scale of 2^bits steps from `low` to `high`, in float32.
 
         Raises
         ------
         ArgumentError
-            If a bound is not finite, `high` is below `low`, or the two do not fit each other.
+            If a bound is not finite, `high` is below `low`, or the two have different sizes.
         """
         bounds = [np.atleast_1d(on_host("range", bound)) for bound in (low, high)]
         if any(bound.ndim > 1 or bound.dtype.kind not in "biuf" for bound in bounds):
@@ -75,34 +79,34 @@ class Scale:
         return cls(np.array(first), np.array(step, np.float32))
 
     def levels(self, X: Floats, bits: int) -> tuple[npt.NDArray[np.uint32], int]:
-        """Quantize; return the levels, shape as of X, and how many values were out of the range."""
+        """Quantize X; return the levels, of X's shape, and the number of values out of range."""
         return quantized(X, self.low, self.step, bits)
 
     def values(self, levels: npt.NDArray[Any]) -> Floats:
-        """Return what levels stand for, float32; `to_val` of QGTC."""
+        """Return the float32 values of levels, the middles of their steps; `to_val` of QGTC."""
         return levels.astype(np.float32) * self.step + self.offset
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BitTensor:
-    """A matrix of whole numbers from 0 to 2^bits - 1, its bits packed; QGTC's bit-Tensor.
+    """A matrix of integers from 0 to 2^bits - 1 in packed bits; QGTC's bit-Tensor.
 
     Attributes
     ----------
-    words : array of uint32, shape (bits, lines, words)
-        Plane p has bit p of each number. A line is a row of a left operand, or a column of a right
-        one, so that a product reads both along the axis that it sums over: 32 neighbors to a word,
-        the first in the lowest bit. Lines are padded with zeros to multiples of 128 bits, their
-        number to one of 8. On the host or a device.
+    words : array of uint32, shape (bits, lines, words of a line)
+        Plane p has bit p of each number. A line is a row of a left operand or a column of a right
+        operand, so that a product reads both along the axis that it sums over. A word has 32
+        consecutive numbers of a line, the first in the lowest bit. Lines are padded with zeros to a
+        multiple of 128 bits, planes to a multiple of 8 lines. The array is on the host or a device.
     shape : tuple of two int
-        Rows and columns.
+        Numbers of rows and columns.
     side : {"left", "right"}
-        Of which operand this is the layout: "left" is the paper's column-wise compression, "right"
-        its row-wise one, stored by columns, as the instruction wants it.
+        Operand of a product for which this is the layout. "left" is the paper's column-wise
+        compression; "right" is its row-wise compression, stored by columns for the instruction.
     scale : Scale, optional
-        What the numbers stand for. None where they stand for themselves.
+        Real values of the numbers. Without it, the numbers are the values.
     clipped : int
-        Values that were out of the range when it was quantized; -1 where nobody counted.
+        Number of values that were out of range in quantization; -1 if they were not counted.
     """
 
     words: Any
@@ -118,46 +122,46 @@ class BitTensor:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the words."""
+        """Bytes of `words`."""
         return int(self.words.nbytes)
 
     @property
     def on_gpu(self) -> bool:
-        """Whether the words lie on a GPU, or another device than the host."""
+        """Whether `words` is on a device, not on the host."""
         return owner(self.words) is not None
 
     def on_host(self) -> BitTensor:
-        """Return it with its words on the host."""
-        holder = owner(self.words)
-        return self if holder is None else replace(self, words=holder.to_host(self.words))
+        """Return the tensor with `words` on the host."""
+        device = owner(self.words)
+        return self if device is None else replace(self, words=device.to_host(self.words))
 
     @cached_property
     def planes(self) -> npt.NDArray[np.uint8]:
-        """Its bits, uint8 of 0 and 1, shape (bits, rows, columns)."""
-        return self._cropped(planes_of(self.on_host().words))
+        """Bits, 0 or 1, uint8, shape (bits, rows, columns)."""
+        return self._from_lines(planes_of(self.on_host().words))
 
     def levels(self) -> Ints:
-        """Return the whole numbers, int32, shape (rows, columns)."""
-        return self._cropped(levels_of(self.on_host().words))
+        """Return the numbers, int32, shape (rows, columns)."""
+        return self._from_lines(levels_of(self.on_host().words))
 
-    def _cropped(self, lines: Any) -> Any:
-        """Take off the padding; turn lines of a right operand into columns."""
+    def _from_lines(self, lines: Any) -> Any:
+        """Return rows x columns without padding."""
         lines = lines if self.side == "left" else lines.swapaxes(-1, -2)
         return lines[..., : self.shape[0], : self.shape[1]]
 
     def values(self) -> Floats:
-        """Return what the numbers stand for, float32; `Tensor.to_val` of QGTC."""
+        """Return the real values of the numbers, float32; `Tensor.to_val` of QGTC."""
         levels = self.levels()
         return levels.astype(np.float32) if self.scale is None else self.scale.values(levels)
 
     @cached_property
     def sums(self) -> Longs:
-        """The sum of each line: of each row of a left operand, each column of a right one."""
+        """Sums of the lines: of the rows of a left operand, or the columns of a right one."""
         return self.levels().sum(axis=1 if self.side == "left" else 0, dtype=np.int64)
 
     @cached_property
     def largest(self) -> int:
-        """The largest number in it."""
+        """The largest number, 0 for an empty tensor."""
         return int(self.levels().max(initial=0))
 
     def __repr__(self) -> str:
@@ -167,23 +171,23 @@ class BitTensor:
 
 
 def checked_tensor(name: str, tensor: Any) -> None:
-    """Refuse what is no BitTensor, by an ArgumentError."""
+    """Raise an `ArgumentError` unless `tensor` is a BitTensor."""
     checked_type(name, tensor, BitTensor, "a BitTensor: pack, quantize")
 
 
 def pack(numbers: Any, bits: int, side: str, *, scale: Scale | None = None) -> BitTensor:
-    """Pack whole numbers.
+    """Pack integers as an operand of a product.
 
     Parameters
     ----------
     numbers : array of integers, shape (rows, columns)
-        From 0 to 2^bits - 1.
+        Numbers from 0 to 2^bits - 1.
     bits : int
-        1 to 16.
+        Bits of a number, 1 to 16.
     side : {"left", "right"}
-        Of which operand of a product.
+        Operand of the product.
     scale : Scale, optional
-        What they stand for.
+        Real values of the numbers.
 
     Returns
     -------
@@ -192,7 +196,7 @@ def pack(numbers: Any, bits: int, side: str, *, scale: Scale | None = None) -> B
     Raises
     ------
     ArgumentError
-        If `bits` or `side` is none, or a number is none of so many bits.
+        If `bits`, `side` or a number is out of range.
 
     Examples
     --------
@@ -207,23 +211,24 @@ def pack(numbers: Any, bits: int, side: str, *, scale: Scale | None = None) -> B
 
 
 def pack_rows(numbers: Any, bits: int) -> npt.NDArray[np.uint32]:
-    """Pack whole numbers row by row: the operand X of "bit_spmm_8" and "bit_spmm_4".
+    """Pack integers row by row: the operand X of "bit_spmm_8" and "bit_spmm_4".
 
     Parameters
     ----------
     numbers : array of integers, shape (rows, columns)
-        From 0 to 2^bits - 1.
+        Numbers from 0 to 2^bits - 1.
     bits : {8, 4}
+        Bits of a number.
 
     Returns
     -------
-    array of uint32, shape (rows, words)
-        The first number in the lowest bits; rows are padded to 16 bytes.
+    array of uint32, shape (rows, words of a row)
+        A word has its first number in the lowest bits. Rows are padded to 16 bytes.
 
     Raises
     ------
     ArgumentError
-        If `bits` is another number, or a number has more.
+        If `bits` or a number is out of range.
 
     Examples
     --------
@@ -238,7 +243,7 @@ def pack_rows(numbers: Any, bits: int) -> npt.NDArray[np.uint32]:
         raise ArgumentError("bits", f"got {bits!r}", "8 or 4")
     check_numbers(levels, bits)
     rows, columns = levels.shape
-    wide = np.zeros((rows, 32 // bits * row_words(columns, bits)), np.uint8)
-    wide[:, :columns] = levels
-    narrow = wide if bits == 8 else wide[:, ::2] | np.uint8(16) * wide[:, 1::2]
-    return np.ascontiguousarray(narrow).view("<u4").astype(np.uint32, copy=False)
+    padded = np.zeros((rows, 32 // bits * row_words(columns, bits)), np.uint8)
+    padded[:, :columns] = levels
+    packed = padded if bits == 8 else padded[:, ::2] | np.uint8(16) * padded[:, 1::2]
+    return np.ascontiguousarray(packed).view("<u4").astype(np.uint32, copy=False)

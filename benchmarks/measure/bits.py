@@ -261,7 +261,7 @@ def network(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 network = Network(built, nodes.graph, Products(None, "cuda"))
                 quantized = bits.networks.BitNetwork.of(network, nodes, width)
                 X = quantized.features(nodes.features)
-                run, logits = quantized.queued(batch, X)
+                run, logits = quantized.prepare_launch(batch, X)
                 seconds = event_seconds(run, options.repeats, 3)
                 if n <= CHECKED and width == 4:
                     assert np.array_equal(logits.get(), quantized.run(batch, X, "cpu"))

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from study import Row, host_seconds, machine, median_us, open_graph, parser, record
+from translation import translate_windows
 
 from accelviz import measure
 from accelviz.devices import find_device
@@ -30,7 +31,6 @@ from accelviz.partition.windows import row_windows
 from accelviz.plans import Operation
 from accelviz.strategies import SDDMM, SPMM, find_strategy
 from accelviz.strategies.choice import sampled_reuse
-from accelviz.strategies.translation import translate_windows
 
 GRAPHS = (
     *("ppa-twin", "reddit-twin", "products-twin", "collab-twin", "collab-twin:rabbit"),

@@ -8,7 +8,7 @@ gradient has one over the columns and, for most scores, one over the rows.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -42,8 +42,6 @@ class Functor:
         Name of the C++ class, which is the kernel's entry.
     operands : tuple of str
         Its operands, inputs first.
-    slope : bool
-        Whether `slope`, of LeakyReLU, is an argument.
     outputs : int
         Number of feature vectors summed per row.
     items : int
@@ -52,6 +50,8 @@ class Functor:
         Number of further feature vectors in registers per row.
     numbers : int
         Number of floats per nonzero beside its feature vectors.
+    slope : bool
+        Whether `slope`, of LeakyReLU, is an argument.
     totals : bool
         Whether it also sums over all rows.
     dropout : bool
@@ -60,11 +60,12 @@ class Functor:
 
     name: str
     operands: tuple[str, ...]
-    slope: bool
     outputs: int
     items: int
     rows: int
     numbers: int
+    _: KW_ONLY
+    slope: bool = False
     totals: bool = False
     dropout: bool = True
 
@@ -78,43 +79,30 @@ class Functor:
         )
 
 
-_GAT, _COSINE, _GATV2 = ("receiver", "sender", "V"), ("Q", "V", "scale"), ("R", "V", "a")
-#: Functors by operation; a gradient's walk over the columns comes first.
+def _functor(name: str, operands: str, *sizes: int, **options: bool) -> Functor:
+    return Functor(name, tuple(operands.split()), *sizes, **options)
+
+
+#: Functors by operation; a gradient's walk over the columns comes first. The four integers are
+#: `outputs`, `items`, `rows` and `numbers`.
 FUNCTORS = {
-    "gat": (Functor("gat", (*_GAT, "Y", "logsumexp"), True, 1, 1, 0, 1),),
-    "cosine": (Functor("cosine", (*_COSINE, "Y", "logsumexp"), False, 1, 1, 1, 1),),
-    "gatv2": (Functor("gatv2", (*_GATV2, "Y", "logsumexp"), True, 1, 1, 2, 0),),
+    "gat": (_functor("gat", "receiver sender V Y logsumexp", 1, 1, 0, 1, slope=True),),
+    "cosine": (_functor("cosine", "Q V scale Y logsumexp", 1, 1, 1, 1),),
+    "gatv2": (_functor("gatv2", "R V a Y logsumexp", 1, 1, 2, 0, slope=True),),
     "gat_gradient": (
-        Functor(
-            "gat_sources",
-            ("statistics", "sender", "V", "dY", "d_sender", "dV"),
-            *(True, 1, 1, 1, 4),
-        ),
-        Functor(
-            "gat_targets",
-            ("statistics", "sender", "V", "dY", "d_receiver"),
-            *(True, 0, 1, 1, 1),
-        ),
+        _functor("gat_sources", "statistics sender V dY d_sender dV", 1, 1, 1, 4, slope=True),
+        _functor("gat_targets", "statistics sender V dY d_receiver", 0, 1, 1, 1, slope=True),
     ),
     "cosine_gradient": (
-        Functor(
-            "cosine_sources",
-            ("statistics", *_COSINE, "dY", "d_scale", "dV"),
-            *(False, 1, 2, 1, 2),
-        ),
-        Functor("cosine_targets", ("statistics", *_COSINE, "dY", "dQ"), False, 1, 1, 2, 1),
+        _functor("cosine_sources", "statistics Q V scale dY d_scale dV", 1, 2, 1, 2),
+        _functor("cosine_targets", "statistics Q V scale dY dQ", 1, 1, 2, 1),
     ),
     "gatv2_gradient": (
-        Functor("gatv2_sources", ("statistics", *_GATV2, "dY", "dV"), True, 1, 2, 2, 2),
-        Functor("gatv2_targets", ("statistics", *_GATV2, "dY", "dR"), True, 1, 1, 4, 0, True),
+        _functor("gatv2_sources", "statistics R V a dY dV", 1, 2, 2, 2, slope=True),
+        _functor("gatv2_targets", "statistics R V a dY dR", 1, 1, 4, 0, slope=True, totals=True),
     ),
     "spmm_gradient": (
-        Functor(
-            "spmm_sources",
-            ("values", "X", "dY", "d_values", "dX"),
-            *(False, 1, 1, 1, 1),
-            dropout=False,
-        ),
+        _functor("spmm_sources", "values X dY d_values dX", 1, 1, 1, 1, dropout=False),
     ),
 }
 

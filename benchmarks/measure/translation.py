@@ -1,4 +1,4 @@
-"""Sparse graph translation (thesis, Algorithm 4) on a GPU; `benchmarks/` times it (Figure 5.5)."""
+"""Sparse graph translation (Algorithm 4 of chapter 5 of the thesis) on a GPU, for Figure 5.5."""
 
 from __future__ import annotations
 
