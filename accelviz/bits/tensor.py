@@ -69,14 +69,14 @@ class Scale:
             problem = f"{bounds[0].size} lower and {bounds[1].size} upper bounds"
             raise ArgumentError("range", problem, "as many of both, or one for all")
         with np.errstate(over="ignore"):
-            first, last = np.broadcast_arrays(*(bound.astype(np.float32) for bound in bounds))
-            step = (last - first) / np.float32(1 << bits)
-        if not np.isfinite([first, last]).all() or (last < first).any():
+            lows, highs = np.broadcast_arrays(*(bound.astype(np.float32) for bound in bounds))
+            step = (highs - lows) / np.float32(1 << bits)
+        if not np.isfinite([lows, highs]).all() or (highs < lows).any():
             expected = "two finite bounds, the lower one first"
             raise ArgumentError("range", f"from {low} to {high}", expected)
         if not np.isfinite(step).all():
             raise ArgumentError("range", f"from {low} to {high}", "one that float32 can measure")
-        return cls(np.array(first), np.array(step, np.float32))
+        return cls(np.array(lows), np.array(step, np.float32))
 
     def levels(self, X: Floats, bits: int) -> tuple[npt.NDArray[np.uint32], int]:
         """Quantize X; return the levels, of X's shape, and the number of values out of range."""

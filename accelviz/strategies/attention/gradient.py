@@ -168,9 +168,9 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
         (row_plan,) = plan.then
         rows, row_order = Records.by_row(row_plan), row_plan.layout.nonzero_order
     else:
-        first = np.arange(pattern.n_rows + 1)
+        row_range = np.arange(pattern.n_rows + 1)
         runs = pattern.row_pointers[:-1], pattern.degrees
-        walk = (first, *runs, pattern.column_indices, first[:-1].astype(np.int32))
+        walk = (row_range, *runs, pattern.column_indices, row_range[:-1].astype(np.int32))
         rows, row_order = Records(walk, pattern.row_pointers), None
     nnz, lock = pattern.nnz, threading.Lock()
     names = [operand.name for operand in _OUTPUTS[score]]

@@ -292,8 +292,8 @@ class Tiled(BitProduct):
         passes = passes[0], -(-t // planes[1])
         m_tiles = planes[0] * (_M_TILES // planes[0])
         # With several passes, the registers have the sums of all and of the current one.
-        most = _N_TILES // 2 if max(passes) > 1 and m_tiles // planes[0] > 2 else _N_TILES
-        n_tiles = planes[1] * max(most // planes[1], 1)
+        most_n_tiles = _N_TILES // 2 if max(passes) > 1 and m_tiles // planes[0] > 2 else _N_TILES
+        n_tiles = planes[1] * max(most_n_tiles // planes[1], 1)
         config = {"warps_m": m, "warps_n": n, **_named(planes, passes)}
         config |= {"m_tiles": m_tiles, "n_tiles": n_tiles, "stages": _STAGES}
         config |= {"blocks_per_sm": max(1, WARPS // (m * n))}

@@ -173,8 +173,8 @@ def _gradient_reference(
     for A, W, Y in form.products:
         features, D = inputs[A], inputs[Y.replace("Y", "D")]
         results[f"d{W}"] = features.T @ D, EPS32 * rows * (np.abs(features).T @ np.abs(D))
-    last = inputs[form.names("D")[-1]]
-    results["db"] = last.sum(axis=0), EPS32 * rows * np.abs(last).sum(axis=0)
+    last_D = inputs[form.names("D")[-1]]
+    results["db"] = last_D.sum(axis=0), EPS32 * rows * np.abs(last_D).sum(axis=0)
     return results
 
 
