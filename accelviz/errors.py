@@ -74,9 +74,7 @@ def checked_integer(
     why: str = "",
     error: type[AccelvizError] = PartitionError,
 ) -> int:
-    """Return `value` as an int after checking that it is valid for the parameter `name`.
-
-    Valid values are multiples of `step` from `least` to `most`.
+    """Return `value` as an int after checking it: a multiple of `step` from `least` to `most`.
 
     Raises
     ------

@@ -1,7 +1,4 @@
-"""Folders of the package's data files, and atomic replacement of files.
-
-A wheel has kernels, results and notebooks inside the package, a checkout in other folders.
-"""
+"""Folders of data files, inside the package or in a checkout; atomic replacement of files."""
 
 from __future__ import annotations
 

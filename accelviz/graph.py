@@ -177,8 +177,10 @@ class Graph(_Csr):
         for field, dtype in dtypes.items():
             array = getattr(self, field)
             if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
-                expected = f"a 1-D array of {np.dtype(dtype).name}"
-                raise GraphError(field, f"got {_describe(array)}", expected)
+                problem = f"got a {type(array).__name__}"
+                if isinstance(array, np.ndarray):
+                    problem = f"got a {array.ndim}-D array of {array.dtype}"
+                raise GraphError(field, problem, f"a 1-D array of {np.dtype(dtype).name}")
             object.__setattr__(self, field, frozen(np.ascontiguousarray(array)))
         object.__setattr__(self, "shape", checked_shape(self.shape))
         if self.kind not in KINDS:
@@ -349,9 +351,3 @@ def checked_shape(shape: object) -> tuple[int, int]:
     if min(n_rows, n_cols) < 0 or max(n_rows, n_cols) > MAX_SIDE:
         raise GraphError("shape", f"got {n_rows} x {n_cols}", f"0 to {MAX_SIDE} on each side")
     return n_rows, n_cols
-
-
-def _describe(value: object) -> str:
-    if isinstance(value, np.ndarray):
-        return f"a {value.ndim}-D array of {value.dtype}"
-    return f"a {type(value).__name__}"

@@ -97,9 +97,8 @@ class Store:
 
         Returns
         -------
-        result : object
-        seconds : dict of str to float
-            Duration of each step at the first call.
+        result, seconds
+            The result, and the duration of each step at the first call.
         """
 
         def timed() -> tuple[Entry, dict[str, float]]:

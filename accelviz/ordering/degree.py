@@ -57,9 +57,8 @@ class DegreeHistogram:
                 if not integer or number < 0:
                     problem = f"got a {label} of {number!r}"
                     raise ArgumentError("degrees", problem, "integers of 0 or more")
-        degrees = sorted(int(degree) for degree, rows in counts.items() if rows)
-        rows = [int(counts[degree]) for degree in degrees]
-        return cls(np.array(degrees, np.int64), np.array(rows, np.int64))
+        pairs = sorted((int(degree), int(rows)) for degree, rows in counts.items() if rows)
+        return cls(*np.array(pairs, np.int64).reshape(-1, 2).T)
 
     @property
     def n_rows(self) -> int:

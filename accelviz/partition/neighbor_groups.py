@@ -60,8 +60,7 @@ class WarpMemory:
     Attributes
     ----------
     slot : array of int64
-        Slot of shared memory: index of the warp's row among the rows of the block (Algorithm 2's
-        nodeSharedAddr divided by Dim).
+        Index of the warp's row in the block (nodeSharedAddr / Dim in Algorithm 2).
     leader : array of bool
         Whether the warp is the first of its row in the block, which copies the sum to the output.
     shared : array of bool

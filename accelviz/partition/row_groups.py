@@ -1,7 +1,6 @@
 """Row groups: one subwarp per row and attention head; a very long row has a block of its own.
 
-The rows keep their order: consecutive subwarps have consecutive rows. In workloads and statistics,
-the nonzeros of a row belong to the subwarp of its first head.
+Consecutive subwarps have consecutive rows. In the workload, a row belongs to its first subwarp.
 """
 
 from __future__ import annotations

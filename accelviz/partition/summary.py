@@ -93,8 +93,7 @@ class PartitionSummary:
     rows_cut : int, optional
         Number of rows whose nonzeros are split over several blocks.
     shared_atomics, global_atomics : int, optional
-        Number of floats that the kernel adds by atomics in shared and in global memory, for all
-        columns of X.
+        Number of floats added by atomics in shared and in global memory, for all columns of X.
     """
 
     blocks: int | None = None

@@ -9,11 +9,4 @@ from __future__ import annotations
 from accelviz.datasets.readers import edge_list, matrix_market, npz
 from accelviz.datasets.readers.registry import READERS, read_file, reader
 
-__all__ = [
-    "READERS",
-    "edge_list",
-    "matrix_market",
-    "npz",
-    "read_file",
-    "reader",
-]
+__all__ = ["READERS", "edge_list", "matrix_market", "npz", "read_file", "reader"]

@@ -1,10 +1,8 @@
 """Reader of edge lists: text files with one edge `source target [weight]` per line.
 
-SNAP, KONECT and others publish graphs in this form, with different delimiters, comments and column
-names. Where a file is ambiguous, the reader raises an error that names the option to pass.
-
-`_read_start` reads everything before the first edge, `_layout` derives the columns from that, and
-`_read_edges` reads the edges with pandas (`edge_table`).
+SNAP, KONECT and others publish graphs in this form. For an ambiguous file, the reader raises an
+error that names the option to pass. `_read_start` reads everything before the first edge, `_layout`
+derives the columns from that, and `_read_edges` reads the edges with pandas (`edge_table`).
 """
 
 from __future__ import annotations

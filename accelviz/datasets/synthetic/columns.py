@@ -4,11 +4,10 @@
 is a symmetric matrix with exactly the given degrees. Stubs are numbered like nonzeros in CSR: the
 column of nonzero `s` is the row of `mate[s]`.
 
-The rows draw mates in descending order of their degrees, at random from the free stubs: first
-within each community, then from the whole graph. A pair must not join a row to itself or to the
-same row twice. The probability of a column is in proportion to its degree. The few remaining stubs
-without a valid mate are paired in any way. Each invalid pair is then swapped with a random other
-pair, which preserves all degrees.
+In descending order of their degrees, the rows draw mates at random from the free stubs, first
+within each community, then from the whole graph. A pair is invalid if it joins a row to itself or
+to the same row twice. The few stubs without a valid mate are paired in any way, and each invalid
+pair is then swapped with a random other pair, which preserves all degrees.
 
 **Directed matrices.** Each row draws its columns by popularity, from its community and from the
 whole graph.
