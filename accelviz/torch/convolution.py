@@ -27,7 +27,11 @@ def linear(n_in: Any, n_out: int, bias: bool) -> Any:
 
 
 class GCNConv(torch.nn.Module):
-    """`torch_geometric.nn.GCNConv`; it ignores `cached` and always stores normalized weights."""
+    """`torch_geometric.nn.GCNConv`.
+
+    It ignores `cached`: normalized weights are stored for each edge_index, except those computed
+    from an `edge_weight` argument.
+    """
 
     def __init__(
         self,
