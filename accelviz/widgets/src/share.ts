@@ -100,8 +100,7 @@ const TOUR: [string, string, string][] = [
     "warps, and which of them wait."],
   ["product", ".av-of-block", "A bar is a warp of the block. The block lasts as long as its " +
   "busiest warp; what is hatched is time in which a warp waits."],
-  ["product", "[data-control=row]",
-    "Drag to follow another row; the arrow keys move by one."],
+  ["product", "[data-control=row]", "Drag to follow another row; the arrow keys move by one."],
   ["product", ".av-parameters > *", "These settle how the strategy cuts the work. Drag one, and " +
   "watch time and waiting above. Less waiting is not always less time: Numbers says what else " +
   "costs time."],

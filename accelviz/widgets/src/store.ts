@@ -47,8 +47,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
   let settings = initial, lastChange = { keys: "", time: 0 }, refused = "", messageTimer = 0;
   let tracedSettings = data.trace ? initial : null;
   const current = () => opened.get(settings.graph)!;
-  const strategyOf = (wanted: string) =>
-    current().strategies.find(({ name }) => name === wanted)!;
+  const strategyOf = (wanted: string) => current().strategies.find(({ name }) => name === wanted)!;
   const listeners = new Set<() => void>();
   const state = {
     busy: 0, progress: "", message: "", gentle: false,

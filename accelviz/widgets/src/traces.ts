@@ -16,8 +16,7 @@ export function readTrace(content: RawTrace | null) {
   return content && opened.get(content)!;
 }
 
-const lanesOf = (mask: number) =>
-  [...Array(LANES).keys()].filter((lane) => (mask >>> lane) & 1);
+const lanesOf = (mask: number) => [...Array(LANES).keys()].filter((lane) => (mask >>> lane) & 1);
 
 /** A request: its active lanes, their byte offsets in the array, and the memory moved. */
 export interface MemoryRequest extends Site {

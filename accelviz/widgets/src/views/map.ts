@@ -110,8 +110,7 @@ export const map: View = (host, act) => {
       }</div><div>${sides.map(({ side, grid }, i) => sideMap(side, grid, i, width))}</div><p
         class="av-note" ?hidden=${!known.length}>${done < 1
           ? `Summing up the blocks: ${percent(done, 0)} …` : legend(most, colours)}</p>`, host);
-      host.querySelectorAll("canvas").forEach((canvas, i) =>
-        known[i].paint(canvas, most, colours));
+      host.querySelectorAll("canvas").forEach((canvas, i) => known[i].paint(canvas, most, colours));
       host.dataset.filled = String(done === 1);
       if (done < 1) frame = requestAnimationFrame(computeAndPaint);
     };

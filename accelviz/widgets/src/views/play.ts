@@ -235,8 +235,7 @@ export const play: View = (host, act) => {
     const box = tracksElement().getBoundingClientRect();
     const { at, warp } = view.locate(event.clientX - box.left, event.clientY - box.top);
     const near = trace!.nearestOfWarp(at, warp);
-    return { at, warp, near,
-      far: near < 0 ? Infinity : Math.abs(view.xOf(near) - view.xOf(at)) };
+    return { at, warp, near, far: near < 0 ? Infinity : Math.abs(view.xOf(near) - view.xOf(at)) };
   }
 
   /** Go to the nearest request of the track, and scrub while the pointer is held. */

@@ -26,8 +26,7 @@ export const gatheredText = (row: FollowedRow) => `${count(row.degree, row.unit)
   `${readsBoth(row) ? `${row.beside} and of ` : ""}${row.reads}`;
 
 /** "as much of d_alpha" for a second operand read at the same indices, else "". */
-export const alsoReadText = (row: FollowedRow) =>
-  readsBoth(row) ? `as much of ${row.beside}` : "";
+export const alsoReadText = (row: FollowedRow) => readsBoth(row) ? `as much of ${row.beside}` : "";
 
 /** All reads of the row: "row 7 of U and 168 rows of V", or "168 rows of X". */
 export const readsText = (row: FollowedRow) => (row.beside && row.degree && !readsBoth(row)

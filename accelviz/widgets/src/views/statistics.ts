@@ -23,8 +23,7 @@ const ROWS: [Statistic, string, Kind, boolean | null, string][] = [
     "Nonzeros of the busiest warp over the mean of the warps with work; 1 is perfect balance."],
   ["largest", "nonzeros of the busiest", "count", true,
     "The most nonzeros that one warp has. No block with this warp is done sooner."],
-  ["mean", "mean nonzeros of a warp", "number", null,
-    "Nonzeros over the warps that have any."],
+  ["mean", "mean nonzeros of a warp", "number", null, "Nonzeros over the warps that have any."],
   ["blocks", "blocks", "count", null, "Blocks of the grid for one tile of columns. The GPU hands " +
   "them to its SMs as these become free."],
   ["warps", "launched warps", "count", null, "Warps of all blocks, with work or without."],
