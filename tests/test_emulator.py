@@ -10,7 +10,7 @@ import pytest
 
 import accelviz
 from accelviz.devices import emulate, find_device
-from accelviz.devices.emulator import EmulatorDevice, on_host
+from accelviz.devices.emulator import EmulatorDevice, as_kernel
 from accelviz.emulator import build
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError
 from accelviz.measure import features
@@ -235,7 +235,7 @@ def test_a_kernel_that_does_not_compile_shows_the_line_and_the_compiler_s_words(
 
 def test_a_compilation_is_used_again(monkeypatch, tmp_path):
     monkeypatch.setenv("ACCELVIZ_CACHE", str(tmp_path))
-    kernel = on_host(accelviz.plan("cora").kernel)
+    kernel = as_kernel(accelviz.plan("cora").kernel)
     path = build.build(kernel)
     inode = path.stat().st_ino
     assert build.build(kernel) == path

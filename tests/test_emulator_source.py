@@ -7,7 +7,7 @@ import time
 import pytest
 
 import accelviz
-from accelviz.devices.emulator import MAX_TRACED_BLOCKS, _runs, on_host
+from accelviz.devices.emulator import MAX_TRACED_BLOCKS, _runs, as_kernel
 from accelviz.emulator import build, cache
 from accelviz.emulator.source import kernels_in, symbols_in, translated, unclosed
 from tests.compilers import needs_compiler
@@ -102,7 +102,7 @@ def test_the_folder_of_compiled_kernels_stays_bounded(monkeypatch, tmp_path):
 @needs_compiler
 def test_another_checkout_finds_what_this_one_compiled(monkeypatch, tmp_path):
     plan = accelviz.plan(accelviz.load_graph("cora"), "row_thread", n_cols=8)
-    kernel = on_host(plan.calls[0].kernel)
+    kernel = as_kernel(plan.calls[0].kernel)
 
     def compile_all():
         return *(build.build(kernel, checked=checked) for checked in (True, False)), build.runtime()

@@ -73,7 +73,7 @@ class EmulatorDevice(Device):
         assert spec is not None
         if 0 not in config.grid:
             launch = Launch(config.grid, config.block, config.dynamic_shared_bytes)
-            kernel_call = KernelCall.of(on_host(spec), launch, (), arguments)
+            kernel_call = KernelCall.of(as_kernel(spec), launch, (), arguments)
             kernel_call.run(seed=self.seed, timeout=self.timeout)
 
     def step_order(self, program: Program) -> list[int]:
@@ -113,7 +113,7 @@ class EmulatorDevice(Device):
             names = [step.buffers.get(name, f"{number}:{name}") for name in spec.arguments]
             for name, known in memory.known.items():
                 memory.known[name] = replace(known, writable=name in step.writes)
-            run = compiled(on_host(spec)).run_checked
+            run = compiled(as_kernel(spec)).run_checked
             try:
                 run(launch, names, memory, seed=self.seed, timeout=self.timeout)
             except KernelError as error:
@@ -125,10 +125,9 @@ class EmulatorDevice(Device):
         return {name: np.array(memory.known[name].data) for name in buffers}
 
 
-def on_host(spec: KernelSpec) -> Kernel:
+def as_kernel(spec: KernelSpec) -> Kernel:
     """Convert a KernelSpec to the emulator's Kernel; only notebook kernels have a twin."""
-    source = spec.configured_source()
-    fields = spec.file, source, spec.entry, spec.arguments, dict(spec.defines)
+    fields = spec.file, spec.configured_source(), spec.entry, spec.arguments, dict(spec.defines)
     return Kernel(*fields, has_twin=bool(spec.code))
 
 
@@ -149,7 +148,7 @@ class EmulatorPlan(ReadyPlan):
             kernels = [call.kernel for call in part.calls if call.kernel]
             self.names += [tuple(names.get(a, a) for a in spec.arguments) for spec in kernels]
         checked = self.device.checked
-        self.libraries = tuple(compiled(on_host(spec), checked=checked) for spec in self.specs)
+        self.libraries = tuple(compiled(as_kernel(spec), checked=checked) for spec in self.specs)
         self._zeroed = plan.workspaces("zeroed_workspace")
         self._workspace = plan.workspaces("workspace")
 

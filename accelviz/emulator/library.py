@@ -65,22 +65,17 @@ class Launch(NamedTuple):
     def check(self, kernel: str) -> None:
         """Raise ArgumentError if the launch exceeds the limits of GPUs."""
         threads, dynamic = int(np.prod(self.block, dtype=object)), self.dynamic_shared_bytes
-        by_axis = [
-            (name, f"{unit} in {axis}", size, 1, most)
-            for name, unit, sizes, limits in (
-                ("grid", "blocks", self.grid, GRID_LIMITS),
-                ("block", "threads", self.block, BLOCK_LIMITS),
-            )
-            for axis, size, most in zip("xyz", sizes, limits, strict=True)
-        ]
-        for name, counted, size, least, most in (
-            *by_axis,
-            ("block", "threads", threads, 0, BLOCK_THREADS),
-            ("shared_bytes", "bytes of dynamic shared memory", dynamic, 0, SHARED_BYTES),
-        ):
-            if not least <= size <= most:
+        checks: list[tuple[str, str, int, int, int]] = []
+        for axis, blocks, limit in zip("xyz", self.grid, GRID_LIMITS, strict=True):
+            checks.append(("grid", f"blocks in {axis}", blocks, 1, limit))
+        for axis, size, limit in zip("xyz", self.block, BLOCK_LIMITS, strict=True):
+            checks.append(("block", f"threads in {axis}", size, 1, limit))
+        checks.append(("block", "threads", threads, 0, BLOCK_THREADS))
+        checks.append(("shared_bytes", "bytes of dynamic shared memory", dynamic, 0, SHARED_BYTES))
+        for name, unit, count, least, most in checks:
+            if not least <= count <= most:
                 expected = f"{'1 to' if least else 'at most'} {most:,}"
-                raise ArgumentError(name, f"{size:,} {counted} for {kernel}", expected)
+                raise ArgumentError(name, f"{count:,} {unit} for {kernel}", expected)
 
 
 def compiled(kernel: Kernel, *, checked: bool = True, symbols: tuple[str, ...] = ()) -> Library:

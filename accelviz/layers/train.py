@@ -253,7 +253,9 @@ class Run:
     ) -> None:
         self.network, self.products, self.optimiser = network, network.products, optimiser
         self.nodes, products, xp = nodes, network.products, network.products.xp
-        self._to_host = products.executor.to_host
+        # A device without `xp` trains on arrays of NumPy.
+        executor = products.executor
+        self._to_host = executor.to_host if executor.computes else np.asarray
         local_nodes = slice(None) if rows is None else rows
         self.X = _features(nodes.features, rows, products)
         network.fix(self.X)

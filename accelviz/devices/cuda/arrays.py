@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 import weakref
 from typing import Any
@@ -32,14 +31,3 @@ def on_device(array: Any) -> Any:
             _uploaded[key] = cupy.asarray(array)
             weakref.finalize(array, _uploaded.pop, key, None)
         return _uploaded[key]
-
-
-def gathered(array: Any, order: Any) -> Any:
-    """Return `array[order]` on the GPU; for a 1-D array, `order` must be in range (unchecked)."""
-    return _gather()(array, order) if array.ndim == 1 else array[order]
-
-
-@functools.cache
-def _gather() -> Any:
-    # CuPy's `take` wraps negative and large indices, which makes it half as fast.
-    return import_cupy().ElementwiseKernel("raw T x, I k", "T y", "y = x[k]", "accelviz_gather")

@@ -110,10 +110,8 @@ def compiled(
     `options` are options of NVRTC, the other arguments fields of `LaunchConfig`. Raises
     DeviceUnavailable if the GPU has another architecture or too little shared memory.
     """
-    fields = (
-        tuple(value.items()) if isinstance(value, Mapping) else value
-        for value in vars(spec).values()
-    )
+    values = vars(spec).values()
+    fields = (tuple(value.items()) if isinstance(value, Mapping) else value for value in values)
     device = import_cupy().cuda.Device().id
     key = *fields, options, shared_bytes, shared_percent, cooperative, device
     if key not in _compiled:

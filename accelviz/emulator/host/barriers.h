@@ -15,11 +15,11 @@
 namespace emulator {
 
 static std::vector<EmulatorRecord> trace;
-static std::uint32_t steps = 0;            // number of steps of the traced block
-static std::deque<std::uint32_t> ready;    // threads whose exchange is complete
+static std::uint32_t steps = 0;          // number of steps of the traced block
+static std::deque<std::uint32_t> ready;  // threads whose exchange is complete
 // Masks of the lanes that called a shuffle, by warp and address of the call.
 static std::unordered_map<std::uint64_t, std::array<unsigned, lanes>> groups;
-static unsigned barrier_votes = 0;         // number of true votes at a __syncthreads_count
+static unsigned barrier_votes = 0;  // number of true votes at a __syncthreads_count
 struct Warp {
     unsigned waiting = 0, left = 0;  // masks of lanes at an exchange, and outside of the kernel
 };
@@ -55,8 +55,9 @@ inline void suspend(State state, std::uint64_t code) {
     current->fiber->leave();
 }
 
+// Reports that `thread` waits for ever, and that `other` (if any) does not arrive.
 inline void report_missing(const char *problem, const Thread &thread, const Thread *other,
-            std::uint32_t waiting, std::uint32_t left) {
+                           std::uint32_t waiting, std::uint32_t left) {
     set_problem(problem, thread.index, thread.code, -1);
     answer->waiting = waiting;
     answer->left = left;

@@ -171,7 +171,7 @@ struct Narrow {
     }
 };
 
-// Two numbers that move as one.
+// Two numbers that are loaded and stored as one.
 template <typename N>
 struct alignas(4) Pair {
     N x{}, y{};
@@ -179,7 +179,7 @@ struct alignas(4) Pair {
     constexpr Pair() {}
     EMULATOR_PURE Pair(N x, N y) : x(x), y(y) {}
     EMULATOR_VECTOR_COPIES(Pair, N, 2)
-    // The two, without a report.
+    // `low`, `high`, `copy` and `set` do not report accesses.
     EMULATOR_PURE N low() const { return x.copy(); }
     EMULATOR_PURE N high() const { return y.copy(); }
     EMULATOR_PURE Pair copy() const { return {low(), high()}; }
@@ -189,12 +189,10 @@ struct alignas(4) Pair {
         return *this;
     }
 
-    // For ++ and --.
     EMULATOR_PURE static Pair ones() { return {N(1), N(1)}; }
 };
 
-// Functions of numbers take these by value, so that the kernel loads them; those of pairs report
-// their accesses.
+// Functions of pairs report loads of their operands. Functions of numbers take them by value.
 #define EMULATOR_OF_PAIR(N, T, NAME, RESULT)                      \
     EMULATOR_INSTRUCTION inline T NAME(const Pair<N> &a) {        \
         emulator::loaded(EMULATOR_HERE, a);                       \

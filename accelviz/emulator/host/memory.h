@@ -17,7 +17,7 @@ namespace emulator {
 struct Entry {
     std::uint32_t block;
     std::uint32_t epoch;  // number of barriers that the block had passed
-    std::uint32_t clock;
+    std::uint32_t clock;  // of the lanes; it advances at each fence and __syncwarp
     std::uint32_t lanes;  // mask
     std::uint32_t code;   // offset in the library
     std::uint8_t warp, kind;
