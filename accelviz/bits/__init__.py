@@ -1,9 +1,8 @@
 """Products of matrices with a few bits per number, on 1-bit tensor cores: QGTC (thesis, chapter 2).
 
 `quantize` and `pack` return a `BitTensor`; `product` multiplies two of them. `batches` divides a
-graph into dense subgraphs; `networks` trains and runs quantized networks. As operations on graphs,
-products are "bit_product", and sums of rows packed by `pack_rows` are "bit_spmm_8" and
-"bit_spmm_4".
+graph into dense subgraphs; `networks` trains and runs quantized networks. Operations on graphs are
+"bit_product", and "bit_spmm_8" and "bit_spmm_4" for rows that `pack_rows` packs.
 """
 
 from accelviz.bits import batches, networks

@@ -86,7 +86,7 @@ class TiledSettings(ReuseSettings):
 
 @dataclass(frozen=True)
 class _Mapped:
-    """Launch of a product: `jump_bits` are those of a tile that is skipped if it is zero."""
+    """Launch of a product. A zero tile of A of `jump_bits` bits per line is skipped."""
 
     config: Mapping[str, int]
     grid: Shape

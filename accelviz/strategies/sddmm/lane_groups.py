@@ -71,9 +71,9 @@ class LaneGroupSettings(Settings):
         long_products = max(LONG_PRODUCTS, LONG_DEGREE * graph.n_rows)
         long_rows = graph.nnz * widths["heads"] >= long_products
         if at_once is None:
-            row_loads = max(COLUMNS_AT_ONCE // (cover.lane_vectors * cover.vector), 1)
-            most = MOST_AT_ONCE[cover.vector]
-            at_once = min(1 << (row_loads.bit_length() - 1), most, products or lanes)
+            rows = max(COLUMNS_AT_ONCE // (cover.lane_vectors * cover.vector), 1)
+            rows = min(1 << (rows.bit_length() - 1), MOST_AT_ONCE[cover.vector])
+            at_once = min(rows, products or lanes)
             if long_rows and lanes == ENOUGH_LANES:
                 at_once = min(at_once, LONG_AT_ONCE)
         if products is None:
