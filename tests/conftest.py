@@ -56,14 +56,14 @@ def pytest_collection(session):
     Modules and tests are about a million objects, which each later collection would scan.
     """
     gc.disable()
-    import_a_share(session.config)
+    import_share_of_tests(session.config)
     outcome = yield
     gc.freeze()
     gc.enable()
     return outcome
 
 
-def import_a_share(config):
+def import_share_of_tests(config):
     """Import this worker's share of the test modules, so that Python's bytecode cache has all.
 
     In a fresh checkout, compiling takes most of the time before the first test. Import errors are
@@ -82,14 +82,14 @@ def import_a_share(config):
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     if not config.getoption("all"):
-        items[:], left_out = sampled(items, changed_stems())
+        items[:], left_out = split_by_sample(items, changed_stems())
         config.hook.pytest_deselected(items=left_out)
     outcome = yield
-    name_groups(items)
+    move_groups_into_names(items)
     return outcome
 
 
-def sampled(items, changed):
+def split_by_sample(items, changed):
     """Split the cases into those of `make test` and the others; return both lists.
 
     The others are marked `long`, or belong to a test marked `sample(n)`. Of each n consecutive
@@ -149,7 +149,7 @@ def skips(reporter):
     return lines
 
 
-def name_groups(items):
+def move_groups_into_names(items):
     """Make `xdist_group` effective under pytest 9.2.
 
     pytest-xdist 3.8 appends a test's group to its name in an attribute that pytest 9.2 no longer

@@ -76,7 +76,7 @@ def each_graph(names: Iterable[str]) -> Any:
     )
 
 
-def is_for(strategy: Strategy, name: str) -> bool:
+def fits_memory(strategy: Strategy, name: str) -> bool:
     """Return whether a strategy's memory suffices for a graph.
 
     A convolution's dense product would have a tile for almost each nonzero of a graph, and a
@@ -109,7 +109,7 @@ def each_case(
             common = strategy.operation in (SPMM, SDDMM)
             if common or (row + column) % 3 == 0:
                 marks = [pytest.mark.xdist_group(name if common else "attention")]
-                if not is_for(strategy, name):
+                if not fits_memory(strategy, name):
                     continue
                 slow = every > 1 and not common and is_large(name)
                 step = every if common or others is None else others
@@ -120,12 +120,12 @@ def each_case(
 
 
 @functools.lru_cache(maxsize=8)
-def weighted(graph: Graph) -> Graph:
+def with_random_weights(graph: Graph) -> Graph:
     """Return the graph with random signed weights; weights of one would hide mistakes."""
     return measure.random_weights(graph, seed=graph.nnz)
 
 
-def other_setting(operand: Operand) -> Any:
+def changed_setting(operand: Operand) -> Any:
     """Return a value of a setting that is not its default."""
     if isinstance(operand.default, tuple):
         return [word + 3 + i for i, word in enumerate(operand.default)]
@@ -143,7 +143,7 @@ class Case:
     def __init__(self, graph: Graph, operation: Operation, widths: dict[str, int]) -> None:
         self.operation = operation
         self.dense = measure.random_inputs(operation, graph.pattern, widths, seed=graph.nnz)
-        others: dict[str, Any] = {one.name: other_setting(one) for one in operation.settings}
+        others: dict[str, Any] = {one.name: changed_setting(one) for one in operation.settings}
         if any(operand.weights for operand in operation.inputs):
             others["values"] = measure.random_weights(graph, seed=graph.nnz + 1).values
         self.runs = [({}, Oracle(graph, *self.dense, operation=operation))]
@@ -205,7 +205,7 @@ def check_results(
     **parameters: Any,
 ) -> None:
     """Check the results for every column count against float64, with two sets of weights."""
-    graph = weighted(graph)
+    graph = with_random_weights(graph)
     operation = strategy.operation if isinstance(strategy, Strategy) else SPMM
     strategy = find_strategy(strategy, operation)
     executor = find_device(device) if isinstance(device, str) else device
@@ -225,7 +225,7 @@ def check_results(
         case(graph, operation, **known).check(plan, executor)
 
 
-def slopes(function: Callable[[Any], float], array: Any, step: float = 1e-5) -> Any:
+def central_differences(function: Callable[[Any], float], array: Any, step: float = 1e-5) -> Any:
     """Return the central differences of a scalar function by each entry of a float64 array."""
     result = np.empty(array.shape)
     for index in np.ndindex(array.shape):

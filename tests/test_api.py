@@ -31,7 +31,7 @@ def masked(array):
 
 
 @pytest.mark.parametrize(
-    ("call", "says"),
+    ("call", "message"),
     [
         (lambda: accelviz.spmm(A, masked(X), device="cpu"), "X: a masked array.*X.filled"),
         (lambda: accelviz.spmm(A, X, masked(A.data), device="cpu"), "values: a masked array"),
@@ -44,8 +44,8 @@ def masked(array):
         ),
     ],
 )
-def test_arrays_that_mean_something_else_are_refused(call, says):
-    with pytest.raises(ArgumentError, match=says):
+def test_arrays_that_mean_something_else_are_refused(call, message):
+    with pytest.raises(ArgumentError, match=message):
         call()
 
 
@@ -152,7 +152,7 @@ def test_a_plan_cannot_be_changed():
 
 
 @pytest.mark.parametrize(
-    ("grid", "warps", "says"),
+    ("grid", "warps", "message"),
     [
         ((1, 1, 1), 0, "warps_per_block: got 0. Expected: 1 to 32"),
         ((1, 1, 1), 33, "warps_per_block: got 33"),
@@ -164,8 +164,8 @@ def test_a_plan_cannot_be_changed():
         ((1, 65536, 1), 1, "65,536 blocks in y"),
     ],
 )
-def test_a_launch_that_no_gpu_makes_is_refused(grid, warps, says):
-    with pytest.raises(PartitionError, match=says):
+def test_a_launch_that_no_gpu_makes_is_refused(grid, warps, message):
+    with pytest.raises(PartitionError, match=message):
         LaunchConfig(grid, warps)
 
 
@@ -242,8 +242,8 @@ def test_without_pytorch_the_adapter_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "accelviz.torch", raising=False)
     monkeypatch.delattr(accelviz, "torch", raising=False)
-    says = r"accelviz.torch needs PyTorch: pip install 'accelviz\[torch\]'"
-    with pytest.raises(AttributeError, match=says):
+    message = r"accelviz.torch needs PyTorch: pip install 'accelviz\[torch\]'"
+    with pytest.raises(AttributeError, match=message):
         accelviz.torch.GCNConv  # noqa: B018
-    with pytest.raises(ModuleNotFoundError, match=says):
+    with pytest.raises(ModuleNotFoundError, match=message):
         importlib.import_module("accelviz.torch")

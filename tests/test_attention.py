@@ -14,7 +14,7 @@ from accelviz.strategies.attention.scores import INPUTS, dropout_factors
 from accelviz.strategies.attention.walks import cover_head
 from tests.compilers import HOST, needs_compiler
 from tests.graphs import MADE, graph_of_degrees
-from tests.inherited import slopes
+from tests.inherited import central_differences
 
 SCORES = pytest.mark.parametrize("score", list(INPUTS))
 DEGREES = [0, 1, 2, 7, 0, 5, 3]
@@ -89,7 +89,7 @@ def test_gradients_are_those_of_float64_differences(score):
         def loss(changed, name=name):
             return (attend({**inputs, name: changed})["Y"] * dY).sum()
 
-        expected = slopes(loss, inputs[name], 1e-6)
+        expected = central_differences(loss, inputs[name], 1e-6)
         np.testing.assert_allclose(gradients[output.name][0], expected, rtol=1e-6, atol=1e-8)
 
 
@@ -182,11 +182,11 @@ WRONG = [
 
 
 @HOST
-@pytest.mark.parametrize(("wrong", "says"), WRONG, ids=[says[:24] for _, says in WRONG])
-def test_wrong_operands_are_named(wrong, says, device):
+@pytest.mark.parametrize(("wrong", "message"), WRONG, ids=[message[:24] for _, message in WRONG])
+def test_wrong_operands_are_named(wrong, message, device):
     graph = graph_of_degrees(DEGREES, 9)
     inputs = {"receiver": np.ones((7, 2)), "sender": np.ones((9, 2)), "V": np.ones((9, 2, 4))}
-    with pytest.raises(ArgumentError, match=says):
+    with pytest.raises(ArgumentError, match=message):
         run_operation("gat", graph, {**inputs, **wrong}, device=device)
 
 

@@ -146,7 +146,7 @@ def test_no_check_no_time(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "options", "error", "says"),
+    ("arguments", "options", "error", "message"),
     [
         (("cora", "accel"), {}, ArgumentError, "no 'accel'"),
         (("cora", ("graphblast", {"ngs": 3})), {}, ArgumentError, "ngs"),
@@ -164,8 +164,8 @@ def test_no_check_no_time(tmp_path):
         (("cora",), {"on_error": "ignore"}, ArgumentError, "on_error"),
     ],
 )
-def test_wrong_arguments_are_named(arguments, options, error, says):
-    with pytest.raises(error, match=says):
+def test_wrong_arguments_are_named(arguments, options, error, message):
+    with pytest.raises(error, match=message):
         run(*arguments, **options)
 
 
@@ -203,9 +203,9 @@ def test_cusparse_plans_anywhere_and_runs_on_a_gpu_only():
         with pytest.raises(PartitionError, match="does not say which warp does what"):
             ask()
     X = measure.features(plan.pattern.shape[1], 16)
-    for device, says in (("cpu", "nothing to replay"), ("emulator", "a library's")):
+    for device, message in (("cpu", "nothing to replay"), ("emulator", "a library's")):
         if find_device(device).unavailable_reason() is None:
-            with pytest.raises((DeviceUnavailable, KernelError), match=says):
+            with pytest.raises((DeviceUnavailable, KernelError), match=message):
                 accelviz.spmm(plan, X, device=device)
     with pytest.raises(PartitionError, match=r"algorithm: .*'alg9'.*csr_alg2"):
         accelviz.plan("cora", "cusparse", algorithm="alg9")

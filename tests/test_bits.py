@@ -315,7 +315,7 @@ TALL = bits.pack(np.full((1, 40000), 65535), 16, "left")
 
 
 @pytest.mark.parametrize(
-    ("call", "says"),
+    ("call", "message"),
     [
         (lambda: bits.pack([[0]], 0, "left"), "bits: got 0.*1 to 16"),
         (lambda: bits.quantize([[0.0]], 17, "left"), "bits: got 17.*1 to 16"),
@@ -379,6 +379,6 @@ TALL = bits.pack(np.full((1, 40000), 65535), 16, "left")
         ),
     ],
 )
-def test_what_cannot_be_is_refused(call, says):
-    with pytest.raises((ArgumentError, PartitionError), match=says):
+def test_what_cannot_be_is_refused(call, message):
+    with pytest.raises((ArgumentError, PartitionError), match=message):
         call()

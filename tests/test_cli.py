@@ -83,7 +83,7 @@ def test_the_demo_takes_a_file_and_a_setting(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         (["--graph", "none"], "there is no graph 'none'"),
         (["--columns", "0"], "n_cols: got 0"),
@@ -93,12 +93,12 @@ def test_the_demo_takes_a_file_and_a_setting(tmp_path, capsys):
     ],
 )
 def test_the_demo_names_what_is_wrong_and_leaves_nothing(
-    options, says, tmp_path, capsys, monkeypatch
+    options, message, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["demo", *options]) == 2
     captured = capsys.readouterr()
-    assert says in captured.err
+    assert message in captured.err
     assert "Traceback" not in captured.err
     assert list(tmp_path.iterdir()) == []
 
@@ -142,7 +142,7 @@ def fake_cupy(count=1, nvrtc=(13, 0), driver_error=None, nvrtc_error=None):
 
 
 @pytest.mark.parametrize(
-    ("cupy", "driver", "state", "says", "fix"),
+    ("cupy", "driver", "state", "message", "fix"),
     [
         (ModuleNotFoundError("cupy"), None, cuda.NO_PACKAGE, "not installed", "nothing to do"),
         (ModuleNotFoundError("cupy"), "13.0", cuda.NO_PACKAGE, "CUDA 13.0", "make install CUDA=13"),
@@ -186,7 +186,7 @@ def fake_cupy(count=1, nvrtc=(13, 0), driver_error=None, nvrtc_error=None):
         (fake_cupy(), "13.0", cuda.READY, "NVIDIA H100, compute capability 9.0, 80 GiB", ""),
     ],
 )
-def test_the_doctor_knows_four_states(cupy, driver, state, says, fix, monkeypatch):
+def test_the_doctor_knows_four_states(cupy, driver, state, message, fix, monkeypatch):
     monkeypatch.setattr(cuda.sys, "platform", "linux")
 
     def import_cupy():
@@ -196,7 +196,7 @@ def test_the_doctor_knows_four_states(cupy, driver, state, says, fix, monkeypatc
 
     state_of_gpu = cuda.diagnose(import_cupy, lambda: driver)
     assert state_of_gpu.state == state
-    assert says in state_of_gpu.detail
+    assert message in state_of_gpu.detail
     assert fix in state_of_gpu.fix
     assert bool(state_of_gpu.fix) != state_of_gpu.ready
 

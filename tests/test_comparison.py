@@ -104,7 +104,7 @@ def test_a_case_names_its_parameters_whole():
 
 
 @pytest.mark.parametrize(
-    ("call", "says"),
+    ("call", "message"),
     [
         (lambda: speedups(SETTINGS, "lib"), "'lib' was measured with several settings"),
         (lambda: speedups(SETTINGS, "lib algorithm=fastest"), "'own' .*as in 'own key=value'"),
@@ -117,8 +117,8 @@ def test_a_case_names_its_parameters_whole():
         (lambda: geometric_mean([1, np.nan]), "positive"),
     ],
 )
-def test_wrong_arguments_are_named(call, says):
-    with pytest.raises(ArgumentError, match=says):
+def test_wrong_arguments_are_named(call, message):
+    with pytest.raises(ArgumentError, match=message):
         call()
 
 

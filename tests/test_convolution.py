@@ -107,7 +107,7 @@ def test_algorithm_7_as_printed_and_mended():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ((8, 8, 3), "groups: got 3. Expected: a divisor of in_channels, which are 8"),
         ((8, 8, 2, 1.5), "overlap: got 1.5"),
@@ -115,8 +115,8 @@ def test_algorithm_7_as_printed_and_mended():
         ((0, 8), "in_channels"),
     ],
 )
-def test_maps_that_there_are_not(arguments, says):
-    with pytest.raises(ArgumentError, match=says):
+def test_maps_that_there_are_not(arguments, message):
+    with pytest.raises(ArgumentError, match=message):
         ChannelMap(*arguments)
 
 

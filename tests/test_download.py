@@ -121,8 +121,8 @@ def test_files_of_one_name_do_not_meet(server):
 
 
 def test_what_goes_wrong_is_explained(server, monkeypatch):
-    def fails(says, url=server.url, **options):
-        with pytest.raises(GraphError, match=says) as caught:
+    def fails(message, url=server.url, **options):
+        with pytest.raises(GraphError, match=message) as caught:
             download(url, **options)
         assert caught.value.argument == url
         assert "pass its path to load_graph or put it at" in str(caught.value)
@@ -149,7 +149,7 @@ def test_what_goes_wrong_is_explained(server, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("url", "options", "says"),
+    ("url", "options", "message"),
     [
         ("com-youtub", {}, "url: got 'com-youtub'.*com-youtube"),
         ("ftp://127.0.0.1/g.txt", {}, "url: got 'ftp"),
@@ -163,8 +163,8 @@ def test_what_goes_wrong_is_explained(server, monkeypatch):
         ("http://127.0.0.1/g.txt", {"name": ""}, "name: got ''"),
     ],
 )
-def test_what_is_no_address_or_name(url, options, says):
-    with pytest.raises(GraphError, match=says):
+def test_what_is_no_address_or_name(url, options, message):
+    with pytest.raises(GraphError, match=message):
         download(url, **options)
 
 

@@ -11,7 +11,7 @@ from accelviz.measure.accuracy import Oracle
 from accelviz.strategies import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT
 from tests.compilers import HOST
 from tests.graphs import graph_of_degrees
-from tests.inherited import slopes
+from tests.inherited import central_differences
 
 BOTH = pytest.mark.parametrize("strategy", accelviz.strategies("edge_softmax"))
 #: Degrees: no nonzero, one, several, and more than a subwarp keeps in registers.
@@ -40,7 +40,9 @@ def test_the_gradient_is_that_of_float64_differences():
     alpha = softmax(graph, scores)
     inputs = {"alpha": alpha, "d_alpha": weights}
     gradient, _ = EDGE_SOFTMAX_GRADIENT.reference(graph.pattern, inputs)["d_scores"]
-    expected = slopes(lambda changed: (softmax(graph, changed) * weights).sum(), scores)
+    expected = central_differences(
+        lambda changed: (softmax(graph, changed) * weights).sum(), scores
+    )
     np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-9)
 
 
@@ -74,7 +76,7 @@ def test_one_head_is_flat_and_an_output_is_written():
 
 @HOST
 @pytest.mark.parametrize(
-    ("scores", "says"),
+    ("scores", "message"),
     [
         (np.ones(350), r"scores: shape \(350, 1\).*shape \(351, 1\): nonzeros = 351"),
         (np.ones((351, 0)), "scores: shape .*at least one n_cols"),
@@ -85,15 +87,15 @@ def test_one_head_is_flat_and_an_output_is_written():
         (np.array([None] * 351), "scores: .*dtype object"),
     ],
 )
-def test_wrong_scores_are_named(scores, says, device):
+def test_wrong_scores_are_named(scores, message, device):
     graph = graph_of_degrees(DEGREES)
     assert graph.nnz == 351
-    with pytest.raises(ArgumentError, match=says):
+    with pytest.raises(ArgumentError, match=message):
         accelviz.edge_softmax(graph, scores, device=device)
 
 
 @pytest.mark.parametrize(
-    ("operands", "says"),
+    ("operands", "message"),
     [
         ({"alpha": np.ones((351, 1))}, "d_alpha: edge_softmax_gradient needs it.*alpha, d_alpha"),
         ({"alpha": 1, "d_alpha": 1, "beta": 1}, "beta: .* has no such operand.*alpha, d_alpha"),
@@ -103,9 +105,9 @@ def test_wrong_scores_are_named(scores, says, device):
         ),
     ],
 )
-def test_operands_that_do_not_fit_are_named(operands, says):
+def test_operands_that_do_not_fit_are_named(operands, message):
     graph = graph_of_degrees(DEGREES)
-    with pytest.raises(ArgumentError, match=says):
+    with pytest.raises(ArgumentError, match=message):
         run_operation("edge_softmax_gradient", graph, operands, device="cpu")
 
 

@@ -35,7 +35,7 @@ def crash(which, i=0, **options):
 
 
 @pytest.mark.parametrize(
-    ("which", "i", "says"),
+    ("which", "i", "message"),
     [
         (0, 64, r"out of bounds: thread 0 of block 0 uses index 4 of float\[4\]"),
         (1, 12, r"(has written past the end of a local array|goes outside of an array)"),
@@ -58,8 +58,8 @@ def crash(which, i=0, **options):
         (22, 64, r"it crashed in thread 0"),
     ],
 )
-def test_what_goes_wrong_is_said_with_its_line(which, i, says):
-    with pytest.raises(KernelError, match=says) as caught:
+def test_what_goes_wrong_is_said_with_its_line(which, i, message):
+    with pytest.raises(KernelError, match=message) as caught:
         crash(which, i, threads=2 if which == 21 else 1)
     if which != 6:
         assert re.match(r"k, kernel.cu:\d+: ", str(caught.value)), str(caught.value)
@@ -214,7 +214,7 @@ def test_arguments_become_what_the_kernel_takes():
 
 
 @pytest.mark.parametrize(
-    ("changed", "says"),
+    ("changed", "message"),
     [
         ({"Y": np.zeros(4)}, r"Y: an array of float64 for the parameter `float \*Y`.*float32"),
         ({"X": np.zeros(4, np.int32)}, r"X: an array of int32.*const float \*X"),
@@ -233,8 +233,8 @@ def test_arguments_become_what_the_kernel_takes():
         ({"flag": 2}, r"flag: got 2 .*True or False"),
     ],
 )
-def test_other_arguments_are_refused_before_anything_runs(changed, says):
-    with pytest.raises(ArgumentError, match=says):
+def test_other_arguments_are_refused_before_anything_runs(changed, message):
+    with pytest.raises(ArgumentError, match=message):
         emulate(TYPES, 1, 1, *arguments(**changed).values(), kernel="k")
 
 
@@ -300,7 +300,7 @@ def test_the_kernel_is_chosen_and_constants_are_defined():
 
 
 @pytest.mark.parametrize(
-    ("grid", "block", "shared", "says"),
+    ("grid", "block", "shared", "message"),
     [
         (1, 2048, 0, r"block: 2,048 threads in x.*1 to 1,024"),
         (1, (32, 33), 0, r"block: 1,056 threads.*at most 1,024"),
@@ -315,8 +315,8 @@ def test_the_kernel_is_chosen_and_constants_are_defined():
         (1, 1, -1, r"shared_bytes: got -1"),
     ],
 )
-def test_what_no_gpu_launches_is_refused(grid, block, shared, says):
-    with pytest.raises(ArgumentError, match=says):
+def test_what_no_gpu_launches_is_refused(grid, block, shared, message):
+    with pytest.raises(ArgumentError, match=message):
         emulate(TYPES, grid, block, np.zeros(4, np.int32), 1, kernel="grid", shared_bytes=shared)
 
 

@@ -65,13 +65,13 @@ def test_symbols_that_nobody_has_given_or_that_do_not_fit():
     weights = np.ones(5, np.float32)
     with pytest.raises(KernelError, match=r"coefficients\[0\].*nobody has given.*symbols="):
         emulate(STENCIL, 2, 64, values, out)
-    for wrong, says in (
+    for wrong, message in (
         ({"coefficients": weights.astype(float)}, "array of float64.*float32"),
         ({"coefficients": np.ones(6, np.float32)}, "24 bytes.*at most 20"),
         ({"weights": weights}, "no 'weights'.*coefficients, done"),
         ({"coefficients": [1, 2]}, "NumPy array"),
     ):
-        with pytest.raises(ArgumentError, match=says):
+        with pytest.raises(ArgumentError, match=message):
             emulate(STENCIL, 2, 64, values, out, symbols=wrong)
 
 
@@ -109,16 +109,17 @@ REFUSED = (
 )
 
 
-@pytest.mark.parametrize(("before", "statement", "says"), REFUSED)
-def test_what_cuda_refuses_is_refused_in_words(before, statement, says):
+@pytest.mark.parametrize(("before", "statement", "message"), REFUSED)
+def test_what_cuda_refuses_is_refused_in_words(before, statement, message):
     code = f"{before}\n__global__ void k(float *y) {{\n{statement}\n}}"
-    with pytest.raises(KernelError, match=says):
+    with pytest.raises(KernelError, match=message):
         emulate(code, 1, 2, np.zeros(2, np.float32))
 
 
 @pytest.mark.parametrize(
-    ("head", "says"), [("void k(float &x)", "no references"), ("int k(float x)", "returns nothing")]
+    ("head", "message"),
+    [("void k(float &x)", "no references"), ("int k(float x)", "returns nothing")],
 )
-def test_kernels_that_are_none(head, says):
-    with pytest.raises(KernelError, match=says):
+def test_kernels_that_are_none(head, message):
+    with pytest.raises(KernelError, match=message):
         emulate(f"__global__ {head} {{ }}", 1, 1, 1.0)

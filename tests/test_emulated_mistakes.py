@@ -69,7 +69,7 @@ APART = source("apart")
 
 
 @pytest.mark.parametrize(
-    ("which", "says"),
+    ("which", "message"),
     [
         (0, r":[78]: lanes of a warp exchange at different places: .* at kernel.cu:[78]"),
         (1, r":1[12]: lanes .* come to different warp-wide functions: .* at kernel.cu:1[12]"),
@@ -79,9 +79,9 @@ APART = source("apart")
         (6, r":31: thread \d+ .* reads from a lane outside the mask"),
     ],
 )
-def test_lanes_exchange_at_one_place(which, says):
+def test_lanes_exchange_at_one_place(which, message):
     for threads in (32, 64):
-        with pytest.raises(KernelError, match=says):
+        with pytest.raises(KernelError, match=message):
             emulate(APART, 1, threads, np.zeros(threads, np.int32), which)
 
 
@@ -136,9 +136,9 @@ def test_a_local_variable_that_is_written_where_it_matters_is_no_mistake(which, 
 )
 def test_a_value_from_an_unwritten_local_variable_is_found(which, stored):
     line = LOCALS[: LOCALS.index(stored)].count("\n") + 1
-    says = rf":{line}: thread \d+ of block 0 writes Y\[\d+\] .*local variable that nothing"
+    message = rf":{line}: thread \d+ of block 0 writes Y\[\d+\] .*local variable that nothing"
     for _ in range(2):
-        with pytest.raises(KernelError, match=says):
+        with pytest.raises(KernelError, match=message):
             locals_of(which)
 
 

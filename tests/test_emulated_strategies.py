@@ -18,8 +18,8 @@ from tests.inherited import (
     columns_for,
     each_case,
     each_strategy,
-    is_for,
-    weighted,
+    fits_memory,
+    with_random_weights,
 )
 
 pytestmark = needs_compiler
@@ -33,7 +33,7 @@ SMALLEST = min(BUNDLED, key=lambda name: GRAPHS[name]().nnz)
 
 def turn_of(position, strategy):
     """Return a large graph for each strategy, and a smaller one beyond SpMM and SDDMM."""
-    if not is_for(strategy, LARGE[0]):
+    if not fits_memory(strategy, LARGE[0]):
         return SMALLEST
     graphs = LARGE if strategy.operation in (SPMM, SDDMM) else LARGE[:3]
     return graphs[(position + 2) % len(graphs)]
@@ -47,7 +47,7 @@ TURNS = [
         marks=() if case_name(strategy) in DAILY else pytest.mark.long,
     )
     for position, strategy in enumerate(KERNELS)
-    if is_for(strategy, SMALLEST)
+    if fits_memory(strategy, SMALLEST)
 ]
 #: Column counts wider than any column tile, one for each graph.
 WIDE = {"isolated_ends": 1500, "degree_33": 1000, "hub_alone": 512}
@@ -130,7 +130,7 @@ def test_unchecked_runs_give_the_same(strategy):
 @each_strategy(daily=False)
 def test_no_kernel_reads_a_local_variable_that_it_has_not_written(strategy):
     """With the source as text, the emulator checks initialization, which it skips for files."""
-    graph = weighted(GRAPHS["every_kind"]())
+    graph = with_random_weights(GRAPHS["every_kind"]())
     plan = strategy.plan(graph, (3, 40)[KERNELS.index(strategy) % 2])
     first, *then = (replace(part, calls=spelled_out(part.calls)) for part in plan.parts)
     case(graph, strategy.operation, **plan.widths).check(

@@ -212,13 +212,13 @@ if platform.machine().lower() not in ("x86_64", "amd64"):  # others do not trap
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
 @pytest.mark.parametrize("name", PLANTED)
 def test_finds(name, seed):
-    body, says, *options = PLANTED[name]
+    body, pattern, *options = PLANTED[name]
     with pytest.raises(KernelError) as caught:
         run(body, seed=seed, **(options[0] if options else {}))
     message = str(caught.value)
     assert message.startswith("k, kernel.cu:")
     if seed == 0:
-        assert re.search(says, message), message
+        assert re.search(pattern, message), message
 
 
 def test_without_a_compiler_there_is_one_clear_sentence(no_compiler):

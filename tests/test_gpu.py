@@ -18,7 +18,7 @@ from accelviz.plans.operation import EPS32
 from accelviz.strategies import REGISTRY, SPMM
 from accelviz.strategies.cusparse import ALGORITHMS
 from tests.graphs import COLUMNS, GRAPHS, columns_of
-from tests.inherited import case_name, check_results, each_graph, each_strategy, is_for
+from tests.inherited import case_name, check_results, each_graph, each_strategy, fits_memory
 
 pytestmark = pytest.mark.gpu
 
@@ -36,7 +36,7 @@ def _gpu():
             strategy, name, id=f"{name}-{case_name(strategy)}", marks=pytest.mark.xdist_group(name)
         )
         for name, strategy in itertools.product(GRAPHS, REGISTRY)
-        if is_for(strategy, name)
+        if fits_memory(strategy, name)
     ],
 )
 def test_kernel_matches_the_oracle(strategy, name):
@@ -120,12 +120,12 @@ def test_values_on_the_device(strategy):
         Y = accelviz.spmm(graph, features, weights, strategy=strategy)
         assert isinstance(Y, type(features))
         assert oracle.error(Y, arithmetic_of(strategy)) <= 1
-    for wrong, says in (
+    for wrong, message in (
         (cupy.ones(3, cupy.float32), r"values: shape \(3,\)"),
         (cupy.ones(graph.nnz, complex), "values: dtype complex128"),
         (np.full(graph.nnz, np.nan), "values: some are NaN"),
     ):
-        with pytest.raises(ArgumentError, match=says):
+        with pytest.raises(ArgumentError, match=message):
             accelviz.spmm(graph, cupy.asarray(X), wrong, strategy=strategy)
 
 
@@ -165,8 +165,8 @@ def test_what_goes_wrong_on_the_gpu_is_named():
     graph = GRAPHS["isolated_ends"]()
     plan = accelviz.plan(graph, n_cols=4)
     X = measure.features(graph.shape[1], 4)
-    for wrong, says in ((np.full(X.shape, "a"), "dtype <U1"), (X.astype(complex), "complex128")):
-        with pytest.raises(ArgumentError, match=says):
+    for wrong, message in ((np.full(X.shape, "a"), "dtype <U1"), (X.astype(complex), "complex128")):
+        with pytest.raises(ArgumentError, match=message):
             accelviz.spmm(plan, wrong, device="cuda")
     with pytest.raises(ArgumentError, match="lies on the GPU"):
         accelviz.spmm(plan, cupy.asarray(X), device="cpu")

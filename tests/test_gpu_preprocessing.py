@@ -20,7 +20,7 @@ from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.subwarps import in_place_order, subwarp_blocks
 from accelviz.strategies.spmm.lane_groups.preprocessing import launch, preprocess, spec
 from tests.graphs import GRAPHS
-from tests.inherited import weighted
+from tests.inherited import with_random_weights
 
 pytestmark = pytest.mark.gpu
 GPU = find_device("cuda")
@@ -71,7 +71,7 @@ def check_identical(graph: Graph, settings=SETTINGS) -> None:
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_it_is_bit_for_bit_the_host_s(name):
-    check_identical(weighted(GRAPHS[name]()))
+    check_identical(with_random_weights(GRAPHS[name]()))
 
 
 def test_degrees_of_every_kind_are_sorted():
@@ -116,7 +116,7 @@ def test_it_comes_out_the_same_every_time():
     ],
 )
 def test_the_plan_is_the_host_s(name, parameters):
-    check_plan(weighted(GRAPHS[name]()), parameters)
+    check_plan(with_random_weights(GRAPHS[name]()), parameters)
 
 
 def test_the_plan_is_the_host_s_where_the_vertex_order_matters():
@@ -249,12 +249,12 @@ def test_what_is_wrong_is_named():
     graph = uploaded(accelviz.load_graph("cora"))
     groups = BlockSetting(16, 32)
     pointers, columns = graph.row_pointers, graph.column_indices
-    for wrong, says in (
+    for wrong, message in (
         ((pointers.astype(np.int32), columns), "row_pointers: .*int32.*cupy array of int64"),
         ((pointers, columns.astype(np.int64)), "column_indices: .*int64"),
         ((pointers[:-1], columns), "2708 for 2708 rows"),
     ):
-        with pytest.raises(ArgumentError, match=says):
+        with pytest.raises(ArgumentError, match=message):
             preprocess(GPU, Pattern(*wrong, graph.shape), groups, 8)
     with pytest.raises(PartitionError, match="block_order"):
         preprocess(GPU, graph, groups, 8, "random")

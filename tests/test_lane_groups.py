@@ -22,7 +22,7 @@ from accelviz.strategies.lanes import Lanes, cover
 from accelviz.strategies.subwarps import Blocks, LaneGroupSettings, choose_tile
 from tests.compilers import needs_compiler
 from tests.graphs import graph_of_degrees
-from tests.inherited import weighted
+from tests.inherited import with_random_weights
 
 #: Short rows, rows that subwarps share, rows that are split over blocks, and empty rows.
 DEGREES = [0, 1, 2, 3, 5, 8, 9, 30, 33, 64, 200, 700, 0, 1, 2, 300]
@@ -201,7 +201,7 @@ def check(graph, n_cols, **parameters):
     ],
 )
 def test_settings_give_the_right_result(n_cols, parameters):
-    assert check(weighted(graph_of_degrees(DEGREES)), n_cols, **parameters) <= 1
+    assert check(with_random_weights(graph_of_degrees(DEGREES)), n_cols, **parameters) <= 1
 
 
 @pytest.mark.sample(3)
@@ -209,7 +209,7 @@ def test_settings_give_the_right_result(n_cols, parameters):
 @pytest.mark.parametrize("storage", ["float16", "bfloat16"])
 @pytest.mark.parametrize("n_cols", [16, 33, 50, 68, 96])
 def test_sixteen_bits_are_summed_in_float32(storage, n_cols):
-    assert check(weighted(graph_of_degrees(DEGREES)), n_cols, storage=storage) <= 1
+    assert check(with_random_weights(graph_of_degrees(DEGREES)), n_cols, storage=storage) <= 1
 
 
 @needs_compiler

@@ -24,7 +24,7 @@ from accelviz.layers import (
 from accelviz.layers import dense as steps
 from accelviz.random import edge_uniform, element_uniform
 from tests.graphs import MADE, graph_of_degrees
-from tests.inherited import slopes
+from tests.inherited import central_differences
 
 SEED, STEP = 3, 5
 NOISE = Noise.of(SEED, 10, STEP).at(8)
@@ -180,7 +180,7 @@ def test_a_layer_and_its_gradients_are_those_of_float64(case):
 
     for name, gradient in {**gradients, "X": dX}.items():
         array = inputs[name]
-        expected = slopes(functools.partial(result, name), array, 1e-6)
+        expected = central_differences(functools.partial(result, name), array, 1e-6)
         scale = 1 + abs(expected).max()
         assert gradient.shape == array.shape, name
         assert gradient.dtype == np.float32, name
@@ -273,7 +273,7 @@ def test_cross_entropy_is_that_of_float64():
         return -logs[np.arange(11), labels[rows]].mean()
 
     assert loss.sum() == pytest.approx(exact(wide), rel=1e-6)
-    np.testing.assert_allclose(gradient, slopes(exact, wide, 1e-6), atol=1e-6)
+    np.testing.assert_allclose(gradient, central_differences(exact, wide, 1e-6), atol=1e-6)
 
 
 def test_dropout_draws_again_what_it_drew():

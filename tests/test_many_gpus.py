@@ -257,9 +257,9 @@ def with_step(program, step, other):
 def test_a_missing_barrier_is_found():
     """The program uses a halo before it is complete, and fetches rows while they are written."""
     program = many_gpus.plan(many_gpus.split(MIXED, 2), 8, pieces=2, storage="float16")
-    for name, says in (("add", "'halo 0 of device 0'"), ("fetch", "'rounded X of device 1'")):
+    for name, message in (("add", "'halo 0 of device 0'"), ("fetch", "'rounded X of device 1'")):
         step = next(step for step in program.steps if step.name == name)
-        with pytest.raises(PartitionError, match=f"both touch {says}, one writes.*barrier"):
+        with pytest.raises(PartitionError, match=f"both touch {message}, one writes.*barrier"):
             with_step(program, step, replace(step, after=()))
     first = program.steps[0]
     with pytest.raises(PartitionError, match="waits for step 3, which comes later"):
@@ -282,8 +282,8 @@ def test_a_halo_that_nobody_fetched_is_found():
     fetch = next(step for step in program.steps if step.name == "fetch")
     idle = replace(fetch.call, launch=replace(fetch.call.launch, grid=(0, 1, 1)))
     bad = with_step(program, fetch, replace(fetch, call=idle))
-    says = "reads halo 0 of device 0.* which nothing has written before"
-    with pytest.raises(KernelError, match=says):
+    message = "reads halo 0 of device 0.* which nothing has written before"
+    with pytest.raises(KernelError, match=message):
         EmulatorDevice().run_program(bad, bad.inputs(np.ones((MIXED.n_rows, 8), np.float32)))
 
 
@@ -331,7 +331,7 @@ def test_the_search_finds_a_valley_and_says_what_it_tried():
 
 
 @pytest.mark.parametrize(
-    ("call", "says"),
+    ("call", "message"),
     [
         (lambda: many_gpus.split(graph_of_degrees([1, 2], 5)), "2 x 5 is not square"),
         (lambda: many_gpus.split(MIXED, 0), "devices: got 0"),
@@ -400,8 +400,8 @@ def test_the_search_finds_a_valley_and_says_what_it_tried():
         (lambda: many_gpus.Peers(len(usable_gpus()) + 1), "are wanted"),
     ],
 )
-def test_bad_input_is_refused(call, says):
-    with pytest.raises(AccelvizError, match=says) as caught:
+def test_bad_input_is_refused(call, message):
+    with pytest.raises(AccelvizError, match=message) as caught:
         call()
     kinds = ArgumentError, DeviceUnavailable, GraphError, PartitionError
     assert isinstance(caught.value, kinds)

@@ -334,10 +334,10 @@ def test_a_mistake_in_it_is_found():
             "if (row >= n_rows)", "if (row >= n_rows || row_pointers[row] == row_pointers[row + 1])"
         )
 
-    for wrong, says in (
+    for wrong, message in (
         (Forgets, "run 0: .* of the bound"),
         (Keeps, "run 1: .* of the bound"),
         (Leaves, "run 0: inf of the bound"),
     ):
-        with pytest.raises(AssertionError, match=says):
+        with pytest.raises(AssertionError, match=message):
             check_results(GRAPH(), wrong(), "emulator", columns=(5,))

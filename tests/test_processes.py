@@ -61,7 +61,7 @@ def test_a_process_knows_its_rank(alone, launcher):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "says"),
+    ("name", "value", "message"),
     [
         ("RANK", "first", "RANK: got 'first'.*integer"),
         ("LOCAL_RANK", "", "LOCAL_RANK: got ''"),
@@ -69,11 +69,11 @@ def test_a_process_knows_its_rank(alone, launcher):
         (GPUS_VARIABLE, "0,x", "ACCELVIZ_GPUS: got '0,x'"),
     ],
 )
-def test_numbers_that_are_none_are_refused(alone, name, value, says):
+def test_numbers_that_are_none_are_refused(alone, name, value, message):
     for known, number in zip(LAUNCHERS["torchrun"], "1212", strict=True):
         alone.setenv(known, number)
     alone.setenv(name, value)
-    with pytest.raises(ArgumentError, match=says):
+    with pytest.raises(ArgumentError, match=message):
         this_process()
 
 

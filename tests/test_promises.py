@@ -26,7 +26,7 @@ from accelviz.store import MAX_ENTRIES, Store
 from accelviz.strategies import SDDMM, SPMM
 from tests.compilers import HOST, needs_compiler
 from tests.graphs import MADE, graph_of_degrees
-from tests.inherited import KERNELS, each_strategy, weighted
+from tests.inherited import KERNELS, each_strategy, with_random_weights
 
 DEGREES = [0, 3, 1, 40, 2, 0, 7]
 
@@ -40,7 +40,7 @@ def operands_of(plan, **more):
 # --- weights (values) are operands, not part of a plan -------------------------------------------
 
 
-class Counted(Strategy):
+class RecordingStrategy(Strategy):
     """A strategy that records the column count of each plan that it builds."""
 
     operation = SPMM
@@ -56,7 +56,7 @@ class Counted(Strategy):
 
 @HOST
 def test_new_values_make_no_new_plan(device):
-    graph, strategy = graph_of_degrees(DEGREES), Counted()
+    graph, strategy = graph_of_degrees(DEGREES), RecordingStrategy()
     X = measure.features(graph.shape[1], 9)
     for seed in range(5):
         values = measure.random_weights(graph, seed).values
@@ -83,16 +83,16 @@ WRONG_VALUES = [
 
 
 @HOST
-@pytest.mark.parametrize(("values", "says"), WRONG_VALUES, ids=[s[:30] for _, s in WRONG_VALUES])
-def test_wrong_values_are_named(values, says, device):
+@pytest.mark.parametrize(("values", "message"), WRONG_VALUES, ids=[s[:30] for _, s in WRONG_VALUES])
+def test_wrong_values_are_named(values, message, device):
     graph = graph_of_degrees(DEGREES)
     assert graph.nnz == 53
     X = measure.features(graph.shape[1], 4)
-    with pytest.raises(ArgumentError, match=says):
+    with pytest.raises(ArgumentError, match=message):
         accelviz.spmm(graph, X, values, device=device)
 
 
-class OnDevice:
+class CudaArray:
     """An object with the attributes of a CUDA array, which NumPy must not read."""
 
     __cuda_array_interface__: ClassVar = {}
@@ -107,12 +107,12 @@ def test_arrays_of_a_gpu_are_not_taken_for_the_host_s(device):
     graph = graph_of_degrees(DEGREES)
     X, U = measure.features(40, 4), measure.features(7, 4)
     with pytest.raises(ArgumentError, match="values: it lies on the GPU"):
-        accelviz.spmm(graph, X, OnDevice(53), device=device)
+        accelviz.spmm(graph, X, CudaArray(53), device=device)
     with pytest.raises(ArgumentError, match="X: it lies on the GPU"):
-        accelviz.spmm(graph, OnDevice(40, 4), device=device)
+        accelviz.spmm(graph, CudaArray(40, 4), device=device)
     for name, factors in (
-        ("U", (OnDevice(7, 1, 4), X[:, None])),
-        ("V", (U[:, None], OnDevice(40, 1, 4))),
+        ("U", (CudaArray(7, 1, 4), X[:, None])),
+        ("V", (U[:, None], CudaArray(40, 1, 4))),
     ):
         with pytest.raises(ArgumentError, match=f"{name}: it lies on the GPU"):
             accelviz.sddmm(graph, *factors, device=device)
@@ -134,7 +134,7 @@ def test_values_may_be_of_any_real_type_and_any_strides():
 
 @HOST
 @pytest.mark.parametrize(
-    ("U", "V", "says"),
+    ("U", "V", "message"),
     [
         ((6, 4), (40, 4), r"U: shape \(6, 4\).*shape \(7, 4\)"),
         ((7, 4), (7, 4), r"V: shape \(7, 4\).*shape \(40, 4\)"),
@@ -146,8 +146,8 @@ def test_values_may_be_of_any_real_type_and_any_strides():
         ((7, 0, 4), (40, 0, 4), "U: shape .*at least one heads"),
     ],
 )
-def test_u_and_v_that_do_not_fit_are_named(U, V, says, device):
-    with pytest.raises(ArgumentError, match=says):
+def test_u_and_v_that_do_not_fit_are_named(U, V, message, device):
+    with pytest.raises(ArgumentError, match=message):
         accelviz.sddmm(graph_of_degrees(DEGREES), np.ones(U), np.ones(V), device=device)
 
 
@@ -181,14 +181,14 @@ def test_an_output_that_cannot_be_written_or_overlaps_is_refused(strategy):
     read_only = np.zeros(shape, dtype)
     read_only.setflags(write=False)
     room = np.zeros(2 * size, dtype)
-    for wrong, says in (
+    for wrong, message in (
         (read_only, "read-only"),
         (room.reshape(*shape[:-1], -1)[..., ::2], "C-contiguous"),
         (np.zeros(shape, np.float64), "float64"),
         (np.zeros((*shape, 1), dtype), "shape"),
         (np.zeros(shape, dtype).tolist(), "a list"),
     ):
-        with pytest.raises(ArgumentError, match=f"out: .*{says}"):
+        with pytest.raises(ArgumentError, match=f"out: .*{message}"):
             prepared.run(operands, {output.name: wrong})
     # An output within an input's memory: at its start, and in its middle.
     for operand in plan.operation.dense:
@@ -346,7 +346,7 @@ def test_a_graph_that_is_loaded_twice_shares_nothing_that_can_change():
 
 @pytest.mark.parametrize("name", [*MADE, "cora", "as-caida"])
 def test_the_transpose_is_scipy_s(name):
-    graph = weighted(MADE[name]() if name in MADE else accelviz.load_graph(name))
+    graph = with_random_weights(MADE[name]() if name in MADE else accelviz.load_graph(name))
     turned = graph.transposed()
     positions = sparse.csr_array(
         (np.arange(1, graph.nnz + 1), graph.column_indices, graph.row_pointers), shape=graph.shape
@@ -424,7 +424,7 @@ def test_a_store_is_bounded_and_forgets_what_was_used_longest_ago():
         store.get("e", lambda: 1 / 0)
     assert store.get("e", lambda: "E") == "E"
     assert len(Store()) == 0
-    graph, strategy = graph_of_degrees(DEGREES), Counted()
+    graph, strategy = graph_of_degrees(DEGREES), RecordingStrategy()
     column_counts = [*range(1, MAX_ENTRIES + 9)]
     for n_cols in [*column_counts, column_counts[-1], 1]:  # the last is in the store, 1 is not
         accelviz.spmm(graph, np.ones((40, n_cols)), strategy=strategy, device="cpu")
@@ -447,7 +447,7 @@ def test_many_threads_that_ask_at_once_make_one_plan(device):
     prepared, threads = [], 8
     start = threading.Barrier(threads)
 
-    graph, strategy = graph_of_degrees(DEGREES), Counted()
+    graph, strategy = graph_of_degrees(DEGREES), RecordingStrategy()
     executor = find_device(device)
     X = measure.features(40, 6)
 
@@ -541,9 +541,9 @@ def test_a_plan_of_several_calls_needs_all_of_them():
     graph = MADE["isolated_ends"]()
     plan, X = accelviz.plan(graph, "unfused_gas", 5), measure.features(graph.shape[1], 5)
     first, *others = plan.calls
-    for calls, says in (
+    for calls, message in (
         (others, "nothing has written before"),
         ([first, *(Call(call.launch) for call in others)], "has no CUDA kernel"),
     ):
-        with pytest.raises(AccelvizError, match=says):
+        with pytest.raises(AccelvizError, match=message):
             accelviz.spmm(dataclasses.replace(plan, calls=tuple(calls)), X, device="emulator")

@@ -56,7 +56,7 @@ def test_size_zero_is_an_empty_graph():
 
 
 @pytest.mark.parametrize(
-    ("call", "says"),
+    ("call", "message"),
     [
         (lambda: rmat(-1), "n_edges: got -1"),
         (lambda: rmat(10, n_nodes=1), "n_nodes: got 1"),
@@ -69,6 +69,6 @@ def test_size_zero_is_an_empty_graph():
         (lambda: stochastic_block(10, n_blocks=0), "n_blocks"),
     ],
 )
-def test_arguments_that_are_wrong(call, says):
-    with pytest.raises(ArgumentError, match=says):
+def test_arguments_that_are_wrong(call, message):
+    with pytest.raises(ArgumentError, match=message):
         call()

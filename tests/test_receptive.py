@@ -155,7 +155,7 @@ def test_table_6_4_s_savings():
 
 
 @pytest.mark.parametrize(
-    ("call", "says"),
+    ("call", "message"),
     [
         (lambda: Kernel("round"), "kind: there is no 'round'"),
         (lambda: Kernel("gpw", groups=3).reads(64, 64), "64 channels to 64 by GPW-g3"),
@@ -176,8 +176,8 @@ def test_table_6_4_s_savings():
         (lambda: NETWORKS["VGG16"].with_depths((1, 2, 3, 4, 0)), "depths: got 0"),
     ],
 )
-def test_what_does_not_go_is_named(call, says):
-    with pytest.raises(ArgumentError, match=says):
+def test_what_does_not_go_is_named(call, message):
+    with pytest.raises(ArgumentError, match=message):
         call()
 
 

@@ -16,7 +16,7 @@ from accelviz.strategies.choice import choose_strategy, sampled_reuse
 from accelviz.workload import spread
 from tests.compilers import needs_compiler
 from tests.graphs import GRAPHS
-from tests.inherited import check_results, weighted
+from tests.inherited import check_results, with_random_weights
 
 
 @pytest.mark.parametrize("part_columns", [32, 2048])
@@ -86,7 +86,7 @@ def test_an_instruction_of_float16_has_two_steps():
 @pytest.mark.parametrize("operation", [SPMM, SDDMM], ids=lambda operand: operand.name)
 def test_three_products_are_as_exact_as_float32(operation):
     """Off by at most 1e-6 of the sum of |a x|, one product of TF32 or float16 by 1e-4 and more."""
-    graph = weighted(GRAPHS["wide"]())
+    graph = with_random_weights(GRAPHS["wide"]())
     errors = {}
     for arithmetic in ("3xtf32", "tf32", "float16"):
         strategy = find_strategy("window_tiles", operation)

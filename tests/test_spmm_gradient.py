@@ -10,13 +10,13 @@ from accelviz.errors import PartitionError
 from accelviz.strategies import OPERATIONS
 from tests.compilers import HOST
 from tests.graphs import MADE, graph_of_degrees
-from tests.inherited import slopes, weighted
+from tests.inherited import central_differences, with_random_weights
 
 EACH = pytest.mark.parametrize("strategy", accelviz.strategies("spmm_gradient"))
 
 
 def test_the_gradient_is_that_of_float64_differences():
-    graph = weighted(graph_of_degrees([0, 1, 2, 7, 0, 5], 9))
+    graph = with_random_weights(graph_of_degrees([0, 1, 2, 7, 0, 5], 9))
     X, dY = measure.features(9, 3).astype(float), measure.features(6, 3, seed=1).astype(float)
     values = graph.values.astype(float)
     operation = OPERATIONS["spmm_gradient"]
@@ -27,8 +27,8 @@ def test_the_gradient_is_that_of_float64_differences():
         return (reference["Y"][0] * dY).sum()
 
     differences = {
-        "d_values": slopes(lambda changed: loss(changed, X), values),
-        "dX": slopes(lambda changed: loss(values, changed), X),
+        "d_values": central_differences(lambda changed: loss(changed, X), values),
+        "dX": central_differences(lambda changed: loss(values, changed), X),
     }
     for name, expected in differences.items():
         np.testing.assert_allclose(gradients[name][0], expected, rtol=1e-6, atol=1e-8)
@@ -37,7 +37,7 @@ def test_the_gradient_is_that_of_float64_differences():
 @HOST
 @EACH
 def test_it_is_what_two_other_operations_give(strategy, device):
-    graph = weighted(MADE["wide"]())
+    graph = with_random_weights(MADE["wide"]())
     X, dY = measure.features(graph.shape[1], 6), measure.features(graph.n_rows, 6, seed=1)
     gradients = run_operation("spmm_gradient", graph, {"X": X, "dY": dY}, strategy, device)
     turned = graph.transposed()

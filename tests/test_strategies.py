@@ -140,7 +140,7 @@ X5, ACCEL = np.zeros((7, 5), np.float32), {"strategy": "accel_gcn"}
 
 
 @pytest.mark.parametrize(
-    ("X", "options", "error", "says"),
+    ("X", "options", "error", "message"),
     [
         (np.zeros((6, 5)), {}, ArgumentError, r"X: shape \(6, 5\) .* Expected: shape \(7, 5\)"),
         (np.zeros(7), {}, ArgumentError, r"X: shape \(7,\).*2-D"),
@@ -160,8 +160,8 @@ X5, ACCEL = np.zeros((7, 5), np.float32), {"strategy": "accel_gcn"}
         (X5, {"out": np.zeros((5, 7), np.float32).T}, ArgumentError, "C-contiguous"),
     ],
 )
-def test_wrong_arguments_are_named(X, options, error, says):
-    with pytest.raises(error, match=says):
+def test_wrong_arguments_are_named(X, options, error, message):
+    with pytest.raises(error, match=message):
         accelviz.spmm(GRAPHS["isolated_ends"](), X, **{"device": "cpu", **options})
 
 

@@ -13,7 +13,7 @@ from accelviz.plans.arithmetic import to_tf32
 from accelviz.strategies import SDDMM, SPMM, find_strategy
 from accelviz.strategies.tc_gnn import window_warps
 from tests.graphs import GRAPHS, graph_of_degrees
-from tests.inherited import weighted
+from tests.inherited import with_random_weights
 from tests.test_fragments import truncated_tf32
 
 OPERATIONS = pytest.mark.parametrize("operation", [SPMM, SDDMM], ids=lambda operand: operand.name)
@@ -23,7 +23,7 @@ OPERATIONS = pytest.mark.parametrize("operation", [SPMM, SDDMM], ids=lambda oper
 @pytest.mark.parametrize("name", ["empty", "no_columns", "every_kind", "cora"])
 def test_tiles_hold_the_matrix(name, operation):
     """All tiles together are the matrix; the last columns of a window may be missing."""
-    graph = weighted(GRAPHS[name]())
+    graph = with_random_weights(GRAPHS[name]())
     plan = accelviz.plan(graph, "tc_gnn", operation=operation)
     plan.check()
     whole = np.zeros(graph.shape, np.float32)
@@ -56,7 +56,7 @@ def test_inputs_are_rounded_not_truncated(operation, device):
     """Results are within float32's bound for rounded inputs, but not for truncated inputs."""
     if device == "emulator" and unavailable_reason() is not None:
         pytest.skip(str(unavailable_reason()))
-    graph = weighted(GRAPHS["wide"]())
+    graph = with_random_weights(GRAPHS["wide"]())
     plan = find_strategy("tc_gnn", operation).plan(graph, 40)
     dense = measure.random_inputs(operation, graph.pattern, plan.widths)
     ready = find_device(device).prepare(plan)

@@ -8,11 +8,11 @@ from accelviz.errors import AccelvizError, ArgumentError
 from accelviz.plans import Strategy
 from accelviz.strategies import SPMM
 from accelviz.strategies.spmm.rows import RowThread
-from tests.inherited import each_strategy, weighted
+from tests.inherited import each_strategy, with_random_weights
 
 
 def test_each_parameter_is_varied_with_the_best_of_those_before():
-    graph = weighted(accelviz.load_graph("cora"))
+    graph = with_random_weights(accelviz.load_graph("cora"))
     start = accelviz.plan(graph, "accel_gcn", 8, max_block_warps=3)
     choices = {"max_warp_nzs": [8, 16], "max_block_warps": iter([2, 4])}
     tuned = accelviz.tune(start, choices, device="cpu", repeats=2)
@@ -57,7 +57,7 @@ def test_what_strategies_offer_can_be_planned(strategy):
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"choices": {}}, "offers none"),
         ({"choices": {"warps": [1]}}, "'warps' is no parameter"),
@@ -65,9 +65,9 @@ def test_what_strategies_offer_can_be_planned(strategy):
         ({"choices": {"max_warp_nzs": [8]}, "device": "tpu"}, "there is no 'tpu'"),
     ],
 )
-def test_bad_input_is_named(options, says):
+def test_bad_input_is_named(options, message):
     start = accelviz.plan("cora", "accel_gcn", 8)
-    with pytest.raises(ArgumentError, match=says):
+    with pytest.raises(ArgumentError, match=message):
         accelviz.tune(start, **{"device": "cpu", **options})
 
 

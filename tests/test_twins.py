@@ -195,7 +195,7 @@ def test_a_graph_has_a_twin_of_its_own():
 
 
 @pytest.mark.parametrize(
-    ("call", "says"),
+    ("call", "message"),
     [
         (lambda: twin("facebook"), "'facebook' is not in Table I.*OVCAR-8H"),
         (lambda: twin("collab", order="sorted"), "one of natural, shuffled"),
@@ -206,8 +206,8 @@ def test_a_graph_has_a_twin_of_its_own():
         (lambda: load_graph("pubmed", seed=1), "pubmed-twin"),
     ],
 )
-def test_arguments_that_are_wrong(call, says):
-    with pytest.raises(ArgumentError, match=says):
+def test_arguments_that_are_wrong(call, message):
+    with pytest.raises(ArgumentError, match=message):
         call()
 
 

@@ -49,7 +49,7 @@ def test_nothing_at_all():
 
 
 @pytest.mark.parametrize(
-    ("records", "says"),
+    ("records", "message"),
     [
         (GOOD[:2], "3 of 8 nonzeros are never covered, the first at position 5"),
         ([*GOOD, (1, 1, 2, 7, 1)], "nonzero 7 is covered twice"),
@@ -64,9 +64,9 @@ def test_nothing_at_all():
         ([GOOD[2], GOOD[0]], "fall back to an earlier block"),
     ],
 )
-def test_a_workload_that_is_wrong_is_named(records, says):
+def test_a_workload_that_is_wrong_is_named(records, message):
     check_cover([table(*GOOD)], ROW_POINTERS, 2, 2)
-    with pytest.raises(PartitionError, match=says):
+    with pytest.raises(PartitionError, match=message):
         check_cover([table(*records)], ROW_POINTERS, 2, 2)
 
 

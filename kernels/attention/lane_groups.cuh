@@ -1,15 +1,14 @@
 // Row loop of our attention: thread blocks as in kernels/spmm/lane_groups.cu. The argument Functor
 // defines the computation per row (forward.cuh, gradient.cuh).
 //
-//   - head_lanes lanes handle one head of a row, and heads_together neighboring heads form a group
-//     of lanes. Further heads are further tiles of the grid. A group so reads neighboring heads of
-//     a row together.
+//   - head_lanes lanes handle one head of a row. heads_together neighboring heads form a group of
+//     lanes, which reads them together. Further heads are further tiles of the grid.
 //   - A block loads the columns of its nonzeros into shared memory together. A lane starts the
 //   loads
 //     of at_once nonzeros together: of one row, or of several rows of one or two nonzeros.
 //   - A row's state stays in registers. Groups that share a row merge their states in shared
-//   memory;
-//     the blocks of a split row store their states in global memory, and the last one merges them.
+//   memory.
+//     The blocks of a split row store their states in global memory; the last one merges them.
 //
 // grid  = (blocks in the metadata, tiles of heads_together heads)
 // block = `groups` subwarps of heads_together * head_lanes threads, rounded up to whole warps

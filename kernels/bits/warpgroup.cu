@@ -6,7 +6,6 @@
 // to shared memory. A block computes several tiles of the result, one after another, and copies for
 // the next tile are in flight while the sums of the last one are written.
 //
-//
 // grid  = blocks, at most one a tile of ROWS x COLUMNS
 // block = groups warpgroups of 64 rows each
 

@@ -9,8 +9,8 @@
 #include "convolution/pixels.cuh"
 
 // Index of a pixel in the maps (filters, images, pixels).
-DEVICE_INLINE long long in_filter_map(const Pixel &position, int images, int n_cols) {
-    return ((long long)blockIdx.x * images + position.image) * n_cols + position.pixel;
+DEVICE_INLINE long long in_filter_map(const Pixel &pixel, int images, int n_cols) {
+    return ((long long)blockIdx.x * images + pixel.image) * n_cols + pixel.pixel;
 }
 
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
@@ -18,19 +18,19 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads)
                    const float *__restrict__ values, const float *__restrict__ stack,
                    float *__restrict__ maps, int n_planes, int images, int n_cols) {
     RECORD_WARP;
-    const Pixel position(images, n_cols);
-    if (!position.inside) return;
+    const Pixel pixel(images, n_cols);
+    if (!pixel.inside) return;
     const int filter = blockIdx.x;
-    maps[in_filter_map(position, images, n_cols)] =
-        stacked_sum(position, stack, values, row_pointers, filter, first_plane, n_planes, n_cols);
+    maps[in_filter_map(pixel, images, n_cols)] =
+        stacked_sum(pixel, stack, values, row_pointers, filter, first_plane, n_planes, n_cols);
 }
 
 extern "C" __global__ void __launch_bounds__(Config::block_threads)
     concatenate(const float *__restrict__ maps, float *__restrict__ Y, int n_rows, int images,
                 int n_cols) {
     RECORD_WARP;
-    const Pixel position(images, n_cols);
-    if (!position.inside) return;
-    Y[position.in_map(n_rows, n_cols) + (long long)blockIdx.x * n_cols] =
-        maps[in_filter_map(position, images, n_cols)];
+    const Pixel pixel(images, n_cols);
+    if (!pixel.inside) return;
+    Y[pixel.in_map(n_rows, n_cols) + (long long)blockIdx.x * n_cols] =
+        maps[in_filter_map(pixel, images, n_cols)];
 }

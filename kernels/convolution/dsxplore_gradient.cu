@@ -35,7 +35,7 @@ DEVICE_INLINE void backward(const long long *__restrict__ row_pointers,
                             float *__restrict__ d_values, float *__restrict__ dX, int n_rows,
                             int n_channels, int images, int n_cols) {
     const Pixel pixel(images, n_cols);
-    if (!pixel.with_others) return;
+    if (!pixel.warp_has_pixels) return;
     const int filter = blockIdx.x;
     const long long at = pixel.in_map(n_channels, n_cols);
     const float g =

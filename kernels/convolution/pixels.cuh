@@ -4,18 +4,18 @@
 
 #include "common.cuh"
 
-// The thread's image and pixel. Threads of a row of blocks (blockIdx.y) count the pixels of all
-// images in order, block_threads per block.
+// The thread's image and pixel. blockIdx.y and threadIdx.x number the pixels of all images.
 struct Pixel {
     int image, pixel;
-    bool inside, with_others;  // whether the pixel exists, and whether any pixel of the warp does
+    bool inside;           // the pixel exists
+    bool warp_has_pixels;  // some pixel of the warp exists
 
     DEVICE_INLINE Pixel(int images, int n_cols) {
         const long long index = (long long)blockIdx.y * Config::block_threads + threadIdx.x;
         image = int(index / n_cols);
         pixel = int(index % n_cols);
         inside = image < images;
-        with_others = index - threadIdx.x % WARP_SIZE < (long long)images * n_cols;
+        warp_has_pixels = index - threadIdx.x % WARP_SIZE < (long long)images * n_cols;
     }
 
     // Index of this pixel in channel 0 of a map with `channels` channels. Add n_cols per channel.
@@ -32,14 +32,14 @@ DEVICE_INLINE float warp_sum(float x) {
 
 // Returns the sum of a filter's weights times its channels, at one pixel. The filter's channels are
 // consecutive planes of a stack of n_planes planes, starting at first_plane[filter].
-DEVICE_INLINE float stacked_sum(const Pixel &position, const float *__restrict__ stack,
+DEVICE_INLINE float stacked_sum(const Pixel &pixel, const float *__restrict__ stack,
                                 const float *__restrict__ values,
                                 const long long *__restrict__ row_pointers, int filter,
                                 const int *__restrict__ first_plane, int n_planes, int n_cols) {
     const long long begin = row_pointers[filter];
     const int width = int(row_pointers[filter + 1] - begin);
     const float *x =
-        stack + position.in_map(n_planes, n_cols) + (long long)first_plane[filter] * n_cols;
+        stack + pixel.in_map(n_planes, n_cols) + (long long)first_plane[filter] * n_cols;
     float sum = 0.0f;
     for (int i = 0; i < width; ++i) sum += values[begin + i] * x[(long long)i * n_cols];
     return sum;

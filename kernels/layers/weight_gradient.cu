@@ -4,14 +4,14 @@
 #include "layers/products.cuh"
 
 constexpr int ROWS = 32, STEPS = ROWS / 8;
-// A warp's part of dW, in tiles of 16 x 8: small, so that many warps hide each other's latency, and
-// twice as large if a block would have more than 16 warps.
-constexpr int HIGH = LEFT % 32 == 0 ? 2 : 1;
-constexpr int WIDE = RIGHT % 32 == 0 && LEFT / (16 * HIGH) * (RIGHT / 16) > 16 ? 4 : 2;
-constexpr int ACROSS = RIGHT / (8 * WIDE), WARPS_OF_DW = LEFT / (16 * HIGH) * ACROSS;
+// Tiles of 16 x 8 of dW per warp: few, so that many warps hide each other's latency, and
+// twice as many if a block would have more than 16 warps.
+constexpr int TILES_K = LEFT % 32 == 0 ? 2 : 1;
+constexpr int TILES_N = RIGHT % 32 == 0 && LEFT / (16 * TILES_K) * (RIGHT / 16) > 16 ? 4 : 2;
+constexpr int WARPS_N = RIGHT / (8 * TILES_N), WARPS_PER_GROUP = LEFT / (16 * TILES_K) * WARPS_N;
 // If a few warps cover dW, several groups of these warps take the rows in turn.
-constexpr int GROUPS = WARPS_OF_DW >= 8 ? 1 : WARPS_OF_DW >= 4 ? 2 : 4;
-constexpr int THREADS = WARPS_OF_DW * GROUPS * WARP_SIZE;
+constexpr int GROUPS = WARPS_PER_GROUP >= 8 ? 1 : WARPS_PER_GROUP >= 4 ? 2 : 4;
+constexpr int THREADS = WARPS_PER_GROUP * GROUPS * WARP_SIZE;
 static_assert(THREADS <= 1024 && RIGHT <= THREADS, "dW is too large for a block");
 // Rows in shared memory have 8 floats of padding: the lanes of a fragment use different banks.
 constexpr int LEFT_STRIDE = LEFT + 8, RIGHT_STRIDE = RIGHT + 8;
@@ -36,40 +36,41 @@ struct Factors {
     }
 };
 
-using Total = float[HIGH][WIDE][4];
+using Total = float[TILES_K][TILES_N][4];
 
 // Adds the products of the rows in shared memory that belong to the warp's group.
 DEVICE_INLINE void multiply(Total &total, const float *staged, const float *staged_right, int group,
                             int k0, int n0) {
     const int lane = threadIdx.x % WARP_SIZE;
-    float sums[HIGH][WIDE][4] = {};
+    float sums[TILES_K][TILES_N][4] = {};
 #pragma unroll
     for (int step = 0; step < STEPS; step += GROUPS) {
         const int row = 8 * (step + group) + lane % 4;
         const float *left_row = staged + row * LEFT_STRIDE + k0 + lane / 4;
         const float *right_row = staged_right + row * RIGHT_STRIDE + n0 + lane / 4;
-        unsigned a_high[HIGH][4], a_low[HIGH][4];
+        unsigned a_high[TILES_K][4], a_low[TILES_K][4];
 #pragma unroll
-        for (int i = 0; i < HIGH; ++i) {
+        for (int i = 0; i < TILES_K; ++i) {
             const float a[4] = {left_row[16 * i], left_row[16 * i + 8],
                                 left_row[4 * LEFT_STRIDE + 16 * i],
                                 left_row[4 * LEFT_STRIDE + 16 * i + 8]};
             split(a, a_high[i], a_low[i]);
         }
-        unsigned b_high[WIDE][2], b_low[WIDE][2];
+        unsigned b_high[TILES_N][2], b_low[TILES_N][2];
 #pragma unroll
-        for (int j = 0; j < WIDE; ++j) {
+        for (int j = 0; j < TILES_N; ++j) {
             const float b[2] = {right_row[8 * j], right_row[4 * RIGHT_STRIDE + 8 * j]};
             split(b, b_high[j], b_low[j]);
         }
 #pragma unroll
-        for (int i = 0; i < HIGH; ++i) {
+        for (int i = 0; i < TILES_K; ++i) {
             mma_float(sums[i], a_high[i], a_low[i], b_high, b_low);
         }
     }
 #pragma unroll
-    for (int i = 0; i < HIGH * WIDE * 4; ++i) {
-        total[i / (WIDE * 4)][i / 4 % WIDE][i % 4] += sums[i / (WIDE * 4)][i / 4 % WIDE][i % 4];
+    for (int i = 0; i < TILES_K * TILES_N * 4; ++i) {
+        total[i / (TILES_N * 4)][i / 4 % TILES_N][i % 4] +=
+            sums[i / (TILES_N * 4)][i / 4 % TILES_N][i % 4];
     }
 }
 
@@ -82,10 +83,10 @@ DEVICE_INLINE void add_groups(const Total &total, float *staged, float *part, in
         __syncthreads();
         if (group != turn) continue;
 #pragma unroll
-        for (int i = 0; i < HIGH * WIDE * 4; ++i) {
-            const int k = k0 + 16 * (i / (WIDE * 4)) + lane / 4 + 8 * (i / 2 % 2);
-            const int at = k * RIGHT + n0 + 8 * (i / 4 % WIDE) + 2 * (lane % 4) + i % 2;
-            float sum = total[i / (WIDE * 4)][i / 4 % WIDE][i % 4];
+        for (int i = 0; i < TILES_K * TILES_N * 4; ++i) {
+            const int k = k0 + 16 * (i / (TILES_N * 4)) + lane / 4 + 8 * (i / 2 % 2);
+            const int at = k * RIGHT + n0 + 8 * (i / 4 % TILES_N) + 2 * (lane % 4) + i % 2;
+            float sum = total[i / (TILES_N * 4)][i / 4 % TILES_N][i % 4];
             if (turn + 1 < GROUPS) sum += staged[at];
             (turn == 0 ? part : staged)[at] = sum;
         }
@@ -101,8 +102,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     float *staged_right = staged + ROWS * LEFT_STRIDE;
     const Factors factors = {A0, A1, D0, D1, n_rows};
     const int warp = threadIdx.x / WARP_SIZE;
-    const int group = warp / WARPS_OF_DW, warp_tile = warp % WARPS_OF_DW;
-    const int k0 = warp_tile / ACROSS * 16 * HIGH, n0 = warp_tile % ACROSS * 8 * WIDE;
+    const int group = warp / WARPS_PER_GROUP, warp_tile = warp % WARPS_PER_GROUP;
+    const int k0 = warp_tile / WARPS_N * 16 * TILES_K, n0 = warp_tile % WARPS_N * 8 * TILES_N;
     Total total = {};
     float column_sum = 0.0f;
     float4 next[QUADS_OF_THREAD];

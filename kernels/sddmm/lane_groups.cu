@@ -11,8 +11,7 @@
 //   - A lane starts the loads of its vectors of at_once rows of V together. With one head, if these
 //     products have the same row of U in every subwarp of the warp, that row is loaded once.
 //   - The lanes reduce the at_once sums together (`group_sum`). Each lane ends with the score of
-//   the
-//     product whose row and column it loaded, so that scores are written coalesced.
+//     the product whose row and column it loaded, so that scores are written coalesced.
 //
 // grid  = products over groups * group_products, rounded up
 // block = `groups` subwarps of `lanes` threads

@@ -14,7 +14,6 @@
 //   - A row whose groups are all in one block is stored. Only a row with groups in several blocks
 //     is added with atomics.
 //
-//
 // grid  = (blocks of block_warps groups, tiles of tile_columns columns)
 // block = 32 x block_warps threads, with block_warps x tile_columns floats of shared memory if any
 //         block shares a row
