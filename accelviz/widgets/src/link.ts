@@ -37,15 +37,15 @@ export function makeLink(panel: HTMLElement) {
 
   function placeTip(at: Point) {
     const box = panel.getBoundingClientRect();
-    const [wide, high] = [tip.offsetWidth, tip.offsetHeight];
+    const [tipWidth, tipHeight] = [tip.offsetWidth, tip.offsetHeight];
     const beside = at.x - box.left + GAP;
-    const left = beside + wide > box.width ? at.x - box.left - GAP - wide : beside;
+    const left = beside + tipWidth > box.width ? at.x - box.left - GAP - tipWidth : beside;
     let { top, bottom } = at.target ? protectedRange(at.target) : { top: at.y, bottom: at.y };
-    const fitsBeside = bottom + GAP + high <= window.innerHeight || top - GAP - high >= 0;
+    const fitsBeside = bottom + GAP + tipHeight <= window.innerHeight || top - GAP - tipHeight >= 0;
     if (bottom - top > TALL || !fitsBeside) top = bottom = at.y;
-    const above = bottom + GAP + high > window.innerHeight;
+    const isAbove = bottom + GAP + tipHeight > window.innerHeight;
     tip.style.left = `${Math.max(left, 0)}px`;
-    tip.style.top = `${(above ? top - GAP - high : bottom + GAP) - box.top}px`;
+    tip.style.top = `${(isAbove ? top - GAP - tipHeight : bottom + GAP) - box.top}px`;
   }
 
   /** Highlight a focus, null for none, and show its sentence at a point, if given. */
@@ -105,7 +105,7 @@ export function makeLink(panel: HTMLElement) {
 
   return {
     show, listen,
-    add: (light: Highlighter) => void highlighters.add(light),
-    get now() { return currentFocus; },
+    addHighlighter: (highlighter: Highlighter) => void highlighters.add(highlighter),
+    get currentFocus() { return currentFocus; },
   };
 }

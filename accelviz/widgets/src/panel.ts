@@ -49,13 +49,14 @@ interface Page extends ReturnType<typeof mount> {
 const shared = globalThis as typeof globalThis & { accelvizPages?: Map<string, Page> };
 export const pages = (shared.accelvizPages ??= new Map());
 
+/** Build a panel in `host`; returns its store's actions and `repaint`. */
 export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = null) {
   const panel = Object.assign(document.createElement("div"),
     { className: "av-panel", tabIndex: -1 });
   panel.dataset.lmSuppressShortcuts = "true";
   host.replaceChildren(panel);
   const { scene, addListener, start, ...actions } = makeStore(data, bridge);
-  let current = "product", isScheduled = false, width = 0;
+  let currentGroup = "product", isScheduled = false, width = 0;
   start();
   const act: Act = {
     ...actions,
@@ -66,32 +67,32 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
 
   const tab = ([name, title]: (typeof GROUPS)[number]) => html`<button type="button" role="tab"
     class="av-tab" data-group=${name} data-title=${title} data-lm-suppress-shortcuts="true"
-    aria-selected=${name === current} tabindex=${name === current ? 0 : -1}
+    aria-selected=${name === currentGroup} tabindex=${name === currentGroup ? 0 : -1}
     @click=${() => chooseGroup(name)} @keydown=${({ key }: KeyboardEvent) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
       if (!step) return;
       chooseGroup(NAMES[(NAMES.indexOf(name) + step + NAMES.length) % NAMES.length]);
-      panel.querySelector<HTMLElement>(`[data-group=${current}]`)!.focus();
+      panel.querySelector<HTMLElement>(`[data-group=${currentGroup}]`)!.focus();
     }}>${title}</button>`;
 
   const group = ([name, title, views]: (typeof GROUPS)[number]) => html`<div class="av-group"
-    role="tabpanel" aria-label=${title} ?hidden=${name !== current}>${
+    role="tabpanel" aria-label=${title} ?hidden=${name !== currentGroup}>${
       views.map(([view, heading, , twelfths]) => html`<section data-view=${view}
       style="--av-width: ${twelfths}"><div class="av-heading" role="heading" aria-level="2"
       title=${glossaryText(heading, data.glossary ?? {})}>${heading}</div><div
       class="av-view"></div></section>`)}</div>`;
 
-  function renderFrame(now: Scene) {
+  function renderFrame(state: Scene) {
     // Messages come below the views, so that they move nothing, and stay visible (CSS "sticky").
-    render(html`${headline(now, act, panel)}${controlPanel(now, act)}${
-      strategySummaries(now, panel)}
+    render(html`${headline(state, act, panel)}${controlPanel(state, act)}${
+      strategySummaries(state, panel)}
       <div class="av-tabs" role="tablist">${GROUPS.map(tab)}</div>
       <div class="av-views">${GROUPS.map(group)}</div>
-      <div class="av-notes"><div class="av-message ${now.warns ? "" : "av-gentle"}" role="alert"
-        ?hidden=${!now.message}>${now.message}</div><div class="av-progress"
-        ?hidden=${!now.progress}><span role="status">${now.progress}</span> ${
+      <div class="av-notes"><div class="av-message ${state.warns ? "" : "av-gentle"}" role="alert"
+        ?hidden=${!state.message}>${state.message}</div><div class="av-progress"
+        ?hidden=${!state.progress}><span role="status">${state.progress}</span> ${
           button("cancel", "Cancel", "Do not wait for it", act.cancel)}</div></div>`, panel);
-    panel.dataset.shown = current;
+    panel.dataset.shown = currentGroup;
   }
 
   renderFrame(scene());
@@ -102,7 +103,7 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
     ([view, , make]) => make(panel.querySelector(`[data-view=${view}] > .av-view`)!, act))]));
 
   function chooseGroup(name: string) {
-    current = name;
+    currentGroup = name;
     renderFrame(scene());
     repaint();
   }
@@ -122,12 +123,12 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
     // width; observing it again triggers a drawing once it is back.
     if (!panel.clientWidth) {
       width = 0;
-      resized.disconnect();
-      return resized.observe(panel);
+      widthObserver.disconnect();
+      return widthObserver.observe(panel);
     }
-    const now = scene();
-    renderFrame(now);
-    for (const view of viewFunctions[current]) view(now);
+    const newScene = scene();
+    renderFrame(newScene);
+    for (const view of viewFunctions[currentGroup]) view(newScene);
     visibleCopy.update();
     panel.dataset.drawn = String(Number(panel.dataset.drawn ?? 0) + 1);
   }
@@ -140,12 +141,12 @@ export function mount(host: HTMLElement, data: Content, bridge: Bridge | null = 
     else act.undo();
   });
   addListener(repaint);
-  const resized = new ResizeObserver(() => { // the panel itself changes its height
+  const widthObserver = new ResizeObserver(() => { // changes of height alone need no drawing
     if (panel.clientWidth === width) return;
     width = panel.clientWidth;
     repaint();
   });
-  resized.observe(panel);
+  widthObserver.observe(panel);
   // CSS places sticky elements below the controls, and needs their height.
   new ResizeObserver(() =>
     panel.style.setProperty("--av-stuck", `${controlsBox.offsetHeight}px`)).observe(controlsBox);

@@ -66,6 +66,7 @@ export function makeStore(data: Content, bridge: Bridge | null = null) {
       makeSide(strategy, parameters, opened.get(graph)!, nCols, key));
   }
 
+  /** A side of the scene; null if the strategy refuses the parameters. */
   function makeSide(
     strategy: Strategy, parameters: Values, { graph, times }: Opened, nCols: number, key: string,
   ) {

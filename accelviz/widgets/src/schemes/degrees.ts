@@ -72,6 +72,7 @@ function runsOf(fields: BlockFields, warps: number): Run[] {
   });
 }
 
+/** The partition with rows sorted by degree; `scheme` has what its two strategies differ in. */
 function partitionOfDegrees(graph: Graph, { warps, most }: Arguments, scheme: Scheme) {
   const bound = warps * most!, { order, position: positions } = graph.sorted();
   const classes = classesOf(graph, scheme, bound), starts = classes.map(({ first }) => first);

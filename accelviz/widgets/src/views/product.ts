@@ -39,7 +39,7 @@ export const product: View = (host, act) => {
 
   act.link.listen(host, (token, event) => token === "strip@" ? nonzeroFocus(row, nonzeroAt(event))
     : focusOf(row, neighborAt(token, event), marks));
-  act.link.add(highlight);
+  act.link.addHighlighter(highlight);
   host.addEventListener("click", onClick);
 
   function draw() {
@@ -67,7 +67,7 @@ export const product: View = (host, act) => {
   function redraw(names: readonly Name[]) {
     for (const name of names) figures[name] = FIGURES[name](Math.floor(boxOf(name).clientWidth));
     renderFigures();
-    highlight(act.link.now);
+    highlight(act.link.currentFocus);
   }
 
   const reason = () => row.partition ? "There is no block: no row has a nonzero."
