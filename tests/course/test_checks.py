@@ -68,21 +68,28 @@ def test_points_are_plain_floats(share, text):
     assert repr(common.share_of(5, np.float64(share))) == text
 
 
-def defined(text, name):
-    """Return the `Remote` of a function that the single cell of a notebook defines."""
+def remote_function(text, name):
+    """Return the `Remote` of a function that the single cell of a notebook defines.
+
+    Its link, in place of a `remote.Link`, calls the function in this process.
+    """
     space = {"np": np}
     exec(text, space)
-    link = types.SimpleNamespace(cells=(text,), processor_seconds=time.process_time)
-    link.request = lambda message, *arguments: (
-        remote.call_in_submission(space[name], message["function"], *arguments[1:])
-        if message["do"] == "run"
-        else space[name](*arguments)
+
+    def request(message, *arguments):
+        if message["do"] == "call":
+            return space[name](*arguments)
+        # "run" calls a function of the library; its first argument is the Remote.
+        return remote.call_in_submission(space[name], message["function"], *arguments[1:])
+
+    link = types.SimpleNamespace(
+        cells=(text,), processor_seconds=time.process_time, request=request
     )
     return remote.Remote(link, 0, name)
 
 
 def sorting(body, before=""):
-    return defined(f"{before}\ndef counting_sort(degrees):\n    {body}", "counting_sort")
+    return remote_function(f"{before}\ndef counting_sort(degrees):\n    {body}", "counting_sort")
 
 
 @pytest.mark.parametrize(
@@ -122,10 +129,10 @@ def counting_sort(degrees):
 
 
 def test_helpers_may_have_any_name_but_may_not_sort():
-    checks.sorting.linear_sort(defined(COUNTING, "counting_sort"), seed=1)
+    checks.sorting.linear_sort(remote_function(COUNTING, "counting_sort"), seed=1)
     cheat = COUNTING.replace("    return np.array", "    order.sort()\n    return np.array")
     with pytest.raises(AssertionError, match="uses sort; count instead"):
-        checks.sorting.linear_sort(defined(cheat, "counting_sort"), seed=1)
+        checks.sorting.linear_sort(remote_function(cheat, "counting_sort"), seed=1)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +167,7 @@ def test_too_many_reads_of_an_array_are_reported(body):
     {body}
     return place"""
     with pytest.raises(AssertionError, match="times each; at most 30 may be"):
-        checks.sorting.linear_inverse(defined(text, "inverse_permutation"), seed=1)
+        checks.sorting.linear_inverse(remote_function(text, "inverse_permutation"), seed=1)
 
 
 def test_quadratic_time_on_a_copy_is_reported(monkeypatch):
@@ -171,7 +178,7 @@ def test_quadratic_time_on_a_copy_is_reported(monkeypatch):
     for i in range(len(order)): place[i] = mine.index(i)
     return place"""
     with pytest.raises(AssertionError, match="20,000 elements take . s of processor time"):
-        checks.sorting.linear_inverse(defined(text, "inverse_permutation"), seed=1)
+        checks.sorting.linear_inverse(remote_function(text, "inverse_permutation"), seed=1)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +216,9 @@ def test_metrics_of_a_toy_by_hand():
     plan = accelviz.plan(graph, "graphblast", 64, block_warps=2)
     measured = metrics.measured(plan)
     # Block 0 has 3 and 1 nonzeros, block 1 has 0 and 2: 4 of 10 warp steps are lost.
-    assert measured == metrics.Metrics(pytest.approx(0.4), 3, 0, 0)
+    assert measured == metrics.Metrics(
+        waiting=pytest.approx(0.4), busiest_warp=3, metadata_bytes=0, cut_parts=0
+    )
 
 
 def test_parts_of_cut_rows_are_counted():
@@ -218,29 +227,33 @@ def test_parts_of_cut_rows_are_counted():
 
 
 def test_shares_of_the_points():
-    nothing, full = metrics.Metrics(0.6, 1024, 800, 10), metrics.Metrics(0.2, 64, 200, 10)
-    yours = metrics.Metrics(0.3, 256, 500, 10)
-    shares = metrics.shares(yours, nothing, full)
+    def values(waiting, busiest_warp, metadata_bytes):
+        return metrics.Metrics(waiting, busiest_warp, metadata_bytes, cut_parts=10)
+
+    no_points, full_points = values(0.6, 1024, 800), values(0.2, 64, 200)
+    yours = values(0.3, 256, 500)
+    shares = metrics.shares(yours, no_points, full_points)
     assert shares.waiting == pytest.approx(0.75)
     assert shares.busiest_warp == pytest.approx(0.5)
     assert shares.metadata_bytes == pytest.approx(0.75 * 0.5)
-    assert shares.cut_parts == pytest.approx(0.75)  # nothing to gain, and nothing lost
-    worse = metrics.shares(dataclasses.replace(yours, cut_parts=11), nothing, full)
+    assert shares.cut_parts == pytest.approx(0.75)  # both anchors are equal: the full share
+    worse = metrics.shares(dataclasses.replace(yours, cut_parts=11), no_points, full_points)
     assert worse.cut_parts == 0
 
 
 @pytest.mark.parametrize("name", list(hidden.graphs(1)))
 def test_the_bounds_of_metrics_match_the_assignment_s_text(name):
     graph = hidden.graphs(5)[name]
-    nothing, full = metrics.bounds(graph)
+    no_points, full_points = metrics.bounds(graph)
     plans = {scheme: accelviz.plan(graph, scheme) for scheme in ("accel_gcn", "graphblast")}
-    assert full.waiting == plans["accel_gcn"].statistics.idle_share
-    assert full.metadata_bytes == plans["accel_gcn"].metadata_bytes
-    assert nothing.waiting == plans["graphblast"].statistics.idle_share
-    assert nothing.busiest_warp == max(1024, graph.degrees.max())
-    assert nothing.metadata_bytes == 16 * np.ceil(graph.degrees / 32).sum()
-    assert (nothing.waiting > full.waiting, nothing.cut_parts >= full.cut_parts) == (True, True)
-    shares = metrics.shares(metrics.measured(plans["accel_gcn"]), nothing, full)
+    assert full_points.waiting == plans["accel_gcn"].statistics.idle_share
+    assert full_points.metadata_bytes == plans["accel_gcn"].metadata_bytes
+    assert no_points.waiting == plans["graphblast"].statistics.idle_share
+    assert no_points.busiest_warp == max(1024, graph.degrees.max())
+    assert no_points.metadata_bytes == 16 * np.ceil(graph.degrees / 32).sum()  # an int4 per run
+    assert no_points.waiting > full_points.waiting
+    assert no_points.cut_parts >= full_points.cut_parts
+    shares = metrics.shares(metrics.measured(plans["accel_gcn"]), no_points, full_points)
     assert shares.waiting == shares.busiest_warp == shares.cut_parts == 1
 
 
@@ -258,12 +271,14 @@ PLAN = accelviz.plan("cora", "graphblast")
 TABLE = np.zeros(1000)
 
 
+# Objects that a workload holds, and the bytes of their data in a pickle; arrays and objects of the
+# matrix have none, because the other process has them.
 @pytest.mark.parametrize(
     ("held", "size"),
     [
         (np.zeros(1000), 8000),
         (np.zeros(1000, np.int32)[200:500], 1200),
-        ([*range(1000, 2000)], 3000),
+        ([*range(1000, 2000)], 3000),  # 1000 integers of 2 bytes and an opcode
         ({"rows": [1, 2], "table": np.zeros(300)}, 2400),
         (pd.DataFrame({"x": np.zeros(400)}), 3200),
         (PLAN.pattern.row_pointers[5:], 0),
@@ -273,8 +288,8 @@ TABLE = np.zeros(1000)
         (np.searchsorted, 0),
         (b"x" * 1000, 1000),
         (collections.deque([1, 2]), 0),
-        (10**3000, 1246),
-        (TABLE.tolist().index, 9000),
+        (10**3000, 1246),  # 3000 log2(10) bits and a sign bit
+        (TABLE.tolist().index, 9000),  # a method, with its list of 1000 floats and opcodes
         (functools.partial(max, TABLE), 8000),
     ],
 )
@@ -284,9 +299,9 @@ def test_a_workload_s_data_are_counted_and_restored(held, size):
     known["values"] = PLAN.provenance.values  # noqa: PD011
 
     def slice_workload(a, b):
-        return held, later(a, b)
+        return held, add(a, b)
 
-    def later(a, b):
+    def add(a, b):  # in a closure cell that has no value when slice_workload is defined
         return a + b
 
     data = export.packed(slice_workload, known)
@@ -303,13 +318,15 @@ def test_data_that_cannot_be_pickled_are_reported():
         export.packed(lambda a, b: stream, {})
 
 
-def test_a_scheme_of_the_papers_is_refused():
+def test_a_class_is_refused_and_an_error_of_build_is_raised():
     graph = accelviz.load_graph("cora")
     with pytest.raises(AssertionError, match="no object of a class of Strategy"):
         checks.schemes.form(Unplanned, graph)
     with pytest.raises(NotImplementedError):
         checks.schemes.form(Unplanned(), graph)
 
+
+def test_a_name_of_the_papers_schemes_is_refused():
     def build(self, graph, widths, settings):
         return accelviz.plan(graph, "graphblast", **widths)
 
@@ -336,11 +353,14 @@ def test_traffic_is_counted():
     graph = hidden.small_graphs(9, "long rows")["long rows"]
     assert checks.kernels.sectors(good, graph) == 4
     assert checks.kernels.updates(good, graph) == 1
-    index = "column / 32 + column % 32 * (n_cols / 32)"  # neighbors are n_cols / 32 floats apart
+    # Neighboring lanes are n_cols / 32 floats apart, so a warp reads n_cols floats, n_cols / 8
+    # sectors: 8 for the default of 64 columns. Contiguous floats are 4 sectors.
+    index = "column / 32 + column % 32 * (n_cols / 32)"
     apart = good.replace("+ column]", f"+ {index}]", 1).replace("+ column]", f"+ {index}]")
     assert checks.kernels.sectors(apart, graph) == 8
     columns = checks.kernels._columns(graph)
-    share = np.log(32 / (columns / 8)) / np.log(8)
+    # The logarithmic scale of `checks.kernels._points`: 1 for 4 sectors, 0 for 32.
+    share = np.log(32 / (columns / 8)) / np.log(32 / 4)
     assert checks.kernels.coalescing(apart, graph, 8) == pytest.approx(8 * share, abs=0.005)
 
 
@@ -411,11 +431,7 @@ class Uncleared(Strategy):
         self.split, self.skip_empty = split, skip_empty
 
     def build(self, graph, widths, settings):
-        def work(start, stop):
-            records = [record for record in table if start <= record[0] < stop]
-            return Workload(*np.array(records, dtype=np.int64).reshape(-1, 5).T)
-
-        table = []
+        table = []  # records (block, warp, row, first nonzero, number of nonzeros)
         for row in range(graph.n_rows):
             first, count = int(graph.row_pointers[row]), int(graph.degrees[row])
             cut = count // 2 if self.split else 0
@@ -423,6 +439,11 @@ class Uncleared(Strategy):
                 table.append((len(table), 0, row, first, cut))
             if count or not self.skip_empty:
                 table.append((len(table), 0, row, first + cut, count - cut))
+
+        def work(start, stop):
+            records = [record for record in table if start <= record[0] < stop]
+            return Workload(*np.array(records, dtype=np.int64).reshape(-1, 5).T)
+
         return planned(self, graph, widths, settings, Layout(graph.pattern, work), len(table))
 
 
@@ -529,7 +550,8 @@ def test_hidden_graphs_have_the_properties_of_their_names(seed):
 def test_small_graphs_have_one_difficulty_each(seed):
     for name, graph in hidden.small_graphs(seed).items():
         runs = int(np.ceil(graph.degrees / 32).sum())
-        assert (runs % 4 != 0) == (name == "empty rows"), name
+        last_block_is_partial = runs % checks.kernels.BLOCK_WARPS != 0
+        assert last_block_is_partial == (name == "empty rows"), name
         assert (graph.degrees == 0).any() == (name == "empty rows"), name
         assert (graph.degrees > 32).any() == (name == "long rows"), name
         assert graph.nnz <= 1_000
@@ -543,18 +565,20 @@ def test_rows_for_algorithm_2_have_the_properties_of_their_names(seed):
             assert not case.degrees.flags.writeable
     (short,) = hidden.short_rows(seed).values()
     degrees, counts = np.unique(short.degrees, return_counts=True)
-    block_rows = short.setting.pattern(degrees)[1]
+    _, block_rows, _ = short.setting.pattern(degrees)
     assert (counts % block_rows != 0).all()
-    assert degrees.max() <= 192
+    assert degrees.max() <= 192  # half of deg_bound: a block of one longer row is always full
     full = hidden.full_blocks(seed)["rows that fill their blocks"]
     degrees, counts = np.unique(full.degrees, return_counts=True)
-    assert (counts % full.setting.pattern(degrees)[1] == 0).all()
+    _, block_rows, _ = full.setting.pattern(degrees)
+    assert (counts % block_rows == 0).all()
     for long in hidden.long_rows(seed).values():
         above = long.degrees[long.degrees > 384]
         assert above.size
         assert (above % 384 != 0).all()
+    # A case has warp_nzs of 2^15 or more, which sets the sign bit of the metadata's `info`.
     assert any(
-        case.degrees.size and case.setting.pattern([35_000])[2][0] >= 1 << 15
+        case.degrees.size and case.setting.pattern([35_000])[2][0] >= 1 << 15  # warp_nzs
         for case in hidden.other_settings(seed).values()
         if case.setting.deg_bound >= 35_000
     )

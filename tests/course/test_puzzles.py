@@ -13,7 +13,7 @@ from accelviz.emulator import compiler
 from accelviz.errors import ArgumentError
 from tests.compilers import needs_compiler
 
-from .wrong_lines import WRONG, written
+from .wrong_lines import WRONG, with_pieces_replaced
 
 nbformat = pytest.importorskip("nbformat", reason="puzzles are notebooks")
 pytestmark = needs_compiler
@@ -50,7 +50,8 @@ def solution(name):
 
 
 def wrong_answer(name, number):
-    return answer(name, written(solution(name), WRONG[name][number]))
+    """Return the kernel of a wrong answer: the solution with pieces replaced, or other lines."""
+    return answer(name, with_pieces_replaced(solution(name), WRONG[name][number]))
 
 
 def test_every_puzzle_is_in_a_notebook_in_this_order():
@@ -58,7 +59,8 @@ def test_every_puzzle_is_in_a_notebook_in_this_order():
     assert len(TEXTS) >= 15
     assert all(len(wrong) >= 4 for wrong in WRONG.values())
     for text, _ in TEXTS.values():
-        for line in text.replace("```", "").splitlines():  # a line that begins with + is a list
+        # Every backtick is closed in its line; a span over two lines may render as a list.
+        for line in text.replace("```", "").splitlines():
             assert line.count("`") % 2 == 0, line
 
 
@@ -87,7 +89,7 @@ def test_a_wrong_answer_does_not_pass(name, number):
 
 
 def test_an_empty_answer_gets_instructions():
-    for name in set(TEXTS) - {"banks"}:  # whose stub has lines
+    for name in set(TEXTS) - {"banks"}:  # the stub of "banks" contains an answer already
         message = puzzles.check(name, answer(name)).message
         assert "Write your lines between the two marks" in message
 
@@ -96,7 +98,7 @@ GUARD = "if (i < n) Y[i] = a * X[i] + Y[i];"
 
 
 @pytest.mark.parametrize(
-    ("name", "lines", "message"),
+    ("name", "answer_lines", "message"),  # an integer is the index of an answer in WRONG[name]
     [
         ("blocks", 0, r"a race: thread 0 of block 1 .* kernel\.cu:\d+"),
         ("guard", 0, r"thread 6 of block 2 reads X\[70\].* Line 5 is: Y\[i\] ="),
@@ -110,12 +112,13 @@ GUARD = "if (i < n) Y[i] = a * X[i] + Y[i];"
         ("transpose", 4, r"Y\[1\] \(row 0, column 1\) is"),
     ],
 )
-def test_the_message_describes_the_error(monkeypatch, name, lines, message):
+def test_the_message_describes_the_error(monkeypatch, name, answer_lines, message):
     monkeypatch.setattr(sys.modules[puzzles.check.__module__], "SECONDS", 0.3)
-    text = wrong_answer(name, lines) if isinstance(lines, int) else answer(name, lines)
-    report = puzzles.check(name, text)
+    make = wrong_answer if isinstance(answer_lines, int) else answer
+    report = puzzles.check(name, make(name, answer_lines))
     assert re.search(message, report.message), report.message
-    assert bool(report.picture) != (message in ("end the loop", "does not compile"))
+    has_picture = message not in ("end the loop", "does not compile")
+    assert bool(report.picture) == has_picture
 
 
 def test_the_picture_shows_wrong_elements_and_accesses_before_an_error():
@@ -125,13 +128,17 @@ def test_the_picture_shows_wrong_elements_and_accesses_before_an_error():
     assert "What was done before the mistake" in stopped.picture
 
 
-def test_an_answer_better_than_the_par_is_reported():
+def test_a_float2_beyond_an_odd_number_of_elements_is_out_of_bounds():
     text = """__global__ void doubled(const float2 *X, float2 *Y) {
         const int i = threadIdx.x;
         if (i % 2 == 0) { Y[i / 2] = make_float2(2 * X[i / 2].x, 2 * X[i / 2].y); }
     }"""
     report = puzzles.check("one_each", text)
-    assert not report.solved  # with an odd number of elements the last float2 is out of bounds
+    assert not report.solved
+    assert "X[" in report.message
+
+
+def test_an_answer_better_than_the_par_is_reported():
     sums = """__global__ void block_sums(const float *X, float *sums, int n) {
         const int first = blockIdx.x * blockDim.x;
         if (threadIdx.x >= 32) return;
@@ -173,15 +180,20 @@ def test_inputs_are_exact_and_outputs_are_initialized_alike():
         assert len(cases) >= 3, name
         for case in cases:
             for output, expected in case.expected.items():
-                assert np.abs(expected).max(initial=0) < 2**24
+                assert np.abs(expected).max(initial=0) < 2**24  # integers, exact in float32
                 start = case.arguments[output]
-                unwritten = np.isnan(start)
-                assert unwritten.all() or not start[~unwritten].any() or not unwritten.any()
+                unwritten = np.isnan(start)  # the emulator reports reads of these elements
+                partly_written = unwritten.any() and not unwritten.all()
+                if partly_written:
+                    assert (start[~unwritten] == 0).all()
 
 
 def test_the_cost_counts_passes_and_collisions_of_atomics():
+    # The stub loads 32 rows, stores them to shared memory, loads 32 columns from there with 32
+    # passes each, and stores the sums once.
     slow = puzzles.check("banks", answer("banks"))
     assert slow.cost.requests == 32 + 32 + 32 * 32 + 1
+    # One atomic per nonzero: lanes with the same row collide. The solution has one per row.
     colliding = puzzles.check("segments", wrong_answer("segments", 0))
     assert colliding.cost.requests - colliding.par.requests > 20
 

@@ -213,7 +213,7 @@ WRONG = {
 }
 
 
-def written(solution, wrong):
+def with_pieces_replaced(solution, wrong):
     """Return the lines of a wrong answer; None for the lines of the stub."""
     if not isinstance(wrong, dict):
         return wrong
