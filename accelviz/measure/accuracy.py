@@ -12,7 +12,7 @@ import numpy.typing as npt
 from accelviz.devices.operands import is_device_array
 from accelviz.graph import Graph
 from accelviz.plans import Operation
-from accelviz.plans.arithmetic import CUT_OFF, ROUNDING
+from accelviz.plans.arithmetic import TRUNCATION_FACTOR, ROUNDING
 from accelviz.plans.operation import EPS32
 from accelviz.strategies import SPMM
 
@@ -123,7 +123,7 @@ class Oracle:
                 expected, bound = expected[first_columns], bound[first_columns]
             if arithmetic != "float32":
                 # The bound is terms * EPS32 * sum |a x|; this adds rounding * sum |a x|.
-                bound = bound * (CUT_OFF + ROUNDING[arithmetic] / (EPS32 * self.terms))
+                bound = bound * (TRUNCATION_FACTOR + ROUNDING[arithmetic] / (EPS32 * self.terms))
             yield operand.name, actual.reshape(expected.shape), expected, bound
 
 

@@ -13,18 +13,22 @@ TF32_UNIT = 2.0**-11
 ROUNDING = {
     "float32": 0.0,
     "tf32": (1 + TF32_UNIT) ** 2 - 1,
-    # 11 significant bits as in TF32, for inputs from 2^-14 to below 2^16.
+    # 11 significant bits as in TF32, for inputs of magnitude 2^-14 (smaller ones are subnormal) to
+    # below 65,520 (larger ones become infinite).
     "float16": (1 + TF32_UNIT) ** 2 - 1,
-    # Each input is the sum of two TF32 numbers with a relative error of 2^-23. The product of the
-    # low parts, each at most 2^-11 of its input, is omitted.
-    "3xtf32": 2.0**-22 + 2.0**-22,
+    # Each input is the sum of two TF32 numbers, high + low, with a relative error of 2^-23. The
+    # product of the low parts, each at most 2^-11 of its input, is omitted.
+    "3xtf32": 2 * 2.0**-23 + TF32_UNIT * TF32_UNIT,
 }
-#: Tensor cores truncate. Over n products the error is at most 1.5 n units of 2^-23 times the sum of
-#: magnitudes: a quarter of a unit per product and per instruction for the alignment of terms, and
-#: one unit per instruction for the final truncation. float32's bound is n units.
-CUT_OFF = 1.5
-#: Number of TF32 products that compute one product of inputs; 0 for products in float16.
-TERMS = {"3xtf32": 3, "tf32": 1, "float16": 0}
+#: Error bound of a sum on tensor cores, divided by float32's bound. Both are in units of 2^-23 times
+#: the sum of magnitudes. float32's bound is one unit per product. A tensor core instruction adds
+#: products to an accumulator: it truncates each term 25 bits below the largest, which costs 1/4
+#: unit per product and 1/4 unit for the accumulator, and truncates the sum to float32, which costs
+#: one unit. The worst case is one product per instruction: 1/4 + 1/4 + 1.
+TRUNCATION_FACTOR = 1.5
+#: Types of products on tensor cores, and the number of TF32 products that compute one product of
+#: inputs. 0 selects the float16 instructions (`terms` in the kernels' Config).
+TF32_PRODUCTS = {"3xtf32": 3, "tf32": 1, "float16": 0}
 #: Number of low bits of a float32 that TF32 does not have.
 DROPPED_BITS = 13
 

@@ -23,7 +23,7 @@ from accelviz.partition.shared_columns import (
     window_workload,
 )
 from accelviz.plans import Description, LaneColumns, Settings, Strategy, Widths, setting
-from accelviz.plans.arithmetic import TERMS
+from accelviz.plans.arithmetic import TF32_PRODUCTS
 from accelviz.plans.fragments import TF32_CAPABILITY
 from accelviz.plans.launch import MOST_BLOCK_WARPS, WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance
@@ -116,7 +116,7 @@ class WindowStrategy(Strategy):
 class TileSettings(Settings):
     """Settings of `window_tiles` for SpMM, which its kernel is compiled with."""
 
-    arithmetic: str = setting("3xtf32", "type of the products", choices=tuple(TERMS))
+    arithmetic: str = setting("3xtf32", "type of the products", choices=tuple(TF32_PRODUCTS))
     window_rows: int = setting(8, "rows of a window", choices=(8, 16, 32), tries=(8, 16))
     column_tile: int = setting(64, "columns of X per warp", choices=(32, 64, 128), tries=(32, 64))
     block_warps: int = setting(4, "warps per block", MOST_BLOCK_WARPS, tries=(1, 4, 8))
@@ -173,7 +173,7 @@ class WindowTiles(WindowStrategy):
             "vector": vector_columns(n_cols, halves),
             "whole": int(n_cols % tile == 0),
             "ahead": ahead,
-            "terms": TERMS[settings.arithmetic],
+            "terms": TF32_PRODUCTS[settings.arithmetic],
             "features": int(halves),
             "blocks_per_sm": settings.blocks_per_sm,
         }
@@ -206,7 +206,7 @@ def vector_columns(n_cols: int, halves: bool) -> int:
 class ScoreSettings(Settings):
     """Settings of `window_tiles` for SDDMM, which its kernel is compiled with."""
 
-    arithmetic: str = setting("3xtf32", "type of the products", choices=tuple(TERMS))
+    arithmetic: str = setting("3xtf32", "type of the products", choices=tuple(TF32_PRODUCTS))
     window_rows: int = setting(8, "rows of a window", choices=(8, 16, 32), tries=(8, 16, 32))
     block_warps: int = setting(4, "warps per block", MOST_BLOCK_WARPS, tries=(1, 4, 8))
     at_once: int = setting(2, "steps that are loaded together", choices=(1, 2, 4), tries=(1, 2, 4))
@@ -250,7 +250,7 @@ class ScoreTiles(WindowStrategy):
             "vector": vector_columns(n_cols, halves),
             "at_once": settings.at_once,
             "whole": int(n_cols % (settings.step_columns * settings.at_once) == 0),
-            "terms": TERMS[settings.arithmetic],
+            "terms": TF32_PRODUCTS[settings.arithmetic],
             "features": int(halves),
         }
         return self._window_plan(

@@ -33,7 +33,7 @@ from accelviz.devices import find_device
 from accelviz.devices.cuda.compiler import compile_options, compiled
 from accelviz.devices.cuda.timing import CudaLimits, event_seconds
 from accelviz.graph import Graph
-from accelviz.plans.arithmetic import CUT_OFF, ROUNDING
+from accelviz.plans.arithmetic import TRUNCATION_FACTOR, ROUNDING
 from accelviz.plans.operation import EPS32
 
 #: Input channels, output channels, and side in pixels.
@@ -139,7 +139,7 @@ class Layer:
                 self._known[name] = self._exact(name)
             exact, bound, terms = self._known[name]
             if arithmetic != "float32":
-                bound = bound * (CUT_OFF + ROUNDING[arithmetic] / (EPS32 * terms))
+                bound = bound * (TRUNCATION_FACTOR + ROUNDING[arithmetic] / (EPS32 * terms))
             array = array if name == "d_values" else array[:SAMPLE]
             worst = max(worst, float((abs(array - exact) / bound).max()))
         return round(worst, 4)

@@ -16,7 +16,7 @@ import numpy as np
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
 from accelviz.partition.row_split import row_workload
-from accelviz.plans.arithmetic import TERMS
+from accelviz.plans.arithmetic import TF32_PRODUCTS
 from accelviz.plans.fragments import TF32_CAPABILITY
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Widths
@@ -114,7 +114,7 @@ def _block_shape(
         candidates.append((pieces, piece, *chunked(graph, pieces, piece)))
     pieces, piece, chunks, seconds = min(candidates, key=lambda shape: shape[2].origins.size)
     resolved = settings.filled(pieces=pieces, piece=piece, warpgroups=warpgroups)
-    terms = TERMS[settings.arithmetic]
+    terms = TF32_PRODUCTS[settings.arithmetic]
     pixel_bytes, product_bytes = 4 * CHUNK * resolved.pixels, 4 * STEP * piece
     stage_bytes = pixel_bytes + (2 if terms == 3 else 1) * product_bytes * chunks.most
     threads = WARP_SIZE * GROUP_WARPS * resolved.warpgroups
@@ -185,7 +185,7 @@ class StridedWindows(WindowStrategy):
             expected = f"fewer than {MOST_CHANNELS:,}"
             raise PartitionError("graph", f"{n_channels:,} channels", expected)
         shape = choose_shape(graph, n_cols, settings)
-        settings, chunks, terms = shape.settings, shape.chunks, TERMS[settings.arithmetic]
+        settings, chunks, terms = shape.settings, shape.chunks, TF32_PRODUCTS[settings.arithmetic]
         blocks, tiles = -(-n_rows // settings.filters), -(-n_cols // settings.pixels)
         shares = min(tiles, max(1, SMS * shape.at_once // max(1, blocks)))
         n_packed = chunks.origins.size

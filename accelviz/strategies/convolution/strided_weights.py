@@ -16,7 +16,7 @@ from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph, Pattern
 from accelviz.ordering import Permutation
-from accelviz.plans.arithmetic import TERMS
+from accelviz.plans.arithmetic import TF32_PRODUCTS
 from accelviz.plans.fragments import TF32_CAPABILITY
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.plan import Buffers, Layout, Plan, Provenance, Widths
@@ -261,7 +261,7 @@ class StridedWeights(WindowStrategy):
             "x_vector": 4 if graph.shape[1] % 4 == 0 else 1,
             "y_vector": 4 if graph.n_rows % 4 == 0 else 1,
             "at_once": at_once,
-            "terms": TERMS[settings.arithmetic],
+            "terms": TF32_PRODUCTS[settings.arithmetic],
         }
         sizes = "n_values", "n_rows", "n_channels", "n_cols"
         launches = {
