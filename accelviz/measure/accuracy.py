@@ -12,7 +12,7 @@ import numpy.typing as npt
 from accelviz.devices.operands import is_device_array
 from accelviz.graph import Graph
 from accelviz.plans import Operation
-from accelviz.plans.arithmetic import TRUNCATION_FACTOR, ROUNDING
+from accelviz.plans.arithmetic import ROUNDING, TRUNCATION_FACTOR
 from accelviz.plans.operation import EPS32
 from accelviz.strategies import SPMM
 

@@ -20,11 +20,11 @@ ROUNDING = {
     # product of the low parts, each at most 2^-11 of its input, is omitted.
     "3xtf32": 2 * 2.0**-23 + TF32_UNIT * TF32_UNIT,
 }
-#: Error bound of a sum on tensor cores, divided by float32's bound. Both are in units of 2^-23 times
-#: the sum of magnitudes. float32's bound is one unit per product. A tensor core instruction adds
-#: products to an accumulator: it truncates each term 25 bits below the largest, which costs 1/4
-#: unit per product and 1/4 unit for the accumulator, and truncates the sum to float32, which costs
-#: one unit. The worst case is one product per instruction: 1/4 + 1/4 + 1.
+#: Error bound of a sum on tensor cores, divided by float32's bound, which is one unit per product.
+#: A unit is 2^-23 times the sum of magnitudes. An instruction adds products to an accumulator. It
+#: truncates each term 25 bits below the largest (1/4 unit for each product and 1/4 for the
+#: accumulator), and the sum to float32 (1 unit). With one product per instruction, the worst case,
+#: the error is 1/4 + 1/4 + 1 units per product.
 TRUNCATION_FACTOR = 1.5
 #: Types of products on tensor cores, and the number of TF32 products that compute one product of
 #: inputs. 0 selects the float16 instructions (`terms` in the kernels' Config).

@@ -33,7 +33,7 @@ from accelviz.devices import find_device
 from accelviz.devices.cuda.compiler import compile_options, compiled
 from accelviz.devices.cuda.timing import CudaLimits, event_seconds
 from accelviz.graph import Graph
-from accelviz.plans.arithmetic import TRUNCATION_FACTOR, ROUNDING
+from accelviz.plans.arithmetic import ROUNDING, TRUNCATION_FACTOR
 from accelviz.plans.operation import EPS32
 
 #: Input channels, output channels, and side in pixels.

@@ -1,10 +1,14 @@
 // The channel-stack composition of section 6.4.1 of the thesis, as two kernels: the first copies
-// the channels of each window into a stack of planes, the second convolves in groups of one filter.
+// the channels of each filter's window into a stack of planes, the second is a grouped convolution
+// with one filter per group. The channel-cyclic optimization copies equal windows once.
 //
-// With the channel-cyclic optimization, windows that repeat are copied once.
+// channels[plane] is the channel of X to copy, first_plane[filter] the first plane of the filter's
+// window. X, stack and Y are maps of n_channels, n_planes and n_rows (filters) planes of n_cols
+// pixels per image; `pixel.in_map` (pixels.cuh) is the thread's pixel in plane 0 of such a map.
 //
-// grid  = (copied planes, or filters; pixels of all images over block_threads)
-// block = block_threads threads
+// grid.x = copied planes (stack_channels), filters (convolve_stack)
+// grid.y = pixels of all images over block_threads
+// block  = block_threads threads
 
 #include "convolution/pixels.cuh"
 

@@ -13,31 +13,37 @@ from accelviz.errors import ArgumentError
 @pytest.mark.parametrize("channels", [ChannelMap(16, 12, 2, 0.5), ChannelMap(6, 3)], ids=repr)
 def test_a_cell_for_each_weight_and_a_colour_for_each_window(channels):
     ax = plots.channel_windows(channels)
-    (drawn,) = ax.collections
-    corners = np.array([path.vertices.min(axis=0) for path in drawn.get_paths()]).astype(int)
+    (squares,) = ax.collections
+    corners = np.array([path.vertices.min(axis=0) for path in squares.get_paths()]).astype(int)
     cells = {tuple(corner) for corner in corners}
-    wanted = {(c, o) for o, window in enumerate(channels.windows.tolist()) for c in window}
-    assert cells == wanted
-    assert len({tuple(colour) for colour in drawn.get_facecolors()}) == channels.cyclic_distance
+    expected = {(c, o) for o, window in enumerate(channels.windows.tolist()) for c in window}
+    assert cells == expected
+    assert len({tuple(colour) for colour in squares.get_facecolors()}) == channels.cyclic_distance
     assert f"{channels.cyclic_distance} distinct windows" in ax.figure.alt
 
 
 def test_squares_and_bars_grow_as_the_field():
-    block, _ = BLOCKS["F (DW + RPW)"]
-    panels = plots.field_growth(block, 32, 64)
-    seen = fields(block, 32, 64)
-    for ax, kernel, now in zip(panels, block, seen, strict=True):
-        square, bar = ax.patches[2:4]  # after the whole input's
-        assert (square.get_width(), bar.get_height()) == (now.width, 32 * now.channels / 64)
+    kernels, _ = BLOCKS["F (DW + RPW)"]
+    width, n_channels = 32, 64
+    panels = plots.field_growth(kernels, width, n_channels)
+    receptive_fields = fields(kernels, width, n_channels)
+    for ax, kernel, field in zip(panels, kernels, receptive_fields, strict=True):
+        # Squares and bars alternate: two of the whole input, then two of the receptive field.
+        square, bar = ax.patches[2:4]
+        assert square.get_width() == field.width
+        assert bar.get_height() == width * field.channels / n_channels  # a full bar is `width` high
         assert kernel.name in ax.get_title()
-        assert f"{now.size:,}" in ax.figure.alt
-    (one,) = plots.field_growth([Kernel("conv", 3)], 8, 3)[:1]
-    assert "gain" not in one.figure.alt
+        assert f"{field.size:,}" in ax.figure.alt
+
+
+def test_the_first_layer_has_no_gain():
+    first_panel = plots.field_growth([Kernel("conv", 3)], 8, 3)[0]
+    assert "gain" not in first_panel.figure.alt
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_the_panel_adds_up_what_a_network_has(name):
-    """Its page knows one unit a stage, and what each more costs and gains."""
+def test_the_panel_s_data_add_up_to_any_network(name):
+    """The data are the cost of one unit per stage, and cost and gain of each further unit."""
     content, network = widgets.stages(name).content, NETWORKS[name]
     depths = tuple(random.Random(name).choices(range(1, 9), k=len(network.stages)))
     moved = network.with_depths(depths)
@@ -50,7 +56,7 @@ def test_the_panel_adds_up_what_a_network_has(name):
     assert sum(map(sum, gained)) == pytest.approx(moved.total_gain)
 
 
-def test_the_panel_says_something_without_a_script():
+def test_the_panel_shows_text_without_javascript():
     html = widgets.stages()._repr_html_()
     assert "VGG16: (2, 2, 3, 3, 3) units" in html
     with pytest.raises(ArgumentError, match="there is no 'LeNet'"):
