@@ -163,9 +163,9 @@ def words(address, count=1):
 
 @pytest.fixture
 def launches(monkeypatch):
-    """Function, sizes, stream and arguments of launches by a driver that is not there.
+    """Record launches with a simulated driver: function, sizes, stream and arguments.
 
-    An argument that begins with "map" is a structure of 16 words by value.
+    An argument whose name begins with "map" is a structure of 16 words, passed by value.
     """
     recorded, specs = [], []
 

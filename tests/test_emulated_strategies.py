@@ -70,9 +70,9 @@ def test_kernel_matches_the_oracle(strategy, name):
 @pytest.mark.sample(4, always=lambda case: case_name(case["strategy"]) in DAILY)
 @each_strategy()
 def test_kernel_takes_every_column_count(strategy):
-    """On rows of every kind: where columns meet vectors, tiles, cut rows and empty ones.
+    """Rows are of every kind: aligned and unaligned vectors, several tiles, split and empty rows.
 
-    Each column count is a build; these are two of each strategy, others than the next one's.
+    Each column count compiles a kernel, so a strategy has two, different from the next strategy's.
     """
     check_results(GRAPHS["every_kind"](), strategy, "emulator", two_column_counts(strategy))
 

@@ -39,9 +39,9 @@ class DealtSettings(Settings):
 
 
 class Dealt(Strategy):
-    """Deals the rows out to the blocks like cards, each row in two parts, for blocks out of order.
+    """Distributes the rows round robin to the blocks, in two parts per row, out of order.
 
-    `empty` says whether rows without a nonzero have a record; if not, they are cleared.
+    With `empty`, empty rows have a record; without, they are zeroed before the launch.
     """
 
     operation = SPMM

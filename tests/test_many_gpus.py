@@ -429,9 +429,9 @@ MEASURED = records.recorded("many-gpus-h200")
 
 
 def test_the_model_is_within_a_fifth_of_what_was_measured():
-    """Of ours in pieces and in 16 bits, and of MGG in its better settings, on all of the record.
+    """The model is compared with all records of our scheme, and of MGG in its better settings.
 
-    But for one graph shuffled, with 128 columns in several pieces: its hubs stay in the cache.
+    Exception: a shuffled graph with 128 columns in several pieces, whose hubs stay in the cache.
     """
     parameters = MEASURED["parameters"].astype(str).str
     ours = parameters.contains("pull_blocks=64")

@@ -1,8 +1,8 @@
-"""Every lesson runs top to bottom, without warnings, on a machine with no GPU and no network.
+"""Every lesson runs from top to bottom without warnings, GPU or network.
 
-Then each exercise's folded solution takes the place of what the learner has to write, and its own
-check has to find it right; wrong ones are refused in a sentence. On each commit every other
-lesson runs, all of them with `-m long`.
+The folded solution of each exercise then replaces the learner's lines, and the exercise's check
+must accept it; wrong answers must be refused with a message. `make test` runs one lesson
+in four, `--all` runs all.
 """
 
 import ast

@@ -1,7 +1,7 @@
-"""A strategy from a notebook cell is seen by everything that sees those there are.
+"""Strategies defined in a notebook cell work everywhere that registered strategies do.
 
-Nothing but this file knows them: a class each, with its CUDA source as text. A place that has to be
-told of a new strategy fails here.
+Each is one class with its CUDA source as text, and only this file names them. Code that needs a
+list of strategies elsewhere fails here.
 """
 
 from dataclasses import dataclass, replace

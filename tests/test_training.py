@@ -349,11 +349,11 @@ def test_a_gpu_learns_what_a_cpu_learns(model, fused):
 @pytest.mark.gpu
 @pytest.mark.parametrize("model", ["gcn", "gin", "sage", "gat"])
 def test_products_on_tensor_cores_learn_the_same(model):
-    """All widths are multiples of 16: no product of a layer is left to cuBLAS.
+    """All widths are multiples of 16, so no product of a layer uses cuBLAS.
 
-    Features are small, as GIN's sums of larger ones come so near to the ReLU's corner that rounding
-    decides on which side a node is: features changed by 1e-5 of themselves change the losses by
-    1.4e-3 then, or not at all. With these they change by 5e-6.
+    Features are small, because GIN's sums of larger ones are so close to 0 that rounding decides
+    the ReLU: relative changes of features by 1e-5 then change losses by up to 1.4e-3. With these
+    features losses change by 5e-6.
     """
     rng = np.random.default_rng(0)
     changes = {"features": 0.1 * rng.standard_normal((60, 32)), "labels": np.arange(60) % 16}

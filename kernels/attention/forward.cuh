@@ -88,7 +88,7 @@ struct Attention : NoTotals {
     }
 };
 
-// GAT: LeakyReLU(receiver[i] + sender[j])
+// GAT: LeakyReLU(receiver[i] + sender[j]), with one number per head of a row i and of a column j.
 struct GatScore {
     struct Row {
         float receiver;
