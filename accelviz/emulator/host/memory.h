@@ -19,16 +19,17 @@ struct Entry {
     std::uint32_t epoch;  // number of barriers that the block had passed
     std::uint32_t clock;  // of the lanes; it advances at each fence and __syncwarp
     std::uint32_t lanes;  // mask
-    std::uint32_t code;   // offset in the library
-    std::uint8_t warp, kind;
+    std::uint32_t code;   // offset in the library of the instruction after the access
+    std::uint8_t warp;
+    std::uint8_t kind;   // a Kind of cuda_on_host.h
     std::uint8_t bytes;  // mask
-    std::uint8_t scope;
+    std::uint8_t scope;  // a Scope of cuda_on_host.h; only that of an atomic matters
 };
 
 // The state of a word of four bytes, with the accesses that a later access could race with.
 class Cell {
    public:
-    std::uint32_t block = 0;   // for shared memory, the block that accessed it last, plus 1
+    std::uint32_t block = 0;   // for shared memory, 1 + the block that accessed it last (0: none)
     std::uint8_t written = 0;  // mask of written bytes
     // Thread of the latest atomic, numbered from 1 over the launch (0: none), and its epoch.
     std::uint32_t last_atomic = 0, atomic_epoch = 0;
@@ -36,6 +37,7 @@ class Cell {
     Entry *begin() { return capacity_ ? heap_ : first_; }
     Entry *end() { return begin() + count_; }
     void clear() { count_ = 0; }
+    // Moves the last entry to the place of the removed one and returns its address.
     Entry *remove(Entry *entry) {
         *entry = begin()[--count_];
         return entry;
@@ -60,18 +62,21 @@ class Cell {
     Entry first_[2];
 };
 
+// The arrays of a launch: first its arguments, array i at slots_begin + (i << slot_bits); then the
+// kernel's variables, which are in its library or in dynamic shared memory.
 class Memory {
    public:
-    // `library` is the address of the kernel's library. With `few` blocks, small pages are used.
+    // `library` is the address of the kernel's library. A launch of `few` blocks touches few cells:
+    // small pages then save the time to clear memory. Cells exist until the process ends.
     Memory(const EmulatorArray *arrays, std::uint32_t count, std::uint64_t library, bool few)
         : arrays_(arrays, arrays + count), cells_(count) {
         for (std::uint32_t i = 0; i < count; ++i) {
             EmulatorArray &array = arrays_[i];
             if (array.space == ARGUMENT) {
-                n_slots_ = i + 1;
+                n_slots_ = i + 1;  // arguments come first
             } else {
                 if (array.space != DYNAMIC) array.address += library;
-                others_.push_back(i);
+                variables_.push_back(i);
             }
             if (!array.writable) continue;
             // Memory of zeros is a valid array of cells without entries.
@@ -84,38 +89,40 @@ class Memory {
 #endif
             cells_[i] = static_cast<Cell *>(cells);
         }
-        std::ranges::sort(others_, {}, [&](int i) { return arrays_[i].address; });
+        std::ranges::sort(variables_, {}, [&](int i) { return arrays_[i].address; });
     }
 
     // Number of the array that contains an address, or -1.
     int find(std::uint64_t address) {
+        // A difference of a lower address wraps around to a large number.
         const std::uint64_t slot = (address - slots_begin) >> slot_bits;
         if (slot < n_slots_) return holds(slot, address) ? slot : -1;
         if (address - last_.address < last_.bytes) return last_.number;
-        const int other = before(address);
-        if (other < 0 || !holds(other, address)) return -1;
-        last_ = {arrays_[other].address, arrays_[other].bytes, other};
-        return other;
+        const int variable = before(address);
+        if (variable < 0 || !holds(variable, address)) return -1;
+        last_ = {arrays_[variable].address, arrays_[variable].bytes, variable};
+        return variable;
     }
 
     // Number of the array that an address out of bounds is closest to, or -1.
     int nearest(std::uint64_t address) const {
         const std::uint64_t slot = (address - slots_begin) >> slot_bits;
         if (slot < n_slots_) return slot;
-        constexpr std::uint64_t far = 1 << 20;
-        const int other = before(address);
-        if (other >= 0 && address - arrays_[other].address < arrays_[other].bytes + far)
-            return other;
-        for (int i : others_) {
+        constexpr std::uint64_t far = 1 << 20;  // not close: a distance of this many bytes
+        const int variable = before(address);
+        if (variable >= 0 && address - arrays_[variable].address < arrays_[variable].bytes + far)
+            return variable;
+        for (int i : variables_) {
             if (arrays_[i].address > address && arrays_[i].address - address < far) return i;
         }
         return -1;
     }
 
-    // Whether an address is between the first and the last of the kernel's variables.
+    // Whether an address is between the first and the last of the kernel's variables, or within 64
+    // bytes after the last. Loads elsewhere in the library are loads of constants, which are valid.
     bool among_variables(std::uint64_t address) const {
         std::uint64_t first = ~0ull, last = 0;
-        for (int i : others_) {
+        for (int i : variables_) {
             if (arrays_[i].space == DYNAMIC) continue;
             first = std::min(first, arrays_[i].address);
             last = arrays_[i].address + arrays_[i].bytes + 64;
@@ -133,7 +140,7 @@ class Memory {
     // The last variable that begins at or before an address, or -1.
     int before(std::uint64_t address) const {
         int last = -1;
-        for (int i : others_) {
+        for (int i : variables_) {
             if (arrays_[i].address > address) break;
             last = i;
         }
@@ -142,7 +149,7 @@ class Memory {
 
     std::vector<EmulatorArray> arrays_;
     std::vector<Cell *> cells_;
-    std::vector<int> others_;
+    std::vector<int> variables_;  // numbers of the variables, by address
     std::uint64_t n_slots_ = 0;
     // The result of the last search, which usually contains the next address as well.
     struct {
