@@ -1,4 +1,5 @@
-// Unpacks data of `accelviz/widgets/pack.py`: a header in JSON, then typed arrays.
+// Unpacks data of `accelviz/widgets/pack.py`: the header's length (4 bytes), 4 bytes of padding,
+// the header in JSON, and typed arrays.
 
 const ARRAYS = {
   u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, i4: Int32Array, f8: Float64Array,
@@ -6,14 +7,17 @@ const ARRAYS = {
 type Packed = InstanceType<typeof ARRAYS[keyof typeof ARRAYS]>;
 
 interface Entry {
-  type: keyof typeof ARRAYS; offset: number; count: number; differences: boolean;
+  type: keyof typeof ARRAYS;
+  offset: number; // in bytes from the beginning of the data
+  count: number;
+  differences: boolean; // whether elements are stored as differences to the previous one
 }
 
 export function unpack<Type>(bytes: Uint8Array): Type {
   const aligned = bytes.slice(); // typed arrays need aligned memory
   const length = new DataView(aligned.buffer).getUint32(0, true);
   const text = new TextDecoder().decode(aligned.subarray(8, 8 + length));
-  // In the header, `{"$array": entry}` stands for an array.
+  // The header is {"content": data}; in it, `{"$array": entry}` stands for an array.
   return JSON.parse(text, (_, value: { $array?: Entry } | null) => {
     if (!value?.$array) return value;
     const { type, offset, count, differences } = value.$array;
@@ -24,9 +28,10 @@ export function unpack<Type>(bytes: Uint8Array): Type {
   }).content;
 }
 
+/** Unpack a text: base64 of data compressed by raw deflate (`pack_text` in pack.py). */
 export async function unpackText<Type>(text: string): Promise<Type> {
-  const letters = atob(text.trim());
-  const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
+  const binary = atob(text.trim()); // a character per byte
+  const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   return unpack(new Uint8Array(await new Response(stream).arrayBuffer()));
 }

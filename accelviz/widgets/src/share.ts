@@ -1,5 +1,5 @@
-// Functions of the buttons: the Python call for the current state, a PNG of the views, the tour;
-// and the glossary's explanations.
+// What the explorer's buttons "Copy as code", "PNG" and "Tour" do: write the Python call for the
+// current state, save the views as a picture, and explain the page. Also the glossary's texts.
 
 import { button, html, render } from "./controls";
 import { count, parameterText } from "./numbers";
@@ -10,7 +10,9 @@ import type { Scene, Side, Strategy, Value } from "./types";
 const pythonLiteral = (value: Value) =>
   typeof value === "string" ? `"${value}"` : times.pythonValue(value);
 
-/** The Python call that opens the explorer in its current state. */
+/** The Python call that opens the explorer in its current state. `a` and `b` are the first and
+ *  the second side (`b` is null if there is nothing to compare with), `first` is the strategy of
+ *  `a`. Parameters at their defaults are left out. */
 export function pythonCall({ settings, operation, a, b, first, strategies }: Scene) {
   const changedParameters = (side: Side, strategy: Strategy) => strategy.parameters
     .filter(({ name, default: defaultValue }) => side.parameters[name] !== defaultValue)
@@ -24,8 +26,10 @@ export function pythonCall({ settings, operation, a, b, first, strategies }: Sce
   if (pinned.length)
     parts.push(`pinned={${pinned.map(([name, value]) => `"${name}": ${value}`).join(", ")}}`);
   parts.push(`n_cols=${settings.nCols}`, `row=${settings.row}`);
+  // `explore` selects the first block of the row; another block of a split row must be given.
   const [low] = a.partition?.blocks ? a.partition.blocksOf(a.positionOf(settings.row)) : [];
-  if (settings.block !== (low ?? 0)) parts.push(`block=${settings.block}`); // of a split row
+  if (settings.block !== (low ?? 0)) parts.push(`block=${settings.block}`);
+  // Values that a rule chose for parameters without a value; they become a comment.
   const ruleValues = [a, b].flatMap((side, i) => {
     const chosen = Object.entries(side?.parameters ?? {}).flatMap(([name, value]) =>
       value === null && side!.resolved[name] !== undefined
@@ -51,6 +55,7 @@ export async function savePng(panel: HTMLElement, name: string, heading: string[
     Object.assign(image.style, { position, imageRendering, display: "block" });
     canvas.replaceWith(image);
   });
+  // The list of block buttons ends a sentence.
   for (const buttons of copy.querySelectorAll(".av-presses")) buttons.replaceWith(".");
   for (const control of copy.querySelectorAll("button, .av-bar")) control.remove();
   const picture = Object.assign(document.createElement("div"), { className: "av-panel" });
@@ -58,7 +63,7 @@ export async function savePng(panel: HTMLElement, name: string, heading: string[
     { position: "absolute", width: `${panel.offsetWidth}px`, colorScheme: themeOf(panel) });
   render(html`${heading.map((line, i) => html`<p>${i ? line : html`<b>${line}</b>`}</p>`)}${copy}`,
     picture);
-  panel.after(picture);
+  panel.after(picture); // only to measure its size; it is static inside the SVG
   const { offsetWidth: width, offsetHeight: height } = picture;
   picture.remove();
   picture.style.position = "static";
@@ -95,26 +100,28 @@ export function headingOf({ graph, settings, operation, a, b }: Scene) {
 // Stops of the tour: group of views, CSS selector of the element, text.
 const TOUR: [string, string, string][] = [
   ["product", ".av-way-line",
-    "One row of the graph is followed. This line says where it goes: to " +
-    "a place (its position in the order in which the kernel walks the rows), to a block, to its " +
-    "warps, and which of them wait."],
+    "One row of the graph is selected. This line shows its place (its " +
+    "position in the order in which the kernel processes the rows), its block, the warps of the " +
+    "block, and the warps that wait."],
   ["product", ".av-of-block", "A bar is a warp of the block. The block lasts as long as its " +
-  "busiest warp; what is hatched is time in which a warp waits."],
+  "busiest warp; hatched parts are time in which a warp waits."],
   ["product", "[data-control=row]", "Drag to follow another row; the arrow keys move by one."],
-  ["product", ".av-parameters > *", "These settle how the strategy cuts the work. Drag one, and " +
-  "watch time and waiting above. Less waiting is not always less time: Numbers says what else " +
-  "costs time."],
-  ["balance", "[data-view=map] .av-note", "Above is every warp of every block; these colours say " +
-  "how much it has to do. A block whose cells differ waits for the one with the most."],
-  ["numbers", "[data-view=statistics]", "All of it in numbers, the first setting beside the " +
-  "second. A triangle upwards: the first is better."],
+  ["product", ".av-parameters > *", "These parameters determine how the strategy partitions the " +
+  "work. Drag one, and watch time and waiting above. Less waiting is not always less time: the " +
+  "tab Numbers shows what else costs time."],
+  ["balance", "[data-view=map] .av-note", "Above is every warp of every block; its colour is its " +
+  "number of nonzeros. A block whose cells differ waits for the warp with the most."],
+  ["numbers", "[data-view=statistics]", "Metrics of the first setting beside those of the " +
+  "second. A triangle pointing up means that the first is better."],
   ["numbers", "[data-control=pin]",
-    "This makes the setting the second one, so that the first can " +
-    "move on."],
-  ["play", "[data-view=play]", "Here the block is run in an emulator, and played request by " +
+    "This copies the first setting to the second, so that you can " +
+    "change the first and compare."],
+  ["play", "[data-view=play]", "This plays a run of the block in the emulator, request by " +
   "request: what each lane reads, and when a warp waits at a barrier."],
 ];
 
+/** Start the tour: a box in the panel that explains one element of the page after the other.
+ *  `choose` shows a group of views; without `playable` the stop of the group "play" is left out. */
 export function tour(panel: HTMLElement, choose: (group: string) => void, playable: boolean) {
   const stops = TOUR.filter(([group]) => group !== "play" || playable);
   const box = Object.assign(document.createElement("div"), { className: "av-tour", tabIndex: -1 });
