@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 import accelviz
+from accelviz.analysis.assignment import assignment
 from accelviz.analysis.balance import group_idle_share
 from accelviz.analysis.locality import served_share
-from accelviz.analysis.ownership import assignment
 from accelviz.datasets import graph_of_degrees
 from accelviz.measure import records
 from accelviz.measure.comparison import geometric_mean, shuffled_over_natural

@@ -14,9 +14,9 @@ from matplotlib import pyplot as plt
 
 import accelviz
 from accelviz import measure, plots
+from accelviz.analysis.assignment import assignment
 from accelviz.analysis.balance import plan_load_map
 from accelviz.analysis.lookup import find_row
-from accelviz.analysis.ownership import assignment
 from accelviz.analysis.schedule import predicted_timeline, timeline_summary
 from accelviz.analysis.traffic import launch_traffic, requests, traffic
 from accelviz.devices.cuda import compile_cubin

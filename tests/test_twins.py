@@ -87,7 +87,7 @@ def test_what_is_approximate_says_so_everywhere(monkeypatch):
 
 
 #: SHA-256 of the column indices. Changing one invalidates every recorded measurement on a twin:
-#: increase `_GENERATION` in datasets/load.py, and note it in the changelog.
+#: increase `_TWIN_VERSION` in datasets/load.py, and note it in the changelog.
 CHECKSUMS = {
     ("artist", "natural", 0): "d749e8fb7801befd",
     ("artist", "shuffled", 7): "d042977bf65ad883",

@@ -139,7 +139,7 @@ def example_blocks(
     Returns
     -------
     list of int
-        Block numbers, ascending.
+        Indices into the arrays, ascending.
     """
     if not degree.size:
         return []

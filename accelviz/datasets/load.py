@@ -36,8 +36,8 @@ from accelviz.errors import ArgumentError, GraphError
 from accelviz.files import cache_folder, written_whole
 from accelviz.graph import Graph, Pattern
 
-#: Version of `twin` in the names of cached graphs. Increase it if `twin` changes its results.
-_GENERATION = 1
+#: Part of the file names of cached twins. Increase it if `twin` changes its results.
+_TWIN_VERSION = 1
 #: Exceptions of NumPy for a missing or damaged archive.
 _DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 _BUNDLED = Path(__file__).resolve().parent / "graphs"
@@ -147,7 +147,8 @@ def _load(graph: Any, options: dict[str, Any]) -> Graph:
     library = type(graph).__module__.partition(".")[0]
     if isinstance(graph, Graph) or sparse.issparse(graph) or library in ("networkx", "igraph"):
         if options:
-            raise ArgumentError(next(iter(options)), "an object has no such option", "no options")
+            first_option = next(iter(options))
+            raise ArgumentError(first_option, "an object has no such option", "no options")
         if isinstance(graph, Graph):
             return graph
         if library == "networkx":
@@ -160,7 +161,8 @@ def _load(graph: Any, options: dict[str, Any]) -> Graph:
         raise GraphError("graph", "a masked array, whose mask would be ignored", "graph.filled(0)")
     if isinstance(graph, list | tuple) and any(isinstance(entry, tuple) for entry in graph):
         problem = "tuples, which may be edges, or all sources and all targets"
-        expected = "numpy.array(edges).T of edges (source, target); numpy.array of the two others"
+        expected = "numpy.array(graph).T for edges (source, target), or numpy.array(graph)"
+        expected += " for (sources, targets)"
         raise GraphError("graph", problem, expected)
     try:
         array = np.asarray(graph)
@@ -168,7 +170,8 @@ def _load(graph: Any, options: dict[str, Any]) -> Graph:
         raise GraphError("graph", f"a {type(graph).__name__}: {error}", _ACCEPTED) from error
     if array.dtype == object or array.ndim == 0:
         raise GraphError("graph", f"got a {type(graph).__name__}", _ACCEPTED)
-    array = array if options else unambiguous(array)
+    if not options:  # an option such as n_nodes shows that the array is an edge_index
+        array = unambiguous(array)
     return from_edge_index(array, "graph", "edge_index", **options)
 
 
@@ -216,9 +219,10 @@ def _load_twin(
     options = {"locality": locality, "order": order, "seed": seed, "symmetric": symmetric}
     if not cache:
         return twin(name, **options)  # type: ignore[arg-type]
-    key = repr((_GENERATION, "twin", name, sorted(options.items())))
+    key = repr((_TWIN_VERSION, "twin", name, sorted(options.items())))
     digest = hashlib.sha256(key.encode()).hexdigest()[:16]
     path = cache_folder() / "graphs" / f"{name.lower()}-{digest}.npz"
+    # If the file is missing or damaged, the twin is made and stored again.
     with contextlib.suppress(*_DAMAGED), path.open("rb") as file:
         archive = np.load(file, allow_pickle=False)
         pointers, columns = archive["row_pointers"], archive["column_indices"]

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
-from accelviz.analysis.ownership import Assignment, assignment
+from accelviz.analysis.assignment import Assignment, assignment
 from accelviz.plans import Plan
 from accelviz.plots import draw
 from accelviz.plots.style import GREY, IDLE, ROW_COLOURS, Look, paler

@@ -62,7 +62,7 @@ def speedup_bars(
     Raises
     ------
     ArgumentError
-        If the table has no such case, or no time of it in a run of the baseline.
+        If the table lacks the baseline or a strategy, or no run has times of both.
     """
     called = called or baseline
     ratios = _ratios(table, baseline, strategies, state)
@@ -76,6 +76,7 @@ def speedup_bars(
     ax = draw.new_axes(ax, figsize=(max(8.0, 1.8 + 0.6 * n), 4.8))
     colours = strategy_colours(means.index)
     look: Look = {"width": 0.82, "legend": False, "xlabel": "", "zorder": 2}
+    # Bars begin at a ratio of 1, so their lengths are ratios minus 1.
     (values - 1).plot.bar(ax=ax, bottom=1, color=colours, **look)
     containers: Any = ax.containers
     for bars in containers:
@@ -135,7 +136,7 @@ def speedup_ranges(
     Raises
     ------
     ArgumentError
-        If the table has no such case, or no time of it in a run of the baseline.
+        If the table lacks the baseline or a strategy, or no run has times of both.
     """
     baseline_name, strategy_name = called or (baseline, strategy)
     ratios = _ratios(table, baseline, {strategy_name: strategy}, state)
@@ -181,7 +182,8 @@ def speedup_ranges(
 def _ratios(table: pd.DataFrame, baseline: str, cases: Cases | None, state: str) -> pd.DataFrame:
     ratios = comparison.speedups(table[table["state"] == state], baseline, cases)
     if ratios.empty:
-        raise ArgumentError("table", f"no {state} time beside one of {baseline!r}", "one run")
+        problem = f"no run has {state} times of {baseline!r} and of another case"
+        raise ArgumentError("table", problem, "one run of both")
     return ratios
 
 

@@ -53,7 +53,8 @@ class _MultiHead(torch.nn.Module):
         return x.view(-1, self.heads, self.out_channels)
 
     def _attend(self, edge_index: Any, x: Any, name: str, **tensors: Any) -> Any:
-        edges = edges_of(edge_index, x, self.add_self_loops).without_duplicates(type(self).__name__)
+        edges = edges_of(edge_index, x, self.add_self_loops)
+        edges.require_no_duplicates(type(self).__name__)
         rate = self.dropout if self.training else 0.0
         return attention(edges, name, rate, self.negative_slope, **tensors)
 
@@ -149,7 +150,8 @@ class AGNNConv(torch.nn.Module):
 
     def forward(self, x: Any, edge_index: Any) -> Any:
         """Return the attention over each node's neighbors."""
-        edges = edges_of(edge_index, x, self.add_self_loops).without_duplicates("AGNNConv")
+        edges = edges_of(edge_index, x, self.add_self_loops)
+        edges.require_no_duplicates("AGNNConv")
         scale = 1 / x.norm(dim=-1, keepdim=True).clamp(min=NORM_EPS)
         Q = (self.beta * scale * x)[:, None]
         return attention(edges, "cosine", 0.0, None, Q=Q, V=x[:, None], scale=scale)[:, 0]

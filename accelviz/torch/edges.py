@@ -20,7 +20,7 @@ class Edges:
     Parameters
     ----------
     edge_index : tensor of int64, shape (2, E), or sparse CSR tensor
-        Senders and receivers, or a matrix with receivers as rows and senders as columns.
+        Sources and targets, or a matrix with targets as rows and sources as columns.
     n_nodes : int
     loops : bool
         Add a self loop to each node that has none.
@@ -29,8 +29,10 @@ class Edges:
     ----------
     number : int
         Identifies this object; a custom operator of PyTorch takes numbers, but no objects.
+    graph : Graph
+        The matrix of the edges, targets as rows, with values 1.
     rows, columns : tensors of int64, shape (nnz,)
-        Receiver and sender of each nonzero.
+        Target and source of each nonzero.
     position : tensor of int64, shape (E,)
         Index of each edge's nonzero. Duplicate edges share one nonzero.
     diagonal : tensor of int64, shape (n_nodes,)
@@ -52,25 +54,26 @@ class Edges:
 
     _numbers = itertools.count()
     _by_number: ClassVar[weakref.WeakValueDictionary[int, Edges]] = weakref.WeakValueDictionary()
-    #: Strong references: a backward pass may follow the deletion of its `edge_index`.
+    #: Strong references to the latest objects: a backward pass, which finds them by number, may
+    #: follow the deletion of its `edge_index`. The length bounds the memory that they hold.
     _recent: ClassVar[collections.deque[Edges]] = collections.deque(maxlen=16)
     #: Reference to and version of each live `edge_index`, and its edges, by the arguments of `of`.
     _by_tensor: ClassVar[dict[tuple[int, int, bool], tuple[Any, int, Edges]]] = {}
 
     def __init__(self, edge_index: Any, n_nodes: int, loops: bool) -> None:
-        senders, receivers, self.weight = _pairs(edge_index, n_nodes)
-        ends = torch.stack([senders, receivers])
+        sources, targets, self.weight = _pairs(edge_index, n_nodes)
+        ends = torch.stack([sources, targets])
         if ends.numel() and (int(ends.min()) < 0 or int(ends.max()) >= n_nodes):
             problem = f"nodes {int(ends.min())} to {int(ends.max())} for {n_nodes} rows of x"
             raise ArgumentError("edge_index", problem, f"0 to {n_nodes - 1}")
         nodes = torch.arange(n_nodes, device=ends.device)
-        keys = receivers * n_nodes + senders  # positions in the dense matrix, row by row
+        keys = targets * n_nodes + sources  # positions in the dense matrix, row by row
         with_loops = torch.cat([keys, nodes * n_nodes + nodes]) if loops else keys
         unique, position = torch.unique(with_loops, return_inverse=True)
         self.rows, self.columns = unique // n_nodes, unique % n_nodes
         self.position, self.diagonal = position.tensor_split([keys.numel()])
         self.had_loop = torch.zeros(n_nodes, dtype=torch.bool, device=ends.device)
-        self.had_loop[receivers[senders == receivers]] = True
+        self.had_loop[targets[sources == targets]] = True
         self.repeated = int(keys.numel() - torch.unique(self.position).numel())
         counts = torch.bincount(self.rows, minlength=n_nodes).cpu().numpy()
         self.graph = Graph(
@@ -104,15 +107,14 @@ class Edges:
             cls._by_tensor[key] = (reference, version, edges)
         return edges
 
-    def without_duplicates(self, layer: str) -> Edges:
-        """Return itself, or raise ArgumentError if there are duplicate edges.
+    def require_no_duplicates(self, layer: str) -> None:
+        """Raise ArgumentError if there are duplicate edges.
 
         The attention kernels have one weight per pair of nodes, PyTorch Geometric one per edge.
         """
         if self.repeated:
-            problem = f"{self.repeated} edges are there twice, and {layer} weighs each by itself"
+            problem = f"{self.repeated} duplicate edges; {layer} has one weight per pair of nodes"
             raise ArgumentError("edge_index", problem, "torch_geometric.utils.coalesce(edge_index)")
-        return self
 
     def values(self, weight: Any = None) -> Any:
         """Return the weight of each nonzero, the sum over its edges; a weight is 1 by default."""
@@ -122,7 +124,7 @@ class Edges:
             weight = torch.ones(n_edges, device=self.position.device)
         if weight.numel() != n_edges:
             problem = f"shape {tuple(weight.shape)} for {n_edges} edges"
-            raise ArgumentError("edge_weight", problem, "a number for each")
+            raise ArgumentError("edge_weight", problem, "one weight per edge")
         zeros = torch.zeros(self.rows.numel(), device=weight.device, dtype=weight.dtype)
         return zeros.index_add(0, self.position, weight.reshape(-1))
 
@@ -133,7 +135,7 @@ class Edges:
 
 
 def _pairs(edge_index: Any, n_nodes: int) -> tuple[Any, Any, Any]:
-    """Return senders, receivers and weights (None for an unweighted graph)."""
+    """Return sources, targets and weights (None for an unweighted graph)."""
     if hasattr(edge_index, "csr") and not isinstance(edge_index, torch.Tensor):  # torch_sparse
         pointers, columns, weight = edge_index.csr()
     elif isinstance(edge_index, torch.Tensor) and edge_index.layout == torch.sparse_csr:
@@ -153,7 +155,7 @@ def _pairs(edge_index: Any, n_nodes: int) -> tuple[Any, Any, Any]:
     rows = torch.arange(pointers.numel() - 1, device=pointers.device)
     if rows.numel() != n_nodes:
         problem = f"a matrix of {rows.numel()} rows for {n_nodes} rows of x"
-        raise ArgumentError("edge_index", problem, "as many")
+        raise ArgumentError("edge_index", problem, "one row of x per row of the matrix")
     return columns.long(), rows.repeat_interleave(pointers.diff()), weight
 
 

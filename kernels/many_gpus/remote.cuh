@@ -1,10 +1,13 @@
 // Rows of a matrix that is distributed over several GPUs, and functions that fetch a row. Each GPU
-// can read the others' memory (NVLink, in one process or as symmetric memory). The emulator's
-// devices have separate memories, too.
+// can read the others' memory (NVLink, in one process or as symmetric memory). The emulator gives
+// each of its devices separate arrays.
+//
+// A 32-bit word names a row: its low row_bits bits are the number of the row on its GPU, its high
+// bits the number of the GPU.
 //
 // The including file's Config defines
 //   n_devices   GPUs, 1 to 8
-//   row_bits    low bits of a word, the row; the high bits are its GPU
+//   row_bits    bits of a row's number, 29 to 31
 #pragma once
 
 #include "async_copy.cuh"
@@ -35,7 +38,7 @@ struct Peers {
 // `await_row`, followed by a barrier if other threads read it.
 DEVICE_INLINE void begin_row(float *shared, const float *row, int length, int worker, int workers) {
     for (int i = worker; i < length; i += workers) copy_async(&shared[i], &row[i]);
-    close_copies();
+    close_copies();  // one group of asynchronous copies per thread
 }
 
 DEVICE_INLINE void await_row() {

@@ -1,4 +1,5 @@
-// The reduction of the values of a group's members.
+// Replaces CUDA's header of this name: `reduce` returns the reduction of the values of all members
+// of a group to every member.
 #pragma once
 
 #include "../cooperative_groups.h"

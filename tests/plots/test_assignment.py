@@ -6,7 +6,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 import accelviz
-from accelviz.analysis.ownership import MAX_RUNS_PER_ROW, assignment
+from accelviz.analysis.assignment import MAX_RUNS_PER_ROW, assignment
 from accelviz.errors import ArgumentError, PartitionError
 from accelviz.plots.assignment import block_assignment
 from tests.graphs import GRAPHS, graph_of_degrees

@@ -21,6 +21,7 @@ from accelviz.workload import Workload
 MAX_BLOCKS = 512
 #: Largest number of runs listed per row. The nonzeros of later runs are counted only.
 MAX_RUNS_PER_ROW = 400
+#: Largest number of blocks that `_example_blocks` selects, besides the other blocks of a split row.
 _MAX_EXAMPLES = 8
 #: Largest number of blocks added for one row that is split over many blocks.
 _MAX_BLOCKS_PER_ROW = 12
@@ -153,6 +154,7 @@ def _checked_blocks(plan: Plan, blocks: int | Iterable[int]) -> list[int]:
     last = plan.launch.n_blocks - 1
     numbers: set[int] = set()
     for block in [blocks] if isinstance(blocks, int | np.integer) else blocks:
+        # Any integer here: the next error has the plan's range.
         numbers.add(checked_integer("blocks", block, least=-(1 << 63), error=ArgumentError))
         if not 0 <= block <= last:
             raise ArgumentError("blocks", f"there is no block {block}", f"0 to {last:,}")
@@ -166,7 +168,13 @@ def _blocks_workload(plan: Plan, blocks: Iterable[int]) -> Workload:
 
 
 def _example_blocks(plan: Plan, most_rows: int) -> list[int]:
-    """Select blocks that differ in the degree of their rows and have at most `most_rows` rows."""
+    """Select blocks that differ in the degree of their rows and have at most `most_rows` rows.
+
+    Fewer than three blocks are not tried, so three may have more rows. Of a split row, all blocks
+    are added.
+    """
+    # The largest degree and the number of busy warps of each block. The empty table is for plans
+    # without blocks.
     tables = [pd.DataFrame(columns=["degree", "busy"], dtype=np.int64)]
     for part in plan.workload_slices():
         work = part.to_frame().query("nz_count > 0")
@@ -175,6 +183,7 @@ def _example_blocks(plan: Plan, most_rows: int) -> list[int]:
     table = pd.concat(tables).rename_axis("block").reset_index()
     table = table.sort_values("busy", ascending=False, kind="stable")
     busiest = table.drop_duplicates("degree").sort_values("degree")
+    # From here on one block per degree, the one with the most busy warps.
     degree, busy = busiest[["degree", "busy"]].to_numpy(np.int64).T
     for count in range(_MAX_EXAMPLES, 2, -1):
         examples = busiest["block"].iloc[example_blocks(degree, busy, count)].tolist()
