@@ -33,8 +33,8 @@ RANGES = {
 }
 
 
-def drawn(name, parameter):
-    """Draw values of a parameter; None if a rule determines it."""
+def value_strategy(name, parameter):
+    """Return a Hypothesis strategy of a parameter's values, None included if a rule replaces it."""
     values = RANGES.get(name)
     if values is None and parameter.choices:
         values = st.sampled_from(parameter.choices)
@@ -43,25 +43,28 @@ def drawn(name, parameter):
     return st.none() | values if parameter.default is None else values
 
 
-#: Strategies whose blocks depend on columns that rows share, not only on degrees.
-BY_COLUMNS = (
+#: Strategies excluded from this file: their blocks depend on the columns that rows share, or their
+#: atomics on the values of sums, so that degrees do not determine the statistics.
+EXCLUDED = (
     *("spmm windows", "spmm window_tiles", "sddmm window_tiles"),
     *("scc_last strided_windows", "scc_last_weights strided_windows"),
     *("bit_product warpgroup", "bit_product split", "bit_product paper"),
-    *("bit_spmm_8 lane_groups", "bit_spmm_4 lane_groups"),  # atomics depend on sums
+    *("bit_spmm_8 lane_groups", "bit_spmm_4 lane_groups"),  # by values of sums
 )
-#: The other strategies with kernels, of every operation, by name.
-EVERY = {
+#: All other strategies with kernels, of every operation, by name.
+BY_DEGREES = {
     name: strategy
     for strategy in REGISTRY
     if strategy.plan(MADE["one_node"](), 4).kernel is not None
-    and (name := f"{strategy.operation.name} {strategy.name}") not in BY_COLUMNS
+    and (name := f"{strategy.operation.name} {strategy.name}") not in EXCLUDED
 }
 
 
 def settings_of(strategy):
     """Draw settings of a strategy from its declared parameters."""
-    values = {name: drawn(name, parameter) for name, parameter in strategy.parameters.items()}
+    values = {
+        name: value_strategy(name, parameter) for name, parameter in strategy.parameters.items()
+    }
     return st.fixed_dictionaries({}, optional=values)
 
 
@@ -90,10 +93,12 @@ def check_against_workload(graph, strategy, n_cols, **parameters):
     assert summary.imbalance == pytest.approx(counted.imbalance, rel=1e-12)
     assert summary.metadata_bytes == plan.metadata_bytes
     assert (summary.rows_shared, summary.rows_cut) == counted_rows(plan)
+    # Without the order of the rows, some statistics are unknown (None); the others are equal.
     from_histogram = strategy.closed_form(
         RowDegrees(strategy.degrees(graph).histogram), n_cols, **parameters
     )
-    for name in ("blocks", "warps", "slots", "metadata_bytes", *STATISTICS[-4:]):
+    sums = ("rows_shared", "rows_cut", "shared_atomics", "global_atomics")
+    for name in ("blocks", "warps", "slots", "metadata_bytes", *sums):
         known = getattr(from_histogram, name)
         assert known is None or known == getattr(summary, name), name
     if from_histogram.loads is not None:
@@ -102,11 +107,11 @@ def check_against_workload(graph, strategy, n_cols, **parameters):
 
 
 def test_every_strategy_with_a_kernel_has_a_closed_form():
-    for strategy in EVERY.values():
+    for strategy in BY_DEGREES.values():
         assert closed_form(MADE["one_node"](), strategy, 64) is not None
 
 
-@pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
+@pytest.mark.parametrize("strategy", BY_DEGREES.values(), ids=BY_DEGREES)
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_closed_forms_equal_the_counted_workload(strategy, data):
@@ -115,7 +120,7 @@ def test_closed_forms_equal_the_counted_workload(strategy, data):
     setting = data.draw(settings_of(strategy))
     try:
         closed_form(graph, strategy, n_cols, **setting)
-    except PartitionError:  # what does not go together is refused alike
+    except PartitionError:  # settings that exclude each other: the plan is refused, too
         with pytest.raises(PartitionError):
             accelviz.plan(graph, strategy, n_cols, **setting)
     else:
@@ -123,7 +128,7 @@ def test_closed_forms_equal_the_counted_workload(strategy, data):
 
 
 @pytest.mark.sample(3)
-@pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
+@pytest.mark.parametrize("strategy", BY_DEGREES.values(), ids=BY_DEGREES)
 def test_closed_forms_on_every_graph(strategy):
     # Beyond SpMM and SDDMM partition schemes are shared: each operation has every third graph.
     step = 1 if strategy.operation in (SPMM, SDDMM) else 3
@@ -132,6 +137,7 @@ def test_closed_forms_on_every_graph(strategy):
 
 
 def check_atomics(strategy, **parameters):
+    # A launch in the emulator takes long, so each strategy has one of two graphs.
     name, n_cols = (("isolated_ends", 33), ("wide", 3))[KERNELS.index(strategy) % 2]
     graph = MADE[name]()
     plan = accelviz.plan(graph, strategy, n_cols, **parameters)
@@ -146,7 +152,7 @@ def check_atomics(strategy, **parameters):
 
 @pytest.mark.sample(6)
 @needs_compiler
-@pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
+@pytest.mark.parametrize("strategy", BY_DEGREES.values(), ids=BY_DEGREES)
 def test_atomics_are_those_that_the_kernel_carries_out(strategy):
     # All parameters together, each at its first value to try.
     tried = {name: p.tries[0] for name, p in strategy.parameters.items() if p.tries}
@@ -157,7 +163,7 @@ def test_atomics_are_those_that_the_kernel_carries_out(strategy):
 
 @pytest.mark.long
 @needs_compiler
-@pytest.mark.parametrize("strategy", EVERY.values(), ids=EVERY)
+@pytest.mark.parametrize("strategy", BY_DEGREES.values(), ids=BY_DEGREES)
 def test_atomics_with_the_defaults(strategy):
     check_atomics(strategy)
 
@@ -215,22 +221,22 @@ def test_each_strategy_takes_the_parameters_that_it_has():
     assert partitions.tolist() == ["block", "warp"]
 
 
-def test_every_strategy_has_the_columns_that_it_says_are_worth_a_try():
-    for strategy in EVERY.values():
+def test_a_sweep_of_a_parameter_has_its_values_to_try():
+    for strategy in BY_DEGREES.values():
         tried = {key: p.tries for key, p in strategy.parameters.items() if p.tries}
         operation = strategy.operation.name
         for key, values in tried.items():
-            fitting = [value for value in values if fits(strategy, **{key: value})]
-            table = sweep({1: 9, 40: 3}, strategy.name, operation=operation, **{key: fitting})
-            assert table.equals(sweep({1: 9, 40: 3}, strategy, **{key: fitting}))
+            accepted = [value for value in values if is_accepted(strategy, **{key: value})]
+            table = sweep({1: 9, 40: 3}, strategy.name, operation=operation, **{key: accepted})
+            assert table.equals(sweep({1: 9, 40: 3}, strategy, **{key: accepted}))
             assert table.columns.tolist() == ["strategy", "n_cols", *tried, *STATISTICS]
-            assert table[key].tolist() == fitting
+            assert table[key].tolist() == accepted
 
 
-def fits(strategy, **setting):
+def is_accepted(strategy, **setting):
     try:
         strategy.plan(MADE["one_node"](), 64, **setting)
-    except PartitionError:  # it does not go with a default
+    except PartitionError:  # the value excludes the default of another parameter
         return False
     return True
 
@@ -244,8 +250,8 @@ def test_quartiles_are_those_of_the_warps_with_work():
     assert row["warp_nzs_mean"] == pytest.approx(loads.mean())
 
 
-#: Dense products, for which the registry has only a library.
-@pytest.mark.parametrize("operation", [one for one in OPERATIONS if not one.startswith("dense")])
+# Of dense products the registry has only a library's strategy, which has no kernel.
+@pytest.mark.parametrize("operation", [name for name in OPERATIONS if not name.startswith("dense")])
 @pytest.mark.parametrize("graph", [{}, {0: 3}, "empty", "no_edges"])
 def test_sweeps_of_nothing(graph, operation):
     graph = GRAPHS[graph]() if isinstance(graph, str) else graph
@@ -323,10 +329,10 @@ def test_bad_sweeps_are_refused(arguments, error, message):
         sweep(**{"graph": {3: 4}, **arguments})
 
 
-def test_a_histogram_may_come_in_any_order_and_with_rows_of_none():
-    one = sweep({5: 2, 1: 7, 9: 0})
-    other = sweep(DegreeHistogram(np.array([1, 5]), np.array([7, 2])))
-    pd.testing.assert_frame_equal(one, other)
+def test_a_dict_of_degrees_may_be_unsorted_and_have_degrees_of_no_row():
+    from_dict = sweep({5: 2, 1: 7, 9: 0})
+    from_histogram = sweep(DegreeHistogram(np.array([1, 5]), np.array([7, 2])))
+    pd.testing.assert_frame_equal(from_dict, from_histogram)
 
 
 def test_another_operation_is_swept_with_its_fastest_strategy():

@@ -3,7 +3,8 @@
     python benchmarks/measure/counters.py profile --output counters.csv
     python benchmarks/measure/counters.py profile --cases ours --graphs mit8 --columns 16 48
 
-Needs a GPU and `ncu`. Times under a profiler are not comparable with the other results.
+`profile` runs this script again under `ncu`, with the command `launch`, which launches each plan
+once. Needs a GPU and `ncu`. Times under a profiler are not comparable with the other results.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import accelviz
 from accelviz.measure.records import parameters_text
 from accelviz.plans import Plan
 
-#: Columns of the table, and Nsight Compute's names of the counters.
+#: Columns of the table, with the names of Nsight Compute's counters.
 METRICS = {
     "instructions": "smsp__inst_executed.sum",
     "issue_active_pct": "smsp__issue_active.avg.pct_of_peak_sustained_active",
@@ -43,6 +44,7 @@ METRICS = {
     "elapsed_cycles": "sm__cycles_elapsed.max",
     "active_cycles": "sm__cycles_active.avg",
 }
+#: Groups of cases, each a strategy with its parameters.
 CASES: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
     # Accel-GCN with and without each of its ideas, and the systems that it is compared with.
     "published": (
@@ -65,10 +67,12 @@ CASES: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
 def main() -> None:
     graphs = ["collab-twin", "ppa-twin"]
     options = parser(__doc__, graphs=graphs, columns=[32, 64, 128], output=False)
-    options.add_argument("command", choices=["profile", "launch"], help="launch is what ncu runs")
+    options.add_argument("command", choices=["profile", "launch"], help="launch is for ncu only")
     options.add_argument("--cases", choices=list(CASES), default="published")
     options.add_argument("--orders", nargs="+", default=["natural", "shuffled"])
-    options.add_argument("--warm", action="store_true", help="leave the caches as they are")
+    options.add_argument(
+        "--warm", action="store_true", help="do not flush the caches before a launch"
+    )
     options.add_argument("--output", help="CSV to write")
     chosen = options.parse_args()
     if chosen.command == "launch":
@@ -78,6 +82,7 @@ def main() -> None:
 
 
 def plans(options: argparse.Namespace) -> Iterator[Plan]:
+    """Yield the plans to measure; both processes have them in this order."""
     for name in options.graphs:
         for order in options.orders:
             graph = open_graph(name, order, cache=True)
@@ -89,9 +94,9 @@ def plans(options: argparse.Namespace) -> Iterator[Plan]:
 
 def profile(options: argparse.Namespace) -> None:
     profiled = list(plans(options))
-    chosen = ("--cases", options.cases, "--graphs", *options.graphs, "--orders", *options.orders)
-    columns = ("--columns", *map(str, options.columns))
-    script = [__file__, "launch", *chosen, *columns]
+    script = [__file__, "launch", "--cases", options.cases]
+    script += ["--graphs", *options.graphs, "--orders", *options.orders]
+    script += ["--columns", *map(str, options.columns)]
     launches = nsight.profile(script, profiled, METRICS.values(), warm=options.warm)
     rows = [
         {
