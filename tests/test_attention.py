@@ -18,6 +18,8 @@ from tests.inherited import central_differences
 
 SCORES = pytest.mark.parametrize("score", list(INPUTS))
 DEGREES = [0, 1, 2, 7, 0, 5, 3]
+#: `slope` is that of LeakyReLU, `rate` the share of dropped edges, `random` has the words of
+#: `accelviz.random.edge_uniform`: seed (low, high), site (number of the layer), step.
 SETTINGS = {"slope": 0.3, "rate": 0.4, "random": [7, 8, 9, 10]}
 
 
@@ -73,17 +75,17 @@ def test_the_reference_is_the_definition(score):
 def test_gradients_are_those_of_float64_differences(score):
     graph, operation = graph_of_degrees(DEGREES, 9), OPERATIONS[score]
     gradient = OPERATIONS[f"{score}_gradient"]
-    inputs, numbers = inputs_of(operation, graph), settings(operation)
+    inputs, scalars = inputs_of(operation, graph), settings(operation)
     dY = measure.features(graph.n_rows, 6).reshape(-1, 2, 3).astype(float)
 
     def attend(changed):
         return {
             name: expected
-            for name, (expected, _) in operation.reference(graph.pattern, changed | numbers).items()
+            for name, (expected, _) in operation.reference(graph.pattern, changed | scalars).items()
         }
 
-    known = {**inputs, **attend(inputs), "dY": dY} | numbers
-    gradients = gradient.reference(graph.pattern, known)
+    saved_for_backward = {**inputs, **attend(inputs), "dY": dY} | scalars
+    gradients = gradient.reference(graph.pattern, saved_for_backward)
     for name, output in zip(inputs, gradient.outputs, strict=True):
 
         def loss(changed, name=name):
@@ -103,8 +105,8 @@ def test_scores_of_any_size(score, strategy, size, device):
     graph, operation = graph_of_degrees([0, 1, 40, 300, 3]), OPERATIONS[score]
     dense = measure.random_inputs(operation, graph.pattern, {"heads": 2, "n_cols": 4})
     inputs = operation.named(*dense)
-    large = next(iter(inputs))
-    inputs[large] = inputs[large] * np.float32(size)
+    first_input = next(iter(inputs))
+    inputs[first_input] = inputs[first_input] * np.float32(size)
     results = run_operation(score, graph, inputs, strategy, device)
     assert all(np.isfinite(operand).all() for operand in results.values())
     assert Oracle(graph, *inputs.values(), operation=operation).error(results) <= 1
@@ -135,7 +137,7 @@ def test_a_gradient_s_dropout_is_that_of_its_forward_pass():
         assert 0 < (factors == 0).sum() < graph.nnz
 
 
-def test_plans_of_a_gradient_walk_both_ways():
+def test_plans_of_a_gradient_walk_the_matrix_and_its_transpose():
     graph = graph_of_degrees(DEGREES, 9)
     plan = accelviz.plan(graph, "lane_groups", 4, operation="cosine_gradient", heads=2)
     assert [part.walked.shape for part in plan.parts] == [(9, 7), (7, 9)]
@@ -146,9 +148,9 @@ def test_plans_of_a_gradient_walk_both_ways():
     assert plan.kernel.entry == "cosine_sources<Config>"
     assert [call.kernel.entry for call in plan.then[0].calls] == ["cosine_targets<Config>"]
     plan.check()
-    other = accelviz.plan(graph, "row_warp", 4, operation="gatv2_gradient")
-    np.testing.assert_array_equal(other.layout.nonzero_order, graph.transposed().nonzeros)
-    entries = [call.kernel.entry for call in other.then[0].calls]
+    row_warp = accelviz.plan(graph, "row_warp", 4, operation="gatv2_gradient")
+    np.testing.assert_array_equal(row_warp.layout.nonzero_order, graph.transposed().nonzeros)
+    entries = [call.kernel.entry for call in row_warp.then[0].calls]
     assert entries == ["gatv2_targets<Config>", "add_totals", "add_parts"]
 
 
@@ -208,13 +210,13 @@ def test_a_nan_in_features_stays_in_its_columns(device):
     np.testing.assert_array_equal(Y[2], 0)
 
 
-def test_executors_agree_on_words():
+def test_random_words_may_be_a_list_or_an_array():
     ready = find_device("cpu").prepare(accelviz.plan("cora", None, 2, operation="gat"))
     dense = measure.random_inputs(OPERATIONS["gat"], accelviz.load_graph("cora").pattern,
                                   {"heads": 1, "n_cols": 2})  # fmt: skip
     named = OPERATIONS["gat"].named(*dense, rate=0.5)
-    one = ready.run({**named, "random": [1, 2, 3, 4]})["Y"]
-    same = ready.run({**named, "random": np.array([1, 2, 3, 4], np.uint32)})["Y"]
-    other = ready.run({**named, "random": [1, 2, 3, 5]})["Y"]
-    np.testing.assert_array_equal(one, same)
-    assert (one != other).any()
+    from_list = ready.run({**named, "random": [1, 2, 3, 4]})["Y"]
+    from_array = ready.run({**named, "random": np.array([1, 2, 3, 4], np.uint32)})["Y"]
+    next_step = ready.run({**named, "random": [1, 2, 3, 5]})["Y"]
+    np.testing.assert_array_equal(from_list, from_array)
+    assert (from_list != next_step).any()
