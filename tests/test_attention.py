@@ -19,7 +19,7 @@ from tests.inherited import central_differences
 SCORES = pytest.mark.parametrize("score", list(INPUTS))
 DEGREES = [0, 1, 2, 7, 0, 5, 3]
 #: `slope` is that of LeakyReLU, `rate` the share of dropped edges, `random` has the words of
-#: `accelviz.random.edge_uniform`: seed (low, high), site (number of the layer), step.
+#: `accelviz.random.edge_uniform`: seed (low, high), site (number of the array), step.
 SETTINGS = {"slope": 0.3, "rate": 0.4, "random": [7, 8, 9, 10]}
 
 
