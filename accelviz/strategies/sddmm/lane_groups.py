@@ -1,7 +1,9 @@
 """`lane_groups`, our own SDDMM: subwarps that compute several dot products together.
 
-A product is the dot product of one nonzero and one head. A subwarp has a run of consecutive
-products, computes `at_once` of them together and adds up the sums of its lanes by shuffles.
+A product is the dot product of one nonzero and one head. A subwarp ("group" in the settings' names)
+has a run of consecutive products, computes `at_once` of them together and adds up the sums of its
+lanes by shuffles. Each lane loads the row and the column of one product, so a subwarp has at most
+as many products as lanes. The constants were fitted to sweeps on an H200.
 """
 
 from __future__ import annotations
@@ -26,13 +28,17 @@ from accelviz.strategies.sddmm.operation import SDDMM, check_heads
 #: Threads per block. 256 and more are slower except on the smallest graphs; 64 are slower for few
 #: columns.
 BLOCK_THREADS = 128
-#: Columns of V that a lane loads together; most products together, by the columns of a vector.
-COLUMNS_AT_ONCE, MOST_AT_ONCE = 32, {4: 4, 2: 4, 1: 8}
-#: From LONG_PRODUCTS products and a mean degree (times heads) of LONG_DEGREE on, a subwarp has
-#: LONG_GROUP products, as neighboring ones reuse rows of V in the L1, and computes LONG_AT_ONCE
-#: together, which leaves registers to more blocks.
-LONG_DEGREE, LONG_PRODUCTS = 12, 1 << 20
-LONG_GROUP, LONG_AT_ONCE = 8, 2
+#: Elements of V that a lane loads together: the rule's `at_once` times the columns of a lane.
+COLUMNS_AT_ONCE = 32
+#: Largest `at_once` of the rule, by the columns of a vector.
+MOST_AT_ONCE = {4: 4, 2: 4, 1: 8}
+#: A matrix is large with long rows from this number of products and this mean degree (times heads)
+#: on. The next two constants are for such matrices.
+LONG_PRODUCTS, LONG_DEGREE = 1 << 20, 12
+#: Products of a subwarp: neighboring products reuse rows of V in the L1.
+LONG_GROUP = 8
+#: Largest `at_once`: fewer products together leave registers to more blocks.
+LONG_AT_ONCE = 2
 
 
 class LaneGroupSettings(Settings):
@@ -66,19 +72,20 @@ class LaneGroupSettings(Settings):
         PartitionError
             If `at_once` exceeds `group_products`, or that exceeds `lanes`.
         """
-        cover = self.cover(widths)
-        lanes, at_once, products = cover.lanes, self.at_once, self.group_products
+        head = self.cover(widths)
+        lanes, at_once, products = head.lanes, self.at_once, self.group_products
         long_products = max(LONG_PRODUCTS, LONG_DEGREE * graph.n_rows)
         long_rows = graph.nnz * widths["heads"] >= long_products
         if at_once is None:
-            rows = max(COLUMNS_AT_ONCE // (cover.lane_vectors * cover.vector), 1)
-            rows = min(1 << (rows.bit_length() - 1), MOST_AT_ONCE[cover.vector])
-            at_once = min(rows, products or lanes)
+            products_in_flight = max(COLUMNS_AT_ONCE // (head.lane_vectors * head.vector), 1)
+            power_of_two = 1 << (products_in_flight.bit_length() - 1)
+            at_once = min(power_of_two, MOST_AT_ONCE[head.vector], products or lanes)
+            # The limit is for the rule's number of lanes for most column counts.
             if long_rows and lanes == ENOUGH_LANES:
                 at_once = min(at_once, LONG_AT_ONCE)
         if products is None:
             products = min(max(LONG_GROUP if long_rows else 1, at_once), lanes)
-        if not at_once <= products <= lanes:
+        if not at_once <= products <= lanes:  # a lane loads row and column of one product
             problem = f"at_once={at_once}, group_products={products}, lanes={lanes}"
             raise PartitionError("at_once", problem, "at_once <= group_products <= lanes")
         return self.filled(lanes=lanes, at_once=at_once, group_products=products)
@@ -114,7 +121,7 @@ class LaneGroups(Strategy):
         """
         n_cols, heads = widths["n_cols"], widths["heads"]
         check_heads(graph, heads)
-        rows, seconds = rows_of_nonzeros(graph)
+        rows, preprocessing_seconds = rows_of_nonzeros(graph)
         lanes, groups = settings.cover(widths), settings.groups(widths)
         run = settings.group_products
         kernel = KernelSpec(
@@ -146,7 +153,7 @@ class LaneGroups(Strategy):
             Layout(graph.pattern, workload, workers_per_block=groups),
             (Call(launch, kernel),),
             Buffers(arrays, zero_outputs=()),
-            Provenance(self, graph.values, widths, settings, seconds),
+            Provenance(self, graph.values, widths, settings, preprocessing_seconds),
         )
 
     def choices(self, graph: Graph, n_cols: int) -> dict[str, tuple[Any, ...]]:
@@ -166,7 +173,7 @@ class LaneGroups(Strategy):
     def describe(
         self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
     ) -> Description:
-        """Describe the runs, which need no atomics; a lane has vectors of a head's columns."""
+        """Describe runs of products without atomics, and the columns of a head per lane."""
         lanes = settings.cover(widths)
         return Description(
             Products(settings.group_products, widths["heads"], settings.groups(widths), atomics=0),
