@@ -1,4 +1,7 @@
-"""Public functions that open the widgets: `explore`, `ask`, `predict`, `stages`."""
+"""Public functions that open the widgets: `explore`, `ask`, `predict`, `stages`.
+
+In this file, a kernel is the notebook's running Python kernel.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ from accelviz.widgets.prediction import Prediction
 from accelviz.widgets.question import Question
 from accelviz.widgets.stages import Stages
 
-#: Values that `ask` offers by default for parameters of Accel-GCN; of others, `Setting.tries`.
+#: Values that `ask` offers by default for these parameters of Accel-GCN; for other parameters it
+#: offers `Setting.tries`.
 #: One warp per block is left out: no warp could idle.
 DEFAULT_CHOICES = {
     "max_block_warps": range(2, 33),
@@ -34,7 +38,7 @@ def explore(
     Parameters
     ----------
     graph : Graph, or anything `load_graph` takes
-        The graph shown first; with a kernel, the page also offers every bundled graph.
+        The graph shown first; with a notebook kernel, the page also offers every bundled graph.
     strategies : Strategy, str, or sequence of them, optional
         Strategies to offer besides the registered ones; the first is shown first.
     operation : str or Operation, optional
@@ -48,16 +52,16 @@ def explore(
     -------
     Explorer
         Displayed as the last line of a cell; `.save("x.html")` writes it to a file. In a file, or
-        without ipywidgets and anywidget, the page has no kernel, which it needs to load another
-        graph, to trace a block, and for column indices of a large graph.
+        without ipywidgets and anywidget, the page has no kernel. Then it cannot load another graph,
+        trace a block or show the column indices of a large graph.
 
     Raises
     ------
     GraphError
         If `graph` is not a valid sparse matrix.
     ArgumentError
-        If a setting or the operation does not exist, or no matrix of the operation has a row per
-        node or per nonzero.
+        If a setting or the operation does not exist, or no operand of the operation has a row per
+        node or per nonzero, as in image convolutions.
     """
     from accelviz.widgets.explorer import Explorer
 
@@ -182,7 +186,7 @@ def predict(
     ...     unit="%",
     ...     within=1.2,
     ...     because="Few rows of Cora are long, so that many blocks are not full.",
-    ...     show=lambda: plots.load_maps({"Accel-GCN": plan}),
+    ...     show=lambda: accelviz.plots.load_maps({"Accel-GCN": plan}),
     ... )
     >>> question  # doctest: +SKIP
     """
@@ -190,9 +194,10 @@ def predict(
 
 
 def stages(network: Network | str = "VGG16") -> Stages:
-    """Open a panel for moving convolutions between the stages of a network (chapter 7).
+    """Open a panel for moving convolutions between the stages of a network.
 
-    It shows how the moves change the network's gain, parameters and FLOPs.
+    It shows how the moves change the network's parameters, FLOPs and gain, which is that of chapter
+    7 of the thesis (docs/convolution.md).
 
     Parameters
     ----------

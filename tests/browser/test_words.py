@@ -56,7 +56,7 @@ def test_tooltips_name_threads_columns_and_places(saved):
             "lane_groups of edge_softmax_gradient",
             "A alpha d_alpha d_scores",
             "of alpha and of d_alpha → 168 rows of d_scores",
-            "row 5,258 of d_alpha: 256 bytes, 8 sectors; as much of alpha.",
+            "row 5,258 of d_alpha: 256 bytes, 8 sectors; as many bytes of alpha.",
             480,
         ),
         ("fusegnn_gar of spmm_gradient", "Aᵀ X dY dX", "of dY → row 1,358 of dX", "of dY: ", 848),

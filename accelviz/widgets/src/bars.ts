@@ -1,4 +1,5 @@
-// A bar chart that the learner draws as a prediction; afterwards, with the right bars behind.
+// A bar chart that the learner draws as a prediction. After the answer, the right bars are drawn
+// behind the learner's.
 
 import { render } from "./controls";
 import { path, mutedText, rect } from "./marks";
@@ -6,14 +7,16 @@ import { clamp } from "./numbers";
 import { type Axis, axis, chart, frame, widthOf } from "./plot";
 
 const HEIGHT = 220;
+const PAGE_SHARE = 1 / 8; // of the axis, by which PageUp and PageDown change a bar
 
 /** The right values, the name of what a bar stands for, its unit, and the axis' maximum. */
 export interface BarsData {
   answer: number[]; bar: string; unit: string; most: number;
 }
 
-/** Draw the bars of `values`. `take(index, value)` is called when a bar changes; it is null once
- *  the answer is shown. */
+/** Draw the bars of `values`. `onChange(index, value)` must store the value in `values`; the bars
+ *  are then redrawn. It is also called, with the same value, if only the current bar changes. It is
+ *  null once the answer is shown. */
 export function bars(
   host: HTMLElement, { answer, bar, unit, most }: BarsData, values: number[],
   onChange: ((index: number, value: number) => void) | null,
@@ -34,6 +37,8 @@ export function bars(
     const column = (i: number, value: number, look: string) =>
       rect(x(i) + 0.08 * slot, y(value), 0.84 * slot, y.start - y(value), { class: look });
     answer.forEach((value, i) => {
+      // The learner's bars are solid while they are drawn. Later they are outlines before the
+      // right ones, which are solid.
       if (!onChange) drawn += column(i, value, "av-side-A");
       drawn += column(i, values[i], onChange ? "av-side-A" : "av-mine");
       if (i % every === 0) drawn += mutedText(x(i + 0.5), y.start + 16, i, "middle");
@@ -56,10 +61,11 @@ export function bars(
       draw();
     };
     Object.assign(host, { tabIndex: 0, role: "slider", ariaLabel: `${unit} of each ${bar}` });
-    host.dataset.lmSuppressShortcuts = "true";
+    host.dataset.lmSuppressShortcuts = "true"; // JupyterLab: no shortcuts while this has the focus
     host.onkeydown = (event) => {
       const across = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      const up = { ArrowUp: 1, ArrowDown: -1, PageUp: most / 8, PageDown: -most / 8 }[event.key];
+      const page = PAGE_SHARE * most;
+      const up = { ArrowUp: 1, ArrowDown: -1, PageUp: page, PageDown: -page }[event.key];
       if (!across && !up || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       event.stopPropagation();

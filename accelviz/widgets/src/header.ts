@@ -10,9 +10,8 @@ import type { Parameter, Scene, Side, Strategy, Tree } from "./types";
 /** Names of the two settings compared, as in Python. "A" and "B" would name matrices. */
 export const SIDES = ["first", "second"];
 const SIDE_TITLES = [
-  "The first setting: what the controls are set to.",
-  "The second setting: what the first is compared with. Choose its strategy beside it, or pin " +
-  "the first.",
+  "First: the setting in the controls.",
+  "Second: the setting that the first is compared with. Choose its strategy, or press Pin first.",
 ];
 
 export const markOf = (i: number) =>
@@ -39,7 +38,7 @@ export function headline(scene: Scene, act: Act, panel: HTMLElement) {
       button("code", "Copy as code", "The call that opens the explorer like this", copyCode),
       button("png", "PNG", "Save the pictures that are seen as PNG",
         () => void savePng(panel, graph.name, headingOf(scene))),
-      button("tour", "Tour", "What is what, in a minute",
+      button("tour", "Tour", "A tour of the panel, one minute",
         () => tour(panel, act.show, scene.hasKernel || scene.tracedSettings !== null)),
     ]}</div></div>`;
 }
@@ -49,15 +48,17 @@ export function controlPanel(scene: Scene, act: Act) {
   const { a, b, settings, strategies, first } = scene;
   const strategyOptions = strategies.map(({ name, summary }) =>
     [name, `${name}: ${summary}`] as [string, string]);
-  const seconds = strategyOptions.map(([name, text]): [string, string] =>
-    [name, name === b?.strategy ? b.label : text]); // the chosen one with its settings
+  // The chosen second strategy is labelled with its settings.
+  const secondOptions = strategyOptions.map(([name, text]): [string, string] =>
+    [name, name === b?.strategy ? b.label : text]);
   return html`<div class="av-controls" role="group" aria-label="settings">
     ${menu("graph", "graph", "The graph whose adjacency matrix is A",
       scene.graphs.map((name) => [name, name]), settings.graph, (graph) => act.set({ graph }))}
     ${menu("first", html`${markOf(0)}<span title=${FIRST}>strategy</span>`, FIRST, strategyOptions,
       settings.first, (value) => act.set({ first: value }))}
-    <div class="av-control av-compare">${menu("second", markOf(1), "What the first is compared " +
-    "with: a strategy in its default setting, or what was pinned", [["", "nothing"], ...seconds],
+    <div class="av-control av-compare">${menu("second", markOf(1), "The strategy that " +
+    "the first is compared with, in its default setting or in the pinned one",
+    [["", "nothing"], ...secondOptions],
     settings.second ?? "", (value) => act.set({ second: value || null, pinned: {} }))}${
       button("pin", "Pin first", "Keep the first setting as the second, and change the first " +
       "from here on", act.pin)}${
@@ -74,8 +75,8 @@ export function controlPanel(scene: Scene, act: Act) {
     .map((parameter) => parameterControl(parameter, a, act))}</div></div>`;
 }
 
-const FIRST = "What the first setting is a setting of: how the work is cut up and dealt out. " +
-  "Strategies of other operations are in panels of their own: accelviz.explore(graph, " +
+const FIRST = "The strategy of the first setting: how the nonzeros are divided among blocks and " +
+  "warps. Strategies of other operations are in panels of their own: accelviz.explore(graph, " +
   'operation="gat")';
 
 function parameterControl({ name, meaning, values }: Parameter, side: Side, act: Act) {
@@ -88,8 +89,9 @@ function parameterControl({ name, meaning, values }: Parameter, side: Side, act:
           { parameters: { [name]: values.find((offered) => String(offered) === text)! } }));
 }
 
-/** Summaries of both strategies. Below the controls, they use the space reserved for the strategy
- *  with the most parameters, so that the rest of the panel keeps its place. */
+/** Summaries of both strategies. The space below the controls is reserved for the controls of the
+ *  strategy with the most parameters, so that the rest of the panel keeps its place. The summaries
+ *  use this space, whose height `--av-spare-N` holds for a layout with N controls per line. */
 export function strategySummaries({ a, b, first, strategies }: Scene, panel: HTMLElement) {
   const count = first.parameters.filter((parameter) => needsControl(first, parameter, a)).length;
   const largestCount = Math.max(count, ...strategies.map((strategy) =>
@@ -107,8 +109,8 @@ const controlsHeight = (controls: number, across: number) =>
   Math.max(0, 32 * Math.ceil(controls / across) - 4);
 
 const IDLE_TITLE = "A block lasts as long as its busiest warp; this share of the warps' time " +
-  "has no nonzero to sum. Less waiting may take longer: it counts nonzeros alone, and blocks, " +
-  "metadata, atomics and how lanes read cost time, too.";
+  "has no nonzero to sum. A setting with less waiting can still be slower, because this share " +
+  "counts only nonzeros, while blocks, metadata, atomics and memory accesses also take time.";
 
 /** A side in the headline: its time on a GPU and the idle share of its warp time. */
 function sideLine(side: Side, i: number, before: Side | null) {
@@ -122,6 +124,8 @@ function sideLine(side: Side, i: number, before: Side | null) {
   // Only recorded times are called better or worse.
   const areRecorded = isRecorded && typeof before?.times.recorded === "number";
   const than = before ? `Than with ${before.label}, before the last change.` : "";
+  const points = than && `${than} pt: percentage points.`;
+  // The note on heads follows separately. With `needsList`, Python must list the workload first.
   const waiting = !Number.isNaN(summary.idle_share)
     ? `${idleShareText({ ...side, heads: 1 })} of warp time waiting`
     : needsList ? "its warps are not listed here" : "does not say what its warps do";
@@ -135,11 +139,11 @@ function sideLine(side: Side, i: number, before: Side | null) {
     title=${IDLE_TITLE}>${waiting}</span>${side.heads > 1
       ? html` <span>${headsNote(side.heads).trim()}</span>` : ""}${
       differenceText(100 * summary.idle_share, 100 * (before?.summary.idle_share ?? NaN),
-        (by) => `${by.toFixed(1)} pt`, than)}</div>`;
+        (by) => `${by.toFixed(1)} pt`, points)}</div>`;
 }
 
 /** The difference to the value before the last change, as "(+1.2 µs)" with one decimal; empty if
- *  zero or not known. */
+ *  zero or not known. `title` is its tooltip, `classOf` returns the CSS class of a difference. */
 function differenceText(
   valueNow: number | null, valueBefore: number | null | undefined, format: (by: number) => string,
   title: string, classOf: (by: number) => string = () => "",
@@ -149,17 +153,21 @@ function differenceText(
     format(Math.abs(change))})</span>` : "";
 }
 
+/** Names of the controls on which a decision tree depends. */
 const controlsIn = (tree: Tree): string[] => tree === null || typeof tree !== "object" ? []
   : [tree.over, ...tree.each.flatMap(controlsIn)];
 
-/** Whether a parameter changes the partition or the recorded time, and so needs a control. */
+/** Whether a parameter has several values and changes the partition or the recorded time. */
 function needsControl({ scheme }: Strategy, parameter: Parameter, side: Side | null = null) {
   const { name, values, value, default: defaultValue } = parameter;
   if (values.length < 2) return false;
-  if (!scheme) return true;
+  if (!scheme) return true; // Python computes the workload, which may depend on each parameter
   const trees = [scheme.kind, ...Object.values({ ...scheme.arguments, ...scheme.lanes })];
-  return name in (side?.times.curves ?? {}) ||
-    trees.some((tree) => controlsIn(tree).includes(name)) ||
-    typeof value !== "number" && typeof side?.times.recorded === "number" &&
+  const changesPartition = trees.some((tree) => controlsIn(tree).includes(name));
+  const hasCurve = name in (side?.times.curves ?? {}); // times of several of its values
+  // A text or flag chooses another kernel; its times can be compared where times are recorded.
+  const choosesKernel = typeof value !== "number" &&
     ["boolean", "string"].includes(typeof defaultValue);
+  return changesPartition || hasCurve ||
+    choosesKernel && typeof side?.times.recorded === "number";
 }

@@ -113,7 +113,7 @@ export function sectorMap(trace: Trace, { nCols, bytes, reads }: FollowedRow) {
   const counts = new Uint16Array(indices.size);
   let counted = 0;
   return {
-    columns: columns.size, high: cellsPerColumn, cells, counts, indicesAt,
+    columns: columns.size, cellsPerColumn, cells, counts, indicesAt,
     /** Reads of a sector so far: 0, 1, or 2 for more. */
     readLevel: (index: number) => clamp(counts[index], 0, 2),
     /** Count the reads of the requests 0 to `at`. */

@@ -28,6 +28,7 @@ export interface Strategy {
   scheme: SchemeTables | null;
 }
 
+/** Names and roles of an operation's operands; see `operation_content` in contents.py. */
 export interface Operation {
   name: string; formula: string; title: string; by_sender: boolean; reads: string;
   at_nonzeros: boolean; beside: string | null; numbers: Record<string, "row" | "neighbor">;

@@ -8,7 +8,7 @@ import { capitalize, clamp, count, number, makeCache, span } from "../numbers";
 import { roundStep } from "../plot";
 import type { Graph, Picture, Run } from "../types";
 import { type FollowedRow, LANES, owningWorkers, rowAt } from "./followed";
-import { uncountedHeadsNote, PLACE, workersText } from "./sentences";
+import { hasUncountedHeads, PLACE, workersText } from "./sentences";
 
 const BARS = 160; // bars drawn at most; beyond that, a bar stands for several workers
 const TALL = 300; // pixels: height of all bars at most
@@ -151,7 +151,7 @@ export function blockPicture(row: FollowedRow, width: number): Picture {
   for (const warp of drawn) {
     const load = loads[warp], wait = most - load, from = x(load);
     const texts = load ? [`waits: ${number(wait)} of ${number(most)}`, `waits ${number(wait)}`]
-      : [uncountedHeadsNote(row) ? "not counted" : "no work"];
+      : [hasUncountedHeads(row) ? "not counted" : "no work"];
     const text = texts.find((label) => textWidth(label) + 16 < end - from);
     if (!named || !wait || !text) continue;
     const at = (from + end) / 2, wide = textWidth(text) + 8;

@@ -13,20 +13,22 @@ export function rowOfField({ side }: FollowedRow, { name, value }: Field) {
   return row === undefined ? "" : ` (row ${number(row)})`;
 }
 
-/** The output of the row: "row 7 of Y", or "168 numbers of scores". */
+/** The output of the row: "row 7 of Y", or "168 numbers of scores". An output per nonzero is a row
+ *  if the output is `wide` (has nCols columns) and there are several. */
 export const outputText = ({ row, degree, nCols, writes, operation }: FollowedRow) =>
   (operation.per_nonzero ? count(degree, operation.wide && nCols > 1 ? "row" : "number")
     : `row ${number(row)}`) + ` of ${writes}`;
 
-/** Whether each nonzero reads a row, or number, of a second operand, too. */
+/** Whether each nonzero also reads a row, or number, of a second operand, `beside`. */
 const readsBoth = ({ beside, operation: { at_nonzeros } }: FollowedRow) => at_nonzeros && beside;
 
 /** The reads of its nonzeros: "168 rows of X", or "168 numbers of alpha and of d_alpha". */
 export const gatheredText = (row: FollowedRow) => `${count(row.degree, row.unit)} of ` +
   `${readsBoth(row) ? `${row.beside} and of ` : ""}${row.reads}`;
 
-/** "as much of d_alpha" for a second operand read at the same indices, else "". */
-export const alsoReadText = (row: FollowedRow) => readsBoth(row) ? `as much of ${row.beside}` : "";
+/** "as many bytes of d_alpha" for a second operand read at the same indices, else "". */
+export const alsoReadText = (row: FollowedRow) =>
+  readsBoth(row) ? `as many bytes of ${row.beside}` : "";
 
 /** All reads of the row: "row 7 of U and 168 rows of V", or "168 rows of X". */
 export const readsText = (row: FollowedRow) => (row.beside && row.degree && !readsBoth(row)
@@ -43,17 +45,22 @@ export function workersText(worker: string, numbers: number[]) {
 
 /** A note on combined warps, which are drawn like single ones. */
 export const combinedWarpNote = (row: FollowedRow) => isCombined(row)
-  ? `A warp is here a combined warp: ${Math.ceil(row.reading!.lanes / LANES)} warps of the ` +
-  "hardware side by side. They are counted as if all were in the block at once."
+  ? `Here ${Math.ceil(row.reading!.lanes / LANES)} hardware warps have the same nonzeros, for ` +
+  "different columns, and are drawn as one, a combined warp. Waiting is counted as if all " +
+  "combined warps of the block ran at the same time."
   : "";
 
-/** A note on attention heads: each has a worker, but the workload counts only the first. */
-export const uncountedHeadsNote = ({ side: { heads, worker } }: FollowedRow) => heads > 1
-  ? `A row has a ${worker} for each of its ${heads} heads; only the first head's is counted, the ` +
-  "others stand empty."
+/** Whether there are several attention heads: each has a worker, the workload counts the first. */
+export const hasUncountedHeads = ({ side: { heads } }: FollowedRow) => heads > 1;
+
+/** A note on uncounted heads; "" if there are none. */
+const uncountedHeadsNote = (row: FollowedRow) => hasUncountedHeads(row)
+  ? `A row has a ${row.worker} for each of its ${row.side.heads} heads; only the first head's is ` +
+  "counted, the others are drawn empty."
   : "";
 
-/** The row's way to its block, warps and output, as [token, text] steps; and why workers idle. */
+/** The row's way to its block, warps and output, as [token, text] steps; and why workers idle. A
+ *  token names the mark to highlight; see focus.ts. */
 export function rowSummary(row: FollowedRow) {
   const { work, position, blocks } = row, numbers = owningWorkers(row);
   const degree = count(row.degree, "nonzero");
@@ -80,9 +87,9 @@ function tileSentence({ reading, nCols, blocks, reads, writes, operation }: Foll
 /** Workers that idle until the busiest is done: those without a nonzero, all with fewer than the
  *  busiest, and the load of the next busiest. Workers of uncounted heads are left out. */
 function idleWorkers(row: FollowedRow) {
-  const { loads, most } = row.work!;
-  const idle = uncountedHeadsNote(row) ? 0 : loads.filter((load) => !load).length;
-  const fewer = loads.filter((load) => load && load < most);
+  const { loads, most: largestLoad } = row.work!;
+  const idle = hasUncountedHeads(row) ? 0 : loads.filter((load) => !load).length;
+  const fewer = loads.filter((load) => load && load < largestLoad);
   return { idle, others: idle + fewer.length, next: Math.max(0, ...fewer) };
 }
 
@@ -94,7 +101,7 @@ function idleReason(row: FollowedRow): string {
     return "It has no nonzero, so no block has it: " + (row.operation.per_nonzero
       ? "nothing is written." : `its row of ${row.writes} is cleared beforehand.`);
   const numbers = owningWorkers(row);
-  if (!numbers.length) return "The block that is shown has nothing of it.";
+  if (!numbers.length) return "The block that is shown does not compute this row.";
   if (side.rowPerLane) return laneIdleReason(row, numbers[0]);
   const { loads, most, busiest } = work!, areSeveral = numbers.length > 1;
   const leastBusy = numbers.reduce((a, b) => (loads[b] < loads[a] ? b : a));
@@ -121,13 +128,14 @@ function idleReason(row: FollowedRow): string {
     `${number(next)}${idle ? `, ${number(idle)} ${have} none` : ""}. ${heads}`.trimEnd();
 }
 
-/** The same if each lane computes a row: it waits for the longest of its warp and block. */
+/** Like `idleReason`, for kernels in which each lane computes a row: a lane waits for the longest
+ *  row of its warp and of its block. */
 function laneIdleReason({ degree, position, work, worker }: FollowedRow, warp: number) {
   const { block: inBlock, loads, most } = work!, longest = loads[warp];
   const has = `Lane ${position! % LANES} of ${worker} ${number(warp)} of block ` +
     `${number(inBlock)} has it: each thread has a row.`;
-  const note = "The share of waiting counts a warp's rows together, and leaves out what lanes " +
-    "wait for each other.";
+  const note = "The share of waiting adds up the rows of a warp, so it does not include lanes " +
+    "that wait for the longest row of their warp.";
   if (degree === most)
     return `${has} It waits for nobody: no row of the block is longer. ${note}`;
   const others = `the longest row of its ${worker}` + (longest === most
@@ -142,7 +150,7 @@ export function idleSentence(row: FollowedRow, warp: number) {
   const { worker, side: { rowPerLane } } = row, { loads, most, busiest } = row.work!;
   const load = loads[warp];
   if (!most) return "No worker of this block has a nonzero.";
-  if (!load && uncountedHeadsNote(row)) return uncountedHeadsNote(row);
+  if (!load && hasUncountedHeads(row)) return uncountedHeadsNote(row);
   const longest = `${capitalize(worker)} ${busiest} ` +
     `${rowPerLane ? "has the longest row" : "is the busiest"} of the block: ${number(most)}`;
   if (!load) return `It has no nonzero. ${longest}; until it is done, this one waits.`;

@@ -6,10 +6,14 @@ import { roundStep } from "../plot";
 import type { sectorMap, Trace } from "../traces";
 
 const KINDS = ["store", "atomic", "load"] as const; // from the top of a track
-const SHAPE_PIXELS = 3; // pixels per request from which on shapes are drawn
+const SHAPE_PIXELS = 3; // least pixels per request at which shapes are drawn
 const LEFT = 62, RIGHT = 8, TOP = 20; // margins in pixels; names of warps at the left, axis on top
 
-/** Colours by use, as names of the page's CSS variables. */
+// Pixels: about the height of all tracks, and the least distance of two warps' labels.
+const TRACKS_HEIGHT = 330, LABEL_HEIGHT = 13;
+
+/** Colours by use, as names of the page's CSS variables. `head` is the current request, `quiet` are
+ *  labels, `once` and `again` are sectors read once and repeatedly. */
 export const INKS = {
   load: "load", store: "store", atomic: "atomic", wait: "wait", head: "ring", row: "row",
   line: "rest", quiet: "quiet", back: "back", again: "text", once: "row",
@@ -18,9 +22,11 @@ export type Inks = Record<keyof typeof INKS, string> & { dots: CanvasPattern };
 export type Tracks = ReturnType<typeof makeTracks>;
 type Pen = CanvasRenderingContext2D;
 
-/** A view of the requests `from` to `to` (exclusive) of a trace, on a canvas of a given width. */
+/** A view of the requests `from` to `to` (exclusive) of a trace, on a canvas. The caller sets these
+ *  and `width`. */
 export function makeTracks(trace: Trace) {
-  const track = clamp(Math.floor(330 / trace.warps), 7, 24), height = TOP + track * trace.warps + 6;
+  const track = clamp(Math.floor(TRACKS_HEIGHT / trace.warps), 7, 24);
+  const height = TOP + track * trace.warps + 6;
   const view = {
     from: 0, to: Math.max(trace.count, 1), width: 0, height, xOf, draw, drawHead,
     get visibleCount() { return view.to - view.from; },
@@ -44,7 +50,7 @@ export function makeTracks(trace: Trace) {
     pen.clearRect(0, 0, view.width, height);
     drawAxis(pen, inks);
     pen.textAlign = "right";
-    const every = Math.ceil(13 / track);
+    const every = Math.ceil(LABEL_HEIGHT / track);
     trace.spans.forEach(([first, last], warp) => {
       const y = TOP + warp * track;
       pen.fillStyle = highlighted.has(warp) ? inks.row : inks.quiet;
@@ -134,7 +140,8 @@ export function makeTracks(trace: Trace) {
     });
   }
 
-  /** Draw the current request: a line through all tracks, and a frame in its warp's track. */
+  /** Draw the current request, on a second canvas above the tracks: a line through all tracks, and
+   *  a frame in its warp's track. */
   function drawHead(pen: Pen, at: number, inks: Inks) {
     const x = xOf(at + 0.5), { width } = view;
     pen.clearRect(0, 0, width, height);
@@ -158,12 +165,14 @@ export function drawSectors(
   sectors: ReturnType<typeof sectorMap>, pen: Pen, width: number, height: number, at: number,
   inks: Inks,
 ) {
-  const { high, cells, columns } = sectors, now = sectors.indicesAt(at);
-  const cell = Math.min(width / Math.max(columns, 1), WIDEST), cellHeight = height / high;
-  const x = (i: number) => Math.floor(i / high) * cell, y = (i: number) => (i % high) * cellHeight;
+  const { cellsPerColumn, cells, columns } = sectors, now = sectors.indicesAt(at);
+  const cell = Math.min(width / Math.max(columns, 1), WIDEST), cellHeight = height / cellsPerColumn;
+  const x = (i: number) => Math.floor(i / cellsPerColumn) * cell;
+  const y = (i: number) => (i % cellsPerColumn) * cellHeight;
   pen.clearRect(0, 0, width, height);
   cells.forEach((index, i) => {
-    if (index < 0) return;
+    if (index < 0) return; // a gap
+    // Level 0 is a sector not yet read, 1 one read once, 2 one read repeatedly.
     pen.fillStyle = [inks.line, inks.once, inks.again][sectors.readLevel(index)];
     pen.fillRect(x(i), y(i), Math.max(cell - (cell > 4 ? 1 : 0), 0.7),
       cellHeight - (cellHeight > 4 ? 1 : 0));
