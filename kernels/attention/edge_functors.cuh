@@ -8,7 +8,7 @@
 #include "attention/softmax.cuh"
 
 // alpha = exp(score - largest) / sum
-struct Forward {
+struct SoftmaxForward {
     using State = Softmax;
     using Element = float;
     Input scores;
@@ -29,7 +29,7 @@ struct Forward {
 };
 
 // d_scores = alpha (d_alpha - sum of alpha d_alpha over the row)
-struct Gradient {
+struct SoftmaxGradient {
     using State = float;
     using Element = float2;
     Input alpha, d_alpha;

@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(Config::groups *Config::lanes)
                  const float *__restrict__ scores, float *__restrict__ alpha, int n_long,
                  int n_rows, int n_cols) {
     RECORD_WARP;
-    row_by_group(Forward{scores, alpha}, row_pointers, long_rows, n_long, n_rows, n_cols);
+    row_by_group(SoftmaxForward{scores, alpha}, row_pointers, long_rows, n_long, n_rows, n_cols);
 }
 
 extern "C" __global__ void __launch_bounds__(Config::groups *Config::lanes)
@@ -115,6 +115,6 @@ extern "C" __global__ void __launch_bounds__(Config::groups *Config::lanes)
                           const float *__restrict__ d_alpha, float *__restrict__ d_scores,
                           int n_long, int n_rows, int n_cols) {
     RECORD_WARP;
-    row_by_group(Gradient{alpha, d_alpha, d_scores}, row_pointers, long_rows, n_long, n_rows,
+    row_by_group(SoftmaxGradient{alpha, d_alpha, d_scores}, row_pointers, long_rows, n_long, n_rows,
                  n_cols);
 }

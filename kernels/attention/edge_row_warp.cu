@@ -38,7 +38,7 @@ extern "C" __global__ void edge_softmax(const long long *__restrict__ row_pointe
                                         const float *__restrict__ scores, float *__restrict__ alpha,
                                         int n_rows, int n_cols) {
     RECORD_WARP;
-    row_by_warp(Forward{scores, alpha}, row_pointers, n_rows, n_cols);
+    row_by_warp(SoftmaxForward{scores, alpha}, row_pointers, n_rows, n_cols);
 }
 
 extern "C" __global__ void edge_softmax_gradient(const long long *__restrict__ row_pointers,
@@ -47,5 +47,5 @@ extern "C" __global__ void edge_softmax_gradient(const long long *__restrict__ r
                                                  float *__restrict__ d_scores, int n_rows,
                                                  int n_cols) {
     RECORD_WARP;
-    row_by_warp(Gradient{alpha, d_alpha, d_scores}, row_pointers, n_rows, n_cols);
+    row_by_warp(SoftmaxGradient{alpha, d_alpha, d_scores}, row_pointers, n_rows, n_cols);
 }

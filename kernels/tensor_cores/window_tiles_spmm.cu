@@ -2,25 +2,32 @@
 // handles eight distinct columns of a window. It computes the transposed product, 16 columns of X
 // by 8 rows of A, so that rows of X are loaded directly as fragments, once per window.
 //
-// Exact mode (terms 3): x = high + low, both TF32, and likewise the weight. Three products are
-// added; the product with the weight's low part is skipped if all low parts are zero. Sums are
-// collected by fp32 additions, which round, because tensor cores truncate.
+// A word stands for 32 distinct columns of a window, that is four steps: for each row it has 32
+// bits, one per column with a nonzero. A record of the metadata (`WindowBlock`) is a window, or a
+// part of a window with many words; a warp computes one record. A stage is the copy of a step's
+// eight rows of X in shared memory; a warp has AHEAD stages, a ring that it uses in turn. A quad is
+// 16 bytes (LANE_COLUMNS columns) of a row of X.
+//
+// Exact mode (terms 3): X and the weights are each split in two TF32 numbers, high + low. Three
+// products are added; the product with the weight's low part is skipped if all low parts are zero.
+// Sums are collected by fp32 additions, which round, because tensor cores truncate.
 //
 // With terms 0, X is stored in float16, weights are rounded to float16, and two steps are
 // multiplied together, because the instruction has K = 16.
 //
-// grid  = (blocks in the metadata over `warps`, tiles of WARP_COLUMNS columns)
-// block = `warps` warps, one block of the metadata each
+// grid  = (ceil(records / `warps`), tiles of WARP_COLUMNS columns)
+// block = `warps` warps, one record each
 
 // The plan supplies, at compile time:
 //   groups          groups of 8 rows per window
-//   warps           warps of a block
-//   quads           groups of 8 * LANE_COLUMNS columns of a warp
+//   warps           warps of a thread block
+//   quads           quads that a lane loads of each row; eight lanes load a row
 //   vector          columns per copy of X: 1, 2 or 4, in float16 8, a divisor of n_cols
 //   whole           1 if the columns fill every warp
 //   ahead           steps whose loads are in flight: 1, 2 or 4; in float16 2 or 4
-//   terms           3 exact, 1 TF32, 0 float16; features is then 1, else 0
-//   blocks_per_sm   blocks that must fit on an SM; bounds the registers
+//   terms           3 exact, 1 TF32, 0 float16
+//   features        1 if X is stored in float16 (terms 0), else 0; see features.cuh
+//   blocks_per_sm   thread blocks that must fit on an SM; bounds the registers
 
 #include "async_copy.cuh"
 #include "common.cuh"
@@ -45,12 +52,14 @@ constexpr int STAGE_SIZE = 8 * STAGE_STRIDE;
 using Sums = float[GROUPS][QUADS][LANE_COLUMNS / 2][4];
 using Weights = float[GROUPS][2];  // of a step: rows 8 i + g of the window, columns t and t + 4
 
-DEVICE_INLINE unsigned word(const uint4 &vector, int i) {
+DEVICE_INLINE unsigned component(const uint4 &vector, int i) {
     return i == 0 ? vector.x : i == 1 ? vector.y : i == 2 ? vector.z : vector.w;
 }
 
-// Adds the products of two steps in float16, whose rows of X are neighbors in the ring of stages,
-// starting at `stage`. A register holds two numbers of the same column of X, in rows t and t + 4.
+// Adds the products of two steps in float16, whose stages are neighbors and start at `stage`. A
+// register of a fragment holds two numbers of the same column of X, in rows t and t + 4 of a step.
+// QUAD_TILES = LANE_COLUMNS / 2 is the number of products per quad: tile p has 16 columns of X, the
+// columns 2 p and 2 p + 1 of the quads of eight lanes.
 template <int QUAD_TILES>
 DEVICE_INLINE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4],
                             const unsigned short *stage, int t, const Weights (&weights)[AHEAD],
@@ -63,7 +72,7 @@ DEVICE_INLINE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4],
     }
 #pragma unroll
     for (int q = 0; q < QUADS; ++q) {
-        uint4 x[4];
+        uint4 x[4];  // quads of rows t and t + 4 of the first step, then of the second
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
             x[k] = *reinterpret_cast<const uint4 *>(&stage[(t + 4 * k) * STAGE_STRIDE + 64 * q]);
@@ -73,9 +82,10 @@ DEVICE_INLINE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4],
             unsigned a[4];
 #pragma unroll
             for (int s = 0; s < 2; ++s) {
-                const unsigned u = word(x[2 * s], p), v = word(x[2 * s + 1], p);
-                a[2 * s] = __byte_perm(u, v, 0x5410);      // the lower halves
-                a[2 * s + 1] = __byte_perm(u, v, 0x7632);  // the upper ones
+                // Columns 2 p and 2 p + 1 of row t (u) and of row t + 4 (v) of step s.
+                const unsigned u = component(x[2 * s], p), v = component(x[2 * s + 1], p);
+                a[2 * s] = __byte_perm(u, v, 0x5410);      // the lower halves: column 2 p
+                a[2 * s + 1] = __byte_perm(u, v, 0x7632);  // the upper ones: column 2 p + 1
             }
 #pragma unroll
             for (int i = 0; i < GROUPS; ++i) mma_f16_k16(sums[i][q][p], a, b[i]);
@@ -111,7 +121,6 @@ DEVICE_INLINE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4], const f
         const float *row = &stage[(t + 4 * (i % 2)) * STAGE_STRIDE + 32 * (i / 2)];
         x[i / 2][i % 2] = *reinterpret_cast<const float4 *>(row);
     }
-    // has_low: whether the low parts of the weights are needed.
     unsigned high[GROUPS][2], low[GROUPS][2];
     bool has_low[GROUPS];
 #pragma unroll
@@ -125,6 +134,7 @@ DEVICE_INLINE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4], const f
 #pragma unroll
         for (int p = 0; p < QUAD_TILES; ++p) {
             unsigned a[4], b[4];
+            // Element k of the fragment is in row t + 4 (k / 2), column 2 p + k % 2 of the quad.
 #pragma unroll
             for (int k = 0; k < 4; ++k) split_to_even(part(x[q][k / 2], 2 * p + k % 2), a[k], b[k]);
 #pragma unroll
@@ -135,8 +145,9 @@ DEVICE_INLINE void multiply(float (&sums)[GROUPS][QUADS][QUAD_TILES][4], const f
     }
 }
 
-// The words of a block, loaded one ahead of the multiplication. For each word: the lane's distinct
-// column, and for each group the bits of the lane's row and the index of its first nonzero.
+// The words of a record, loaded one ahead of the multiplication. For each word: the lane's distinct
+// column, and for each group the bits of the lane's row and the index of its first nonzero. Only
+// the first `start` is loaded; that of the next word is larger by the number of bits of this one.
 struct Words {
     const int *__restrict__ columns;
     const unsigned *__restrict__ row_bits;
@@ -234,6 +245,8 @@ DEVICE_INLINE void write_four(float *to, const float4 &four, int column, int n_c
 DEVICE_INLINE void write(const Sums &sums, const WindowBlock &block, const SplitSums &split_sums,
                          float *__restrict__ Y, int lane_column, int t, int n_rows, int n_cols) {
     const bool is_split = block.parts > 1;
+    // Of the products u and v of a quad, this lane has rows 2 t (odd = 0) and 2 t + 1 (odd = 1) of
+    // each group: elements `odd` and 2 + `odd` are two neighboring columns of X.
 #pragma unroll
     for (int i = 0; i < 2 * GROUPS; ++i) {
         const int odd = i % 2, row = 8 * (i / 2) + 2 * t + odd;
@@ -284,6 +297,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::blocks_per_s
             if ((j + 1) % TOGETHER == 0) close_copies();
         }
     }
+    // Loads for steps past the end repeat valid columns, with weights 0. They keep the number of
+    // open copies constant, which `await_copies` requires.
     for (int word = 0; word < words.count; ++word) {
         words.find_next_start();
 #pragma unroll
@@ -292,7 +307,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::blocks_per_s
             await_copies<AHEAD / TOGETHER - 1>();
             __syncwarp();
             multiply(sums, stages + j % AHEAD * STAGE_SIZE + LANE_COLUMNS * g, t, weights, j);
-            // After the last step this copies the last columns again.
             __syncwarp();
 #pragma unroll
             for (int s = j; s < j + TOGETHER; ++s) {
