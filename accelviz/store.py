@@ -34,28 +34,30 @@ class Stopwatch:
 _STORES: weakref.WeakSet[Store] = weakref.WeakSet()
 
 
-def _unlock() -> None:
+def _renew_locks() -> None:
     # After a fork, a lock may be held by a thread that exists only in the parent process.
     for store in _STORES:
         store._lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlock)
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 class Store:
-    """A least-recently-used cache with up to `MAX_ENTRIES` entries, one per graph.
+    """A least-recently-used cache with up to `MAX_ENTRIES` entries.
 
-    Entries do not refer to the graph, so they are freed with it. A store is thread-safe: while one
-    thread computes an entry, the others wait.
+    Each graph has its own store, which copies with other weights share; each plan has one for its
+    `ReadyPlan`s. Entries do not refer to the graph, so they are freed with it. A store is
+    thread-safe: while one thread computes an entry, the others wait.
     """
 
     def __init__(self) -> None:
         self._entries: OrderedDict[Hashable, Any] = OrderedDict()
-        #: Entries for lookup without the lock. Cleared when any entry is dropped.
+        #: Functions for lookup without the lock, which `devices.planning` stores. Cleared when any
+        #: entry is dropped.
         self.latest: dict[Any, Any] = {}
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # reentrant: `make` may call `get`
         _STORES.add(self)
 
     def __len__(self) -> int:

@@ -19,6 +19,7 @@ from accelviz.strategies import SPMM, find_strategy, operation_of
 
 #: Names of the statistics, in the order of the table's columns.
 STATISTICS = (
+    # Three groups: the launch; nonzeros per warp with work; metadata, shared rows and atomics.
     *("blocks", "warps", "busy_warps", "idle_warps", "idle_share"),
     *("warp_nzs_mean", "warp_nzs_q1", "warp_nzs_median", "warp_nzs_q3", "largest", "imbalance"),
     *("metadata_bytes", "rows_shared", "rows_cut", "shared_atomics", "global_atomics"),
@@ -58,10 +59,10 @@ def sweep(
     DataFrame
         One record per strategy and combination of its parameters. Columns: `strategy`, `n_cols`,
         the tunable parameters (those with `Setting.tries`), other given parameters (<NA> if a
-        strategy lacks the parameter or chooses it by a rule), and
+        strategy lacks the parameter or its rule chooses the value), and
 
         - `blocks`, `warps`, `busy_warps`: launched for one tile of columns, and warps with work;
-        - `idle_warps`: share of the launched warps without work, 0 to 1;
+        - `idle_warps`: share (not number) of the launched warps without work, 0 to 1;
         - `idle_share`: share of warp time spent idle or waiting for the block's busiest warp;
         - `warp_nzs_mean`, `warp_nzs_q1`, `warp_nzs_median`, `warp_nzs_q3`, `largest`: nonzeros of
           the warps with work;
@@ -72,8 +73,8 @@ def sweep(
         - `shared_atomics`, `global_atomics`: floats added by atomics, over all columns.
 
         A statistic is NaN if it is not determined: for a histogram and a partition that depends on
-        the order of rows; for a library; and, as to atomics and shared rows, for a strategy of your
-        own without `describe`. `attrs["graph"]` is the graph's name.
+        the order of rows; for a kernel of a library; and, as to atomics and shared rows, for a
+        strategy of your own without `describe`. `attrs["graph"]` is the graph's name.
 
     Raises
     ------
@@ -115,7 +116,7 @@ def sweep(
     ]
     parameter_names = tuple(dict.fromkeys([*tried, *values]))
     if clash := reserved.intersection(parameter_names):
-        problem = "the table has a column of that name, and so has a strategy a parameter"
+        problem = "a parameter of a strategy has the name of a column of the table"
         raise ArgumentError(min(clash), problem, "another name for the parameter")
     records = []
     for strategy, defaults in zip(strategy_objects, all_defaults, strict=True):
@@ -169,7 +170,7 @@ def summary(
 ) -> PartitionSummary:
     """Return a strategy's partition statistics: in closed form, or counted from its workload.
 
-    The summary of a library is empty.
+    The summary of a library's kernel (cuSPARSE) is empty.
 
     Raises
     ------

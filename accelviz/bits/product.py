@@ -12,7 +12,7 @@ import numpy as np
 from accelviz.bits.finish import Finish
 from accelviz.bits.tensor import BitTensor, checked_tensor
 from accelviz.devices import choose, gpu_state
-from accelviz.devices.cuda.compiler import is_of
+from accelviz.devices.cuda.compiler import gpu_runs
 from accelviz.devices.ready_plan import ready
 from accelviz.errors import ArgumentError, checked_choice, checked_type
 from accelviz.graph import Graph
@@ -168,7 +168,7 @@ def _plan(
 
 def _fastest(size: int, reuse: bool) -> str:
     """Return the fastest algorithm on an H200 for a number of elements times planes of B."""
-    if reuse and size > GROUP_LARGE and gpu_state().ready and is_of(products.GROUP_ARCH):
+    if reuse and size > GROUP_LARGE and gpu_state().ready and gpu_runs(products.GROUP_ARCH):
         return "warpgroup"
     return "split" if size < LARGE else "tiled"
 

@@ -14,6 +14,7 @@ from accelviz.errors import KernelError
 _ATTRIBUTES = re.compile(
     r"__(?:launch_bounds|cluster_dims|attribute|maxnreg)__\s*\([^;{]*?\)(?=\s*\w)"
 )
+#: The text of a kernel, from `__global__` to its name, before the parameters.
 _KERNEL = re.compile(r"__global__\s[^;{}()]*?\b(?!__)(\w+)\s*$")
 #: Tokens that begin or end scopes and statements; and comments, directives, literals as a whole.
 _TOKENS = re.compile(
@@ -23,13 +24,15 @@ _TOKENS = re.compile(
     r"|(?P<shared>\b__shared__\b)|(?P<constant>\b__constant__\b)|(?P<mark>[{};()])",
     re.S | re.M,
 )
-#: The text of a function or constructor before its body.
+#: The text of a function or constructor before its body; `(?:\w+\s*:\s)?` is an access label such
+#: as `public:`.
 _FUNCTION = re.compile(
     r"(?:template\s*<.*>\s*)?(?:\w+\s*:\s)?[\w:<>,\s*&]*?\b(\w+)\s*\([^{}=\[\]]*\)\s*(?:const\s*)?",
     re.S,
 )
-#: Words before a body that is not, or not certainly, a function of the host.
+#: Words in the text before a `{` which show that it is not, or may not be, a host function.
 _NOT_HOST = re.compile(r"\b(?:__device__|__global__|constexpr|class|struct|union|enum|operator)\b")
+#: The end of the text before the `{` of a class.
 _CLASS = re.compile(r"\b(?:class|struct|union)\b[^()]*$")
 #: Macros of CUDA that functions of the host may have, too.
 _HOST_MACROS = {"__host__", "__forceinline__", "__noinline__", "__inline__", "__restrict__"}
@@ -80,7 +83,11 @@ class _Token(NamedTuple):
 
 
 def _scan(source: str) -> Iterator[_Token]:
-    """Yield the tokens of a text; the scopes of an opening brace are those around the braces."""
+    """Yield the tokens of a text.
+
+    The scopes of an opening brace do not include the one that it opens. A token's `scopes` is the
+    scanner's own list, which changes: read it before taking the next token.
+    """
     scopes, end = [_Scope("file")], 0
     for match in _TOKENS.finditer(source):
         scope = scopes[-1]
@@ -89,7 +96,7 @@ def _scan(source: str) -> Iterator[_Token]:
         statement = "".join(scope.head)
         ends_statement = False
         if match["skip"]:
-            ends_statement = not statement.strip()
+            ends_statement = not statement.strip()  # then the statement begins after the comment
         else:
             begin = scope.begin + len(statement) - len(statement.lstrip())
             yield _Token(match, scopes, statement.strip(), begin)
@@ -107,7 +114,8 @@ def _scan(source: str) -> Iterator[_Token]:
             elif text == "}":
                 closed = scopes.pop() if len(scopes) > 1 else scope
                 scope, ends_statement = scopes[-1], closed.kind != "value"
-                scope.head += [] if ends_statement else ["{}"]
+                if not ends_statement:  # the statement continues after an initialiser
+                    scope.head.append("{}")
             elif text == ";" and not scope.parentheses:
                 ends_statement = True
             else:
@@ -181,8 +189,14 @@ def _parameter_names(text: str) -> list[str]:
 def translated(source: str, file: str) -> str:
     """Translate CUDA text to C++ by inserting macros of cuda_on_host.h; line numbers do not change.
 
-    The declaration of dynamic shared memory gets its address. Shared variables at file scope,
-    constants without a value, and functions and variables of the host are marked by macros.
+    `extern __shared__ T name[]` becomes a pointer to the fixed address of dynamic shared memory.
+    The macros let the emulator recognise
+
+    - EMULATOR_FILE_SHARED: shared variables at file scope, by a section of the library;
+    - EMULATOR_UNFILLED: constants without a value, by a section; to read one before the host has
+      written it is an error;
+    - EMULATOR_HOST_VARIABLE: variables of the host, by a section; device code must not use them;
+    - EMULATOR_ON_HOST: functions of the host, by a call that is an error in device code.
 
     Raises
     ------
@@ -204,7 +218,8 @@ def translated(source: str, file: str) -> str:
             open_parentheses.append(start)
         elif text == ")" and open_parentheses:
             begin = open_parentheses.pop()
-            # g++ 12 with checks of shifts miscompiles (c ? p : q)[i] as c ? p[i] : q[i].
+            # g++ 12 with checks of shifts miscompiles (c ? p : q)[i] as c ? p[i] : q[i]. The macro
+            # makes (c ? p : q) the argument of a function that returns it.
             is_conditional = "?" in source[begin:start] and _NO_CALL.search(source[:begin])
             if is_conditional and re.match(r"\s*\[", source[end:]):
                 changes.append((begin, begin, "EMULATOR_WHOLE"))

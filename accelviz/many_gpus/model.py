@@ -174,17 +174,19 @@ def predict(
     Halo scheme:
 
     - The time per local edge is that of `one_gpu`, divided by the square root of the factor by
-      which the smaller local table speeds up random gathers.
-    - Halo rows are in no useful order. The time per remote edge is the mean of the time of local
-      edges and that of random gathers. Each piece also reads and writes its rows of Y.
+      which the smaller local table speeds up random gathers. The root, half of this effect on a
+      logarithmic scale, is an assumption.
+    - The order of halo rows has no locality, therefore the time per remote edge is assumed to be
+      the mean of that of local edges, scaled likewise, and that of random gathers. Each piece also
+      reads and writes its rows of Y.
     - A fetch takes its bytes divided by the link's rate. A fetch and a product that run at the same
       time slow each other down.
     - Rows of 16 bits have half the bytes and half the table size.
 
-    MGG: while both kinds are left, each warp has a local and a remote partition. This phase takes
-    the maximum of the kernel's time, the time on the link for one row per remote edge, and the
-    latency of these rows, which a warp fetches one after the other. The remaining local partitions
-    take the kernel's time only.
+    MGG: each warp has a local and a remote partition at a time, until one of the two kinds of
+    partitions runs out. This phase takes the maximum of the kernel's time, the time on the link for
+    one row per remote edge, and the latency of these rows, which a warp fetches one after the
+    other. The remaining local partitions take the kernel's time only.
 
     All links of a host are assumed to be equally fast.
     """
@@ -196,16 +198,16 @@ def predict(
     checked_choice("storage", storage, STORAGE_BYTES)
     if one_gpu is not None:
         one_gpu = checked_number("one_gpu", one_gpu)
-    a_host = work.devices
+    per_host = work.devices
     if devices_a_host is not None:
-        a_host = checked_integer("devices_a_host", devices_a_host, error=ArgumentError)
+        per_host = checked_integer("devices_a_host", devices_a_host, error=ArgumentError)
     one_gpu = on_one(work, n_cols, rates) if one_gpu is None else one_gpu
     if work.devices == 1:
         steps = _timeline([(Step("multiply", 0), one_gpu)])
         return Prediction(scheme, one_gpu, one_gpu, steps)
     if scheme == "all_gather":
         work = replace(work, halo=tuple(work.nodes - rows for rows in work.rows))
-    model = _Model(work, n_cols, rates, one_gpu, storage, min(a_host, work.devices))
+    model = _Model(work, n_cols, rates, one_gpu, storage, min(per_host, work.devices))
     timed_steps: list[tuple[Step, float]] = []
     for device in range(work.devices):
         if scheme == "mgg":
@@ -231,7 +233,7 @@ def _product(
     """Return the seconds of a product that gathers random rows of a table of `columns` rows."""
     row_bytes = n_cols * STORAGE_BYTES[storage]
     gathered = edges * row_bytes / rates.gather_rate(row_bytes, columns * row_bytes)
-    streamed = FLOAT_BYTES * (2 * edges + n_cols * rows)
+    streamed = FLOAT_BYTES * (2 * edges + n_cols * rows)  # indices and weights read, Y written
     return gathered + streamed / rates.copy
 
 
@@ -248,9 +250,9 @@ class _Model:
 
     def link_seconds(self, n_bytes: float, rate: float) -> float:
         """Return the seconds in which a device fetches `n_bytes`, evenly from all others."""
-        a_host = self.devices_a_host
-        link_share = (a_host - 1) / (self.work.devices - 1)
-        network_seconds = n_bytes * (1 - link_share) * a_host / self.rates.network
+        per_host = self.devices_a_host
+        link_share = (per_host - 1) / (self.work.devices - 1)
+        network_seconds = n_bytes * (1 - link_share) * per_host / self.rates.network
         return max(n_bytes * link_share / rate, network_seconds)
 
     def edge_seconds(self, edges: float, columns: float, storage: str = "float32") -> float:
@@ -259,6 +261,7 @@ class _Model:
         whole_rate = self.rates.gather_rate(row_bytes, self.work.nodes * row_bytes)
         table_rate = self.rates.gather_rate(stored_bytes, columns * stored_bytes)
         unscaled = edges * self.one_gpu / max(self.work.edges, 1)
+        # The root is an assumption; see the notes of `predict`.
         return unscaled * stored_bytes / row_bytes * (whole_rate / table_rate) ** 0.5
 
     def halo_steps(self, device: int, pieces: int, first: int) -> list[tuple[Step, float]]:
@@ -268,11 +271,13 @@ class _Model:
         row_bytes = n_cols * STORAGE_BYTES[self.storage]
         fetch = self.link_seconds(halo * row_bytes, rates.link_rate(row_bytes))
         multiply = max(self.edge_seconds(work.local[device], rows), rates.step)
+        # While both run, the fetch advances at 1 / _FETCH_SLOWDOWN of its rate.
         overlap = min(fetch * _FETCH_SLOWDOWN, multiply)
         multiply += _PRODUCT_DELAY * min(fetch, multiply)
         fetch += overlap * (1 - 1 / _FETCH_SLOWDOWN)
         steps = []
         if self.storage != "float32":
+            # As in `halo`, the link's queue rounds the rows, and devices fetch after a barrier.
             rounded_bytes = rows * (n_cols * FLOAT_BYTES + row_bytes)
             rounding = max(rounded_bytes / rates.copy, rates.step) + rates.barrier
             steps.append((Step("round", device, "link"), rounding))
@@ -280,14 +285,15 @@ class _Model:
         pieces = pieces if halo else 0
         fetches = range(first + len(steps), first + len(steps) + pieces)
         steps += [(Step("fetch", device, "link"), max(fetch / pieces, rates.step)) for _ in fetches]
-        for number in fetches:
+        for fetch_step in fetches:
             piece_edges, piece_rows = remote / pieces, halo / pieces
+            # The expected number of distinct rows of Y to which a piece adds.
             y_rows = min(rows, rows * -np.expm1(-piece_edges / max(rows, 1)))
             y_seconds = 2 * y_rows * n_cols * FLOAT_BYTES / rates.copy
             local_like = self.edge_seconds(piece_edges, piece_rows, self.storage)
             at_random = _product(piece_edges, piece_rows, 0, n_cols, rates, self.storage)
             add_seconds = y_seconds + (local_like + at_random) / 2
-            steps.append((Step("add", device, after=(number,)), max(add_seconds, rates.step)))
+            steps.append((Step("add", device, after=(fetch_step,)), max(add_seconds, rates.step)))
         return steps
 
     def mgg_steps(self, device: int) -> list[tuple[Step, float]]:
@@ -295,7 +301,7 @@ class _Model:
         rates, (per_edge, per_column) = self.rates, self.rates.edge
         local, remote = self.work.local[device], self.work.remote[device]
         edge_seconds = per_edge + per_column * self.n_cols
-        fetch = self.link_seconds(remote * self.n_cols * FLOAT_BYTES, rates.gets)
+        fetch = self.link_seconds(remote * self.n_cols * FLOAT_BYTES, rates.mgg_fetch)
         paired = min(local, remote)
         latency = remote * rates.latency / rates.warps
         paired_seconds = max((paired + remote) * edge_seconds, fetch, latency)

@@ -1,4 +1,4 @@
-"""Rates of links, memory and launches, which the model of times needs.
+"""Rates of links, memory and launches, from which `model.predict` computes times.
 
 `measured_rates` measures them on this host's GPUs; `rates_of` converts such a table, measured or
 recorded, to `Rates`.
@@ -21,8 +21,11 @@ from accelviz.many_gpus.peers import Peers
 from accelviz.many_gpus.split import split
 from accelviz.plans.operation import FLOAT_BYTES
 
-#: Vertices of the graph whose rows are fetched, columns of a row, and rows of a gathered table.
-_VERTICES, _COLUMNS = 1 << 21, (8, 32, 128, 256)
+#: Number of vertices of the graph whose rows are fetched.
+_VERTICES = 1 << 21
+#: Numbers of columns of a fetched or gathered row.
+_COLUMNS = (8, 32, 128, 256)
+#: Numbers of rows of a gathered table.
 _TABLE_ROWS = tuple(1 << k for k in (13, 15, 17, 19, 20, 22))
 
 #: Required columns of a table of rates, and required values of its column `what`.
@@ -41,8 +44,9 @@ class Rates:
     link : mapping of int to float
         Rate in bytes per second at which a device fetches remote rows, by the bytes of a row. All
         devices fetch at the same time.
-    gets : float
-        Rate in bytes per second if every warp of a device fetches rows, as in MGG.
+    mgg_fetch : float
+        Rate in bytes per second if every warp of a device fetches rows, as in MGG. `rates_of` uses
+        the largest measured rate of fetches.
     gather : mapping of int to mapping of int to float
         Rate in bytes per second of reading random rows of local memory, by the bytes of a row and
         the bytes of the table.
@@ -55,16 +59,18 @@ class Rates:
     latency : float
         Seconds from the request of a remote row to its arrival, under load.
     warps : int
-        Resident warps of a device.
+        Resident warps of a device. The default is 64 on each of the 132 SMs of an H100 or H200.
     edge : tuple of two float
-        Seconds of MGG's kernel per edge, and per edge and column.
+        Seconds of MGG's kernel per edge, and per edge and column. The default was fitted to runs on
+        two H200 (docs/many-gpus.md).
     network : float
-        Bytes per second between two hosts, for all devices of a host together.
+        Bytes per second between two hosts, for all devices of a host together. The default,
+        400 Gbit/s, is an assumption: no network was measured.
     """
 
     hardware: str
     link: Mapping[int, float]
-    gets: float
+    mgg_fetch: float
     gather: Mapping[int, Mapping[int, float]]
     copy: float
     barrier: float
@@ -94,8 +100,8 @@ def _interpolated(rates: Mapping[int, float], size: float) -> float:
 def rates_of(table: pd.DataFrame, blocks: int = 64) -> Rates:
     """Return the rates in a table of measurements.
 
-    The latency is computed from the fetch with the fewest blocks: their bytes in flight divided by
-    their rate.
+    The rate of a fetch by few blocks is limited by the latency, which is therefore computed from
+    the fetch with the fewest blocks: bytes in flight divided by the rate.
 
     Parameters
     ----------
@@ -133,7 +139,7 @@ def rates_of(table: pd.DataFrame, blocks: int = 64) -> Rates:
     return Rates(
         hardware=str(table["hardware"].iloc[0]),
         link=dict(zip(link["row_bytes"].astype(int), link["rate"], strict=True)),
-        gets=float(fetch["rate"].max()),
+        mgg_fetch=float(fetch["rate"].max()),
         gather=gather_rates,
         copy=float(single.loc["copy", "rate"]),
         barrier=float(single.loc["barriers alone", "median_us"]) * 1e-6,
@@ -156,7 +162,8 @@ def measured_rates(gpus: Peers, blocks: int = 64) -> pd.DataFrame:
     -------
     DataFrame
         One row per measurement: `hardware`, `what`, `columns`, `blocks`, `rows`,
-        `gigabytes_per_second` of one device (all devices run at the same time) and `median_us`.
+        `gigabytes_per_second` of one device (all devices run at the same time) and `median_us`, NaN
+        for copies and gathers.
 
     Raises
     ------
@@ -167,8 +174,10 @@ def measured_rates(gpus: Peers, blocks: int = 64) -> pd.DataFrame:
     if len(gpus.devices) < 2:
         raise ArgumentError("gpus", "one device has no link", "many_gpus.Peers(2)")
     blocks = checked_integer("blocks", blocks, MAX_PULL_BLOCKS // 4, error=ArgumentError)
+    # Few blocks measure the latency, many the rate of MGG; see `rates_of`.
+    few, many = max(blocks // 4, 1), 4 * blocks
     fetches = [(n_cols, blocks) for n_cols in _COLUMNS]
-    fetches += [(_COLUMNS[-1], count) for count in (max(blocks // 4, 1), 4 * blocks)]
+    fetches += [(_COLUMNS[-1], count) for count in (few, many)]
     gathers = [(rows, n_cols) for rows in _TABLE_ROWS for n_cols in _COLUMNS]
     return pd.DataFrame(rate_rows(gpus, fetches, gathers)).assign(hardware=gpus.names[0])
 
@@ -181,8 +190,10 @@ def rate_rows(
     `fetches` are pairs (columns, blocks), `gathers` are pairs (rows, columns) of a local table.
     """
 
-    def row(name: str, seconds: float, n_bytes: float = np.nan, **sizes: int) -> dict[str, Any]:
-        rates = {"gigabytes_per_second": n_bytes / seconds / 1e9, "median_us": seconds * 1e6}
+    def row(
+        name: str, seconds: float = np.nan, bandwidth: float = np.nan, **sizes: int
+    ) -> dict[str, Any]:
+        rates = {"gigabytes_per_second": bandwidth / 1e9, "median_us": seconds * 1e6}
         return {"what": name, **sizes, **rates}
 
     n = _VERTICES
@@ -194,14 +205,16 @@ def rate_rows(
         program = halo(divided, n_cols, pieces=1, pull_blocks=blocks)
         ready = gpus.ready(program)
         fetched = [sum(step.link_bytes.values()) for step in program.steps if step.name == "fetch"]
-        seconds = float(np.median(ready.seconds(9, 2, only={"fetch"})))
-        yield row("fetch", seconds, max(fetched, default=0), columns=n_cols, blocks=blocks)
+        seconds = float(np.median(ready.seconds(repeats=9, warmup=2, only={"fetch"})))
+        bandwidth = max(fetched, default=0) / seconds
+        yield row("fetch", seconds, bandwidth, columns=n_cols, blocks=blocks)
     # A step name that does not exist leaves the barriers.
-    yield row("barriers alone", float(np.median(ready.seconds(20, 3, only={"nothing"}))))
+    seconds = float(np.median(ready.seconds(repeats=20, warmup=3, only={"nothing"})))
+    yield row("barriers alone", seconds)
     limits = choose("cuda").limits()
     assert limits is not None  # None only for devices that are no GPU
     yield row("launch", limits.launch_seconds)
-    yield row("copy", 1.0, limits.copy_bandwidth)
+    yield row("copy", bandwidth=limits.copy_bandwidth)
     for rows, n_cols in gathers:
         bandwidth = limits.gather_bandwidth(rows, n_cols)
-        yield row("gather", 1.0, bandwidth, columns=n_cols, rows=rows)
+        yield row("gather", bandwidth=bandwidth, columns=n_cols, rows=rows)

@@ -1,6 +1,8 @@
 """Pictures of load balance: nonzeros per warp as bars of a block, heat maps and histograms.
 
-The load of a warp is its number of nonzeros. An idle warp has none.
+The load of a warp is its number of nonzeros. An idle warp has none. Where a strategy has another
+worker (the unit of threads that a workload counts, such as a subwarp), the loads are those of the
+workers.
 """
 
 from __future__ import annotations
@@ -32,9 +34,11 @@ from accelviz.plots.style import (
 )
 from accelviz.workload import Workload
 
-#: Load maps share an axis unless the widest has more than so many times the narrowest's blocks.
+#: Load maps share the axis of blocks if the widest has at most this many times the blocks of the
+#: narrowest.
 _MAX_WIDTH_RATIO = 8
-#: A load map with less than this share of the widest map's blocks has the label "no block".
+#: A load map with less than this share of the widest map's blocks has the label "no block",
+#: for which there is room.
 _LABELLED_SHARE = 0.93
 _IDLE_COLOUR = "#A8A8A8"
 #: Background of text on bars.
@@ -100,7 +104,8 @@ def load_maps(
 
     A block is a column, a warp is a line, and idle warps are light grey. The maps share the axis of
     blocks unless one map would be narrower than an eighth of the widest; then each has its own axis
-    and the label of the last states it. A map of sampled blocks states the sampling distance.
+    and the axis label of the lowest map says so. A map of sampled blocks states the sampling
+    distance.
 
     Parameters
     ----------
@@ -159,9 +164,10 @@ def load_maps(
 def warp_loads(plans: Plan | Mapping[str, Plan]) -> list[Axes]:
     """Draw histograms of the loads of warps, one panel per strategy, with the same axes.
 
-    Idle warps have a separate grey bar. The bins are those of `load_bins`: two per doubling if a
-    warp has more than `SINGLE_BINS` nonzeros. The axis of the number of warps is logarithmic if bar
-    heights span more than a factor of 50. A strip above each panel is the share of idle time.
+    Idle warps have a separate grey bar. The bins are those of `analysis.balance.load_bins`: two per
+    doubling if a warp has more than `SINGLE_BINS` nonzeros. The axis of the number of warps is
+    logarithmic if bar heights span more than a factor of 50. A strip above each panel is the share
+    of idle time.
 
     Parameters
     ----------
@@ -173,7 +179,7 @@ def warp_loads(plans: Plan | Mapping[str, Plan]) -> list[Axes]:
     ArgumentError
         If there is no plan.
     PartitionError
-        If a plan is a library's: its work per warp is unknown.
+        If a plan calls a library (cuSPARSE), whose work per warp is unknown.
     """
     if isinstance(plans, Plan):
         plans = {plans.name: plans}
@@ -263,7 +269,7 @@ def _write_titles(ax: Axes, name: str, plan: Plan, loads: Loads) -> None:
     idle, pad = f"no {worker} has a nonzero", 6
     if loads.warps.size:
         share, pad = summary.idle_share, 21
-        digits = 0 if share >= 0.0995 or not share else 1
+        digits = 0 if share >= 0.0995 or not share else 1  # 0.0995 rounds to 10 %
         idle = f"{share:.{digits}%} of {worker} time is idle or waiting"
         largest = int(loads.nonzeros[-1])
         times = f"{largest / loads.mean:,.1f} times the mean of those with work"

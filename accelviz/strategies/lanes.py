@@ -1,7 +1,9 @@
 """The rule by which the lanes of a subwarp share the columns of a gathered row of X.
 
-A lane loads vectors of 1 to 8 neighboring columns. The lanes of a subwarp load neighboring vectors,
-`lane_vectors` times; together these columns are a column tile. Further tiles have other blocks.
+A subwarp is a group of neighboring lanes of a warp that load a row of X together. A lane loads
+vectors of 1 to 8 neighboring columns. The lanes of a subwarp load neighboring vectors,
+`lane_vectors` times; together these columns are a column tile. Each further tile is computed by
+other thread blocks.
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ from accelviz.plans.launch import WARP_SIZE
 
 #: Vector widths in columns by the type of X in memory, widest first; a load has at most 16 bytes.
 VECTORS = {"float32": (4, 2, 1), "float16": (8, 4, 2, 1), "bfloat16": (8, 4, 2, 1)}
-#: Most vectors of a lane, and the number of lanes that a subwarp should have.
-MOST_LANE_VECTORS, ENOUGH_LANES = 4, 8
+#: Most vectors of a lane, for which `subwarps.IN_FLIGHT` has constants; `one_tile` ignores it.
+MOST_LANE_VECTORS = 4
+#: Number of lanes beyond which lanes have several vectors instead.
+ENOUGH_LANES = 8
 
 
 @dataclass(frozen=True)
@@ -58,16 +62,17 @@ def cover(
     ----------
     n_cols : int
     lanes : int, optional
-        Lanes of a subwarp. By default about eight, as narrow subwarps process more rows at the same
-        time, and more if four vectors per lane do not cover a tile.
+        Lanes of a subwarp. By default about eight: with narrow subwarps, a warp processes more rows
+        at a time. There are more lanes if eight lanes of four vectors do not cover a tile.
     storage : str
         Type of X in memory.
     widest : int, optional
         Most columns of a vector.
     tile : int, optional
-        Most columns of a tile; by default all columns are one tile.
+        Desired columns of a tile; by default all columns are one tile. A tile can be wider, because
+        it has equally many vectors in each lane.
     powers : bool
-        Whether the number of lanes must be a power of two.
+        Whether to choose a power of two as the number of lanes, if `lanes` is None.
     one_tile : bool
         Whether a lane may have any number of vectors, so that there is one tile.
     """
@@ -82,10 +87,11 @@ def cover(
     elif lanes is None:
         lane_vectors = max(1, min(tile_vectors // ENOUGH_LANES, MOST_LANE_VECTORS))
         if vector > 1 and tile_vectors % lane_vectors:
-            lane_vectors = min(lane_vectors, 2)  # fewer idle lanes
+            lane_vectors = min(lane_vectors, 2)  # the last lane has fewer unused vectors
         lanes = min(-(-tile_vectors // lane_vectors), WARP_SIZE)
     if one_tile:
         return Lanes(vector, lanes, -(-vectors // lanes), 1)
+    # With the final number of lanes, a lane has at most MOST_LANE_VECTORS vectors of a tile.
     tiles = max(tiles, -(-vectors // (lanes * MOST_LANE_VECTORS)))
     lane_vectors = -(-vectors // (lanes * tiles))
     return Lanes(vector, lanes, lane_vectors, -(-vectors // (lanes * lane_vectors)))

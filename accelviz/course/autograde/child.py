@@ -19,11 +19,12 @@ from accelviz.course.autograde.processes import THREADS
 from accelviz.course.autograde.wire import SubmissionLostError
 
 #: Most processes and threads of a submission. Its processor time may be at most `MAX_PROCESSORS`
-#: times the time since its start plus `_BURST_SECONDS`; cells and compilers use one processor.
+#: times the time since its start plus `_BURST_SECONDS`. Cells and compilers are meant to use one
+#: processor.
 MAX_TASKS, MAX_PROCESSORS, _BURST_SECONDS = 128, 1.5, 8.0
 #: Seconds between two checks of these limits.
 _WATCH_SECONDS = 0.5
-GREEDY = "the submission's process died (too many processes, processors or too much memory)"
+GREEDY = "the submission's process was ended (too many processes, processors or too much memory)"
 _STAND_INS = Path(__file__).with_name("stand_ins.py")
 
 
@@ -38,7 +39,8 @@ class Child:
     hidden : tuple of str
         Folders that appear empty to the process.
     bare : bool
-        Replace the library's partitions and strategies by `stand_ins`.
+        Whether the library's partitions and strategies, which contain answers of assignments, are
+        replaced by `stand_ins`, which raise an error when used.
     """
 
     def __init__(self, limits: Limits, folder: Path, hidden: tuple[str, ...], bare: bool) -> None:
@@ -60,10 +62,11 @@ class Child:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
-                preexec_fn=limits.apply,  # safe: a judge has one thread
+                preexec_fn=limits.apply,  # safe: the judge, this process, has one thread
             )
         self.connection = Connection(ours.detach())
         self._root, self._begin = psutil.Process(self._process.pid), time.monotonic()
+        # `memory_gib` limits the address space of one process; all together may use twice as much.
         gib = limits.memory_gib
         self._max_memory = float("inf") if gib is None else 2 * gib * 2**30
 

@@ -45,8 +45,8 @@ def rmat(
     ----------
     n_edges : int
         Number of nonzeros to draw, up to billions. The graph has fewer, because duplicates are
-        merged: with default arguments 16 % less for 50 thousand, 9 % less for a million, 6 % less
-        for ten million.
+        merged: with default arguments, graphs had 16 % less for 50 thousand, 9 % less for a
+        million, 6 % less for ten million.
     n_nodes : int, optional
         Number of nodes; by default a power of two near `n_edges` / 16.
     quadrants : tuple of three floats
@@ -123,7 +123,7 @@ def stochastic_block(
     symmetric, seed
         As for `rmat`.
     order : {"natural", "shuffled"}
-        `natural`: communities have contiguous ids.
+        `natural`: communities have contiguous ids. `shuffled`: random ids.
 
     Returns
     -------
@@ -173,7 +173,10 @@ def _graph_of_pairs(
     name: str,
     source: str,
 ) -> Graph:
-    """Draw pairs of nodes with `draw`, again if they are equal or too large; return their graph."""
+    """Return the graph of pairs of nodes from `draw`.
+
+    Pairs of equal nodes, and pairs with a node of `n_nodes` or more, are drawn again.
+    """
     if n_edges < 0:
         raise ArgumentError("n_edges", f"got {n_edges}", "0 or more")
     if not 2 <= n_nodes <= MAX_SIDE:
@@ -193,7 +196,7 @@ def _graph_of_pairs(
         nodes = rng.permutation(np.arange(n_nodes, dtype=np.int32))[nodes]
     ones = np.ones(pairs, np.int8)
     matrix = sparse.coo_array((ones, tuple(nodes)), shape=(n_nodes, n_nodes)).tocsr()
-    matrix.data[:] = 1
+    matrix.data[:] = 1  # sums of duplicates, which may overflow, are overwritten
     matrix = matrix + matrix.T if symmetric else matrix
     name = f"{name}-{n_edges:.3g}".replace("+", "")
     graph = from_csr_arrays(matrix.indptr, matrix.indices, None, matrix.shape, name, source)

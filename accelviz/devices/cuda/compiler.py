@@ -89,9 +89,9 @@ def config_hint(log: str) -> str:
     return f"{', '.join(sorted(names))} in KernelSpec(config=...), from the strategy's settings"
 
 
-def is_of(arch: str) -> bool:
+def gpu_runs(arch: str) -> bool:
     """Return whether the current GPU runs machine code for an architecture such as "sm_90a"."""
-    return bool(import_cupy().cuda.Device().compute_capability == arch.strip("sm_a"))
+    return bool(import_cupy().cuda.Device().compute_capability == re.sub(r"\D", "", arch))
 
 
 #: CuPy's (module, function) by kernel, options, launch attributes and device.
@@ -110,7 +110,7 @@ def compiled(
     `options` are options of NVRTC, the other arguments fields of `LaunchConfig`. Raises
     DeviceUnavailable if the GPU has another architecture or too little shared memory.
     """
-    values = vars(spec).values()
+    values = vars(spec).values()  # not `spec` itself: its dicts are not hashable
     fields = (tuple(value.items()) if isinstance(value, Mapping) else value for value in values)
     device = import_cupy().cuda.Device().id
     key = *fields, options, shared_bytes, shared_percent, cooperative, device
@@ -122,7 +122,7 @@ def compiled(
 
 def _module(spec: KernelSpec, options: tuple[str, ...], cooperative: bool) -> Any:
     cupy = import_cupy()
-    if not spec.arch or (spec.portable and not is_of(spec.arch)):
+    if not spec.arch or (spec.portable and not gpu_runs(spec.arch)):
         return cupy.RawModule(
             code=spec.configured_source(),
             options=(*compile_options(spec), *options),
@@ -130,10 +130,13 @@ def _module(spec: KernelSpec, options: tuple[str, ...], cooperative: bool) -> An
             name_expressions=(spec.entry,) if "<" in spec.entry or spec.code else None,
             enable_cooperative_groups=cooperative,
         )
-    if not is_of(spec.arch):
+    if not gpu_runs(spec.arch):
         capability = cupy.cuda.Device().compute_capability
-        problem = f"it has instructions of {spec.arch} alone, and this GPU is sm_{capability}"
-        raise DeviceUnavailable(spec.file, problem, "choose another way, or device='emulator'")
+        problem = (
+            f"it needs instructions that only {spec.arch} has, and this GPU is sm_{capability}"
+        )
+        fix = "choose another algorithm or strategy, or device='emulator'"
+        raise DeviceUnavailable(spec.file, problem, fix)
     # CuPy cannot compile for an architecture with a letter, but loads a cubin for it.
     return cupy.RawModule(path=str(cached_cubin(spec, *options)))
 

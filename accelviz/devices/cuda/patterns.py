@@ -26,13 +26,16 @@ def device_pattern(matrix: Any) -> tuple[Pattern, Any] | None:
 
 
 def uploaded(graph: Graph) -> Pattern:
-    """Return a graph's pattern on the GPU; the copy is cached."""
+    """Return a graph's pattern on the GPU; `on_device` caches the copies of its arrays."""
     pointers, columns = on_device(graph.row_pointers), on_device(graph.column_indices)
     return Pattern(pointers, columns, graph.shape, graph.name)
 
 
 def transposed(pattern: Pattern) -> tuple[Pattern, Any]:
-    """Transpose a pattern on the GPU by a stable sort, in time O(nnz).
+    """Transpose a pattern on the GPU.
+
+    Nonzeros are sorted by their column, stably; the row of each is found by binary search in the
+    row pointers, in O(nnz log n_rows).
 
     Returns
     -------

@@ -20,7 +20,10 @@ from accelviz.strategies.exact import edge_dots, replay_rows
 
 
 def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
-    """Compute in float64; see `Operation.reference`. The bound of dX is that of `spmm`."""
+    """Return {output: (values, error bounds)} in float64; see `Operation.reference`.
+
+    The bound of dX is that of `spmm`.
+    """
     X, dY, values = inputs["X"], inputs["dY"], inputs["values"]
     dots = edge_dots(pattern, dY[:, None], X[:, None])
     index = pattern.column_indices, pattern.row_pointers
@@ -53,6 +56,11 @@ def _gradient_rows(
     d_values: Floats,
     dX: Floats,
 ) -> None:
+    """Compute rows `first` to `last` (exclusive) in the order of the walk.
+
+    `walk` has five arrays: first record of each row, first nonzero and number of nonzeros of each
+    record, column of each nonzero, output row of each row. They describe A^T.
+    """
     first_record, nz_start, nz_count, columns, output_rows = walk
     for row in range(first, last):
         j = output_rows[row]
@@ -70,6 +78,7 @@ def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> 
     """Count bytes: dY gathered; X, dX, pointers, indices, weights and d_values streamed."""
     n_rows, n_columns = pattern.shape
     row_bytes = FLOAT_BYTES * widths["n_cols"]
+    # Index, weight and d_values of each nonzero; pointers of int64.
     streamed = 3 * FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (n_columns + 1)
     streamed += 2 * row_bytes * n_columns
     compulsory = streamed + row_bytes * int(np.count_nonzero(pattern.degrees))
@@ -90,5 +99,5 @@ SPMM_GRADIENT = Operation(
     reference=reference,
     replay=replay,
     traffic=traffic,
-    by_sender=True,
+    by_sender=True,  # strategies walk the columns of A
 )
