@@ -149,8 +149,8 @@ def _small_product(A: Any, B: Any, transposed: str) -> Any:
     columns = B.shape[0] if transposed == "B" else B.shape[1]
     product = np.zeros((A.shape[1] if transposed == "A" else A.shape[0], columns), np.float32)
     add_product = _add_transposed_product if transposed == "A" else _add_product
-    right = np.ascontiguousarray(B.T if transposed == "B" else B)
-    add_product(np.ascontiguousarray(A), right, product)
+    contiguous_B = np.ascontiguousarray(B.T if transposed == "B" else B)
+    add_product(np.ascontiguousarray(A), contiguous_B, product)
     return product
 
 
