@@ -237,7 +237,7 @@ def test_terms_on_the_screen_have_tooltips(saved):
         f"gnnadvisor: {gnnadvisor.summary}. Set to ngs 32, dw by rule"
     )
     assert "max_block_warps 8, max_warp_nzs 32" in tooltip_of(sides.nth(1).get_by_text("accel_gcn"))
-    assert "counts nonzeros alone" in tooltip_of(sides.first.get_by_text("waiting"))
+    assert "counts only nonzeros" in tooltip_of(sides.first.get_by_text("waiting"))
     # Menus have the summaries of strategies, and the settings of the pinned one.
     names = page.locator("[data-control=first] option").all_inner_texts()
     assert f"row_thread: {find_strategy('row_thread').summary}" in names
