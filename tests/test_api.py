@@ -218,7 +218,9 @@ def test_two_matrices_have_two_names_in_a_benchmark(tmp_path):
 
 
 def test_a_parameter_may_not_have_the_name_of_a_statistic():
-    with pytest.raises(ArgumentError, match="warps: the table has a column of that name"):
+    with pytest.raises(
+        ArgumentError, match="warps: a parameter of a strategy has the name of a column"
+    ):
         accelviz.sweep(A, Scores(), warps=[1, 2])
 
 
