@@ -186,7 +186,7 @@ def test_archives_with_features_and_weights(tmp_path):
 
 def test_ambiguous_arrays(tmp_path):
     for edges in ([(0, 1), (2, 3)], ((0, 1), (2, 3)), [(0, 2), (1, 3)]):
-        with pytest.raises(GraphError, match=r"tuples.*numpy.array\(edges\).T"):
+        with pytest.raises(GraphError, match=r"tuples.*numpy.array\(graph\).T"):
             load_graph(edges)
     square = np.array([[0, 1], [1, 0]])
     for array in (square, square.tolist()):
