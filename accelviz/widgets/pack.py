@@ -20,7 +20,10 @@ _ALIGNMENT = 8
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """An array to pack as differences of neighbors; ascending integers compress well so."""
+    """An array to pack as differences of neighbors if it fits unsigned 32-bit integers.
+
+    Ascending integers then compress well.
+    """
 
     array: npt.NDArray[Any]
 
@@ -50,11 +53,11 @@ def pack(content: Any) -> bytes:
 
     def encode(value: Any) -> Any:
         if isinstance(value, np.ndarray | Differences):
-            ascending = isinstance(value, Differences)
             array = smallest(value.array if isinstance(value, Differences) else value).ravel()
-            if ascending and array.dtype.kind == "u":
+            differences = isinstance(value, Differences) and array.dtype.kind == "u"
+            if differences:
                 array = np.diff(array, prepend=array.dtype.type(0))
-            entry = {"type": array.dtype.str[1:], "count": array.size, "differences": ascending}
+            entry = {"type": array.dtype.str[1:], "count": array.size, "differences": differences}
             # The twelve digits reserve room: the header's length determines the offsets.
             arrays.append((entry | {"offset": 10**11}, array))
             return {"$array": arrays[-1][0]}

@@ -8,7 +8,7 @@ import accelviz
 from accelviz.analysis.lookup import find_row
 from accelviz.measure import random_inputs
 from accelviz.strategies import find_strategy
-from accelviz.widgets.pack import pack_text
+from accelviz.widgets.pack import Differences, pack_text
 
 from ..compilers import needs_compiler
 
@@ -76,3 +76,13 @@ def test_sentence_on_workers_that_run_in_a_later_turn(bundle, graph):
     _, mine, sentence = bundle.evaluate(OWN_WARPS, request)
     assert sorted(mine) == [0, 1]
     assert "The block has 2 warps: combined warp 1 and those after it take a later turn" in sentence
+
+
+@pytest.mark.parametrize(
+    "array", [[3, 5, 5, 70_000], [7, 2, 250], [0, 5 << 32, 6 << 32], [-3, 4, -9], [0.5, 0.25]]
+)
+def test_differences_unpack_to_the_array(bundle, array):
+    """Also arrays that are stored as they are: negative numbers, and offsets of 4 GiB or more."""
+    text = pack_text({"array": Differences(np.array(array))})
+    unpack = "async (text) => [...(await accelvizPage.unpackText(text)).array]"
+    assert bundle.evaluate(unpack, text) == array
