@@ -207,12 +207,10 @@ def test_the_sentence_or_its_copy_is_visible_while_controls_are_used(
     assert was_copied == copied
     # There is no copy while the line itself is visible, nor in other groups.
     line.evaluate("line => line.scrollIntoView({ block: 'center' })")
-    page.evaluate(FRAME)
-    assert copy.is_hidden()
+    copy.wait_for(state="hidden")
     tab(page, "numbers")
     control(page, "row").focus()
-    page.evaluate(FRAME)
-    assert copy.is_hidden()
+    copy.wait_for(state="hidden")
 
 
 @pytest.mark.sample(2)
