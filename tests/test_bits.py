@@ -187,7 +187,7 @@ def test_large_results_go_to_warpgroups_where_there_are_some(monkeypatch):
         assert bits.plan_product(A, B, finish=bits.Finish()).plan.name == "split"
     monkeypatch.setattr(compiler, "import_cupy", lambda: fake_cupy("120"))
     spec = bits.plan_product(A, B, "warpgroup").plan.kernel
-    with pytest.raises(DeviceUnavailable, match="of sm_90a alone, and this GPU is sm_120"):
+    with pytest.raises(DeviceUnavailable, match="that only sm_90a has, and this GPU is sm_120"):
         compiler._module(spec, (), cooperative=False)
 
 
