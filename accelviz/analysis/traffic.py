@@ -14,7 +14,6 @@ from accelviz.arrays import Longs
 from accelviz.devices import trace
 from accelviz.plans import Plan
 
-Flags = npt.NDArray[np.bool_]
 #: Bytes of a sector and of a cache line of NVIDIA GPUs since Pascal.
 SECTOR_BYTES, LINE_BYTES = 32, 128
 #: Shared memory: number of banks, and bytes per word of a bank.

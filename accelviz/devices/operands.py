@@ -62,12 +62,9 @@ class Operands:
     """Inputs and outputs of a plan on a device. Refers to the plan's arrays, not to the plan."""
 
     def __init__(self, plan: Plan, device: Device) -> None:
-        self.operation, self.sizes, self.zero_outputs = (
-            plan.operation,
-            plan.sizes,
-            plan.zero_outputs,
-        )
-        self.storage, self.arithmetic = plan.storage, plan.arithmetic
+        self.operation, self.sizes = plan.operation, plan.sizes
+        self.storage, self.zero_outputs = plan.storage, plan.zero_outputs
+        self.arithmetic = plan.arithmetic
         self._device, self.array_type = device, device.array_type
         self._on_host = self.array_type is np.ndarray
         # The graph's weights: on the host, on the device, and there in the kernels' order.

@@ -232,24 +232,24 @@ class CudaPlan(ReadyPlan):
         Returns None, without a run, if an array needs a conversion or the arrays overlap; `run`
         works for all. Minimal host time matters: on small graphs it exceeds the GPU's time.
         """
-        plan = self._single_input
-        source = _address(X, plan.array_type, plan.shape) if plan is not None else 0
-        if plan is None or not source:
+        single = self._single_input
+        source = _address(X, single.array_type, single.shape) if single is not None else 0
+        if single is None or not source:
             return None
         if out is None:
-            out = self._cupy.empty(plan.out_shape, _FLOAT32)
+            out = self._cupy.empty(single.out_shape, _FLOAT32)
             target = out.data.ptr
         else:
-            target = _address(out, plan.array_type, plan.out_shape)
-            if source < target + plan.out_bytes and target < source + plan.bytes:
+            target = _address(out, single.array_type, single.out_shape)
+            if source < target + single.out_bytes and target < source + single.bytes:
                 return None
         if not target:
             return None
         stream = self._cupy.cuda.get_current_stream().ptr
         try:
-            launches = plan.launches.get(stream) or self._bound(plan, stream)
-            if plan.zero_output and plan.out_bytes:
-                out.data.memset_async(0, plan.out_bytes)
+            launches = single.launches.get(stream) or self._bound(single, stream)
+            if single.zero_output and single.out_bytes:
+                out.data.memset_async(0, single.out_bytes)
             for launch, cells, sources, targets, lock in launches:
                 with lock:
                     for position in sources:
@@ -284,13 +284,13 @@ class CudaPlan(ReadyPlan):
             zero_output=target in operands.zero_outputs,
         )
 
-    def _bound(self, plan: _SingleInput, stream: int) -> list[Any]:
+    def _bound(self, single: _SingleInput, stream: int) -> list[Any]:
         """Return the launches of `run_single` on a stream, with all but two operands bound."""
-        operands = {**plan.weights, **self._workspaces(stream)}
+        operands = {**single.weights, **self._workspaces(stream)}
         kernels = (call for call in self.calls if isinstance(call, KernelLaunch))
         calls = [call for call in kernels if not call.is_empty]
-        plan.launches[stream] = [call.bound(operands, *plan.names) for call in calls]
-        return plan.launches[stream]
+        single.launches[stream] = [call.bound(operands, *single.names) for call in calls]
+        return single.launches[stream]
 
 
 class _Errors(contextlib.AbstractContextManager[None]):

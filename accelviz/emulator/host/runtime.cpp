@@ -220,6 +220,7 @@ void refuse(const char *why) {
     finish();
 }
 
+// Where the system can, a mapping at an address fails if something else is there.
 #ifdef MAP_FIXED_NOREPLACE
 constexpr int fixed = MAP_FIXED_NOREPLACE;
 #else
