@@ -171,6 +171,25 @@ def test_steps_are_as_much_faster_as_the_readme_says():
     assert (times.loc[["gin", "sage"], "min"].round() == 5).all()
 
 
+def test_fastest_forms_are_of_one_run_and_without_errors():
+    case = {"command": "steps", "graph": "cora", "model": "gcn", "part": "whole", "edges": 9}
+    records = [
+        ("PyG", "csr", 1, 1.0, None),  # of an earlier run
+        ("accelviz", "csr", 1, 5.0, None),
+        ("PyG", "csr", 2, 4.0, None),
+        ("PyG", "cached", 2, 3.0, None),
+        ("PyG", "edge_index", 2, 0.1, "losses differ"),
+        ("accelviz", "cached", 2, 2.0, None),
+        ("accelviz", "Edges", 2, 1.5, None),
+        ("accelviz", "csr", 3, 9.0, None),  # without a partner
+    ]
+    names = ["library", "form", "run", "median_ms", "error"]
+    rows = [case | dict(zip(names, record, strict=True), host_ms=0.1) for record in records]
+    (line,) = training.fastest_forms(pd.DataFrame(rows)).to_dict("records")
+    assert (line["pyg_form"], line["form"]) == ("cached", "Edges")
+    assert (line["faster"], line["same_faster"]) == (2.0, 1.5)
+
+
 def test_two_gpus_gain_on_reddit_and_every_target_is_met():
     cases = many_gpus.cases(RESULTS)
     row = cases.query("graph.str.startswith('Reddit') and order == 'rabbit' and columns == 128")

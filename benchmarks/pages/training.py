@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from benchmarks.pages.document import Page, Results, table
+from benchmarks.pages.document import Page, Parts, Results, machine, table
 
 #: PyTorch Geometric's two forms of edges; `edge_index` is its default.
 PYG = ["edge_index", "csr"]
@@ -68,7 +68,84 @@ def gnnadvisor(results: Results) -> str:
     return table(columns, rows)
 
 
+#: Columns that name a case of torch-training-gpu.csv; `part` is a part of its time.
+CASE = ["command", "graph", "model", "part"]
+
+
+def fastest_forms(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return PyTorch Geometric's fastest form beside ours, one row per case, of its last run.
+
+    `pyg` and `ours` are milliseconds, of the command `host` those of the host; `same` is ours in
+    `pyg_form`; `faster` is pyg / ours.
+    """
+    lines = []
+    measured = rows[rows["error"].isna()].copy()
+    measured["median_ms"] = measured["median_ms"].mask(
+        measured["command"] == "host", measured["host_ms"]
+    )
+    for key, cases in measured.groupby([*CASE, "run"], sort=False):
+        best = cases.sort_values("median_ms").drop_duplicates("library").set_index("library")
+        if len(best) == 2:
+            theirs, ours = best.loc["PyG"], best.loc["accelviz"]
+            in_form = cases[(cases["library"] == "accelviz") & (cases["form"] == theirs["form"])]
+            line = dict(zip(CASE, key, strict=False)) | {"edges": theirs["edges"]}
+            line |= {"pyg": theirs["median_ms"], "pyg_form": theirs["form"]}
+            line |= {"ours": ours["median_ms"], "form": ours["form"]}
+            lines.append(line | {"same": in_form["median_ms"].min()})
+    table_of_cases = pd.DataFrame(lines).drop_duplicates(CASE, keep="last")
+    return table_of_cases.assign(
+        faster=table_of_cases["pyg"] / table_of_cases["ours"],
+        same_faster=table_of_cases["pyg"] / table_of_cases["same"],
+        model=table_of_cases["model"].str.upper(),
+    )
+
+
+def torch_training(results: Results) -> Parts:
+    """Return tables of `accelviz.torch` beside PyTorch Geometric; "" before they are recorded."""
+    recorded = results.optional("torch-training-gpu")
+    if recorded is None:
+        return ""
+    cases = fastest_forms(recorded)
+    parts = [f"{machine(recorded)} Milliseconds, medians; each library in its fastest form."]
+    steps = cases[cases["command"] == "steps"].set_index(["graph", "model"]).sort_values("faster")
+    for mode in ("captured", "compiled"):
+        ratios = cases[cases["command"] == mode].set_index(["graph", "model"])["faster"]
+        steps[mode] = ratios.reindex(steps.index)
+    columns = [
+        *(("graph", "{graph}"), ("network", "{model}"), ("PyG", "{pyg:.2f}")),
+        *(("in form", "{pyg_form}"), ("ours", "{ours:.2f}"), ("in form", "{form}")),
+        *(("times as fast", "{faster:ratio}"), ("in PyG's form", "{same_faster:ratio}")),
+        *(("captured", "{captured:ratio}"), ("compiled", "{compiled:ratio}")),
+    ]
+    parts.append(f"A training step: the worst {min(12, len(steps))} of {len(steps)} cases.")
+    parts.append(table(columns, steps.head(12)))
+    titles = {
+        ("host",): "One layer on Cora: the host's time.",
+        ("minibatch", "graphs", "changing"): "A training step with a new batch in each step.",
+        ("first",): "The first call of a model in a fresh process, with a warm cache.",
+    }
+    for commands, title in titles.items():
+        if (selected := cases[cases["command"].isin(commands)]).size:
+            parts += [title, by_part(selected)]
+    return parts
+
+
+def by_part(cases: pd.DataFrame) -> str:
+    """Return a table with the parts of the cases' time side by side."""
+    columns = [("case", "{command}"), ("network", "{model}")]
+    index = ["command", "model"]
+    lines = cases[index].drop_duplicates().to_dict("records")
+    for number, part in enumerate(cases["part"].unique()):
+        columns += [(f"{part}: PyG", f"{{pyg{number}:.3f}}"), ("ours", f"{{ours{number}:.3f}}")]
+        columns.append(("times as fast", f"{{faster{number}:ratio}}"))
+        values = cases[cases["part"] == part].set_index(index)[["pyg", "ours", "faster"]]
+        for line in lines:
+            row = values.reindex([tuple(line[name] for name in index)]).iloc[0]
+            line |= {f"{name}{number}": value for name, value in row.items()}
+    return table(columns, lines)
+
+
 PAGES = [
-    Page("training.md", {"training-steps": steps}),
+    Page("training.md", {"training-steps": steps, "torch-training": torch_training}),
     Page("reproduction.md", {"gnnadvisor-steps": gnnadvisor}),
 ]
