@@ -62,13 +62,13 @@ class NodeNetwork(nn.Module):
 
 
 class GraphNetwork(nn.Module):
-    """Three GIN layers, the sum over each graph, and a linear layer."""
+    """Three layers, the sum over each graph, and a linear layer."""
 
-    def __init__(self, layers: Any) -> None:
+    def __init__(self, layers: Any, model: str) -> None:
         super().__init__()
         widths = [N_FEATURES, N_HIDDEN, N_HIDDEN, N_HIDDEN]
         pairs = itertools.pairwise(widths)
-        self.layers = nn.ModuleList(convolution(layers, "gin", *pair, "") for pair in pairs)
+        self.layers = nn.ModuleList(convolution(layers, model, *pair, "") for pair in pairs)
         self.linear = nn.Linear(N_HIDDEN, N_CLASSES)
 
     def forward(self, x: Tensor, edge_index: Tensor, graph_of_node: Tensor, n_graphs: int) -> Any:
@@ -113,7 +113,7 @@ def network(case: dict[str, Any], library: str, form: str) -> nn.Module:
     def build(library: str) -> nn.Module:
         layers = importlib.import_module(LIBRARIES[library])
         if case["command"] == "graphs":
-            return GraphNetwork(layers)
+            return GraphNetwork(layers, case["model"])
         if case["command"] == "host":
             return convolution(layers, case["model"], N_FEATURES, N_HIDDEN, form)
         return NodeNetwork(layers, case["model"], form)
@@ -220,7 +220,10 @@ class NeighborSampler:
         degrees = self.pointers[nodes + 1].unsqueeze(1) - starts
         strata = degrees * torch.arange(fan_out + 1, device=nodes.device) // fan_out
         sizes = strata.diff(dim=1)
-        draw = torch.rand(sizes.shape, generator=self.generator, device=nodes.device)
+        # float64, so that a draw times a hub's stratum is never rounded up to the next stratum
+        draw = torch.rand(
+            sizes.shape, generator=self.generator, device=nodes.device, dtype=torch.float64
+        )
         positions = starts + strata[:, :-1] + (draw * sizes).long()
         index, column = (sizes > 0).nonzero(as_tuple=True)
         return self.neighbors[positions[index, column]], index
