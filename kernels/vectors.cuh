@@ -67,6 +67,18 @@ DEVICE_INLINE void add_product(float4 &sum, float weight, float4 x) {
     sum.z += weight * x.z;
     sum.w += weight * x.w;
 }
+DEVICE_INLINE void add_product(Float8 &sum, float weight, const Float8 &x) {
+    add_product(sum.low, weight, x.low);
+    add_product(sum.high, weight, x.high);
+}
+
+// Returns factor times a vector.
+template <class T>
+DEVICE_INLINE T scaled(const T &vector, float factor) {
+    T product = {};
+    add_product(product, factor, vector);
+    return product;
+}
 
 DEVICE_INLINE void add(float &sum, float x) {
     sum += x;

@@ -68,6 +68,22 @@ def spmm_weight_gradient(
     return (x[gathered] * dy[reduced]).sum(-1) * counts
 
 
+def extremum(
+    edge_index: Any, x: Any, sources: int, targets: int, loops: int, largest: bool
+) -> tuple[Any, Any]:
+    """Return the extrema, 0 without items, and the share of each item that has the extremum."""
+    source, target, counts = items(edge_index, sources, targets, loops)
+    source, target = source[counts], target[counts]
+    y = x.new_zeros((targets, x.size(1)))
+    index = target[:, None].expand(-1, x.size(1))
+    reduction = "amax" if largest else "amin"
+    y = y.scatter_reduce(0, index, x[source], reduction, include_self=False)
+    equal = (x[source] == y[target]).to(x.dtype)
+    # PyTorch's gradient counts the initial 0 among the equal extrema, and so does PyG's.
+    share = (y == 0).to(x.dtype).index_add(0, target, equal)
+    return y, share.reciprocal().masked_fill(share == 0, 0)
+
+
 def extremum_gradient(
     edge_index: Any, x: Any, y: Any, dy: Any, sources: int, targets: int, loops: int
 ) -> Any:

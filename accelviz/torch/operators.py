@@ -122,7 +122,8 @@ def _spmm_setup(ctx: Any, inputs: Any, output: Any) -> None:
 
 def _spmm_backward(ctx: Any, dy: Any) -> Any:
     edge_index, weight, x = ctx.saved_tensors
-    *size, scaling, transposed = ctx.numbers
+    size: Any = ctx.numbers[:3]
+    scaling, transposed = ctx.numbers[3:]
     d_weight = dx = None
     if dy is not None:
         dy = dy.contiguous()

@@ -349,7 +349,11 @@ DEVICE_INLINE float factor(const Functor &functor, const NonzeroRange &range, in
     return functor.dropout.factor(range.caller_index(k), head);
 }
 DEVICE_INLINE float factor(const SpmmSources &functor, const NonzeroRange &range, int k, int) {
+#ifdef ITEMS  // `values` is in the caller's order
+    return functor.values[range.caller_index(k)];
+#else
     return functor.values[range.first + k];
+#endif
 }
 template <class Functor>
 DEVICE_INLINE bool multipliers_are_one(const Functor &functor) {

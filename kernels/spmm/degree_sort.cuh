@@ -34,13 +34,14 @@ DEVICE_INLINE unsigned sum_up_to_lane(unsigned value) {
     return value;
 }
 
-// Rows in the graph's order, or in the order after a pass of the sort.
+// Rows in the graph's order, or in the order after a pass of the sort, with their sort keys.
+template <class Pointer>
 struct Rows {
-    const long long *row_pointers;
+    const Pointer *row_pointers;
     const unsigned *degrees;
     const int *rows;  // null for the graph's order
 
-    DEVICE_INLINE unsigned degree(int i) const {
+    DEVICE_INLINE unsigned key(int i) const {
         return rows ? degrees[i] : unsigned(row_pointers[i + 1] - row_pointers[i]);
     }
     DEVICE_INLINE int row(int i) const {
@@ -62,7 +63,8 @@ DEVICE_INLINE unsigned lanes_with(unsigned digit, bool exists) {
 
 // Counts each warp's rows by digit in `counts` and the block's rows in `digit_counts`. Returns the
 // largest degree of the thread's rows.
-__device__ unsigned count_digits(const Rows &from, int shift, Share share, unsigned *counts,
+template <class Source>
+__device__ unsigned count_digits(const Source &from, int shift, Share share, unsigned *counts,
                                  unsigned *digit_counts) {
     for (int i = threadIdx.x; i < WARPS * DIGITS; i += Config::block_threads) counts[i] = 0;
     __syncthreads();
@@ -71,7 +73,7 @@ __device__ unsigned count_digits(const Rows &from, int shift, Share share, unsig
     for (int first = share.begin; first < share.end; first += WARP_SIZE) {
         const int i = first + lane_id();
         const bool exists = i < share.end;
-        const unsigned degree = exists ? from.degree(i) : 0;
+        const unsigned degree = exists ? from.key(i) : 0;
         const unsigned digit = degree >> shift & (DIGITS - 1);
         const unsigned lanes = lanes_with(digit, exists);
         if (exists && (lanes & lanes_below()) == 0) warp_counts[digit] += __popc(lanes);
@@ -124,14 +126,15 @@ __device__ void find_positions(unsigned *counts, const unsigned *digit_counts) {
 }
 
 // Moves the rows to the positions of their digits, in order.
-__device__ void move_rows(const Rows &from, int shift, Share share, unsigned *counts,
+template <class Source>
+__device__ void move_rows(const Source &from, int shift, Share share, unsigned *counts,
                           const unsigned *digit_counts, unsigned *degrees, int *rows) {
     find_positions(counts, digit_counts);
     unsigned *next = &counts[warp_id() * DIGITS];
     for (int first = share.begin; first < share.end; first += WARP_SIZE) {
         const int i = first + lane_id();
         const bool exists = i < share.end;
-        const unsigned degree = exists ? from.degree(i) : 0;
+        const unsigned degree = exists ? from.key(i) : 0;
         const unsigned digit = degree >> shift & (DIGITS - 1);
         const unsigned lanes = lanes_with(digit, exists);
         if (exists) {

@@ -58,6 +58,26 @@ struct Place {
     }
 };
 
+// The value of each nonzero, an array; or with ITEMS, as of accelviz.torch, the weight of its item
+// (1 without weights) times the scale of its column. Null pointers are omitted factors.
+struct Values {
+#ifdef ITEMS
+    const unsigned *__restrict__ items;
+    const float *__restrict__ weights, *__restrict__ column_scale;
+
+    DEVICE_INLINE float load(long long k, int column) const {
+        const float weight = weights ? __ldg(&weights[__ldcs(&items[k])]) : 1.0f;
+        return column_scale ? weight * __ldg(&column_scale[column]) : weight;
+    }
+#else
+    const float *__restrict__ values;
+
+    DEVICE_INLINE float load(long long k, int) const {
+        return __ldcs(&values[k]);
+    }
+#endif
+};
+
 // The block's nonzeros as (column, bits of the value): in shared memory or in the plan's arrays.
 template <bool in_shared_memory>
 struct NonzerosOf {
@@ -65,10 +85,12 @@ struct NonzerosOf {
 
     // Called by all threads of the block together.
     static DEVICE_INLINE NonzerosOf load(int2 *stage, const int *__restrict__ columns,
-                                         const float *__restrict__ values, int count) {
+                                         const Values &values, unsigned first, int count) {
 #pragma unroll 2  // further unrolling would need too many registers
         for (int i = threadIdx.x; i < count; i += Config::block_threads) {
-            stage[i] = make_int2(__ldcs(&columns[i]), __float_as_int(__ldcs(&values[i])));
+            const long long k = (long long)first + i;
+            const int column = __ldcs(&columns[k]);
+            stage[i] = make_int2(column, __float_as_int(values.load(k, column)));
         }
         __syncthreads();
         return {stage};
@@ -80,14 +102,16 @@ struct NonzerosOf {
 template <>
 struct NonzerosOf<false> {
     const int *__restrict__ columns;
-    const float *__restrict__ values;
+    Values values;
+    long long first;
 
     static DEVICE_INLINE NonzerosOf load(int2 *, const int *__restrict__ columns,
-                                         const float *__restrict__ values, int) {
-        return {columns, values};
+                                         const Values &values, unsigned first, int) {
+        return {columns, values, first};
     }
     DEVICE_INLINE int2 operator[](int k) const {
-        return make_int2(columns[k], __float_as_int(values[k]));
+        const int column = columns[first + k];
+        return make_int2(column, __float_as_int(values.load(first + k, column)));
     }
 };
 using Nonzeros = NonzerosOf<Config::stage>;
@@ -102,18 +126,33 @@ DEVICE_INLINE Stored load_features(const Stored *__restrict__ X, const Place &pl
     return nonzero.x >= 0 && place.has(i) ? __ldg(&X[place.vector(nonzero.x, i)]) : Stored{};
 }
 
-// Writes the sums of some columns of a row. Y is streamed, so that it does not evict X from the
-// caches.
-DEVICE_INLINE void emit(Vector *to, Vector sum) {
-    if (Config::accumulate) add(sum, *to);
-    stream(to, sum);
-}
+// The tile's columns of Y, and with ITEMS a scale for each row.
+struct Result {
+    Vector *__restrict__ Y;
+#ifdef ITEMS
+    const float *__restrict__ row_scale;
+
+    DEVICE_INLINE float scale(int row) const {
+        return row_scale ? __ldg(&row_scale[row]) : 1.0f;
+    }
+#endif
+
+    // Writes the sums of some columns of a row. Y is streamed, so that it does not evict X from the
+    // caches.
+    DEVICE_INLINE void emit(int row, long long vector, Vector sum) const {
+        if (Config::accumulate) add(sum, Y[vector]);
+#ifdef ITEMS
+        sum = scaled(sum, scale(row));
+#endif
+        stream(&Y[vector], sum);
+    }
+};
 
 // Sums rows that have a subwarp each. A subwarp handles ROWS rows and NZS nonzeros of each at a
 // time: all loads of X start before the first product.
 template <int ROWS, int NZS>
 DEVICE_INLINE void whole_rows(const Nonzeros &nonzeros, const Stored *__restrict__ X,
-                              Vector *__restrict__ Y, const int *__restrict__ output_rows,
+                              const Result &result, const int *__restrict__ output_rows,
                               const Block &block, const Place &place) {
     const int degree = block.row_nzs;
     for (int first = place.group; first < block.rows; first += Config::groups * ROWS) {
@@ -158,7 +197,7 @@ DEVICE_INLINE void whole_rows(const Nonzeros &nonzeros, const Stored *__restrict
             const int output_row = output_rows[row];
 #pragma unroll
             for (int i = 0; i < Config::lane_vectors; ++i) {
-                if (place.has(i)) emit(&Y[place.vector(output_row, i)], sums[r][i]);
+                if (place.has(i)) result.emit(output_row, place.vector(output_row, i), sums[r][i]);
             }
         }
     }
@@ -191,15 +230,14 @@ DEVICE_INLINE void run(const Nonzeros &nonzeros, const Stored *__restrict__ X, c
 
 // Handles rows that one subwarp each has to itself.
 DEVICE_INLINE void process_unshared_rows(const Nonzeros &nonzeros, const Stored *__restrict__ X,
-                                         Vector *__restrict__ Y,
-                                         const int *__restrict__ output_rows, const Block &block,
-                                         const Place &place) {
+                                         const Result &result, const int *__restrict__ output_rows,
+                                         const Block &block, const Place &place) {
     if (block.row_nzs <= 1) {
-        whole_rows<Config::at_once, 1>(nonzeros, X, Y, output_rows, block, place);
+        whole_rows<Config::at_once, 1>(nonzeros, X, result, output_rows, block, place);
     } else if (block.row_nzs == 2) {
-        whole_rows<(Config::at_once + 1) / 2, 2>(nonzeros, X, Y, output_rows, block, place);
+        whole_rows<(Config::at_once + 1) / 2, 2>(nonzeros, X, result, output_rows, block, place);
     } else {
-        whole_rows<1, Config::at_once>(nonzeros, X, Y, output_rows, block, place);
+        whole_rows<1, Config::at_once>(nonzeros, X, result, output_rows, block, place);
     }
 }
 
@@ -227,7 +265,7 @@ DEVICE_INLINE void store_group_sums(const Nonzeros &nonzeros, const Stored *__re
 }
 
 // Adds up the subwarps of each row, to Y, or to the part's row of `part_sums` if the row is split.
-DEVICE_INLINE void add_groups(const Vector *partial, Vector *__restrict__ Y,
+DEVICE_INLINE void add_groups(const Vector *partial, const Result &result,
                               const int *__restrict__ output_rows, float *part_sums,
                               const Block &block, const Place &place, int groups_per_row,
                               int n_cols) {
@@ -238,7 +276,8 @@ DEVICE_INLINE void add_groups(const Vector *partial, Vector *__restrict__ Y,
             add(sum, partial[(row * groups_per_row + g) * TILE_VECTORS + vector]);
         }
         if (!block.split) {
-            emit(&Y[(long long)output_rows[row] * place.stride + vector], sum);
+            const int output_row = output_rows[row];
+            result.emit(output_row, (long long)output_row * place.stride + vector, sum);
         } else {
 #pragma unroll
             for (int j = 0; j < Config::vector; ++j) {
@@ -251,6 +290,10 @@ DEVICE_INLINE void add_groups(const Vector *partial, Vector *__restrict__ Y,
 extern "C" __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     lane_groups(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                 const int *__restrict__ columns, const float *__restrict__ values,
+#ifdef ITEMS  // `values` has the weights
+                const unsigned *__restrict__ items, const float *__restrict__ column_scale,
+                const float *__restrict__ row_scale,
+#endif
                 const Feature *__restrict__ X, float *__restrict__ Y, float *part_sums,
                 unsigned *arrivals, int n_cols) {
     RECORD_WARP;
@@ -265,11 +308,16 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads, Config::bloc
                          min(TILE_VECTORS, n_cols / Config::vector - tile),
                          n_cols / Config::vector};
     const Stored *__restrict__ features = reinterpret_cast<const Stored *>(X) + tile;
-    Vector *__restrict__ result = reinterpret_cast<Vector *>(Y) + tile;
+#ifdef ITEMS
+    const Values weights = {items, values, column_scale};
+    const Result result = {reinterpret_cast<Vector *>(Y) + tile, row_scale};
+#else
+    const Values weights = {values};
+    const Result result = {reinterpret_cast<Vector *>(Y) + tile};
+#endif
     output_rows += block.first_row;
-    const Nonzeros nonzeros =
-        Nonzeros::load(reinterpret_cast<int2 *>(memory), columns + block.first_nz,
-                       values + block.first_nz, block.rows * block.row_nzs);
+    const Nonzeros nonzeros = Nonzeros::load(reinterpret_cast<int2 *>(memory), columns, weights,
+                                             block.first_nz, block.rows * block.row_nzs);
 
     if (!block.split && block.row_nzs <= block.group_nzs) {
         if (place.busy)
@@ -287,7 +335,8 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads, Config::bloc
     // The last part to arrive adds the sums of all parts in order: results are reproducible.
     unsigned *arrived = &arrivals[first_part * gridDim.y + blockIdx.y];
     if (!is_last_block(is_last, arrived, block.parts)) return;
-    float *out = reinterpret_cast<float *>(&result[(long long)output_rows[0] * place.stride]);
+    const int output_row = output_rows[0];
+    float *out = reinterpret_cast<float *>(&result.Y[(long long)output_row * place.stride]);
     for (int column = threadIdx.x; column < place.vectors * Config::vector;
          column += Config::block_threads) {
         float sum = 0.0f;
@@ -295,6 +344,9 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads, Config::bloc
         for (int p = 0; p < block.parts; ++p) {
             sum += __ldcg(&part_sums[element(p, column, n_cols)]);
         }
+#ifdef ITEMS
+        sum *= result.scale(output_row);
+#endif
         out[column] = Config::accumulate ? out[column] + sum : sum;
     }
 }

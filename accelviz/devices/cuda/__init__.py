@@ -5,6 +5,7 @@ Only this folder imports CuPy, and only when a GPU is used.
 
 from accelviz.devices.cuda.compiler import compile_cubin
 from accelviz.devices.cuda.device import CudaDevice
+from accelviz.devices.cuda.launch import PointerKernel
 from accelviz.devices.cuda.patterns import device_pattern, transposed, uploaded
 from accelviz.devices.cuda.state import GpuState, gpu_state
 from accelviz.devices.cuda.timeline import trace_gpu
@@ -12,6 +13,7 @@ from accelviz.devices.cuda.timeline import trace_gpu
 __all__ = [
     "CudaDevice",
     "GpuState",
+    "PointerKernel",
     "compile_cubin",
     "device_pattern",
     "gpu_state",

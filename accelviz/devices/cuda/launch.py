@@ -1,7 +1,10 @@
-"""`emulate(..., device="cuda")`: one launch of the caller's own kernel on the GPU."""
+"""Launches of kernels without a plan: the caller's own kernel, and kernels on PyTorch's tensors."""
 
 from __future__ import annotations
 
+import threading
+from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -57,3 +60,46 @@ def run_kernel(call: KernelCall) -> dict[str, npt.NDArray[Any]]:
         if arguments[name].flags.writeable:
             arguments[name][...] = on_gpu[name].get()
     return call.results()
+
+
+class PointerKernel:
+    """A compiled kernel that takes the addresses of its arrays, for arrays of other libraries.
+
+    Parameters
+    ----------
+    spec : KernelSpec
+    threads : int
+        Threads per block.
+    shared_percent : int, optional
+    cooperative : bool
+        See `LaunchConfig`.
+    """
+
+    def __init__(
+        self,
+        spec: KernelSpec,
+        threads: int,
+        *,
+        shared_percent: int | None = None,
+        cooperative: bool = False,
+    ) -> None:
+        _, function = compiled(spec, shared_percent=shared_percent, cooperative=cooperative)
+        driver = import_cupy().cuda.driver
+        self._launch = driver.launchCooperativeKernel if cooperative else driver.launchKernel
+        self._tail = () if cooperative else (0,)
+        self._function, self._block = function, (threads, 1, 1, 0)
+        # The driver reads the arguments from 8-byte cells, through an array of their addresses.
+        self._cells = array("Q", bytes(8 * len(spec.arguments)))
+        start, n_cells = self._cells.buffer_info()
+        self._addresses = array("Q", range(start, start + 8 * n_cells, 8))
+        self._parameters = self._addresses.buffer_info()[0]
+        self._lock = threading.Lock()
+
+    def __call__(self, grid_x: int, grid_y: int, stream: int, words: Sequence[int]) -> None:
+        """Launch with arguments as 64-bit words: addresses, or the bits of numbers."""
+        kernel = self._function.kernel.ptr
+        with self._lock:
+            self._cells[:] = array("Q", words)
+            self._launch(
+                kernel, grid_x, grid_y, 1, *self._block, stream, self._parameters, *self._tail
+            )

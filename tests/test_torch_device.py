@@ -1,0 +1,248 @@
+"""The GPU backend of accelviz.torch without a GPU: its launches run in the emulator."""
+
+import gc
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from accelviz.devices import find_device  # noqa: E402
+from accelviz.errors import ArgumentError  # noqa: E402
+from accelviz.plans.launch import Call, LaunchConfig  # noqa: E402
+from accelviz.torch import blocks, composed, device, operators  # noqa: E402
+from tests.compilers import needs_compiler  # noqa: E402
+
+pytestmark = needs_compiler
+#: Types of the arrays that are not float32, by parameter.
+TYPES = {
+    np.uint32: "header item_numbers items order arrivals degrees row_pointers sorted_rows "
+    "spare_item_rows spare_sorted spare_degrees digit_counts begins random",
+    np.int32: "output_rows columns metadata sorted_items spare_items spare_rows",
+    np.uint64: "bad_node",
+}
+TYPE_OF = {name: dtype for dtype, names in TYPES.items() for name in names.split()}
+NUMBERS = {"n_cols", "heads", "n_targets", "n_totals", "n_parts", *blocks._NUMBERS}
+
+
+def array_at(address, dtype):
+    """Return the array of a tensor, or of a region of `Memory`, that begins at an address."""
+    for thing in gc.get_objects():
+        if isinstance(thing, blocks.Memory) and address in thing.address.values():
+            name = next(
+                name
+                for name, start in thing.address.items()
+                if start == address and thing.words[name]
+            )
+            first = (address - thing.tensor.data_ptr()) // 4
+            return thing.tensor.numpy()[first : first + thing.words[name]].view(dtype)
+    for thing in gc.get_objects():
+        if isinstance(thing, torch.Tensor) and thing.data_ptr() == address and thing.numel():
+            array = thing.detach()
+            array = array.view(torch.uint16) if array.element_size() == 2 else array
+            return array.reshape(-1).numpy()
+    raise AssertionError(f"no array at {address:#x}")
+
+
+class EmulatedKernel:
+    """A kernel of `device` that runs in the emulator, block after block."""
+
+    def __init__(self, spec, threads, *, shared_percent=None, cooperative=False):
+        self.spec, self.threads = spec, threads
+
+    def __call__(self, grid_x, grid_y, stream, words):
+        arguments = {}
+        for name, word in zip(self.spec.arguments, words, strict=True):
+            if name in ("slope", "rate"):
+                arguments[name] = np.uint32(word).view(np.float32)
+            elif name in NUMBERS:
+                arguments[name] = int(word)
+            elif word == 0:
+                arguments[name] = None
+            elif name in ("sources", "targets"):
+                arguments[name] = self.end(word)
+            else:
+                dtype = TYPE_OF.get(name, np.float32)
+                if name == "block_totals" and self.spec.entry == "edge_blocks":
+                    dtype = np.uint32
+                array = array_at(word, dtype)
+                arguments[name] = array if array.dtype.itemsize == 2 else array.view(dtype)
+        call = Call(LaunchConfig((grid_x, grid_y, 1), self.threads // 32), self.spec)
+        find_device("emulator").launch(call, arguments)
+
+    @staticmethod
+    def end(address):
+        """Return a row of an edge_index."""
+        for thing in gc.get_objects():
+            if isinstance(thing, torch.Tensor) and thing.dim() == 2 and thing.size(0) == 2:
+                for row in thing:
+                    if row.data_ptr() == address and row.numel():
+                        whole = row.as_strided(((row.numel() - 1) * row.stride(0) + 1,), (1,))
+                        return whole.numpy().copy()
+        return None  # of no edges
+
+
+@pytest.fixture(autouse=True)
+def emulated(monkeypatch):
+    caches = device._spmm_walk, device._spmm_kernel, device._walks, blocks._kernel
+    for cache in caches:
+        cache.cache_clear()
+    monkeypatch.setattr(device, "PointerKernel", EmulatedKernel)
+    monkeypatch.setattr(blocks, "PointerKernel", EmulatedKernel)
+    monkeypatch.setattr(device, "_stream", lambda _: 0)
+    monkeypatch.setattr(blocks, "_multiprocessors", lambda _: 1)
+    monkeypatch.setattr(blocks, "_total_memory", lambda _: 1 << 30)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    monkeypatch.setattr(operators, "_backend", lambda _: device)
+    yield
+    blocks._recent.clear()
+    for cache in caches:
+        cache.cache_clear()
+
+
+def graph(n_sources=50, n_targets=50, n_edges=300, hub=80, dtype=torch.int64, seed=0):
+    rng = np.random.default_rng(seed)
+    pairs = rng.integers(0, [[n_sources - 2], [n_targets - 2]], (2, n_edges))
+    pairs[1, :hub] = 3  # a row that is split, with edges that exist several times
+    pairs[0, hub : hub + 40] = 5
+    return torch.from_numpy(pairs[:, rng.permutation(n_edges)]).to(dtype)
+
+
+def features(*shape, seed=1):
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(
+    ("scaling", "size", "weighted", "n_cols"),
+    [
+        ("sum", (50, 50, 0), True, 16),
+        ("sum", (50, 50, 50), True, 7),
+        ("mean", (60, 50, 0), False, 8),
+        ("symmetric", (50, 50, 50), False, 33),
+        ("sum", (50, 64, 0), False, 128),
+    ],
+)
+def test_spmm(scaling, size, weighted, n_cols, transposed):
+    edge_index = graph(*size[:2])
+    weight = features(300 + size[2], seed=2) if weighted else None
+    x = features(size[transposed], n_cols)
+    arguments = (*size, scaling, transposed)
+    y = device.spmm(edge_index, weight, x, *arguments)
+    double = None if weight is None else weight.double()
+    expected = composed.spmm(edge_index, double, x.double(), *arguments)
+    assert torch.allclose(y.double(), expected, rtol=1e-5, atol=1e-5)
+    assert torch.equal(y, device.spmm(edge_index, weight, x, *arguments))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_16_bit_features_have_float32_sums(dtype):
+    edge_index, x = graph(), features(50, 16).to(dtype)
+    y = device.spmm(edge_index, None, x, 50, 50, 0, "sum", False)
+    expected = composed.spmm(edge_index, None, x.double(), 50, 50, 0, "sum", False)
+    assert y.dtype == dtype
+    assert torch.equal(y, expected.to(dtype))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_the_gradients_of_weights_and_features(transposed):
+    edge_index, size = graph(60, 50), (60, 50, 0)
+    weight, x = features(300, seed=2), features(size[transposed], 12)
+    dy = features(size[not transposed], 12, seed=3)
+    d_weight, dx = device.spmm_gradient(edge_index, weight, x, dy, *size, transposed)
+    double = x.double(), dy.double(), *size, transposed
+    expected = composed.spmm_weight_gradient(edge_index, *double)
+    assert torch.allclose(d_weight.double(), expected, rtol=1e-5, atol=1e-5)
+    arguments = weight.double(), dy.double(), *size, "sum", not transposed
+    expected = composed.spmm(edge_index, *arguments)
+    assert torch.allclose(dx.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_every_change_of_the_edges_is_noticed():
+    edge_index, x = graph(), features(50, 8)
+    arguments = None, x, 50, 50, 50, "symmetric", False
+    before = device.spmm(edge_index, *arguments)
+    (blocks_before,) = blocks._recent.values()
+    edge_index.numpy()[0, :50] = 7  # torch's version counter does not notice
+    y = device.spmm(edge_index, *arguments)
+    expected = composed.spmm(edge_index, None, x.double(), *arguments[2:])
+    assert [*blocks._recent.values()] == [blocks_before]
+    assert not torch.allclose(y, before)
+    assert torch.allclose(y.double(), expected, rtol=1e-5, atol=1e-5)
+    edge_index.data = graph(seed=5)
+    y = device.spmm(edge_index, *arguments)
+    expected = composed.spmm(edge_index, None, x.double(), *arguments[2:])
+    assert torch.allclose(y.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_partitions_of_deleted_edges_are_forgotten():
+    edge_index, x = graph(), features(50, 8)
+    device.spmm(edge_index, None, x, 50, 50, 0, "sum", False)
+    assert len(blocks._recent) == 1
+    del edge_index
+    assert not blocks._recent
+
+
+def test_partitions_have_a_bound_in_bytes(monkeypatch):
+    many, x = [graph(seed=seed) for seed in range(9)], features(50, 8)
+    for edge_index in many[:4]:
+        device.spmm(edge_index, None, x, 50, 50, 0, "sum", False)
+    used = sum(entry.bytes for entry in blocks._recent.values())
+    monkeypatch.setattr(blocks, "_total_memory", lambda _: used / blocks._MEMORY_SHARE)
+    for edge_index in many[4:]:
+        device.spmm(edge_index, None, x, 50, 50, 0, "sum", False)
+    assert len(blocks._recent) == 4
+    assert sum(entry.bytes for entry in blocks._recent.values()) <= used
+
+
+@pytest.mark.parametrize("node", [50, -1, 1 << 40])
+def test_a_node_that_does_not_exist_is_an_error_of_the_next_call(node):
+    edge_index, x = graph(), features(50, 8)
+    edge_index[0, 3] = node
+    device.spmm(edge_index, None, x, 50, 50, 0, "sum", False)
+    with pytest.raises(ArgumentError, match=rf"edge_index: .* node {node},"):
+        device.spmm(edge_index, None, x, 50, 50, 0, "sum", False)
+
+
+@pytest.mark.parametrize("form", ["int32", "columns", "rows", "empty", "one edge"])
+def test_forms_of_edge_index(form):
+    edge_index = graph()
+    if form == "int32":
+        edge_index = edge_index.int()
+    elif form == "columns":  # strided elements
+        edge_index = edge_index.t().contiguous().t()
+    elif form == "rows":
+        edge_index = torch.cat([edge_index, edge_index])[::2]
+    else:
+        edge_index = edge_index[:, : form == "one edge"]
+    for x in (features(50, 8), features(8, 50).t()):
+        y = device.spmm(edge_index, None, x, 50, 50, 50, "mean", False)
+        expected = composed.spmm(edge_index, None, x.double(), 50, 50, 50, "mean", False)
+        assert torch.allclose(y.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_sizes_without_rows_columns_or_items():
+    edge_index = graph()[:, :0]
+    for sources, targets, n_cols in ((0, 0, 4), (5, 0, 4), (0, 5, 4), (5, 5, 0), (5, 5, 4)):
+        x = features(sources, n_cols)
+        y = device.spmm(edge_index, None, x, sources, targets, 0, "sum", False)
+        assert torch.equal(y, torch.zeros(targets, n_cols))
+    with pytest.raises(ArgumentError, match="x: 7 rows for 50 nodes"):
+        device.spmm(graph(), None, features(7, 4), 50, 50, 0, "sum", False)
+
+
+@pytest.mark.parametrize("largest", [False, True])
+def test_extrema_share_the_gradient(largest):
+    edge_index, x = graph(), features(50, 6).round()
+    y, share = device.extremum(edge_index, x, 50, 50, 0, largest)
+    x.requires_grad_()
+    index = edge_index[1][:, None].expand(-1, 6)
+    reduction = "amax" if largest else "amin"
+    expected = torch.zeros(50, 6).scatter_reduce(
+        0, index, x[edge_index[0]], reduction, include_self=False
+    )
+    dy = features(50, 6, seed=4)
+    (expected_dx,) = torch.autograd.grad(expected, x, dy)
+    assert torch.equal(y, expected)
+    dx = device.extremum_gradient(edge_index, x.detach(), y, dy * share, 50, 50, 0)
+    assert torch.allclose(dx, expected_dx, atol=1e-5)
