@@ -122,8 +122,8 @@ def _spmm_setup(ctx: Any, inputs: Any, output: Any) -> None:
 
 def _spmm_backward(ctx: Any, dy: Any) -> Any:
     edge_index, weight, x = ctx.saved_tensors
-    size: Any = ctx.numbers[:3]
-    scaling, transposed = ctx.numbers[3:]
+    sources, targets, loops, scaling, transposed = ctx.numbers
+    size = sources, targets, loops
     d_weight = dx = None
     if dy is not None:
         dy = dy.contiguous()
