@@ -3,61 +3,62 @@
 The kernel kernels/spmm/edge_blocks.cu turns `edge_index` into the block records and nonzeros that
 the `lane_groups` kernels read. It runs before each product. If a hash of the edges is that of the
 last launch, it ends at once: so every change of `edge_index` is noticed, and an unchanged one costs
-a launch of a few microseconds. While a CUDA graph is captured, the partition is computed in each
-replay. `accelviz.torch.Edges` has a graph that does not change: its partitions are computed once.
+a launch of a few microseconds. `accelviz.torch.Edges` has a graph that does not change: its
+partitions are computed once.
 """
 
 from __future__ import annotations
 
 import collections
 import functools
+import sys
 import weakref
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
 
-from accelviz.devices.cuda import PointerKernel
+from accelviz.devices.cuda import PointerKernel, zero
 from accelviz.errors import ArgumentError
 from accelviz.partition.block_level import FIELD_BITS, BlockSetting
-from accelviz.plans.launch import KernelSpec
+from accelviz.plans.launch import WARP_SIZE, KernelSpec
 from accelviz.strategies.spmm.lane_groups.preprocessing import (
     BLOCK_THREADS,
     DIGIT_BITS,
     TOTALS_WORDS,
     most_blocks,
 )
+from accelviz.torch.composed import Size
 
-#: Parameters of the kernel `edge_blocks`: of the launch, arrays that are kept, and workspace.
-_NUMBERS = (
-    *("edge_stride", "n_edges", "n_loops", "n_sources", "n_targets", "by_source", "verify", "turn"),
-    *("groups", "max_group_nzs", "short_nzs", "symmetric", "records"),
-)
-_KEPT = ("output_rows", "metadata", "columns", "item_numbers", "scale", "degrees")
-_WORKSPACE = (
+#: Parameters of the kernel `edge_blocks`.
+PARAMETERS = (
+    *("header", "sources", "targets", "edge_stride", "n_edges", "n_loops", "n_sources"),
+    *("n_targets", "by_source", "verify", "groups", "max_group_nzs", "short_nzs", "symmetric"),
+    *("records", "output_rows", "metadata", "columns", "item_numbers", "scale", "degrees"),
     *("row_pointers", "sorted_rows", "sorted_items", "spare_item_rows", "spare_items"),
     *("spare_sorted", "spare_degrees", "spare_rows", "digit_counts", "block_totals", "begins"),
+    "bad_node",
 )
-PARAMETERS = ("header", "sources", "targets", *_NUMBERS, *_KEPT, *_WORKSPACE, "bad_node")
-#: Words of the kernel's `Header`, and its alignment in words.
-_HEADER_WORDS, _ALIGNMENT = 16, 4
+_BY_ITEM = ("sorted_rows", "sorted_items", "spare_item_rows", "spare_items")
+_BY_ROW = ("spare_sorted", "spare_degrees", "spare_rows")
+_FIRST_WORKSPACE = PARAMETERS.index("row_pointers")
+_HEADER_WORDS = 12
 #: Partitions of recent calls are stored, up to this share of the GPU's memory.
 _MEMORY_SHARE = 1 / 8
+#: Workspace of a partition of at most so many bytes is kept for the next launch.
+_KEPT_WORKSPACE_BYTES = 4 << 20
 
 
 class Setting(NamedTuple):
-    """Blocks of a kernel: subwarps per block, and most nonzeros of a subwarp.
+    """Blocks of a kernel.
 
-    `short_nzs` is the number of most nonzeros of a subwarp with several rows.
+    `subwarps` are those of a block; `group_nzs` is the most nonzeros of a subwarp, `short_nzs` that
+    of a subwarp with several rows.
     """
 
     subwarps: int
     group_nzs: int
     short_nzs: int
-
-    @property
-    def deg_bound(self) -> int:
-        """Most nonzeros of a row that one block handles alone."""
-        return self.subwarps * self.group_nzs
 
 
 class Memory:
@@ -65,34 +66,37 @@ class Memory:
 
     Attributes
     ----------
-    words : dict of str to int
+    words : mapping of str to int
         Size of each region.
     address : dict of str to int
         Address of each region, a multiple of 16 bytes.
+    start, end : int
+        Addresses of the first byte and behind the last one.
     """
 
-    def __init__(self, words: dict[str, int], device: Any) -> None:
-        offset, offsets = 0, []
-        for size in words.values():
-            offsets.append(4 * offset)
-            offset += -(-size // _ALIGNMENT) * _ALIGNMENT
+    def __init__(self, words: Mapping[str, int], device: Any) -> None:
+        total = sum([size + 3 & ~3 for size in words.values()])
         # Not a tensor of inference mode: the memory outlives the mode.
-        with torch.inference_mode(False):
-            self.tensor = torch.empty(offset, dtype=torch.int32, device=device)
-        self.words, start = words, self.tensor.data_ptr()
-        self.address = dict(zip(words, [start + at for at in offsets], strict=True))
-        self.bytes = 4 * offset
+        if torch.is_inference_mode_enabled():
+            with torch.inference_mode(False):
+                self.tensor = torch.empty(total, dtype=torch.int32, device=device)
+        else:
+            self.tensor = torch.empty(total, dtype=torch.int32, device=device)
+        at = self.start = self.tensor.data_ptr()
+        self.address = {}
+        for name, size in words.items():
+            self.address[name] = at
+            at += 4 * (size + 3 & ~3)
+        self.words, self.end = words, at
 
 
 class EdgeBlocks:
-    """The block partition of an edge list for one direction and one setting.
+    """The block partition of an edge list for one direction, setting and scaling.
 
     Attributes
     ----------
     address : dict of str to int
         Addresses of `metadata`, `output_rows`, `columns`, `item_numbers` and `scale`.
-    n_items : int
-        Number of edges and added self loops, those that are ignored included.
     records : int
         Number of records in `metadata`, at least that of blocks; the others are blocks without
         rows.
@@ -101,89 +105,77 @@ class EdgeBlocks:
     """
 
     def __init__(
-        self, edge_index: Any, size: Any, by_source: bool, setting: Setting, scaling: str
+        self,
+        edge_index: Any,
+        size: Size,
+        by_source: bool,
+        setting: Setting,
+        scaling: str,
+        stream: int,
     ) -> None:
-        n_edges, (n_sources, n_targets, n_loops) = edge_index.size(1), size
-        device = edge_index.device
-        n_rows = n_sources if by_source else n_targets
-        self.n_items = n_edges + n_loops
-        if self.n_items >= 1 << 31:
-            raise ArgumentError("edge_index", f"{self.n_items} edges and loops", "fewer than 2^31")
-        blocks = BlockSetting(setting.subwarps, setting.group_nzs)
-        self.records = most_blocks(n_rows, self.n_items, blocks)
-        self.parts = 2 * self.n_items // setting.deg_bound + 1
-        scaled = n_targets if scaling != "sum" else 0
-        self._memory = Memory(
-            {
-                "header": _HEADER_WORDS,
-                "output_rows": n_rows,
-                "metadata": 4 * self.records,
-                "columns": self.n_items,
-                "item_numbers": self.n_items,
-                "scale": scaled,
-                "degrees": scaled,
-            },
-            device,
-        )
-        self._memory.tensor[:_HEADER_WORDS].zero_()
-        self.address, self.bytes = self._memory.address, self._memory.bytes
-        self._workspaces: dict[Any, Memory] = {}
-        self.reference: Any = None  # to edge_index; partitions are forgotten when it is deleted
-        self._device, self._launches = device, 0
-        self._stream: int | None = None
-        sms = _multiprocessors(device.index)
-        self._grid = max(1, min(sms, -(-max(n_rows, self.n_items) // BLOCK_THREADS)))
-        self._kernel = _kernel(edge_index.dtype, device.index)
-        self._numbers = (
-            *(edge_index.stride(1), n_edges, n_loops, n_sources, n_targets, int(by_source)),
-            *(*setting, int(scaling == "symmetric"), self.records),
-        )
-        kept = [self.address[name] for name in _KEPT]
-        self._kept = kept if scaled else [*kept[:-2], 0, 0]
-        self._workspace_words = dict.fromkeys(_WORKSPACE, n_rows) | {
-            **dict.fromkeys(_WORKSPACE[1:5], self.n_items),
-            "row_pointers": n_rows + 1,
-            "digit_counts": self._grid << DIGIT_BITS,
-            "block_totals": self._grid * TOTALS_WORDS,
-            "begins": self._grid * (BLOCK_THREADS // 32),
+        n_edges, device = edge_index.size(1), edge_index.device
+        n_rows, n_items = size[not by_source], n_edges + size.loops
+        if n_items >= 1 << 31:
+            raise ArgumentError("edge_index", f"{n_items} edges and loops", "fewer than 2^31")
+        sms, kernel = _multiprocessors(device.index), _kernel(edge_index.dtype, device.index)
+        grid = max(1, min(sms, -(-max(n_rows, n_items) // BLOCK_THREADS)))
+        blocks = _block_setting(setting)
+        self.records = most_blocks(n_rows, n_items, blocks)
+        self.parts = 2 * n_items // blocks.deg_bound + 1
+        regions = {
+            "header": _HEADER_WORDS,
+            "output_rows": n_rows,
+            "metadata": 4 * self.records,
+            "columns": n_items,
+            "item_numbers": n_items,
         }
-
-    def update(self, edge_index: Any, stream: int, verify: bool) -> None:
-        """Compute the partition on a stream; with `verify` only if the edges have changed."""
+        if scaling != "sum":
+            regions |= {"scale": size.targets, "degrees": size.targets}
+        workspace = {
+            "row_pointers": n_rows + 1,
+            **dict.fromkeys(_BY_ITEM, n_items),
+            **dict.fromkeys(_BY_ROW, n_rows),
+            "digit_counts": grid << DIGIT_BITS,
+            "block_totals": grid * TOTALS_WORDS,
+            "begins": grid * (BLOCK_THREADS // WARP_SIZE),
+        }
+        is_kept = 4 * (4 * n_items + 4 * n_rows) <= _KEPT_WORKSPACE_BYTES
+        self.memory = Memory({**regions, **workspace} if is_kept else regions, device)
+        self.address, self._device = self.memory.address, device
+        self._workspace = None if is_kept else workspace
+        zero(self.address["header"], 4 * _HEADER_WORDS, stream)
         sources = edge_index.data_ptr()
-        targets = sources + edge_index.stride(0) * edge_index.element_size()
-        workspace = Memory(self._workspace_words, self._device)
-        numbers = *self._numbers[:6], int(verify), self._launches & 1, *self._numbers[6:]
-        self._launches += 1
-        words = (
-            *(self.address["header"], sources, targets, *numbers, *self._kept),
-            *(*workspace.address.values(), _bad_node().data_ptr()),
-        )
-        self._kernel(self._grid, 1, stream, words)
+        words = {
+            "sources": sources,
+            "targets": sources + edge_index.stride(0) * edge_index.element_size(),
+            "edge_stride": edge_index.stride(1),
+            "n_edges": n_edges,
+            "n_loops": size.loops,
+            "n_sources": size.sources,
+            "n_targets": size.targets,
+            "by_source": int(by_source),
+            "groups": setting.subwarps,
+            "max_group_nzs": setting.group_nzs,
+            "short_nzs": setting.short_nzs,
+            "symmetric": int(scaling == "symmetric"),
+            "records": self.records,
+            "bad_node": _bad_node().data_ptr(),
+        }
+        self._launch = kernel.bind(grid, 1, words | self.address)
+        self.is_built = False
 
-    def on_stream(self, stream: int, captured: bool) -> None:
-        """Let a stream wait for the stream of the last call."""
-        if self._stream is not None and self._stream != stream and not captured:
-            new, old = (
-                torch.cuda.ExternalStream(one, self._device) for one in (stream, self._stream)
-            )
-            new.wait_stream(old)
-            for memory in (self._memory, *self._workspaces.values()):
-                memory.tensor.record_stream(new)
-        self._stream = stream
+    def update(self, stream: int, verify: bool) -> None:
+        """Compute the partition on a stream; with `verify` only if the edges have changed."""
+        positions, words = _VERIFY, [int(verify)]
+        if self._workspace is not None:
+            workspace = Memory(self._workspace, self._device)
+            positions, words = _VERIFY_AND_WORKSPACE, [*words, *workspace.address.values()]
+        self._launch(stream, positions, words)
+        self.is_built = True
 
-    def workspace(self, key: Any, words: dict[str, int], zeroed: int) -> dict[str, int]:
-        """Return addresses of a kernel's workspace; the first `zeroed` regions begin as zeros."""
-        if key not in self._workspaces:
-            memory = Memory(words, self._device)
-            regions = list(words)
-            if zeroed:
-                last = regions[zeroed - 1]
-                end = (memory.address[last] - memory.tensor.data_ptr()) // 4 + words[last]
-                memory.tensor[:end].zero_()
-            self._workspaces[key] = memory
-            self.bytes += memory.bytes
-        return self._workspaces[key].address
+
+_VERIFY = [PARAMETERS.index("verify")]
+_VERIFY_AND_WORKSPACE = [*_VERIFY, *range(_FIRST_WORKSPACE, len(PARAMETERS) - 1)]
 
 
 @functools.cache
@@ -201,8 +193,18 @@ def spec(dtype: Any) -> KernelSpec:
 
 
 @functools.cache
+def _block_setting(setting: Setting) -> BlockSetting:
+    return BlockSetting(setting.subwarps, setting.group_nzs)
+
+
+@functools.cache
 def _multiprocessors(device: int) -> int:
     return int(torch.cuda.get_device_properties(device).multi_processor_count)
+
+
+@functools.cache
+def _total_memory(device: int) -> int:
+    return int(torch.cuda.get_device_properties(device).total_memory)
 
 
 @functools.cache
@@ -216,24 +218,71 @@ def _bad_node_on_host() -> Any:
     return _bad_node().numpy()
 
 
-#: Partitions by the arguments of `edge_blocks`, in the order of their last use.
-_recent: collections.OrderedDict[Any, EdgeBlocks] = collections.OrderedDict()
-#: Addresses of tensors that do not change, and the objects that hold them.
-_fixed: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+class EdgeList:
+    """An `edge_index` on the GPU, with the partitions and products computed for it.
+
+    Attributes
+    ----------
+    products : dict
+        Anything that a product stores by its kind, for the next call.
+    verify : bool
+        Whether the edges may change.
+    """
+
+    def __init__(self, edge_index: Any, verify: bool) -> None:
+        self.verify, self.bytes, self.is_captured = verify, 0, False
+        self.products: dict[Any, Any] = {}
+        self._partitions: dict[Any, EdgeBlocks] = {}
+        self._memories: list[Memory] = []
+        self._device, self._stream = edge_index.device, -1
+        self.reference: Any = None
+
+    def partition(
+        self,
+        edge_index: Any,
+        size: Size,
+        by_source: bool,
+        setting: Setting,
+        scaling: str,
+        stream: int,
+    ) -> EdgeBlocks:
+        """Return a partition; `update` computes it."""
+        key = size, by_source, setting, scaling
+        if key not in self._partitions:
+            blocks = EdgeBlocks(edge_index, *key, stream)
+            self._partitions[key] = blocks
+            self.keep(blocks.memory)
+        return self._partitions[key]
+
+    def keep(self, memory: Memory) -> None:
+        """Own memory of a product."""
+        self._memories.append(memory)
+        self.bytes += memory.end - memory.start
+
+    def update(self, blocks: EdgeBlocks, stream: int) -> None:
+        """Compute a partition if the edges have changed, or may have changed."""
+        if self.verify or not blocks.is_built:
+            blocks.update(stream, self.verify and not self.is_uncached)
+
+    #: Whether the list belongs to a CUDA graph, which computes its partitions in each replay.
+    is_uncached = False
+
+    def on_stream(self, stream: int) -> None:
+        """Let a stream wait for the stream of the last call."""
+        if self._stream >= 0 and not torch.cuda.is_current_stream_capturing():
+            new = torch.cuda.ExternalStream(stream, self._device)
+            new.wait_stream(torch.cuda.ExternalStream(self._stream, self._device))
+            for memory in self._memories:
+                memory.tensor.record_stream(new)
+        self._stream = stream
 
 
-def fix(edge_index: Any, owner: Any) -> None:
-    """Compute the partitions of a tensor once, as long as its owner exists."""
-    address = edge_index.data_ptr()
-    for key in [key for key in _recent if key[0] == address]:
-        del _recent[key]
-    _fixed[address] = owner
+#: Edge lists by the memory of their tensors, in the order of their last use.
+_recent: collections.OrderedDict[Any, EdgeList] = collections.OrderedDict()
 
 
-def edge_blocks(
-    edge_index: Any, size: Any, by_source: bool, setting: Setting, scaling: str, stream: int
-) -> EdgeBlocks:
-    """Return the partition of an edge list, for kernels on a stream.
+def edge_list(edge_index: Any, stream: int) -> EdgeList:
+    """Return the edge list of a tensor, for kernels on a stream.
 
     Raises
     ------
@@ -246,38 +295,55 @@ def edge_blocks(
         bad_node[0] = 0
         problem = f"an earlier call had the node {node}, which does not exist"
         raise ArgumentError("edge_index", problem, "0 to the number of rows of x, exclusive")
-    address, is_fixed = edge_index.data_ptr(), edge_index.data_ptr() in _fixed
-    captured = torch.cuda.is_current_stream_capturing()
-    if captured and not is_fixed:
-        blocks = EdgeBlocks(edge_index, size, by_source, setting, scaling)
-        blocks.update(edge_index, stream, verify=False)
-        return blocks
-    key = (
-        *(address, *edge_index.stride(), edge_index.size(1), edge_index.dtype),
-        *(edge_index.device, *size, by_source, setting, scaling),
-    )
-    blocks_or_none = _recent.get(key)
-    if blocks_or_none is not None:
-        _recent.move_to_end(key)
-        blocks_or_none.on_stream(stream, captured)
-        if not is_fixed:
-            blocks_or_none.update(edge_index, stream, verify=True)
-        return blocks_or_none
-    blocks = EdgeBlocks(edge_index, size, by_source, setting, scaling)
-    blocks.on_stream(stream, captured)
-    blocks.update(edge_index, stream, verify=not is_fixed)
-    blocks.reference = weakref.ref(edge_index, functools.partial(_forget, key))
-    _recent[key] = blocks
+    key = _key(edge_index)
+    edges = _recent.get(key)
+    if edges is None:
+        if _is_recorded(edge_index):
+            edges = EdgeList(edge_index, True)
+            edges.is_uncached = True
+            return edges
+        edges = _remember(key, edge_index, EdgeList(edge_index, True))
+    elif torch.cuda.is_current_stream_capturing():
+        edges.is_captured = True
+    _recent.move_to_end(key)
+    if edges._stream != stream:
+        edges.on_stream(stream)
+    return edges
+
+
+def fix(edge_index: Any) -> None:
+    """Compute the partitions of a tensor once: it will not be changed."""
+    if edge_index.is_cuda:
+        _remember(_key(edge_index), edge_index, EdgeList(edge_index, False))
+
+
+def _key(edge_index: Any) -> Any:
+    return edge_index.data_ptr(), edge_index.stride(), edge_index.size(1), edge_index.dtype
+
+
+def _remember(key: Any, edge_index: Any, edges: EdgeList) -> EdgeList:
+    """Store an edge list until its tensor is deleted or its memory is needed."""
+    edges.reference = weakref.ref(edge_index, functools.partial(_forget, key))
+    _recent[key] = edges
     limit = _MEMORY_SHARE * _total_memory(edge_index.device.index)
-    while len(_recent) > 1 and sum(entry.bytes for entry in _recent.values()) > limit:
-        _recent.popitem(last=False)
-    return blocks
+    excess = sum([stored.bytes for stored in _recent.values()]) - limit
+    for old, stored in [*_recent.items()] if excess > 0 else ():
+        if excess > 0 and stored.verify and not stored.is_captured and old != key:
+            excess -= _recent.pop(old).bytes
+    return edges
 
 
-def _forget(key: Any, _: Any) -> None:
-    _recent.pop(key, None)
+def _forget(key: Any, reference: Any) -> None:
+    if key in _recent and _recent[key].reference is reference:
+        del _recent[key]
 
 
-@functools.cache
-def _total_memory(device: int) -> int:
-    return int(torch.cuda.get_device_properties(device).total_memory)
+def _is_recorded(edge_index: Any) -> bool:
+    """Return whether memory of this call belongs to a CUDA graph."""
+    if torch.cuda.is_current_stream_capturing():
+        return True
+    trees = sys.modules.get("torch._inductor.cudagraph_trees")
+    if trees is None:
+        return False
+    manager = trees.get_manager(edge_index.device.index, create_if_none_exists=False)
+    return manager is not None and (manager.in_warmup or manager.in_recording)

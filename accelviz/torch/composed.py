@@ -6,11 +6,19 @@ floating-point type.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from accelviz.strategies.attention.scores import dropout_factors
+
+
+class Size(NamedTuple):
+    """Number of sources, of targets, and of added self loops of a graph."""
+
+    sources: int
+    targets: int
+    loops: int = 0
 
 
 def items(edge_index: Any, sources: int, targets: int, loops: int) -> tuple[Any, Any, Any]:

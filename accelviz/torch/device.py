@@ -1,82 +1,92 @@
-"""The operations on a GPU: `lane_groups` kernels on the tensors' memory, on PyTorch's stream."""
+"""The operations on a GPU: `lane_groups` kernels on the tensors' memory, on PyTorch's stream.
+
+A kernel depends on the widths of the features and on settings, not on the graph: it is that of a
+plan of a graph with one edge. Its arguments are those of the block partition of `edge_index`.
+"""
 
 from __future__ import annotations
 
 import functools
 import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from accelviz.devices.cuda import PointerKernel
+from accelviz.devices.cuda import PointerKernel, zero
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.strategies import OPERATIONS, find_strategy
-from accelviz.strategies.attention.walks import TOTAL_PARTS as _TOTAL_PARTS
+from accelviz.strategies.attention.walks import TOTAL_PARTS
 from accelviz.strategies.subwarps import Blocks, LaneGroupSettings
 from accelviz.torch import composed
-from accelviz.torch.blocks import EdgeBlocks, Setting, edge_blocks
+from accelviz.torch.blocks import EdgeBlocks, EdgeList, Memory, Setting, edge_list
+from accelviz.torch.composed import Size
 
 _STORAGE = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
-#: Workspaces that begin as zeros, and are reset by the kernels.
-_PER_PART = ("part_sums", "part_heads", "arrivals")
-#: Sizes of a graph are rounded to so many leading bits, before the rule chooses settings by them.
+#: Sizes of a graph are rounded to so many leading bits before a rule chooses settings by them, so
+#: that similar graphs have the same kernels.
 _SIZE_BITS = 3
 
 
 class _Walk(NamedTuple):
-    """One kernel of a plan on the block partition of any graph.
+    """One kernel of an operation, for any graph.
 
     Attributes
     ----------
     kernel : PointerKernel
-    names : tuple of str
-        Its arguments.
     setting : Setting or None
         Blocks that it reads; None for a kernel that reads no partition.
     by_source : bool
         Whether the rows of its partition are sources.
+    grid_x : int
+        Blocks of a kernel that does not depend on the graph, else 0.
     grid_y : int
+    block_rows : int
+        Rows of all heads per block, if it depends on the graph and reads no partition.
     part_words : dict of str to int
-        Words of zeroed workspace per part of a split row.
-    rows : int
-        Rows and heads per block, for a kernel that reads no partition; 0 for a fixed grid.
+        Words of workspace per part of a split row, those that begin as zeros first.
+    n_zeroed : int
+        Number of names in `part_words` that begin as zeros.
     """
 
     kernel: PointerKernel
-    names: tuple[str, ...]
     setting: Setting | None
     by_source: bool
     grid_x: int
     grid_y: int
+    block_rows: int
     part_words: dict[str, int]
-    rows: int
+    n_zeroed: int
 
 
 @functools.cache
 def _one_edge() -> Graph:
-    """Return a graph of one node and one edge: plans of it have the kernels of any graph's."""
     ones = np.ones(1, np.float32)
     return Graph(np.array([0, 1]), np.zeros(1, np.int32), ones, (1, 1), "one edge")
 
 
-def _pointer_kernel(call: Any, items: bool = False) -> tuple[PointerKernel, tuple[str, ...]]:
-    spec, launch = call.kernel, call.launch
-    assert spec is not None
+def _pointer_kernel(call: Any, items: bool = False) -> PointerKernel:
+    """Return a call's kernel; with `items`, the form whose weights are those of items."""
+    spec = call.kernel
     if items:
         spec = replace(spec, defines={"ITEMS": 1})
-        if spec.file == "spmm/lane_groups.cu":
+        if spec.entry == "lane_groups":
             at = spec.arguments.index("values") + 1
-            added = "items", "column_scale", "row_scale"
+            added = "item_numbers", "column_scale", "row_scale"
             spec = replace(spec, arguments=(*spec.arguments[:at], *added, *spec.arguments[at:]))
-    kernel = PointerKernel(spec, launch.block[0], shared_percent=launch.shared_percent)
-    return kernel, spec.arguments
+    percent = call.launch.shared_percent
+    return PointerKernel(spec, call.launch.block[0], shared_percent=percent)
+
+
+def _setting(blocks: Blocks) -> Setting:
+    subwarps = blocks.subwarps
+    return Setting(subwarps.max_block_warps, subwarps.max_warp_nzs, blocks.short_nzs)
 
 
 def _rounded(number: int) -> int:
-    """Return a number with few leading bits, so that similar graphs have the same settings."""
     shift = max(number.bit_length() - _SIZE_BITS, 0)
     return number >> shift << shift
 
@@ -94,19 +104,11 @@ def _spmm_walk(
 @functools.cache
 def _spmm_kernel(settings: LaneGroupSettings, n_cols: int, device: int) -> _Walk:
     strategy = find_strategy("lane_groups", OPERATIONS["spmm"])
-    plan = strategy.plan(_one_edge(), n_cols, **settings.values())
-    (call,) = plan.calls
-    setting = _setting(Blocks.of(settings, n_cols))
-    kernel, names = _pointer_kernel(call, items=True)
-    grid_y = call.launch.grid[1]
-    # `arrivals` comes first: only it must begin as zeros.
+    (call,) = strategy.plan(_one_edge(), n_cols, **settings.values()).calls
+    grid_y, setting = call.launch.grid[1], _setting(Blocks.of(settings, n_cols))
     part_words = {"arrivals": grid_y, "part_sums": n_cols}
-    return _Walk(kernel, names, setting, False, 0, grid_y, part_words, 0)
-
-
-def _setting(blocks: Blocks) -> Setting:
-    subwarps = blocks.subwarps
-    return Setting(subwarps.max_block_warps, subwarps.max_warp_nzs, blocks.short_nzs)
+    kernel = _pointer_kernel(call, items=True)
+    return _Walk(kernel, setting, False, 0, grid_y, 0, part_words, n_zeroed=1)
 
 
 @functools.cache
@@ -119,24 +121,98 @@ def _walks(name: str, n_cols: int, heads: int, device: int) -> tuple[_Walk, ...]
     setting = _setting(strategy.blocks(plan.provenance.settings, plan.widths))
     walks = []
     for part, call in plan.part_calls:
-        kernel, names = _pointer_kernel(call, items=name == "spmm_gradient")
+        kernel = _pointer_kernel(call, items=name == "spmm_gradient")
         grid_x, grid_y, _ = call.launch.grid
-        config = call.kernel.config
-        if "metadata" not in names:
-            rows = call.launch.block[0] // config["head_lanes"] if "statistics" in names else 0
-            walks.append(_Walk(kernel, names, None, False, grid_x, grid_y, {}, rows))
+        if "metadata" in kernel.arguments:
+            by_source = operation.by_sender and part is plan.parts[0]
+            sizes = part.buffers.zeroed_workspace.items()
+            part_words = {
+                region: size * np.dtype(dtype).itemsize // 4 for region, (size, dtype) in sizes
+            }
+            walks.append(
+                _Walk(kernel, setting, by_source, 0, grid_y, 0, part_words, len(part_words))
+            )
             continue
-        by_source = operation.by_sender and part is plan.parts[0]
-        sizes = part.buffers.zeroed_workspace
-        part_words = {
-            region: size * np.dtype(dtype).itemsize // 4 for region, (size, dtype) in sizes.items()
-        }
-        walks.append(_Walk(kernel, names, setting, by_source, 0, grid_y, part_words, 0))
+        block_rows = 0
+        if "statistics" in kernel.arguments:
+            grid_x, block_rows = 0, call.launch.block[0] // call.kernel.config["head_lanes"]
+        walks.append(_Walk(kernel, None, False, grid_x, grid_y, block_rows, {}, 0))
     return tuple(walks)
 
 
-def _stream(tensor: Any) -> int:
-    return int(torch._C._cuda_getCurrentRawStream(tensor.device.index))
+class _Product:
+    """The launches of an operation on an edge list.
+
+    Parameters
+    ----------
+    edges : EdgeList
+    edge_index : tensor
+    walks : sequence of _Walk
+    size : Size
+    scaling : str
+    transposed : bool
+        Whether the operation's rows are the sources of the edges.
+    stream : int
+    numbers : mapping of str to int
+        Numbers among the arguments.
+    workspace : mapping of str to int
+        Words of workspace by name.
+    scales : sequence of str
+        Arguments that are the scale of the partition.
+    """
+
+    def __init__(
+        self,
+        edges: EdgeList,
+        edge_index: Any,
+        walks: Sequence[_Walk],
+        size: Size,
+        scaling: str,
+        transposed: bool,
+        stream: int,
+        numbers: Mapping[str, int],
+        workspace: Mapping[str, int] = {},
+        scales: Sequence[str] = (),
+    ) -> None:
+        words = {"column_scale": 0, "row_scale": 0, **numbers}
+        heads, n_cols = numbers.get("heads", 1), numbers["n_cols"]
+        self._partitions: list[EdgeBlocks] = []
+        self._launches: list[tuple[Any, list[int], list[str]]] = []
+        for walk in walks:
+            arguments, regions = walk.kernel.arguments, dict(workspace)
+            grid_x, n_zeroed = walk.grid_x, walk.n_zeroed
+            if walk.setting is not None:
+                by_source = walk.by_source != transposed
+                key = size, by_source, walk.setting, scaling, stream
+                blocks = edges.partition(edge_index, *key)
+                self._partitions.append(blocks)
+                grid_x, address = blocks.records, blocks.address
+                words |= address | {"order": address["item_numbers"]}
+                words |= dict.fromkeys(scales, address.get("scale", 0))
+                parts = {name: number * blocks.parts for name, number in walk.part_words.items()}
+                if "block_totals" in arguments:
+                    words["n_totals"] = grid_x
+                    regions["block_totals"] = grid_x * heads * n_cols
+                regions = parts | regions
+            elif walk.block_rows:
+                grid_x = -(-size.targets * heads // walk.block_rows)
+            if regions:
+                memory = Memory(regions, edge_index.device)
+                edges.keep(memory)
+                words |= memory.address
+                zeroed = [*memory.address.values(), memory.end][n_zeroed]
+                zero(memory.start, zeroed - memory.start, stream)
+            workspace = {}  # that of all kernels is allocated with the first one's
+            positions = [i for i, name in enumerate(arguments) if name not in words]
+            bound = walk.kernel.bind(grid_x, walk.grid_y, words)
+            self._launches.append((bound, positions, [arguments[i] for i in positions]))
+
+    def __call__(self, edges: EdgeList, stream: int, words: Mapping[str, int]) -> None:
+        """Launch with the addresses of the operands, and numbers, by name."""
+        for blocks in self._partitions:
+            edges.update(blocks, stream)
+        for bound, positions, names in self._launches:
+            bound(stream, positions, [words[name] for name in names])
 
 
 @functools.lru_cache(maxsize=256)
@@ -145,16 +221,20 @@ def _bits(number: float) -> int:
     return int.from_bytes(struct.pack("<f", number), "little")
 
 
-def _usable(tensor: Any, alignment: int = 16) -> Any:
+def _usable(tensor: Any) -> Any:
     """Return a contiguous tensor, aligned for vector loads."""
     tensor = tensor.contiguous()
-    return tensor.clone() if tensor.data_ptr() % alignment else tensor
+    return tensor.clone() if tensor.data_ptr() % 16 else tensor
 
 
-def _check_rows(name: str, tensor: Any, n_rows: int) -> None:
+def _check_rows(name: str, tensor: Any, n_rows: int, rows: str = "nodes") -> None:
     if tensor.size(0) != n_rows:
-        problem = f"{tensor.size(0)} rows for {n_rows} nodes"
+        problem = f"{tensor.size(0)} rows for {n_rows} {rows}"
         raise ArgumentError(name, problem, f"{n_rows} rows")
+
+
+def _stream(tensor: Any) -> int:
+    return torch._C._cuda_getCurrentRawStream(tensor.device.index)  # type: ignore[no-any-return]
 
 
 def spmm(
@@ -171,40 +251,32 @@ def spmm(
     n_rows, n_columns = (sources, targets) if transposed else (targets, sources)
     n_items, n_cols = edge_index.size(1) + loops, x.size(1)
     _check_rows("x", x, n_columns)
-    storage = _STORAGE[x.dtype]
     if not (n_rows and n_items and n_cols):
         return x.new_zeros((n_rows, n_cols))
+    dtype, stream = x.dtype, _stream(x)
     y = torch.empty((n_rows, n_cols), dtype=torch.float32, device=x.device)
-    device, stream = x.device.index, _stream(x)
-    sizes = _rounded(n_rows), _rounded(n_columns), _rounded(n_items)
-    walk = _spmm_walk(n_cols, storage, *sizes, device)
-    assert walk.setting is not None
     x = _usable(x)
-    weights = 0
+    words = {"X": x.data_ptr(), "Y": y.data_ptr(), "values": 0}
     if weight is not None:
-        _check_rows("edge_weight", weight, n_items)
+        _check_rows("edge_weight", weight, n_items, "edges")
         weight = weight.contiguous()
-        weights = weight.data_ptr()
-    size = sources, targets, loops
-    blocks = edge_blocks(edge_index, size, transposed, walk.setting, scaling, stream)
-    workspace = _workspace(blocks, walk, 1)
-    address = blocks.address
-    scale = 0 if scaling == "sum" else address["scale"]
-    column_scale = scale if transposed or scaling == "symmetric" else 0
-    row_scale = 0 if transposed and scaling == "mean" else scale
-    words = (
-        *(address["metadata"], address["output_rows"], address["columns"], weights),
-        *(address["item_numbers"], column_scale, row_scale, x.data_ptr(), y.data_ptr()),
-        *(workspace["part_sums"], workspace["arrivals"], n_cols),
-    )
-    walk.kernel(blocks.records, walk.grid_y, stream, words)
-    return y if x.dtype == torch.float32 else y.to(x.dtype)
-
-
-def _workspace(blocks: EdgeBlocks, walk: _Walk, zeroed: int) -> dict[str, int]:
-    """Return the workspace for the parts of split rows."""
-    words = {name: size * blocks.parts for name, size in walk.part_words.items()}
-    return blocks.workspace(walk.kernel, words, zeroed)
+        words["values"] = weight.data_ptr()
+    edges = edge_list(edge_index, stream)
+    key = sources, targets, loops, scaling, transposed, n_cols, dtype
+    product = edges.products.get(key)
+    if product is None:
+        sizes = _rounded(n_rows), _rounded(n_columns), _rounded(n_items)
+        walk = _spmm_walk(n_cols, _STORAGE[dtype], *sizes, x.device.index)
+        if scaling == "symmetric":
+            scales = ["column_scale", "row_scale"]
+        else:
+            scales = ["column_scale" if transposed else "row_scale"] * (scaling == "mean")
+        size = Size(sources, targets, loops)
+        graph_part = edge_index, [walk], size, scaling, transposed, stream
+        product = _Product(edges, *graph_part, {"n_cols": n_cols}, scales=scales)
+        edges.products[key] = product
+    product(edges, stream, words)
+    return y if dtype == torch.float32 else y.to(dtype)
 
 
 def _run(
@@ -213,41 +285,32 @@ def _run(
     size: tuple[int, ...],
     heads: int,
     n_cols: int,
-    tensors: dict[str, Any],
-    numbers: dict[str, int],
+    tensors: Mapping[str, Any],
+    numbers: Mapping[str, int],
     transposed: bool = False,
 ) -> None:
     """Launch the kernels of an operation on tensors by name.
 
     With `transposed`, the operation's rows are the sources of the edges.
     """
-    device, stream = edge_index.device.index, _stream(edge_index)
-    words = {name: 0 if tensor is None else tensor.data_ptr() for name, tensor in tensors.items()}
-    words |= {"heads": heads, "n_cols": n_cols, "n_targets": size[1], **numbers}
-    walks = _walks(name, n_cols, heads, device)
-    partitions: dict[bool, EdgeBlocks] = {}
-    for walk in walks:
-        grid_x = walk.grid_x
-        if walk.setting is not None:
-            blocks = partitions.get(walk.by_source)
-            if blocks is None:
-                by_source = walk.by_source != transposed
-                blocks = edge_blocks(edge_index, size, by_source, walk.setting, "sum", stream)
-                partitions[walk.by_source] = blocks
-            words |= blocks.address
-            words["order"] = blocks.address["item_numbers"]
-            words |= _workspace(blocks, walk, len(walk.part_words))
-            grid_x = blocks.records
-            if "block_totals" in walk.names:
-                totals = torch.empty(
-                    grid_x * heads * n_cols, dtype=torch.float32, device=edge_index.device
-                )
-                tensors["block_totals"] = totals
-                words |= {"block_totals": totals.data_ptr(), "n_totals": grid_x}
-        elif walk.rows:
-            grid_x = -(-size[1] * heads // walk.rows)
-        if grid_x:
-            walk.kernel(grid_x, walk.grid_y, stream, [words[name] for name in walk.names])
+    stream = _stream(edge_index)
+    edges = edge_list(edge_index, stream)
+    key = name, size, heads, n_cols, transposed
+    product = edges.products.get(key)
+    if product is None:
+        walks = _walks(name, n_cols, heads, edge_index.device.index)
+        fixed = {"heads": heads, "n_cols": n_cols, "n_targets": size[1], "n_parts": TOTAL_PARTS}
+        workspace = {}
+        if walks[0].block_rows:
+            floats = 4 if name == "gat_gradient" else 2
+            workspace = {
+                "statistics": size[1] * heads * floats,
+                "part_totals": TOTAL_PARTS * heads * n_cols,
+            }
+        graph_part = edge_index, walks, Size(*size), "sum", transposed, stream
+        product = edges.products[key] = _Product(edges, *graph_part, fixed, workspace)
+    words = {operand: tensor.data_ptr() for operand, tensor in tensors.items()}
+    product(edges, stream, words | numbers)
 
 
 def spmm_gradient(
@@ -264,7 +327,7 @@ def spmm_gradient(
     dtype = x.dtype
     x, dy, weight = _usable(x.float()), _usable(dy.float()), weight.contiguous()
     d_weight, dx = torch.zeros_like(weight), torch.empty_like(x)
-    if not (x.numel() and weight.numel()):
+    if not (x.numel() and dy.numel() and weight.numel()):
         return d_weight, dx.zero_().to(dtype)
     tensors = {"values": weight, "X": x, "dY": dy, "d_values": d_weight, "dX": dx}
     size = sources, targets, loops
@@ -286,24 +349,21 @@ def attention(
     rate: float,
     *size: int,
 ) -> tuple[Any, ...]:
-    """Return the result and the statistics of the softmax, by the order of the outputs."""
+    """Return the result and the statistics of the softmax, in the order of the outputs."""
     operation = OPERATIONS[score]
     names = [operand.name for operand in operation.inputs[:3]]
     tensors = dict(zip(names, map(_usable, (first, second, third)), strict=True))
-    _, heads, n_cols = tensors["V"].shape
-    shapes = {"Y": (size[1], heads, n_cols)}
-    results = {
-        output.name: torch.empty(
-            shapes.get(output.name, (size[1], heads)), dtype=torch.float32, device=first.device
-        )
-        for output in operation.outputs
-    }
-    if not (results["Y"].numel() and edge_index.size(1) + size[2]):
-        return tuple(result.zero_() for result in results.values())
-    tensors |= results | {"random": _random(random, first)}
+    values = tensors["V"]
+    _, heads, n_cols = values.shape
+    y = values.new_empty((size[1], heads, n_cols))
+    results = [y, *(y.new_empty((size[1], heads)) for _ in operation.outputs[1:])]
+    if not (y.numel() and edge_index.size(1) + size[2]):
+        return tuple(result.zero_() for result in results)
+    outputs = [output.name for output in operation.outputs]
+    tensors |= dict(zip(outputs, results, strict=True)) | {"random": _random(random, y)}
     numbers = {"slope": _bits(slope), "rate": _bits(rate)}
     _run(score, edge_index, size, heads, n_cols, tensors, numbers)
-    return tuple(results.values())
+    return tuple(results)
 
 
 def _random(random: Any, like: Any) -> Any:
@@ -317,46 +377,27 @@ def _no_random(device: Any) -> Any:
 
 
 def attention_gradient(
-    edge_index: Any,
-    score: str,
-    first: Any,
-    second: Any,
-    third: Any,
-    random: Any,
-    *rest: Any,
-) -> tuple[Any, Any, Any]:
+    edge_index: Any, score: str, first: Any, second: Any, third: Any, random: Any, *rest: Any
+) -> tuple[Any, ...]:
     """Return the gradients of the three operands."""
     operation = OPERATIONS[f"{score}_gradient"]
-    n_results = len(OPERATIONS[score].outputs)
     *results, dy, slope, rate, sources, targets, loops = rest
     size = sources, targets, loops
-    names = [operand.name for operand in operation.inputs[: 3 + n_results + 1]]
     operands = map(_usable, (first, second, third, *results, dy))
-    tensors = dict(zip(names, operands, strict=True))
-    _, heads, n_cols = tensors["V"].shape
+    names = [operand.name for operand in operation.inputs]
+    tensors = dict(zip(names, operands, strict=False))
     gradients = {
-        output.name: torch.empty_like(tensors[_differentiated(output.name)])
+        _differentiated(output.name): (output.name, torch.empty_like(tensors[operand]))
         for output in operation.outputs
+        if (operand := _differentiated(output.name))
     }
-    values = [gradients[output.name] for output in operation.outputs]
+    in_order = tuple(gradients[name][1] for name in names[:3])
     if not (dy.numel() and edge_index.size(1) + loops):
-        for gradient in values:
-            gradient.zero_()
-    else:
-        statistics = 4 if score == "gat" else 2
-        workspaces = {
-            "statistics": torch.empty(
-                targets * heads * statistics, dtype=torch.float32, device=dy.device
-            ),
-            "part_totals": torch.empty(
-                _TOTAL_PARTS * heads * n_cols, dtype=torch.float32, device=dy.device
-            ),
-        }
-        tensors |= gradients | workspaces | {"random": _random(random, dy)}
-        numbers = {"slope": _bits(slope), "rate": _bits(rate), "n_parts": _TOTAL_PARTS}
-        _run(operation.name, edge_index, size, heads, n_cols, tensors, numbers)
-    by_operand = {_differentiated(name): gradient for name, gradient in gradients.items()}
-    return tuple(by_operand[name] for name in names[:3])  # type: ignore[return-value]
+        return tuple(gradient.zero_() for gradient in in_order)
+    tensors |= dict(gradients.values()) | {"random": _random(random, dy)}
+    numbers = {"slope": _bits(slope), "rate": _bits(rate)}
+    _run(operation.name, edge_index, size, *dy.shape[1:], tensors, numbers)
+    return in_order
 
 
 def _differentiated(gradient: str) -> str:

@@ -13,22 +13,15 @@ formulas of autograd.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from accelviz.torch import composed, host
+from accelviz.torch.composed import Size
 
 _library = torch.library.Library("accelviz", "DEF")
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-
-
-class Size(NamedTuple):
-    """Number of sources, of targets, and of added self loops of a graph."""
-
-    sources: int
-    targets: int
-    loops: int = 0
 
 
 def _backend(tensor: Any) -> Any:

@@ -24,11 +24,10 @@ using Index = Config::Index;
 // Zero before the first launch.
 struct Header {
     State state;
-    unsigned blocks_done;        // blocks that have finished this launch
-    unsigned is_built;           // 1 after the first launch
-    unsigned long long hash;     // hash of the edges from which the arrays were computed
-    unsigned long long sums[2];  // hash of this launch's edges, and zero for the next launch
-    unsigned long long unused;   // 16 words
+    unsigned blocks_done;     // blocks that have finished this launch
+    unsigned is_built;        // 1 after the first launch
+    unsigned long long sum;   // hash of this launch's edges; zero between launches
+    unsigned long long hash;  // hash of the edges from which the arrays were computed
 };
 
 // A sort key per item: its row.
@@ -146,6 +145,7 @@ DEVICE_INLINE void leave(Header *header) {
     __threadfence();
     if (atomicAdd(&header->blocks_done, 1u) == gridDim.x - 1) {
         header->state.arrived = header->blocks_done = 0;
+        header->sum = 0;
     }
 }
 
@@ -156,7 +156,7 @@ DEVICE_INLINE void leave(Header *header) {
 extern "C" __global__ void __launch_bounds__(Config::block_threads, 1)
     edge_blocks(Header *header, const Index *sources, const Index *targets, int edge_stride,
                 int n_edges, int n_loops, int n_sources, int n_targets, int by_source, int verify,
-                int turn, int groups, int max_group_nzs, int short_nzs, int symmetric, int records,
+                int groups, int max_group_nzs, int short_nzs, int symmetric, int records,
                 int *output_rows, int4 *metadata, int *columns, unsigned *item_numbers,
                 float *scale, unsigned *degrees, unsigned *row_pointers, unsigned *sorted_rows,
                 int *sorted_items, unsigned *spare_item_rows, int *spare_items,
@@ -179,11 +179,10 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads, 1)
     RECORD_STEP(0);
 
     if (verify) {
-        add_hash(items, &header->sums[turn]);
+        add_hash(items, &header->sum);
         wait_for_all(state, step++);
-        const unsigned long long hash = *(volatile unsigned long long *)&header->sums[turn];
+        const unsigned long long hash = *(volatile unsigned long long *)&header->sum;
         const bool unchanged = header->is_built && header->hash == hash;
-        if (first == 0) header->sums[1 - turn] = 0;
         if (unchanged) {
             leave(header);
             return;
@@ -196,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(Config::block_threads, 1)
     if (first == 0) {
         state->largest = 0;
         header->is_built = 1;
-        header->hash = header->sums[turn];
+        header->hash = header->sum;
     }
     for (long long i = first; i < n_items; i += threads) {
         const bool is_edge = i < n_edges;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -83,23 +83,51 @@ class PointerKernel:
         shared_percent: int | None = None,
         cooperative: bool = False,
     ) -> None:
-        _, function = compiled(spec, shared_percent=shared_percent, cooperative=cooperative)
+        _, self._function = compiled(spec, shared_percent=shared_percent, cooperative=cooperative)
         driver = import_cupy().cuda.driver
         self._launch = driver.launchCooperativeKernel if cooperative else driver.launchKernel
-        self._tail = () if cooperative else (0,)
-        self._function, self._block = function, (threads, 1, 1, 0)
-        # The driver reads the arguments from 8-byte cells, through an array of their addresses.
-        self._cells = array("Q", bytes(8 * len(spec.arguments)))
-        start, n_cells = self._cells.buffer_info()
+        self._last = () if cooperative else (0,)
+        self.arguments, self._threads = spec.arguments, threads
+
+    def bind(self, grid_x: int, grid_y: int, words: Mapping[str, int]) -> BoundKernel:
+        """Return a launch with arguments by name, as 64-bit words; missing ones are 0."""
+        sizes = self._function.kernel.ptr, grid_x, grid_y, 1, self._threads, 1, 1, 0
+        cells = array("Q", [words.get(name, 0) for name in self.arguments])
+        return BoundKernel(self._launch, sizes, cells, self._last)
+
+
+class BoundKernel:
+    """A launch of a kernel, whose arguments are stored.
+
+    Attributes
+    ----------
+    cells : array of 64-bit words
+        The arguments in order: addresses, or the bits of numbers.
+    """
+
+    def __init__(
+        self,
+        launch: Callable[..., None],
+        sizes: tuple[int, ...],
+        cells: array[int],
+        last: tuple[int, ...],
+    ) -> None:
+        self.cells, self._launch, self._sizes = cells, launch, sizes
+        # The driver reads the arguments through an array of their addresses.
+        start, n_cells = cells.buffer_info()
         self._addresses = array("Q", range(start, start + 8 * n_cells, 8))
-        self._parameters = self._addresses.buffer_info()[0]
+        self._last = self._addresses.buffer_info()[0], *last
         self._lock = threading.Lock()
 
-    def __call__(self, grid_x: int, grid_y: int, stream: int, words: Sequence[int]) -> None:
-        """Launch with arguments as 64-bit words: addresses, or the bits of numbers."""
-        kernel = self._function.kernel.ptr
+    def __call__(self, stream: int, positions: Iterable[int], words: Iterable[int]) -> None:
+        """Set the arguments at some positions and launch the kernel on a stream."""
+        cells = self.cells
         with self._lock:
-            self._cells[:] = array("Q", words)
-            self._launch(
-                kernel, grid_x, grid_y, 1, *self._block, stream, self._parameters, *self._tail
-            )
+            for position, word in zip(positions, words, strict=True):
+                cells[position] = word
+            self._launch(*self._sizes, stream, *self._last)
+
+
+def zero(address: int, n_bytes: int, stream: int) -> None:
+    """Set memory to zero on a stream."""
+    import_cupy().cuda.runtime.memsetAsync(address, 0, n_bytes, stream)
