@@ -234,7 +234,7 @@ def _check_rows(name: str, tensor: Any, n_rows: int, rows: str = "nodes") -> Non
 
 
 def _stream(tensor: Any) -> int:
-    return torch._C._cuda_getCurrentRawStream(tensor.device.index)  # type: ignore[no-any-return]
+    return torch._C._cuda_getCurrentRawStream(tensor.device.index)
 
 
 def spmm(
@@ -310,7 +310,7 @@ def _run(
         graph_part = edge_index, walks, Size(*size), "sum", transposed, stream
         product = edges.products[key] = _Product(edges, *graph_part, fixed, workspace)
     words = {operand: tensor.data_ptr() for operand, tensor in tensors.items()}
-    product(edges, stream, words | numbers)
+    product(edges, stream, {**words, **numbers})
 
 
 def spmm_gradient(
@@ -396,7 +396,7 @@ def attention_gradient(
         return tuple(gradient.zero_() for gradient in in_order)
     tensors |= dict(gradients.values()) | {"random": _random(random, dy)}
     numbers = {"slope": _bits(slope), "rate": _bits(rate)}
-    _run(operation.name, edge_index, size, *dy.shape[1:], tensors, numbers)
+    _run(operation.name, edge_index, size, dy.size(1), dy.size(2), tensors, numbers)
     return in_order
 
 
