@@ -93,7 +93,7 @@ def test_whole_numbers_come_to_what_training_rounds_to(model, device):
 
 def test_bags_of_words_are_single_bits():
     nodes = load_nodes("cora")
-    built = networks.layers_of("gcn", nodes.n_features, nodes.n_classes, 8)
+    built = networks.layers_of("gcn", nodes.n_features, nodes.n_outputs, 8)
     network = Network(built, nodes.graph, Products(None, "cpu"))
     quantized = networks.BitNetwork.of(network, nodes, 8)
     few = np.arange(50)

@@ -8,14 +8,14 @@ import pytest
 from accelviz.devices import find_device
 from accelviz.devices.cuda import compile_cubin
 from accelviz.errors import DeviceUnavailable
-from accelviz.layers import Matrix, Noise, Products, cosines, dense, graph_processing
+from accelviz.layers import Matrix, Noise, Products, cosines, dense, losses
 from accelviz.layers.adjacency import gcn_matrix, with_diagonal
 from accelviz.layers.affine import ActivationGradient
 from accelviz.layers.cosines import cosine_gradient, cosine_operands
 from accelviz.layers.dense import Adam
-from accelviz.layers.graph_processing import gcn_weights
 from accelviz.strategies.dense.operation import ACTIVATIONS
 from accelviz.strategies.dense.steps import step_kernel
+from benchmarks.measure import gcn_weights as weights
 from tests.compilers import needs_compiler
 from tests.graphs import graph_of_degrees
 
@@ -32,7 +32,7 @@ def emulated(monkeypatch):
     def both(function, *arguments):
         expected = function(*arguments)
         with monkeypatch.context() as patch:
-            for module in (dense, cosines, graph_processing):
+            for module in (dense, cosines, weights, losses):
                 patch.setattr(module, "owner", lambda _: find_device("emulator"))
             return function(*arguments), expected
 
@@ -70,7 +70,7 @@ def test_cross_entropy(emulated, n_classes):
     logits, labels = 10 * normal(300, n_classes), rng.integers(0, n_classes, 300).astype(np.int32)
     weights = (rng.random(300) < 0.3).astype(np.float32) / 90
     labels[weights == 0] = -1
-    results, expected = emulated(dense.cross_entropy, logits, labels, weights)
+    results, expected = emulated(losses.cross_entropy, logits, labels, weights)
     np.testing.assert_allclose(results[0], expected[0], rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(results[1], expected[1], rtol=1e-5, atol=1e-8)
 
@@ -118,12 +118,12 @@ def test_the_weights_of_gcn(emulated):
     degrees = [3, 0, 40, 1, 2, 7, 0] + [0] * 40
     graph = gcn_matrix(graph_of_degrees(degrees, len(degrees)))
     matrix, values = Matrix(graph, Products(device="cpu")), normal(graph.nnz)
-    weights, expected = emulated(gcn_weights, matrix, values)
+    result, expected = emulated(weights.gcn_weights, matrix, values)
     assert 0 < (expected == 0).sum() < graph.nnz  # a sum below 0
-    np.testing.assert_allclose(weights, expected, rtol=1e-4)
+    np.testing.assert_allclose(result, expected, rtol=1e-4)
     ones = with_diagonal(graph, np.ones(graph.nnz), np.ones(graph.n_rows))
-    weights = gcn_weights(Matrix(ones, matrix.products))
-    np.testing.assert_allclose(weights, gcn_matrix(ones).values, rtol=1e-6)
+    result = weights.gcn_weights(Matrix(ones, matrix.products))
+    np.testing.assert_allclose(result, gcn_matrix(ones).values, rtol=1e-6)
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_100"])

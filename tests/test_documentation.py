@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from accelviz import load_graph
+from accelviz import layers, load_graph
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 #: Blocks that need PyTorch (see test_torch.py) or several processes are not run here.
@@ -46,6 +46,19 @@ def test_many_gpus():
 def test_training():
     names, text = run("training.md")
     assert f"# {names['found'].test_accuracy}; losses" in text
+
+
+def test_layers():
+    names, _ = run("layers.md")
+    assert names["mixed"].parameters["1.sender"].shape == (4, 8)
+    assert len(names["deep"].layers) == 5
+    assert names["mixed"].test_accuracy > 0.7
+    assert names["fit"].metric == "mse"
+    assert names["inductive"].test_accuracy > 0.8
+    np.testing.assert_allclose(names["by_graph"][2], names["logits"], atol=1e-4)
+    assert names["tuned"].history.epoch.tolist() == [*range(1, 6)]
+    whole = layers.train("sage", names["union"], epochs=40, **names["options"])
+    np.testing.assert_array_equal(names["longer"].logits, whole.logits)
 
 
 def test_every_page_with_python_is_run_somewhere():

@@ -51,7 +51,7 @@ def test_steps_read_and_write_what_they_declare(model):
         changed = {name for name in after if not np.array_equal(after[name], before[name])}
         assert changed <= step.writes, step.name
         assert {*seen} <= step.touched, step.name
-    assert {"loss", "hits"} <= {*values}
+    assert {"loss", "score sums"} <= {*values}
 
 
 def without(program, name, earlier):

@@ -34,7 +34,8 @@ from accelviz.layers.affine import affine
 from accelviz.layers.layer import Context, Linear, Parameters
 from accelviz.layers.network import Network
 from accelviz.layers.products import Matrix, Products
-from accelviz.layers.train import Run, Training
+from accelviz.layers.train import Run
+from accelviz.layers.trained import Training, layer_settings
 from accelviz.plans.program import Buffer, Program
 from accelviz.strategies.bits.packing import MOST_BITS
 
@@ -189,13 +190,16 @@ def train(
         The network with its trained parameters, for `BitNetwork.of`.
     """
     nodes = load_nodes(data)
-    built = layers_of(model, nodes.n_features, nodes.n_classes, bits)
+    built = layers_of(model, nodes.n_features, nodes.n_outputs, bits)
     products = Products(None, device)
     with products.stream:
         network = Network(built, nodes.graph, products, seed, input_dropout)
         run = Run(network, nodes, dense.Adam(rate), decay, "all")
         run.train(epochs, patience, None, progress)
-        return run.training(f"{model}, {bits} bits", seed, patience is not None), network
+        settings = {"model": f"{model}, {bits} bits", "seed": seed, "patience": patience}
+        settings |= {"rate": rate, "decay": decay, "decayed": "all"}
+        settings |= {"input_dropout": input_dropout, **layer_settings(built, None)}
+        return run.training(settings), network
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from accelviz.datasets.load import bundled_graphs, describe, load_graph
-from accelviz.datasets.nodes import NodeData, load_nodes
+from accelviz.datasets.nodes import NodeData, disjoint_union, load_nodes
 from accelviz.datasets.synthetic.random_models import rmat, stochastic_block
 from accelviz.datasets.synthetic.staircase import graph_of_degrees
 from accelviz.datasets.synthetic.table_one import TABLE_ONE, TableEntry
@@ -15,6 +15,7 @@ __all__ = [
     "TableEntry",
     "bundled_graphs",
     "describe",
+    "disjoint_union",
     "graph_of_degrees",
     "load_graph",
     "load_nodes",

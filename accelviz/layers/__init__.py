@@ -1,18 +1,20 @@
 """Layers of graph neural networks, forward and backward, and a way to train networks of them.
 
-`train("gcn", "cora")` trains one; `GCN`, `GIN`, `SAGE`, `GAT`, `GATv2` and `AGNN` are layers.
+`train("gcn", "cora")` trains one; `GCN`, `GIN`, `SAGE`, `GAT`, `GATv2`, `AGNN` and `Linear` are
+layers, of which `train` takes a list. `load` reads a network that `Training.save` wrote.
 """
 
 from accelviz.layers.attention import AGNN, GAT, GATv2
-from accelviz.layers.convolution import GCN, GIN, SAGE, Propagation
-from accelviz.layers.dense import SGD, Adam, Noise
+from accelviz.layers.convolution import GCN, GIN, SAGE
+from accelviz.layers.dense import Adam, Noise
 from accelviz.layers.gnnadvisor import advise, gnnadvisor
 from accelviz.layers.inside import step_memory
 from accelviz.layers.layer import Layer, Linear
 from accelviz.layers.models import MODELS
 from accelviz.layers.network import Network
 from accelviz.layers.products import Matrix, Products
-from accelviz.layers.train import Training, train
+from accelviz.layers.train import train
+from accelviz.layers.trained import Trained, Training, load
 
 __all__ = [
     "AGNN",
@@ -21,7 +23,6 @@ __all__ = [
     "GIN",
     "MODELS",
     "SAGE",
-    "SGD",
     "Adam",
     "GATv2",
     "Layer",
@@ -30,10 +31,11 @@ __all__ = [
     "Network",
     "Noise",
     "Products",
-    "Propagation",
+    "Trained",
     "Training",
     "advise",
     "gnnadvisor",
+    "load",
     "step_memory",
     "train",
 ]

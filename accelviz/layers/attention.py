@@ -2,8 +2,8 @@
 
 Nonzero k in row i and column j is an edge from node j, its sender, to node i, its receiver. It has
 `score[k, h]` for head h. `alpha[:, h]` is the softmax of the scores over the nonzeros of a row, and
-`Y[i, h]` is the sum of `alpha[k, h] V[j, h]` over row i. By default this is one fused operation;
-`fused=False` runs scores, softmax and sums separately (`layers.composed`).
+`Y[i, h]` is the sum of `alpha[k, h] V[j, h]` over row i. This is one fused operation; only
+`GAT(fused=False)` runs scores, softmax and sums separately (`layers.composed`).
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from accelviz.layers.layer import Context, Layer, Parameters, checked_rate
 SLOPE = 0.2
 
 
-def attend(context: Context, score: str, operands: Parameters, fused: bool) -> Any:
+def attend(context: Context, score: str, operands: Parameters, fused: bool = True) -> Any:
     """Return Y of an attention, and save operands and outputs for `attend_gradient`."""
     if fused:
         outputs = context.matrix.run(score, **operands)
         Y = outputs["Y"]
     else:
-        Y, outputs = composed.forward(context.matrix, score, operands)
+        Y, outputs = composed.forward(context.matrix, operands)
     context.saved_for_backward = operands, outputs
     return Y
 
 
-def attend_gradient(context: Context, score: str, dY: Any, fused: bool) -> Parameters:
+def attend_gradient(context: Context, score: str, dY: Any, fused: bool = True) -> Parameters:
     """Return the gradients with respect to the operands of `attend`: "d_receiver", "dV", ..."""
     operands, outputs = context.saved_for_backward
     if fused:
@@ -43,7 +43,7 @@ def attend_gradient(context: Context, score: str, dY: Any, fused: bool) -> Param
             f"{score}_gradient", **operands, **outputs, dY=dY
         )
         return gradients
-    return composed.backward(context.matrix, score, operands, outputs, dY)
+    return composed.backward(context.matrix, operands, outputs, dY)
 
 
 class GAT(Layer):
@@ -82,6 +82,8 @@ class GAT(Layer):
         **options: Any,
     ) -> None:
         super().__init__(n_in, n_out, **options)
+        if not fused and isinstance(self, GATv2):
+            raise ArgumentError("fused", "got False", "True, or GAT")
         self.heads = checked_integer("heads", heads, error=ArgumentError)
         self.concat = concat or self.heads == 1
         self.slope, self.fused = float(slope), fused
@@ -165,8 +167,8 @@ class GATv2(GAT):
 
     Parameters
     ----------
-    n_in, n_out, activation, dropout, bias, heads, concat, attention_dropout, slope, fused
-        As in `GAT`.
+    n_in, n_out, activation, dropout, bias, heads, concat, attention_dropout, slope
+        As in `GAT`; it is always fused.
     """
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -180,11 +182,11 @@ class GATv2(GAT):
         V, R = map(self._by_head, times_both(context.X, [parameters["W"], parameters["Wr"]]))
         scalars = self._scalars(context.epilogue.noise)
         operands = {"R": R, "V": V, "a": parameters["a"], **scalars}
-        return context.epilogue.apply(self._merged(attend(context, "gatv2", operands, self.fused)))
+        return context.epilogue.apply(self._merged(attend(context, "gatv2", operands)))
 
     def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
         """Return the gradients of `linear`; see `Layer`."""
-        gradients = attend_gradient(context, "gatv2", self._merged_gradient(dZ), self.fused)
+        gradients = attend_gradient(context, "gatv2", self._merged_gradient(dZ))
         dV_dR = [gradients[name].reshape(-1, self.heads_width) for name in ("dV", "dR")]
         (dW, dWr), _ = weight_gradients([context.X], dV_dR, sums=False)
         weights = [context.parameters["W"], context.parameters["Wr"]]
@@ -204,8 +206,6 @@ class AGNN(Layer):
         Factor of the scores.
     train_beta : bool
         Whether beta is a trainable parameter; its initial value is then `beta`.
-    fused : bool
-        Whether scores, softmax and sum are one operation.
     activation, dropout
         As in `Layer`.
     """
@@ -214,16 +214,10 @@ class AGNN(Layer):
     applies_input_activation = True
 
     def __init__(
-        self,
-        n_in: int,
-        *,
-        beta: float = 1.0,
-        train_beta: bool = True,
-        fused: bool = True,
-        **options: Any,
+        self, n_in: int, *, beta: float = 1.0, train_beta: bool = True, **options: Any
     ) -> None:
         super().__init__(n_in, n_in, bias=False, **options)
-        self.beta, self.train_beta, self.fused = float(beta), train_beta, fused
+        self.beta, self.train_beta = float(beta), train_beta
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of beta, if it is a parameter."""
@@ -237,11 +231,11 @@ class AGNN(Layer):
         X = context.X
         Q, scale = cosine_operands(X, self._beta(context))
         operands = {"Q": Q[:, None], "V": X[:, None], "scale": scale}
-        return context.epilogue.apply(attend(context, "cosine", operands, self.fused)[:, 0])
+        return context.epilogue.apply(attend(context, "cosine", operands)[:, 0])
 
     def linear_gradient(self, dZ: Any, context: Context) -> tuple[Parameters, Any]:
         """Return the gradients of `linear`; see `Layer`."""
-        gradients = attend_gradient(context, "cosine", dZ[:, None], self.fused)
+        gradients = attend_gradient(context, "cosine", dZ[:, None])
         scale, activation = context.saved_for_backward[0]["scale"], self.input_activation(context)
         beta = self._beta(context)
         dX, d_beta = cosine_gradient(context.X, scale, beta, gradients, activation)

@@ -1,4 +1,4 @@
-"""Checkpoints: the state and the settings of a training as a file, from which it can resume."""
+"""Files of a training: its state and settings, from which it resumes, and its network."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from accelviz.files import written_whole
 from accelviz.graph import Graph
 
 #: Version of the file format.
-VERSION = 1
+VERSION = 2
 _ARRAYS = ("flat", "states", "best_flat")
-_EXPECTED = "a file that train(..., checkpoint=...) wrote, or another path"
+_EXPECTED = "a file of train(..., checkpoint=...) or Training.save, or another path"
 
 
 class Checkpoint:
@@ -30,35 +30,36 @@ class Checkpoint:
     ----------
     path : path
     settings : dict
-        Arguments of the training: model, options, seed, optimiser.
+        Arguments of the training as JSON takes them: model, options, seed, layers, start.
     data : NodeData
-    shapes : dict of str to tuple
-        Shapes of the parameters by name.
+    argument : str
+        Name of the caller's argument with the path, for errors.
+
+    Raises
+    ------
+    ArgumentError
+        If the path is none that ends in .npz, or an argument of a layer cannot be stored.
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        settings: dict[str, Any],
-        data: NodeData,
-        shapes: dict[str, tuple[int, ...]],
+        self, path: Any, settings: dict[str, Any], data: NodeData, argument: str = "checkpoint"
     ) -> None:
-        if not isinstance(path, str | os.PathLike):
-            raise ArgumentError("checkpoint", f"got {path!r}", "a path that ends in .npz")
-        self.path = Path(path)
-        if self.path.suffix != ".npz":
-            raise ArgumentError("checkpoint", f"{self.path.name}", "a name that ends in .npz")
+        self.path, self.argument = checked_path(argument, path), argument
         self.settings = {**settings, "data": data.name, "data_sha256": fingerprint(data)}
-        self.settings["shapes"] = {name: list(shape) for name, shape in shapes.items()}
+        try:
+            json.dumps(self.settings)
+        except TypeError as error:
+            problem = f"an argument of a layer cannot be stored ({error})"
+            raise ArgumentError(argument, problem, "layers made from numbers and text") from error
 
     def write(self, state: dict[str, Any]) -> None:
         """Write a state; the previous file is replaced once the new one is complete."""
         arrays = {name: state[name] for name in _ARRAYS}
         scalars = {name: value for name, value in state.items() if name not in _ARRAYS}
         about = {"version": VERSION, "settings": self.settings, "state": scalars}
-        about["sha256"] = _digest(arrays, scalars)
+        text = json.dumps({**about, "sha256": _digest(arrays, about)})
         with written_whole(self.path) as temporary:
-            np.savez(temporary, about=np.array(json.dumps(about)), **arrays)
+            np.savez(temporary, about=np.array(text), **arrays)
 
     def read(self) -> dict[str, Any] | None:
         """Return the state in the file, or None if there is no file.
@@ -70,30 +71,46 @@ class Checkpoint:
         """
         if not self.path.exists():
             return None
-        try:
-            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in _ARRAYS}
-                about = json.loads(str(archive["about"]))
-            scalars = about["state"]
-            intact = about["sha256"] == _digest(arrays, scalars)
-            version, settings = about["version"], about["settings"]
-        except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
-            problem = f"{self.path} is damaged or no checkpoint ({str(error).strip()[:100]})"
-            raise ArgumentError("checkpoint", problem, _EXPECTED) from error
-        if not intact:
-            problem = f"{self.path} is damaged: its content does not match its checksum"
-            raise ArgumentError("checkpoint", problem, _EXPECTED)
-        if version != VERSION:
-            problem = f"{self.path} is of version {version}"
-            raise ArgumentError("checkpoint", problem, f"version {VERSION}, or another path")
+        settings, state = read_file(self.argument, self.path)
         for name, value in self.settings.items():
             if settings.get(name) != value:
-                difference = f"{name} is {settings.get(name)!r}, not {value!r}"
-                if name == "data_sha256":
-                    difference = "its graph, features, labels or split differ"
+                difference = {
+                    "data_sha256": "its graph, features, labels or split differ",
+                    "layers": "its layers differ",
+                    "start": "it started from other parameters",
+                }.get(name, f"{name} is {settings.get(name)!r}, not {value!r}")
                 problem = f"{self.path} is of another training: {difference}"
-                raise ArgumentError("checkpoint", problem, "the same arguments, or another path")
-        return {**arrays, **scalars}
+                raise ArgumentError(self.argument, problem, "the same arguments, or another path")
+        return state
+
+
+def checked_path(argument: str, path: Any) -> Path:
+    """Return a path that ends in .npz, or raise ArgumentError."""
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentError(argument, f"got {path!r}", "a path that ends in .npz")
+    if Path(path).suffix != ".npz":
+        raise ArgumentError(argument, f"{Path(path).name}", "a name that ends in .npz")
+    return Path(path)
+
+
+def read_file(argument: str, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings and the state in a file; raises ArgumentError if it is damaged."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in _ARRAYS}
+            about = json.loads(str(archive["about"]))
+        digest = about.pop("sha256")
+        version, settings, scalars = about["version"], about["settings"], about["state"]
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
+        problem = f"{path} is damaged or no checkpoint ({str(error).strip()[:100]})"
+        raise ArgumentError(argument, problem, _EXPECTED) from error
+    if version != VERSION:
+        problem = f"{path} is of version {version}"
+        raise ArgumentError(argument, problem, f"version {VERSION}, or another path")
+    if digest != _digest(arrays, about):
+        problem = f"{path} is damaged: its content does not match its checksum"
+        raise ArgumentError(argument, problem, _EXPECTED)
+    return settings, {**arrays, **scalars}
 
 
 def fingerprint(data: NodeData) -> str:
@@ -102,14 +119,16 @@ def fingerprint(data: NodeData) -> str:
     for part in (data.graph, data.features):
         is_graph = isinstance(part, Graph)
         parts += [part.row_pointers, part.column_indices, part.values] if is_graph else [part]
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(np.ascontiguousarray(part).data)
+    return digest_of(parts)
+
+
+def digest_of(arrays: Any, text: str = "") -> str:
+    """Return the SHA-256 of a text and the bytes of arrays."""
+    digest = hashlib.sha256(text.encode())
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 
-def _digest(arrays: dict[str, npt.NDArray[Any]], scalars: dict[str, Any]) -> str:
-    digest = hashlib.sha256(json.dumps(scalars, sort_keys=True).encode())
-    for name in _ARRAYS:
-        digest.update(np.ascontiguousarray(arrays[name]).data)
-    return digest.hexdigest()
+def _digest(arrays: dict[str, npt.NDArray[Any]], about: dict[str, Any]) -> str:
+    return digest_of((arrays[name] for name in _ARRAYS), json.dumps(about, sort_keys=True))

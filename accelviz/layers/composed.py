@@ -1,8 +1,8 @@
-"""Attention as separate operations: scores, softmax, and one sparse product per head.
+"""GAT's attention as separate operations: scores, softmax, and one sparse product per head.
 
-The results are those of the fused operations `gat`, `gatv2` and `cosine`, for the same operands.
-Each step has a strategy of its own, and its result, with one row per edge, can be inspected. The
-fused operations never write arrays of that size to memory.
+The results are those of the fused operation `gat`, for the same operands. Each step has a strategy
+of its own, and its result, with one row per edge, can be inspected. The fused operation never
+writes arrays of that size to memory.
 """
 
 from __future__ import annotations
@@ -19,82 +19,43 @@ from accelviz.random import edge_uniform_of
 Operands = Mapping[str, Any]
 
 
-def leaky(X: Any, slope: float) -> Any:
-    """Return `X` where it is positive, else `slope * X`."""
-    return X * leaky_slope(X, slope)
-
-
-def leaky_slope(X: Any, slope: float) -> Any:
-    """Return the derivative of `leaky`: 1 or `slope`, float32."""
-    return (X > 0) * np.float32(1 - slope) + np.float32(slope)
-
-
-def forward(matrix: Matrix, score: str, operands: Operands) -> tuple[Any, Any]:
+def forward(matrix: Matrix, operands: Operands) -> tuple[Any, Any]:
     """Return the result of an attention, and the arrays that `backward` needs.
 
     Parameters
     ----------
     matrix : Matrix
-    score : {"gat", "gatv2", "cosine"}
     operands : mapping of str to array or number
-        Operands of the fused operation with the name `score`.
+        Operands of `gat`.
 
     Returns
     -------
     Y : array of float32, shape (n_nodes, heads, n_cols)
     saved : tuple
-        Raw scores (`_scores`), the weights alpha, and alpha after dropout.
+        Slopes of the LeakyReLU, the weights alpha, and alpha after dropout, (nnz, heads).
     """
-    raw, scores = _scores(matrix, score, operands)
-    alpha = matrix.run("edge_softmax", scores=scores)["alpha"]
+    raw = operands["receiver"][matrix.rows] + operands["sender"][matrix.columns]
+    slope = np.float32(operands["slope"])
+    slopes = (raw > 0) * (np.float32(1) - slope) + slope
+    alpha = matrix.run("edge_softmax", scores=raw * slopes)["alpha"]
     dropped = alpha * _dropout_mask(matrix, alpha, operands)
-    return _by_head(matrix.times, operands["V"], dropped), (raw, alpha, dropped)
+    return _by_head(matrix.times, operands["V"], dropped), (slopes, alpha, dropped)
 
 
-def backward(matrix: Matrix, score: str, operands: Operands, saved: Any, dY: Any) -> dict[str, Any]:
+def backward(matrix: Matrix, operands: Operands, saved: Any, dY: Any) -> dict[str, Any]:
     """Return the gradient with respect to each operand, named as in "dV" or "d_receiver"."""
-    raw, alpha, dropped = saved
+    slopes, alpha, dropped = saved
     d_alpha = matrix.dots(dY, operands["V"]) * _dropout_mask(matrix, alpha, operands)
     gradients = matrix.run("edge_softmax_gradient", alpha=alpha, d_alpha=d_alpha)
+    d_raw = gradients["d_scores"] * slopes
     dV = _by_head(matrix.transposed_times, dY, dropped)
-    return _scores_gradient(matrix, score, operands, raw, gradients["d_scores"], dV)
-
-
-def _scores(matrix: Matrix, score: str, operands: Operands) -> tuple[Any, Any]:
-    """Return raw scores and scores, (nnz, heads).
-
-    Raw scores precede the LeakyReLU, (nnz, heads, n_cols) for "gatv2", or the scaling of "cosine".
-    """
-    if score == "cosine":
-        raw = matrix.dots(operands["Q"], operands["V"])
-        return raw, raw * operands["scale"][matrix.columns]
-    if score == "gat":
-        raw = operands["receiver"][matrix.rows] + operands["sender"][matrix.columns]
-        return raw, leaky(raw, operands["slope"])
-    raw = operands["R"][matrix.rows] + operands["V"][matrix.columns]
-    return raw, (leaky(raw, operands["slope"]) * operands["a"]).sum(axis=2)
-
-
-def _scores_gradient(
-    matrix: Matrix, score: str, operands: Operands, raw: Any, d_scores: Any, dV: Any
-) -> dict[str, Any]:
-    """Return the gradients of `_scores`; that with respect to V is added to `dV`."""
-    if score == "cosine":
-        Q, V = operands["Q"], operands["V"]
-        d_raw = d_scores * operands["scale"][matrix.columns]
-        dQ = _by_head(matrix.times, V, d_raw)
-        dV = dV + _by_head(matrix.transposed_times, Q, d_raw)
-        return {"dQ": dQ, "dV": dV, "d_scale": matrix.column_sums(d_scores * raw)}
-    slopes = leaky_slope(raw, operands["slope"])
-    if score == "gat":
-        d_raw = d_scores * slopes
-        d_receiver, d_sender = matrix.row_sums(d_raw), matrix.column_sums(d_raw)
-        return {"d_receiver": d_receiver, "d_sender": d_sender, "dV": dV}
-    d_scores = d_scores[:, :, None]
-    da = (leaky(raw, operands["slope"]) * d_scores).sum(axis=0)
-    d_raw = (d_scores * operands["a"] * slopes).reshape(len(raw), -1)
-    dR = matrix.row_sums(d_raw).reshape(-1, *dV.shape[1:])
-    return {"dR": dR, "da": da, "dV": dV + matrix.column_sums(d_raw).reshape(dV.shape)}
+    # A matrix times ones has the sums of its rows.
+    ones = matrix.products.xp.ones((*dV.shape[:2], 1), np.float32)
+    d_receiver, d_sender = (
+        _by_head(multiply, ones, d_raw)[:, :, 0]
+        for multiply in (matrix.times, matrix.transposed_times)
+    )
+    return {"d_receiver": d_receiver, "d_sender": d_sender, "dV": dV}
 
 
 def _by_head(multiply: Callable[[Any, Any], Any], X: Any, weights: Any) -> Any:

@@ -23,54 +23,47 @@ from accelviz.layers.layer import Context, Layer, Parameters
 from accelviz.layers.products import Matrix
 
 
-class Propagation:
-    """The order in which a layer computes `A X W`: `A (X W)` or `(A X) W`.
+class Propagating(Layer):
+    """Base class of layers that compute `A X W`, as `A (X W)` or as `(A X) W`.
 
-    "weights first", `A (X W)`, gathers rows of `n_out` columns, forward and backward. "matrix
-    first", `(A X) W`, gathers rows of `n_in` columns, backward only if the gradient with respect to
-    X is needed. "auto" takes the order that gathers fewer columns; the dense products cost the same
-    in both. At a tie the matrix comes first, because the dense kernel then applies the epilogue. If
-    the features never change (`Matrix.fix`), `A X` is computed once per training and stored. Sparse
+    "weights first" gathers rows with the columns of `X W`, forward and backward. "matrix first"
+    gathers rows of `n_in` columns, backward only if the gradient with respect to X is needed.
+    "auto" takes the order that gathers fewer columns; the dense products cost the same in both. At
+    a tie the matrix comes first, because the dense kernel then applies the epilogue. If the
+    features never change (`Matrix.fix`), `A X` is computed once per training and stored. Sparse
     features are always multiplied with W first.
 
     Parameters
     ----------
-    n_in, n_out : int
-        Columns of X and of the result.
+    n_in, n_out, activation, dropout, bias
+        As in `Layer`.
     order : {"auto", "weights first", "matrix first"}
     """
 
-    ORDERS = ("auto", "weights first", "matrix first")
+    applies_input_activation = True
 
-    def __init__(self, n_in: int, n_out: int, order: str = "auto") -> None:
-        self.n_in, self.n_out = n_in, n_out
-        self.order = checked_choice("order", order, self.ORDERS)
+    def __init__(self, n_in: int, n_out: int, *, order: str = "auto", **options: Any) -> None:
+        super().__init__(n_in, n_out, **options)
+        self.order = checked_choice("order", order, ("auto", "weights first", "matrix first"))
 
-    def gathered(self, needs_input_gradient: bool, fixed: bool = False) -> dict[str, int]:
-        """Return the columns gathered in a step by each order, forward and backward together."""
-        passes = int(not fixed) + int(needs_input_gradient)
-        return {"weights first": 2 * self.n_out, "matrix first": self.n_in * passes}
+    @property
+    def propagated(self) -> int:
+        """Number of columns of `X W`."""
+        return self.n_out
 
-    def matrix_first(self, X: Any, needs_input_gradient: bool, fixed: bool = False) -> bool:
+    def matrix_first(self, X: Any, fixed: bool = False) -> bool:
         """Return whether to compute `(A X) W`; `fixed` means that X never changes."""
         if isinstance(X, Matrix | Graph):
             return False
         if self.order != "auto":
             return self.order == "matrix first"
-        columns = self.gathered(needs_input_gradient, fixed)
-        return columns["matrix first"] <= columns["weights first"]
-
-
-class _Propagating(Layer):
-    """Base class of layers that compute `A X W` in the order of a `Propagation`."""
-
-    applies_input_activation = True
-    propagation: Propagation
+        passes = int(not fixed) + int(self.needs_input_gradient)
+        return passes * self.n_in <= 2 * self.propagated
 
     def _propagate(self, context: Context, matrix: Matrix, W: Any, epilogue: Epilogue) -> Any:
         """Return `epilogue(A X W)`, and `A X` (None if W comes first)."""
         X = context.X
-        if self.propagation.matrix_first(X, self.needs_input_gradient, matrix.is_fixed(X)):
+        if self.matrix_first(X, matrix.is_fixed(X)):
             AX = matrix.times(X)
             return affine([AX], [W], epilogue), AX
         return epilogue.apply(matrix.times(affine([X], [W]))), None
@@ -91,22 +84,16 @@ class _Propagating(Layer):
         return dW, db, dX
 
 
-class GCN(_Propagating):
+class GCN(Propagating):
     """Graph convolution (Kipf and Welling, ICLR 2017): `D^-1/2 (A + I) D^-1/2 X W`.
 
     Parameters
     ----------
-    n_in, n_out, activation, dropout, bias
-        As in `Layer`.
-    order : {"auto", "weights first", "matrix first"}
-        As in `Propagation`.
+    n_in, n_out, activation, dropout, bias, order
+        As in `Propagating`.
     """
 
     matrix_of = staticmethod(gcn_matrix)
-
-    def __init__(self, n_in: int, n_out: int, *, order: str = "auto", **options: Any) -> None:
-        super().__init__(n_in, n_out, **options)
-        self.propagation = Propagation(n_in, n_out, order)
 
     def linear(self, context: Context) -> Any:
         """Compute `A X W`; see `Layer`."""
@@ -121,7 +108,7 @@ class GCN(_Propagating):
         return {"W": dW, "b": db}, dX
 
 
-class GIN(_Propagating):
+class GIN(Propagating):
     """Graph isomorphism layer (Xu et al., ICLR 2019): an MLP of the sum over neighbors and node.
 
     `relu((A + (1 + eps) I) X W1 + b1) W`, then bias and activation. Edge weights are ignored.
@@ -129,7 +116,7 @@ class GIN(_Propagating):
     Parameters
     ----------
     n_in, n_out, activation, dropout, bias, order
-        As in `GCN`.
+        As in `Propagating`.
     n_hidden : int, optional
         Columns between the two products, `n_out` by default.
     eps : float
@@ -148,14 +135,17 @@ class GIN(_Propagating):
         n_hidden: int | None = None,
         eps: float = 0.0,
         train_eps: bool = False,
-        order: str = "auto",
         **options: Any,
     ) -> None:
         super().__init__(n_in, n_out, **options)
         hidden = n_out if n_hidden is None else n_hidden
         self.n_hidden = checked_integer("n_hidden", hidden, error=ArgumentError)
         self.eps, self.train_eps = float(eps), train_eps
-        self.propagation = Propagation(n_in, self.n_hidden, order)
+
+    @property
+    def propagated(self) -> int:
+        """Number of columns of `X W1`."""
+        return self.n_hidden
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of W1, b1, W, eps (with `train_eps`) and b."""
@@ -191,7 +181,7 @@ class GIN(_Propagating):
         return gradients, dX
 
 
-class SAGE(Layer):
+class SAGE(Propagating):
     """GraphSAGE (Hamilton et al., NeurIPS 2017): mean or maximum of the neighbors, and the node.
 
     "mean" computes `D^-1 A X W + X Wr`. "max" replaces `D^-1 A X` by the maximum of each column
@@ -200,19 +190,15 @@ class SAGE(Layer):
     Parameters
     ----------
     n_in, n_out, activation, dropout, bias, order
-        As in `GCN`; "max" ignores `order` and takes the maximum before it multiplies with W.
+        As in `Propagating`; "max" ignores `order`: the maximum comes before the product with W.
     aggregate : {"mean", "max"}
     """
 
     matrix_of = staticmethod(mean_matrix)
-    applies_input_activation = True
 
-    def __init__(
-        self, n_in: int, n_out: int, *, aggregate: str = "mean", order: str = "auto", **options: Any
-    ) -> None:
+    def __init__(self, n_in: int, n_out: int, *, aggregate: str = "mean", **options: Any) -> None:
         super().__init__(n_in, n_out, **options)
         self.aggregate = checked_choice("aggregate", aggregate, ("mean", "max"))
-        self.propagation = Propagation(n_in, n_out, order)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of W (for the neighbors), Wr (for the node itself) and b."""
@@ -226,7 +212,7 @@ class SAGE(Layer):
         if self.aggregate == "max":
             dense_X = X.dense() if isinstance(X, Matrix) else X
             neighbors, share = matrix.run("spmm_max", X=dense_X).values()
-        elif self.propagation.matrix_first(X, self.needs_input_gradient, matrix.is_fixed(X)):
+        elif self.matrix_first(X, matrix.is_fixed(X)):
             dense_X, neighbors = X, matrix.times(X)
         else:
             XW, XWr = times_both(X, weights)

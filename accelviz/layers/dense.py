@@ -1,4 +1,4 @@
-"""Dense operations of training: products, activations, dropout, the loss, the optimisers.
+"""Dense operations of training: products, activations, dropout, the optimiser.
 
 Each function takes NumPy arrays or arrays of one device. On a device it launches one kernel (or a
 BLAS product); the NumPy code defines the result.
@@ -16,7 +16,6 @@ import numpy as np
 from accelviz.arrays import Floats
 from accelviz.devices import Device
 from accelviz.devices.choice import owner
-from accelviz.errors import ArgumentError
 from accelviz.plans.launch import WARP_SIZE, Call
 from accelviz.strategies.dense import steps
 from accelviz.strategies.dense.operation import activated, dropout_mask
@@ -245,55 +244,6 @@ def array_module(array: Any) -> Any:
     return np if device is None else device.xp
 
 
-def checked_loss(loss: float, epoch: int) -> float:
-    """Return the loss of an epoch, or raise ArgumentError if it is not finite."""
-    if not math.isfinite(loss):
-        raise ArgumentError(
-            "rate", f"the loss of epoch {epoch} is {loss}", "a smaller rate, or smaller features"
-        )
-    return loss
-
-
-def cross_entropy(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
-    """Return the cross entropy of the softmax of logits, and its gradient.
-
-    Parameters
-    ----------
-    logits : array of float32, shape (n, n_classes)
-    labels : array of int32, shape (n,)
-        Class of each node. It may be -1 where the weight is 0.
-    weights : array of float32, shape (n,)
-        Weight of each node: `1 / n_train` for training nodes, else 0.
-
-    Returns
-    -------
-    loss : array of float32, shape (n,)
-        Weighted loss of each node. Their sum is the loss.
-    gradient : array of float32, shape (n, n_classes)
-        Gradient with respect to the logits.
-    """
-    if (device := owner(logits)) is not None:
-        (n_rows, n_classes), log_lanes = logits.shape, log_lanes_of_row(logits.shape[1])
-        losses, gradient = device.empty(weights.shape), device.empty(logits.shape)
-        arguments = {"logits": device.contiguous(logits), "labels": labels, "weights": weights}
-        arguments |= {"losses": losses, "gradient": gradient, "n_rows": n_rows}
-        arguments |= {"n_classes": n_classes, "log_lanes": log_lanes}
-        launch(device, "cross_entropy", n_rows << log_lanes, arguments)
-        return losses, gradient
-    rows = np.flatnonzero(weights)
-    train_logits, train_weights = logits[rows], weights[rows]
-    shifted = train_logits - train_logits.max(axis=1, keepdims=True)
-    powers = np.exp(shifted)
-    sums = powers.sum(axis=1, keepdims=True)
-    at_labels = np.arange(rows.size), labels[rows]
-    loss, gradient = np.zeros_like(weights), np.zeros_like(logits)
-    loss[rows] = (np.log(sums[:, 0]) - shifted[at_labels]) * train_weights
-    softmax = powers / sums
-    softmax[at_labels] -= 1
-    gradient[rows] = softmax * train_weights[:, None]
-    return loss, gradient
-
-
 @dataclass
 class Adam:
     """Adam with L2 decay added to the gradient (Kingma and Ba, ICLR 2015), as `torch.optim.Adam`.
@@ -310,8 +260,6 @@ class Adam:
     beta1: float = 0.9
     beta2: float = 0.999
     eps: float = 1e-8
-    name = "adam"
-    n_states = 2
 
     def update(self, flat: Any, gradient: Any, states: Any, decay: Any, words: Any) -> None:
         """Update all parameters in place.
@@ -320,7 +268,7 @@ class Adam:
         ----------
         flat, gradient, decay : arrays of float32, shape (n_parameters,)
             All parameters in one array, their gradients, and the factors of their L2 penalties.
-        states : array of float32, shape (n_states, n_parameters)
+        states : array of float32, shape (2, n_parameters)
             Running means of the gradient and of its square.
         words : array of uint32, shape (4,)
             `Noise.words`; the last one is the number of steps before this one.
@@ -340,24 +288,3 @@ class Adam:
         square += (1 - self.beta2) * (gradient * gradient - square)
         scale = np.sqrt(square / (1 - self.beta2**t)) + self.eps
         flat -= (self.rate / (1 - self.beta1**t)) * mean / scale
-
-
-@dataclass
-class SGD:
-    """Stochastic gradient descent with momentum and L2 decay, as `torch.optim.SGD`."""
-
-    rate: float
-    momentum: float = 0.0
-    name = "sgd"
-    n_states = 1
-
-    def update(self, flat: Any, gradient: Any, states: Any, decay: Any, words: Any) -> None:
-        """Update all parameters in place; see `Adam`."""
-        (velocity,) = states
-        velocity *= self.momentum
-        velocity += gradient
-        velocity += decay * flat
-        flat -= self.rate * velocity
-
-
-OPTIMISERS = {optimiser.name: optimiser for optimiser in (Adam, SGD)}

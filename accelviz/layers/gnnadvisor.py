@@ -96,11 +96,11 @@ def advise(model: str, data: Any, **options: Any) -> Advice:
     known_model, options = find_model(model, options)
     nodes = load_nodes(data)
     widths = []
-    for i, layer in enumerate(known_model.build(nodes.n_features, nodes.n_classes, **options)):
+    for i, layer in enumerate(known_model.build(nodes.n_features, nodes.n_outputs, **options)):
         assert isinstance(layer, GCN | GIN)
         X, fixed = (None, False) if i else (nodes.features, options["dropout"] == 0)
-        matrix_first = layer.propagation.matrix_first(X, i > 0, fixed)
-        widths.append(layer.n_in if matrix_first else layer.propagation.n_out)
+        layer.needs_input_gradient = i > 0
+        widths.append(layer.n_in if layer.matrix_first(X, fixed) else layer.propagated)
     decisions = tuple(decide(width) for width in sorted(set(widths), reverse=True))
     return Advice(nodes, tuple(widths), renumbering_pays(nodes.graph), decisions)
 

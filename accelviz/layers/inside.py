@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 
 from accelviz.devices.programs import prepared_program
-from accelviz.layers.dense import Adam
 from accelviz.layers.products import Products
 from accelviz.layers.train import checked_training
 
@@ -45,7 +44,7 @@ def step_memory(
     """
     checked, products = checked_training(model, options, data, seed), _Watched(strategy, device)
     with products.stream:
-        run = checked.run(products, Adam(checked.rate))
+        run = checked.run(products)
         step, _ = prepared_program(run.program, {}, products.executor)
         step()  # makes the plans
         tracemalloc.start()

@@ -7,8 +7,12 @@ implements its gradient. Dense operations are in `layers.dense`.
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from accelviz.errors import ArgumentError, checked_choice, checked_integer, is_number
 from accelviz.graph import Graph
@@ -80,6 +84,13 @@ class Layer:
     needs_input_gradient = True
     input_rate: float | None = None
     next_layer_applies_activation = False
+    _call: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Store the constructor's arguments for `arguments`."""
+        layer = super().__new__(cls)
+        layer._call = args, options
+        return layer
 
     def __init__(
         self,
@@ -95,6 +106,18 @@ class Layer:
         self.activation = checked_choice("activation", activation, ACTIVATIONS)
         self.dropout = checked_rate("dropout", dropout)
         self.bias = bool(bias)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments by name that made this layer and make an equal one: `GCN(**arguments)`."""
+        args, options = self._call
+        names = [*inspect.signature(type(self).__init__).parameters][1:]
+        values = {**dict(zip(names, args, strict=False)), **options}
+        return {k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()}
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
+        return f"{type(self).__name__}({arguments})"
 
     @property
     def width(self) -> int:
@@ -161,6 +184,19 @@ class Layer:
         `input_activation`.
         """
         raise NotImplementedError
+
+
+def layer_name(layer_class: type[Layer]) -> str:
+    """Return the name of a class in files: "accelviz.GCN", or "__main__.Mine"."""
+    return f"{layer_class.__module__.partition('.')[0]}.{layer_class.__qualname__}"
+
+
+def layer_classes(base: type[Layer] = Layer) -> Mapping[str, type[Layer]]:
+    """Return all classes derived from `base` by `layer_name`; the last one defined of a name."""
+    classes = {layer_name(base): base}
+    for derived in base.__subclasses__():
+        classes |= layer_classes(derived)
+    return classes
 
 
 def checked_rate(name: str, rate: Any) -> float:

@@ -41,7 +41,7 @@ def enough_memory(
     build : callable
         `build(**changes)` returns the layers, with some options changed.
     options : mapping
-        Options of the model; the error suggests a smaller `hidden`.
+        Options of the model; the error suggests a smaller `hidden` if it is one.
     n_nodes : int
     products : Products
 
@@ -53,10 +53,10 @@ def enough_memory(
     required, free = least_bytes(build(), n_nodes), products.executor.free_bytes()
 
     def unavailable(problem: str, limit: float) -> DeviceUnavailable:
-        hidden, fix = int(options["hidden"]), "a smaller graph, or fewer features or classes"
+        hidden, fix = int(options.get("hidden", 0)), "a smaller graph, or narrower layers"
         while hidden > 1 and least_bytes(build(hidden=hidden), n_nodes) > limit:
             hidden //= 2
-        if least_bytes(build(hidden=hidden), n_nodes) <= limit:
+        if hidden and least_bytes(build(hidden=hidden), n_nodes) <= limit:
             fix = f"hidden={hidden} would fit"
         if products.device == "cuda":
             fix += ", or device='cpu'"

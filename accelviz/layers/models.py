@@ -1,8 +1,9 @@
-"""The networks that `train` accepts by name, with the hyperparameters of their papers."""
+"""The networks that `train` accepts: by name, with the hyperparameters of papers, or as layers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +21,9 @@ class Model:
 
     Attributes
     ----------
+    name : str
     build : callable
-        `build(n_features, n_classes, **options)` returns the layers.
+        `build(n_features, n_outputs, **options)` returns the layers.
     options : mapping
         Default keyword arguments of `build`.
     rate, decay : float
@@ -32,6 +34,7 @@ class Model:
         Origin of the hyperparameters.
     """
 
+    name: str
     build: Callable[..., list[Layer]]
     options: Mapping[str, Any]
     rate: float
@@ -40,12 +43,14 @@ class Model:
     source: str
 
 
-def _two_layers(layer: Callable[..., Layer]) -> Callable[..., list[Layer]]:
+def _stack(layer: Callable[..., Layer]) -> Callable[..., list[Layer]]:
     def build(
-        n_features: int, n_classes: int, *, hidden: int, dropout: float, **options: Any
+        n_features: int, n_outputs: int, *, hidden: int, depth: int, dropout: float, **options: Any
     ) -> list[Layer]:
-        first = layer(n_features, hidden, activation="relu", dropout=dropout, **options)
-        return [first, layer(hidden, n_classes, **options)]
+        widths = [n_features, *[hidden] * (depth - 1)]
+        epilogue = {"activation": "relu", "dropout": dropout, **options}
+        inner = [layer(*pair, **epilogue) for pair in itertools.pairwise(widths)]
+        return [*inner, layer(widths[-1], n_outputs, **options)]
 
     return build
 
@@ -53,68 +58,104 @@ def _two_layers(layer: Callable[..., Layer]) -> Callable[..., list[Layer]]:
 def _attention(layer: type[GAT]) -> Callable[..., list[Layer]]:
     def build(
         n_features: int,
-        n_classes: int,
+        n_outputs: int,
         *,
         hidden: int,
+        depth: int,
         heads: int,
         output_heads: int,
         dropout: float,
         **options: Any,
     ) -> list[Layer]:
-        epilogue: dict[str, Any] = {"activation": "elu", "dropout": dropout}
-        first = layer(n_features, hidden, heads=heads, **epilogue, **options)
-        last = layer(first.width, n_classes, heads=output_heads, concat=False, **options)
-        return [first, last]
+        widths = [n_features, *[heads * hidden] * (depth - 1)]
+        epilogue = {"heads": heads, "activation": "elu", "dropout": dropout, **options}
+        inner = [layer(width, hidden, **epilogue) for width in widths[:-1]]
+        last = layer(widths[-1], n_outputs, heads=output_heads, concat=False, **options)
+        return [*inner, last]
 
     return build
 
 
 def _agnn(
-    n_features: int, n_classes: int, *, hidden: int, dropout: float, fused: bool
+    n_features: int, n_outputs: int, *, hidden: int, depth: int, dropout: float
 ) -> list[Layer]:
+    attention = [AGNN(hidden, train_beta=i > 0) for i in range(depth - 1)]
     return [
         Linear(n_features, hidden, activation="relu"),
-        AGNN(hidden, train_beta=False, fused=fused),
-        AGNN(hidden, dropout=dropout, fused=fused),
-        Linear(hidden, n_classes),
+        *attention,
+        AGNN(hidden, train_beta=depth > 1, dropout=dropout),
+        Linear(hidden, n_outputs),
     ]
 
 
-_GCN: dict[str, Any] = {"hidden": 16, "dropout": 0.5}
-_GIN = {"hidden": 64, "dropout": 0.6}
+_GCN: dict[str, Any] = {"hidden": 16, "depth": 2, "dropout": 0.5}
+_GIN = {"hidden": 64, "depth": 2, "dropout": 0.6}
 _SAGE = {**_GCN, "aggregate": "mean"}
-_GAT = {"hidden": 8, "heads": 8, "output_heads": 1, "dropout": 0.6, "attention_dropout": 0.6}
-_GAT |= {"fused": True}
-_AGNN = {**_GCN, "fused": True}
+_GATV2: dict[str, Any] = {"hidden": 8, "depth": 2, "heads": 8, "output_heads": 1, "dropout": 0.6}
+_GATV2 |= {"attention_dropout": 0.6}
+_GAT = {**_GATV2, "fused": True}
 _GIN_SOURCE = "by accuracy on Cora's validation nodes (docs/training.md)"
 
-MODELS: dict[str, Model] = {
-    "gcn": Model(_two_layers(GCN), _GCN, 0.01, 5e-4, "first", "Kipf and Welling, ICLR 2017"),
-    "gin": Model(_two_layers(GIN), _GIN, 0.005, 5e-3, "all", _GIN_SOURCE),
-    "sage": Model(_two_layers(SAGE), _SAGE, 0.01, 5e-4, "all", "the settings of GCN"),
-    "gat": Model(_attention(GAT), _GAT, 0.005, 5e-4, "all", "Velickovic et al., ICLR 2018"),
-    "gatv2": Model(_attention(GATv2), _GAT, 0.005, 5e-4, "all", "the settings of GAT"),
-    "agnn": Model(_agnn, _AGNN, 0.01, 5e-4, "all", "Thekumparampil et al., 2018"),
-}
+_MODELS = (
+    Model("gcn", _stack(GCN), _GCN, 0.01, 5e-4, "first", "Kipf and Welling, ICLR 2017"),
+    Model("gin", _stack(GIN), _GIN, 0.005, 5e-3, "all", _GIN_SOURCE),
+    Model("sage", _stack(SAGE), _SAGE, 0.01, 5e-4, "all", "the settings of GCN"),
+    Model("gat", _attention(GAT), _GAT, 0.005, 5e-4, "all", "Velickovic et al., ICLR 2018"),
+    Model("gatv2", _attention(GATv2), _GATV2, 0.005, 5e-4, "all", "the settings of GAT"),
+    Model("agnn", _agnn, _GCN, 0.01, 5e-4, "all", "Thekumparampil et al., 2018"),
+)
+MODELS = {model.name: model for model in _MODELS}
 
 
-def find_model(model: str, changes: Mapping[str, Any]) -> tuple[Model, dict[str, Any]]:
+def checked_layers(argument: str, layers: Any) -> list[Layer]:
+    """Return layers as a list; raises ArgumentError unless each takes what the one before gives."""
+    if not isinstance(layers, Sequence) or not all(isinstance(layer, Layer) for layer in layers):
+        raise ArgumentError(argument, f"got {layers!r:.80}", "a list of layers")
+    if not layers:
+        raise ArgumentError(argument, "there is no layer", "at least one")
+    for before, after in itertools.pairwise(layers):
+        if before.width != after.n_in:
+            problem = f"{before} gives {before.width} columns and {after} takes {after.n_in}"
+            raise ArgumentError(argument, problem, "as many")
+    return list(layers)
+
+
+def model_of_layers(layers: Any, **changes: Any) -> Model:
+    """Return the model of given layers; `changes` replace its attributes, such as `rate`."""
+    layers = checked_layers("model", layers)
+    name = ", ".join(type(layer).__name__ for layer in layers)
+    defaults = {"options": {"input_dropout": 0.0}, "rate": 0.01, "decay": 0.0, "decayed": "all"}
+    defaults |= {"name": name, "source": "Kingma and Ba, ICLR 2015"}
+    return Model(build=lambda *sizes, **options: layers, **{**defaults, **changes})
+
+
+def find_model(model: Any, changes: Mapping[str, Any]) -> tuple[Model, dict[str, Any]]:
     """Return a model and its options; `changes` replace some of its defaults.
+
+    Parameters
+    ----------
+    model : str, sequence of Layer, or Model
+    changes : mapping
 
     Raises
     ------
     ArgumentError
-        If there is no such model, it has no such option, or `hidden` is not a positive integer.
+        If there is no such model, it has no such option, or `hidden` or `depth` is invalid.
     """
-    if not isinstance(model, str) or model.lower() not in MODELS:
-        raise ArgumentError("model", f"there is no {model!r}", f"one of {', '.join(MODELS)}")
-    known_model = MODELS[model.lower()]
+    if isinstance(model, list | tuple):
+        model = model_of_layers(model)
+    elif isinstance(model, str):
+        model = MODELS.get(model.lower(), model)
+    if not isinstance(model, Model):
+        expected = f"one of {', '.join(MODELS)}, a list of layers, or a trained network"
+        raise ArgumentError("model", f"there is no {model!r:.80}", expected)
     for name in changes:
-        if name not in known_model.options:
-            expected = f"one of {', '.join(known_model.options)}"
-            raise ArgumentError(name, f"{model} has no such option", expected)
-    options = {**known_model.options, **changes}
+        if name not in model.options:
+            expected = f"one of {', '.join(model.options)}"
+            raise ArgumentError(name, f"{model.name} has no such option", expected)
+    options = {**model.options, **changes}
     for name, value in options.items():  # checkpoints store them as JSON
         options[name] = value.item() if isinstance(value, np.generic) else value
-    checked_integer("hidden", options["hidden"], error=ArgumentError)
-    return known_model, options
+    for name in {"hidden", "depth"} & {*options}:
+        checked_integer(name, options[name], error=ArgumentError)
+    return model, options

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.layers.dense import Epilogue, Noise
 from accelviz.layers.layer import Context, Layer, checked_rate
+from accelviz.layers.models import checked_layers
 from accelviz.layers.products import Matrix, Products
 from accelviz.random import element_uniform
 
@@ -23,13 +24,29 @@ _SITES_PER_LAYER = 2
 _FIRST_INITIAL_SITE = 1 << 15
 
 
+def parameter_shapes(layers: Sequence[Layer]) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every parameter, by the layer's number and name: "0.W"."""
+    numbered = enumerate(layers)
+    return {f"{i}.{name}": s for i, layer in numbered for name, s in layer.shapes().items()}
+
+
+def parameters_by_name(layers: Sequence[Layer], flat: Any) -> dict[str, Any]:
+    """Return views of an array of all parameters, by the names of `parameter_shapes`."""
+    views, start = {}, 0
+    for name, shape in parameter_shapes(layers).items():
+        stop = start + math.prod(shape)
+        views[name] = flat[start:stop].reshape(shape)
+        start = stop
+    return views
+
+
 class Network:
     """A sequence of layers on one graph.
 
     Parameters
     ----------
     layers : sequence of Layer
-        The width of each layer is the `n_in` of the next.
+        The width of each layer is the `n_in` of the next. The network has copies of them.
     graph : Graph
     products : Products
         The device and the strategies.
@@ -37,9 +54,12 @@ class Network:
         Seed of the initial values and of dropout.
     input_dropout : float
         Share of the features that is dropped in training, 0 to below 1.
+    start : mapping of str to array of float32, optional
+        Initial parameters by name, as `parameters_by_name` returns them.
 
     Attributes
     ----------
+    layers : tuple of Layer
     flat, gradient : arrays of float32, shape (n_parameters,)
         All parameters in one array, and their gradient.
     parameters : list of dict of str to array
@@ -60,19 +80,19 @@ class Network:
         products: Products,
         seed: int = 0,
         input_dropout: float = 0.0,
+        start: Mapping[str, Any] | None = None,
     ) -> None:
-        self.layers, self.products, self.seed = tuple(layers), products, seed
+        self.layers = tuple(copy.copy(layer) for layer in checked_layers("layers", layers))
+        self.products, self.seed = products, seed
         self.input_dropout = checked_rate("input_dropout", input_dropout)
-        for before, after in itertools.pairwise(self.layers):
-            if before.width != after.n_in:
-                problem = f"one gives {before.width} columns and the next takes {after.n_in}"
-                raise ArgumentError("layers", problem, "as many")
-            if before.activation == "relu" and after.applies_input_activation:
-                before.next_layer_applies_activation, after.input_rate = True, before.dropout
         for i, layer in enumerate(self.layers):
             layer.needs_input_gradient = i > 0
+            layer.next_layer_applies_activation, layer.input_rate = False, None
+        for before, after in itertools.pairwise(self.layers):
+            if before.activation == "relu" and after.applies_input_activation:
+                before.next_layer_applies_activation, after.input_rate = True, before.dropout
         self._matrices = [layer.prepared(graph, products) for layer in self.layers]
-        initial = self.initial()
+        initial = {**self.initial(), **(start or {})}
         self.flat = products.placed(np.concatenate([array.ravel() for array in initial.values()]))
         self.gradient = products.xp.zeros_like(self.flat)
         self.parameters = self._views(self.flat)
@@ -89,11 +109,6 @@ class Network:
         if not isinstance(X, Matrix) and not self.input_dropout and self._matrices[0] is not None:
             self._matrices[0].fix(X)
 
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shape of every parameter, by the layer's number and name: "0.W"."""
-        layers = enumerate(self.layers)
-        return {f"{i}.{name}": s for i, layer in layers for name, s in layer.shapes().items()}
-
     def initial(self) -> dict[str, npt.NDArray[np.float32]]:
         """Return the initial parameters, on the host.
 
@@ -101,7 +116,9 @@ class Network:
         (Glorot and Bengio, 2010), biases are 0, and `beta` and `eps` have their layer's values.
         """
         initial: dict[str, npt.NDArray[np.float32]] = {}
-        for site, (key, shape) in enumerate(self.shapes().items(), _FIRST_INITIAL_SITE):
+        for site, (key, shape) in enumerate(
+            parameter_shapes(self.layers).items(), _FIRST_INITIAL_SITE
+        ):
             number, _, name = key.partition(".")
             if len(shape) == 1:
                 value = getattr(self.layers[int(number)], name, 0.0) if shape == (1,) else 0.0
@@ -115,12 +132,9 @@ class Network:
 
     def _views(self, flat: Any) -> list[dict[str, Any]]:
         views: list[dict[str, Any]] = [{} for _ in self.layers]
-        start = 0
-        for key, shape in self.shapes().items():
+        for key, array in parameters_by_name(self.layers, flat).items():
             number, _, name = key.partition(".")
-            stop = start + math.prod(shape)
-            views[int(number)][name] = flat[start:stop].reshape(shape)
-            start = stop
+            views[int(number)][name] = array
         return views
 
     def forward(self, X: Any, noise: Noise | None = None) -> tuple[Any, list[Context]]:

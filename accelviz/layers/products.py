@@ -203,24 +203,6 @@ class Matrix:
         """
         return self._run(SDDMM, self.graph, U=U, V=V)["scores"]
 
-    def row_sums(self, edges: Any) -> Any:
-        """Sum an array of shape (nnz, n_cols) over the nonzeros of each row.
-
-        It is the product with the incidence matrix of rows and nonzeros.
-        """
-        incidence = self._cached(
-            "row incidence", lambda: _incidence(self.graph, np.arange(self.graph.nnz))
-        )
-        return self._run(SPMM, incidence, X=edges)["Y"]
-
-    def column_sums(self, edges: Any) -> Any:
-        """Sum an array of shape (nnz, n_cols) over the nonzeros of each column."""
-        transpose = self.graph.transposed()
-        incidence = self._cached(
-            "column incidence", lambda: _incidence(transpose.graph, transpose.nonzeros)
-        )
-        return self._run(SPMM, incidence, X=edges)["Y"]
-
     def run(self, operation: str, **operands: Any) -> dict[str, Any]:
         """Run any operation on the graph; return its outputs by name."""
         return self._run(OPERATIONS[operation], self.graph, **operands)
@@ -245,11 +227,3 @@ class Matrix:
     def columns(self) -> Any:
         """Column of each nonzero, int32, on the device."""
         return self._cached("columns", lambda: self.products.placed(self.graph.column_indices))
-
-
-def _incidence(graph: Graph, nonzeros: Any) -> Graph:
-    """Return the matrix (n_rows, nnz) with 1 at (i, nonzeros[k]) for each nonzero k of row i."""
-    columns, ones = taken_over(nonzeros.astype(np.int32)), np.ones(graph.nnz, np.float32)
-    shape = (graph.n_rows, graph.nnz)
-    name = f"nonzeros of {graph.name}"
-    return Graph(graph.row_pointers, columns, taken_over(ones), shape, name)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accelviz.datasets.nodes import SPLITS
-from accelviz.layers import dense
 from accelviz.plans.program import Buffer, Program, Step
 
 if TYPE_CHECKING:
@@ -20,11 +19,14 @@ if TYPE_CHECKING:
 
 Values = dict[str, Any]
 
-#: Loss of all nodes, and number of correctly classified nodes of each split.
-_OUTPUTS = {
-    "loss": Buffer(0, 1, "float32", "output"),
-    "hits": Buffer(0, len(SPLITS), "float32", "output"),
-}
+
+def _outputs(run: Run) -> dict[str, Buffer]:
+    """Return the buffers of the loss of all nodes and of the sums of each split's counts."""
+    n_sums = len(SPLITS) * run.task.n_counts
+    return {
+        "loss": Buffer(0, 1, "float32", "output"),
+        "score sums": Buffer(0, n_sums, "float32", "output"),
+    }
 
 
 def training_step(run: Run) -> Program:
@@ -40,7 +42,8 @@ def training_step(run: Run) -> Program:
     -------
     Program
         A program of one device. Each run makes new "logits", "contexts", "losses" and "logits
-        gradient". The outputs are "loss" and "hits" (None on one device, see `Run.reduced`).
+        gradient". The outputs are "loss" and "score sums" (None on one device, see
+        `Run.reduced`).
 
     Raises
     ------
@@ -54,7 +57,7 @@ def training_step(run: Run) -> Program:
 
     def loss(values: Values) -> None:
         with products.clock("loss"):
-            losses, gradient = dense.cross_entropy(values["logits"], run.labels, run.weights)
+            losses, gradient = run.task.loss(values["logits"], run.labels, run.weights)
         values["losses"], values["logits gradient"] = losses, gradient
 
     def backward(values: Values) -> None:
@@ -62,7 +65,7 @@ def training_step(run: Run) -> Program:
 
     def reduce(values: Values) -> None:
         total = values["losses"].sum()
-        values["loss"], values["hits"] = run.reduced(total, values["logits"])
+        values["loss"], values["score sums"] = run.reduced(total, values["logits"])
 
     def optimiser(values: Values) -> None:
         with products.clock("optimiser"):
@@ -72,27 +75,27 @@ def training_step(run: Run) -> Program:
     def count(values: Values) -> None:
         network.noise.table[:, 3] += np.uint32(1)
 
-    reduced = run.reduced_buffers
+    reduced, outputs = run.reduced_buffers, _outputs(run)
     saved = {"features", "parameters", "random", "logits", "contexts", "logits gradient"}
     steps = (
         _step(forward, {"features", "parameters", "random"}, {"logits", "contexts"}),
         _step(loss, {"logits"}, {"losses", "logits gradient"}, after=(0,)),
         _step(backward, saved, {"gradient"}, after=(1,)),
-        _step(reduce, {"losses", "logits"}, {*_OUTPUTS, *reduced}, after=(2,) if reduced else (1,)),
+        _step(reduce, {"losses", "logits"}, {*outputs, *reduced}, after=(2,) if reduced else (1,)),
         _step(optimiser, {"gradient", "random"}, {"parameters", "states"}, after=(2, 3)),
         _step(count, set(), {"random"}, after=(4,)),
     )
-    return Program(steps, _OUTPUTS)
+    return Program(steps, outputs)
 
 
 def evaluation(run: Run) -> Program:
-    """Return a program that counts correctly classified nodes, without dropout: "hits"."""
+    """Return a program for the scores of the network without dropout: "score sums"."""
 
     def evaluate(values: Values) -> None:
-        values["hits"] = run.hits(run.logits())
+        values["score sums"] = run.score_sums(run.logits())
 
-    step = _step(evaluate, {"features", "parameters"}, {"hits"})
-    return Program((step,), {"hits": _OUTPUTS["hits"]})
+    step = _step(evaluate, {"features", "parameters"}, {"score sums"})
+    return Program((step,), {"score sums": _outputs(run)["score sums"]})
 
 
 def _step(

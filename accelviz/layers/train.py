@@ -15,80 +15,38 @@ import numpy.typing as npt
 import pandas as pd
 from tqdm import tqdm
 
-from accelviz.datasets import load_graph
-from accelviz.datasets.nodes import SPLITS, UNLABELLED, NodeData, load_nodes
-from accelviz.errors import ArgumentError, checked_choice, checked_integer, checked_number
-from accelviz.graph import Graph
+from accelviz.datasets.nodes import SPLITS, NodeData, load_nodes
+from accelviz.errors import ArgumentError, checked_integer, checked_number
 from accelviz.layers import dense
 from accelviz.layers.checkpoint import Checkpoint
-from accelviz.layers.layer import Layer
+from accelviz.layers.layer import Layer, checked_rate
+from accelviz.layers.losses import TASKS, checked_loss, target_array
 from accelviz.layers.memory import enough_memory
 from accelviz.layers.models import Model, find_model
-from accelviz.layers.network import Network
-from accelviz.layers.products import Matrix, Products
+from accelviz.layers.network import Network, parameters_by_name
+from accelviz.layers.products import Products
 from accelviz.layers.step import evaluation, training_step
+from accelviz.layers.trained import (
+    Trained,
+    Training,
+    device_features,
+    host_array,
+    layer_settings,
+)
 
 #: Epochs between two checkpoints.
 CHECKPOINT_EPOCHS = 50
 MAX_SEED = (1 << 64) - 1
 
 
-@dataclass(frozen=True, eq=False)
-class Training:
-    """The result of `train`.
-
-    Attributes
-    ----------
-    model : str
-    data : NodeData
-    device : str
-    seed : int
-    test_accuracy, val_accuracy, train_accuracy : float
-        Accuracies after epoch `epoch`, 0 to 1.
-    epoch : int
-        The last epoch, or with early stopping the epoch with the best validation accuracy. Epochs
-        count from 1.
-    history : DataFrame
-        One row per epoch: `epoch`; `loss` of the training nodes, with dropout; `train_accuracy`,
-        `val_accuracy` and `test_accuracy`, without dropout; `seconds` of the step; and the seconds
-        of each operation in the step, such as `spmm_seconds`. `spmm_features_seconds` is the
-        product with sparse features, `dense_seconds` the remainder of the step. On a GPU only the
-        first epochs have seconds per operation: later steps replay one captured CUDA graph.
-    parameters : dict of str to array of float32
-        Parameters on the host. The key is the layer's number and the parameter's name, as "0.W".
-    logits : array of float32, shape (n_nodes, n_classes)
-        Scores of each node; the class with the largest score is the prediction.
-    """
-
-    model: str
-    data: NodeData
-    device: str
-    seed: int
-    test_accuracy: float
-    val_accuracy: float
-    train_accuracy: float
-    epoch: int
-    history: pd.DataFrame
-    parameters: dict[str, npt.NDArray[np.float32]]
-    logits: npt.NDArray[np.float32]
-
-    def __repr__(self) -> str:
-        seconds = self.history["seconds"].sum()
-        return (
-            f"Training({self.model!r} on {self.data.name!r}: {len(self.history)} epochs in "
-            f"{seconds:.2f} s on {self.device}, test accuracy {self.test_accuracy:.1%})"
-        )
-
-
 def train(
-    model: str,
+    model: Any,
     data: Any,
     *,
     seed: int = 0,
     strategy: Any = None,
     device: str = "auto",
     epochs: int = 200,
-    optimiser: str = "adam",
     rate: float | None = None,
     decay: float | None = None,
     patience: int | None = None,
@@ -96,13 +54,16 @@ def train(
     progress: bool = True,
     **options: Any,
 ) -> Training:
-    """Train a network of two layers to classify the nodes of a graph.
+    """Train a network with Adam to predict labels of the nodes of a graph.
 
     Parameters
     ----------
-    model : {"gcn", "gin", "sage", "gat", "gatv2", "agnn"}
+    model : {"gcn", "gin", "sage", "gat", "gatv2", "agnn"}, sequence of Layer, or Trained
+        A published network; layers of your own, the first of which takes the features; or a
+        `Training` or a loaded network, whose parameters are then the initial ones.
     data : str or NodeData
-        "cora", "citeseer", or your own graph with features, labels and a split.
+        "cora", "citeseer", or your own graph with features and labels. The labels determine the
+        task: classes, several labels per node, or regression.
     seed : int
         Seed of the initial values and of dropout. The same seed gives bitwise equal results, except
         on a GPU with a strategy that adds by atomics, such as "fusegnn_gas".
@@ -114,12 +75,12 @@ def train(
         "auto" is the GPU, or the CPU if there is no GPU.
     epochs : int
         At least 1.
-    optimiser : {"adam", "sgd"}
     rate, decay : float, optional
-        Learning rate and factor of the L2 penalty; by default those of the model.
+        Learning rate and factor of the L2 penalty; by default those of the model. With your own
+        layers they are 0.01 and 0.
     patience : int, optional
-        Stop after this number of epochs without a higher validation accuracy, and return the
-        parameters of the epoch with the highest one.
+        Stop after this number of epochs without a better validation score, and return the
+        parameters of the epoch with the best one.
     checkpoint : path, optional
         A `.npz` file, written every 50 epochs and at the end. If the file exists, training resumes
         from it and ends with the same bits as an uninterrupted run (under the condition of `seed`).
@@ -127,9 +88,10 @@ def train(
     progress : bool
         Show a progress bar.
     **options
-        Options of the model: `hidden`, `dropout`; for SAGE `aggregate` ("mean" or "max"); for
-        attention `heads`, `output_heads`, `attention_dropout` and `fused` (False: scores, softmax
-        and sums are separate operations).
+        Options of a named model: `hidden`, `depth` (number of layers; of AGNN, of attention
+        layers), `dropout`; for SAGE `aggregate` ("mean" or "max"); for attention `heads`,
+        `output_heads`, `attention_dropout`, and for GAT `fused` (False: scores, softmax and sums
+        are separate operations). Other models have the option `input_dropout`.
 
     Returns
     -------
@@ -153,22 +115,18 @@ def train(
     if patience is not None:
         patience = checked_integer("patience", patience, error=ArgumentError)
     checked = checked_training(model, options, data, seed, epochs, rate, decay)
-    checked_choice("optimiser", optimiser, dense.OPTIMISERS)
     products, nodes = Products(strategy, device), checked.nodes
-    settings = {"model": model.lower(), "seed": checked.seed, "patience": patience}
-    settings |= {**checked.options, "optimiser": optimiser}
-    settings |= {"rate": checked.rate, "decay": checked.decay}
+    settings, file = {**checked.settings(), "patience": patience}, None
     with enough_memory(checked.layers, checked.options, nodes.n_nodes, products), products.stream:
-        run = checked.run(products, dense.OPTIMISERS[optimiser](checked.rate))
-        file = None
+        run = checked.run(products)
         if checkpoint is not None:
-            file = Checkpoint(checkpoint, settings, nodes, run.network.shapes())
+            file = Checkpoint(checkpoint, settings, nodes)
             run.restore(file.read())
             if run.epoch > checked.epochs:
                 problem = f"got {checked.epochs}, and {file.path} has gone on to {run.epoch}"
                 raise ArgumentError("epochs", problem, "at least as many, or another checkpoint")
         run.train(checked.epochs, patience, file, progress)
-        return run.training(model.lower(), checked.seed, patience is not None)
+        return run.training(settings)
 
 
 @dataclass(frozen=True)
@@ -182,21 +140,35 @@ class CheckedTraining:
     epochs: int
     rate: float
     decay: float
+    start: dict[str, npt.NDArray[np.float32]] | None
+
+    @property
+    def input_dropout(self) -> float:
+        """Share of the features that is dropped: that of all layers in a named model."""
+        options = self.options
+        return float(options["input_dropout" if "input_dropout" in options else "dropout"])
 
     def layers(self, **changes: Any) -> list[Layer]:
         """Return new layers of the model; `changes` replace some of its options."""
-        sizes = self.nodes.n_features, self.nodes.n_classes
+        sizes = self.nodes.n_features, self.nodes.n_outputs
         return self.model.build(*sizes, **{**self.options, **changes})
 
-    def run(self, products: Products, optimiser: Any) -> Run:
+    def settings(self) -> dict[str, Any]:
+        """Return `Trained.settings`."""
+        settings = {"model": self.model.name, "seed": self.seed, "patience": None}
+        settings |= {**self.options, "input_dropout": self.input_dropout}
+        settings |= {"rate": self.rate, "decay": self.decay, "decayed": self.model.decayed}
+        return settings | layer_settings(self.layers(), self.start)
+
+    def run(self, products: Products) -> Run:
         """Return a `Run` of all nodes on one device, before its first epoch."""
-        rate = self.options["dropout"]
-        network = Network(self.layers(), self.nodes.graph, products, self.seed, rate)
-        return Run(network, self.nodes, optimiser, self.decay, self.model.decayed)
+        seed, graph = self.seed, self.nodes.graph
+        network = Network(self.layers(), graph, products, seed, self.input_dropout, self.start)
+        return Run(network, self.nodes, dense.Adam(self.rate), self.decay, self.model.decayed)
 
 
 def checked_training(
-    model: str,
+    model: Any,
     options: dict[str, Any],
     data: Any,
     seed: int = 0,
@@ -205,16 +177,30 @@ def checked_training(
     decay: float | None = None,
 ) -> CheckedTraining:
     """Check the arguments of `train`; raises ArgumentError or GraphError."""
+    start = model.parameters if isinstance(model, Trained) else None
+    model = model.as_model() if isinstance(model, Trained) else model
     known_model, options = find_model(model, options)
-    return CheckedTraining(
+    if "input_dropout" in options:
+        checked_rate("input_dropout", options["input_dropout"])
+    nodes = load_nodes(data)
+    checked = CheckedTraining(
         known_model,
         options,
-        load_nodes(data),
+        nodes,
         checked_integer("seed", seed, MAX_SEED, least=0, error=ArgumentError),
         checked_integer("epochs", epochs, error=ArgumentError),
         checked_number("rate", known_model.rate if rate is None else rate),
         checked_number("decay", known_model.decay if decay is None else decay, or_zero=True),
+        start,
     )
+    layers, width, task = checked.layers(), nodes.n_outputs, nodes.task
+    if layers[0].n_in != nodes.n_features:
+        problem = f"{layers[0]} takes {layers[0].n_in:,} columns"
+        raise ArgumentError("model", problem, f"{nodes.n_features:,}, as the features have")
+    if layers[-1].width != width and (task != "classes" or layers[-1].width < width):
+        problem = f"{layers[-1]} gives {layers[-1].width:,} columns"
+        raise ArgumentError("model", problem, f"{width:,}, one for each of the {task}")
+    return checked
 
 
 class Run:
@@ -224,7 +210,7 @@ class Run:
     ----------
     network : Network
     nodes : NodeData
-    optimiser : Adam or SGD
+    optimiser : Adam
     decay : float
         Factor of the L2 penalty.
     decayed : {"first", "all"}
@@ -251,16 +237,15 @@ class Run:
         decayed: str,
         rows: npt.NDArray[Any] | None = None,
     ) -> None:
+        if not nodes.train.size:
+            raise ArgumentError("data", f"{nodes.name} has no training nodes", "data with train=")
         self.network, self.products, self.optimiser = network, network.products, optimiser
         self.nodes, products, xp = nodes, network.products, network.products.xp
-        # A device without `xp` trains on arrays of NumPy.
-        executor = products.executor
-        self._to_host = executor.to_host if executor.computes else np.asarray
         local_nodes = slice(None) if rows is None else rows
-        self.X = _features(nodes.features, rows, products)
+        self.X = device_features(nodes.features, rows, products)
         network.fix(self.X)
-        labels = np.where(nodes.labels == UNLABELLED, 0, nodes.labels).astype(np.int32)
-        self.labels = products.placed(labels[local_nodes])
+        self.task = TASKS[nodes.task]
+        self.labels = products.placed(np.ascontiguousarray(target_array(nodes)[local_nodes]))
         # Row s of `members` is 1 at the nodes of split s, else 0.
         members = np.zeros((len(SPLITS), nodes.n_nodes), np.float32)
         for row, split in zip(members, SPLITS, strict=True):
@@ -268,10 +253,11 @@ class Run:
         self.split_sizes = members.sum(axis=1, dtype=np.float64)
         self.members = products.placed(np.ascontiguousarray(members[:, local_nodes]))
         self.weights = self.members[0] * np.float32(1 / self.split_sizes[0])
-        self.states = xp.zeros((optimiser.n_states, network.flat.size), np.float32)
+        self.states = xp.zeros((2, network.flat.size), np.float32)
         self.decay = network.decay(decay, decayed)
         self.epoch, self.history = 0, list[dict[str, float]]()
-        self.best_accuracy, self.best_epoch, self.best_flat = -1.0, 0, network.flat.copy()
+        self.best_score: float | None = None
+        self.best_epoch, self.best_flat = 0, network.flat.copy()
         self.program = training_step(self)
         self._step = products.captured(self.program)
         self._evaluate = products.captured(evaluation(self))
@@ -284,39 +270,53 @@ class Run:
         progress: bool = False,
     ) -> None:
         """Run epochs up to number `epochs`, or until `patience` is exhausted."""
+        if patience is not None and not self.nodes.val.size:
+            problem = f"{self.nodes.name} has no validation nodes"
+            raise ArgumentError("patience", problem, "None, or data with val=")
         with tqdm(total=epochs, initial=self.epoch, disable=not progress, unit="epoch") as bar:
             while self.epoch < epochs and not self.is_exhausted(patience):
                 row = self.advance()
-                bar.set_postfix(loss=f"{row['loss']:.3f}", test=f"{row['test_accuracy']:.3f}")
+                bar.set_postfix({k: v for k, v in row.items() if not k.endswith("seconds")})
                 bar.update()
                 if checkpoint is not None and self.epoch % CHECKPOINT_EPOCHS == 0:
                     checkpoint.write(self.state())
         if checkpoint is not None:
             checkpoint.write(self.state())
 
-    def training(self, model: str, seed: int, best: bool, logits: Any = None) -> Training:
-        """Return the result of the last epoch, or with `best` of the one with the best accuracy.
+    def training(self, settings: dict[str, Any], logits: Any = None) -> Training:
+        """Return the result of the last epoch, or with `patience` of the one with the best score.
 
-        The best accuracy is that on the validation nodes. `logits` of all nodes, on the host, are
-        required if this device has only some of the nodes.
+        Parameters
+        ----------
+        settings : dict
+            `Trained.settings`.
+        logits : array, optional
+            Result for all nodes, on the host: required if this device has only some of the nodes.
         """
+        state, best = self.state(), settings["patience"] is not None
         if best:
             self.network.flat[...] = self.best_flat
-        logits = self._to_host(self.logits()) if logits is None else logits
-        correct = logits.argmax(axis=1) == self.nodes.labels
-        accuracies = {
-            f"{name}_accuracy": float(correct[getattr(self.nodes, name)].mean()) for name in SPLITS
-        }
+        logits = host_array(self.logits(), self.products) if logits is None else logits
+        counts, scores = self.task.counts(logits, target_array(self.nodes)), {}
+        for split in SPLITS:
+            if (nodes := getattr(self.nodes, split)).size:
+                sums = counts[nodes].sum(axis=0, dtype=np.float64)
+                scores[split] = self.task.score(sums, nodes.size)
+        flat = host_array(self.network.flat, self.products).copy()
         return Training(
-            model=model,
+            model=settings["model"],
+            layers=self.network.layers,
+            parameters=parameters_by_name(self.network.layers, flat),
+            settings=settings,
             data=self.nodes,
             device=self.products.device,
-            seed=seed,
-            **accuracies,
+            seed=settings["seed"],
+            metric=self.task.metric,
+            scores=scores,
             epoch=self.best_epoch if best else self.epoch,
             history=pd.DataFrame(self.history),
-            parameters=self.parameters(),
             logits=logits,
+            state=state,
         )
 
     def advance(self) -> dict[str, float]:
@@ -324,30 +324,38 @@ class Run:
         start = time.perf_counter()
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the loss is checked
             results = self._step()
-            loss = dense.checked_loss(float(results["loss"]), self.epoch + 1)
+            loss = checked_loss(float(results["loss"]), self.epoch + 1)
         seconds = time.perf_counter() - start
         operation_seconds = self.products.reset()
-        hits = results["hits"]
-        if hits is None:
-            hits = self._evaluate()["hits"]
+        sums = results["score sums"]
+        if sums is None:
+            sums = self._evaluate()["score sums"]
             self.products.reset()
         self.epoch += 1
-        shares = zip(SPLITS, self._to_host(hits) / self.split_sizes, strict=True)
-        accuracies = {f"{name}_accuracy": float(share) for name, share in shares}
+        splits = zip(SPLITS, host_array(sums, self.products), self.split_sizes, strict=True)
+        scores = {
+            f"{split}_{self.task.metric}": self.task.score(split_sums, size)
+            for split, split_sums, size in splits
+            if size
+        }
         timed = {f"{name}_seconds": value for name, value in sorted(operation_seconds.items())}
         if timed:  # a replayed CUDA graph has no times of its operations
             timed["dense_seconds"] = max(seconds - sum(operation_seconds.values()), 0.0)
-        row = {"epoch": self.epoch, "loss": loss, **accuracies, "seconds": seconds, **timed}
+        row = {"epoch": self.epoch, "loss": loss, **scores, "seconds": seconds, **timed}
         self.history.append(row)
-        if row["val_accuracy"] > self.best_accuracy:
-            self.best_accuracy, self.best_epoch = row["val_accuracy"], self.epoch
+        score = row.get(f"val_{self.task.metric}")
+        if score is not None and self._is_best(score):
+            self.best_score, self.best_epoch = score, self.epoch
             self.best_flat = self.network.flat.copy()
         return row
 
-    def reduced(self, loss: Any, logits: Any) -> tuple[Any, Any]:
-        """Sum `reduced_buffers` over all devices in place; return loss and hits of all devices.
+    def _is_best(self, score: float) -> bool:
+        return self.best_score is None or self.task.sign * (score - self.best_score) > 0
 
-        The hits are those of the network before the step. On one device they are None: the logits
+    def reduced(self, loss: Any, logits: Any) -> tuple[Any, Any]:
+        """Sum `reduced_buffers` over all devices in place; return loss and score sums of all.
+
+        The sums are those of the network before the step. On one device they are None: the logits
         of a step have dropout, so that `advance` evaluates the network again without.
         """
         return loss, None
@@ -356,33 +364,24 @@ class Run:
         """Return the network's result for every node, without dropout."""
         return self.network.forward(self.X)[0]
 
-    def hits(self, logits: Any) -> Any:
-        """Return the number of correctly classified nodes of each split, shape (3,)."""
-        correct = (logits.argmax(axis=1) == self.labels).astype(np.float32)
-        return dense.matmul(self.members, correct[:, None])[:, 0]
+    def score_sums(self, logits: Any) -> Any:
+        """Return the sums of `Task.counts` over the nodes of each split, shape (3, n_counts)."""
+        return dense.matmul(self.members, self.task.counts(logits, self.labels))
 
     def is_exhausted(self, patience: int | None) -> bool:
-        """Return whether the validation accuracy has not risen for `patience` epochs."""
+        """Return whether the validation score has not improved for `patience` epochs."""
         return patience is not None and self.epoch - self.best_epoch >= patience
-
-    def parameters(self) -> dict[str, npt.NDArray[np.float32]]:
-        """Return copies of the parameters on the host, by name."""
-        return {
-            f"{number}.{name}": self._to_host(array).copy()
-            for number, parameters in enumerate(self.network.parameters)
-            for name, array in parameters.items()
-        }
 
     def state(self) -> dict[str, Any]:
         """Return the state for a checkpoint: all that the next epoch depends on, on the host."""
         return {
-            "flat": self._to_host(self.network.flat),
-            "states": self._to_host(self.states),
-            "best_flat": self._to_host(self.best_flat),
+            "flat": host_array(self.network.flat, self.products).copy(),
+            "states": host_array(self.states, self.products).copy(),
+            "best_flat": host_array(self.best_flat, self.products),
             "epoch": self.epoch,
-            "best": self.best_accuracy,
+            "best": self.best_score,
             "best_epoch": self.best_epoch,
-            "rows": self.history,
+            "rows": [*self.history],
         }
 
     def restore(self, state: dict[str, Any] | None) -> None:
@@ -394,14 +393,4 @@ class Run:
         self.best_flat[...] = self.products.placed(state["best_flat"])
         self.epoch, self.history = state["epoch"], state["rows"]
         self.network.noise.table[:, 3] = self.epoch
-        self.best_accuracy, self.best_epoch = state["best"], state["best_epoch"]
-
-
-def _features(features: Any, rows: npt.NDArray[Any] | None, products: Products) -> Any:
-    """Return the features of the nodes `rows` on the device; sparse ones as a Matrix."""
-    if not isinstance(features, Graph):
-        features = features if rows is None else np.ascontiguousarray(features[rows])
-        return products.placed(features)
-    if rows is not None:
-        features = load_graph(features.adjacency[rows])
-    return Matrix(features, products, label="_features")
+        self.best_score, self.best_epoch = state["best"], state["best_epoch"]

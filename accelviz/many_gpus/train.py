@@ -189,18 +189,18 @@ class SplitProducts(Products):
 
 
 class SplitRun(Run):
-    """The training of one device, with one all-reduce per step for gradient, hits and loss."""
+    """The training of one device, with one all-reduce per step for gradient, scores and loss."""
 
     products: SplitProducts
     reduced_buffers = frozenset({"gradient"})
 
     def reduced(self, loss: Any, logits: Any) -> tuple[Any, Any]:
         """Sum over the devices; see `Run`."""
-        gradient, hits = self.network.gradient, self.hits(logits)
-        joined = self.products.xp.concatenate((gradient, hits, loss.reshape(1)))
+        gradient, sums = self.network.gradient, self.score_sums(logits)
+        joined = self.products.xp.concatenate((gradient, sums.ravel(), loss.reshape(1)))
         total = self.products.all_reduce(joined)
         gradient[...] = total[: gradient.size]
-        return total[-1], total[gradient.size : -1]
+        return total[-1], total[gradient.size : -1].reshape(sums.shape)
 
 
 def train(
@@ -294,6 +294,6 @@ def train(
         device_logits = group.gpus.process.all_gather(device_logits[0])
     logits = divided.collect(device_logits)
     with group.on(group.members[0]):
-        training = runs[0].training(model.lower(), checked.seed, False, logits)
+        training = runs[0].training(checked.settings(), logits)
     changes = {"device": device, "split": divided, "all_reduce": group.all_reduce.how}
     return Training(**{**vars(training), **changes})

@@ -12,6 +12,7 @@ from accelviz.graph import Graph
 from accelviz.plots import draw
 from accelviz.plots.style import BLUE, GREY, ORANGE, Look, add_alt, paler
 
+_SPLITS = {"train": GREY, "val": ORANGE, "test": BLUE}
 _DIRECTIONS = {"forward": BLUE, "backward": ORANGE}
 #: Largest number of neighbors in a picture; of the others, the sum of the weights is stated.
 _MAX_NEIGHBORS = 24
@@ -24,14 +25,23 @@ def accuracies(history: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ----------
     history : DataFrame
         From `layers.train`.
+
+    Raises
+    ------
+    ArgumentError
+        If the history has no accuracies, because the labels are no classes.
     """
+    shares = history.set_index("epoch").filter(regex="_accuracy$")
+    if shares.empty:
+        raise ArgumentError("history", "it has no accuracies", "that of a training on classes")
     ax = draw.new_axes(ax, figsize=(7, 4))
-    shares = history.set_index("epoch")[["train_accuracy", "val_accuracy", "test_accuracy"]]
     shares = shares.rename(columns=lambda name: name.removesuffix("_accuracy"))
-    shares.plot(ax=ax, color=[GREY, ORANGE, BLUE], ylabel="share that is right", ylim=(0, 1.02))
+    colours = [_SPLITS[name] for name in shares]
+    shares.plot(ax=ax, color=colours, ylabel="share that is right", ylim=(0, 1.02))
     ax.legend(loc="lower right", frameon=False)
     epochs = draw.pluralize(len(history), "epoch")
-    title = f"{shares['test'].iloc[-1]:.1%} of the test nodes are right after {epochs}"
+    split = shares.columns[-1]
+    title = f"{shares[split].iloc[-1]:.1%} of the {split} nodes are right after {epochs}"
     last = ", ".join(f"{name} {share:.1%}" for name, share in shares.iloc[-1].items())
     return draw.finish(ax, f"Right after the last epoch: {last}.", title)
 

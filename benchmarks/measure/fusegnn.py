@@ -30,6 +30,7 @@ from typing import Any
 import cupy
 import nsight
 import numpy as np
+from gcn_weights import gcn_weights
 from scipy import sparse
 from study import Row, edge_index, full_machine, parser, record, reset_torch_memory
 
@@ -38,7 +39,6 @@ from accelviz.devices import find_device
 from accelviz.graph import Graph, taken_over
 from accelviz.layers import GAT, GCN, Layer, Matrix, Products
 from accelviz.layers.adjacency import attention_matrix
-from accelviz.layers.graph_processing import gcn_weights
 from accelviz.plans import Plan
 from accelviz.strategies.fusegnn import faster_aggregation
 

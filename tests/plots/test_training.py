@@ -35,6 +35,11 @@ def test_accuracies_are_drawn_epoch_after_epoch():
     assert drawn == shares
     assert read_title(ax) == "75.0% of the test nodes are right after 2 epochs"
     assert ax.figure.alt == "Right after the last epoch: train 100.0%, val 50.0%, test 75.0%."
+    del shares["test_accuracy"]
+    ax = plots.accuracies(pd.DataFrame({"epoch": [1, 2], **shares}))
+    assert read_title(ax) == "50.0% of the val nodes are right after 2 epochs"
+    with pytest.raises(ArgumentError, match="^history: it has no accuracies"):
+        plots.accuracies(pd.DataFrame({"epoch": [1], "test_mse": [0.5]}))
 
 
 def test_the_times_of_a_step_are_medians_in_order():
