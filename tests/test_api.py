@@ -240,11 +240,16 @@ def twice(table):
     return pd.concat([table.assign(strategy=name) for name in "xy"])
 
 
-def test_without_pytorch_the_adapter_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
+@pytest.mark.parametrize(
+    ("package", "name"), [("torch", "PyTorch"), ("torch_geometric", "PyTorch Geometric")]
+)
+def test_without_pytorch_the_adapter_says_what_to_install(monkeypatch, package, name):
+    if package != "torch":
+        pytest.importorskip("torch")
+    monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.delitem(sys.modules, "accelviz.torch", raising=False)
     monkeypatch.delattr(accelviz, "torch", raising=False)
-    message = r"accelviz.torch needs PyTorch: pip install 'accelviz\[torch\]'"
+    message = rf"accelviz.torch needs {name}: pip install 'accelviz\[torch\]'"
     with pytest.raises(AttributeError, match=message):
         accelviz.torch.GCNConv  # noqa: B018
     with pytest.raises(ModuleNotFoundError, match=message):

@@ -1,14 +1,16 @@
-"""PyTorch layers with the constructors and state dicts of PyTorch Geometric's layers.
+"""PyTorch Geometric's layers with accelviz's operations.
 
 To use them, replace `from torch_geometric.nn import GCNConv` by `from accelviz.torch import
-GCNConv`. Kernels use the tensors' memory without a copy (DLPack), on PyTorch's current stream. The
-CSR form of an `edge_index` tensor is computed once and stored as long as the tensor exists.
+GCNConv`. A layer is a subclass of PyTorch Geometric's with the same parameters and results. Calls
+that our operations do not cover, such as those with edge features, run PyTorch Geometric's code.
 """
 
 try:
     import torch  # noqa: F401
+    import torch_geometric  # noqa: F401
 except ModuleNotFoundError as error:
-    message = "accelviz.torch needs PyTorch: pip install 'accelviz[torch]'"
+    library = "PyTorch Geometric" if error.name == "torch_geometric" else "PyTorch"
+    message = f"accelviz.torch needs {library}: pip install 'accelviz[torch]'"
     raise ModuleNotFoundError(message, name=error.name) from error
 
 from accelviz.torch.attention import AGNNConv, GATConv, GATv2Conv

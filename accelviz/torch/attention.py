@@ -1,157 +1,190 @@
-"""PyTorch Geometric's attention layers, by fused kernels: GAT, GATv2, AGNN.
-
-An edge leads from its sender to its receiver; the formulas are those of `layers.attention`.
-"""
+"""PyTorch Geometric's attention layers, by fused kernels: GAT, GATv2, AGNN."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
+from torch_geometric import nn
 
 from accelviz.errors import ArgumentError
-from accelviz.layers.attention import SLOPE
-from accelviz.layers.cosines import NORM_EPS
-from accelviz.torch.convolution import glorot, linear
-from accelviz.torch.edges import edges_of
-from accelviz.torch.operations import attention
+from accelviz.torch import operators
+from accelviz.torch.edges import Edges, converted, from_sparse
+from accelviz.torch.layer import Layer, convertible, dense, is_sparse, unwrapped
 
 
-class _MultiHead(torch.nn.Module):
-    """Base class of GATConv and GATv2Conv: the attention heads and their epilogue."""
+class _Attention(Layer):
+    """Base class of the attention layers: their graph, and the epilogue of several heads."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        heads: int,
-        concat: bool,
-        slope: float,
-        dropout: float,
-        add_self_loops: bool,
-        edge_dim: int | None,
-        bias: bool,
-        residual: bool,
-    ) -> None:
-        super().__init__()
-        if edge_dim is not None:
-            raise ArgumentError("edge_dim", f"got {edge_dim!r}", "None; accelviz has no other yet")
-        self.heads, self.out_channels, self.concat = heads, out_channels, concat
-        self.negative_slope, self.dropout = slope, dropout
-        self.add_self_loops = add_self_loops
-        width = heads * out_channels if concat else out_channels
-        self.res = linear(in_channels, width, False) if residual else None
-        self.bias = torch.nn.Parameter(torch.zeros(width)) if bias else None
+    def _operands(self: Any, x: Any, target: Any, edge_index: Any, size: Any) -> Any:
+        """Return edge_index and Size; None if PyTorch Geometric's code has to run."""
+        if self._reduction(x) != "sum" or target is None:
+            return None
+        if is_sparse(edge_index):
+            layout = getattr(edge_index, "layout", None)  # torch_sparse has none
+            loops_in_csc = self.add_self_loops and layout is torch.sparse_csc
+            unsorted = layout is torch.sparse_coo and not edge_index.is_coalesced()
+            if loops_in_csc or unsorted or not convertible(edge_index):
+                return None
+            edge_index = converted(edge_index, from_sparse, from_sparse)
+        elif type(edge_index) is Edges and edge_index.weight is not None:
+            problem = f"Edges with weights, which {type(self).__name__} has no use for"
+            raise ArgumentError("edge_index", problem, "Edges without weights")
+        graph = self._graph(edge_index, x, target, size)
+        if graph is None:
+            return None
+        edge_index, sources, targets = graph
+        loops = min(sources, targets) if self.add_self_loops else 0
+        return edge_index, operators.Size(sources, targets, loops)
 
-    def _epilogue(self, out: Any, x: Any) -> Any:
-        out = out.flatten(1) if self.concat else out.mean(dim=1)
-        if self.res is not None:
-            out = out + self.res(x)
-        return out if self.bias is None else out + self.bias
-
-    def _by_head(self, x: Any) -> Any:
-        return x.view(-1, self.heads, self.out_channels)
-
-    def _attend(self, edge_index: Any, x: Any, name: str, **tensors: Any) -> Any:
-        edges = edges_of(edge_index, x, self.add_self_loops)
-        edges.require_no_duplicates(type(self).__name__)
+    def _rate(self: Any) -> float:
+        """Return the rate of dropout; -1 if PyTorch Geometric's code has to drop or refuse."""
         rate = self.dropout if self.training else 0.0
-        return attention(edges, name, rate, self.negative_slope, **tensors)
+        return rate if 0 <= rate < 1 else -1.0
 
-    def reset_parameters(self) -> None:
-        """Initialize the parameters again."""
-        for name, parameter in self.named_parameters():
-            if parameter.dim() > 1:
-                glorot(parameter)
-            elif name == "bias":
-                torch.nn.init.zeros_(parameter)
+    def _epilogue(self: Any, out: Any, dtype: Any, residual: Any) -> Any:
+        """Return the layer's result for that of the attention, (n_targets, heads, n_cols)."""
+        out = out.flatten(1) if self.concat else out.mean(dim=1)
+        out = out if out.dtype is dtype else out.to(dtype)
+        out = out if residual is None else out + residual
+        bias = self._parameters["bias"]
+        return out if bias is None else out + bias
 
 
-class GATConv(_MultiHead):
-    """`torch_geometric.nn.GATConv` without edge features, fused forward and backward."""
+class GATConv(_Attention, nn.GATConv):
+    """`torch_geometric.nn.GATConv`, fused forward and backward without features of edges."""
 
-    def __init__(
+    # PyTorch Geometric reads this: propagate_type: (x: OptPairTensor, alpha: Tensor)
+    # and this: edge_updater_type: (alpha: OptPairTensor, edge_attr: OptTensor)
+
+    def forward(
         self,
-        in_channels: int,
-        out_channels: int,
-        heads: int = 1,
-        concat: bool = True,
-        negative_slope: float = SLOPE,
-        dropout: float = 0.0,
-        add_self_loops: bool = True,
-        edge_dim: int | None = None,
-        fill_value: Any = "mean",
-        bias: bool = True,
-        residual: bool = False,
-    ) -> None:
-        shared = heads, concat, negative_slope, dropout, add_self_loops, edge_dim, bias, residual
-        super().__init__(in_channels, out_channels, *shared)
-        self.lin = linear(in_channels, heads * out_channels, False)
-        self.att_src = torch.nn.Parameter(torch.empty(1, heads, out_channels))
-        self.att_dst = torch.nn.Parameter(torch.empty(1, heads, out_channels))
-        self.reset_parameters()
+        x: Any,
+        edge_index: Any,
+        edge_attr: Any = None,
+        size: Any = None,
+        return_attention_weights: Any = None,
+    ) -> Any:
+        """Return the attention over each target's sources.
 
-    def forward(self, x: Any, edge_index: Any) -> Any:
-        """Return the attention over each node's neighbors."""
-        V = self._by_head(self.lin(x))
-        scores = {"receiver": (V * self.att_dst).sum(-1), "sender": (V * self.att_src).sum(-1)}
-        return self._epilogue(self._attend(edge_index, x, "gat", **scores, V=V), x)
+        Parameters
+        ----------
+        x : tensor, shape (n_nodes, in_channels), or pair of tensors
+            Features of all nodes, or of sources and of targets.
+        edge_index : tensor of shape (2, E), EdgeIndex, Edges, or sparse tensor
+        edge_attr, return_attention_weights
+            As of PyTorch Geometric, whose code runs if one is given.
+        size : (int, int), optional
+            Numbers of sources and targets.
 
+        Returns
+        -------
+        tensor, shape (n_targets, heads * out_channels), or (n_targets, out_channels)
 
-class GATv2Conv(_MultiHead):
-    """`torch_geometric.nn.GATv2Conv` without edge features, fused forward and backward."""
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        heads: int = 1,
-        concat: bool = True,
-        negative_slope: float = SLOPE,
-        dropout: float = 0.0,
-        add_self_loops: bool = True,
-        edge_dim: int | None = None,
-        fill_value: Any = "mean",
-        bias: bool = True,
-        share_weights: bool = False,
-        residual: bool = False,
-    ) -> None:
-        shared = heads, concat, negative_slope, dropout, add_self_loops, edge_dim, bias, residual
-        super().__init__(in_channels, out_channels, *shared)
-        self.lin_l = linear(in_channels, heads * out_channels, bias)
-        self.lin_r = self.lin_l
-        if not share_weights:
-            self.lin_r = linear(in_channels, heads * out_channels, bias)
-        self.att = torch.nn.Parameter(torch.empty(1, heads, out_channels))
-        self.reset_parameters()
-
-    def forward(self, x: Any, edge_index: Any) -> Any:
-        """Return the attention over each node's neighbors."""
-        V, R = self._by_head(self.lin_l(x)), self._by_head(self.lin_r(x))
-        out = self._attend(edge_index, x, "gatv2", R=R, V=V, a=self.att[0])
-        return self._epilogue(out, x)
+        Raises
+        ------
+        ArgumentError
+            If a tensor has the wrong shape or lies on another device.
+        """
+        operands, rate = None, self._rate()
+        if edge_attr is None and return_attention_weights is None and rate >= 0:
+            source, target = (x, x) if isinstance(x, torch.Tensor) else x
+            operands = self._operands(source, target, edge_index, size)
+        if operands is None:
+            edge_index, size = unwrapped(edge_index, size)
+            return super().forward(x, edge_index, edge_attr, size, return_attention_weights)
+        modules, parameters = self._modules, self._parameters
+        heads = -1, self.heads, self.out_channels
+        residual = None if self.res is None else dense(self.res, target)
+        if modules.get("lin") is not None:
+            values = dense(modules["lin"], source).view(heads)
+            ends = values if target is source else dense(modules["lin"], target).view(heads)
+        else:
+            values = dense(modules["lin_src"], source).view(heads)
+            ends = dense(modules["lin_dst"], target).view(heads)
+        sender = (values * parameters["att_src"]).sum(-1)
+        receiver = (ends * parameters["att_dst"]).sum(-1)
+        out = operators.attention(
+            *(operands[0], "gat", operands[1]),
+            slope=self.negative_slope,
+            rate=rate,
+            receiver=receiver.float(),
+            sender=sender.float(),
+            V=values.float(),
+        )
+        return self._epilogue(out, sender.dtype, residual)
 
 
-class AGNNConv(torch.nn.Module):
+class GATv2Conv(_Attention, nn.GATv2Conv):
+    """`torch_geometric.nn.GATv2Conv`, fused forward and backward without features of edges."""
+
+    # PyTorch Geometric reads this: propagate_type: (x: PairTensor, alpha: Tensor)
+    # and this: edge_updater_type: (x: PairTensor, edge_attr: OptTensor)
+
+    def forward(
+        self, x: Any, edge_index: Any, edge_attr: Any = None, return_attention_weights: Any = None
+    ) -> Any:
+        """Return the attention over each target's sources.
+
+        Parameters, result and errors are those of `GATConv.forward` without `size`.
+        """
+        operands, rate = None, self._rate()
+        if edge_attr is None and return_attention_weights is None and rate >= 0:
+            source, target = (x, x) if isinstance(x, torch.Tensor) else x
+            operands = self._operands(source, target, edge_index, None)
+        if operands is None:
+            edge_index, _ = unwrapped(edge_index, None)
+            return super().forward(x, edge_index, edge_attr, return_attention_weights)
+        modules, heads = self._modules, (-1, self.heads, self.out_channels)
+        residual = None if self.res is None else dense(self.res, target)
+        values = dense(modules["lin_l"], source).view(heads)
+        shared = self.share_weights and target is source
+        ends = values if shared else dense(modules["lin_r"], target).view(heads)
+        vectors = self._parameters["att"]
+        out = operators.attention(
+            *(operands[0], "gatv2", operands[1]),
+            slope=self.negative_slope,
+            rate=rate,
+            R=ends.float(),
+            V=values.float(),
+            a=vectors[0].float(),
+        )
+        return self._epilogue(out, torch.promote_types(values.dtype, vectors.dtype), residual)
+
+
+class AGNNConv(_Attention, nn.AGNNConv):
     """`torch_geometric.nn.AGNNConv`, fused forward and backward."""
 
-    def __init__(self, requires_grad: bool = True, add_self_loops: bool = True) -> None:
-        super().__init__()
-        self.add_self_loops = add_self_loops
-        if requires_grad:
-            self.beta = torch.nn.Parameter(torch.ones(1))
-        else:
-            self.register_buffer("beta", torch.ones(1))
-
-    def reset_parameters(self) -> None:
-        """Reset beta to 1."""
-        with torch.no_grad():
-            self.beta.fill_(1.0)
+    # PyTorch Geometric reads this: propagate_type: (x: Tensor, x_norm: Tensor)
 
     def forward(self, x: Any, edge_index: Any) -> Any:
-        """Return the attention over each node's neighbors."""
-        edges = edges_of(edge_index, x, self.add_self_loops)
-        edges.require_no_duplicates("AGNNConv")
-        scale = 1 / x.norm(dim=-1, keepdim=True).clamp(min=NORM_EPS)
-        Q = (self.beta * scale * x)[:, None]
-        return attention(edges, "cosine", 0.0, None, Q=Q, V=x[:, None], scale=scale)[:, 0]
+        """Return the attention over each node's neighbors.
+
+        Parameters
+        ----------
+        x : tensor, shape (n_nodes, n_features)
+        edge_index : tensor of shape (2, E), EdgeIndex, Edges, or sparse tensor
+
+        Returns
+        -------
+        tensor, shape (n_nodes, n_features)
+
+        Raises
+        ------
+        ArgumentError
+            If a tensor has the wrong shape or lies on another device.
+        """
+        operands = self._operands(x, x, edge_index, None)
+        if operands is None:
+            return super().forward(x, unwrapped(edge_index, None)[0])
+        values = x.float()
+        scale = 1 / values.norm(dim=-1, keepdim=True).clamp(min=_NORM_EPS)
+        queries = (self.beta.float() * scale * values)[:, None]
+        out = operators.attention(
+            *(operands[0], "cosine", operands[1]), Q=queries, V=values[:, None], scale=scale
+        )
+        return out[:, 0].to(torch.promote_types(x.dtype, self.beta.dtype))
+
+
+#: The smallest norm that `functional.normalize` divides by.
+_NORM_EPS = 1e-12

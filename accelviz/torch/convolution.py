@@ -1,4 +1,4 @@
-"""PyTorch Geometric's convolutional layers, which multiply with a sparse matrix: GCN, GIN, SAGE."""
+"""PyTorch Geometric's layers that multiply with a sparse matrix: GCN, GIN, SAGE."""
 
 from __future__ import annotations
 
@@ -6,166 +6,281 @@ from typing import Any
 
 import torch
 from torch.nn import functional
+from torch_geometric import nn
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from accelviz.errors import ArgumentError, checked_choice
-from accelviz.torch.edges import Edges, edges_of
-from accelviz.torch.operations import RowMax, SpMM
-
-
-def glorot(*tensors: Any) -> None:
-    """Initialize matrices uniformly as in Glorot and Bengio, 2010."""
-    for tensor in tensors:
-        bound = (6.0 / (tensor.size(-2) + tensor.size(-1))) ** 0.5
-        torch.nn.init.uniform_(tensor, -bound, bound)
+from accelviz.errors import ArgumentError
+from accelviz.torch import composed, operators
+from accelviz.torch.edges import Edges, converted, from_sparse, mean_weights
+from accelviz.torch.layer import FLOATS, Layer, convertible, dense, is_plain, is_sparse, unwrapped
 
 
-def linear(n_in: Any, n_out: int, bias: bool) -> Any:
-    """Return `torch.nn.Linear`; ArgumentError unless `n_in` is known (PyG's layers allow -1)."""
-    if not isinstance(n_in, int) or n_in < 1:
-        raise ArgumentError("in_channels", f"got {n_in!r}", "a number of columns, at least 1")
-    return torch.nn.Linear(n_in, n_out, bias=bias)
+class _Normalized(Edges):
+    """The graph that `GCNConv(cached=True)` stores: operands of its product.
 
-
-class GCNConv(torch.nn.Module):
-    """`torch_geometric.nn.GCNConv`.
-
-    It ignores `cached`: normalized weights are stored for each edge_index, except those computed
-    from an `edge_weight` argument.
+    Indexing it returns what PyTorch Geometric's code stores in the same attribute.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        improved: bool = False,
-        cached: bool = False,
-        add_self_loops: bool | None = None,
-        normalize: bool = True,
-        bias: bool = True,
-    ) -> None:
-        super().__init__()
-        self.improved, self.normalize = improved, normalize
-        self.add_self_loops = normalize if add_self_loops is None else add_self_loops
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.lin = linear(in_channels, out_channels, False)
-        self.bias = torch.nn.Parameter(torch.zeros(out_channels)) if bias else None
-        self.reset_parameters()
+    def __init__(self, edge_index: Any, size: operators.Size, weight: Any, scaling: str) -> None:
+        self.edge_index, self.size, self.weight = edge_index, size[:2], weight
+        self.operands = edge_index, size, weight, scaling
 
-    def reset_parameters(self) -> None:
-        """Initialize the parameters again."""
-        glorot(self.lin.weight)
-        if self.bias is not None:
-            torch.nn.init.zeros_(self.bias)
+    def __getitem__(self, index: int) -> Any:
+        edge_index, size, weight, scaling = self.operands
+        if weight is None:
+            weight = composed.scales(edge_index, size, scaling, torch.float32)
+        source, target, counts = composed.items(edge_index, *size)
+        return (torch.stack([source, target])[:, counts], weight[counts])[index]
+
+
+def _normalized_weights(edge_index: Any, weight: Any, size: operators.Size, fill: float) -> Any:
+    """Return the weight of each item by the rule of `gcn_norm`, without a synchronization.
+
+    An existing loop is the weight of the added one. The weight of its own item does not matter.
+    """
+    (source, target), n_nodes = edge_index.unbind(), size.sources
+    weight, loops = weight.float(), None
+    if size.loops:
+        is_loop = source == target
+        nodes = torch.where(is_loop, source, n_nodes).long()
+        loops = weight.new_full((n_nodes + 1,), fill).scatter(0, nodes, weight)[:n_nodes]
+        weight = weight.masked_fill(is_loop, 0)
+    degree = weight.new_zeros(n_nodes).index_add(0, target, weight)
+    degree = degree if loops is None else degree + loops
+    root = degree.pow(-0.5)
+    root = root.masked_fill(root == torch.inf, 0)
+    weight = root.index_select(0, source) * weight * root.index_select(0, target)
+    return weight if loops is None else torch.cat([weight, root * loops * root])
+
+
+def _has_weight_per_edge(edge_index: Any, weight: Any) -> bool:
+    """Return whether weights are ours to use; ArgumentError if their number is wrong."""
+    if weight.dim() != 1 or weight.dtype not in FLOATS:
+        return False
+    n_edges = edge_index.size(1)
+    if weight.size(0) != n_edges and weight.size(0) != 1:
+        problem = f"shape {tuple(weight.shape)} for {n_edges} edges"
+        raise ArgumentError("edge_weight", problem, "one weight per edge")
+    if weight.device != edge_index.device:
+        raise ArgumentError("edge_weight", f"on {weight.device}", f"on {edge_index.device}, as x")
+    return bool(weight.size(0) == n_edges)
+
+
+class GCNConv(Layer, nn.GCNConv):
+    """`torch_geometric.nn.GCNConv` with accelviz's products.
+
+    Existing self loops keep their weight if `edge_index` is (2, E). In a sparse tensor, PyTorch
+    Geometric adds a loop to a node that has one, and so does this layer.
+    """
+
+    # PyTorch Geometric reads this: propagate_type: (x: Tensor, edge_weight: OptTensor)
 
     def forward(self, x: Any, edge_index: Any, edge_weight: Any = None) -> Any:
-        """Return `D^-1/2 (A + I) D^-1/2 X W + b`, multiplied in the cheaper order."""
-        edges = edges_of(edge_index, x, self.add_self_loops and self.normalize)
-        values = self._values(edges, edge_weight)
-        if self.in_channels < self.out_channels:
-            out = self.lin(SpMM.apply(edges.number, values, x.contiguous()))
-        else:
-            out = SpMM.apply(edges.number, values, self.lin(x))
-        return out if self.bias is None else out + self.bias
+        """Return `D^-1/2 (A + I) D^-1/2 X W + b`, multiplied in the cheaper order.
 
-    def _values(self, edges: Edges, weight: Any) -> Any:
-        """Return the normalized weight of each nonzero."""
+        Parameters
+        ----------
+        x : tensor, shape (n_nodes, in_channels)
+        edge_index : tensor of shape (2, E), EdgeIndex, Edges, or sparse tensor
+        edge_weight : tensor, shape (E,), optional
+
+        Returns
+        -------
+        tensor, shape (n_nodes, out_channels)
+
+        Raises
+        ------
+        ArgumentError
+            If a tensor has the wrong shape or lies on another device.
+        """
+        operands = None
+        if type(edge_index) is Edges and edge_weight is None:
+            edge_weight = edge_index.weight
+        if self._reduction(x) == "sum":
+            operands = self._operands(x, edge_index, edge_weight)
+        if operands is None:
+            edge_index, _ = unwrapped(edge_index, None)
+            return super().forward(x, edge_index, edge_weight)
+        edge_index, size, weight, scaling = operands
+        linear = self._modules["lin"]
+        bias = self._parameters["bias"]
+        n_in, n_out = linear.in_channels, linear.out_channels
+        # A product whose X has no gradient needs no second product in the backward pass.
+        cheaper = n_in < (n_out if x.requires_grad or not torch.is_grad_enabled() else 2 * n_out)
+        if cheaper and is_plain(linear):
+            out = operators.spmm(edge_index, x.contiguous(), size, weight, scaling)
+            out = functional.linear(out, linear.weight, bias)
+            product = out
+        else:
+            product = dense(linear, x)
+            out = operators.spmm(edge_index, product, size, weight, scaling)
+            out = out if bias is None else out + bias
+        if product.dtype is not x.dtype and (
+            bias is not None or weight is not None or scaling != "sum"
+        ):
+            out = out.to(x.dtype)  # PyTorch Geometric promotes to the type of the weights.
+        return out
+
+    def _operands(self, x: Any, edge_index: Any, edge_weight: Any) -> Any:
+        """Return edge_index, Size, weight and scaling of the product, or None."""
+        cache = self._cached_edge_index if self.normalize else None
+        if cache is not None:
+            if type(cache) is not _Normalized:
+                return None
+            if cache.size[0] != x.size(0):
+                problem = f"{x.size(0)} rows for the cached graph of {cache.size[0]} nodes"
+                raise ArgumentError("x", problem, f"{cache.size[0]} rows")
+            return cache.operands
+        if is_sparse(edge_index):
+            operands = self._sparse_operands(x, edge_index, edge_weight)
+        else:
+            operands = self._dense_operands(x, edge_index, edge_weight)
+        if operands is not None and self.normalize and self.cached:
+            self._cached_edge_index = _Normalized(*operands)
+        return operands
+
+    def _dense_operands(self, x: Any, edge_index: Any, weight: Any) -> Any:
+        graph = self._graph(edge_index, x)
+        if graph is None:
+            return None
+        edge_index, n_nodes, n_targets = graph
+        if n_nodes != n_targets or (
+            weight is not None and not _has_weight_per_edge(edge_index, weight)
+        ):
+            return None
         if not self.normalize:
-            return edges.values(weight)
-        key = f"gcn {self.improved} {self.add_self_loops}"
-        constant = weight is None and (edges.weight is None or not edges.weight.requires_grad)
-        if constant and key in edges.cache:
-            return edges.cache[key]
-        values = edges.values(weight)
-        if self.add_self_loops:
-            # As in PyTorch Geometric, `improved` has an effect only on weighted graphs.
-            weighted = weight is not None or edges.weight is not None
-            loop_weight = 2.0 if self.improved and weighted else 1.0
-            added = (~edges.had_loop).to(values.dtype) * loop_weight
-            values = values.index_add(0, edges.diagonal, added)
-        root = edges.row_sums(values).pow(-0.5)
-        root = root.masked_fill(root == float("inf"), 0.0)
-        values = root[edges.rows] * values * root[edges.columns]
-        if constant:
-            edges.cache[key] = values
-        return values
+            return edge_index, operators.Size(n_nodes, n_nodes), weight, "sum"
+        size = operators.Size(n_nodes, n_nodes, n_nodes if self.add_self_loops else 0)
+        if weight is None:
+            return edge_index, size, None, "symmetric"
+        weight = _normalized_weights(edge_index, weight, size, 2.0 if self.improved else 1.0)
+        return edge_index, size, weight, "sum"
 
-
-class GINConv(torch.nn.Module):
-    """`torch_geometric.nn.GINConv`: `nn((1 + eps) x + sum of x over the neighbors)`."""
-
-    def __init__(self, nn: Any, eps: float = 0.0, train_eps: bool = False) -> None:
-        super().__init__()
-        self.nn, self.initial_eps = nn, eps
-        if train_eps:
-            self.eps = torch.nn.Parameter(torch.full((1,), float(eps)))
+    def _sparse_operands(self, x: Any, adj: Any, weight: Any) -> Any:
+        if weight is not None or self.flow != "source_to_target" or not convertible(adj):
+            return None
+        if not self.normalize:
+            graph = converted(adj, "edges", from_sparse)
         else:
-            self.register_buffer("eps", torch.full((1,), float(eps)))
+            options = x.size(0), self.improved, self.add_self_loops, self.flow, x.dtype
 
-    def reset_parameters(self) -> None:
-        """Reset the parameters of `nn`, and eps."""
-        for module in self.nn.modules():
-            if module is not self.nn and hasattr(module, "reset_parameters"):
-                module.reset_parameters()
-        with torch.no_grad():
-            self.eps.fill_(self.initial_eps)
+            def normalized(adj: Any) -> Edges:
+                result = gcn_norm(adj, None, *options)
+                return from_sparse(result[0] if isinstance(result, tuple) else result)
 
-    def forward(self, x: Any, edge_index: Any) -> Any:
-        """Sum over the neighbors, then apply `nn`."""
-        edges = edges_of(edge_index, x, False)
-        neighbor_sum = SpMM.apply(edges.number, edges.values(), x.contiguous())
-        return self.nn(neighbor_sum + (1 + self.eps) * x)
+            graph = converted(adj, ("gcn", *options), normalized)
+        edge_index, n_nodes, n_targets = self._graph(graph, x)
+        return edge_index, operators.Size(n_nodes, n_targets), graph.weight, "sum"
 
 
-class SAGEConv(torch.nn.Module):
-    """`torch_geometric.nn.SAGEConv` with the aggregations mean, sum and max."""
+class _Aggregation(Layer):
+    """Base class of GINConv and SAGEConv: the aggregation of features."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        aggr: str = "mean",
-        normalize: bool = False,
-        root_weight: bool = True,
-        project: bool = False,
-        bias: bool = True,
-    ) -> None:
-        super().__init__()
-        self.aggr = checked_choice("aggr", aggr, ("mean", "sum", "add", "max"))
-        self.normalize, self.root_weight, self.project = normalize, root_weight, project
-        self.lin = linear(in_channels, in_channels, True) if project else None
-        self.lin_l = linear(in_channels, out_channels, bias)
-        self.lin_r = linear(in_channels, out_channels, False) if root_weight else None
+    def _operands(self, reduction: str, x: Any, target: Any, edge_index: Any, size: Any) -> Any:
+        """Return edge_index, Size, weight and scaling or None, as `GCNConv._operands`."""
+        weight = None
+        if is_sparse(edge_index):
+            if self.flow != "source_to_target" or not convertible(edge_index):
+                return None
+            if self.aggr not in ("add", "sum", "mean", "max", "min"):
+                return None  # PyTorch Geometric has no fused path, and ignores the weights.
+            build = mean_weights if reduction == "mean" else from_sparse
+            edge_index = converted(edge_index, build, build)
+            weight = edge_index.weight
+            if reduction in ("max", "min") and (weight is not None or x.is_cpu):
+                return None  # On the CPU PyTorch Geometric gives one of equal extrema the gradient.
+        elif type(edge_index) is Edges and edge_index.weight is not None:
+            problem = f"Edges with weights, which {type(self).__name__} has no use for"
+            raise ArgumentError("edge_index", problem, "Edges without weights")
+        graph = self._graph(edge_index, x, target, size)
+        if graph is None:
+            return None
+        edge_index, n_sources, n_targets = graph
+        scaling = "mean" if reduction == "mean" and weight is None else "sum"
+        return edge_index, operators.Size(n_sources, n_targets), weight, scaling
 
-    def reset_parameters(self) -> None:
-        """Initialize the parameters again."""
-        for linear in (self.lin, self.lin_l, self.lin_r):
-            if linear is not None:
-                linear.reset_parameters()
 
-    def forward(self, x: Any, edge_index: Any) -> Any:
-        """Return `lin_l(aggregation of the neighbors) + lin_r(x)`."""
-        edges = edges_of(edge_index, x, False)
-        neighbors = x if self.lin is None else self.lin(x).relu()
-        n_in, n_out = self.lin_l.in_features, self.lin_l.out_features
-        if self.aggr == "max":
-            out = self.lin_l(RowMax.apply(edges.number, neighbors))
-        elif n_out < n_in:  # the bias is added after the mean, which is 0 without neighbors
-            out = functional.linear(neighbors, self.lin_l.weight)
-            out = SpMM.apply(edges.number, self._values(edges, x), out)
-            out = out if self.lin_l.bias is None else out + self.lin_l.bias
+def _aggregate(reduction: str, x: Any, operands: Any) -> Any:
+    """Return the sum, mean, maximum or minimum of the features of each target's sources."""
+    edge_index, size, weight, scaling = operands
+    if reduction in ("sum", "mean"):
+        return operators.spmm(edge_index, x.contiguous(), size, weight, scaling)
+    out = operators.extremum(edge_index, x.float().contiguous(), size, reduction == "max")
+    return out.to(x.dtype)
+
+
+class GINConv(_Aggregation, nn.GINConv):
+    """`torch_geometric.nn.GINConv` with accelviz's products."""
+
+    # PyTorch Geometric reads this: propagate_type: (x: OptPairTensor)
+
+    def forward(self, x: Any, edge_index: Any, size: Any = None) -> Any:
+        """Reduce the features of the sources, add (1 + eps) x, and apply `nn`.
+
+        Parameters
+        ----------
+        x : tensor, shape (n_nodes, in_channels), or pair of tensors
+            Features of all nodes, or of sources and of targets; those of targets may be None.
+        edge_index : tensor of shape (2, E), EdgeIndex, Edges, or sparse tensor
+        size : (int, int), optional
+            Numbers of sources and targets.
+
+        Returns
+        -------
+        tensor, shape (n_targets, out_channels)
+
+        Raises
+        ------
+        ArgumentError
+            If a tensor has the wrong shape or lies on another device.
+        """
+        source, target = (x, x) if isinstance(x, torch.Tensor) else x
+        operands, reduction = None, self._reduction(source)
+        if reduction is not None:
+            operands = self._operands(reduction, source, target, edge_index, size)
+        if operands is None:
+            edge_index, size = unwrapped(edge_index, size)
+            return super().forward(x, edge_index, size)
+        out = _aggregate(reduction, source, operands)
+        if target is not None:
+            out = out + (1 + self.eps) * target
+        return self.nn(out)
+
+
+class SAGEConv(_Aggregation, nn.SAGEConv):
+    """`torch_geometric.nn.SAGEConv` with accelviz's products and extrema."""
+
+    # PyTorch Geometric reads this: propagate_type: (x: OptPairTensor)
+
+    def forward(self, x: Any, edge_index: Any, size: Any = None) -> Any:
+        """Return `lin_l(reduction of the sources' features) + lin_r(x)`.
+
+        Parameters, result and errors are those of `GINConv.forward`. A sum or mean is taken after
+        `lin_l` if `lin_l` has fewer columns of output than of input.
+        """
+        source, target = (x, x) if isinstance(x, torch.Tensor) else x
+        operands, reduction = None, self._reduction(source)
+        if reduction is not None:
+            operands = self._operands(reduction, source, target, edge_index, size)
+        if operands is None:
+            edge_index, size = unwrapped(edge_index, size)
+            return super().forward(x, edge_index, size)
+        modules = self._modules
+        if self.project:
+            source = dense(modules["lin"], source).relu()
+        left = modules["lin_l"]
+        right = modules["lin_r"] if self.root_weight and target is not None else None
+        linear = reduction in ("sum", "mean")
+        if linear and left.out_channels < left.in_channels and is_plain(left):
+            out = _aggregate(reduction, functional.linear(source, left.weight), operands)
+            bias = left.bias  # Added after the mean, which is 0 for a target without sources.
+            if right is None:
+                out = out if bias is None else out + bias
+            elif is_plain(right):
+                out = out + functional.linear(target, right.weight, bias)
+            else:
+                out = out + right(target) if bias is None else out + bias + right(target)
         else:
-            summed = SpMM.apply(edges.number, self._values(edges, x), neighbors.contiguous())
-            out = self.lin_l(summed)
-        if self.lin_r is not None:
-            out = out + self.lin_r(x)
+            out = dense(left, _aggregate(reduction, source, operands))
+            out = out if right is None else out + dense(right, target)
         return functional.normalize(out, p=2.0, dim=-1) if self.normalize else out
-
-    def _values(self, edges: Edges, x: Any) -> Any:
-        """Return the weights that compute sum or mean; weights of the edges are ignored."""
-        key = f"sage {self.aggr}"
-        if key not in edges.cache:
-            values = edges.values(torch.ones_like(edges.position, dtype=x.dtype))
-            if self.aggr == "mean":
-                values = values / edges.row_sums(values).clamp(min=1)[edges.rows]
-            edges.cache[key] = values
-        return edges.cache[key]
