@@ -5,6 +5,9 @@ GCNConv`. A layer is a subclass of PyTorch Geometric's with the same parameters 
 that our operations do not cover, such as those with edge features, run PyTorch Geometric's code.
 """
 
+import importlib
+from typing import Any
+
 try:
     import torch  # noqa: F401
     import torch_geometric  # noqa: F401
@@ -18,3 +21,13 @@ from accelviz.torch.convolution import GCNConv, GINConv, SAGEConv
 from accelviz.torch.edges import Edges
 
 __all__ = ["AGNNConv", "Edges", "GATConv", "GATv2Conv", "GCNConv", "GINConv", "SAGEConv"]
+
+#: Files of names that are imported at first use.
+_FILES = {"QuantizedTensor": "quantized", "SlidingChannelConv2d": "sliding"}
+__all__ += [*_FILES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FILES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_FILES[name]}"), name)

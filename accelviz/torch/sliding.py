@@ -1,0 +1,351 @@
+"""DSXplore's sliding-channel convolution (thesis, chapter 6) as a PyTorch module.
+
+A GPU of compute capability 8.0 or more runs the tensor-core kernels of `strided_windows` on float32
+maps. Everywhere else (the host, older GPUs, float64) PyTorch multiplies matrices: filters that read
+the same window are one dense product, or two if the window continues at channel 0.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from accelviz.convolution.channels import ChannelMap
+from accelviz.devices import Device, ready
+from accelviz.devices.planning import plan_of
+from accelviz.errors import ArgumentError, checked_choice
+from accelviz.graph import Graph
+from accelviz.plans.fragments import TF32_CAPABILITY
+from accelviz.strategies import find_strategy
+from accelviz.strategies.convolution.operation import SCC_LAST, SCC_LAST_WEIGHTS
+from accelviz.strategies.convolution.strided_tiles import ARITHMETICS
+from accelviz.torch.arrays import as_array, device_of
+
+_HALF = torch.float16, torch.bfloat16
+_SETTINGS = "int groups, float overlap, str arithmetic"
+#: `ChannelMap` with its graph, whose store has the plans.
+_channel_map = functools.lru_cache(64)(ChannelMap)
+
+
+class SlidingChannelConv2d(torch.nn.Module):
+    """A 1 x 1 convolution whose filters read overlapping windows of the channels: SCC-cgX-coY%.
+
+    Filter `o` reads `in_channels / groups` channels from `o * step` on and continues at channel 0;
+    see `accelviz.convolution.ChannelMap`.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+    groups : int
+        The chapter's cg, a divisor of `in_channels`.
+    overlap : float
+        The chapter's co, 0 to 1: the share of a window's channels that are also in the window of
+        the previous filter.
+    bias : bool
+    device, dtype
+        As of `torch.nn.Conv2d`.
+    arithmetic : {"3xtf32", "tf32"}
+        Products on a GPU: as accurate as float32, or with inputs rounded to TF32. The host and
+        float64 ignore it.
+
+    Attributes
+    ----------
+    weight : Parameter, shape (out_channels, in_channels / groups, 1, 1)
+        Weight `k` of filter `o` belongs to channel `channels.windows[o, k]`. The shape and the
+        initial values are those of `torch.nn.Conv2d` with as many groups.
+    bias : Parameter, shape (out_channels,), or None
+    channels : ChannelMap
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range.
+
+    Notes
+    -----
+    The memory format of the result is that of the input. On a GPU `channels_last` is faster, as
+    other maps are converted before and after. Maps of float16 and bfloat16 are computed in float32.
+
+    Examples
+    --------
+    >>> layer = SlidingChannelConv2d(64, 128, groups=2, overlap=0.5)
+    >>> layer(torch.randn(8, 64, 16, 16)).shape
+    torch.Size([8, 128, 16, 16])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        groups: int = 2,
+        overlap: float = 0.5,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        arithmetic: str = ARITHMETICS[0],
+    ) -> None:
+        super().__init__()
+        self.channels = ChannelMap(in_channels, out_channels, groups, overlap)
+        self.arithmetic = checked_choice("arithmetic", arithmetic, ARITHMETICS)
+        options = {"device": device, "dtype": dtype}
+        shape = out_channels, self.channels.width, 1, 1
+        self.weight = torch.nn.Parameter(torch.empty(shape, **options))
+        self.bias = torch.nn.Parameter(torch.empty(out_channels, **options)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Initialize the parameters again, as `torch.nn.Conv2d` does."""
+        bound = 1 / math.sqrt(self.channels.width)
+        torch.nn.init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            torch.nn.init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self) -> str:
+        """Return the arguments of the constructor."""
+        channels = self.channels
+        text = f"{channels.in_channels}, {channels.out_channels}, groups={channels.groups}"
+        text += f", overlap={channels.overlap:g}" + (", bias=False" if self.bias is None else "")
+        return text + (f", arithmetic={self.arithmetic!r}" if self.arithmetic == "tf32" else "")
+
+    def forward(self, x: Any) -> Any:
+        """Convolve maps of shape (images, in_channels, height, width), or one without `images`.
+
+        Raises
+        ------
+        ArgumentError
+            If `x` has another shape, is not a floating-point tensor, or is float64 and the weights
+            are not, or the reverse.
+        """
+        channels, weight = self.channels, self.weight
+        if x.dim() not in (3, 4) or x.size(-3) != channels.in_channels:
+            expected = f"(images, {channels.in_channels}, height, width), images optional"
+            raise ArgumentError("x", f"shape {tuple(x.shape)}", expected)
+        doubles = [tensor.dtype == torch.float64 for tensor in (x, weight)]
+        if not x.is_floating_point() or doubles[0] != doubles[1]:
+            raise ArgumentError("x", f"{x.dtype} for weights of {weight.dtype}", f"{weight.dtype}")
+        maps = x if x.dim() == 4 else x[None]
+        maps = maps.float() if x.dtype in _HALF else maps
+        weight = weight.flatten(1).to(maps.dtype)
+        settings = channels.groups, float(channels.overlap), self.arithmetic
+        y = sliding_channels(maps, weight, *settings)
+        if self.bias is not None:
+            y = y + self.bias.to(y.dtype)[:, None, None]
+        y = y.to(x.dtype)
+        return y if x.dim() == 4 else y[0]
+
+
+# ---------------------------------------------------------------------------------- the operators
+#
+# Each is linear in both tensors and has the other two as derivatives, to any order.
+
+
+def _operator(name: str, schema: str) -> Any:
+    return torch.library.custom_op(f"accelviz::{name}", mutates_args=(), schema=schema)
+
+
+@_operator("sliding_channels", f"(Tensor x, Tensor weight, {_SETTINGS}) -> Tensor")
+def sliding_channels(x: Any, weight: Any, groups: int, overlap: float, arithmetic: str) -> Any:
+    """Return the convolution, of the memory format of `x`.
+
+    Parameters
+    ----------
+    x : tensor, shape (images, in_channels, height, width)
+    weight : tensor of the same dtype, shape (out_channels, in_channels / groups)
+    groups, overlap, arithmetic
+        As of `SlidingChannelConv2d`.
+    """
+    channels = _channel_map(x.size(1), weight.size(0), groups, overlap)
+    if _has_kernels(x):
+        return by_kernels(channels, weight, x, arithmetic)
+    y, maps = x.new_zeros((x.size(0), weight.size(0), *x.shape[2:])), x.flatten(2)
+    for filters, window, read in _products(channels):
+        y.flatten(2)[:, filters] += weight[filters, window] @ maps[:, read]
+    return y.contiguous(memory_format=_format(x))
+
+
+@_operator(
+    "sliding_channels_input",
+    f"(Tensor dy, Tensor weight, SymInt in_channels, {_SETTINGS}) -> Tensor",
+)
+def input_gradient(
+    dy: Any, weight: Any, in_channels: int, groups: int, overlap: float, arithmetic: str
+) -> Any:
+    """Return the gradient of `sliding_channels` with respect to `x`."""
+    channels = _channel_map(in_channels, weight.size(0), groups, overlap)
+    if _has_kernels(dy):
+        return by_kernels(channels, weight, dy, arithmetic, transposed=True)
+    dx, maps = dy.new_zeros((dy.size(0), in_channels, *dy.shape[2:])), dy.flatten(2)
+    for filters, window, read in _products(channels):
+        dx.flatten(2)[:, read] += weight[filters, window].T @ maps[:, filters]
+    return dx.contiguous(memory_format=_format(dy))
+
+
+@_operator("sliding_channels_weight", f"(Tensor x, Tensor dy, {_SETTINGS}) -> Tensor")
+def weight_gradient(x: Any, dy: Any, groups: int, overlap: float, arithmetic: str) -> Any:
+    """Return the gradient of `sliding_channels` with respect to `weight`."""
+    channels = _channel_map(x.size(1), dy.size(1), groups, overlap)
+    if _has_kernels(x):
+        return weights_by_kernels(channels, x, dy, arithmetic)
+    gradient = x.new_empty((channels.out_channels, channels.width))
+    maps, d_maps = x.flatten(2), dy.flatten(2)
+    for filters, window, read in _products(channels):
+        pairs = d_maps[:, filters], maps[:, read]
+        gradient[filters, window] = torch.einsum("nop,ncp->oc", *pairs)
+    return gradient
+
+
+def _format(maps: Any) -> torch.memory_format:
+    """Return the memory format of a result: that of the operand."""
+    last = maps.is_contiguous(memory_format=torch.channels_last) and not maps.is_contiguous()
+    return torch.channels_last if last else torch.contiguous_format
+
+
+@sliding_channels.register_fake
+def _(x: Any, weight: Any, *settings: Any) -> Any:
+    y = x.new_empty((x.size(0), weight.size(0), x.size(2), x.size(3)))
+    return y.contiguous(memory_format=_format(x))
+
+
+@input_gradient.register_fake
+def _(dy: Any, weight: Any, in_channels: Any, *settings: Any) -> Any:
+    dx = dy.new_empty((dy.size(0), in_channels, dy.size(2), dy.size(3)))
+    return dx.contiguous(memory_format=_format(dy))
+
+
+@weight_gradient.register_fake
+def _(x: Any, dy: Any, groups: int, *settings: Any) -> Any:
+    return x.new_empty((dy.size(1), x.size(1) // groups))
+
+
+def _save(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.save_for_backward(*inputs[:2])
+    ctx.settings = inputs[-3:]
+
+
+def _backward(ctx: Any, dy: Any) -> Any:
+    (x, weight), needed = ctx.saved_tensors, ctx.needs_input_grad
+    dx = input_gradient(dy, weight, x.size(1), *ctx.settings) if needed[0] else None
+    d_weight = weight_gradient(x, dy, *ctx.settings) if needed[1] else None
+    return dx, d_weight, None, None, None
+
+
+def _input_backward(ctx: Any, change: Any) -> Any:
+    (dy, weight), needed = ctx.saved_tensors, ctx.needs_input_grad
+    d_dy = sliding_channels(change, weight, *ctx.settings) if needed[0] else None
+    d_weight = weight_gradient(change, dy, *ctx.settings) if needed[1] else None
+    return d_dy, d_weight, None, None, None, None
+
+
+def _weight_backward(ctx: Any, change: Any) -> Any:
+    (x, dy), needed = ctx.saved_tensors, ctx.needs_input_grad
+    dx = input_gradient(dy, change, x.size(1), *ctx.settings) if needed[0] else None
+    d_dy = sliding_channels(x, change, *ctx.settings) if needed[1] else None
+    return dx, d_dy, None, None, None
+
+
+sliding_channels.register_autograd(_backward, setup_context=_save)
+input_gradient.register_autograd(_input_backward, setup_context=_save)
+weight_gradient.register_autograd(_weight_backward, setup_context=_save)
+
+
+def _products(channels: ChannelMap) -> Iterator[tuple[slice, slice, slice]]:
+    """Yield (filters, their weights, channels) of each dense product; a wrapped window has two."""
+    distance, width, total = channels.cyclic_distance, channels.width, channels.in_channels
+    for number in range(distance):
+        filters, start = slice(number, None, distance), number * channels.step % total
+        end = min(start + width, total)
+        yield filters, slice(0, end - start), slice(start, end)
+        if end - start < width:
+            yield filters, slice(end - start, width), slice(0, start + width - total)
+
+
+# ------------------------------------------------------------------------------------ the kernels
+
+
+def _has_kernels(maps: Any) -> bool:
+    """Return whether the kernels compute these maps."""
+    if not maps.is_cuda or maps.dtype != torch.float32 or not maps.numel():
+        return False
+    major, minor = torch.cuda.get_device_capability(maps.device)
+    return 10 * major + minor >= TF32_CAPABILITY
+
+
+@functools.lru_cache(256)
+def _order(channels: ChannelMap, target: str, device: Any) -> Any:
+    """Return the index, on a device, that puts weights or values in another order.
+
+    `target` is "values" (weights to the graph's nonzeros), "transposed" (weights to the nonzeros of
+    the transposed graph) or "weights" (values to weights).
+    """
+    numbers = torch.arange(channels.parameters).numpy()
+    order = channels.values(numbers.reshape(channels.out_channels, channels.width))
+    if target == "transposed":
+        order = order[channels.graph.transposed().nonzeros]
+    elif target == "weights":
+        order = channels.weights(numbers).ravel()
+    return torch.from_numpy(order).to(device)
+
+
+def by_kernels(
+    channels: ChannelMap,
+    weight: Any,
+    maps: Any,
+    arithmetic: str,
+    device: Device | None = None,
+    *,
+    transposed: bool = False,
+) -> Any:
+    """Return the convolution, or with `transposed` its gradient by the input, by `scc_last`.
+
+    `device` is the tensors' device, or the emulator for tensors on the host.
+    """
+    graph, target = channels.graph, "values"
+    if transposed:
+        graph, target = channels.graph.transposed().graph, "transposed"
+    values = weight.reshape(-1).index_select(0, _order(channels, target, maps.device))
+    images, _, height, width = maps.shape
+    Y = maps.new_empty((images * height * width, graph.n_rows))
+    operands = {"values": values, "X": _pixels(maps)}
+    _run(SCC_LAST, graph, operands, {"Y": Y}, arithmetic, device)
+    y = Y.view(images, height, width, -1).permute(0, 3, 1, 2)
+    return y.contiguous(memory_format=_format(maps))
+
+
+def weights_by_kernels(
+    channels: ChannelMap, x: Any, dy: Any, arithmetic: str, device: Device | None = None
+) -> Any:
+    """Return the gradient by the weights, by `scc_last_weights`."""
+    d_values = x.new_empty(channels.parameters)
+    operands = {"X": _pixels(x), "dY": _pixels(dy)}
+    outputs = {"d_values": d_values}
+    _run(SCC_LAST_WEIGHTS, channels.graph, operands, outputs, arithmetic, device)
+    d_weight = d_values.index_select(0, _order(channels, "weights", x.device))
+    return d_weight.view(channels.out_channels, channels.width)
+
+
+def _pixels(maps: Any) -> Any:
+    """Return maps as a matrix of pixels x channels, a view of maps in `channels_last`."""
+    return maps.permute(0, 2, 3, 1).contiguous().view(-1, maps.size(1))
+
+
+def _run(
+    operation: Any,
+    graph: Graph,
+    operands: dict[str, Any],
+    outputs: dict[str, Any],
+    arithmetic: str,
+    device: Device | None,
+) -> None:
+    """Run an operation on tensors, on PyTorch's current stream."""
+    settings = {"n_cols": operands["X"].size(0), "arithmetic": arithmetic}
+    plan = plan_of(graph, find_strategy(operation.fastest, operation), settings)
+    with device_of(operands["X"]) as current:
+        device = device or current
+        inputs = {name: as_array(tensor, device) for name, tensor in operands.items()}
+        results = {name: as_array(tensor, device) for name, tensor in outputs.items()}
+        ready(plan, device).run(inputs, results)
