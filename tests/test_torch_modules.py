@@ -2,6 +2,8 @@
 
 import copy
 import io
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -393,8 +395,9 @@ class ResNet(nn.Module):
         self.fc = nn.Linear(before, network.classes)
 
     def forward(self, x):
+        images = x.shape[0]
         x = functional.adaptive_avg_pool2d(self.layers(self.pool(self.stem(x))), 1)
-        return self.fc(x.view(x.size(0), -1))
+        return self.fc(x.view(images, -1))
 
 
 def model_of(name):
@@ -597,3 +600,17 @@ def test_models_that_cannot_be_optimized_are_refused(model, options, message):
     options = {"input_size": IMAGE, **options}
     with pytest.raises(ArgumentError, match=message):
         accelviz.convolution.optimize(model, **options)
+
+
+@pytest.mark.parametrize("page", ["bits.md", "convolution.md"])
+def test_the_pages_code_runs_as_printed(page):
+    text = (Path(__file__).parents[1] / "docs" / page).read_text("utf-8")
+    blocks = re.findall(r"```python\n(import torch.*?)```", text, re.DOTALL)
+    assert blocks
+    for code in blocks:
+        names = {}
+        exec(code.replace("torch.compile(layer, fullgraph=True)", "layer"), names)  # slow
+        for line in re.findall(r"print\(report\)  # (.*) \.\.\.", code):
+            assert line in str(names["report"])
+        if "levels" in names:
+            assert names["levels"].dtype == torch.int32
