@@ -129,7 +129,7 @@ def optimize(
     >>> model = nn.Sequential(*layers, nn.ReLU(), nn.Flatten(), nn.Linear(16 * 64, 10))
     >>> module, report = optimize(model, (3, 8, 8), most=0)
     >>> report.parameters
-    (13018, 11034)
+    (13018, 11130)
     """
     graph_module = traced(model)
     shapes = shapes_of(graph_module, input_size)
@@ -304,5 +304,5 @@ def _convolution(kernel: Kernel, before: int, after: int, stride: int, bias: boo
     if kernel.kind == "rpw":
         return SlidingChannelConv2d(before, after, kernel.groups, kernel.overlap, bias)
     groups = before if kernel.kind == "dw" else kernel.groups
-    options = {"stride": stride, "padding": kernel.width // 2, "groups": groups, "bias": bias}
-    return _NN.Conv2d(before, after, kernel.width, **options)
+    sizes = kernel.width, stride, kernel.width // 2
+    return _NN.Conv2d(before, after, *sizes, groups=groups, bias=bias)

@@ -17,11 +17,13 @@ from accelviz.errors import ArgumentError, checked_integer, checked_type
 from accelviz.strategies.bits.packing import pack_ones
 from accelviz.torch.arrays import as_array, as_tensor, device_of
 
+#: The base class, of type Any because signatures differ between PyTorch's versions.
+_Tensor: Any = torch.Tensor
 _FLOATS = torch.float32, None
 _aten = torch.ops.aten
 
 
-class QuantizedTensor(torch.Tensor):
+class QuantizedTensor(_Tensor):
     """A matrix of few bits per number in packed planes, which stands for float32 values.
 
     `quantize`, `pack` and `adjacency` make one. `A @ B` is the product of the values of two, in
@@ -191,9 +193,10 @@ class QuantizedTensor(torch.Tensor):
             result = bits.product(*operands, device=device.name, finish=finish, **settings)
             return type(self)(result) if isinstance(result, BitTensor) else as_tensor(result)
 
-    def __repr__(self, **options: Any) -> str:  # PyTorch passes tensor_contents
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
         """Return the size, the bits, the side, the bytes and the device."""
-        text = repr(BitTensor(self.words, tuple(self.shape), self.side))
+        rows, columns = self.shape
+        text = repr(BitTensor(self.words, (rows, columns), self.side))
         return f"{type(self).__name__}{text[text.index('(') : -1]}, device='{self.device}')"
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
@@ -203,15 +206,13 @@ class QuantizedTensor(torch.Tensor):
         return _rebuilt, (self.words, tuple(self.shape), self.side, vectors, self.clipped)
 
     @classmethod
-    def __torch_dispatch__(
-        cls, operator: Any, types: Any, arguments: Any = (), options: Any = None
-    ) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operator that the packed form has; raise ArgumentError for any other."""
-        handler = _HANDLERS.get(operator)
+        handler = _HANDLERS.get(func)
         if handler is None:
             expected = "one of the float32 tensor that dequantize() returns"
-            raise ArgumentError("operator", f"a QuantizedTensor has no {operator}", expected)
-        return handler(*arguments, **(options or {}))
+            raise ArgumentError("operator", f"a QuantizedTensor has no {func}", expected)
+        return handler(*args, **(kwargs or {}))
 
 
 def _wrapped(

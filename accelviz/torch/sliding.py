@@ -130,9 +130,9 @@ class SlidingChannelConv2d(torch.nn.Module):
             raise ArgumentError("x", f"{x.dtype} for weights of {weight.dtype}", f"{weight.dtype}")
         maps = x if x.dim() == 4 else x[None]
         maps = maps.float() if x.dtype in _HALF else maps
-        weight = weight.flatten(1).to(maps.dtype)
+        filters = weight.flatten(1).to(maps.dtype)
         settings = channels.groups, float(channels.overlap), self.arithmetic
-        y = sliding_channels(maps, weight, *settings)
+        y = sliding_channels(maps, filters, *settings)
         if self.bias is not None:
             y = y + self.bias.to(y.dtype)[:, None, None]
         y = y.to(x.dtype)

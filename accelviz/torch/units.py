@@ -19,23 +19,27 @@ from accelviz.errors import ArgumentError, checked_integer, checked_type
 
 _NN = torch.nn
 ACTIVATIONS = _NN.ReLU, _NN.ReLU6, _NN.LeakyReLU, _NN.ELU, _NN.SiLU, _NN.GELU, _NN.Hardswish
-ACTIVATION_CALLS = functional.relu, functional.relu6, functional.silu, functional.gelu
-ACTIVATION_CALLS += functional.leaky_relu, functional.elu, torch.relu, "relu", "relu_"
+ACTIVATION_CALLS: tuple[Any, ...] = (
+    *(functional.relu, functional.relu6, functional.silu, functional.gelu, functional.elu),
+    *(functional.leaky_relu, torch.relu, "relu", "relu_"),
+)
 #: Layers and calls that keep shapes and belong to the convolution before them.
 _ELEMENTWISE = *ACTIVATIONS, _NN.BatchNorm2d, _NN.Dropout, _NN.Dropout2d, _NN.Identity
 _ELEMENTWISE_CALLS = *ACTIVATION_CALLS, functional.dropout, functional.dropout2d
 _ADDITIONS = operator.add, operator.iadd, torch.add, "add", "add_"
-#: Layers and calls between stages, or after the last one.
-_OTHERS = _NN.MaxPool2d, _NN.AvgPool2d, _NN.AdaptiveAvgPool2d, _NN.AdaptiveMaxPool2d
-_OTHERS += _NN.Flatten, _NN.Linear, _NN.Softmax, _NN.LogSoftmax
-_OTHER_CALLS = functional.max_pool2d, functional.avg_pool2d, functional.adaptive_avg_pool2d
-_OTHER_CALLS += functional.adaptive_max_pool2d, torch.max_pool2d, torch.flatten, torch.mean
-_OTHER_CALLS += functional.softmax, functional.log_softmax
-_OTHER_CALLS += "flatten", "view", "reshape", "mean", "squeeze", "softmax", "log_softmax"
 #: Calls that return sizes instead of tensors.
 _SIZES = "size", getattr, operator.getitem
-_CALLS = *_ELEMENTWISE_CALLS, *_ADDITIONS, *_OTHER_CALLS, *_SIZES
-_LAYERS = _NN.Conv2d, *_ELEMENTWISE, *_OTHERS
+#: All known layers and calls. The others are between stages or after the last one.
+_LAYERS = (
+    *(_NN.Conv2d, *_ELEMENTWISE, _NN.Flatten, _NN.Linear, _NN.Softmax, _NN.LogSoftmax),
+    *(_NN.MaxPool2d, _NN.AvgPool2d, _NN.AdaptiveAvgPool2d, _NN.AdaptiveMaxPool2d),
+)
+_CALLS: tuple[Any, ...] = (
+    *(*_ELEMENTWISE_CALLS, *_ADDITIONS, *_SIZES, functional.max_pool2d, torch.max_pool2d),
+    *(functional.avg_pool2d, functional.adaptive_avg_pool2d, functional.adaptive_max_pool2d),
+    *(torch.flatten, torch.mean, functional.softmax, functional.log_softmax, "flatten", "view"),
+    *("reshape", "mean", "squeeze", "softmax", "log_softmax"),
+)
 _EXPECTED = "Conv2d, BatchNorm2d, activations, Dropout, pooling, residual sums, Flatten, Linear"
 
 
