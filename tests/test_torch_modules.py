@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("torch_geometric")
 
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
