@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import platform
+import re
 import shutil
 import subprocess
 import sys
+import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -56,7 +59,12 @@ def _parser() -> argparse.ArgumentParser:
     lab.set_defaults(run=_lab)
 
     helps = "say what works here, and how to mend what does not"
-    commands.add_parser("doctor", help=helps).set_defaults(run=_doctor)
+    doctor = commands.add_parser("doctor", help=helps)
+    helps = "compile the common kernels, which otherwise are compiled at their first use"
+    doctor.add_argument("--warm", action="store_true", help=helps)
+    helps = "architecture to compile for, such as sm_90 (default: this machine's GPU)"
+    doctor.add_argument("--arch", help=helps)
+    doctor.set_defaults(run=_doctor)
 
     course_commands.add_to(commands)
     return parser
@@ -92,7 +100,9 @@ def _lab(options: argparse.Namespace) -> tuple[str, int]:
     return "", subprocess.call(command)
 
 
-def _doctor(_: argparse.Namespace) -> str:
+def _doctor(options: argparse.Namespace) -> str:
+    if options.warm or options.arch:
+        return _warm(options.arch)
     import numba
     import numpy
     import scipy
@@ -116,3 +126,27 @@ def _doctor(_: argparse.Namespace) -> str:
         "kernels": ", ".join(kernel_names()),
     }
     return "\n".join(f"{label:<12}{text}" for label, text in lines.items() if text)
+
+
+def _warm(arch: str | None) -> str:
+    """Compile the common kernels for an architecture, by default that of this machine's GPU."""
+    from accelviz.devices.cuda import cubins, gpu_state
+    from accelviz.devices.cuda.compiler import gpu_architecture
+    from accelviz.devices.usual import usual_kernels
+
+    if arch is None:
+        gpu_state().require("doctor --warm without --arch")
+        arch = gpu_architecture()
+    elif re.fullmatch(r"sm_\d+", arch) is None:
+        raise ArgumentError("--arch", f"got {arch!r}", "sm_ and a compute capability: sm_90")
+    print(f"compiling kernels for {arch} into {cubins.folder()}", flush=True)
+    start = time.perf_counter()
+    warmed = cubins.warm(usual_kernels(), arch)
+    seconds = time.perf_counter() - start
+    counts = Counter((kernel.spec.file, kernel.seconds > 0) for kernel in warmed)
+    lines = [
+        f"{file:<32}{counts[file, True]:>4} compiled {counts[file, False]:>4} in the cache"
+        for file in sorted({kernel.spec.file for kernel in warmed})
+    ]
+    total = sum(kernel.seconds > 0 for kernel in warmed)
+    return "\n".join([*lines, f"{total} of {len(warmed)} kernels compiled in {seconds:.1f} s"])

@@ -145,9 +145,8 @@ def test_large_shared_memory_is_asked_for_on_each_device(monkeypatch):
 
     launched, devices = [], [0]
     of_device = {0: Function(), 1: Function()}
-    module = SimpleNamespace(get_function=lambda _: of_device[devices[-1]])
     device = SimpleNamespace(Device=lambda: SimpleNamespace(id=devices[-1]))
-    monkeypatch.setattr(compiler, "_module", lambda *_: module)
+    monkeypatch.setattr(compiler, "_load", lambda *_: (None, of_device[devices[-1]]))
     monkeypatch.setattr(compiler, "_compiled", {})
     monkeypatch.setattr(compiler, "import_cupy", lambda: SimpleNamespace(cuda=device))
     kernel = dense_plan(Form(), 10, 64, 64, of_gradient=False).kernel

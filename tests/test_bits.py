@@ -188,23 +188,11 @@ def test_large_results_go_to_warpgroups_where_there_are_some(monkeypatch):
     monkeypatch.setattr(compiler, "import_cupy", lambda: fake_cupy("120"))
     spec = bits.plan_product(A, B, "warpgroup").plan.kernel
     with pytest.raises(DeviceUnavailable, match="that only sm_90a has, and this GPU is sm_120"):
-        compiler._module(spec, (), cooperative=False)
-
-
-def test_code_of_one_architecture_is_compiled_once(monkeypatch, tmp_path):
-    monkeypatch.setenv("ACCELVIZ_CACHE", str(tmp_path))
-    spec = KernelSpec("bits/rates.cu", "group_products", {"repeats": 4}, (), arch="sm_90a")
-    path = compiler.cached_cubin(spec)
-    assert path.is_relative_to(tmp_path)
-    assert path.read_bytes()[:4] == b"\x7fELF"
-    monkeypatch.setattr(compiler, "compile_cubin", None)  # which would be an error to call
-    assert compiler.cached_cubin(spec) == path
-    with pytest.raises(TypeError):
-        compiler.cached_cubin(spec, "-G")
+        compiler.compiled(spec)
 
 
 def fake_cupy(capability):
-    device = SimpleNamespace(compute_capability=capability)
+    device = SimpleNamespace(compute_capability=capability, id=0)
     return SimpleNamespace(cuda=SimpleNamespace(Device=lambda: device))
 
 

@@ -14,7 +14,9 @@ from scipy import sparse
 import accelviz
 from accelviz import cli, demo
 from accelviz.devices import gpu_state
+from accelviz.devices.cuda import compile_cubin
 from accelviz.devices.cuda import state as cuda
+from accelviz.errors import DeviceUnavailable
 from accelviz.plots.overview import _degree_bounds, _example_blocks
 from tests.graphs import MADE
 
@@ -101,6 +103,25 @@ def test_the_demo_names_what_is_wrong_and_leaves_nothing(
     assert message in captured.err
     assert "Traceback" not in captured.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_doctor_compiles_the_common_kernels(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("ACCELVIZ_CACHE", str(tmp_path))
+    names = ("row_thread", "graphblast")
+    kernels = [accelviz.plan("cora", name).kernel for name in (*names, *names)]
+    monkeypatch.setattr("accelviz.devices.usual.usual_kernels", lambda: iter(kernels))
+    try:
+        compile_cubin(kernels[0], "sm_80")
+    except DeviceUnavailable as error:
+        pytest.skip(f"kernels are not compiled here: {error}")
+    for count in (2, 0):
+        assert cli.main(["doctor", "--warm", "--arch", "sm_80"]) == 0
+        printed = capsys.readouterr().out
+        assert f"kernels for sm_80 into {tmp_path}" in printed
+        assert re.search(rf"^{count} of 2 kernels compiled in [\d.]+ s$", printed, re.M)
+        assert len([*tmp_path.rglob("*.cubin")]) == 2
+    assert cli.main(["doctor", "--warm", "--arch", "90"]) == 2
+    assert "--arch: got '90'" in capsys.readouterr().err
 
 
 def test_the_command_is_installed():

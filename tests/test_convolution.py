@@ -11,7 +11,8 @@ import accelviz
 from accelviz import convolution, measure
 from accelviz.convolution import ChannelMap, algorithm_7
 from accelviz.devices import find_device
-from accelviz.devices.cuda import compiler
+from accelviz.devices.cuda import compile_cubin, compiler
+from accelviz.devices.cuda.nvrtc import architecture
 from accelviz.devices.cuda.plan import KernelLaunch
 from accelviz.errors import ArgumentError, DeviceUnavailable, PartitionError
 from accelviz.strategies import REGISTRY
@@ -256,8 +257,7 @@ def test_what_a_gpu_does_not_grant_is_told(monkeypatch):
         def max_dynamic_shared_size_bytes(self, taken):
             raise RuntimeError("CUDA_ERROR_INVALID_VALUE")
 
-    module = SimpleNamespace(get_function=lambda name: Function())
-    monkeypatch.setattr(compiler, "_module", lambda *_: module)
+    monkeypatch.setattr(compiler, "_load", lambda *_: (None, Function()))
     fake = SimpleNamespace(cuda=SimpleNamespace(Device=lambda: SimpleNamespace(id=0)))
     monkeypatch.setattr(compiler, "import_cupy", lambda: fake)
     plan = accelviz.plan(ChannelMap(64, 64).graph, operation="scc_last", n_cols=64)
@@ -265,21 +265,12 @@ def test_what_a_gpu_does_not_grant_is_told(monkeypatch):
         KernelLaunch(plan, plan.calls[1])
 
 
-def test_products_by_warpgroup_are_of_hopper_and_others_have_their_own(monkeypatch):
+def test_products_by_warpgroup_are_of_hopper_and_others_have_their_own():
     plan = accelviz.plan(ChannelMap(64, 64).graph, operation="scc_last", n_cols=64)
     spec = plan.calls[1].kernel
-    seen = {}
-    for capability in ("80", "90", "120"):
-        device = SimpleNamespace(compute_capability=capability)
-        cupy = SimpleNamespace(
-            cuda=SimpleNamespace(Device=lambda device=device: device), RawModule=dict
-        )
-        monkeypatch.setattr(compiler, "import_cupy", lambda cupy=cupy: cupy)
-        monkeypatch.setattr(compiler, "cached_cubin", lambda spec: "cubin")
-        seen[capability] = compiler._module(spec, (), cooperative=False).get("path")
-    assert seen == {"80": None, "90": "cubin", "120": None}
-    monkeypatch.undo()
-    codes = {arch: compiler.compile_cubin(spec, arch) for arch in ("sm_80", "sm_90", "sm_90a")}
+    seen = {arch: architecture(spec, arch) for arch in ("sm_80", "sm_90", "sm_120")}
+    assert seen == {"sm_80": "sm_80", "sm_90": "sm_90a", "sm_120": "sm_120"}
+    codes = {arch: compile_cubin(spec, arch) for arch in ("sm_80", "sm_90", "sm_90a")}
     assert codes["sm_90"] != codes["sm_90a"]
 
 

@@ -13,6 +13,7 @@ from accelviz import bits
 from accelviz.devices import DEVICES, Device, choose, find_device, run_operation
 from accelviz.devices.cuda import CudaDevice, compiler
 from accelviz.devices.cuda import plan as cuda_plan
+from accelviz.devices.cuda.cubins import Cubin
 from accelviz.errors import ArgumentError, DeviceUnavailable
 from accelviz.layers import train
 from accelviz.measure import random_inputs
@@ -217,25 +218,39 @@ def test_a_tensor_map_is_passed_by_value(launches, monkeypatch):
         assert launches[-1][-1] == [[address], [address + 1] * 16]
 
 
-def test_a_kernel_is_compiled_once_for_each_device(monkeypatch):
+def test_a_kernel_is_loaded_once_for_each_device(monkeypatch):
     current, modules = [0], []
 
     def module(**options):
         modules.append(options)
-        return SimpleNamespace(get_function=lambda entry: SimpleNamespace(entry=entry))
+        return SimpleNamespace(get_function=lambda name: SimpleNamespace(name=name))
 
-    cuda = SimpleNamespace(Device=lambda: SimpleNamespace(id=current[-1]))
-    fake = SimpleNamespace(cuda=cuda, RawModule=module)
+    def device():
+        return SimpleNamespace(id=current[-1], compute_capability="89")
+
+    def cached_cubin(spec, arch, *options):
+        assert spec.entry == "row_thread"
+        return Cubin(Path("/", arch, *options), "mangled")
+
+    fake = SimpleNamespace(cuda=SimpleNamespace(Device=device), RawModule=module)
     monkeypatch.setattr(compiler, "import_cupy", lambda: fake)
+    monkeypatch.setattr(compiler, "cached_cubin", cached_cubin)
     monkeypatch.setattr(compiler, "_compiled", {})
     spec = KernelSpec("spmm/row_thread.cu", "row_thread", {"n": 1}, ())
     first = compiler.compiled(spec)
+    assert first[1].name == "mangled"
     assert compiler.compiled(spec) is first
     assert compiler.compiled(spec, "-G") is not first
+    assert compiler.compiled(spec, cooperative=True) is not first
     current.append(1)
     assert compiler.compiled(spec) is not first
-    assert len(modules) == 3
-    assert "struct Config" in modules[0]["code"]
+    paths, cooperative = zip(*(options.values() for options in modules), strict=True)
+    assert [Path(path).parts[1:] for path in paths] == [
+        ("sm_89",),
+        ("sm_89", "-G"),
+        *2 * [("sm_89",)],
+    ]
+    assert cooperative == (False, False, True, False)
 
 
 def test_a_repeated_product_is_one_launch_of_the_same_arguments(launches, monkeypatch):

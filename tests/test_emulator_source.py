@@ -86,13 +86,13 @@ def test_the_folder_of_compiled_kernels_stays_bounded(monkeypatch, tmp_path):
             path = cache.folder() / f"k-{age}{end}"
             path.write_bytes(bytes(100))
             os.utime(path, (now - 1000 * age, now - 1000 * age))
-    cache.make_room(limit=1600, left=0)
+    cache.make_room(cache.folder(), limit=1600, left=0)
     assert len([*cache.folder().iterdir()]) == 16
     assert cache.mark_used(cache.folder() / "k-7.so")  # the oldest, and now in use
-    cache.make_room(limit=1599, left=900, in_use=500)
+    cache.make_room(cache.folder(), limit=1599, left=900, in_use=500)
     names = {path.name for path in cache.folder().iterdir()}
     assert names == {f"k-{age}{end}" for age in (0, 1, 2, 7) for end in (".so", ".twin.so")}
-    cache.make_room(limit=0, left=0, in_use=500)
+    cache.make_room(cache.folder(), limit=0, left=0, in_use=500)
     assert {path.name for path in cache.folder().iterdir()} == {
         f"k-{age}{end}" for age in (0, 7) for end in (".so", ".twin.so")
     }

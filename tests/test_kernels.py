@@ -8,7 +8,7 @@ import pytest
 import accelviz
 from accelviz import files
 from accelviz.devices.cuda import compile_cubin
-from accelviz.devices.cuda.compiler import compile_options, import_cupy
+from accelviz.devices.cuda.nvrtc import compile_options, import_cupy
 from accelviz.devices.cuda.timeline import MARK, SWITCH
 from accelviz.errors import DeviceUnavailable, KernelError, PartitionError
 from accelviz.plans import KernelSpec

@@ -50,8 +50,8 @@ def compiles_for_a_gpu(code, monkeypatch):
     """Return whether NVRTC compiles a source; skip the test without NVRTC."""
     if "#include <c" in code and not toolkit_options():
         pytest.skip("CUDA's own headers are not installed")
-    compiler = "accelviz.devices.cuda.compiler.compile_options"
-    monkeypatch.setattr(compiler, lambda spec: ("--std=c++17", *toolkit_options()))
+    options = "accelviz.devices.cuda.nvrtc.compile_options"
+    monkeypatch.setattr(options, lambda spec: ("--std=c++17", *toolkit_options()))
     try:
         compile_cubin(KernelSpec("kernel.cu", "k", {}, (), code=code), "sm_90")
     except DeviceUnavailable as error:

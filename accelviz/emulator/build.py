@@ -125,8 +125,7 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     folders, included = [*_HEADERS, f"-I{kernel_directory()}"], list[str]()
     if kernel.folder:  # before `kernels/`, so that its headers have precedence
         folders.insert(len(_HEADERS), f"-I{kernel.folder}")
-        files = sorted(path for path in kernel.folder.iterdir() if path.suffix in _INCLUDED)
-        included = [path.read_text("utf-8", "replace") for path in files if path.is_file()]
+        included = included_texts(kernel.folder)
     headers_hash, standard = _kernel_headers()
     # Defined after the CUDA header, so that they do not affect it.
     defines = "".join(f"#define {name} {value}\n" for name, value in kernel.defines.items())
@@ -169,8 +168,14 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
                 unwritten_locals(path).write_text("\n".join(unwritten(kernel.file, warnings)))
                 _link(compiler, compiled_twin, twin(path), *origin)
         _link(compiler, compiled, path, *origin)
-    cache.make_room()
+    cache.make_room(cache.folder())
     return path
+
+
+def included_texts(folder: Path) -> list[str]:
+    """Return the texts of the files in a folder that a kernel may include, sorted by name."""
+    files = sorted(path for path in folder.iterdir() if path.suffix in _INCLUDED)
+    return [path.read_text("utf-8", "replace") for path in files if path.is_file()]
 
 
 def _include_lines(names: Sequence[str]) -> str:

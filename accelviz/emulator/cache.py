@@ -1,4 +1,4 @@
-"""The folder of compiled kernels in the user's cache, with a bounded size."""
+"""Folders of compiled kernels in the user's cache, with a bounded size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IN_USE = 600.0
 
 
 def folder() -> Path:
-    """Return the folder, created if missing; a temporary folder if the cache is not writable."""
+    """Return the emulator's folder, created if missing; a temporary one if it cannot be."""
     directory = cache_folder() / "emulator"
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -36,13 +36,15 @@ def mark_used(path: Path) -> bool:
     return True
 
 
-def make_room(limit: int = LIMIT, left: int = LEFT, in_use: float = IN_USE) -> None:
+def make_room(
+    directory: Path, limit: int = LIMIT, left: int = LEFT, in_use: float = IN_USE
+) -> None:
     """Delete the least recently used kernels until `left` bytes remain, if over `limit` bytes.
 
     All files of a kernel are deleted together. Several processes may call it concurrently.
     """
     kernels: dict[str, list[tuple[float, int, Path]]] = {}  # (last use, bytes, path) of each file
-    for path in folder().iterdir():
+    for path in directory.iterdir():
         with contextlib.suppress(OSError):  # deleted by another process
             files = kernels.setdefault(path.name.lstrip(".").partition(".")[0], [])
             files.append((path.lstat().st_mtime, path.lstat().st_size, path))

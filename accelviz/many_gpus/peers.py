@@ -204,11 +204,8 @@ class PeersProgram:
         if 0 in launch.grid:
             return None
         with self.gpus.on(step.device):
-            try:
-                shared, percent = launch.dynamic_shared_bytes, launch.shared_percent
-                _, function = compiled(spec, shared_bytes=shared, shared_percent=percent)
-            except self._cupy.cuda.compiler.CompileException as error:
-                raise KernelError(spec.file, f"it does not compile:\n{error}") from error
+            shared, percent = launch.dynamic_shared_bytes, launch.shared_percent
+            _, function = compiled(spec, shared_bytes=shared, shared_percent=percent)
             arguments = [
                 self.buffers.get(step.buffers[name], np.uint64(0))  # a pointer that is not read
                 if name in step.buffers

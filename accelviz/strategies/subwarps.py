@@ -78,6 +78,11 @@ IN_FLIGHT_SMALL, SMALL_NONZEROS = (2, 10), 400_000
 IN_FLIGHT_RAGGED = (2, 10)
 #: The same for vectors of two 16-bit columns, whose loads are small.
 IN_FLIGHT_PAIRS = (2, 16)
+#: Numbers of nonzeros from which on the rule chooses other values.
+NONZERO_LIMITS = sorted(
+    {least for least, _ in (*GROUP_NZS, *SHORT_NZS)}
+    | {SMALL_NONZEROS, LONG_NONZEROS, UNEVEN_NONZEROS}
+)
 
 
 class LaneGroupSettings(Settings):

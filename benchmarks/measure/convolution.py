@@ -30,7 +30,8 @@ from torch.nn.grad import conv2d_input, conv2d_weight
 import accelviz
 from accelviz.convolution import ChannelMap
 from accelviz.devices import find_device
-from accelviz.devices.cuda.compiler import compile_options, compiled
+from accelviz.devices.cuda.compiler import compiled
+from accelviz.devices.cuda.nvrtc import compile_options
 from accelviz.devices.cuda.timing import CudaLimits, event_seconds
 from accelviz.graph import Graph
 from accelviz.plans.arithmetic import ROUNDING, TRUNCATION_FACTOR

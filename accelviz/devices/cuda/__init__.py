@@ -3,9 +3,10 @@
 Only this folder imports CuPy, and only when a GPU is used.
 """
 
-from accelviz.devices.cuda.compiler import compile_cubin
+from accelviz.devices.cuda.cubins import warm
 from accelviz.devices.cuda.device import CudaDevice
 from accelviz.devices.cuda.launch import BoundKernel, PointerKernel, zero
+from accelviz.devices.cuda.nvrtc import compile_cubin
 from accelviz.devices.cuda.patterns import device_pattern, transposed, uploaded
 from accelviz.devices.cuda.state import GpuState, gpu_state
 from accelviz.devices.cuda.timeline import trace_gpu
@@ -21,5 +22,6 @@ __all__ = [
     "trace_gpu",
     "transposed",
     "uploaded",
+    "warm",
     "zero",
 ]

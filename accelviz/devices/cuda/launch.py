@@ -13,7 +13,7 @@ import numpy.typing as npt
 from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.state import gpu_state, import_cupy, one_line
 from accelviz.emulator.call import KernelCall
-from accelviz.errors import ArgumentError, KernelError
+from accelviz.errors import AccelvizError, ArgumentError, KernelError
 from accelviz.plans import KernelSpec
 
 
@@ -54,6 +54,8 @@ def run_kernel(call: KernelCall) -> dict[str, npt.NDArray[Any]]:
         for name, array in call.symbols.items():
             if array.flags.writeable:
                 array[...] = variables[name].get()
+    except AccelvizError:
+        raise
     except Exception as error:
         raise KernelError(kernel.entry, f"it fails on the GPU: {one_line(error)}") from error
     for name in call.outputs():

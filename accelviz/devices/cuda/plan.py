@@ -16,7 +16,7 @@ import numpy as np
 from accelviz.devices.base import Device
 from accelviz.devices.cuda import cublas, cusparse, state
 from accelviz.devices.cuda.arrays import on_device
-from accelviz.devices.cuda.compiler import compiled, config_hint
+from accelviz.devices.cuda.compiler import compiled
 from accelviz.devices.cuda.state import import_cupy
 from accelviz.devices.cuda.tensor_maps import tensor_map
 from accelviz.devices.cuda.timing import positive
@@ -306,9 +306,6 @@ class _Errors(contextlib.AbstractContextManager[None]):
         if error is None:
             return
         cupy, name = import_cupy(), self._name
-        if isinstance(error, cupy.cuda.compiler.CompileException):
-            problem = f"its kernel does not compile:\n{error}"
-            raise KernelError(name, problem, config_hint(str(error))) from error
         if isinstance(error, cupy.cuda.memory.OutOfMemoryError):
             problem = f"{state.one_line(error)} for {self._about}"
             fix = "use fewer columns at a time, or device='cpu'"
