@@ -1,4 +1,4 @@
-"""The GPU backend of accelviz.torch without a GPU: its launches run in the emulator."""
+"""The GPU backend of accelviz.torch: on a GPU, and without one, its launches in the emulator."""
 
 import ctypes
 import gc
@@ -93,36 +93,46 @@ class EmulatedKernel:
         return None  # of no edges
 
 
-@pytest.fixture(autouse=True)
-def emulated(monkeypatch):
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def on(request, monkeypatch):
+    """Return the device of tensors: "cpu", where launches run in the emulator, or "cuda"."""
+    blocks._recent.clear()
+    if request.param == "cuda":
+        yield "cuda"
+        return
     caches = device._spmm_walk, device._spmm_kernel, device._walks, blocks._kernel
     for cache in caches:
         cache.cache_clear()
-    monkeypatch.setattr(device, "PointerKernel", EmulatedKernel)
-    monkeypatch.setattr(blocks, "PointerKernel", EmulatedKernel)
     for module in (device, blocks):
+        monkeypatch.setattr(module, "PointerKernel", EmulatedKernel)
         monkeypatch.setattr(module, "zero", lambda start, size, _: ctypes.memset(start, 0, size))
     monkeypatch.setattr(device, "_stream", lambda _: 0)
     monkeypatch.setattr(blocks, "_multiprocessors", lambda _: 1)
     monkeypatch.setattr(blocks, "_total_memory", lambda _: 1 << 30)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     monkeypatch.setattr(operators, "_backend", lambda _: device)
-    yield
+    yield "cpu"
     blocks._recent.clear()
     for cache in caches:
         cache.cache_clear()
 
 
-def graph(n_sources=50, n_targets=50, n_edges=300, hub=80, dtype=torch.int64, seed=0):
+def graph(on, n_sources=50, n_targets=50, n_edges=300, hub=80, dtype=torch.int64, seed=0):
     rng = np.random.default_rng(seed)
     pairs = rng.integers(0, [[n_sources - 2], [n_targets - 2]], (2, n_edges))
     pairs[1, :hub] = 3  # a row that is split, with edges that exist several times
     pairs[0, hub : hub + 40] = 5
-    return torch.from_numpy(pairs[:, rng.permutation(n_edges)]).to(dtype)
+    pairs = np.ascontiguousarray(pairs[:, rng.permutation(n_edges)])
+    return torch.from_numpy(pairs).to(on, dtype)
 
 
-def features(*shape, seed=1):
-    return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
+def features(on, *shape, seed=1):
+    values = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    return torch.from_numpy(values).to(on)
+
+
+def close(result, expected):
+    return torch.allclose(result.double(), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("transposed", [False, True])
@@ -136,21 +146,21 @@ def features(*shape, seed=1):
         ("sum", (50, 64, 0), False, 128),
     ],
 )
-def test_spmm(scaling, size, weighted, n_cols, transposed):
-    edge_index = graph(*size[:2])
-    weight = features(300 + size[2], seed=2) if weighted else None
-    x = features(size[transposed], n_cols)
+def test_spmm(on, scaling, size, weighted, n_cols, transposed):
+    edge_index = graph(on, *size[:2])
+    weight = features(on, 300 + size[2], seed=2) if weighted else None
+    x = features(on, size[transposed], n_cols)
     arguments = (*size, scaling, transposed)
     y = device.spmm(edge_index, weight, x, *arguments)
     double = None if weight is None else weight.double()
     expected = composed.spmm(edge_index, double, x.double(), *arguments)
-    assert torch.allclose(y.double(), expected, rtol=1e-5, atol=1e-5)
+    assert close(y, expected)
     assert torch.equal(y, device.spmm(edge_index, weight, x, *arguments))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_16_bit_features_have_float32_sums(dtype):
-    edge_index, x = graph(), features(50, 16).to(dtype)
+def test_16_bit_features_have_float32_sums(on, dtype):
+    edge_index, x = graph(on), features(on, 50, 16).to(dtype)
     y = device.spmm(edge_index, None, x, 50, 50, 0, "sum", False)
     expected = composed.spmm(edge_index, None, x.double(), 50, 50, 0, "sum", False)
     assert y.dtype == dtype
@@ -158,67 +168,70 @@ def test_16_bit_features_have_float32_sums(dtype):
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-def test_the_gradients_of_weights_and_features(transposed):
-    edge_index, size = graph(60, 50), (60, 50, 0)
-    weight, x = features(300, seed=2), features(size[transposed], 12)
-    dy = features(size[not transposed], 12, seed=3)
+def test_the_gradients_of_weights_and_features(on, transposed):
+    edge_index, size = graph(on, 60, 50), (60, 50, 0)
+    weight, x = features(on, 300, seed=2), features(on, size[transposed], 12)
+    dy = features(on, size[not transposed], 12, seed=3)
     d_weight, dx = device.spmm_gradient(edge_index, weight, x, dy, *size, transposed)
     double = x.double(), dy.double(), *size, transposed
     expected = composed.spmm_weight_gradient(edge_index, *double)
-    assert torch.allclose(d_weight.double(), expected, rtol=1e-5, atol=1e-5)
+    assert close(d_weight, expected)
     arguments = weight.double(), dy.double(), *size, "sum", not transposed
     expected = composed.spmm(edge_index, *arguments)
-    assert torch.allclose(dx.double(), expected, rtol=1e-5, atol=1e-5)
+    assert close(dx, expected)
 
 
-def test_every_change_of_the_edges_is_noticed():
-    edge_index, x = graph(), features(50, 8)
+def test_every_change_of_the_edges_is_noticed(on):
+    edge_index, x = graph(on), features(on, 50, 8)
     arguments = None, x, 50, 50, 50, "symmetric", False
     before = device.spmm(edge_index, *arguments)
     (edges_before,) = blocks._recent.values()
-    edge_index.numpy()[0, :50] = 7  # torch's version counter does not notice
+    edge_index.data[0, :50] = 7  # the version counter of edge_index does not notice
     y = device.spmm(edge_index, *arguments)
     expected = composed.spmm(edge_index, None, x.double(), *arguments[2:])
     assert [*blocks._recent.values()] == [edges_before]
     assert not torch.allclose(y, before)
-    assert torch.allclose(y.double(), expected, rtol=1e-5, atol=1e-5)
-    edge_index.data = graph(seed=5)
+    assert close(y, expected)
+    edge_index.data = graph(on, seed=5)
     y = device.spmm(edge_index, *arguments)
     expected = composed.spmm(edge_index, None, x.double(), *arguments[2:])
-    assert torch.allclose(y.double(), expected, rtol=1e-5, atol=1e-5)
+    assert close(y, expected)
 
 
-def test_the_partitions_of_deleted_edges_are_forgotten():
-    edge_index, x = graph(), features(50, 8)
+def test_the_partitions_of_deleted_edges_are_forgotten(on):
+    edge_index, x = graph(on), features(on, 50, 8)
     device.spmm(edge_index, None, x, 50, 50, 0, "sum", False)
     assert len(blocks._recent) == 1
     del edge_index
     assert not blocks._recent
 
 
-def test_partitions_have_a_bound_in_bytes(monkeypatch):
-    many, x = [graph(seed=seed) for seed in range(9)], features(50, 8)
+def test_partitions_have_a_bound_in_bytes(on, monkeypatch):
+    many, x = [graph(on, seed=seed) for seed in range(9)], features(on, 50, 8)
     for edge_index in many[:4]:
         device.spmm(edge_index, None, x, 50, 50, 0, "sum", False)
     used = sum(entry.bytes for entry in blocks._recent.values())
-    monkeypatch.setattr(blocks, "_total_memory", lambda _: used / blocks._MEMORY_SHARE)
+    limit = used / blocks._MEMORY_SHARE
+    monkeypatch.setattr(blocks, "_total_memory", lambda _: limit)
     for edge_index in many[4:]:
         device.spmm(edge_index, None, x, 50, 50, 0, "sum", False)
     assert len(blocks._recent) == 5  # those before the latest have the bytes of four
 
 
 @pytest.mark.parametrize("node", [50, -1, 1 << 40])
-def test_a_node_that_does_not_exist_is_an_error_of_the_next_call(node):
-    edge_index, x = graph(), features(50, 8)
+def test_a_node_that_does_not_exist_is_an_error_of_the_next_call(on, node):
+    edge_index, x = graph(on), features(on, 50, 8)
     edge_index[0, 3] = node
     device.spmm(edge_index, None, x, 50, 50, 0, "sum", False)
+    if on == "cuda":
+        torch.cuda.synchronize()
     with pytest.raises(ArgumentError, match=rf"edge_index: .* node {node},"):
         device.spmm(edge_index, None, x, 50, 50, 0, "sum", False)
 
 
 @pytest.mark.parametrize("form", ["int32", "columns", "rows", "empty", "one edge"])
-def test_forms_of_edge_index(form):
-    edge_index = graph()
+def test_forms_of_edge_index(on, form):
+    edge_index = graph(on)
     if form == "int32":
         edge_index = edge_index.int()
     elif form == "columns":  # strided elements
@@ -227,33 +240,33 @@ def test_forms_of_edge_index(form):
         edge_index = torch.cat([edge_index, edge_index])[::2]
     else:
         edge_index = edge_index[:, : form == "one edge"]
-    for x in (features(50, 8), features(8, 50).t()):
+    for x in (features(on, 50, 8), features(on, 8, 50).t()):
         y = device.spmm(edge_index, None, x, 50, 50, 50, "mean", False)
         expected = composed.spmm(edge_index, None, x.double(), 50, 50, 50, "mean", False)
-        assert torch.allclose(y.double(), expected, rtol=1e-5, atol=1e-5)
+        assert close(y, expected)
 
 
-def test_sizes_without_rows_columns_or_items():
-    edge_index = graph()[:, :0]
+def test_sizes_without_rows_columns_or_items(on):
+    edge_index = graph(on)[:, :0]
     for sources, targets, n_cols in ((0, 0, 4), (5, 0, 4), (0, 5, 4), (5, 5, 0), (5, 5, 4)):
-        x = features(sources, n_cols)
+        x = features(on, sources, n_cols)
         y = device.spmm(edge_index, None, x, sources, targets, 0, "sum", False)
-        assert torch.equal(y, torch.zeros(targets, n_cols))
+        assert torch.equal(y.cpu(), torch.zeros(targets, n_cols))
     with pytest.raises(ArgumentError, match="x: 7 rows for 50 nodes"):
-        device.spmm(graph(), None, features(7, 4), 50, 50, 0, "sum", False)
+        device.spmm(graph(on), None, features(on, 7, 4), 50, 50, 0, "sum", False)
 
 
 @pytest.mark.parametrize("largest", [False, True])
-def test_extrema_share_the_gradient(largest):
-    edge_index, x = graph(), features(50, 6).round()
+def test_extrema_share_the_gradient(on, largest):
+    edge_index, x = graph(on), features(on, 50, 6).round()
     y, share = device.extremum(edge_index, x, 50, 50, 0, largest)
     x.requires_grad_()
     index = edge_index[1][:, None].expand(-1, 6)
     reduction = "amax" if largest else "amin"
-    expected = torch.zeros(50, 6).scatter_reduce(
+    expected = torch.zeros(50, 6, device=on).scatter_reduce(
         0, index, x[edge_index[0]], reduction, include_self=False
     )
-    dy = features(50, 6, seed=4)
+    dy = features(on, 50, 6, seed=4)
     (expected_dx,) = torch.autograd.grad(expected, x, dy)
     assert torch.equal(y, expected)
     dx = device.extremum_gradient(edge_index, x.detach(), y, dy * share, 50, 50, 0)
