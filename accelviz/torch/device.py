@@ -112,8 +112,13 @@ def _spmm_kernel(settings: LaneGroupSettings, n_cols: int, device: int) -> _Walk
 
 
 @functools.cache
-def _walks(name: str, n_cols: int, heads: int, device: int) -> tuple[_Walk, ...]:
-    """Return the kernels of an attention, of its gradient, or of SpMM's gradient, in order."""
+def _walks(
+    name: str, n_cols: int, heads: int, device: int
+) -> tuple[tuple[_Walk, ...], dict[str, int]]:
+    """Return the kernels of an attention, of its gradient, or of SpMM's gradient, in order.
+
+    The second result has words of workspace for a graph of one row and one block.
+    """
     operation = OPERATIONS[name]
     strategy: Any = find_strategy("lane_groups", operation)
     widths = {"n_cols": n_cols, **({"heads": heads} if "heads" in operation.widths else {})}
@@ -137,7 +142,8 @@ def _walks(name: str, n_cols: int, heads: int, device: int) -> tuple[_Walk, ...]
         if "statistics" in kernel.arguments:
             grid_x, block_rows = 0, call.launch.block[0] // call.kernel.config["head_lanes"]
         walks.append(_Walk(kernel, None, False, grid_x, grid_y, block_rows, {}, 0))
-    return tuple(walks)
+    sizes = plan.workspaces("workspace").items()
+    return tuple(walks), {region: size for region, (size, _) in sizes}
 
 
 class _Product:
@@ -156,7 +162,7 @@ class _Product:
     numbers : mapping of str to int
         Numbers among the arguments.
     workspace : mapping of str to int
-        Words of workspace by name.
+        Words of workspace by name: `statistics` per target, `block_totals` per block.
     scales : sequence of str
         Arguments that are the scale of the partition.
     """
@@ -175,7 +181,10 @@ class _Product:
         scales: Sequence[str] = (),
     ) -> None:
         words = {"column_scale": 0, "row_scale": 0, **numbers}
-        heads, n_cols = numbers.get("heads", 1), numbers["n_cols"]
+        heads, workspace = numbers.get("heads", 1), dict(workspace)
+        if "statistics" in workspace:
+            workspace["statistics"] *= size.targets
+        block_words = workspace.pop("block_totals", 0)
         self._partitions: list[EdgeBlocks] = []
         self._launches: list[tuple[Any, list[int], list[str]]] = []
         for walk in walks:
@@ -192,7 +201,7 @@ class _Product:
                 parts = {name: number * blocks.parts for name, number in walk.part_words.items()}
                 if "block_totals" in arguments:
                     words["n_totals"] = grid_x
-                    regions["block_totals"] = grid_x * heads * n_cols
+                    regions["block_totals"] = grid_x * block_words
                 regions = parts | regions
             elif walk.block_rows:
                 grid_x = -(-size.targets * heads // walk.block_rows)
@@ -298,15 +307,8 @@ def _run(
     key = name, size, heads, n_cols, transposed
     product = edges.products.get(key)
     if product is None:
-        walks = _walks(name, n_cols, heads, edge_index.device.index)
+        walks, workspace = _walks(name, n_cols, heads, edge_index.device.index)
         fixed = {"heads": heads, "n_cols": n_cols, "n_targets": size[1], "n_parts": TOTAL_PARTS}
-        workspace = {}
-        if walks[0].block_rows:
-            floats = 4 if name == "gat_gradient" else 2
-            workspace = {
-                "statistics": size[1] * heads * floats,
-                "part_totals": TOTAL_PARTS * heads * n_cols,
-            }
         graph_part = edge_index, walks, Size(*size), "sum", transposed, stream
         product = edges.products[key] = _Product(edges, *graph_part, fixed, workspace)
     words = {operand: tensor.data_ptr() for operand, tensor in tensors.items()}
