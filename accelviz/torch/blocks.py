@@ -313,8 +313,7 @@ def edge_list(edge_index: Any, stream: int) -> EdgeList:
 
 def fix(edge_index: Any) -> None:
     """Compute the partitions of a tensor once: it will not be changed."""
-    if edge_index.is_cuda:
-        _remember(_key(edge_index), edge_index, EdgeList(edge_index, False))
+    _remember(_key(edge_index), edge_index, EdgeList(edge_index, False))
 
 
 def _key(edge_index: Any) -> Any:

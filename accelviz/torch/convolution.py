@@ -11,7 +11,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from accelviz.errors import ArgumentError
 from accelviz.torch import composed, operators
-from accelviz.torch.edges import Edges, converted, from_sparse, mean_weights
+from accelviz.torch.edges import Edges, converted, fix, from_sparse, mean_weights
 from accelviz.torch.layer import FLOATS, Layer, convertible, dense, is_plain, is_sparse, unwrapped
 
 
@@ -22,6 +22,9 @@ class _Normalized(Edges):
     """
 
     def __init__(self, edge_index: Any, size: operators.Size, weight: Any, scaling: str) -> None:
+        if not torch.compiler.is_compiling():
+            edge_index = edge_index.clone()  # The caller may modify its tensor.
+            fix(edge_index)
         self.edge_index, self.size, self.weight = edge_index, size[:2], weight
         self.operands = edge_index, size, weight, scaling
 

@@ -43,9 +43,18 @@ class Edges:
             problem = f"shape {tuple(weight.shape)} for {edge_index.size(1)} edges"
             raise ArgumentError("weight", problem, "one weight per edge")
         self.edge_index, self.weight = edge_index.contiguous(), weight
+        fix(self.edge_index)
 
     def __repr__(self) -> str:
         return f"Edges({self.edge_index.size(1)} edges, size={self.size})"
+
+
+def fix(edge_index: Any) -> None:
+    """Let kernels be prepared once for a tensor that will not be modified."""
+    if edge_index.is_cuda:
+        from accelviz.torch import blocks
+
+        blocks.fix(edge_index)
 
 
 def check_edge_index(edge_index: Any) -> None:

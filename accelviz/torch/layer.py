@@ -114,8 +114,6 @@ class Layer:
             if size is not None or (target is not None and target is not x):
                 return None
             edge_index = edge_index.flip(0)
-        elif not edge_index.is_contiguous():
-            edge_index = edge_index.contiguous()
         sources = x.size(0)
         targets = sources if target is None else target.size(0)
         if size is not None:
