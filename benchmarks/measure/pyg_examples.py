@@ -301,17 +301,18 @@ def run(
         process.start()
         process.join(options.limit)
         status = "runs"
-        if process.is_alive():
+        if process.is_alive():  # The numbers printed so far are compared.
             os.killpg(process.pid, signal.SIGKILL)
             process.join()
-            status = f"over {options.limit:g} s"
+            status = f"stopped after {options.limit:g} s"
         output, errors = ((folder / stream).read_text() for stream in ("stdout", "stderr"))
         if process.exitcode and status == "runs":
             lines = errors.strip().splitlines() or [f"exit status {process.exitcode}"]
             raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Exit)\b", line)]
             status = (raised or lines)[-1]
         times = json.loads(record.read_text()) if record.exists() else {}
-        return {"output": output, "errors": errors, "status": status, **times}
+        ran = process.exitcode in (0, -signal.SIGKILL)
+        return {"output": output, "errors": errors, "status": status, "ran": ran, **times}
 
 
 def printed_numbers(output: str) -> list[float]:
@@ -345,7 +346,7 @@ def measure(example: Example, layers: set[str], options: Any) -> dict[str, Any]:
     numbers: dict[str, list[float]] = {}
     differences: dict[str, float | None] = {}
     for name in ("pyg", "accelviz", "rounded"):
-        if results and results["pyg"]["status"] != "runs":
+        if results and not results["pyg"]["ran"]:
             break
         if name == "rounded" and not (differences.get("numbers_differ") or 0) > SAME:
             break
@@ -357,9 +358,9 @@ def measure(example: Example, layers: set[str], options: Any) -> dict[str, Any]:
             stem = re.sub(r"\W+", "-", f"{example.path} {example.arguments} {example.dropout}")
             text = "\n--- stderr ---\n".join([result["output"], result["errors"]])
             (options.logs / f"{stem}.{name}.txt").write_text(text)
-        if name != "pyg" and result["status"] == "runs":
+        if name != "pyg" and result["ran"]:
             suffix = "_by_rounding" if name == "rounded" else ""
-            sums = results["pyg"]["parameters"], result["parameters"]
+            sums = results["pyg"].get("parameters", []), result.get("parameters", [])
             differences[f"numbers_differ{suffix}"] = difference(numbers["pyg"], numbers[name])
             differences[f"parameters_differ{suffix}"] = difference(*sums)
     pyg, accelviz = results["pyg"], results.get("accelviz", {})
