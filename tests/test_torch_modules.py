@@ -109,6 +109,12 @@ def test_quantized_tensors_are_copied_moved_stored_and_printed(device):
         assert isinstance(other, QuantizedTensor)
         assert other.words.data_ptr() != A.words.data_ptr() or other is A
         torch.testing.assert_close(other.dequantize().cpu(), A.dequantize().cpu())
+    negative, B = QuantizedTensor.quantize(-matrices(device)[0], 3, "left"), A.t()
+    before = negative @ B
+    negative.copy_(A)
+    torch.testing.assert_close(negative @ B, A @ B)
+    torch.testing.assert_close(B.t() @ negative.t(), A @ B)
+    assert not torch.allclose(before, A @ B)
     compiled = torch.compile(lambda A, B: (A @ B) * 2, backend="eager")
     torch.testing.assert_close(compiled(A, A.t()), (A @ A.t()) * 2)
 
@@ -129,6 +135,11 @@ def test_quantized_tensors_are_copied_moved_stored_and_printed(device):
         (lambda A, B: B.t(), "its columns have a scale each"),
         (lambda A, B: QuantizedTensor.quantize(A, 3, "left"), "X: a QuantizedTensor already"),
         (lambda A, B: QuantizedTensor.quantize([[1.0]], 3, "left"), "X: got a list"),
+        (lambda A, B: QuantizedTensor.quantize(torch.ones(2), 3, "left"), "X: 1-D of float32"),
+        (
+            lambda A, B: QuantizedTensor.quantize(torch.ones(2, 2) * 1j, 3, "left"),
+            "X: 2-D of complex64",
+        ),
         (
             lambda A, B: QuantizedTensor.quantize(torch.ones(2, 2, requires_grad=True), 3, "left"),
             r"X: it requires gradients.*X.detach\(\)",
@@ -154,8 +165,15 @@ def test_what_a_quantized_tensor_has_not_is_refused(call, message):
 # -------------------------------------------------------------------------- SlidingChannelConv2d
 
 #: in_channels, out_channels, groups, overlap: windows that wrap around, more windows than filters,
-#: one filter, pointwise, grouped, an overlap that is no whole number of channels.
-MAPS = [(8, 8, 2, 0.5), (6, 7, 2, 0.33), (16, 3, 8, 0.5), (5, 1, 1, 0.0), (12, 20, 3, 0.0)]
+#: one filter, pointwise, grouped, more windows than have a product each.
+MAPS = [
+    (40, 48, 2, 0.35),
+    (8, 8, 2, 0.5),
+    (6, 7, 2, 0.33),
+    (16, 3, 8, 0.5),
+    (5, 1, 1, 0.0),
+    (12, 20, 3, 0.0),
+]
 each_map = pytest.mark.parametrize("arguments", MAPS, ids=str)
 
 
@@ -199,8 +217,10 @@ def test_a_sliding_convolution_is_a_grouped_one_of_copies(arguments, device, lay
     assert_alike(outcome(double, double, wide), expected)
 
 
-@each_map
-def test_derivatives_of_first_and_second_order(arguments):
+@pytest.mark.parametrize("arguments", MAPS[1:], ids=str)
+@pytest.mark.parametrize("most_windows", [sliding.MOST_WINDOWS, 0])
+def test_derivatives_of_first_and_second_order(arguments, most_windows, monkeypatch):
+    monkeypatch.setattr(sliding, "MOST_WINDOWS", most_windows)
     layer, x = layer_and_maps(arguments, "cpu", dtype=torch.float64)
     weight = layer.weight.detach().flatten(1).requires_grad_()
     settings = layer.channels.groups, layer.channels.overlap, "3xtf32"
@@ -215,7 +235,7 @@ def test_derivatives_of_first_and_second_order(arguments):
 @each_device
 @each_format
 def test_the_operators_are_what_pytorch_expects(device, layout):
-    layer, x = layer_and_maps(MAPS[1], device, layout)
+    layer, x = layer_and_maps(MAPS[2], device, layout)
     weight = layer.weight.detach().flatten(1).requires_grad_()
     settings = layer.channels.groups, layer.channels.overlap, "3xtf32"
     dy = layer(x).detach().requires_grad_()
@@ -254,7 +274,7 @@ def test_the_kernels_compute_the_same(arguments, layout, device):
 
 @each_device
 def test_a_compiled_and_an_exported_sliding_convolution(device):
-    layer, x = layer_and_maps(MAPS[0], device)
+    layer, x = layer_and_maps(MAPS[1], device)
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
     for images in (1, 3):
         assert_alike(
@@ -267,7 +287,7 @@ def test_a_compiled_and_an_exported_sliding_convolution(device):
 
 @each_device
 def test_state_dicts_dtypes_and_shapes_of_a_sliding_convolution(device):
-    layer, x = layer_and_maps(MAPS[0], device)
+    layer, x = layer_and_maps(MAPS[1], device)
     grouped = nn.Conv2d(8, 8, 1, groups=2)
     layer.load_state_dict(grouped.state_dict())
     grouped.load_state_dict(layer.state_dict())

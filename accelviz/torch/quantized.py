@@ -42,7 +42,7 @@ class QuantizedTensor(_Tensor):
     Attributes
     ----------
     words : tensor of int32, shape (bits, lines, words of a line)
-        The bits; see `BitTensor.words`.
+        The bits; see `BitTensor.words`. Only `copy_` may change them, as sums of them are stored.
     side : {"left", "right"}
         Operand of a product for which the words have the layout.
     scale : Scale or None
@@ -64,6 +64,7 @@ class QuantizedTensor(_Tensor):
     side: str
     scale: Scale | None
     clipped: int
+    _bit_tensor: BitTensor | None
 
     @staticmethod
     def __new__(cls, tensor: BitTensor, device: Any = None) -> QuantizedTensor:
@@ -97,8 +98,9 @@ class QuantizedTensor(_Tensor):
             As `accelviz.bits.quantize` does; also if X is no tensor or requires gradients.
         """
         X = _plain("X", X)
-        with device_of(X):
-            return cls(bits.quantize(X.float(), n_bits, side, **options))
+        X = X.float() if X.is_floating_point() else X  # NumPy has no bfloat16
+        with device_of(X) as device:
+            return cls(bits.quantize(as_array(X, device), n_bits, side, **options))
 
     @classmethod
     @torch.compiler.disable
@@ -143,11 +145,13 @@ class QuantizedTensor(_Tensor):
 
     @property
     def bit_tensor(self) -> BitTensor:
-        """The same tensor for `accelviz.bits`; it shares the words."""
-        with device_of(self.words) as device:
-            words = as_array(self.words, device).view(np.uint32)
-        rows, columns = self.shape
-        return BitTensor(words, (rows, columns), self.side, self.scale, self.clipped)
+        """The same tensor for `accelviz.bits`; it shares the words and stores sums of them."""
+        if self._bit_tensor is None:
+            with device_of(self.words) as device:
+                words = as_array(self.words, device).view(np.uint32)
+            shape = self.shape[0], self.shape[1]
+            self._bit_tensor = BitTensor(words, shape, self.side, self.scale, self.clipped)
+        return self._bit_tensor
 
     @torch.compiler.disable
     def levels(self) -> Any:
@@ -221,6 +225,7 @@ def _wrapped(
     make: Callable[..., Any] = torch.Tensor._make_wrapper_subclass
     tensor: QuantizedTensor = make(cls, tuple(shape), dtype=torch.float32, device=words.device)
     tensor.words, tensor.side, tensor.scale, tensor.clipped = words, side, scale, clipped
+    tensor._bit_tensor = None
     return tensor
 
 
@@ -265,7 +270,7 @@ def _copy(target: Any, source: Any, non_blocking: bool = False) -> Any:
         problem, expected = (", ".join(map(str, kind)) for kind in reversed(kinds))
         raise ArgumentError("copy_", f"from shape, bits, side {problem}", f"the same: {expected}")
     target.words.copy_(source.words, non_blocking)
-    target.scale, target.clipped = source.scale, source.clipped
+    target.scale, target.clipped, target._bit_tensor = source.scale, source.clipped, None
     return target
 
 

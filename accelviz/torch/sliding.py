@@ -1,8 +1,8 @@
 """DSXplore's sliding-channel convolution (thesis, chapter 6) as a PyTorch module.
 
 A GPU of compute capability 8.0 or more runs the tensor-core kernels of `strided_windows` on float32
-maps. Everywhere else (the host, older GPUs, float64) PyTorch multiplies matrices: filters that read
-the same window are one dense product, or two if the window continues at channel 0.
+maps. Everywhere else (the host, older GPUs, float64) PyTorch multiplies matrices; one has all
+filters that read the same window.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from accelviz.torch.arrays import as_array, device_of
 
 _HALF = torch.float16, torch.bfloat16
 _SETTINGS = "int groups, float overlap, str arithmetic"
+#: Most distinct windows for a product each; with more, one product with zeros is faster on a CPU.
+MOST_WINDOWS = 32
 #: `ChannelMap` with its graph, whose store has the plans.
 _channel_map = functools.lru_cache(64)(ChannelMap)
 
@@ -162,10 +164,10 @@ def sliding_channels(x: Any, weight: Any, groups: int, overlap: float, arithmeti
     channels = _channel_map(x.size(1), weight.size(0), groups, overlap)
     if _has_kernels(x):
         return by_kernels(channels, weight, x, arithmetic)
-    y, maps = x.new_zeros((x.size(0), weight.size(0), *x.shape[2:])), x.flatten(2)
-    for filters, window, read in _products(channels):
-        y.flatten(2)[:, filters] += weight[filters, window] @ maps[:, read]
-    return y.contiguous(memory_format=_format(x))
+    y, maps, factors = _zeros_like(x, weight.size(0)), x.flatten(2), _factors(channels, weight)
+    for filters, read, matrix in factors:
+        y.flatten(2)[:, filters] += matrix @ maps[:, read]
+    return y
 
 
 @_operator(
@@ -179,10 +181,10 @@ def input_gradient(
     channels = _channel_map(in_channels, weight.size(0), groups, overlap)
     if _has_kernels(dy):
         return by_kernels(channels, weight, dy, arithmetic, transposed=True)
-    dx, maps = dy.new_zeros((dy.size(0), in_channels, *dy.shape[2:])), dy.flatten(2)
-    for filters, window, read in _products(channels):
-        dx.flatten(2)[:, read] += weight[filters, window].T @ maps[:, filters]
-    return dx.contiguous(memory_format=_format(dy))
+    dx, maps, factors = _zeros_like(dy, in_channels), dy.flatten(2), _factors(channels, weight)
+    for filters, read, matrix in factors:
+        dx.flatten(2)[:, read] += matrix.T @ maps[:, filters]
+    return dx
 
 
 @_operator("sliding_channels_weight", f"(Tensor x, Tensor dy, {_SETTINGS}) -> Tensor")
@@ -191,11 +193,13 @@ def weight_gradient(x: Any, dy: Any, groups: int, overlap: float, arithmetic: st
     channels = _channel_map(x.size(1), dy.size(1), groups, overlap)
     if _has_kernels(x):
         return weights_by_kernels(channels, x, dy, arithmetic)
-    gradient = x.new_empty((channels.out_channels, channels.width))
+    gradient = x.new_zeros((channels.out_channels, channels.width))
     maps, d_maps = x.flatten(2), dy.flatten(2)
-    for filters, window, read in _products(channels):
-        pairs = d_maps[:, filters], maps[:, read]
-        gradient[filters, window] = torch.einsum("nop,ncp->oc", *pairs)
+    if channels.cyclic_distance > MOST_WINDOWS:
+        dense = torch.einsum("nop,ncp->oc", d_maps, maps)
+        return dense.gather(1, _order(channels, "windows", x.device).view_as(gradient))
+    for filters, read, matrix in _factors(channels, gradient):
+        matrix += torch.einsum("nop,ncp->oc", d_maps[:, filters], maps[:, read])
     return gradient
 
 
@@ -253,15 +257,31 @@ input_gradient.register_autograd(_input_backward, setup_context=_save)
 weight_gradient.register_autograd(_weight_backward, setup_context=_save)
 
 
-def _products(channels: ChannelMap) -> Iterator[tuple[slice, slice, slice]]:
-    """Yield (filters, their weights, channels) of each dense product; a wrapped window has two."""
+def _zeros_like(maps: Any, channels: int) -> Any:
+    """Return zeros of the images, pixels and memory format of `maps`."""
+    shape, kind = (maps.size(0), channels, *maps.shape[2:]), {"dtype": maps.dtype}
+    zeros = torch.empty(shape, **kind, device=maps.device, memory_format=_format(maps))
+    return zeros.zero_()
+
+
+def _factors(channels: ChannelMap, weight: Any) -> Iterator[tuple[slice, slice, Any]]:
+    """Yield (filters, channels, their weights as a matrix) of each dense product.
+
+    The weights are a view of `weight`; a window that wraps around has two. With many distinct
+    windows it is one product with a matrix that has zeros.
+    """
     distance, width, total = channels.cyclic_distance, channels.width, channels.in_channels
+    if distance > MOST_WINDOWS:
+        columns = _order(channels, "windows", weight.device).view_as(weight)
+        zeros = weight.new_zeros((channels.out_channels, total))
+        yield slice(None), slice(None), zeros.scatter(1, columns, weight)
+        return
     for number in range(distance):
         filters, start = slice(number, None, distance), number * channels.step % total
-        end = min(start + width, total)
-        yield filters, slice(0, end - start), slice(start, end)
-        if end - start < width:
-            yield filters, slice(end - start, width), slice(0, start + width - total)
+        inside = min(width, total - start)
+        yield filters, slice(start, start + inside), weight[filters, :inside]
+        if inside < width:
+            yield filters, slice(0, width - inside), weight[filters, inside:]
 
 
 # ------------------------------------------------------------------------------------ the kernels
@@ -280,8 +300,10 @@ def _order(channels: ChannelMap, target: str, device: Any) -> Any:
     """Return the index, on a device, that puts weights or values in another order.
 
     `target` is "values" (weights to the graph's nonzeros), "transposed" (weights to the nonzeros of
-    the transposed graph) or "weights" (values to weights).
+    the transposed graph), "weights" (values to weights) or "windows" (channels of the weights).
     """
+    if target == "windows":
+        return torch.from_numpy(channels.windows.astype("int64").ravel()).to(device)
     numbers = torch.arange(channels.parameters).numpy()
     order = channels.values(numbers.reshape(channels.out_channels, channels.width))
     if target == "transposed":
