@@ -52,10 +52,11 @@ def test_layers():
     names, _ = run("layers.md")
     assert names["mixed"].parameters["1.sender"].shape == (4, 8)
     assert len(names["deep"].layers) == 5
-    assert names["mixed"].test_accuracy > 0.7
+    assert names["mixed"].test_accuracy > 0.6
     assert names["fit"].metric == "mse"
     assert names["inductive"].test_accuracy > 0.8
     np.testing.assert_allclose(names["by_graph"][2], names["logits"], atol=1e-4)
+    assert names["losses"][-1] < 0.8 * names["losses"][0]
     assert names["tuned"].history.epoch.tolist() == [*range(1, 6)]
     whole = layers.train("sage", names["union"], epochs=40, **names["options"])
     np.testing.assert_array_equal(names["longer"].logits, whole.logits)

@@ -43,35 +43,27 @@ class Model:
     source: str
 
 
-def _stack(layer: Callable[..., Layer]) -> Callable[..., list[Layer]]:
-    def build(
-        n_features: int, n_outputs: int, *, hidden: int, depth: int, dropout: float, **options: Any
-    ) -> list[Layer]:
-        widths = [n_features, *[hidden] * (depth - 1)]
-        epilogue = {"activation": "relu", "dropout": dropout, **options}
-        inner = [layer(*pair, **epilogue) for pair in itertools.pairwise(widths)]
-        return [*inner, layer(widths[-1], n_outputs, **options)]
+def _stack(layer: Callable[..., Layer], activation: str = "relu") -> Callable[..., list[Layer]]:
+    """Return `build` for equal layers; with attention the last one takes the mean of its heads."""
 
-    return build
-
-
-def _attention(layer: type[GAT]) -> Callable[..., list[Layer]]:
     def build(
         n_features: int,
         n_outputs: int,
         *,
         hidden: int,
         depth: int,
-        heads: int,
-        output_heads: int,
         dropout: float,
+        output_heads: int | None = None,
         **options: Any,
     ) -> list[Layer]:
-        widths = [n_features, *[heads * hidden] * (depth - 1)]
-        epilogue = {"heads": heads, "activation": "elu", "dropout": dropout, **options}
-        inner = [layer(width, hidden, **epilogue) for width in widths[:-1]]
-        last = layer(widths[-1], n_outputs, heads=output_heads, concat=False, **options)
-        return [*inner, last]
+        stack: list[Layer] = []
+        for _ in range(depth - 1):
+            epilogue = {"activation": activation, "dropout": dropout}
+            stack.append(layer(n_features, hidden, **epilogue, **options))
+            n_features = stack[-1].width
+        if output_heads is not None:
+            options |= {"heads": output_heads, "concat": False}
+        return [*stack, layer(n_features, n_outputs, **options)]
 
     return build
 
@@ -100,8 +92,8 @@ _MODELS = (
     Model("gcn", _stack(GCN), _GCN, 0.01, 5e-4, "first", "Kipf and Welling, ICLR 2017"),
     Model("gin", _stack(GIN), _GIN, 0.005, 5e-3, "all", _GIN_SOURCE),
     Model("sage", _stack(SAGE), _SAGE, 0.01, 5e-4, "all", "the settings of GCN"),
-    Model("gat", _attention(GAT), _GAT, 0.005, 5e-4, "all", "Velickovic et al., ICLR 2018"),
-    Model("gatv2", _attention(GATv2), _GATV2, 0.005, 5e-4, "all", "the settings of GAT"),
+    Model("gat", _stack(GAT, "elu"), _GAT, 0.005, 5e-4, "all", "Velickovic et al., ICLR 2018"),
+    Model("gatv2", _stack(GATv2, "elu"), _GATV2, 0.005, 5e-4, "all", "the settings of GAT"),
     Model("agnn", _agnn, _GCN, 0.01, 5e-4, "all", "Thekumparampil et al., 2018"),
 )
 MODELS = {model.name: model for model in _MODELS}
