@@ -592,6 +592,11 @@ IMAGE = (8, 8, 8)
         (Weighted(), {}, "model: it calls 'conv2d'|uses the tensor 'a.0.weight' outside"),
         (nn.Sequential(nn.Flatten()), {}, "model: it has no convolution"),
         (nn.Sequential(conv(8, 8), nn.PReLU()), {}, "model: layer '1' is a PReLU"),
+        (
+            nn.Sequential(SlidingChannelConv2d(8, 8)),
+            {},
+            "model: layer .* is a SlidingChannelConv2d",
+        ),
         (nn.Sequential(conv(8, 8, 5)), {}, r"model: at '0.0' it has Conv2d\(8, 8, kernel_size=\(5"),
         (
             nn.Sequential(conv(8, 8), conv(8, 8, 1), conv(8, 8)),
@@ -620,7 +625,7 @@ IMAGE = (8, 8, 8)
             "model: the stage of .* has one bottleneck",
         ),
     ],
-    ids=range(19),
+    ids=range(20),
 )
 def test_models_that_cannot_be_optimized_are_refused(model, options, message):
     options = {"input_size": IMAGE, **options}

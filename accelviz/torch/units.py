@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from accelviz.convolution.networks import UNITS, Stage
 from accelviz.errors import ArgumentError, checked_integer, checked_type
+from accelviz.torch.sliding import SlidingChannelConv2d
 
 _NN = torch.nn
 ACTIVATIONS = _NN.ReLU, _NN.ReLU6, _NN.LeakyReLU, _NN.ELU, _NN.SiLU, _NN.GELU, _NN.Hardswish
@@ -43,15 +44,26 @@ _CALLS: tuple[Any, ...] = (
 _EXPECTED = "Conv2d, BatchNorm2d, activations, Dropout, pooling, residual sums, Flatten, Linear"
 
 
+class _Tracer(torch.fx.Tracer):
+    """Does not look into sliding-channel convolutions, which check the shapes of their maps."""
+
+    def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
+        """Return whether a module is one node of the graph."""
+        is_sliding = isinstance(m, SlidingChannelConv2d)
+        return is_sliding or super().is_leaf_module(m, module_qualified_name)
+
+
 def traced(model: Any) -> Any:
     """Return a copy of the model as a graph of known layers and calls."""
     checked_type("model", model, _NN.Module, "a torch.nn.Module")
+    tracer = _Tracer()
     try:
-        graph_module = torch.fx.symbolic_trace(copy.deepcopy(model))
+        graph = tracer.trace(copy.deepcopy(model))
     except Exception as error:
         problem = f"torch.fx cannot trace it: {str(error).strip().splitlines()[0]}"
         expected = "a forward without branches on the values or sizes of tensors"
         raise ArgumentError("model", problem, expected) from error
+    graph_module = torch.fx.GraphModule(tracer.root, graph)
     seen = set[str]()
     for node in graph_module.graph.nodes:
         if node.op == "call_module":
