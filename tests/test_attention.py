@@ -1,4 +1,4 @@
-"""Attention and its gradients: definition, extreme scores, split rows, dropout, wrong input."""
+"""Attention and its gradients: definition, extreme scores, dropout, plans, wrong input."""
 
 import numpy as np
 import pytest
@@ -28,13 +28,13 @@ def leaky(x):
 
 
 def defined(graph, score, inputs):
-    """Return Y and logsumexp by their definition, densely, in extended precision."""
+    """Return the results by their definition, densely, in extended precision."""
     wide = {name: array.astype(np.longdouble) for name, array in inputs.items()}
     V = wide["V"]
     if score == "gat":
         scores = leaky(wide["receiver"][:, None] + wide["sender"][None])
-    elif score == "cosine":
-        scores = np.einsum("ihc,jhc->ijh", wide["Q"], V) * wide["scale"]
+    elif score in ("dot", "cosine"):
+        scores = np.einsum("ihc,jhc->ijh", wide["Q"], wide.get("K", V)) * wide.get("scale", 1)
     else:
         scores = (leaky(wide["R"][:, None] + V[None]) * wide["a"]).sum(-1)
     edges = graph.with_values(np.ones(graph.nnz, np.float32)).adjacency.toarray() > 0
@@ -44,11 +44,13 @@ def defined(graph, score, inputs):
     factors = np.zeros(scores.shape)
     rate = np.float32(SETTINGS["rate"])
     factors[rows, graph.column_indices] = np.where(drawn >= rate, 1 / (1 - rate), 0)
-    powers = np.where(edges[..., None], np.exp(scores), 0)
-    total = powers.sum(axis=1, keepdims=True)
-    alpha = powers / np.where(total > 0, total, 1)
-    logs = np.log(np.where(total > 0, total, 1))[:, 0]
-    return np.einsum("ijh,jhc->ihc", alpha * factors, V).astype(float), logs.astype(float)
+    row_max = np.where(edges[..., None], scores, -np.inf).max(axis=1, keepdims=True)
+    row_max[graph.degrees == 0] = 0
+    powers = np.where(edges[..., None], np.exp(scores - row_max), 0)
+    row_sum = powers.sum(axis=1, keepdims=True)
+    alpha = powers / np.where(row_sum > 0, row_sum, 1)
+    Y = np.einsum("ijh,jhc->ihc", alpha * factors, V)
+    return {"Y": Y, "row_max": row_max[:, 0], "row_sum": row_sum[:, 0]}
 
 
 def inputs_of(operation, graph, heads=2, n_cols=3):
@@ -66,9 +68,9 @@ def test_the_reference_is_the_definition(score):
     graph, operation = graph_of_degrees(DEGREES, 9), OPERATIONS[score]
     inputs = inputs_of(operation, graph)
     results = operation.reference(graph.pattern, inputs | settings(operation))
-    Y, logs = defined(graph, score, inputs)
-    np.testing.assert_allclose(results["Y"][0], Y, rtol=1e-6, atol=1e-7)  # slope, rate: float32
-    np.testing.assert_allclose(results["logsumexp"][0], logs, rtol=1e-6, atol=1e-7)
+    for name, expected in defined(graph, score, inputs).items():
+        # slope and rate are float32
+        np.testing.assert_allclose(results[name][0], expected.astype(float), rtol=1e-6, atol=1e-7)
 
 
 @SCORES
@@ -110,6 +112,70 @@ def test_scores_of_any_size(score, strategy, size, device):
     results = run_operation(score, graph, inputs, strategy, device)
     assert all(np.isfinite(operand).all() for operand in results.values())
     assert Oracle(graph, *inputs.values(), operation=operation).error(results) <= 1
+
+
+def near_a_million(score, n_rows, n_columns, rng):
+    """Return operands with scores of 2^20 and a few eighths, exact in float32; `slope` is 0.25."""
+
+    def integers(*shape):
+        return rng.integers(-1, 2, shape).astype(np.float32)
+
+    features = rng.standard_normal((n_columns, 2, 5), dtype=np.float32)
+    if score == "gat":
+        receiver, sender = integers(n_rows, 2), 2.0**20 + integers(n_columns, 2)
+        return {"receiver": receiver, "sender": sender, "V": features}
+    # Column 0 of keys and queries has products of 2^20 + an integer.
+    keys, queries = integers(n_columns, 2, 5), integers(n_rows, 2, 5)
+    keys[..., 0] = 1 + 2.0**-20 * keys[..., 0]
+    if score == "gatv2":
+        queries[..., 0] = 0
+        return {"R": queries, "V": keys, "a": np.float32([[2**20, 0.5, -0.5, 1, 0.5]] * 2)}
+    queries[..., 0] = 2**20
+    if score == "dot":
+        return {"Q": queries, "K": keys, "V": features}
+    return {"Q": queries / 2, "V": keys, "scale": np.full((n_columns, 2), 2.0)}
+
+
+def saturated(score, n_rows, n_columns, rng):
+    """Return operands with a column near 1e6: the largest score of a row gets a weight of 1."""
+    shapes = {"rows": n_rows, "columns": n_columns, "heads": 2, "n_cols": 5}
+    operands = {
+        operand.name: rng.standard_normal([shapes[axis] for axis in operand.axes], np.float32)
+        for operand in INPUTS[score]
+    }
+    operands[{"gat": "sender", "dot": "K"}.get(score, "V")].reshape(n_columns, 2, -1)[..., 0] *= 1e6
+    return operands
+
+
+@HOST
+@SCORES
+@pytest.mark.parametrize("strategy", ["row_warp", "lane_groups"])
+@pytest.mark.parametrize("operands", [near_a_million, saturated])
+def test_gradients_of_large_scores_are_those_of_float64(score, strategy, operands, device):
+    """A column's gradients differ by 1e-5 of its largest; float32 scores have units of 0.1."""
+    graph = graph_of_degrees([0, 1, 40, 300, 3], 300)
+    rng = np.random.default_rng(3)
+    inputs = operands(score, *graph.shape, rng)
+    scalars = {"slope": 0.25} if score in ("gat", "gatv2") else {}
+    dY = rng.standard_normal((graph.n_rows, 2, 5), dtype=np.float32)
+    results = run_operation(score, graph, inputs | scalars, strategy, device)
+    saved = {**inputs, **results, "dY": dY}
+    name = f"{score}_gradient"
+    gradients = run_operation(name, graph, saved | scalars, strategy, device)
+
+    doubles = {key: np.asarray(array, np.float64) for key, array in inputs.items()}
+    defaults = {operand.name: operand.setting(None) for operand in OPERATIONS[score].settings}
+    forward = OPERATIONS[score].reference(graph.pattern, doubles | defaults | scalars)
+    doubles |= {key: expected for key, (expected, _) in forward.items()}
+    doubles["dY"] = dY.astype(np.float64)
+    expected = OPERATIONS[name].reference(graph.pattern, doubles | defaults | scalars)
+    # Sums over a row's softmax cancel in column 0, of 2^20 and similar numbers.
+    first = 1 if operands is near_a_million else 0
+    largest = abs(expected["dV"][0][..., first:]).max()
+    for key, gradient in gradients.items():
+        columns = slice(first if gradient.shape[-1] == 5 else 0, None)
+        error = abs(gradient - expected[key][0])[..., columns].max()
+        assert error <= 1e-5 * max(abs(expected[key][0][..., columns]).max(), largest), key
 
 
 def test_lanes_cover_a_head():

@@ -213,7 +213,7 @@ def test_sixteen_bits_are_summed_in_float32(storage, n_cols):
 
 
 @needs_compiler
-@pytest.mark.parametrize("operation", ["spmm", "cosine_gradient", "gatv2_gradient", "gat_gradient"])
+@pytest.mark.parametrize("operation", ["spmm", "dot_gradient", "gatv2_gradient", "gat_gradient"])
 def test_the_result_does_not_depend_on_the_order_of_blocks(operation):
     """Parts of split rows finish in any order; results are identical nevertheless."""
     graph = graph_of_degrees([200, 3, 1, 90, 0, 5])

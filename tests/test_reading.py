@@ -81,8 +81,9 @@ def test_so_it_is_for_the_senders_of_an_sddmm(name, n_cols, settings):
 @pytest.mark.parametrize(
     ("operation", "array"),
     [
-        *(("gat", "V"), ("gatv2", "V"), ("cosine", "V"), ("spmm_gradient", "dY")),
-        *(("gat_gradient", "dY"), ("gatv2_gradient", "dY"), ("cosine_gradient", "dY")),
+        *(("gat", "V"), ("gatv2", "V"), ("dot", "K"), ("cosine", "V"), ("spmm_gradient", "dY")),
+        *(("gat_gradient", "dY"), ("gatv2_gradient", "dY")),
+        *(("dot_gradient", "dY"), ("cosine_gradient", "dY")),
     ],
 )
 @pytest.mark.parametrize(

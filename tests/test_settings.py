@@ -128,7 +128,7 @@ FAMILIES: list[tuple[str, str, list[dict[str, Any]], Any, Any, tuple[str, ...]]]
             (12,),
             ("every_kind", "isolated_ends"),
         )
-        for score in ("gat", "cosine", "gatv2")
+        for score in ("gat", "dot", "cosine", "gatv2")
         for pass_ in ("", "_gradient")
     ),
 ]

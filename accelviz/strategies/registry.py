@@ -8,8 +8,13 @@ from accelviz.strategies.attention import edge_softmax, walks
 from accelviz.strategies.attention import fusegnn as attention_fusegnn
 from accelviz.strategies.attention import lane_groups as attention_groups
 from accelviz.strategies.attention.edge_softmax import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT
-from accelviz.strategies.attention.forward import COSINE, GAT, GATV2
-from accelviz.strategies.attention.gradient import COSINE_GRADIENT, GAT_GRADIENT, GATV2_GRADIENT
+from accelviz.strategies.attention.forward import COSINE, DOT, GAT, GATV2
+from accelviz.strategies.attention.gradient import (
+    COSINE_GRADIENT,
+    DOT_GRADIENT,
+    GAT_GRADIENT,
+    GATV2_GRADIENT,
+)
 from accelviz.strategies.bits import lane_groups as bit_groups
 from accelviz.strategies.bits.operation import BIT_SPMM
 from accelviz.strategies.bits.products import ALGORITHMS
@@ -59,7 +64,7 @@ REGISTRY: tuple[Strategy, ...] = (
     *(
         strategy(operation)
         for operation in (
-            *(SPMM_GRADIENT, GAT, GAT_GRADIENT),
+            *(SPMM_GRADIENT, GAT, GAT_GRADIENT, DOT, DOT_GRADIENT),
             *(COSINE, COSINE_GRADIENT, GATV2, GATV2_GRADIENT),
         )
         for strategy in (walks.RowWarp, attention_groups.LaneGroups)

@@ -82,7 +82,7 @@ LANE_SETTINGS: tuple[Case, ...] = (
 #: Other operations to measure on the bundled graphs.
 OTHERS = (
     *("edge_softmax", "edge_softmax_gradient", "spmm_gradient", "gat", "gat_gradient"),
-    *("gatv2", "gatv2_gradient", "cosine", "cosine_gradient"),
+    *("gatv2", "gatv2_gradient", "dot", "dot_gradient", "cosine", "cosine_gradient"),
 )
 #: Graph of an untimed first run, which initializes the device and compiles.
 WARM_UP = "cora"

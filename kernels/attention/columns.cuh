@@ -79,10 +79,13 @@ struct Position {
     }
 };
 
+// Scores near 1e6 have units of 0.06, so a backward pass has to compute them bit for bit as the
+// forward pass did. Functions of scores therefore name their roundings (fmaf, __fmul_rn), which
+// leaves the compiler no choice of multiplications to fuse.
 DEVICE_INLINE float inner(const Columns &a, const Columns &b) {
     float sum = 0.0f;
 #pragma unroll
-    for (int c = 0; c < WIDTH; ++c) sum += a.x[c] * b.x[c];
+    for (int c = 0; c < WIDTH; ++c) sum = fmaf(a.x[c], b.x[c], sum);
     return sum;
 }
 
@@ -92,13 +95,13 @@ DEVICE_INLINE void add_product(Columns &sum, float weight, const Columns &x) {
 }
 
 DEVICE_INLINE float leaky(float x, float slope) {
-    return x > 0.0f ? x : slope * x;
+    return x > 0.0f ? x : __fmul_rn(slope, x);
 }
 
 // Returns a . LeakyReLU(x + y) over the lane's columns.
 DEVICE_INLINE float leaky_dot(const Columns &a, const Columns &x, const Columns &y, float slope) {
     float sum = 0.0f;
 #pragma unroll
-    for (int c = 0; c < WIDTH; ++c) sum += a.x[c] * leaky(x.x[c] + y.x[c], slope);
+    for (int c = 0; c < WIDTH; ++c) sum = fmaf(a.x[c], leaky(x.x[c] + y.x[c], slope), sum);
     return sum;
 }

@@ -1,6 +1,6 @@
 // Functors of the forward pass of attention. For a row i, its nonzeros (i, j) and one head: a score
 // per nonzero, the softmax alpha of the scores, and the sum of alpha V[j]. The three scores are
-// GAT, GATv2 and cosine. A kernel takes a functor as a template argument.
+// GAT, GATv2, dot and cosine. A kernel takes a functor as a template argument.
 //
 // Row     operands of row i, loaded once
 // Item    operands of one nonzero, loaded together, so that loads of several nonzeros overlap
@@ -24,7 +24,7 @@ struct NoTotals {
     }
 };
 
-// Common part of the three functors. The head of a state is (largest score, sum of exp).
+// The functors' base class. The head of a state is (largest score, sum of exp).
 template <class Score>
 struct Attention : NoTotals {
     static constexpr int OUTPUTS = 1;
@@ -32,7 +32,7 @@ struct Attention : NoTotals {
     using Item = typename Score::Item;
     Score score;
     Dropout dropout;
-    Output Y, logsumexp;
+    Output Y, row_max, row_sum;
 
     DEVICE_INLINE Row row(const Position &position, int i) const {
         return score.row(position, i);
@@ -84,7 +84,8 @@ struct Attention : NoTotals {
         return head.y > 0.0f ? sum / head.y : sum;
     }
     DEVICE_INLINE void store_head(long long row_head, float2 head) const {
-        logsumexp[row_head] = head.y > 0.0f ? head.x + __logf(head.y) : 0.0f;
+        row_max[row_head] = head.y == 0.0f ? 0.0f : head.x;  // 0 for a row without nonzeros
+        row_sum[row_head] = head.y;
     }
 };
 
@@ -134,14 +135,47 @@ struct Gatv2Score {
     }
 };
 
-// Cosine: scale[j] Q[i] . V[j]. V is both scored and summed, so an item loads one row.
-struct CosineScore {
+// Dot: Q[i] . K[j], with keys K of their own.
+struct DotScore {
+    static constexpr bool SCALED = false;
     struct Row {
         Columns q;
     };
     struct Item {
+        Columns k, v;
+        DEVICE_INLINE const Columns &key() const {
+            return k;
+        }
+        DEVICE_INLINE float scaled(float product) const {
+            return product;
+        }
+    };
+    Input Q, K, V;
+
+    DEVICE_INLINE Row row(const Position &position, int i) const {
+        return {position.load(Q, i)};
+    }
+    DEVICE_INLINE Item item(const Position &position, int j) const {
+        return {position.load(K, j), position.load(V, j)};
+    }
+    DEVICE_INLINE float compute(const Row &row, const Item &item) const {
+        return Position::sum(inner(row.q, item.k));
+    }
+};
+
+// Cosine: scale[j] Q[i] . V[j]. V is both scored and summed, so an item loads one row.
+struct CosineScore {
+    static constexpr bool SCALED = true;
+    using Row = DotScore::Row;
+    struct Item {
         Columns v;
         float scale;
+        DEVICE_INLINE const Columns &key() const {
+            return v;
+        }
+        DEVICE_INLINE float scaled(float product) const {
+            return __fmul_rn(scale, product);
+        }
     };
     Input Q, V, scale;
 
@@ -152,6 +186,6 @@ struct CosineScore {
         return {position.load(V, j), position.exists() ? __ldg(&scale[position.head_of(j)]) : 0.0f};
     }
     DEVICE_INLINE float compute(const Row &row, const Item &item) const {
-        return item.scale * Position::sum(inner(row.q, item.v));
+        return item.scaled(Position::sum(inner(row.q, item.v)));
     }
 };

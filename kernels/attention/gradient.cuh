@@ -1,14 +1,18 @@
 // Functors of the backward pass of attention, and of SpMM with weighted nonzeros. With
-//   alpha = exp(score - logsumexp[i]),  g = dY[i] . V[j],  D[i] = dY[i] . Y[i],
+//   alpha = exp(score - row_max[i]) / row_sum[i],  g = dY[i] . V[j],  D[i] = dY[i] . Y[i],
 //   d_score = alpha (multiplier g - D[i])
 // where `multiplier` is dropout's factor, 0 or 1 / (1 - rate). A nonzero (i, j) is an edge from
 // source j to target i. "Sources" functors process the transposed matrix: a row is j, its items are
 // targets i. "Targets" functors process the matrix itself: a row is i, its items are sources j.
-// `statistics` has, for each target and head, what statistics.cu wrote: (logsumexp, D), or for GAT
-// (receiver, logsumexp, D, 0).
+// `statistics` has four numbers per target and head, written by statistics.cu: row_max, 1 /
+// row_sum, D, and the score term `receiver` of GAT.
 #pragma once
 
 #include "attention/forward.cuh"
+
+struct Statistics {
+    float row_max, inverse_sum, D, receiver;
+};
 
 // Common part of all functors here: the state is a sum, so states are merged by addition.
 struct Sums {
@@ -43,19 +47,32 @@ struct NonzeroByNonzero : Sums {
     }
 };
 
-DEVICE_INLINE float2 statistics_of(Input statistics, const Position &position, int i) {
-    const float2 *all = reinterpret_cast<const float2 *>(statistics);
-    return position.exists() ? __ldg(&all[position.head_of(i)]) : float2{};
+// Loads a target's statistics. A load of 16 bytes occupies four registers a nonzero, so that
+// kernels would spill; only GAT, which needs all four numbers, has one.
+template <bool RECEIVER = false>
+DEVICE_INLINE Statistics statistics_of(Input statistics, const Position &position, int i) {
+    if (!position.exists()) return {};
+    const float *from = statistics + 4 * position.head_of(i);
+    if (RECEIVER) {
+        const float4 all = __ldg(reinterpret_cast<const float4 *>(from));
+        return {all.x, all.y, all.z, all.w};
+    }
+    const float2 softmax = __ldg(reinterpret_cast<const float2 *>(from));
+    return {softmax.x, softmax.y, __ldg(from + 2), 0.0f};
 }
 
-// Returns alpha * multiplier, and d_score times the slope of LeakyReLU, for GAT. `stats` are the
-// target's statistics.
-DEVICE_INLINE float2 gat_weights(float sender, float g, float4 stats, float multiplier,
+// Returns alpha * multiplier, and d_score.
+DEVICE_INLINE float2 weights_of(float score, float g, const Statistics &stats, float multiplier) {
+    const float alpha = __expf(score - stats.row_max) * stats.inverse_sum;
+    return make_float2(alpha * multiplier, alpha * (multiplier * g - stats.D));
+}
+
+// The same for GAT, with d_score times the slope of LeakyReLU. `stats` are the target's statistics.
+DEVICE_INLINE float2 gat_weights(float sender, float g, const Statistics &stats, float multiplier,
                                  float slope) {
-    const float x = stats.x + sender;
-    const float alpha = __expf(leaky(x, slope) - stats.y);
-    const float d_score = alpha * (multiplier * g - stats.z);
-    return make_float2(alpha * multiplier, x > 0.0f ? d_score : slope * d_score);
+    const float x = stats.receiver + sender;
+    const float2 weights = weights_of(leaky(x, slope), g, stats, multiplier);
+    return make_float2(weights.x, x > 0.0f ? weights.y : slope * weights.y);
 }
 
 // Gradients of GAT by a source: dV[j] and d_sender[j].
@@ -67,7 +84,7 @@ struct GatSources : Sums, NoTotals {
     };
     struct Item {
         Columns dy;
-        float4 stats;
+        Statistics stats;
     };
     Input statistics, sender, V, dY;
     float slope;
@@ -79,9 +96,7 @@ struct GatSources : Sums, NoTotals {
                 position.exists() ? __ldg(&sender[position.head_of(j)]) : 0.0f};
     }
     DEVICE_INLINE Item item(const Position &position, int i) const {
-        const float4 *all = reinterpret_cast<const float4 *>(statistics);
-        return {position.load(dY, i),
-                position.exists() ? __ldg(&all[position.head_of(i)]) : float4{}};
+        return {position.load(dY, i), statistics_of<true>(statistics, position, i)};
     }
     template <int N>
     DEVICE_INLINE void accumulate(State<1> &state, const Row &row, const Item (&items)[N],
@@ -112,7 +127,7 @@ struct GatTargets : NonzeroByNonzero<GatTargets>, NoTotals {
     static constexpr int OUTPUTS = 0;
     struct Row {
         Columns dy;
-        float4 stats;
+        Statistics stats;
     };
     using Item = GatScore::Item;
     Input statistics, sender, V, dY;
@@ -121,9 +136,7 @@ struct GatTargets : NonzeroByNonzero<GatTargets>, NoTotals {
     Output d_receiver;
 
     DEVICE_INLINE Row row(const Position &position, int i) const {
-        const float4 *all = reinterpret_cast<const float4 *>(statistics);
-        return {position.load(dY, i),
-                position.exists() ? __ldg(&all[position.head_of(i)]) : float4{}};
+        return {position.load(dY, i), statistics_of<true>(statistics, position, i)};
     }
     DEVICE_INLINE Item item(const Position &position, int j) const {
         return GatScore{nullptr, sender, V, slope}.item(position, j);
@@ -142,12 +155,6 @@ struct GatTargets : NonzeroByNonzero<GatTargets>, NoTotals {
     }
 };
 
-// Returns alpha * multiplier, and d_score.
-DEVICE_INLINE float2 weights_of(float score, float g, float2 stats, float multiplier) {
-    const float alpha = __expf(score - stats.x);
-    return make_float2(alpha * multiplier, alpha * (multiplier * g - stats.y));
-}
-
 // Gradient of GATv2 by a source: dV[j].
 struct Gatv2Sources : NonzeroByNonzero<Gatv2Sources>, NoTotals {
     static constexpr int OUTPUTS = 1;
@@ -156,7 +163,7 @@ struct Gatv2Sources : NonzeroByNonzero<Gatv2Sources>, NoTotals {
     };
     struct Item {
         Columns r, dy;
-        float2 stats;
+        Statistics stats;
     };
     Input statistics, R, V, a, dY;
     float slope;
@@ -191,7 +198,7 @@ struct Gatv2Targets : NonzeroByNonzero<Gatv2Targets> {
     static constexpr int OUTPUTS = 1;
     struct Row {
         Columns r, a, dy;
-        float2 stats;
+        Statistics stats;
     };
     struct Item {
         Columns v;
@@ -231,71 +238,75 @@ struct Gatv2Targets : NonzeroByNonzero<Gatv2Targets> {
     }
 };
 
-// Gradients of cosine attention by a source: d_scale[j] and dV[j].
-struct CosineSources : NonzeroByNonzero<CosineSources>, NoTotals {
-    static constexpr int OUTPUTS = 1;
-    struct Row {
-        Columns v;
-        float scale;
-    };
+// Gradients of dot and cosine attention by a source. Of dot: dV[j] and dK[j]. Of cosine, whose keys
+// are V: dV[j] and d_scale[j].
+template <class Score>
+struct ProductSources : NonzeroByNonzero<ProductSources<Score>>, NoTotals {
+    static constexpr int OUTPUTS = Score::SCALED ? 1 : 2, KEYS = OUTPUTS - 1;
+    using Row = typename Score::Item;
     struct Item {
         Columns q, dy;
-        float2 stats;
+        Statistics stats;
     };
-    Input statistics, Q, V, scale, dY;
+    Score score;
+    Input statistics, dY;
     Dropout dropout;
-    Output d_scale, dV;
+    Output dV, d_keys;  // d_keys: dK or d_scale
 
     DEVICE_INLINE Row row(const Position &position, int j) const {
-        return {position.load(V, j), position.exists() ? __ldg(&scale[position.head_of(j)]) : 0.0f};
+        return score.item(position, j);
     }
     DEVICE_INLINE Item item(const Position &position, int i) const {
-        return {position.load(Q, i), position.load(dY, i), statistics_of(statistics, position, i)};
+        return {position.load(score.Q, i), position.load(dY, i),
+                statistics_of(statistics, position, i)};
     }
-    DEVICE_INLINE void add(State<1> &state, const Row &row, const Item &item, bool present,
+    DEVICE_INLINE void add(State<OUTPUTS> &state, const Row &row, const Item &item, bool present,
                            float multiplier) {
-        const float product = Position::sum(inner(item.q, row.v));
+        const float product = Position::sum(inner(item.q, row.key()));
         const float g = Position::sum(inner(item.dy, row.v));
         if (!present) return;
-        const float2 weights = weights_of(row.scale * product, g, item.stats, multiplier);
-        state.head.x += weights.y * product;
-        add_product(state.sums[0], weights.y * row.scale, item.q);
+        const float2 weights = weights_of(row.scaled(product), g, item.stats, multiplier);
+        if (Score::SCALED) state.head.x += weights.y * product;
+        add_product(state.sums[KEYS], row.scaled(weights.y), item.q);
         add_product(state.sums[0], weights.x, item.dy);
     }
-    DEVICE_INLINE float *output(int) const {
-        return dV;
+    DEVICE_INLINE float *output(int o) const {
+        return o == 0 ? dV : d_keys;
     }
     DEVICE_INLINE void store_head(long long row_head, float2 head) const {
-        d_scale[row_head] = head.x;
+        if (Score::SCALED) d_keys[row_head] = head.x;
     }
 };
 
-// Gradient of cosine attention by a target: dQ[i].
-struct CosineTargets : NonzeroByNonzero<CosineTargets>, NoTotals {
+// Gradient of dot and cosine attention by a target: dQ[i].
+template <class Score>
+struct ProductTargets : NonzeroByNonzero<ProductTargets<Score>>, NoTotals {
     static constexpr int OUTPUTS = 1;
     struct Row {
-        Columns q, dy;
-        float2 stats;
+        typename Score::Row scored;
+        Columns dy;
+        Statistics stats;
     };
-    using Item = CosineScore::Item;
-    Input statistics, Q, V, scale, dY;
+    using Item = typename Score::Item;
+    Score score;
+    Input statistics, dY;
     Dropout dropout;
     Output dQ;
 
     DEVICE_INLINE Row row(const Position &position, int i) const {
-        return {position.load(Q, i), position.load(dY, i), statistics_of(statistics, position, i)};
+        return {score.row(position, i), position.load(dY, i),
+                statistics_of(statistics, position, i)};
     }
     DEVICE_INLINE Item item(const Position &position, int j) const {
-        return CosineScore{Q, V, scale}.item(position, j);
+        return score.item(position, j);
     }
     DEVICE_INLINE void add(State<1> &state, const Row &row, const Item &item, bool present,
                            float multiplier) {
-        const float scale = item.scale;
-        const float score = scale * Position::sum(inner(row.q, item.v));
+        const float value = score.compute(row.scored, item);
         const float g = Position::sum(inner(row.dy, item.v));
         if (!present) return;
-        const float2 weights = weights_of(score, g, row.stats, multiplier);
-        add_product(state.sums[0], weights.y * scale, item.v);
+        const float2 weights = weights_of(value, g, row.stats, multiplier);
+        add_product(state.sums[0], item.scaled(weights.y), item.key());
     }
     DEVICE_INLINE float *output(int) const {
         return dQ;

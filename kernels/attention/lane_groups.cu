@@ -25,24 +25,36 @@ template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     gat(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
         const int *__restrict__ columns, const unsigned *__restrict__ order, Input receiver,
-        Input sender, Input V, Output Y, Output logsumexp, float *part_sums, float2 *part_heads,
-        unsigned *arrivals, float slope, float rate, const unsigned *__restrict__ random, int heads,
-        int n_cols) {
+        Input sender, Input V, Output Y, Output row_max, Output row_sum, float *part_sums,
+        float2 *part_heads, unsigned *arrivals, float slope, float rate,
+        const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
-    walk(Attention<GatScore>{{}, {receiver, sender, V, slope}, {rate, random}, Y, logsumexp},
+    walk(Attention<GatScore>{{}, {receiver, sender, V, slope}, {rate, random}, Y, row_max, row_sum},
          metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
          n_cols);
 }
 
 template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
+    dot(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+        const int *__restrict__ columns, const unsigned *__restrict__ order, Input Q, Input K,
+        Input V, Output Y, Output row_max, Output row_sum, float *part_sums, float2 *part_heads,
+        unsigned *arrivals, float rate, const unsigned *__restrict__ random, int heads,
+        int n_cols) {
+    RECORD_WARP;
+    walk(Attention<DotScore>{{}, {Q, K, V}, {rate, random}, Y, row_max, row_sum}, metadata,
+         output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+}
+
+template <class Config>
+__global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     cosine(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
            const int *__restrict__ columns, const unsigned *__restrict__ order, Input Q, Input V,
-           Input scale, Output Y, Output logsumexp, float *part_sums, float2 *part_heads,
-           unsigned *arrivals, float rate, const unsigned *__restrict__ random, int heads,
-           int n_cols) {
+           Input scale, Output Y, Output row_max, Output row_sum, float *part_sums,
+           float2 *part_heads, unsigned *arrivals, float rate, const unsigned *__restrict__ random,
+           int heads, int n_cols) {
     RECORD_WARP;
-    walk(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, logsumexp}, metadata,
+    walk(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, row_max, row_sum}, metadata,
          output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
 
@@ -50,11 +62,11 @@ template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     gatv2(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
           const int *__restrict__ columns, const unsigned *__restrict__ order, Input R, Input V,
-          Input a, Output Y, Output logsumexp, float *part_sums, float2 *part_heads,
+          Input a, Output Y, Output row_max, Output row_sum, float *part_sums, float2 *part_heads,
           unsigned *arrivals, float slope, float rate, const unsigned *__restrict__ random,
           int heads, int n_cols) {
     RECORD_WARP;
-    walk(Attention<Gatv2Score>{{}, {R, V, a, slope}, {rate, random}, Y, logsumexp}, metadata,
+    walk(Attention<Gatv2Score>{{}, {R, V, a, slope}, {rate, random}, Y, row_max, row_sum}, metadata,
          output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
 
@@ -73,13 +85,41 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
 
 template <class Config>
 __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
+    dot_sources(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+                const int *__restrict__ columns, const unsigned *__restrict__ order,
+                Input statistics, Input Q, Input K, Input V, Input dY, Output dK, Output dV,
+                float *part_sums, float2 *part_heads, unsigned *arrivals, float rate,
+                const unsigned *__restrict__ random, int heads, int n_cols) {
+    RECORD_WARP;
+    walk(ProductSources<DotScore>{{}, {}, {Q, K, V}, statistics, dY, {rate, random}, dV, dK},
+         metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
+         n_cols);
+}
+
+template <class Config>
+__global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
     cosine_sources(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
                    const int *__restrict__ columns, const unsigned *__restrict__ order,
                    Input statistics, Input Q, Input V, Input scale, Input dY, Output d_scale,
                    Output dV, float *part_sums, float2 *part_heads, unsigned *arrivals, float rate,
                    const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
-    walk(CosineSources{{}, {}, statistics, Q, V, scale, dY, {rate, random}, d_scale, dV}, metadata,
+    walk(
+        ProductSources<CosineScore>{
+            {}, {}, {Q, V, scale}, statistics, dY, {rate, random}, dV, d_scale},
+        metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
+        n_cols);
+}
+
+template <class Config>
+__global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
+    dot_targets(const int4 *__restrict__ metadata, const int *__restrict__ output_rows,
+                const int *__restrict__ columns, const unsigned *__restrict__ order,
+                Input statistics, Input Q, Input K, Input V, Input dY, Output dQ, float *part_sums,
+                float2 *part_heads, unsigned *arrivals, float rate,
+                const unsigned *__restrict__ random, int heads, int n_cols) {
+    RECORD_WARP;
+    walk(ProductTargets<DotScore>{{}, {}, {Q, K, V}, statistics, dY, {rate, random}, dQ}, metadata,
          output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
 }
 
@@ -91,8 +131,9 @@ __global__ void __launch_bounds__(Config::block_threads, Config::blocks_per_sm)
                    float *part_sums, float2 *part_heads, unsigned *arrivals, float rate,
                    const unsigned *__restrict__ random, int heads, int n_cols) {
     RECORD_WARP;
-    walk(CosineTargets{{}, {}, statistics, Q, V, scale, dY, {rate, random}, dQ}, metadata,
-         output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads, n_cols);
+    walk(ProductTargets<CosineScore>{{}, {}, {Q, V, scale}, statistics, dY, {rate, random}, dQ},
+         metadata, output_rows, columns, order, {part_sums, part_heads, arrivals}, nullptr, heads,
+         n_cols);
 }
 
 template <class Config>

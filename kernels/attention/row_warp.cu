@@ -10,31 +10,41 @@
 
 template <class Config>
 __global__ void gat(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
-                    Input receiver, Input sender, Input V, Output Y, Output logsumexp, float slope,
-                    float rate, const unsigned *__restrict__ random, int n_rows, int heads,
-                    int n_cols) {
+                    Input receiver, Input sender, Input V, Output Y, Output row_max, Output row_sum,
+                    float slope, float rate, const unsigned *__restrict__ random, int n_rows,
+                    int heads, int n_cols) {
     RECORD_WARP;
-    walk(Attention<GatScore>{{}, {receiver, sender, V, slope}, {rate, random}, Y, logsumexp},
+    walk(Attention<GatScore>{{}, {receiver, sender, V, slope}, {rate, random}, Y, row_max, row_sum},
          row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
-__global__ void cosine(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
-                       Input Q, Input V, Input scale, Output Y, Output logsumexp, float rate,
-                       const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
+__global__ void dot(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
+                    Input Q, Input K, Input V, Output Y, Output row_max, Output row_sum, float rate,
+                    const unsigned *__restrict__ random, int n_rows, int heads, int n_cols) {
     RECORD_WARP;
-    walk(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, logsumexp}, row_pointers,
+    walk(Attention<DotScore>{{}, {Q, K, V}, {rate, random}, Y, row_max, row_sum}, row_pointers,
          columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
-__global__ void gatv2(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
-                      Input R, Input V, Input a, Output Y, Output logsumexp, float slope,
-                      float rate, const unsigned *__restrict__ random, int n_rows, int heads,
-                      int n_cols) {
+__global__ void cosine(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
+                       Input Q, Input V, Input scale, Output Y, Output row_max, Output row_sum,
+                       float rate, const unsigned *__restrict__ random, int n_rows, int heads,
+                       int n_cols) {
     RECORD_WARP;
-    walk(Attention<Gatv2Score>{{}, {R, V, a, slope}, {rate, random}, Y, logsumexp}, row_pointers,
-         columns, nullptr, nullptr, n_rows, heads, n_cols);
+    walk(Attention<CosineScore>{{}, {Q, V, scale}, {rate, random}, Y, row_max, row_sum},
+         row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
+}
+
+template <class Config>
+__global__ void gatv2(const long long *__restrict__ row_pointers, const int *__restrict__ columns,
+                      Input R, Input V, Input a, Output Y, Output row_max, Output row_sum,
+                      float slope, float rate, const unsigned *__restrict__ random, int n_rows,
+                      int heads, int n_cols) {
+    RECORD_WARP;
+    walk(Attention<Gatv2Score>{{}, {R, V, a, slope}, {rate, random}, Y, row_max, row_sum},
+         row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
@@ -49,6 +59,17 @@ __global__ void gat_sources(const long long *__restrict__ row_pointers,
 }
 
 template <class Config>
+__global__ void dot_sources(const long long *__restrict__ row_pointers,
+                            const int *__restrict__ columns, const unsigned *__restrict__ order,
+                            Input statistics, Input Q, Input K, Input V, Input dY, Output dK,
+                            Output dV, float rate, const unsigned *__restrict__ random, int n_rows,
+                            int heads, int n_cols) {
+    RECORD_WARP;
+    walk(ProductSources<DotScore>{{}, {}, {Q, K, V}, statistics, dY, {rate, random}, dV, dK},
+         row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
+}
+
+template <class Config>
 __global__ void cosine_sources(const long long *__restrict__ row_pointers,
                                const int *__restrict__ columns, const unsigned *__restrict__ order,
                                Input statistics, Input Q, Input V, Input scale, Input dY,
@@ -56,8 +77,21 @@ __global__ void cosine_sources(const long long *__restrict__ row_pointers,
                                const unsigned *__restrict__ random, int n_rows, int heads,
                                int n_cols) {
     RECORD_WARP;
-    walk(CosineSources{{}, {}, statistics, Q, V, scale, dY, {rate, random}, d_scale, dV},
-         row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
+    walk(
+        ProductSources<CosineScore>{
+            {}, {}, {Q, V, scale}, statistics, dY, {rate, random}, dV, d_scale},
+        row_pointers, columns, order, nullptr, n_rows, heads, n_cols);
+}
+
+template <class Config>
+__global__ void dot_targets(const long long *__restrict__ row_pointers,
+                            const int *__restrict__ columns, Input statistics, Input Q, Input K,
+                            Input V, Input dY, Output dQ, float rate,
+                            const unsigned *__restrict__ random, int n_rows, int heads,
+                            int n_cols) {
+    RECORD_WARP;
+    walk(ProductTargets<DotScore>{{}, {}, {Q, K, V}, statistics, dY, {rate, random}, dQ},
+         row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>
@@ -67,8 +101,8 @@ __global__ void cosine_targets(const long long *__restrict__ row_pointers,
                                const unsigned *__restrict__ random, int n_rows, int heads,
                                int n_cols) {
     RECORD_WARP;
-    walk(CosineTargets{{}, {}, statistics, Q, V, scale, dY, {rate, random}, dQ}, row_pointers,
-         columns, nullptr, nullptr, n_rows, heads, n_cols);
+    walk(ProductTargets<CosineScore>{{}, {}, {Q, V, scale}, statistics, dY, {rate, random}, dQ},
+         row_pointers, columns, nullptr, nullptr, n_rows, heads, n_cols);
 }
 
 template <class Config>

@@ -21,28 +21,29 @@ from accelviz.plans.description import Description
 from accelviz.plans.launch import WARP_SIZE, Call, KernelSpec, LaunchConfig
 from accelviz.plans.operation import EPS32, FLOAT_BYTES, NONZEROS, Arrays, Traffic
 from accelviz.plans.settings import Settings, setting
-from accelviz.strategies.attention.scores import EXP_SLOPE, EXP_ULPS, LOG_ERROR, SMALLEST
+from accelviz.strategies.attention.scores import EXP_SLOPE, EXP_ULPS, SMALLEST
 from accelviz.strategies.blocks import POWERS, RowStrategy, block_threads_setting, size_arguments
 from accelviz.strategies.exact import replay_rows
 
 
 def exact_softmax(
     pattern: Pattern, scores: Any, errors: Any
-) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    """Return (alpha, bound) per nonzero and (logsumexp, bound) per row, in float64.
+) -> tuple[tuple[Any, Any], tuple[Any, Any], tuple[Any, Any]]:
+    """Return alpha per nonzero, row_max and row_sum per row, each with its bound, in float64.
 
-    `errors` are bounds of the errors of `scores`.
+    `errors` are bounds of the errors of `scores`. row_max is a row's largest score, row_sum the sum
+    of exp(score - row_max); both are 0 for a row without nonzeros.
 
     Notes
     -----
-    Let t = score - largest <= 0. Rounding changes it by at most eps |t|. A kernel's exp has an
+    Let t = score - row_max <= 0. Rounding changes it by at most eps |t|. A kernel's exp has an
     error of at most `EXP_ULPS` + `EXP_SLOPE` |t| units of the last place. In a single pass, a term
     is multiplied by exp(old maximum - new maximum) whenever the maximum changes: at most once per
     nonzero, with exponents that add up to t. The relative error of a term is therefore at most
     e(t) = eps ((1 + EXP_SLOPE) |t| + (EXP_ULPS + 2) (deg + 1)). The sum of deg terms adds eps deg
     to the mean error of its terms, and the quotient adds one rounding. The error of an underflow is
     at most the smallest normal number, as the sum is at least 1. Scores with errors of at most d
-    change alpha by a factor of at most exp(2 d).
+    change alpha and row_sum by a factor of at most exp(2 d).
     """
     rows = np.flatnonzero(pattern.degrees)
     degrees, starts = pattern.degrees[rows], pattern.row_pointers[rows]
@@ -52,14 +53,15 @@ def exact_softmax(
     terms = np.exp(t)
     total = np.add.reduceat(terms, starts)
     mean_t, fixed = np.add.reduceat(terms * -t, starts) / total, 2 * (EXP_ULPS + 3) * count
-    relative = EPS32 * ((1 + EXP_SLOPE) * (mean_t[row] - t) + fixed[row])
-    relative += np.expm1(2 * score_errors[row])
+    by_scores = np.expm1(2 * score_errors)
+    relative = EPS32 * ((1 + EXP_SLOPE) * (mean_t[row] - t) + fixed[row]) + by_scores[row]
     alpha = terms / total[row]
-    logs, bound = np.zeros((2, pattern.n_rows, scores.shape[1]))
-    logs[rows] = largest + np.log(total)
-    rounding = 2 * abs(logs[rows]) + 2 * abs(largest) + (1 + EXP_SLOPE) * mean_t + fixed
-    bound[rows] = score_errors + EPS32 * rounding + LOG_ERROR * (1 + np.log(total))
-    return (alpha, relative * alpha + SMALLEST * count[row]), (logs, bound)
+    row_max, row_sum = np.zeros((2, 2, pattern.n_rows, scores.shape[1]))
+    row_max[:, rows] = largest, score_errors
+    sum_relative = EPS32 * ((1 + EXP_SLOPE) * mean_t + fixed) + by_scores
+    row_sum[:, rows] = total, sum_relative * total + SMALLEST * count
+    alpha_bound = relative * alpha + SMALLEST * count[row]
+    return (alpha, alpha_bound), (row_max[0], row_max[1]), (row_sum[0], row_sum[1])
 
 
 def softmax_reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:

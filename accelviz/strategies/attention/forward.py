@@ -36,13 +36,13 @@ def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tupl
     heads, magnitudes = features.shape[1], np.abs(features)
     factors = dropout_factors(pattern.nnz, heads, inputs)
     Y = np.empty((2, pattern.n_rows, *features.shape[1:]))
-    logs = np.empty((2, pattern.n_rows, heads))
+    row_max, row_sum = np.empty((2, 2, pattern.n_rows, heads))
 
     def attend(piece: Pattern, rows: slice, nonzeros: slice) -> None:
         scores = np.empty((2, piece.nnz, heads))
         index = piece.column_indices, piece.row_pointers
         _score_edges(*index, (leaky, a, A[rows], B, slope), *scores)
-        alpha, logs[:, rows] = exact_softmax(piece, *scores)
+        alpha, row_max[:, rows], row_sum[:, rows] = exact_softmax(piece, *scores)
         for sums, weights, V in zip(Y, alpha, (features, magnitudes), strict=True):
             weights = weights * factors[nonzeros] if factors.size else weights
             for h in range(heads):
@@ -50,7 +50,8 @@ def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tupl
 
     by_rows(pattern, attend)
     Y[1] += 2 * SMALLEST * pattern.degrees[:, None, None]
-    return {"Y": (Y[0], Y[1]), "logsumexp": (logs[0], logs[1])}
+    sums = {"Y": Y, "row_max": row_max, "row_sum": row_sum}
+    return {name: (expected, bound) for name, (expected, bound) in sums.items()}
 
 
 @numba.njit(cache=True, nogil=True)
@@ -71,16 +72,16 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
     def operands(inputs: Arrays, outputs: Arrays) -> tuple[tuple[Any, ...], int]:
         heads, n_cols = inputs["V"].shape[1:]
         factors = dropout_factors(order, heads, inputs)
-        results = outputs["Y"], outputs["logsumexp"]
-        return (score_operands(score, inputs), factors, *results), heads * n_cols
+        results = outputs["Y"], outputs["row_max"], outputs["row_sum"]
+        return (score_operands(score, inputs), factors, results), heads * n_cols
 
     return rowwise(plan, _attend, operands)
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def _attend(first: int, last: int, walk: Any, scored: Any, factors: Any, Y: Any, logs: Any) -> None:
+def _attend(first: int, last: int, walk: Any, scored: Any, factors: Any, results: Any) -> None:
     first_record, nz_start, nz_count, columns, output_rows = walk
-    leaky, a, A, B, V, slope = scored
+    (leaky, a, A, B, V, slope), (Y, row_max, row_sum) = scored, results
     heads, n_cols = V.shape[1], V.shape[2]
     for row in range(first, last):
         i = output_rows[row]
@@ -104,23 +105,23 @@ def _attend(first: int, last: int, walk: Any, scored: Any, factors: Any, Y: Any,
                         power *= factors[k, h]
                     for c in range(n_cols):
                         y[c] += power * V[j, h, c]
-            logs[i, h] = 0
+            row_max[i, h], row_sum[i, h] = largest if total != 0 else np.float32(0), total
             if total > 0:
-                logs[i, h] = largest + np.log(total)
                 for c in range(n_cols):
                     y[c] /= total
 
 
 def traffic(score: str, pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
-    """Count bytes: V of all heads gathered, with one number per head for `gat` and `cosine`.
+    """Count bytes of V (of `dot`: K and V) and one number per head (`gat`, `cosine`), gathered.
 
-    Streamed are the column indices, the row pointers, and each row's operand, Y and logsumexp.
+    Streamed are the column indices, the row pointers, and each row's operand, Y, row_max and
+    row_sum.
     """
     heads, features = widths["heads"], widths["heads"] * widths["n_cols"]
-    column_bytes = FLOAT_BYTES * (0 if score == "gatv2" else heads)
+    column_bytes = {"gatv2": 0, "dot": element_bytes * features}.get(score, FLOAT_BYTES * heads)
     row_operand = heads if score == "gat" else features
     streamed = FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (pattern.n_rows + 1)
-    streamed += FLOAT_BYTES * (row_operand + features + heads) * pattern.n_rows
+    streamed += FLOAT_BYTES * (row_operand + features + 2 * heads) * pattern.n_rows
     return Traffic.of_columns(pattern, element_bytes * features + column_bytes, streamed)
 
 
@@ -132,7 +133,8 @@ def _operation(score: str, formula: str) -> Operation:
         inputs=(*INPUTS[score], *settings_of(score)),
         outputs=(
             Operand("Y", (ROWS, "heads", "n_cols")),
-            Operand("logsumexp", (ROWS, "heads")),
+            Operand("row_max", (ROWS, "heads")),
+            Operand("row_sum", (ROWS, "heads")),
         ),
         fastest="lane_groups",
         reference=partial(reference, score),
@@ -142,5 +144,6 @@ def _operation(score: str, formula: str) -> Operation:
 
 
 GAT = _operation("gat", "LeakyReLU(receiver + sender)")
+DOT = _operation("dot", "Q K^T")
 COSINE = _operation("cosine", "scale Q V^T")
 GATV2 = _operation("gatv2", "a LeakyReLU(R + V)")

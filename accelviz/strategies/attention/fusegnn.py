@@ -83,15 +83,17 @@ class FuseGnn(Strategy):
         workspace = {"weights": weights}
         edge_threads = {"items": graph.nnz, "heads": heads}
         if not self.operation.by_sender:
-            powers = "rows", "columns", "receiver", "sender", "weights", "logsumexp"
+            powers = "rows", "columns", "receiver", "sender", "weights", "row_max", "row_sum"
             calls = [
                 _call("edge_powers", *powers, "slope", "n_edges", **edge_threads),
-                _call("edge_weights", "rows", "weights", "logsumexp", *_DROPOUT, **edge_threads),
+                _call("edge_weights", "rows", "weights", "row_sum", *_DROPOUT, **edge_threads),
                 _attention_call(plan),
-                _call("logarithms", "logsumexp", "n_rows", items=graph.n_rows, heads=heads),
+                _call(
+                    "row_maxima", "row_max", "row_sum", "n_rows", items=graph.n_rows, heads=heads
+                ),
             ]
             arrays["n_rows"] = np.int32(graph.n_rows)
-            zero_outputs, aggregated = ["logsumexp"], "Y"
+            zero_outputs, aggregated = ["row_max", "row_sum"], "Y"
         else:
             transposed = graph.transposed().graph
             arrays["sources"], transposed_seconds = rows_of_nonzeros(transposed)
@@ -100,8 +102,9 @@ class FuseGnn(Strategy):
             setup |= transposed_seconds
             again = "sources", "targets", "order", "statistics", "sender", "weights", "slope"
             ends = "rows", "columns", "statistics", "sender", "d_weights", "d_receiver", "d_sender"
+            lanes = walks.lane_config(walks.cover_head(n_cols), n_cols)
             calls = [
-                *walks.statistics_calls(graph.pattern, self.operation, heads, n_cols),
+                *walks.statistics_calls(graph.pattern, self.operation, heads, lanes),
                 _call("weights_again", *again, *_DROPOUT, **edge_threads),
                 _attention_call(plan),
                 _call("edge_gradient", *ends, "slope", *_DROPOUT, **edge_threads),

@@ -1,8 +1,8 @@
 """Gradients of attention by all of its inputs, given dY, the gradient by Y.
 
-The softmax is computed again: alpha = exp(score - logsumexp[i]). Let m be dropout's factor, 0 or
-1 / (1 - rate), and D[i] = dY[i] . Y[i]. Then d_score = alpha (m dY[i] . V[j] - D[i]), and dV[j] is
-the sum of alpha m dY[i] over the nonzeros (i, j).
+The softmax is computed again: alpha = exp(score - row_max[i]) / row_sum[i]. Let m be dropout's
+factor, 0 or 1 / (1 - rate), and D[i] = dY[i] . Y[i]. Then d_score = alpha (m dY[i] . V[j] - D[i]),
+and dV[j] is the sum of alpha m dY[i] over the nonzeros (i, j).
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ _OUTPUTS = {
         Operand("d_sender", (COLUMNS, "heads")),
         Operand("dV", (COLUMNS, *_FEATURES)),
     ),
+    "dot": (
+        Operand("dQ", (ROWS, *_FEATURES)),
+        Operand("dK", (COLUMNS, *_FEATURES)),
+        Operand("dV", (COLUMNS, *_FEATURES)),
+    ),
     "cosine": (
         Operand("dQ", (ROWS, *_FEATURES)),
         Operand("dV", (COLUMNS, *_FEATURES)),
@@ -69,13 +74,15 @@ def reference(score: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tupl
     factors = dropout_factors(pattern.nnz, features.shape[1], inputs)
     dA, dB, dV = (np.zeros((3, *array.shape)) for array in (A, B, features))
     da = np.zeros((3, *a.shape))
-    results = inputs["Y"], inputs["dY"], inputs["logsumexp"]
+    results = inputs["Y"], inputs["dY"], inputs["row_max"], inputs["row_sum"]
     index = pattern.row_pointers, pattern.column_indices
     _exact_terms(*index, scored, factors, results, (dA, dB, dV, da))
     row_terms = pattern.degrees
     column_terms = np.bincount(pattern.column_indices, minlength=len(dV[0]))
     if score == "gat":
         sums = {"d_receiver": (dA[..., 0], row_terms), "d_sender": (dB[..., 0], column_terms)}
+    elif score == "dot":  # B is K
+        sums = {"dQ": (dA, row_terms), "dK": (dB, column_terms)}
     elif score == "cosine":  # B is scale V
         # The sums of terms take signed factors; those of magnitudes and errors absolute ones.
         V, scale = (
@@ -110,7 +117,7 @@ def _exact_terms(
     row_pointers: Longs, columns: Ints, scored: Any, factors: Any, results: Any, sums: Any
 ) -> None:
     leaky, a, A, B, V, slope = scored
-    (Y, dY, logs), (dA, dB, dV, da) = results, sums
+    (Y, dY, row_max, row_sum), (dA, dB, dV, da) = results, sums
     heads, n_cols, width = V.shape[1], V.shape[2], A.shape[2]
     for i in range(row_pointers.size - 1):
         for h in range(heads):
@@ -120,8 +127,8 @@ def _exact_terms(
             for k in range(row_pointers[i], row_pointers[i + 1]):
                 j = columns[k]
                 score = score_of(leaky, a[h], A[i, h], B[j, h], slope)
-                t = score - logs[i, h]
-                alpha = np.exp(t)
+                t = score - row_max[i, h]
+                alpha = np.exp(t) / row_sum[i, h]
                 exponent_error = score_error(leaky, a[h], A[i, h], B[j, h])
                 exponent_error += EPS32 * ((1 + EXP_SLOPE) * abs(t) + EXP_ULPS + 6)
                 alpha_error = alpha * np.expm1(exponent_error) + 2 * SMALLEST
@@ -150,7 +157,7 @@ def _exact_terms(
 
 
 def completed(score: str, pattern: Pattern, inputs: Arrays) -> Arrays:
-    """Return Y and logsumexp that belong to the other, random, inputs."""
+    """Return Y, row_max and row_sum that belong to the other, random, inputs."""
     doubles = {name: np.asarray(array, np.float64) for name, array in inputs.items()}
     defaults = {operand.name: operand.setting(None) for operand in settings_of(score)}
     results = forward.reference(score, pattern, doubles | defaults)
@@ -178,13 +185,14 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
     def run(inputs: Arrays, outputs: Arrays) -> None:
         scored = score_operands(score, inputs)
         heads, n_cols = inputs["V"].shape[1:]
-        D = np.einsum("ihc,ihc->ih", inputs["Y"], inputs["dY"])
-        results = inputs["dY"], inputs["logsumexp"], D
+        with np.errstate(divide="ignore"):  # rows without nonzeros
+            inverse_sum = 1 / inputs["row_sum"]
+        results = inputs["dY"], inputs["row_max"], inverse_sum, _products(inputs["dY"], inputs["Y"])
         dV = outputs["dV"]
         dA = outputs[names[0]].reshape(-1, heads, scored[2].shape[2])
         dB = outputs["d_sender"][..., None] if score == "gat" else dV
-        if score == "cosine":
-            dB = np.empty_like(dV)
+        if score in ("dot", "cosine"):
+            dB = outputs["dK"] if score == "dot" else np.empty_like(dV)
         dV[...], dA[...], dB[...] = 0, 0, 0
         da = np.zeros_like(scored[1])
 
@@ -210,6 +218,16 @@ def replay(score: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
     return run
 
 
+@numba.njit(cache=True, nogil=True)
+def _products(dY: Any, Y: Any) -> Any:
+    """Return the dot products of rows, summed in the order of those of dY and V."""
+    D = np.empty(Y.shape[:2], Y.dtype)
+    for i in range(Y.shape[0]):
+        for h in range(Y.shape[1]):
+            D[i, h] = product(dY[i, h], Y[i, h])
+    return D
+
+
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
 def _add_terms(
     first: int,
@@ -225,7 +243,7 @@ def _add_terms(
 ) -> None:
     """Add dA and da by the records of rows (`by_row`), or dB and dV by those of columns."""
     first_record, nz_start, nz_count, columns, output_rows = walk
-    (leaky, a, A, B, V, slope), (dY, logs, D) = scored, results
+    (leaky, a, A, B, V, slope), (dY, row_max, inverse_sum, D) = scored, results
     heads, n_cols, width = V.shape[1], V.shape[2], A.shape[2]
     for row in range(first, last):
         vertex = output_rows[row]
@@ -233,7 +251,8 @@ def _add_terms(
             for record in range(first_record[row], first_record[row + 1]):
                 for k in range(nz_start[record], nz_start[record] + nz_count[record]):
                     i, j = (vertex, columns[k]) if by_row else (columns[k], vertex)
-                    alpha = np.exp(score_of(leaky, a[h], A[i, h], B[j, h], slope) - logs[i, h])
+                    score = score_of(leaky, a[h], A[i, h], B[j, h], slope)
+                    alpha = np.exp(score - row_max[i, h]) * inverse_sum[i, h]
                     dropout = factors[k, h] if factors.size else np.float32(1)
                     d_score = alpha * (dropout * product(dY[i, h], V[j, h]) - D[i, h])
                     if leaky:
@@ -256,12 +275,12 @@ def _add_terms(
 def traffic(score: str, pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> Traffic:
     """Count bytes of the walk over columns and, except for `gat`, of the walk over rows.
 
-    Per nonzero, the first gathers dY, the row's statistics (16 or 8 bytes per head) and, except for
-    `gat`, Q or R; the second gathers V. Both read a column index.
+    Per nonzero, the first gathers dY, the row's statistics (16 bytes per head) and, except for
+    `gat`, Q or R; the second gathers V, of `dot` K too. Both read a column index.
     """
     heads, features = widths["heads"], widths["heads"] * widths["n_cols"] * FLOAT_BYTES
-    row_bytes = features + 16 * heads if score == "gat" else 2 * features + 8 * heads
-    column_bytes = 0 if score == "gat" else features
+    row_bytes = (1 if score == "gat" else 2) * features + 16 * heads
+    column_bytes = {"gat": 0, "dot": 2 * features}.get(score, features)
     walks = 1 if score == "gat" else 2
     n_rows, n_columns = pattern.shape
     streamed = walks * (FLOAT_BYTES * pattern.nnz + 2 * FLOAT_BYTES * (n_rows + 1))
@@ -280,7 +299,8 @@ def traffic(score: str, pattern: Pattern, widths: Mapping[str, int], element_byt
 def _operation(score: str) -> Operation:
     results = (
         Operand("Y", (ROWS, *_FEATURES)),
-        Operand("logsumexp", (ROWS, "heads")),
+        Operand("row_max", (ROWS, "heads")),
+        Operand("row_sum", (ROWS, "heads")),
         Operand("dY", (ROWS, *_FEATURES), gathered=True),
     )
     operands = tuple(Operand(operand.name, operand.axes) for operand in INPUTS[score])
@@ -299,4 +319,4 @@ def _operation(score: str) -> Operation:
     )
 
 
-GAT_GRADIENT, COSINE_GRADIENT, GATV2_GRADIENT = (_operation(score) for score in INPUTS)
+GAT_GRADIENT, DOT_GRADIENT, COSINE_GRADIENT, GATV2_GRADIENT = map(_operation, INPUTS)

@@ -66,6 +66,11 @@ class LaneGroups(WalkStrategy):
         subwarps = min(settings.block_threads // (heads * lanes.lanes), WARP_SIZE, most_subwarps)
         return replace(one_subwarp, subwarps=BlockSetting(max(1, subwarps), settings.group_nzs))
 
+    def lane_config(self, settings: LaneGroupSettings, widths: Widths) -> dict[str, int]:
+        """Return the lanes and vectors of a head."""
+        lanes = cover_head(widths["n_cols"], settings.head_lanes)
+        return lane_config(lanes, widths["n_cols"])
+
     def resolve(
         self, settings: LaneGroupSettings, graph: Graph | RowDegrees, widths: Widths
     ) -> LaneGroupSettings:
@@ -116,7 +121,7 @@ class LaneGroups(WalkStrategy):
             f"{functor.name}<Config>",
             {
                 **blocks.config,
-                **lane_config(blocks.lanes, n_cols),
+                **self.lane_config(settings, widths),
                 "heads_together": blocks.heads_together,
                 "whole_heads": int(heads % blocks.heads_together == 0),
                 "at_once": settings.at_once,

@@ -1,7 +1,7 @@
 """Scores of edges, dropout and error bounds, for attention's references and CPU replays.
 
 The score of an edge (i, j) is `a . LeakyReLU(A[i] + B[j])` for "gatv2" and, with one column and
-`a` = 1, for "gat". For "cosine" it is `A[i] . B[j]` with B = scale V.
+`a` = 1, for "gat". For "dot" it is `A[i] . B[j]`, for "cosine" the same with B = scale V.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from accelviz.random import edge_uniform_of
 EXP_ULPS, EXP_SLOPE = 2, 1.173
 #: The smallest normal float32. Smaller magnitudes may be flushed to zero.
 SMALLEST = float(np.finfo(np.float32).tiny)
-#: Error of a kernel's log(x) for x >= 1: at most this times 1 + log(x) (there: __logf).
-LOG_ERROR = 2.0**-21
 #: Scalar inputs: LeakyReLU's slope below 0; dropout's rate, and its random state: the seed's two
 #: words, a site and a step (accelviz.random.edge_uniform).
 SLOPE = Operand("slope", (), default=0.2)
@@ -30,19 +28,21 @@ DROPOUT = (
     Operand("random", (DEVICE_SCALARS,), default=(0, 0, 0, 0)),
 )
 _FEATURES = ("heads", "n_cols")
-#: Dense inputs by score. Kernels gather rows of V.
+#: Dense inputs by score. Kernels gather rows of K and V.
 RECEIVER, SENDER = Operand("receiver", (ROWS, "heads")), Operand("sender", (COLUMNS, "heads"))
+Q = Operand("Q", (ROWS, *_FEATURES))
 V = Operand("V", (COLUMNS, *_FEATURES), gathered=True)
 INPUTS = {
     "gat": (RECEIVER, SENDER, V),
-    "cosine": (Operand("Q", (ROWS, *_FEATURES)), V, Operand("scale", (COLUMNS, "heads"))),
+    "dot": (Q, Operand("K", (COLUMNS, *_FEATURES), gathered=True), V),
+    "cosine": (Q, V, Operand("scale", (COLUMNS, "heads"))),
     "gatv2": (Operand("R", (ROWS, *_FEATURES)), V, Operand("a", _FEATURES)),
 }
 
 
 def settings_of(score: str) -> tuple[Operand, ...]:
     """Return the scalar inputs of a score's attention."""
-    return DROPOUT if score == "cosine" else (SLOPE, *DROPOUT)
+    return DROPOUT if score in ("dot", "cosine") else (SLOPE, *DROPOUT)
 
 
 def score_operands(score: str, inputs: Arrays) -> tuple[bool, Any, Any, Any, Any, Any]:
@@ -53,8 +53,8 @@ def score_operands(score: str, inputs: Arrays) -> tuple[bool, Any, Any, Any, Any
     if score == "gat":
         A, B = inputs["receiver"][..., None], inputs["sender"][..., None]
         return True, ones, A, B, features, features.dtype.type(slope)
-    if score == "cosine":
-        B = features * inputs["scale"][..., None]
+    if score in ("dot", "cosine"):
+        B = inputs["K"] if score == "dot" else features * inputs["scale"][..., None]
         return False, ones, inputs["Q"], B, features, features.dtype.type(slope)
     return True, inputs["a"], inputs["R"], features, features, features.dtype.type(slope)
 
@@ -84,15 +84,19 @@ def dropout_factors(nonzeros: Any, heads: int, inputs: Arrays) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def score_of(leaky: bool, a: Any, r: Any, s: Any, slope: Any) -> Any:
-    """Return the score of one edge and head; `r` and `s` are rows of A and B."""
-    total = slope * 0
+    """Return the score of one edge and head; `r` and `s` are rows of A and B.
+
+    Products of float32 are exact in float64, so that every caller computes the same sum. It is
+    rounded to the rows' dtype, as the largest score that is stored.
+    """
+    total = 0.0
     for c in range(r.size):
         if leaky:
             x = r[c] + s[c]
-            total += a[c] * (x if x > 0 else slope * x)
+            total += np.float64(a[c]) * (x if x > 0 else slope * x)
         else:
-            total += r[c] * s[c]
-    return total
+            total += np.float64(r[c]) * s[c]
+    return r.dtype.type(total)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -106,11 +110,11 @@ def score_error(leaky: bool, a: Any, r: Any, s: Any) -> float:
 
 @numba.njit(cache=True, nogil=True)
 def product(u: Any, v: Any) -> Any:
-    """Return the dot product of two rows in their dtype."""
-    total = u[0] * 0
+    """Return the dot product of two rows, summed in float64, in their dtype."""
+    total = 0.0
     for c in range(u.size):
-        total += u[c] * v[c]
-    return total
+        total += np.float64(u[c]) * v[c]
+    return u.dtype.type(total)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -8,6 +8,7 @@ gradient has one over the columns and, for most scores, one over the rows.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
@@ -86,19 +87,24 @@ def _functor(name: str, operands: str, *sizes: int, **options: bool) -> Functor:
 #: Functors by operation; a gradient's walk over the columns comes first. The four integers are
 #: `outputs`, `items`, `rows` and `numbers`.
 FUNCTORS = {
-    "gat": (_functor("gat", "receiver sender V Y logsumexp", 1, 1, 0, 1, slope=True),),
-    "cosine": (_functor("cosine", "Q V scale Y logsumexp", 1, 1, 1, 1),),
-    "gatv2": (_functor("gatv2", "R V a Y logsumexp", 1, 1, 2, 0, slope=True),),
+    "gat": (_functor("gat", "receiver sender V Y row_max row_sum", 1, 1, 0, 1, slope=True),),
+    "dot": (_functor("dot", "Q K V Y row_max row_sum", 1, 2, 1, 0),),
+    "cosine": (_functor("cosine", "Q V scale Y row_max row_sum", 1, 1, 1, 1),),
+    "gatv2": (_functor("gatv2", "R V a Y row_max row_sum", 1, 1, 2, 0, slope=True),),
     "gat_gradient": (
         _functor("gat_sources", "statistics sender V dY d_sender dV", 1, 1, 1, 4, slope=True),
         _functor("gat_targets", "statistics sender V dY d_receiver", 0, 1, 1, 1, slope=True),
     ),
+    "dot_gradient": (
+        _functor("dot_sources", "statistics Q K V dY dK dV", 2, 2, 2, 3),
+        _functor("dot_targets", "statistics Q K V dY dQ", 1, 2, 2, 0),
+    ),
     "cosine_gradient": (
-        _functor("cosine_sources", "statistics Q V scale dY d_scale dV", 1, 2, 1, 2),
+        _functor("cosine_sources", "statistics Q V scale dY d_scale dV", 1, 2, 1, 3),
         _functor("cosine_targets", "statistics Q V scale dY dQ", 1, 1, 2, 1),
     ),
     "gatv2_gradient": (
-        _functor("gatv2_sources", "statistics R V a dY dV", 1, 2, 2, 2, slope=True),
+        _functor("gatv2_sources", "statistics R V a dY dV", 1, 2, 2, 3, slope=True),
         _functor("gatv2_targets", "statistics R V a dY dR", 1, 1, 4, 0, slope=True, totals=True),
     ),
     "spmm_gradient": (
@@ -139,23 +145,23 @@ def _small_call(
 
 
 def statistics_calls(
-    pattern: Pattern, operation: Operation, heads: int, n_cols: int
+    pattern: Pattern, operation: Operation, heads: int, lanes: Mapping[str, int]
 ) -> tuple[Call, ...]:
     """Return the call before the walks of attention's gradient, if the operation needs one.
 
-    It computes D[i] = dY[i] . Y[i] per row and head, which both walks need.
+    It computes D[i] = dY[i] . Y[i] per row and head, which both walks need. `lanes` is the
+    `lane_config` of the walks: D and dY[i] . V[j] have to be equal bit for bit if alpha is 1.
     """
-    if "logsumexp" not in operation.operands:
+    if "row_max" not in operation.operands:
         return ()
-    lanes, of_gat = cover_head(n_cols), operation.name == "gat_gradient"
-    blocks = -(-pattern.n_rows * heads // (_THREADS // lanes.lanes))
+    of_gat = operation.name == "gat_gradient"
+    blocks = -(-pattern.n_rows * heads // (_THREADS // lanes["head_lanes"]))
     arguments = (
         *(("receiver",) if of_gat else ()),
-        *("Y", "logsumexp", "dY", "statistics", "n_targets", "heads", "n_cols"),
+        *("Y", "row_max", "row_sum", "dY", "statistics", "n_targets", "heads", "n_cols"),
     )
     entry = "statistics_of_gat" if of_gat else "statistics_of_any"
-    config = lane_config(lanes, n_cols)
-    return (_small_call("statistics", entry, blocks, 1, arguments, whole_heads=1, **config),)
+    return (_small_call("statistics", entry, blocks, 1, arguments, whole_heads=1, **lanes),)
 
 
 class WalkStrategy(Strategy):
@@ -168,6 +174,10 @@ class WalkStrategy(Strategy):
     def functors(self) -> tuple[Functor, ...]:
         """The functors of the operation's walks."""
         return FUNCTORS[self.operation.name]
+
+    @abstractmethod
+    def lane_config(self, settings: Any, widths: Widths) -> dict[str, int]:
+        """Return the compile-time constants of kernels/attention/columns.cuh but `whole_heads`."""
 
     @abstractmethod
     def walk(
@@ -189,8 +199,7 @@ class WalkStrategy(Strategy):
         """
         n_cols, heads = widths["n_cols"], widths.get("heads", 1)
         check(graph, n_cols)
-        statistics_floats = 4 if self.operation.name == "gat_gradient" else 2
-        statistics = {"statistics": (graph.n_rows * heads * statistics_floats, np.float32)}
+        statistics = {"statistics": (graph.n_rows * heads * 4, np.float32)}
         provenance = Provenance(self, graph.values, widths, settings)
 
         def walk_plan(functor: Functor, walked: Graph, order: Any = None) -> Plan:
@@ -205,7 +214,8 @@ class WalkStrategy(Strategy):
         if not self.operation.by_sender:
             return walk_plan(first, graph)
         transposed = graph.transposed()
-        calls = statistics_calls(graph.pattern, self.operation, heads, n_cols)
+        lanes = self.lane_config(settings, widths)
+        calls = statistics_calls(graph.pattern, self.operation, heads, lanes)
         plan = walk_plan(first, transposed.graph, transposed.nonzeros)
         n_targets = {"n_targets": np.int32(graph.n_rows)} if calls else {}
         return replace(
@@ -254,20 +264,19 @@ class RowWarp(WalkStrategy, RowStrategy):
     name = "row_warp"
     summary = "a warp per row and head, one nonzero after the other"
 
+    def lane_config(self, settings: Any, widths: Widths) -> dict[str, int]:
+        """Return the 32 lanes of a head, with columns 32 apart."""
+        lanes = Lanes(1, WARP_SIZE, -(-widths["n_cols"] // WARP_SIZE), 1)
+        return lane_config(lanes, widths["n_cols"])
+
     def walk(
         self, functor: Functor, walked: Graph, order: Any, provenance: Provenance
     ) -> tuple[Plan, int]:
         """Plan one walk with a warp per row and head; see `WalkStrategy`."""
         widths, block_warps = provenance.widths, provenance.settings.values()["block_warps"]
-        n_cols, heads = widths["n_cols"], widths.get("heads", 1)
-        config = {
-            "block_warps": block_warps,
-            "vector": 1,
-            "head_lanes": WARP_SIZE,
-            "lane_vectors": -(-n_cols // WARP_SIZE),
-            "whole_lanes": int(n_cols % WARP_SIZE == 0),
-            "whole_heads": 1,
-        }
+        heads = widths.get("heads", 1)
+        lanes = self.lane_config(provenance.settings, widths)
+        config = {"block_warps": block_warps, **lanes, "whole_heads": 1}
         csr = {"row_pointers": walked.row_pointers, "columns": walked.column_indices}
         if order is not None:
             csr["order"] = numbers_32(order)
