@@ -34,7 +34,8 @@ def _rounds(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> tuple[Any, 
     return c0, c1, c2, c3
 
 
-_rounds_compiled = numba.njit(cache=True, nogil=True)(_rounds)
+# Inlined by Numba, because LLVM vectorises no loop with a call that it inlines itself.
+_rounds_compiled = numba.njit(cache=True, inline="always")(_rounds)
 
 
 def philox(key: tuple[Any, Any], counter: tuple[Any, Any, Any, Any]) -> tuple[Any, ...]:
@@ -142,9 +143,14 @@ def _draw_elements(drawn: Any, k0: Any, k1: Any, site: Any, step: Any) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def _draw_edges(drawn: Any, nonzeros: Any, k0: Any, k1: Any, site: Any, step: Any) -> None:
-    for e in range(drawn.shape[0]):
-        k = np.uint64(nonzeros[e])
-        for h in range(drawn.shape[1]):
-            head = site + (np.uint64(h) << np.uint64(16))
-            word = _rounds_compiled(k & _LOW_WORD, k >> _WORD_BITS, head, step, k0, k1)[0]
-            drawn[e, h] = np.float32(word >> _DROPPED_BITS) * _UNIT
+    piece = np.empty(256, np.float32)  # contiguous, so that the loop over nonzeros is vectorised
+    for h in range(drawn.shape[1]):
+        head = site + (np.uint64(h) << np.uint64(16))
+        for first in range(0, drawn.shape[0], piece.size):
+            length = min(piece.size, drawn.shape[0] - first)
+            for e in range(length):
+                k = np.uint64(nonzeros[first + e])
+                word = _rounds_compiled(k & _LOW_WORD, k >> _WORD_BITS, head, step, k0, k1)[0]
+                piece[e] = np.float32(np.int32(word >> _DROPPED_BITS)) * _UNIT
+            for e in range(length):
+                drawn[first + e, h] = piece[e]

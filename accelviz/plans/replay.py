@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -88,13 +89,35 @@ def rowwise(
     return run
 
 
-def in_pieces(compute: Callable[[int, int], None], records: Records, products: int) -> None:
-    """Call `compute(first, last)` on ranges of rows; `products` is their number per nonzero."""
+def in_pieces(
+    compute: Callable[[int, int], None],
+    records: Records,
+    products: int,
+    threads: int | None = None,
+) -> None:
+    """Call `compute(first, last)` on ranges of rows, on all cores or on a number of threads.
+
+    `products` is the number of products per nonzero.
+    """
     if records.cost[-1] * products < _PRODUCTS_OF_ONE_THREAD:
         compute(0, records.cost.size - 1)
-        return
-    pieces = records.pieces
-    list(_threads().map(compute, pieces[:-1], pieces[1:]))
+    else:
+        in_threads(compute, records.pieces, threads or os.cpu_count() or 1)
+
+
+def in_threads(compute: Callable[[int, int], None], bounds: Sequence[int], threads: int) -> None:
+    """Call `compute(first, last)` for each two adjacent bounds, on this and other threads."""
+    pieces = iter([*itertools.pairwise(bounds)])
+
+    def work() -> None:
+        for piece in pieces:
+            compute(*piece)
+
+    others = [_threads().submit(work) for _ in range(threads - 1)]
+    work()
+    for other in others:
+        if not other.cancel():  # it has begun
+            other.result()
 
 
 @functools.cache

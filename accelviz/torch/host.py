@@ -1,17 +1,65 @@
-"""The operations on the CPU."""
+"""The operations on the CPU, in Numba.
+
+An operation walks the rows of `host_graph.Adjacency`, a row a record of the replays of
+`accelviz.strategies`. A row's sum has one order, so that results do not depend on the threads.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
-from accelviz.torch import composed
+from accelviz.errors import ArgumentError
+from accelviz.plans.replay import in_pieces
+from accelviz.strategies.attention.scores import dropout_factors, score_operands
+from accelviz.strategies.spmm import extrema, gradient
+from accelviz.strategies.spmm.operation import sum_rows
+from accelviz.torch.host_attention import add_gradients, attend
+from accelviz.torch.host_graph import CSR, adjacency
 
 
-def spmm(edge_index: Any, weight: Any, x: Any, *arguments: Any) -> Any:
+def _array(name: str, tensor: Any, *shape: int) -> Any:
+    """Return a float32 operand of this shape as an array; convert 16-bit numbers."""
+    if tuple(tensor.shape) != shape or tensor.dtype == torch.float64:
+        problem = f"shape {tuple(tensor.shape)}, {tensor.dtype}"
+        raise ArgumentError(name, problem, f"float32, shape {shape}")
+    return np.ascontiguousarray(tensor.detach().float().numpy())
+
+
+def _by_rows(csr: CSR, function: Callable[..., None], products: int, *operands: Any) -> None:
+    """Call `function(first, last, walk, *operands)` on ranges of rows, in PyTorch's threads."""
+    walk = csr.records.walk
+
+    def compute(first: int, last: int) -> None:
+        function(first, last, walk, *operands)
+
+    in_pieces(compute, csr.records, products, torch.get_num_threads())
+
+
+def spmm(
+    edge_index: Any,
+    weight: Any,
+    x: Any,
+    sources: int,
+    targets: int,
+    loops: int,
+    scaling: str,
+    transposed: bool,
+) -> Any:
     """Compute `operators.spmm`."""
-    return composed.spmm(edge_index, weight, x.float(), *arguments).to(x.dtype)
+    edges, graph = adjacency(edge_index, sources, targets, loops)
+    n_rows, n_inputs = (sources, targets) if transposed else (targets, sources)
+    csr, X = graph.csr(edges, transposed), _array("x", x, n_inputs, x.shape[-1])
+    if weight is None:
+        values = graph.values(edges, scaling, transposed)
+    else:
+        values = _array("weight", weight, graph.n_items)[csr.items]
+    y = torch.empty((n_rows, X.shape[1]))
+    _by_rows(csr, sum_rows, X.shape[1], values, X, y.numpy())
+    return y.to(x.dtype)
 
 
 def spmm_gradient(
@@ -25,40 +73,145 @@ def spmm_gradient(
     transposed: bool,
 ) -> tuple[Any, Any]:
     """Return the gradients of the weights and of x."""
-    size = sources, targets, loops
-    d_weight = composed.spmm_weight_gradient(edge_index, x, dy, *size, transposed)
-    return d_weight, composed.spmm(edge_index, weight, dy, *size, "sum", not transposed)
+    edges, graph = adjacency(edge_index, sources, targets, loops)
+    n_rows, n_inputs = (sources, targets) if transposed else (targets, sources)
+    csr = graph.csr(edges, not transposed)
+    X, dY = _array("x", x, n_inputs, x.shape[-1]), _array("dy", dy, n_rows, x.shape[-1])
+    values = _array("weight", weight, graph.n_items)[csr.items]
+    d_weight, dx = torch.zeros(graph.n_items), torch.empty(X.shape)
+    outputs = d_weight.numpy(), dx.numpy()
+    _by_rows(csr, gradient.gradient_rows, X.shape[1], csr.items, values, X, dY, *outputs)
+    return d_weight.to(weight.dtype), dx.to(x.dtype)
 
 
 def extremum(
     edge_index: Any, x: Any, sources: int, targets: int, loops: int, largest: bool
 ) -> tuple[Any, Any]:
     """Return the extrema and 1 over the number of items that have them; 0 without items."""
-    source, target, _ = composed.items(edge_index, sources, targets, loops)
-    y = x.new_zeros((targets, x.size(1)))
-    index = target[:, None].expand(-1, x.size(1))
-    reduction = "amax" if largest else "amin"
-    y = y.scatter_reduce(0, index, x[source], reduction, include_self=False)
-    equal = (x[source] == y[target]).to(x.dtype)
-    share = torch.zeros_like(y).index_add(0, target, equal)
-    return y, share.reciprocal().masked_fill(share == 0, 0)
+    edges, graph = adjacency(edge_index, sources, targets, loops)
+    X, sign = _array("x", x, sources, x.shape[-1]), np.float32(1 if largest else -1)
+    y, share = (torch.empty(targets, X.shape[1]) for _ in range(2))
+    csr = graph.csr(edges, False)
+    _by_rows(csr, extrema.reduce_rows, X.shape[1], sign, X, y.numpy(), share.numpy())
+    return y, share
 
 
-extremum_gradient = composed.extremum_gradient
+def extremum_gradient(
+    edge_index: Any, x: Any, y: Any, dy: Any, sources: int, targets: int, loops: int
+) -> Any:
+    """Return the gradient of x for dY times `share`."""
+    edges, graph = adjacency(edge_index, sources, targets, loops)
+    X, n_cols = _array("x", x, sources, x.shape[-1]), x.shape[-1]
+    results = [_array(name, z, targets, n_cols) for name, z in (("y", y), ("dy", dy))]
+    dx = torch.empty(X.shape)
+    _by_rows(graph.csr(edges, True), extrema.gradient_rows, n_cols, X, *results, dx.numpy())
+    return dx
+
+
+def _scored(score: str, tensors: Any, slope: float, sources: int, targets: int) -> Any:
+    """Return `score_operands` of an operator's operands."""
+    values = tensors[2 if score in ("gat", "dot") else 1]
+    heads, n_cols = values.shape[1:]
+    by_source, by_target = (sources, heads, n_cols), (targets, heads, n_cols)
+    shapes = {
+        "gat": (("receiver", by_target[:2]), ("sender", by_source[:2]), ("V", by_source)),
+        "gatv2": (("R", by_target), ("V", by_source), ("a", by_source[1:])),
+        "cosine": (("Q", by_target), ("V", by_source), ("scale", by_source[:2])),
+        "dot": (("Q", by_target), ("K", by_source), ("V", by_source)),
+    }[score]
+    inputs = {
+        name: _array(name, tensor, *shape)
+        for (name, shape), tensor in zip(shapes, tensors, strict=True)
+    }
+    if score == "dot":
+        ones = np.ones((heads, 1), np.float32)
+        return False, ones, *inputs.values(), np.float32(slope)
+    return score_operands(score, inputs | {"slope": np.float32(slope)})
+
+
+def _with_factors(
+    csr: CSR, function: Callable[..., None], products: int, dropout: Any, *operands: Any
+) -> None:
+    """Call `function(first, last, walk, factors, *operands)` on ranges of rows, as `_by_rows`.
+
+    `dropout` has the rate, the random words and the number of heads; `factors` are of these rows.
+    """
+    rate, random, heads = dropout
+    inputs = {"rate": rate, "random": None if random is None else random.numpy().view(np.uint32)}
+
+    def compute(first: int, last: int, walk: Any) -> None:
+        start, stop = csr.records.cost[first] - first, csr.records.cost[last] - last
+        factors = dropout_factors(csr.items[start:stop], heads, inputs)
+        function(first, last, walk, factors, *operands)
+
+    _by_rows(csr, compute, products)
 
 
 def attention(
-    edge_index: Any, score: str, first: Any, second: Any, third: Any, *rest: Any
-) -> tuple[Any, Any, Any]:
+    edge_index: Any,
+    score: str,
+    first: Any,
+    second: Any,
+    third: Any,
+    random: Any,
+    slope: float,
+    rate: float,
+    sources: int,
+    targets: int,
+    loops: int,
+) -> tuple[Any, ...]:
     """Return the result, and per target and head the largest score and the sum of powers."""
-    y = composed.attention(edge_index, score, first, second, third, *rest)
-    statistics = y.new_zeros(y.shape[:2])
-    return y, statistics, statistics.clone()
+    edges, graph = adjacency(edge_index, sources, targets, loops)
+    scored = _scored(score, (first, second, third), slope, sources, targets)
+    heads, n_cols = scored[4].shape[1:]
+    results = torch.empty((targets, heads, n_cols)), *(torch.empty(targets, heads) for _ in "ms")
+    arrays = tuple(result.numpy() for result in results)
+    csr, dropout = graph.csr(edges, False), (rate, random, heads)
+    _with_factors(csr, attend, heads * n_cols, dropout, scored, arrays)
+    return results
 
 
-def attention_gradient(edge_index: Any, score: str, first: Any, *rest: Any) -> Any:
+def attention_gradient(
+    edge_index: Any,
+    score: str,
+    first: Any,
+    second: Any,
+    third: Any,
+    random: Any,
+    y: Any,
+    row_max: Any,
+    row_sum: Any,
+    dy: Any,
+    slope: float,
+    rate: float,
+    sources: int,
+    targets: int,
+    loops: int,
+) -> tuple[Any, ...]:
     """Return the gradients of the three operands."""
-    second, third, random, _, _, _, dy, *numbers = rest
-    operands = [tensor.detach().requires_grad_() for tensor in (first, second, third)]
-    gradients = composed.attention_gradient(edge_index, score, *operands, random, dy, *numbers)
-    return tuple(gradient.detach() for gradient in gradients)
+    edges, graph = adjacency(edge_index, sources, targets, loops)
+    scored = _scored(score, (first, second, third), slope, sources, targets)
+    _, a, A, B, V, _ = scored
+    statistics = torch.stack([row_max, row_sum.reciprocal(), (dy * y).sum(-1)], -1)
+    results = _array("dy", dy, *y.shape), statistics.numpy()
+    dropout, products = (rate, random, V.shape[1]), V.shape[1] * V.shape[2]
+    dA, dV = torch.zeros(A.shape), torch.zeros(V.shape)
+    dB = dV if score == "gatv2" else torch.zeros(B.shape)
+    by_piece: dict[int, Any] = {}  # of da, summed in the order of rows
+
+    def add_rows(first: int, last: int, walk: Any, factors: Any) -> None:
+        by_piece[first] = np.zeros_like(a)
+        gradients = dA.numpy(), dV.numpy(), by_piece[first]
+        add_gradients(first, last, walk, factors, True, scored, results, gradients)
+
+    _with_factors(graph.csr(edges, False), add_rows, products, dropout)
+    gradients = dB.numpy(), dV.numpy(), a
+    columns = graph.csr(edges, True)
+    _with_factors(columns, add_gradients, products, dropout, False, scored, results, gradients)
+    if score == "gat":
+        return dA[..., 0], dB[..., 0], dV
+    if score == "gatv2":
+        return dA, dV, torch.from_numpy(sum(by_piece[row] for row in sorted(by_piece)))
+    if score == "cosine":
+        return dA, dV + third[..., None] * dB, (dB * second).sum(-1)
+    return dA, dB, dV

@@ -36,13 +36,14 @@ def _reference(reduction: str, pattern: Pattern, inputs: Arrays) -> Mapping[str,
 
 def _replay(reduction: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
     sign = np.float32(REDUCTIONS[reduction][2])
-    return replay_rows(_reduce_rows, ("X", "Y", "share"), plan, sign)
+    return replay_rows(reduce_rows, ("X", "Y", "share"), plan, sign)
 
 
 @numba.njit(cache=True, nogil=True)
-def _reduce_rows(
+def reduce_rows(
     first: int, last: int, walk: Any, sign: Any, X: Floats, Y: Floats, share: Floats
 ) -> None:
+    """Compute rows `first` to `last` - 1 of `Records.walk`; the sign -1 makes them minima."""
     first_record, nz_start, nz_count, columns, output_rows = walk
     for row in range(first, last):
         y, count, begun = Y[output_rows[row]], share[output_rows[row]], False
@@ -112,10 +113,11 @@ def _with_extrema(pattern: Pattern, inputs: Arrays) -> Arrays:
 
 
 @numba.njit(cache=True, nogil=True)
-def _gradient_rows(
+def gradient_rows(
     first: int, last: int, walk: Any, X: Floats, Y: Floats, dY: Floats, dX: Floats
 ) -> None:
-    first_record, nz_start, nz_count, columns, output_rows = walk  # of the transposed matrix
+    """Compute rows `first` to `last` - 1 of `Records.walk` of the transposed matrix."""
+    first_record, nz_start, nz_count, columns, output_rows = walk
     for row in range(first, last):
         j = output_rows[row]
         dX[j] = 0
@@ -152,7 +154,7 @@ SPMM_EXTREMUM_GRADIENT = Operation(
     outputs=(Operand("dX", (COLUMNS, "n_cols")),),
     fastest="row_warp",
     reference=_gradient_reference,
-    replay=partial(replay_rows, _gradient_rows, ("X", "Y", "dY", "dX")),
+    replay=partial(replay_rows, gradient_rows, ("X", "Y", "dY", "dX")),
     traffic=_gradient_traffic,
     completed=_with_extrema,
     by_sender=True,

@@ -41,11 +41,12 @@ def reference(pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Execute the workload's records on the CPU; see `Operation.replay`."""
     names = "values", "X", "dY", "d_values", "dX"
-    return replay_rows(_gradient_rows, names, plan, plan.layout.nonzero_order)
+    return replay_rows(gradient_rows, names, plan, plan.layout.nonzero_order)
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def _gradient_rows(
+# "reassoc" lets the dot product be a sum of vectors.
+@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def gradient_rows(
     first: int,
     last: int,
     walk: Any,

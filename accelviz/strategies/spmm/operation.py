@@ -52,12 +52,13 @@ def traffic(pattern: Pattern, widths: Mapping[str, int], element_bytes: int) -> 
 
 def replay(plan: Plan) -> Callable[[Arrays, Arrays], None]:
     """Add the products of every record of the workload to its row; see `Operation.replay`."""
-    return replay_rows(_sum_rows, ("values", "X", "Y"), plan)
+    return replay_rows(sum_rows, ("values", "X", "Y"), plan)
 
 
 # "contract" lets a multiply and an add fuse, as they do on a GPU; sums keep their order.
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def _sum_rows(first: int, last: int, walk: Any, values: Floats, X: Floats, Y: Floats) -> None:
+def sum_rows(first: int, last: int, walk: Any, values: Floats, X: Floats, Y: Floats) -> None:
+    """Compute rows `first` to `last` - 1 of `Records.walk`."""
     first_record, nz_start, nz_count, columns, output_rows = walk
     n_cols = X.shape[1]
     for row in range(first, last):
