@@ -87,13 +87,14 @@ def spmm_gradient(
 def extremum(
     edge_index: Any, x: Any, sources: int, targets: int, loops: int, largest: bool
 ) -> tuple[Any, Any]:
-    """Return the extrema and 1 over the number of items that have them; 0 without items."""
+    """Return the extrema, 0 without items, and the share of each item that has the extremum."""
     edges, graph = adjacency(edge_index, sources, targets, loops)
     X, sign = _array("x", x, sources, x.shape[-1]), np.float32(1 if largest else -1)
     y, share = (torch.empty(targets, X.shape[1]) for _ in range(2))
     csr = graph.csr(edges, False)
     _by_rows(csr, extrema.reduce_rows, X.shape[1], sign, X, y.numpy(), share.numpy())
-    return y, share
+    # PyTorch's gradient counts the initial 0 among the equal extrema, and so does PyG's.
+    return y, torch.where(y == 0, share / (1 + share), share)
 
 
 def extremum_gradient(
