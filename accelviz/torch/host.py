@@ -124,9 +124,6 @@ def _scored(score: str, tensors: Any, slope: float, sources: int, targets: int) 
         name: _array(name, tensor, *shape)
         for (name, shape), tensor in zip(shapes, tensors, strict=True)
     }
-    if score == "dot":
-        ones = np.ones((heads, 1), np.float32)
-        return False, ones, *inputs.values(), np.float32(slope)
     return score_operands(score, inputs | {"slope": np.float32(slope)})
 
 
