@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("torch_geometric.nn")
 
 from accelviz.devices import find_device  # noqa: E402
 from accelviz.errors import ArgumentError  # noqa: E402
@@ -96,7 +97,7 @@ class EmulatedKernel:
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def on(request, monkeypatch):
     """Return the device of tensors: "cpu", where launches run in the emulator, or "cuda"."""
-    blocks._recent.clear()
+    blocks._recent = blocks._EdgeLists()
     if request.param == "cuda":
         yield "cuda"
         return
@@ -110,9 +111,9 @@ def on(request, monkeypatch):
     monkeypatch.setattr(blocks, "_multiprocessors", lambda _: 1)
     monkeypatch.setattr(blocks, "_total_memory", lambda _: 1 << 30)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
-    monkeypatch.setattr(operators, "_backend", lambda _: device)
+    monkeypatch.setattr(operators, "backend", lambda _: device)
     yield "cpu"
-    blocks._recent.clear()
+    blocks._recent = blocks._EdgeLists()
     for cache in caches:
         cache.cache_clear()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
 import sys
 import weakref
 from collections.abc import Mapping
@@ -39,9 +40,7 @@ PARAMETERS = (
     *("spare_sorted", "spare_degrees", "spare_rows", "digit_counts", "block_totals", "begins"),
     "bad_node",
 )
-_BY_ITEM = ("sorted_rows", "sorted_items", "spare_item_rows", "spare_items")
-_BY_ROW = ("spare_sorted", "spare_degrees", "spare_rows")
-_FIRST_WORKSPACE = PARAMETERS.index("row_pointers")
+_WORKSPACE = PARAMETERS[PARAMETERS.index("row_pointers") : -1]
 _HEADER_WORDS = 12
 #: Partitions of recent calls are stored, up to this share of the GPU's memory.
 _MEMORY_SHARE = 1 / 8
@@ -75,19 +74,17 @@ class Memory:
     """
 
     def __init__(self, words: Mapping[str, int], device: Any) -> None:
-        total = sum([size + 3 & ~3 for size in words.values()])
+        ends = [*itertools.accumulate([size + 3 & ~3 for size in words.values()], initial=0)]
         # Not a tensor of inference mode: the memory outlives the mode.
         if torch.is_inference_mode_enabled():
             with torch.inference_mode(False):
-                self.tensor = torch.empty(total, dtype=torch.int32, device=device)
+                self.tensor = torch.empty(ends[-1], dtype=torch.int32, device=device)
         else:
-            self.tensor = torch.empty(total, dtype=torch.int32, device=device)
-        at = self.start = self.tensor.data_ptr()
-        self.address = {}
-        for name, size in words.items():
-            self.address[name] = at
-            at += 4 * (size + 3 & ~3)
-        self.words, self.end = words, at
+            self.tensor = torch.empty(ends[-1], dtype=torch.int32, device=device)
+        self.start = self.tensor.data_ptr()
+        addresses = [self.start + 4 * end for end in ends]
+        self.address = dict(zip(words, addresses, strict=False))
+        self.words, self.end = words, addresses[-1]
 
 
 class EdgeBlocks:
@@ -131,14 +128,11 @@ class EdgeBlocks:
         }
         if scaling != "sum":
             regions |= {"scale": size.targets, "degrees": size.targets}
-        workspace = {
-            "row_pointers": n_rows + 1,
-            **dict.fromkeys(_BY_ITEM, n_items),
-            **dict.fromkeys(_BY_ROW, n_rows),
-            "digit_counts": grid << DIGIT_BITS,
-            "block_totals": grid * TOTALS_WORDS,
-            "begins": grid * (BLOCK_THREADS // WARP_SIZE),
-        }
+        sizes = (
+            *(n_rows + 1, n_items, n_items, n_items, n_items, n_rows, n_rows, n_rows),
+            *(grid << DIGIT_BITS, grid * TOTALS_WORDS, grid * (BLOCK_THREADS // WARP_SIZE)),
+        )
+        workspace = dict(zip(_WORKSPACE, sizes, strict=True))
         is_kept = 4 * (4 * n_items + 4 * n_rows) <= _KEPT_WORKSPACE_BYTES
         self.memory = Memory({**regions, **workspace} if is_kept else regions, device)
         self.address, self._device = self.memory.address, device
@@ -175,7 +169,7 @@ class EdgeBlocks:
 
 
 _VERIFY = [PARAMETERS.index("verify")]
-_VERIFY_AND_WORKSPACE = [*_VERIFY, *range(_FIRST_WORKSPACE, len(PARAMETERS) - 1)]
+_VERIFY_AND_WORKSPACE = [*_VERIFY, *map(PARAMETERS.index, _WORKSPACE)]
 
 
 @functools.cache
@@ -257,7 +251,10 @@ class EdgeList:
     def keep(self, memory: Memory) -> None:
         """Own memory of a product."""
         self._memories.append(memory)
-        self.bytes += memory.end - memory.start
+        n_bytes = memory.end - memory.start
+        self.bytes += n_bytes
+        if not self.is_uncached:
+            _recent.bytes += n_bytes
 
     def update(self, blocks: EdgeBlocks, stream: int) -> None:
         """Compute a partition if the edges have changed, or may have changed."""
@@ -277,8 +274,17 @@ class EdgeList:
         self._stream = stream
 
 
-#: Edge lists by the memory of their tensors, in the order of their last use.
-_recent: collections.OrderedDict[Any, EdgeList] = collections.OrderedDict()
+class _EdgeLists(collections.OrderedDict[Any, EdgeList]):
+    """Edge lists by the memory of their tensors, in the order of their last use; their bytes."""
+
+    bytes = 0
+
+    def __delitem__(self, key: Any) -> None:
+        self.bytes -= self[key].bytes
+        super().__delitem__(key)
+
+
+_recent = _EdgeLists()
 
 
 def edge_list(edge_index: Any, stream: int) -> EdgeList:
@@ -322,13 +328,15 @@ def _key(edge_index: Any) -> Any:
 
 def _remember(key: Any, edge_index: Any, edges: EdgeList) -> EdgeList:
     """Store an edge list until its tensor is deleted or its memory is needed."""
+    if key in _recent:
+        del _recent[key]
     edges.reference = weakref.ref(edge_index, functools.partial(_forget, key))
     _recent[key] = edges
     limit = _MEMORY_SHARE * _total_memory(edge_index.device.index)
-    excess = sum([stored.bytes for stored in _recent.values()]) - limit
-    for old, stored in [*_recent.items()] if excess > 0 else ():
-        if excess > 0 and stored.verify and not stored.is_captured and old != key:
-            excess -= _recent.pop(old).bytes
+    if _recent.bytes > limit:
+        for old, stored in [*_recent.items()]:
+            if _recent.bytes > limit and stored.verify and not stored.is_captured and old != key:
+                del _recent[old]
     return edges
 
 

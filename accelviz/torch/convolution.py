@@ -10,7 +10,7 @@ from torch_geometric import nn
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from accelviz.errors import ArgumentError
-from accelviz.torch import composed, operators
+from accelviz.torch import composed, fused, operators
 from accelviz.torch.edges import Edges, converted, fix, from_sparse, mean_weights
 from accelviz.torch.layer import FLOATS, Layer, convertible, dense, is_plain, is_sparse, unwrapped
 
@@ -69,6 +69,12 @@ def _has_weight_per_edge(edge_index: Any, weight: Any) -> bool:
     return bool(weight.size(0) == n_edges)
 
 
+def _sparse(operands: Any) -> Any:
+    """Return the operands of a product in the order of `fused.Convolution`."""
+    edge_index, size, weight, scaling = operands
+    return edge_index, weight, size, scaling
+
+
 class GCNConv(Layer, nn.GCNConv):
     """`torch_geometric.nn.GCNConv` with accelviz's products.
 
@@ -110,6 +116,9 @@ class GCNConv(Layer, nn.GCNConv):
         n_in, n_out = linear.in_channels, linear.out_channels
         # A product whose X has no gradient needs no second product in the backward pass.
         cheaper = n_in < (n_out if x.requires_grad or not torch.is_grad_enabled() else 2 * n_out)
+        if is_plain(linear) and fused.applies(x, None, weight, linear.weight, bias):
+            dense_operands = x, linear.weight, bias, None, None
+            return fused.Convolution.apply(*dense_operands, *_sparse(operands), not cheaper)
         if cheaper and is_plain(linear):
             out = operators.spmm(edge_index, x.contiguous(), size, weight, scaling)
             out = functional.linear(out, linear.weight, bias)
@@ -274,6 +283,12 @@ class SAGEConv(_Aggregation, nn.SAGEConv):
         left = modules["lin_l"]
         right = modules["lin_r"] if self.root_weight and target is not None else None
         linear = reduction in ("sum", "mean")
+        if linear and is_plain(left) and (right is None or is_plain(right)) and not self.project:
+            matrices = left.weight, left.bias, target, None if right is None else right.weight
+            if fused.applies(source, target, operands[2], *matrices):
+                dense_first = left.out_channels < left.in_channels
+                out = fused.Convolution.apply(source, *matrices, *_sparse(operands), dense_first)
+                return functional.normalize(out, p=2.0, dim=-1) if self.normalize else out
         if linear and left.out_channels < left.in_channels and is_plain(left):
             out = _aggregate(reduction, functional.linear(source, left.weight), operands)
             bias = left.bias  # Added after the mean, which is 0 for a target without sources.

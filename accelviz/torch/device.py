@@ -26,6 +26,14 @@ from accelviz.torch.blocks import EdgeBlocks, EdgeList, Memory, Setting, edge_li
 from accelviz.torch.composed import Size
 
 _STORAGE = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
+#: Arguments of kernels that are the same in all runs on an edge list.
+_CONSTANT = frozenset(
+    {
+        *("metadata", "output_rows", "columns", "item_numbers", "order", "column_scale"),
+        *("row_scale", "part_sums", "part_heads", "arrivals", "statistics", "part_totals"),
+        *("block_totals", "n_totals", "n_parts", "n_targets", "heads", "n_cols"),
+    }
+)
 #: Sizes of a graph are rounded to so many leading bits before a rule chooses settings by them, so
 #: that similar graphs have the same kernels.
 _SIZE_BITS = 3
@@ -50,6 +58,8 @@ class _Walk(NamedTuple):
         Words of workspace per part of a split row, those that begin as zeros first.
     n_zeroed : int
         Number of names in `part_words` that begin as zeros.
+    operands : tuple of (tuple of int, tuple of str)
+        Positions and names of the arguments that differ between runs.
     """
 
     kernel: PointerKernel
@@ -60,6 +70,7 @@ class _Walk(NamedTuple):
     block_rows: int
     part_words: dict[str, int]
     n_zeroed: int
+    operands: tuple[tuple[int, ...], tuple[str, ...]]
 
 
 @functools.cache
@@ -86,6 +97,11 @@ def _setting(blocks: Blocks) -> Setting:
     return Setting(subwarps.max_block_warps, subwarps.max_warp_nzs, blocks.short_nzs)
 
 
+def _operands(arguments: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    positions = tuple(i for i, name in enumerate(arguments) if name not in _CONSTANT)
+    return positions, tuple(arguments[i] for i in positions)
+
+
 def _rounded(number: int) -> int:
     shift = max(number.bit_length() - _SIZE_BITS, 0)
     return number >> shift << shift
@@ -108,7 +124,8 @@ def _spmm_kernel(settings: LaneGroupSettings, n_cols: int, device: int) -> _Walk
     grid_y, setting = call.launch.grid[1], _setting(Blocks.of(settings, n_cols))
     part_words = {"arrivals": grid_y, "part_sums": n_cols}
     kernel = _pointer_kernel(call, items=True)
-    return _Walk(kernel, setting, False, 0, grid_y, 0, part_words, n_zeroed=1)
+    operands = _operands(kernel.arguments)
+    return _Walk(kernel, setting, False, 0, grid_y, 0, part_words, 1, operands)
 
 
 @functools.cache
@@ -134,14 +151,14 @@ def _walks(
             part_words = {
                 region: size * np.dtype(dtype).itemsize // 4 for region, (size, dtype) in sizes
             }
-            walks.append(
-                _Walk(kernel, setting, by_source, 0, grid_y, 0, part_words, len(part_words))
-            )
+            of_parts = part_words, len(part_words), _operands(kernel.arguments)
+            walks.append(_Walk(kernel, setting, by_source, 0, grid_y, 0, *of_parts))
             continue
         block_rows = 0
         if "statistics" in kernel.arguments:
             grid_x, block_rows = 0, call.launch.block[0] // call.kernel.config["head_lanes"]
-        walks.append(_Walk(kernel, None, False, grid_x, grid_y, block_rows, {}, 0))
+        operands = _operands(kernel.arguments)
+        walks.append(_Walk(kernel, None, False, grid_x, grid_y, block_rows, {}, 0, operands))
     sizes = plan.workspaces("workspace").items()
     return tuple(walks), {region: size for region, (size, _) in sizes}
 
@@ -180,15 +197,15 @@ class _Product:
         workspace: Mapping[str, int] = {},
         scales: Sequence[str] = (),
     ) -> None:
-        words = {"column_scale": 0, "row_scale": 0, **numbers}
+        words = dict(numbers)
         heads, workspace = numbers.get("heads", 1), dict(workspace)
         if "statistics" in workspace:
             workspace["statistics"] *= size.targets
         block_words = workspace.pop("block_totals", 0)
         self._partitions: list[EdgeBlocks] = []
-        self._launches: list[tuple[Any, list[int], list[str]]] = []
+        self._launches: list[tuple[Any, tuple[int, ...], tuple[str, ...]]] = []
         for walk in walks:
-            arguments, regions = walk.kernel.arguments, dict(workspace)
+            regions = dict(workspace)
             grid_x, n_zeroed = walk.grid_x, walk.n_zeroed
             if walk.setting is not None:
                 by_source = walk.by_source != transposed
@@ -199,7 +216,7 @@ class _Product:
                 words |= address | {"order": address["item_numbers"]}
                 words |= dict.fromkeys(scales, address.get("scale", 0))
                 parts = {name: number * blocks.parts for name, number in walk.part_words.items()}
-                if "block_totals" in arguments:
+                if block_words and "block_totals" in walk.kernel.arguments:
                     words["n_totals"] = grid_x
                     regions["block_totals"] = grid_x * block_words
                 regions = parts | regions
@@ -212,9 +229,7 @@ class _Product:
                 zeroed = [*memory.address.values(), memory.end][n_zeroed]
                 zero(memory.start, zeroed - memory.start, stream)
             workspace = {}  # that of all kernels is allocated with the first one's
-            positions = [i for i, name in enumerate(arguments) if name not in words]
-            bound = walk.kernel.bind(grid_x, walk.grid_y, words)
-            self._launches.append((bound, positions, [arguments[i] for i in positions]))
+            self._launches.append((walk.kernel.bind(grid_x, walk.grid_y, words), *walk.operands))
 
     def __call__(self, edges: EdgeList, stream: int, words: Mapping[str, int]) -> None:
         """Launch with the addresses of the operands, and numbers, by name."""

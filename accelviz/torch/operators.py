@@ -24,7 +24,7 @@ _library = torch.library.Library("accelviz", "DEF")
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
-def _backend(tensor: Any) -> Any:
+def backend(tensor: Any) -> Any:
     """Return the module that computes for tensors on this device."""
     if tensor.is_cuda:
         from accelviz.torch import device
@@ -56,7 +56,7 @@ class _Operator:
         name = schema.partition("(")[0]
 
         def compute(edge_index: Any, *arguments: Any) -> Any:
-            return getattr(_backend(edge_index), name)(edge_index, *arguments)
+            return getattr(backend(edge_index), name)(edge_index, *arguments)
 
         _library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
         for key in ("CPU", "CUDA"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from array import array
 from collections.abc import Callable, Iterable, Mapping
@@ -90,11 +91,13 @@ class PointerKernel:
         self._launch = driver.launchCooperativeKernel if cooperative else driver.launchKernel
         self._last = () if cooperative else (0,)
         self.arguments, self._threads = spec.arguments, threads
+        self._zeros = dict.fromkeys(spec.arguments, 0)
+        self._in_order = operator.itemgetter(*spec.arguments)
 
     def bind(self, grid_x: int, grid_y: int, words: Mapping[str, int]) -> BoundKernel:
         """Return a launch with arguments by name, as 64-bit words; missing ones are 0."""
         sizes = self._function.kernel.ptr, grid_x, grid_y, 1, self._threads, 1, 1, 0
-        cells = array("Q", [words.get(name, 0) for name in self.arguments])
+        cells = array("Q", self._in_order({**self._zeros, **words}))
         return BoundKernel(self._launch, sizes, cells, self._last)
 
 
