@@ -77,7 +77,7 @@ class Convolution(torch.autograd.Function):
         needs = ctx.needs_input_grad
         if torch.is_grad_enabled():
             inputs = [x, left, bias, target, right]
-            y = _composed(*inputs, edge_index, weight, *ctx.options)
+            y = _composed(x, left, bias, target, right, edge_index, weight, *ctx.options)
             wanted = [tensor for tensor, need in zip(inputs, needs, strict=False) if need]
             found = iter(torch.autograd.grad(y, wanted, dy, create_graph=True, allow_unused=True))
             return *(next(found) if need else None for need in needs[:5]), *(None,) * 5
