@@ -95,7 +95,7 @@ class GATConv(_Attention, nn.GATConv):
             return super().forward(x, edge_index, edge_attr, size, return_attention_weights)
         modules, parameters = self._modules, self._parameters
         heads = -1, self.heads, self.out_channels
-        residual = None if self.res is None else dense(self.res, target)
+        residual = dense(modules["res"], target) if self.residual else None
         if modules.get("lin") is not None:
             values = dense(modules["lin"], source).view(heads)
             ends = values if target is source else dense(modules["lin"], target).view(heads)
@@ -136,7 +136,7 @@ class GATv2Conv(_Attention, nn.GATv2Conv):
             edge_index, _ = unwrapped(edge_index, None)
             return super().forward(x, edge_index, edge_attr, return_attention_weights)
         modules, heads = self._modules, (-1, self.heads, self.out_channels)
-        residual = None if self.res is None else dense(self.res, target)
+        residual = dense(modules["res"], target) if self.residual else None
         values = dense(modules["lin_l"], source).view(heads)
         shared = self.share_weights and target is source
         ends = values if shared else dense(modules["lin_r"], target).view(heads)
