@@ -10,7 +10,7 @@ from torch_geometric import nn
 from accelviz.errors import ArgumentError
 from accelviz.torch import operators
 from accelviz.torch.edges import Edges, converted, from_sparse
-from accelviz.torch.layer import Layer, convertible, dense, is_sparse, unwrapped
+from accelviz.torch.layer import Layer, convertible, dense, ends, is_sparse, unwrapped
 
 
 class _Attention(Layer):
@@ -88,7 +88,7 @@ class GATConv(_Attention, nn.GATConv):
         """
         operands, rate = None, self._rate()
         if edge_attr is None and return_attention_weights is None and rate >= 0:
-            source, target = (x, x) if isinstance(x, torch.Tensor) else x
+            source, target = ends(x)
             operands = self._operands(source, target, edge_index, size)
         if operands is None:
             edge_index, size = unwrapped(edge_index, size)
@@ -98,12 +98,12 @@ class GATConv(_Attention, nn.GATConv):
         residual = dense(modules["res"], target) if self.residual else None
         if modules.get("lin") is not None:
             values = dense(modules["lin"], source).view(heads)
-            ends = values if target is source else dense(modules["lin"], target).view(heads)
+            attended = values if target is source else dense(modules["lin"], target).view(heads)
         else:
             values = dense(modules["lin_src"], source).view(heads)
-            ends = dense(modules["lin_dst"], target).view(heads)
+            attended = dense(modules["lin_dst"], target).view(heads)
         sender = (values * parameters["att_src"]).sum(-1)
-        receiver = (ends * parameters["att_dst"]).sum(-1)
+        receiver = (attended * parameters["att_dst"]).sum(-1)
         out = operators.attention(
             *(operands[0], "gat", operands[1]),
             slope=self.negative_slope,
@@ -130,7 +130,7 @@ class GATv2Conv(_Attention, nn.GATv2Conv):
         """
         operands, rate = None, self._rate()
         if edge_attr is None and return_attention_weights is None and rate >= 0:
-            source, target = (x, x) if isinstance(x, torch.Tensor) else x
+            source, target = ends(x)
             operands = self._operands(source, target, edge_index, None)
         if operands is None:
             edge_index, _ = unwrapped(edge_index, None)
@@ -139,13 +139,13 @@ class GATv2Conv(_Attention, nn.GATv2Conv):
         residual = dense(modules["res"], target) if self.residual else None
         values = dense(modules["lin_l"], source).view(heads)
         shared = self.share_weights and target is source
-        ends = values if shared else dense(modules["lin_r"], target).view(heads)
+        queries = values if shared else dense(modules["lin_r"], target).view(heads)
         vectors = self._parameters["att"]
         out = operators.attention(
             *(operands[0], "gatv2", operands[1]),
             slope=self.negative_slope,
             rate=rate,
-            R=ends.float(),
+            R=queries.float(),
             V=values.float(),
             a=vectors[0].float(),
         )

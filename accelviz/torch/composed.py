@@ -151,7 +151,15 @@ def attention_gradient(
     rate: float,
     *size: int,
 ) -> Any:
-    """Return the gradients of the three operands for dY, themselves differentiable."""
+    """Return the gradients of the three operands for dY, themselves differentiable.
+
+    An operand without a gradient has None.
+    """
     with torch.enable_grad():
+        # One operand may be computed from another, through which no gradient may flow here.
+        first, second, third = (tensor.view_as(tensor) for tensor in (first, second, third))
         y = attention(edge_index, score, first, second, third, random, slope, rate, *size)
-        return torch.autograd.grad(y, (first, second, third), dy, create_graph=True)
+        operands = first, second, third
+        inputs = [tensor for tensor in operands if tensor.requires_grad]
+        gradients = iter(torch.autograd.grad(y, inputs, dy, create_graph=True))
+    return tuple(next(gradients) if tensor.requires_grad else None for tensor in operands)

@@ -12,7 +12,16 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from accelviz.errors import ArgumentError
 from accelviz.torch import composed, fused, operators
 from accelviz.torch.edges import Edges, converted, fix, from_sparse, mean_weights
-from accelviz.torch.layer import FLOATS, Layer, convertible, dense, is_plain, is_sparse, unwrapped
+from accelviz.torch.layer import (
+    FLOATS,
+    Layer,
+    convertible,
+    dense,
+    ends,
+    is_plain,
+    is_sparse,
+    unwrapped,
+)
 
 
 class _Normalized(Edges):
@@ -133,7 +142,7 @@ class GCNConv(Layer, nn.GCNConv):
             out = out.to(x.dtype)  # PyTorch Geometric promotes to the type of the weights.
         return out
 
-    def _operands(self, x: Any, edge_index: Any, edge_weight: Any) -> Any:
+    def _operands(self: Any, x: Any, edge_index: Any, edge_weight: Any) -> Any:
         """Return edge_index, Size, weight and scaling of the product, or None."""
         cache = self._cached_edge_index if self.normalize else None
         if cache is not None:
@@ -168,13 +177,17 @@ class GCNConv(Layer, nn.GCNConv):
         weight = _normalized_weights(edge_index, weight, size, 2.0 if self.improved else 1.0)
         return edge_index, size, weight, "sum"
 
-    def _sparse_operands(self, x: Any, adj: Any, weight: Any) -> Any:
+    def _sparse_operands(self: Any, x: Any, adj: Any, weight: Any) -> Any:
         if weight is not None or self.flow != "source_to_target" or not convertible(adj):
             return None
         if not self.normalize:
             graph = converted(adj, "edges", from_sparse)
         else:
-            options = x.size(0), self.improved, self.add_self_loops, self.flow, x.dtype
+            n_nodes = x.size(0)
+            if (adj.size(0), adj.size(1)) != (n_nodes, n_nodes):
+                problem = f"a matrix of {adj.size(0)} x {adj.size(1)} for {n_nodes} rows of x"
+                raise ArgumentError("edge_index", problem, f"{n_nodes} x {n_nodes}")
+            options = n_nodes, self.improved, self.add_self_loops, self.flow, x.dtype
 
             def normalized(adj: Any) -> Edges:
                 result = gcn_norm(adj, None, *options)
@@ -188,7 +201,9 @@ class GCNConv(Layer, nn.GCNConv):
 class _Aggregation(Layer):
     """Base class of GINConv and SAGEConv: the aggregation of features."""
 
-    def _operands(self, reduction: str, x: Any, target: Any, edge_index: Any, size: Any) -> Any:
+    def _operands(
+        self: Any, reduction: str, x: Any, target: Any, edge_index: Any, size: Any
+    ) -> Any:
         """Return edge_index, Size, weight and scaling or None, as `GCNConv._operands`."""
         weight = None
         if is_sparse(edge_index):
@@ -246,9 +261,9 @@ class GINConv(_Aggregation, nn.GINConv):
         ArgumentError
             If a tensor has the wrong shape or lies on another device.
         """
-        source, target = (x, x) if isinstance(x, torch.Tensor) else x
-        operands, reduction = None, self._reduction(source)
-        if reduction is not None:
+        source, target = ends(x)
+        operands, reduction = None, self._reduction(source) or ""
+        if reduction:
             operands = self._operands(reduction, source, target, edge_index, size)
         if operands is None:
             edge_index, size = unwrapped(edge_index, size)
@@ -270,9 +285,9 @@ class SAGEConv(_Aggregation, nn.SAGEConv):
         Parameters, result and errors are those of `GINConv.forward`. A sum or mean is taken after
         `lin_l` if `lin_l` has fewer columns of output than of input.
         """
-        source, target = (x, x) if isinstance(x, torch.Tensor) else x
-        operands, reduction = None, self._reduction(source)
-        if reduction is not None:
+        source, target = ends(x)
+        operands, reduction = None, self._reduction(source) or ""
+        if reduction:
             operands = self._operands(reduction, source, target, edge_index, size)
         if operands is None:
             edge_index, size = unwrapped(edge_index, size)
@@ -293,11 +308,11 @@ class SAGEConv(_Aggregation, nn.SAGEConv):
             out = _aggregate(reduction, functional.linear(source, left.weight), operands)
             bias = left.bias  # Added after the mean, which is 0 for a target without sources.
             if right is None:
-                out = out if bias is None else out + bias
+                out = out if bias is None else out + bias.to(out.dtype)
             elif is_plain(right):
                 out = out + functional.linear(target, right.weight, bias)
             else:
-                out = out + right(target) if bias is None else out + bias + right(target)
+                out = (out if bias is None else out + bias.to(out.dtype)) + right(target)
         else:
             out = dense(left, _aggregate(reduction, source, operands))
             out = out if right is None else out + dense(right, target)

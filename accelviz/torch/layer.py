@@ -31,6 +31,7 @@ _HOOKS = tuple(
     for kind in ("_pre", "")
 )
 _PYG = "torch_geometric."
+_FEATURES = "a tensor of shape (n_nodes, n_features), or a pair of tensors"
 _warned = False
 
 
@@ -48,9 +49,15 @@ class Layer:
         super().__init_subclass__(**options)
         cls._overridden = any(_overrides(base) for base in _bases_before_pyg(cls))
 
+    def _set_jittable_templates(self: Any, *arguments: Any) -> None:
+        """Keep what explanations call, which instances of a base class have replaced."""
+        super()._set_jittable_templates(*arguments)  # type: ignore[misc]
+        if not self._overridden:
+            type(self)._orig_propagate = nn.MessagePassing.propagate
+
     def __prepare_scriptable__(self: Any) -> Any:
         """Return PyTorch Geometric's layer with the same state, for `torch.jit.script`."""
-        pyg = next(base for base in type(self).__mro__ if base.__module__.startswith(_PYG))
+        pyg: Any = next(base for base in type(self).__mro__ if base.__module__.startswith(_PYG))
         layer = pyg.__new__(pyg)
         layer.__dict__ = {**self.__dict__, "_cached_edge_index": None}
         layer._set_jittable_templates()
@@ -60,7 +67,11 @@ class Layer:
         """Return the reduction of the messages; None if PyTorch Geometric's code has to run."""
         if self._overridden or self._explain or self._decomposed_layers != 1:
             return None
-        if not isinstance(x, torch.Tensor) or x.dtype not in FLOATS:
+        if not isinstance(x, torch.Tensor):
+            if isinstance(x, tuple | list):
+                return None
+            raise ArgumentError("x", f"a {type(x).__name__}", _FEATURES)
+        if x.dtype not in FLOATS:
             _warn_of_float64(x)
             return None
         if x.dim() != 2 or x.layout is not torch.strided or not (x.is_cpu or x.is_cuda):
@@ -76,6 +87,10 @@ class Layer:
         for name in _REPLACED:
             if name in state:
                 return None
+        # PyTorch Geometric sets this attribute too, for and after explanations.
+        propagate = state.get("propagate")
+        if propagate is not None and propagate.__func__ is not type(self)._jinja_propagate:
+            return None
         module = state["_modules"]["aggr_module"]
         if module._forward_hooks or module._forward_pre_hooks:
             return None
@@ -105,6 +120,8 @@ class Layer:
                     return None
                 name, size = "edge_index", edge_index.sparse_size()
                 edge_index = edge_index.as_tensor()
+            elif not isinstance(edge_index, torch.Tensor):
+                check_edge_index(edge_index)
         if edge_index.dtype not in INDICES or edge_index.dim() != 2 or edge_index.size(0) != 2:
             check_edge_index(edge_index)
             return None
@@ -123,6 +140,15 @@ class Layer:
                 problem = f"a size of {tuple(size)} for {sources} sources and {targets} targets"
                 raise ArgumentError(name, problem, f"({sources}, {targets})")
         return edge_index, sources, targets
+
+
+def ends(x: Any) -> tuple[Any, Any]:
+    """Return the features of sources and of targets, which are x if x is a tensor."""
+    if isinstance(x, torch.Tensor):
+        return x, x
+    if not isinstance(x, tuple | list) or len(x) != 2:
+        raise ArgumentError("x", f"a {type(x).__name__}", _FEATURES)
+    return x[0], x[1]
 
 
 def unwrapped(edge_index: Any, size: Any) -> tuple[Any, Any]:
@@ -183,11 +209,12 @@ def _bases_before_pyg(cls: type) -> Any:
 
 def _overrides(base: type) -> bool:
     """Return whether a class defines a method that our operations replace."""
-    members = vars(base)
+    members, prefix = vars(base), f"{base.__module__}_{base.__name__}"
     # PyTorch Geometric adds methods of these names to the class of each instance.
     generated = ("propagate", "edge_updater")
     return any(name in members for name in _REPLACED) or any(
-        name in members and members[name] is not members.get(f"_jinja_{name}") for name in generated
+        name in members and not str(members[name].__module__).startswith(prefix)
+        for name in generated
     )
 
 
