@@ -141,7 +141,12 @@ def _warm(arch: str | None) -> str:
         raise ArgumentError("--arch", f"got {arch!r}", "sm_ and a compute capability: sm_90")
     print(f"compiling kernels for {arch} into {cubins.folder()}", flush=True)
     start = time.perf_counter()
-    warmed = cubins.warm(usual_kernels(), arch)
+    kernels = [*usual_kernels()]
+    if importlib.util.find_spec("torch_geometric"):  # for accelviz.torch
+        from accelviz.torch.device import tensor_kernels
+
+        kernels += tensor_kernels(kernels)
+    warmed = cubins.warm(kernels, arch)
     seconds = time.perf_counter() - start
     counts = Counter((kernel.spec.file, kernel.seconds > 0) for kernel in warmed)
     lines = [

@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric.nn")
 
 from accelviz.devices import find_device  # noqa: E402
+from accelviz.devices.usual import usual_kernels  # noqa: E402
 from accelviz.errors import ArgumentError  # noqa: E402
 from accelviz.plans.launch import Call, LaunchConfig  # noqa: E402
 from accelviz.torch import blocks, composed, device, operators  # noqa: E402
@@ -272,3 +273,22 @@ def test_extrema_share_the_gradient(on, largest):
     assert torch.equal(y, expected)
     dx = device.extremum_gradient(edge_index, x.detach(), y, dy * share, 50, 50, 0)
     assert torch.allclose(dx, expected_dx, atol=1e-5)
+
+
+@pytest.mark.parametrize("on", ["cpu"], indirect=True)
+@pytest.mark.usefixtures("on")
+def test_kernels_of_operations_are_among_those_that_doctor_compiles():
+    plans = [*usual_kernels()]
+    usual = [*plans, *device.tensor_kernels(plans)]
+    known = {(spec.configured_source(), spec.entry, str(spec.defines)) for spec in usual}
+    walks = [
+        device._spmm_walk(n_cols, "float32", rows, rows, rows * degree, 0)
+        for n_cols in (16, 64, 256)
+        for rows, degree in ((2_048, 4), (20_480, 8), (524_288, 16))
+    ]
+    for name, heads in (("gat", 8), ("gat_gradient", 8), ("gatv2", 1), ("spmm_gradient", 1)):
+        walks += device._walks(name, 16, heads, 0)[0]
+    specs = [walk.kernel.spec for walk in walks]
+    specs += [blocks._kernel(dtype, 0).spec for dtype in (torch.int32, torch.int64)]
+    for spec in specs:
+        assert (spec.configured_source(), spec.entry, str(spec.defines)) in known

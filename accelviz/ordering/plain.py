@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csgraph
 
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError, GraphError, checked_integer
@@ -63,6 +62,8 @@ def reverse_cuthill_mckee(graph: Any) -> Permutation:
     pattern = undirected_pattern(load_graph(graph))
     if pattern.shape[0] == 0:  # SciPy's function fails on it
         return Permutation.trusted(np.empty(0, dtype=np.int32))
+    from scipy.sparse import csgraph  # slow to load: with SciPy's solvers
+
     order = csgraph.reverse_cuthill_mckee(pattern, symmetric_mode=True)
     return Permutation.trusted(order.astype(np.int32, copy=False))
 

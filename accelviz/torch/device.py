@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,11 +18,13 @@ import torch
 from accelviz.devices.cuda import PointerKernel, zero
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
+from accelviz.plans import KernelSpec
 from accelviz.strategies import OPERATIONS, find_strategy
 from accelviz.strategies.attention.walks import TOTAL_PARTS
 from accelviz.strategies.subwarps import Blocks, LaneGroupSettings
 from accelviz.torch import composed
 from accelviz.torch.blocks import EdgeBlocks, EdgeList, Memory, Setting, edge_list
+from accelviz.torch.blocks import spec as edge_blocks_kernel
 from accelviz.torch.composed import Size
 
 _STORAGE = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
@@ -37,6 +39,11 @@ _CONSTANT = frozenset(
 #: Sizes of a graph are rounded to so many leading bits before a rule chooses settings by them, so
 #: that similar graphs have the same kernels.
 _SIZE_BITS = 3
+#: Kernels of plans with a form whose weights are those of items.
+_ITEM_KERNELS = {
+    ("spmm/lane_groups.cu", "lane_groups"),
+    ("attention/lane_groups.cu", "spmm_sources<Config>"),
+}
 
 
 class _Walk(NamedTuple):
@@ -81,15 +88,27 @@ def _one_edge() -> Graph:
 
 def _pointer_kernel(call: Any, items: bool = False) -> PointerKernel:
     """Return a call's kernel; with `items`, the form whose weights are those of items."""
-    spec = call.kernel
-    if items:
-        spec = replace(spec, defines={"ITEMS": 1})
-        if spec.entry == "lane_groups":
-            at = spec.arguments.index("values") + 1
-            added = "item_numbers", "column_scale", "row_scale"
-            spec = replace(spec, arguments=(*spec.arguments[:at], *added, *spec.arguments[at:]))
-    percent = call.launch.shared_percent
+    spec, percent = call.kernel, call.launch.shared_percent
+    spec = _of_items(spec) if items else spec
     return PointerKernel(spec, call.launch.block[0], shared_percent=percent)
+
+
+def _of_items(spec: KernelSpec) -> KernelSpec:
+    arguments = spec.arguments
+    if spec.entry == "lane_groups":
+        at = arguments.index("values") + 1
+        added = "item_numbers", "column_scale", "row_scale"
+        arguments = (*arguments[:at], *added, *arguments[at:])
+    return replace(spec, defines={"ITEMS": 1}, arguments=arguments)
+
+
+def tensor_kernels(specs: Iterable[KernelSpec]) -> Iterator[KernelSpec]:
+    """Yield the kernels that operations on tensors run in place of those of plans, or before."""
+    yield edge_blocks_kernel(torch.int64)
+    yield edge_blocks_kernel(torch.int32)
+    for spec in specs:
+        if (spec.file, spec.entry) in _ITEM_KERNELS:
+            yield _of_items(spec)
 
 
 def _setting(blocks: Blocks) -> Setting:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import scipy.io
+import scipy
 from scipy import sparse
 
 from accelviz.datasets.convert import check_stated_size, from_scipy
