@@ -7,6 +7,7 @@ The score of an item is `a . LeakyReLU(A[i] + B[j])` (`leaky`) or `A[i] . B[j]`,
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numba
@@ -15,6 +16,29 @@ import numpy as np
 from accelviz.arrays import Floats, Ints
 
 _PIECE = 128
+#: ln 2 as the sum of two constants; the first has so few bits that its product with n is exact.
+_LOG2E, _LN2_HIGH, _LN2_LOW = map(np.float32, (1.4426950408889634, 0.693145751953125, 1.428607e-6))
+#: Taylor coefficients of exp, from the seventh down, and the least x with a normal exp(x).
+_TAYLOR = tuple(np.float32(1 / math.factorial(n)) for n in range(7, -1, -1))
+_LEAST = np.float32(-87)
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def _exp(x: Floats) -> None:
+    """Replace each number x <= 0 by exp(x), within 1 unit of the last place; NaN stays NaN.
+
+    With n = round(x / ln 2), exp(x) = 2^n exp(x - n ln 2). The loop is vectorised; one with calls
+    of the library's function is not. Results below the normal numbers are 0.
+    """
+    for q in range(x.size):
+        n = np.floor(x[q] * _LOG2E + np.float32(0.5))
+        rest = (x[q] - n * _LN2_HIGH) - n * _LN2_LOW
+        total = _TAYLOR[0]
+        for coefficient in numba.literal_unroll(_TAYLOR[1:]):
+            total = total * rest + coefficient
+        exponent = np.int32(max(n, np.float32(-126))) + np.int32(127)
+        power = total * np.int32(exponent << np.int32(23)).view(np.float32)
+        x[q] = np.float32(0) if x[q] < _LEAST else power
 
 
 # "reassoc" lets the sum over columns be a sum of vectors.
@@ -23,6 +47,11 @@ def _score(
     leaky: bool, a: Any, row: Any, others: Any, h: int, slope: Any, nodes: Ints, scores: Floats
 ) -> None:
     """Write the scores of one row and head; `others` is indexed by `nodes`."""
+    if leaky and row.size == 1:
+        for q in range(nodes.size):
+            x = row[0] + others[nodes[q], h, 0]
+            scores[q] = a[0] * (x if x > 0 else slope * x)
+        return
     for q in range(nodes.size):
         other, total = others[nodes[q], h], np.float32(0)
         if leaky:
@@ -98,9 +127,12 @@ def attend(first: int, last: int, walk: Any, factors: Floats, scored: Any, resul
                 for c in range(V.shape[2]):
                     Y[i, h, c] *= rescale
                 for q in range(nodes.size):
-                    powers[q] = np.exp(powers[q] - shift)
+                    powers[q] -= shift
+                _exp(powers[: nodes.size])
+                for q in range(nodes.size):
                     row_sum[i, h] += powers[q]
-                    if factors.size:
+                if factors.size:
+                    for q in range(nodes.size):
                         powers[q] *= factors[piece - nz_start[first] + q, h]
                 _add_scaled(Y[i, h], powers, V, h, nodes)
         if stop > start:
@@ -147,11 +179,14 @@ def add_gradients(
                 _score(leaky, a[h], rows[row, h], others, h, slope, nodes, alpha)
                 _dots(u[row, h], v, h, nodes, d_score)
                 for q in range(nodes.size):
-                    largest, inverse, D = statistics[row if by_target else nodes[q], h]
+                    alpha[q] -= statistics[row if by_target else nodes[q], h, 0]
+                _exp(alpha[: nodes.size])
+                for q in range(nodes.size):
+                    _, inverse, D = statistics[row if by_target else nodes[q], h]
                     dropout = np.float32(1)
                     if factors.size:
                         dropout = factors[piece - nz_start[first] + q, h]
-                    alpha[q] = np.exp(alpha[q] - largest) * inverse
+                    alpha[q] *= inverse
                     d_score[q] = alpha[q] * (dropout * d_score[q] - D)
                     alpha[q] *= dropout
                 if leaky:
