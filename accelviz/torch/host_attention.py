@@ -109,30 +109,36 @@ def attend(first: int, last: int, walk: Any, factors: Floats, scored: Any, resul
     """
     _, nz_start, nz_count, columns, _ = walk
     (leaky, a, A, B, V, slope), (Y, row_max, row_sum) = scored, results
-    powers = np.empty(_PIECE, np.float32)
+    n_heads, n_cols = V.shape[1:]
+    buffer = np.empty(n_heads * _PIECE, np.float32)
     for i in range(first, last):
         start, stop = nz_start[i], nz_start[i] + nz_count[i]
         Y[i], row_max[i], row_sum[i] = 0, -np.inf if stop > start else 0, 0
         for piece in range(start, stop, _PIECE):
             nodes = columns[piece : min(piece + _PIECE, stop)]
-            for h in range(V.shape[1]):
+            n = nodes.size
+            for h in range(n_heads):
+                powers = buffer[h * n : (h + 1) * n]
                 _score(leaky, a[h], A[i, h], B, h, slope, nodes, powers)
                 largest = row_max[i, h]
-                for q in range(nodes.size):
+                for q in range(n):
                     largest = max(largest, powers[q])
                 shift = largest if largest > -np.inf else np.float32(0)
                 rescale = np.exp(row_max[i, h] - shift)
                 row_max[i, h] = largest
                 row_sum[i, h] *= rescale
-                for c in range(V.shape[2]):
+                for c in range(n_cols):
                     Y[i, h, c] *= rescale
-                for q in range(nodes.size):
+                for q in range(n):
                     powers[q] -= shift
-                _exp(powers[: nodes.size])
-                for q in range(nodes.size):
-                    row_sum[i, h] += powers[q]
+            _exp(buffer[: n_heads * n])
+            for h in range(n_heads):
+                powers, total = buffer[h * n : (h + 1) * n], np.float32(0)
+                for q in range(n):
+                    total += powers[q]
+                row_sum[i, h] += total
                 if factors.size:
-                    for q in range(nodes.size):
+                    for q in range(n):
                         powers[q] *= factors[piece - nz_start[first] + q, h]
                 _add_scaled(Y[i, h], powers, V, h, nodes)
         if stop > start:
