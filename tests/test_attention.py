@@ -12,7 +12,7 @@ from accelviz.random import edge_uniform
 from accelviz.strategies import OPERATIONS
 from accelviz.strategies.attention.scores import INPUTS, dropout_factors
 from accelviz.strategies.attention.walks import cover_head
-from tests.compilers import HOST, needs_compiler
+from tests.compilers import EMULATOR, HOST, needs_compiler
 from tests.graphs import MADE, graph_of_degrees
 from tests.inherited import central_differences
 
@@ -147,7 +147,7 @@ def saturated(score, n_rows, n_columns, rng):
     return operands
 
 
-@HOST
+@pytest.mark.parametrize("device", ["cpu", EMULATOR, pytest.param("cuda", marks=pytest.mark.gpu)])
 @SCORES
 @pytest.mark.parametrize("strategy", ["row_warp", "lane_groups"])
 @pytest.mark.parametrize("operands", [near_a_million, saturated])
