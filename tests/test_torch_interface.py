@@ -14,8 +14,8 @@ from torch_geometric.explain import Explainer, GNNExplainer  # noqa: E402
 
 from accelviz import torch as ours  # noqa: E402
 from accelviz.errors import ArgumentError  # noqa: E402
+from accelviz.torch import host  # noqa: E402
 from accelviz.torch import layer as layer_module  # noqa: E402
-from accelviz.torch import operators  # noqa: E402
 from tests.torch_cases import (  # noqa: E402
     LAYERS,
     N_SOURCES,
@@ -50,7 +50,7 @@ each_device = pytest.mark.parametrize(
 def no_operations(monkeypatch):
     """Let every operation of ours fail, so that only PyTorch Geometric's code can compute."""
     for name in ("spmm", "extremum", "attention"):
-        monkeypatch.delattr(operators, name)
+        monkeypatch.delattr(host, name)
 
 
 # ------------------------------------------------------------------ PyTorch Geometric's own code
@@ -470,6 +470,9 @@ def test_operators_pass_opcheck(number):
 @pytest.mark.parametrize(
     ("call", "argument"),
     [
+        (lambda: ours.GCNConv(6, 4)(torch.randn(5, 6), torch.tensor([[0], [5]])), "edge_index"),
+        (lambda: ours.SAGEConv(6, 4)(torch.randn(5, 6), torch.tensor([[-1], [0]])), "edge_index"),
+        (lambda: ours.GATConv(6, 4)(torch.randn(5, 6), torch.tensor([[0], [9]])), "edge_index"),
         (lambda: ours.GCNConv(6, 4)(torch.randn(5, 6), torch.zeros(3, 2).long()), "edge_index"),
         (lambda: ours.GCNConv(6, 4)(torch.randn(5, 6), torch.zeros(2, 3)), "edge_index"),
         (lambda: ours.GATConv(6, 4)(torch.randn(5, 6), torch.zeros(6).long()), "edge_index"),

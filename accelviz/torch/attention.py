@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch_geometric import nn
@@ -10,7 +10,7 @@ from torch_geometric import nn
 from accelviz.errors import ArgumentError
 from accelviz.torch import operators
 from accelviz.torch.edges import Edges, converted, from_sparse
-from accelviz.torch.layer import Layer, convertible, dense, ends, is_sparse, unwrapped
+from accelviz.torch.layer import Layer, convertible, dense, ends, is_sparse
 
 
 class _Attention(Layer):
@@ -57,6 +57,8 @@ class GATConv(_Attention, nn.GATConv):
     # PyTorch Geometric reads this: propagate_type: (x: OptPairTensor, alpha: Tensor)
     # and this: edge_updater_type: (alpha: OptPairTensor, edge_attr: OptTensor)
 
+    _operations: ClassVar[dict[str, tuple[str, ...]]] = {"sum": ("gat", "gat_gradient")}
+
     def forward(
         self,
         x: Any,
@@ -91,7 +93,7 @@ class GATConv(_Attention, nn.GATConv):
             source, target = ends(x)
             operands = self._operands(source, target, edge_index, size)
         if operands is None:
-            edge_index, size = unwrapped(edge_index, size)
+            edge_index, size = self._unwrapped(edge_index, size)
             return super().forward(x, edge_index, edge_attr, size, return_attention_weights)
         modules, parameters = self._modules, self._parameters
         heads = -1, self.heads, self.out_channels
@@ -104,7 +106,7 @@ class GATConv(_Attention, nn.GATConv):
             attended = dense(modules["lin_dst"], target).view(heads)
         sender = (values * parameters["att_src"]).sum(-1)
         receiver = (attended * parameters["att_dst"]).sum(-1)
-        out = operators.attention(
+        out = self._operators.attention(
             *(operands[0], "gat", operands[1]),
             slope=self.negative_slope,
             rate=rate,
@@ -121,6 +123,8 @@ class GATv2Conv(_Attention, nn.GATv2Conv):
     # PyTorch Geometric reads this: propagate_type: (x: PairTensor, alpha: Tensor)
     # and this: edge_updater_type: (x: PairTensor, edge_attr: OptTensor)
 
+    _operations: ClassVar[dict[str, tuple[str, ...]]] = {"sum": ("gatv2", "gatv2_gradient")}
+
     def forward(
         self, x: Any, edge_index: Any, edge_attr: Any = None, return_attention_weights: Any = None
     ) -> Any:
@@ -133,7 +137,7 @@ class GATv2Conv(_Attention, nn.GATv2Conv):
             source, target = ends(x)
             operands = self._operands(source, target, edge_index, None)
         if operands is None:
-            edge_index, _ = unwrapped(edge_index, None)
+            edge_index, _ = self._unwrapped(edge_index)
             return super().forward(x, edge_index, edge_attr, return_attention_weights)
         modules, heads = self._modules, (-1, self.heads, self.out_channels)
         residual = dense(modules["res"], target) if self.residual else None
@@ -141,7 +145,7 @@ class GATv2Conv(_Attention, nn.GATv2Conv):
         shared = self.share_weights and target is source
         queries = values if shared else dense(modules["lin_r"], target).view(heads)
         vectors = self._parameters["att"]
-        out = operators.attention(
+        out = self._operators.attention(
             *(operands[0], "gatv2", operands[1]),
             slope=self.negative_slope,
             rate=rate,
@@ -156,6 +160,8 @@ class AGNNConv(_Attention, nn.AGNNConv):
     """`torch_geometric.nn.AGNNConv`, fused forward and backward."""
 
     # PyTorch Geometric reads this: propagate_type: (x: Tensor, x_norm: Tensor)
+
+    _operations: ClassVar[dict[str, tuple[str, ...]]] = {"sum": ("cosine", "cosine_gradient")}
 
     def forward(self, x: Any, edge_index: Any) -> Any:
         """Return the attention over each node's neighbors.
@@ -176,11 +182,11 @@ class AGNNConv(_Attention, nn.AGNNConv):
         """
         operands = self._operands(x, x, edge_index, None)
         if operands is None:
-            return super().forward(x, unwrapped(edge_index, None)[0])
+            return super().forward(x, self._unwrapped(edge_index)[0])
         values = x.float()
         scale = 1 / values.norm(dim=-1, keepdim=True).clamp(min=_NORM_EPS)
         queries = (self.beta.float() * scale * values)[:, None]
-        out = operators.attention(
+        out = self._operators.attention(
             *(operands[0], "cosine", operands[1]), Q=queries, V=values[:, None], scale=scale
         )
         return out[:, 0].to(torch.promote_types(x.dtype, self.beta.dtype))

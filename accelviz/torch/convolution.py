@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch.nn import functional
@@ -20,7 +20,6 @@ from accelviz.torch.layer import (
     ends,
     is_plain,
     is_sparse,
-    unwrapped,
 )
 
 
@@ -93,6 +92,8 @@ class GCNConv(Layer, nn.GCNConv):
 
     # PyTorch Geometric reads this: propagate_type: (x: Tensor, edge_weight: OptTensor)
 
+    _operations: ClassVar[dict[str, tuple[str, ...]]] = {"sum": ("spmm", "sddmm")}
+
     def forward(self, x: Any, edge_index: Any, edge_weight: Any = None) -> Any:
         """Return `D^-1/2 (A + I) D^-1/2 X W + b`, multiplied in the cheaper order.
 
@@ -117,7 +118,7 @@ class GCNConv(Layer, nn.GCNConv):
         if self._reduction(x) == "sum":
             operands = self._operands(x, edge_index, edge_weight)
         if operands is None:
-            edge_index, _ = unwrapped(edge_index, None)
+            edge_index, _ = self._unwrapped(edge_index)
             return super().forward(x, edge_index, edge_weight)
         edge_index, size, weight, scaling = operands
         linear = self._modules["lin"]
@@ -125,16 +126,17 @@ class GCNConv(Layer, nn.GCNConv):
         n_in, n_out = linear.in_channels, linear.out_channels
         # A product whose X has no gradient needs no second product in the backward pass.
         cheaper = n_in < (n_out if x.requires_grad or not torch.is_grad_enabled() else 2 * n_out)
-        if is_plain(linear) and fused.applies(x, None, weight, linear.weight, bias):
+        fusible = is_plain(linear) and self._operators is operators
+        if fusible and fused.applies(x, None, weight, linear.weight, bias):
             dense_operands = x, linear.weight, bias, None, None
             return fused.Convolution.apply(*dense_operands, *_sparse(operands), not cheaper)
         if cheaper and is_plain(linear):
-            out = operators.spmm(edge_index, x.contiguous(), size, weight, scaling)
+            out = self._operators.spmm(edge_index, x.contiguous(), size, weight, scaling)
             out = functional.linear(out, linear.weight, bias)
             product = out
         else:
             product = dense(linear, x)
-            out = operators.spmm(edge_index, product, size, weight, scaling)
+            out = self._operators.spmm(edge_index, product, size, weight, scaling)
             out = out if bias is None else out + bias
         if product.dtype is not x.dtype and (
             bias is not None or weight is not None or scaling != "sum"
@@ -201,6 +203,13 @@ class GCNConv(Layer, nn.GCNConv):
 class _Aggregation(Layer):
     """Base class of GINConv and SAGEConv: the aggregation of features."""
 
+    _operations: ClassVar[dict[str, tuple[str, ...]]] = {
+        "sum": ("spmm",),
+        "mean": ("spmm",),
+        "max": ("spmm_max", "spmm_extremum_gradient"),
+        "min": ("spmm_min", "spmm_extremum_gradient"),
+    }
+
     def _operands(
         self: Any, reduction: str, x: Any, target: Any, edge_index: Any, size: Any
     ) -> Any:
@@ -226,14 +235,13 @@ class _Aggregation(Layer):
         scaling = "mean" if reduction == "mean" and weight is None else "sum"
         return edge_index, operators.Size(n_sources, n_targets), weight, scaling
 
-
-def _aggregate(reduction: str, x: Any, operands: Any) -> Any:
-    """Return the sum, mean, maximum or minimum of the features of each target's sources."""
-    edge_index, size, weight, scaling = operands
-    if reduction in ("sum", "mean"):
-        return operators.spmm(edge_index, x.contiguous(), size, weight, scaling)
-    out = operators.extremum(edge_index, x.float().contiguous(), size, reduction == "max")
-    return out.to(x.dtype)
+    def _aggregate(self: Any, reduction: str, x: Any, operands: Any) -> Any:
+        """Return the sum, mean, maximum or minimum of the features of each target's sources."""
+        edge_index, size, weight, scaling = operands
+        if reduction in ("sum", "mean"):
+            return self._operators.spmm(edge_index, x.contiguous(), size, weight, scaling)
+        out = self._operators.extremum(edge_index, x.float().contiguous(), size, reduction == "max")
+        return out.to(x.dtype)
 
 
 class GINConv(_Aggregation, nn.GINConv):
@@ -266,9 +274,9 @@ class GINConv(_Aggregation, nn.GINConv):
         if reduction:
             operands = self._operands(reduction, source, target, edge_index, size)
         if operands is None:
-            edge_index, size = unwrapped(edge_index, size)
+            edge_index, size = self._unwrapped(edge_index, size)
             return super().forward(x, edge_index, size)
-        out = _aggregate(reduction, source, operands)
+        out = self._aggregate(reduction, source, operands)
         if target is not None:
             out = out + (1 + self.eps) * target
         return self.nn(out)
@@ -290,7 +298,7 @@ class SAGEConv(_Aggregation, nn.SAGEConv):
         if reduction:
             operands = self._operands(reduction, source, target, edge_index, size)
         if operands is None:
-            edge_index, size = unwrapped(edge_index, size)
+            edge_index, size = self._unwrapped(edge_index, size)
             return super().forward(x, edge_index, size)
         modules = self._modules
         if self.project:
@@ -300,12 +308,13 @@ class SAGEConv(_Aggregation, nn.SAGEConv):
         linear = reduction in ("sum", "mean")
         if linear and is_plain(left) and (right is None or is_plain(right)) and not self.project:
             matrices = left.weight, left.bias, target, None if right is None else right.weight
-            if fused.applies(source, target, operands[2], *matrices):
+            fusible = self._operators is operators
+            if fusible and fused.applies(source, target, operands[2], *matrices):
                 dense_first = left.out_channels < left.in_channels
                 out = fused.Convolution.apply(source, *matrices, *_sparse(operands), dense_first)
                 return functional.normalize(out, p=2.0, dim=-1) if self.normalize else out
         if linear and left.out_channels < left.in_channels and is_plain(left):
-            out = _aggregate(reduction, functional.linear(source, left.weight), operands)
+            out = self._aggregate(reduction, functional.linear(source, left.weight), operands)
             bias = left.bias  # Added after the mean, which is 0 for a target without sources.
             if right is None:
                 out = out if bias is None else out + bias.to(out.dtype)
@@ -314,6 +323,6 @@ class SAGEConv(_Aggregation, nn.SAGEConv):
             else:
                 out = (out if bias is None else out + bias.to(out.dtype)) + right(target)
         else:
-            out = dense(left, _aggregate(reduction, source, operands))
+            out = dense(left, self._aggregate(reduction, source, operands))
             out = out if right is None else out + dense(right, target)
         return functional.normalize(out, p=2.0, dim=-1) if self.normalize else out

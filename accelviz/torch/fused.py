@@ -76,11 +76,15 @@ class Convolution(torch.autograd.Function):
         size, scaling, dense_first = ctx.options
         needs = ctx.needs_input_grad
         if torch.is_grad_enabled():
-            inputs = [x, left, bias, target, right]
-            y = _composed(x, left, bias, target, right, edge_index, weight, *ctx.options)
-            wanted = [tensor for tensor, need in zip(inputs, needs, strict=False) if need]
-            found = iter(torch.autograd.grad(y, wanted, dy, create_graph=True, allow_unused=True))
-            return *(next(found) if need else None for need in needs[:5]), *(None,) * 5
+            # Views, because x may be the target, or the target be computed from x.
+            operands: Any = x, left, bias, target, right
+            inputs = [None if tensor is None else tensor.view_as(tensor) for tensor in operands]
+            arguments: Any = *inputs, edge_index, weight, *ctx.options
+            y = _composed(*arguments)
+            wanted: Any = [tensor for tensor, need in zip(inputs, needs, strict=False) if need]
+            gradients = torch.autograd.grad(y, wanted, dy, create_graph=True, allow_unused=True)
+            remaining = iter(gradients)
+            return *(next(remaining) if need else None for need in needs[:5]), *(None,) * 5
         dx = d_left = None
         dy = dy.contiguous()
         spmm, numbers = operators.backend(dy).spmm, (*size, scaling, True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.modules.module as torch_module
@@ -13,6 +13,7 @@ from torch_geometric.nn import aggr
 from torch_geometric.typing import SparseTensor
 
 from accelviz.errors import ArgumentError
+from accelviz.torch import operators
 from accelviz.torch.edges import Edges, check_edge_index, parts
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
@@ -44,6 +45,18 @@ class Layer:
     """
 
     _overridden = False
+    #: `spmm`, `extremum` and `attention`, of `operators` or of a strategy.
+    _operators: Any = operators
+    #: Names of the layer's operations by reduction, those of the forward pass first.
+    _operations: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+    def __init__(self: Any, *arguments: Any, strategy: Any = None, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if strategy is not None:
+            from accelviz.torch.strategies import Strategies
+
+            operations = self._operations.get(_REDUCTIONS.get(type(self.aggr_module), ""), ())
+            self._operators = Strategies(type(self).__name__, operations, strategy)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -57,6 +70,7 @@ class Layer:
 
     def __prepare_scriptable__(self: Any) -> Any:
         """Return PyTorch Geometric's layer with the same state, for `torch.jit.script`."""
+        self._unwrapped(None)
         pyg: Any = next(base for base in type(self).__mro__ if base.__module__.startswith(_PYG))
         layer = pyg.__new__(pyg)
         layer.__dict__ = {**self.__dict__, "_cached_edge_index": None}
@@ -141,6 +155,17 @@ class Layer:
                 raise ArgumentError(name, problem, f"({sources}, {targets})")
         return edge_index, sources, targets
 
+    def _unwrapped(self: Any, edge_index: Any, size: Any = None) -> tuple[Any, Any]:
+        """Return the two arguments as PyTorch Geometric's layers take them."""
+        if self._operators is not operators:
+            self._operators.refuse()
+        if type(edge_index) is Edges:
+            size = edge_index.size if size is None else size
+            edge_index = edge_index.edge_index
+        if isinstance(edge_index, torch.Tensor) and edge_index.dtype is torch.int32:
+            edge_index = edge_index.long()  # Its gradients are wrong for int32 (PyTorch 2.13, CPU).
+        return edge_index, size
+
 
 def ends(x: Any) -> tuple[Any, Any]:
     """Return the features of sources and of targets, which are x if x is a tensor."""
@@ -149,16 +174,6 @@ def ends(x: Any) -> tuple[Any, Any]:
     if not isinstance(x, tuple | list) or len(x) != 2:
         raise ArgumentError("x", f"a {type(x).__name__}", _FEATURES)
     return x[0], x[1]
-
-
-def unwrapped(edge_index: Any, size: Any) -> tuple[Any, Any]:
-    """Return the two arguments as PyTorch Geometric's layers take them."""
-    if type(edge_index) is Edges:
-        size = edge_index.size if size is None else size
-        edge_index = edge_index.edge_index
-    if isinstance(edge_index, torch.Tensor) and edge_index.dtype is torch.int32:
-        edge_index = edge_index.long()  # Its gradients are wrong for int32 (PyTorch 2.13, CPU).
-    return edge_index, size
 
 
 def is_sparse(edge_index: Any) -> bool:

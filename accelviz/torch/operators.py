@@ -318,8 +318,11 @@ def attention(
         Rows without items are zero.
     """
     operands = [tensors[name].contiguous() for name in ATTENTION_OPERANDS[score]]
-    random = None
-    if rate:  # two random words as the seed, then site 0 and step 0
-        seed = torch.randint(-(1 << 31), 1 << 31, (2,), device=edge_index.device)
-        random = torch.cat([seed, torch.zeros_like(seed)]).to(torch.int32)
+    random = random_words(edge_index.device) if rate else None
     return _attention(edge_index, score, *operands, random, slope, rate, *size)[0]
+
+
+def random_words(device: Any) -> Any:
+    """Return the words of `accelviz.random` for a dropout: two as the seed, site 0 and step 0."""
+    seed = torch.randint(-(1 << 31), 1 << 31, (2,), device=device)
+    return torch.cat([seed, torch.zeros_like(seed)]).to(torch.int32)
