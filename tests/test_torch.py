@@ -94,8 +94,12 @@ def test_parameters_are_pygs_in_order_and_value(case):
 @pytest.mark.parametrize("case", [case for case in LAYERS if case.startswith("gcn")])
 def test_edge_weights_have_gradients(case, device):
     theirs, layer = both(case, device)
-    expected = outcome(theirs, features(device), edges(device), weights(device))
-    assert_alike(outcome(layer, features(device), edges(device), weights(device)), expected)
+    pairs, weight = edges(device), weights(device)
+    if device == "cuda":  # Of several loops of a node, either library takes any one there.
+        loops = (pairs[0] == 3) & (pairs[1] == 3)
+        pairs, weight = pairs[:, ~loops], weight.detach()[~loops].requires_grad_()
+    expected = outcome(theirs, features(device), pairs, weight)
+    assert_alike(outcome(layer, features(device), pairs, weight), expected)
 
 
 BIPARTITE = [

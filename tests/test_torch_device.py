@@ -292,3 +292,30 @@ def test_kernels_of_operations_are_among_those_that_doctor_compiles():
     specs += [blocks._kernel(dtype, 0).spec for dtype in (torch.int32, torch.int64)]
     for spec in specs:
         assert (spec.configured_source(), spec.entry, str(spec.defines)) in known
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+@pytest.mark.parametrize(("heads", "n_cols"), [(3, 5), (1, 16), (8, 8)])
+@pytest.mark.parametrize("score", operators.ATTENTION_OPERANDS)
+def test_attention_and_its_gradient(on, score, heads, n_cols, rate):
+    size = (50, 50, 50) if score != "dot" else (60, 50, 0)
+    edge_index = graph(on, *size[:2])
+    shapes = {"receiver": (50, heads), "sender": (size[0], heads), "a": (heads, n_cols)}
+    shapes |= {"scale": (size[0], heads), "Q": (50, heads, n_cols), "R": (50, heads, n_cols)}
+    operands = [
+        features(on, *shapes.get(name, (size[0], heads, n_cols)), seed=i)
+        for i, name in enumerate(operators.ATTENTION_OPERANDS[score])
+    ]
+    random = torch.tensor([7, -9, 0, 0], dtype=torch.int32, device=on) if rate else None
+    numbers = random, 0.2, rate, *size
+    results = device.attention(edge_index, score, *operands, *numbers)
+    doubles = [operand.double().requires_grad_() for operand in operands]
+    expected = composed.attention(edge_index, score, *doubles, *numbers)
+    assert close(results[0], expected)
+    dy = features(on, 50, heads, n_cols, seed=9)
+    gradients = device.attention_gradient(
+        edge_index, score, *operands, random, *results, dy, *numbers[1:]
+    )
+    expected = torch.autograd.grad(expected, doubles, dy.double())
+    for gradient, expected_gradient in zip(gradients, expected, strict=True):
+        assert torch.allclose(gradient.double(), expected_gradient, rtol=1e-4, atol=1e-4)

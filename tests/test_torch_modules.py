@@ -96,7 +96,9 @@ def test_a_transpose_is_the_other_operand_and_shares_the_words(device):
 @each_device
 def test_quantized_tensors_are_copied_moved_stored_and_printed(device):
     A = QuantizedTensor.quantize(matrices(device)[0], 3, "left")
-    assert repr(A).startswith("QuantizedTensor(40 x 37, 3 bits, left, 1,920 bytes, device='")
+    where = " on the GPU" if device == "cuda" else ""
+    begin = f"QuantizedTensor(40 x 37, 3 bits, left, 1,920 bytes{where}, device='"
+    assert repr(A).startswith(begin)
     stored = io.BytesIO()
     torch.save({"A": A}, stored)
     stored.seek(0)
