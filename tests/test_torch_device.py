@@ -25,25 +25,22 @@ TYPES = {
     np.uint64: "bad_node",
 }
 TYPE_OF = {name: dtype for dtype, names in TYPES.items() for name in names.split()}
-NUMBERS = {"n_cols", "heads", "n_targets", "n_totals", "n_parts", *blocks.PARAMETERS[3:15]}
+NUMBERS = {"n_cols", "heads", "n_targets", "n_totals", "n_parts", *blocks._NUMBERS[2:]}
 
 
 def array_at(address, dtype):
     """Return the array of a tensor, or of a region of `Memory`, that begins at an address."""
-    for thing in gc.get_objects():
-        if type(thing) is blocks.Memory and address in thing.address.values():
-            name = next(
-                name
-                for name, start in thing.address.items()
-                if start == address and thing.words[name]
-            )
-            first = (address - thing.tensor.data_ptr()) // 4
-            return thing.tensor.numpy()[first : first + thing.words[name]].view(dtype)
-    for thing in gc.get_objects():
-        if issubclass(type(thing), torch.Tensor) and thing.data_ptr() == address and thing.numel():
-            array = thing.detach()
+    for memory in gc.get_objects():
+        if type(memory) is blocks.Memory and address in memory.address.values():
+            end = min(other for other in (*memory.address.values(), memory.end) if other > address)
+            first = (address - memory.start) // 4
+            return memory.tensor.numpy()[first : first + (end - address) // 4].view(dtype)
+    for tensor in gc.get_objects():
+        if issubclass(type(tensor), torch.Tensor) and tensor.data_ptr() == address:
+            array = tensor.detach()
             array = array.view(torch.uint16) if array.element_size() == 2 else array
-            return array.reshape(-1).numpy()
+            if array.numel():
+                return array.reshape(-1).numpy()
     raise AssertionError(f"no array at {address:#x}")
 
 
@@ -86,9 +83,9 @@ class EmulatedKernel:
     @staticmethod
     def end(address):
         """Return a row of an edge_index."""
-        for thing in gc.get_objects():
-            if isinstance(thing, torch.Tensor) and thing.dim() == 2 and thing.size(0) == 2:
-                for row in thing:
+        for tensor in gc.get_objects():
+            if isinstance(tensor, torch.Tensor) and tensor.dim() == 2 and tensor.size(0) == 2:
+                for row in tensor:
                     if row.data_ptr() == address and row.numel():
                         whole = row.as_strided(((row.numel() - 1) * row.stride(0) + 1,), (1,))
                         return whole.numpy().copy()

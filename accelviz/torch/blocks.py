@@ -14,7 +14,7 @@ import functools
 import itertools
 import sys
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import torch
@@ -31,16 +31,18 @@ from accelviz.strategies.spmm.lane_groups.preprocessing import (
 )
 from accelviz.torch.composed import Size
 
-#: Parameters of the kernel `edge_blocks`.
-PARAMETERS = (
-    *("header", "sources", "targets", "edge_stride", "n_edges", "n_loops", "n_sources"),
-    *("n_targets", "by_source", "verify", "groups", "max_group_nzs", "short_nzs", "symmetric"),
-    *("records", "output_rows", "metadata", "columns", "item_numbers", "scale", "degrees"),
+#: Parameters of the kernel `edge_blocks` in order: of the edges, memory that is kept, workspace.
+_NUMBERS = (
+    *("sources", "targets", "edge_stride", "n_edges", "n_loops", "n_sources", "n_targets"),
+    *("by_source", "verify", "groups", "max_group_nzs", "short_nzs", "symmetric", "records"),
+)
+_KEPT = ("header", "output_rows", "metadata", "columns", "item_numbers", "scale", "degrees")
+_WORKSPACE = (
     *("row_pointers", "sorted_rows", "sorted_items", "spare_item_rows", "spare_items"),
     *("spare_sorted", "spare_degrees", "spare_rows", "digit_counts", "block_totals", "begins"),
-    "bad_node",
 )
-_WORKSPACE = PARAMETERS[PARAMETERS.index("row_pointers") : -1]
+_REGIONS = (*_KEPT, *_WORKSPACE)
+PARAMETERS = ("header", *_NUMBERS, *_KEPT[1:], *_WORKSPACE, "bad_node")
 _HEADER_WORDS = 12
 #: Partitions of recent calls are stored, up to this share of the GPU's memory.
 _MEMORY_SHARE = 1 / 8
@@ -65,16 +67,14 @@ class Memory:
 
     Attributes
     ----------
-    words : mapping of str to int
-        Size of each region.
     address : dict of str to int
         Address of each region, a multiple of 16 bytes.
     start, end : int
         Addresses of the first byte and behind the last one.
     """
 
-    def __init__(self, words: Mapping[str, int], device: Any) -> None:
-        ends = [*itertools.accumulate([size + 3 & ~3 for size in words.values()], initial=0)]
+    def __init__(self, names: Iterable[str], words: Iterable[int], device: Any) -> None:
+        ends = [*itertools.accumulate([size + 3 & ~3 for size in words], initial=0)]
         # Not a tensor of inference mode: the memory outlives the mode.
         if torch.is_inference_mode_enabled():
             with torch.inference_mode(False):
@@ -83,8 +83,8 @@ class Memory:
             self.tensor = torch.empty(ends[-1], dtype=torch.int32, device=device)
         self.start = self.tensor.data_ptr()
         addresses = [self.start + 4 * end for end in ends]
-        self.address = dict(zip(words, addresses, strict=False))
-        self.words, self.end = words, addresses[-1]
+        self.address = dict(zip(names, addresses, strict=False))
+        self.end = addresses[-1]
 
 
 class EdgeBlocks:
@@ -119,50 +119,36 @@ class EdgeBlocks:
         blocks = _block_setting(setting)
         self.records = most_blocks(n_rows, n_items, blocks)
         self.parts = 2 * n_items // blocks.deg_bound + 1
-        regions = {
-            "header": _HEADER_WORDS,
-            "output_rows": n_rows,
-            "metadata": 4 * self.records,
-            "columns": n_items,
-            "item_numbers": n_items,
-        }
-        if scaling != "sum":
-            regions |= {"scale": size.targets, "degrees": size.targets}
-        sizes = (
+        n_scaled = size.targets if scaling != "sum" else 0
+        kept = _HEADER_WORDS, n_rows, 4 * self.records, n_items, n_items, n_scaled, n_scaled
+        workspace = (
             *(n_rows + 1, n_items, n_items, n_items, n_items, n_rows, n_rows, n_rows),
             *(grid << DIGIT_BITS, grid * TOTALS_WORDS, grid * (BLOCK_THREADS // WARP_SIZE)),
         )
-        workspace = dict(zip(_WORKSPACE, sizes, strict=True))
-        is_kept = 4 * (4 * n_items + 4 * n_rows) <= _KEPT_WORKSPACE_BYTES
-        self.memory = Memory({**regions, **workspace} if is_kept else regions, device)
+        is_kept = 16 * (n_items + n_rows) <= _KEPT_WORKSPACE_BYTES
+        sizes = (*kept, *workspace) if is_kept else kept
+        self.memory = Memory(_REGIONS, sizes, device)
         self.address, self._device = self.memory.address, device
         self._workspace = None if is_kept else workspace
         zero(self.address["header"], 4 * _HEADER_WORDS, stream)
-        sources = edge_index.data_ptr()
-        words = {
-            "sources": sources,
-            "targets": sources + edge_index.stride(0) * edge_index.element_size(),
-            "edge_stride": edge_index.stride(1),
-            "n_edges": n_edges,
-            "n_loops": size.loops,
-            "n_sources": size.sources,
-            "n_targets": size.targets,
-            "by_source": int(by_source),
-            "groups": setting.subwarps,
-            "max_group_nzs": setting.group_nzs,
-            "short_nzs": setting.short_nzs,
-            "symmetric": int(scaling == "symmetric"),
-            "records": self.records,
-            "bad_node": _bad_node().data_ptr(),
-        }
-        self._launch = kernel.bind(grid, 1, words | self.address)
+        sources, (row_stride, stride) = edge_index.data_ptr(), edge_index.stride()
+        targets = sources + row_stride * edge_index.element_size()
+        numbers = (
+            *(sources, targets, stride, n_edges, size.loops, size.sources, size.targets),
+            *(by_source, 0, *setting, scaling == "symmetric", self.records),
+        )
+        words = dict(zip(_NUMBERS, numbers, strict=True)) | self.address
+        words["bad_node"] = _bad_node().data_ptr()
+        if not n_scaled:
+            words["scale"] = words["degrees"] = 0
+        self._launch = kernel.bind(grid, 1, words)
         self.is_built = False
 
     def update(self, stream: int, verify: bool) -> None:
         """Compute the partition on a stream; with `verify` only if the edges have changed."""
         positions, words = _VERIFY, [int(verify)]
         if self._workspace is not None:
-            workspace = Memory(self._workspace, self._device)
+            workspace = Memory(_WORKSPACE, self._workspace, self._device)
             positions, words = _VERIFY_AND_WORKSPACE, [*words, *workspace.address.values()]
         self._launch(stream, positions, words)
         self.is_built = True

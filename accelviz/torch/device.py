@@ -19,6 +19,7 @@ from accelviz.devices.cuda import PointerKernel, zero
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.plans import KernelSpec
+from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies import OPERATIONS, find_strategy
 from accelviz.strategies.attention.walks import TOTAL_PARTS
 from accelviz.strategies.subwarps import Blocks, LaneGroupSettings
@@ -36,6 +37,9 @@ _CONSTANT = frozenset(
         *("block_totals", "n_totals", "n_parts", "n_targets", "heads", "n_cols"),
     }
 )
+#: Graphs of fewer items, such as mini-batches, have one partition for all numbers of columns, with
+#: blocks of so many subwarps. Computing it takes longer than a product.
+_SHARED_ITEMS, _SHARED_SUBWARPS = 1 << 17, 16
 #: Sizes of a graph are rounded to so many leading bits before a rule chooses settings by them, so
 #: that similar graphs have the same kernels.
 _SIZE_BITS = 3
@@ -133,6 +137,10 @@ def _spmm_walk(
     """Return SpMM's kernel for a number of columns and the rounded sizes of a graph."""
     shape = n_rows, n_columns
     settings = LaneGroupSettings(storage=storage).resolved(n_cols, shape, n_items, lambda: False)
+    threads = _SHARED_SUBWARPS * settings.lanes
+    if n_items < _SHARED_ITEMS and threads % WARP_SIZE == 0:
+        settings = LaneGroupSettings(storage=storage, block_threads=threads)
+        settings = settings.resolved(n_cols, shape, n_items, lambda: False)
     return _spmm_kernel(settings, n_cols, device)
 
 
@@ -233,7 +241,7 @@ class _Product:
                 self._partitions.append(blocks)
                 grid_x, address = blocks.records, blocks.address
                 words |= address | {"order": address["item_numbers"]}
-                words |= dict.fromkeys(scales, address.get("scale", 0))
+                words |= dict.fromkeys(scales, address["scale"])
                 parts = {name: number * blocks.parts for name, number in walk.part_words.items()}
                 if block_words and "block_totals" in walk.kernel.arguments:
                     words["n_totals"] = grid_x
@@ -242,7 +250,7 @@ class _Product:
             elif walk.block_rows:
                 grid_x = -(-size.targets * heads // walk.block_rows)
             if regions:
-                memory = Memory(regions, edge_index.device)
+                memory = Memory(regions.keys(), regions.values(), edge_index.device)
                 edges.keep(memory)
                 words |= memory.address
                 zeroed = [*memory.address.values(), memory.end][n_zeroed]
