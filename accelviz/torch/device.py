@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from accelviz.devices.cuda import PointerKernel, zero
+from accelviz.devices.usual import WIDTHS
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
 from accelviz.plans import KernelSpec
@@ -110,7 +111,8 @@ def tensor_kernels(specs: Iterable[KernelSpec]) -> Iterator[KernelSpec]:
     """Yield the kernels that operations on tensors run in place of those of plans, or before."""
     yield edge_blocks_kernel(torch.int64)
     yield edge_blocks_kernel(torch.int32)
-    for spec in specs:
+    small = [_spmm_call(_spmm_settings(n_cols, "float32", (1, 1), 1), n_cols) for n_cols in WIDTHS]
+    for spec in (*specs, *(call.kernel for call in small)):
         if (spec.file, spec.entry) in _ITEM_KERNELS:
             yield _of_items(spec)
 
@@ -135,19 +137,29 @@ def _spmm_walk(
     n_cols: int, storage: str, n_rows: int, n_columns: int, n_items: int, device: int
 ) -> _Walk:
     """Return SpMM's kernel for a number of columns and the rounded sizes of a graph."""
-    shape = n_rows, n_columns
+    settings = _spmm_settings(n_cols, storage, (n_rows, n_columns), n_items)
+    return _spmm_kernel(settings, n_cols, device)
+
+
+def _spmm_settings(
+    n_cols: int, storage: str, shape: tuple[int, int], n_items: int
+) -> LaneGroupSettings:
     settings = LaneGroupSettings(storage=storage).resolved(n_cols, shape, n_items, lambda: False)
     threads = _SHARED_SUBWARPS * settings.lanes
     if n_items < _SHARED_ITEMS and threads % WARP_SIZE == 0:
         settings = LaneGroupSettings(storage=storage, block_threads=threads)
         settings = settings.resolved(n_cols, shape, n_items, lambda: False)
-    return _spmm_kernel(settings, n_cols, device)
+    return settings
+
+
+def _spmm_call(settings: LaneGroupSettings, n_cols: int) -> Any:
+    strategy = find_strategy("lane_groups", OPERATIONS["spmm"])
+    return strategy.plan(_one_edge(), n_cols, **settings.values()).calls[0]
 
 
 @functools.cache
 def _spmm_kernel(settings: LaneGroupSettings, n_cols: int, device: int) -> _Walk:
-    strategy = find_strategy("lane_groups", OPERATIONS["spmm"])
-    (call,) = strategy.plan(_one_edge(), n_cols, **settings.values()).calls
+    call = _spmm_call(settings, n_cols)
     grid_y, setting = call.launch.grid[1], _setting(Blocks.of(settings, n_cols))
     part_words = {"arrivals": grid_y, "part_sums": n_cols}
     kernel = _pointer_kernel(call, items=True)
