@@ -111,7 +111,7 @@ def prepared(name: str, columns: list[int]) -> tuple[Graph, Row]:
             for n_cols in columns:
                 plan = find_strategy(strategy, operation).plan(graph, n_cols, **parameters)
                 if plan.kernel is not None:
-                    compiled(plan.kernel)  # CuPy stores it on disk
+                    compiled(plan.kernel)  # stored on disk
     about = {
         "graph": name,
         "order": order,
