@@ -51,10 +51,11 @@ def test_results_and_gradients_are_pygs(case, device, form):
     try:
         expected = outcome(theirs, features(device), as_form(form, device))
     except (NotImplementedError, ValueError) as error:
-        if form != "csc" or "alone" not in case:
+        if form != "csc" or not ("alone" in case or "transformer" in case):
             with pytest.raises(type(error), match=re.escape(str(error)[:40])):
                 layer(features(device), as_form(form, device))
             return
+        theirs, _ = both(case, device)  # new, because the first call has set lazy sizes
         expected = outcome(theirs, features(device), as_form("csr", device))
     assert_alike(outcome(layer, features(device), as_form(form, device)), expected)
 
@@ -123,7 +124,7 @@ def test_sources_and_targets_may_be_other_nodes(case, device, swapped):
     expected = outcome(theirs, x, pairs)
     assert_alike(outcome(layer, x, pairs), expected)
     assert_alike(outcome(layer, x, ours.Edges(pairs, size)), expected)
-    if "gatv2" not in case:
+    if not case.startswith(("gatv2", "transformer")):
         assert_alike(outcome(layer, x, pairs, size=size), expected)
 
 

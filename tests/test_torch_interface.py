@@ -38,7 +38,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*should not be instantiated"),
 ]
 #: A case of each layer.
-ONE_EACH = ("gcn", "gin", "sage", "sage max", "gat", "gatv2", "agnn")
+ONE_EACH = ("gcn", "gin", "sage", "sage max", "gat", "gatv2", "transformer", "agnn")
 LAZY = [case for case in LAYERS if "lazy" in case]
 each_kind = pytest.mark.parametrize("case", ONE_EACH)
 each_device = pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_scripted_and_traced_layers_are_pygs(case):
     layer = layer_of(ours, case)
     expected = layer(features(), edges())
     assert_alike([torch.jit.trace(layer, (features(), edges()))(features(), edges())], [expected])
-    if case not in ("gin", "gat", "gatv2"):  # PyTorch Geometric cannot script these
+    if case not in ("gin", "gat", "gatv2", "transformer"):  # PyTorch Geometric cannot script these
         assert_alike([torch.jit.script(layer)(features(), edges())], [expected])
     assert_alike([layer(features(), edges())], [expected])
 
@@ -379,7 +379,9 @@ def test_training_may_follow_inference(case, device):
     assert_alike(outcome(layer, x, adj), outcome(theirs, x, adj))
 
 
-@pytest.mark.parametrize("case", ["gcn", "gcn wide", "sage", "gin mean", "gat", "gatv2", "agnn"])
+@pytest.mark.parametrize(
+    "case", ["gcn", "gcn wide", "sage", "gin mean", "gat", "gatv2", "transformer", "agnn"]
+)
 def test_gradients_have_gradients(case):
     def second(layer):
         x = features()

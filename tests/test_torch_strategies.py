@@ -74,7 +74,8 @@ def test_products_of_every_strategy(case, strategy, device, runs):
 
 @each_device
 @pytest.mark.parametrize(
-    ("case", "operation"), [("gat", "gat"), ("gatv2", "gatv2"), ("agnn", "cosine")]
+    ("case", "operation"),
+    [("gat", "gat"), ("gatv2", "gatv2"), ("agnn", "cosine"), ("transformer", "dot")],
 )
 def test_attention_of_every_strategy(case, operation, device, runs):
     pairs = unique_edges(device)

@@ -16,13 +16,13 @@ except ModuleNotFoundError as error:
     message = f"accelviz.torch needs {library}: pip install 'accelviz[torch]'"
     raise ModuleNotFoundError(message, name=error.name) from error
 
-from accelviz.torch.attention import AGNNConv, GATConv, GATv2Conv
+from accelviz.torch.attention import AGNNConv, GATConv, GATv2Conv, TransformerConv
 from accelviz.torch.convolution import GCNConv, GINConv, SAGEConv
 from accelviz.torch.edges import Edges
 from accelviz.torch.models import GAT, GCN, GIN, GraphSAGE
 
 __all__ = ["AGNNConv", "Edges", "GATConv", "GATv2Conv", "GCNConv", "GINConv", "SAGEConv"]
-__all__ += ["GAT", "GCN", "GIN", "GraphSAGE"]
+__all__ += ["GAT", "GCN", "GIN", "GraphSAGE", "TransformerConv"]
 
 #: Files of names that are imported at first use.
 _FILES = {"QuantizedTensor": "quantized", "SlidingChannelConv2d": "sliding"}

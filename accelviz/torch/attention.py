@@ -1,4 +1,4 @@
-"""PyTorch Geometric's attention layers, by fused kernels: GAT, GATv2, AGNN."""
+"""PyTorch Geometric's attention layers, by fused kernels: GAT, GATv2, AGNN, Transformer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class _Attention(Layer):
             layout = getattr(edge_index, "layout", None)  # torch_sparse has none
             loops_in_csc = self.add_self_loops and layout is torch.sparse_csc
             unsorted = layout is torch.sparse_coo and not edge_index.is_coalesced()
-            if loops_in_csc or unsorted or not convertible(edge_index):
+            features = layout is None and edge_index.has_value()  # PyTorch Geometric's edge_attr
+            if loops_in_csc or unsorted or features or not convertible(edge_index):
                 return None
             edge_index = converted(edge_index, from_sparse, from_sparse)
         elif type(edge_index) is Edges and edge_index.weight is not None:
@@ -190,6 +191,55 @@ class AGNNConv(_Attention, nn.AGNNConv):
             *(operands[0], "cosine", operands[1]), Q=queries, V=values[:, None], scale=scale
         )
         return out[:, 0].to(torch.promote_types(x.dtype, self.beta.dtype))
+
+
+class TransformerConv(_Attention, nn.TransformerConv):
+    """`torch_geometric.nn.TransformerConv`, fused like `GATConv`."""
+
+    # PyTorch Geometric reads this: propagate_type: (query: Tensor, key: Tensor, value: Tensor,
+    #                                                edge_attr: OptTensor)
+
+    _operations: ClassVar[dict[str, tuple[str, ...]]] = {"sum": ("dot", "dot_gradient")}
+    add_self_loops = False
+
+    def forward(
+        self, x: Any, edge_index: Any, edge_attr: Any = None, return_attention_weights: Any = None
+    ) -> Any:
+        """Return the attention over each target's sources.
+
+        Parameters, result and errors are those of `GATConv.forward` without `size`.
+        """
+        operands, rate = None, self._rate()
+        # Without edge_attr, PyTorch Geometric refuses a layer with edge_dim.
+        if edge_attr is None and return_attention_weights is None and rate >= 0:
+            source, target = ends(x)
+            if self.edge_dim is None:
+                operands = self._operands(source, target, edge_index, None)
+        if operands is None:
+            edge_index, _ = self._unwrapped(edge_index)
+            return super().forward(x, edge_index, edge_attr, return_attention_weights)
+        modules, heads = self._modules, (-1, self.heads, self.out_channels)
+        queries = dense(modules["lin_query"], target).view(heads)
+        keys = dense(modules["lin_key"], source).view(heads)
+        values = dense(modules["lin_value"], source).view(heads)
+        out = self._operators.attention(
+            *(operands[0], "dot", operands[1]),
+            rate=rate,
+            Q=queries.float() * self.out_channels**-0.5,
+            K=keys.float(),
+            V=values.float(),
+        )
+        out = out.flatten(1) if self.concat else out.mean(dim=1)
+        # Autocast sums the scores in float32 on a GPU only.
+        summed = source.is_cuda and torch.is_autocast_enabled("cuda")
+        dtype = torch.float32 if summed else values.dtype
+        if not self.root_weight:
+            return out.to(dtype)
+        skipped, out = dense(modules["lin_skip"], target), out.to(dtype)
+        if not self.beta:
+            return out + skipped
+        beta = dense(modules["lin_beta"], torch.cat([out, skipped, out - skipped], -1)).sigmoid()
+        return beta * skipped + (1 - beta) * out
 
 
 #: The smallest norm that `functional.normalize` divides by.
