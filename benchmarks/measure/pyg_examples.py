@@ -104,6 +104,12 @@ EXAMPLES = (
     Example("mutag_gin.py", last_epoch=10),
     Example("ogbn_train.py", "--dataset ogbn-arxiv --model sage --num_workers 0", last_epoch=3),
     Example("ogbn_train.py", "--dataset ogbn-arxiv --model gat --num_workers 0", last_epoch=3),
+    Example(
+        "ogbn_train.py",
+        "--dataset ogbn-arxiv --model gat --num_workers 0",
+        last_epoch=3,
+        dropout=False,
+    ),
     Example("ppi.py", last_epoch=5),
     Example("proteins_dmon_pool.py", last_epoch=5),
     Example("proteins_gmt.py", last_epoch=5),
@@ -286,7 +292,10 @@ def _limit_lightning(n_epochs: int) -> None:
     initialize = pytorch_lightning.Trainer.__init__
 
     def limited(self: Any, *arguments: Any, **options: Any) -> None:
-        initialize(self, *arguments, **options | {"max_epochs": n_epochs, "devices": 1})
+        options |= {"max_epochs": n_epochs, "devices": 1}
+        if not torch.cuda.is_available():
+            options |= {"accelerator": "cpu", "strategy": "auto"}
+        initialize(self, *arguments, **options)
 
     pytorch_lightning.Trainer.__init__ = limited
 
