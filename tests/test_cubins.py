@@ -97,8 +97,11 @@ def test_templates_have_the_name_that_the_module_exports(compilations):
 def test_kernels_of_one_file_share_machine_code(compilations):
     plan = accelviz.plan("cora", operation="gat", strategy="fusegnn_gas")
     kernels = [call.kernel for call in plan.calls]
-    shared = {cached_cubin(spec, "sm_90").path for spec in kernels if "attention" in spec.file}
-    assert len(shared) == 1 < len(kernels)
+    stored = [cached_cubin(spec, "sm_90") for spec in kernels if "attention" in spec.file]
+    assert len({cubin.path for cubin in stored}) == 1 < len(stored)
+    assert [cubin.function for cubin in stored] == [
+        spec.entry for spec in kernels if "attention" in spec.file
+    ]
 
 
 @pytest.mark.parametrize("ending", [".cubin", ".name"])

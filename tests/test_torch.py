@@ -51,12 +51,16 @@ def test_results_and_gradients_are_pygs(case, device, form):
     try:
         expected = outcome(theirs, features(device), as_form(form, device))
     except (NotImplementedError, ValueError) as error:
-        if form != "csc" or not ("alone" in case or "transformer" in case):
+        ours_alone = form == "csc" and ("alone" in case or "transformer" in case)
+        if device == "cuda" and "max" in case and form == "csr of ones":
+            ours_alone = True
+        if not ours_alone:
             with pytest.raises(type(error), match=re.escape(str(error)[:40])):
                 layer(features(device), as_form(form, device))
             return
         theirs, _ = both(case, device)  # new, because the first call has set lazy sizes
-        expected = outcome(theirs, features(device), as_form("csr", device))
+        other_form = "csr" if form == "csc" else "edge_index"
+        expected = outcome(theirs, features(device), as_form(other_form, device))
     assert_alike(outcome(layer, features(device), as_form(form, device)), expected)
 
 

@@ -65,7 +65,8 @@ def cached_cubin(spec: KernelSpec, arch: str, *options: str) -> Cubin:
     if cubin is None:
         _announce_compilation()
         cubin = _write(key, *compile_kernel(spec, arch, *options))
-    return cubin
+    # A file without templates has the code of all its kernels, whose names are not mangled.
+    return cubin if name_expression(spec) else cubin._replace(function=spec.entry)
 
 
 def warm(specs: Iterable[KernelSpec], arch: str) -> list[Warmed]:
