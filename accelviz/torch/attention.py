@@ -53,7 +53,10 @@ class _Attention(Layer):
 
 
 class GATConv(_Attention, nn.GATConv):
-    """`torch_geometric.nn.GATConv`, fused forward and backward without features of edges."""
+    """`torch_geometric.nn.GATConv`, fused forward and backward without features of edges.
+
+    `strategy=` is that of `Layer`.
+    """
 
     # PyTorch Geometric reads this: propagate_type: (x: OptPairTensor, alpha: Tensor)
     # and this: edge_updater_type: (alpha: OptPairTensor, edge_attr: OptTensor)
@@ -119,7 +122,10 @@ class GATConv(_Attention, nn.GATConv):
 
 
 class GATv2Conv(_Attention, nn.GATv2Conv):
-    """`torch_geometric.nn.GATv2Conv`, fused forward and backward without features of edges."""
+    """`torch_geometric.nn.GATv2Conv`, fused forward and backward without features of edges.
+
+    `strategy=` is that of `Layer`.
+    """
 
     # PyTorch Geometric reads this: propagate_type: (x: PairTensor, alpha: Tensor)
     # and this: edge_updater_type: (x: PairTensor, edge_attr: OptTensor)
@@ -158,7 +164,10 @@ class GATv2Conv(_Attention, nn.GATv2Conv):
 
 
 class AGNNConv(_Attention, nn.AGNNConv):
-    """`torch_geometric.nn.AGNNConv`, fused forward and backward."""
+    """`torch_geometric.nn.AGNNConv`, fused forward and backward.
+
+    `strategy=` is that of `Layer`.
+    """
 
     # PyTorch Geometric reads this: propagate_type: (x: Tensor, x_norm: Tensor)
 
@@ -194,7 +203,10 @@ class AGNNConv(_Attention, nn.AGNNConv):
 
 
 class TransformerConv(_Attention, nn.TransformerConv):
-    """`torch_geometric.nn.TransformerConv`, fused like `GATConv`."""
+    """`torch_geometric.nn.TransformerConv`, fused like `GATConv`.
+
+    `strategy=` is that of `Layer`.
+    """
 
     # PyTorch Geometric reads this: propagate_type: (query: Tensor, key: Tensor, value: Tensor,
     #                                                edge_attr: OptTensor)

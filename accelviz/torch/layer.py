@@ -42,6 +42,18 @@ class Layer:
     A call that the operations do not cover runs `super().forward`: features of edges, other
     aggregations, explanations, hooks of message passing, overridden methods such as `message`,
     float64, other devices than CPU and CUDA.
+
+    Parameters
+    ----------
+    *arguments, **options
+        As of PyTorch Geometric's layer.
+    strategy : str, Strategy, or dict of operation to one of these, optional
+        Run the layer by plans of this strategy, forward and backward; see `strategies.Strategies`.
+
+    Raises
+    ------
+    ArgumentError
+        If a strategy has no effect on the layer.
     """
 
     _overridden = False
