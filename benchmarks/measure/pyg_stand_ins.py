@@ -19,7 +19,7 @@ import pymetis
 import torch
 import torch_geometric.datasets as pyg
 import torch_geometric.typing
-from torch_geometric.data import Data, Dataset, HeteroData, InMemoryDataset
+from torch_geometric.data import Data, Dataset, HeteroData, InMemoryDataset, TemporalData
 from torch_geometric.loader import ClusterData
 from torch_geometric.sampler import HeteroSamplerOutput, NeighborSampler, SamplerOutput
 from torch_geometric.utils import coalesce
@@ -189,6 +189,13 @@ def ogb_mag(dataset: Any) -> Any:
     return data
 
 
+def jodie(dataset: Any) -> Any:
+    n_events = 2_000
+    fields = {"src": torch.randint(100, (n_events,)), "dst": torch.randint(100, 150, (n_events,))}
+    time = torch.sort(torch.randint(1_000_000, (n_events,))).values
+    return TemporalData(**fields, t=time, msg=torch.randn(n_events, 172), y=time * 0)
+
+
 def upfd(dataset: Any) -> Any:
     def graph(y: int) -> Data:
         leaves = torch.arange(1, 30)
@@ -340,6 +347,7 @@ STAND_INS = {
     "IMDB": imdb,
     "DBLP": dblp,
     "OGB_MAG": ogb_mag,
+    "JODIEDataset": jodie,
     "UPFD": upfd,
     "GraphLandDataset": graph_land,
 }
