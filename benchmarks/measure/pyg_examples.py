@@ -126,6 +126,7 @@ EXAMPLES = (
     Example("tgn.py", last_epoch=3),
     Example("triangles_sag_pool.py", last_epoch=1),
     Example("unimp_arxiv.py", last_epoch=10),
+    Example("unimp_arxiv.py", last_epoch=10, dropout=False),
     Example("upfd.py", "--model GCN", last_epoch=10),
     Example("upfd.py", "--model GAT", last_epoch=10),
     Example("upfd.py", "--model SAGE", last_epoch=10),
@@ -259,7 +260,7 @@ def run_child(example: Example, name: str, path: Path, record: Path) -> None:
     content = {
         "seconds": time.perf_counter() - start,
         "ms_step": 1e3 * statistics.median(steps) if steps else None,
-        "parameters": [tensor.abs().sum().item() for tensor in tensors],
+        "parameters": sorted(tensor.abs().sum().item() for tensor in tensors),
     }
     record.write_text(json.dumps(content))
     sys.stdout.flush()
@@ -273,8 +274,6 @@ def add_rounding(gradient: Any) -> None:
 
 
 def _switch_attention_dropout_off() -> None:
-    from torch_geometric.nn import GATConv, GATv2Conv
-
     import accelviz.torch
 
     def without_dropout(initialize: Any) -> Any:
@@ -284,8 +283,10 @@ def _switch_attention_dropout_off() -> None:
 
         return changed
 
-    for layer in {GATConv, GATv2Conv, accelviz.torch.GATConv, accelviz.torch.GATv2Conv}:
-        layer.__init__ = without_dropout(layer.__init__)
+    for name in ("GATConv", "GATv2Conv", "TransformerConv"):
+        for library in (torch_geometric.nn, accelviz.torch):
+            layer = getattr(library, name)
+            layer.__init__ = without_dropout(layer.__init__)
 
 
 def _limit_lightning(n_epochs: int) -> None:
