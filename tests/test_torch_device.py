@@ -197,6 +197,26 @@ def test_every_change_of_the_edges_is_noticed(on):
     assert close(y, expected)
 
 
+def test_memory_of_a_captured_graph_is_kept_and_its_partitions_are_not_stored(on, monkeypatch):
+    edge_index, x = graph(on), features(on, 50, 8)
+    arguments = 50, 50, 0, "sum", False
+    device.spmm(edge_index, None, x, *arguments)
+    (captured,) = blocks._recent.values()
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    monkeypatch.setattr(blocks, "_captured", [])
+    expected = device.spmm(edge_index, None, x, *arguments)
+    assert blocks._captured == [captured]
+    wide = features(on, 50, 200)  # a product that was not run before the capture
+    y = device.spmm(edge_index, None, wide, *arguments)
+    assert close(y, composed.spmm(edge_index, None, wide.double(), *arguments))
+    assert len(captured.products) == 1
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    blocks.fix(edge_index)  # as `Edges` of the same tensor
+    assert torch.equal(device.spmm(edge_index, None, x, *arguments), expected)
+    assert captured not in blocks._recent.values()
+    assert blocks._captured == [captured]
+
+
 def test_the_partitions_of_deleted_edges_are_forgotten(on):
     edge_index, x = graph(on), features(on, 50, 8)
     device.spmm(edge_index, None, x, 50, 50, 0, "sum", False)

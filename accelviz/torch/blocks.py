@@ -250,6 +250,14 @@ class EdgeList:
     #: Whether the list belongs to a CUDA graph, which computes its partitions in each replay.
     is_uncached = False
 
+    def for_new_product(self, edge_index: Any) -> EdgeList:
+        """Return the list to which a product may be added: memory of a CUDA graph is not stored."""
+        if self.is_uncached or not _is_recorded(edge_index):
+            return self
+        edges = EdgeList(edge_index, True)
+        edges.is_uncached = True
+        return edges
+
     def on_stream(self, stream: int) -> None:
         """Let a stream wait for the stream of the last call."""
         if self._stream >= 0 and not torch.cuda.is_current_stream_capturing():
@@ -271,6 +279,8 @@ class _EdgeLists(collections.OrderedDict[Any, EdgeList]):
 
 
 _recent = _EdgeLists()
+#: Edge lists whose memory a CUDA graph uses. When such a graph is deleted is not known here.
+_captured: list[EdgeList] = []
 
 
 def edge_list(edge_index: Any, stream: int) -> EdgeList:
@@ -290,13 +300,14 @@ def edge_list(edge_index: Any, stream: int) -> EdgeList:
     key = _key(edge_index)
     edges = _recent.get(key)
     if edges is None:
-        if _is_recorded(edge_index):
-            edges = EdgeList(edge_index, True)
+        edges = EdgeList(edge_index, True)
+        if edges.for_new_product(edge_index) is not edges:
             edges.is_uncached = True
             return edges
-        edges = _remember(key, edge_index, EdgeList(edge_index, True))
-    elif torch.cuda.is_current_stream_capturing():
+        _remember(key, edge_index, edges)
+    elif torch.cuda.is_current_stream_capturing() and not edges.is_captured:
         edges.is_captured = True
+        _captured.append(edges)
     _recent.move_to_end(key)
     if edges._stream != stream:
         edges.on_stream(stream)
@@ -312,7 +323,7 @@ def _key(edge_index: Any) -> Any:
     return edge_index.data_ptr(), edge_index.stride(), edge_index.size(1), edge_index.dtype
 
 
-def _remember(key: Any, edge_index: Any, edges: EdgeList) -> EdgeList:
+def _remember(key: Any, edge_index: Any, edges: EdgeList) -> None:
     """Store an edge list until its tensor is deleted or its memory is needed."""
     if key in _recent:
         del _recent[key]
@@ -323,7 +334,6 @@ def _remember(key: Any, edge_index: Any, edges: EdgeList) -> EdgeList:
         for old, stored in [*_recent.items()]:
             if _recent.bytes > limit and stored.verify and not stored.is_captured and old != key:
                 del _recent[old]
-    return edges
 
 
 def _forget(key: Any, reference: Any) -> None:

@@ -328,6 +328,7 @@ def spmm(
     key = sources, targets, loops, scaling, transposed, n_cols, dtype
     product = edges.products.get(key)
     if product is None:
+        edges = edges.for_new_product(edge_index)
         sizes = _rounded(n_rows), _rounded(n_columns), _rounded(n_items)
         walk = _spmm_walk(n_cols, _STORAGE[dtype], *sizes, x.device.index)
         if scaling == "symmetric":
@@ -361,6 +362,7 @@ def _run(
     key = name, size, heads, n_cols, transposed
     product = edges.products.get(key)
     if product is None:
+        edges = edges.for_new_product(edge_index)
         walks, workspace = _walks(name, n_cols, heads, edge_index.device.index)
         fixed = {"heads": heads, "n_cols": n_cols, "n_targets": size[1], "n_parts": TOTAL_PARTS}
         graph_part = edge_index, walks, Size(*size), "sum", transposed, stream
