@@ -108,9 +108,9 @@ def test_a_list_of_the_models_layers_is_the_model():
     model = layers.MODELS["gcn"]
     stack = model.build(12, 2, **model.options)
     options = {"rate": model.rate, "input_dropout": 0.5, "seed": 3}
-    own, named = train(stack, decay=0.0, **options), train("gcn", seed=3, decay=0.0)
-    equal(own.parameters, named.parameters)
-    assert own.model == "GCN, GCN"
+    listed, named = train(stack, decay=0.0, **options), train("gcn", seed=3, decay=0.0)
+    equal(listed.parameters, named.parameters)
+    assert listed.model == "GCN, GCN"
 
 
 def test_a_list_may_be_used_again_in_another_order():

@@ -70,8 +70,8 @@ def test_edge_features_and_returned_attention_are_pygs():
 
 @pytest.mark.usefixtures("no_operations")
 @pytest.mark.parametrize("method", ["message", "aggregate", "update", "propagate"])
-@pytest.mark.parametrize("place", ["class", "base", "mixin", "instance"])
-def test_an_overridden_method_is_called(method, place):
+@pytest.mark.parametrize("level", ["class", "base", "mixin", "instance"])
+def test_an_overridden_method_is_called(method, level):
     calls = []
 
     def override(self, *arguments, **options):
@@ -97,15 +97,15 @@ def test_an_overridden_method_is_called(method, place):
             return inputs
 
     override.__name__ = method
-    if place == "instance":
+    if level == "instance":
         layer = layer_of(ours, "sage")
         if method == "propagate":
             layer.explain = True  # sets and removes an attribute of this name
             layer.explain = False
         setattr(layer, method, override.__get__(layer))
-    elif place == "class":
+    elif level == "class":
         layer = type("Mine", (ours.SAGEConv,), {method: override})(6, 4)
-    elif place == "base":
+    elif level == "base":
         base = type("Base", (ours.SAGEConv,), {method: override})
         base(6, 4)  # PyTorch Geometric changes a class when it makes the first instance
         layer = type("Mine", (base,), {})(6, 4)

@@ -120,13 +120,13 @@ class EdgeBlocks:
         self.records = most_blocks(n_rows, n_items, blocks)
         self.parts = 2 * n_items // blocks.deg_bound + 1
         n_scaled = size.targets if scaling != "sum" else 0
-        kept = _HEADER_WORDS, n_rows, 4 * self.records, n_items, n_items, n_scaled, n_scaled
+        stored = _HEADER_WORDS, n_rows, 4 * self.records, n_items, n_items, n_scaled, n_scaled
         workspace = (
             *(n_rows + 1, n_items, n_items, n_items, n_items, n_rows, n_rows, n_rows),
             *(grid << DIGIT_BITS, grid * TOTALS_WORDS, grid * (BLOCK_THREADS // WARP_SIZE)),
         )
         is_kept = 16 * (n_items + n_rows) <= _KEPT_WORKSPACE_BYTES
-        sizes = (*kept, *workspace) if is_kept else kept
+        sizes = (*stored, *workspace) if is_kept else stored
         self.memory = Memory(_REGIONS, sizes, device)
         self.address, self._device = self.memory.address, device
         self._workspace = None if is_kept else workspace

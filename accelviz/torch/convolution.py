@@ -311,10 +311,10 @@ class SAGEConv(_Aggregation, nn.SAGEConv):
         if self.project:
             source = dense(modules["lin"], source).relu()
         left = modules["lin_l"]
-        right = modules["lin_r"] if self.root_weight and target is not None else None
+        root = modules["lin_r"] if self.root_weight and target is not None else None
         linear = reduction in ("sum", "mean")
-        if linear and is_plain(left) and (right is None or is_plain(right)) and not self.project:
-            matrices = left.weight, left.bias, target, None if right is None else right.weight
+        if linear and is_plain(left) and (root is None or is_plain(root)) and not self.project:
+            matrices = left.weight, left.bias, target, None if root is None else root.weight
             fusible = self._operators is operators
             if fusible and fused.applies(source, target, operands[2], *matrices):
                 dense_first = left.out_channels < left.in_channels
@@ -323,13 +323,13 @@ class SAGEConv(_Aggregation, nn.SAGEConv):
         if linear and left.out_channels < left.in_channels and is_plain(left):
             out = self._aggregate(reduction, functional.linear(source, left.weight), operands)
             bias = left.bias  # Added after the mean, which is 0 for a target without sources.
-            if right is None:
+            if root is None:
                 out = out if bias is None else out + bias.to(out.dtype)
-            elif is_plain(right):
-                out = out + functional.linear(target, right.weight, bias)
+            elif is_plain(root):
+                out = out + functional.linear(target, root.weight, bias)
             else:
-                out = (out if bias is None else out + bias.to(out.dtype)) + right(target)
+                out = (out if bias is None else out + bias.to(out.dtype)) + root(target)
         else:
             out = dense(left, self._aggregate(reduction, source, operands))
-            out = out if right is None else out + dense(right, target)
+            out = out if root is None else out + dense(root, target)
         return functional.normalize(out, p=2.0, dim=-1) if self.normalize else out

@@ -44,7 +44,7 @@ class Convolution(torch.autograd.Function):
         left: Any,
         bias: Any,
         target: Any,
-        right: Any,
+        root_weight: Any,
         edge_index: Any,
         weight: Any,
         size: operators.Size,
@@ -62,22 +62,22 @@ class Convolution(torch.autograd.Function):
         else:
             saved = spmm(edge_index, weight, x.contiguous(), *numbers)
             y = functional.linear(saved, left, bias)
-        if right is not None:
-            y.addmm_(target, right.t())
+        if root_weight is not None:
+            y.addmm_(target, root_weight.t())
         saved = saved if left.requires_grad else None
-        ctx.save_for_backward(edge_index, weight, saved, left, target, right, bias, x)
+        ctx.save_for_backward(edge_index, weight, saved, left, target, root_weight, bias, x)
         ctx.options = size, scaling, dense_first
         return y
 
     @staticmethod
     def backward(ctx: Any, dy: Any) -> Any:
         """Return the gradients of the tensors that have one."""
-        edge_index, weight, saved, left, target, right, bias, x = ctx.saved_tensors
+        edge_index, weight, saved, left, target, root_weight, bias, x = ctx.saved_tensors
         size, scaling, dense_first = ctx.options
         needs = ctx.needs_input_grad
         if torch.is_grad_enabled():
             # Views, because x may be the target, or the target be computed from x.
-            operands: Any = x, left, bias, target, right
+            operands: Any = x, left, bias, target, root_weight
             inputs = [None if tensor is None else tensor.view_as(tensor) for tensor in operands]
             arguments: Any = *inputs, edge_index, weight, *ctx.options
             y = _composed(*arguments)
@@ -96,7 +96,7 @@ class Convolution(torch.autograd.Function):
             d_left = torch.mm(dy.t(), saved) if needs[1] else None
             dx = spmm(edge_index, weight, torch.mm(dy, left), *numbers) if needs[0] else None
         d_bias = dy.sum(0) if needs[2] else None
-        d_target = torch.mm(dy, right) if needs[3] and right is not None else None
+        d_target = torch.mm(dy, root_weight) if needs[3] and root_weight is not None else None
         d_right = torch.mm(dy.t(), target) if needs[4] else None
         return dx, d_left, d_bias, d_target, d_right, *(None,) * 5
 
@@ -106,7 +106,7 @@ def _composed(
     left: Any,
     bias: Any,
     target: Any,
-    right: Any,
+    root_weight: Any,
     edge_index: Any,
     weight: Any,
     size: operators.Size,
@@ -120,4 +120,4 @@ def _composed(
     else:
         y = operators.spmm(edge_index, x, size, weight, scaling)
         y = functional.linear(y, left, bias)
-    return y if right is None else y + functional.linear(target, right)
+    return y if root_weight is None else y + functional.linear(target, root_weight)

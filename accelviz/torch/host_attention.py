@@ -197,9 +197,9 @@ def add_gradients(
                     alpha[q] *= dropout
                 if leaky:
                     for c in range(A.shape[2]):
-                        own, total, total_da = rows[row, h, c], np.float32(0), np.float32(0)
+                        row_value, total, total_da = rows[row, h, c], np.float32(0), np.float32(0)
                         for q in range(nodes.size):
-                            x = own + others[nodes[q], h, c]
+                            x = row_value + others[nodes[q], h, c]
                             d_x = d_score[q] if x > 0 else slope * d_score[q]
                             total += d_x
                             total_da += d_x * x

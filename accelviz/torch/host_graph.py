@@ -198,7 +198,7 @@ def _sorted(edges: Any, row: int, size: tuple[int, int], loops: int) -> CSR:
         raise ArgumentError("edge_index", problem, expected)
     row_pointers = np.zeros(n_rows + 1, np.int64)
     columns, items = np.empty((2, n_edges + loops), np.int32)
-    _place(counts, n_edges, loops, row_pointers, columns, items)
+    _positions(counts, n_edges, loops, row_pointers, columns, items)
 
     def scatter(first: int, last: int) -> None:
         _scatter(first, last, index, other, loops, counts[bounds.index(first)], columns, items)
@@ -225,7 +225,7 @@ def _count(
 
 
 @numba.njit(cache=True, nogil=True)
-def _place(
+def _positions(
     counts: Any, n_edges: int, loops: int, row_pointers: Any, columns: Ints, items: Ints
 ) -> None:
     """Replace the counts of each thread by its positions, and write the added loops."""

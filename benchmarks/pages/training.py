@@ -132,8 +132,8 @@ def torch_training(results: Results) -> Parts:
 
 def by_part(cases: pd.DataFrame) -> str:
     """Return a table with the parts of the cases' time side by side."""
-    columns = [("case", "{command}"), ("network", "{model}")]
-    index = ["command", "model"]
+    columns = [("case", "{command}"), ("graph", "{graph}"), ("network", "{model}")]
+    index = ["command", "graph", "model"]
     lines = cases[index].drop_duplicates().to_dict("records")
     for number, part in enumerate(cases["part"].unique()):
         columns += [(f"{part}: PyG", f"{{pyg{number}:.3f}}"), ("ours", f"{{ours{number}:.3f}}")]
