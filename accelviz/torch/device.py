@@ -296,6 +296,11 @@ def _check_rows(name: str, tensor: Any, n_rows: int, rows: str = "nodes") -> Non
         raise ArgumentError(name, problem, f"{n_rows} rows")
 
 
+def _is_elsewhere(tensor: Any) -> bool:
+    """Return whether a tensor is on another GPU than the current one."""
+    return tensor.is_cuda and tensor.device.index != torch.cuda.current_device()
+
+
 def _stream(tensor: Any) -> int:
     return torch._C._cuda_getCurrentRawStream(tensor.device.index)
 
@@ -311,6 +316,9 @@ def spmm(
     transposed: bool,
 ) -> Any:
     """Compute `operators.spmm`."""
+    if _is_elsewhere(x):
+        with torch.cuda.device(x.device):
+            return spmm(edge_index, weight, x, sources, targets, loops, scaling, transposed)
     n_rows, n_columns = (sources, targets) if transposed else (targets, sources)
     n_items, n_cols = edge_index.size(1) + loops, x.size(1)
     _check_rows("x", x, n_columns)
@@ -357,6 +365,10 @@ def _run(
 
     With `transposed`, the operation's rows are the sources of the edges.
     """
+    if _is_elsewhere(edge_index):
+        with torch.cuda.device(edge_index.device):
+            _run(name, edge_index, size, heads, n_cols, tensors, numbers, transposed)
+        return
     stream = _stream(edge_index)
     edges = edge_list(edge_index, stream)
     key = name, size, heads, n_cols, transposed
