@@ -122,8 +122,10 @@ def test_doctor_compiles_the_common_kernels(monkeypatch, tmp_path, capsys):
         printed = capsys.readouterr().out
         assert f"kernels for sm_80 into {tmp_path}" in printed
         counts += re.findall(r"^(\d+) of (\d+) kernels compiled in [\d.]+ s$", printed, re.M)
-    with_torch = 2 * bool(importlib.util.find_spec("torch_geometric"))  # both types of edge_index
-    number = str(2 + with_torch)
+    on_tensors = ()
+    if importlib.util.find_spec("torch_geometric"):
+        on_tensors = importlib.import_module("accelviz.torch.device").tensor_kernels(kernels)
+    number = str(2 + len({spec.configured_source() for spec in on_tensors}))
     assert counts == [(number, number), ("0", number)]
     assert len([*tmp_path.rglob("*.cubin")]) == int(number)
     assert cli.main(["doctor", "--warm", "--arch", "90"]) == 2
