@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 import torch
 from torch_geometric import nn
 
-from accelviz.errors import ArgumentError
 from accelviz.torch import operators
-from accelviz.torch.edges import Edges, converted, from_sparse
+from accelviz.torch.edges import converted, from_sparse
 from accelviz.torch.layer import Layer, convertible, dense, ends, is_sparse
 
 
@@ -28,9 +27,8 @@ class _Attention(Layer):
             if loops_in_csc or unsorted or features or not convertible(edge_index):
                 return None
             edge_index = converted(edge_index, from_sparse, from_sparse)
-        elif type(edge_index) is Edges and edge_index.weight is not None:
-            problem = f"Edges with weights, which {type(self).__name__} has no use for"
-            raise ArgumentError("edge_index", problem, "Edges without weights")
+        else:
+            self._refuse_weights(edge_index)
         graph = self._graph(edge_index, x, target, size)
         if graph is None:
             return None

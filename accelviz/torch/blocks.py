@@ -21,14 +21,10 @@ import torch
 
 from accelviz.devices.cuda import PointerKernel, zero
 from accelviz.errors import ArgumentError
-from accelviz.partition.block_level import FIELD_BITS, BlockSetting
-from accelviz.plans.launch import WARP_SIZE, KernelSpec
-from accelviz.strategies.spmm.lane_groups.preprocessing import (
-    BLOCK_THREADS,
-    DIGIT_BITS,
-    TOTALS_WORDS,
-    most_blocks,
-)
+from accelviz.partition.block_level import BlockSetting
+from accelviz.plans.launch import KernelSpec
+from accelviz.strategies.spmm.lane_groups import preprocessing
+from accelviz.strategies.spmm.lane_groups.preprocessing import BLOCK_THREADS
 from accelviz.torch.composed import Size
 
 #: Parameters of the kernel `edge_blocks` in order: of the edges, memory that is kept, workspace.
@@ -117,13 +113,13 @@ class EdgeBlocks:
         sms, kernel = _multiprocessors(device.index), _kernel(edge_index.dtype, device.index)
         grid = max(1, min(sms, -(-max(n_rows, n_items) // BLOCK_THREADS)))
         blocks = _block_setting(setting)
-        self.records = most_blocks(n_rows, n_items, blocks)
+        self.records = preprocessing.most_blocks(n_rows, n_items, blocks)
         self.parts = 2 * n_items // blocks.deg_bound + 1
         n_scaled = size.targets if scaling != "sum" else 0
         stored = _HEADER_WORDS, n_rows, 4 * self.records, n_items, n_items, n_scaled, n_scaled
         workspace = (
             *(n_rows + 1, n_items, n_items, n_items, n_items, n_rows, n_rows, n_rows),
-            *(grid << DIGIT_BITS, grid * TOTALS_WORDS, grid * (BLOCK_THREADS // WARP_SIZE)),
+            *preprocessing.counters(grid),
         )
         is_kept = 16 * (n_items + n_rows) <= _KEPT_WORKSPACE_BYTES
         sizes = (*stored, *workspace) if is_kept else stored
@@ -166,9 +162,8 @@ def _kernel(dtype: Any, device: int) -> PointerKernel:
 
 def spec(dtype: Any) -> KernelSpec:
     """Return the specification of the kernel for `edge_index` of int64 or int32."""
-    config: dict[str, int | str] = {"block_threads": BLOCK_THREADS, "digit_bits": DIGIT_BITS}
-    config |= {"info_field_bits": FIELD_BITS}
-    config |= {"Index": "long long" if dtype == torch.int64 else "int"}
+    index = "long long" if dtype == torch.int64 else "int"
+    config = {**preprocessing.spec("partition").config, "Index": index}
     return KernelSpec("spmm/edge_blocks.cu", "edge_blocks", config, PARAMETERS)
 
 
@@ -207,10 +202,13 @@ class EdgeList:
         Anything that a product stores by its kind, for the next call.
     verify : bool
         Whether the edges may change.
+    is_uncached : bool
+        Whether it belongs to a CUDA graph, which computes its partitions in each replay.
     """
 
-    def __init__(self, edge_index: Any, verify: bool) -> None:
-        self.verify, self.bytes, self.is_captured = verify, 0, False
+    def __init__(self, edge_index: Any, verify: bool, is_uncached: bool = False) -> None:
+        self.verify, self.is_uncached = verify, is_uncached
+        self.bytes, self.is_captured = 0, False
         self.products: dict[Any, Any] = {}
         self._partitions: dict[Any, EdgeBlocks] = {}
         self._memories: list[Memory] = []
@@ -247,16 +245,11 @@ class EdgeList:
         if self.verify or not blocks.is_built:
             blocks.update(stream, self.verify and not self.is_uncached)
 
-    #: Whether the list belongs to a CUDA graph, which computes its partitions in each replay.
-    is_uncached = False
-
     def for_new_product(self, edge_index: Any) -> EdgeList:
         """Return the list to which a product may be added: memory of a CUDA graph is not stored."""
         if self.is_uncached or not _is_recorded(edge_index):
             return self
-        edges = EdgeList(edge_index, True)
-        edges.is_uncached = True
-        return edges
+        return EdgeList(edge_index, True, is_uncached=True)
 
     def on_stream(self, stream: int) -> None:
         """Let a stream wait for the stream of the last call."""
@@ -300,9 +293,8 @@ def edge_list(edge_index: Any, stream: int) -> EdgeList:
     key = _key(edge_index)
     edges = _recent.get(key)
     if edges is None:
-        edges = EdgeList(edge_index, True)
-        if edges.for_new_product(edge_index) is not edges:
-            edges.is_uncached = True
+        edges = EdgeList(edge_index, True, is_uncached=_is_recorded(edge_index))
+        if edges.is_uncached:
             return edges
         _remember(key, edge_index, edges)
     elif torch.cuda.is_current_stream_capturing() and not edges.is_captured:

@@ -226,9 +226,8 @@ class _Aggregation(Layer):
             weight = edge_index.weight
             if reduction in ("max", "min") and (weight is not None or x.is_cpu):
                 return None  # On the CPU PyTorch Geometric gives one of equal extrema the gradient.
-        elif type(edge_index) is Edges and edge_index.weight is not None:
-            problem = f"Edges with weights, which {type(self).__name__} has no use for"
-            raise ArgumentError("edge_index", problem, "Edges without weights")
+        else:
+            self._refuse_weights(edge_index)
         graph = self._graph(edge_index, x, target, size)
         if graph is None:
             return None

@@ -183,6 +183,7 @@ def _walks(
     walks = []
     for part, call in plan.part_calls:
         kernel = _pointer_kernel(call, items=name == "spmm_gradient")
+        operands = _operands(kernel.arguments)
         grid_x, grid_y, _ = call.launch.grid
         if "metadata" in kernel.arguments:
             by_source = operation.by_sender and part is plan.parts[0]
@@ -190,13 +191,12 @@ def _walks(
             part_words = {
                 region: size * np.dtype(dtype).itemsize // 4 for region, (size, dtype) in sizes
             }
-            of_parts = part_words, len(part_words), _operands(kernel.arguments)
+            of_parts = part_words, len(part_words), operands
             walks.append(_Walk(kernel, setting, by_source, 0, grid_y, 0, *of_parts))
             continue
         block_rows = 0
         if "statistics" in kernel.arguments:
             grid_x, block_rows = 0, call.launch.block[0] // call.kernel.config["head_lanes"]
-        operands = _operands(kernel.arguments)
         walks.append(_Walk(kernel, None, False, grid_x, grid_y, block_rows, {}, 0, operands))
     sizes = plan.workspaces("workspace").items()
     return tuple(walks), {region: size for region, (size, _) in sizes}
@@ -456,15 +456,12 @@ def attention_gradient(
     operands = map(_usable, (first, second, third, *results, dy))
     names = [operand.name for operand in operation.inputs]
     tensors = dict(zip(names, operands, strict=False))
-    gradients = {
-        _differentiated(output.name): (output.name, torch.empty_like(tensors[operand]))
-        for output in operation.outputs
-        if (operand := _differentiated(output.name))
-    }
-    in_order = tuple(gradients[name][1] for name in names[:3])
+    outputs = {_differentiated(output.name): output.name for output in operation.outputs}
+    gradients = {outputs[name]: torch.empty_like(tensors[name]) for name in names[:3]}
+    in_order = tuple(gradients.values())
     if not (dy.numel() and edge_index.size(1) + loops):
         return tuple(gradient.zero_() for gradient in in_order)
-    tensors |= dict(gradients.values()) | {"random": _random(random, dy)}
+    tensors |= gradients | {"random": _random(random, dy)}
     numbers = {"slope": _bits(slope), "rate": _bits(rate)}
     _run(operation.name, edge_index, size, dy.size(1), dy.size(2), tensors, numbers)
     return in_order

@@ -13,19 +13,18 @@ import torch
 from torch.nn import functional
 
 from accelviz.torch import operators
-
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+from accelviz.torch.operators import PLAIN
 
 
 def applies(x: Any, target: Any, weight: Any, *parameters: Any) -> bool:
     """Return whether `Convolution` covers a call with weights of items and dense parameters."""
     if not torch.is_grad_enabled() or torch.compiler.is_compiling():
         return False
-    if weight is not None and (weight.requires_grad or type(weight) not in _PLAIN):
+    if weight is not None and (weight.requires_grad or type(weight) not in PLAIN):
         return False
     for tensor in (x, target, *parameters):
         if tensor is not None and (
-            type(tensor) not in _PLAIN or tensor.dtype is not torch.float32 or tensor.dim() > 2
+            type(tensor) not in PLAIN or tensor.dtype is not torch.float32 or tensor.dim() > 2
         ):
             return False
     return not torch.is_autocast_enabled(x.device.type)
@@ -89,7 +88,7 @@ class Convolution(torch.autograd.Function):
         dy = dy.contiguous()
         spmm, numbers = operators.backend(dy).spmm, (*size, scaling, True)
         if dense_first:
-            dh = spmm(edge_index, weight, dy, *numbers)
+            dh: Any = spmm(edge_index, weight, dy, *numbers) if needs[0] or needs[1] else None
             d_left = torch.mm(dh.t(), saved) if needs[1] else None
             dx = torch.mm(dh, left) if needs[0] else None
         else:

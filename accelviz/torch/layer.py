@@ -167,6 +167,12 @@ class Layer:
                 raise ArgumentError(name, problem, f"({sources}, {targets})")
         return edge_index, sources, targets
 
+    def _refuse_weights(self, edge_index: Any) -> None:
+        """Raise ArgumentError for `Edges` with weights, which the layer would ignore."""
+        if type(edge_index) is Edges and edge_index.weight is not None:
+            problem = f"Edges with weights, which {type(self).__name__} has no use for"
+            raise ArgumentError("edge_index", problem, "Edges without weights")
+
     def _unwrapped(self: Any, edge_index: Any, size: Any = None) -> tuple[Any, Any]:
         """Return the two arguments as PyTorch Geometric's layers take them."""
         if self._operators is not operators:

@@ -21,7 +21,8 @@ from accelviz.torch import composed, host
 from accelviz.torch.composed import Size
 
 _library = torch.library.Library("accelviz", "DEF")
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+#: Types of tensors without a `__torch_function__` of their own.
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def backend(tensor: Any) -> Any:
@@ -80,11 +81,11 @@ class _Operator:
 
     def __call__(self, edge_index: Any, *arguments: Any) -> Any:
         """Run the operation."""
-        if torch.compiler.is_compiling() or type(edge_index) not in _PLAIN:
+        if torch.compiler.is_compiling() or type(edge_index) not in PLAIN:
             return self._registered(edge_index, *arguments)
         for argument in arguments:
             if isinstance(argument, torch.Tensor):
-                if type(argument) not in _PLAIN:
+                if type(argument) not in PLAIN:
                     return self._registered(edge_index, *arguments)
                 if argument.requires_grad and self._function and torch.is_grad_enabled():
                     return self._function.apply(edge_index, *arguments)
@@ -150,7 +151,6 @@ def spmm(
     size: Size,
     weight: Any = None,
     scaling: str = "sum",
-    transposed: bool = False,
 ) -> Any:
     """Sum the features of each target's sources.
 
@@ -165,15 +165,13 @@ def spmm(
     scaling : {"sum", "mean", "symmetric"}
         Factor of an item from s to t, where n counts the items by target: 1, 1 / n(t), or
         1 / sqrt(n(s) n(t)), which is 0 if n(s) is 0.
-    transposed : bool
-        Sum the features of each source's targets; x then has a row per target.
 
     Returns
     -------
     tensor of x's dtype, shape (n_targets, n_cols)
         Rows without items are zero.
     """
-    return _spmm(edge_index, weight, x, *size, scaling, transposed)
+    return _spmm(edge_index, weight, x, *size, scaling, False)
 
 
 # --------------------------------------------------------------------------------------- extremum
@@ -236,7 +234,7 @@ def extremum(edge_index: Any, x: Any, size: Size, largest: bool = True) -> Any:
 def _attention_fake(
     edge_index: Any, score: str, first: Any, second: Any, third: Any, random: Any, *numbers: Any
 ) -> Any:
-    values = second if score == "gatv2" else second if score == "cosine" else third
+    values = second if score in ("gatv2", "cosine") else third
     targets, heads = numbers[3], values.size(1)
     statistics = [values.new_empty((targets, heads)) for _ in range(2)]
     return values.new_empty((targets, *values.shape[1:])), *statistics
