@@ -75,7 +75,9 @@ def test_spmm_and_its_gradients_are_sums_in_float32(name, scaling, weighted, tra
     edge_index, size = GRAPHS[name]
     x = torch.randn(size[1 if transposed else 0], n_cols, requires_grad=True)
     weight = torch.randn(edge_index.size(1) + size.loops, requires_grad=True) if weighted else None
-    y = operators.spmm(edge_index, x, size, weight, scaling, transposed)
+    y = torch.ops.accelviz.spmm(edge_index, weight, x, *size, scaling, transposed)
+    if not transposed:
+        assert torch.equal(y, operators.spmm(edge_index, x, size, weight, scaling))
     dy = torch.randn_like(y)
     weight64, x64 = doubles([weight, x])
     y64 = composed.spmm(edge_index, weight64, x64, *size, scaling, transposed)
