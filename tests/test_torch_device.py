@@ -28,6 +28,16 @@ TYPE_OF = {name: dtype for dtype, names in TYPES.items() for name in names.split
 NUMBERS = {"n_cols", "heads", "n_targets", "n_totals", "n_parts", *blocks._NUMBERS[2:]}
 
 
+def is_in_memory(object_):
+    """Return whether an object is a tensor with an address: those that PyTorch traced have none."""
+    if not issubclass(type(object_), torch.Tensor):
+        return False
+    try:
+        return bool(object_.numel()) and bool(object_.data_ptr())
+    except RuntimeError:
+        return False
+
+
 def array_at(address, dtype):
     """Return the array of a tensor, or of a region of `Memory`, that begins at an address."""
     for memory in gc.get_objects():
@@ -35,12 +45,11 @@ def array_at(address, dtype):
             end = min(other for other in (*memory.address.values(), memory.end) if other > address)
             first = (address - memory.start) // 4
             return memory.tensor.numpy()[first : first + (end - address) // 4].view(dtype)
-    for tensor in gc.get_objects():
-        if issubclass(type(tensor), torch.Tensor) and tensor.data_ptr() == address:
+    for tensor in filter(is_in_memory, gc.get_objects()):
+        if tensor.data_ptr() == address:
             array = tensor.detach()
             array = array.view(torch.uint16) if array.element_size() == 2 else array
-            if array.numel():
-                return array.reshape(-1).numpy()
+            return array.reshape(-1).numpy()
     raise AssertionError(f"no array at {address:#x}")
 
 
@@ -83,10 +92,10 @@ class EmulatedKernel:
     @staticmethod
     def end(address):
         """Return a row of an edge_index."""
-        for tensor in gc.get_objects():
-            if isinstance(tensor, torch.Tensor) and tensor.dim() == 2 and tensor.size(0) == 2:
+        for tensor in filter(is_in_memory, gc.get_objects()):
+            if tensor.dim() == 2 and tensor.size(0) == 2:
                 for row in tensor:
-                    if row.data_ptr() == address and row.numel():
+                    if row.data_ptr() == address:
                         whole = row.as_strided(((row.numel() - 1) * row.stride(0) + 1,), (1,))
                         return whole.numpy().copy()
         return None  # of no edges
