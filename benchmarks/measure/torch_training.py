@@ -56,16 +56,16 @@ class Command(NamedTuple):
 
 SAMPLED = ("whole", "without sampling")
 COMMANDS = {
-    "host": Command(("cora",), MODELS, FORMS[:5], 40, ("forward", "forward and backward")),
+    "host": Command(("cora",), MODELS, FORMS[:5], 90, ("forward", "forward and backward")),
     "steps": Command(
         ("cora", "pubmed", "email-enron", *LARGE), MODELS, FORMS, 150, cpu_graphs=("rmat 2 M",)
     ),
     "captured": Command(("cora", "pubmed", "email-enron", *LARGE), MODELS, FORMS, 90),
     "minibatch": Command(
-        ("rmat 20 M",), ("sage", "gcn", "gat"), ("edge_index", "blocks"), 40, SAMPLED, ("rmat 2 M",)
+        ("rmat 20 M",), ("sage", "gcn", "gat"), ("edge_index", "blocks"), 90, SAMPLED, ("rmat 2 M",)
     ),
-    "graphs": Command(("molecules",), ("gin",), ("edge_index",), 15, SAMPLED),
-    "changing": Command(("rmat small",), MODELS[:4], ("edge_index",), 15, SAMPLED),
+    "graphs": Command(("molecules",), ("gin",), ("edge_index",), 40, SAMPLED),
+    "changing": Command(("rmat small",), MODELS[:4], ("edge_index",), 60, SAMPLED),
     "first": Command(("cora",), ("gcn", "gat"), ("edge_index",), 80),
     "compiled": Command(("yelp",), ("gcn", "gat", "sage"), FORMS[::3], 110),
 }
