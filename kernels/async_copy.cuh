@@ -8,7 +8,7 @@
 // Both addresses must be multiples of the size.
 template <typename T>
 DEVICE_INLINE void copy_async(T *shared, const T *global) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(EMULATOR)
     const unsigned to = unsigned(__cvta_generic_to_shared(shared));
     if constexpr (sizeof(T) == 16) {
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
@@ -26,7 +26,7 @@ DEVICE_INLINE void copy_async(T *shared, const T *global) {
 
 // Commits this thread's copies since the last call as one group.
 DEVICE_INLINE void close_copies() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(EMULATOR)
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
@@ -34,7 +34,7 @@ DEVICE_INLINE void close_copies() {
 // Waits until at most LEFT of this thread's latest groups are unfinished.
 template <int LEFT>
 DEVICE_INLINE void await_copies() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(EMULATOR)
     asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 #endif
 }

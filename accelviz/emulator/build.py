@@ -23,6 +23,7 @@ from accelviz.emulator.compiler import (
 )
 from accelviz.emulator.compiler_errors import unwritten
 from accelviz.emulator.source import standard_headers, translated
+from accelviz.emulator.target import DEFAULT, Conditionals, target_macros
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.files import kernel_directory, kernel_names, written_whole
 
@@ -97,6 +98,8 @@ class Kernel:
         Whether to compile a twin: the same kernel with other initial values of local variables.
         Different results reveal reads of unwritten local variables. The package's own kernels
         have no twin at run time; a test compiles theirs.
+    arch : str
+        GPU architecture whose macros, such as `__CUDA_ARCH__`, are defined.
     """
 
     file: str
@@ -106,6 +109,7 @@ class Kernel:
     defines: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
     has_twin: bool = True
+    arch: str = DEFAULT
 
 
 def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) -> Path:
@@ -127,13 +131,17 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
         folders.insert(len(_HEADERS), f"-I{kernel.folder}")
         included = included_texts(kernel.folder)
     headers_hash, standard = _kernel_headers()
-    # Defined after the CUDA header, so that they do not affect it.
-    defines = "".join(f"#define {name} {value}\n" for name, value in kernel.defines.items())
+    # Defined after the CUDA header and those of C++, which must not see __CUDACC__.
+    macros = {**target_macros(kernel.arch), **kernel.defines}
+    defines = "".join(f"#define {name} {value}\n" for name, value in macros.items())
+    # For messages: file and text, without the `struct Config` in front of a package's kernel.
+    origin = kernel.file, kernel.source.rpartition(f'#line 1 "{kernel.file}"\n')[2]
+    conditionals = Conditionals.of(origin[1])
+    text = conditionals.mark(translated(kernel.source, kernel.file), kernel.file)
     standard = sorted({*standard, *standard_headers([kernel.source, *included])})
     entry = ", ".join([f"({kernel.entry})", *(f"EMULATED_VARIABLE({name})" for name in symbols)])
     source = (
-        f'{defines}{_include_lines(standard)}#line 1 "{kernel.file}"\n'
-        f"{translated(kernel.source, kernel.file)}\n"
+        f'{_include_lines(standard)}{defines}#line 1 "{kernel.file}"\n{text}\n'
         f'#line 1 "entry"\nEMULATED_KERNEL({entry})\n'
     )
     patterned = checked and compiler.gives_locals_a_pattern and kernel.has_twin
@@ -144,16 +152,18 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     if cache.mark_used(path):
         return path
     with tempfile.TemporaryDirectory() as build_folder:
-        text, compiled = Path(build_folder) / "kernel.cpp", Path(build_folder) / "kernel.o"
-        text.write_text(source, "utf-8")
-        # For messages: file and text, without the `struct Config` in front of a package's kernel.
-        origin = kernel.file, kernel.source.rpartition(f'#line 1 "{kernel.file}"\n')[2]
+        written, compiled = Path(build_folder) / "kernel.cpp", Path(build_folder) / "kernel.o"
+        written.write_text(source, "utf-8")
 
         def compile_to(target: Path, options: Sequence[str]) -> str:
             header = _include_cuda_header(compiler, [*options, *_HEADERS])
-            return run(compiler, [*options, *folders, *header, "-c", text, "-o", target], *origin)
+            return run(
+                compiler, [*options, *folders, *header, "-c", written, "-o", target], *origin
+            )
 
         warnings = compile_to(compiled, options)
+        if excluded := conditionals.left_out(warnings, kernel.arch):
+            left_out(path).write_text(excluded, "utf-8")
         known_pattern = not compiler.is_clang and platform.machine() == "x86_64"
         # Without the pattern in the code, no local variable needed an initial value.
         if patterned and (not known_pattern or _PATTERN.search(compiled.read_bytes())):
@@ -217,6 +227,11 @@ def twin(path: Path) -> Path:
 def unwritten_locals(path: Path) -> Path:
     """Return the path of a list of local variables that the compiler warns about."""
     return path.with_suffix(".locals")
+
+
+def left_out(path: Path) -> Path:
+    """Return the path of a sentence on the code that the target's macros exclude, if any."""
+    return path.with_suffix(".left_out")
 
 
 def _link(compiler: Compiler, compiled: Path, path: Path, file: str, source: str) -> None:

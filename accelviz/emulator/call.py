@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -13,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.emulator import signature
-from accelviz.emulator.build import Kernel
+from accelviz.emulator.build import Kernel, left_out
 from accelviz.emulator.library import Launch, Library, compiled
 from accelviz.emulator.memory import Memory
 from accelviz.emulator.source import kernels_in, symbols_in
+from accelviz.emulator.target import DEFAULT, check_target
 from accelviz.emulator.tracing import table
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
 
@@ -38,6 +40,7 @@ def emulate(
     unwritten: Collection[str] = (),
     symbols: Mapping[str, npt.NDArray[Any]] | None = None,
     device: str = "emulator",
+    arch: str = DEFAULT,
     seed: int = 0,
     timeout: float = 60.0,
     **named: Any,
@@ -69,6 +72,10 @@ def emulate(
         final value of a `__device__` variable is written to its array.
     device : {"emulator", "cuda"}
         On a GPU nothing but the arguments is checked, and these only if there is a C++ compiler.
+    arch : str
+        GPU architecture for which the emulator compiles, such as "sm_80" or "sm_90a". It defines
+        `__CUDA_ARCH__`, `__CUDACC__`, `CUDART_VERSION` and their like. A warning says which lines
+        of the source `#if` excludes for it. A GPU uses its own.
     seed : int
         0 runs blocks, warps and lanes in order, any other seed in a random order.
     timeout : float
@@ -103,14 +110,15 @@ def emulate(
         raise ArgumentError("device", f"got {device!r}", devices)
     if not isinstance(timeout, int | float) or not timeout > 0:
         raise ArgumentError("timeout", f"got {timeout!r}", "seconds, more than 0")
-    launch, source_kernel = _launch(grid, block, shared_bytes), _kernel(source, kernel, defines)
-    emulated = device == "emulator"
+    launch = _launch(grid, block, shared_bytes)
+    source_kernel, emulated = _kernel(source, kernel, defines, arch), device == "emulator"
     call = KernelCall.of(source_kernel, launch, arguments, named, symbols, must_build=emulated)
     unknown = {*unwritten}.difference(call.outputs())
     if unknown and call.library:
         expected = f"outputs: {', '.join(call.outputs()) or 'none, as it has none'}"
         raise ArgumentError("unwritten", ", ".join(sorted(unknown)), expected)
     if emulated:
+        _warn_of_excluded_code(call)
         return call.run(unwritten, seed=seed, timeout=float(timeout))
     return LAUNCHERS[device](call)
 
@@ -125,6 +133,7 @@ def trace_kernel(
     defines: Mapping[str, Any] | None = None,
     symbols: Mapping[str, npt.NDArray[Any]] | None = None,
     to_the_mistake: bool = False,
+    arch: str = DEFAULT,
     timeout: float = 60.0,
     **named: Any,
 ) -> pd.DataFrame:
@@ -132,7 +141,7 @@ def trace_kernel(
 
     Parameters
     ----------
-    source, grid, block, *arguments, kernel, shared_bytes, defines, symbols, timeout, **named
+    source, grid, block, *arguments, kernel, shared_bytes, defines, symbols, arch, timeout, **named
         As in `emulate`, but arrays are not changed.
     to_the_mistake : bool
         If the kernel makes a mistake, return the accesses before it instead of raising an error.
@@ -147,8 +156,12 @@ def trace_kernel(
     ArgumentError, KernelError, DeviceUnavailable
         As `emulate` does.
     """
-    launch, source_kernel = _launch(grid, block, shared_bytes), _kernel(source, kernel, defines)
+    launch, source_kernel = (
+        _launch(grid, block, shared_bytes),
+        _kernel(source, kernel, defines, arch),
+    )
     call = KernelCall.of(source_kernel, launch, arguments, named, symbols)
+    _warn_of_excluded_code(call)
     library, memory = call.library, call.memory()
     assert library is not None
     options: dict[str, Any] = {"traced": True, "timeout": float(timeout)}
@@ -252,10 +265,20 @@ class KernelCall:
         return {**self.arguments, **typed}
 
 
-def _kernel(source: str | Path, kernel: str | None, defines: Mapping[str, Any] | None) -> Kernel:
+def _kernel(
+    source: str | Path, kernel: str | None, defines: Mapping[str, Any] | None, arch: str
+) -> Kernel:
+    check_target(arch)
     text, file, folder = _read(source)
     entry, names = _choose_kernel(text, kernel)
-    return Kernel(file, text, entry, tuple(names), dict(defines or {}), folder)
+    return Kernel(file, text, entry, tuple(names), dict(defines or {}), folder, arch=arch)
+
+
+def _warn_of_excluded_code(call: KernelCall) -> None:
+    """Warn, at the line that calls the public function, of code that `#if` excludes."""
+    note = left_out(call.library.path) if call.library else None
+    if note and note.exists():
+        warnings.warn(f"{call.kernel.file}: {note.read_text('utf-8')}", stacklevel=3)
 
 
 def _read(source: str | Path) -> tuple[str, str, Path | None]:

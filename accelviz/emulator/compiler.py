@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accelviz.emulator.compiler_errors import compile_error
+from accelviz.emulator.target import without_reports
 from accelviz.errors import DeviceUnavailable, KernelError
 
 _NAMES = ("c++", "clang++", "g++")
@@ -98,7 +99,7 @@ def run(compiler: Compiler, options: Sequence[str | Path], file: str, source: st
         env={**os.environ, "LC_ALL": "C"},  # messages in English
     )
     if process.returncode:
-        log = process.stderr.strip()
+        log = without_reports(process.stderr).strip()
         unparsed = KernelError(file, f"it does not compile for the emulator:\n{log[-4000:]}")
         raise compile_error(file, source, log) or unparsed
     return process.stderr
