@@ -19,7 +19,7 @@ NAMES = ("__CUDA_ARCH__", "__CUDACC_VER_MAJOR__", "CUDART_VERSION", "__NVCC__", 
 
 def guarded(arch, **options):
     """Return (outputs of the kernel, the warning)."""
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="not compiled for") as caught:
         outputs = emulate(GUARDED, 1, 1, np.zeros(8, np.int32), arch=arch, **options)
     assert len(caught) == 1
     assert "\n" not in str(caught[0].message)
@@ -56,7 +56,7 @@ def test_the_default_target_is_hopper_and_a_define_has_precedence():
 
 @needs_compiler
 def test_lines_stay_those_of_the_source_and_what_is_not_the_target_s_is_not_mentioned():
-    with pytest.warns(UserWarning), pytest.raises(KernelError, match=r"kernel\.cu:30: out of"):
+    with pytest.warns(match="sm_90"), pytest.raises(KernelError, match=r":30: out of"):
         emulate(GUARDED, 1, 1, np.zeros(7, np.int32))
     with pytest.raises(KernelError, match=r"kernel\.cu:29: .*'missing' was not declared"):
         emulate(GUARDED.replace("__LINE__", "missing"), 1, 1, np.zeros(8, np.int32))

@@ -46,8 +46,9 @@ def make_room(
     kernels: dict[str, list[tuple[float, int, Path]]] = {}  # (last use, bytes, path) of each file
     for path in directory.iterdir():
         with contextlib.suppress(OSError):  # deleted by another process
+            status = path.lstat()
             files = kernels.setdefault(path.name.lstrip(".").partition(".")[0], [])
-            files.append((path.lstat().st_mtime, path.lstat().st_size, path))
+            files.append((status.st_mtime, status.st_size, path))
     size = sum(length for files in kernels.values() for _, length, _ in files)
     if size <= limit:
         return

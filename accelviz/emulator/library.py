@@ -234,8 +234,12 @@ class Library:
             if value.size > variable.size:
                 problem = f"an array of {value.size:,} bytes for the variable"
                 raise ArgumentError(symbol.name, problem, f"at most {variable.size:,}")
+            # A `__constant__` without an initialiser is not initialised beyond these bytes.
             initialised[variable] = replace(
-                variable, initialised=True, content=value.content, filled_bytes=value.size
+                variable,
+                initialised=variable.initialised or value.size == variable.size,
+                content=value.content,
+                filled_bytes=value.size,
             )
         return [initialised.get(known, known) for known in self.variables]
 

@@ -66,6 +66,19 @@ _PROBLEMS = {
         "{access}, a __constant__ variable to which nobody has given a value",
         'give it one: emulate(..., symbols={{"{name}": array}}), as cudaMemcpyToSymbol does',
     ),
+    "part filled": (
+        "{access}, to which nobody has given a value: symbols= fills {filled} of the {size} bytes",
+        'give each element one: emulate(..., symbols={{"{name}": array}}) with an array of {size} '
+        "bytes, or `= {{}}` in the source for zeros",
+    ),
+    "read-only load": (
+        "{access} by __ldg, which is for memory that no thread writes during the launch, and {too}",
+        "read it with a plain load, or let the kernel write to another array",
+    ),
+    "read-only memory": (
+        "{access}, and {too} by __ldg, which is for memory that no thread writes during the launch",
+        "read it with a plain load, or let the kernel write to another array",
+    ),
     "lanes missing": (
         "a warp-wide exchange or __syncwarp that not all lanes of its mask reach: {who} waits for "
         "ever{elsewhere}",
@@ -153,6 +166,8 @@ def kernel_error(
             key = "null pointer"
         elif array and space is Space.DYNAMIC and not array.size:
             key = "no dynamic shared memory"
+    if key == "unfilled" and array and array.filled_bytes:
+        key = "part filled"
     write_first = ""
     if array and array.shared:
         write_first = ", and put __syncthreads() in between if another thread does"
@@ -171,6 +186,8 @@ def kernel_error(
         "timeout": timeout,
         "access": f"{who} {verb} {_element(answer, array, parameters)}",
         "name": array.name if array else "?",
+        "filled": array.filled_bytes if array else 0,
+        "size": array.size if array else 0,
         "indexed": text.replace("'", "").replace(" [", "["),  # "5 of 'int [4]'" to "5 of int[4]"
         "read_only": read_only,
         "write_elsewhere": write_elsewhere,

@@ -1,4 +1,4 @@
-"""The GPU architecture that a kernel is compiled for: its macros, and the code that they exclude."""
+"""GPU architectures as targets: their macros, and the code that these exclude."""
 
 from __future__ import annotations
 

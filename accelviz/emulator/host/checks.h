@@ -5,11 +5,16 @@
 
 namespace emulator {
 
-[[noreturn]] inline void race(int array, const Access &access, const Entry &other, unsigned lane) {
+// Writes the thread and the code of an earlier access to the answer.
+inline void name_other(const Entry &other, unsigned lane) {
     answer->other_code = other.code;
     answer->other_kind = base_kind(Kind(other.kind));
     name_thread(other.block, other.warp * lanes + lane, answer->other_block,
                 answer->other_thread);
+}
+
+[[noreturn]] inline void race(int array, const Access &access, const Entry &other, unsigned lane) {
+    name_other(other, lane);
     fail_at("race", array, access);
 }
 
@@ -78,6 +83,23 @@ inline void forget_other_blocks(Cell &cell) {
         counts[entry->kind][entry->bytes] += entry->block != block && !extra;
         entry = extra ? cell.remove(entry) : entry + 1;
     }
+}
+
+// Checks that no byte of a word is both read by __ldg and written during the launch. Called before
+// `check_word`, which may replace the entry of the other access.
+inline void check_read_only(int number, std::uint64_t at, unsigned bytes, const Access &access) {
+    Cell &cell = memory->cell(number, at);
+    const bool reads = access.kind == READ_ONLY_LOAD;
+    if (!(bytes & (reads ? cell.written : is_load(access.kind) ? 0 : cell.read_only))) {
+        if (reads) cell.read_only |= bytes;
+        return;
+    }
+    for (const Entry &entry : cell) {
+        if (!(entry.bytes & bytes) || is_load(Kind(entry.kind)) == reads) continue;
+        name_other(entry, __builtin_ctz(entry.lanes));
+        break;
+    }
+    fail_at(reads ? "read-only load" : "read-only memory", number, access);
 }
 
 // Called at an atomicCAS: this thread's plain loads of the address were first guesses, no races.
@@ -222,7 +244,7 @@ inline int check_access(const Access &access) {
             if (access.address >= __builtin_frame_address(0)) return -1;
             fail_at("local out of bounds", -1, access);
         }
-        if (access.kind == LOAD && !memory->among_variables(at) && in_library(access.address))
+        if (base_kind(access.kind) == LOAD && !memory->among_variables(at) && in_library(access.address))
             return -1;
         fail_at("out of bounds", memory->nearest(at), access);
     }
@@ -234,7 +256,7 @@ inline int check_access(const Access &access) {
         if (array.space == HOST) fail_at("host variable", number, access);
         if (!is_load(access.kind)) fail_at("read only", number, access);
         const char *const problem = array.space == ARGUMENT ? "unwritten" : "unfilled";
-        if (!array.initialised) fail_at(problem, number, access);
+        if (!array.initialised && end > array.filled_bytes) fail_at(problem, number, access);
     } else {
         Access checked = access;
         if (checked.kind == COMPARE) {
@@ -244,11 +266,15 @@ inline int check_access(const Access &access) {
             report_doubt(self);
         }
         // Volatile accesses synchronise threads in global memory only.
-        if (is_shared(array)) checked.kind = base_kind(checked.kind);
+        if (is_shared(array) || access.kind == READ_ONLY_LOAD) {
+            checked.kind = base_kind(checked.kind);
+        }
         for (std::uint64_t word = offset / 4 * 4; word < end; word += 4) {
             const std::uint64_t from = std::max(word, offset) - word,
                                 to = std::min(end - word, std::uint64_t(4));
-            check_word(number, word, (1u << to) - (1u << from), checked);
+            const unsigned bytes = (1u << to) - (1u << from);
+            if (!is_shared(array)) check_read_only(number, word, bytes, access);
+            check_word(number, word, bytes, checked);
         }
         if (checked.kind > STORE) synchronise(at, checked.kind);
     }

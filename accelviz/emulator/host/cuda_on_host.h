@@ -80,8 +80,16 @@
 // The interface of the runtime. `code` is always the return address of the calling code.
 namespace emulator {
 
-// COMPARE is an atomicCAS.
-enum Kind : std::int32_t { LOAD, STORE, ATOMIC, VOLATILE_LOAD, VOLATILE_STORE, COMPARE };
+// COMPARE is an atomicCAS, READ_ONLY_LOAD an __ldg.
+enum Kind : std::int32_t {
+    READ_ONLY_LOAD = -1,
+    LOAD,
+    STORE,
+    ATOMIC,
+    VOLATILE_LOAD,
+    VOLATILE_STORE,
+    COMPARE
+};
 enum Scope : std::int32_t { BLOCK, DEVICE };
 
 // Checks and traces an access of the current thread before it is executed.

@@ -31,6 +31,7 @@ class Cell {
    public:
     std::uint32_t block = 0;   // for shared memory, 1 + the block that accessed it last (0: none)
     std::uint8_t written = 0;  // mask of written bytes
+    std::uint8_t read_only = 0;  // mask of bytes that __ldg has read
     // Thread of the latest atomic, numbered from 1 over the launch (0: none), and its epoch.
     std::uint32_t last_atomic = 0, atomic_epoch = 0;
 

@@ -89,13 +89,13 @@ static std::unordered_map<std::uint64_t, Log> logs;  // by address of atomics
 static bool fences = false;                          // whether any thread has called a fence
 
 inline Kind base_kind(Kind kind) {
-    return kind == VOLATILE_LOAD    ? LOAD
+    return kind == VOLATILE_LOAD || kind == READ_ONLY_LOAD ? LOAD
            : kind == VOLATILE_STORE ? STORE
            : kind == COMPARE        ? ATOMIC
                                     : kind;
 }
 
-inline bool is_load(Kind kind) { return kind == LOAD || kind == VOLATILE_LOAD; }
+inline bool is_load(Kind kind) { return base_kind(kind) == LOAD; }
 
 inline bool is_shared(const EmulatorArray &array) {
     return array.space == SHARED || array.space == DYNAMIC;

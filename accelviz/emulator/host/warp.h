@@ -108,11 +108,11 @@ EMULATOR_REDUCE(or, unsigned, a | b)
 EMULATOR_REDUCE(xor, unsigned, a ^ b)
 
 // Cache hints have no effect in the emulator.
-#define EMULATOR_LOAD(NAME)                                                                    \
+#define EMULATOR_LOAD(NAME, KIND)                                                              \
     template <typename T>                                                                      \
     EMULATOR_INSTRUCTION T NAME(const T *address) {                                            \
         static_assert(emulator::is_one_access<T>, #NAME " loads a number or a vector");        \
-        emulator::access(address, sizeof(T), emulator::LOAD, emulator::DEVICE, EMULATOR_HERE); \
+        emulator::access(address, sizeof(T), emulator::KIND, emulator::DEVICE, EMULATOR_HERE); \
         T value;                                                                               \
         std::memcpy(static_cast<void *>(&value), address, sizeof(T));                          \
         return value;                                                                          \
@@ -125,6 +125,6 @@ EMULATOR_REDUCE(xor, unsigned, a ^ b)
         std::memcpy(static_cast<void *>(address), &value, sizeof(T));                           \
     }
 
-EMULATOR_LOAD(__ldg) EMULATOR_LOAD(__ldca) EMULATOR_LOAD(__ldcg)
-EMULATOR_LOAD(__ldcs) EMULATOR_LOAD(__ldcv) EMULATOR_LOAD(__ldlu)
+EMULATOR_LOAD(__ldg, READ_ONLY_LOAD) EMULATOR_LOAD(__ldca, LOAD) EMULATOR_LOAD(__ldcg, LOAD)
+EMULATOR_LOAD(__ldcs, LOAD) EMULATOR_LOAD(__ldcv, LOAD) EMULATOR_LOAD(__ldlu, LOAD)
 EMULATOR_STORE(__stcg) EMULATOR_STORE(__stcs) EMULATOR_STORE(__stwb) EMULATOR_STORE(__stwt)

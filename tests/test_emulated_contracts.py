@@ -1,0 +1,91 @@
+"""Mistakes against what a kernel promises to CUDA, and correct kernels of the same kind.
+
+A kernel's cases from 10 on are mistakes. Each runs with 1, 2 and 8 warps.
+"""
+
+import re
+
+import numpy as np
+import pytest
+
+from accelviz import emulate
+from accelviz.errors import KernelError
+from tests.compilers import needs_compiler
+from tests.kernels import source
+
+pytestmark = needs_compiler
+
+F = np.float32
+WARPS = pytest.mark.parametrize("threads", [32, 64, 256])
+
+
+def lines_of(code, which):
+    """Return (first, last) line of a case."""
+    body = re.search(rf"case {which}:.*?break;", code, re.S)
+    first = code.count("\n", 0, body.start()) + 1
+    return first, first + body[0].count("\n")
+
+
+def refused(code, which, message, run):
+    """Run a case that must fail with `message` at a line of its own; return the message's lines."""
+    with pytest.raises(KernelError, match=message) as caught:
+        run()
+    lines = [int(line) for line in re.findall(r"kernel\.cu:(\d+)", str(caught.value))]
+    first, last = lines_of(code, which)
+    assert lines, caught.value
+    assert all(first <= line <= last for line in lines), (first, last, str(caught.value))
+    return lines
+
+
+READ_ONLY = source("read_only")
+
+
+def read_only(which, threads, seed=0):
+    X, Y, Z = np.arange(threads, dtype=F), np.zeros(threads, F), np.ones(threads, F)
+    return emulate(READ_ONLY, 1, threads, X, Y, Z, which, seed=seed)
+
+
+@WARPS
+@pytest.mark.parametrize("which", range(5))
+def test_loads_by_ldg_of_what_the_launch_leaves_alone_are_right(which, threads):
+    Y = read_only(which, threads)["Y"]
+    if which < 2:
+        i = np.arange(threads)
+        np.testing.assert_array_equal(Y, threads - 1 + (i if which else 0))
+
+
+@WARPS
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("which", range(10, 18))
+def test_a_load_by_ldg_of_what_the_launch_writes_is_named(which, seed, threads):
+    message = r"by __ldg, which is for memory that no thread writes during the launch"
+    lines = refused(READ_ONLY, which, message, lambda: read_only(which, threads, seed))
+    assert len(lines) == 2
+
+
+CONSTANTS = source("constants")
+
+
+def constants(which, threads):
+    symbols = {"weights": np.ones(5, F), "vectors": np.ones(4, F), "inner::steps": np.ones(4, "i2")}
+    symbols["defaults"] = np.ones(2, F)
+    return emulate(CONSTANTS, 1, threads, np.zeros(threads, F), which, 0, symbols=symbols)["Y"]
+
+
+@WARPS
+@pytest.mark.parametrize(("which", "expected"), [(0, 5), (1, 2), (2, 0), (3, 1)])
+def test_the_elements_of_a_constant_that_have_values_are_read(which, expected, threads):
+    assert constants(which, threads).tolist() == [expected] * threads
+
+
+@WARPS
+@pytest.mark.parametrize(
+    ("which", "element", "filled", "size"),
+    [
+        *((10, r"weights\[5\]", 20, 32), (11, r"weights\[5\]", 20, 32)),
+        *((12, r"vectors\[\d+\]", 16, 32), (13, r"steps\[4\]", 8, 12)),
+    ],
+)
+def test_an_element_of_a_constant_without_a_value_is_named(which, element, filled, size, threads):
+    message = rf"reads {element} .* symbols= fills {filled} of the {size} bytes"
+    refused(CONSTANTS, which, message, lambda: constants(which, threads))
