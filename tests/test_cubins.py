@@ -198,9 +198,7 @@ def test_usual_kernels_are_those_of_plans():
         ("gat_gradient", {"n_cols": 16}),
         ("spmm_max", {"n_cols": 256}),
     ):
-        plan = accelviz.plan(
-            cora, "row_warp" if "max" in operation else "lane_groups", operation=operation, **widths
-        )
+        plan = accelviz.plan(cora, "lane_groups", operation=operation, **widths)
         for _, call in plan.part_calls:
             assert (call.kernel.configured_source(), call.kernel.entry) in kernels
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 
@@ -97,6 +98,10 @@ def test_the_folder_of_compiled_kernels_stays_bounded(monkeypatch, tmp_path):
         f"k-{age}{end}" for age in (0, 7) for end in (".so", ".twin.so")
     }
     assert not cache.mark_used(cache.folder() / "k-3.so")
+    deleted = [cache.folder() / "k-9.so"]  # by another process, after the folder was listed
+    monkeypatch.setattr(Path, "iterdir", lambda _: [*deleted, cache.folder() / "k-0.so"])
+    cache.make_room(cache.folder(), limit=0, left=0, in_use=0)
+    assert not (cache.folder() / "k-0.so").exists()
 
 
 @needs_compiler

@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from accelviz.devices import run_operation
 from accelviz.files import kernel_directory
 from accelviz.strategies import OPERATIONS
 from accelviz.strategies.spmm import extrema
-from tests.compilers import EMULATOR
+from tests.compilers import EMULATOR, needs_compiler
 
 each_device = pytest.mark.parametrize("device", ["cpu", EMULATOR])
 
@@ -42,7 +43,7 @@ def test_a_nan_is_passed_on(device):
 
 
 def test_a_reduction_is_a_line_of_a_table_and_a_functor():
-    """`spmm_min` needs four files: its table line, its functor, the registry and this test."""
+    """`spmm_min` is a line of each table, and a functor of two functions in the kernels."""
     most, least = OPERATIONS["spmm_max"], OPERATIONS["spmm_min"]
     fields = [field.name for field in dataclasses.fields(most)]
     differing = [name for name in fields if getattr(most, name) != getattr(least, name)]
@@ -51,10 +52,36 @@ def test_a_reduction_is_a_line_of_a_table_and_a_functor():
         ours, theirs = getattr(most, name), getattr(least, name)
         assert ours.func is theirs.func
         assert (ours.args, theirs.args) == (("max",), ("min",))
-    python, cuda = inspect.getsource(extrema), kernel_directory() / "spmm/extrema.cu"
+    python, cuda = inspect.getsource(extrema), kernel_directory() / "attention/extrema.cuh"
     assert len(re.findall(r'"min"', python)) == 3  # the table, a docstring, the operation
     assert len(re.findall(r"\bLeast\b", cuda.read_text("utf-8"))) == 1
-    plans = [accelviz.plan("cora", operation=one, n_cols=8) for one in (most, least)]
-    entries = [plan.kernel.entry for plan in plans]
-    assert entries == ["extremum<Largest>", "extremum<Least>"]
-    assert plans[0].launch == plans[1].launch
+    for strategy in ("lane_groups", "row_warp"):
+        plans = [accelviz.plan("cora", strategy, operation=one, n_cols=8) for one in (most, least)]
+        assert [plan.kernel.entry for plan in plans] == ["largest<Config>", "least<Config>"]
+        assert plans[0].launch == plans[1].launch
+
+
+@pytest.mark.parametrize("n_cols", [1, 33, 64, 67, 96, 101, 131, 200])
+@pytest.mark.parametrize("strategy", ["lane_groups", "row_warp"])
+@needs_compiler
+def test_columns_are_processed_in_tiles(strategy, n_cols):
+    """Rows of all kinds of length, split ones too, and equal features."""
+    rng = np.random.default_rng(3)
+    lengths = np.array([0, 1, 2, 3, 9, 33, 150, 1300, 2, 1])
+    edges = np.concatenate([rng.choice(1400, length, replace=False) for length in lengths])
+    pointers = np.concatenate([[0], lengths.cumsum()])
+    matrix = sparse.csr_array((np.ones(edges.size), edges, pointers), shape=(10, 1400))
+    graph = accelviz.load_graph(matrix)
+    X = rng.integers(-40, 40, (1400, n_cols)).astype(np.float32)
+    for reduction in ("max", "min"):
+        results = [
+            run_operation(f"spmm_{reduction}", graph, {"X": X}, strategy=strategy, device=device)
+            for device in ("emulator", "cpu")
+        ]
+        for name in ("Y", "share"):
+            np.testing.assert_array_equal(results[0][name], results[1][name])
+        Y, share = results[0]["Y"], results[0]["share"]
+        operands = {"X": X, "Y": Y, "dY": rng.standard_normal(Y.shape, np.float32) * share}
+        run_gradient = partial(run_operation, "spmm_extremum_gradient", graph, operands)
+        dX = run_gradient(strategy=strategy, device="emulator")["dX"]
+        np.testing.assert_allclose(dX, run_gradient(device="cpu")["dX"], rtol=1e-5, atol=1e-6)

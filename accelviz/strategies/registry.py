@@ -25,7 +25,6 @@ from accelviz.strategies.dense.strategies import Cublas
 from accelviz.strategies.sddmm import lane_groups, row_warp
 from accelviz.strategies.spmm.accel_gcn import AccelGCN
 from accelviz.strategies.spmm.extrema import SPMM_EXTREMUM_GRADIENT, SPMM_MAX, SPMM_MIN
-from accelviz.strategies.spmm.extrema import RowWarp as ExtremaRowWarp
 from accelviz.strategies.spmm.gnnadvisor import GNNAdvisor
 from accelviz.strategies.spmm.gradient import SPMM_GRADIENT
 from accelviz.strategies.spmm.lane_groups import LaneGroups
@@ -55,7 +54,6 @@ REGISTRY: tuple[Strategy, ...] = (
     CuSparseSddmm(),
     fusegnn.FuseGnnGasGradient(),
     fusegnn.FuseGnnGarGradient(),
-    *map(ExtremaRowWarp, (SPMM_MAX, SPMM_MIN, SPMM_EXTREMUM_GRADIENT)),
     *(
         strategy(operation)
         for operation in (EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT)
@@ -64,7 +62,8 @@ REGISTRY: tuple[Strategy, ...] = (
     *(
         strategy(operation)
         for operation in (
-            *(SPMM_GRADIENT, GAT, GAT_GRADIENT, DOT, DOT_GRADIENT),
+            *(SPMM_GRADIENT, SPMM_MAX, SPMM_MIN, SPMM_EXTREMUM_GRADIENT),
+            *(GAT, GAT_GRADIENT, DOT, DOT_GRADIENT),
             *(COSINE, COSINE_GRADIENT, GATV2, GATV2_GRADIENT),
         )
         for strategy in (walks.RowWarp, attention_groups.LaneGroups)

@@ -24,7 +24,6 @@ from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies import OPERATIONS, find_strategy
 from accelviz.strategies.attention.walks import TOTAL_PARTS
 from accelviz.strategies.subwarps import Blocks, LaneGroupSettings
-from accelviz.torch import composed
 from accelviz.torch.blocks import EdgeBlocks, EdgeList, Memory, Setting, edge_list
 from accelviz.torch.blocks import spec as edge_blocks_kernel
 from accelviz.torch.composed import Size
@@ -44,10 +43,12 @@ _SHARED_ITEMS, _SHARED_SUBWARPS = 1 << 17, 16
 #: Sizes of a graph are rounded to so many leading bits before a rule chooses settings by them, so
 #: that similar graphs have the same kernels.
 _SIZE_BITS = 3
-#: Kernels of plans with a form whose weights are those of items.
+#: Kernels of plans with a form for items.
 _ITEM_KERNELS = {
     ("spmm/lane_groups.cu", "lane_groups"),
     ("attention/lane_groups.cu", "spmm_sources<Config>"),
+    ("attention/lane_groups.cu", "largest<Config>"),
+    ("attention/lane_groups.cu", "least<Config>"),
 }
 
 
@@ -91,10 +92,10 @@ def _one_edge() -> Graph:
     return Graph(np.array([0, 1]), np.zeros(1, np.int32), ones, (1, 1), "one edge")
 
 
-def _pointer_kernel(call: Any, items: bool = False) -> PointerKernel:
-    """Return a call's kernel; with `items`, the form whose weights are those of items."""
+def _pointer_kernel(call: Any) -> PointerKernel:
+    """Return a call's kernel, in the form for items if it has one."""
     spec, percent = call.kernel, call.launch.shared_percent
-    spec = _of_items(spec) if items else spec
+    spec = _of_items(spec) if (spec.file, spec.entry) in _ITEM_KERNELS else spec
     return PointerKernel(spec, call.launch.block[0], shared_percent=percent)
 
 
@@ -162,7 +163,7 @@ def _spmm_kernel(settings: LaneGroupSettings, n_cols: int, device: int) -> _Walk
     call = _spmm_call(settings, n_cols)
     grid_y, setting = call.launch.grid[1], _setting(Blocks.of(settings, n_cols))
     part_words = {"arrivals": grid_y, "part_sums": n_cols}
-    kernel = _pointer_kernel(call, items=True)
+    kernel = _pointer_kernel(call)
     operands = _operands(kernel.arguments)
     return _Walk(kernel, setting, False, 0, grid_y, 0, part_words, 1, operands)
 
@@ -170,10 +171,11 @@ def _spmm_kernel(settings: LaneGroupSettings, n_cols: int, device: int) -> _Walk
 @functools.cache
 def _walks(
     name: str, n_cols: int, heads: int, device: int
-) -> tuple[tuple[_Walk, ...], dict[str, int]]:
-    """Return the kernels of an attention, of its gradient, or of SpMM's gradient, in order.
+) -> tuple[tuple[_Walk, ...], dict[str, int], dict[str, int]]:
+    """Return the kernels of an operation of `accelviz.strategies.attention.walks`, in order.
 
-    The second result has words of workspace for a graph of one row and one block.
+    The second result has words of workspace for a graph of one row and one block, the third the
+    kernels' `heads` and `n_cols`.
     """
     operation = OPERATIONS[name]
     strategy: Any = find_strategy("lane_groups", operation)
@@ -182,7 +184,7 @@ def _walks(
     setting = _setting(strategy.blocks(plan.provenance.settings, plan.widths))
     walks = []
     for part, call in plan.part_calls:
-        kernel = _pointer_kernel(call, items=name == "spmm_gradient")
+        kernel = _pointer_kernel(call)
         operands = _operands(kernel.arguments)
         grid_x, grid_y, _ = call.launch.grid
         if "metadata" in kernel.arguments:
@@ -199,7 +201,8 @@ def _walks(
             grid_x, block_rows = 0, call.launch.block[0] // call.kernel.config["head_lanes"]
         walks.append(_Walk(kernel, None, False, grid_x, grid_y, block_rows, {}, 0, operands))
     sizes = plan.workspaces("workspace").items()
-    return tuple(walks), {region: size for region, (size, _) in sizes}
+    numbers = {number: int(plan.arrays[number]) for number in ("heads", "n_cols")}
+    return tuple(walks), {region: size for region, (size, _) in sizes}, numbers
 
 
 class _Product:
@@ -375,8 +378,8 @@ def _run(
     product = edges.products.get(key)
     if product is None:
         edges = edges.for_new_product(edge_index)
-        walks, workspace = _walks(name, n_cols, heads, edge_index.device.index)
-        fixed = {"heads": heads, "n_cols": n_cols, "n_targets": size[1], "n_parts": TOTAL_PARTS}
+        walks, workspace, fixed = _walks(name, n_cols, heads, edge_index.device.index)
+        fixed = {**fixed, "n_targets": size[1], "n_parts": TOTAL_PARTS}
         graph_part = edge_index, walks, Size(*size), "sum", transposed, stream
         product = edges.products[key] = _Product(edges, *graph_part, fixed, workspace)
     words = {operand: tensor.data_ptr() for operand, tensor in tensors.items()}
@@ -405,7 +408,31 @@ def spmm_gradient(
     return d_weight, dx.to(dtype)
 
 
-extremum, extremum_gradient = composed.extremum, composed.extremum_gradient
+def extremum(
+    edge_index: Any, x: Any, sources: int, targets: int, loops: int, largest: bool
+) -> tuple[Any, Any]:
+    """Return the extrema, 0 without items, and the share of each item that has the extremum."""
+    _check_rows("x", x, sources)
+    y, share = (torch.empty((targets, x.size(1)), device=x.device) for _ in range(2))
+    if not (y.numel() and edge_index.size(1) + loops):
+        return y.zero_().to(x.dtype), share.zero_().to(x.dtype)
+    tensors = {"X": _usable(x.float()), "Y": y, "share": share}
+    name = "spmm_max" if largest else "spmm_min"
+    _run(name, edge_index, (sources, targets, loops), 1, x.size(1), tensors, {})
+    return y.to(x.dtype), share.to(x.dtype)
+
+
+def extremum_gradient(
+    edge_index: Any, x: Any, y: Any, dy: Any, sources: int, targets: int, loops: int
+) -> Any:
+    """Return the gradient of x for dY times `share`."""
+    dtype, dx = x.dtype, torch.empty(x.shape, device=x.device)
+    if not (dx.numel() and dy.numel()):
+        return dx.zero_().to(dtype)
+    tensors = {"X": _usable(x.float()), "Y": _usable(y.float()), "dY": _usable(dy.float())}
+    size = sources, targets, loops
+    _run("spmm_extremum_gradient", edge_index, size, 1, x.size(1), tensors | {"dX": dx}, {})
+    return dx.to(dtype)
 
 
 def attention(

@@ -18,6 +18,16 @@ struct State {
     Columns sums[OUTPUTS > 0 ? OUTPUTS : 1];
 };
 
+// Adds the sums of a part of a row, times a factor, to the state.
+template <int OUTPUTS>
+DEVICE_INLINE void add_part(State<OUTPUTS> &state, const State<OUTPUTS> &part, float factor) {
+#pragma unroll
+    for (int o = 0; o < OUTPUTS; ++o) {
+#pragma unroll
+        for (int c = 0; c < WIDTH; ++c) state.sums[o].x[c] += factor * part.sums[o].x[c];
+    }
+}
+
 struct NoTotals {
     DEVICE_INLINE const Columns *totals() const {
         return nullptr;
@@ -77,11 +87,19 @@ struct Attention : NoTotals {
     static DEVICE_INLINE float part_factor(float2 part, float2 all) {
         return __expf(part.x - all.x);
     }
+    static DEVICE_INLINE void merge_sums(State<1> &state, const State<1> &part, float factor) {
+        add_part(state, part, factor);
+    }
     DEVICE_INLINE float *output(int) const {
         return Y;
     }
-    static DEVICE_INLINE float result(float sum, float2 head) {
-        return head.y > 0.0f ? sum / head.y : sum;
+    // Turns the state of all nonzeros of a row into the outputs.
+    static DEVICE_INLINE void finish(State<1> &state) {
+#pragma unroll
+        for (int c = 0; c < WIDTH; ++c) {
+            const float sum = state.sums[0].x[c];
+            state.sums[0].x[c] = state.head.y > 0.0f ? sum / state.head.y : sum;
+        }
     }
     DEVICE_INLINE void store_head(long long row_head, float2 head) const {
         row_max[row_head] = head.y == 0.0f ? 0.0f : head.x;  // 0 for a row without nonzeros

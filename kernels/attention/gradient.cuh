@@ -25,8 +25,13 @@ struct Sums {
     static DEVICE_INLINE float part_factor(float2, float2) {
         return 1.0f;
     }
-    static DEVICE_INLINE float result(float sum, float2) {
-        return sum;
+    template <int OUTPUTS>
+    static DEVICE_INLINE void merge_sums(State<OUTPUTS> &state, const State<OUTPUTS> &part,
+                                         float factor) {
+        add_part(state, part, factor);
+    }
+    template <int OUTPUTS>
+    static DEVICE_INLINE void finish(State<OUTPUTS> &) {
     }
     DEVICE_INLINE void store_head(long long, float2) const {
     }

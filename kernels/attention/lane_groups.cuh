@@ -14,7 +14,7 @@
 // block = `groups` subwarps of heads_together * head_lanes threads, rounded up to whole warps
 #pragma once
 
-#include "attention/gradient.cuh"
+#include "attention/extrema.cuh"
 #include "lane_blocks.cuh"
 
 constexpr int GROUP_LANES = Config::heads_together * Config::head_lanes;
@@ -42,15 +42,11 @@ DEVICE_INLINE State<Functor::OUTPUTS> initial_state() {
 
 template <class Functor>
 DEVICE_INLINE void write(const Functor &functor, const Position &position, int row,
-                         const State<Functor::OUTPUTS> &state) {
+                         State<Functor::OUTPUTS> state) {
+    Functor::finish(state);
 #pragma unroll
     for (int o = 0; o < Functor::OUTPUTS; ++o) {
-        Columns results;
-#pragma unroll
-        for (int c = 0; c < WIDTH; ++c) {
-            results.x[c] = Functor::result(state.sums[o].x[c], state.head);
-        }
-        position.store(functor.output(o), row, results);
+        position.store(functor.output(o), row, state.sums[o]);
     }
     if (position.lane == 0 && position.exists())
         functor.store_head(position.head_of(row), state.head);
@@ -238,14 +234,15 @@ DEVICE_INLINE State<Functor::OUTPUTS> merged_groups(const float *sums, const flo
     for (int g = first; g < first + count; ++g) {
         const float part_factor =
             Functor::part_factor(group_heads[g * Config::heads_together], state.head);
+        State<OUTPUTS> part;
 #pragma unroll
         for (int o = 0; o < OUTPUTS; ++o) {
 #pragma unroll
             for (int c = 0; c < WIDTH; ++c) {
-                state.sums[o].x[c] +=
-                    part_factor * sums[(g * OUTPUTS + o) * TILE + c * GROUP_LANES + lane];
+                part.sums[o].x[c] = sums[(g * OUTPUTS + o) * TILE + c * GROUP_LANES + lane];
             }
         }
+        Functor::merge_sums(state, part, part_factor);
     }
     return state;
 }
@@ -278,22 +275,24 @@ DEVICE_INLINE void merge_parts(const Functor &functor, const Scratch &scratch, i
     for (int pass = 0; pass < 2; ++pass) {
         for (int p = 0; merges && p < parts; ++p) {
             const long long from = (long long)(first_part + p) * gridDim.y + blockIdx.y;
-            const float2 part = __ldcg(&scratch.heads[from * Config::heads_together + head]);
+            const float2 head_state = __ldcg(&scratch.heads[from * Config::heads_together + head]);
             if (pass == 0) {
-                state.head = Functor::merge(state.head, part);
+                state.head = Functor::merge(state.head, head_state);
                 continue;
             }
-            const float part_factor = Functor::part_factor(part, state.head);
+            const float part_factor = Functor::part_factor(head_state, state.head);
+            State<OUTPUTS> part;
 #pragma unroll
             for (int o = 0; o < OUTPUTS; ++o) {
 #pragma unroll
                 for (int c = 0; c < WIDTH; ++c) {
                     float *sum =
                         &scratch.sums[(from * OUTPUTS + o) * TILE + c * GROUP_LANES + lane];
-                    state.sums[o].x[c] += part_factor * __ldcg(sum);
+                    part.sums[o].x[c] = __ldcg(sum);
                     *sum = 0.0f;
                 }
             }
+            Functor::merge_sums(state, part, part_factor);
         }
     }
     if (merges) write(functor, position, row, state);

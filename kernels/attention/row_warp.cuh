@@ -5,7 +5,7 @@
 // block = block_warps warps
 #pragma once
 
-#include "attention/gradient.cuh"
+#include "attention/extrema.cuh"
 
 // `order` holds each nonzero's index in the caller's order; nullptr if that is the matrix's order.
 template <class Functor>
@@ -27,12 +27,9 @@ DEVICE_INLINE void walk(Functor functor, const long long *__restrict__ row_point
         functor.accumulate(state, operands, item, column, multipliers, position);
         if (position.lane == 0) store_gradient(functor, nonzero, 0, multipliers[0]);
     }
+    Functor::finish(state);
     for (int o = 0; o < Functor::OUTPUTS; ++o) {
-        Columns results;
-        for (int c = 0; c < WIDTH; ++c) {
-            results.x[c] = Functor::result(state.sums[o].x[c], state.head);
-        }
-        position.store(functor.output(o), int(row), results);
+        position.store(functor.output(o), int(row), state.sums[o]);
     }
     if (position.lane == 0) functor.store_head(position.head_of(int(row)), state.head);
 

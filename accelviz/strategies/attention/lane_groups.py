@@ -1,4 +1,4 @@
-"""`lane_groups` for attention, its gradients and SpMM's: one pass over the nonzeros by subwarps."""
+"""`lane_groups` for all operations of `walks`: one pass over the nonzeros by subwarps."""
 
 from __future__ import annotations
 
@@ -58,8 +58,9 @@ class LaneGroups(WalkStrategy):
 
     def blocks(self, settings: LaneGroupSettings, widths: Widths) -> Blocks:
         """Return the blocks: of each subwarp several heads, if they fit in a warp."""
-        lanes = cover_head(widths["n_cols"], settings.head_lanes)
-        heads = min(widths.get("heads", 1), WARP_SIZE // lanes.lanes)
+        n_heads, n_cols = self.heads(widths)
+        lanes = cover_head(n_cols, settings.head_lanes)
+        heads = min(n_heads, WARP_SIZE // lanes.lanes)
         one_subwarp = Blocks(lanes, BlockSetting(1, settings.group_nzs), settings.short_nzs, heads)
         outputs = max(functor.outputs for functor in self.functors)
         most_subwarps = STATE_BYTES // (4 * outputs * one_subwarp.subwarp_floats)
@@ -68,8 +69,8 @@ class LaneGroups(WalkStrategy):
 
     def lane_config(self, settings: LaneGroupSettings, widths: Widths) -> dict[str, int]:
         """Return the lanes and vectors of a head."""
-        lanes = cover_head(widths["n_cols"], settings.head_lanes)
-        return lane_config(lanes, widths["n_cols"])
+        _, n_cols = self.heads(widths)
+        return lane_config(cover_head(n_cols, settings.head_lanes), n_cols)
 
     def resolve(
         self, settings: LaneGroupSettings, graph: Graph | RowDegrees, widths: Widths
@@ -95,8 +96,8 @@ class LaneGroups(WalkStrategy):
         self, settings: LaneGroupSettings, rows: RowDegrees, widths: Widths
     ) -> Description:
         """Describe the subwarps, without atomics; and the lanes, if there is one head."""
-        blocks, heads = self.blocks(settings, widths), widths.get("heads", 1)
-        lanes = LaneColumns(blocks.lanes.lanes, blocks.lanes.vector, widths["n_cols"])
+        blocks, (heads, n_cols) = self.blocks(settings, widths), self.heads(widths)
+        lanes = LaneColumns(blocks.lanes.lanes, blocks.lanes.vector, n_cols)
         grid_y = -(-heads // blocks.heads_together)
         return Description(blocks.scheme(grid_y), lanes if heads == 1 else None)
 
@@ -106,7 +107,7 @@ class LaneGroups(WalkStrategy):
         """Sort the rows by degree and partition them into blocks of subwarps."""
         settings, widths = provenance.settings, provenance.widths
         assert isinstance(settings, LaneGroupSettings)
-        n_cols, heads = widths["n_cols"], widths.get("heads", 1)
+        heads, n_cols = self.heads(widths)
         blocks = self.blocks(settings, widths)
         layout, partition, seconds = subwarp_layout(walked, blocks)
         nonzero_order = sorted_order = partition.nonzero_order

@@ -2,7 +2,8 @@
 
 A walk is one pass of a kernel over all nonzeros, row by row. What it computes per row and nonzero
 is a functor, a C++ template argument of the kernel. Attention has one walk over the rows of A; a
-gradient has one over the columns and, for most scores, one over the rows.
+gradient has one over the columns and, for most scores, one over the rows. SpMM's gradient, SpMM
+with a maximum or minimum and the gradient of both are such walks, too.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from accelviz.strategies.lanes import Lanes, cover
 TOTAL_PARTS = 256
 #: Most columns of a head: lanes have their columns of several rows in registers.
 MOST_COLUMNS = 2048
+#: Most columns of a column tile: kernels of wider ones spill registers. Up to TILED_COLUMNS columns
+#: are one tile if the tiles would be narrower than NARROW_TILE.
+TILE_COLUMNS, TILED_COLUMNS, NARROW_TILE = 64, 128, 16
 #: Threads per block of the small kernels before and after a walk.
 _THREADS = 128
 
@@ -110,6 +114,11 @@ FUNCTORS = {
     "spmm_gradient": (
         _functor("spmm_sources", "values X dY d_values dX", 1, 1, 1, 1, dropout=False),
     ),
+    "spmm_max": (_functor("largest", "X Y share", 2, 1, 0, 0, dropout=False),),
+    "spmm_min": (_functor("least", "X Y share", 2, 1, 0, 0, dropout=False),),
+    "spmm_extremum_gradient": (
+        _functor("extremum_sources", "X Y dY dX", 1, 2, 1, 0, dropout=False),
+    ),
 }
 
 
@@ -126,6 +135,13 @@ def lane_config(lanes: Lanes, n_cols: int) -> dict[str, int]:
         "lane_vectors": lanes.lane_vectors,
         "whole_lanes": int(lanes.whole(n_cols)),
     }
+
+
+def column_tile(n_cols: int) -> int:
+    """Return the columns of a tile: the largest divisor of `n_cols` up to TILE_COLUMNS."""
+    widest = min(n_cols, TILE_COLUMNS)
+    tile = next(tile for tile in range(widest, 0, -1) if n_cols % tile == 0)
+    return n_cols if tile < NARROW_TILE and n_cols <= TILED_COLUMNS else tile
 
 
 def check(graph: Graph, n_cols: int) -> None:
@@ -175,6 +191,16 @@ class WalkStrategy(Strategy):
         """The functors of the operation's walks."""
         return FUNCTORS[self.operation.name]
 
+    def heads(self, widths: Widths) -> tuple[int, int]:
+        """Return the number of heads and the columns of a head.
+
+        If the columns are independent of each other, their tiles take the place of heads.
+        """
+        n_cols = widths["n_cols"]
+        if self.operation.independent == "n_cols" and n_cols > 0:
+            return n_cols // column_tile(n_cols), column_tile(n_cols)
+        return widths.get("heads", 1), n_cols
+
     @abstractmethod
     def lane_config(self, settings: Any, widths: Widths) -> dict[str, int]:
         """Return the compile-time constants of kernels/attention/columns.cuh but `whole_heads`."""
@@ -197,7 +223,7 @@ class WalkStrategy(Strategy):
         PartitionError
             If there are 2^32 nonzeros or more, or a head is too wide.
         """
-        n_cols, heads = widths["n_cols"], widths.get("heads", 1)
+        heads, n_cols = self.heads(widths)
         check(graph, n_cols)
         statistics = {"statistics": (graph.n_rows * heads * 4, np.float32)}
         provenance = Provenance(self, graph.values, widths, settings)
@@ -266,21 +292,21 @@ class RowWarp(WalkStrategy, RowStrategy):
 
     def lane_config(self, settings: Any, widths: Widths) -> dict[str, int]:
         """Return the 32 lanes of a head, with columns 32 apart."""
-        lanes = Lanes(1, WARP_SIZE, -(-widths["n_cols"] // WARP_SIZE), 1)
-        return lane_config(lanes, widths["n_cols"])
+        _, n_cols = self.heads(widths)
+        return lane_config(Lanes(1, WARP_SIZE, -(-n_cols // WARP_SIZE), 1), n_cols)
 
     def walk(
         self, functor: Functor, walked: Graph, order: Any, provenance: Provenance
     ) -> tuple[Plan, int]:
         """Plan one walk with a warp per row and head; see `WalkStrategy`."""
         widths, block_warps = provenance.widths, provenance.settings.values()["block_warps"]
-        heads = widths.get("heads", 1)
+        heads, n_cols = self.heads(widths)
         lanes = self.lane_config(provenance.settings, widths)
         config = {"block_warps": block_warps, **lanes, "whole_heads": 1}
         csr = {"row_pointers": walked.row_pointers, "columns": walked.column_indices}
         if order is not None:
             csr["order"] = numbers_32(order)
-        sizes = size_arguments(walked, {"heads": heads, **widths})
+        sizes = size_arguments(walked, {"heads": heads, "n_cols": n_cols})
         arguments = (*functor.arguments(tuple(csr), ()), *sizes)
         kernel = KernelSpec("attention/row_warp.cu", f"{functor.name}<Config>", config, arguments)
         launch = LaunchConfig((-(-walked.n_rows // block_warps), heads, 1), block_warps)
@@ -295,4 +321,4 @@ class RowWarp(WalkStrategy, RowStrategy):
 
     def lanes(self, widths: Widths) -> LaneColumns | None:
         """Return the 32 lanes of a warp for one head, None for several."""
-        return super().lanes(widths) if widths.get("heads", 1) == 1 else None
+        return super().lanes(widths) if self.heads(widths)[0] == 1 else None

@@ -14,12 +14,11 @@ from accelviz.graph import Pattern
 from accelviz.plans import Operand, Operation, Plan
 from accelviz.plans.operation import COLUMNS, EPS32, FLOAT_BYTES, ROWS, Arrays, Traffic
 from accelviz.plans.plan import Widths
-from accelviz.strategies.blocks import RowStrategy
 from accelviz.strategies.exact import replay_rows
 from accelviz.strategies.spmm.operation import traffic
 
-#: NumPy's function, the kernel's functor, and the sign by which X is multiplied to take a maximum.
-REDUCTIONS = {"max": (np.maximum, "Largest", 1), "min": (np.minimum, "Least", -1)}
+#: NumPy's function, and the sign by which X is multiplied to take a maximum.
+REDUCTIONS = {"max": (np.maximum, 1), "min": (np.minimum, -1)}
 
 
 def _reference(reduction: str, pattern: Pattern, inputs: Arrays) -> Mapping[str, tuple[Any, Any]]:
@@ -35,7 +34,7 @@ def _reference(reduction: str, pattern: Pattern, inputs: Arrays) -> Mapping[str,
 
 
 def _replay(reduction: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
-    sign = np.float32(REDUCTIONS[reduction][2])
+    sign = np.float32(REDUCTIONS[reduction][1])
     return replay_rows(reduce_rows, ("X", "Y", "share"), plan, sign)
 
 
@@ -84,7 +83,7 @@ def extremum(reduction: str) -> Operation:
         widths={"n_cols": None},
         inputs=(Operand("X", (COLUMNS, "n_cols"), gathered=True),),
         outputs=(Operand("Y", (ROWS, "n_cols")), Operand("share", (ROWS, "n_cols"))),
-        fastest="row_warp",
+        fastest="lane_groups",
         reference=partial(_reference, reduction),
         replay=partial(_replay, reduction),
         traffic=_traffic,
@@ -152,7 +151,7 @@ SPMM_EXTREMUM_GRADIENT = Operation(
         Operand("dY", (ROWS, "n_cols"), gathered=True),
     ),
     outputs=(Operand("dX", (COLUMNS, "n_cols")),),
-    fastest="row_warp",
+    fastest="lane_groups",
     reference=_gradient_reference,
     replay=partial(replay_rows, gradient_rows, ("X", "Y", "dY", "dX")),
     traffic=_gradient_traffic,
@@ -160,20 +159,3 @@ SPMM_EXTREMUM_GRADIENT = Operation(
     by_sender=True,
     independent="n_cols",
 )
-
-
-class RowWarp(RowStrategy):
-    """One warp per row (of a gradient: per column); its lanes have neighboring columns of X."""
-
-    name = "row_warp"
-    summary = "a warp per row, lanes on neighboring columns"
-    file = "spmm/extrema.cu"
-
-    def __init__(self, operation: Operation) -> None:
-        self.operation, self.entry = operation, "extremum_gradient"
-        if operation.reduction != "sum":
-            self.entry = f"extremum<{REDUCTIONS[operation.reduction][1]}>"
-
-    def lanes(self, widths: Widths) -> None:
-        """Return None: the columns of a lane are not described."""
-        return
