@@ -96,8 +96,8 @@ def convolution(
     loops = {"add_self_loops": False} if form == "loops" else {}
     if model == "gcn":
         return layers.GCNConv(n_in, n_out, cached="cached" in form)
-    if model == "sage":
-        return layers.SAGEConv(n_in, n_out)
+    if model in ("sage", "sage-max"):
+        return layers.SAGEConv(n_in, n_out, aggr="max" if model == "sage-max" else "mean")
     if model == "gin":
         mlp = nn.Sequential(nn.Linear(n_in, n_out), nn.ReLU(), nn.Linear(n_out, n_out))
         return layers.GINConv(mlp)
