@@ -89,3 +89,60 @@ def test_the_elements_of_a_constant_that_have_values_are_read(which, expected, t
 def test_an_element_of_a_constant_without_a_value_is_named(which, element, filled, size, threads):
     message = rf"reads {element} .* symbols= fills {filled} of the {size} bytes"
     refused(CONSTANTS, which, message, lambda: constants(which, threads))
+
+
+COPIES = source("copies")
+
+
+def copies(which, threads, seed=0):
+    X, Y = np.arange(2 * threads, dtype=F), np.zeros(threads, F)
+    return emulate(COPIES, 1, threads, X, Y, which, seed=seed)["Y"]
+
+
+@WARPS
+@pytest.mark.parametrize("which", range(8))
+def test_asynchronous_copies_with_their_waits_are_right(which, threads):
+    i = np.arange(threads)
+    reverse = threads - 1 - i
+    expected = {
+        2: 2 * reverse + threads,
+        3: i // 32 * 32 + 31 - i % 32,
+        4: 2 * (2 * reverse + threads),
+        5: np.where(reverse % 4 < 2, reverse, 0),
+        6: i + 2,
+        7: np.where(reverse < threads // 2, reverse, 1),
+    }
+    np.testing.assert_array_equal(copies(which, threads), expected.get(which, reverse))
+
+
+@WARPS
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    ("which", "message"),
+    [
+        *((10, r"reads tile\[\d+\].*, to which"), (11, r"reads tile\[\d+\].*, to which")),
+        *((12, r"reads tile\[\d+\].*, to which"), (13, r"reads tile\[\d+\].*, to which")),
+        *((14, r"writes X\[\d+\].*, from which"), (15, r"reads tile\[\d+\].*, to which")),
+        *(
+            (16, r"writes X\[\d+\].*, from which|a race"),
+            (17, "leaves the kernel without a wait for"),
+        ),
+        *((18, r"writes tile\[\d+\].*, to which"), (19, r"writes tile\[\d+\].*, to which")),
+        *((20, r"reads tile\[\d+\].*, to which"), (21, r"which nothing has written|a race")),
+        *((22, "a race"), (23, "copies asynchronously to memory that is not shared")),
+        *((24, "copies 2 bytes asynchronously"), (25, "misaligned")),
+        (26, r"updates atomically X\[\d+\].*, from which"),
+    ],
+)
+def test_a_copy_that_is_disturbed_or_not_waited_for_is_named(which, message, seed, threads):
+    lines = refused(COPIES, which, message, lambda: copies(which, threads, seed))
+    assert len(lines) == 2 or which in (17, 21, 23, 24, 25)
+
+
+def test_cp_async_in_ptx_is_refused_with_what_to_use():
+    code = """__device__ void copy(unsigned to, const float *from) {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from));
+    }
+    __global__ void k(float *X) { copy(0, X); }"""
+    with pytest.raises(KernelError, match=r"kernel\.cu:2: .* no PTX.*for cp.async: __pipeline_m"):
+        emulate(code, 1, 1, np.zeros(1, F))

@@ -28,9 +28,10 @@ _ADVICE = (
         "or in loops over shared memory",
     ),
     (r"(?:cub|thrust)\b", f"the emulator has no CUB and Thrust; {_LIBRARY}"),
+    (r"__pipeline", "#include <cuda_pipeline.h>"),
     (
-        r"__pipeline|cuda_pipeline|cuda/(?:pipeline|barrier)",
-        "use plain loads and __syncthreads, or cooperative_groups/memcpy_async.h",
+        r"cuda/(?:pipeline|barrier)",
+        "use __pipeline_memcpy_async (cuda_pipeline.h) or cooperative_groups/memcpy_async.h",
     ),
     (r"cuda/(?:std/)?atomic", "use CUDA's own atomics, such as atomicAdd and atomicCAS"),
     (r"cuda(?:/|$)", "the emulator has nothing of cuda:: (libcu++); use CUDA's own functions"),
@@ -81,6 +82,8 @@ def compile_error(file: str, source: str, log: str) -> KernelError | None:
     line = next(iter([*_lines(file, log[start : error.end()]), *before[-1:], *after]), None)
     code = _line_text(source, line)
     name, hint = _hint(text, code)
+    if "PTX" in text and "cp.async" in source:
+        hint = "for cp.async: __pipeline_memcpy_async, _commit, _wait_prior of cuda_pipeline.h"
     if hint:
         text = re.sub(r"; did you mean .*", "", text)
     elif name and line is None and not re.search(rf"\b{name}\b", source):

@@ -14,6 +14,10 @@ KINDS = ("load", "store", "atomic")
 _VERBS = ("reads", "writes", "updates atomically")
 _BARRIER = "(__syncthreads; within a warp __syncwarp)"
 _INDEX = "keep the index within the array's length"
+_AWAIT = (
+    "wait for the copy before (wait(group) of cooperative groups, or __pipeline_commit and "
+    "__pipeline_wait_prior(0), which __syncthreads is not), then a barrier if other threads use it"
+)
 _LANES = "a mask of exactly the lanes that come to it"
 #: (problem, advice) by the runtime's name of a problem; `kernel_error` fills in the braces.
 _PROBLEMS = {
@@ -78,6 +82,28 @@ _PROBLEMS = {
     "read-only memory": (
         "{access}, and {too} by __ldg, which is for memory that no thread writes during the launch",
         "read it with a plain load, or let the kernel write to another array",
+    ),
+    "copy arriving": (
+        "{access}, to which {other} still copies: nothing waits for the asynchronous copy that it "
+        "starts at {other_line}",
+        _AWAIT,
+    ),
+    "copy leaving": (
+        "{access}, from which {other} still copies: nothing waits for the asynchronous copy that "
+        "it starts at {other_line}",
+        _AWAIT,
+    ),
+    "copy unfinished": (
+        "{who} leaves the kernel without a wait for the asynchronous copy that it starts here",
+        _AWAIT,
+    ),
+    "copy size": (
+        "{who} copies {words} bytes asynchronously, which no GPU does",
+        "4, 8 or 16 bytes, of which at most as many become zeros",
+    ),
+    "not shared": (
+        "{who} copies asynchronously to memory that is not shared",
+        "a destination in __shared__ memory; a plain assignment for others",
     ),
     "lanes missing": (
         "a warp-wide exchange or __syncwarp that not all lanes of its mask reach: {who} waits for "
@@ -181,6 +207,7 @@ def kernel_error(
         **{name: answer[name] for name in ("bytes", "waiting", "left")},
         "who": who,
         "other": other,
+        "other_line": other_line,
         "verb": verb,
         "words": text,
         "timeout": timeout,

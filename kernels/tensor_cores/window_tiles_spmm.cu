@@ -326,6 +326,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, Config::blocks_per_s
 
     const SplitSums split_sums(cut_sums, arrivals, number, block.part, n_cols);
     write(sums, block, split_sums, Y, first_column + LANE_COLUMNS * g, t, n_rows, n_cols);
+    await_copies<0>();  // those for steps past the end
     if (block.parts == 1) return;
     __threadfence();
     __syncwarp();

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "checks.h"
+#include "copies.h"
 // Last, because its macros redefine C functions.
 #include "cuda_on_host.h"
 

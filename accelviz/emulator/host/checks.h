@@ -137,6 +137,9 @@ inline void check_flag(int number, const Access &access, const Entry &store) {
     flag = {access.address, store, epoch, clock};
 }
 
+// Checks that the bytes (a mask) of a word are in no asynchronous copy that the access disturbs.
+void check_copies(int number, std::uint64_t at, unsigned bytes, const Access &access);
+
 // Checks an access to bytes (a mask) of the word at offset `at` for races, and records it.
 inline void check_word(int number, std::uint64_t at, unsigned bytes, const Access &access) {
     Cell &cell = memory->cell(number, at);
@@ -273,6 +276,7 @@ inline int check_access(const Access &access) {
             const std::uint64_t from = std::max(word, offset) - word,
                                 to = std::min(end - word, std::uint64_t(4));
             const unsigned bytes = (1u << to) - (1u << from);
+            check_copies(number, word, bytes, access);
             if (!is_shared(array)) check_read_only(number, word, bytes, access);
             check_word(number, word, bytes, checked);
         }

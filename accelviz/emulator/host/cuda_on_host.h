@@ -120,6 +120,13 @@ void in_host_function(const char *name, void *code);
 // memmove and memset with checks of every word.
 void *copy_memory(void *to, const void *from, std::size_t bytes, void *code);
 void *fill_memory(void *to, int byte, std::size_t bytes, void *code);
+// Copies at once, with `zeros` zeros at the end; both ranges are watched until the thread waits.
+// A commit ends a group of copies; a wait leaves at most `unfinished` of the latest groups.
+void copy_async(void *to, const void *from, unsigned bytes, unsigned zeros, void *code);
+void commit_copies();
+void await_copies(unsigned unfinished);
+// Ends the launch unless a GPU copies so many bytes asynchronously, to shared memory.
+void check_async_copy(const void *to, std::size_t bytes, std::size_t zeros, void *code);
 unsigned lane();
 
 // T in a context where template arguments are not deduced.

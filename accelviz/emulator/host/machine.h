@@ -137,6 +137,8 @@ inline void run_block(std::uint32_t number) {
             thread.synced = false;
         }
         thread.order = nullptr;
+        thread.copies.clear();
+        thread.group = 0;
         thread.doubt.array = -1;
         thread.flag.address = nullptr;
         thread.last = thread.before_last = thread.yields = 0;
@@ -170,6 +172,7 @@ inline void run(void (*code)(void **), void **values, const EmulatorArray *array
 inline void run_current() {
     kernel_entry(arguments);
     report_doubt(*current);
+    report_unfinished_copy(*current);
     current->state = State::DONE;
     Warp &warp = waiting_of(*current);
     warp.left |= 1u << lane();

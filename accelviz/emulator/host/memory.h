@@ -32,8 +32,10 @@ class Cell {
     std::uint32_t block = 0;   // for shared memory, 1 + the block that accessed it last (0: none)
     std::uint8_t written = 0;  // mask of written bytes
     std::uint8_t read_only = 0;  // mask of bytes that __ldg has read
+    std::uint8_t arriving = 0;   // mask of bytes to which an asynchronous copy is under way
     // Thread of the latest atomic, numbered from 1 over the launch (0: none), and its epoch.
     std::uint32_t last_atomic = 0, atomic_epoch = 0;
+    std::uint16_t leaving = 0;  // number of asynchronous copies that are under way from here
 
     Entry *begin() { return capacity_ ? heap_ : first_; }
     Entry *end() { return begin() + count_; }

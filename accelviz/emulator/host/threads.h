@@ -45,6 +45,14 @@ struct Flag {
     std::uint32_t epoch = 0, clock = 0;  // the loading thread's
 };
 
+// An asynchronous copy that its thread has started and not waited for, see copies.h.
+struct Copy {
+    std::uint64_t to, from;
+    unsigned bytes, read;  // bytes of the destination, and of the source: the others become zeros
+    unsigned group;        // number of commits of the thread before it
+    std::uint64_t code;
+};
+
 struct Thread {
     State state = State::UNSTARTED;
     std::uint32_t index = 0;  // in the block
@@ -68,6 +76,8 @@ struct Thread {
     const Order *order = nullptr;     // order by fences, see order.h
     Doubt doubt;
     Flag flag;
+    std::vector<Copy> copies;
+    unsigned group = 0;  // number of its commits of asynchronous copies
 };
 
 inline unsigned lane_of(const Thread &thread) { return thread.index % lanes; }

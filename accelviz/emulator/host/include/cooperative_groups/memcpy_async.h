@@ -1,4 +1,4 @@
-// Asynchronous copies by a group, executed immediately; `wait` is the group's barrier.
+// Asynchronous copies by a group; `wait` waits for those of its thread, and is a barrier.
 #pragma once
 
 #include "../cooperative_groups.h"
@@ -15,10 +15,14 @@ EMULATOR_INSTRUCTION void copy(const Group &group, T *to, const T *from, std::si
     const unsigned size = sizeof(Element), wide = size & (size - 1) ? alignof(Element) : size;
     for (std::size_t at = group.thread_rank() * size; at + size <= bytes;
          at += group.num_threads() * size) {
-        emulator::move(static_cast<const char *>(static_cast<const void *>(from)) + at,
-                       static_cast<char *>(static_cast<void *>(to)) + at, size,
-                       wide < 16 ? wide : 16, code);
+        for (unsigned part = 0; part < size; part += wide < 16 ? wide : 16) {
+            emulator::copy_async(static_cast<char *>(static_cast<void *>(to)) + at + part,
+                                 static_cast<const char *>(static_cast<const void *>(from)) + at +
+                                     part,
+                                 wide < 16 ? wide : 16, 0, code);
+        }
     }
+    emulator::commit_copies();
 }
 
 }  // namespace details
@@ -35,11 +39,13 @@ EMULATOR_INSTRUCTION void memcpy_async(const Group &group, T *to, std::size_t n_
 }
 template <typename Group>
 EMULATOR_BARRIER void wait(const Group &group) {
+    emulator::await_copies(0);
     group.sync();
 }
-// On a GPU the last `N` copies may be unfinished; here all are finished.
+// Waits for all but the last `N` copies.
 template <unsigned N, typename Group>
 EMULATOR_BARRIER void wait_prior(const Group &group) {
+    emulator::await_copies(N);
     group.sync();
 }
 
