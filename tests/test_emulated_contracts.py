@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from accelviz import emulate
-from accelviz.errors import KernelError
+from accelviz.errors import ArgumentError, KernelError
 from tests.compilers import needs_compiler
 from tests.kernels import source
 
@@ -146,3 +146,88 @@ def test_cp_async_in_ptx_is_refused_with_what_to_use():
     __global__ void k(float *X) { copy(0, X); }"""
     with pytest.raises(KernelError, match=r"kernel\.cu:2: .* no PTX.*for cp.async: __pipeline_m"):
         emulate(code, 1, 1, np.zeros(1, F))
+
+
+RESTRICT = source("restrict")
+
+
+def restricted(which, threads, X, Y, Z=None, **options):
+    Z = np.zeros(threads, F) if Z is None else Z
+    return emulate(RESTRICT, 1, threads, X, Y, Z, which, kernel="both", **options)["Y"]
+
+
+@WARPS
+def test_arrays_of_restrict_parameters_that_are_read_or_apart_are_right(threads):
+    X = np.arange(2 * threads, dtype=F)
+    assert restricted(0, threads, X, np.zeros(threads, F), X)[1] == threads - 1  # X is Z
+    assert restricted(1, threads, X, X)[1] == 1
+    assert restricted(10, threads, X, np.zeros(threads, F))[1] == 2
+    assert restricted(10, threads, X[threads:], X[:threads])[1] == 2 * threads + 2
+    X = np.arange(2 * threads, dtype=F)
+    outputs = emulate(RESTRICT, 1, threads, X, X, kernel="neither")
+    np.testing.assert_array_equal(outputs["Y"][:threads], 2 * np.arange(threads))
+
+
+@WARPS
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("which", range(10, 16))
+def test_one_array_for_two_restrict_parameters_is_named_where_it_is_written(which, seed, threads):
+    X = np.arange(2 * threads, dtype=F)
+    message = r"(writes|updates atomically) X\[\d+\].*, an array that X and Y share: __restrict__"
+
+    def run():
+        restricted(which, threads, X, X, seed=seed)
+
+    if which != 13:
+        refused(RESTRICT, which, message, run)
+    else:  # in a function
+        with pytest.raises(KernelError, match=rf"kernel\.cu:4: .*{message}"):
+            run()
+
+
+@WARPS
+def test_one_restrict_parameter_is_enough(threads):
+    X = np.arange(threads, dtype=F)
+    assert emulate(RESTRICT, 1, threads, X, X, 0, kernel="one")["Y"][1] == 1
+    with pytest.raises(KernelError, match=r":35: .* X and Y share"):
+        emulate(RESTRICT, 1, threads, X, X, 10, kernel="one")
+
+
+#: Kernels with bounds of 64 threads: (declaration, instance).
+BOUNDS = {
+    "__global__ void __launch_bounds__(64) k": "k",
+    "__launch_bounds__(N * (2), 4) __global__ void k": "k",
+    'extern "C" __global__ void\n__launch_bounds__(64)  // threads\nk': "k",
+    "template <int M> __global__ void __launch_bounds__(M * N) k": "k<2>",
+    "template <int M, int L = 2> __global__ void __launch_bounds__(L * N, M) k": "k<1>",
+    "template <class T, int... M> __global__ __launch_bounds__(sizeof(T)*N) void k": "k<short>",
+}
+
+
+@pytest.mark.parametrize("head", BOUNDS)
+def test_a_block_beyond_the_launch_bounds_is_refused(head):
+    body = "{ Y[threadIdx.x + blockDim.x * threadIdx.y] = 1.0f; }"
+    code = f"#define N 32\n{head}(float *Y) {body}"
+    spaced = code if "extern" in code else code.replace("\n", "\nnamespace a::b {\n", 1) + "}"
+    for text, scope in ((code, ""), (spaced, "" if spaced is code else "a::b::")):
+        kernel = scope + BOUNDS[head]
+        for block in (32, 64, (8, 8)):
+            assert emulate(text, 1, block, np.zeros(256, F), kernel=kernel)["Y"].sum() >= 8
+        for block in (65, 256, (8, 8, 4)):
+            with pytest.raises(ArgumentError, match=r"block: \d+ threads for .*at most 64"):
+                emulate(text, 1, block, np.zeros(256, F), kernel=kernel)
+
+
+def test_bounds_of_another_kernel_or_of_two_branches_are_no_bounds():
+    code = """__global__ void __launch_bounds__(32) j(float *Y) {}
+    __global__ void
+    #ifndef SMALL
+    __launch_bounds__(256)
+    #else
+    __launch_bounds__(32)
+    #endif
+    k(float *Y) { Y[threadIdx.x] = 1.0f; }
+    template <int N = 1> __global__ void l(float *Y);
+    template <int N> __global__ void __launch_bounds__(N) l(float *Y) { Y[threadIdx.x] = 1.0f; }"""
+    for kernel in ("k", "l<>"):
+        assert emulate(code, 1, 64, np.zeros(64, F), kernel=kernel)["Y"].sum() == 64

@@ -22,7 +22,7 @@ from accelviz.emulator.compiler import (
     unavailable_reason,
 )
 from accelviz.emulator.compiler_errors import unwritten
-from accelviz.emulator.source import standard_headers, translated
+from accelviz.emulator.source import launch_bound, standard_headers, translated
 from accelviz.emulator.target import DEFAULT, Conditionals, target_macros
 from accelviz.errors import ArgumentError, KernelError
 from accelviz.files import kernel_directory, kernel_names, written_whole
@@ -140,9 +140,10 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     text = conditionals.mark(translated(kernel.source, kernel.file), kernel.file)
     standard = sorted({*standard, *standard_headers([kernel.source, *included])})
     entry = ", ".join([f"({kernel.entry})", *(f"EMULATED_VARIABLE({name})" for name in symbols)])
+    declaration, bound = launch_bound(kernel.source, kernel.entry)
     source = (
         f'{_include_lines(standard)}{defines}#line 1 "{kernel.file}"\n{text}\n'
-        f'#line 1 "entry"\nEMULATED_KERNEL({entry})\n'
+        f'#line 1 "entry"\n{declaration}\nEMULATED_KERNEL(({bound}), {entry})\n'
     )
     patterned = checked and compiler.gives_locals_a_pattern and kernel.has_twin
     options = _options(compiler, checked, patterned)

@@ -17,7 +17,7 @@ from accelviz.emulator import signature
 from accelviz.emulator.build import Kernel, left_out
 from accelviz.emulator.library import Launch, Library, compiled
 from accelviz.emulator.memory import Memory
-from accelviz.emulator.source import kernels_in, symbols_in
+from accelviz.emulator.source import kernels_in, restrict_parameters, symbols_in
 from accelviz.emulator.target import DEFAULT, check_target
 from accelviz.emulator.tracing import table
 from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
@@ -248,7 +248,13 @@ class KernelCall:
 
     def memory(self, unwritten: Collection[str] = ()) -> Memory:
         """Copy the arguments to emulator memory."""
-        return Memory.of(self.arguments, self.outputs(), [*unwritten], self.aliases(), self.symbols)
+        aliases, restrict = self.aliases(), set[str]()
+        if aliases:
+            positions = restrict_parameters(self.kernel.source, self.kernel.entry)
+            names = [*self.arguments]
+            restrict = {names[i] for i in positions if i < len(names)}
+        outputs = self.outputs()
+        return Memory.of(self.arguments, outputs, [*unwritten], aliases, self.symbols, restrict)
 
     def aliases(self) -> dict[str, str]:
         """Return {alias: name} for arrays that are the memory of an earlier array."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -115,7 +116,9 @@ class Library:
         answer, _ = self._send(Memory(Common(HEAD)), np.zeros((), _LAUNCH), 60.0)
         if answer["problem"]:
             raise KernelError(kernel, *_not_loaded(answer))
-        parameters_text, _, variables_text = answer["text"].decode().partition("variables\n")
+        bound, _, description = answer["text"].decode().partition("\n")
+        self._most_threads = int(bound) or BLOCK_THREADS
+        parameters_text, _, variables_text = description.partition("variables\n")
         self.parameters = signature.parameters(parameters_text, names)
         self._symbols = signature.parameters(variables_text, symbols)
         start = int(answer["code"])
@@ -153,6 +156,9 @@ class Library:
         `answer` is an `EmulatorAnswer` of runtime.h, `known` the arrays to which array numbers in
         the answer and in the trace refer, `printed` the output of the kernel's printf.
         """
+        if (threads := math.prod(launch.block)) > self._most_threads:
+            problem = f"{threads} threads for {self.kernel}, which promises __launch_bounds__"
+            raise ArgumentError("block", problem, f"at most {self._most_threads}")
         dynamic = launch.dynamic_shared_bytes
         if dynamic + self._static_shared > SHARED_BYTES:
             problem = f"{dynamic:,} bytes beside {self._static_shared:,} static ones"

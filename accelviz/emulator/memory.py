@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -43,6 +43,8 @@ class Known:
     writable: bool = True
     initialised: bool = False
     filled_bytes: int = 0
+    restricted: bool = False  # an array of several parameters, of which one is `__restrict__`
+    parameters: tuple[str, ...] = ()  # names of the parameters, if there are several
 
     @property
     def itemsize(self) -> int:
@@ -73,8 +75,12 @@ class Memory:
         unwritten: Sequence[str] = (),
         aliases: Mapping[str, str] | None = None,
         symbols: Mapping[str, npt.NDArray[Any]] | None = None,
+        restrict: Collection[str] = (),
     ) -> Memory:
-        """Copy arrays into common memory; `aliases` are names of arrays that are not copied."""
+        """Copy arrays into common memory; `aliases` are names of arrays that are not copied.
+
+        `restrict` are the names of `__restrict__` parameters.
+        """
         aliases, arrays, numbers = aliases or {}, dict[str, npt.NDArray[Any]](), dict[str, Any]()
         for name, value in arguments.items():
             if name not in aliases:
@@ -95,6 +101,8 @@ class Memory:
                     *(name, array.nbytes, _address(slot), data, content),
                     writable=not names.isdisjoint(writable),
                     initialised=names.isdisjoint(unwritten),
+                    restricted=len(names) > 1 and not names.isdisjoint(restrict),
+                    parameters=tuple(key for key in arguments if key in names),
                 )
             content += n_pages * _PAGE
         return memory

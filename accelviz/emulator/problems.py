@@ -83,6 +83,11 @@ _PROBLEMS = {
         "{access}, and {too} by __ldg, which is for memory that no thread writes during the launch",
         "read it with a plain load, or let the kernel write to another array",
     ),
+    "restrict": (
+        "{access}, an array that {parameters} share: __restrict__ promises that what a kernel "
+        "writes is used through one parameter alone",
+        "give each parameter an array of its own, or take __restrict__ from them",
+    ),
     "copy arriving": (
         "{access}, to which {other} still copies: nothing waits for the asynchronous copy that it "
         "starts at {other_line}",
@@ -215,6 +220,7 @@ def kernel_error(
         "name": array.name if array else "?",
         "filled": array.filled_bytes if array else 0,
         "size": array.size if array else 0,
+        "parameters": " and ".join(array.parameters) if array else "",
         "indexed": text.replace("'", "").replace(" [", "["),  # "5 of 'int [4]'" to "5 of int[4]"
         "read_only": read_only,
         "write_elsewhere": write_elsewhere,

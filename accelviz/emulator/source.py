@@ -148,10 +148,68 @@ def kernels_in(source: str) -> dict[str, tuple[list[str], bool]]:
         if token.text != "(" or not token.in_file:
             continue
         if match := _KERNEL.search(_ATTRIBUTES.sub(" ", token.statement)):
-            text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source[token.match.end() :], flags=re.S)
+            names = _parameter_names(source[token.match.end() :])
             template = re.search(r"\btemplate\s*<", token.statement) is not None
-            kernels[token.qualified(match[1])] = _parameter_names(text), template
+            kernels[token.qualified(match[1])] = names, template
     return kernels
+
+
+def launch_bound(source: str, entry: str) -> tuple[str, str]:
+    """Return (declaration of a C++ constant, its name): the threads of `__launch_bounds__`.
+
+    `entry` is the qualified name of a kernel, or of an instance of a template. Without bounds, the
+    declaration is empty and the name "0".
+    """
+    _, bracket, instance = entry.partition("<")
+    for token in _declarations(source, entry):
+        if token.statement.count("__launch_bounds__") != 1:  # two are of two branches of an #if
+            continue
+        bounds = _arguments(token.statement.partition("__launch_bounds__")[2])
+        template = re.search(r"\btemplate\s*(?=<)", token.statement)
+        header = _arguments(token.statement[template.end() :], "<>") if template else ""
+        values = instance.removesuffix(">").strip()
+        few = values.count(",") < header.count(",") or not values
+        if bracket and few and not re.search(r"=|\.\.\.", header):
+            continue  # it has default arguments, which another declaration gives
+        scope = token.qualified("")
+        name = f"emulated_launch_bound{bracket}{instance}"
+        text = f"constexpr long long emulated_launch_bound = emulator::first{bounds};"
+        text = f"template {header} {text}" if header else text
+        if scope:
+            text = f"namespace {scope.removesuffix('::')} {{ {text} }}"
+        return text, scope + name
+    return "", "0"
+
+
+def restrict_parameters(source: str, entry: str) -> set[int]:
+    """Return the positions of a kernel's `__restrict__` parameters, also those by a macro."""
+    macros = re.findall(r"^[^\S\n]*#\s*define\s+(\w+)\s+__restrict(?:__)?\s*$", source, re.M)
+    word = re.compile(rf"\b(?:{'|'.join(['__restrict__', '__restrict', *macros])})\b")
+    positions = set[int]()
+    for token in _declarations(source, entry):
+        parameters = enumerate(_parameters(source[token.match.end() :]))
+        positions |= {number for number, text in parameters if word.search(text)}
+    return positions
+
+
+def _declarations(source: str, entry: str) -> Iterator[_Token]:
+    """Yield the token before the parameters in each declaration of a kernel."""
+    kernel = entry.partition("<")[0].strip().removeprefix("::")
+    for token in _scan(source):
+        if token.text == "(" and token.in_file and "__global__" in token.statement:
+            match = _KERNEL.search(_ATTRIBUTES.sub(" ", token.statement))
+            if match and token.qualified(match[1]) == kernel:
+                yield token
+
+
+def _arguments(text: str, brackets: str = "()") -> str:
+    """Return the text from its first bracket to the closing one."""
+    depth, begin = 0, text.find(brackets[0])
+    for offset in range(begin, len(text)):
+        depth += (text[offset] == brackets[0]) - (text[offset] == brackets[1])
+        if not depth:
+            return text[begin : offset + 1]
+    return ""
 
 
 def symbols_in(source: str) -> list[str]:
@@ -169,20 +227,28 @@ def symbols_in(source: str) -> list[str]:
 
 
 def _parameter_names(text: str) -> list[str]:
-    names, depth, start = [], 0, 0
+    names = list[str]()
+    for parameter in _parameters(text):
+        declared = re.sub(r"\[[^\]]*\]", "", parameter.partition("=")[0])
+        names += re.findall(r"[A-Za-z_]\w*", declared)[-1:]
+    # A repeated name is the type of unnamed parameters.
+    return [] if names == ["void"] or len({*names}) < len(names) else names
+
+
+def _parameters(text: str) -> Iterator[str]:
+    """Yield the declaration of each parameter; the text begins behind the bracket."""
+    depth, start = 0, 0
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.S)
     for offset, letter in enumerate(text):
         if letter in "(<[{":
             depth += 1
         elif letter in ")>]}" and depth:
             depth -= 1
         elif letter in ",)":
-            declared = re.sub(r"\[[^\]]*\]", "", text[start:offset].partition("=")[0])
-            names += re.findall(r"[A-Za-z_]\w*", declared)[-1:]
+            yield text[start:offset]
             start = offset + 1
             if letter == ")":
-                break
-    # A repeated name is the type of unnamed parameters.
-    return [] if names == ["void"] or len({*names}) < len(names) else names
+                return
 
 
 @functools.lru_cache(maxsize=64)

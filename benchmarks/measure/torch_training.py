@@ -65,7 +65,9 @@ COMMANDS = {
         ("rmat 20 M",), ("sage", "gcn", "gat"), ("edge_index", "blocks"), 90, SAMPLED, ("rmat 2 M",)
     ),
     "graphs": Command(("molecules",), ("gin",), ("edge_index",), 40, SAMPLED),
-    "changing": Command(("rmat small",), ("gcn", "sage", "gin", "gat"), ("edge_index",), 60, SAMPLED),
+    "changing": Command(
+        ("rmat small",), ("gcn", "sage", "gin", "gat"), ("edge_index",), 60, SAMPLED
+    ),
     "first": Command(("cora",), ("gcn", "gat"), ("edge_index",), 80),
     "compiled": Command(("yelp",), ("gcn", "gat", "sage"), FORMS[::3], 110),
 }

@@ -261,6 +261,7 @@ inline int check_access(const Access &access) {
         const char *const problem = array.space == ARGUMENT ? "unwritten" : "unfilled";
         if (!array.initialised && end > array.filled_bytes) fail_at(problem, number, access);
     } else {
+        if (array.restricted && !is_load(access.kind)) fail_at("restrict", number, access);
         Access checked = access;
         if (checked.kind == COMPARE) {
             checked.kind = ATOMIC;

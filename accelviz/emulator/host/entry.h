@@ -84,19 +84,27 @@ EMULATOR_INSTRUCTION inline void call(R (*kernel)(P...), void **arguments) {
     call(kernel, arguments, std::index_sequence_for<P...>{});
 }
 
+// The threads of __launch_bounds__, whose further arguments the emulator does not need.
+template <typename... T>
+constexpr long long first(long long threads, T...) {
+    return threads;
+}
+
 }  // namespace emulator
 
 // The type of a variable for `describe`: a pointer to its elements.
 #define EMULATED_VARIABLE(NAME) std::remove_all_extents_t<decltype(NAME)> *
-// Defines emulator_entry, which calls the kernel, and emulator_description, which describes the
-// parameters and, after a line "variables", the variables, and returns the kernel's address.
-#define EMULATED_KERNEL(KERNEL, ...)                                                 \
+// Defines emulator_entry, which calls the kernel, and emulator_description, which writes the number
+// of threads in its launch bounds (0: none), describes the parameters and, after a line
+// "variables", the variables, and returns the kernel's address.
+#define EMULATED_KERNEL(BOUND, KERNEL, ...)                                          \
     extern "C" __attribute__((visibility("default"))) EMULATOR_UNCOVERED void        \
     emulator_entry(void **arguments) {                                               \
         emulator::call(&EMULATOR_ALL KERNEL, arguments);                             \
     }                                                                                \
     extern "C" __attribute__((visibility("default"))) void *emulator_description(    \
         char *text, std::size_t room) {                                              \
+        std::snprintf(text, room, "%lld\n", (long long)(BOUND));                    \
         emulator::describe(&EMULATOR_ALL KERNEL, text, room);                        \
         std::strncat(text, "variables\n", room - 1 - std::strlen(text));             \
         emulator::describe_all<__VA_ARGS__>(text, room);                             \

@@ -25,6 +25,7 @@ struct EmulatorArray {
     std::int32_t writable;
     std::int32_t initialised;    // whether it is written before the launch
     std::uint64_t filled_bytes;  // length in `content` of a variable's initial value
+    std::int32_t restricted;  // whether it belongs to several parameters, one of them __restrict__
 };
 
 struct EmulatorLaunch {
