@@ -1,6 +1,7 @@
 """What surrounds a layer: models, explanations, hooks, subclasses, compilation, types, errors."""
 
 import copy
+import inspect
 import pickle
 import warnings
 
@@ -54,6 +55,33 @@ def no_operations(monkeypatch):
 
 
 # ------------------------------------------------------------------ PyTorch Geometric's own code
+
+
+@pytest.mark.parametrize("name", sorted({type(both(case)[1]).__name__ for case in ONE_EACH}))
+def test_signatures_and_documentation_have_pygs_parameters(name):
+    layer, theirs = getattr(ours, name), getattr(pyg, name)
+    parameters = dict(inspect.signature(layer).parameters)
+    strategy = parameters.pop("strategy")
+    assert (strategy.kind, strategy.default) == (inspect.Parameter.KEYWORD_ONLY, None)
+    assert parameters == dict(inspect.signature(theirs).parameters)
+    called, expected = (inspect.signature(kind.forward).parameters for kind in (layer, theirs))
+    assert [(parameter.name, parameter.default) for parameter in called.values()] == [
+        (parameter.name, parameter.default) for parameter in expected.values()
+    ]
+    assert "`strategy`" in layer.__doc__
+    assert inspect.getdoc(theirs) in layer.__doc__
+
+
+def test_a_subclass_has_its_own_signature():
+    class Mine(ours.GCNConv):
+        """Mine."""
+
+        def __init__(self, n_features):
+            super().__init__(n_features, 4, strategy="gnnadvisor")
+
+    assert [*inspect.signature(Mine).parameters] == ["n_features"]
+    assert Mine.__doc__ == "Mine."
+    assert Mine(6).lin.weight.shape == (4, 6)
 
 
 @pytest.mark.usefixtures("no_operations")

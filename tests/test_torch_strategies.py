@@ -87,6 +87,22 @@ def test_attention_of_every_strategy(case, operation, device, runs):
         assert runs == [(operation, strategy), (f"{operation}_gradient", strategy)]
 
 
+def test_models_have_strategies(runs):
+    pairs = edges("cpu")
+    for name in ("GCN", "GraphSAGE", "GIN"):
+        results = []
+        for options in ({}, {"strategy": "gnnadvisor"}):
+            torch.manual_seed(0)
+            model = getattr(ours, name)(6, 8, num_layers=2, **options)
+            results.append(outcome(model, features("cpu"), pairs))
+        assert_alike(*results)
+        assert runs == [("spmm", "gnnadvisor")] * 4
+        runs.clear()
+        assert "`strategy`" in getattr(ours, name).__doc__
+    with pytest.raises(ArgumentError, match="strategy"):
+        ours.GAT(6, 8, num_layers=2, strategy="gnnadvisor")
+
+
 @each_device
 def test_other_forms_and_extrema(device, runs):
     for case in ("sage max", "sage min"):

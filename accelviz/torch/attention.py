@@ -51,10 +51,7 @@ class _Attention(Layer):
 
 
 class GATConv(_Attention, nn.GATConv):
-    """`torch_geometric.nn.GATConv`, fused forward and backward without features of edges.
-
-    `strategy=` is that of `Layer`.
-    """
+    """`torch_geometric.nn.GATConv`, fused forward and backward without features of edges."""
 
     # PyTorch Geometric reads this: propagate_type: (x: OptPairTensor, alpha: Tensor)
     # and this: edge_updater_type: (alpha: OptPairTensor, edge_attr: OptTensor)
@@ -120,10 +117,7 @@ class GATConv(_Attention, nn.GATConv):
 
 
 class GATv2Conv(_Attention, nn.GATv2Conv):
-    """`torch_geometric.nn.GATv2Conv`, fused forward and backward without features of edges.
-
-    `strategy=` is that of `Layer`.
-    """
+    """`torch_geometric.nn.GATv2Conv`, fused forward and backward without features of edges."""
 
     # PyTorch Geometric reads this: propagate_type: (x: PairTensor, alpha: Tensor)
     # and this: edge_updater_type: (x: PairTensor, edge_attr: OptTensor)
@@ -162,10 +156,7 @@ class GATv2Conv(_Attention, nn.GATv2Conv):
 
 
 class AGNNConv(_Attention, nn.AGNNConv):
-    """`torch_geometric.nn.AGNNConv`, fused forward and backward.
-
-    `strategy=` is that of `Layer`.
-    """
+    """`torch_geometric.nn.AGNNConv`, fused forward and backward."""
 
     # PyTorch Geometric reads this: propagate_type: (x: Tensor, x_norm: Tensor)
 
@@ -201,10 +192,7 @@ class AGNNConv(_Attention, nn.AGNNConv):
 
 
 class TransformerConv(_Attention, nn.TransformerConv):
-    """`torch_geometric.nn.TransformerConv`, fused like `GATConv`.
-
-    `strategy=` is that of `Layer`.
-    """
+    """`torch_geometric.nn.TransformerConv`, fused like `GATConv`."""
 
     # PyTorch Geometric reads this: propagate_type: (query: Tensor, key: Tensor, value: Tensor,
     #                                                edge_attr: OptTensor)

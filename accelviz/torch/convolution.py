@@ -87,8 +87,7 @@ class GCNConv(Layer, nn.GCNConv):
     """`torch_geometric.nn.GCNConv` with accelviz's products.
 
     Existing self loops keep their weight if `edge_index` is (2, E). In a sparse tensor, PyTorch
-    Geometric adds a loop to a node that has one, and so does this layer. `strategy=` is that of
-    `Layer`.
+    Geometric adds a loop to a node that has one, and so does this layer.
     """
 
     # PyTorch Geometric reads this: propagate_type: (x: Tensor, edge_weight: OptTensor)
@@ -245,10 +244,7 @@ class _Aggregation(Layer):
 
 
 class GINConv(_Aggregation, nn.GINConv):
-    """`torch_geometric.nn.GINConv` with accelviz's products.
-
-    `strategy=` is that of `Layer`.
-    """
+    """`torch_geometric.nn.GINConv` with accelviz's products."""
 
     # PyTorch Geometric reads this: propagate_type: (x: OptPairTensor)
 
@@ -286,10 +282,7 @@ class GINConv(_Aggregation, nn.GINConv):
 
 
 class SAGEConv(_Aggregation, nn.SAGEConv):
-    """`torch_geometric.nn.SAGEConv` with accelviz's products and extrema.
-
-    `strategy=` is that of `Layer`.
-    """
+    """`torch_geometric.nn.SAGEConv` with accelviz's products and extrema."""
 
     # PyTorch Geometric reads this: propagate_type: (x: OptPairTensor)
 

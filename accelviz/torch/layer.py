@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import warnings
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 import torch.nn.modules.module as torch_module
@@ -33,6 +35,11 @@ _HOOKS = tuple(
 )
 _PYG = "torch_geometric."
 _FEATURES = "a tensor of shape (n_nodes, n_features), or a pair of tensors"
+_STRATEGY = """
+`strategy` : str, Strategy, or dict of operation to one of these, optional
+    Run the layer by plans of this system of `accelviz.strategies()`, forward and backward. A
+    strategy without effect on the layer raises ArgumentError.
+"""
 _warned = False
 
 
@@ -43,17 +50,7 @@ class Layer:
     aggregations, explanations, hooks of message passing, overridden methods such as `message`,
     float64, other devices than CPU and CUDA.
 
-    Parameters
-    ----------
-    *arguments, **options
-        As of PyTorch Geometric's layer.
-    strategy : str, Strategy, or dict of operation to one of these, optional
-        Run the layer by plans of this strategy, forward and backward; see `strategies.Strategies`.
-
-    Raises
-    ------
-    ArgumentError
-        If a strategy has no effect on the layer.
+    A layer has the parameters of PyTorch Geometric's layer and `strategy`.
     """
 
     _overridden = False
@@ -62,17 +59,21 @@ class Layer:
     #: Names of the layer's operations by reduction, those of the forward pass first.
     _operations: ClassVar[dict[str, tuple[str, ...]]] = {}
 
-    def __init__(self: Any, *arguments: Any, strategy: Any = None, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._overridden = any(_overrides(base) for base in _bases_before_pyg(cls))
+        pyg: Any = cls.__bases__[-1]
+        if cls.__module__.startswith("accelviz.torch.") and pyg.__module__.startswith(_PYG):
+            document(cls, pyg, _STRATEGY)
+            if not TYPE_CHECKING:  # An editor then completes the parameters of PyTorch Geometric.
+                cls.__init__ = _constructor(pyg)
+
+    def _set_strategy(self: Any, strategy: Any) -> None:
         if strategy is not None:
             from accelviz.torch.strategies import Strategies
 
             operations = self._operations.get(_REDUCTIONS.get(type(self.aggr_module), ""), ())
             self._operators = Strategies(type(self).__name__, operations, strategy)
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cls._overridden = any(_overrides(base) for base in _bases_before_pyg(cls))
 
     def _set_jittable_templates(self: Any, *arguments: Any) -> None:
         """Keep what explanations call, which instances of a base class have replaced."""
@@ -183,6 +184,30 @@ class Layer:
         if isinstance(edge_index, torch.Tensor) and edge_index.dtype is torch.int32:
             edge_index = edge_index.long()  # Its gradients are wrong for int32 (PyTorch 2.13, CPU).
         return edge_index, size
+
+
+def _constructor(pyg: Any) -> Any:
+    """Return the constructor of a class after `Layer` and a layer of PyTorch Geometric."""
+
+    @functools.wraps(pyg.__init__)
+    def construct(self: Any, *arguments: Any, strategy: Any = None, **options: Any) -> None:
+        super(Layer, self).__init__(*arguments, **options)
+        self._set_strategy(strategy)
+
+    signature = inspect.signature(pyg.__init__)
+    parameters = list(signature.parameters.values())
+    position = len(parameters) - (parameters[-1].kind is inspect.Parameter.VAR_KEYWORD)
+    strategy = inspect.Parameter("strategy", inspect.Parameter.KEYWORD_ONLY, default=None)
+    parameters.insert(position, strategy)
+    construct.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return construct
+
+
+def document(cls: Any, pyg: Any, *paragraphs: str) -> None:
+    """Append paragraphs and the documentation of PyTorch Geometric's class to that of a class."""
+    heading = f"The documentation of `torch_geometric.nn.{pyg.__name__}`:"
+    texts = cls.__doc__, *paragraphs, heading, pyg.__doc__
+    cls.__doc__ = "\n\n".join(inspect.cleandoc(text or "") for text in texts)
 
 
 def ends(x: Any) -> tuple[Any, Any]:

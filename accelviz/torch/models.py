@@ -8,6 +8,7 @@ from torch_geometric import nn
 
 from accelviz.torch.attention import GATConv, GATv2Conv
 from accelviz.torch.convolution import GCNConv, GINConv, SAGEConv
+from accelviz.torch.layer import document
 
 LAYERS: dict[Any, Any] = {
     nn.GATConv: GATConv,
@@ -19,12 +20,26 @@ LAYERS: dict[Any, Any] = {
 
 
 class _Model:
-    """Base class of the models, before the class of PyTorch Geometric's model."""
+    """Base class of the models, before the class of PyTorch Geometric's model.
 
-    def init_conv(self, *arguments: Any, **options: Any) -> Any:
+    A model has the parameters of PyTorch Geometric's model. Its layers have further keyword
+    arguments, such as `strategy`.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__module__ == __name__:
+            document(
+                cls,
+                cls.__bases__[-1],
+                "Further keyword arguments, such as `strategy`, are those of the layers.",
+            )
+
+    def init_conv(self, *arguments: Any, strategy: Any = None, **options: Any) -> Any:
         """Return PyTorch Geometric's layer, of accelviz's class: both have the same state."""
         layer = super().init_conv(*arguments, **options)  # type: ignore[misc]
         layer.__class__ = LAYERS[type(layer)]
+        layer._set_strategy(strategy)
         return layer
 
 
