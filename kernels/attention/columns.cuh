@@ -31,14 +31,17 @@ struct Position {
         return (long long)row * heads + head;
     }
 
-    // Loads the lane's columns of a row of a matrix (rows, heads, n_cols); zeros beyond n_cols.
-    DEVICE_INLINE Columns load(const float *__restrict__ matrix, int row) const {
+    // Loads the lane's columns of a row of a matrix (rows, heads, n_cols); zeros beyond n_cols, and
+    // in place of the vectors that are not `needed`.
+    DEVICE_INLINE Columns load(const float *__restrict__ matrix, int row,
+                               const bool *needed = nullptr) const {
         const float *__restrict__ from = matrix + head_of(row) * n_cols;
         Columns result;
 #pragma unroll
         for (int i = 0; i < Config::lane_vectors; ++i) {
             const Vector *position = reinterpret_cast<const Vector *>(from + column(i));
-            const Vector vector = has(i) ? __ldg(position) : Vector{};
+            const bool exists = has(i) && (needed == nullptr || needed[i]);
+            const Vector vector = exists ? __ldg(position) : Vector{};
 #pragma unroll
             for (int j = 0; j < Config::vector; ++j)
                 result.x[i * Config::vector + j] = part(vector, j);

@@ -76,13 +76,14 @@ struct Extremum : Sums, NoTotals {
 };
 
 // dX[j], the sum of dY[i] over the nonzeros (i, j) with Y[i] = X[j]. dY is already times `share`.
-struct ExtremumSources : NonzeroByNonzero<ExtremumSources>, NoTotals {
+// Few elements are equal: vectors of dY without one are not loaded.
+struct ExtremumSources : Sums, NoTotals {
     static constexpr int OUTPUTS = 1;
     struct Row {
         Columns x;
     };
     struct Item {
-        Columns y, dy;
+        Columns y;
     };
     Input X, Y, dY;
     Output dX;
@@ -92,13 +93,27 @@ struct ExtremumSources : NonzeroByNonzero<ExtremumSources>, NoTotals {
         return {position.load(X, j)};
     }
     DEVICE_INLINE Item item(const Position &position, int i) const {
-        return {position.load(Y, i), position.load(dY, i)};
+        return {position.load(Y, i)};
     }
-    DEVICE_INLINE void add(State<1> &state, const Row &row, const Item &item, bool present, float) {
-        if (!present) return;
+    template <int N>
+    DEVICE_INLINE void accumulate(State<1> &state, const Row &row, const Item (&items)[N],
+                                  const int (&columns)[N], float (&)[N], const Position &position) {
+        Columns dy[N];
 #pragma unroll
-        for (int c = 0; c < WIDTH; ++c) {
-            if (item.y.x[c] == row.x.x[c]) state.sums[0].x[c] += item.dy.x[c];
+        for (int n = 0; n < N; ++n) {
+            bool needed[Config::lane_vectors] = {};
+#pragma unroll
+            for (int c = 0; c < WIDTH; ++c) {
+                needed[c / Config::vector] |= columns[n] >= 0 && items[n].y.x[c] == row.x.x[c];
+            }
+            dy[n] = position.load(dY, columns[n], needed);
+        }
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+#pragma unroll
+            for (int c = 0; c < WIDTH; ++c) {
+                if (items[n].y.x[c] == row.x.x[c]) state.sums[0].x[c] += dy[n].x[c];
+            }
         }
     }
     DEVICE_INLINE float *output(int) const {

@@ -117,7 +117,7 @@ FUNCTORS = {
     "spmm_max": (_functor("largest", "X Y share", 2, 1, 0, 0, dropout=False),),
     "spmm_min": (_functor("least", "X Y share", 2, 1, 0, 0, dropout=False),),
     "spmm_extremum_gradient": (
-        _functor("extremum_sources", "X Y dY dX", 1, 2, 1, 0, dropout=False),
+        _functor("extremum_sources", "X Y dY dX", 1, 2, 1, 2, dropout=False),
     ),
 }
 
