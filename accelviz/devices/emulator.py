@@ -46,6 +46,7 @@ class EmulatorDevice(Device):
 
     name = "emulator"
     alternative = "device='cpu', which needs none"
+    every_load = True  # see `Kernel`
 
     def __init__(self, *, seed: int = 0, checked: bool = True, timeout: float = 60.0) -> None:
         self.seed = seed
@@ -131,6 +132,12 @@ def as_kernel(spec: KernelSpec) -> Kernel:
     return Kernel(*fields, has_twin=bool(spec.code))
 
 
+class _TracingDevice(EmulatorDevice):
+    """Runs kernels whose loads are those of a GPU's compiler."""
+
+    every_load = False
+
+
 class EmulatorPlan(ReadyPlan):
     """A plan with its kernels compiled for the host."""
 
@@ -147,8 +154,9 @@ class EmulatorPlan(ReadyPlan):
             self._arrays |= {names[name]: array for name, array in part.arrays.items()}
             kernels = [call.kernel for call in part.calls if call.kernel]
             self.names += [tuple(names.get(a, a) for a in spec.arguments) for spec in kernels]
-        checked = self.device.checked
-        self.libraries = tuple(compiled(as_kernel(spec), checked=checked) for spec in self.specs)
+        checked, every_load = self.device.checked, self.device.every_load
+        kernels = (replace(as_kernel(spec), every_load=every_load) for spec in self.specs)
+        self.libraries = tuple(compiled(kernel, checked=checked) for kernel in kernels)
         self._zeroed = plan.workspaces("zeroed_workspace")
         self._workspace = plan.workspaces("workspace")
 
@@ -266,7 +274,7 @@ def trace(
         raise ArgumentError("plan", "it launches no block", "a plan of a graph with rows")
     for number in blocks:
         checked_integer("block", number, total - 1, least=0, error=ArgumentError)
-    ready = EmulatorDevice().prepare(plan)
+    ready = _TracingDevice().prepare(plan)
     operands = plan.operation.named(*dense, values=values)
     memory = ready.memory(ready.inputs(ready.placed(operands)), ready.outputs())
     main = plan.layout.main

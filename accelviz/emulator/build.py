@@ -40,14 +40,30 @@ _PRECOMPILED_CLANG = ("-Xclang", "-fno-pch-timestamp")
 _TWIN = "-ftrivial-auto-var-init=zero"
 #: Machine code in which g++ for x86 stores its pattern, bytes 0xfe, directly or by memset.
 _PATTERN = re.compile(rb"\xfe{4,}|\xbe\xfe\0\0\0")
+#: Exceptions, which CUDA does not have and `_options` needs, are errors at their own lines.
+_NO_EXCEPTIONS = "".join(
+    f'#define {word} _Pragma("GCC error \\"a kernel has no exceptions: return an error code, or '
+    f'call __trap()\\"") {word}\n'
+    for word in ("throw", "try")
+)
+#: clang's options to compile an instrumented kernel, without merging neighboring loads.
+_OPTIMISED_BITCODE = (
+    "-O1",
+    "-fPIC",
+    "-fno-vectorize",
+    "-fno-slp-vectorize",
+    "-fsanitize=local-bounds",
+)
 #: Suffixes of files that a kernel may include from its folder.
 _INCLUDED = (".cu", ".cuh", ".h", ".hpp")
 
 
 @functools.cache
-def _options(compiler: Compiler, checked: bool, patterned: bool) -> tuple[str, ...]:
+def _options(
+    compiler: Compiler, checked: bool, patterned: bool, every_load: bool
+) -> tuple[str, ...]:
     """Return the options to compile a kernel, without include paths and the CUDA header."""
-    # -O1 preserves the source's loads and stores and their order.
+    # -O1 preserves the order of the source's loads and stores.
     options = ["-std=c++17", "-O1", "-g1", "-fPIC", "-fvisibility=hidden", "-fno-exceptions"]
     options += ["-fno-strict-aliasing", "-fno-omit-frame-pointer"]
     options += ["-Wno-unknown-pragmas", "-Wno-attributes", "-UNDEBUG"]
@@ -64,7 +80,12 @@ def _options(compiler: Compiler, checked: bool, patterned: bool) -> tuple[str, .
         options += ["-fno-vectorize", "-fno-slp-vectorize"]
         options += ["-mllvm", "-tsan-instrument-read-before-write=1"]
         options += ["-mllvm", "-tsan-distinguish-volatile=1"]
+        if every_load:  # instrument before any optimisation; see `_OPTIMISED_BITCODE`
+            options += ["-O0", "-Xclang", "-disable-O0-optnone"]
     elif checked:
+        if every_load:  # g++ neither moves a load that may throw nor drops it if it is unused
+            options += ["-fexceptions", "-fnon-call-exceptions", "-fno-enforce-eh-specs"]
+            options += ["-fno-trapping-math"]  # arithmetic may move
         # With basic blocks in source order, lanes of a traced warp reconverge as in the source.
         # Jump threading would remove reads where one condition implies another.
         options += ["-fno-reorder-blocks", "-fno-guess-branch-probability", "-fno-thread-jumps"]
@@ -100,6 +121,10 @@ class Kernel:
         have no twin at run time; a test compiles theirs.
     arch : str
         GPU architecture whose macros, such as `__CUDA_ARCH__`, are defined.
+    every_load : bool
+        Whether to keep each load of the source, also of a value that nobody uses. Otherwise the
+        compiler may merge, move and drop loads, as a GPU's compiler does: for traces. A kernel that
+        is compiled so has no twin.
     """
 
     file: str
@@ -110,6 +135,7 @@ class Kernel:
     folder: Path | None = None
     has_twin: bool = True
     arch: str = DEFAULT
+    every_load: bool = True
 
 
 def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) -> Path:
@@ -142,12 +168,14 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     entry = ", ".join([f"({kernel.entry})", *(f"EMULATED_VARIABLE({name})" for name in symbols)])
     declaration, bound = launch_bound(kernel.source, kernel.entry)
     source = (
-        f'{_include_lines(standard)}{defines}#line 1 "{kernel.file}"\n{text}\n'
+        f'{_include_lines(standard)}{defines}{_NO_EXCEPTIONS}#line 1 "{kernel.file}"\n{text}\n'
         f'#line 1 "entry"\n{declaration}\nEMULATED_KERNEL(({bound}), {entry})\n'
     )
-    patterned = checked and compiler.gives_locals_a_pattern and kernel.has_twin
-    options = _options(compiler, checked, patterned)
-    digest = _digest(compiler, options, kernel.folder, source, headers_hash, *included)
+    has_twin = kernel.has_twin and kernel.every_load
+    patterned = checked and compiler.gives_locals_a_pattern and has_twin
+    options = _options(compiler, checked, patterned, kernel.every_load)
+    inputs = options, _OPTIMISED_BITCODE, kernel.folder, source, headers_hash
+    digest = _digest(compiler, *inputs, *included)
     name = re.sub(r"\W+", "_", kernel.entry)
     path = cache.folder() / f"{name}-{digest}.so"
     if cache.mark_used(path):
@@ -158,9 +186,13 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
 
         def compile_to(target: Path, options: Sequence[str]) -> str:
             header = _include_cuda_header(compiler, [*options, *_HEADERS])
-            return run(
-                compiler, [*options, *folders, *header, "-c", written, "-o", target], *origin
-            )
+            command = [*options, *folders, *header, written]
+            if "-O0" not in options:
+                return run(compiler, [*command, "-c", "-o", target], *origin)
+            bitcode = target.with_suffix(".bc")
+            warnings = run(compiler, [*command, "-emit-llvm", "-c", "-o", bitcode], *origin)
+            run(compiler, [*_OPTIMISED_BITCODE, bitcode, "-c", "-o", target], *origin)
+            return warnings
 
         warnings = compile_to(compiled, options)
         if excluded := conditionals.left_out(warnings, kernel.arch):

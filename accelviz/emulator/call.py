@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -156,10 +156,9 @@ def trace_kernel(
     ArgumentError, KernelError, DeviceUnavailable
         As `emulate` does.
     """
-    launch, source_kernel = (
-        _launch(grid, block, shared_bytes),
-        _kernel(source, kernel, defines, arch),
-    )
+    launch = _launch(grid, block, shared_bytes)
+    # Loads that a GPU's compiler may merge or drop are counted only on the way to a mistake.
+    source_kernel = replace(_kernel(source, kernel, defines, arch), every_load=to_the_mistake)
     call = KernelCall.of(source_kernel, launch, arguments, named, symbols)
     _warn_of_excluded_code(call)
     library, memory = call.library, call.memory()

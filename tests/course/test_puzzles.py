@@ -104,11 +104,13 @@ GUARD = "if (i < n) Y[i] = a * X[i] + Y[i];"
         ("guard", 0, r"thread 6 of block 2 reads X\[70\].* Line 5 is: Y\[i\] ="),
         ("guard", 2, r"Y\[69\] is -?\d+ and should be -?\d+; no thread writes it"),
         ("guard", 3, r"Y\[0\] is .* thread 0 of block 0 wrote it last \(line 5\)"),
+        ("guard", 4, r"thread 6 of block 2 reads X\[70\], 4 bytes past its end"),
         ("stride", 1, r"No thread writes Y\[64\]. Not written: 236 of 300"),
         ("stride", 0, "right for all 5 inputs, but with too many sectors"),
         ("mirror", 3, r"nothing has written before"),
         ("guard", "if (i < n) Y[i] = Y[i] +* X[i];;", r"does not compile"),
         ("guard", "for (;;) if (i > n) Y[0] = 1; " + GUARD, "end the loop"),
+        ("transpose", 5, r"thread 8 of block 1 reads X\[1280\], 4 bytes past its end"),
         ("transpose", 4, r"Y\[1\] \(row 0, column 1\) is"),
     ],
 )

@@ -23,7 +23,14 @@ WRONG = {
         },
         {"blockDim.x": "gridDim.x"},
     ],
-    "guard": [{"if (i < n) ": ""}, {"i < n": "i <= n"}, {"i < n": "i < n - 1"}, {" + Y[i]": ""}],
+    "guard": [
+        {"if (i < n) ": ""},
+        {"i < n": "i <= n"},
+        {"i < n": "i < n - 1"},
+        {" + Y[i]": ""},
+        # right, but loads before the guard
+        {"if (i < n) Y[i] = a * X[i] + Y[i]": "const float x = X[i]; if (i < n) Y[i] += a * x"},
+    ],
     "stride": [
         # right, but neighbors do not read neighbors
         """const int threads = gridDim.x * blockDim.x, each = (n + threads - 1) / threads;
@@ -68,6 +75,12 @@ WRONG = {
         {"if (first + t < n_cols)": "", " && first + c < n_cols": ""},
         {"= tile[t][c]": "= tile[c][t]"},
         {"X[r * n_cols": "X[r * 32"},
+        # right, but loads before the guard
+        {
+            "if (first + t < n_cols) {": "{",
+            "tile[r][t] = X[r * n_cols + first + t]": "{ "
+            "const float x = X[r * n_cols + first + t]; if (first + t < n_cols) tile[r][t] = x; }",
+        },
     ],
     "banks": [
         None,  # what is given: right, but slow

@@ -1,0 +1,67 @@
+"""The emulator sees each load of the source, also where a compiler would move or drop it."""
+
+import re
+
+import numpy as np
+import pytest
+
+from accelviz import emulate
+from accelviz.emulator import trace_kernel
+from accelviz.errors import KernelError
+from tests.compilers import needs_compiler
+from tests.kernels import source
+
+pytestmark = needs_compiler
+
+LOADS = source("loads")
+#: Cases of `k` that are in bounds, and the mistake; cases that call a function, and its name.
+IN_BOUNDS = dict.fromkeys((48, 49), "nothing has written") | {50: "a race|nothing has written"}
+FUNCTIONS = {25: "at", 26: "element_of", 52: "inlined", 53: "silent", 54: "pair_of"}
+FUNCTIONS |= {55: "called", 56: "called_silently"}
+
+
+def run(kernel, which, warps, call=emulate, grid=2, **options):
+    """Call a kernel of loads.cu on X = 0, 1, 2 ...; return Y."""
+    n = grid * 32 * warps - 4
+    X, Z, Y = np.arange(n, dtype=np.float32), np.arange(n, dtype=np.int32), np.zeros(n, np.float32)
+    options |= {"kernel": kernel, "shared_bytes": 4 * (32 * warps - 1)}
+    call(LOADS, grid, 32 * warps, X, Z, Y, n, which, **options)
+    return Y
+
+
+@pytest.mark.parametrize("warps", [1, 2, 8])
+@pytest.mark.parametrize("which", range(57))
+def test_a_load_that_nobody_needs_is_seen(which, warps):
+    text = rf" {FUNCTIONS[which]}\(" if which in FUNCTIONS else rf"case {which}:"
+    line = LOADS[: re.search(text, LOADS).start()].count("\n") + 1
+    with pytest.raises(KernelError) as caught:
+        run("k", which, warps)
+    assert re.search(IN_BOUNDS.get(which, "out of bounds: .*reads"), str(caught.value))
+    assert f"kernel.cu:{line}: " in str(caught.value)
+
+
+@pytest.mark.parametrize("warps", [1, 2, 8])
+@pytest.mark.parametrize("which", range(10))
+def test_a_guarded_load_is_no_mistake(which, warps):
+    Y = run("right_loads", which, warps)
+    np.testing.assert_array_equal(Y, 2 * np.arange(len(Y)) + 3)
+
+
+def test_a_trace_has_the_loads_of_a_gpu_s_compiler():
+    code = """__global__ void sums(const int *starts, const float *X, float *Y) {
+        float sum = 0, unused = X[threadIdx.x];
+        for (int k = starts[threadIdx.x]; k < starts[threadIdx.x + 1]; ++k) sum += X[k];
+        Y[threadIdx.x] = sum;
+    }"""
+    starts, X, Y = np.arange(33, dtype=np.int32) * 4, np.ones(128), np.zeros(32)
+    arguments = starts, X.astype(np.float32), Y.astype(np.float32)
+    loads = trace_kernel(code, 1, 32, *arguments)["array"].value_counts()
+    assert (loads["starts"], loads["X"]) == (2 * 32, 4 * 32)
+    every_load = trace_kernel(code, 1, 32, *arguments, to_the_mistake=True)["array"].value_counts()
+    assert every_load["X"] == 5 * 32
+
+
+@pytest.mark.parametrize("text", ["throw 1;", "try { Y[0] = 1; } catch (int) {}"])
+def test_exceptions_are_refused(text):
+    with pytest.raises(KernelError, match=r"kernel.cu:2: .*a kernel has no exceptions"):
+        emulate(f"__global__ void k(float *Y) {{\n{text}\n}}", 1, 1, np.zeros(1, np.float32))
