@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import collections
 import functools
-import itertools
 import sys
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -37,7 +36,6 @@ _WORKSPACE = (
     *("row_pointers", "sorted_rows", "sorted_items", "spare_item_rows", "spare_items"),
     *("spare_sorted", "spare_degrees", "spare_rows", "digit_counts", "block_totals", "begins"),
 )
-_REGIONS = (*_KEPT, *_WORKSPACE)
 PARAMETERS = ("header", *_NUMBERS, *_KEPT[1:], *_WORKSPACE, "bad_node")
 _HEADER_WORDS = 12
 #: Partitions of recent calls are stored, up to this share of the GPU's memory.
@@ -70,17 +68,19 @@ class Memory:
     """
 
     def __init__(self, names: Iterable[str], words: Iterable[int], device: Any) -> None:
-        ends = [*itertools.accumulate([size + 3 & ~3 for size in words], initial=0)]
+        offsets, end = {}, 0
+        for name, size in zip(names, words, strict=True):
+            offsets[name] = end
+            end += 4 * (size + 3 & ~3)
         # Not a tensor of inference mode: the memory outlives the mode.
         if torch.is_inference_mode_enabled():
             with torch.inference_mode(False):
-                self.tensor = torch.empty(ends[-1], dtype=torch.int32, device=device)
+                self.tensor = torch.empty(end // 4, dtype=torch.int32, device=device)
         else:
-            self.tensor = torch.empty(ends[-1], dtype=torch.int32, device=device)
-        self.start = self.tensor.data_ptr()
-        addresses = [self.start + 4 * end for end in ends]
-        self.address = dict(zip(names, addresses, strict=False))
-        self.end = addresses[-1]
+            self.tensor = torch.empty(end // 4, dtype=torch.int32, device=device)
+        start = self.start = self.tensor.data_ptr()
+        self.address = {name: start + offset for name, offset in offsets.items()}
+        self.end = start + end
 
 
 class EdgeBlocks:
@@ -95,6 +95,11 @@ class EdgeBlocks:
         rows.
     parts : int
         Upper bound of the number of blocks that are parts of a split row.
+
+    Notes
+    -----
+    `address` also has the workspace of the first product, in words per part of a split row. One
+    allocation and one launch that zeroes memory suffice for a new batch.
     """
 
     def __init__(
@@ -105,6 +110,8 @@ class EdgeBlocks:
         setting: Setting,
         scaling: str,
         stream: int,
+        zeroed_part_words: Mapping[str, int] = {},
+        part_words: Mapping[str, int] = {},
     ) -> None:
         n_edges, device = edge_index.size(1), edge_index.device
         n_rows, n_items = size[not by_source], n_edges + size.loops
@@ -116,17 +123,24 @@ class EdgeBlocks:
         self.records = preprocessing.most_blocks(n_rows, n_items, blocks)
         self.parts = 2 * n_items // blocks.deg_bound + 1
         n_scaled = size.targets if scaling != "sum" else 0
-        stored = _HEADER_WORDS, n_rows, 4 * self.records, n_items, n_items, n_scaled, n_scaled
+        regions = {"header": _HEADER_WORDS}
+        for name, number in zeroed_part_words.items():
+            regions[name] = number * self.parts
+        stored = n_rows, 4 * self.records, n_items, n_items, n_scaled, n_scaled
+        regions.update(zip(_KEPT[1:], stored, strict=True))
+        for name, number in part_words.items():
+            regions[name] = number * self.parts
         workspace = (
             *(n_rows + 1, n_items, n_items, n_items, n_items, n_rows, n_rows, n_rows),
             *preprocessing.counters(grid),
         )
         is_kept = 16 * (n_items + n_rows) <= _KEPT_WORKSPACE_BYTES
-        sizes = (*stored, *workspace) if is_kept else stored
-        self.memory = Memory(_REGIONS, sizes, device)
+        if is_kept:
+            regions.update(zip(_WORKSPACE, workspace, strict=True))
+        self.memory = Memory(regions, regions.values(), device)
         self.address, self._device = self.memory.address, device
         self._workspace = None if is_kept else workspace
-        zero(self.address["header"], 4 * _HEADER_WORDS, stream)
+        zero(self.memory.start, self.address["output_rows"] - self.memory.start, stream)
         sources, (row_stride, stride) = edge_index.data_ptr(), edge_index.stride()
         targets = sources + row_stride * edge_index.element_size()
         numbers = (
@@ -223,14 +237,19 @@ class EdgeList:
         setting: Setting,
         scaling: str,
         stream: int,
-    ) -> EdgeBlocks:
-        """Return a partition; `update` computes it."""
+        *part_words: Mapping[str, int],
+    ) -> tuple[EdgeBlocks, bool]:
+        """Return a partition, and whether it is new; `update` computes it.
+
+        A new one has a workspace of `part_words`; see `EdgeBlocks`.
+        """
         key = size, by_source, setting, scaling
-        if key not in self._partitions:
-            blocks = EdgeBlocks(edge_index, *key, stream)
-            self._partitions[key] = blocks
+        blocks = self._partitions.get(key)
+        is_new = blocks is None
+        if blocks is None:
+            blocks = self._partitions[key] = EdgeBlocks(edge_index, *key, stream, *part_words)
             self.keep(blocks.memory)
-        return self._partitions[key]
+        return blocks, is_new
 
     def keep(self, memory: Memory) -> None:
         """Own memory of a product."""

@@ -67,10 +67,8 @@ class _Walk(NamedTuple):
     grid_y : int
     block_rows : int
         Rows of all heads per block, if it depends on the graph and reads no partition.
-    part_words : dict of str to int
-        Words of workspace per part of a split row, those that begin as zeros first.
-    n_zeroed : int
-        Number of names in `part_words` that begin as zeros.
+    zeroed_part_words, part_words : dict of str to int
+        Words of workspace per part of a split row, that begin as zeros or have any value.
     operands : tuple of (tuple of int, tuple of str)
         Positions and names of the arguments that differ between runs.
     """
@@ -81,8 +79,8 @@ class _Walk(NamedTuple):
     grid_x: int
     grid_y: int
     block_rows: int
+    zeroed_part_words: dict[str, int]
     part_words: dict[str, int]
-    n_zeroed: int
     operands: tuple[tuple[int, ...], tuple[str, ...]]
 
 
@@ -162,10 +160,10 @@ def _spmm_call(settings: LaneGroupSettings, n_cols: int) -> Any:
 def _spmm_kernel(settings: LaneGroupSettings, n_cols: int, device: int) -> _Walk:
     call = _spmm_call(settings, n_cols)
     grid_y, setting = call.launch.grid[1], _setting(Blocks.of(settings, n_cols))
-    part_words = {"arrivals": grid_y, "part_sums": n_cols}
+    part_words = {"arrivals": grid_y}, {"part_sums": n_cols}
     kernel = _pointer_kernel(call)
     operands = _operands(kernel.arguments)
-    return _Walk(kernel, setting, False, 0, grid_y, 0, part_words, 1, operands)
+    return _Walk(kernel, setting, False, 0, grid_y, 0, *part_words, operands)
 
 
 @functools.cache
@@ -193,13 +191,12 @@ def _walks(
             part_words = {
                 region: size * np.dtype(dtype).itemsize // 4 for region, (size, dtype) in sizes
             }
-            of_parts = part_words, len(part_words), operands
-            walks.append(_Walk(kernel, setting, by_source, 0, grid_y, 0, *of_parts))
+            walks.append(_Walk(kernel, setting, by_source, 0, grid_y, 0, part_words, {}, operands))
             continue
         block_rows = 0
         if "statistics" in kernel.arguments:
             grid_x, block_rows = 0, call.launch.block[0] // call.kernel.config["head_lanes"]
-        walks.append(_Walk(kernel, None, False, grid_x, grid_y, block_rows, {}, 0, operands))
+        walks.append(_Walk(kernel, None, False, grid_x, grid_y, block_rows, {}, {}, operands))
     sizes = plan.workspaces("workspace").items()
     numbers = {number: int(plan.arrays[number]) for number in ("heads", "n_cols")}
     return tuple(walks), {region: size for region, (size, _) in sizes}, numbers
@@ -248,28 +245,35 @@ class _Product:
         self._launches: list[tuple[Any, tuple[int, ...], tuple[str, ...]]] = []
         for walk in walks:
             regions = dict(workspace)
-            grid_x, n_zeroed = walk.grid_x, walk.n_zeroed
+            grid_x, zeroed = walk.grid_x, {}
             if walk.setting is not None:
                 by_source = walk.by_source != transposed
                 key = size, by_source, walk.setting, scaling, stream
-                blocks = edges.partition(edge_index, *key)
+                part_words = walk.zeroed_part_words, walk.part_words
+                blocks, is_new = edges.partition(edge_index, *key, *part_words)
                 self._partitions.append(blocks)
                 grid_x, address = blocks.records, blocks.address
                 words |= address | {"order": address["item_numbers"]}
                 words |= dict.fromkeys(scales, address["scale"])
-                parts = {name: number * blocks.parts for name, number in walk.part_words.items()}
+                if not is_new:
+                    zeroed, parts = (
+                        {name: number * blocks.parts for name, number in words_per_part.items()}
+                        for words_per_part in part_words
+                    )
+                    regions |= parts
                 if block_words and "block_totals" in walk.kernel.arguments:
                     words["n_totals"] = grid_x
                     regions["block_totals"] = grid_x * block_words
-                regions = parts | regions
+                regions = zeroed | regions
             elif walk.block_rows:
                 grid_x = -(-size.targets * heads // walk.block_rows)
             if regions:
                 memory = Memory(regions.keys(), regions.values(), edge_index.device)
                 edges.keep(memory)
                 words |= memory.address
-                zeroed = [*memory.address.values(), memory.end][n_zeroed]
-                zero(memory.start, zeroed - memory.start, stream)
+                end = [*memory.address.values(), memory.end][len(zeroed)]
+                if zeroed:
+                    zero(memory.start, end - memory.start, stream)
             workspace = {}  # that of all kernels is allocated with the first one's
             self._launches.append((walk.kernel.bind(grid_x, walk.grid_y, words), *walk.operands))
 
