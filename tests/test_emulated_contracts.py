@@ -139,6 +139,59 @@ def test_a_copy_that_is_disturbed_or_not_waited_for_is_named(which, message, see
     assert len(lines) == 2 or which in (17, 21, 23, 24, 25)
 
 
+CUDA_COPIES = source("cuda_copies")
+
+
+def cuda_copies(which, threads, seed=0):
+    X, Y = np.arange(2 * threads, dtype=F), np.zeros(threads, F)
+    return emulate(CUDA_COPIES, 1, threads, X, Y, which, seed=seed)["Y"]
+
+
+@WARPS
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("which", range(5))
+def test_copies_with_a_barrier_or_a_pipeline_are_right(which, seed, threads):
+    reverse = np.arange(threads)[::-1]
+    both = 2 * reverse + threads
+    expected = np.where(reverse < threads // 2, reverse + threads, 0) if which == 4 else both
+    np.testing.assert_array_equal(cuda_copies(which, threads, seed), expected)
+
+
+@WARPS
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    ("which", "message"),
+    [
+        *((10, r"reads tile\[\d+\].*, to which"), (11, r"to which|nothing has written|a race")),
+        *((12, r"writes X\[\d+\].*, from which"), (13, "leaves the kernel without a wait for")),
+        *((14, r"to which|nothing has written|a race"), (15, r"to which|a race")),
+        *((16, r"reads tile\[\d+\].*, to which"), (17, r"to which|a race")),
+        *((19, r"reads tile\[\d+\].*, to which"),),
+    ],
+)
+def test_a_copy_without_the_wait_of_its_barrier_is_named(which, message, seed, threads):
+    refused(CUDA_COPIES, which, message, lambda: cuda_copies(which, threads, seed))
+
+
+@WARPS
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_barrier_that_is_used_before_its_initialisation_is_named(seed, threads):
+    with pytest.raises(KernelError, match=r"(a race|nothing has written).*"):
+        cuda_copies(18, threads, seed)
+
+
+SPIN = source("spin")
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+@pytest.mark.parametrize("threads", [2, 32, 64, 256])
+def test_a_thread_that_waits_in_a_loop_of_atomics_sees_what_the_fence_releases(threads, seed):
+    data, flag, Y = (np.zeros(1, np.int32) for _ in range(3))
+    assert emulate(SPIN, 1, threads, data, flag, Y, True, seed=seed)["Y"] == [7]
+    with pytest.raises(KernelError, match=r"a race: .* data\[0\]"):
+        emulate(SPIN, 1, threads, data, np.zeros(1, np.int32), Y, False, seed=seed)
+
+
 def test_cp_async_in_ptx_is_refused_with_what_to_use():
     code = """__device__ void copy(unsigned to, const float *from) {
         asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from));

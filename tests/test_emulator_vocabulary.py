@@ -370,7 +370,6 @@ OUTSIDE = {
     "#include <mma.h>": "a function of fragments.cuh",
     "#include <cub/cub.cuh>": "shuffles, shared memory or cooperative_groups",
     "#include <thrust/device_vector.h>": "shuffles, shared memory or cooperative_groups",
-    "#include <cuda/pipeline>": "__pipeline_memcpy_async",
     "#include <cuda/atomic>": "CUDA's own atomics",
     "#include <cuda/std/limits>": "libcu++",
     "#include <curand_kernel.h>": "draw the random numbers in Python",

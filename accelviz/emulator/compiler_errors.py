@@ -29,12 +29,12 @@ _ADVICE = (
     ),
     (r"(?:cub|thrust)\b", f"the emulator has no CUB and Thrust; {_LIBRARY}"),
     (r"__pipeline", "#include <cuda_pipeline.h>"),
-    (
-        r"cuda/(?:pipeline|barrier)",
-        "use __pipeline_memcpy_async (cuda_pipeline.h) or cooperative_groups/memcpy_async.h",
-    ),
     (r"cuda/(?:std/)?atomic", "use CUDA's own atomics, such as atomicAdd and atomicCAS"),
-    (r"cuda(?:/|$)", "the emulator has nothing of cuda:: (libcu++); use CUDA's own functions"),
+    (
+        r"cuda(?:/|$)",
+        "of cuda:: (libcu++) the emulator has <cuda/barrier> and <cuda/pipeline>; use CUDA's own "
+        "functions",
+    ),
     (r"tex[123]D|texCube|surf[123]D|texture|surface|cuda(?:Texture|Surface)", _TEXTURES),
     (r"curand", "draw the random numbers in Python and pass them as an array"),
     (r"cu(?:blas|sparse|fft|solver|dnn)", "call CUDA's libraries outside of the kernel"),

@@ -15,8 +15,9 @@ _VERBS = ("reads", "writes", "updates atomically")
 _BARRIER = "(__syncthreads; within a warp __syncwarp)"
 _INDEX = "keep the index within the array's length"
 _AWAIT = (
-    "wait for the copy before (wait(group) of cooperative groups, or __pipeline_commit and "
-    "__pipeline_wait_prior(0), which __syncthreads is not), then a barrier if other threads use it"
+    "wait for the copy first, then put a barrier if other threads use the data; what waits is "
+    "cg::wait(group), __pipeline_commit with __pipeline_wait_prior(0), or the copy's cuda::barrier "
+    "or cuda::pipeline, and not __syncthreads"
 )
 _LANES = "a mask of exactly the lanes that come to it"
 #: (problem, advice) by the runtime's name of a problem; `kernel_error` fills in the braces.

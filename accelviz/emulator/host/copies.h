@@ -40,7 +40,8 @@ void check_copies(int number, std::uint64_t at, unsigned bytes, const Access &ac
     }
 }
 
-void copy_async(void *to, const void *from, unsigned bytes, unsigned zeros, void *code) {
+void copy_async(void *to, const void *from, unsigned bytes, unsigned zeros, void *code,
+                const void *barrier) {
     const unsigned read = bytes - zeros;
     if (zeros) {
         for (unsigned i = 0; i < read; ++i)
@@ -52,8 +53,8 @@ void copy_async(void *to, const void *from, unsigned bytes, unsigned zeros, void
     std::memmove(to, from, read);
     std::memset(static_cast<char *>(to) + read, 0, zeros);
     if (!launch->checked) return;
-    const Copy copy{address_of(to), address_of(from), bytes,
-                    read,           current->group,   address_of(code)};
+    const Copy copy{address_of(to), address_of(from), bytes,   read,
+                    current->group, address_of(code), barrier, false};
     const int number = memory->find(copy.to), source = memory->find(copy.from);
     for_each_word(number, copy.to, bytes, [&](std::uint64_t at, unsigned mask) {
         memory->cell(number, at).arriving |= mask;
@@ -78,32 +79,62 @@ void commit_copies() {
     ++current->group;
 }
 
-// Ends a copy: its accesses take place now, in the order of its thread.
-inline void end_copy(const Copy &copy) {
-    const auto finish = [&](std::uint64_t address, unsigned bytes, Kind kind, auto unmark) {
+// The accesses of a copy, which take place now, in the order of its thread.
+inline void check_copy(const Copy &copy) {
+    const auto check = [&](std::uint64_t address, unsigned bytes, Kind kind) {
         const int number = memory->find(address);
         const Access access{reinterpret_cast<const char *>(address), bytes, kind, DEVICE,
                             copy.code};
         for_each_word(number, address, bytes, [&](std::uint64_t at, unsigned mask) {
-            unmark(memory->cell(number, at), mask);
             check_word(number, at, mask, access);
         });
     };
-    finish(copy.from, copy.read, LOAD, [](Cell &cell, unsigned) { --cell.leaving; });
-    finish(copy.to, copy.bytes, STORE, [](Cell &cell, unsigned mask) { cell.arriving &= ~mask; });
+    check(copy.from, copy.read, LOAD);
+    check(copy.to, copy.bytes, STORE);
+}
+
+inline void unmark(const Copy &copy) {
+    const int number = memory->find(copy.to), source = memory->find(copy.from);
+    for_each_word(number, copy.to, copy.bytes, [&](std::uint64_t at, unsigned mask) {
+        memory->cell(number, at).arriving &= ~mask;
+    });
+    for_each_word(source, copy.from, copy.read,
+                  [&](std::uint64_t at, unsigned) { --memory->cell(source, at).leaving; });
 }
 
 void await_copies(unsigned unfinished) {
     std::erase_if(current->copies, [&](const Copy &copy) {
-        const bool ends = copy.group + unfinished < current->group;
-        if (ends) end_copy(copy);
+        const bool ends = !copy.barrier && copy.group + unfinished < current->group;
+        if (ends) unmark(copy);
+        if (ends) check_copy(copy);
         return ends;
     });
 }
 
-// Reports a copy for which its thread, which leaves the kernel, has not waited.
+void arrive_with_copies(const void *barrier) {
+    for (Copy &copy : current->copies) {
+        if (copy.barrier != barrier || copy.arrived) continue;
+        check_copy(copy);
+        copy.arrived = true;
+    }
+}
+
+void finish_copies(const void *barrier) {
+    for (Thread &thread : threads) {
+        std::erase_if(thread.copies, [&](const Copy &copy) {
+            const bool ends = copy.barrier == barrier && copy.arrived;
+            if (ends) unmark(copy);
+            return ends;
+        });
+    }
+}
+
+// Reports a copy for which its thread, which leaves the kernel, has not waited. Others may wait for
+// a phase at which it has arrived.
 inline void report_unfinished_copy(const Thread &self) {
-    if (!self.copies.empty()) fail("copy unfinished", self.copies.front().code);
+    for (const Copy &copy : self.copies) {
+        if (!copy.arrived) fail("copy unfinished", copy.code);
+    }
 }
 
 }  // namespace emulator

@@ -122,9 +122,14 @@ void *copy_memory(void *to, const void *from, std::size_t bytes, void *code);
 void *fill_memory(void *to, int byte, std::size_t bytes, void *code);
 // Copies at once, with `zeros` zeros at the end; both ranges are watched until the thread waits.
 // A commit ends a group of copies; a wait leaves at most `unfinished` of the latest groups.
-void copy_async(void *to, const void *from, unsigned bytes, unsigned zeros, void *code);
+// Copies with a `barrier` are finished when its phase is.
+void copy_async(void *to, const void *from, unsigned bytes, unsigned zeros, void *code,
+                const void *barrier = nullptr);
 void commit_copies();
 void await_copies(unsigned unfinished);
+// Called before a thread arrives at a barrier, and when the last one has.
+void arrive_with_copies(const void *barrier);
+void finish_copies(const void *barrier);
 // Ends the launch unless a GPU copies so many bytes asynchronously, to shared memory.
 void check_async_copy(const void *to, std::size_t bytes, std::size_t zeros, void *code);
 unsigned lane();

@@ -185,25 +185,25 @@ inline void run_current() {
 
 void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *code) {
     if (!current) return;
-    const Access access{static_cast<const char *>(address), bytes, kind, scope, address_of(code)};
-    const int number = launch->checked ? check_access(access) : -1;
-    if (number < 0 && (launch->checked || access.kind < ATOMIC)) return;
     Thread &self = *current;
-    if (launch->traced) {
-        const std::uint16_t warp = self.index / lanes, bytes = access.bytes;
-        const std::uint8_t lane = lane_of(self), kind = base_kind(access.kind);
-        const std::uint64_t offset = address_of(access.address) - memory->array(number).address;
-        self.record = {block, warp,  lane, kind, 0, std::int16_t(number),
-                       bytes,  access.code - base, offset};
-        self.records = true;
-        suspend(State::AT_ACCESS, access.code);
-    } else if (access.kind >= ATOMIC && ++self.polls == 32) {
+    // Before the check, so that what the check acquires is what the access then reads.
+    if (kind >= ATOMIC && !launch->traced && ++self.polls == 32) {
         self.polls = 0;
         ++self.yields;
         self.state = State::READY;
         polling.push_back(self.index);
         self.fiber->leave();
     }
+    const Access access{static_cast<const char *>(address), bytes, kind, scope, address_of(code)};
+    const int number = launch->checked ? check_access(access) : -1;
+    if (number < 0 || !launch->traced) return;
+    const std::uint16_t warp = self.index / lanes, record_bytes = access.bytes;
+    const std::uint8_t lane = lane_of(self), record_kind = base_kind(access.kind);
+    const std::uint64_t offset = address_of(access.address) - memory->array(number).address;
+    self.record = {block,        warp, lane, record_kind, 0, std::int16_t(number),
+                   record_bytes, access.code - base, offset};
+    self.records = true;
+    suspend(State::AT_ACCESS, access.code);
 }
 
 // Called at the beginning of each basic block, where lanes of a traced warp can reconverge.

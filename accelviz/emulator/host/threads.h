@@ -51,6 +51,8 @@ struct Copy {
     unsigned bytes, read;  // bytes of the destination, and of the source: the others become zeros
     unsigned group;        // number of commits of the thread before it
     std::uint64_t code;
+    const void *barrier;  // whose phase it belongs to, if any
+    bool arrived;         // whether the thread has arrived there since
 };
 
 struct Thread {

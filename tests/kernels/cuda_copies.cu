@@ -1,0 +1,138 @@
+// cuda::memcpy_async with cuda::barrier and cuda::pipeline. Cases from 10 on are mistakes.
+#include <cooperative_groups.h>
+#include <cuda/barrier>
+#include <cuda/pipeline>
+
+using Barrier = cuda::barrier<cuda::thread_scope_block>;
+
+__global__ void k(float *X, float *Y, int which) {
+    __shared__ float tile[2][256];
+    __shared__ Barrier barrier;
+    __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, 2> state;
+    const auto block = cooperative_groups::this_thread_block();
+    const int t = threadIdx.x, n = blockDim.x, other = n - 1 - t;
+    if (t == 0) init(&barrier, n);
+    if (which != 18) block.sync();
+    switch (which) {
+        case 0:
+            for (int i = 0; i < 2; ++i) {
+                cuda::memcpy_async(block, tile[0], X + i * n, sizeof(float) * n, barrier);
+                barrier.arrive_and_wait();
+                Y[t] += tile[0][other];
+                block.sync();
+            }
+            break;
+        case 1: {  // work between the arrival and the wait
+            cuda::memcpy_async(&tile[0][t], &X[t], cuda::aligned_size_t<4>(4), barrier);
+            Barrier::arrival_token token = barrier.arrive();
+            Y[t] = X[n + other];
+            barrier.wait(std::move(token));
+            Y[t] += tile[0][other];
+            break;
+        }
+        case 2: {  // two stages of a pipeline of the block
+            auto pipeline = cuda::make_pipeline(block, &state);
+            for (int i = 0, next = 0; i < 4; ++i) {
+                for (; next < 4 && next < i + 2; ++next) {
+                    pipeline.producer_acquire();
+                    cuda::memcpy_async(block, tile[next % 2], X + next % 2 * n, 4 * n, pipeline);
+                    pipeline.producer_commit();
+                }
+                pipeline.consumer_wait();
+                Y[t] += 0.5f * tile[i % 2][other];
+                pipeline.consumer_release();
+            }
+            break;
+        }
+        case 3: {  // a pipeline of each thread
+            auto pipeline = cuda::make_pipeline();
+            for (int i = 0; i < 2; ++i) {
+                pipeline.producer_acquire();
+                cuda::memcpy_async(&tile[i][t], &X[i * n + t], sizeof(float), pipeline);
+                pipeline.producer_commit();
+            }
+            cuda::pipeline_consumer_wait_prior<1>(pipeline);
+            Y[t] = tile[0][t];
+            pipeline.consumer_wait();
+            block.sync();
+            Y[t] += tile[0][other] + tile[1][other] - tile[0][t];
+            break;
+        }
+        case 4: {  // bytes without a type, and a first half that leaves early
+            const void *from = X + n;
+            cuda::memcpy_async(block, static_cast<void *>(tile[0]), from, 4 * n, barrier);
+            if (t < n / 2) return barrier.arrive_and_drop();
+            barrier.arrive_and_wait();
+            barrier.arrive_and_wait();
+            Y[t] = tile[0][other];
+            break;
+        }
+        case 10:
+            cuda::memcpy_async(block, tile[0], X, sizeof(float) * n, barrier);
+            block.sync();
+            Y[t] = tile[0][other];
+            barrier.arrive_and_wait();
+            break;
+        case 11:
+            cuda::memcpy_async(block, tile[0], X, sizeof(float) * n, barrier);
+            barrier.arrive();
+            Y[t] = tile[0][other];
+            break;
+        case 12:
+            cuda::memcpy_async(&tile[0][t], &X[t], 4, barrier);
+            X[t] = 0.0f;
+            barrier.arrive_and_wait();
+            break;
+        case 13:
+            cuda::memcpy_async(&tile[0][t], &X[t], 4, barrier);
+            break;
+        case 14: {  // nothing is waited for
+            auto pipeline = cuda::make_pipeline(block, &state);
+            pipeline.producer_acquire();
+            cuda::memcpy_async(block, tile[0], X, 4 * n, pipeline);
+            pipeline.producer_commit();
+            Y[t] = tile[0][other];
+            break;
+        }
+        case 15: {  // the third copy does not wait for the readers of the first
+            auto pipeline = cuda::make_pipeline(block, &state);
+            for (int i = 0, next = 0; i < 4; ++i) {
+                for (; next < 4 && next < i + 2; ++next) {
+                    cuda::memcpy_async(block, tile[next % 2], X + next % 2 * n, 4 * n, pipeline);
+                    pipeline.producer_commit();
+                }
+                pipeline.consumer_wait();
+                Y[t] += tile[i % 2][other];
+                pipeline.consumer_release();
+            }
+            break;
+        }
+        case 16: {  // the other stage
+            auto pipeline = cuda::make_pipeline();
+            for (int i = 0; i < 2; ++i) {
+                cuda::memcpy_async(&tile[i][t], &X[i * n + t], sizeof(float), pipeline);
+                pipeline.producer_commit();
+            }
+            pipeline.consumer_wait();
+            Y[t] = tile[1][t];
+            break;
+        }
+        case 17:  // the next copy does not wait for the readers
+            for (int i = 0; i < 2; ++i) {
+                cuda::memcpy_async(block, tile[0], X + i * n, sizeof(float) * n, barrier);
+                barrier.arrive_and_wait();
+                Y[t] += tile[0][other];
+            }
+            break;
+        case 18:  // no barrier of the block behind init
+            barrier.arrive_and_wait();
+            break;
+        case 19:  // a pipeline commits, and the copy is of the barrier
+            cuda::memcpy_async(&tile[0][t], &X[t], 4, barrier);
+            auto pipeline = cuda::make_pipeline();
+            pipeline.producer_commit();
+            pipeline.consumer_wait();
+            Y[t] = tile[0][t];
+            break;
+    }
+}
