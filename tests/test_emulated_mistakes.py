@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from accelviz import emulate
-from accelviz.emulator.build import find_compiler
 from accelviz.errors import KernelError
 from tests.compilers import needs_compiler
 from tests.kernels import source
 
 pytestmark = needs_compiler
-compiler = find_compiler()
 
 RACES = source("races")
 
@@ -128,9 +126,6 @@ def test_a_local_variable_that_is_written_where_it_matters_is_no_mistake(which, 
         assert np.array_equal(locals_of(which), np.broadcast_to(expected, 32))
 
 
-@pytest.mark.skipif(
-    compiler is None or not compiler.gives_locals_a_pattern, reason="an older compiler"
-)
 @pytest.mark.parametrize(
     ("which", "stored"), [(4, "Y[t] = sum"), (5, "Y[t] = most"), (6, "        Y[t] = x;")]
 )

@@ -56,7 +56,7 @@ def test_variables_of_the_host_and_constants_without_a_value_are_told_from_other
         assert "EMULATOR_UNFILLED" in translated(source, "k.cu"), source
     for source in (
         *("const int n = 3;", "__device__ int d;", "int f(int);", "struct S { int a; };"),
-        *("__constant__ float c[1] = {0};", "__device__ int f() { int x; return x = 1; }"),
+        *("__constant__ float c[1] = {0};", "__device__ int f() { int x = 1; return x; }"),
     ):
         assert translated(source, "k.cu") == source
 

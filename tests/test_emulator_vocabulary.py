@@ -380,7 +380,8 @@ OUTSIDE = {
     "__global__ void child() {} __device__ void f() { child<<<1, 32>>>(); }": "launches another",
     "int main() { void *p; cudaMalloc(&p, 4); }": "the kernels alone",
     "__device__ void f() { std::vector<int> v; }": "in place of C++'s library",
-    "__device__ float f() { union { float4 v; float x; } u; return u.x; }": "reinterpret_cast",
+    "union U { float4 v; float x; };\n"
+    "__device__ float f(U &u) { U copy = u; return copy.x; }": "copy one of its members",
     "#include <cooperative_groups.h>\n"
     "__device__ void f() { cooperative_groups::this_grid().sync(); }": "launch a second one",
     "#include <cooperative_groups.h>\n"

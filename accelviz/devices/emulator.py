@@ -127,9 +127,9 @@ class EmulatorDevice(Device):
 
 
 def as_kernel(spec: KernelSpec) -> Kernel:
-    """Convert a KernelSpec to the emulator's Kernel; only notebook kernels have a twin."""
+    """Convert a KernelSpec to the emulator's Kernel; the package's own are trusted."""
     fields = spec.file, spec.configured_source(), spec.entry, spec.arguments, dict(spec.defines)
-    return Kernel(*fields, has_twin=bool(spec.code))
+    return Kernel(*fields, tracks_undefined=bool(spec.code))
 
 
 class _TracingDevice(EmulatorDevice):

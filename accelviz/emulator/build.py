@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import platform
 import re
 import sys
 import tempfile
@@ -21,7 +20,6 @@ from accelviz.emulator.compiler import (
     run,
     unavailable_reason,
 )
-from accelviz.emulator.compiler_errors import unwritten
 from accelviz.emulator.source import launch_bound, standard_headers, translated
 from accelviz.emulator.target import DEFAULT, Conditionals, target_macros
 from accelviz.errors import ArgumentError, KernelError
@@ -36,10 +34,6 @@ HOST_SOURCES = Path(__file__).resolve().parent / "host"
 _HEADERS = (f"-I{HOST_SOURCES}", f"-I{HOST_SOURCES / 'include'}")
 #: Ignore the headers' modification times: the file name contains a hash of their content.
 _PRECOMPILED_CLANG = ("-Xclang", "-fno-pch-timestamp")
-#: The twin's local variables are initialised with zeros, the kernel's with a pattern.
-_TWIN = "-ftrivial-auto-var-init=zero"
-#: Machine code in which g++ for x86 stores its pattern, bytes 0xfe, directly or by memset.
-_PATTERN = re.compile(rb"\xfe{4,}|\xbe\xfe\0\0\0")
 #: Exceptions, which CUDA does not have and `_options` needs, are errors at their own lines.
 _NO_EXCEPTIONS = "".join(
     f'#define {word} _Pragma("GCC error \\"a kernel has no exceptions: return an error code, or '
@@ -60,7 +54,7 @@ _INCLUDED = (".cu", ".cuh", ".h", ".hpp")
 
 @functools.cache
 def _options(
-    compiler: Compiler, checked: bool, patterned: bool, every_load: bool
+    compiler: Compiler, checked: bool, tracks_undefined: bool, every_load: bool
 ) -> tuple[str, ...]:
     """Return the options to compile a kernel, without include paths and the CUDA header."""
     # -O1 preserves the order of the source's loads and stores.
@@ -90,10 +84,8 @@ def _options(
         # Jump threading would remove reads where one condition implies another.
         options += ["-fno-reorder-blocks", "-fno-guess-branch-probability", "-fno-thread-jumps"]
         options += ["--param", "tsan-distinguish-volatile=1"]
-    if patterned:
-        # Unwritten local variables then differ from the twin's, and so do results that read them.
-        options += ["-ftrivial-auto-var-init=pattern", "-gno-record-gcc-switches"]
-        options += ["-Wuninitialized", *([] if compiler.is_clang else ["-Wmaybe-uninitialized"])]
+    if checked and tracks_undefined:
+        options += ["-DEMULATOR_TRACKS_UNDEFINED"]
     return tuple(options)
 
 
@@ -115,16 +107,14 @@ class Kernel:
         Compile-time constants.
     folder : Path, optional
         Folder of files to include, in addition to the headers of `kernels/`.
-    has_twin : bool
-        Whether to compile a twin: the same kernel with other initial values of local variables.
-        Different results reveal reads of unwritten local variables. The package's own kernels
-        have no twin at run time; a test compiles theirs.
+    tracks_undefined : bool
+        Whether to report that results depend on unwritten local variables, or on what a shuffle
+        read from a lane outside its mask. The package's own kernels are trusted at run time.
     arch : str
         GPU architecture whose macros, such as `__CUDA_ARCH__`, are defined.
     every_load : bool
         Whether to keep each load of the source, also of a value that nobody uses. Otherwise the
-        compiler may merge, move and drop loads, as a GPU's compiler does: for traces. A kernel that
-        is compiled so has no twin.
+        compiler may merge, move and drop loads, as a GPU's compiler does: for traces.
     """
 
     file: str
@@ -133,7 +123,7 @@ class Kernel:
     names: tuple[str, ...] = ()
     defines: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
-    has_twin: bool = True
+    tracks_undefined: bool = True
     arch: str = DEFAULT
     every_load: bool = True
 
@@ -142,7 +132,7 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     """Compile a kernel to a shared library for the emulator's runtime; cached.
 
     `checked` instruments loads and stores. The library has the types of the variables `symbols`.
-    Returns its path. A kernel that may read unwritten local variables has a second library, `twin`.
+    Returns its path.
 
     Raises
     ------
@@ -171,9 +161,7 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
         f'{_include_lines(standard)}{defines}{_NO_EXCEPTIONS}#line 1 "{kernel.file}"\n{text}\n'
         f'#line 1 "entry"\n{declaration}\nEMULATED_KERNEL(({bound}), {entry})\n'
     )
-    has_twin = kernel.has_twin and kernel.every_load
-    patterned = checked and compiler.gives_locals_a_pattern and has_twin
-    options = _options(compiler, checked, patterned, kernel.every_load)
+    options = _options(compiler, checked, kernel.tracks_undefined, kernel.every_load)
     inputs = options, _OPTIMISED_BITCODE, kernel.folder, source, headers_hash
     digest = _digest(compiler, *inputs, *included)
     name = re.sub(r"\W+", "_", kernel.entry)
@@ -183,33 +171,16 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     with tempfile.TemporaryDirectory() as build_folder:
         written, compiled = Path(build_folder) / "kernel.cpp", Path(build_folder) / "kernel.o"
         written.write_text(source, "utf-8")
-
-        def compile_to(target: Path, options: Sequence[str]) -> str:
-            header = _include_cuda_header(compiler, [*options, *_HEADERS])
-            command = [*options, *folders, *header, written]
-            if "-O0" not in options:
-                return run(compiler, [*command, "-c", "-o", target], *origin)
-            bitcode = target.with_suffix(".bc")
+        header = _include_cuda_header(compiler, [*options, *_HEADERS])
+        command = [*options, *folders, *header, written]
+        if "-O0" in options:
+            bitcode = compiled.with_suffix(".bc")
             warnings = run(compiler, [*command, "-emit-llvm", "-c", "-o", bitcode], *origin)
-            run(compiler, [*_OPTIMISED_BITCODE, bitcode, "-c", "-o", target], *origin)
-            return warnings
-
-        warnings = compile_to(compiled, options)
+            run(compiler, [*_OPTIMISED_BITCODE, bitcode, "-c", "-o", compiled], *origin)
+        else:
+            warnings = run(compiler, [*command, "-c", "-o", compiled], *origin)
         if excluded := conditionals.left_out(warnings, kernel.arch):
             left_out(path).write_text(excluded, "utf-8")
-        known_pattern = not compiler.is_clang and platform.machine() == "x86_64"
-        # Without the pattern in the code, no local variable needed an initial value.
-        if patterned and (not known_pattern or _PATTERN.search(compiled.read_bytes())):
-            compiled_twin = Path(build_folder) / "twin.o"
-            compile_to(compiled_twin, [*options, _TWIN])
-            content = compiled.read_bytes()
-            if known_pattern and not _PATTERN.search(compiled_twin.read_bytes()):
-                # Initial values 0x7e7e... instead of 0: they differ from the kernel's in sign.
-                positive = _PATTERN.sub(lambda match: match[0].replace(b"\xfe", b"\x7e"), content)
-                compiled_twin.write_bytes(positive)
-            if compiled_twin.read_bytes() != content:
-                unwritten_locals(path).write_text("\n".join(unwritten(kernel.file, warnings)))
-                _link(compiler, compiled_twin, twin(path), *origin)
         _link(compiler, compiled, path, *origin)
     cache.make_room(cache.folder())
     return path
@@ -250,16 +221,6 @@ def _include_cuda_header(compiler: Compiler, options: Sequence[str]) -> list[str
         except (KernelError, ArgumentError):
             return plain
     return ["-include-pch", compiled] if compiler.is_clang else ["-include", header]
-
-
-def twin(path: Path) -> Path:
-    """Return the path of a kernel's twin; see `Kernel.has_twin`."""
-    return path.with_suffix(".twin.so")
-
-
-def unwritten_locals(path: Path) -> Path:
-    """Return the path of a list of local variables that the compiler warns about."""
-    return path.with_suffix(".locals")
 
 
 def left_out(path: Path) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -38,12 +37,6 @@ class Compiler:
     def precompiles(self) -> bool:
         """Whether it can precompile headers."""
         return "zig" not in " ".join(self.command)
-
-    @property
-    def gives_locals_a_pattern(self) -> bool:
-        """Whether it has `-ftrivial-auto-var-init`: g++ from 12, clang from 16."""
-        version = re.search(r"(\d+)\.\d+", self.version)
-        return version is not None and int(version[1]) >= (16 if self.is_clang else 12)
 
 
 def _candidates() -> list[list[str]]:

@@ -103,13 +103,6 @@ def compile_error(file: str, source: str, log: str) -> KernelError | None:
     return KernelError(subject, f"it does not compile for the emulator: {problem}", hint)
 
 
-def unwritten(file: str, log: str) -> list[str]:
-    """Return "name (line N)" for local variables in warnings about uninitialised use."""
-    warning = r":(\d+):\d+: warning: (?:variable )?'(\w+)' (?:may be|is) (?:used )?uninitialized"
-    matches = re.findall(f"^{re.escape(file)}{warning}", log, re.MULTILINE)
-    return list(dict.fromkeys(f"{name} (line {line})" for line, name in matches))
-
-
 def _lines(file: str, log: str) -> list[int]:
     return [int(line) for line in re.findall(rf"^{re.escape(file)}:(\d+)", log, re.MULTILINE)]
 
@@ -125,8 +118,8 @@ def _hint(text: str, code: str) -> tuple[str, str]:
         return "", f"the first argument is an address: {called[1]}(&..., value)"
     if "<<<" in code or ">>>" in code:
         return "", _LAUNCH
-    if "union" in text and "deleted" in text:
-        return "", "vectors and half cannot be in a union here; use reinterpret_cast"
+    if re.search(r"deleted function '.*?(\w+)::(?:\1|operator=)\(const", text):
+        return "", "a union with vectors or half cannot be copied here; copy one of its members"
     unknown = next(filter(None, (pattern.search(text) for pattern in _UNKNOWN)), None)
     if unknown is None:
         return "", ""

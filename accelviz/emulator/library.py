@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.emulator import cache, process, signature
-from accelviz.emulator.build import HOST_SOURCES, Kernel, build, runtime, twin, unwritten_locals
+from accelviz.emulator.build import HOST_SOURCES, Kernel, build, runtime
 from accelviz.emulator.memory import HEAD, OUTER, Known, Memory, Space
 from accelviz.emulator.problems import kernel_error
 from accelviz.emulator.process import Common, wall_seconds
@@ -30,6 +30,9 @@ _DYNAMIC = 0x0780_0000_0000
 GRID_LIMITS = (1 << 31) - 1, 65_535, 65_535
 BLOCK_THREADS, BLOCK_LIMITS = 1024, (1024, 1024, 64)
 SHARED_BYTES, STATIC_SHARED_BYTES = 227 << 10, 48 << 10
+
+#: Problems that cause undefined values; others may be caused by undefined values.
+_CAUSES = (b"lane outside mask", b"lane gone", b"not in mask", b"width")
 
 
 def _structures() -> dict[str, Any]:
@@ -90,7 +93,9 @@ def compiled(kernel: Kernel, *, checked: bool = True, symbols: tuple[str, ...] =
         If it does not compile, or calls an undefined function.
     """
     path = build(kernel, checked=checked, symbols=symbols)
-    return _load(path, runtime(), kernel.entry, kernel.names, symbols)
+    return _load(
+        path, runtime(), kernel.entry, kernel.names, symbols, checked and kernel.tracks_undefined
+    )
 
 
 class Library:
@@ -107,11 +112,11 @@ class Library:
         kernel: str,
         names: tuple[str, ...],
         symbols: tuple[str, ...],
+        tracks_undefined: bool = False,
     ) -> None:
         self.path, self.kernel, self._program = path, kernel, program
+        self._tracks_undefined = tracks_undefined
         self._file = path.read_bytes()
-        other = twin(path)
-        self.twin = _load(other, program, kernel, names, symbols) if other.exists() else None
         # A launch of no block returns the description of the kernel.
         answer, _ = self._send(Memory(Common(HEAD)), np.zeros((), _LAUNCH), 60.0)
         if answer["problem"]:
@@ -143,15 +148,15 @@ class Library:
         traced: bool = False,
         checked: bool = True,
         timeout: float = 60.0,
-        writer_of: tuple[int, int] = (-1, 0),
+        compared: bool = False,
     ) -> tuple[Any, list[Known], str]:
         """Run blocks of a launch in a new process; return (answer, known, printed).
 
         `launch` has the attributes of `Launch`; `names` are the names of the arguments in `memory`,
         in the order of the parameters. `n_blocks` blocks run from `first_block` on, numbered with x
         fastest, by default all. `seed`, `checked` and `timeout` are those of `EmulatorDevice`.
-        `traced` records every access for `trace`. With `writer_of`, the number of an array and the
-        offset of a byte, the byte's last writer is reported as a problem.
+        `traced` records every access for `trace`. `compared` does not change the arrays, but
+        reports a dependence on undefined values as a problem (see compare.h).
 
         `answer` is an `EmulatorAnswer` of runtime.h, `known` the arrays to which array numbers in
         the answer and in the trace refer, `printed` the output of the kernel's printf.
@@ -184,7 +189,7 @@ class Library:
         fields = (  # of EmulatorLaunch, in order
             *(launch.grid, launch.block, dynamic, len(known), len(values), traced, checked),
             *(first_block, n_blocks, seed, arrays_start, offsets_start, self._code),
-            *((timeout, wall_seconds(timeout)), writer_of),
+            *((timeout, wall_seconds(timeout)), compared),
         )
         request = np.array(fields, dtype=_LAUNCH)
         answer, printed = self._send(memory, request, timeout)
@@ -195,27 +200,24 @@ class Library:
     ) -> tuple[list[Known], Any]:
         """Run, print the kernel's output, raise a problem; return (known, answer) of `run`.
 
-        If the kernel has a twin, the twin runs as well and must have the same results.
+        If there were undefined values, results must not depend on them.
         """
-        twin = None if options.get("traced") else self.twin
-        before = memory.contents() if twin else []
+        tracks_undefined = self._tracks_undefined and not options.get("traced")
+        before = memory.contents() if tracks_undefined else []
         answer, known, printed = self.run(launch, names, memory, **options)
         print(printed, end="")
-        self.raise_problem(answer, known, options)
-        if twin:
+        is_late = answer["problem"] == b"too long"
+        if tracks_undefined and answer["undefined"] and answer["problem"] not in _CAUSES:
             after = memory.contents()
             memory.restore(before)
-            twin_answer, *_ = twin.run(launch, names, memory, **options | {"checked": False})
-            twin.raise_problem(twin_answer, known, options)
-            results = zip(after, memory.contents(), strict=True)
-            for number, (content, twin_content) in enumerate(results):
-                if not np.array_equal(content, twin_content):
-                    memory.restore(before)
-                    options["writer_of"] = number, int(np.argmax(content != twin_content))
-                    answer, *_ = self.run(launch, names, memory, **options)
-                    answer["text"] = unwritten_locals(self.path).read_bytes()
-                    self.raise_problem(answer, known, options)
+            comparison_options = options | {"checked": False, "compared": True}
+            if is_late:  # compare what the first seconds do
+                comparison_options["timeout"] = min(2.0, options.get("timeout", 60.0))
+            comparison, *_ = self.run(launch, names, memory, **comparison_options)
             memory.restore(after)
+            if comparison["problem"].startswith(b"undefined"):
+                self.raise_problem(comparison, known, options)
+        self.raise_problem(answer, known, options)
         return known, answer
 
     def raise_problem(

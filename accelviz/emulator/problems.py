@@ -47,11 +47,16 @@ _PROBLEMS = {
         "an address that is a multiple of the access's {bytes} bytes",
     ),
     "unwritten": ("{access}, which nothing has written before", "write it first{write_first}"),
-    "unwritten local": (
-        "{access}, and the value depends on a local variable that nothing has written before"
-        "{locals}",
-        "give every local variable, and each element of a local array, a value before it is read, "
-        "such as `= 0` or `= {{}}`",
+    "undefined value": ("{access}, and the value depends on {source}", "{define}"),
+    "undefined address": ("{who} {verb} {name} at an address that depends on {source}", "{define}"),
+    "undefined branch": (
+        "{event}, or does not: a branch before it depends on {source}",
+        "{define}",
+    ),
+    "undefined use": ("what {who} does here depends on {source}", "{define}"),
+    "width": (
+        "{who} shuffles with a width that is no power of two up to 32, which CUDA leaves undefined",
+        "a width of 1, 2, 4, 8, 16 or 32",
     ),
     "race": ("a race: {access}, and {too}; nothing says which comes first", "{race_advice}"),
     "barrier missed": (
@@ -208,6 +213,18 @@ def kernel_error(
     read_only, write_elsewhere = "an input", "write to outputs only"
     if space is Space.CONSTANT:
         read_only, write_elsewhere = "__constant__", "constants are written by the host only"
+    access = f"{who} {verb} {_element(answer, array, parameters)}"
+    source = f"a local variable that nothing has written before: {text}"
+    define = (
+        "give every local variable, and each element of a local array, a value before it is read, "
+        "such as `= 0` or `= {}`"
+    )
+    if other_line and key.startswith("undefined"):
+        source = f"what the shuffle at {other_line} read from a lane outside its mask"
+        define = (
+            "read from lanes of the mask only (for 16 lanes begin with an offset of 8), or use the "
+            "result only where the lane that is read is in the mask"
+        )
     status = int(text) if key == "died" else 0
     fields = {
         **{name: answer[name] for name in ("bytes", "waiting", "left")},
@@ -217,8 +234,8 @@ def kernel_error(
         "verb": verb,
         "words": text,
         "timeout": timeout,
-        "access": f"{who} {verb} {_element(answer, array, parameters)}",
-        "name": array.name if array else "?",
+        "access": access,
+        "name": array.name if array else "memory",
         "filled": array.filled_bytes if array else 0,
         "size": array.size if array else 0,
         "parameters": " and ".join(array.parameters) if array else "",
@@ -226,7 +243,9 @@ def kernel_error(
         "read_only": read_only,
         "write_elsewhere": write_elsewhere,
         "write_first": write_first,
-        "locals": f": {', '.join(text.splitlines())}" if text else "",
+        "event": f"{who} waits here" if answer["waiting"] else access,
+        "source": source,
+        "define": define,
         "too": f"{other} {' '.join([other_verb, 'it', *adverb])} at {other_line}",
         "race_advice": _race_advice(answer, line == other_line),
         "elsewhere": f", and {other} does not come" if answer["bytes"] else "",

@@ -38,6 +38,21 @@ _CLASS = re.compile(r"\b(?:class|struct|union)\b[^()]*$")
 _HOST_MACROS = {"__host__", "__forceinline__", "__noinline__", "__inline__", "__restrict__"}
 #: Text before parentheses that are not the arguments of a call.
 _NO_CALL = re.compile(r"(?:[^\w\s\])>]|\breturn)\s*\Z")
+#: Specifiers with parentheses, a type that is defined, and template arguments, in a declaration.
+_SPECIFIER = re.compile(r"\b(?:alignas|__align__|__attribute__)\s*\((?:[^()]|\([^()]*\))*\)")
+_DEFINED_TYPE = re.compile(r"\b(?:struct|class|union)\b[^{]*\{\}")
+_TEMPLATE_ARGUMENTS = re.compile(r"(?<=\w)<[\w\s:,*&+-]*>")
+#: Declarators of local variables, the first one after labels and the type. The excluded words
+#: begin other statements, and declarations of what is not a variable of a thread.
+_DECLARATOR = r"(?P<name>[A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*(?P<value>[=({].*)?"
+_FIRST_LOCAL = re.compile(
+    r"(?:(?:case\b(?:[^:]|::)*|\w+)\s*:(?!:)\s*)*"
+    r"(?!(?:return|goto|delete|throw|else|do|case|using|typedef|extern|static|constexpr|friend)\b"
+    r"|(?:struct|class|union|enum|typename)\s+\w+\s*$)"
+    rf"[A-Za-z_:][\w:\s*]*?[\s*]{_DECLARATOR}",
+    re.S,
+)
+_FURTHER_LOCAL = re.compile(rf"[\s*]*{_DECLARATOR}", re.S)
 #: A host variable at file scope that is not const.
 _VARIABLE = re.compile(
     r"(?:static\s+|volatile\s+)*(?:unsigned\s+|signed\s+)?"
@@ -52,7 +67,8 @@ _VARIABLE = re.compile(
 class _Scope:
     """The file, or an open pair of braces, with the statement that is currently scanned in it."""
 
-    kind: str  # "file" (also namespaces), "class", "function", or "value" of an initialiser
+    # "file" (also namespaces), "class", "local class", "function", or "value" of an initialiser
+    kind: str
     name: str = ""  # of a namespace
     line: int = 0  # of the opening brace
     begin: int = 0  # offset of the current statement
@@ -107,14 +123,15 @@ def _scan(source: str) -> Iterator[_Token]:
                     kind = "file"
                 elif statement.rstrip().endswith("="):
                     kind = "value"
-                elif scope.kind != "function" and _CLASS.search(statement):
-                    kind = "class"
+                elif _CLASS.search(statement):
+                    kind = "local class" if scope.kind == "function" else "class"
                 line = source.count("\n", 0, match.start()) + 1
                 scopes.append(_Scope(kind, match["name"] or "", line, end))
             elif text == "}":
                 closed = scopes.pop() if len(scopes) > 1 else scope
-                scope, ends_statement = scopes[-1], closed.kind != "value"
-                if not ends_statement:  # the statement continues after an initialiser
+                scope = scopes[-1]
+                ends_statement = closed.kind not in ("value", "local class")
+                if not ends_statement:  # the statement continues after it
                     scope.head.append("{}")
             elif text == ";" and not scope.parentheses:
                 ends_statement = True
@@ -262,7 +279,8 @@ def translated(source: str, file: str) -> str:
     - EMULATOR_UNFILLED: constants without a value, by a section; to read one before the host has
       written it is an error;
     - EMULATOR_HOST_VARIABLE: variables of the host, by a section; device code must not use them;
-    - EMULATOR_ON_HOST: functions of the host, by a call that is an error in device code.
+    - EMULATOR_ON_HOST: functions of the host, by a call that is an error in device code;
+    - EMULATOR_UNDEFINED: local variables without an initial value, which get undefined bits.
 
     Raises
     ------
@@ -301,13 +319,16 @@ def translated(source: str, file: str) -> str:
             declaration, before = source[end:].partition(";")[0], token.statement.split()
             if not re.search(r"[={]|\bconst\b", declaration) and "const" not in before:
                 changes.append((start, end, "EMULATOR_UNFILLED"))
-        elif text == "{" and scope.kind != "function":
+        elif text == "{" and scope.kind in ("file", "class"):
             if name := _host_function(token.statement, macros, source):
                 changes.append((end, end, f'EMULATOR_ON_HOST("{name}");'))
         elif text == ";" and token.in_file and not scope.parentheses:
             words = re.findall(r"\w+", token.statement)
             if _VARIABLE.fullmatch(token.statement) and macros.isdisjoint(words):
                 changes.append((token.begin, token.begin, "EMULATOR_HOST_VARIABLE "))
+        elif text == ";" and scope.kind == "function" and not scope.parentheses:
+            marks = [f" EMULATOR_UNDEFINED({name});" for name in _unwritten_locals(token.statement)]
+            changes.append((end, end, "".join(marks)))
     for begin, end, text in sorted(changes, reverse=True):
         source = source[:begin] + text + source[end:]
     return source
@@ -323,3 +344,28 @@ def _host_function(head: str, macros: set[str], source: str) -> str:
         return ""  # a macro may contain `__device__`
     device_declaration = rf"\b(?:__device__|__global__)\b[^;{{}}]*\b{match[1]}\s*\("
     return "" if re.search(device_declaration, source) else match[1]
+
+
+def _unwritten_locals(statement: str) -> list[str]:
+    """Return the local variables that a statement declares without an initial value."""
+    statement = _SPECIFIER.sub(" ", _DEFINED_TYPE.sub("int ", statement))
+    while (plain := _TEMPLATE_ARGUMENTS.sub("", statement)) != statement:
+        statement = plain
+    first, *others = _separated(statement)
+    match = _FIRST_LOCAL.fullmatch(first)
+    if match is None or "__shared__" in first:
+        return []
+    matches = [match, *map(_FURTHER_LOCAL.fullmatch, others)]
+    return [match["name"] for match in matches if match and match["value"] is None]
+
+
+def _separated(text: str) -> list[str]:
+    """Split a text at the commas outside of parentheses, brackets and braces."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "compare.h"
 #include "copies.h"
 // Last, because its macros redefine C functions.
 #include "cuda_on_host.h"
@@ -50,6 +51,7 @@ inline bool went_past(const Thread &thread, std::uint64_t barrier) {
 
 // Switches from the current thread to the scheduler.
 inline void suspend(State state, std::uint64_t code) {
+    note(WAIT, code, 0, 0);
     current->state = state;
     current->code = code;
     current->fiber->leave();
@@ -158,7 +160,7 @@ inline bool complete_exchange(const Thread &self) {
             current = &thread;
             fail(mask >> source & 1 ? "lane gone" : "lane outside mask", thread.code);
         }
-        thread.value = mask >> source & 1 ? values[source] : undefined_value;
+        thread.value = mask >> source & 1 ? values[source] : undefined({thread.code, false});
         thread.votes = votes;
         thread.state = State::READY;
         if (&thread != current && !launch->traced) ready.push_back(thread.index);
@@ -276,6 +278,7 @@ inline std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bo
     Thread &self = *current;
     const unsigned lane = lane_of(self);
     report_doubt(self);
+    note(WAIT, code, mask, 0);
     self.mask = mask;
     self.value = value;
     self.source = source < 0 ? int(lane) : source;

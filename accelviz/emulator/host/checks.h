@@ -286,20 +286,6 @@ inline int check_access(const Access &access) {
     return number;
 }
 
-// Reports the last writer of a byte whose value depends on unwritten local variables.
-inline void name_writer(int number, std::int64_t byte) {
-    Cell &cell = memory->cell(number, byte);
-    for (const Entry &entry : cell) {
-        if (is_load(Kind(entry.kind)) || !(entry.bytes >> byte % 4 & 1)) continue;
-        block = entry.block;
-        answer->kind = base_kind(Kind(entry.kind));
-        answer->bytes = 4;
-        answer->offset = byte / 4 * 4;
-        set_problem("unwritten local", entry.warp * lanes + __builtin_ctz(entry.lanes),
-             base + entry.code, number);
-    }
-}
-
 void fence(Scope scope) {
     Thread &self = *current;
     Release release{block, epoch, std::uint8_t(self.index / lanes), scope == BLOCK, {}};

@@ -62,13 +62,6 @@
 #define EMULATOR_BARRIER __attribute__((noinline)) EMULATOR_UNCOVERED
 #endif
 
-// A local variable without the compiler's initial pattern (see `_options` in build.py).
-#if __has_attribute(uninitialized)
-#define EMULATOR_UNWRITTEN __attribute__((uninitialized))
-#else
-#define EMULATOR_UNWRITTEN
-#endif
-
 // A function that emulates one instruction. It is not instrumented; it reports its accesses itself,
 // with the address of the calling code (EMULATOR_HERE).
 #define EMULATOR_INSTRUCTION \
@@ -95,10 +88,8 @@ enum Scope : std::int32_t { BLOCK, DEVICE };
 // Checks and traces an access of the current thread before it is executed.
 void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *code);
 
-// Flag in `source` of `exchange`: a source outside the mask is allowed. The result is then
-// undefined on a GPU, and `undefined_value` here, which is NaN as a float.
+// Flag in `source` of `exchange`: a source outside the mask is allowed, with an undefined result.
 constexpr int may_be_outside = 256;
-constexpr std::uint64_t undefined_value = 0x7fffffff7fffffff;
 
 // Waits until every lane of `mask` has called it or has left the kernel. Returns the `value` of
 // lane `source`, or of the calling lane if `source` < 0. `votes` receives a bit for each lane with
@@ -117,6 +108,10 @@ unsigned active_lanes(void *code);
 [[noreturn]] void stop(const char *problem, void *code);
 // Called at the beginning of functions of the host; ends the launch if a kernel called them.
 void in_host_function(const char *name, void *code);
+// `stop("converted")`, unless the number is undefined and the launch is compared (see compare.h).
+void stop_conversion(void *code);
+// Bits of an unwritten local variable. `name` contains its name and line.
+std::uint64_t undefined_bits(const char *name) __attribute__((const));
 // memmove and memset with checks of every word.
 void *copy_memory(void *to, const void *from, std::size_t bytes, void *code);
 void *fill_memory(void *to, int byte, std::size_t bytes, void *code);
@@ -147,7 +142,60 @@ EMULATOR_INSTRUCTION inline To bits(From from) {
     return to;
 }
 
+// The undefined bits of element `i`: others than those of its neighbors, but for zeros.
+constexpr std::uint64_t element_bits(std::uint64_t bits, std::uint64_t i) {
+    return bits ? bits ^ (i * 0x0025000b00130007 & 0x003f003f003f003f) : 0;
+}
+template <typename T>
+__attribute__((always_inline)) inline void set_undefined(T &variable, std::uint64_t bits) {
+    if constexpr (std::is_same_v<T, bool>) bits &= 1;
+    __builtin_memcpy(&variable, &bits, sizeof(T));
+}
+template <typename T, std::size_t N, std::size_t... I>
+__attribute__((always_inline)) inline void set_elements(T (&array)[N], std::uint64_t bits,
+                                                        std::index_sequence<I...>) {
+    (set_undefined(array[I], element_bits(bits, I)), ...);
+}
+
+// Writes undefined bits to a local variable that has just been declared without a value. Padding
+// stays zero, since copies of structures contain it. Inlined, and short arrays by element, so that
+// a variable that is written before it is read costs nothing.
+template <typename T>
+__attribute__((always_inline)) inline void undefine(T &declared, const char *name) {
+    auto &variable = const_cast<std::remove_cv_t<T> &>(declared);
+    using Element = std::remove_cv_t<std::remove_extent_t<T>>;
+    constexpr bool is_small = sizeof(Element) <= 8 && std::is_scalar_v<Element>;
+    const std::uint64_t bits = undefined_bits(name);
+    if constexpr (is_small && !std::is_array_v<T>) {
+        set_undefined(variable, bits);
+    } else if constexpr (is_small && sizeof(T) <= 256) {
+        set_elements(variable, bits, std::make_index_sequence<std::extent_v<T>>());
+    } else if constexpr (std::is_trivially_default_constructible_v<std::remove_all_extents_t<T>>) {
+        auto *bytes = reinterpret_cast<char *>(&variable);
+        for (std::size_t at = 0; at + 8 <= sizeof(T); at += 8) {
+            const std::uint64_t word = element_bits(bits, at / 8);
+            __builtin_memcpy(bytes + at, &word, 8);
+        }
+        constexpr std::size_t rest = sizeof(T) % 8;
+        const std::uint64_t word = element_bits(bits, sizeof(T) / 8);
+        if constexpr (rest) __builtin_memcpy(bytes + sizeof(T) - rest, &word, rest);
+#if __has_builtin(__builtin_clear_padding)
+        if constexpr (std::is_trivially_copyable_v<T>) __builtin_clear_padding(&variable);
+#endif
+    }
+}
+
 }  // namespace emulator
+
+// source.py inserts it after declarations of local variables without an initial value.
+#ifdef EMULATOR_TRACKS_UNDEFINED
+#define EMULATOR_TEXT(...) #__VA_ARGS__
+#define EMULATOR_LINE(LINE) EMULATOR_TEXT(LINE)
+#define EMULATOR_UNDEFINED(NAME) \
+    emulator::undefine(NAME, #NAME " (line " EMULATOR_LINE(__LINE__) ")")
+#else
+#define EMULATOR_UNDEFINED(NAME)
+#endif
 
 struct uint3;
 struct dim3 {

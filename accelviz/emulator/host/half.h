@@ -108,9 +108,9 @@ struct Narrow {
     static constexpr int bias = (1 << (EXPONENT - 1)) - 1;
     static constexpr unsigned infinity = ((1u << EXPONENT) - 1) << FRACTION, nan = 0x7fff;
 
-    unsigned short storage = 0;
+    unsigned short storage;
 
-    constexpr Narrow() {}  // see vectors.h
+    Narrow() = default;  // see vectors.h
     // Copies report their accesses, since the compiler does not instrument copies of structures.
     EMULATOR_VECTOR_COPIES(Narrow, unsigned short, 1)
     template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
@@ -174,9 +174,9 @@ struct Narrow {
 // Two numbers that are loaded and stored as one.
 template <typename N>
 struct alignas(4) Pair {
-    N x{}, y{};
+    N x, y;
 
-    constexpr Pair() {}
+    Pair() = default;
     EMULATOR_PURE Pair(N x, N y) : x(x), y(y) {}
     EMULATOR_VECTOR_COPIES(Pair, N, 2)
     // `low`, `high`, `copy` and `set` do not report accesses.

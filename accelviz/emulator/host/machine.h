@@ -165,7 +165,6 @@ inline void run(void (*code)(void **), void **values, const EmulatorArray *array
         run_block(number);
         if (failed()) return;
     }
-    if (launch->writer_of[0] >= 0) name_writer(launch->writer_of[0], launch->writer_of[1]);
 }
 
 // Runs the kernel as the current thread; the body of every fiber.
@@ -173,6 +172,7 @@ inline void run_current() {
     kernel_entry(arguments);
     report_doubt(*current);
     report_unfinished_copy(*current);
+    note(FINISH, 0, 0, 0);
     current->state = State::DONE;
     Warp &warp = waiting_of(*current);
     warp.left |= 1u << lane();
@@ -195,6 +195,8 @@ void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *c
         self.fiber->leave();
     }
     const Access access{static_cast<const char *>(address), bytes, kind, scope, address_of(code)};
+    if (mode != Mode::LAUNCH && !self.fiber->owns(address))
+        note(kind, access.code, address_of(address), bytes);
     const int number = launch->checked ? check_access(access) : -1;
     if (number < 0 || !launch->traced) return;
     const std::uint16_t warp = self.index / lanes, record_bytes = access.bytes;

@@ -42,6 +42,12 @@ void stop(const char *problem, void *code) {
     fail(key.c_str(), address_of(code));
 }
 
+void stop_conversion(void *code) {
+    if (mode == Mode::LAUNCH) stop("converted", code);
+}
+
+std::uint64_t undefined_bits(const char *name) { return undefined({address_of(name), true}); }
+
 void in_host_function(const char *name, void *code) {
     if (!current) return;
     copy_text(answer->text, name);
@@ -56,6 +62,7 @@ void access_range(const void *address, std::size_t bytes, Kind kind, void *code)
     const unsigned word = unaligned & 1 ? 1 : unaligned ? 2 : 4;
     const auto *at = static_cast<const char *>(address);
     for (std::size_t i = 0; i < bytes; i += word) access(at + i, word, kind, DEVICE, code);
+    note_range(address, bytes);
 }
 
 }  // namespace
@@ -135,7 +142,7 @@ void __ubsan_handle_out_of_bounds_abort(const EmulatorBounds *bounds, std::uint6
     __ubsan_handle_out_of_bounds(bounds, index);
 }
 void __ubsan_handle_shift_out_of_bounds(void *, std::uintptr_t, std::uintptr_t) {
-    emulator::fail("shifted", emulator::address_of(EMULATOR_HERE));
+    if (emulator::mode == emulator::Mode::LAUNCH) emulator::fail("shifted", emulator::address_of(EMULATOR_HERE));
 }
 // Called around the initialisation of a local static variable; kernels have no C++ library.
 int __cxa_guard_acquire(std::uint64_t *guard) { return !*reinterpret_cast<char *>(guard); }
@@ -174,11 +181,6 @@ std::uint64_t code_of(void *context) {
     return loaded && address_of(info.dli_fbase) == base ? code + 1 : 0;
 }
 
-void limit_time(int timer, double seconds) {
-    const itimerval limit{{0, 0}, {time_t(seconds), suseconds_t(std::fmod(seconds, 1) * 1e6)}};
-    setitimer(timer, &limit, nullptr);
-}
-
 void on_signal(int number, siginfo_t *info, void *context) {
     const bool fault = number == SIGSEGV || number == SIGBUS;
     const bool late = number == SIGALRM || number == SIGPROF;
@@ -190,6 +192,7 @@ void on_signal(int number, siginfo_t *info, void *context) {
                                                                   : "crashed";
     // A timeout can occur between functions: the thread's last recorded code is used instead.
     set_problem_in_signal(problem, late ? 0 : code_of(context));
+    if (mode != Mode::LAUNCH) end_child();
     answer->finished = 1;
     _exit(0);
 }
@@ -231,7 +234,8 @@ void map_arrays(std::span<const EmulatorArray> arrays, int common) {
     for (const EmulatorArray &array : arrays) {
         if (!array.bytes || (array.space != ARGUMENT && array.space != DYNAMIC)) continue;
         const bool fresh = array.space == DYNAMIC;
-        const int flags = fixed | (fresh ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
+        const int content_flags = launch->compared ? MAP_PRIVATE : MAP_SHARED;
+        const int flags = fixed | (fresh ? MAP_PRIVATE | MAP_ANONYMOUS : content_flags);
         void *address = reinterpret_cast<void *>(array.address);
         const off_t content = fresh ? 0 : array.content;
         const int file = fresh ? -1 : common;
@@ -305,7 +309,12 @@ void write_records(const std::vector<EmulatorRecord> &records, int file) {
     for (std::uint32_t i = 0; i < launch->n_arguments; ++i) arguments[i] = common + offsets[i];
     map_arrays(arrays, file);
     copy_variables(arrays, common, false);
-    run(entry, arguments.data(), arrays.data());
+    const auto run_launch = [&] { run(entry, arguments.data(), arrays.data()); };
+    if (launch->compared) {
+        compare(run_launch);
+        finish();
+    }
+    run_launch();
     copy_variables(arrays, common, true);
     write_records(trace, file);
     finish();

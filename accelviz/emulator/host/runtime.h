@@ -41,7 +41,7 @@ struct EmulatorLaunch {
     std::uint64_t arguments;              // offset of `n_arguments` offsets of the values
     std::uint64_t kernel[2];              // begin and end of its code, offsets in the library
     double seconds[2];                    // limits of processor time and wall-clock time
-    std::int64_t writer_of[2];            // array (-1: none) and byte whose last writer to report
+    std::int32_t compared;                // whether to compare runs, see compare.h
 };
 
 // Two threads that waited for each other at two instructions. Python determines their lines.
@@ -73,6 +73,7 @@ struct EmulatorAnswer {
     std::uint64_t records, n_records;  // offset of the trace, at the end, and number of records
     std::uint32_t n_notes, in_kernel;
     std::int32_t other_kind;  // of the access that this one races with
+    std::int32_t undefined;   // whether there was any undefined value, see compare.h
     EmulatorNote notes[16];
 };
 

@@ -51,7 +51,7 @@ inline void __brkpt() {}
 // range. It is undefined in C++; a GPU returns the nearest integer, or 0 for NaN.
 extern "C" __attribute__((used)) EMULATOR_INSTRUCTION inline void
 __ubsan_handle_float_cast_overflow(void *, std::uintptr_t) {
-    emulator::stop("converted", EMULATOR_HERE);
+    emulator::stop_conversion(EMULATOR_HERE);
 }
 
 // g++ calls it to test whether a static variable in a function is initialised: always in kernels.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <dlfcn.h>
+#include <sys/time.h>
 
 #include <memory>
 #include <string>
@@ -150,6 +151,11 @@ inline void set_problem_in_signal(const char *problem, std::uint64_t code) {
     if (!current) return copy_text(answer->problem, problem);
     set_problem(problem, current->index, code ? code : current->last, -1);
     answer->waiting = current->yields > 1000;
+}
+
+inline void limit_time(int timer, double seconds) {
+    const itimerval limit{{0, 0}, {time_t(seconds), suseconds_t(std::fmod(seconds, 1) * 1e6)}};
+    setitimer(timer, &limit, nullptr);
 }
 
 inline bool on_stack(const void *address) {

@@ -11,10 +11,11 @@ namespace emulator {
 EMULATOR_INSTRUCTION inline void move(const void *from, void *to, unsigned bytes, unsigned wide,
                                       void *code) {
     for (unsigned at = 0; at < bytes; at += wide) {
-        access(static_cast<const char *>(from) + at, wide, LOAD, DEVICE, code);
+        const char *part = static_cast<const char *>(from) + at;
+        access(part, wide, LOAD, DEVICE, code);
         access(static_cast<char *>(to) + at, wide, STORE, DEVICE, code);
+        std::memcpy(static_cast<char *>(to) + at, part, wide);
     }
-    std::memcpy(to, from, bytes);
 }
 // Bytes of an access, and alignment, of a vector with n components: the whole vector, at most 16
 // bytes, for n = 1, 2 and 4; one component for n = 3.
@@ -43,12 +44,12 @@ constexpr T item(std::initializer_list<T> items, unsigned i) {
                        EMULATOR_HERE);                                                           \
         return *this;                                                                            \
     }
-// The default constructor is constexpr, so that g++ initialises shared arrays statically. A dynamic
+// The default constructor is trivial, so that g++ initialises shared arrays statically. A dynamic
 // initialisation has a guard, on which the fibers of a block would deadlock.
 #define EMULATOR_VECTOR(NAME, T, N, MEMBERS, ...)                       \
     struct alignas(emulator::access_bytes(sizeof(T), N)) NAME {         \
         T EMULATOR_ALL MEMBERS;                                         \
-        constexpr NAME() {}                                             \
+        NAME() = default;                                               \
         constexpr NAME(std::initializer_list<T> items) : __VA_ARGS__ {} \
         EMULATOR_VECTOR_COPIES(NAME, T, N)                              \
     };                                                                  \
@@ -60,10 +61,10 @@ constexpr T item(std::initializer_list<T> items, unsigned i) {
 #define EMULATOR_XY EMULATOR_X, EMULATOR_ITEM(y, 1)
 #define EMULATOR_XYZ EMULATOR_XY, EMULATOR_ITEM(z, 2)
 #define EMULATOR_VECTORS(T, PREFIX)                                                             \
-    EMULATOR_VECTOR(PREFIX##1, T, 1, (x{}), EMULATOR_X)                                         \
-    EMULATOR_VECTOR(PREFIX##2, T, 2, (x{}, y{}), EMULATOR_XY)                                   \
-    EMULATOR_VECTOR(PREFIX##3, T, 3, (x{}, y{}, z{}), EMULATOR_XYZ)                             \
-    EMULATOR_VECTOR(PREFIX##4, T, 4, (x{}, y{}, z{}, w{}), EMULATOR_XYZ, EMULATOR_ITEM(w, 3))   \
+    EMULATOR_VECTOR(PREFIX##1, T, 1, (x), EMULATOR_X)                                         \
+    EMULATOR_VECTOR(PREFIX##2, T, 2, (x, y), EMULATOR_XY)                                   \
+    EMULATOR_VECTOR(PREFIX##3, T, 3, (x, y, z), EMULATOR_XYZ)                             \
+    EMULATOR_VECTOR(PREFIX##4, T, 4, (x, y, z, w), EMULATOR_XYZ, EMULATOR_ITEM(w, 3))   \
     inline PREFIX##1 make_##PREFIX##1(T x) { return {x}; }                                      \
     inline PREFIX##2 make_##PREFIX##2(T x, T y) { return {x, y}; }                              \
     inline PREFIX##3 make_##PREFIX##3(T x, T y, T z) { return {x, y, z}; }                      \

@@ -21,6 +21,9 @@ EMULATOR_INSTRUCTION T shuffle(unsigned mask, T value, int source, bool outside,
     const int from = outside ? int(lane()) : source;
     return bits<T>(exchange(mask, bits<std::uint64_t>(value), from, false, nullptr, code));
 }
+EMULATOR_PURE void check_width(int width, void *code) {
+    if (width < 1 || width > 32 || width & (width - 1)) stop("width", code);
+}
 EMULATOR_UNCOVERED inline unsigned ballot(unsigned mask, bool vote, void *code) {
     unsigned votes = 0;
     exchange(mask, 0, -1, vote, &votes, code);
@@ -37,7 +40,7 @@ EMULATOR_INSTRUCTION void gather(unsigned mask, const T &value, void *code, T (&
 // Returns the lanes of the mask with the same value.
 template <typename T>
 EMULATOR_INSTRUCTION unsigned lanes_with(unsigned mask, T value, void *code) {
-    EMULATOR_UNWRITTEN T values[32];
+    T values[32];
     gather(mask, value, code, values);
     unsigned same = 0;
     for (unsigned from = 0; from < 32; ++from) {
@@ -51,12 +54,14 @@ EMULATOR_INSTRUCTION unsigned lanes_with(unsigned mask, T value, void *code) {
 
 template <typename T>
 EMULATOR_INSTRUCTION T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
+    emulator::check_width(width, EMULATOR_HERE);
     const int first = int(emulator::lane()) & ~(width - 1), from = first + (source & (width - 1));
     return emulator::shuffle(mask, value, from, false, EMULATOR_HERE);
 }
 #define EMULATOR_SHUFFLE(NAME, DELTA, SOURCE, OUTSIDE)                                           \
     template <typename T>                                                                        \
     EMULATOR_INSTRUCTION T NAME(unsigned mask, T value, DELTA delta, int width = 32) {           \
+        emulator::check_width(width, EMULATOR_HERE);                                             \
         const int lane = emulator::lane(), from = SOURCE;                                        \
         return emulator::shuffle(mask, value, from | emulator::may_be_outside, OUTSIDE,          \
                                  EMULATOR_HERE);                                                 \
@@ -88,7 +93,7 @@ EMULATOR_BARRIER inline unsigned __activemask() { return emulator::active_lanes(
 
 #define EMULATOR_REDUCE(NAME, T, EXPRESSION)                                   \
     EMULATOR_BARRIER inline T __reduce_##NAME##_sync(unsigned mask, T value) { \
-        EMULATOR_UNWRITTEN T values[32];                                       \
+        T values[32];                                                          \
         emulator::gather(mask, value, EMULATOR_HERE, values);                  \
         T a = values[__ffs(int(mask)) - 1];                                    \
         for (unsigned from = __ffs(int(mask)); from < 32; ++from) {            \
