@@ -332,6 +332,69 @@ def test_a_gpu_finds_the_same():
     check_functions(*functions(run_on_gpu))
 
 
+#: Declarations of 64 shared floats `s`, in the kernel and, after a |, before it.
+ALIGNED = (
+    "__shared__ __align__(16) float s[64];",
+    "__shared__ alignas(16) float s[64];",
+    "__shared__ alignas(double) float s[64];",
+    "__align__(16) __shared__ float s[64];",
+    "alignas(16) __shared__ float s[64];",
+    "__shared__ float __align__(16) s[64];",
+    "static __shared__ __align__(16) float s[64];",
+    "__shared__ float s alignas(16)[64];",
+    "__shared__ __align__(alignof(float4)) char raw[256]; float *s = (float *)raw;",
+    "extern __shared__ __align__(16) float s[];",
+    "extern __align__(16) __shared__ float s[];",
+    "__shared__ extern float s[];",
+    "|__shared__ __align__(16) float s[64];",
+    "|static __device__ __align__(16) float s[64];",
+    "|__device__ alignas(16) float s[64];",
+    "|namespace { __device__ float s[64]; }",
+    "__shared__ ALIGNED float s[64];|#define ALIGNED alignas(16)",
+    "__shared__ P p; float *s = p.a;|struct __align__(16) P { float a[64]; };",
+    "__shared__ P p; float *s = p.a;|typedef struct __builtin_align__(16) { float a[64]; } P;",
+)
+
+
+@pytest.mark.parametrize("declaration", ALIGNED)
+def test_alignment_may_stand_where_cuda_takes_it(declaration, monkeypatch):
+    local, _, outer = declaration.partition("|")
+    code = f"""{outer}
+extern "C" __global__ void k(const float *X, float *Y) {{
+    {local}
+    s[threadIdx.x] = X[threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x < 16) {{
+        reinterpret_cast<float2 *>(Y)[threadIdx.x] = reinterpret_cast<float2 *>(s)[threadIdx.x];
+    }}
+}}
+"""
+    X, Y = np.random.default_rng(0).normal(size=(2, 64)).astype(np.float32)
+    expected = np.append(X[:32], Y[32:])
+    emulate(code, 1, 63, X, Y, shared_bytes=256)
+    np.testing.assert_array_equal(Y, expected)
+    assert compiles_for_a_gpu(code, monkeypatch)
+
+
+def test_static_and_managed_variables_are_symbols():
+    code = """static __device__ __align__(16) float weights[4];
+namespace { __constant__ float offsets[4]; }
+__managed__ int counts[2], unused;
+__device__ __managed__ float factor = 3;
+__global__ void k(float *Y) {
+    const int i = threadIdx.x;
+    atomicAdd(&counts[i % 2], 1);
+    Y[i] = factor * weights[i] + offsets[i];
+}
+"""
+    random = np.random.default_rng(1)
+    weights, offsets = random.normal(size=(2, 4)).astype(np.float32)
+    symbols = {"weights": weights, "offsets": offsets, "counts": np.ones(2, np.int32)}
+    results = emulate(code, 1, 4, np.zeros(4, np.float32), symbols=symbols)
+    np.testing.assert_array_equal(results["Y"], np.float32(3) * weights + offsets)
+    assert results["counts"].tolist() == [3, 3]
+
+
 #: Code that CUDA and the emulator refuse, and a word of the message.
 NO_CUDA = {
     "atomicMax(f, 1.0f);": "for a float, loop over atomicCAS",

@@ -36,10 +36,21 @@ _NOT_HOST = re.compile(r"\b(?:__device__|__global__|constexpr|class|struct|union
 _CLASS = re.compile(r"\b(?:class|struct|union)\b[^()]*$")
 #: Macros of CUDA that functions of the host may have, too.
 _HOST_MACROS = {"__host__", "__forceinline__", "__noinline__", "__inline__", "__restrict__"}
+#: `alignas` behind a specifier, where g++ refuses it, or in a macro, which may stand there.
+_ALIGNAS = re.compile(
+    r"((?<!\bstatic )\b(?:__shared__|__device__|__constant__|__managed__)\s+"
+    r"|^[^\S\n]*#\s*define\b[^\n]*?)\balignas\b",
+    re.M,
+)
+#: The beginning of a declaration before which an attribute may stand.
+_BEGIN = re.compile(r"static\b|const\b|volatile\b|__|alignas\b")
 #: Text before parentheses that are not the arguments of a call.
 _NO_CALL = re.compile(r"(?:[^\w\s\])>]|\breturn)\s*\Z")
 #: Specifiers with parentheses, a type that is defined, and template arguments, in a declaration.
-_SPECIFIER = re.compile(r"\b(?:alignas|__align__|__attribute__)\s*\((?:[^()]|\([^()]*\))*\)")
+_SPECIFIER = re.compile(
+    r"\b(?:alignas|__align__|__builtin_align__|__attribute__|EMULATOR_ALIGNED)"
+    r"\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
+)
 _DEFINED_TYPE = re.compile(r"\b(?:struct|class|union)\b[^{]*\{\}")
 _TEMPLATE_ARGUMENTS = re.compile(r"(?<=\w)<[\w\s:,*&+-]*>")
 #: Declarators of local variables, the first one after labels and the type. The excluded words
@@ -233,14 +244,19 @@ def symbols_in(source: str) -> list[str]:
     """Return the `__constant__` and `__device__` variables of a source."""
     symbols = []
     for token in _scan(source):
-        head = token.statement.partition("=")[0]
-        if token.text != ";" or not token.in_file or "(" in head:
-            continue
-        if re.search(r"\b__(?:constant|device)__\b", head):
-            declared = re.sub(r"\[[^\]]*\]|\{\}", "", head).split(",")
-            names = (re.findall(r"\w+", part) for part in declared)
-            symbols += [token.qualified(name[-1]) for name in names if name]
+        if token.text == ";" and token.in_file:
+            symbols += map(token.qualified, _device_variables(token.statement))
     return symbols
+
+
+def _device_variables(statement: str) -> list[str]:
+    """Return the `__constant__`, `__device__` and `__managed__` variables of a declaration."""
+    head = _SPECIFIER.sub("", statement).partition("=")[0]
+    if "(" in head or not re.search(r"\b__(?:constant|device|managed)__\b", head):
+        return []
+    declared = re.sub(r"\[[^\]]*\]|\{\}", "", head).split(",")
+    names = (re.findall(r"\w+", part) for part in declared)
+    return [name[-1] for name in names if name]
 
 
 def _parameter_names(text: str) -> list[str]:
@@ -287,6 +303,8 @@ def translated(source: str, file: str) -> str:
     KernelError
         If a shared variable has an initial value, which is an error in CUDA.
     """
+    source = re.sub(r"\b__shared__\s+extern\b", "extern __shared__", source)
+    source = _ALIGNAS.sub(r"\1EMULATOR_ALIGNED", source)
     dynamic = r"\bextern\b([^;{}\"]*?)\b__shared__\b([^;{}\"]*?)\b(\w+)\s*\[\s*\]\s*;"
     source = re.sub(dynamic, r"DYNAMIC_SHARED(\1 \2, \3);", source)
     # Remove `static` beside `__shared__`: that macro contains it.
@@ -326,6 +344,10 @@ def translated(source: str, file: str) -> str:
             words = re.findall(r"\w+", token.statement)
             if _VARIABLE.fullmatch(token.statement) and macros.isdisjoint(words):
                 changes.append((token.begin, token.begin, "EMULATOR_HOST_VARIABLE "))
+            is_local = "static" in words or not all(one.name for one in token.scopes[1:])
+            if is_local and _BEGIN.match(token.statement) and _device_variables(token.statement):
+                # Otherwise the compiler drops a variable that the kernel only reads.
+                changes.append((token.begin, token.begin, "__attribute__((used)) "))
         elif text == ";" and scope.kind == "function" and not scope.parentheses:
             marks = [f" EMULATOR_UNDEFINED({name});" for name in _unwritten_locals(token.statement)]
             changes.append((end, end, "".join(marks)))

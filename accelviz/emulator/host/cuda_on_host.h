@@ -32,7 +32,13 @@
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
 #define __grid_constant__
-#define __align__(n) alignas(n)
+#define __managed__
+// An attribute of GNU may stand anywhere in a declaration; C++'s alignas may not.
+#define __align__(n) __attribute__((aligned(n)))
+#define __builtin_align__(n) __align__(n)
+// source.py inserts it in place of `alignas` between specifiers. `int(T)` is the type of a function
+// if T is a type, else a number.
+#define EMULATOR_ALIGNED(...) __attribute__((aligned(emulator::alignment<int(__VA_ARGS__)>())))
 #define __shared__ static __attribute__((used, aligned(16)))
 // Macros that source.py inserts: for __shared__ variables at file scope (a section distinguishes
 // them from static device variables), for __constant__ variables without initial value, and for
@@ -128,6 +134,21 @@ void finish_copies(const void *barrier);
 // Ends the launch unless a GPU copies so many bytes asynchronously, to shared memory.
 void check_async_copy(const void *to, std::size_t bytes, std::size_t zeros, void *code);
 unsigned lane();
+
+template <typename F>
+struct Returned;
+template <typename T>
+struct Returned<int(T)> {
+    static constexpr std::size_t alignment = alignof(T);
+};
+template <typename F>
+constexpr std::size_t alignment() {
+    return Returned<F>::alignment;
+}
+template <int BYTES>
+constexpr std::size_t alignment() {
+    return BYTES;
+}
 
 // T in a context where template arguments are not deduced.
 template <typename T>
