@@ -248,3 +248,31 @@ def test_the_current_stream_is_respected():
     stream.synchronize()
     torch.testing.assert_close(result, layer(x * 2, pairs))
     assert not torch.allclose(result, expected)
+
+
+@pytest.mark.parametrize("widths", [(5, 9), (9, 5)], ids=["wider", "narrower"])
+@pytest.mark.parametrize("aggr", ["sum", "mean"])
+@pytest.mark.parametrize("train_eps", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_gin_and_the_first_layer_of_its_network(widths, aggr, train_eps, bias):
+    """One node of autograd has both; gradients of gradients and hooks are PyTorch Geometric's."""
+    torch.manual_seed(1)
+    edge_index = torch.randint(0, 30, (2, 120))
+    x = torch.randn(30, widths[0], requires_grad=True)
+    network = torch.nn.Sequential(torch.nn.Linear(*widths, bias=bias), torch.nn.Tanh())
+    options = {"eps": 0.5, "train_eps": train_eps, "aggr": aggr}
+    results = []
+    for layer in [module.GINConv(network, **options) for module in (pyg, ours)]:
+        y = layer(x, edge_index)
+        inputs = [x, *layer.parameters()]
+        gradients = torch.autograd.grad(y.square().sum(), inputs, create_graph=True)
+        norm = sum(gradient.square().sum() for gradient in gradients)
+        results.append([y, *gradients, *torch.autograd.grad(norm, inputs)])
+    for expected, result in zip(*results, strict=True):
+        torch.testing.assert_close(result, expected, rtol=1e-3, atol=1e-3)
+    seen = []
+    with network[0].register_forward_hook(lambda *arguments: seen.append(arguments)):
+        torch.testing.assert_close(layer(x, edge_index), results[0][0])
+    with network.register_forward_hook(lambda *arguments: seen.append(arguments)):
+        layer(x, edge_index)
+    assert [type(module) for module, *_ in seen] == [torch.nn.Linear, torch.nn.Sequential]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import torch
-from torch.nn import functional
+from torch.nn import Sequential, functional
 from torch_geometric import nn
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
@@ -275,6 +275,19 @@ class GINConv(_Aggregation, nn.GINConv):
         if operands is None:
             edge_index, size = self._unwrapped(edge_index, size)
             return super().forward(x, edge_index, size)
+        if target is source and reduction in ("sum", "mean") and is_plain(self.nn, Sequential):
+            modules: list[Any] = [*self.nn]
+            linear: Any = modules[0] if modules else None
+            if is_plain(linear):
+                parameters, shift = (linear.weight, linear.bias), 1 + self.eps
+                fusible = self._operators is operators and not shift.requires_grad
+                if fusible and fused.applies(source, shift, operands[2], *parameters):
+                    n_out, n_in = linear.weight.shape
+                    matrices = *parameters, None, None, *_sparse(operands)
+                    out = fused.Convolution.apply(source, *matrices, n_out < n_in, shift)
+                    for module in modules[1:]:
+                        out = module(out)
+                    return out
         out = self._aggregate(reduction, source, operands)
         if target is not None:
             out = out + (1 + self.eps) * target

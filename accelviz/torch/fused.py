@@ -31,9 +31,10 @@ def applies(x: Any, target: Any, weight: Any, *parameters: Any) -> bool:
 
 
 class Convolution(torch.autograd.Function):
-    """`A (x L^T) + bias + target R^T`, where A is the matrix of `operators.spmm`.
+    """`(A + shift I) (x L^T) + bias + target R^T`, where A is the matrix of `operators.spmm`.
 
-    With `dense_first` False it is `(A x) L^T + ...`, which has the same value.
+    With `dense_first` False it is `((A + shift I) x) L^T + ...`, which has the same value. `shift`
+    is a tensor of one element, or None for 0.
     """
 
     @staticmethod
@@ -49,55 +50,65 @@ class Convolution(torch.autograd.Function):
         size: operators.Size,
         scaling: str,
         dense_first: bool,
+        shift: Any = None,
     ) -> Any:
         """Return the features of the targets, (n_targets, n_out)."""
         spmm = operators.backend(x).spmm
         numbers = (*size, scaling, False)
         if dense_first:
-            saved = x
-            y = spmm(edge_index, weight, torch.mm(x, left.t()), *numbers)
+            saved, h = x, torch.mm(x, left.t())
+            y = spmm(edge_index, weight, h, *numbers)
+            if shift is not None:
+                y.addcmul_(h, shift)
             if bias is not None:
                 y.add_(bias)
         else:
             saved = spmm(edge_index, weight, x.contiguous(), *numbers)
+            if shift is not None:
+                saved.addcmul_(x, shift)
             y = functional.linear(saved, left, bias)
         if root_weight is not None:
             y.addmm_(target, root_weight.t())
         saved = saved if left.requires_grad else None
-        ctx.save_for_backward(edge_index, weight, saved, left, target, root_weight, bias, x)
+        ctx.save_for_backward(edge_index, weight, saved, left, target, root_weight, bias, x, shift)
         ctx.options = size, scaling, dense_first
         return y
 
     @staticmethod
     def backward(ctx: Any, dy: Any) -> Any:
         """Return the gradients of the tensors that have one."""
-        edge_index, weight, saved, left, target, root_weight, bias, x = ctx.saved_tensors
+        edge_index, weight, saved, left, target, root_weight, bias, x, shift = ctx.saved_tensors
         size, scaling, dense_first = ctx.options
         needs = ctx.needs_input_grad
         if torch.is_grad_enabled():
             # Views, because x may be the target, or the target be computed from x.
             operands: Any = x, left, bias, target, root_weight
             inputs = [None if tensor is None else tensor.view_as(tensor) for tensor in operands]
-            arguments: Any = *inputs, edge_index, weight, *ctx.options
+            arguments: Any = *inputs, edge_index, weight, *ctx.options, shift
             y = _composed(*arguments)
             wanted: Any = [tensor for tensor, need in zip(inputs, needs, strict=False) if need]
             gradients = torch.autograd.grad(y, wanted, dy, create_graph=True, allow_unused=True)
             remaining = iter(gradients)
-            return *(next(remaining) if need else None for need in needs[:5]), *(None,) * 5
+            return *(next(remaining) if need else None for need in needs[:5]), *(None,) * 6
         dx = d_left = None
         dy = dy.contiguous()
         spmm, numbers = operators.backend(dy).spmm, (*size, scaling, True)
         if dense_first:
             dh: Any = spmm(edge_index, weight, dy, *numbers) if needs[0] or needs[1] else None
+            if shift is not None and dh is not None:
+                dh.addcmul_(dy, shift)
             d_left = torch.mm(dh.t(), saved) if needs[1] else None
             dx = torch.mm(dh, left) if needs[0] else None
         else:
             d_left = torch.mm(dy.t(), saved) if needs[1] else None
-            dx = spmm(edge_index, weight, torch.mm(dy, left), *numbers) if needs[0] else None
+            if needs[0]:
+                ds = torch.mm(dy, left)
+                dx = spmm(edge_index, weight, ds, *numbers)
+                dx = dx if shift is None else dx.addcmul_(ds, shift)
         d_bias = dy.sum(0) if needs[2] else None
         d_target = torch.mm(dy, root_weight) if needs[3] and root_weight is not None else None
         d_right = torch.mm(dy.t(), target) if needs[4] else None
-        return dx, d_left, d_bias, d_target, d_right, *(None,) * 5
+        return dx, d_left, d_bias, d_target, d_right, *(None,) * 6
 
 
 def _composed(
@@ -111,12 +122,14 @@ def _composed(
     size: operators.Size,
     scaling: str,
     dense_first: bool,
+    shift: Any,
 ) -> Any:
     """Compute `Convolution` by differentiable operations, for gradients of gradients."""
-    if dense_first:
-        y = operators.spmm(edge_index, functional.linear(x, left), size, weight, scaling)
-        y = y if bias is None else y + bias
-    else:
-        y = operators.spmm(edge_index, x, size, weight, scaling)
+    h = functional.linear(x, left) if dense_first else x
+    y = operators.spmm(edge_index, h, size, weight, scaling)
+    y = y if shift is None else y + shift * h
+    if not dense_first:
         y = functional.linear(y, left, bias)
+    elif bias is not None:
+        y = y + bias
     return y if root_weight is None else y + functional.linear(target, root_weight)

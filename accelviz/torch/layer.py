@@ -237,14 +237,14 @@ def convertible(adj: Any) -> bool:
     )
 
 
-def is_plain(linear: Any) -> bool:
-    """Return whether a module does what `functional.linear` does and nobody observes it."""
+def is_plain(module: Any, *types: type) -> bool:
+    """Return whether a module is of a type, by default `Linear`, and nobody observes its calls."""
     return (
-        type(linear) is nn.Linear
-        and not linear._forward_hooks
-        and not linear._forward_pre_hooks
-        and not linear._backward_hooks
-        and not linear._backward_pre_hooks
+        type(module) in (types or (nn.Linear, torch.nn.Linear))
+        and not module._forward_hooks
+        and not module._forward_pre_hooks
+        and not module._backward_hooks
+        and not module._backward_pre_hooks
         and not torch_module._has_any_global_hook()
     )
 
