@@ -26,7 +26,8 @@ def _array(name: str, tensor: Any, *shape: int) -> Any:
     if tuple(tensor.shape) != shape or tensor.dtype == torch.float64:
         problem = f"shape {tuple(tensor.shape)}, {tensor.dtype}"
         raise ArgumentError(name, problem, f"float32, shape {shape}")
-    return np.ascontiguousarray(tensor.detach().float().numpy())
+    array = tensor.detach() if tensor.dtype == torch.float32 else tensor.detach().float()
+    return np.ascontiguousarray(array.numpy())
 
 
 def _by_rows(csr: CSR, function: Callable[..., None], products: int, *operands: Any) -> None:
@@ -89,12 +90,11 @@ def extremum(
 ) -> tuple[Any, Any]:
     """Return the extrema, 0 without items, and the share of each item that has the extremum."""
     edges, graph = adjacency(edge_index, sources, targets, loops)
-    X, sign = _array("x", x, sources, x.shape[-1]), np.float32(1 if largest else -1)
+    X, constants = _array("x", x, sources, x.shape[-1]), np.float32([1 if largest else -1, 1])
     y, share = (torch.empty(targets, X.shape[1]) for _ in range(2))
-    csr = graph.csr(edges, False)
-    _by_rows(csr, extrema.reduce_rows, X.shape[1], sign, X, y.numpy(), share.numpy())
-    # PyTorch's gradient counts the initial 0 among the equal extrema, and so does PyG's.
-    return y, torch.where(y == 0, share / (1 + share), share)
+    operands = *constants, X, y.numpy(), share.numpy()
+    _by_rows(graph.csr(edges, False), extrema.reduce_rows, X.shape[1], *operands)
+    return y, share
 
 
 def extremum_gradient(

@@ -28,6 +28,8 @@ _P1, _P2, _P3 = (
 )
 
 _cache: dict[tuple[int, ...], Adjacency] = {}
+#: At least the number of bytes of the graphs in the cache.
+_most_bytes = 0
 
 
 class CSR(NamedTuple):
@@ -114,7 +116,7 @@ class Adjacency:
         if key not in self._arrays:
             self._arrays[key], nbytes = compute()
             self.nbytes += nbytes
-            _trim_cache()
+            _trim_cache(nbytes)
         return self._arrays[key]
 
 
@@ -130,16 +132,21 @@ def adjacency(edge_index: Any, sources: int, targets: int, loops: int) -> tuple[
     return edges, graph
 
 
-def _trim_cache() -> None:
-    """Drop the graphs that were used the longest time ago until the bounds hold."""
+def _trim_cache(nbytes: int) -> None:
+    """Drop the graphs that were used the longest time ago, after `nbytes` more bytes."""
+    global _most_bytes
+    for key in list(_cache)[: max(0, len(_cache) - CACHE_GRAPHS)]:
+        _cache.pop(key, None)
+    _most_bytes += nbytes
+    if _most_bytes <= CACHE_BYTES:
+        return  # Else a step with a new graph would add up 256 graphs several times.
     graphs = list(_cache.items())
-    total = sum(graph.nbytes for _, graph in graphs)
+    _most_bytes = sum(graph.nbytes for _, graph in graphs)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for n_left, (key, graph) in zip(range(len(graphs), 0, -1), graphs, strict=True):
-        bound = CACHE_BYTES if n_left > 1 else max(CACHE_BYTES, memory // 4)
-        if total > bound or n_left > CACHE_GRAPHS:
+        if _most_bytes > (CACHE_BYTES if n_left > 1 else max(CACHE_BYTES, memory // 4)):
             _cache.pop(key, None)
-            total -= graph.nbytes
+            _most_bytes -= graph.nbytes
 
 
 def _content_hash(edges: Any) -> int:

@@ -124,7 +124,7 @@ class _Extremum(torch.autograd.Function):
     def forward(ctx: Any, chosen: Any, matrix: _Matrix, name: str, x: Any) -> Any:
         y, share = _run(name, chosen[name], matrix.graph, X=x)
         ctx.chosen, ctx.matrix = chosen, matrix
-        ctx.save_for_backward(x, y, share)
+        ctx.save_for_backward(x, y, composed.with_initial_zero(y, share))
         return y
 
     @staticmethod

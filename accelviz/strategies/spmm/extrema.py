@@ -34,30 +34,42 @@ def _reference(reduction: str, pattern: Pattern, inputs: Arrays) -> Mapping[str,
 
 
 def _replay(reduction: str, plan: Plan) -> Callable[[Arrays, Arrays], None]:
-    sign = np.float32(REDUCTIONS[reduction][1])
-    return replay_rows(reduce_rows, ("X", "Y", "share"), plan, sign)
+    constants = np.float32(REDUCTIONS[reduction][1]), np.float32(0)
+    return replay_rows(reduce_rows, ("X", "Y", "share"), plan, *constants)
 
 
-@numba.njit(cache=True, nogil=True)
+# Without Python's check of divisors, and with explicit loops, all loops over columns are vectors.
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def reduce_rows(
-    first: int, last: int, walk: Any, sign: Any, X: Floats, Y: Floats, share: Floats
+    first: int, last: int, walk: Any, sign: Any, initial: Any, X: Floats, Y: Floats, share: Floats
 ) -> None:
-    """Compute rows `first` to `last` - 1 of `Records.walk`; the sign -1 makes them minima."""
+    """Compute rows `first` to `last` - 1 of `Records.walk`.
+
+    The sign -1 makes the maxima minima. With `initial` 1, an extremum of 0 has one more equal.
+    """
     first_record, nz_start, nz_count, columns, output_rows = walk
+    n_cols, zero, one = X.shape[1], np.float32(0), np.float32(1)
     for row in range(first, last):
         y, count, begun = Y[output_rows[row]], share[output_rows[row]], False
-        y[:], count[:] = 0, 0
         for record in range(first_record[row], first_record[row + 1]):
             for k in range(nz_start[record], nz_start[record] + nz_count[record]):
                 x = X[columns[k]]
-                for c in range(X.shape[1]):
-                    if not begun or sign * x[c] > sign * y[c] or x[c] != x[c]:
-                        y[c], count[c] = x[c], 1
-                    elif x[c] == y[c]:
-                        count[c] += 1
-                begun = True
-        if begun:
-            count[:] = np.float32(1) / count
+                if begun:
+                    for c in range(n_cols):
+                        a, b = x[c], y[c]
+                        replaces = (sign * a > sign * b) or (a != a)
+                        equals = count[c] + (one if a == b else zero)
+                        count[c] = one if replaces else equals
+                        y[c] = a if replaces else b
+                else:
+                    for c in range(n_cols):
+                        y[c], count[c] = x[c], one
+                    begun = True
+        for c in range(n_cols):
+            if begun:
+                count[c] = one / (count[c] + (initial if y[c] == zero else zero))
+            else:
+                y[c], count[c] = zero, zero
 
 
 def _traffic(pattern: Pattern, widths: Widths, element_bytes: int) -> Traffic:
