@@ -6,6 +6,7 @@ does not count changes through a NumPy array of the same memory or through `.dat
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -152,6 +153,8 @@ def _trim_cache(nbytes: int) -> None:
 def _content_hash(edges: Any) -> int:
     """Return a hash of 64 bits of an array."""
     words = edges.reshape(-1).view(np.uint64)
+    if words.size <= _WORDS:
+        return int(_hash(words, 0, words.size))
     bounds = [*range(0, words.size, _WORDS), words.size]
     hashes = np.empty(len(bounds) - 1, np.uint64)
 
@@ -187,9 +190,24 @@ def _hash(words: Any, first: int, last: int) -> Any:
 
 def _sorted(edges: Any, row: int, size: tuple[int, int], loops: int) -> CSR:
     """Sort the items by the nodes in a row of `edges`, by counting; equal ones keep their order."""
-    index, other, n_rows, n_columns = edges[row], edges[1 - row], size[row], size[1 - row]
+    operands = edges[row], edges[1 - row], size[row], size[1 - row], loops
+    n_edges = edges.shape[1]
+    threads = min(torch.get_num_threads(), n_edges // max(_EDGES, size[row]) + 1)
+    sort = _sort if threads == 1 else functools.partial(_sort_in_threads, threads)
+    items, walk, cost = sort(*operands)
+    if cost.size != size[row] + 1:
+        ranges = [f"{int(nodes.min())} to {int(nodes.max())}" for nodes in edges]
+        problem = f"sources {ranges[0]}, targets {ranges[1]}"
+        expected = f"sources 0 to {size[0] - 1}, targets 0 to {size[1] - 1}"
+        raise ArgumentError("edge_index", problem, expected)
+    return CSR(walk[3], items, Records(walk, cost))
+
+
+def _sort_in_threads(
+    threads: int, index: Any, other: Any, n_rows: int, n_columns: int, loops: int
+) -> Any:
+    """Return the result of `_sort`."""
     n_edges = index.size
-    threads = min(torch.get_num_threads(), n_edges // max(_EDGES, n_rows) + 1)
     bounds = [n_edges * thread // threads for thread in range(threads + 1)]
     counts, valid = np.zeros((threads, n_rows), np.int32), np.ones(threads, bool)
 
@@ -198,23 +216,16 @@ def _sorted(edges: Any, row: int, size: tuple[int, int], loops: int) -> CSR:
         valid[thread] = _count(first, last, index, other, n_columns, loops, counts[thread])
 
     in_threads(count, bounds, threads)
+    columns, items = (np.empty(n_edges + loops, np.int32) for _ in range(2))
     if not valid.all():
-        ranges = [f"{int(nodes.min())} to {int(nodes.max())}" for nodes in edges]
-        problem = f"sources {ranges[0]}, targets {ranges[1]}"
-        expected = f"sources 0 to {size[0] - 1}, targets 0 to {size[1] - 1}"
-        raise ArgumentError("edge_index", problem, expected)
-    row_pointers = np.zeros(n_rows + 1, np.int64)
-    columns, items = np.empty((2, n_edges + loops), np.int32)
-    _positions(counts, n_edges, loops, row_pointers, columns, items)
+        return _records(np.zeros(0, np.int64), columns, items)
+    row_pointers = _positions(counts, n_edges, loops, columns, items)
 
     def scatter(first: int, last: int) -> None:
         _scatter(first, last, index, other, loops, counts[bounds.index(first)], columns, items)
 
     in_threads(scatter, bounds, threads)
-    columns, items = columns[: row_pointers[-1]], items[: row_pointers[-1]]
-    rows, degrees = np.arange(n_rows + 1), np.diff(row_pointers)
-    walk = rows, row_pointers[:-1], degrees, columns, rows[:-1].astype(np.int32)
-    return CSR(columns, items, Records(walk, row_pointers + rows))
+    return _records(row_pointers, columns, items)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -232,11 +243,9 @@ def _count(
 
 
 @numba.njit(cache=True, nogil=True)
-def _positions(
-    counts: Any, n_edges: int, loops: int, row_pointers: Any, columns: Ints, items: Ints
-) -> None:
-    """Replace the counts of each thread by its positions, and write the added loops."""
-    position = 0
+def _positions(counts: Any, n_edges: int, loops: int, columns: Ints, items: Ints) -> Any:
+    """Replace the counts of each thread by its positions, write the loops, return the pointers."""
+    position, row_pointers = 0, np.zeros(counts.shape[1] + 1, np.int64)
     for i in range(counts.shape[1]):
         for thread in range(counts.shape[0]):
             count = counts[thread, i]
@@ -246,6 +255,7 @@ def _positions(
             columns[position], items[position] = i, n_edges + i
             position += 1
         row_pointers[i + 1] = position
+    return row_pointers
 
 
 @numba.njit(cache=True, nogil=True)
@@ -266,3 +276,24 @@ def _scatter(
             position = positions[i]
             columns[position], items[position] = j, e
             positions[i] = position + 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _records(row_pointers: Any, columns: Ints, items: Ints) -> Any:
+    """Return the items in their order, and the attributes of `Records`, empty without pointers."""
+    rows, n_items = np.arange(row_pointers.size), row_pointers[-1] if row_pointers.size else 0
+    degrees, row_numbers = np.diff(row_pointers), rows[:-1].astype(np.int32)
+    walk = rows, row_pointers[:-1], degrees, columns[:n_items], row_numbers
+    return items[:n_items], walk, row_pointers + rows
+
+
+@numba.njit(cache=True, nogil=True)
+def _sort(index: Any, other: Any, n_rows: int, n_columns: int, loops: int) -> Any:
+    """Sort in one call, which costs less than three; if a node does not exist, `cost` is empty."""
+    n_edges, row_pointers = index.size, np.zeros(0, np.int64)
+    counts = np.zeros((1, n_rows), np.int32)
+    columns, items = np.empty(n_edges + loops, np.int32), np.empty(n_edges + loops, np.int32)
+    if _count(0, n_edges, index, other, n_columns, loops, counts[0]):
+        row_pointers = _positions(counts, n_edges, loops, columns, items)
+        _scatter(0, n_edges, index, other, loops, counts[0], columns, items)
+    return _records(row_pointers, columns, items)
