@@ -287,6 +287,7 @@ def test_sizes_without_rows_columns_or_items(on):
 @pytest.mark.parametrize("largest", [False, True])
 def test_extrema_share_the_gradient(on, largest):
     edge_index, x = graph(on), features(on, 50, 6).round()
+    x[:, 3:] = x[:, 3:].clamp(0, 1) * (1 if largest else -1)  # with extrema of 0
     y, share = device.extremum(edge_index, x, 50, 50, 0, largest)
     x.requires_grad_()
     index = edge_index[1][:, None].expand(-1, 6)

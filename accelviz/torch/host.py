@@ -90,7 +90,7 @@ def extremum(
 ) -> tuple[Any, Any]:
     """Return the extrema, 0 without items, and the share of each item that has the extremum."""
     edges, graph = adjacency(edge_index, sources, targets, loops)
-    X, constants = _array("x", x, sources, x.shape[-1]), np.float32([1 if largest else -1, 1])
+    X, constants = _array("x", x, sources, x.shape[-1]), np.array([1 if largest else -1, 1], "f4")
     y, share = (torch.empty(targets, X.shape[1]) for _ in range(2))
     operands = *constants, X, y.numpy(), share.numpy()
     _by_rows(graph.csr(edges, False), extrema.reduce_rows, X.shape[1], *operands)
