@@ -87,17 +87,9 @@ def extremum(
     reduction = "amax" if largest else "amin"
     y = y.scatter_reduce(0, index, x[source], reduction, include_self=False)
     equal = (x[source] == y[target]).to(x.dtype)
-    # As `with_initial_zero`, the sum begins with 1 where y is 0.
+    # PyTorch's gradient counts the initial 0 among the equal extrema, and so does PyG's.
     share = (y == 0).to(x.dtype).index_add(0, target, equal)
     return y, share.reciprocal().masked_fill(share == 0, 0)
-
-
-def with_initial_zero(y: Any, share: Any) -> Any:
-    """Return the share of each equal extremum if an extremum of 0 has one more equal.
-
-    PyTorch's gradient counts the initial 0 of `scatter_reduce`, and so does PyTorch Geometric's.
-    """
-    return torch.where(y == 0, share / (1 + share), share)
 
 
 def extremum_gradient(

@@ -24,7 +24,6 @@ from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies import OPERATIONS, find_strategy
 from accelviz.strategies.attention.walks import TOTAL_PARTS
 from accelviz.strategies.subwarps import Blocks, LaneGroupSettings
-from accelviz.torch import composed
 from accelviz.torch.blocks import EdgeBlocks, EdgeList, Memory, Setting, edge_list
 from accelviz.torch.blocks import spec as edge_blocks_kernel
 from accelviz.torch.composed import Size
@@ -424,7 +423,7 @@ def extremum(
     tensors = {"X": _usable(x.float()), "Y": y, "share": share}
     name = "spmm_max" if largest else "spmm_min"
     _run(name, edge_index, (sources, targets, loops), 1, x.size(1), tensors, {})
-    return y.to(x.dtype), composed.with_initial_zero(y, share).to(x.dtype)
+    return y.to(x.dtype), share.to(x.dtype)
 
 
 def extremum_gradient(

@@ -124,7 +124,8 @@ class _Extremum(torch.autograd.Function):
     def forward(ctx: Any, chosen: Any, matrix: _Matrix, name: str, x: Any) -> Any:
         y, share = _run(name, chosen[name], matrix.graph, X=x)
         ctx.chosen, ctx.matrix = chosen, matrix
-        ctx.save_for_backward(x, y, composed.with_initial_zero(y, share))
+        # PyTorch's gradient counts the initial 0 among the equal extrema, and so does PyG's.
+        ctx.save_for_backward(x, y, torch.where(y == 0, share / (1 + share), share))
         return y
 
     @staticmethod
