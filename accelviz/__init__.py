@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from accelviz.analysis.sweep import sweep
     from accelviz.datasets import describe, load_graph
-    from accelviz.devices import edge_softmax, emulate, sddmm, spmm, trace, trace_gpu
+    from accelviz.devices import edge_softmax, sddmm, spmm, trace, trace_gpu
+    from accelviz.emulator import emulate
     from accelviz.graph import Graph
     from accelviz.measure import benchmark, tune
     from accelviz.ordering import degree_sort
@@ -50,7 +51,7 @@ _MODULES = {
     "degree_sort": "ordering",
     "describe": "datasets",
     "edge_softmax": "devices",
-    "emulate": "devices",
+    "emulate": "emulator",
     "explore": "widgets",
     "load_graph": "datasets",
     "plan": "strategies",

@@ -1,9 +1,10 @@
-"""The command line: `accelviz demo`, `lab`, `launch`, `doctor`, `html` and `assignments`."""
+"""The command line: `accelviz check`, `demo`, `lab`, `doctor`, `html` and `assignments`."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import platform
 import re
 import shutil
@@ -15,30 +16,47 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import accelviz
-from accelviz.course import commands as course_commands
-from accelviz.datasets import bundled_graphs
+from accelviz.emulator import command as check_command
 from accelviz.errors import AccelvizError, ArgumentError
 from accelviz.files import notebooks_directory
-from accelviz.partition.block_level import MAX_BLOCK_WARPS, MAX_WARP_NZS
+
+#: Exit status after Ctrl-C, as of shells: 128 and the number of the signal.
+_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status."""
-    options = _parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        result = options.run(options)
+        if arguments[:1] == ["check"]:  # it needs no parser, which imports the other commands
+            options = check_command.parser().parse_intermixed_args(arguments[1:])
+            result: str | tuple[str, int] = check_command.run(options, accelviz.__version__)
+        else:
+            options = _parser().parse_args(arguments)
+            result = options.run(options)
     except AccelvizError as error:
         print(f"accelviz: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("accelviz: interrupted", file=sys.stderr)
+        return _INTERRUPTED
     text, status = result if isinstance(result, tuple) else (result, 0)
-    print(text)
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # as of `| head`; Python flushes again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return status
 
 
 def _parser() -> argparse.ArgumentParser:
+    from accelviz.course import commands as course_commands
+    from accelviz.datasets import bundled_graphs
+    from accelviz.partition.block_level import MAX_BLOCK_WARPS, MAX_WARP_NZS
+
     parser = argparse.ArgumentParser(prog="accelviz", description=accelviz.__doc__)
     parser.add_argument("--version", action="version", version=accelviz.__version__)
     commands = parser.add_subparsers(required=True, metavar="command")
+    commands.add_parser("check", help=check_command.HELP, add_help=False)  # see `main`
 
     demo = commands.add_parser("demo", help="plan, check, time and draw an SpMM on a real graph")
     demo.add_argument(
@@ -107,6 +125,7 @@ def _doctor(options: argparse.Namespace) -> str:
     import numpy
     import scipy
 
+    from accelviz.course.autograde import border
     from accelviz.devices import find_device, gpu_state
     from accelviz.files import kernel_names
 
@@ -122,7 +141,7 @@ def _doctor(options: argparse.Namespace) -> str:
         "gpu": f"{state.state}: {state.detail}",
         "what to do": state.fix,
         "emulator": emulator.unavailable_reason() or f"ready, {emulator.hardware()['hardware']}",
-        "grading": course_commands.border.summary(),
+        "grading": border.summary(),
         "kernels": ", ".join(kernel_names()),
     }
     return "\n".join(f"{label:<12}{text}" for label, text in lines.items() if text)

@@ -36,7 +36,7 @@ class AccelvizError(Exception):
             message += f" {self._lead}: {expected.rstrip('.')}."
         super().__init__(message)
 
-    def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.argument, self.problem, self.expected)
 
 
@@ -59,9 +59,19 @@ class DeviceUnavailable(AccelvizError, RuntimeError):  # noqa: N818
 
 
 class KernelError(AccelvizError, RuntimeError):
-    """A CUDA kernel does not exist, does not compile or did not run."""
+    """A CUDA kernel does not exist, does not compile or did not run.
+
+    Attributes
+    ----------
+    mistake : str
+        Identifier of the mistake that the emulator detected, such as "race"; "" for others.
+    """
 
     _lead = "What to do"
+    mistake = ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return *super().__reduce__(), {"mistake": self.mistake}
 
 
 def checked_integer(

@@ -107,26 +107,30 @@ def test_importing_accelviz_brings_in_nothing_heavy():
     assert python("-W", "error", "-c", code).strip() == "[]"
 
 
-def python(*arguments):
+def python(*arguments, **options):
     """Run Python in a separate process; return its output."""
     command = [sys.executable, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, **options).stdout
 
 
 @needs_compiler
 def test_the_emulator_works_alone():
     code = """
 import sys
-absent = ["pandas", "networkx", "matplotlib", "numba", "scipy", "cupy"]
+absent = ["pandas", "networkx", "matplotlib", "numba", "scipy", "cupy", "tqdm"]
 sys.modules.update(dict.fromkeys(absent))  # an import of these raises ImportError
 import numpy as np
-from accelviz.emulator import emulate
+from accelviz import cli, emulate
 X = np.arange(4, dtype=np.float32)
 emulate("__global__ void twice(float *X) { X[threadIdx.x] *= 2.0f; }", 1, 4, X)
 rooms = {name.split(".")[1] for name in sys.modules if name.startswith("accelviz.")}
 print(X.tolist(), sorted(rooms))
+sys.exit(cli.main(["check", "-", "--grid", "1", "--block", "4", "ones:float32:4"]))
 """
-    assert python("-c", code).strip() == "[0.0, 2.0, 4.0, 6.0] ['emulator', 'errors', 'files']"
+    kernel = "__global__ void twice(float *X) { X[threadIdx.x] *= 2.0f; }"
+    lines = python("-c", code, input=kernel).splitlines()
+    rooms = ["cli", "emulator", "errors", "files"]
+    assert lines == [f"[0.0, 2.0, 4.0, 6.0] {rooms}", "-: no mistake: twice, 1 block of 4 threads"]
 
 
 def test_the_public_names_are_there_and_documented():

@@ -3,13 +3,11 @@
 from accelviz.devices.base import Device
 from accelviz.devices.choice import DEVICES, choose, find_device
 from accelviz.devices.cuda import GpuState, gpu_state, trace_gpu
-from accelviz.devices.cuda.launch import run_kernel
 from accelviz.devices.emulator import trace
 from accelviz.devices.planning import device_plan
 from accelviz.devices.ready_plan import ReadyPlan, ready
 from accelviz.devices.run import edge_softmax, run_operation, sddmm, spmm
 from accelviz.emulator import emulate
-from accelviz.emulator.call import LAUNCHERS
 
 __all__ = [
     "DEVICES",
@@ -29,5 +27,3 @@ __all__ = [
     "trace",
     "trace_gpu",
 ]
-
-LAUNCHERS["cuda"] = run_kernel

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,8 +26,8 @@ from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, check
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Functions that run a KernelCall on other devices, by name. `accelviz.devices` adds "cuda".
-LAUNCHERS: dict[str, Callable[[KernelCall], dict[str, npt.NDArray[Any]]]] = {}
+#: Modules of other devices, by name, imported at first use: `run_kernel` runs a KernelCall.
+_LAUNCHERS = {"cuda": "accelviz.devices.cuda.launch"}
 
 
 def emulate(
@@ -105,13 +106,13 @@ def emulate(
     >>> emulate(doubled, 1, 4, X)
     {'X': array([0., 2., 4., 6.], dtype=float32)}
     """
-    if device not in ("emulator", *LAUNCHERS):
-        devices = " or ".join(map(repr, ("emulator", *LAUNCHERS)))
+    if device not in ("emulator", *_LAUNCHERS):
+        devices = " or ".join(map(repr, ("emulator", *_LAUNCHERS)))
         raise ArgumentError("device", f"got {device!r}", devices)
     if not isinstance(timeout, int | float) or not timeout > 0:
         raise ArgumentError("timeout", f"got {timeout!r}", "seconds, more than 0")
-    launch = _launch(grid, block, shared_bytes)
-    source_kernel, emulated = _kernel(source, kernel, defines, arch), device == "emulator"
+    launch = checked_launch(grid, block, shared_bytes)
+    source_kernel, emulated = read_kernel(source, kernel, defines, arch), device == "emulator"
     call = KernelCall.of(source_kernel, launch, arguments, named, symbols, must_build=emulated)
     unknown = {*unwritten}.difference(call.outputs())
     if unknown and call.library:
@@ -120,7 +121,9 @@ def emulate(
     if emulated:
         _warn_of_excluded_code(call)
         return call.run(unwritten, seed=seed, timeout=float(timeout))
-    return LAUNCHERS[device](call)
+    results: dict[str, npt.NDArray[Any]]
+    results = importlib.import_module(_LAUNCHERS[device]).run_kernel(call)
+    return results
 
 
 def trace_kernel(
@@ -156,9 +159,9 @@ def trace_kernel(
     ArgumentError, KernelError, DeviceUnavailable
         As `emulate` does.
     """
-    launch = _launch(grid, block, shared_bytes)
+    launch = checked_launch(grid, block, shared_bytes)
     # Loads that a GPU's compiler may merge or drop are counted only on the way to a mistake.
-    source_kernel = replace(_kernel(source, kernel, defines, arch), every_load=to_the_mistake)
+    source_kernel = replace(read_kernel(source, kernel, defines, arch), every_load=to_the_mistake)
     call = KernelCall.of(source_kernel, launch, arguments, named, symbols)
     _warn_of_excluded_code(call)
     library, memory = call.library, call.memory()
@@ -270,9 +273,10 @@ class KernelCall:
         return {**self.arguments, **typed}
 
 
-def _kernel(
+def read_kernel(
     source: str | Path, kernel: str | None, defines: Mapping[str, Any] | None, arch: str
 ) -> Kernel:
+    """Return the kernel of a source with the parameters of `emulate`; ArgumentError without one."""
     check_target(arch)
     text, file, folder = _read(source)
     entry, names = _choose_kernel(text, kernel)
@@ -281,9 +285,14 @@ def _kernel(
 
 def _warn_of_excluded_code(call: KernelCall) -> None:
     """Warn, at the line that calls the public function, of code that `#if` excludes."""
+    if note := excluded_code(call):
+        warnings.warn(f"{call.kernel.file}: {note}", stacklevel=3)
+
+
+def excluded_code(call: KernelCall) -> str:
+    """Return the sentence on the lines of the source that `#if` excludes, "" without such."""
     note = left_out(call.library.path) if call.library else None
-    if note and note.exists():
-        warnings.warn(f"{call.kernel.file}: {note.read_text('utf-8')}", stacklevel=3)
+    return note.read_text("utf-8") if note and note.exists() else ""
 
 
 def _read(source: str | Path) -> tuple[str, str, Path | None]:
@@ -293,6 +302,9 @@ def _read(source: str | Path) -> tuple[str, str, Path | None]:
             return source.read_text(encoding="utf-8"), source.name, source.parent.resolve()
         except OSError as error:
             problem = f"{source} cannot be read ({error.strerror})"
+            raise ArgumentError("source", problem, "a .cu file") from error
+        except UnicodeDecodeError as error:
+            problem = f"{source} is not UTF-8 (byte {error.start})"
             raise ArgumentError("source", problem, "a .cu file") from error
     if isinstance(source, str) and "__global__" in source:
         return source, "kernel.cu", None
@@ -340,7 +352,10 @@ def _symbol(name: str, value: Any, text: str) -> npt.NDArray[Any]:
     return np.asarray(array)
 
 
-def _launch(grid: int | tuple[int, ...], block: int | tuple[int, ...], shared_bytes: int) -> Launch:
+def checked_launch(
+    grid: int | tuple[int, ...], block: int | tuple[int, ...], shared_bytes: int
+) -> Launch:
+    """Return a launch; raise ArgumentError unless its sizes are one to three integers."""
     check = partial(checked_integer, least=0, error=ArgumentError)
     sizes = []
     for name, size in (("grid", grid), ("block", block)):

@@ -254,7 +254,9 @@ def kernel_error(
     }
     problem, expected = (template.format(**fields) for template in _PROBLEMS[key])
     subject = f"{kernel}, {line or 'unknown line'}" if answer["in_kernel"] else kernel
-    return KernelError(subject, problem, expected)
+    error = KernelError(subject, problem, expected)
+    error.mistake = key.replace(" ", "-")
+    return error
 
 
 def _different_places(
@@ -274,7 +276,9 @@ def _different_places(
             problem = "lanes of a warp come to different warp-wide functions"
         who, other = (_thread(note[name], note["block"]) for name in ("thread", "other_thread"))
         subject = f"{kernel}, {line or 'unknown line'}"
-        return KernelError(subject, f"{problem}: {who} here, {other} at {other_line}", fix)
+        error = KernelError(subject, f"{problem}: {who} here, {other} at {other_line}", fix)
+        error.mistake = "different-places"
+        return error
     return None
 
 

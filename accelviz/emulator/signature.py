@@ -49,6 +49,8 @@ class Parameter:
 
     def accepts(self, dtype: np.dtype[Any]) -> bool:
         """Return whether the kernel can read the elements of an array of this dtype."""
+        if not dtype.isnative:
+            return False
         if self.kind == "v":
             return True
         if dtype.fields and self.kind != "s":  # a vector as a structure of its components

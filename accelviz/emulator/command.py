@@ -1,0 +1,387 @@
+"""The command `accelviz check`: run a kernel of a `.cu` file in the emulator and report mistakes.
+
+It imports neither graphs nor plots, so that it starts quickly and needs neither pandas nor SciPy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import math
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from accelviz.emulator.call import KernelCall, checked_launch, excluded_code, read_kernel
+from accelviz.emulator.target import DEFAULT
+from accelviz.errors import ArgumentError, KernelError
+from accelviz.files import written_whole
+
+HELP = "run a CUDA kernel without a GPU and name its mistakes"
+_DTYPES = ("bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)))
+_DTYPES += ("float16", "float32", "float64")
+_FILLS = ("zeros", "ones", "random", "range", "out")
+#: (pattern in messages of `emulate`, the command's option that it means)
+_OPTIONS = (
+    (r"emulate\(\.\.\., symbols=\{\"(\w+)\": array\}\)", r"--symbol \1=ARRAY"),
+    (r"shared_bytes= of emulate", "--shared"),
+    (r"\bshared_bytes\b", "--shared"),
+    (r"\bsymbols=", "--symbol "),
+    (r"\b(kernel|arch|timeout)= ?", r"--\1 "),
+    (r"the argument is None", "the argument is null"),
+    (r"^(kernel|arch|grid|block)$", r"--\1"),
+)
+_EPILOG = f"""\
+arguments of the kernel, in its order or as NAME=VALUE:
+  100, 0.5, true, null        a number, a bool, a null pointer
+  1,2,3                       a vector, such as an int3
+  X.npy                       an array in a file of NumPy
+  FILL:DTYPE:SHAPE            an array: random:float32:128x64
+  random:DTYPE:SHAPE:LIMIT    random numbers from 0 to below LIMIT, such as indices
+
+  FILL   {", ".join(_FILLS)}; random is normal, or 0 to 99 for integers;
+         out is an output whose elements may not be read before they are written
+  DTYPE  {", ".join(_DTYPES)}
+
+exit status:
+  0  no mistake
+  1  the kernel makes a mistake, or does not compile
+  2  nothing was checked: wrong usage, or no C++ compiler
+
+example:
+  accelviz check add.cu --grid 4 --block 256 random:float32:1000 Y.npy out:float32:1000 n=1000
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of `accelviz check`; use its `parse_intermixed_args`."""
+    check = argparse.ArgumentParser(
+        prog="accelviz check",
+        description=f"{HELP[0].upper()}{HELP[1:]}.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    check.add_argument("source", metavar="KERNEL.cu", help="CUDA source, - for standard input")
+    check.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="see below")
+    size: dict[str, Any] = {"type": _size, "required": True, "metavar": "X[,Y[,Z]]"}
+    check.add_argument("--grid", help="number of blocks", **size)
+    check.add_argument("--block", help="number of threads of a block", **size)
+    helps = "__global__ function, if there are several; 'k<32>' for an instance of a template"
+    check.add_argument("--kernel", metavar="NAME", help=helps)
+    check.add_argument("--shared", type=int, default=0, metavar="BYTES", help="of dynamic memory")
+    helps = "order of threads and random arrays; 0, the default, runs threads in order"
+    check.add_argument("--seed", type=int, default=0, help=helps)
+    many: dict[str, Any] = {"action": "append", "default": []}
+    check.add_argument("-D", "--define", metavar="NAME=VALUE", help="a macro", **many)
+    helps = "initial value of a __constant__ or __device__ variable, written as an argument"
+    check.add_argument("--symbol", metavar="NAME=ARRAY", help=helps, **many)
+    check.add_argument("--save", metavar="NAME=FILE.npy", help="write an output to a file", **many)
+    check.add_argument("--arch", default=DEFAULT, help="GPU architecture (%(default)s)")
+    helps = "limit of processor time (%(default)g)"
+    check.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help=helps)
+    helps = "text, annotations of GitHub, or SARIF 2.1.0"
+    formats = ("text", "github", "sarif")
+    check.add_argument("--format", choices=formats, default="text", help=helps)
+    return check
+
+
+def run(options: argparse.Namespace, version: str) -> tuple[str, int]:
+    """Check the kernel that the options of `parser` describe; return (text, exit status).
+
+    `version` is that of accelviz, for SARIF.
+
+    Raises
+    ------
+    ArgumentError, DeviceUnavailable
+        If nothing was checked.
+    """
+    if options.seed < 0:
+        raise ArgumentError("--seed", f"got {options.seed}", "0 or more")
+    if not options.timeout > 0:
+        raise ArgumentError("--timeout", f"got {options.timeout}", "seconds, more than 0")
+    path, error, note, summary, printed = options.source, None, "", "", io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            call, unwritten, files = _call(options)
+            note, summary = _options_named(excluded_code(call)), _summary(call)
+            results = call.run(unwritten, seed=options.seed, timeout=options.timeout)
+    except KernelError as kernel_error:
+        error = kernel_error
+    except ArgumentError as argument_error:
+        parts = argument_error.argument, argument_error.problem, argument_error.expected
+        raise ArgumentError(*map(_options_named, parts)) from argument_error
+    else:
+        for name, file in files.items():
+            _save(file, results[name])
+    mistake = Mistake.of(error, path) if error else None
+    if options.format == "text":
+        notes = f"{'kernel.cu' if path == '-' else path}: note: {note}\n" if note else ""
+        report = mistake.text() if mistake else f"{path}: no mistake: {summary}"
+        return f"{printed.getvalue()}{notes}{report}", int(error is not None)
+    print(printed.getvalue(), end="", file=sys.stderr)
+    if options.format == "sarif":
+        return json.dumps(_sarif(mistake, note, version), indent=2), int(error is not None)
+    warning = f"::warning file={_property(path)}::{_escaped(note)}" if note else ""
+    annotation = mistake.annotation() if mistake else ""
+    return "\n".join(filter(None, (warning, annotation))), int(error is not None)
+
+
+class Mistake(NamedTuple):
+    """A KernelError with the place in the user's file; `line` is 0 if it is unknown."""
+
+    rule: str
+    path: str
+    line: int
+    code: str
+    problem: str
+    advice: str
+
+    @classmethod
+    def of(cls, error: KernelError, path: str) -> Mistake:
+        """Return the mistake of a kernel in the file `path`, "-" for standard input."""
+        file = Path("kernel.cu" if path == "-" else path)
+        parts = re.fullmatch(r"(?:(?P<kernel>.+), )?(?P<file>[^,]+):(?P<line>\d+)", error.argument)
+        problem, line, code = error.problem.rstrip("."), 0, ""
+        # A line in a header of the emulator, which the user does not have, stays in the text.
+        header = file.parent / parts["file"] if parts else file
+        if parts and (header.name == file.name or header.is_file()):
+            file, line = header, int(parts["line"])
+            problem = f"{parts['kernel']}: {problem}" if parts["kernel"] else problem
+            if path != "-":
+                lines = file.read_text("utf-8", "replace").splitlines()
+                code = lines[line - 1].strip() if line <= len(lines) else ""
+        elif error.argument != file.name:
+            problem = f"{error.argument}: {problem}"
+        rule = error.mistake or "not-compiled"
+        advice = _options_named(error.expected.rstrip("."))
+        return cls(rule, file.as_posix(), line, code, _options_named(problem), advice)
+
+    def text(self) -> str:
+        """Return the mistake as compilers print errors, with the source line and advice."""
+        position = f"{self.path}:{self.line}" if self.line else self.path
+        lines = [f"{position}: error: {self.problem}. [{self.rule}]"]
+        lines += [f"    {self.code}"] if self.code else []
+        return "\n".join([*lines, *([f"What to do: {self.advice}."] if self.advice else [])])
+
+    def message(self) -> str:
+        """Return the problem and the advice in one line."""
+        return f"{self.problem}." + (f" What to do: {self.advice}." if self.advice else "")
+
+    def annotation(self) -> str:
+        """Return GitHub's workflow command that shows the mistake beside its line."""
+        line = f",line={self.line}" if self.line else ""
+        title = f",title={_property(f'accelviz: {self.rule}')}"
+        return f"::error file={_property(self.path)}{line}{title}::{_escaped(self.message())}"
+
+
+def _options_named(text: str) -> str:
+    """Return a message of `emulate` with the command's options in place of its parameters."""
+    for pattern, option in _OPTIONS:
+        text = re.sub(pattern, option, text)
+    return text
+
+
+def _escaped(text: str) -> str:
+    for character, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
+        text = text.replace(character, code)
+    return text
+
+
+def _property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _sarif(mistake: Mistake | None, note: str, version: str) -> dict[str, Any]:
+    """Return a log of SARIF 2.1.0 with one run."""
+    driver: dict[str, Any] = {"name": "accelviz check", "version": version}
+    results = []
+    if mistake:
+        driver["rules"] = [{"id": mistake.rule}]
+        # An absolute path is a URI with a scheme; a relative one is relative to the checkout.
+        absolute = Path(mistake.path).is_absolute()
+        uri = Path(mistake.path).as_uri() if absolute else _quoted(mistake.path)
+        location: dict[str, Any] = {"artifactLocation": {"uri": uri}}
+        if mistake.line:
+            location["region"] = {"startLine": mistake.line}
+        result = {
+            "ruleId": mistake.rule,
+            "level": "error",
+            "message": {"text": mistake.message()},
+            "locations": [{"physicalLocation": location}],
+        }
+        results.append(result)
+    invocation: dict[str, Any] = {"executionSuccessful": True}
+    if note:
+        notification = {"level": "warning", "message": {"text": note}}
+        invocation["toolExecutionNotifications"] = [notification]
+    run = {"tool": {"driver": driver}, "invocations": [invocation], "results": results}
+    schema = "https://json.schemastore.org/sarif-2.1.0.json"
+    return {"$schema": schema, "version": "2.1.0", "runs": [run]}
+
+
+def _quoted(path: str) -> str:
+    from urllib.parse import quote
+
+    return quote(path)
+
+
+def _call(options: argparse.Namespace) -> tuple[KernelCall, list[str], dict[str, Path]]:
+    """Return (the call, names of unwritten outputs, {output: file to save}) of the options."""
+    source: str | Path = Path(options.source)
+    if options.source == "-":
+        try:
+            source = sys.stdin.read()
+        except UnicodeDecodeError as error:
+            raise ArgumentError("source", "standard input is not UTF-8", "CUDA text") from error
+    rng = np.random.default_rng(options.seed)
+    positional: list[tuple[Any, bool]] = []
+    named: dict[str, tuple[Any, bool]] = {}
+    for text in options.arguments:
+        name, value = _name_and_value(text)
+        if name in named:
+            raise ArgumentError(name, "it is given twice", "one value")
+        parsed = _value(name or value, value, rng)
+        if name:
+            named[name] = parsed
+        else:
+            positional.append(parsed)
+    symbols = {
+        name: np.asarray(_value(name, value, rng)[0])
+        for name, value in _pairs("--symbol", options.symbol, "NAME=ARRAY")
+    }
+    defines = dict(_pairs("--define", options.define, "NAME=VALUE"))
+    launch = checked_launch(options.grid, options.block, options.shared)
+    call = KernelCall.of(
+        read_kernel(source, options.kernel, defines, options.arch),
+        launch,
+        tuple(value for value, _ in positional),
+        {name: value for name, (value, _) in named.items()},
+        symbols,
+    )
+    outputs, names = [*call.results()], [*call.arguments]
+    unwritten = [names[i] for i, (_, is_out) in enumerate(positional) if is_out]
+    unwritten += [name for name, (_, is_out) in named.items() if is_out]
+    saved = dict(_pairs("--save", options.save, "NAME=FILE.npy"))
+    for option, asked in (("out", unwritten), ("--save", [*saved])):
+        if unknown := sorted({*asked}.difference(outputs)):
+            problem = f"{', '.join(unknown)} is no output of {call.kernel.entry}"
+            raise ArgumentError(option, problem, ", ".join(outputs) or "it has none")
+    files = {name: Path(file) for name, file in saved.items()}
+    for file in files.values():
+        if file.suffix != ".npy" or not file.parent.is_dir():
+            raise ArgumentError(
+                "--save", f"got {str(file)!r}", "NAME=FILE.npy in an existing folder"
+            )
+    return call, unwritten, files
+
+
+def _summary(call: KernelCall) -> str:
+    blocks, threads = math.prod(call.launch.grid), math.prod(call.launch.block)
+    plural = ["" if count == 1 else "s" for count in (blocks, threads)]
+    return f"{call.kernel.entry}, {blocks:,} block{plural[0]} of {threads:,} thread{plural[1]}"
+
+
+def _save(file: Path, array: npt.NDArray[Any]) -> None:
+    try:
+        with written_whole(file) as temporary:
+            np.save(temporary, array, allow_pickle=False)
+    except OSError as error:
+        expected = "a file that can be written"
+        raise ArgumentError("--save", f"{file}: {error.strerror}", expected) from error
+
+
+def _size(text: str) -> tuple[int, ...]:
+    try:
+        size = tuple(map(int, text.split(",")))
+    except ValueError:
+        size = ()
+    if not 1 <= len(size) <= 3:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected X, X,Y or X,Y,Z")
+    return size
+
+
+def _pairs(option: str, texts: Sequence[str], expected: str) -> list[tuple[str, str]]:
+    pairs = [tuple(text.partition("=")[::2]) for text in texts]
+    for text, (name, value) in zip(texts, pairs, strict=True):
+        if not name or not value:
+            raise ArgumentError(option, f"got {text!r}", expected)
+    return [(name, value) for name, value in pairs]
+
+
+def _name_and_value(text: str) -> tuple[str, str]:
+    """Split NAME=VALUE; the name is "" for an argument by position."""
+    match = re.fullmatch(r"([A-Za-z_]\w*)=(.*)", text, re.S)
+    return (match[1], match[2]) if match else ("", text)
+
+
+def _value(name: str, text: str, rng: np.random.Generator) -> tuple[Any, bool]:
+    """Return (the argument that a text describes, whether it is an unwritten output)."""
+    if text.endswith(".npy"):
+        return _load(name, Path(text)), False
+    if ":" in text:
+        return _array(name, text, rng), text.startswith("out:")
+    if text in ("null", "nullptr"):
+        return None, False
+    numbers = [_number(name, part) for part in text.split(",")]
+    return tuple(numbers) if len(numbers) > 1 else numbers[0], False
+
+
+def _number(name: str, text: str) -> int | float | bool:
+    if text in ("true", "false"):
+        return text == "true"
+    for convert in (int, lambda digits: int(digits, 0), float):
+        with contextlib.suppress(ValueError):
+            return convert(text)
+    expected = f"a number, true, null, a .npy file, or {'|'.join(_FILLS)}:DTYPE:SHAPE"
+    raise ArgumentError(name, f"got {text!r}", expected)
+
+
+def _load(name: str, path: Path) -> npt.NDArray[Any]:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError, MemoryError) as error:
+        problem = f"{path} cannot be read ({getattr(error, 'strerror', None) or error})"
+        raise ArgumentError(name, problem, "a .npy file of numbers") from error
+    return np.asarray(array, array.dtype.newbyteorder("="))
+
+
+def _array(name: str, text: str, rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Return the array that FILL:DTYPE:SHAPE[:LIMIT] describes."""
+    fill, dtype, lengths, *limits = (*text.split(":"), "", "")[: max(3, text.count(":") + 1)]
+    problem = f"got {text!r}"
+    if fill not in _FILLS:
+        raise ArgumentError(name, problem, f"one of {', '.join(_FILLS)} before the first ':'")
+    if dtype not in _DTYPES:
+        raise ArgumentError(name, f"{problem}, no dtype {dtype!r}", ", ".join(_DTYPES))
+    if not re.fullmatch(r"\d{1,18}(x\d{1,18})*", lengths):
+        raise ArgumentError(name, f"{problem}, no shape {lengths!r}", "a shape, such as 128x64")
+    if limits and (fill != "random" or len(limits) > 1):
+        raise ArgumentError(name, problem, "FILL:DTYPE:SHAPE, or random:DTYPE:SHAPE:LIMIT")
+    shape, kind = tuple(map(int, lengths.split("x"))), np.dtype(dtype)
+    memory, size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), math.prod(shape)
+    if size * kind.itemsize > memory // 4:
+        expected = f"at most {memory >> 32} GiB, a quarter of this machine's memory"
+        raise ArgumentError(name, f"{problem}, {size * kind.itemsize:,} bytes", expected)
+    if fill == "range":
+        return np.arange(size).astype(kind).reshape(shape)
+    if fill != "random":
+        return np.full(shape, fill == "ones", kind)
+    if kind.kind == "f":
+        limit = _number(name, limits[0]) if limits else 0
+        return (rng.random(shape) * limit if limits else rng.standard_normal(shape)).astype(kind)
+    limit = _number(name, limits[0]) if limits else 2 if kind.kind == "b" else 100
+    most = (
+        1 << 63 if kind.itemsize == 8 else (2 if kind.kind == "b" else int(np.iinfo(kind).max) + 1)
+    )
+    if not isinstance(limit, int) or not 0 < limit <= most:
+        raise ArgumentError(name, f"{problem}, the limit {limit}", f"a whole number, 1 to {most}")
+    return rng.integers(0, limit, shape).astype(kind)

@@ -1,0 +1,279 @@
+"""The command `accelviz check`, run as a user runs it."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tests.compilers import needs_compiler
+
+pytestmark = needs_compiler
+
+ADD = """
+__global__ void add(const float *X, const float *Y, float *sums, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) sums[i] = X[i] + Y[i];
+}
+"""
+REVERSED = """
+__global__ void reversed(const float *X, float *Y) {
+    __shared__ float tile[64];
+    tile[threadIdx.x] = X[threadIdx.x];
+    Y[threadIdx.x] = tile[63 - threadIdx.x];
+}
+"""
+TWO = """#include <cuda_fp16.h>
+#include "offset.cuh"
+__constant__ int step;
+__global__ void a(int *X) { X[offset(threadIdx.x)] = WIDTH * step; }
+template <int N> __global__ void b(int3 v, half *Y, bool on, void *p) {
+    extern __shared__ int s[];
+    s[threadIdx.x] = v.y;
+    if (on && !p) Y[threadIdx.x] = s[threadIdx.x] + N;
+}
+"""
+ENDLESS = "__global__ void k(int *X) { volatile int go = 1; while (go) X[0] += 1; }"
+GUARDED = """__global__ void k(int *X) {
+#if __CUDA_ARCH__ < 700
+    X[0] = 1;
+#endif
+    printf("thread %d\\n", threadIdx.x);
+}
+"""
+SOURCES = {"add": ADD, "reversed": REVERSED, "two": TWO, "endless": ENDLESS, "guarded": GUARDED}
+ADDED = ("ones:float32:100", "Y=range:float32:100", "sums=out:float32:100")
+TILE = ("reversed.cu", "--grid", "1", "--block", "64", "random:float32:64", "out:float32:64")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kernels")
+    for name, code in SOURCES.items():
+        (folder / f"{name}.cu").write_text(code)
+    (folder / "offset.cuh").write_text("__device__ int offset(int i) { return i; }\n")
+    (folder / "broken.cu").write_text("__global__ void k(int *X) {\n    X[0] = 1\n}\n")
+    (folder / "latin.cu").write_bytes("__global__ void k() {} // größer".encode("latin-1"))
+    np.save(folder / "big_endian.npy", np.arange(100, dtype=">f4"))
+    np.save(folder / "Y.npy", np.ones(1000, np.float32))
+    np.save(folder / "doubles.npy", np.arange(100.0))
+    (folder / "no.npy").write_text("no array")
+    return folder
+
+
+def started(folder, *words, **options):
+    command = [sys.executable, "-m", "accelviz", "check", *map(str, words)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    environment = {"cwd": folder, "encoding": "utf-8"}
+    return subprocess.Popen(command, **environment, **pipes)
+
+
+def check(folder, *words, source=None):
+    process = started(folder, *words, stdin=subprocess.PIPE)
+    output, errors = process.communicate(source)
+    assert "Traceback" not in errors, errors
+    return process.returncode, output, errors
+
+
+def test_a_right_kernel_has_status_0_and_its_outputs_can_be_saved(folder):
+    words = ("--grid", 2, *ADDED, "--block", "64,1", "n=100", "--save", "sums=sums.npy")
+    status, output, errors = check(folder, "add.cu", *words)
+    assert (status, errors) == (0, "")
+    assert output == "add.cu: no mistake: add, 2 blocks of 64 threads\n"
+    np.testing.assert_array_equal(np.load(folder / "sums.npy"), np.arange(100, dtype="f4") + 1)
+
+
+def test_a_mistake_has_status_1_its_line_and_advice(folder):
+    status, output, errors = check(folder, *TILE)
+    assert (status, errors) == (1, "")
+    message, code, advice = output.splitlines()
+    assert message.startswith("reversed.cu:5: error: reversed: thread 0 of block 0 reads tile[63]")
+    assert message.endswith("[unwritten]")
+    assert code == "    Y[threadIdx.x] = tile[63 - threadIdx.x];"
+    assert advice.startswith("What to do: write it first, and put __syncthreads()")
+
+
+def test_standard_input(folder):
+    words = ("-", "--grid", 2, "--block", 64, *ADDED)
+    assert check(folder, *words, "n=100", source=ADD)[0] == 0
+    status, output, _ = check(folder, *words, "n=101", source=ADD)
+    assert status == 1
+    assert output.startswith("kernel.cu:4: error: add: out of bounds: thread 36 of block 1")
+    status, _, errors = check(folder, *words, source="int main() {}")
+    assert (status, "no __global__ function" in errors) == (2, True)
+
+
+def test_kernels_among_several_macros_symbols_headers_and_all_kinds_of_arguments(folder):
+    save = ("--save", "X=x.npy")
+    words = ("two.cu", "--grid", 1, "--block", 32, "-D", "WIDTH=4")
+    symbol = ("--symbol", "step=ones:int32:1")
+    status, output, _ = check(folder, *words, *symbol, "--kernel", "a", "X=out:int32:32", *save)
+    assert (status, output) == (0, "two.cu: no mistake: a, 1 block of 32 threads\n")
+    assert np.load(folder / "x.npy").tolist() == [4] * 32
+    arguments = ("1,2,3", "out:float16:32", "true", "null", "--save", "Y=y.npy")
+    instance = ("--kernel", "b<5>", "--shared", 128)
+    assert check(folder, *words, *instance, *arguments)[0] == 0
+    assert np.load(folder / "y.npy").tolist() == [7] * 32
+    status, output, _ = check(folder, *words, "--kernel", "b<5>", *arguments)
+    assert status == 1
+    assert "What to do: say how many bytes `extern __shared__` gets: --shared" in output
+    status, output, _ = check(folder, *words, "--kernel", "a", "X=out:int32:32")
+    assert status == 1
+    assert "--symbol step=ARRAY" in output
+
+
+def test_arrays_of_files_are_of_the_machine_s_byte_order(folder):
+    words = ("add.cu", "--grid", 2, "--block", 64, *ADDED[1:], "n=100")
+    status, *_ = check(folder, *words, "big_endian.npy", "--save", "sums=sums.npy")
+    assert status == 0
+    np.testing.assert_array_equal(np.load(folder / "sums.npy"), np.arange(100, dtype="f4") * 2)
+
+
+def test_random_arrays_depend_on_the_seed_only(folder):
+    words = ("add.cu", "--grid", 1, "--block", 64, "random:float32:64", "zeros:float32:64")
+    saved = []
+    for seed in (3, 3, 4):
+        options = ("out:float32:64", 64, "--seed", seed, "--save", "sums=sums.npy")
+        assert check(folder, *words, *options)[0] == 0
+        saved.append(np.load(folder / "sums.npy"))
+    assert np.array_equal(saved[0], saved[1])
+    assert not np.array_equal(saved[0], saved[2])
+    assert -4 < saved[0].min() < 0 < saved[0].max() < 4
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        ("add.cu", 2, "required: --grid, --block"),
+        ("add.cu --grid 1,1,1,1 --block 1", 2, "--grid: got '1,1,1,1', expected X, X,Y or X,Y,Z"),
+        ("add.cu --grid 1 --block 0", 2, "--block: 0 threads in x"),
+        ("add.cu --grid 1 --block 1 --seed -1", 2, "--seed: got -1"),
+        ("add.cu --grid 1 --block 1 --timeout nan", 2, "--timeout: got nan"),
+        ("add.cu --grid 1 --block 1 --arch sm_1", 2, "--arch: "),
+        ("add.cu --grid 1 --block 1 --kernel b", 2, "--kernel: the source has no kernel 'b'"),
+        ("two.cu --grid 1 --block 1", 2, "--kernel 'a' or --kernel 'b'"),
+        ("missing.cu --grid 1 --block 1", 2, "missing.cu cannot be read (No such file"),
+        ("latin.cu --grid 1 --block 1", 2, "latin.cu is not UTF-8"),
+        ("add.cu --grid 1 --block 1 X=no.npy", 2, "X: no.npy cannot be read"),
+        ("add.cu --grid 1 --block 1 X=missing.npy", 2, "missing.npy cannot be read (No such file"),
+        ("add.cu --grid 1 --block 1 X=1 X=1", 2, "X: it is given twice"),
+        ("add.cu --grid 1 --block 1 X=zeros:float33:4", 2, "no dtype 'float33'"),
+        ("add.cu --grid 1 --block 1 X=zeros:float32:4y4", 2, "no shape '4y4'"),
+        ("add.cu --grid 1 --block 1 X=zeros:float32", 2, "no shape ''"),
+        ("add.cu --grid 1 --block 1 X=nils:float32:4", 2, "one of zeros, ones, random, range, out"),
+        ("add.cu --grid 1 --block 1 X=zeros:float32:4:4", 2, "or random:DTYPE:SHAPE:LIMIT"),
+        ("add.cu --grid 1 --block 1 X=random:int8:4:129", 2, "whole number, 1 to 128"),
+        ("add.cu --grid 1 --block 1 X=zeros:float64:999999999999", 2, "of this machine's memory"),
+        ("add.cu --grid 1 --block 1 X=four", 2, "X: got 'four'. Expected: a number, true"),
+        ("add.cu --grid 1 --block 1 1 2", 2, "add: got 2 arguments, 'sums' is missing"),
+        ("add.cu --grid 1 --block 1 doubles.npy {} n=1", 2, "X: an array of float64"),
+        ("add.cu --grid 1 --block 1 out:float32:1 {} n=1", 2, "out: X is no output of add"),
+        ("add.cu --grid 1 --block 1 ones:float32:1 {} n=1 --save Y=a.npy", 2, "Y is no output"),
+        ("add.cu --grid 1 --block 1 ones:float32:1 {} n=1 --save sums=a.txt", 2, "got 'a.txt'"),
+        ("add.cu --grid 1 --block 1 ones:float32:1 {} n=1 --save sums=no/a.npy", 2, "existing"),
+        ("add.cu --grid 1 --block 1 --define WIDTH", 2, "--define: got 'WIDTH'"),
+        ("broken.cu --grid 1 --block 1 X=out:int32:1", 1, r"broken.cu:2: error: it does not comp"),
+        (
+            "endless.cu --grid 1 --block 1 zeros:int32:1 --timeout 0.2",
+            1,
+            "or give more time by --t",
+        ),
+    ],
+)
+def test_wrong_usage_has_status_2_and_what_does_not_run_status_1(folder, words, status, message):
+    result = check(folder, *words.format(" ".join(ADDED[1:])).split())
+    assert result[0] == status, result
+    assert message in result[2 if status == 2 else 1], result
+    assert (result[1] == "") == (status == 2)
+
+
+#: Required members of SARIF 2.1.0's objects that the command writes, by path.
+SARIF = {
+    "": {"version", "runs"},
+    "runs": {"tool"},
+    "runs.tool": {"driver"},
+    "runs.tool.driver": {"name"},
+    "runs.tool.driver.rules": {"id"},
+    "runs.invocations": {"executionSuccessful"},
+    "runs.invocations.toolExecutionNotifications": {"message"},
+    "runs.results": {"message"},
+}
+
+
+def objects(value, path=""):
+    if isinstance(value, dict):
+        yield path, value
+        for name, member in value.items():
+            yield from objects(member, f"{path}.{name}".lstrip("."))
+    for member in value if isinstance(value, list) else ():
+        yield from objects(member, path)
+
+
+def test_sarif(folder):
+    for words, status in ((TILE, 1), (("guarded.cu", "--grid", 1, "--block", 1, "out:int32:1"), 0)):
+        result = check(folder, *words, "--format", "sarif")
+        log = json.loads(result[1])
+        assert (result[0], log["version"]) == (status, "2.1.0")
+        for path, members in objects(log):
+            assert members.keys() >= SARIF.get(path, set()), path
+        (run,) = log["runs"]
+        assert len(run["results"]) == status
+        if status:
+            (mistake,) = run["results"]
+            (location,) = mistake["locations"]
+            physical = location["physicalLocation"]
+            assert mistake["ruleId"] == run["tool"]["driver"]["rules"][0]["id"] == "unwritten"
+            assert "reads tile[63]" in mistake["message"]["text"]
+            assert physical["artifactLocation"] == {"uri": "reversed.cu"}
+            assert physical["region"] == {"startLine": 5}
+        else:
+            (note,) = run["invocations"][0]["toolExecutionNotifications"]
+            assert note["message"]["text"].startswith("not compiled for sm_90: line 3")
+            assert "thread 0" in result[2]  # the kernel's output is no part of the log
+
+
+def test_annotations_of_github(folder):
+    status, output, _ = check(folder, *TILE, "--format", "github")
+    assert status == 1
+    start = "::error file=reversed.cu,line=5,title=accelviz%3A unwritten::reversed: thread 0 of"
+    assert output.startswith(start)
+    assert output.count("\n") == 1
+    words = ("guarded.cu", "--grid", 1, "--block", 1, "out:int32:1", "--format", "github")
+    status, output, _ = check(folder, *words)
+    assert status == 0
+    assert re.fullmatch(r"::warning file=guarded.cu::not compiled for sm_90: .*\n", output)
+
+
+def test_text_has_the_output_of_the_kernel_and_the_lines_that_are_left_out(folder):
+    _, output, _ = check(folder, "guarded.cu", "--grid", 1, "--block", 1, "out:int32:1")
+    printed, note, result = output.splitlines()
+    assert printed == "thread 0"
+    assert note.startswith("guarded.cu: note: not compiled for sm_90: line 3")
+    assert note.endswith("--arch sets the target")
+    assert result == "guarded.cu: no mistake: k, 1 block of 1 thread"
+
+
+def test_ctrl_c_and_a_closed_pipe_end_without_a_traceback(folder):
+    words = ("endless.cu", "--grid", 1, "--block", 1, "zeros:int32:1", "--timeout", 50)
+    check(folder, *words, "--timeout", 0.2)  # compile
+    process = started(folder, *words)
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=10)
+    assert (process.returncode, output, errors) == (130, "", "accelviz: interrupted\n")
+    process = started(folder, *TILE)
+    process.stdout.close()
+    with process.stderr as errors:
+        assert errors.read() == ""
+    assert process.wait() == 1
+
+
+def test_the_help_has_an_example_that_works(folder):
+    status, output, _ = check(folder, "--help")
+    assert status == 0
+    (example,) = re.findall(r"^  accelviz check (add.cu .*)$", output, re.M)
+    assert check(folder, *example.split())[0] == 0
