@@ -352,6 +352,7 @@ ALIGNED = (
     "|namespace { __device__ float s[64]; }",
     "__shared__ ALIGNED float s[64];|#define ALIGNED alignas(16)",
     "__shared__ P p; float *s = p.a;|struct __align__(16) P { float a[64]; };",
+    "struct __align__(8) P { float a[64]; }; __shared__ P p; float *s = p.a;",
     "__shared__ P p; float *s = p.a;|typedef struct __builtin_align__(16) { float a[64]; } P;",
 )
 

@@ -134,7 +134,7 @@ def _scan(source: str) -> Iterator[_Token]:
                     kind = "file"
                 elif statement.rstrip().endswith("="):
                     kind = "value"
-                elif _CLASS.search(statement):
+                elif _CLASS.search(_SPECIFIER.sub(" ", statement)):
                     kind = "local class" if scope.kind == "function" else "class"
                 line = source.count("\n", 0, match.start()) + 1
                 scopes.append(_Scope(kind, match["name"] or "", line, end))
