@@ -105,6 +105,38 @@ def test_volatile_data_behind_a_volatile_flag_want_a_fence():
         run(0)
 
 
+COMPARE = source("compare")
+
+
+def compared(kernel, which, warps, seed=0):
+    """Call a kernel of compare.cu; return its count or sum, and the number of threads."""
+    n = 2 * 32 * warps
+    X, Y, counter, total = np.ones(n, np.float32), np.zeros(1, np.float32), np.zeros(2, int), [0.0]
+    arguments = X, Y, counter.astype(np.int32), np.array(total), which
+    options = {"kernel": kernel, "seed": seed, "timeout": 0.3 if kernel == "wrong" else 10.0}
+    emulate(COMPARE, 2, 32 * warps, *arguments, **options)
+    return max(float(array[0]) for array in arguments[1:4]), n
+
+
+@pytest.mark.parametrize("warps", [1, 2, 8])
+@pytest.mark.parametrize("which", range(11))
+def test_a_compare_and_swap_with_an_old_value_is_wrong_or_never_ends(which, warps):
+    if which == 2:
+        with pytest.raises(KernelError, match=r"it did not end .* thread \d+ .* waits, in a loop"):
+            compared("wrong", which, warps)
+    else:
+        result, n = compared("wrong", which, warps)
+        assert result < n
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("warps", [1, 2, 8])
+@pytest.mark.parametrize("which", range(11))
+def test_a_compare_and_swap_with_the_new_value_is_right(which, warps, seed):
+    result, n = compared("right", which, warps, seed)
+    assert result == n
+
+
 LOCALS = source("locals")
 
 

@@ -155,8 +155,8 @@ class EmulatorPlan(ReadyPlan):
             kernels = [call.kernel for call in part.calls if call.kernel]
             self.names += [tuple(names.get(a, a) for a in spec.arguments) for spec in kernels]
         checked, every_load = self.device.checked, self.device.every_load
-        kernels = (replace(as_kernel(spec), every_load=every_load) for spec in self.specs)
-        self.libraries = tuple(compiled(kernel, checked=checked) for kernel in kernels)
+        sources = (replace(as_kernel(spec), every_load=every_load) for spec in self.specs)
+        self.libraries = tuple(compiled(source, checked=checked) for source in sources)
         self._zeroed = plan.workspaces("zeroed_workspace")
         self._workspace = plan.workspaces("workspace")
 

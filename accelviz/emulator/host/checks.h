@@ -120,6 +120,16 @@ inline void excuse_first_guesses(int number, std::uint64_t offset, const Access 
     }
 }
 
+// Called before other threads run between a load and the atomicCAS that it is the first guess of.
+inline void expect_compare(const Access &access) {
+    const std::uint64_t at = address_of(access.address);
+    const int number = memory->find(at);
+    if (number < 0 || !memory->array(number).writable) return;
+    const std::uint64_t offset = at - memory->array(number).address;
+    if (offset + access.bytes > memory->array(number).bytes) return;
+    excuse_first_guesses(number, offset, access);
+}
+
 // Checks a volatile load of another block's store. Volatile accesses do not race, but without a
 // fence in between, data that was stored before a flag need not be visible after the flag.
 inline void check_flag(int number, const Access &access, const Entry &store) {

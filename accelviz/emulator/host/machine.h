@@ -1,10 +1,9 @@
 // The scheduler: runs the threads of a block as fibers, and checks and traces their accesses.
 //
-// Threads switch at barriers and warp-wide exchanges, and after every 32nd atomic or volatile
-// access, for loops that wait for another thread. In a traced block they also switch at each access
-// and basic block, so that the lanes of a warp run in lockstep. Of lanes at different addresses,
-// those at the lowest continue: as on a GPU, lanes that leave a loop or skip a branch wait where
-// the paths join.
+// Threads switch at barriers and warp-wide exchanges, and before some atomic and volatile accesses
+// (see `interleave`). In a traced block they also switch at each access and basic block, so that
+// the lanes of a warp run in lockstep. Of lanes at different addresses, those at the lowest
+// continue: as on a GPU, lanes that leave a loop or skip a branch wait where the paths join.
 #pragma once
 
 #include <deque>
@@ -140,7 +139,7 @@ inline void run_block(std::uint32_t number) {
         thread.copies.clear();
         thread.group = 0;
         thread.doubt.array = -1;
-        thread.flag.address = nullptr;
+        thread.flag.address = thread.compared = nullptr;
         thread.last = thread.before_last = thread.yields = 0;
     }
     for (;;) {
@@ -183,18 +182,33 @@ inline void run_current() {
     current->fiber->leave();
 }
 
+// Lets other threads run before an atomic or volatile access of the current one: before a
+// compare-and-swap, so that they come between it and the load of its first guess, but not before
+// the second one in a row at an address, so that a loop which takes the new value ends; and before
+// every 32nd access, for loops that wait.
+inline void interleave(const Access &access) {
+    Thread &self = *current;
+    bool yields = ++self.polls == 32;
+    if (access.kind == COMPARE) {
+        const bool is_retry = self.compared == access.address;
+        self.compared = is_retry ? nullptr : access.address;
+        yields |= !is_retry;
+        if (launch->checked) expect_compare(access);
+    }
+    if (!yields) return;
+    self.polls = 0;
+    ++self.yields;
+    self.state = State::READY;
+    polling.push_back(self.index);
+    self.fiber->leave();
+}
+
 void access(const void *address, unsigned bytes, Kind kind, Scope scope, void *code) {
     if (!current) return;
     Thread &self = *current;
-    // Before the check, so that what the check acquires is what the access then reads.
-    if (kind >= ATOMIC && !launch->traced && ++self.polls == 32) {
-        self.polls = 0;
-        ++self.yields;
-        self.state = State::READY;
-        polling.push_back(self.index);
-        self.fiber->leave();
-    }
     const Access access{static_cast<const char *>(address), bytes, kind, scope, address_of(code)};
+    // Before the check, so that what the check acquires is what the access then reads.
+    if (kind >= ATOMIC && !launch->traced) interleave(access);
     if (mode != Mode::LAUNCH && !self.fiber->owns(address))
         note(kind, access.code, address_of(address), bytes);
     const int number = launch->checked ? check_access(access) : -1;

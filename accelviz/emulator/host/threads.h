@@ -73,6 +73,7 @@ struct Thread {
     // Code of the last access or basic block; if it is a basic block, also of the one before.
     std::uint64_t last = 0, before_last = 0;
     unsigned polls = 0;               // atomics and volatile accesses since the last yield
+    const char *compared = nullptr;   // address of the latest atomicCAS, if it yielded before it
     std::uint64_t yields = 0;
     std::uint32_t known[lanes] = {};  // accesses of its warp's lanes up to these clocks are ordered
     bool synced = false;              // whether `known` has changed in this block
