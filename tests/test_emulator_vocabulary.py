@@ -1,6 +1,7 @@
 """CUDA functions in the emulator have CUDA's results; other names do not compile."""
 
 import math
+import operator
 from fractions import Fraction
 
 import numpy as np
@@ -114,6 +115,122 @@ def test_integer_functions():
             assert got & U64 == want & U64, (expression, hex(a), hex(b), hex(c))
 
 
+def parts(word, bits, is_signed):
+    """Return the two halfwords or four bytes of a word, the lowest first."""
+    fields = [word >> at & ((1 << bits) - 1) for at in range(0, 32, bits)]
+    return [signed(field, bits) for field in fields] if is_signed else fields
+
+
+def average(x, y):
+    """Return the average, rounded away from zero."""
+    return (x + y) // 2 + ((x + y) % 2 and x + y > 0)
+
+
+#: SIMD functions of parts x and y, without the number of parts: whether the parts are signed, and
+#: whether the result saturates.
+SIMD = {
+    "abs(a": (True, False, lambda x, y: abs(x)),
+    "absss(a": (True, True, lambda x, y: abs(x)),
+    "neg(a": (True, False, lambda x, y: -x),
+    "negss(a": (True, True, lambda x, y: -x),
+    "add(a, b": (False, False, lambda x, y: x + y),
+    "addss(a, b": (True, True, lambda x, y: x + y),
+    "addus(a, b": (False, True, lambda x, y: x + y),
+    "sub(a, b": (False, False, lambda x, y: x - y),
+    "subss(a, b": (True, True, lambda x, y: x - y),
+    "subus(a, b": (False, True, lambda x, y: x - y),
+    "absdiffs(a, b": (True, False, lambda x, y: abs(x - y)),
+    "absdiffu(a, b": (False, False, lambda x, y: abs(x - y)),
+    "avgs(a, b": (True, False, average),
+    "avgu(a, b": (False, False, lambda x, y: (x + y + 1) // 2),
+    "haddu(a, b": (False, False, lambda x, y: (x + y) // 2),
+    "maxs(a, b": (True, False, max),
+    "maxu(a, b": (False, False, max),
+    "mins(a, b": (True, False, min),
+    "minu(a, b": (False, False, min),
+}
+for sign in ("s", "u"):
+    for name, compare in {
+        "ge": operator.ge,
+        "gt": operator.gt,
+        "le": operator.le,
+        "lt": operator.lt,
+    }.items():
+        SIMD[f"cmp{name}{sign}(a, b"] = sign == "s", False, lambda x, y, f=compare: -f(x, y)
+        SIMD[f"set{name}{sign}(a, b"] = sign == "s", False, compare
+for name, compare in {"eq": operator.eq, "ne": operator.ne}.items():
+    SIMD[f"cmp{name}(a, b"] = False, False, lambda x, y, f=compare: -f(x, y)
+    SIMD[f"set{name}(a, b"] = False, False, compare
+SIMD_CALLS = [f"__v{name.replace('(', f'{n}(')})" for name in SIMD for n in (2, 4)]
+SIMD_CALLS += [f"__vsad{sign}{n}(a, b)" for sign in "su" for n in (2, 4)]
+SIMD_CODE = table(SIMD_CALLS, {"a": "unsigned", "b": "unsigned"}, "unsigned")
+
+
+def simd(run):
+    # Words of all kinds, of bytes that are equal, and of bytes at the ends of their range.
+    random = np.random.default_rng(9)
+    ends = random.choice([0, 1, 127, 128, 255], (2, 64, 4)).astype(np.uint8).view(np.uint32)
+    a = np.append(words(64, 1), ends[0].ravel())
+    b = np.append(np.where(np.arange(64) % 8, words(64, 2), words(64, 1)), ends[1].ravel())
+    out = np.zeros((128, len(SIMD_CALLS)), np.uint32)
+    return run(SIMD_CODE, warps=4, as_=a, bs=b.astype(np.uint32), out=out)["out"], a, b
+
+
+def test_simd_functions_work_on_the_parts_of_a_word():
+    for row, a, b in zip(*(values.tolist() for values in simd(run)), strict=True):
+        results = iter(row)
+        for name, (is_signed, saturates, function) in SIMD.items():
+            for bits in (16, 8):
+                low, high = (
+                    (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed else (0, (1 << bits) - 1)
+                )
+                word = 0
+                pairs = zip(parts(a, bits, is_signed), parts(b, bits, is_signed), strict=True)
+                for i, (x, y) in enumerate(pairs):
+                    value = int(function(x, y))
+                    value = min(max(value, low), high) if saturates else value
+                    word |= (value & ((1 << bits) - 1)) << i * bits
+                assert next(results) == word, (name, bits, hex(a), hex(b))
+        for is_signed in (True, False):
+            for bits in (16, 8):
+                pairs = zip(parts(a, bits, is_signed), parts(b, bits, is_signed), strict=True)
+                assert next(results) == sum(abs(x - y) for x, y in pairs), (bits, hex(a), hex(b))
+
+
+COMPLEX_CODE = """#include <cuComplex.h>
+extern "C" __global__ void k(const cuComplex *A, const cuComplex *B, cuDoubleComplex *C) {
+    const int i = threadIdx.x;
+    const cuComplex a = A[i], b = make_cuComplex(cuCrealf(B[i]), cuCimagf(B[i]));
+    const cuDoubleComplex c = cuComplexFloatToDouble(a), d = cuComplexFloatToDouble(b);
+    C[6 * i] = cuCadd(cuCmul(c, d), cuComplexFloatToDouble(cuCsubf(a, cuConjf(b))));
+    C[6 * i + 1] = cuCdiv(c, d);
+    C[6 * i + 2] = make_cuDoubleComplex(cuCabs(c), cuCabsf(b));
+    C[6 * i + 3] = cuCfma(c, d, c);
+    C[6 * i + 4] = cuComplexFloatToDouble(cuCdivf(a, b));
+    C[6 * i + 5] = cuComplexFloatToDouble(cuComplexDoubleToFloat(c));
+}
+"""
+
+
+def test_complex_numbers():
+    random = np.random.default_rng(4)
+    A, B = (random.normal(size=(2, 32)) + 1j * random.normal(size=(2, 32))).astype(np.complex64)
+    views = (values.view(np.float32).copy() for values in (A, B))
+    C = np.zeros(32 * 12)
+    emulate(COMPLEX_CODE, 1, 32, *views, C)
+    c, d = A.astype(complex), B.astype(complex)
+    sums = [c * d + (c - d.conj()), c / d, abs(c) + 1j * abs(d), c * d + c, c / d, c]
+    np.testing.assert_allclose(C.view(complex).reshape(32, 6), np.stack(sums, 1), rtol=3e-6)
+
+
+def test_norms_of_arrays_load_each_element():
+    code = kernel("    Y[0] = normf(n, X), Y[1] = rnormf(n, X);", "const float *X, float *Y, int n")
+    X, Y = np.array([2, 3, 6], np.float32), np.zeros(2, np.float32)
+    assert emulate(code, 1, 1, X, Y, 3)["Y"].tolist() == [7, np.float32(1 / 7)]
+    with pytest.raises(KernelError, match=r"reads X\[3\]"):
+        emulate(code, 1, 1, X, Y, 4)
+
+
 NAN = math.nan
 WHOLE = "0 1e9 2147483520 2147483648 4294967040 4294967296 9.2233715e18 9.223372e18"
 NUMBERS = f"{WHOLE} 1.8446743e19 1.8446744e19 1e30 inf 0.5 1.5 2.5 0.49999997 3.7".split()
@@ -222,6 +339,23 @@ def normal_cdf(x):
     return math.erfc(-x / math.sqrt(2)) / 2
 
 
+def inverse_erfc(q):
+    """Return x with erfc(x) = q by bisection."""
+    low, high = 0.0, 27.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if math.erfc(middle) > q else (low, middle)
+    return low
+
+
+def bessel_i(order, x):
+    terms = range(100)
+    return math.fsum(
+        (x / 2) ** (2 * k + order) / math.prod(range(1, k + 1)) / math.prod(range(1, k + order + 1))
+        for k in terms
+    )
+
+
 #: Functions of floats x and y, with a GPU's relative error; None if exact.
 FUNCTIONS = {
     "rsqrtf(x)": (lambda x, y: 1 / math.sqrt(x), 2e-7),
@@ -254,6 +388,22 @@ FUNCTIONS = {
     "min(nan, (double)y)": (lambda x, y: y, None),
     "isnan(nan) + 2 * isnan(x) + 4 * isinf(1.0f / 0.0f) + 8 * isfinite(x)": (lambda x, y: 13, None),
     "__fdividef(x, 1.5e38f)": (lambda x, y: 0, None),
+    "erfinvf(erff(0.5f * x))": (lambda x, y: x / 2, 2e-6),
+    "erfinv(-erf(0.5 * x))": (lambda x, y: -x / 2, 1e-13),
+    "erfcinv(1e-200 * erfc((double)x)) / 21": (
+        lambda x, y: inverse_erfc(1e-200 * math.erfc(x)) / 21,
+        1e-13,
+    ),
+    "normcdfinv(normcdf(-2.0 * x))": (lambda x, y: -2 * x, 1e-12),
+    "isnan(erfinv(1.5)) + 2 * isinf(erfinvf(1.0f)) + 4 * isnan(normcdfinvf(-0.1f))": (
+        lambda x, y: 7,
+        None,
+    ),
+    "erfcx((double)x)": (lambda x, y: math.exp(x * x) * math.erfc(x), 1e-13),
+    "erfcxf(1e10f * x)": (lambda x, y: 1 / (math.sqrt(math.pi) * 1e10 * x), 2e-7),
+    "cyl_bessel_i0f(x)": (lambda x, y: bessel_i(0, x), 2e-7),
+    "cyl_bessel_i1(8.0 * x)": (lambda x, y: bessel_i(1, 8 * x), 1e-13),
+    "fdivide((double)x, (double)y)": (lambda x, y: x / y, None),
     "signbit(-x) != 0": (lambda x, y: 1, None),
     "sincos_of(x)": (lambda x, y: 3 + math.sin(x) - math.cos(x), 1e-6),
 }
@@ -313,7 +463,13 @@ def test_limits_need_no_include():
     assert [*results["d"]] == [np.finfo(np.float64).max, math.pi]
 
 
-SOURCES = {"integers": INTEGER_CODE, "to integers": TO_INTEGER_CODE, "functions": FUNCTION_CODE}
+SOURCES = {
+    "SIMD": SIMD_CODE,
+    "complex": COMPLEX_CODE,
+    "integers": INTEGER_CODE,
+    "to integers": TO_INTEGER_CODE,
+    "functions": FUNCTION_CODE,
+}
 SOURCES |= {kind: directed(functions, kind)[0] for kind, (functions, *_) in DIRECTED.items()}
 
 
@@ -326,6 +482,7 @@ def test_the_sources_are_cuda(name, monkeypatch):
 def test_a_gpu_finds_the_same():
     np.testing.assert_array_equal(integers(run_on_gpu), integers(run))
     np.testing.assert_array_equal(to_integers(run_on_gpu), to_integers(run))
+    np.testing.assert_array_equal(simd(run_on_gpu)[0], simd(run)[0])
     for kind in DIRECTED:
         on_host, on_gpu = (directions(on, kind)[0] for on in (run, run_on_gpu))
         np.testing.assert_array_equal(on_gpu, on_host)

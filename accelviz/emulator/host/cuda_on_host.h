@@ -240,6 +240,8 @@ EMULATOR_PURE dim3::operator uint3() const { return {x, y, z}; }
 
 #include "intrinsics.h"
 
+#include "simd.h"
+
 #include "atomics.h"
 
 EMULATOR_BARRIER inline void __syncthreads() { emulator::sync_threads(EMULATOR_HERE); }

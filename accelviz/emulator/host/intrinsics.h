@@ -257,6 +257,60 @@ EMULATOR_REAL(norm4d, 4, (a, b, c, d), std::hypot(std::hypot(a, b), std::hypot(c
 EMULATOR_REAL(rnorm3d, 3, (a, b, c), 1 / norm3d(a, b, c))
 EMULATOR_REAL(rnorm4d, 4, (a, b, c, d), 1 / norm4d(a, b, c, d))
 inline float __frsqrt_rn(float x) { return rsqrtf(x); }
+inline double fdivide(double a, double b) { return a / b; }
+// The scaled complementary error function: exp(a a) erfc(a), for large a by its continued fraction.
+namespace emulator {
+EMULATOR_PURE double scaled_erfc(double a) {
+    if (a < 5) return std::exp(a * a) * std::erfc(a);
+    double fraction = a;
+    for (int k = 80; k > 0; --k) fraction = a + k / 2.0 / fraction;
+    return 1 / (std::sqrt(M_PI) * fraction);
+}
+// The inverse of erf at p, with tail = 1 - |p|, by Newton's method from an estimate.
+EMULATOR_PURE double inverse_erf(double p, double tail) {
+    if (!(tail >= 0)) return NAN;
+    if (tail == 0) return p < 0 ? -INFINITY : INFINITY;
+    if (p == 0) return p;
+    const double size = std::fabs(p);
+    const double log = std::log(tail * (1 + size)), half = 2 / (M_PI * 0.147) + log / 2;
+    double x = std::sqrt(std::sqrt(half * half - log / 0.147) - half);
+    for (int step = 0; step < 6; ++step) {
+        // In the tail, Newton's method for the logarithm of erfc converges from below.
+        const double erfc = std::erfc(x), slope = M_2_SQRTPI * std::exp(-x * x);
+        x += size < 0.5 ? (size - std::erf(x)) / slope : erfc * std::log(erfc / tail) / slope;
+    }
+    return p < 0 ? -x : x;
+}
+// Modified Bessel functions of the first kind, by their series, whose terms are positive.
+EMULATOR_PURE double bessel_i(int order, double a) {
+    const double quarter = a * a / 4;
+    if (std::fabs(a) > 713) return order && a < 0 ? -INFINITY : INFINITY;
+    double term = order ? a / 2 : 1, sum = term;
+    for (int k = 1; k < 2000 && std::fabs(term) > std::fabs(sum) * 1e-18; ++k) {
+        term *= quarter / (double(k) * (k + order));
+        sum += term;
+    }
+    return sum;
+}
+}  // namespace emulator
+EMULATOR_REAL(erfcx, 1, (a), emulator::scaled_erfc(a))
+EMULATOR_REAL(erfinv, 1, (a), emulator::inverse_erf(a, 1 - std::fabs(a)))
+EMULATOR_REAL(erfcinv, 1, (a), emulator::inverse_erf(1 - a, a < 1 ? a : 2 - a))
+EMULATOR_REAL(normcdfinv, 1, (a), -M_SQRT2 * erfcinv(2 * a))
+EMULATOR_REAL(cyl_bessel_i0, 1, (a), emulator::bessel_i(0, a))
+EMULATOR_REAL(cyl_bessel_i1, 1, (a), emulator::bessel_i(1, a))
+// Norms of `n` numbers in memory, whose loads are checked.
+#define EMULATOR_NORM(T, NAME, INVERSE)                                                         \
+    EMULATOR_INSTRUCTION inline T NAME(int n, const T *a) {                                     \
+        double sum = 0;                                                                         \
+        for (int i = 0; i < n; ++i) {                                                           \
+            emulator::access(a + i, sizeof(T), emulator::LOAD, emulator::DEVICE, EMULATOR_HERE); \
+            sum = std::hypot(sum, double(a[i]));                                                \
+        }                                                                                       \
+        return T(INVERSE ? 1 / sum : sum);                                                      \
+    }
+EMULATOR_NORM(float, normf, false) EMULATOR_NORM(double, norm, false)
+EMULATOR_NORM(float, rnormf, true) EMULATOR_NORM(double, rnorm, true)
 
 // Functions with two results. Macros replace those of C, whose stores are not instrumented.
 namespace emulator {
