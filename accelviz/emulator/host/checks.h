@@ -92,6 +92,7 @@ inline void check_read_only(int number, std::uint64_t at, unsigned bytes, const 
     const bool reads = access.kind == READ_ONLY_LOAD;
     if (!(bytes & (reads ? cell.written : is_load(access.kind) ? 0 : cell.read_only))) {
         if (reads) cell.read_only |= bytes;
+        watched |= reads;
         return;
     }
     for (const Entry &entry : cell) {
@@ -287,8 +288,10 @@ inline int check_access(const Access &access) {
             const std::uint64_t from = std::max(word, offset) - word,
                                 to = std::min(end - word, std::uint64_t(4));
             const unsigned bytes = (1u << to) - (1u << from);
-            check_copies(number, word, bytes, access);
-            if (!is_shared(array)) check_read_only(number, word, bytes, access);
+            if (watched || access.kind == READ_ONLY_LOAD) {
+                check_copies(number, word, bytes, access);
+                if (!is_shared(array)) check_read_only(number, word, bytes, access);
+            }
             check_word(number, word, bytes, checked);
         }
         if (checked.kind > STORE) synchronise(at, checked.kind);

@@ -53,6 +53,7 @@ void copy_async(void *to, const void *from, unsigned bytes, unsigned zeros, void
     std::memmove(to, from, read);
     std::memset(static_cast<char *>(to) + read, 0, zeros);
     if (!launch->checked) return;
+    watched = true;
     const Copy copy{address_of(to), address_of(from), bytes,   read,
                     current->group, address_of(code), barrier, false};
     const int number = memory->find(copy.to), source = memory->find(copy.from);

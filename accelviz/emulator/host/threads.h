@@ -100,6 +100,8 @@ static Thread *current = nullptr;           // null while the library is loaded
 static std::uint32_t block = 0, epoch = 0;  // epoch: number of barriers that the block has passed
 static std::vector<std::uint32_t> first_guesses;     // code of loads, see `is_first_guess`
 static std::unordered_map<std::uint64_t, Log> logs;  // by address of atomics
+// Whether any thread has started an asynchronous copy or called __ldg of a writable array.
+static bool watched = false;
 static bool fences = false;                          // whether any thread has called a fence
 
 inline Kind base_kind(Kind kind) {
