@@ -45,7 +45,7 @@ def test_many_gpus():
 
 def test_training():
     names, text = run("training.md")
-    assert f"# {names['found'].test_accuracy}; losses" in text
+    assert f"# {names['training'].test_accuracy}; losses" in text
 
 
 def test_layers():
