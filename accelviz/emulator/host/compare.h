@@ -43,7 +43,7 @@ struct Source {
     bool is_local;
 };
 
-constexpr std::uint64_t segment = 4096, max_segments = 1 << 25;
+constexpr std::uint64_t segment = 4096, max_segments = 1 << 22;
 constexpr unsigned max_sources = 512;
 
 // Memory that the processes of a comparison share.
@@ -242,10 +242,16 @@ template <typename Run>
 void compare(Run run) {
     void *shared = mmap(nullptr, sizeof(Runs), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (shared == MAP_FAILED) return;
+    if (shared == MAP_FAILED) {
+        copy_text(answer->problem, "not loaded");
+        return copy_text(answer->text, std::strerror(errno));
+    }
     runs = static_cast<Runs *>(shared);
     runs->completed = run_in_child(run, Mode::RECORD, false, 0, launch->seconds[0]);
-    if (!runs->hash) return;  // the child was killed
+    if (!runs->hash) {
+        copy_text(answer->problem, "not loaded");
+        return copy_text(answer->text, "a process that looks for undefined values was killed");
+    }
     rusage used{};
     getrusage(RUSAGE_CHILDREN, &used);
     const double recorded = used.ru_utime.tv_sec + 1e-6 * used.ru_utime.tv_usec;
