@@ -6,6 +6,7 @@ Each message has the wrong argument, the problem and the expected value, in this
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,8 +27,14 @@ class AccelvizError(Exception):
     """
 
     _lead = "Expected"
+    #: Characters of the problem and of the expected value: together less than a screen.
+    _limit = 1500
 
     def __init__(self, argument: str, problem: str, expected: str = "") -> None:
+        argument, problem, expected = (
+            text if len(text) <= self._limit else f"{text[: self._limit - 200]} ... {text[-190:]}"
+            for text in (argument, problem, expected)
+        )
         self.argument = argument
         self.problem = problem
         self.expected = expected
@@ -38,6 +45,10 @@ class AccelvizError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.argument, self.problem, self.expected)
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 120
 
 
 class GraphError(AccelvizError, ValueError):
@@ -72,6 +83,11 @@ class KernelError(AccelvizError, RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return *super().__reduce__(), {"mistake": self.mistake}
+
+
+def short(value: Any) -> str:
+    """Return the repr of a value, cut to a line: six items of a list, 80 characters of a text."""
+    return _SHORT.repr(value)
 
 
 def checked_integer(

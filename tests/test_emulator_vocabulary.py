@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from accelviz import emulate
-from accelviz.errors import KernelError
+from accelviz.errors import ArgumentError, KernelError
 from tests.compilers import needs_compiler
 from tests.vocabulary import (
     ROUND,
@@ -617,3 +617,67 @@ def test_what_stays_out_is_refused_with_what_to_use_instead(source):
     with pytest.raises(KernelError, match=rf"kernel.cu:{line}: it does not compile") as caught:
         emulate(code, 1, 1, None, kernel="k")
     assert OUTSIDE[source] in str(caught.value)
+
+
+HALVES = """#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+__global__ void k(half *h, const __nv_bfloat162 *b) {}
+"""
+STRUCTURE = "struct S { int4 a; int b; }; __global__ void k(S *s) {}"
+TEMPLATE = "template <int N> __global__ void k(float *Y) {}"
+MANY = [1.0] * 10**6
+PLAIN = "__global__ void k(float *Y, int n) {}"
+#: (source, arguments, kernel, part of the message).
+MESSAGES = {
+    "a list": (PLAIN, (MANY, 1), "k", "a list. Expected: an array of float32"),
+    "a list for a number": (PLAIN, (None, MANY), "k", "[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, ...]"),
+    "a long text": (PLAIN, (None, "x" * 10**6), "k", "for the parameter `int n`"),
+    "a long name": (PLAIN, (None, 1), "x" * 10**6, "Expected: 'k'"),
+    "many fields": (
+        PLAIN,
+        (np.zeros(1, [(f"x{i}", "i4") for i in range(3000)]), 1),
+        "k",
+        "copied",
+    ),
+    "a long line": (
+        f"__global__ void k(float *Y) {{ {'Y[0] = 1; ' * 10**4} Y[0] = frobnicate(1); }}",
+        (None,),
+        "k",
+        "Y[0] = frobnicate(1); } ...`. What to do: check how 'frobnicate' is spelt",
+    ),
+    "half": (HALVES, (np.zeros(2, np.float32), None), "k", "the parameter `half *h`"),
+    "bfloat16": (HALVES, (None, MANY), "k", "the parameter `const __nv_bfloat162 *b`"),
+    "half in an error": (
+        "#include <cuda_fp16.h>\n__global__ void k(half h) { float2 f = h; }",
+        (1,),
+        "k",
+        "conversion from 'half' to",
+    ),
+    "aligned vectors": (
+        STRUCTURE,
+        (np.zeros(2, np.dtype([("a", "i4", 4), ("b", "i4")], align=True)),),
+        "k",
+        "'itemsize': 32}): CUDA aligns vectors",
+    ),
+    "unaligned": (
+        STRUCTURE,
+        (np.zeros(2, np.dtype([("a", "i1"), ("b", "i4")])),),
+        "k",
+        "align=True) with the members' types in order",
+    ),
+    "helper": (f'#include "helper_cuda.h"\n{PLAIN}', (None, 1), "k", "it serves host code"),
+    "header": (f'#include "mine.h"\n{PLAIN}', (None, 1), "k", "pathlib.Path('kernel.cu')"),
+    "unknown argument": (TEMPLATE, (None,), "k<foo>", "'foo', an argument of the template"),
+    "wrong argument": (TEMPLATE, (None,), "k<float>", "names no instance of a template"),
+    "no template": (PLAIN, (None, 1), "k<float>", "k is no template"),
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages_are_short_and_in_the_words_of_the_user(name):
+    code, arguments, entry, expected = MESSAGES[name]
+    with pytest.raises((ArgumentError, KernelError)) as caught:
+        emulate(code, 1, 1, *arguments, kernel=entry)
+    assert expected in str(caught.value)
+    assert len(str(caught.value)) < 1920  # 24 lines of 80
+    assert "Narrow" not in str(caught.value)

@@ -21,7 +21,7 @@ from accelviz.emulator.memory import Memory
 from accelviz.emulator.source import kernels_in, restrict_parameters, symbols_in
 from accelviz.emulator.target import DEFAULT, check_target
 from accelviz.emulator.tracing import table
-from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer
+from accelviz.errors import ArgumentError, DeviceUnavailable, KernelError, checked_integer, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,9 +108,9 @@ def emulate(
     """
     if device not in ("emulator", *_LAUNCHERS):
         devices = " or ".join(map(repr, ("emulator", *_LAUNCHERS)))
-        raise ArgumentError("device", f"got {device!r}", devices)
+        raise ArgumentError("device", f"got {short(device)}", devices)
     if not isinstance(timeout, int | float) or not timeout > 0:
-        raise ArgumentError("timeout", f"got {timeout!r}", "seconds, more than 0")
+        raise ArgumentError("timeout", f"got {short(timeout)}", "seconds, more than 0")
     launch = checked_launch(grid, block, shared_bytes)
     source_kernel, emulated = read_kernel(source, kernel, defines, arch), device == "emulator"
     call = KernelCall.of(source_kernel, launch, arguments, named, symbols, must_build=emulated)
@@ -309,7 +309,7 @@ def _read(source: str | Path) -> tuple[str, str, Path | None]:
     if isinstance(source, str) and "__global__" in source:
         return source, "kernel.cu", None
     expected = "CUDA text, or a file as pathlib.Path('kernel.cu')"
-    problem = "no __global__ function in it" if isinstance(source, str) else f"got {source!r}"
+    problem = "no __global__ function in it" if isinstance(source, str) else f"got {short(source)}"
     if isinstance(source, str) and "\n" not in source and source.endswith((".cu", ".cuh")):
         problem = f"got the text {source!r}, which is the name of a file"
         expected = f"pathlib.Path({source!r})"
@@ -330,9 +330,11 @@ def _choose_kernel(text: str, kernel: str | None) -> tuple[str, list[str]]:
     if kernels:  # kernels defined by macros are not found
         if len(matching) != 1:
             expected = " or ".join(map(repr, matching or kernels))
-            raise ArgumentError("kernel", f"the source has no kernel {kernel!r}", expected)
+            raise ArgumentError("kernel", f"the source has no kernel {short(kernel)}", expected)
         full = matching[0]
     names, template = kernels.get(full, ([], False))
+    if bracket and not template and full in kernels:
+        raise ArgumentError("kernel", f"{full} is no template", repr(full))
     if template and not bracket:
         raise ArgumentError("kernel", f"{full} is a template", f"an instance: '{full}<32>'")
     return f"{full}{bracket}{instance}", names
@@ -342,13 +344,13 @@ def _symbol(name: str, value: Any, text: str) -> npt.NDArray[Any]:
     """Return a variable's initial value as an array; raise ArgumentError for unknown names."""
     known = symbols_in(text)
     if not isinstance(name, str) or not re.fullmatch(r"[\w:]+", name):
-        raise ArgumentError("symbols", f"got {name!r}", "names of variables")
+        raise ArgumentError("symbols", f"got {short(name)}", "names of variables")
     if known and name not in known and "#include" not in text:
-        raise ArgumentError("symbols", f"the source has no {name!r}", ", ".join(known))
+        raise ArgumentError("symbols", f"the source has no {short(name)}", ", ".join(known))
     array = _on_host(name, value)
     if not isinstance(array, np.ndarray | np.generic) or array.dtype.hasobject:
         expected = "a NumPy array or scalar, such as np.array([1, 2], np.float32)"
-        raise ArgumentError(name, f"got {value!r} for the variable", expected)
+        raise ArgumentError(name, f"got {short(value)} for the variable", expected)
     return np.asarray(array)
 
 
@@ -361,7 +363,9 @@ def checked_launch(
     for name, size in (("grid", grid), ("block", block)):
         lengths = tuple(size) if isinstance(size, tuple | list) else (size,)
         if not 1 <= len(lengths) <= 3:
-            raise ArgumentError(name, f"got {size!r}", "an int, or up to three of them: x, y, z")
+            raise ArgumentError(
+                name, f"got {short(size)}", "an int, or up to three of them: x, y, z"
+            )
         x, y, z = (*(check(name, length) for length in lengths), 1, 1)[:3]
         sizes.append((x, y, z))
     return Launch(sizes[0], sizes[1], check("shared_bytes", shared_bytes))
@@ -383,7 +387,7 @@ def _by_name(
     by_name, problem = {**by_position, **named}, ""
     missing = [name for name in names if name not in by_name]
     if unknown := [name for name in named if name not in names]:
-        problem = f"it has no parameter {unknown[0]!r}"
+        problem = f"it has no parameter {short(unknown[0])}"
     elif twice := by_position.keys() & named.keys():
         problem = f"{min(twice)!r} is given twice"
     elif len(arguments) > len(names) or missing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from accelviz.emulator.signature import readable_types
 from accelviz.emulator.source import kernels_in, unclosed
 from accelviz.errors import KernelError
 
@@ -37,6 +38,10 @@ _ADVICE = (
     ),
     (r"tex[123]D|texCube|surf[123]D|texture|surface|cuda(?:Texture|Surface)", _TEXTURES),
     (r"curand", "draw the random numbers in Python and pass them as an array"),
+    (
+        r"helper_\w+\.h|cuda_profiler_api|common/",
+        "leave this #include out: it serves host code, which the emulator does without",
+    ),
     (r"cu(?:blas|sparse|fft|solver|dnn)", "call CUDA's libraries outside of the kernel"),
     (r"cuda?[A-Z]", _LAUNCH),
     (r"(?:__shfl(?:_(?:up|down|xor))?|__ballot|__any|__all)$", "use {name}_sync, with a mask"),
@@ -75,7 +80,7 @@ def compile_error(file: str, source: str, log: str) -> KernelError | None:
     if error is None:
         return None
     text = error[1].removeprefix("static assertion failed: ").removeprefix("#error ")
-    text = _NOISE.sub("", text).strip().strip('"')
+    text = readable_types(_NOISE.sub("", text).strip().strip('"'))
     start = log.rfind("\n", 0, error.start()) + 1
     # For an error in a header, g++ logs the line of the kernel before the error, clang after it.
     before, after = _lines(file, log[:start]), _lines(file, log[error.end() :])
@@ -88,19 +93,39 @@ def compile_error(file: str, source: str, log: str) -> KernelError | None:
         text = re.sub(r"; did you mean .*", "", text)
     elif name and line is None and not re.search(rf"\b{name}\b", source):
         # The unknown name is the requested kernel.
-        kernels = ", ".join(kernels_in(source)) or "none"
+        if known := [*kernels_in(source)]:
+            problem = f"{name!r}, an argument of the template in kernel=, is not in the source"
+            fix = f"a type or constant of the source, such as kernel='{known[0]}<float>'"
+            return KernelError(file, problem, fix)
+        kernels = "none"
         return KernelError(
             file, f"there is no kernel {name!r} in it", f"name one that is: {kernels}"
         )
+    elif name and unknown_header(text):
+        hint = (
+            "leave the #include out if only host code needs it; else put the file beside the "
+            "kernel's and pass that as pathlib.Path('kernel.cu')"
+        )
     elif name:
         hint = f"check how {name!r} is spelt; docs/emulator.md lists what of CUDA the emulator has"
+    elif line is None and "no matching function for call to 'call(<unresolved" in text:
+        text = "kernel= names no instance of a template, or several kernels of one name"
+        hint = "give the template the kinds of arguments that its declaration has, all of them"
     subject = f"{file}:{line}" if line else file
+    if len(code) > 160:  # the part with the unknown name
+        begin = max(0, code.find(name) - 60 if name else 0)
+        code = f"{'... ' if begin else ''}{code[begin : begin + 150]} ..."
     problem = text + (f", at `{code}`" if code else "")
     open_line = unclosed(source)
     if open_line and "#if" not in source:
         subject, hint = f"{file}:{open_line}", ""
         problem = f"a }} is missing: the {{ of line {open_line} is never closed"
     return KernelError(subject, f"it does not compile for the emulator: {problem}", hint)
+
+
+def unknown_header(text: str) -> bool:
+    """Return whether an error says that a header does not exist."""
+    return any(pattern.search(text) for pattern in _UNKNOWN[:2])
 
 
 def _lines(file: str, log: str) -> list[int]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accelviz.errors import ArgumentError
+from accelviz.errors import ArgumentError, short
 
 _NAMES = {"f": "float", "i": "int", "u": "uint"}
 
@@ -66,6 +66,16 @@ class Parameter:
         fields = (dtype.fields or {}).values()
         return all(field[0].base == np.dtype(self.dtype) for field in fields)
 
+    def _structured(self, dtype: np.dtype[Any] | None) -> str:
+        """Return how to make a dtype with the size of this structure, for messages."""
+        if dtype is None or not dtype.isalignedstruct:
+            return "np.dtype([...], align=True) with the members' types in order"
+        # NumPy aligns a vector's components, CUDA the vector.
+        return (
+            "np.dtype({'names': [...], 'formats': [...], 'offsets': [...], 'itemsize': "
+            f"{self.size}}}): CUDA aligns vectors, such as int4 and float4 to 16 bytes, float2 to 8"
+        )
+
     def check_array(self, array: Any) -> None:
         """Raise ArgumentError unless the parameter is a pointer to the array's element type."""
         if not self.pointer:
@@ -82,7 +92,7 @@ class Parameter:
         if self.kind in "sp":
             expected = f"elements of {self.size} bytes"
             if fields:
-                expected += ", as of np.dtype([...], align=True) with the members' types in order"
+                expected += f", as of {self._structured(array.dtype)}"
         elif fields and method == "astype":  # NumPy cannot convert structures
             expected = f"an array of {self.dtype}, such as one field, copied"
         problem = f"an array of {array.dtype} for the parameter `{self}`"
@@ -96,14 +106,16 @@ class Parameter:
         ArgumentError
             If the parameter's type cannot represent the value.
         """
-        problem = f"got {value!r} for the parameter `{self}`"
+        problem = f"got {short(value)} for the parameter `{self}`"
         if self.pointer:
             if value is None:
                 return bytes(8)
             expected = f"an array of {self.dtype}, for the parameter `{self}`"
             if isinstance(value, list | tuple) and self.kind in _NAMES:
                 expected += f": np.array({self.name}, np.{self.dtype})"
-            raise ArgumentError(self.name, f"got {value!r}, a {type(value).__name__}", expected)
+            raise ArgumentError(
+                self.name, f"got {short(value)}, a {type(value).__name__}", expected
+            )
         if self.is_composite:
             return self._composite(value)
         real = isinstance(value, int | float | np.number | np.bool_) and not np.iscomplexobj(value)
@@ -125,7 +137,8 @@ class Parameter:
 
     def _composite(self, value: Any) -> bytes:
         fields = getattr(getattr(value, "dtype", None), "fields", None)
-        expected = f"{self.size} bytes as of np.array((...), np.dtype([...], align=True))"
+        dtype = value.dtype if fields else None
+        expected = f"{self.size} bytes as of np.array((...), {self._structured(dtype)})"
         composite = np.empty(0)
         if self.kind in "sp":
             if fields and np.size(value) == 1:
@@ -139,7 +152,7 @@ class Parameter:
                 composite = np.asarray(value)
         if composite.nbytes != self.size or composite.dtype.hasobject:
             expected += f", for the parameter `{self}`"
-            raise ArgumentError(self.name, f"got {value!r}", expected)
+            raise ArgumentError(self.name, f"got {short(value)}", expected)
         return composite.tobytes()
 
 
@@ -158,7 +171,16 @@ def _type_name(pretty: str) -> str:
     """Return the type's name from `__PRETTY_FUNCTION__` of `name_of<T>` in entry.h."""
     match = re.search(r"T = (.*)\]$", pretty)
     name = match[1].replace("long long int", "long long") if match else "?"
-    return re.sub(r"\s*\*", " *", name)
+    return re.sub(r"\s*\*", " *", readable_types(name))
+
+
+def readable_types(text: str) -> str:
+    """Return a text of the compiler's with CUDA's names of half, bfloat16 and their pairs."""
+    text = re.sub(r" \{aka '[^']*emulator::[^']*'\}", "", text)
+    text = re.sub(r"\b(?:emulator::)?Narrow<5, ?10>", "half", text)
+    text = re.sub(r"\b(?:emulator::)?Narrow<8, ?7>", "__nv_bfloat16", text)
+    text = re.sub(r"\b(?:emulator::)?Pair<half ?>", "half2", text)
+    return re.sub(r"\b(?:emulator::)?Pair<__nv_bfloat16 ?>", "__nv_bfloat162", text)
 
 
 def find_aliases(arrays: Sequence[tuple[str, npt.NDArray[Any]]]) -> dict[str, str]:

@@ -242,7 +242,7 @@ def _arguments(text: str, brackets: str = "()") -> str:
 
 def symbols_in(source: str) -> list[str]:
     """Return the `__constant__` and `__device__` variables of a source."""
-    symbols = []
+    symbols = list[str]()
     for token in _scan(source):
         if token.text == ";" and token.in_file:
             symbols += map(token.qualified, _device_variables(token.statement))
