@@ -65,3 +65,42 @@ def test_a_trace_has_the_loads_of_a_gpu_s_compiler():
 def test_exceptions_are_refused(text):
     with pytest.raises(KernelError, match=r"kernel.cu:2: .*a kernel has no exceptions"):
         emulate(f"__global__ void k(float *Y) {{\n{text}\n}}", 1, 1, np.zeros(1, np.float32))
+
+
+REPEATED = """
+__global__ void k(float *X, float *Y, int writer, bool waits) {
+    __shared__ float s[256];
+    s[threadIdx.x] = X[threadIdx.x];
+    __syncthreads();
+    float v = 0.0f;
+    for (int i = 0; i < 3; ++i) v += s[7] + s[threadIdx.x % 8];
+    if (waits) __syncthreads();
+    if (threadIdx.x == writer) s[7] = v;
+    Y[threadIdx.x] = v;
+}
+__global__ void blocks(float *X, int writer, int reader) {
+    if (blockIdx.x == writer) X[3] = 1.0f;
+    __syncthreads();
+    float v = 0.0f;
+    if (blockIdx.x >= reader) for (int i = 0; i < 3; ++i) v += X[3];
+    X[16 + 64 * blockIdx.x + threadIdx.x] = v;
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [32, 64, 256])
+@pytest.mark.parametrize("writer", [0, 9, 31])
+def test_a_store_after_repeated_loads_of_other_threads_is_a_race(threads, writer):
+    arguments = (np.ones(threads, np.float32), np.zeros(threads, np.float32), writer + threads - 32)
+    emulate(REPEATED, 1, threads, *arguments, True, kernel="k")
+    assert arguments[1].tolist() == [6] * threads
+    for seed in range(2):
+        with pytest.raises(KernelError, match=r"a race: .* s\[7\]"):
+            emulate(REPEATED, 1, threads, *arguments, False, kernel="k", seed=seed)
+
+
+@pytest.mark.parametrize(("writer", "reader"), [(0, 0), (0, 1), (1, 0), (2, 0)])
+def test_repeated_loads_of_another_block_s_store_are_a_race(writer, reader):
+    with pytest.raises(KernelError, match=r"a race: .* X\[3\]"):
+        emulate(REPEATED, 3, 64, np.zeros(16 + 3 * 64, np.float32), writer, reader, kernel="blocks")
+    emulate(REPEATED, 3, 64, np.zeros(16 + 3 * 64, np.float32), 5, reader, kernel="blocks")

@@ -591,9 +591,6 @@ OUTSIDE = {
     "#include <mma.h>": "a function of fragments.cuh",
     "#include <cub/cub.cuh>": "shuffles, shared memory or cooperative_groups",
     "#include <thrust/device_vector.h>": "shuffles, shared memory or cooperative_groups",
-    "#include <cuda_fp8.h>": "use half or float",
-    "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
-    "__device__ void f() { cg::tiled_partition<64>(cg::this_thread_block()); }": "or the block",
     "#include <cuda/atomic>": "CUDA's own atomics",
     "#include <cuda/std/limits>": "libcu++",
     "#include <curand_kernel.h>": "draw the random numbers in Python",
@@ -620,25 +617,6 @@ def test_what_stays_out_is_refused_with_what_to_use_instead(source):
     with pytest.raises(KernelError, match=rf"kernel.cu:{line}: it does not compile") as caught:
         emulate(code, 1, 1, None, kernel="k")
     assert OUTSIDE[source] in str(caught.value)
-
-
-DEFAULTS = """__global__ void k(int *Y, int a, int n = -4, float b = 2.5e1f, bool c = true,
-                  const int *p = nullptr, unsigned mask = 0xffu, double d = .5, char e = 7) {
-    Y[0] = a + n + int(b) + c + (p == nullptr) + mask + int(2 * d) + e;
-}
-"""
-
-
-def test_default_arguments_may_be_left_out():
-    expected = 1000 - 4 + 25 + 1 + 1 + 255 + 1 + 7
-    Y = np.zeros(1, np.int32)
-    assert emulate(DEFAULTS, 1, 1, Y, 1000)["Y"][0] == expected
-    assert emulate(DEFAULTS, 1, 1, Y, 1000, 0, c=False)["Y"][0] == expected + 4 - 1
-    with pytest.raises(ArgumentError, match="'a' is missing"):
-        emulate(DEFAULTS, 1, 1, Y)
-    other = DEFAULTS.replace("-4", "sizeof(int)")
-    with pytest.raises(ArgumentError, match="'n' is missing"):
-        emulate(other, 1, 1, Y, 1000)
 
 
 HALVES = """#include <cuda_fp16.h>

@@ -29,7 +29,6 @@ _ADVICE = (
         "or in loops over shared memory",
     ),
     (r"(?:cub|thrust)\b", f"the emulator has no CUB and Thrust; {_LIBRARY}"),
-    (r"cuda_fp[468]|__nv_fp[468]", "the emulator has no floats of 8 bits: use half or float"),
     (r"__pipeline", "#include <cuda_pipeline.h>"),
     (r"cuda/(?:std/)?atomic", "use CUDA's own atomics, such as atomicAdd and atomicCAS"),
     (
@@ -111,7 +110,7 @@ def compile_error(file: str, source: str, log: str) -> KernelError | None:
         hint = f"check how {name!r} is spelt; docs/emulator.md lists what of CUDA the emulator has"
     elif line is None and "no matching function for call to 'call(<unresolved" in text:
         text = "kernel= names no instance of a template, or several kernels of one name"
-        hint = "give the template all its arguments; rename all but one of kernels of one name"
+        hint = "give the template the kinds of arguments that its declaration has, all of them"
     subject = f"{file}:{line}" if line else file
     if len(code) > 160:  # the part with the unknown name
         begin = max(0, code.find(name) - 60 if name else 0)

@@ -33,6 +33,9 @@ class Cell {
     std::uint8_t written = 0;  // mask of written bytes
     std::uint8_t read_only = 0;  // mask of bytes that __ldg has read
     std::uint8_t arriving = 0;   // mask of bytes to which an asynchronous copy is under way
+    // Whether the latest access loaded the whole word, and all entries were loads or stores that a
+    // barrier orders before it.
+    bool quiet = false;
     // Thread of the latest atomic, numbered from 1 over the launch (0: none), and its epoch.
     std::uint32_t last_atomic = 0, atomic_epoch = 0;
     std::uint16_t leaving = 0;  // number of asynchronous copies that are under way from here
@@ -100,10 +103,13 @@ class Memory {
         // A difference of a lower address wraps around to a large number.
         const std::uint64_t slot = (address - slots_begin) >> slot_bits;
         if (slot < n_slots_) return holds(slot, address) ? slot : -1;
-        if (address - last_.address < last_.bytes) return last_.number;
+        for (const Variable &variable : latest_) {
+            if (address - variable.address < variable.bytes) return variable.number;
+        }
         const int variable = before(address);
         if (variable < 0 || !holds(variable, address)) return -1;
-        last_ = {arrays_[variable].address, arrays_[variable].bytes, variable};
+        newest_ ^= 1;
+        latest_[newest_] = {arrays_[variable].address, arrays_[variable].bytes, variable};
         return variable;
     }
 
@@ -154,11 +160,13 @@ class Memory {
     std::vector<Cell *> cells_;
     std::vector<int> variables_;  // numbers of the variables, by address
     std::uint64_t n_slots_ = 0;
-    // The result of the last search, which usually contains the next address as well.
-    struct {
+    // The results of the last two searches: a product reads two tiles in turn.
+    struct Variable {
         std::uint64_t address, bytes;
         int number;
-    } last_{};
+    };
+    Variable latest_[2] = {};
+    int newest_ = 0;
 };
 
 }  // namespace emulator
