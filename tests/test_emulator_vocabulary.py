@@ -2,7 +2,9 @@
 
 import math
 import operator
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from tests.vocabulary import (
     run_on_gpu,
     signed,
     table,
+    toolkit_options,
     words,
 )
 
@@ -553,6 +556,30 @@ __global__ void k(float *Y) {
     assert results["counts"].tolist() == [3, 3]
 
 
+#: Names in CUDA's headers that are no functions for kernels, and macros of the emulator.
+NO_FUNCTIONS = re.compile(
+    r"_?_?[A-Z]\w*|_[a-z]\w*|__(?:cmath|pow|libcpp|isfinite|isinfd|isnand|signbitd|pm|cuda|nv|builtin)\w*"
+    r"|__[A-Z]\w*|__u128Atomic\w+|\w*sincos\w*|attribute|defined|throw|printf|__attribute__"
+)
+
+
+def test_the_emulator_has_every_function_of_cudas_math_headers():
+    folders = [Path(option[2:]) for option in toolkit_options()]
+    if not folders or not (folders[0] / "crt" / "math_functions.h").exists():
+        pytest.skip("CUDA's own headers are not installed")
+    names = set()
+    for name in ("math_functions.h", "device_functions.h", "device_double_functions.h"):
+        text = (folders[0] / "crt" / name).read_text("utf-8", "replace")
+        text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+        mark = r"(?:__DEVICE_FUNCTIONS_DECL__|__device_builtin__|__MATH_FUNCTIONS_DECL__)"
+        names |= {*re.findall(rf"{mark}[^;{{}}()#]*?\b(\w+)\s*\(", text)}
+    names = sorted(name for name in names if not NO_FUNCTIONS.fullmatch(name))
+    assert len(names) > 400
+    uses = "\n".join(f"namespace n{i} {{ using ::{name}; }}" for i, name in enumerate(names))
+    code = f"{uses}\n{kernel('    out[0] = 1;')}"
+    assert emulate(code, 1, 1, np.zeros(1, np.int32))["out"][0] == 1
+
+
 #: Code that CUDA and the emulator refuse, and a word of the message.
 NO_CUDA = {
     "atomicMax(f, 1.0f);": "for a float, loop over atomicCAS",
@@ -666,6 +693,7 @@ MESSAGES = {
         "align=True) with the members' types in order",
     ),
     "helper": (f'#include "helper_cuda.h"\n{PLAIN}', (None, 1), "k", "it serves host code"),
+    "math": (f'#include "helper_math.h"\n{PLAIN}', (None, 1), "k", "put the file beside"),
     "header": (f'#include "mine.h"\n{PLAIN}', (None, 1), "k", "pathlib.Path('kernel.cu')"),
     "unknown argument": (TEMPLATE, (None,), "k<foo>", "'foo', an argument of the template"),
     "wrong argument": (TEMPLATE, (None,), "k<float>", "names no instance of a template"),
