@@ -275,11 +275,12 @@ class GINConv(_Aggregation, nn.GINConv):
         if operands is None:
             edge_index, size = self._unwrapped(edge_index, size)
             return super().forward(x, edge_index, size)
+        shift = 1 + self.eps
         if target is source and reduction in ("sum", "mean") and is_plain(self.nn, Sequential):
             modules: list[Any] = [*self.nn]
             linear: Any = modules[0] if modules else None
             if is_plain(linear):
-                parameters, shift = (linear.weight, linear.bias), 1 + self.eps
+                parameters = linear.weight, linear.bias
                 fusible = self._operators is operators and not shift.requires_grad
                 if fusible and fused.applies(source, shift, operands[2], *parameters):
                     n_out, n_in = linear.weight.shape
@@ -290,7 +291,7 @@ class GINConv(_Aggregation, nn.GINConv):
                     return out
         out = self._aggregate(reduction, source, operands)
         if target is not None:
-            out = out + (1 + self.eps) * target
+            out = out + shift * target
         return self.nn(out)
 
 
