@@ -151,7 +151,8 @@ def build(kernel: Kernel, *, checked: bool = True, symbols: Sequence[str] = ()) 
     macros = {**target_macros(kernel.arch), **kernel.defines}
     defines = "".join(f"#define {name} {value}\n" for name, value in macros.items())
     # For messages: file and text, without the `struct Config` in front of a package's kernel.
-    origin = kernel.file, kernel.source.rpartition(f'#line 1 "{kernel.file}"\n')[2]
+    text_of_user = kernel.source.rpartition(f'#line 1 "{kernel.file}"\n')[2]
+    origin = kernel.file, text_of_user, kernel.entry
     conditionals = Conditionals.of(origin[1])
     text = conditionals.mark(translated(kernel.source, kernel.file), kernel.file)
     standard = sorted({*standard, *standard_headers([kernel.source, *included])})
@@ -228,7 +229,7 @@ def left_out(path: Path) -> Path:
     return path.with_suffix(".left_out")
 
 
-def _link(compiler: Compiler, compiled: Path, path: Path, file: str, source: str) -> None:
+def _link(compiler: Compiler, compiled: Path, path: Path, *origin: str) -> None:
     mac = sys.platform == "darwin"
     # The program that loads the library already has the C++ library, which is slow to link.
     bare = compiler.precompiles and not mac
@@ -236,7 +237,7 @@ def _link(compiler: Compiler, compiled: Path, path: Path, file: str, source: str
     link += ["-undefined", "dynamic_lookup"] if mac else []
     gcc = ["-lgcc"] if bare and not compiler.is_clang else []  # for 128-bit division
     with written_whole(path) as temporary:
-        run(compiler, [*link, "-o", str(temporary), str(compiled), *gcc], file, source)
+        run(compiler, [*link, "-o", str(temporary), str(compiled), *gcc], *origin)
 
 
 def runtime() -> Path:

@@ -81,7 +81,13 @@ def require_compiler() -> Compiler:
     return compiler
 
 
-def run(compiler: Compiler, options: Sequence[str | Path], file: str, source: str = "") -> str:
+def run(
+    compiler: Compiler,
+    options: Sequence[str | Path],
+    file: str,
+    source: str = "",
+    entry: str = "",
+) -> str:
     """Run the compiler and return its warnings; raise KernelError for an error in `file`."""
     process = subprocess.run(
         [*compiler.command, *options],
@@ -94,5 +100,5 @@ def run(compiler: Compiler, options: Sequence[str | Path], file: str, source: st
     if process.returncode:
         log = without_reports(process.stderr).strip()
         unparsed = KernelError(file, f"it does not compile for the emulator:\n{log[-4000:]}")
-        raise compile_error(file, source, log) or unparsed
+        raise compile_error(file, source, log, entry) or unparsed
     return process.stderr

@@ -74,8 +74,11 @@ _UNKNOWN = tuple(
 )
 
 
-def compile_error(file: str, source: str, log: str) -> KernelError | None:
-    """Return a KernelError for the first error in a compiler's English log; None without one."""
+def compile_error(file: str, source: str, log: str, entry: str) -> KernelError | None:
+    """Return a KernelError for the first error in a compiler's English log; None without one.
+
+    `entry` is the requested kernel.
+    """
     error = _ERROR.search(log)
     if error is None:
         return None
@@ -92,12 +95,13 @@ def compile_error(file: str, source: str, log: str) -> KernelError | None:
     if hint:
         text = re.sub(r"; did you mean .*", "", text)
     elif name and line is None and not re.search(rf"\b{name}\b", source):
-        # The unknown name is the requested kernel.
-        if known := [*kernels_in(source)]:
+        # The unknown name is the requested kernel, or an argument of its template.
+        known = [*kernels_in(source)]
+        if known and entry.partition("<")[0] != name:
             problem = f"{name!r}, an argument of the template in kernel=, is not in the source"
             fix = f"a type or constant of the source, such as kernel='{known[0]}<float>'"
             return KernelError(file, problem, fix)
-        kernels = "none"
+        kernels = ", ".join(known) or "none"
         return KernelError(
             file, f"there is no kernel {name!r} in it", f"name one that is: {kernels}"
         )
