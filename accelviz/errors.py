@@ -86,7 +86,7 @@ class KernelError(AccelvizError, RuntimeError):
 
 
 def short(value: Any) -> str:
-    """Return the repr of a value, cut to a line: six items of a list, 80 characters of a text."""
+    """Return the repr of a value, cut to a line: six items of a list, 120 characters of a text."""
     return _SHORT.repr(value)
 
 
