@@ -271,8 +271,8 @@ class _Product:
                 memory = Memory(regions.keys(), regions.values(), edge_index.device)
                 edges.keep(memory)
                 words |= memory.address
-                end = [*memory.address.values(), memory.end][len(zeroed)]
                 if zeroed:
+                    end = [*memory.address.values(), memory.end][len(zeroed)]
                     zero(memory.start, end - memory.start, stream)
             workspace = {}  # that of all kernels is allocated with the first one's
             self._launches.append((walk.kernel.bind(grid_x, walk.grid_y, words), *walk.operands))
