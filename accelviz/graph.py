@@ -6,16 +6,16 @@ made from the pattern, so one plan works with any values. All arrays are read-on
 
 from __future__ import annotations
 
-import weakref
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from accelviz.errors import GraphError
+from accelviz.immutable import Immutable, frozen, taken_over
 from accelviz.store import Store
 
 #: Origin of a graph, and its description for users.
@@ -31,20 +31,12 @@ KINDS = {
 MAX_SIDE = int(np.iinfo(np.int32).max)
 
 
-class _Csr:
+class _Csr(Immutable):
     """Base class of `Pattern` and `Graph`: read-only index arrays and a shape."""
 
     row_pointers: Any
     column_indices: Any
     shape: tuple[int, int]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # By default, unpickled arrays would be writable.
-        values = (getattr(self, field.name) for field in fields(cast(Any, self)))
-        return type(self), tuple(values)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return self
 
     @property
     def n_rows(self) -> int:
@@ -81,11 +73,6 @@ class Pattern(_Csr):
     shape: tuple[int, int]
     name: str = "graph"
 
-    def __post_init__(self) -> None:
-        for field in ("row_pointers", "column_indices"):
-            if isinstance(array := getattr(self, field), np.ndarray):
-                object.__setattr__(self, field, frozen(array))
-
     @cached_property
     def degrees(self) -> npt.NDArray[np.int32]:
         """Number of nonzeros of each row, int32, shape (n_rows,)."""
@@ -111,7 +98,7 @@ class Pattern(_Csr):
 
 
 @dataclass(frozen=True, eq=False)
-class Transpose:
+class Transpose(Immutable):
     """A transposed graph, and the permutation of its nonzeros.
 
     Attributes
@@ -249,32 +236,11 @@ class Graph(_Csr):
             shape=self.shape[::-1],
             name=f"{self.name} transposed",
         )
-        order = by_column.data
-        order.setflags(write=False)
-        return Transpose(graph, order)
+        return Transpose(graph, taken_over(by_column.data))
 
     def __repr__(self) -> str:
         sides = " x ".join(f"{side:,}" for side in self.shape)
         return f"Graph({self.name!r}: {sides}, {self.nnz:,} nonzeros, {self.source})"
-
-
-#: Arrays that this module has made read-only, by `id`.
-_FROZEN: weakref.WeakValueDictionary[int, npt.NDArray[Any]] = weakref.WeakValueDictionary()
-
-
-def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a read-only copy of an array, or the array itself if this module made it read-only."""
-    return array if _FROZEN.get(id(array)) is array else taken_over(array.copy())
-
-
-def taken_over(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Make an array read-only without copying it; no other references to it may exist."""
-    owner = array.base if isinstance(array.base, np.ndarray) else array
-    owner.setflags(write=False)
-    array.setflags(write=False)
-    view = array.view()  # NumPy does not make a view of a read-only array writable again
-    _FROZEN[id(view)] = view
-    return view
 
 
 def check_csr(

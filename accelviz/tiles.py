@@ -13,11 +13,12 @@ import numpy.typing as npt
 
 from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError
+from accelviz.immutable import Immutable
 from accelviz.workload import spread
 
 
 @dataclass(frozen=True, eq=False)
-class Tiles:
+class Tiles(Immutable):
     """Tiles of one size. A tile has consecutive rows of the matrix and any of its columns.
 
     Attributes

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import ArgumentError, checked_integer, is_number
-from accelviz.graph import Graph, taken_over
+from accelviz.graph import Graph
+from accelviz.immutable import taken_over
 
 
 @dataclass(frozen=True)

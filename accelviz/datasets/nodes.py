@@ -12,7 +12,8 @@ from scipy import sparse
 
 from accelviz.datasets.load import bundled_archive, bundled_graphs, load_graph
 from accelviz.errors import ArgumentError, GraphError
-from accelviz.graph import Graph, taken_over
+from accelviz.graph import Graph
+from accelviz.immutable import taken_over
 
 #: Names of the node sets of a split.
 SPLITS = ("train", "val", "test")

@@ -17,7 +17,8 @@ from accelviz.devices import choose
 from accelviz.devices.planning import plan_of
 from accelviz.devices.ready_plan import ready
 from accelviz.errors import ArgumentError
-from accelviz.graph import Graph, taken_over
+from accelviz.graph import Graph
+from accelviz.immutable import taken_over
 from accelviz.layers.adjacency import rows_of
 from accelviz.plans import Operation, Strategy
 from accelviz.plans.program import Program

@@ -19,7 +19,8 @@ from scipy import sparse
 from accelviz.arrays import Ints, Longs
 from accelviz.datasets import load_graph
 from accelviz.errors import checked_choice, checked_integer
-from accelviz.graph import Graph, taken_over
+from accelviz.graph import Graph
+from accelviz.immutable import taken_over
 from accelviz.many_gpus.program import SplitProgram, features_and_results, peer_buffers
 from accelviz.many_gpus.split import Part, Split, word_shift
 from accelviz.plans import Call, KernelSpec, LaunchConfig, Plan

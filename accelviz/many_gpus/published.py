@@ -24,7 +24,7 @@ from accelviz.errors import (
     checked_number,
     checked_type,
 )
-from accelviz.graph import taken_over
+from accelviz.immutable import taken_over
 from accelviz.many_gpus.halo import Words, rows_of_words
 from accelviz.many_gpus.program import SplitProgram, features_and_results, peer_buffers
 from accelviz.many_gpus.split import WORD_BITS, Part, Split, word_shift

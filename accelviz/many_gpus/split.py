@@ -21,7 +21,8 @@ from accelviz.arrays import Ints, Longs
 from accelviz.datasets import load_graph
 from accelviz.devices.operands import on_host
 from accelviz.errors import ArgumentError, GraphError, PartitionError, checked_integer, checked_type
-from accelviz.graph import Graph, taken_over
+from accelviz.graph import Graph
+from accelviz.immutable import taken_over
 from accelviz.ordering import ORDERS, Permutation, vertex_order
 from accelviz.ordering.community import metis_parts
 from accelviz.store import Stopwatch

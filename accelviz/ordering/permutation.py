@@ -12,11 +12,12 @@ from scipy import sparse
 
 from accelviz.arrays import Ints
 from accelviz.errors import GraphError
-from accelviz.graph import Graph, Pattern, taken_over
+from accelviz.graph import Graph, Pattern
+from accelviz.immutable import Immutable, frozen, taken_over
 
 
 @dataclass(frozen=True, eq=False)
-class Permutation:
+class Permutation(Immutable):
     """A permutation of rows: row `i` of the new order is row `order[i]` of the old one.
 
     Parameters
@@ -40,16 +41,14 @@ class Permutation:
         if not np.array_equal(np.sort(order), np.arange(order.size)):
             expected = f"each of 0 to {order.size - 1} exactly once"
             raise GraphError("order", "some rows are missing, repeated or out of range", expected)
-        order = np.ascontiguousarray(order, dtype=np.int32).view()
-        order.setflags(write=False)
-        object.__setattr__(self, "order", order)
+        order = np.ascontiguousarray(order, dtype=np.int32)
+        object.__setattr__(self, "order", frozen(order))
 
     @classmethod
     def trusted(cls, order: Ints) -> Permutation:
         """Wrap an order without checking that it is a permutation; makes it read-only."""
         permutation = object.__new__(cls)
-        order.setflags(write=False)
-        object.__setattr__(permutation, "order", order)
+        object.__setattr__(permutation, "order", taken_over(order))
         return permutation
 
     def __len__(self) -> int:
@@ -60,8 +59,7 @@ class Permutation:
         """Position of each old row in the new order, int32, shape (n,)."""
         inverse = np.empty_like(self.order)
         inverse[self.order] = np.arange(self.order.size, dtype=np.int32)
-        inverse.setflags(write=False)
-        return inverse
+        return taken_over(inverse)
 
     def apply(self, array: npt.ArrayLike, axis: int = 0) -> npt.NDArray[Any]:
         """Permute `array` from the old order to the new order along `axis`."""
@@ -123,10 +121,9 @@ class Permutation:
             arrays = permuted.data, self.inverse[permuted.indices], permuted.indptr
             permuted = sparse.csr_array(arrays, shape=pattern.shape)
             permuted.sort_indices()
-        permuted.data.setflags(write=False)
         pointers = taken_over(permuted.indptr.astype(np.int64))
         indices = taken_over(permuted.indices.astype(np.int32, copy=False))
-        return Pattern(pointers, indices, pattern.shape, pattern.name), permuted.data
+        return Pattern(pointers, indices, pattern.shape, pattern.name), taken_over(permuted.data)
 
     def _checked(self, array: npt.ArrayLike, axis: int) -> npt.NDArray[Any]:
         array = np.asarray(array)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError, checked_integer
+from accelviz.immutable import Immutable, taken_over
 from accelviz.ordering import DegreeHistogram, RowDegrees
 from accelviz.partition.scheme import Scheme
 from accelviz.partition.summary import Loads, PartitionSummary
@@ -45,7 +46,7 @@ def ceil_div(dividend: Longs, divisor: Longs | int) -> Longs:
 
 
 @dataclass(frozen=True)
-class BlockSetting:
+class BlockSetting(Immutable):
     """The two parameters of the partition.
 
     Parameters
@@ -78,7 +79,7 @@ class BlockSetting:
     def factors(self) -> Longs:
         """Divisors of max_block_warps, ascending: the possible numbers of warps per row."""
         warps = np.arange(1, self.max_block_warps + 1)
-        return warps[self.max_block_warps % warps == 0]
+        return taken_over(warps[self.max_block_warps % warps == 0])
 
     def pattern(self, degrees: npt.ArrayLike) -> tuple[Longs, Longs, Longs]:
         """Compute the partition pattern of rows with 1 to deg_bound nonzeros (Algorithm 1).

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.arrays import Ints, Longs
+from accelviz.immutable import Immutable, taken_over
 from accelviz.partition.block_level import ceil_div
 from accelviz.workload import Workload
 
@@ -16,7 +17,7 @@ FLAGS = {"slot_mask": 31, "leader": 32, "shared": 64, "cut": 128, "block_shares"
 
 
 @dataclass(frozen=True, eq=False)
-class NeighborGroups:
+class NeighborGroups(Immutable):
     """Runs of at most `ngs` consecutive nonzeros of one row, one per warp, in row order.
 
     Attributes
@@ -50,7 +51,7 @@ def neighbor_groups(row_pointers: Longs, ngs: int) -> NeighborGroups:
     offsets = row_pointers[:-1] - first_group * ngs
     pointers = np.append(np.repeat(offsets, groups), row_pointers[-1])
     pointers[:-1] += np.arange(0, rows.size * ngs, ngs)
-    return NeighborGroups(pointers, rows)
+    return NeighborGroups(taken_over(pointers), taken_over(rows))
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph
+from accelviz.immutable import taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.partition.scheme import Scheme
 from accelviz.partition.summary import Loads, PartitionSummary
@@ -59,8 +60,7 @@ def rows_of_nonzeros(graph: Graph) -> tuple[Ints, dict[str, float]]:
     def convert(clock: Stopwatch) -> Ints:
         with clock.step("CSR to COO"):
             rows = np.repeat(np.arange(pointers.size - 1, dtype=np.int32), np.diff(pointers))
-        rows.setflags(write=False)
-        return rows
+        return taken_over(rows)
 
     return graph.store.prepared("coo rows", convert)
 

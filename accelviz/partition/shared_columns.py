@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from accelviz.arrays import Ints, Longs
 from accelviz.graph import Graph, Pattern
+from accelviz.immutable import Immutable, taken_over
 from accelviz.partition.nonzero_runs import check_numbers
 from accelviz.partition.windows import Windows, row_windows, window_tiles
 from accelviz.store import Stopwatch
@@ -38,7 +39,7 @@ MAX_PARTS = (1 << 16) - 1
 
 
 @dataclass(frozen=True, eq=False)
-class SharedColumns:
+class SharedColumns(Immutable):
     """The windows of a graph, large ones split into parts. A record is a window or a part.
 
     Attributes
@@ -106,7 +107,7 @@ def shared_columns(
             word, bit = np.divmod(windows.edge_to_column.astype(np.uint32), WORD_COLUMNS)
             mask_index = first_words[row // rows] + word, row % rows
             np.bitwise_or.at(bits, mask_index, np.uint32(1) << bit)
-            return windows, first_words, columns, bits
+            return windows, first_words, taken_over(columns), taken_over(bits)
 
     def split(clock: Stopwatch) -> SharedColumns:
         with clock.step("parts"):
@@ -133,9 +134,8 @@ def shared_columns(
             # In a part, a row starts at its first nonzero at or after the part's first column.
             key = (np.repeat(np.arange(graph.n_rows), graph.degrees) << 32) + windows.edge_to_column
             starts[:n_split] = np.searchsorted(key, (row[:n_split] << 32) + first[:n_split, None])
-        for array in (metadata, starts, columns, bits):
-            array.setflags(write=False)
-        return SharedColumns(windows, metadata, limit, n_split, starts, columns, bits)
+        starts = taken_over(starts)
+        return SharedColumns(windows, taken_over(metadata), limit, n_split, starts, columns, bits)
 
     translation, seconds = graph.store.prepared(f"shared columns of {rows} rows", translate)
     windows, first_words, columns, bits = translation
@@ -157,8 +157,7 @@ def shared_tiles(pattern: Pattern, shared: SharedColumns, width: int, block_reco
     first_tile = (np.cumsum(n_tiles) - n_tiles)[window] + earlier_words * (WORD_COLUMNS // width)
     block = np.empty_like(tiles.block)
     block[first_tile[record] + offset] = record // block_records
-    block.setflags(write=False)
-    return replace(tiles, block=block)
+    return replace(tiles, block=taken_over(block))
 
 
 def default_part_columns(windows: Windows) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from accelviz.arrays import Ints
+from accelviz.immutable import taken_over
 from accelviz.ordering import DegreeHistogram, RowDegrees
 from accelviz.ordering.degree import SortedRows
 from accelviz.partition.block_level import (
@@ -135,8 +136,8 @@ def subwarp_partition(
         metadata, cut_blocks = subwarp_blocks(rows.histogram, setting, short_nzs)
         if in_place:
             metadata = in_place_order(metadata, cut_blocks, output_rows)
-        metadata.setflags(write=False)
     columns = rows.pattern.column_indices
+    metadata = taken_over(metadata)
     partition = SubwarpPartition(metadata, cut_blocks, output_rows, columns, rows.nonzero_order)
     return partition, clock.seconds
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from accelviz.arrays import Ints, Longs
+from accelviz.immutable import Immutable
 from accelviz.workload import Workload, nonzeros_per_warp
 
 
 @dataclass(frozen=True, eq=False)
-class Loads:
+class Loads(Immutable):
     """A histogram of the warps by their number of nonzeros.
 
     Attributes

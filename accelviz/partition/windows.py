@@ -17,6 +17,7 @@ from accelviz.arrays import Ints, Longs
 from accelviz.datasets.load import load_pattern
 from accelviz.errors import checked_integer
 from accelviz.graph import Graph, Pattern
+from accelviz.immutable import Immutable, taken_over
 from accelviz.tiles import Tiles
 from accelviz.workload import spread
 
@@ -25,7 +26,7 @@ MOST_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class Windows:
+class Windows(Immutable):
     """The windows of a matrix.
 
     Attributes
@@ -104,9 +105,7 @@ def row_windows(graph: Any, rows: int) -> Windows:
     window = np.repeat(np.arange(n_windows), np.diff(starts))
     condensed = np.searchsorted(keys, window * n_columns + columns) - pointers[window]
     arrays = pointers, distinct.indices.astype(np.int32), condensed.astype(np.int32)
-    for array in arrays:
-        array.setflags(write=False)
-    return Windows(rows, *arrays)
+    return Windows(rows, *map(taken_over, arrays))
 
 
 def window_tiles(graph: Graph | Pattern, windows: Windows, width: int) -> Tiles:
@@ -129,6 +128,4 @@ def window_tiles(graph: Graph | Pattern, windows: Windows, width: int) -> Tiles:
     pointers = np.append(0, np.cumsum(np.bincount(tile, minlength=window.size)))
     first_row = (window * windows.rows).astype(np.int32)
     arrays = window, first_row, columns, pointers, nonzeros, places
-    for array in arrays:
-        array.setflags(write=False)
-    return Tiles(windows.rows, width, *arrays)
+    return Tiles(windows.rows, width, *map(taken_over, arrays))

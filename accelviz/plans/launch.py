@@ -10,6 +10,7 @@ import numpy as np
 
 from accelviz import files
 from accelviz.errors import KernelError, PartitionError, checked_integer
+from accelviz.immutable import Immutable
 
 WARP_SIZE = 32
 #: Largest number of warps in a block.
@@ -75,7 +76,7 @@ class LaunchConfig:
 
 
 @dataclass(frozen=True)
-class KernelSpec:
+class KernelSpec(Immutable):
     """A CUDA kernel: its source, compile-time constants and arguments.
 
     Parameters
@@ -172,7 +173,7 @@ class TensorMap:
 
 
 @dataclass(frozen=True)
-class Call:
+class Call(Immutable):
     """A launch of a kernel.
 
     Parameters

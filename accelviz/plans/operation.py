@@ -12,6 +12,7 @@ import numpy as np
 
 from accelviz.errors import ArgumentError
 from accelviz.graph import Pattern
+from accelviz.immutable import Immutable
 from accelviz.plans.storage import restored, stored
 
 #: Axes of operands: rows, columns and nonzeros of the matrix, and four device scalars. All other
@@ -134,7 +135,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, eq=False)
-class Operation:
+class Operation(Immutable):
     """An operation on the nonzeros of a matrix.
 
     Attributes
@@ -192,6 +193,7 @@ class Operation:
     def __post_init__(self) -> None:
         operands = {operand.name: operand for operand in (*self.inputs, *self.outputs)}
         object.__setattr__(self, "operands", operands)
+        super().__post_init__()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Operation) and self.name == other.name

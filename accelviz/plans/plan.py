@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.errors import PartitionError
-from accelviz.graph import Pattern, taken_over
+from accelviz.graph import Pattern
+from accelviz.immutable import Immutable, taken_over
 from accelviz.ordering import Permutation
 from accelviz.partition.summary import PartitionSummary, statistics
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig, LibraryCall
@@ -37,33 +38,8 @@ Widths = Mapping[str, int]
 Sizes = Mapping[str, tuple[int, npt.DTypeLike]]
 
 
-class _ReadOnly:
-    """Base of dataclasses that make their mappings read-only and copy writable arrays."""
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            object.__setattr__(self, name, _read_only(value))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {
-            name: dict(value) if isinstance(value, MappingProxyType) else value
-            for name, value in vars(self).items()
-        }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self.__post_init__()
-
-
-def _read_only(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return MappingProxyType({key: _read_only(entry) for key, entry in value.items()})
-    writable = isinstance(value, np.ndarray) and value.flags.writeable
-    return taken_over(value.copy()) if writable else value
-
-
 @dataclass(frozen=True, eq=False)
-class Layout(_ReadOnly):
+class Layout(Immutable):
     """The matrix that the kernels walk, and the work of each block and warp.
 
     Parameters
@@ -105,7 +81,7 @@ class Layout(_ReadOnly):
 
 
 @dataclass(frozen=True, eq=False)
-class Buffers(_ReadOnly):
+class Buffers(Immutable):
     """Memory of the kernels other than the operands, and the types that the kernels compute in.
 
     Parameters
@@ -136,7 +112,7 @@ class Buffers(_ReadOnly):
 
 
 @dataclass(frozen=True, eq=False)
-class Provenance(_ReadOnly):
+class Provenance(Immutable):
     """The origin of a plan.
 
     Parameters
@@ -161,7 +137,7 @@ class Provenance(_ReadOnly):
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(Immutable):
     """How one operation runs on a pattern, on any device.
 
     The values of the nonzeros are an operand of each run, not a part of the plan. A plan is
@@ -384,7 +360,7 @@ class Plan:
     def output_rows(self) -> npt.NDArray[np.int32]:
         """Output row of each row of `walked`, int32, shape (n_rows,)."""
         if self.permutation is None:
-            return np.arange(self.walked.n_rows, dtype=np.int32)
+            return taken_over(np.arange(self.walked.n_rows, dtype=np.int32))
         return self.permutation.order
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ A window is 16 neighboring rows. Sparse graph translation renumbers the distinct
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -14,6 +15,7 @@ import numpy as np
 
 from accelviz.errors import PartitionError
 from accelviz.graph import MAX_SIDE, Graph
+from accelviz.immutable import Immutable, taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import RowSplit, row_workload
 from accelviz.partition.windows import row_windows, window_tiles
@@ -40,11 +42,11 @@ MOST_STEP = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Translated:
+class Translated(Immutable):
     """Tiles of a graph's windows, as a `Tiles` and as arguments of the kernels by name."""
 
     tiles: Tiles
-    arrays: dict[str, Any]
+    arrays: Mapping[str, Any]
 
 
 def translate(graph: Graph, width: int) -> tuple[Translated, dict[str, float]]:
@@ -75,9 +77,7 @@ def translate(graph: Graph, width: int) -> tuple[Translated, dict[str, float]]:
                 "offsets": offsets.astype(np.int32),
                 "places": tiles.places.astype(np.uint8),
             }
-            for array in arrays.values():
-                array.setflags(write=False)
-        return Translated(tiles, arrays)
+        return Translated(tiles, {name: taken_over(array) for name, array in arrays.items()})
 
     return graph.store.prepared(f"tc_gnn tiles of {width}", make)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from accelviz.arrays import Floats
 from accelviz.graph import Graph, Pattern
+from accelviz.immutable import taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_groups import RowGroups, long_rows, row_group_workload
 from accelviz.plans import Buffers, Layout, Operand, Operation, Plan, Provenance, Strategy, Widths
@@ -223,8 +224,7 @@ class LaneGroups(Strategy):
     def build(self, graph: Graph, widths: Widths, settings: LaneGroupSettings) -> Plan:
         """Assign long rows to blocks and the heads of all other rows to subwarps."""
         n_cols, groups = widths["n_cols"], settings.groups
-        long = long_rows(graph.row_pointers, settings.long_row)
-        long.setflags(write=False)
+        long = taken_over(long_rows(graph.row_pointers, settings.long_row))
         config = {
             "lanes": settings.lanes,
             "groups": groups,

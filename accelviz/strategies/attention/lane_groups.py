@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from accelviz.graph import Graph
+from accelviz.immutable import taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.partition.block_level import BlockSetting
 from accelviz.partition.nonzero_runs import numbers_32
@@ -112,8 +113,9 @@ class LaneGroups(WalkStrategy):
         layout, partition, seconds = subwarp_layout(walked, blocks)
         nonzero_order = sorted_order = partition.nonzero_order
         if order is not None:  # composed once for the plans of all widths
-            nonzero_order = walked.store.get("nonzeros turned", lambda: order[sorted_order])
-            nonzero_order.setflags(write=False)
+            nonzero_order = walked.store.get(
+                "nonzeros turned", lambda: taken_over(order[sorted_order])
+            )
             layout = replace(layout, nonzero_order=nonzero_order)
         grid_y = -(-heads // blocks.heads_together)
         workspaces = ("part_sums", "part_heads", "arrivals")

@@ -8,12 +8,13 @@ import numpy as np
 
 from accelviz.arrays import Longs
 from accelviz.graph import Pattern
+from accelviz.immutable import Immutable
 from accelviz.tiles import Tiles
 from accelviz.workload import Workload, spread
 
 
 @dataclass(frozen=True, eq=False)
-class Shares:
+class Shares(Immutable):
     """Assignment of rows of A, and of bits of a row, to blocks and warps.
 
     Attributes

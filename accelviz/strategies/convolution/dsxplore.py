@@ -13,7 +13,8 @@ import numpy as np
 
 from accelviz.arrays import Ints
 from accelviz.errors import PartitionError
-from accelviz.graph import MAX_SIDE, Graph, Pattern, taken_over
+from accelviz.graph import MAX_SIDE, Graph, Pattern
+from accelviz.immutable import taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.partition.row_split import RowSplit, row_workload
 from accelviz.plans import Description, Settings, Strategy, Widths, setting

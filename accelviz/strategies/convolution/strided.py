@@ -237,7 +237,7 @@ class StridedWindows(WindowStrategy):
                 chunks.walked,
                 chunks.permutation,
                 workers_per_block=1,
-                make_tiles=lambda: chunks.tiles,
+                make_tiles=partial(getattr, chunks, "tiles"),
                 main=1,
             ),
             (Call(pack_launch, pack), Call(launch, kernel)),

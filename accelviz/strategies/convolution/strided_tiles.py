@@ -14,7 +14,8 @@ import numpy as np
 
 from accelviz.arrays import Ints
 from accelviz.errors import PartitionError
-from accelviz.graph import MAX_SIDE, Graph, Pattern, taken_over
+from accelviz.graph import MAX_SIDE, Graph, Pattern
+from accelviz.immutable import Immutable, taken_over
 from accelviz.ordering import Permutation
 from accelviz.strategies.blocks import prepare_once
 from accelviz.tiles import Tiles
@@ -68,7 +69,7 @@ def tiles_of(
 
 
 @dataclass(frozen=True, eq=False)
-class Chunks:
+class Chunks(Immutable):
     """The products of a pattern, in chunks, for blocks of consecutive filters.
 
     Attributes
@@ -175,6 +176,5 @@ def _chunks(pattern: Pattern, pieces: int, piece: int, turns: int) -> Chunks:
     columns = first_channel[:, None] + STEPS * np.arange(STEP)
     places = (permutation.inverse[row] - first_row[product]) * STEP + k
     tiles = tiles_of(pattern, piece, product_block, first_row, columns, product, places)
-    for array in (pointers, chunks, origins):
-        array.setflags(write=False)
+    pointers, chunks, origins = map(taken_over, (pointers, chunks, origins))
     return Chunks(permutation, walked, pointers, chunks, origins, tiles, turns)

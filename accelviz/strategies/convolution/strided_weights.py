@@ -6,7 +6,9 @@ weight are skipped. Blocks share the pixels and leave partial gradients, which a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import numpy.typing as npt
 from accelviz.arrays import Ints, Longs
 from accelviz.errors import PartitionError
 from accelviz.graph import Graph, Pattern
+from accelviz.immutable import Immutable, taken_over
 from accelviz.ordering import Permutation
 from accelviz.plans.arithmetic import TF32_PRODUCTS
 from accelviz.plans.fragments import TF32_CAPABILITY
@@ -55,7 +58,7 @@ REGISTERS = {1: 168, 2: 255}
 
 
 @dataclass(frozen=True, eq=False)
-class Products:
+class Products(Immutable):
     """The products of a pattern, block by block.
 
     Attributes
@@ -74,7 +77,8 @@ class Products:
         the sums; -1 for none.
     tiles : Tiles
         The products.
-    workload : Workload
+    workload : mapping of str to array
+        The columns of the `Workload` of all blocks.
     """
 
     permutation: Permutation
@@ -83,7 +87,7 @@ class Products:
     masks: npt.NDArray[np.uint32]
     places: Ints
     tiles: Tiles
-    workload: Workload
+    workload: Mapping[str, npt.NDArray[Any]]
 
 
 def products(
@@ -146,10 +150,15 @@ def _products(pattern: Pattern, channels: int, filter_warps: int, channel_warps:
     places_in_tile = fragment_row[row] * PRODUCT_CHANNELS + column
     tile_rows = FRAGMENT_FILTERS, block, first_row[first_nonzero]
     tiles = tiles_of(pattern, *tile_rows, columns, product, places_in_tile)
-    workload = _records(walked, worker[product], warps)
-    for array in (corners, masks, places):
-        array.setflags(write=False)
+    records = _records(walked, worker[product], warps)
+    workload = {name: taken_over(records[name]) for name in COLUMNS}
+    corners, masks, places = map(taken_over, (corners, masks, places))
     return Products(permutation, walked, corners, masks, places, tiles, workload)
+
+
+def _workload(products: Products, start: int, stop: int) -> Workload:
+    records = slice(*np.searchsorted(products.workload["block"], (start, stop)))
+    return Workload(*(products.workload[name][records] for name in COLUMNS))
 
 
 def _records(walked: Pattern, worker: Longs, warps: int) -> Workload:
@@ -280,19 +289,15 @@ class StridedWeights(WindowStrategy):
             for entry, (launch, arguments) in launches.items()
         ]
 
-        def slice_workload(start: int, stop: int) -> Workload:
-            records = slice(*np.searchsorted(tiles.workload.block, (start, stop)))
-            return Workload(*(tiles.workload[name][records] for name in COLUMNS))
-
         resolved = settings.filled(**block_sizes, shares=shares)
         return Plan(
             Layout(
                 graph.pattern,
-                slice_workload,
+                partial(_workload, tiles),
                 tiles.walked,
                 tiles.permutation,
                 workers_per_block=warps,
-                make_tiles=lambda: tiles.tiles,
+                make_tiles=partial(getattr, tiles, "tiles"),
             ),
             tuple(calls),
             Buffers(

@@ -143,6 +143,11 @@ def _operation(name: str, **parts: Any) -> Operation:
     return Operation(name, widths=WIDTHS, fastest="cublas", traffic=traffic, **parts)
 
 
+def _terms(inputs: int, pattern: Pattern, sizes: Widths) -> Any:
+    """Return the number of products of an output's entry; 0 inputs are a sum over the rows."""
+    return np.full((1, 1), sizes["inner"] * inputs if inputs else pattern.shape[0])
+
+
 @cache
 def product(form: Form) -> Operation:
     """Return the operation of a form: `A0, ..., W0, ...` to `Y0, ...`."""
@@ -157,7 +162,7 @@ def product(form: Form) -> Operation:
         inputs.append(Operand("random", (DEVICE_SCALARS,), default=(0, 0, 0, 0)))
     return _operation(
         "dense_product" if form == LINEAR_RELU else f"dense_product of {form}",
-        terms=lambda pattern, sizes: np.full((1, 1), sizes["inner"] * form.inputs),
+        terms=partial(_terms, form.inputs),
         formula="Y = dropout(activation(A W + bias))",
         inputs=tuple(inputs),
         outputs=tuple(Operand(name, (ROWS, "n_cols")) for name in form.names("Y")),
@@ -197,7 +202,7 @@ def gradient(form: Form) -> Operation:
     outputs = [Operand(f"d{name}", ("inner", "n_cols")) for name in form.names("W")]
     return _operation(
         "dense_product_gradient" if form == PRODUCT else f"dense_product_gradient of {form}",
-        terms=lambda pattern, sizes: np.full((1, 1), pattern.shape[0]),
+        terms=partial(_terms, 0),
         formula="dW = A^T D, db = the sums of D's columns",
         inputs=tuple(inputs),
         outputs=(*outputs, Operand("db", ("n_cols",))),

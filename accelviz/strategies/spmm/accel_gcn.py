@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from accelviz.graph import Graph
+from accelviz.immutable import taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.ordering.degree import SortedRows
 from accelviz.partition.block_level import (
@@ -116,8 +117,7 @@ class AccelGCN(Strategy):
             name, per_block = "accel_gcn", 1
             rows, seconds = SortedRows.of(graph)
             with clock.step("block partition"):
-                metadata = block_partition(rows.histogram, setting)
-                metadata.setflags(write=False)
+                metadata = taken_over(block_partition(rows.histogram, setting))
             layout = Layout(
                 graph.pattern,
                 partial(block_workload, metadata, setting),
@@ -132,8 +132,7 @@ class AccelGCN(Strategy):
         else:  # a block has consecutive warps of rows in the caller's order
             name, per_block, seconds = "accel_gcn_warp", warps, {}
             with clock.step("warp partition"):
-                metadata = warp_partition(graph.row_pointers, setting.max_warp_nzs)
-                metadata.setflags(write=False)
+                metadata = taken_over(warp_partition(graph.row_pointers, setting.max_warp_nzs))
             workload = partial(warp_workload, metadata, warps)
             layout = Layout(graph.pattern, workload, metadata=metadata)
             arrays = {"columns": graph.column_indices}

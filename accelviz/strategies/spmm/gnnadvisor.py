@@ -14,6 +14,7 @@ import numpy as np
 
 from accelviz.errors import checked_integer
 from accelviz.graph import Graph
+from accelviz.immutable import taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.partition.block_level import WORD_LIMIT
 from accelviz.partition.neighbor_groups import (
@@ -200,9 +201,7 @@ class GNNAdvisor(Strategy):
             groups = neighbor_groups(graph.row_pointers, decision.ngs)
         with clock.step("shared memory"):
             memory = warp_memory(groups.rows, decision.block_warps)
-            metadata = np.stack([groups.rows, memory.words()], axis=1)
-        metadata.setflags(write=False)
-        groups.pointers.setflags(write=False)
+            metadata = taken_over(np.stack([groups.rows, memory.words()], axis=1))
         vector, vectors = lane_vectors(n_cols, decision.tile_columns, decision.dw)
         launch = LaunchConfig(
             (-(-len(groups) // decision.block_warps), decision.tiles, 1),

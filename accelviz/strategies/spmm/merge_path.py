@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.graph import Graph
+from accelviz.immutable import taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.partition import merge_path as scheme_of
 from accelviz.partition.merge_path import (
@@ -70,8 +71,7 @@ class MergePath(Strategy):
             with clock.step("merge-path search"):
                 first_rows = merge_path_partition(pointers, warp_items)
                 splits_rows = cuts_rows(pointers, first_rows, warp_items)
-            first_rows.setflags(write=False)
-            return first_rows, splits_rows
+            return taken_over(first_rows), splits_rows
 
         key = f"merge path by {warp_items}"
         (first_rows, splits_rows), seconds = graph.store.prepared(key, search)

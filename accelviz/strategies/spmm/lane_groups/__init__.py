@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from accelviz.arrays import Ints
-from accelviz.graph import Graph, Pattern, taken_over
+from accelviz.graph import Graph, Pattern
+from accelviz.immutable import taken_over
 from accelviz.ordering import RowDegrees
 from accelviz.ordering.local import is_local
 from accelviz.partition.subwarps import WORDS, SubwarpPartition, subwarp_workload
