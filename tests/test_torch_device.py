@@ -13,7 +13,8 @@ from accelviz.devices import find_device  # noqa: E402
 from accelviz.devices.usual import usual_kernels  # noqa: E402
 from accelviz.errors import ArgumentError  # noqa: E402
 from accelviz.plans.launch import Call, LaunchConfig  # noqa: E402
-from accelviz.torch import blocks, composed, device, operators  # noqa: E402
+from accelviz.torch import blocks, composed, device, edge_sums, operators  # noqa: E402
+from tests import torch_cases  # noqa: E402
 from tests.compilers import needs_compiler  # noqa: E402
 
 pytestmark = needs_compiler
@@ -45,11 +46,12 @@ def array_at(address, dtype):
             end = min(other for other in (*memory.address.values(), memory.end) if other > address)
             first = (address - memory.start) // 4
             return memory.tensor.numpy()[first : first + (end - address) // 4].view(dtype)
-    for tensor in filter(is_in_memory, gc.get_objects()):
-        if tensor.data_ptr() == address:
+    for tensor in sorted(filter(is_in_memory, gc.get_objects()), key=torch.Tensor.numel):
+        offset = address - tensor.data_ptr()
+        if 0 <= offset < tensor.nbytes and tensor.is_contiguous():
             array = tensor.detach()
             array = array.view(torch.uint16) if array.element_size() == 2 else array
-            return array.reshape(-1).numpy()
+            return array.reshape(-1).numpy()[offset // array.element_size() :]
     raise AssertionError(f"no array at {address:#x}")
 
 
@@ -108,10 +110,13 @@ def on(request, monkeypatch):
     if request.param == "cuda":
         yield "cuda"
         return
-    caches = device._spmm_walk, device._spmm_kernel, device._walks, blocks._kernel
+    caches = (
+        *(device._spmm_walk, device._spmm_kernel, device._walks, blocks._kernel),
+        edge_sums._launches,
+    )
     for cache in caches:
         cache.cache_clear()
-    for module in (device, blocks):
+    for module in (device, blocks, edge_sums):
         monkeypatch.setattr(module, "PointerKernel", EmulatedKernel)
         monkeypatch.setattr(module, "zero", lambda start, size, _: ctypes.memset(start, 0, size))
     monkeypatch.setattr(device, "_stream", lambda _: 0)
@@ -123,6 +128,20 @@ def on(request, monkeypatch):
     blocks._recent = blocks._EdgeLists()
     for cache in caches:
         cache.cache_clear()
+
+
+@pytest.fixture
+def by_partitions(monkeypatch):
+    """Let small products have a partition, as large ones do."""
+    monkeypatch.setattr(edge_sums, "_MOST_ELEMENTS", 0)
+
+
+@pytest.fixture(params=["edge_sums", "partitions"])
+def way(request):
+    """Return the way of small products, and let the test use it."""
+    if request.param == "partitions":
+        request.getfixturevalue("by_partitions")
+    return request.param
 
 
 def graph(on, n_sources=50, n_targets=50, n_edges=300, hub=80, dtype=torch.int64, seed=0):
@@ -154,7 +173,7 @@ def close(result, expected):
         ("sum", (50, 64, 0), False, 128),
     ],
 )
-def test_spmm(on, scaling, size, weighted, n_cols, transposed):
+def test_spmm(on, way, scaling, size, weighted, n_cols, transposed):
     edge_index = graph(on, *size[:2])
     weight = features(on, 300 + size[2], seed=2) if weighted else None
     x = features(on, size[transposed], n_cols)
@@ -163,9 +182,23 @@ def test_spmm(on, scaling, size, weighted, n_cols, transposed):
     double = None if weight is None else weight.double()
     expected = composed.spmm(edge_index, double, x.double(), *arguments)
     assert close(y, expected)
-    assert torch.equal(y, device.spmm(edge_index, weight, x, *arguments))
+    if way == "partitions":
+        assert torch.equal(y, device.spmm(edge_index, weight, x, *arguments))
+    assert len(blocks._recent) == (way == "partitions")
 
 
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("case", ["gcn", "gcn wide", "sage", "sage wide", "gin fixed", "sage pair"])
+def test_layers_are_pygs(on, case):
+    theirs, ours = torch_cases.both(case, on)
+    x, edge_index = torch_cases.features(on), torch_cases.edges(on)
+    if case == "sage pair":
+        x = x, torch_cases.features(on)
+    outcomes = (torch_cases.outcome(layer, x, edge_index) for layer in (ours, theirs))
+    torch_cases.assert_alike(*outcomes)
+
+
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_16_bit_features_have_float32_sums(on, dtype):
     edge_index, x = graph(on), features(on, 50, 16).to(dtype)
@@ -189,6 +222,7 @@ def test_the_gradients_of_weights_and_features(on, transposed):
     assert close(dx, expected)
 
 
+@pytest.mark.usefixtures("by_partitions")
 def test_every_change_of_the_edges_is_noticed(on):
     edge_index, x = graph(on), features(on, 50, 8)
     arguments = None, x, 50, 50, 50, "symmetric", False
@@ -206,6 +240,7 @@ def test_every_change_of_the_edges_is_noticed(on):
     assert close(y, expected)
 
 
+@pytest.mark.usefixtures("by_partitions")
 def test_memory_of_a_captured_graph_is_kept_and_its_partitions_are_not_stored(on, monkeypatch):
     edge_index, x = graph(on), features(on, 50, 8)
     arguments = 50, 50, 0, "sum", False
@@ -226,6 +261,7 @@ def test_memory_of_a_captured_graph_is_kept_and_its_partitions_are_not_stored(on
     assert blocks._captured == [captured]
 
 
+@pytest.mark.usefixtures("by_partitions")
 def test_the_partitions_of_deleted_edges_are_forgotten(on):
     edge_index, x = graph(on), features(on, 50, 8)
     device.spmm(edge_index, None, x, 50, 50, 0, "sum", False)
@@ -234,6 +270,7 @@ def test_the_partitions_of_deleted_edges_are_forgotten(on):
     assert not blocks._recent
 
 
+@pytest.mark.usefixtures("by_partitions")
 def test_partitions_have_a_bound_in_bytes(on, monkeypatch):
     many, x = [graph(on, seed=seed) for seed in range(9)], features(on, 50, 8)
     for edge_index in many[:4]:
@@ -246,6 +283,7 @@ def test_partitions_have_a_bound_in_bytes(on, monkeypatch):
     assert len(blocks._recent) == 5  # those before the latest have the bytes of four
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("node", [50, -1, 1 << 40])
 def test_a_node_that_does_not_exist_is_an_error_of_the_next_call(on, node):
     edge_index, x = graph(on), features(on, 50, 8)
@@ -257,6 +295,7 @@ def test_a_node_that_does_not_exist_is_an_error_of_the_next_call(on, node):
         device.spmm(edge_index, None, x, 50, 50, 0, "sum", False)
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("form", ["int32", "columns", "rows", "empty", "one edge"])
 def test_forms_of_edge_index(on, form):
     edge_index = graph(on)
@@ -272,6 +311,23 @@ def test_forms_of_edge_index(on, form):
         y = device.spmm(edge_index, None, x, 50, 50, 50, "mean", False)
         expected = composed.spmm(edge_index, None, x.double(), 50, 50, 50, "mean", False)
         assert close(y, expected)
+
+
+def test_fixed_edges_and_deterministic_results_have_partitions(on):
+    edge_index, x = graph(on), features(on, 50, 8)
+    arguments = None, x, 50, 50, 0, "sum", False
+    device.spmm(edge_index, *arguments)
+    assert not blocks._recent
+    blocks.fix(edge_index)
+    device.spmm(edge_index, *arguments)
+    assert [len(edges.products) for edges in blocks._recent.values()] == [1]
+    other = graph(on, seed=5)
+    torch.use_deterministic_algorithms(True)
+    try:
+        device.spmm(other, *arguments)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert len(blocks._recent) == 2
 
 
 def test_sizes_without_rows_columns_or_items(on):
@@ -317,6 +373,7 @@ def test_kernels_of_operations_are_among_those_that_doctor_compiles():
         walks += device._walks(name, 16, heads, 0)[0]
     specs = [walk.kernel.spec for walk in walks]
     specs += [blocks._kernel(dtype, 0).spec for dtype in (torch.int32, torch.int64)]
+    specs += edge_sums.specs(torch.int64, 64)
     for spec in specs:
         assert (spec.configured_source(), spec.entry, str(spec.defines)) in known
 

@@ -26,6 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse"),
     pytest.mark.filterwarnings("ignore:The .grad attribute"),
     pytest.mark.filterwarnings("ignore:.*should not be instantiated"),
+    pytest.mark.filterwarnings("ignore:.*torch-scatter"),
 ]
 each_device = pytest.mark.parametrize(
     "device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]

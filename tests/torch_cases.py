@@ -75,9 +75,15 @@ def edges(device="cpu", n_sources=N, n_targets=N):
 
 
 def weights(device="cpu"):
-    """Return a positive weight for each edge, with a gradient."""
+    """Return a positive weight for each edge, with a gradient.
+
+    Loops of one node have one weight: on a GPU, PyTorch Geometric takes any of several.
+    """
     torch.manual_seed(5)
-    return (torch.rand(edges().shape[1]) + 0.1).to(device).requires_grad_()
+    pairs = edges()
+    weight = torch.rand(pairs.shape[1]) + 0.1
+    weight[pairs[0] == pairs[1]] = 0.7
+    return weight.to(device).requires_grad_()
 
 
 def features(device="cpu", n_rows=N, n_cols=N_IN):

@@ -148,7 +148,7 @@ class EdgeBlocks:
             *(by_source, 0, *setting, scaling == "symmetric", self.records),
         )
         words = dict(zip(_NUMBERS, numbers, strict=True)) | self.address
-        words["bad_node"] = _bad_node().data_ptr()
+        words["bad_node"] = bad_node().data_ptr()
         if not n_scaled:
             words["scale"] = words["degrees"] = 0
         self._launch = kernel.bind(grid, 1, words)
@@ -197,14 +197,14 @@ def _total_memory(device: int) -> int:
 
 
 @functools.cache
-def _bad_node() -> Any:
+def bad_node() -> Any:
     """Return the host's word that gets 2 n + 1 from a kernel, for a node n that does not exist."""
     return torch.zeros(1, dtype=torch.int64, pin_memory=torch.cuda.is_available())
 
 
 @functools.cache
 def _bad_node_on_host() -> Any:
-    return _bad_node().numpy()
+    return bad_node().numpy()
 
 
 class EdgeList:
@@ -295,20 +295,19 @@ _recent = _EdgeLists()
 _captured: list[EdgeList] = []
 
 
-def edge_list(edge_index: Any, stream: int) -> EdgeList:
-    """Return the edge list of a tensor, for kernels on a stream.
-
-    Raises
-    ------
-    ArgumentError
-        If an earlier call had a node that does not exist.
-    """
+def check_earlier_nodes() -> None:
+    """Raise ArgumentError if an earlier call had a node that does not exist."""
     bad_node = _bad_node_on_host()
     if bad_node[0]:
         node = int(bad_node[0]) >> 1
         bad_node[0] = 0
         problem = f"an earlier call had the node {node}, which does not exist"
         raise ArgumentError("edge_index", problem, "0 to the number of rows of x, exclusive")
+
+
+def edge_list(edge_index: Any, stream: int) -> EdgeList:
+    """Return the edge list of a tensor, for kernels on a stream."""
+    check_earlier_nodes()
     key = _key(edge_index)
     edges = _recent.get(key)
     if edges is None:
@@ -328,6 +327,12 @@ def edge_list(edge_index: Any, stream: int) -> EdgeList:
 def fix(edge_index: Any) -> None:
     """Compute the partitions of a tensor once: it will not be changed."""
     _remember(_key(edge_index), edge_index, EdgeList(edge_index, False))
+
+
+def is_fixed(edge_index: Any) -> bool:
+    """Return whether a tensor was given to `fix`."""
+    edges = _recent.get(_key(edge_index))
+    return edges is not None and not edges.verify
 
 
 def _key(edge_index: Any) -> Any:

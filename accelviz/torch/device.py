@@ -24,6 +24,7 @@ from accelviz.plans.launch import WARP_SIZE
 from accelviz.strategies import OPERATIONS, find_strategy
 from accelviz.strategies.attention.walks import TOTAL_PARTS
 from accelviz.strategies.subwarps import Blocks, LaneGroupSettings
+from accelviz.torch import edge_sums
 from accelviz.torch.blocks import EdgeBlocks, EdgeList, Memory, Setting, edge_list
 from accelviz.torch.blocks import spec as edge_blocks_kernel
 from accelviz.torch.composed import Size
@@ -108,8 +109,10 @@ def _of_items(spec: KernelSpec) -> KernelSpec:
 
 def tensor_kernels(specs: Iterable[KernelSpec]) -> Iterator[KernelSpec]:
     """Yield the kernels that operations on tensors run in place of those of plans, or before."""
-    yield edge_blocks_kernel(torch.int64)
-    yield edge_blocks_kernel(torch.int32)
+    for dtype in (torch.int64, torch.int32):
+        yield edge_blocks_kernel(dtype)
+        for n_cols in WIDTHS:
+            yield from edge_sums.specs(dtype, n_cols)
     small = [_spmm_call(_spmm_settings(n_cols, "float32", (1, 1), 1), n_cols) for n_cols in WIDTHS]
     for spec in (*specs, *(call.kernel for call in small)):
         if (spec.file, spec.entry) in _ITEM_KERNELS:
@@ -321,23 +324,31 @@ def spmm(
     loops: int,
     scaling: str,
     transposed: bool,
+    start: Any = None,
 ) -> Any:
-    """Compute `operators.spmm`."""
+    """Compute `operators.spmm`, added to `start`: float32, which is overwritten."""
     if _is_elsewhere(x):
         with torch.cuda.device(x.device):
-            return spmm(edge_index, weight, x, sources, targets, loops, scaling, transposed)
+            modes = scaling, transposed, start
+            return spmm(edge_index, weight, x, sources, targets, loops, *modes)
     n_rows, n_columns = (sources, targets) if transposed else (targets, sources)
     n_items, n_cols = edge_index.size(1) + loops, x.size(1)
     _check_rows("x", x, n_columns)
     if not (n_rows and n_items and n_cols):
-        return x.new_zeros((n_rows, n_cols))
+        return x.new_zeros((n_rows, n_cols)) if start is None else start
     dtype, stream = x.dtype, _stream(x)
+    if weight is not None:
+        _check_rows("edge_weight", weight, n_items, "edges")
+        weight = weight.contiguous()
+    if edge_sums.applies(edge_index, n_items, n_cols):
+        x = _usable(x.float())
+        size = sources, targets, loops
+        y = edge_sums.spmm(edge_index, weight, x, size, scaling, transposed, stream, start)
+        return y if dtype == torch.float32 else y.to(dtype)
     y = torch.empty((n_rows, n_cols), dtype=torch.float32, device=x.device)
     x = _usable(x)
     words = {"X": x.data_ptr(), "Y": y.data_ptr(), "values": 0}
     if weight is not None:
-        _check_rows("edge_weight", weight, n_items, "edges")
-        weight = weight.contiguous()
         words["values"] = weight.data_ptr()
     edges = edge_list(edge_index, stream)
     key = sources, targets, loops, scaling, transposed, n_cols, dtype
@@ -355,6 +366,7 @@ def spmm(
         product = _Product(edges, *graph_part, {"n_cols": n_cols}, scales=scales)
         edges.products[key] = product
     product(edges, stream, words)
+    y = y if start is None else y.add_(start)
     return y if dtype == torch.float32 else y.to(dtype)
 
 

@@ -56,22 +56,23 @@ class Convolution(torch.autograd.Function):
         spmm = operators.backend(x).spmm
         numbers = (*size, scaling, False)
         if dense_first:
-            saved, h = x, torch.mm(x, left.t())
-            y = spmm(edge_index, weight, h, *numbers)
-            if shift is not None:
-                y.addcmul_(h, shift)
-            if bias is not None:
+            saved, h, start = x, torch.mm(x, left.t()), None
+            if root_weight is not None:
+                start = functional.linear(target, root_weight, bias)
+            elif shift is not None:
+                start = h * shift if bias is None else torch.addcmul(bias, h, shift)
+            y = spmm(edge_index, weight, h, *numbers, start)
+            if start is None and bias is not None:
                 y.add_(bias)
         else:
-            saved = spmm(edge_index, weight, x.contiguous(), *numbers)
-            if shift is not None:
-                saved.addcmul_(x, shift)
+            start = None if shift is None else x * shift
+            saved = spmm(edge_index, weight, x.contiguous(), *numbers, start)
             y = functional.linear(saved, left, bias)
-        if root_weight is not None:
-            y.addmm_(target, root_weight.t())
+            if root_weight is not None:
+                y.addmm_(target, root_weight.t())
         saved = saved if left.requires_grad else None
         ctx.save_for_backward(edge_index, weight, saved, left, target, root_weight, bias, x, shift)
-        ctx.options = size, scaling, dense_first
+        ctx.options, ctx.target_is_x = (size, scaling, dense_first), target is x
         return y
 
     @staticmethod
@@ -90,23 +91,27 @@ class Convolution(torch.autograd.Function):
             gradients = torch.autograd.grad(y, wanted, dy, create_graph=True, allow_unused=True)
             remaining = iter(gradients)
             return *(next(remaining) if need else None for need in needs[:5]), *(None,) * 6
-        dx = d_left = None
+        dx = d_left = d_target = start = None
         dy = dy.contiguous()
         spmm, numbers = operators.backend(dy).spmm, (*size, scaling, True)
+        if needs[3] and root_weight is not None:
+            d_target = torch.mm(dy, root_weight)
+            if ctx.target_is_x:  # one gradient for both
+                start, d_target = d_target, None
         if dense_first:
-            dh: Any = spmm(edge_index, weight, dy, *numbers) if needs[0] or needs[1] else None
-            if shift is not None and dh is not None:
-                dh.addcmul_(dy, shift)
-            d_left = torch.mm(dh.t(), saved) if needs[1] else None
-            dx = torch.mm(dh, left) if needs[0] else None
+            if needs[0] or needs[1]:
+                shifted = None if shift is None else dy * shift
+                dh: Any = spmm(edge_index, weight, dy, *numbers, shifted)
+                d_left = torch.mm(dh.t(), saved) if needs[1] else None
+                if needs[0]:
+                    dx = torch.mm(dh, left) if start is None else start.addmm_(dh, left)
         else:
             d_left = torch.mm(dy.t(), saved) if needs[1] else None
             if needs[0]:
                 ds = torch.mm(dy, left)
-                dx = spmm(edge_index, weight, ds, *numbers)
-                dx = dx if shift is None else dx.addcmul_(ds, shift)
+                start = start if shift is None else ds * shift
+                dx = spmm(edge_index, weight, ds, *numbers, start)
         d_bias = dy.sum(0) if needs[2] else None
-        d_target = torch.mm(dy, root_weight) if needs[3] and root_weight is not None else None
         d_right = torch.mm(dy.t(), target) if needs[4] else None
         return dx, d_left, d_bias, d_target, d_right, *(None,) * 6
 

@@ -49,8 +49,9 @@ def spmm(
     loops: int,
     scaling: str,
     transposed: bool,
+    start: Any = None,
 ) -> Any:
-    """Compute `operators.spmm`."""
+    """Compute `operators.spmm`, added to `start`."""
     edges, graph = adjacency(edge_index, sources, targets, loops)
     n_rows, n_inputs = (sources, targets) if transposed else (targets, sources)
     csr, X = graph.csr(edges, transposed), _array("x", x, n_inputs, x.shape[-1])
@@ -60,7 +61,7 @@ def spmm(
         values = _array("weight", weight, graph.n_items)[csr.items]
     y = torch.empty((n_rows, X.shape[1]))
     _by_rows(csr, sum_rows, X.shape[1], values, X, y.numpy())
-    return y.to(x.dtype)
+    return y.to(x.dtype) if start is None else y.add_(start)
 
 
 def spmm_gradient(
