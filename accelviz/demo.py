@@ -17,6 +17,7 @@ from accelviz.errors import ArgumentError
 from accelviz.files import is_checkout, written_whole
 from accelviz.graph import Graph
 from accelviz.measure.accuracy import Oracle
+from accelviz.measure.checks import check_operands_fit
 from accelviz.measure.prediction import waiting_beside_time
 from accelviz.measure.records import Measurement, parameters_text
 from accelviz.plans import Plan
@@ -71,13 +72,14 @@ def run(graph: Graph, n_cols: int, **parameters: Any) -> Demo:
 
     with steps:
         begin("compiling the preprocessing (the first time)")
-        plan("cora", n_cols=n_cols, **parameters)
+        plan("cora", "accel_gcn", n_cols=n_cols, **parameters)
         begin("degree sort, block partition, row order")
-        planned = plan(graph, n_cols=n_cols, **parameters)
+        planned = plan(graph, "accel_gcn", n_cols=n_cols, **parameters)
         planned.check()
         begin("warp-level partition, to compare with")
-        warp_level = plan(graph, n_cols=n_cols, **{**parameters, "partition": "warp"})
+        warp_level = plan(graph, "accel_gcn", n_cols=n_cols, **{**parameters, "partition": "warp"})
         begin("A @ X in float64, to check against")
+        check_operands_fit(planned.operation, planned.pattern, planned.widths)
         X = measure.features(graph.shape[1], n_cols)
         oracle = Oracle(graph, X)
         measurements = []

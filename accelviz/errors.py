@@ -6,6 +6,7 @@ Each message has the wrong argument, the problem and the expected value, in this
 from __future__ import annotations
 
 import math
+import os
 import reprlib
 from collections.abc import Iterable
 from typing import Any
@@ -115,6 +116,36 @@ def checked_integer(
         because = f", because {why}" if why else ""
         raise error(name, f"got {value!r}", f"{multiple}{span}{because}")
     return int(value)
+
+
+def memory_bytes() -> int:
+    """Return the size of the host's memory in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def check_fits(
+    name: str,
+    problem: str,
+    n_bytes: int,
+    expected: str,
+    *,
+    share: float = 1.0,
+    error: type[AccelvizError] | None = None,
+) -> None:
+    """Check that arrays of `n_bytes` bytes fit in a share of the host's memory.
+
+    Raises
+    ------
+    AccelvizError
+        An exception of type `error`, by default ArgumentError, if they do not.
+    """
+    memory = memory_bytes()
+    if n_bytes > share * memory:
+        gib = 1 << 30
+        problem += (
+            f", which takes {n_bytes / gib:,.1f} GiB, and this machine has {memory / gib:,.1f}"
+        )
+        raise (error or ArgumentError)(name, problem, expected)
 
 
 def is_number(value: Any) -> bool:

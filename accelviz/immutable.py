@@ -12,6 +12,8 @@ from typing import Any, Self, cast
 import numpy as np
 import numpy.typing as npt
 
+#: Types that need no check, because plans have many of them.
+_SCALARS = {bool, int, str, type(None), np.int32, np.int64}
 #: Owners of the memory of arrays that this module has made read-only, by `id`.
 _OWNERS: weakref.WeakValueDictionary[int, npt.NDArray[Any]] = weakref.WeakValueDictionary()
 
@@ -33,6 +35,8 @@ def taken_over(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def read_only(value: Any) -> Any:
     """Return a NumPy array, a mapping, a list or tuple, or a `partial` with read-only parts."""
+    if type(value) in _SCALARS:
+        return value
     if isinstance(value, np.ndarray):
         return frozen(value)
     if isinstance(value, Mapping):

@@ -26,7 +26,7 @@ FIGURE_3_ROWS = np.array([0, 2, 6, 8])  # degrees 2, 4, 2
 
 def test_figure_3_block_level_metadata():
     graph = graph_of_degrees([2, 4, 2])
-    plan = accelviz.plan(graph, max_block_warps=2, max_warp_nzs=2)
+    plan = accelviz.plan(graph, "accel_gcn", max_block_warps=2, max_warp_nzs=2)
     assert plan.permutation.order.tolist() == [0, 2, 1]
     # BP-1: deg = 2, row = 0, loc = 0, info = 2|2.  BP-2: deg = 4, row = 2, loc = 4, info = 2|1.
     assert plan.metadata.tolist() == [[2, 0, 0, 2 << 16 | 2], [4, 2, 4, 2 << 16 | 1]]

@@ -259,16 +259,16 @@ def test_the_gpu_is_looked_for_once():
 
 
 def test_degree_bounds_name_what_the_partition_does():
-    plan = accelviz.plan("cora")
+    plan = accelviz.plan("cora", "accel_gcn")
     assert list(_degree_bounds(plan)) == [32, 384, 2**31 - 1]
-    alone = _degree_bounds(accelviz.plan("cora", max_block_warps=1))
+    alone = _degree_bounds(accelviz.plan("cora", "accel_gcn", max_block_warps=1))
     assert list(alone.values()) == ["one warp a row", "split over\nblocks"]
 
 
 def test_the_examples_are_titled_with_their_int4():
-    chosen = _example_blocks(accelviz.plan("cora"))
+    chosen = _example_blocks(accelviz.plan("cora", "accel_gcn"))
     assert next(iter(chosen)) == "block 0\n(1, 0,\n0, 1|12)"
-    split = _example_blocks(accelviz.plan(MADE["hub"]()))
+    split = _example_blocks(accelviz.plan(MADE["hub"](), "accel_gcn"))
     assert list(split)[-1].endswith("384)")
 
 

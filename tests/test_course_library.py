@@ -41,7 +41,7 @@ def test_idle_shares_and_times_are_of_the_same_setting():
     graph = accelviz.load_graph("cora")
     rows = waiting_beside_time(graph, 64, "accel_gcn", "accel_gcn partition=warp", "cusparse")
     waiting, time = rows.columns
-    plan = accelviz.plan(graph, n_cols=64)
+    plan = accelviz.plan(graph, "accel_gcn", n_cols=64)
     assert rows.loc["accel_gcn", waiting] == round(100 * plan.statistics.idle_share, 1)
     assert np.isnan(rows.loc["cusparse", waiting])
     recorded = records.recorded("bundled-h200").query(
@@ -67,7 +67,9 @@ def test_shuffled_over_natural_pairs_graphs_and_columns():
 
 
 def test_a_table_of_blocks_decodes_info():
-    plan = accelviz.plan(graph_of_degrees([1, 1, 3, 5]), max_block_warps=2, max_warp_nzs=2)
+    plan = accelviz.plan(
+        graph_of_degrees([1, 1, 3, 5]), "accel_gcn", max_block_warps=2, max_warp_nzs=2
+    )
     rows = block_table(plan.metadata, BlockSetting(2, 2))
     assert rows["degree"].tolist() == [1, 3, 5, 5]
     assert rows["info"].tolist() == ["0x00010002", "0x00020001", "0x00000004", "0x00000001"]
@@ -80,7 +82,7 @@ def test_a_table_of_blocks_decodes_info():
 def test_two_partitions_of_one_graph_have_two_titles():
     graph = graph_of_degrees(sorted(EIGHT))
     titles = {
-        kind: assignment(accelviz.plan(graph, n_cols=32, partition=kind)).strategy
+        kind: assignment(accelviz.plan(graph, "accel_gcn", n_cols=32, partition=kind)).strategy
         for kind in ("block", "warp")
     }
     assert titles == {"block": "accel_gcn", "warp": "accel_gcn partition=warp"}

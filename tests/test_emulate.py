@@ -359,7 +359,7 @@ def test_a_plan_s_kernel_has_to_take_what_the_plan_gives():
 
 
 def test_a_launch_of_a_plan_has_a_time_limit():
-    plan = accelviz.plan("cora", n_cols=64)
+    plan = accelviz.plan("cora", "accel_gcn", n_cols=64)
     X = np.ones((2708, 64), F)
     with pytest.raises(KernelError, match=r"did not end within 0.001 seconds"):
         EmulatorDevice(timeout=0.001).prepare(plan).run({"X": X})

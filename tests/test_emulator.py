@@ -235,7 +235,7 @@ def test_a_kernel_that_does_not_compile_shows_the_line_and_the_compiler_s_words(
 
 def test_a_compilation_is_used_again(monkeypatch, tmp_path):
     monkeypatch.setenv("ACCELVIZ_CACHE", str(tmp_path))
-    kernel = as_kernel(accelviz.plan("cora").kernel)
+    kernel = as_kernel(accelviz.plan("cora", "accel_gcn").kernel)
     path = build.build(kernel)
     inode = path.stat().st_ino
     assert build.build(kernel) == path
@@ -268,7 +268,7 @@ def test_a_result_too_large_to_check_is_refused(monkeypatch):
     X = np.ones((2708, 1), np.float32)
     with pytest.raises(ArgumentError, match="a result of 2,708 elements.*device='cpu'"):
         accelviz.spmm("cora", X, device="emulator")
-    plan = accelviz.plan("cora", n_cols=1)
+    plan = accelviz.plan("cora", "accel_gcn", n_cols=1)
     unchecked = EmulatorDevice(checked=False).prepare(plan)
     np.testing.assert_array_equal(unchecked.run({"X": X})["Y"][:, 0], plan.pattern.degrees)
     assert (unchecked.seconds({"X": X}, 2) > 0).all()

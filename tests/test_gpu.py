@@ -163,7 +163,7 @@ def test_what_goes_wrong_on_the_gpu_is_named():
     import cupy
 
     graph = GRAPHS["isolated_ends"]()
-    plan = accelviz.plan(graph, n_cols=4)
+    plan = accelviz.plan(graph, "accel_gcn", n_cols=4)
     X = measure.features(graph.shape[1], 4)
     for wrong, message in ((np.full(X.shape, "a"), "dtype <U1"), (X.astype(complex), "complex128")):
         with pytest.raises(ArgumentError, match=message):
@@ -202,7 +202,7 @@ def test_times_come_from_cuda_events(monkeypatch):
     """The host's clock would include the host's work, and miss launches that still run."""
     graph = accelviz.load_graph("pubmed")
     X = measure.features(graph.shape[1], 64)
-    plan, executor = accelviz.plan(graph), find_device("cuda")
+    plan, executor = accelviz.plan(graph, "accel_gcn"), find_device("cuda")
     measurement = measure.measure(plan, executor, Oracle(graph, X), X, repeats=7)
     assert measurement.seconds.shape == (7,)
     assert (measurement.seconds > 0).all()

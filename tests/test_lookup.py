@@ -206,7 +206,7 @@ def counted(plan):
 
 
 def test_a_search_reads_few_blocks_where_they_are_in_order():
-    plan = accelviz.plan("pubmed")
+    plan = accelviz.plan("pubmed", "accel_gcn")
     read = counted(plan)
     for row in (0, 5000, int(plan.pattern.degrees.argmax())):
         read.clear()
@@ -217,7 +217,7 @@ def test_a_search_reads_few_blocks_where_they_are_in_order():
 @pytest.mark.parametrize("row", [-1, 2708, 10**12])
 def test_rows_that_there_are_not(row):
     with pytest.raises(ArgumentError, match=rf"row: got {row}. Expected: 0 to 2707"):
-        find_row(accelviz.plan("cora"), row)
+        find_row(accelviz.plan("cora", "accel_gcn"), row)
 
 
 def test_a_library_does_not_say():

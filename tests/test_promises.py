@@ -268,7 +268,7 @@ def test_a_graph_changed_in_place_after_planning_stays_as_it_was(shared):
             array.setflags(write=False)
     graph = Graph(*inputs, source.shape)
     X = measure.features(source.shape[1], 5)
-    plan = accelviz.plan(graph, n_cols=5)
+    plan = accelviz.plan(graph, "accel_gcn", n_cols=5)
     before = accelviz.spmm(plan, X, device="cpu")
     for array in arrays:
         array[...] = 1

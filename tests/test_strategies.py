@@ -125,7 +125,7 @@ def test_rows_without_a_nonzero_are_exactly_zero_and_the_caller_s_order_is_kept(
 def test_spmm_takes_a_plan_a_list_and_an_output():
     graph = GRAPHS["isolated_ends"]()
     X = measure.features(graph.shape[1], 3)
-    plan = accelviz.plan(graph, n_cols=3)
+    plan = accelviz.plan(graph, "accel_gcn", n_cols=3)
     out = np.full((graph.n_rows, 3), np.nan, np.float32)
     assert accelviz.spmm(plan, X.tolist(), device="cpu", out=out) is out
     np.testing.assert_array_equal(out, accelviz.spmm(graph, X, device="cpu"))
@@ -168,7 +168,7 @@ def test_wrong_arguments_are_named(X, options, error, message):
 @pytest.mark.parametrize("n_cols", [0, -1, 1.5, True, "64", None])
 def test_a_column_count_is_a_positive_integer(n_cols):
     with pytest.raises(ArgumentError, match="n_cols"):
-        accelviz.plan("cora", n_cols=n_cols)
+        accelviz.plan("cora", "accel_gcn", n_cols=n_cols)
 
 
 def test_a_graph_that_is_none_is_refused():

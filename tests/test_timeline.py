@@ -388,7 +388,7 @@ def test_a_comparison_says_the_numbers_of_both(strategy):
 def test_without_a_gpu_tracing_says_what_to_do():
     if gpu_state().ready:
         pytest.skip("there is a GPU")
-    plan = accelviz.plan("cora")
+    plan = accelviz.plan("cora", "accel_gcn")
     with pytest.raises(DeviceUnavailable, match=r"trace_gpu: .* What to do: \w+"):
         accelviz.trace_gpu(plan, np.zeros((plan.pattern.shape[1], 64), np.float32))
 

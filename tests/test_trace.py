@@ -21,7 +21,7 @@ pytestmark = needs_compiler
 @pytest.fixture(scope="module")
 def cora():
     graph = accelviz.load_graph("cora")
-    return accelviz.plan(graph, n_cols=64), measure.features(graph.shape[1], 64)
+    return accelviz.plan(graph, "accel_gcn", n_cols=64), measure.features(graph.shape[1], 64)
 
 
 def test_a_trace_shows_the_workload_of_its_block(cora):
@@ -64,7 +64,7 @@ def test_steps_are_in_program_order_for_every_lane(cora):
 
 def test_the_last_tile_of_columns_leaves_lanes_idle():
     graph = accelviz.load_graph("cora")
-    plan = accelviz.plan(graph, n_cols=40)
+    plan = accelviz.plan(graph, "accel_gcn", n_cols=40)
     table = requests(trace(plan, measure.features(graph.shape[1], 40), block=3))
     assert set(table[table["array"] == "X"]["lanes"]) == {32, 8}
     assert set(table[table["array"] == "X"]["sectors"]) <= {1, 4, 5, 2}
@@ -85,7 +85,7 @@ def test_a_launch_reads_what_the_arithmetic_asks_for(cora):
 
 
 def test_tracing_changes_no_result():
-    plan = accelviz.plan(GRAPHS["hub"](), n_cols=33)
+    plan = accelviz.plan(GRAPHS["hub"](), "accel_gcn", n_cols=33)
     X = measure.features(plan.pattern.shape[1], 33)
     total = trace(plan, X, block=range(int(np.prod(plan.launch.grid))))
     atomics = total[(total["array"] == "Y") & (total["kind"] == "atomic")]

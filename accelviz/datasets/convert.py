@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from accelviz.errors import GraphError
+from accelviz.errors import GraphError, check_fits
 from accelviz.graph import MAX_SIDE, Graph, check_csr, checked_shape
 
 
@@ -21,7 +21,8 @@ def from_scipy(matrix: Any, name: str, source: str) -> Graph:
     if matrix.ndim != 2:
         raise GraphError("graph", f"a {matrix.ndim}-D sparse array", "a 2-D one")
     matrix = matrix.astype(_sum_dtype(matrix.dtype), copy=False)
-    checked_shape(matrix.shape)
+    if matrix.format != "csr":
+        check_pointers_fit(checked_shape(matrix.shape)[0])
     # SciPy does not check index arrays again that were changed after construction; its conversions
     # would write out of bounds.
     if matrix.format in ("csc", "bsr"):
@@ -99,9 +100,11 @@ def from_edge_index(
     low, high = (int(edges.min()), int(edges.max())) if edges.size else (0, -1)
     if low < 0:
         raise GraphError("edge_index", f"the negative node {low}", "nodes counted from 0")
-    n_nodes = high + 1 if n_nodes is None else n_nodes
+    is_guessed, n_nodes = n_nodes is None, high + 1 if n_nodes is None else n_nodes
     if high >= n_nodes or n_nodes > MAX_SIDE:
         raise GraphError("edge_index", f"node {high} of {n_nodes}", f"nodes 0 to {n_nodes - 1}")
+    if is_guessed:
+        check_stated_size(n_nodes, edges.shape[1], "n_nodes=... if so many are meant")
     weights = None if weights is None else np.asarray(weights)
     return from_edges(edges[0], edges[1], weights, n_nodes, name, source)
 
@@ -136,6 +139,7 @@ def from_edges(
     edge are added; by default all are 1. `symmetric` adds the missing direction of every edge. If
     both directions are given, they must agree in weight and in number.
     """
+    check_pointers_fit(n_nodes)
     count, shape = len(sources), (n_nodes, n_nodes)
     if weights is None:
         weights = np.ones(count, dtype=np.float32)
@@ -179,12 +183,19 @@ def plausible_nodes(edges: int) -> int:
     return 2**20 + 64 * edges
 
 
-def check_stated_size(rows: int, entries: int) -> None:
-    """Raise a GraphError if a file states more rows than plausible for its number of entries."""
+def check_stated_size(
+    rows: int, entries: int, otherwise: str = "pass the matrix itself, opened with SciPy or NumPy"
+) -> None:
+    """Raise a GraphError if there are more rows than plausible for the number of entries."""
     if rows > plausible_nodes(entries):
-        expected = f"{plausible_nodes(entries)} or fewer; if it is right, pass the matrix itself, "
-        expected += "opened with SciPy or NumPy"
+        expected = f"{plausible_nodes(entries)} or fewer, or {otherwise}"
         raise GraphError("shape", f"{rows} rows for {entries} entries", expected)
+
+
+def check_pointers_fit(rows: int) -> None:
+    """Raise a GraphError if the row pointers, with a copy, exceed the memory of this machine."""
+    problem, n_bytes = f"{rows:,} rows", 2 * np.dtype(np.int64).itemsize * rows
+    check_fits("shape", problem, n_bytes, "fewer rows", error=GraphError)
 
 
 def from_networkx(graph: Any, name: str, source: str, weight: str | None = "weight") -> Graph:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import time
 import tracemalloc
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from accelviz.devices.programs import prepared_program
 from accelviz.devices.ready_plan import ReadyPlan, no_kernel
-from accelviz.errors import DeviceUnavailable
+from accelviz.errors import DeviceUnavailable, memory_bytes
 from accelviz.plans import Call, Plan
 from accelviz.plans.program import Program
 
@@ -177,7 +176,7 @@ class Device:
 
     def free_bytes(self) -> int:
         """Return the free memory of a GPU, or the total memory of the host."""
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return memory_bytes()
 
     def used_bytes(self) -> int:
         """Return the bytes of allocated arrays; on the host, those that `tracemalloc` traced."""

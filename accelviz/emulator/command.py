@@ -10,7 +10,6 @@ import contextlib
 import io
 import json
 import math
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ import numpy.typing as npt
 
 from accelviz.emulator.call import KernelCall, checked_launch, excluded_code, read_kernel
 from accelviz.emulator.target import DEFAULT
-from accelviz.errors import ArgumentError, KernelError
+from accelviz.errors import ArgumentError, KernelError, check_fits
 from accelviz.files import written_whole
 
 HELP = "run a CUDA kernel without a GPU and name its mistakes"
@@ -367,10 +366,14 @@ def _array(name: str, text: str, rng: np.random.Generator) -> npt.NDArray[Any]:
     if limits and (fill != "random" or len(limits) > 1):
         raise ArgumentError(name, problem, "FILL:DTYPE:SHAPE, or random:DTYPE:SHAPE:LIMIT")
     shape, kind = tuple(map(int, lengths.split("x"))), np.dtype(dtype)
-    memory, size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), math.prod(shape)
-    if size * kind.itemsize > memory // 4:
-        expected = f"at most {memory >> 32} GiB, a quarter of this machine's memory"
-        raise ArgumentError(name, f"{problem}, {size * kind.itemsize:,} bytes", expected)
+    size = math.prod(shape)
+    check_fits(
+        name,
+        problem,
+        size * kind.itemsize,
+        "at most a quarter of this machine's memory",
+        share=0.25,
+    )
     if fill == "range":
         return np.arange(size).astype(kind).reshape(shape)
     if fill != "random":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accelviz.devices.ready_plan import ReadyPlan
-from accelviz.errors import KernelError
+from accelviz.errors import KernelError, check_fits
 from accelviz.graph import Graph, Pattern
 from accelviz.measure.accuracy import Oracle
 from accelviz.plans import Operation, Plan
@@ -17,6 +18,7 @@ from accelviz.plans import Operation, Plan
 
 def features(rows: int, n_cols: int, seed: int = 0) -> npt.NDArray[np.float32]:
     """Return random signed features, float32, shape (rows, n_cols)."""
+    check_fits("n_cols", f"{rows:,} x {n_cols:,} features", 4 * rows * n_cols, "fewer columns")
     return np.random.default_rng(seed).standard_normal((rows, n_cols), dtype=np.float32)
 
 
@@ -24,6 +26,7 @@ def random_inputs(
     operation: Operation, pattern: Pattern, widths: Mapping[str, int], seed: int = 0
 ) -> list[npt.NDArray[Any]]:
     """Return random dense inputs of an operation, in order: signed floats, or random integers."""
+    check_operands_fit(operation, pattern, widths)
     rng, sizes = np.random.default_rng(seed), operation.sizes(pattern, widths)
     inputs: dict[str, npt.NDArray[Any]] = {}
     for operand in operation.dense:
@@ -35,6 +38,17 @@ def random_inputs(
     if operation.completed is not None:
         inputs |= operation.completed(pattern, inputs)
     return [*inputs.values()]
+
+
+def check_operands_fit(operation: Operation, pattern: Pattern, widths: Mapping[str, int]) -> None:
+    """Raise an ArgumentError if the operands, and their check in float64, exceed the memory."""
+    sizes = operation.sizes(pattern, widths)
+    inputs = sum(math.prod(operand.shape(sizes)) for operand in operation.dense)
+    outputs = sum(math.prod(operand.shape(sizes)) for operand in operation.outputs)
+    problem = ", ".join(f"{name} = {size:,}" for name, size in widths.items())
+    problem += f" for {pattern.shape[0]:,} x {pattern.shape[1]:,}"
+    # In float32 and float64, and for outputs the bound of the error, too.
+    check_fits(next(iter(widths)), problem, 12 * inputs + 20 * outputs, "smaller numbers")
 
 
 def poison(array: Any) -> None:

@@ -11,10 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import numpy as np
-
-from accelviz.errors import ArgumentError
-from accelviz.graph import Graph, Pattern
+from accelviz.errors import ArgumentError, checked_integer
+from accelviz.graph import MAX_SIDE, Graph, Pattern
 from accelviz.ordering import RowDegrees
 from accelviz.partition.metadata import MetadataRecord, word_records
 from accelviz.partition.summary import PartitionSummary
@@ -152,7 +150,7 @@ class Strategy(ABC):
         Raises
         ------
         ArgumentError
-            If a width is not a positive integer, or a keyword is neither a width nor a setting.
+            If a width is not 1 to 2^31 - 1, or a keyword is neither a width nor a setting.
         PartitionError
             If a setting is out of range.
         """
@@ -168,9 +166,7 @@ class Strategy(ABC):
                 raise ArgumentError(name, problem, known or "no more")
         settings = self.Settings(**values)
         for name, value in {**self.operation.widths, **widths}.items():
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ArgumentError(name, f"got {value!r}", "a column count of at least 1")
-            widths[name] = int(value)
+            widths[name] = checked_integer(name, value, MAX_SIDE, error=ArgumentError)
         return widths, settings
 
     def plan(self, graph: Graph, n_cols: int, **options: Any) -> Plan:
@@ -182,7 +178,12 @@ class Strategy(ABC):
             As `checked` and `build` do.
         """
         widths, settings = self.checked(n_cols, options)
-        plan = self.build(graph, widths, self.resolve(settings, graph, widths))
+        try:
+            plan = self.build(graph, widths, self.resolve(settings, graph, widths))
+        except OverflowError as error:
+            names, sizes = ", ".join(widths), ", ".join(f"{size:,}" for size in widths.values())
+            problem = f"{self.name!r} computes a size beyond 32 bits from {sizes}"
+            raise ArgumentError(names, problem, "smaller numbers") from error
         if plan.strategy is self:
             return plan
         # `build` returned another strategy's plan: this strategy is its provenance.

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from accelviz.datasets import load_graph
 from accelviz.errors import ArgumentError
 from accelviz.plans import Operation, Plan, Strategy
 from accelviz.strategies.attention.edge_softmax import EDGE_SOFTMAX, EDGE_SOFTMAX_GRADIENT
 from accelviz.strategies.registry import REGISTRY
 from accelviz.strategies.sddmm.operation import SDDMM
-from accelviz.strategies.spmm.accel_gcn import AccelGCN
 from accelviz.strategies.spmm.operation import SPMM
 
 __all__ = [
@@ -96,6 +97,8 @@ def find_strategy(strategy: str | Strategy, operation: str | Operation = SPMM) -
         expected = f"one with operation = {required.name.upper()}"
     elif isinstance(strategy, type) and issubclass(strategy, Strategy):
         problem, expected = f"got the class {strategy.__name__}", "an object of it"
+    elif isinstance(strategy, int | np.integer):
+        problem, expected = f"got {strategy!r}", f"a name; numbers go by name: n_cols={strategy}"
     elif isinstance(strategy, tuple):
         problem = f"got the tuple {strategy!r:.60}"
         expected = "a name or an object; its parameters go beside it, by name"
@@ -143,7 +146,7 @@ def plan(
         The sparse matrix. The plan depends on its pattern only and runs with any weights.
     strategy : str or Strategy, optional
         A name from `strategies()`, or an object of your own subclass of `Strategy`. The default is
-        `accel_gcn` for SpMM and the operation's fastest strategy otherwise.
+        the operation's fastest strategy, `lane_groups` for SpMM, as in `spmm`.
     n_cols : int
         Number of columns of the dense matrices, at least 1.
     operation : str or Operation, optional
@@ -169,11 +172,10 @@ def plan(
     Examples
     --------
     >>> import accelviz
-    >>> plan = accelviz.plan("cora", n_cols=64)
+    >>> plan = accelviz.plan("cora", "accel_gcn", n_cols=64)
     >>> plan.metadata.shape
     (252, 4)
     """
     operation = operation_of([strategy], operation)
-    if strategy is None:
-        strategy = AccelGCN.name if operation == SPMM else operation.fastest
-    return find_strategy(strategy, operation).plan(load_graph(graph), n_cols, **parameters)
+    chosen = find_strategy(operation.fastest if strategy is None else strategy, operation)
+    return chosen.plan(load_graph(graph), n_cols, **parameters)

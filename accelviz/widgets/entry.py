@@ -179,7 +179,7 @@ def predict(
     Examples
     --------
     >>> import accelviz
-    >>> plan = accelviz.plan("cora", n_cols=64)
+    >>> plan = accelviz.plan("cora", "accel_gcn", n_cols=64)
     >>> question = predict(
     ...     "Which share of warp time is spent waiting?",
     ...     100 * plan.statistics.idle_share,

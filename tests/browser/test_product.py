@@ -41,7 +41,7 @@ def cora(browser, folder):
 
 @pytest.fixture(scope="module")
 def plan():
-    return accelviz.plan("cora", n_cols=N_COLS)
+    return accelviz.plan("cora", "accel_gcn", n_cols=N_COLS)
 
 
 @pytest.mark.parametrize("row", [1358, 100, 0, 2707])

@@ -260,7 +260,7 @@ def test_the_followed_row_is_marked_in_both_maps(saved):
     page = view.page
     page.get_by_role("tab", name="Every warp").click()
     page.locator("[data-filled=true]").wait_for()
-    plan = accelviz.plan("cora", n_cols=64, partition="warp")
+    plan = accelviz.plan("cora", "accel_gcn", n_cols=64, partition="warp")
     block = find_row(plan, 1358).blocks[0]
     second = page.locator(".av-map-frame").nth(1)
     mark = second.locator(".av-map-cursor").bounding_box()
@@ -301,7 +301,7 @@ def test_without_a_trace_or_a_kernel_play_explains_how_to_get_one(saved):
 
 def test_a_page_saved_without_a_trace_gives_the_reason(saved, monkeypatch):
     monkeypatch.setattr(explorer, "QUICK_TRACE", 1)
-    plan = accelviz.plan("cora", n_cols=64)
+    plan = accelviz.plan("cora", "accel_gcn", n_cols=64)
     block = find_row(plan, 1358).blocks[0]
     size = 64 * plan.workload(block, block + 1).nz_count.sum()
     view = saved(explore("cora", row=1358), trace=True)
@@ -312,7 +312,7 @@ def test_a_page_saved_without_a_trace_gives_the_reason(saved, monkeypatch):
 
 @needs_compiler
 def test_a_saved_page_plays_its_block_and_returns_to_it(saved):
-    plan = accelviz.plan("cora", n_cols=64)
+    plan = accelviz.plan("cora", "accel_gcn", n_cols=64)
     cora = saved(explore("cora"), trace=True)
     cora.tab("Play")
     block = find_row(plan, 1358).blocks[0]

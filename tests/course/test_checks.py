@@ -223,7 +223,7 @@ def test_metrics_of_a_toy_by_hand():
 
 def test_parts_of_cut_rows_are_counted():
     graph = hidden.graph_of([900, 1, 384], 1_000, np.random.default_rng(0), "cut")
-    assert metrics.measured(accelviz.plan(graph)).cut_parts == 3  # 384 + 384 + 132
+    assert metrics.measured(accelviz.plan(graph, "accel_gcn")).cut_parts == 3  # 384 + 384 + 132
 
 
 def test_shares_of_the_points():

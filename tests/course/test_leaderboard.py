@@ -140,7 +140,12 @@ def test_the_best_scheme_is_first_and_the_papers_last(board):
     assert sorted(students[2:-1]) == ["bob", "cleo", "dan", "flo"]
     papers = board[board["student"] == PAPERS]
     assert papers[papers["scheme"] == "accel_gcn"]["waiting"].mean() == pytest.approx(
-        np.mean([accelviz.plan(graph).statistics.idle_share for graph in hidden.graphs(5).values()])
+        np.mean(
+            [
+                accelviz.plan(graph, "accel_gcn").statistics.idle_share
+                for graph in hidden.graphs(5).values()
+            ]
+        )
     )
 
 

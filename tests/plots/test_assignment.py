@@ -100,12 +100,12 @@ def test_examples_differ_and_stay_few(strategy, name):
 
 
 def test_all_blocks_of_a_split_row_are_listed():
-    plan = accelviz.plan(GRAPHS["hub"]())
+    plan = accelviz.plan(GRAPHS["hub"](), "accel_gcn")
     part = assignment(plan)
     hub = part.runs[part.runs["row"] == 99]
     assert hub["block"].unique().tolist() == list(range(10, 18))
     assert hub["count"].sum() == 3000
-    many = assignment(accelviz.plan(GRAPHS["hub"](), max_warp_nzs=8))
+    many = assignment(accelviz.plan(GRAPHS["hub"](), "accel_gcn", max_warp_nzs=8))
     assert many.runs[many.runs["row"] == 99]["block"].nunique() == 12  # of 32
 
 
@@ -128,7 +128,7 @@ def test_a_long_row_lists_its_first_runs():
 
 
 def test_invalid_blocks_raise(toy):
-    plan = accelviz.plan(toy, **SMALL)
+    plan = accelviz.plan(toy, "accel_gcn", **SMALL)
     with pytest.raises(ArgumentError, match="there is no block 10. Expected: 0 to 9"):
         assignment(plan, [3, 10])
     with pytest.raises(ArgumentError, match="there is no block -1"):
@@ -154,7 +154,7 @@ def boxes(ax) -> list[tuple[float, float, float]]:
 
 
 def test_each_run_is_a_box_in_the_colour_of_its_block(toy):
-    plan = accelviz.plan(toy, **SMALL)
+    plan = accelviz.plan(toy, "accel_gcn", **SMALL)
     part = assignment(plan)
     ax = block_assignment(part)
     line = dict(zip(part.rows["row"], ax.get_yticks(), strict=True))
@@ -181,7 +181,7 @@ def test_each_run_is_a_box_in_the_colour_of_its_block(toy):
 
 
 def test_a_sample_states_its_share_and_the_scale_of_its_axis():
-    part = assignment(accelviz.plan("cora"))
+    part = assignment(accelviz.plan("cora", "accel_gcn"))
     ax = block_assignment(part)
     share = part.runs["count"].sum() / part.nnz
     (note,) = (text.get_text() for text in ax.texts if "a colour is a block" in text.get_text())
@@ -196,7 +196,7 @@ def test_a_sample_states_its_share_and_the_scale_of_its_axis():
 
 
 def test_the_axis_begins_at_the_first_listed_nonzero(ax):
-    part = assignment(accelviz.plan(GRAPHS["hub"]()), [16, 17])
+    part = assignment(accelviz.plan(GRAPHS["hub"](), "accel_gcn"), [16, 17])
     block_assignment(part, ax=ax)
     assert ax.get_xlim()[0] == 6 * 384
     assert ax.get_xscale() == "linear"

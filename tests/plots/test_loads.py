@@ -87,7 +87,7 @@ def test_a_few_numbers_have_a_bar_each():
 
 def test_thread_groups_are_not_called_warps():
     gas = accelviz.plan("cora", "fusegnn_gas", n_cols=64)
-    gcn = accelviz.plan("cora", n_cols=64)
+    gcn = accelviz.plan("cora", "accel_gcn", n_cols=64)
     workers = {plan.name: plan.strategy.worker for plan in (gas, gcn)}
     assert workers == {"fusegnn_gas": "thread group", "accel_gcn": "warp"}
     first, second = warp_loads({plan.name: plan for plan in (gcn, gas)})
@@ -101,7 +101,7 @@ def test_thread_groups_are_not_called_warps():
 
 @pytest.mark.parametrize("name", ["empty", "no_edges"])
 def test_a_graph_without_nonzeros(name):
-    plan = accelviz.plan(GRAPHS[name]())
+    plan = accelviz.plan(GRAPHS[name](), "accel_gcn")
     (ax,) = warp_loads({"accel_gcn": plan})
     assert all(height == plan.statistics.warps for *_, height in bars(ax))
     ax.figure.savefig(io.BytesIO())

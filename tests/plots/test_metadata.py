@@ -42,7 +42,9 @@ def drawn_words(ax) -> list[str]:
 @pytest.mark.parametrize("name", ["cora", "hub", "all_degrees", "degree_385", "one_node_with_loop"])
 @pytest.mark.parametrize("setting", [(12, 32), (2, 2), (7, 1), (1, 65535)])
 def test_the_fields_of_an_int4_make_up_its_words(name, setting):
-    plan = accelviz.plan(GRAPHS[name](), max_block_warps=setting[0], max_warp_nzs=setting[1])
+    plan = accelviz.plan(
+        GRAPHS[name](), "accel_gcn", max_block_warps=setting[0], max_warp_nzs=setting[1]
+    )
     lines = block_level_records(plan.metadata, BlockSetting(*setting), range(len(plan.metadata)))
     for line, words in zip(lines, plan.metadata.view(np.uint32).tolist(), strict=True):
         assert list(line.words) == words == packed(line)
@@ -50,7 +52,7 @@ def test_the_fields_of_an_int4_make_up_its_words(name, setting):
 
 
 def test_the_meaning_of_an_int4_describes_the_block():
-    plan = accelviz.plan(graph_of_degrees(TOY), max_block_warps=2, max_warp_nzs=2)
+    plan = accelviz.plan(graph_of_degrees(TOY), "accel_gcn", max_block_warps=2, max_warp_nzs=2)
     lines = block_level_records(plan.metadata, BlockSetting(2, 2), [2, 3, 9])
     two, shared, part = lines
     assert two.title == "block 2"
@@ -90,7 +92,7 @@ def test_words_of_other_metadata_have_the_names_given_or_none():
 
 
 def test_invalid_metadata_raises():
-    plan = accelviz.plan("cora")
+    plan = accelviz.plan("cora", "accel_gcn")
     with pytest.raises(ArgumentError, match="there is no block 252. Expected: 0 to 251"):
         block_level_records(plan.metadata, BlockSetting(), [0, 252])
     with pytest.raises(PartitionError, match="the setting that the metadata was made with"):
@@ -107,7 +109,7 @@ def test_invalid_metadata_raises():
 
 
 def test_the_picture_shows_each_bit_digit_and_field(ax):
-    plan = accelviz.plan("cora")
+    plan = accelviz.plan("cora", "accel_gcn")
     lines = block_level_records(plan.metadata, BlockSetting(), [0, 251])
     metadata_layout(lines, ax=ax)
     words = [word for line in lines for word in line.words]
@@ -144,7 +146,9 @@ def test_unnamed_words_have_their_value_and_empty_metadata_is_stated():
     texts = read_texts(drawn)
     assert {"word 0", "word 1", "0x00000699 = 1,689", "record 1,700: 64 bits"} <= set(texts)
     assert "0x00000699" in drawn.figure.alt
-    empty = metadata_layout(word_records(accelviz.plan(GRAPHS["empty"]()).metadata, []))
+    empty = metadata_layout(
+        word_records(accelviz.plan(GRAPHS["empty"](), "accel_gcn").metadata, [])
+    )
     assert read_texts(empty) == ["no metadata"]
     for ax in (drawn, empty):
         ax.figure.canvas.draw()

@@ -22,7 +22,7 @@ from tests.plots.pictures import read_texts, read_title
 
 
 def test_a_close_up_has_a_bar_for_each_warp_with_work():
-    plan = accelviz.plan("cora")
+    plan = accelviz.plan("cora", "accel_gcn")
     works = [plan.workload(block, block + 1) for block in (0, 251)]
     first, last = plots.block_close_ups(works, warps_per_block=12)
     assert [bar.get_width() for bar in first.patches] == [1.0] * 12
@@ -37,7 +37,7 @@ def test_a_close_up_has_a_bar_for_each_warp_with_work():
 
 @pytest.mark.parametrize("max_columns", [252, 251, 100, 7, 1])
 def test_load_map_shows_all_blocks_or_every_kth_in_slices_of_any_size(max_columns):
-    plan = accelviz.plan("cora")
+    plan = accelviz.plan("cora", "accel_gcn")
     exact = nonzeros_per_warp(plan.workload(), 12)
     for size in (1, 17, 50, 1000):
         loads = load_map(plan.workload_slices(blocks=size), 252, 12, max_columns)
@@ -141,7 +141,7 @@ def test_brackets_show_every_graph_s_four_statistics():
 
 def test_a_plan_or_a_graph_is_enough_for_a_picture():
     graph = accelviz.load_graph("cora")
-    plan, ours = accelviz.plan(graph), accelviz.plan(graph, "lane_groups")
+    plan, ours = accelviz.plan(graph, "accel_gcn"), accelviz.plan(graph, "lane_groups")
     (ax,) = plots.load_maps(plan)
     assert read_title(ax) == "accel_gcn: 34.0% of warp time idle or waiting"
     axes = plots.load_maps({"a": plan, "b": plan_load_map(ours)})

@@ -39,7 +39,9 @@ def cora():
 def counted():
     """The statistics of each setting's real workload."""
     plans = {
-        (warps, nzs): accelviz.plan("cora", max_block_warps=warps, max_warp_nzs=nzs, n_cols=64)
+        (warps, nzs): accelviz.plan(
+            "cora", "accel_gcn", max_block_warps=warps, max_warp_nzs=nzs, n_cols=64
+        )
         for warps, nzs in itertools.product(WARPS, NZS)
     }
     return {setting: plan.statistics for setting, plan in plans.items()}

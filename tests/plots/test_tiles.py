@@ -38,7 +38,7 @@ def test_a_window_without_a_nonzero_and_plans_without_tiles():
     with pytest.raises(ArgumentError, match="window"):
         plots.window_tiles(plan, 1000)
     with pytest.raises(ArgumentError, match="no tiles"):
-        plots.window_tiles(accelviz.plan("cora"))
+        plots.window_tiles(accelviz.plan("cora", "accel_gcn"))
 
 
 @pytest.mark.parametrize("name", ["tf32 m16n8k8", "s8 m16n8k32"])

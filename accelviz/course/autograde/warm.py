@@ -29,7 +29,7 @@ for graph in (GRAPH, WRITABLE):
         planned.check()
         check(planned, find_device("cpu").prepare(planned), {"X": X[:, :n_cols]}, Oracle(graph, X))
     kernels.runs_plan("", graph, 2).check()
-read_only = plan(GRAPH).layout.metadata
+read_only = plan(GRAPH, "accel_gcn").layout.metadata
 assert read_only is not None
 metadata = np.array(read_only)
 for blocks in (metadata, read_only):

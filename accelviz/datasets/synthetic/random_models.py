@@ -16,7 +16,7 @@ from tqdm import trange
 from accelviz.arrays import Ints
 from accelviz.datasets.convert import from_csr_arrays
 from accelviz.datasets.synthetic.communities import ORDERS
-from accelviz.errors import ArgumentError, checked_choice, checked_number
+from accelviz.errors import ArgumentError, check_fits, checked_choice, checked_number
 from accelviz.graph import MAX_SIDE, Graph
 
 #: Graph500's probabilities of the first three quadrants.
@@ -182,6 +182,8 @@ def _graph_of_pairs(
     if not 2 <= n_nodes <= MAX_SIDE:
         raise ArgumentError("n_nodes", f"got {n_nodes}", f"2 to {MAX_SIDE}")
     checked_choice("order", order, ORDERS)
+    problem = f"{n_edges:,} edges of {n_nodes:,} nodes"
+    check_fits("n_edges", problem, 16 * n_edges + 8 * n_nodes, "fewer edges or nodes")
     rng = np.random.default_rng(seed)
     pairs = n_edges // 2 if symmetric else n_edges
     nodes = np.zeros((2, pairs), np.int32)
