@@ -55,7 +55,7 @@ class Process:
         DeviceUnavailable
             If PyTorch is missing, the processes cannot connect, or one of them has ended.
         """
-        distributed, group = _joined(self.rank, self.size)
+        distributed, group = _joined(self)
         values = [None] * self.size
         try:
             distributed.all_gather_object(values, value, group)
@@ -65,20 +65,39 @@ class Process:
         return values
 
 
-@functools.cache
-def _joined(rank: int, size: int) -> tuple[Any, Any]:
-    """Return `torch.distributed` and a process group for transfers between hosts."""
+def join(process: Process, backend: str, **options: Any) -> Any:
+    """Return `torch.distributed`, joined unless the program has; options of init_process_group.
+
+    Raises
+    ------
+    DeviceUnavailable
+        If PyTorch is missing, or the processes cannot connect.
+    """
     try:
         from torch import distributed
 
         if not distributed.is_initialized():
-            distributed.init_process_group("gloo", rank=rank, world_size=size)
-        return distributed, distributed.new_group(backend="gloo")
+            ranks = process.rank, process.size
+            store = next(distributed.rendezvous("env://", *ranks))[0]
+            # torchrun keeps the store when it restarts all processes, with addresses of dead ones.
+            attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+            options["store"] = distributed.PrefixStore(f"attempt {attempt}", store)
+            distributed.init_process_group(
+                backend, rank=process.rank, world_size=process.size, **options
+            )
     except ImportError as error:
         fix = "pip install 'accelviz[nvshmem]'"
         raise DeviceUnavailable("processes", "PyTorch is not installed", fix) from error
     except (ValueError, RuntimeError) as error:
         raise DeviceUnavailable("processes", str(error).partition("\n")[0], JOIN_FIX) from error
+    return distributed
+
+
+@functools.cache
+def _joined(process: Process) -> tuple[Any, Any]:
+    """Return `torch.distributed` and a process group for transfers between hosts."""
+    distributed = join(process, "gloo")
+    return distributed, distributed.new_group(backend="gloo")
 
 
 def this_process() -> Process | None:

@@ -20,9 +20,11 @@ from accelviz.torch.attention import AGNNConv, GATConv, GATv2Conv, TransformerCo
 from accelviz.torch.convolution import GCNConv, GINConv, SAGEConv
 from accelviz.torch.edges import Edges
 from accelviz.torch.models import GAT, GCN, GIN, GraphSAGE
+from accelviz.torch.split import SplitGraph, TrainingStep
 
 __all__ = ["AGNNConv", "Edges", "GATConv", "GATv2Conv", "GCNConv", "GINConv", "SAGEConv"]
-__all__ += ["GAT", "GCN", "GIN", "GraphSAGE", "TransformerConv"]
+__all__ += ["GAT", "GCN", "GIN", "GraphSAGE", "SplitGraph", "TrainingStep"]
+__all__ += ["TransformerConv"]
 
 #: Files of names that are imported at first use.
 _FILES = {"QuantizedTensor": "quantized", "SlidingChannelConv2d": "sliding"}

@@ -10,6 +10,7 @@ from torch_geometric import nn
 from accelviz.torch import operators
 from accelviz.torch.edges import converted, from_sparse
 from accelviz.torch.layer import Layer, convertible, dense, ends, is_sparse
+from accelviz.torch.split import SplitGraph
 
 
 class _Attention(Layer):
@@ -89,7 +90,7 @@ class GATConv(_Attention, nn.GATConv):
         """
         operands, rate = None, self._rate()
         if edge_attr is None and return_attention_weights is None and rate >= 0:
-            source, target = ends(x)
+            source, target = ends(x, edge_index)
             operands = self._operands(source, target, edge_index, size)
         if operands is None:
             edge_index, size = self._unwrapped(edge_index, size)
@@ -99,7 +100,8 @@ class GATConv(_Attention, nn.GATConv):
         residual = dense(modules["res"], target) if self.residual else None
         if modules.get("lin") is not None:
             values = dense(modules["lin"], source).view(heads)
-            attended = values if target is source else dense(modules["lin"], target).view(heads)
+            shared = target is source or type(edge_index) is SplitGraph
+            attended = values if shared else dense(modules["lin"], target).view(heads)
         else:
             values = dense(modules["lin_src"], source).view(heads)
             attended = dense(modules["lin_dst"], target).view(heads)
@@ -133,7 +135,7 @@ class GATv2Conv(_Attention, nn.GATv2Conv):
         """
         operands, rate = None, self._rate()
         if edge_attr is None and return_attention_weights is None and rate >= 0:
-            source, target = ends(x)
+            source, target = ends(x, edge_index)
             operands = self._operands(source, target, edge_index, None)
         if operands is None:
             edge_index, _ = self._unwrapped(edge_index)
@@ -210,7 +212,7 @@ class TransformerConv(_Attention, nn.TransformerConv):
         operands, rate = None, self._rate()
         # Without edge_attr, PyTorch Geometric refuses a layer with edge_dim.
         if edge_attr is None and return_attention_weights is None and rate >= 0:
-            source, target = ends(x)
+            source, target = ends(x, edge_index)
             if self.edge_dim is None:
                 operands = self._operands(source, target, edge_index, None)
         if operands is None:

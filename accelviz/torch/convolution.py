@@ -21,6 +21,7 @@ from accelviz.torch.layer import (
     is_plain,
     is_sparse,
 )
+from accelviz.torch.split import SplitGraph
 
 
 class _Normalized(Edges):
@@ -44,12 +45,15 @@ class _Normalized(Edges):
         return (torch.stack([source, target])[:, counts], weight[counts])[index]
 
 
-def _normalized_weights(edge_index: Any, weight: Any, size: operators.Size, fill: float) -> Any:
+def _normalized_weights(
+    edge_index: Any, weight: Any, size: operators.Size, fill: float, graph: Any = None
+) -> Any:
     """Return the weight of each item by the rule of `gcn_norm`, without a synchronization.
 
     An existing loop is the weight of the added one. The weight of its own item does not matter.
+    `graph` is the SplitGraph of `edge_index`.
     """
-    (source, target), n_nodes = edge_index.unbind(), size.sources
+    (source, target), n_nodes = edge_index.unbind(), size.targets
     weight, loops = weight.float(), None
     if size.loops:
         is_loop = source == target
@@ -60,7 +64,8 @@ def _normalized_weights(edge_index: Any, weight: Any, size: operators.Size, fill
     degree = degree if loops is None else degree + loops
     root = degree.pow(-0.5)
     root = root.masked_fill(root == torch.inf, 0)
-    weight = root.index_select(0, source) * weight * root.index_select(0, target)
+    source_root = root if graph is None else graph.with_halo(root)
+    weight = source_root.index_select(0, source) * weight * root.index_select(0, target)
     return weight if loops is None else torch.cat([weight, root * loops * root])
 
 
@@ -75,6 +80,11 @@ def _has_weight_per_edge(edge_index: Any, weight: Any) -> bool:
     if weight.device != edge_index.device:
         raise ArgumentError("edge_weight", f"on {weight.device}", f"on {edge_index.device}, as x")
     return bool(weight.size(0) == n_edges)
+
+
+def _halo_is_constant(x: Any, graph: SplitGraph, n_in: int, n_out: int) -> bool:
+    """Return whether x has a halo without gradient: one wide product beats two narrow ones."""
+    return not x.requires_grad and x.size(0) == graph.n_sources and n_in <= 2 * n_out
 
 
 def _sparse(operands: Any) -> Any:
@@ -126,7 +136,9 @@ class GCNConv(Layer, nn.GCNConv):
         n_in, n_out = linear.in_channels, linear.out_channels
         # A product whose X has no gradient needs no second product in the backward pass.
         cheaper = n_in < (n_out if x.requires_grad or not torch.is_grad_enabled() else 2 * n_out)
-        fusible = is_plain(linear) and self._operators is operators
+        if type(edge_index) is SplitGraph:
+            cheaper = cheaper or _halo_is_constant(x, edge_index, n_in, n_out)
+        fusible = is_plain(linear) and self._is_fusible(edge_index)
         if fusible and fused.applies(x, None, weight, linear.weight, bias):
             dense_operands = x, linear.weight, bias, None, None
             return fused.Convolution.apply(*dense_operands, *_sparse(operands), not cheaper)
@@ -158,7 +170,12 @@ class GCNConv(Layer, nn.GCNConv):
             operands = self._sparse_operands(x, edge_index, edge_weight)
         else:
             operands = self._dense_operands(x, edge_index, edge_weight)
-        if operands is not None and self.normalize and self.cached:
+        if (
+            operands is not None
+            and self.normalize
+            and self.cached
+            and type(edge_index) is not SplitGraph
+        ):
             self._cached_edge_index = _Normalized(*operands)
         return operands
 
@@ -167,6 +184,8 @@ class GCNConv(Layer, nn.GCNConv):
         if graph is None:
             return None
         edge_index, n_nodes, n_targets = graph
+        if type(edge_index) is SplitGraph:
+            return self._split_operands(edge_index, weight)
         if n_nodes != n_targets or (
             weight is not None and not _has_weight_per_edge(edge_index, weight)
         ):
@@ -178,6 +197,23 @@ class GCNConv(Layer, nn.GCNConv):
             return edge_index, size, None, "symmetric"
         weight = _normalized_weights(edge_index, weight, size, 2.0 if self.improved else 1.0)
         return edge_index, size, weight, "sum"
+
+    def _split_operands(self: Any, graph: SplitGraph, weight: Any) -> Any:
+        if weight is not None:
+            problem = "given beside a SplitGraph"
+            raise ArgumentError("edge_weight", problem, "SplitGraph(edge_index, n_nodes, weight)")
+        weight, loops = graph.weight, graph.n_own if self.add_self_loops else 0
+        size = operators.Size(graph.n_sources, graph.n_own, loops if self.normalize else 0)
+        if not self.normalize:
+            return graph, size, weight, "sum"
+        fill = 2.0 if self.improved and weight is not None else 1.0
+
+        def build() -> Any:
+            edges = graph.edge_index
+            ones = torch.ones(edges.size(1), device=graph.device) if weight is None else weight
+            return _normalized_weights(edges, ones, size, fill, graph)
+
+        return graph, size, graph.cached(("gcn", size.loops, fill), build), "sum"
 
     def _sparse_operands(self: Any, x: Any, adj: Any, weight: Any) -> Any:
         if weight is not None or self.flow != "source_to_target" or not convertible(adj):
@@ -268,7 +304,7 @@ class GINConv(_Aggregation, nn.GINConv):
         ArgumentError
             If a tensor has the wrong shape or lies on another device.
         """
-        source, target = ends(x)
+        source, target = ends(x, edge_index)
         operands, reduction = None, self._reduction(source) or ""
         if reduction:
             operands = self._operands(reduction, source, target, edge_index, size)
@@ -281,7 +317,7 @@ class GINConv(_Aggregation, nn.GINConv):
             linear: Any = modules[0] if modules else None
             if is_plain(linear):
                 parameters = linear.weight, linear.bias
-                fusible = self._operators is operators and not shift.requires_grad
+                fusible = self._is_fusible(operands[0]) and not shift.requires_grad
                 if fusible and fused.applies(source, shift, operands[2], *parameters):
                     n_out, n_in = linear.weight.shape
                     matrices = *parameters, None, None, *_sparse(operands)
@@ -306,7 +342,7 @@ class SAGEConv(_Aggregation, nn.SAGEConv):
         Parameters, result and errors are those of `GINConv.forward`. A sum or mean is taken after
         `lin_l` if `lin_l` has fewer columns of output than of input.
         """
-        source, target = ends(x)
+        source, target = ends(x, edge_index)
         operands, reduction = None, self._reduction(source) or ""
         if reduction:
             operands = self._operands(reduction, source, target, edge_index, size)
@@ -321,12 +357,16 @@ class SAGEConv(_Aggregation, nn.SAGEConv):
         linear = reduction in ("sum", "mean")
         if linear and is_plain(left) and (root is None or is_plain(root)) and not self.project:
             matrices = left.weight, left.bias, target, None if root is None else root.weight
-            fusible = self._operators is operators
+            fusible = self._is_fusible(operands[0])
             if fusible and fused.applies(source, target, operands[2], *matrices):
                 dense_first = left.out_channels < left.in_channels
                 out = fused.Convolution.apply(source, *matrices, *_sparse(operands), dense_first)
                 return functional.normalize(out, p=2.0, dim=-1) if self.normalize else out
-        if linear and left.out_channels < left.in_channels and is_plain(left):
+        dense_first = left.out_channels < left.in_channels
+        if dense_first and type(edge_index) is SplitGraph:
+            widths = left.in_channels, left.out_channels
+            dense_first = not _halo_is_constant(source, edge_index, *widths)
+        if linear and dense_first and is_plain(left):
             out = self._aggregate(reduction, functional.linear(source, left.weight), operands)
             bias = left.bias  # Added after the mean, which is 0 for a target without sources.
             if root is None:

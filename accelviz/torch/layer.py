@@ -17,6 +17,7 @@ from torch_geometric.typing import SparseTensor
 from accelviz.errors import ArgumentError
 from accelviz.torch import operators
 from accelviz.torch.edges import Edges, check_edge_index, parts
+from accelviz.torch.split import SplitGraph
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 INDICES = (torch.int64, torch.int32)
@@ -132,13 +133,17 @@ class Layer:
 
         Parameters
         ----------
-        edge_index : tensor, EdgeIndex or Edges
+        edge_index : tensor, EdgeIndex, Edges or SplitGraph
         x, target : tensor
             Features of the sources, and of the targets if they are known.
         size : (int, int), optional
             The caller's argument `size`.
         """
         name = "size"
+        if type(edge_index) is SplitGraph:
+            if self._operators is not operators or self.flow != "source_to_target":
+                return None
+            return edge_index, edge_index.rows_of(x), edge_index.n_own
         if type(edge_index) is not torch.Tensor:
             if isinstance(edge_index, Edges):
                 name, size, edge_index = "edge_index", edge_index.size, edge_index.edge_index
@@ -168,14 +173,25 @@ class Layer:
                 raise ArgumentError(name, problem, f"({sources}, {targets})")
         return edge_index, sources, targets
 
+    def _is_fusible(self: Any, edge_index: Any) -> bool:
+        """Return whether a layer may be one autograd function."""
+        return self._operators is operators and isinstance(edge_index, torch.Tensor)
+
     def _refuse_weights(self, edge_index: Any) -> None:
-        """Raise ArgumentError for `Edges` with weights, which the layer would ignore."""
-        if type(edge_index) is Edges and edge_index.weight is not None:
-            problem = f"Edges with weights, which {type(self).__name__} has no use for"
-            raise ArgumentError("edge_index", problem, "Edges without weights")
+        """Raise ArgumentError for a graph with weights, which the layer would ignore."""
+        if type(edge_index) in (Edges, SplitGraph) and edge_index.weight is not None:
+            kind = type(edge_index).__name__
+            problem = f"{kind} with weights, which {type(self).__name__} has no use for"
+            raise ArgumentError("edge_index", problem, f"{kind} without weights")
 
     def _unwrapped(self: Any, edge_index: Any, size: Any = None) -> tuple[Any, Any]:
         """Return the two arguments as PyTorch Geometric's layers take them."""
+        if type(edge_index) is SplitGraph:
+            problem = "a SplitGraph, and this call needs PyTorch Geometric's code"
+            expected = (
+                "an edge_index; or a call that accelviz's operations cover (docs/training.md)"
+            )
+            raise ArgumentError("edge_index", problem, expected)
         if self._operators is not operators:
             self._operators.refuse()
         if type(edge_index) is Edges:
@@ -210,10 +226,10 @@ def document(cls: Any, pyg: Any, *paragraphs: str) -> None:
     cls.__doc__ = "\n\n".join(inspect.cleandoc(text or "") for text in texts)
 
 
-def ends(x: Any) -> tuple[Any, Any]:
+def ends(x: Any, edge_index: Any) -> tuple[Any, Any]:
     """Return the features of sources and of targets, which are x if x is a tensor."""
     if isinstance(x, torch.Tensor):
-        return x, x
+        return x, edge_index.own_rows(x) if type(edge_index) is SplitGraph else x
     if not isinstance(x, tuple | list) or len(x) != 2:
         raise ArgumentError("x", f"a {type(x).__name__}", _FEATURES)
     return x[0], x[1]

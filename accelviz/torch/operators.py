@@ -171,7 +171,9 @@ def spmm(
     tensor of x's dtype, shape (n_targets, n_cols)
         Rows without items are zero.
     """
-    return _spmm(edge_index, weight, x, *size, scaling, False)
+    if isinstance(edge_index, torch.Tensor):
+        return _spmm(edge_index, weight, x, *size, scaling, False)
+    return edge_index.spmm(x, size, weight, scaling)
 
 
 # --------------------------------------------------------------------------------------- extremum
@@ -225,7 +227,9 @@ def extremum(edge_index: Any, x: Any, size: Size, largest: bool = True) -> Any:
     tensor of float32, shape (n_targets, n_cols)
         0 for a target without items. Equal extrema share the gradient equally.
     """
-    return _extremum(edge_index, x, *size, largest)[0]
+    if isinstance(edge_index, torch.Tensor):
+        return _extremum(edge_index, x, *size, largest)[0]
+    return edge_index.extremum(x, size, largest)
 
 
 # -------------------------------------------------------------------------------------- attention
@@ -315,6 +319,8 @@ def attention(
     tensor of float32, shape (n_targets, heads, n_cols)
         Rows without items are zero.
     """
+    if not isinstance(edge_index, torch.Tensor):
+        return edge_index.attention(score, size, {"slope": slope, "rate": rate}, tensors)
     operands = [tensors[name].contiguous() for name in ATTENTION_OPERANDS[score]]
     random = random_words(edge_index.device) if rate else None
     return _attention(edge_index, score, *operands, random, slope, rate, *size)[0]

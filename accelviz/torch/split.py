@@ -1,0 +1,486 @@
+"""A graph whose nodes are divided among the ranks of `torch.distributed`, and its training step.
+
+`torchrun` starts one process per device. A rank has a range of nodes, with their features and the
+edges into them. Its *halo* are the nodes of other ranks from which its edges come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import distributed
+from torch.autograd.function import once_differentiable
+
+from accelviz.datasets import load_graph
+from accelviz.errors import ArgumentError, DeviceUnavailable, GraphError, checked_integer
+from accelviz.many_gpus.process import join, this_process
+from accelviz.many_gpus.split import Split, edge_ranges
+from accelviz.torch import operators
+from accelviz.torch.composed import Size
+from accelviz.torch.edges import check_edge_index, fix
+
+#: Operands of an attention with a row per source, and with a row per target.
+_OF_SOURCES, _OF_TARGETS = ("sender", "V", "K", "scale"), ("receiver", "R", "Q")
+#: Steps that run before the capture of a CUDA graph.
+_WARMUP = 3
+
+
+class SplitGraph:
+    """Part of a graph that a rank has, in place of `edge_index` of accelviz's layers.
+
+    All ranks have to create it with the same graph, and to call the same layers in the same order.
+    The first one joins `torch.distributed` if the program has not, with the rank of `torchrun`,
+    `mpirun` or `srun`: backend NCCL on GPUs, gloo on CPUs. Without a launcher it has all nodes.
+
+    Parameters
+    ----------
+    graph : tensor, Split, or anything `load_graph` takes
+        An `edge_index` of shape (2, E), sources and targets; a square graph whose rows are targets;
+        or the result of `many_gpus.split`, which has another order of the nodes or other ranges.
+    n_nodes : int, optional
+        Number of nodes; required for an `edge_index`.
+    weight : tensor, shape (E,), optional
+        `edge_weight` of `GCNConv`, for an `edge_index`; other layers refuse it.
+    device : str or torch.device, optional
+        By default the GPU of this rank, or the CPU without a GPU.
+    group : ProcessGroup, optional
+        The ranks; all by default.
+
+    Attributes
+    ----------
+    rank, size : int
+    device : torch.device
+    nodes : tensor of int64, shape (n_own,)
+        The caller's numbers of this rank's nodes: `x[graph.nodes]` are their rows.
+    bounds : array of int64, shape (size + 1,)
+        Rank `r` has the nodes `bounds[r]` to `bounds[r + 1] - 1`, in the order of the split.
+    edge_index : tensor of int32, shape (2, E)
+        Edges into this rank's nodes. Sources are numbered own nodes first, then the halo.
+    weight : tensor or None
+        Weights of these edges.
+    n_own, n_sources : int
+        Number of own nodes, and of own nodes with the halo. The halo has at least one row.
+
+    Raises
+    ------
+    ArgumentError, GraphError
+        If the graph is invalid, differs between ranks, or has fewer nodes than ranks.
+    DeviceUnavailable
+        If the processes cannot connect.
+
+    Notes
+    -----
+    A layer computes its dense product on own nodes, fetches the rows of the halo, and runs its
+    operation on the local edges. Rows are numbered so that sums have the same order as those of one
+    process.
+
+    Examples
+    --------
+    >>> from accelviz.torch import GCNConv, SplitGraph
+    >>> graph = SplitGraph("cora", device="cpu")  # one process: all nodes
+    >>> GCNConv(8, 4)(torch.ones(graph.n_own, 8), graph).shape
+    torch.Size([2708, 4])
+    """
+
+    def __init__(
+        self,
+        graph: Any,
+        n_nodes: int | None = None,
+        weight: Any = None,
+        *,
+        device: Any = None,
+        group: Any = None,
+    ) -> None:
+        self.device = torch.device(_default_device() if device is None else device)
+        if self.device.type == "cuda":
+            torch.cuda.set_device(self.device)
+        self.size, self.rank, self.group = 1, 0, group
+        if _join(self.device):
+            self.size, self.rank = distributed.get_world_size(group), distributed.get_rank(group)
+        order = None
+        if isinstance(graph, torch.Tensor):
+            check_edge_index(graph)
+            edges = self._of_edge_index(graph, checked_nodes(n_nodes), weight)
+        else:
+            if weight is not None or n_nodes is not None:
+                name = "weight" if n_nodes is None else "n_nodes"
+                raise ArgumentError(name, "for a graph that has its own", "an edge_index, or None")
+            edges = self._of_graph(graph)
+            if isinstance(graph, Split) and graph.permutation is not None:
+                order = torch.tensor(graph.permutation.order, dtype=torch.int64)
+        source, target, self.weight, total = edges
+        self.n_nodes = int(self.bounds[-1])
+        self._check_alike(total)
+        first, stop = self.bounds[self.rank : self.rank + 2].tolist()
+        self.n_own = stop - first
+        numbers = torch.arange(first, stop) if order is None else order[first:stop]
+        self.nodes = numbers.to(self.device)
+        halo = self._number_sources(source, target, first, stop)
+        self._exchange_numbers(halo, first)
+        self._cached: dict[Any, Any] = {}
+
+    def _of_edge_index(self, edge_index: Any, n_nodes: int, weight: Any) -> tuple[Any, ...]:
+        """Set `bounds`; return sources, targets and weights of own edges, and all edges' number."""
+        if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < n_nodes:
+            problem = f"nodes {int(edge_index.min())} to {int(edge_index.max())}"
+            raise ArgumentError("edge_index", problem, f"0 to {n_nodes - 1}")
+        if weight is not None and tuple(weight.shape) != (edge_index.size(1),):
+            problem = f"shape {tuple(weight.shape)} for {edge_index.size(1)} edges"
+            raise ArgumentError("weight", problem, "one weight per edge")
+        degrees = torch.bincount(edge_index[1], minlength=n_nodes).cpu().numpy()
+        self.bounds = edge_ranges(np.concatenate([[0], np.cumsum(degrees)]), self.size)
+        first, stop = self.bounds[self.rank : self.rank + 2].tolist()
+        is_own = (edge_index[1] >= first) & (edge_index[1] < stop)
+        source, target = edge_index[:, is_own].to(self.device)
+        if weight is not None:
+            weight = weight.detach()[is_own].to(self.device)
+        return source.long(), (target - first).int(), weight, edge_index.size(1)
+
+    def _of_graph(self, graph: Any) -> tuple[Any, ...]:
+        """Do what `_of_edge_index` does for a graph in CSR format, or a split."""
+        if isinstance(graph, Split):
+            if graph.n_devices != self.size:
+                problem = f"a split over {graph.n_devices} devices for {self.size} ranks"
+                raise ArgumentError("graph", problem, f"many_gpus.split(..., devices={self.size})")
+            self.bounds, graph = graph.bounds, graph.graph
+        else:
+            graph = load_graph(graph)
+            if graph.shape[0] != graph.shape[1]:
+                problem = f"{graph.shape[0]} x {graph.shape[1]} is not square"
+                raise GraphError("graph", problem, "as many rows as columns: both are nodes")
+            self.bounds = edge_ranges(graph.row_pointers, self.size)
+        first, stop = self.bounds[self.rank : self.rank + 2].tolist()
+        pointers = graph.row_pointers[first : stop + 1]
+        columns = graph.column_indices[pointers[0] : pointers[-1]]
+        weight, values = None, graph.values[pointers[0] : pointers[-1]]
+        if not bool((values == 1).all()):
+            weight = torch.tensor(values, device=self.device)
+        degrees = torch.tensor(np.diff(pointers), device=self.device)
+        rows = torch.arange(stop - first, dtype=torch.int32, device=self.device)
+        target = rows.repeat_interleave(degrees, output_size=columns.size)
+        return torch.tensor(columns, device=self.device).long(), target, weight, graph.nnz
+
+    def _check_alike(self, n_edges: int) -> None:
+        """Raise an error on all ranks unless all have the same graph, and a node each."""
+        if self.n_nodes < self.size:
+            problem = f"{self.n_nodes} nodes for {self.size} ranks"
+            raise ArgumentError("graph", problem, "at least a node for each: start fewer processes")
+        if self.size == 1:
+            return
+        mine = torch.tensor([self.n_nodes, n_edges, *self.bounds.tolist()], device=self.device)
+        sizes = [torch.empty(2, dtype=torch.int64, device=self.device) for _ in range(self.size)]
+        distributed.all_gather(sizes, mine[:2].clone(), group=self.group)
+        alike = [mine.clone() for _ in range(self.size)]
+        table = torch.stack(sizes).tolist()
+        if any(row != table[0] for row in table):
+            problem = f"ranks have different graphs: (nodes, edges) {[tuple(row) for row in table]}"
+            raise ArgumentError("graph", problem, "the same graph on all ranks")
+        distributed.all_gather(alike, mine, group=self.group)
+        if any(not torch.equal(bounds, mine) for bounds in alike):
+            raise ArgumentError("graph", "ranks have different ranges", "the same on all ranks")
+
+    def _number_sources(self, source: Any, target: Any, first: int, stop: int) -> Any:
+        """Set `edge_index`; return the numbers of the halo's nodes, in order."""
+        is_halo = torch.zeros(self.n_nodes, dtype=torch.bool, device=self.device)
+        is_halo[source] = True
+        is_halo[first:stop] = False
+        halo = is_halo.nonzero().flatten()
+        self.n_halo = halo.numel()
+        # Every rank has a row of halo, so that the number of rows says whether the halo is there.
+        self.n_sources = self.n_own + (max(self.n_halo, 1) if self.size > 1 else 0)
+        number = torch.empty(self.n_nodes, dtype=torch.int32, device=self.device)
+        number[first:stop] = torch.arange(self.n_own, dtype=torch.int32, device=self.device)
+        numbers = torch.arange(self.n_own, self.n_own + self.n_halo, device=self.device)
+        number[halo] = numbers.int()
+        self.edge_index = torch.stack([number[source], target])
+        fix(self.edge_index)
+        return halo
+
+    def _exchange_numbers(self, halo: Any, first: int) -> None:
+        """Tell the other ranks which of their rows this rank needs."""
+        self._received = [0] * self.size
+        self._sent, self._sent_rows = [0] * self.size, halo.new_empty(0)
+        if self.size == 1:
+            return
+        bounds = torch.tensor(self.bounds, device=self.device)
+        needed = torch.searchsorted(halo, bounds).diff()
+        wanted = torch.empty_like(needed)
+        distributed.all_to_all_single(wanted, needed, group=self.group)
+        self._received, self._sent = needed.tolist(), wanted.tolist()
+        rows = halo.new_empty(sum(self._sent))
+        distributed.all_to_all_single(rows, halo, self._sent, self._received, group=self.group)
+        self._sent_rows = rows - first
+
+    def __repr__(self) -> str:
+        return (
+            f"SplitGraph(rank {self.rank} of {self.size}: {self.n_own:,} of {self.n_nodes:,} nodes,"
+            f" {self.edge_index.size(1):,} edges, halo of {self.n_halo:,})"
+        )
+
+    # ------------------------------------------------------------------------------------- rows
+
+    def with_halo(self, x: Any) -> Any:
+        """Append the rows of the halo; a layer then fetches nothing.
+
+        Use it once for features that do not change. Gradients of the halo go back to its owners.
+
+        Parameters
+        ----------
+        x : tensor, shape (n_own, ...)
+
+        Returns
+        -------
+        tensor, shape (n_sources, ...)
+        """
+        self.rows_of(x)
+        if x.size(0) == self.n_sources:
+            return x
+        return _Exchange.apply(x.contiguous(), self)
+
+    def rows_of(self, x: Any) -> int:
+        """Return the number of rows of x; ArgumentError unless it is n_own or n_sources."""
+        rows = x.size(0)
+        if rows not in (self.n_own, self.n_sources):
+            problem = f"{rows} rows for {self.n_own} nodes of rank {self.rank}"
+            raise ArgumentError("x", problem, "x[graph.nodes], or graph.with_halo(x[graph.nodes])")
+        return int(rows)
+
+    def own_rows(self, x: Any) -> Any:
+        """Return the rows of own nodes."""
+        return x if self.rows_of(x) == self.n_own else x[: self.n_own]
+
+    def collect(self, x: Any) -> Any:
+        """Return the rows of all nodes in the caller's order, on every rank, without gradient.
+
+        Parameters
+        ----------
+        x : tensor, shape (n_own, ...)
+        """
+        rows, nodes = self.own_rows(x.detach()), self.nodes
+        if self.size > 1:
+            rows, nodes = (torch.cat([*self._gathered(array)]) for array in (rows, nodes))
+        out = torch.empty_like(rows)
+        out[nodes] = rows
+        return out
+
+    def _gathered(self, array: Any) -> Iterator[Any]:
+        """Yield the rows of each rank."""
+        for rank, count in enumerate(np.diff(self.bounds).tolist()):
+            rows = array.new_empty((count, *array.shape[1:]))
+            rows = array.contiguous() if rank == self.rank else rows
+            source = rank if self.group is None else distributed.get_global_rank(self.group, rank)
+            distributed.broadcast(rows, source, group=self.group)
+            yield rows
+
+    def cached(self, key: Any, build: Callable[[], Any]) -> Any:
+        """Return `build()`, computed at the first call with a key."""
+        if key not in self._cached:
+            with torch.no_grad():
+                self._cached[key] = build()
+        return self._cached[key]
+
+    # ------------------------------------------------------------------------------- operations
+
+    def spmm(self, x: Any, size: Size, weight: Any, scaling: str) -> Any:
+        """Compute `operators.spmm` on own or all rows of x."""
+        size = self._size(size)
+        return operators.spmm(self.edge_index, self.with_halo(x), size, weight, scaling)
+
+    def extremum(self, x: Any, size: Size, largest: bool) -> Any:
+        """Compute `operators.extremum`."""
+        return operators.extremum(self.edge_index, self.with_halo(x), self._size(size), largest)
+
+    def attention(self, score: str, size: Size, options: Any, tensors: Any) -> Any:
+        """Compute `operators.attention`."""
+        for name, tensor in tensors.items():
+            if name in _OF_SOURCES:
+                tensors[name] = self.with_halo(tensor)
+            elif name in _OF_TARGETS:
+                tensors[name] = self.own_rows(tensor)
+        size = self._size(size)
+        return operators.attention(self.edge_index, score, size, **options, **tensors)
+
+    def _size(self, size: Size) -> Size:
+        return Size(self.n_sources, self.n_own, self.n_own if size.loops else 0)
+
+
+class _Exchange(torch.autograd.Function):
+    """Rows of own nodes, then those of the halo; backward adds the gradients at their owners."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, graph: SplitGraph) -> Any:
+        """Return the rows of all sources."""
+        ctx.graph = graph
+        rows = x.new_empty((graph.n_sources, *x.shape[1:]))
+        rows[: graph.n_own] = x
+        end = graph.n_own + graph.n_halo
+        if graph.n_halo == 0:
+            rows[end:] = 0
+        sent = x.index_select(0, graph._sent_rows)
+        sizes = graph._received, graph._sent
+        distributed.all_to_all_single(rows[graph.n_own : end], sent, *sizes, group=graph.group)
+        return rows
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Any) -> Any:
+        """Return the gradient of the rows of own nodes."""
+        graph: SplitGraph = ctx.graph
+        gradient = gradient.contiguous()
+        dx, halo = gradient[: graph.n_own].clone(), gradient[graph.n_own :][: graph.n_halo]
+        returned = gradient.new_empty((graph._sent_rows.numel(), *gradient.shape[1:]))
+        sizes = graph._sent, graph._received
+        distributed.all_to_all_single(returned, halo, *sizes, group=graph.group)
+        # A rank asks for a row once: each addition has unique rows, and so the same bits each run.
+        pieces = zip(graph._sent_rows.split(graph._sent), returned.split(graph._sent), strict=True)
+        for rows, piece in pieces:
+            if rows.numel():
+                dx.index_add_(0, rows, piece)
+        return dx, None
+
+
+class TrainingStep:
+    """A training step over all ranks: forward, backward, sum of the gradients, optimizer.
+
+    On GPUs the step is captured as a CUDA graph after three calls, and replayed in later calls. The
+    parameters and buffers of all ranks are set to those of rank 0, so that ranks may have different
+    seeds, as dropout needs.
+
+    Parameters
+    ----------
+    graph : SplitGraph
+    model : torch.nn.Module
+        On the graph's device, with parameters of one floating-point type.
+    optimizer : torch.optim.Optimizer
+        Of the model's parameters. Load its state before the first call.
+    loss : callable
+        Returns this rank's share of the loss: a sum over own nodes divided by the number of all
+        training nodes. To be captured it must not wait for the GPU, and must read inputs from the
+        same tensors in all calls.
+    capture : bool
+        Whether to capture the step on a GPU.
+
+    Raises
+    ------
+    ArgumentError
+        If parameters have several types or devices.
+
+    Examples
+    --------
+    >>> from accelviz.torch import GCNConv, SplitGraph
+    >>> graph = SplitGraph("cora", device="cpu")
+    >>> x, model = torch.ones(graph.n_own, 8), GCNConv(8, 4)
+    >>> optimizer = torch.optim.Adam(model.parameters())
+    >>> step = TrainingStep(graph, model, optimizer, lambda: model(x, graph).square().mean())
+    >>> float(step()) > float(step())
+    True
+    """
+
+    def __init__(
+        self,
+        graph: SplitGraph,
+        model: Any,
+        optimizer: Any,
+        loss: Callable[[], Any],
+        *,
+        capture: bool = True,
+    ) -> None:
+        self.graph, self.model, self.optimizer, self._loss = graph, model, optimizer, loss
+        self._parameters = [p for p in model.parameters() if p.requires_grad]
+        kinds = {(parameter.dtype, str(parameter.device)) for parameter in self._parameters}
+        if kinds != {(self._parameters[0].dtype, str(graph.device))} if kinds else True:
+            problem = ", ".join(f"{dtype} on {device}" for dtype, device in sorted(kinds, key=str))
+            expected = f"parameters of one type on {graph.device}"
+            raise ArgumentError("model", problem or "no parameters", expected)
+        sizes = [parameter.numel() for parameter in self._parameters]
+        # Gradients and the loss in one tensor, for one sum over the ranks.
+        self._sums = self._parameters[0].new_zeros(sum(sizes) + 1)
+        self._gradients = [
+            piece.view_as(parameter)
+            for piece, parameter in zip(
+                self._sums.split([*sizes, 1]), self._parameters, strict=False
+            )
+        ]
+        self._stream = torch.cuda.Stream() if capture and graph.device.type == "cuda" else None
+        self._captured: Any = None
+        self._calls = 0
+        if graph.size > 1:
+            source = 0 if graph.group is None else distributed.get_global_rank(graph.group, 0)
+            for tensor in [*model.parameters(), *model.buffers()]:
+                distributed.broadcast(tensor.detach(), source, group=graph.group)
+
+    def __call__(self) -> Any:
+        """Take a step.
+
+        Returns
+        -------
+        tensor of one element
+            Loss before the step, of all ranks. The next step overwrites it.
+        """
+        if self._stream is None:
+            self._step()
+        elif self._calls < _WARMUP:
+            self._stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self._stream):
+                self._step()
+            torch.cuda.current_stream().wait_stream(self._stream)
+        else:
+            if self._captured is None:
+                self._captured = self._capture()
+            self._captured.replay()
+        self._calls += 1
+        return self._sums[-1]
+
+    def _step(self) -> None:
+        self._sums.zero_()
+        for parameter, gradient in zip(self._parameters, self._gradients, strict=True):
+            parameter.grad = gradient
+        loss = self._loss()
+        loss.backward()
+        self._sums[-1] = loss.detach()
+        if self.graph.size > 1:
+            distributed.all_reduce(self._sums, group=self.graph.group)
+        self.optimizer.step()
+
+    def _capture(self) -> Any:
+        """Return the captured step."""
+        torch.cuda.synchronize()
+        captured = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(captured, stream=self._stream, capture_error_mode="thread_local"):
+            self._step()
+        return captured
+
+
+def checked_nodes(n_nodes: Any) -> int:
+    """Return the number of nodes of an `edge_index`."""
+    if n_nodes is None:
+        raise ArgumentError("n_nodes", "missing for an edge_index", "the number of nodes")
+    return checked_integer("n_nodes", n_nodes, error=ArgumentError)
+
+
+def _default_device() -> str:
+    """Return the GPU of this process, or the CPU."""
+    if not torch.cuda.is_available():
+        return "cpu"
+    process = this_process()
+    gpu, n_gpus = (0 if process is None else process.gpu), torch.cuda.device_count()
+    if gpu >= n_gpus:
+        problem = f"rank {process.rank if process else 0} wants GPU {gpu} of {n_gpus}"
+        raise DeviceUnavailable("cuda", problem, "start as many processes as a host has GPUs")
+    return f"cuda:{gpu}"
+
+
+def _join(device: Any) -> bool:
+    """Join the launcher's processes, unless the program has; return whether there are several."""
+    if not distributed.is_available():
+        return False
+    if not distributed.is_initialized():
+        process = this_process()
+        if process is None:
+            return False
+        is_gpu = device.type == "cuda"
+        join(process, "nccl" if is_gpu else "gloo", **({"device_id": device} if is_gpu else {}))
+    return True

@@ -1,0 +1,233 @@
+"""Programs that test_split_graph.py starts: `torchrun ranks.py FOLDER NAME,ARGUMENT... NAME...`.
+
+`trained` is run by one process too, whose results those of several have to equal.
+"""
+
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from accelviz import many_gpus
+from accelviz import torch as ours
+from accelviz.datasets import load_nodes
+from accelviz.errors import AccelvizError
+from accelviz.torch.split import SplitGraph, TrainingStep
+
+CPU = {"device": "cpu"}
+WIDTH, CLASSES = 16, 7
+
+
+def layers_of(model):
+    mlp = nn.Sequential(nn.Linear(WIDTH, 8), nn.ReLU(), nn.Linear(8, 8))
+    return {
+        "gcn": lambda: (ours.GCNConv(WIDTH, 8), ours.GCNConv(8, CLASSES)),
+        "gcn weighted": lambda: (
+            ours.GCNConv(WIDTH, 12),
+            ours.GCNConv(12, CLASSES, improved=True),
+        ),
+        "gin": lambda: (ours.GINConv(mlp, train_eps=True), ours.GINConv(nn.Linear(8, CLASSES))),
+        "sage": lambda: (ours.SAGEConv(WIDTH, 8), ours.SAGEConv(8, CLASSES)),
+        "sage max": lambda: (
+            ours.SAGEConv(WIDTH, 8, aggr="max"),
+            ours.SAGEConv(8, CLASSES, aggr="max"),
+        ),
+        "gat": lambda: (
+            ours.GATConv(WIDTH, 4, heads=2, residual=True),
+            ours.GATConv(8, CLASSES, concat=False),
+        ),
+        "gatv2": lambda: (ours.GATv2Conv(WIDTH, 4, heads=2), ours.GATv2Conv(8, CLASSES)),
+        "agnn": lambda: (nn.Linear(WIDTH, 8), ours.AGNNConv(), nn.Linear(8, CLASSES)),
+        "transformer": lambda: (
+            ours.TransformerConv(WIDTH, 4, heads=2),
+            ours.TransformerConv(8, CLASSES),
+        ),
+    }[model]()
+
+
+MODELS = ("gcn", "gcn weighted", "gin", "sage", "sage max", "gat", "gatv2", "agnn", "transformer")
+
+
+class Net(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.layers = nn.ModuleList(layers_of(model))
+
+    def forward(self, x, graph):
+        for number, layer in enumerate(self.layers):
+            x = x.relu() if number else x
+            x = layer(x) if isinstance(layer, nn.Linear) else layer(x, graph)
+        return x
+
+
+def edges_of_cora(weighted=False):
+    """Return edges with a duplicate and a loop, the number of nodes, weights, features, labels."""
+    nodes = load_nodes("cora")
+    rows, columns = nodes.graph.adjacency.tocoo().coords
+    edge_index = torch.stack([torch.tensor(columns), torch.tensor(rows)]).long()
+    edge_index = torch.cat([edge_index, torch.tensor([[3, 3, 5], [3, 3, 5]])], 1)
+    weight = torch.linspace(0.5, 2, edge_index.size(1)) if weighted else None
+    x = torch.randn(2708, WIDTH, generator=torch.Generator().manual_seed(1))
+    return edge_index, 2708, weight, x, torch.tensor(nodes.labels)
+
+
+def trained(model, steps=4, halo=False, split=None, path=None, kill_at=None):
+    """Train; return losses, parameters and the scores of all nodes."""
+    edge_index, n_nodes, weight, x, labels = edges_of_cora("weighted" in model)
+    if split is None:
+        graph = SplitGraph(edge_index, n_nodes, weight, **CPU)
+    else:
+        graph = SplitGraph(split, **CPU)
+    torch.manual_seed(graph.rank)  # the parameters are those of rank 0
+    net = Net(model)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+    start = 0
+    if path is not None and path.exists():
+        state = torch.load(path)
+        net.load_state_dict(state["net"])
+        optimizer.load_state_dict(state["optimizer"])
+        start = state["steps"]
+    rows = graph.with_halo(x[graph.nodes]) if halo else x[graph.nodes]
+    labels = labels[graph.nodes]
+
+    def loss():
+        return functional.cross_entropy(net(rows, graph), labels, reduction="sum") / n_nodes
+
+    step = TrainingStep(graph, net, optimizer, loss)
+    losses = []
+    for number in range(start, steps):
+        losses.append(float(step()))
+        if path is not None and graph.rank == 0:
+            state = {"net": net.state_dict(), "optimizer": optimizer.state_dict()}
+            torch.save({**state, "steps": number + 1}, path.with_suffix(".new"))
+            path.with_suffix(".new").rename(path)
+        if number == kill_at and graph.rank == graph.size - 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+    net.eval()
+    with torch.no_grad():
+        scores = graph.collect(net(rows, graph))
+    return {"losses": losses, "net": net.state_dict(), "scores": scores}
+
+
+def models(folder, *names):
+    """Train models, one twice, some with the halo fetched before, one on splits."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    results = {model: trained(model) for model in names}
+    for model in (name for name in names if name in ("gcn", "gat", "gatv2", "sage")):
+        results[f"{model}, halo"] = trained(model, halo=True)
+    results["again"] = trained("gat")
+    for by in ("metis", "rows"):
+        divided = many_gpus.split(load_nodes("cora").graph, size, by=by)
+        results[by] = trained("gcn", split=divided)
+    torch.save(results, folder / f"models {rank}.pt")
+
+
+def resumed(folder, kill_at):
+    """Train six steps with a checkpoint; the last rank dies, in the first attempt only."""
+    first = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
+    path = folder / "state.pt"
+    results = trained("gcn", 6, path=path, kill_at=int(kill_at) if first else None)
+    torch.save(results, folder / f"resumed {os.environ['RANK']}.pt")
+
+
+def documented(folder):
+    """Run the program of docs/many-gpus.md, which leaves the group, and saves its network."""
+    text = (Path(__file__).parents[1] / "docs" / "many-gpus.md").read_text("utf-8")
+    code = re.search(r"```python\n(# train.py.*?)```", text, re.DOTALL)[1]
+    os.chdir(folder)
+    names = {}
+    exec(compile(code, "train.py", "exec"), names)
+    torch.save(names["losses"], folder / f"documented {names['graph'].rank}.pt")
+
+
+def refused(folder):
+    """Do what is refused; save the messages."""
+    edge_index, n_nodes, weight, x, _ = edges_of_cora(weighted=True)
+    rank = int(os.environ["RANK"])
+    graph = SplitGraph(edge_index, n_nodes, **CPU)
+    rows = x[graph.nodes]
+    cases = {
+        "sizes": lambda: SplitGraph(edge_index[:, rank:], n_nodes, **CPU),
+        "ranges": lambda: SplitGraph(abs(2707 * rank - edge_index), n_nodes, **CPU),
+        "ranks": lambda: SplitGraph(torch.tensor([[0], [0]]), 1, **CPU),
+        "split": lambda: SplitGraph(many_gpus.split("cora", 3), **CPU),
+        "rows": lambda: ours.GCNConv(WIDTH, 4)(x, graph),
+        "float64": lambda: ours.GCNConv(WIDTH, 4).double()(rows.double(), graph),
+        "strategy": lambda: ours.GCNConv(WIDTH, 4, strategy="tc_gnn")(rows, graph),
+        "features of edges": lambda: ours.GATConv(WIDTH, 4)(rows, graph, torch.ones(5, 1)),
+        "weight": lambda: ours.SAGEConv(WIDTH, 4)(
+            rows, SplitGraph(edge_index, n_nodes, weight, **CPU)
+        ),
+        "edge_weight": lambda: ours.GCNConv(WIDTH, 4)(rows, graph, weight),
+    }
+    messages = {}
+    for case, run in cases.items():
+        try:
+            run()
+        except AccelvizError as error:
+            messages[case] = str(error)
+    torch.save(messages, folder / f"refused {rank}.pt")
+
+
+def sample(edge_index, seeds, generator):
+    """Return the nodes of a batch, the seeds first, and up to 5 edges into each seed."""
+    edges = []
+    for seed in seeds.tolist():
+        into = edge_index[:, edge_index[1] == seed]
+        edges.append(into[:, torch.randperm(into.size(1), generator=generator)[:5]])
+    edges = torch.cat(edges, 1)
+    nodes = torch.unique(edges[0])
+    nodes = torch.cat([seeds, nodes[~torch.isin(nodes, seeds)]])
+    number = torch.empty(int(edge_index.max()) + 1, dtype=torch.long)
+    number[nodes] = torch.arange(nodes.numel())
+    return nodes, number[edges]
+
+
+def sampled(folder):
+    """Train on sampled neighbors with DistributedDataParallel: each rank has its share of seeds."""
+    edge_index, _, _, x, labels = edges_of_cora()
+    rank, size = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    torch.manual_seed(0)
+    layers = {"sage": ours.SAGEConv(WIDTH, CLASSES), "gat": ours.GATConv(WIDTH, CLASSES)}
+    results = {}
+    for name, layer in layers.items():
+        net = nn.parallel.DistributedDataParallel(layer)
+        shares = [
+            (torch.arange(20 * step + 10 * r, 20 * step + 10 * r + 10), 2 * step + r)
+            for step in range(3)
+            for r in range(size)
+        ]
+        batches = [
+            (seeds, *sample(edge_index, seeds, torch.Generator().manual_seed(number)))
+            for seeds, number in shares
+        ]
+        reference = type(layer)(WIDTH, CLASSES)
+        reference.load_state_dict(layer.state_dict())
+        for model, batches_of_model in ((net, batches[rank::size]), (reference, batches)):
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for number in range(3):
+                optimizer.zero_grad()
+                n_batches = len(batches_of_model) // 3
+                of_step = batches_of_model[number * n_batches :][:n_batches]
+                for seeds, nodes, edges in of_step:
+                    out = model((x[nodes], x[seeds]), edges)
+                    loss = functional.cross_entropy(out, labels[seeds]) / len(of_step)
+                    loss.backward()
+                optimizer.step()
+        results[name] = layer.state_dict(), reference.state_dict()
+    torch.save(results, folder / f"sampled {rank}.pt")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for command in sys.argv[2:]:
+        name, *arguments = command.split(",")
+        globals()[name](Path(sys.argv[1]), *arguments)
+    if torch.distributed.is_initialized():
+        torch.distributed.barrier()
+        torch.distributed.destroy_process_group()

@@ -1,0 +1,175 @@
+"""Training over several processes: equal to one, equal each run, resumed, and refused (torchrun).
+
+The programs of the processes are in ranks.py.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch_geometric")
+
+from accelviz.torch import GCNConv, SplitGraph, TrainingStep  # noqa: E402
+from tests import ranks  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[1]
+#: A bias of keys has no gradient, which rounding replaces by any sign of Adam's step.
+WITHOUT_GRADIENT = ("lin_key.bias",)
+
+pytestmark = pytest.mark.xdist_group("ranks")
+
+
+def torchrun(size, folder, *programs, options=()):
+    """Run programs of ranks.py; return the finished process."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", *options]
+    command += ["--nproc-per-node", str(size), str(ROOT / "tests" / "ranks.py"), str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    options = {"capture_output": True, "text": True, "env": environment, "timeout": 100}
+    return subprocess.run([*command, *programs], **options)
+
+
+def results(folder, program, size):
+    return [torch.load(folder / f"{program} {rank}.pt") for rank in range(size)]
+
+
+def assert_equal_within_rounding(result, alone):
+    np.testing.assert_allclose(result["losses"], alone["losses"], rtol=2e-6)
+    for name, parameter in alone["net"].items():
+        if not name.endswith(WITHOUT_GRADIENT):
+            np.testing.assert_allclose(result["net"][name], parameter, atol=2e-6, err_msg=name)
+    np.testing.assert_allclose(result["scores"], alone["scores"], rtol=1e-5, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """Results of one process; the models are those of PyTorch Geometric (test_torch_modules.py)."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield {model: ranks.trained(model) for model in ranks.MODELS}
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """The folder with the results of two ranks."""
+    folder = tmp_path_factory.mktemp("two")
+    run = torchrun(
+        2, folder, ",".join(["models", *ranks.MODELS]), "refused", "sampled", "documented"
+    )
+    assert run.returncode == 0, run.stderr
+    return folder
+
+
+def check_models(by_rank, alone):
+    for name, result in by_rank[0].items():
+        for other in by_rank[1:]:
+            for key, parameter in result["net"].items():
+                assert torch.equal(parameter, other[name]["net"][key]), (name, key)
+        model = name.removesuffix(", halo")
+        if model in alone:
+            assert_equal_within_rounding(result, alone[model])
+    for key, parameter in by_rank[0]["gat"]["net"].items():
+        assert torch.equal(parameter, by_rank[0]["again"]["net"][key]), key
+    without_additions = ranks.trained("gcn", split=ranks.load_nodes("cora").graph)
+    for by in ("metis", "rows"):
+        assert_equal_within_rounding(by_rank[0][by], without_additions)
+
+
+def test_two_ranks_learn_what_one_process_does(two, alone):
+    by_rank = results(two, "models", 2)
+    assert {*ranks.MODELS, "gcn, halo", "gatv2, halo"} < by_rank[0].keys()
+    check_models(by_rank, alone)
+
+
+def test_three_ranks_learn_what_one_process_does(alone, tmp_path):
+    run = torchrun(3, tmp_path, "models,gcn weighted,sage,sage max,gat,agnn")
+    assert run.returncode == 0, run.stderr
+    check_models(results(tmp_path, "models", 3), alone)
+
+
+def test_a_killed_rank_ends_all_and_torchrun_resumes_from_the_checkpoint(tmp_path):
+    start = time.monotonic()
+    run = torchrun(2, tmp_path, "resumed,2", options=("--max-restarts", "1"))
+    assert run.returncode == 0, run.stderr
+    assert "exitcode: -9" in run.stderr
+    assert time.monotonic() - start < 40  # two starts of two processes
+    whole = ranks.trained("gcn", 6)
+    resumed = results(tmp_path, "resumed", 2)[0]
+    assert len(resumed["losses"]) in (3, 4)  # rank 0 may have saved the step before the kill
+    resumed["losses"] = whole["losses"][: 6 - len(resumed["losses"])] + resumed["losses"]
+    assert_equal_within_rounding(resumed, whole)
+    state = torch.load(tmp_path / "state.pt")
+    assert state["steps"] == 6
+    longer = ranks.trained("gcn", 8, path=tmp_path / "state.pt")  # one process resumes
+    assert longer["losses"] == pytest.approx(ranks.trained("gcn", 8)["losses"][6:], rel=2e-6)
+
+
+def test_wrong_calls_are_refused_on_all_ranks(two):
+    expected = {
+        "sizes": "ranks have different graphs: (nodes, edges) [(2708, 10559), (2708, 10558)]",
+        "ranges": "ranks have different ranges",
+        "ranks": "1 nodes for 2 ranks",
+        "split": "a split over 3 devices for 2 ranks",
+        "rows": "2708 rows for",
+        "float64": "this call needs PyTorch Geometric's code",
+        "strategy": "this call needs PyTorch Geometric's code",
+        "features of edges": "this call needs PyTorch Geometric's code",
+        "weight": "SplitGraph with weights, which SAGEConv has no use for",
+        "edge_weight": "given beside a SplitGraph",
+    }
+    for messages in results(two, "refused", 2):
+        assert messages.keys() == expected.keys()
+        for case, text in expected.items():
+            assert text in messages[case], messages[case]
+
+
+def test_sampled_neighbors_train_with_distributed_data_parallel(two):
+    for states in results(two, "sampled", 2):
+        for state, reference in states.values():
+            for name, parameter in reference.items():
+                np.testing.assert_allclose(state[name], parameter, atol=1e-6)
+
+
+def test_the_program_of_the_docs_learns_on_two_ranks(two):
+    first, second = results(two, "documented", 2)
+    assert first == second
+    assert first[-1] < first[0] - 0.1
+    assert torch.load(two / "model.pt")["convs.0.lin_l.weight"].shape == (16, 1433)
+
+
+def test_errors_of_one_process():
+    cases = [
+        (lambda: SplitGraph(torch.zeros(3, 2)), "edge_index: shape"),
+        (lambda: SplitGraph(torch.tensor([[0], [5]]), 5, device="cpu"), "nodes 0 to 5"),
+        (lambda: SplitGraph(torch.tensor([[0], [1]]), device="cpu"), "n_nodes: missing"),
+        (lambda: SplitGraph("cora", 5, device="cpu"), "n_nodes: for a graph that has its own"),
+        (lambda: SplitGraph(sparse.eye_array(2, 3), device="cpu"), "graph: 2 x 3"),
+        (
+            lambda: SplitGraph(torch.tensor([[0], [1]]), 2, torch.ones(3), device="cpu"),
+            "weight: shape",
+        ),
+    ]
+    for run, message in cases:
+        with pytest.raises(ranks.AccelvizError, match=message):
+            run()
+    graph = SplitGraph("cora", device="cpu")
+    model = GCNConv(4, 2).double()
+    mixed = torch.nn.ModuleList([model, GCNConv(4, 2)])
+    with pytest.raises(ranks.AccelvizError, match="parameters of one type on cpu"):
+        TrainingStep(graph, mixed, torch.optim.SGD(mixed.parameters(), 0.1), lambda: 0)
+    assert str(graph) == ("SplitGraph(rank 0 of 1: 2,708 of 2,708 nodes, 10,556 edges, halo of 0)")
+
+
+def test_a_launcher_without_an_address_is_told_so(monkeypatch):
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    with pytest.raises(ranks.AccelvizError, match="MASTER_ADDR"):
+        SplitGraph("cora", device="cpu")
