@@ -163,7 +163,10 @@ def test_every_kernel_file_belongs_to_a_strategy():
     # (test_bits.py) and layers/ (test_dense_kernels.py, test_affine_kernels.py) are not on
     # nonzeros, and many_gpus/ runs on several GPUs.
     others = {"machine/machine.cu", "spmm/preprocess.cu", "tensor_cores/translation.cu"}
-    others |= {"spmm/edge_blocks.cu", "spmm/edge_sums.cu"}  # of accelviz.torch (test_torch_device.py)
+    others |= {
+        "spmm/edge_blocks.cu",
+        "spmm/edge_sums.cu",
+    }  # of accelviz.torch (test_torch_device.py)
     others |= {"bits/pack.cu", "bits/rates.cu"}
     rooms = ("layers/", "many_gpus/")
     others |= {name for name in files.kernel_names() if name.startswith(rooms)}
