@@ -177,6 +177,7 @@ def captured(step: Callable[[Any], Any], batch: Any, pool: Any) -> Callable[[Any
         graph.replay()
         return result
 
+    replay.step = step  # type: ignore[attr-defined]  # its parameters live as long as the graph
     return replay
 
 
