@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from accelviz.datasets import describe, load_graph
     from accelviz.devices import edge_softmax, sddmm, spmm, trace, trace_gpu
     from accelviz.emulator import emulate
+    from accelviz.errors import (
+        AccelvizError,
+        ArgumentError,
+        DeviceUnavailable,
+        GraphError,
+        KernelError,
+        PartitionError,
+    )
     from accelviz.graph import Graph
     from accelviz.measure import benchmark, tune
     from accelviz.ordering import degree_sort
@@ -26,7 +34,13 @@ if TYPE_CHECKING:
     from accelviz.widgets import explore
 
 __all__ = [
+    "AccelvizError",
+    "ArgumentError",
+    "DeviceUnavailable",
     "Graph",
+    "GraphError",
+    "KernelError",
+    "PartitionError",
     "benchmark",
     "degree_sort",
     "describe",
@@ -46,7 +60,13 @@ __all__ = [
 
 #: Module of each public name, imported at first use because pandas and Numba load slowly.
 _MODULES = {
+    "AccelvizError": "errors",
+    "ArgumentError": "errors",
+    "DeviceUnavailable": "errors",
     "Graph": "graph",
+    "GraphError": "errors",
+    "KernelError": "errors",
+    "PartitionError": "errors",
     "benchmark": "measure",
     "degree_sort": "ordering",
     "describe": "datasets",
@@ -63,7 +83,10 @@ _MODULES = {
     "tune": "measure",
 }
 #: Public subpackages and modules.
-_ROOMS = ("bits", "convolution", "errors", "layers", "many_gpus", "plots", "torch")
+_ROOMS = (
+    *("analysis", "bits", "convolution", "course", "datasets", "devices", "emulator", "errors"),
+    *("layers", "many_gpus", "measure", "ordering", "partition", "plans", "plots", "torch"),
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -81,7 +104,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ROOMS})
+    """Return the public names, and none that only this file uses."""
+    return sorted({*__all__, *_ROOMS, *(name for name in globals() if name.startswith("__"))})
 
 
 class _Package(ModuleType):

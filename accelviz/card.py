@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from accelviz import markup
 from accelviz.graph import KINDS, Graph
 
 
@@ -104,12 +104,7 @@ class GraphCard:
         return "\n".join(f"{label:<15}  {text}" for label, text in self.lines())
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(label)}</th>"
-            f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
-            for label, text in self.lines()
-        )
-        return f"<table>{rows}</table>"
+        return markup.summary(self.name, self.lines()[1][1], self.lines()[2:])
 
 
 def average_edge_span(graph: Graph) -> float:

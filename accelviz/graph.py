@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from accelviz.errors import GraphError
+from accelviz import markup
+from accelviz.errors import ArgumentError, GraphError, check_fits
 from accelviz.immutable import Immutable, frozen, taken_over
 from accelviz.store import Store
 
@@ -42,6 +43,11 @@ class _Csr(Immutable):
     def n_rows(self) -> int:
         """Number of rows of the matrix (target nodes)."""
         return self.shape[0]
+
+    @property
+    def n_cols(self) -> int:
+        """Number of columns of the matrix (source nodes)."""
+        return self.shape[1]
 
     @property
     def nnz(self) -> int:
@@ -200,6 +206,41 @@ class Graph(_Csr):
         matrix.has_canonical_format = True
         return matrix
 
+    @property
+    def T(self) -> Graph:  # noqa: N802
+        """The transposed matrix: every edge is reversed. See `transposed`."""
+        return self.transposed().graph
+
+    def toarray(self) -> npt.NDArray[np.float32]:
+        """Return the dense matrix, float32, shape (n_rows, n_cols).
+
+        Raises
+        ------
+        GraphError
+            If it exceeds the memory of this machine.
+        """
+        n_bytes = np.dtype(np.float32).itemsize * self.n_rows * self.n_cols
+        problem = f"{self.n_rows:,} x {self.n_cols:,} as a dense matrix"
+        check_fits("shape", problem, n_bytes, "a smaller graph", error=GraphError)
+        return self.adjacency.toarray()
+
+    #: NumPy leaves `X @ graph` to `__rmatmul__`.
+    __array_ufunc__ = None
+
+    def __matmul__(self, X: Any) -> npt.NDArray[Any]:
+        """Return `A @ X`, computed by SciPy on the host; `accelviz.spmm` runs a strategy.
+
+        Parameters
+        ----------
+        X : array, shape (n_cols, k) or (n_cols,)
+            Any real dtype. The result has the larger precision of it and float32.
+        """
+        return self.adjacency @ _factor(X, 0, self.n_cols)
+
+    def __rmatmul__(self, X: Any) -> npt.NDArray[Any]:
+        """Return `X @ A` for X of shape (k, n_rows) or (n_rows,), computed by SciPy."""
+        return _factor(X, -1, self.n_rows) @ self.adjacency
+
     @cached_property
     def store(self) -> Store:
         """Cache of plans and preprocessing results of this graph."""
@@ -241,6 +282,37 @@ class Graph(_Csr):
     def __repr__(self) -> str:
         sides = " x ".join(f"{side:,}" for side in self.shape)
         return f"Graph({self.name!r}: {sides}, {self.nnz:,} nonzeros, {self.source})"
+
+    def _repr_html_(self) -> str:
+        is_square = self.n_rows == self.n_cols
+        row, rows, nonzeros = ("row", "rows", "nonzeros")
+        sentence = f"{self.n_rows:,} x {self.n_cols:,}, {self.nnz:,} nonzeros"
+        if is_square:
+            row, rows, nonzeros = ("node", "nodes", "incoming edges")
+            sentence = f"a graph of {self.n_rows:,} nodes and {self.nnz:,} edges"
+        low, high = self.values.min(initial=np.inf), self.values.max(initial=-np.inf)
+        weights = f"all {low:g}" if low == high else f"{low:g} to {high:g}"
+        mean, most = self.nnz / max(1, self.n_rows), int(self.degrees.max(initial=0))
+        facts = [
+            (f"{nonzeros} of a {row}", f"{mean:,.1f} on average, {most:,} at most"),
+            ("weights", weights if self.nnz else "none"),
+            ("source", f"{self.source} ({KINDS[self.kind]})"),
+        ]
+        bars = markup.of_array(self.degrees)
+        return markup.summary(self.name, sentence, facts, bars, f"{rows} by number of {nonzeros}")
+
+
+def _factor(X: Any, axis: int, length: int) -> npt.NDArray[Any]:
+    """Return an operand of `@` as a NumPy array of `length` along `axis`."""
+    try:
+        array = np.asarray(X)
+    except (TypeError, ValueError, RuntimeError) as error:
+        expected = "an array on the host, or accelviz.spmm(graph, X)"
+        raise ArgumentError("X", f"a {type(X).__name__}: {error}", expected) from error
+    if array.ndim not in (1, 2) or array.shape[axis] != length or array.dtype.kind not in "biuf":
+        problem = f"shape {array.shape} of {array.dtype}"
+        raise ArgumentError("X", problem, f"real numbers, 1-D or 2-D, {length} along axis {axis}")
+    return array
 
 
 def check_csr(

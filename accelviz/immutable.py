@@ -12,6 +12,8 @@ from typing import Any, Self, cast
 import numpy as np
 import numpy.typing as npt
 
+from accelviz.errors import short
+
 #: Types that need no check, because plans have many of them.
 _SCALARS = {bool, int, str, type(None), np.int32, np.int64}
 #: Owners of the memory of arrays that this module has made read-only, by `id`.
@@ -48,11 +50,31 @@ def read_only(value: Any) -> Any:
     return value
 
 
+def _text(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key!r}: {_text(entry)}' for key, entry in value.items())}}}"
+    if isinstance(value, partial):
+        return str(getattr(value.func, "__name__", value.func))
+    return repr(value) if isinstance(value, Immutable) else short(value)
+
+
 class Immutable:
     """Base of frozen dataclasses whose fields are made read-only by `read_only`.
 
-    A copy is the object itself. An unpickled object is made and checked by the constructor.
+    A copy is the object itself. An unpickled object is made and checked by the constructor. The
+    repr has the shapes of arrays in place of their elements, and no field that is None.
     """
+
+    def __init_subclass__(cls) -> None:
+        if "__repr__" not in vars(cls):  # else `dataclass` would add its own
+            cls.__repr__ = Immutable.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        values = ((field.name, getattr(self, field.name)) for field in fields(cast(Any, self)))
+        texts = (f"{name}={_text(value)}" for name, value in values if value is not None)
+        return f"{type(self).__name__}({', '.join(texts)})"
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

@@ -33,7 +33,7 @@ def test_facts_are_what_scipy_and_numpy_say(name):
     else:
         assert math.isnan(card.average_edge_span)
     assert str(card)
-    assert "<table>" in card._repr_html_()
+    assert "<table" in card._repr_html_()
 
 
 def test_weights_count_for_symmetry_and_for_the_card():
@@ -53,7 +53,7 @@ def test_the_card_tells_real_from_made_up_and_escapes_names():
     assert "real: a published graph" in str(describe(load_graph("cora")))
     mine = describe(load_graph(np.array([[0], [1]]), name="<b>mine</b>"))
     assert "given: a file or object of yours" in str(mine)
-    assert "<b>" not in mine._repr_html_()
+    assert "<b>mine" not in mine._repr_html_()
     assert describe("cora") == describe(load_graph("cora"))
     assert "directed" in str(mine)
     assert "rectangular" in str(describe(load_graph(sparse.csr_array((2, 3)))))

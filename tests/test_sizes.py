@@ -56,7 +56,7 @@ TALL = sparse.coo_array(([1.0], ([0], [0])), shape=(LARGEST, 1))
         (lambda: accelviz.load_graph(TALL), "shape: 2,147,483,647 rows"),
         (lambda: rmat(10**10), "n_edges: .* GiB"),
         (lambda: measure.features(2708, 10**10), "n_cols: .* GiB"),
-        (lambda: accelviz.benchmark("cora", "graphblast", 8 * 10**6, "cpu"), "n_cols: .* GiB"),
+        (lambda: accelviz.benchmark("cora", "accel_gcn", 8 * 10**6, "cpu"), "n_cols: .* GiB"),
     ],
 )
 def test_sizes_beyond_the_memory(call, message, monkeypatch):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from accelviz import markup
 from accelviz.devices import choose
 from accelviz.errors import AccelvizError, ArgumentError, checked_integer
 from accelviz.graph import Graph
@@ -17,6 +18,9 @@ from accelviz.measure.checks import random_weights
 from accelviz.measure.harness import GraphBench
 from accelviz.measure.records import parameters_text
 from accelviz.plans import Plan
+
+#: Number of settings that a notebook displays.
+_MOST_BARS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +55,28 @@ class Tuned:
             f"Tuned({self.plan!r}: {self.start_us:,.1f} -> {self.best_us:,.1f} us "
             f"on {self.device}, {len(self.table)} settings in {self.seconds:.1f} s)"
         )
+
+    def _repr_html_(self) -> str:
+        faster = self.start_us / self.best_us
+        sentence = f"tuned for {self.plan.pattern.name} on {self.device}: {self.start_us:,.1f} -> "
+        sentence += f"{self.best_us:,.1f} µs a run, {faster:.2f} times as fast"
+        search = f"{len(self.table)} settings in {self.seconds:.2g} s"
+        if faster > 1:
+            search += f", repaid after {self.pays_after:,.0f} runs"
+        parameters = self.plan.parameters.items()
+        facts = [
+            ("fastest", ", ".join(f"{name} = {value}" for name, value in parameters)),
+            ("search", search),
+        ]
+        if self.device == "cpu":
+            facts.append(("times", "of a replay on the CPU, unrelated to those of a GPU"))
+        ranked = self.table[self.table["problem"] == ""].nsmallest(_MOST_BARS, "median_us")
+        settings = [text.split() for text in ranked["parameters"]]
+        common = set.intersection(*map(set, settings))
+        labels = [", ".join(text for text in texts if text not in common) for texts in settings]
+        times = [(time, f"{time:,.1f} µs") for time in ranked["median_us"]]
+        bars = [(label, *time) for label, time in zip(labels, times, strict=True)]
+        return markup.summary(self.plan.name, sentence, facts, bars, "fastest settings")
 
     @property
     def pays_after(self) -> float:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from accelviz import markup
 from accelviz.arrays import Ints, Longs
 from accelviz.immutable import Immutable
 from accelviz.workload import Workload, nonzeros_per_warp
+
+#: Title of `PartitionSummary.bars`.
+BARS_TITLE = "warps by number of nonzeros"
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +76,7 @@ class Loads(Immutable):
 
 
 @dataclass(frozen=True, eq=False)
-class PartitionSummary:
+class PartitionSummary(Immutable):
     """Statistics of a partition; None for each one that cannot be computed.
 
     A degree histogram does not contain the order of the rows. If a scheme keeps that order, and
@@ -111,6 +116,35 @@ class PartitionSummary:
         if self.loads is not None and self.warps is not None:
             loads = replace(self.loads, idle=self.warps - self.loads.busy)
             object.__setattr__(self, "loads", loads)
+
+    def facts(self, worker: str = "warp") -> list[tuple[str, str]]:
+        """Return the known statistics as pairs (label, text); `worker` is `Strategy.worker`."""
+        facts: list[tuple[str, Any, str]] = [("blocks", self.blocks, f"{self.blocks or 0:,}")]
+        if self.loads is not None:
+            warps = f"{self.warps or 0:,}, {self.idle_warps:.1%} of them without a nonzero"
+            load = f"{self.mean:,.1f} on average, {self.largest:,} at most"
+            facts += [(f"{worker}s", self.warps, warps)]
+            facts += [(f"nonzeros of a busy {worker}", self.loads, load)]
+        idle = f"{self.idle_share:.1%} of the time, until the busiest {worker} of each block ends"
+        facts += [
+            ("idle", self.slots, idle),
+            ("metadata", self.metadata_bytes, f"{self.metadata_bytes or 0:,} bytes"),
+            ("rows split over blocks", self.rows_cut, f"{self.rows_cut or 0:,}"),
+            ("atomics in global memory", self.global_atomics, f"{self.global_atomics or 0:,}"),
+        ]
+        return [(label, text) for label, value, text in facts if value is not None]
+
+    def bars(self) -> list[tuple[str, float, str]]:
+        """Return the number of warps by number of nonzeros, for `markup.summary`."""
+        if self.loads is None:
+            return []
+        warps = np.append(self.loads.idle or 0, self.loads.warps)
+        return markup.histogram(np.append(0, self.loads.nonzeros), warps)
+
+    def _repr_html_(self) -> str:
+        sentence = "how a partition spreads nonzeros over warps"
+        facts, bars = self.facts(), self.bars()
+        return markup.summary("Statistics", sentence, facts, bars, BARS_TITLE)
 
     @property
     def busy_warps(self) -> float:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from accelviz import markup
 from accelviz.errors import PartitionError
 from accelviz.graph import Pattern
 from accelviz.immutable import Immutable, taken_over
 from accelviz.ordering import Permutation
-from accelviz.partition.summary import PartitionSummary, statistics
+from accelviz.partition.summary import BARS_TITLE, PartitionSummary, statistics
 from accelviz.plans.launch import Call, KernelSpec, LaunchConfig, LibraryCall
 from accelviz.plans.operation import Operation
 from accelviz.plans.settings import Settings
@@ -29,6 +30,8 @@ from accelviz.workload import Workload, check_cover
 if TYPE_CHECKING:
     from accelviz.plans.strategy import Strategy
 
+#: Largest number of nonzeros of a plan whose statistics a notebook displays.
+_MOST_COUNTED = 1 << 24
 #: Number of blocks in one slice of a workload.
 SLICE_BLOCKS = 1 << 15
 
@@ -371,3 +374,26 @@ class Plan(Immutable):
         if isinstance(self.calls[0], LibraryCall):
             work = f"a call of {self.calls[0].library}"
         return f"Plan({self.name!r}, {self.pattern.name!r}{settings}: {work})"
+
+    def _repr_html_(self) -> str:
+        pattern, launch = self.pattern, self.launch
+        sentence = f"how {self.operation.name} on {pattern.name} is mapped onto a GPU"
+        widths, settings = (
+            ", ".join(f"{name} = {value}" for name, value in mapping.items())
+            for mapping in (self.widths, self.parameters)
+        )
+        facts = [("operation", f"{self.operation.formula}, with {widths}")]
+        facts += [("strategy", self.strategy.summary), ("settings", settings or "none")]
+        bars = []
+        if isinstance(self.calls[self.layout.main], LibraryCall):
+            facts.append(("work of a warp", "unknown, as a library decides it"))
+        else:
+            tiles = launch.grid[1] * launch.grid[2]
+            grid = f"{launch.n_blocks:,} blocks of {launch.warps_per_block} warps"
+            facts.append(("launch", grid + f", for each of {tiles:,} column tiles" * (tiles > 1)))
+        on_host = isinstance(pattern.row_pointers, np.ndarray)
+        if on_host and self.has_workload and pattern.nnz <= _MOST_COUNTED:
+            facts += self.statistics.facts(self.strategy.worker)[1:]  # without the blocks
+            bars = self.statistics.bars()
+        title = BARS_TITLE.replace("warps", f"{self.strategy.worker}s")
+        return markup.summary(self.name, sentence, facts, bars, title)
