@@ -1,6 +1,6 @@
 """The device "cuda": compiles kernels with NVRTC and launches them through CuPy.
 
-Only this folder imports CuPy, and only when a GPU is used.
+Only this folder imports CuPy, and only when a GPU is used or accelviz.torch finds one.
 """
 
 from accelviz.devices.cuda.cubins import warm
