@@ -13,6 +13,7 @@ from accelviz.many_gpus.published import Setting, search
 from accelviz.many_gpus.rates import Rates, measured_rates, rates_of
 from accelviz.many_gpus.run import SCHEMES, plan, run, spmm
 from accelviz.many_gpus.split import Part, Split, edge_ranges, split
+from accelviz.many_gpus.step import StepPrediction, predict_step
 from accelviz.many_gpus.symmetric import Symmetric
 from accelviz.many_gpus.train import Training, train
 from accelviz.plans.program import Program, Step
@@ -29,6 +30,7 @@ __all__ = [
     "Split",
     "SplitProgram",
     "Step",
+    "StepPrediction",
     "Symmetric",
     "Training",
     "Work",
@@ -38,6 +40,7 @@ __all__ = [
     "measured_rates",
     "plan",
     "predict",
+    "predict_step",
     "rates_of",
     "run",
     "search",

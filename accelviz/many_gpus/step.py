@@ -1,0 +1,134 @@
+"""A model of the time of a training step on several GPUs, to decide how many to use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from accelviz.errors import ArgumentError, checked_integer, checked_number, checked_type
+from accelviz.many_gpus.model import Work, on_one
+from accelviz.many_gpus.rates import Rates
+from accelviz.plans.operation import FLOAT_BYTES
+
+#: Assumptions: bytes of memory traffic per node and layer, in rows of the layer's input and output;
+#: seconds of a collective beside its bytes; least seconds of a captured step.
+_DENSE_ROWS, _COLLECTIVE, _LEAST_STEP = 5, 30e-6, 150e-6
+
+
+@dataclass(frozen=True)
+class StepPrediction:
+    """The predicted time of a training step.
+
+    Attributes
+    ----------
+    devices : int
+    seconds : float
+        Seconds of a step on all devices: `compute + exchange`.
+    one_gpu : float
+        Seconds of a step on one device.
+    compute : float
+        Seconds of products and dense operations on the device with the most work.
+    exchange : float
+        Seconds in which the device with the largest halo exchanges rows, and of the all-reduce.
+    """
+
+    devices: int
+    seconds: float
+    one_gpu: float
+    compute: float
+    exchange: float
+
+    @property
+    def speedup(self) -> float:
+        """Time on one device divided by the time on all."""
+        return self.one_gpu / self.seconds
+
+    def __str__(self) -> str:
+        """Return the decision and its reason."""
+        choice = f"{self.devices} devices" if self.speedup > 1 else "1 device"
+        return (
+            f"{choice}: a step takes {1e3 * self.seconds:.3g} ms on {self.devices} devices "
+            f"({1e3 * self.compute:.3g} computing, {1e3 * self.exchange:.3g} exchanging), "
+            f"{1e3 * self.one_gpu:.3g} ms on one"
+        )
+
+
+def predict_step(
+    work: Work,
+    widths: Sequence[int],
+    rates: Rates,
+    *,
+    constant: bool = True,
+    one_gpu: float | None = None,
+) -> StepPrediction:
+    """Predict the time of a captured training step of `accelviz.torch` layers on a split graph.
+
+    Parameters
+    ----------
+    work : Work
+        Sizes of the split: `Work.of(split)`.
+    widths : sequence of int
+        Columns of the features and of each layer's result, such as (128, 64, 16).
+    rates : Rates
+    constant : bool
+        Whether the halo of the features is fetched once, before training (`with_halo`).
+    one_gpu : float, optional
+        Measured seconds of a step on one device. The default is computed for layers with a sum or
+        mean of neighbors, such as GCN's and SAGE's; a step with attention takes longer.
+
+    Returns
+    -------
+    StepPrediction
+
+    Raises
+    ------
+    ArgumentError
+        If an argument has a wrong type or is out of range.
+
+    Notes
+    -----
+    A layer multiplies the narrower of its input and result, forward and backward, and exchanges its
+    rows in both. The first layer of constant features multiplies them once, if they have at most
+    twice the columns of its result. Computing is that of one device times the largest share of the
+    edges and nodes. Exchange and computing do not overlap. Memory traffic of dense operations and
+    the seconds of a collective are assumptions.
+
+    Examples
+    --------
+    >>> from accelviz import many_gpus
+    >>> from accelviz.measure.records import recorded
+    >>> rates = many_gpus.rates_of(recorded("many-gpus-rates-h200"))
+    >>> work = many_gpus.Work.of(many_gpus.split("cora", 2))
+    >>> many_gpus.predict_step(work, (128, 64, 16), rates).speedup < 1
+    True
+    """
+    checked_type("work", work, Work, "Work.of(split)")
+    checked_type("rates", rates, Rates, "rates_of(measured_rates(Peers(2)))")
+    checked_type("widths", widths, Sequence, "columns of the features and of each layer's result")
+    columns = [checked_integer("widths", width, error=ArgumentError) for width in widths]
+    if len(columns) < 2:
+        raise ArgumentError("widths", f"got {widths!r}", "two or more")
+    products, dense_rows, exchanged = list[int](), 0, list[int]()
+    for number, (n_in, n_out) in enumerate(pairwise(columns)):
+        dense_rows += _DENSE_ROWS * (n_in + n_out)
+        is_first = number == 0 and constant
+        products += [n_in] if is_first and n_in <= 2 * n_out else [min(n_in, n_out)] * 2
+        exchanged += [] if is_first else [min(n_in, n_out)] * 2
+    sparse = sum(on_one(work, n_cols, rates) for n_cols in products)
+    dense = work.nodes * dense_rows * FLOAT_BYTES / rates.copy
+    if one_gpu is None:
+        one_gpu = max(sparse + dense, _LEAST_STEP)
+    one_gpu = checked_number("one_gpu", one_gpu)
+    if work.devices == 1:
+        return StepPrediction(1, one_gpu, one_gpu, one_gpu, 0.0)
+    edges = (local + remote for local, remote in zip(work.local, work.remote, strict=True))
+    edge_share = max(edges) / max(work.edges, 1)
+    node_share = max(work.rows) / max(work.nodes, 1)
+    share = (edge_share * sparse + node_share * dense) / (sparse + dense)
+    compute = max(share * one_gpu, min(one_gpu, _LEAST_STEP))
+    exchange = _COLLECTIVE * (len(exchanged) + 1)
+    for n_cols in exchanged:
+        row_bytes = n_cols * FLOAT_BYTES
+        exchange += max(work.halo) * row_bytes / rates.link_rate(row_bytes)
+    return StepPrediction(work.devices, compute + exchange, one_gpu, compute, exchange)
