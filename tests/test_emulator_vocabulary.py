@@ -631,8 +631,6 @@ OUTSIDE = {
     "union U { float4 v; float x; };\n"
     "__device__ float f(U &u) { U copy = u; return copy.x; }": "copy one of its members",
     "#include <cooperative_groups.h>\n"
-    "__device__ void f() { cooperative_groups::this_grid().sync(); }": "launch a second one",
-    "#include <cooperative_groups.h>\n"
     "__device__ int f() { return cooperative_groups::reduce(0, 0); }": "/reduce.h>",
 }
 

@@ -64,6 +64,21 @@ _PROBLEMS = {
         "({waiting} threads wait there, {left} have left the kernel)",
         "move __syncthreads out of the branch or the loop, so that all threads come to it",
     ),
+    "grid barrier missed": (
+        "a barrier of the grid that not all blocks reach: {who} waits for ever, {other} has left "
+        "the kernel",
+        "let all threads of all blocks come to each grid.sync(), also those without work",
+    ),
+    "barriers differ": (
+        "threads of a block wait at different barriers: {who} here, {other} at {other_line}",
+        "let all threads of the block pass the same barrier, of the block or of the grid",
+    ),
+    "grid too large": (
+        "{who} waits for the whole grid, which has more than the 16,384 threads that the emulator "
+        "lets wait",
+        "a smaller grid, whose threads loop over the elements: a cooperative launch on a GPU has "
+        "a limit, too",
+    ),
     "host variable": (
         "{who} uses {name}, a variable of the host, which CUDA refuses",
         "pass it as an argument, or declare it __constant__, __device__, or `const`",
@@ -295,7 +310,8 @@ def _race_advice(answer: Any, one_line: bool) -> str:
     if (answer["block"] != answer["other_block"]).any():
         return (
             "let each block write elements of its own, or use atomics for both; what another block "
-            "has written is safe to read only in a later launch, or after a fence and an atomic"
+            "has written is safe to read only in a later launch, after a cooperative launch's "
+            "grid.sync(), or after a fence and an atomic"
         )
     advice = f"put a barrier between the two {_BARRIER}, or use atomics"
     same = answer["code"] == answer["other_code"] and KINDS[answer["kind"]] == "store"

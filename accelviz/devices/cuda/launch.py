@@ -43,7 +43,8 @@ def run_kernel(call: KernelCall) -> dict[str, npt.NDArray[Any]]:
     )
     include, shared = (f"-I{kernel.folder}",) * bool(kernel.folder), launch.dynamic_shared_bytes
     try:
-        module, function = compiled(spec, *include, shared_bytes=shared)
+        cooperative = "this_grid" in kernel.source
+        module, function = compiled(spec, *include, shared_bytes=shared, cooperative=cooperative)
         variables = {
             name: cupy.ndarray(array.shape, array.dtype, module.get_global(name))
             for name, array in call.symbols.items()

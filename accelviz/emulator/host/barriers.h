@@ -214,30 +214,42 @@ inline void record_waits() {
     }
 }
 
-// Releases the threads at a barrier. Returns false if the block has ended or a thread is missing.
-inline bool pass_barrier() {
+enum class Passed { YES, NO, GRID };
+
+// Releases the threads at a barrier of the block. Returns NO if the block has ended or a thread is
+// missing, GRID if its threads wait at a barrier of the grid.
+inline Passed pass_barrier() {
     std::uint32_t waiting = 0, left = 0;
     Thread *stuck = nullptr, *first = nullptr, *departed = nullptr;
     for (Thread &thread : threads) {
-        const bool waits = thread.state == State::AT_BARRIER;
+        const bool at_barrier =
+            thread.state == State::AT_BARRIER || thread.state == State::AT_GRID_BARRIER;
+        const bool waits = at_barrier && (!first || thread.state == first->state);
         const bool done = thread.state == State::DONE;
         waiting += waits;
         left += done;
         if (waits && !first) first = &thread;
         if (!waits && !done && !stuck) stuck = &thread;
     }
-    if (left == threads.size()) return false;
+    if (left == threads.size()) return Passed::NO;
     for (Thread &thread : threads) {
         if (first && thread.state == State::DONE && went_past(thread, first->code))
             departed = &thread;
     }
     if (stuck) {
-        report_missing("lanes missing", *stuck, missing_lane(*stuck), waiting, left);
-        return false;
+        const bool at_barrier = stuck->state != State::AT_EXCHANGE;
+        report_missing(at_barrier ? "barriers differ" : "lanes missing", *stuck,
+                       at_barrier ? first : missing_lane(*stuck), waiting, left);
+        return Passed::NO;
     }
     if (departed) {
         report_missing("barrier missed", *first, departed, waiting, left);
-        return false;
+        return Passed::NO;
+    }
+    if (first->state == State::AT_GRID_BARRIER) {
+        if (threads[0].state != State::DONE) return Passed::GRID;
+        report_missing("grid barrier missed", *first, &threads[0], waiting, left);
+        return Passed::NO;
     }
     if (launch->traced) record_waits();
     const Order *all = nullptr;
@@ -249,13 +261,22 @@ inline bool pass_barrier() {
         thread.state = State::READY;
     }
     ++epoch;
-    return true;
+    return Passed::YES;
 }
 
 void sync_threads(void *code) {
     report_doubt(*current);
     current->arrived = steps;
     suspend(State::AT_BARRIER, address_of(code));
+}
+
+void sync_grid(void *code) {
+    constexpr std::uint64_t most_threads = 16384;  // each has a stack as long as the grid waits
+    if (std::uint64_t(launch->n_blocks) * threads.size() > most_threads)
+        fail("grid too large", address_of(code));
+    report_doubt(*current);
+    current->arrived = steps;
+    suspend(State::AT_GRID_BARRIER, address_of(code));
 }
 
 // Between the two barriers, every thread reads the number of votes.

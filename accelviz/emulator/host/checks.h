@@ -53,6 +53,7 @@ inline bool conflict(const Entry &before, const Entry &now) {
 
 // Returns the lanes of an earlier access that is not ordered before this thread's next access.
 inline unsigned unordered_lanes(const Entry &entry, const Thread &self) {
+    if (entry.epoch < grid_epoch) return 0;
     unsigned unordered = entry.lanes;
     if (entry.block == block) {
         if (entry.epoch < epoch) return 0;
@@ -192,6 +193,10 @@ inline void check_word(int number, std::uint64_t at, unsigned bytes, const Acces
                     warp, kind, std::uint8_t(bytes), std::uint8_t(access.scope)};
     bool merged = false, quiet = kind == LOAD && bytes == 15;
     for (Entry *entry = cell.begin(); entry != cell.end();) {
+        if (entry->epoch < grid_epoch) {
+            entry = cell.remove(entry);
+            continue;
+        }
         if (!(entry->bytes & bytes)) {
             ++entry;
             continue;

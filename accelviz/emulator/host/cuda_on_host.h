@@ -106,6 +106,7 @@ std::uint64_t exchange(unsigned mask, std::uint64_t value, int source, bool vote
 // An exchange that also orders the memory accesses of its lanes.
 void sync_warp(unsigned mask, void *code);
 void sync_threads(void *code);
+void sync_grid(void *code);  // a barrier of all threads of the launch
 void fence(Scope scope);
 unsigned count_threads(bool vote, void *code);  // a barrier that returns the number of true votes
 // Waits until no lane of the warp can continue; returns the lanes that wait at this code.

@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -122,9 +123,26 @@ inline void run_traced() {
     ready.clear();
 }
 
-inline void run_block(std::uint32_t number) {
+// Runs the threads of the current block until all have left the kernel, or wait at a barrier of the
+// grid. Returns whether they wait.
+inline bool continue_block() {
+    for (;;) {
+        launch->traced ? run_traced() : run_untraced();
+        if (failed()) return false;
+        if (release_active_lanes()) continue;
+        const Passed passed = pass_barrier();
+        if (passed != Passed::YES) return passed == Passed::GRID;
+    }
+}
+
+inline void choose_block(std::uint32_t number) {
     block = number;
     blockIdx = index_of(number, gridDim);
+}
+
+// Runs a block from its beginning; see `continue_block`.
+inline bool run_block(std::uint32_t number) {
+    choose_block(number);
     epoch = 0;
     steps = 0;
     begin_block();
@@ -142,9 +160,86 @@ inline void run_block(std::uint32_t number) {
         thread.flag.address = thread.compared = nullptr;
         thread.last = thread.before_last = thread.yields = 0;
     }
-    for (;;) {
-        launch->traced ? run_traced() : run_untraced();
-        if (failed() || (!release_active_lanes() && !pass_barrier())) break;
+    return continue_block();
+}
+
+inline std::vector<Thread> new_threads() {
+    std::vector<Thread> created(blockDim.x * blockDim.y * blockDim.z);
+    for (std::size_t i = 0; i < created.size(); ++i) created[i].index = i;
+    return created;
+}
+
+// The state of a block that waits at a barrier of the grid while another one runs.
+struct WaitingBlock {
+    explicit WaitingBlock(std::uint32_t number) : number(number) {}
+
+    std::uint32_t number;
+    std::vector<Thread> threads = new_threads();
+    std::vector<Warp> warps;
+    decltype(emulator::groups) groups;
+    std::uint32_t epoch = 0, steps = 0;
+    unsigned barrier_votes = 0;
+    SharedMemory shared;
+
+    // Exchanges the state with that of the block that runs.
+    void swap() {
+        std::swap(threads, emulator::threads);
+        std::swap(warps, emulator::warps);
+        std::swap(groups, emulator::groups);
+        std::swap(epoch, emulator::epoch);
+        std::swap(steps, emulator::steps);
+        std::swap(barrier_votes, emulator::barrier_votes);
+        memory->swap_shared(shared);
+    }
+};
+
+// Reports that a block waits at a barrier of the grid for one that has ended.
+inline void report_ended_block(WaitingBlock &waiting, std::uint32_t ended) {
+    waiting.swap();
+    choose_block(waiting.number);
+    const auto thread = std::ranges::find(threads, State::AT_GRID_BARRIER, &Thread::state);
+    set_problem("grid barrier missed", thread->index, thread->code, -1);
+    name_thread(ended, 0, answer->other_block, answer->other_thread);
+}
+
+// Continues a block after a barrier of the grid; returns whether it waits at the next one.
+inline bool resume_block(WaitingBlock &waiting) {
+    waiting.swap();
+    choose_block(waiting.number);
+    epoch = grid_epoch;
+    for (Thread &thread : threads) {
+        if (thread.state == State::AT_GRID_BARRIER) thread.state = State::READY;
+    }
+    const bool waits = continue_block();
+    if (!failed()) waiting.swap();
+    return waits;
+}
+
+// Runs blocks one after another. Those that wait at a barrier of the grid continue when all do.
+inline void run_blocks(std::span<const std::uint32_t> numbers) {
+    std::vector<std::unique_ptr<WaitingBlock>> waiting, still;
+    std::optional<std::uint32_t> ended;  // number of a block that has left the kernel
+    for (std::uint32_t number : numbers) {
+        if (run_block(number)) {
+            waiting.push_back(std::make_unique<WaitingBlock>(number));
+            waiting.back()->swap();
+        } else {
+            ended = number;
+        }
+        if (failed()) return;
+    }
+    for (; !waiting.empty(); waiting.swap(still)) {
+        if (ended) return report_ended_block(*waiting.front(), *ended);
+        for (const auto &one : waiting) grid_epoch = std::max(grid_epoch, one->epoch + 1);
+        if (launch->seed) std::ranges::shuffle(waiting, random_bits);
+        still.clear();
+        for (auto &one : waiting) {
+            const std::uint32_t number = one->number;
+            const bool waits = resume_block(*one);
+            if (failed()) return;
+            if (waits) still.push_back(std::move(one));
+            else ended = number;
+        }
     }
 }
 
@@ -156,14 +251,10 @@ inline void run(void (*code)(void **), void **values, const EmulatorArray *array
     memory = new Memory(arrays, launch->n_arrays, base, launch->n_blocks < 32);
     blockDim = dim3(launch->block[0], launch->block[1], launch->block[2]);
     gridDim = dim3(launch->grid[0], launch->grid[1], launch->grid[2]);
-    threads.resize(blockDim.x * blockDim.y * blockDim.z);
-    for (std::size_t i = 0; i < threads.size(); ++i) threads[i].index = i;
+    threads = new_threads();
     std::vector<std::uint32_t> blocks = range(launch->first_block, launch->n_blocks);
     if (launch->seed) std::ranges::shuffle(blocks, random_bits);
-    for (std::uint32_t number : blocks) {
-        run_block(number);
-        if (failed()) return;
-    }
+    run_blocks(blocks);
 }
 
 // Runs the kernel as the current thread; the body of every fiber.

@@ -68,6 +68,12 @@ class Cell {
     Entry first_[2];
 };
 
+// The shared memory of a block that waits while another one runs.
+struct SharedMemory {
+    std::vector<char> bytes;
+    std::vector<Cell *> cells;
+};
+
 // The arrays of a launch: first its arguments, array i at slots_begin + (i << slot_bits); then the
 // kernel's variables, which are in its library or in dynamic shared memory.
 class Memory {
@@ -85,15 +91,7 @@ class Memory {
                 variables_.push_back(i);
             }
             if (!array.writable) continue;
-            // Memory of zeros is a valid array of cells without entries.
-            const std::size_t bytes = (array.bytes / 4 + 1) * sizeof(Cell);
-            void *cells = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-            if (cells == MAP_FAILED) std::abort();
-#ifdef MADV_HUGEPAGE
-            if (bytes >= 1 << 22 && !few) madvise(cells, bytes, MADV_HUGEPAGE);
-#endif
-            cells_[i] = static_cast<Cell *>(cells);
+            cells_[i] = new_cells(array, few);
         }
         std::ranges::sort(variables_, {}, [&](int i) { return arrays_[i].address; });
     }
@@ -139,10 +137,38 @@ class Memory {
         return address >= first && address < last;
     }
 
+    // Exchanges shared memory, which is at the same addresses for all blocks, and its cells.
+    void swap_shared(SharedMemory &other) {
+        std::size_t at = 0, number = 0;
+        for (int i : variables_) {
+            const EmulatorArray &array = arrays_[i];
+            if (array.space != SHARED && array.space != DYNAMIC) continue;
+            if (number == other.cells.size()) {
+                other.cells.push_back(new_cells(array, true));
+                other.bytes.resize(at + array.bytes);
+            }
+            auto *live = reinterpret_cast<char *>(array.address);
+            std::swap_ranges(live, live + array.bytes, other.bytes.begin() + at);
+            std::swap(cells_[i], other.cells[number++]);
+            at += array.bytes;
+        }
+    }
+
     const EmulatorArray &array(int i) const { return arrays_[i]; }
     Cell &cell(int i, std::uint64_t offset) { return cells_[i][offset / 4]; }
 
    private:
+    static Cell *new_cells(const EmulatorArray &array, bool few) {
+        // Memory of zeros is a valid array of cells without entries.
+        const std::size_t bytes = (array.bytes / 4 + 1) * sizeof(Cell);
+        void *cells = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (cells == MAP_FAILED) std::abort();
+#ifdef MADV_HUGEPAGE
+        if (bytes >= 1 << 22 && !few) madvise(cells, bytes, MADV_HUGEPAGE);
+#endif
+        return static_cast<Cell *>(cells);
+    }
     bool holds(std::size_t i, std::uint64_t address) const {
         return address - arrays_[i].address < arrays_[i].bytes;
     }

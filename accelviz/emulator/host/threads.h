@@ -20,7 +20,16 @@ namespace emulator {
 
 inline std::uint64_t address_of(const void *code) { return reinterpret_cast<std::uint64_t>(code); }
 
-enum class State { UNSTARTED, READY, AT_ACCESS, AT_BARRIER, AT_EXCHANGE, AT_ACTIVEMASK, DONE };
+enum class State {
+    UNSTARTED,
+    READY,
+    AT_ACCESS,
+    AT_BARRIER,
+    AT_GRID_BARRIER,
+    AT_EXCHANGE,
+    AT_ACTIVEMASK,
+    DONE
+};
 
 struct Access {
     const char *address;
@@ -98,6 +107,8 @@ static std::uint64_t base;  // address of the kernel's library
 static std::vector<Thread> threads;
 static Thread *current = nullptr;           // null while the library is loaded
 static std::uint32_t block = 0, epoch = 0;  // epoch: number of barriers that the block has passed
+// Epoch of every block after the latest barrier of the grid, which orders all accesses before it.
+static std::uint32_t grid_epoch = 0;
 static std::vector<std::uint32_t> first_guesses;     // code of loads, see `is_first_guess`
 static std::unordered_map<std::uint64_t, Log> logs;  // by address of atomics
 // Whether any thread has started an asynchronous copy or called __ldg of a writable array.

@@ -61,15 +61,11 @@ class thread_block : public thread_group {
 };
 inline thread_block this_thread_block() { return {}; }
 
-// The grid, whose barrier is a compile-time error, since blocks run one after another.
+// The grid of a cooperative launch.
 class grid_group {
    public:
-    template <int never = 0>
-    void sync() const {
-        static_assert(never, "the emulator has no barrier of the whole grid, as its blocks run one "
-                             "after another: end the kernel there, and launch a second one");
-    }
-    static bool is_valid() { return false; }
+    EMULATOR_BARRIER void sync() const { emulator::sync_grid(EMULATOR_HERE); }
+    static bool is_valid() { return true; }
     static unsigned long long block_rank() {
         return blockIdx.x + 1ull * gridDim.x * (blockIdx.y + 1ull * gridDim.y * blockIdx.z);
     }
