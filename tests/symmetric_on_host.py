@@ -18,7 +18,7 @@ import pytest
 
 from accelviz.devices.cuda import CudaDevice
 from accelviz.errors import ArgumentError
-from accelviz.many_gpus import all_reduce, peers, process, symmetric
+from accelviz.many_gpus import peers, process, symmetric
 
 #: Bytes of each process's symmetric memory.
 HEAP = 1 << 24
@@ -84,52 +84,6 @@ def ndarray(shape, dtype, pointer):
     (size,) = shape
     raw = (ctypes.c_char * (size * np.dtype(dtype).itemsize)).from_address(pointer)
     return np.frombuffer(raw, dtype).view(Array)
-
-
-class Nccl:
-    """The functions of NCCL that are used. With a `Library`, communicators span all processes."""
-
-    NCCL_FLOAT64, NCCL_SUM, NcclError = 8, 0, RuntimeError
-
-    def __init__(self, library=None, available=True):
-        self.library, self.available, self.aborted, nccl = library, available, 0, self
-
-        class NcclCommunicator:
-            def __init__(self, *about):
-                assert about == (library.member.size, nccl.get_unique_id(), library.member.rank)
-
-            @staticmethod
-            def initAll(gpus):
-                assert len({*gpus}) == len(gpus)
-                return [object.__new__(NcclCommunicator) for _ in gpus]
-
-            def allReduce(self, *arguments):
-                nccl.calls.append(arguments)
-
-            def abort(self):
-                nccl.aborted += 1
-
-        self.NcclCommunicator = NcclCommunicator
-
-    def get_version(self):
-        return 22809
-
-    def get_unique_id(self):
-        return bytes(range(128))
-
-    def groupStart(self):
-        self.calls = []
-
-    def groupEnd(self):
-        (about,) = {call[2:5] for call in self.calls}
-        assert about[1:] == (self.NCCL_FLOAT64, self.NCCL_SUM)
-        pairs = [
-            [ndarray(about[:1], float, address) for address in call[:2]] for call in self.calls
-        ]
-        arrays = [source.copy() for source, _ in pairs]
-        total = np.sum(self.library.of_all(*arrays) if self.library else arrays, axis=0)
-        for _, target in pairs:
-            target[...] = total
 
 
 class Library:
@@ -208,8 +162,6 @@ def pretend(folder):
     peers.PeersProgram._prepared = launched
     library = Library(process.this_process(), folder)
     symmetric._library = lambda member: library
-    nccl = Nccl(library)
-    all_reduce.import_nccl = lambda: nccl
 
 
 def products(folder, *hosts):
@@ -248,33 +200,6 @@ def products_of_hosts(a_host):
     assert gpus.process.all_gather(member.rank) == [*range(member.size)]
     with pytest.raises(ArgumentError, match=f"there are {member.size} processes"):
         many_gpus.spmm(graph, X, member.size + 1)
-
-
-def summed(folder, missing):
-    """All-reduce arrays of all processes; process `missing` has no NCCL."""
-    pretend(folder)
-    member = process.this_process()
-    if str(member.rank) == missing:
-        all_reduce.import_nccl = lambda: Nccl(available=False)
-    for _ in range(2):  # a NCCL id can be used once
-        total_of = all_reduce.AllReduce(symmetric.Symmetric())
-        (total,) = total_of([np.full(700, 3.0**member.rank + 2.0**-20, np.float32).view(Array)])
-        exact = np.sum([np.float64(np.float32(3.0**r + 2.0**-20)) for r in range(member.size)])
-        assert np.array_equal(total, np.full(700, np.float32(exact)))
-    print(f"process {member.rank}: {total_of.how}", flush=True)
-
-
-def trained():
-    """Train on several GPUs, one process each, and compare with training on one GPU."""
-    from accelviz import layers, many_gpus
-
-    for model in ("gcn", "gin"):
-        size = many_gpus.this_process().size
-        training = many_gpus.train(model, "cora", size, device="nvshmem", epochs=10)
-        alone = layers.train(model, "cora", epochs=10, dropout=0.0, device="cuda", progress=False)
-        for name, array in training.parameters.items():
-            np.testing.assert_allclose(array, alone.parameters[name], atol=1e-4)
-    print(f"process {many_gpus.this_process().rank}: {training.all_reduce}", flush=True)
 
 
 def killed(folder):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from accelviz import layers, many_gpus
+from accelviz import layers
 from accelviz.datasets import NodeData, disjoint_union
 from accelviz.errors import ArgumentError, DeviceUnavailable, GraphError
 from accelviz.layers import AGNN, GAT, GCN, GIN, SAGE, Linear, Network, Noise, Products, losses
@@ -260,14 +260,6 @@ def test_early_stopping_of_a_regression_keeps_the_smallest_error():
     assert trained.epoch == int(errors.argmin()) + 1
     assert len(errors) == trained.epoch + 8 < 400
     assert trained.scores["val"] == pytest.approx(errors.min())
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_several_devices_learn_every_task(task):
-    alone = train(data=TASKS[task], dropout=0.0)
-    several = many_gpus.train("gcn", TASKS[task], 2, device="cpu", epochs=5)
-    np.testing.assert_allclose(several.history.loss, alone.history.loss, rtol=1e-4)
-    assert several.scores == pytest.approx(alone.scores, rel=1e-4)
 
 
 def test_labels_are_read_by_their_type():

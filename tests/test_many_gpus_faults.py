@@ -9,9 +9,9 @@ import pytest
 from accelviz import many_gpus
 from accelviz.devices.cuda import CudaDevice
 from accelviz.errors import DeviceUnavailable, KernelError
-from accelviz.many_gpus import all_reduce, peers
+from accelviz.many_gpus import peers
 from tests.graphs import graph_of_degrees
-from tests.symmetric_on_host import Array, Event, Nccl, pretended_cupy
+from tests.symmetric_on_host import pretended_cupy
 
 PROGRAM = many_gpus.plan(many_gpus.split(graph_of_degrees([1] * 9), 3), 8)
 
@@ -50,9 +50,6 @@ def gpus(monkeypatch):
         getDeviceProperties=lambda n: {"name": names[n], "uuid": bytes([n] * 16)},
     )
     monkeypatch.setattr(CudaDevice, "xp", cupy)
-    state.nccl = Nccl()
-    monkeypatch.setattr(all_reduce, "import_nccl", lambda: state.nccl)
-    all_reduce._communicators.cache_clear()
     monkeypatch.setattr(peers, "usable_gpus", lambda: [0, 1, 2])
     monkeypatch.setattr(peers.PeersProgram, "_prepared", lambda self, step: None)
     return state
@@ -86,52 +83,3 @@ def test_a_gpu_that_fails_in_the_middle_is_named(gpus):
         with pytest.raises(KernelError, match="GPU 1: it failed: .*illegal memory.*new process"):
             three.wait()
         gpus.failed = set()
-
-
-def arrays(n):
-    return [np.array([1.0, 10.0**p], np.float32).view(Array) for p in range(n)]
-
-
-@pytest.mark.parametrize(
-    ("devices", "available", "how"),
-    [
-        ([0, 1, 2], True, "by NCCL 2.28.9"),
-        ([1], True, "by NCCL 2.28.9"),
-        ([0, 1, 0], True, "on the host, as a GPU plays several devices, which NCCL refuses"),
-        ([0, 1], False, "on the host, as NCCL is not installed"),
-    ],
-)
-def test_devices_add_up_by_nccl_or_on_the_host(gpus, devices, available, how):
-    gpus.nccl.available = available
-    total_of, n = all_reduce.AllReduce(many_gpus.Peers(devices)), len(devices)
-    assert total_of.how == how
-    for _ in range(2):
-        totals = total_of(arrays(n))
-        assert {total.dtype for total in totals} == {np.dtype(np.float32)}
-        assert [total.tolist() for total in totals] == [[n, sum(10.0**p for p in range(n))]] * n
-
-
-def test_nccl_that_fails_is_named(gpus):
-    def fails(gpus):
-        raise RuntimeError("NCCL_ERROR_SYSTEM_ERROR: unhandled system error")
-
-    gpus.nccl.NcclCommunicator.initAll = fails
-    with pytest.raises(DeviceUnavailable, match="NCCL: NCCL_ERROR_SYSTEM_ERROR.*NCCL_DEBUG"):
-        all_reduce.AllReduce(many_gpus.Peers(2))
-
-
-def test_a_gpu_that_fails_while_nccl_adds_up_is_named_and_none_waits_for_it(gpus, monkeypatch):
-    total_of, end = all_reduce.AllReduce(many_gpus.Peers(3)), gpus.nccl.groupEnd
-
-    def fails():
-        raise CudaError("unspecified launch failure")
-
-    def lost():
-        end()
-        gpus.failed = {2}
-        monkeypatch.setattr(Event, "done", property(lambda _: fails()))
-
-    gpus.nccl.groupEnd = lost
-    with pytest.raises(KernelError, match="GPU 2: it failed"):
-        total_of(arrays(3))
-    assert gpus.nccl.aborted == 3

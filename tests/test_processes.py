@@ -8,7 +8,6 @@ from importlib.util import find_spec
 
 import pytest
 
-from accelviz.devices.cuda.state import import_nccl
 from accelviz.errors import ArgumentError, DeviceUnavailable
 from accelviz.many_gpus import Process, Symmetric, this_process
 from accelviz.many_gpus.peers import usable_gpus
@@ -109,24 +108,6 @@ def test_processes_multiply_in_memory_that_they_share(launcher, size, tmp_path):
 
 
 @needs_torch
-@pytest.mark.sample(3)
-@pytest.mark.parametrize(
-    ("gpus", "missing", "how"),
-    [
-        ("0,1,2", "", "by NCCL 2.28.9"),
-        ("0,1,0", "", "on the host, as a GPU plays several devices, which NCCL refuses"),
-        ("0,1", "1", "on the host, as NCCL is not installed"),
-    ],
-)
-def test_processes_add_up_by_nccl_or_on_the_host(gpus, missing, how, tmp_path):
-    """All processes choose the same way, with NCCL simulated by tests/symmetric_on_host.py."""
-    size = len(gpus.split(","))
-    names = LAUNCHERS["torchrun"]
-    outputs = started(names, size, "summed", str(tmp_path), missing, gpus=gpus)
-    assert all(f"process {rank}: {how}" in text for rank, text in enumerate(outputs))
-
-
-@needs_torch
 def test_torchrun_ends_all_processes_if_one_is_killed(tmp_path):
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
     command = [sys.executable, *torchrun, "tests.symmetric_on_host", "killed", str(tmp_path)]
@@ -138,20 +119,6 @@ def test_torchrun_ends_all_processes_if_one_is_killed(tmp_path):
     for number in numbers:
         with pytest.raises(ProcessLookupError):
             os.kill(number, 0)
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(find_spec("nvshmem") is None, reason="accelviz[nvshmem] is not installed")
-@pytest.mark.parametrize("shared", [True, False])
-def test_processes_train_on_gpus(shared):
-    """On two GPUs, which use NCCL, and on one GPU that plays two, which cannot."""
-    usable = usable_gpus()
-    if not shared and (len(usable) < 2 or not import_nccl().available):
-        pytest.skip("fewer than two GPUs, or no NCCL")
-    gpus = f"{usable[0]},{usable[0 if shared else 1]}"
-    how = "on the host" if shared else "by NCCL"
-    outputs = started(LAUNCHERS["torchrun"], 2, "trained", gpus=gpus)
-    assert all(f"process {rank}: {how}" in text for rank, text in enumerate(outputs))
 
 
 @pytest.mark.gpu

@@ -1,7 +1,7 @@
 """A step of training as a program.
 
-A program (`plans.program`) is a list of steps, here forward, loss, backward, reduce, optimiser and
-count. Each names the buffers that it reads and writes and the steps that have to end before it.
+A program (`plans.program`) is a list of steps, here forward, loss, backward, optimiser and count.
+Each names the buffers that it reads and writes and the steps that have to end before it.
 """
 
 from __future__ import annotations
@@ -20,17 +20,8 @@ if TYPE_CHECKING:
 Values = dict[str, Any]
 
 
-def _outputs(run: Run) -> dict[str, Buffer]:
-    """Return the buffers of the loss of all nodes and of the sums of each split's counts."""
-    n_sums = len(SPLITS) * run.task.n_counts
-    return {
-        "loss": Buffer(0, 1, "float32", "output"),
-        "score sums": Buffer(0, n_sums, "float32", "output"),
-    }
-
-
 def training_step(run: Run) -> Program:
-    """Return a training step: forward, loss, backward, reduce, optimiser, count.
+    """Return a training step: forward, loss, backward, optimiser, count.
 
     Parameters
     ----------
@@ -41,9 +32,8 @@ def training_step(run: Run) -> Program:
     Returns
     -------
     Program
-        A program of one device. Each run makes new "logits", "contexts", "losses" and "logits
-        gradient". The outputs are "loss" and "score sums" (None on one device, see
-        `Run.reduced`).
+        A program of one device. Each run makes new "logits", "contexts" and "logits gradient". The
+        output is "loss".
 
     Raises
     ------
@@ -58,14 +48,10 @@ def training_step(run: Run) -> Program:
     def loss(values: Values) -> None:
         with products.clock("loss"):
             losses, gradient = run.task.loss(values["logits"], run.labels, run.weights)
-        values["losses"], values["logits gradient"] = losses, gradient
+        values["loss"], values["logits gradient"] = losses.sum(), gradient
 
     def backward(values: Values) -> None:
         network.backward(values["contexts"], values["logits gradient"])
-
-    def reduce(values: Values) -> None:
-        total = values["losses"].sum()
-        values["loss"], values["score sums"] = run.reduced(total, values["logits"])
 
     def optimiser(values: Values) -> None:
         with products.clock("optimiser"):
@@ -75,17 +61,15 @@ def training_step(run: Run) -> Program:
     def count(values: Values) -> None:
         network.noise.table[:, 3] += np.uint32(1)
 
-    reduced, outputs = run.reduced_buffers, _outputs(run)
     saved = {"features", "parameters", "random", "logits", "contexts", "logits gradient"}
     steps = (
         _step(forward, {"features", "parameters", "random"}, {"logits", "contexts"}),
-        _step(loss, {"logits"}, {"losses", "logits gradient"}, after=(0,)),
+        _step(loss, {"logits"}, {"loss", "logits gradient"}, after=(0,)),
         _step(backward, saved, {"gradient"}, after=(1,)),
-        _step(reduce, {"losses", "logits"}, {*outputs, *reduced}, after=(2,) if reduced else (1,)),
-        _step(optimiser, {"gradient", "random"}, {"parameters", "states"}, after=(2, 3)),
-        _step(count, set(), {"random"}, after=(4,)),
+        _step(optimiser, {"gradient", "random"}, {"parameters", "states"}, after=(2,)),
+        _step(count, set(), {"random"}, after=(3,)),
     )
-    return Program(steps, outputs)
+    return Program(steps, {"loss": Buffer(0, 1, "float32", "output")})
 
 
 def evaluation(run: Run) -> Program:
@@ -95,7 +79,8 @@ def evaluation(run: Run) -> Program:
         values["score sums"] = run.score_sums(run.logits())
 
     step = _step(evaluate, {"features", "parameters"}, {"score sums"})
-    return Program((step,), {"score sums": _outputs(run)["score sums"]})
+    n_sums = len(SPLITS) * run.task.n_counts
+    return Program((step,), {"score sums": Buffer(0, n_sums, "float32", "output")})
 
 
 def _step(

@@ -215,18 +215,12 @@ class Run:
         Factor of the L2 penalty.
     decayed : {"first", "all"}
         Layers whose parameters have the penalty.
-    rows : array of int, optional
-        Nodes of this device, all nodes by default.
 
     Attributes
     ----------
     program : Program
         One training step; see `training_step`.
-    reduced_buffers : frozenset of str
-        Buffers of the program that `reduced` sums over all devices.
     """
-
-    reduced_buffers: frozenset[str] = frozenset()
 
     def __init__(
         self,
@@ -235,23 +229,21 @@ class Run:
         optimiser: Any,
         decay: float,
         decayed: str,
-        rows: npt.NDArray[Any] | None = None,
     ) -> None:
         if not nodes.train.size:
             raise ArgumentError("data", f"{nodes.name} has no training nodes", "data with train=")
         self.network, self.products, self.optimiser = network, network.products, optimiser
         self.nodes, products, xp = nodes, network.products, network.products.xp
-        local_nodes = slice(None) if rows is None else rows
-        self.X = device_features(nodes.features, rows, products)
+        self.X = device_features(nodes.features, products)
         network.fix(self.X)
         self.task = TASKS[nodes.task]
-        self.labels = products.placed(np.ascontiguousarray(target_array(nodes)[local_nodes]))
+        self.labels = products.placed(target_array(nodes))
         # Row s of `members` is 1 at the nodes of split s, else 0.
         members = np.zeros((len(SPLITS), nodes.n_nodes), np.float32)
         for row, split in zip(members, SPLITS, strict=True):
             row[getattr(nodes, split)] = 1
         self.split_sizes = members.sum(axis=1, dtype=np.float64)
-        self.members = products.placed(np.ascontiguousarray(members[:, local_nodes]))
+        self.members = products.placed(members)
         self.weights = self.members[0] * np.float32(1 / self.split_sizes[0])
         self.states = xp.zeros((2, network.flat.size), np.float32)
         self.decay = network.decay(decay, decayed)
@@ -283,20 +275,18 @@ class Run:
         if checkpoint is not None:
             checkpoint.write(self.state())
 
-    def training(self, settings: dict[str, Any], logits: Any = None) -> Training:
+    def training(self, settings: dict[str, Any]) -> Training:
         """Return the result of the last epoch, or with `patience` of the one with the best score.
 
         Parameters
         ----------
         settings : dict
             `Trained.settings`.
-        logits : array, optional
-            Result for all nodes, on the host: required if this device has only some of the nodes.
         """
         state, best = self.state(), settings["patience"] is not None
         if best:
             self.network.flat[...] = self.best_flat
-        logits = host_array(self.logits(), self.products) if logits is None else logits
+        logits = host_array(self.logits(), self.products)
         counts, scores = self.task.counts(logits, target_array(self.nodes)), {}
         for split in SPLITS:
             if (nodes := getattr(self.nodes, split)).size:
@@ -323,14 +313,11 @@ class Run:
         """Run one epoch: a step, then the accuracies. Return its row of the history."""
         start = time.perf_counter()
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the loss is checked
-            results = self._step()
-            loss = checked_loss(float(results["loss"]), self.epoch + 1)
+            loss = checked_loss(float(self._step()["loss"]), self.epoch + 1)
         seconds = time.perf_counter() - start
         operation_seconds = self.products.reset()
-        sums = results["score sums"]
-        if sums is None:
-            sums = self._evaluate()["score sums"]
-            self.products.reset()
+        sums = self._evaluate()["score sums"]
+        self.products.reset()
         self.epoch += 1
         splits = zip(SPLITS, host_array(sums, self.products), self.split_sizes, strict=True)
         scores = {
@@ -351,14 +338,6 @@ class Run:
 
     def _is_best(self, score: float) -> bool:
         return self.best_score is None or self.task.sign * (score - self.best_score) > 0
-
-    def reduced(self, loss: Any, logits: Any) -> tuple[Any, Any]:
-        """Sum `reduced_buffers` over all devices in place; return loss and score sums of all.
-
-        The sums are those of the network before the step. On one device they are None: the logits
-        of a step have dropout, so that `advance` evaluates the network again without.
-        """
-        return loss, None
 
     def logits(self) -> Any:
         """Return the network's result for every node, without dropout."""

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from accelviz.datasets import load_graph
 from accelviz.datasets.nodes import NodeData, checked_inputs
 from accelviz.errors import ArgumentError
 from accelviz.graph import Graph
@@ -74,7 +73,7 @@ class Trained:
         products, rate = Products(strategy, device), self.settings["input_dropout"]
         with products.stream:
             network = Network(self.layers, graph, products, 0, rate, self.parameters)
-            X = device_features(features, None, products)
+            X = device_features(features, products)
             network.fix(X)
             return host_array(network.forward(X)[0], products)
 
@@ -202,11 +201,8 @@ def host_array(array: Any, products: Products) -> Any:
     return products.executor.to_host(array) if products.executor.computes else np.asarray(array)
 
 
-def device_features(features: Any, rows: Any, products: Products) -> Any:
-    """Return the features of the nodes `rows` (None: all) on the device; sparse as a Matrix."""
+def device_features(features: Any, products: Products) -> Any:
+    """Return the features of the nodes on the device; sparse as a Matrix."""
     if not isinstance(features, Graph):
-        features = features if rows is None else np.ascontiguousarray(features[rows])
         return products.placed(features)
-    if rows is not None:
-        features = load_graph(features.adjacency[rows])
     return Matrix(features, products, label="_features")

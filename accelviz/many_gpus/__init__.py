@@ -15,7 +15,6 @@ from accelviz.many_gpus.run import SCHEMES, plan, run, spmm
 from accelviz.many_gpus.split import Part, Split, edge_ranges, split
 from accelviz.many_gpus.step import StepPrediction, predict_step
 from accelviz.many_gpus.symmetric import Symmetric
-from accelviz.many_gpus.train import Training, train
 from accelviz.plans.program import Program, Step
 
 __all__ = [
@@ -32,7 +31,6 @@ __all__ = [
     "Step",
     "StepPrediction",
     "Symmetric",
-    "Training",
     "Work",
     "advise",
     "edge_ranges",
@@ -47,5 +45,4 @@ __all__ = [
     "split",
     "spmm",
     "this_process",
-    "train",
 ]

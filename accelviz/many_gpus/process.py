@@ -78,6 +78,8 @@ def join(process: Process, backend: str, **options: Any) -> Any:
 
         if not distributed.is_initialized():
             ranks = process.rank, process.size
+            # NVLink multicast can put a host's GPUs out of service.
+            os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
             store = next(distributed.rendezvous("env://", *ranks))[0]
             # torchrun keeps the store when it restarts all processes, with addresses of dead ones.
             attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")

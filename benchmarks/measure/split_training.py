@@ -182,8 +182,8 @@ def run(
         try:
             row |= measured(options, graph, data, model, form, None if is_split else alone, losses)
         except Exception as error:
-            if is_split and not isinstance(error, ValueError):
-                raise  # the other ranks wait: end all
+            if is_split:
+                raise  # the other ranks may wait for this one: end all
             row["error"] = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
     wait()
     distributed.barrier()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import shutil
 import subprocess
 import sys
@@ -126,17 +125,6 @@ def import_cupy() -> Any:
         warnings.simplefilter("ignore")
         import cupy
     return cupy
-
-
-@functools.cache
-def import_nccl() -> Any:
-    """Return CuPy's module for NCCL; its `available` is whether NCCL is installed."""
-    # NVLink multicast can put a host's GPUs out of service.
-    os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the warning that NCCL is not installed
-        from cupy.cuda import nccl
-    return nccl
 
 
 def driver_cuda_version() -> str | None:
