@@ -615,7 +615,6 @@ def test_what_is_no_cuda_is_refused_with_what_is(statement, monkeypatch):
 
 #: CUDA that the emulator does not support, and the suggested replacement.
 OUTSIDE = {
-    "#include <mma.h>": "a function of fragments.cuh",
     "#include <cub/cub.cuh>": "shuffles, shared memory or cooperative_groups",
     "#include <thrust/device_vector.h>": "shuffles, shared memory or cooperative_groups",
     "#include <cuda/atomic>": "CUDA's own atomics",
@@ -624,7 +623,7 @@ OUTSIDE = {
     "#include <cublas_v2.h>": "outside of the kernel",
     "__device__ float f(cudaTextureObject_t t) { return tex2D<float>(t, 0, 0); }": "no textures",
     '__device__ int lane() { int x; asm("mov.u32 %0, %%laneid;" : "=r"(x)); return x; }': "no PTX",
-    "__device__ void f() { nvcuda::wmma::fill_fragment(0, 0); }": "no wmma",
+    "__device__ void f() { nvcuda::wmma::fill_fragment(0, 0); }": "#include <mma.h>",
     "__global__ void child() {} __device__ void f() { child<<<1, 32>>>(); }": "launches another",
     "int main() { void *p; cudaMalloc(&p, 4); }": "the kernels alone",
     "__device__ void f() { std::vector<int> v; }": "in place of C++'s library",

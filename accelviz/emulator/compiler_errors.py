@@ -24,10 +24,11 @@ _TEXTURES = "the emulator has no textures and surfaces; read the array through a
 #: (pattern of an unknown name or header, advice) for CUDA that is missing or requires a header.
 _ADVICE = (
     (
-        r"mma\.h|wmma|nvcuda",
-        "the emulator has no wmma; multiply with a function of fragments.cuh, such as mma_tf32_k8, "
-        "or in loops over shared memory",
+        r"experimental|b?mma_sync|(?:load|store)_matrix_sync",
+        "the emulator has wmma fragments of half, bfloat16, tf32, 8-bit integers and double; for 4 "
+        "bits and single bits use a function of fragments.cuh, such as mma_s4_k64",
     ),
+    (r"wmma$|nvcuda", "#include <mma.h>"),
     (r"(?:cub|thrust)\b", f"the emulator has no CUB and Thrust; {_LIBRARY}"),
     (r"__pipeline", "#include <cuda_pipeline.h>"),
     (r"cuda/(?:std/)?atomic", "use CUDA's own atomics, such as atomicAdd and atomicCAS"),

@@ -158,6 +158,11 @@ _PROBLEMS = {
         "nothing of the result",
         "treat that case apart, such as `n < 32 ? x << n : 0`",
     ),
+    "fragment": (
+        "{who} loads or stores a wmma fragment whose matrix {words}",
+        "one address and one leading dimension for all lanes of the warp, multiples of 32 bytes "
+        "and of 16 bytes",
+    ),
     "asserted": ("{who} finds that assert({words}) does not hold", ""),
     "converted": (
         "{who} converts a floating-point number that the integer type cannot hold, NaN perhaps: "
@@ -203,8 +208,9 @@ def kernel_error(
     `line_of` returns the source line of an offset in the library.
     """
     key = answer["problem"].decode()
-    if not key:
-        return _different_places(answer, line_of, kernel)
+    elsewhere = _different_places(answer, line_of, kernel) if key in ("", "fragment") else None
+    if elsewhere or not key:
+        return elsewhere
     text = answer["text"].decode("utf-8", "replace")
     line, other_line = line_of(int(answer["code"])), line_of(int(answer["other_code"]))
     who = _thread(answer["thread"], answer["block"]) if answer["in_kernel"] else "it"
