@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from accelviz import layers, load_graph
+from accelviz import layers, load_graph, many_gpus
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 #: Blocks that need PyTorch (see test_torch.py) or several processes are not run here.
@@ -41,6 +41,7 @@ def test_many_gpus():
     error = names["Y"] - load_graph("collab").adjacency @ names["X"]
     assert np.abs(error).max() < 1e-3
     assert f"here {names['said'].speedup:.2f};" in text
+    assert str(many_gpus.predict_step(names["work"], (128, 64, 16), names["rates"])) in text
 
 
 def test_training():

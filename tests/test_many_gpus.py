@@ -371,6 +371,11 @@ def test_the_search_finds_a_valley_and_says_what_it_tried():
         (lambda: many_gpus.predict(EVEN, 8, RATES, one_gpu=np.nan), "one_gpu: got nan.*above 0"),
         (lambda: many_gpus.advise(EVEN, 8, RATES), "work: got a Work.*numbers of devices"),
         (lambda: many_gpus.advise({}, 8, RATES), "work: it is empty"),
+        (lambda: many_gpus.predict_step(EVEN, 8, RATES), "widths: got a int"),
+        (lambda: many_gpus.predict_step(EVEN, (8,), RATES), r"widths: got \(8,\)"),
+        (lambda: many_gpus.predict_step(EVEN, (8, 0), RATES), "widths: got 0"),
+        (lambda: many_gpus.predict_step(MIXED, (8, 8), RATES), "work: got a Graph"),
+        (lambda: many_gpus.predict_step(EVEN, (8, 8), RATES, one_gpu=-1), "one_gpu: got -1"),
         (lambda: many_gpus.gains(9, 9, RATES, columns=8), "columns: got a int"),
         (lambda: many_gpus.gains(9, 9, RATES, shares=[2]), "cut_share: got 2.*at most 1"),
         (lambda: Work.even(9.5, 9, 2, 0.5), "nodes: got 9.5"),
@@ -477,6 +482,27 @@ def test_a_small_graph_is_left_on_one_gpu():
     best = advise({2: collab, 4: Work.even(235_868, 2_358_104, 4, 0.75)}, 16, RATES)
     assert next(iter(best)) == 1
     assert best[2].speedup < 1
+
+
+def test_a_step_is_predicted_from_the_split():
+    rates = rates_of(records.recorded("many-gpus-rates-h200"))
+    cut, small = Work.even(2_000_000, 64_000_000, 2, 0.1), Work.even(2_708, 10_556, 2, 0.1)
+    shuffled = Work.even(2_000_000, 64_000_000, 2, 0.5)
+
+    def predicted(work, **options):
+        return many_gpus.predict_step(work, (128, 64, 16), rates, **options)
+
+    assert predicted(small).speedup < 1 < predicted(shuffled).speedup < predicted(cut).speedup < 2
+    assert str(predicted(small)).startswith("1 device: a step takes")
+    assert str(predicted(cut)).startswith("2 devices: a step takes")
+    # Features that change are exchanged too.
+    assert predicted(cut, constant=False).exchange > 2 * predicted(cut).exchange
+    # Computing is half of a measured step; the device with the most edges decides.
+    assert predicted(cut, one_gpu=8e-3).compute == pytest.approx(4e-3)
+    uneven = replace(cut, rows=(1e6, 1e6), local=(40e6, 18e6), remote=(3e6, 3e6))
+    assert predicted(uneven).compute > 1.2 * predicted(cut).compute
+    alone = predicted(Work.even(2_000_000, 64_000_000, 1, 0.0))
+    assert alone.seconds == alone.one_gpu == predicted(cut).one_gpu
 
 
 def test_the_model_follows_what_it_is_of():

@@ -179,6 +179,50 @@ def scheme_times(gain: pd.DataFrame) -> Axes:
     return tidy(ax)
 
 
+#: Forms of split_training.py that are not PyTorch Geometric's.
+_FORMS_OF_OURS = ["Edges", "split", "exchanged", "one rank"]
+
+
+def training_steps(results: Results) -> str:
+    """Return the steps of training on several GPUs beside one GPU, ours and PyTorch Geometric's."""
+    rows = results.optional("split-training")
+    if rows is None:
+        return "Not measured yet."
+    lines = []
+    for (graph, model), cases in rows.groupby(["graph", "model"], sort=False):
+        theirs = cases[~cases["form"].isin(_FORMS_OF_OURS)]
+        cases = cases.set_index("form").reindex(_FORMS_OF_OURS)
+        ms, predicted = cases["median_ms"], cases["predicted_ms"]
+        line = {"graph": graph, "edges": rows["edges"][rows["graph"] == graph].iloc[0] / 1e6}
+        line |= {"model": model.upper(), "one": ms["Edges"], "pyg": theirs["median_ms"].min()}
+        line |= {"split": ms["split"], "gain": ms["Edges"] / ms["split"]}
+        line |= {"exchanged": ms["Edges"] / ms["exchanged"]}
+        line |= {"predicted": predicted["Edges"] / predicted["split"]}
+        line |= {"one_gib": cases["peak_mib"]["Edges"] / 1024}
+        line |= {"split_gib": cases["peak_mib"]["split"] / 1024}
+        low, high = cases.loc["split", ["p10_ms", "p90_ms"]]
+        lines.append({**line, "low": low, "high": high})
+    columns = [
+        ("graph", "{graph}"),
+        ("million edges", "{edges:.3g}"),
+        ("network", "{model}"),
+        ("PyG, one GPU", "{pyg:.3f}"),
+        ("one GPU", "{one:.3f}"),
+        ("two GPUs", "{split:.3f}"),
+        ("p10 to p90", "{low:.3f} to {high:.3f}"),
+        ("gain", "{gain:ratio}"),
+        ("predicted", "{predicted:ratio}"),
+        ("with dropout", "{exchanged:ratio}"),
+        ("GiB, one", "{one_gib:.2f}"),
+        ("GiB, two", "{split_gib:.2f}"),
+    ]
+    first = rows.iloc[0]
+    about = f"{first['hardware']}, driver {first['driver']}, {first['date']}, commit "
+    return (
+        f"Two {about}{str(first['commit'])[:7]}. Milliseconds, medians.\n\n{table(columns, lines)}"
+    )
+
+
 def machine(results: Results) -> str:
     """Return a sentence about the host."""
     first = results["many-gpus-h200"].iloc[0]
@@ -189,6 +233,7 @@ PAGES = [
     Page(
         "many-gpus.md",
         {
+            "split-training": training_steps,
             "machine": machine,
             "targets": targets,
             "cases": every_case,
